@@ -1,4 +1,4 @@
-//! Names the commit in release builds and in installed packages, for reports.
+//! Puts the commit into release builds and installed packages, for reports.
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -15,7 +15,7 @@ fn main() {
     }
 }
 
-/// The commit of a package that cargo made, which has no repository around it.
+/// The commit of a package that cargo made. A package is not in a repository.
 fn packaged_commit(package: &Path) -> Option<String> {
     let text = fs::read_to_string(package.join(".cargo_vcs_info.json")).ok()?;
     let (commit, _) = text.split_once("\"sha1\": \"")?.1.split_once('"')?;
@@ -26,12 +26,14 @@ fn packaged_commit(package: &Path) -> Option<String> {
 /// Paths of the sources of the program, from the top of the repository.
 const SOURCE: [&str; 7] = ["build.rs", "Cargo.lock", "Cargo.toml", "checks", "cl", "cli", "src"];
 
-/// Benchmarks name the commit that they measured. Only release builds, so that a commit does not make others stale.
+/// Sets `OCLPRIM_COMMIT` in release builds, so that benchmarks name the commit that they measured. Other builds do not need a
+/// rebuild after each commit.
 fn name_commit() {
     if env::var("PROFILE").as_deref() != Ok("release") || !Path::new(".git").exists() {
         return;
     }
-    // In a worktree `.git` is a file, and what it names is elsewhere. What is not there would make every build a new one.
+    // In a worktree `.git` is a file that names another folder, so git returns the paths. A watched path that does not exist would
+    // rerun this script in every build.
     let branch = git(&["rev-parse", "--symbolic-full-name", "HEAD"]).unwrap_or_default();
     let moved = ["HEAD", "logs/HEAD", &branch].map(|name| git(&["rev-parse", "--git-path", name]).unwrap_or_default());
     let there = |path: &&str| Path::new(path).exists();
@@ -45,7 +47,7 @@ fn name_commit() {
     }
 }
 
-/// What git prints, where it succeeds.
+/// The output of git, if it succeeds.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())

@@ -133,11 +133,11 @@ def more_reductions(folder):
         exact = complex(math.fsum(array.real.astype("f8")), math.fsum(array.imag.astype("f8")))
         bound = array.size * float(numpy.finfo(dtype).eps) * math.fsum(numpy.abs(array).astype("f8"))
         compare(folder, f"reduce sum {dtype}", "reduce", array, [], near(dtype, exact, bound))
-        turns = numpy.exp(1j * RANDOM.uniform(0, 1, 1009)).astype(dtype)
-        exact = complex(numpy.prod(turns.astype("c16")))
+        factors = numpy.exp(1j * RANDOM.uniform(0, 1, 1009)).astype(dtype)
+        exact = complex(numpy.prod(factors.astype("c16")))
         # A few roundings per multiplication; the factors have magnitude 1.
-        bound = 8 * turns.size * float(numpy.finfo(dtype).eps)
-        compare(folder, f"reduce product {dtype}", "reduce", turns, ["--op", "product"], near(dtype, exact, bound))
+        bound = 8 * factors.size * float(numpy.finfo(dtype).eps)
+        compare(folder, f"reduce product {dtype}", "reduce", factors, ["--op", "product"], near(dtype, exact, bound))
     for dtype in INTEGERS + FLOATS:
         x, y = random_array(dtype, 100_003), random_array(dtype, 100_003)
         numpy.save(folder / f"dot-{dtype}.npy", y)
@@ -315,8 +315,8 @@ def sort(folder):
         expected = numpy.sort(array)
         compare(folder, f"sort {dtype}", "sort", array, [], same(expected))
         compare(folder, f"sort {dtype} down", "sort", array, ["--descending"], same(numpy.ascontiguousarray(expected[::-1])))
-        places = numpy.argsort(array, kind="stable").astype("i8")
-        compare(folder, f"argsort {dtype}", "sort", array, ["--indices"], same(places))
+        indices = numpy.argsort(array, kind="stable").astype("i8")
+        compare(folder, f"argsort {dtype}", "sort", array, ["--indices"], same(indices))
     array = random_array("f4", (100, 37))
     array[3, ::2] = numpy.nan
     compare(folder, "sort f4 with NaN", "sort", array, [], same(numpy.sort(array, axis=None)))
@@ -354,13 +354,13 @@ def top_k(folder):
             options = ["--k", str(k), "--sorted"]
             compare(folder, f"top {k} {dtype}", "topk", array, options, same(numpy.ascontiguousarray(largest)))
             # Among equal elements, the first ones, in the order of the file.
-            places = numpy.sort(numpy.argsort(array, kind="stable")[:k]).astype("i8")
+            indices = numpy.sort(numpy.argsort(array, kind="stable")[:k]).astype("i8")
             options = ["--k", str(k), "--smallest", "--indices"]
-            compare(folder, f"least {k} {dtype}", "topk", array, options, same(places))
+            compare(folder, f"least {k} {dtype}", "topk", array, options, same(indices))
     array = random_array("f4", (57, 3001))
-    places = numpy.argsort(array, axis=-1, kind="stable")[:, :5].astype("i8")
+    indices = numpy.argsort(array, axis=-1, kind="stable")[:, :5].astype("i8")
     options = ["--k", "5", "--smallest", "--sorted", "--rows", "--indices"]
-    compare(folder, "least 5 of rows f4", "topk", array, options, same(numpy.ascontiguousarray(places)))
+    compare(folder, "least 5 of rows f4", "topk", array, options, same(numpy.ascontiguousarray(indices)))
 
 
 def runs(folder):
@@ -375,11 +375,11 @@ def runs(folder):
         chosen = (array > 1) & (array < 4)
         compare(folder, f"select {dtype}", "select", array, ["--above", "1", "--below", "4"], same(array[chosen]))
         options = ["--above", "1", "--below", "4", "--indices"]
-        compare(folder, f"places {dtype}", "select", array, options, same(numpy.flatnonzero(chosen).astype("i8")))
+        compare(folder, f"indices {dtype}", "select", array, options, same(numpy.flatnonzero(chosen).astype("i8")))
         numpy.save(folder / f"flags-{dtype}.npy", chosen)
         options = ["--flags", str(folder / f"flags-{dtype}.npy"), "--others"]
-        parted = numpy.concatenate([array[chosen], array[~chosen]])
-        compare(folder, f"partition {dtype}", "select", array, options, same(parted))
+        partitioned = numpy.concatenate([array[chosen], array[~chosen]])
+        compare(folder, f"partition {dtype}", "select", array, options, same(partitioned))
 
 
 def quantiles(folder):
@@ -642,16 +642,16 @@ def reversed_and_picked(folder):
         numpy.save(folder / f"indices-{dtype}.npy", indices)
         options = ["--indices", str(folder / f"indices-{dtype}.npy")]
         compare(folder, f"gather {dtype}", "gather", array, options, same(numpy.take(array, indices)))
-        places = RANDOM.permutation(array.size).astype(indices.dtype)
-        numpy.save(folder / f"places-{dtype}.npy", places)
-        options = ["--indices", str(folder / f"places-{dtype}.npy"), "--len", str(array.size + 5)]
+        targets = RANDOM.permutation(array.size).astype(indices.dtype)
+        numpy.save(folder / f"targets-{dtype}.npy", targets)
+        options = ["--indices", str(folder / f"targets-{dtype}.npy"), "--len", str(array.size + 5)]
         put = numpy.zeros(array.size + 5, array.dtype)
-        put[places] = array.ravel()
+        put[targets] = array.ravel()
         compare(folder, f"scatter {dtype}", "scatter", array, options, same(put))
 
 
 def orders_and_types(folder):
-    """Arrays of any layout and type: Fortran order, the other byte order, no axes or many, and truth values."""
+    """Arrays of any layout and type: Fortran order, the other byte order, no axes or many, and booleans."""
     shapes = [(), (7,), (5, 3), (1, 4, 1), (4, 3, 5, 2), (2,) * 13, (1,) * 30 + (2, 3) + (1,) * 31 + (5,), (3, 0, 2)]
     types = [*INTEGERS, *FLOATS, "c8", "c16", "?", "S3", "U3", "U7", "V17", "M8[ns]", "m8[s]"]
     orders = itertools.cycle([("C", ">"), ("F", "<"), ("F", ">")])

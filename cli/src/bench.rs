@@ -33,46 +33,46 @@ Examples:
   oclprim bench --device gpu --json bench.json --markdown > bench.md
   oclprim bench --compare bench.json
 
-GB/s counts the bytes that the primitive has to read and write at least, in 10^9 a second. The copy beside it moves \
-as many bytes, by the driver's own copy, in the same run. OpenCL devices are timed by their own clock, from the \
-start of the first kernel to the end of the last; `wall` is the host's time from the call to the end of the wait, \
-of other runs, which nothing records. Before each run the caches are filled with other data, unless --hot. Every \
-result is compared with the CPU's; the exit code is 1 if one was wrong. With --compare, of the same device and as \
-cold, a time is `faster` or `slower` where it differs by more than both spreads and 2 %.";
+GB/s counts the bytes that the primitive must read and write at least, in 10^9 bytes a second. `of copy` is this \
+bandwidth in percent of the driver's own copy of as many bytes, measured in the same run. OpenCL devices are timed by \
+their own clock, from the start of the first kernel to the end of the last. `wall` is the host's time from the call to \
+the end of the wait; it comes from other runs, without the cost of profiling. Before each run the caches are filled \
+with other data, unless --hot is given. Every result is compared with the CPU's; the exit code is 1 if one is wrong. \
+--compare needs a file of the same device and with the same state of the caches. A time is `faster` or `slower` if it \
+differs by more than 2 % and more than the sum of both spreads.";
 
 /// Measure primitives against the device's copy bandwidth.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Bench {
-    /// What to measure; without it, everything.
+    /// The primitives to measure; default: all.
     #[arg(value_parser = primitives())]
     primitives: Vec<String>,
     #[command(flatten)]
     device: DeviceChoice,
-    /// Elements, such as 1000000, 2^24 or 64Mi; several with commas between. Without it 2^16, 2^20, 2^24 and, on GPUs,
-    /// 2^28.
+    /// Numbers of elements, such as 1000000, 2^24 or 64Mi, separated by commas. Default: 2^16, 2^20, 2^24 and, on GPUs, 2^28.
     #[arg(long, value_parser = positive, allow_negative_numbers = true, value_delimiter = ',')]
     n: Vec<usize>,
-    /// Element types, such as f32; several with commas between.
+    /// Element types, such as f32, separated by commas.
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     element: Vec<ElementType>,
-    /// Timed runs of each, at most; after 2 s no more than three.
+    /// Limit on the timed runs of each row; after 2 s, three runs are enough.
     #[arg(long, default_value_t = Effort::default().runs)]
     runs: usize,
-    /// Forms whose name contains this text alone, such as `fixed`.
+    /// Measure only operations whose name contains this text, such as `fixed`.
     #[arg(long)]
     form: Option<String>,
-    /// This row of the table alone: the primitive and its form, a type and a number of elements, such as `scan sum
-    /// inclusive u32 2^24`. May be given several times.
+    /// Measure only this row of the table: primitive, operation, type and number of elements, such as `scan sum inclusive u32
+    /// 2^24`. May be given several times.
     #[arg(long = "row", value_name = "ROW", conflicts_with_all = ["primitives", "n", "element", "form"])]
     rows: Vec<Row>,
-    /// Leave in the caches what a run before left there.
+    /// Keep the caches warm: do not fill them with other data before each run.
     #[arg(long)]
     hot: bool,
-    /// Set the times against those of a file that --json wrote.
+    /// Compare the times with those of a file that --json wrote.
     #[arg(long, value_name = "FILE")]
     compare: Option<PathBuf>,
-    /// Write the figures to this file as JSON, as they come; `-` is standard output, at the end.
+    /// Write the figures to this file as JSON, after each measurement; `-` is standard output, after the last one.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Print the table in Markdown.
@@ -80,7 +80,7 @@ pub(crate) struct Bench {
     markdown: bool,
 }
 
-/// What a row of the table is of.
+/// The row that an argument of --row names.
 #[derive(Clone, Debug, PartialEq)]
 struct Row {
     name: String,
@@ -94,12 +94,12 @@ impl FromStr for Row {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut words = text.rsplitn(3, ' ');
         let (n, element) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        let name = words.next().ok_or("expected a primitive, its form, a type and a number of elements")?.into();
+        let name = words.next().ok_or("expected a primitive, its operation, a type and a number of elements")?.into();
         Ok(Self { name, element: element.parse().map_err(|error| format!("{error}"))?, n: positive(n)? })
     }
 }
 
-/// One form at one size.
+/// One operation at one size.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Line {
     pub(crate) primitive: String,
@@ -113,26 +113,26 @@ pub(crate) struct Line {
     pub(crate) copy_gb_per_s: Option<f64>,
     #[serde(skip_deserializing)]
     against: Option<Against>,
-    /// Why there are no figures, or what is wrong with the result.
+    /// The reason for missing figures, or the difference from the reference.
     pub(crate) error: Option<String>,
     pub(crate) wrong: bool,
 }
 
-/// The bandwidth of the device's own copy by the bytes that it moves, in GB/s; `None` where it failed.
+/// The bandwidth of the device's own copy in GB/s, by number of bytes; `None` if the copy failed.
 pub(crate) type Copies = HashMap<u64, Option<f64>>;
 
 /// The file of `--json`.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) version: String,
-    /// Of the source that the program was built from, where that is known.
+    /// The commit of the source that the program was built from, if known.
     pub(crate) commit: Option<String>,
     pub(crate) device: DeviceInfo,
     pub(crate) cold: bool,
     pub(crate) lines: Vec<Line>,
 }
 
-/// A report of an earlier run: what a comparison reads of it.
+/// The parts of an earlier report that a comparison needs.
 #[derive(Deserialize)]
 struct Earlier {
     device: EarlierDevice,
@@ -155,10 +155,10 @@ struct EarlierLine {
     sample: Option<Sample>,
 }
 
-/// How a time compares with an earlier one.
+/// The comparison of a time with an earlier one.
 #[derive(Clone, Serialize)]
 pub(crate) struct Against {
-    /// The earlier time over that of now.
+    /// The earlier time over the current one.
     pub(crate) ratio: f64,
     pub(crate) verdict: &'static str,
 }
@@ -228,7 +228,7 @@ impl Bench {
                     let before = earlier.as_ref().and_then(|earlier| earlier.sample(&line));
                     line.against = before.zip(line.sample.as_ref()).map(|(before, now)| Against::new(before, now));
                     report.lines.push(line);
-                    // So that a run that is cut short has told what it measured.
+                    // A run that is cut short leaves its measurements in the file.
                     self.save(&report)?;
                 }
             }
@@ -245,7 +245,7 @@ impl Bench {
         if wrong > 0 { Err(Stop::mismatch(format!("{wrong} results are wrong"))) } else { Ok(()) }
     }
 
-    /// The numbers of elements at which a form is measured.
+    /// The numbers of elements at which an operation is measured.
     fn sizes(&self, primitive: &str, bench: &oclprim_checks::bench::Bench, ty: DeviceType) -> Vec<usize> {
         if !self.rows.is_empty() {
             let name = format!("{primitive} {}", bench.form);
@@ -259,7 +259,7 @@ impl Bench {
         bench.sizes.iter().copied().filter(|&n| n <= most).collect()
     }
 
-    /// Writes what there is to the file of `--json`.
+    /// Writes the current report to the file of `--json`.
     fn save(&self, report: &Report) -> Result<(), Stop> {
         match &self.json {
             Some(path) if path.as_os_str() != STDOUT => save(&[(path, &[json(report)?])], &mut io::sink()),
@@ -268,7 +268,7 @@ impl Bench {
     }
 }
 
-/// On standard error, and only on a terminal.
+/// A spinner on standard error; it shows only on a terminal.
 pub(crate) fn progress() -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}").expect("a constant template");
     let bar = ProgressBar::new_spinner().with_style(style);
@@ -288,12 +288,12 @@ fn measured(
     n: usize,
     effort: Effort,
 ) -> oclprim::Result<Measured> {
-    let mut climb = (bench.prepare)(device, n)?;
-    let times = measure(device, effort, &mut climb.reset, &mut climb.run)?;
-    Ok((times, (climb.verify)()))
+    let mut prepared = (bench.prepare)(device, n)?;
+    let times = measure(device, effort, &mut prepared.reset, &mut prepared.run)?;
+    Ok((times, (prepared.verify)()))
 }
 
-/// What a failure says.
+/// The text of a failure.
 pub(crate) fn failure_text(failure: Failure) -> String {
     match failure {
         Failure::Mismatch(text) => text,
@@ -308,7 +308,7 @@ impl Line {
         Self { primitive, form, element, n, bytes, sample, wall, gb_per_s, copy_gb_per_s, against, error, wrong: false }
     }
 
-    /// A line without figures, for a reason.
+    /// A line that has a reason instead of figures.
     pub(crate) fn left_out(
         primitive: &'static str,
         bench: &oclprim_checks::bench::Bench,
@@ -318,7 +318,8 @@ impl Line {
         Self { error: Some(reason.into()), ..Self::new(primitive, bench, n, (bench.bytes)(n)) }
     }
 
-    /// Measures a form at one size; with `copies` also the device's own copy of as many bytes, unless it is there.
+    /// Measures an operation at one size. With `copies` it also measures the device's own copy of as many bytes, once for each
+    /// number of bytes.
     pub(crate) fn measure(
         device: &Device,
         primitive: &'static str,
@@ -360,7 +361,7 @@ impl Report {
         let style = if markdown { Style::Markdown } else { Style::Plain };
         let compared = self.lines.iter().any(|line| line.against.is_some());
         let mut header = vec!["primitive", "type", "n", "median", "spread", "wall", "GB/s", "of copy"];
-        header.extend(compared.then_some("against before"));
+        header.extend(compared.then_some("speedup"));
         header.push("");
         let mut table = table(style, &header, 2..8);
         for line in &self.lines {

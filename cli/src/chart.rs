@@ -12,11 +12,11 @@ use crate::{
 const BAR: RGBColor = RGBColor(60, 110, 170);
 const ROOF: RGBColor = RGBColor(200, 60, 50);
 
-/// Draws the bandwidth of each rung that ran, one bar below the other, and the copy's as a line across.
+/// Draws one bar for the bandwidth of each step that ran, and a line for the bandwidth of the copy.
 pub(crate) fn draw(path: &Path, report: &Report) -> Result<String, Stop> {
     let bars: Vec<_> = report.rungs.iter().filter_map(|step| Some((step.name.as_str(), step.gb_per_s?))).collect();
     if bars.is_empty() {
-        return Err(Stop::usage(format!("{}: no rung ran, so there is nothing to draw", path.display())));
+        return Err(Stop::usage(format!("{}: no step ran, so there is nothing to draw", path.display())));
     }
     let mut svg = String::new();
     render(&mut svg, report, &bars).map_err(of_file(path))?;
@@ -36,8 +36,8 @@ fn render(svg: &mut String, report: &Report, bars: &[(&str, f64)]) -> Result<(),
         .x_label_area_size(48)
         .y_label_area_size(24 + 8 * longest)
         .build_cartesian_2d(0.0..most, -0.5..bars.len() as f64 - 0.5)?;
-    // The first rung is at the top.
-    let place = |index: usize| (bars.len() - 1 - index) as f64;
+    // The first step is at the top.
+    let row = |index: usize| (bars.len() - 1 - index) as f64;
     let name = |y: &f64| {
         let index = bars.len() as f64 - 1.0 - y.round();
         let on_bar = (y - y.round()).abs() < 1e-6;
@@ -52,12 +52,12 @@ fn render(svg: &mut String, report: &Report, bars: &[(&str, f64)]) -> Result<(),
         .label_style(("sans-serif", 13))
         .draw()?;
     chart.draw_series(bars.iter().enumerate().map(|(index, &(_, value))| {
-        let (bottom, top) = (place(index) - 0.36, place(index) + 0.36);
+        let (bottom, top) = (row(index) - 0.36, row(index) + 0.36);
         Rectangle::new([(0.0, bottom), (value, top)], BAR.filled())
     }))?;
     let text = ("sans-serif", 13).into_text_style(&root).color(&BLACK);
     chart.draw_series(bars.iter().enumerate().map(|(index, &(_, value))| {
-        Text::new(digits(value), (value + most * 0.005, place(index) + 0.22), text.clone())
+        Text::new(digits(value), (value + most * 0.005, row(index) + 0.22), text.clone())
     }))?;
     let ends = [-0.5, bars.len() as f64 - 0.5].map(|y| (report.copy_gb_per_s, y));
     chart

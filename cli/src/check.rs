@@ -25,54 +25,54 @@ const EXAMPLES: &str = "\
 Examples:
   oclprim check                        every device, in under a minute
   oclprim check --full --device gpu    every size, type and data set on one device
-  oclprim check --only reduce --json   for a program to read
-  oclprim check --full --part 1/4      a quarter; the other three beside it or elsewhere
+  oclprim check --only reduce --json   JSON for other programs
+  oclprim check --full --part 1/4      a quarter; other processes or machines do the rest
   oclprim check --full --report device.json    a file to send in, without paths, user names and host names
 
-The CPU backend is checked against plain loops, OpenCL devices against the CPU backend. An OpenCL device that is a \
-CPU also runs the tiny checks in the geometry of a GPU, each form with one type, and sums for each way in which its \
-sub-groups can exchange values; with --full, the quick checks with every type, for each of these ways. Those of a way \
-that failed the driver's self-test are counted as skipped. Where kernels \
-are built for the first time, --quick may leave some out, to end in a minute: it counts them, and a second run does \
-more. The exit code is 1 if an answer was wrong.";
+The CPU backend is compared with plain loops, and OpenCL devices are compared with the CPU backend. An OpenCL device \
+that is a CPU also runs the tiny checks in the geometry of a GPU: each operation with one type, and sums with each \
+sub-group backend. With --full it runs the quick checks with every type and each sub-group backend instead. Checks of \
+a backend that failed the self-test count as skipped. --quick ends in about a minute. If kernels are built for the \
+first time, it may skip checks; it counts them, and a second run does more. The exit code is 1 if a result is wrong.";
 
-/// Cross-check every primitive, type and size on every device.
+/// Check every primitive, type and size on every device.
 #[derive(Args, Default)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Check {
-    /// Every form and type at its edges, as many as a minute allows; the default.
+    /// Check the edge cases of every operation and type, as many as a minute allows; the default.
     #[arg(long, group = "level")]
     quick: bool,
-    /// Every form, type, size, data set and offset.
+    /// Check every operation, type, size, data set and offset.
     #[arg(long, group = "level")]
     full: bool,
-    /// Few and small sizes, for interpreters such as Oclgrind.
+    /// Check few and small sizes, for interpreters such as Oclgrind.
     #[arg(long, group = "level")]
     tiny: bool,
-    /// Device: an index of `oclprim devices`, `cpu`, `gpu`, `opencl`, or a part of its name. May be given several
-    /// times; without it, every device.
+    /// Device: an index of `oclprim devices`, `cpu`, `gpu`, `opencl`, or a part of its name. May be given several times; default:
+    /// every device.
     #[arg(long, value_name = "SELECTOR")]
     device: Vec<String>,
-    /// Check this primitive alone. May be given several times.
+    /// Check only this primitive. May be given several times.
     #[arg(long, value_name = "PRIMITIVE", value_parser = primitives())]
     only: Vec<String>,
-    /// Leave this primitive out. May be given several times.
+    /// Leave out this primitive. May be given several times.
     #[arg(long, value_name = "PRIMITIVE", value_parser = primitives())]
     except: Vec<String>,
-    /// Check forms whose name contains this text alone, such as `segments`.
+    /// Check only operations whose name contains this text, such as `segments`.
     #[arg(long, value_name = "TEXT")]
     form: Option<String>,
-    /// Check the K-th of N parts alone, so that N processes or machines share the work. A form's type is in one part.
+    /// Check only the K-th of N parts, so that N processes or machines share the work. All checks of one operation with one type
+    /// are in one part.
     #[arg(long, value_name = "K/N", value_parser = part)]
     part: Option<(usize, usize)>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Also write a report to send in to this file, as it comes: versions, devices, counts, reasons and failures. It has no
-    /// paths, user names or host names.
+    /// Also write a report to this file, and update it after each device: versions, devices, counts, reasons and failures. It has
+    /// no paths, user names or host names, so you can send it in.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Print the kernels that took longest, with their times.
+    /// Print the operations and types that took longest, with their times.
     #[arg(long, hide = true)]
     times: bool,
 }
@@ -90,7 +90,7 @@ pub(crate) fn primitive_names() -> Vec<&'static str> {
 /// `K/N`, for clap.
 fn part(text: &str) -> Result<(usize, usize), String> {
     let part = text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
-    part.filter(|(k, n)| (1..=*n).contains(k)).ok_or_else(|| "it is K/N with K from 1 to N, such as 2/4".to_owned())
+    part.filter(|(k, n)| (1..=*n).contains(k)).ok_or_else(|| "expected K/N with K from 1 to N, such as 2/4".to_owned())
 }
 
 /// A device in one geometry, and what to check on it.
@@ -100,13 +100,13 @@ struct Target {
     described: usize,
     device: Device,
     level: Level,
-    /// The device's own geometry, which is reported in full.
+    /// True for the device's own geometry; its report is printed in full.
     own: bool,
-    /// As a [`Report`]'s.
+    /// As in [`Report`].
     doubtful: bool,
-    /// Builds cost most of the time, up to 10 s each: whether there are few, and whether this is the first back end.
+    /// `Some` keeps only checks that are worth their builds, which take up to 10 s each; true for the first sub-group backend.
     few_builds: Option<bool>,
-    /// Why its checks are skipped: its sub-groups did not pass the device's self-test.
+    /// The reason for which all checks are skipped: the sub-groups failed the self-test.
     refused: Option<String>,
 }
 
@@ -117,10 +117,10 @@ struct Targets {
     descriptions: Vec<Description>,
 }
 
-/// How long `--quick` starts checks, so that it ends in a minute also where every build is new.
+/// `--quick` starts no check after this time, so that it ends in about a minute even if every kernel must be built.
 const STARTED_WITHIN: Duration = Duration::from_secs(45);
 
-/// Until when checks start, and the reason that skips the others.
+/// The time after which no check starts, and the reason for skipping the others.
 type Patience = (Instant, &'static str);
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -182,16 +182,16 @@ impl FailedCase {
     }
 }
 
-/// One form of a primitive, with what was found for each type.
+/// One operation of a primitive, with the counts of each type.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Form {
     pub(crate) primitive: String,
-    /// The primitive and the form.
+    /// The primitive and the operation.
     pub(crate) name: String,
     pub(crate) types: BTreeMap<ElementType, Counts>,
 }
 
-/// What was found on one target.
+/// The results of one target.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) device: String,
@@ -209,7 +209,7 @@ pub(crate) struct Report {
     /// The device's index among the descriptions.
     #[serde(skip)]
     pub(crate) described: usize,
-    /// Whether the driver may be at fault: PoCL 5 and 6 in a geometry that is not their own.
+    /// True if the driver may be at fault: PoCL 5 or 6 in the geometry of a GPU.
     #[serde(skip)]
     doubtful: bool,
 }
@@ -218,25 +218,25 @@ impl Check {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let Targets { targets, unusable, descriptions } = self.targets()?;
         if targets.iter().all(|target| self.cases(target).is_empty()) {
-            return Err(Stop::usage("nothing to check: no form of these primitives has such a name"));
+            return Err(Stop::usage("nothing to check: no operation of these primitives has such a name"));
         }
         let mut reports = unusable;
         if let Some(path) = &self.report {
             distinct(&[("standard output", Path::new(STDOUT)), ("--report", path)])?;
         }
-        // Before anything is checked: a file that cannot be written must not cost a full check.
+        // Writes the report once before the checks: a file that cannot be written must not cost a full check.
         let begin = Instant::now();
         self.submit(&descriptions, &reports, begin, false)?;
         let bar = self.progress(&targets);
-        // What a case's panic says is in its report.
+        // The report contains a panic's message.
         let hook = panic::take_hook();
         panic::set_hook(Box::new(|_| {}));
         for (index, target) in targets.iter().enumerate() {
             let patience = (self.level() == Level::Quick).then(|| {
-                // Every device's own geometry goes first, and has its share of the time.
+                // The devices' own geometries come first, and share the time equally.
                 let sharing = targets[index..].iter().filter(|target| target.own).count().max(1);
                 let reason =
-                    "not started, for --quick to end in a minute: where builds took it, a second run does more";
+                    "not started: --quick ends in about a minute; if builds took the time, a second run does more";
                 (Instant::now() + STARTED_WITHIN.saturating_sub(begin.elapsed()) / sharing as u32, reason)
             });
             let report = self.check(target, patience, &bar);
@@ -251,7 +251,7 @@ impl Check {
         self.conclude(reports, out)
     }
 
-    /// Writes what is known to the file of `--report`.
+    /// Writes the current results to the file of `--report`.
     fn submit(
         &self,
         descriptions: &[Description],
@@ -270,7 +270,7 @@ impl Check {
         Submission::new(run, descriptions, reports).save(path)
     }
 
-    /// Checks of a device in its own geometry, for at most about `seconds`.
+    /// Checks a device in its own geometry. After `seconds` no case starts.
     pub(crate) fn of_device(device: Device, level: Level, seconds: Duration, bar: &ProgressBar) -> Report {
         let check = Self { tiny: level == Level::Tiny, full: level == Level::Full, ..Self::default() };
         let target = Target::own(device.info().to_string(), 0, device, level);
@@ -364,7 +364,7 @@ impl Check {
         ProgressBar::new(total as u64).with_style(style)
     }
 
-    /// After `patience` no case starts.
+    /// After the time of `patience` no case starts.
     fn check(&self, target: &Target, patience: Option<Patience>, bar: &ProgressBar) -> Report {
         let start = Instant::now();
         let mut report = Report::new(target.label.clone(), target.level, target.own);
@@ -404,7 +404,7 @@ impl Check {
             out.write_all(&json(&All { total, devices: reports })?)?;
             return if wrong == 0 { Ok(()) } else { Err(Stop::mismatch(format!("{wrong} checks failed"))) };
         }
-        // The smallest failing case says most about what is wrong.
+        // The smallest failing case is printed first: it is the easiest to debug.
         let mut failures: Vec<_> = reports.iter().flat_map(|report| &report.failures).collect();
         failures.sort_by_key(|case| (case.n, case.element.size()));
         if let Some((smallest, rest)) = failures.split_first() {
@@ -420,8 +420,8 @@ impl Check {
             if reports.iter().all(|report| report.doubtful || report.counts.failed == 0) {
                 writeln!(
                     out,
-                    "  PoCL 5 and 6 compile the geometry of a GPU wrong now and then, each process in its own way: try again with \
-                     an empty POCL_CACHE_DIR, or with scripts/keep-freed.c"
+                    "  PoCL 5 and 6 sometimes miscompile kernels in the geometry of a GPU, differently in each process: try again \
+                     with an empty POCL_CACHE_DIR, or with scripts/keep-freed.c"
                 )?;
             }
             writeln!(out)?;
@@ -435,16 +435,17 @@ impl Check {
 }
 
 impl Target {
-    /// A device in its own geometry.
+    /// A target with the device's own geometry.
     fn own(label: String, described: usize, device: Device, level: Level) -> Self {
         let checker = device.capabilities().is_ok_and(|caps| caps.is_some_and(|caps| caps.checker));
-        // Its own geometry is one item a group, where a checker finds no races, and all else in one type of each form.
+        // A CPU's own geometry has one work-item per work-group, so a checker finds no races in it. One type of each operation
+        // finds the rest.
         let few_builds = (level == Level::Tiny && checker).then_some(true);
         Self { label, described, device, level, own: true, doubtful: false, few_builds, refused: None }
     }
 }
 
-/// A level's name, as its option has it.
+/// The name of a level, as on the command line.
 pub(crate) fn level_name(level: Level) -> &'static str {
     match level {
         Level::Tiny => "tiny",
@@ -453,7 +454,7 @@ pub(crate) fn level_name(level: Level) -> &'static str {
     }
 }
 
-/// The sub-groups with which a CPU is checked in the geometry of a GPU; with why not, where they are not to be trusted.
+/// The sub-group backends with which a CPU is checked in the geometry of a GPU. A backend that failed the self-test has the reason.
 fn geometries(caps: &Capabilities) -> Vec<(SubGroupBackend, Option<String>)> {
     let passed = caps.sub_groups.iter().map(|group| (group.backend, None));
     let refused = caps.refused.iter().map(|RefusedSubGroup { backend, reason, .. }| {
@@ -462,7 +463,7 @@ fn geometries(caps: &Capabilities) -> Vec<(SubGroupBackend, Option<String>)> {
     passed.chain(refused).collect()
 }
 
-/// The cases of every `n`-th form and type, from the `k`-th.
+/// The cases of every `n`-th pair of operation and type, from the `k`-th on.
 fn part_of(cases: Vec<(&'static str, Case)>, (k, n): (usize, usize)) -> Vec<(&'static str, Case)> {
     let mut known = HashMap::new();
     let mut mine = |primitive: &'static str, case: &Case| {
@@ -472,7 +473,8 @@ fn part_of(cases: Vec<(&'static str, Case)>, (k, n): (usize, usize)) -> Vec<(&'s
     cases.into_iter().filter(|(primitive, case)| mine(primitive, case)).collect()
 }
 
-/// Each form with its first type, then each with its second one, and so on: no form waits for the types of another.
+/// Sorts the cases: each operation with its first type, then each with its second type, and so on. If time runs out, each operation
+/// has been checked with a type.
 fn one_type_after_another(cases: Vec<(&'static str, Case)>) -> Vec<(&'static str, Case)> {
     let mut types: HashMap<(&str, String), Vec<ElementType>> = HashMap::new();
     let mut ranked = Vec::with_capacity(cases.len());
@@ -514,7 +516,7 @@ impl Report {
         report
     }
 
-    /// Adds what was found on the same device in another geometry.
+    /// Adds the results of the same device in another geometry.
     pub(crate) fn merge(&mut self, other: Self) {
         self.counts.add_all(&other.counts);
         self.seconds += other.seconds;
@@ -665,8 +667,8 @@ mod tests {
         assert!(format!("{stop:?}").contains("3 checks failed") && format!("{stop:?}").contains("code: 1"), "{stop:?}");
         assert!(text.contains("a device (quick, 0.00 s): 1 passed, 3 failed, 1 skipped\n"), "{text}");
         assert!(text.contains("1, 3 FAIL, 1 skip") && text.contains("  1 skipped: no fp64\n"), "{text}");
-        let places = ["n = 7,", "n = 100,", "n = 1000,"].map(|shape| text.find(shape).expect("a failing case"));
-        assert!(places.is_sorted(), "{text}");
+        let positions = ["n = 7,", "n = 100,", "n = 1000,"].map(|shape| text.find(shape).expect("a failing case"));
+        assert!(positions.is_sorted(), "{text}");
         assert!(
             text.contains("The smallest failing case:\n  reduce sum, f32, n = 7, ramp data, on a device: out[0]"),
             "{text}"

@@ -16,9 +16,9 @@ Examples:
   oclprim devices
   oclprim devices --json | jq '.[] | select(.opencl) | .capabilities.sub_group'
 
-The number in front of a device selects it: `oclprim bench --device 1`, or OCLPRIM_DEVICE=1.";
+The number before a device selects it: `oclprim bench --device 1`, or OCLPRIM_DEVICE=1.";
 
-/// List the devices, and what a self-test found that each can do.
+/// List the devices, with the capabilities that the self-test found.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Devices {
@@ -32,7 +32,7 @@ struct Entry {
     #[serde(flatten)]
     info: DeviceInfo,
     capabilities: Option<Capabilities>,
-    /// Rows of the tuning file that hold here.
+    /// Rows of the tuning file that apply to this device.
     tuned: usize,
     error: Option<String>,
 }
@@ -48,7 +48,7 @@ impl Entry {
     }
 }
 
-/// A device and what it can do, or why it does not work.
+/// A device with its capabilities, or with the error that it returned.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Description {
     #[serde(flatten)]
@@ -87,12 +87,12 @@ impl Devices {
     }
 }
 
-/// The reason for which there is no OpenCL device, and a way to get one.
+/// The reason for the lack of OpenCL devices, and how to install a driver.
 pub(crate) fn no_driver() -> String {
     let reason = Device::open("opencl").err().map(|error| error.to_string()).unwrap_or_default();
     let mut text = format!("No OpenCL device: {reason}.");
     if cfg!(feature = "opencl") && env::var_os("OPENCL_LIBRARY").is_none() {
-        text += " Drivers are your GPU vendor's or, for the CPU, `apt install ocl-icd-libopencl1 pocl-opencl-icd` on Debian.";
+        text += " Install your GPU vendor's driver or, for the CPU, run `apt install ocl-icd-libopencl1 pocl-opencl-icd` on Debian.";
     }
     text
 }
@@ -117,7 +117,7 @@ fn describe(index: usize, entry: &Entry, out: &mut dyn Write) -> Result<(), Stop
     let Some(caps) = &entry.capabilities else { return Ok(()) };
     line("geometry", caps.class.name())?;
     if let (1.., Some(path)) = (entry.tuned, TuningFile::path()) {
-        line("tuned", &format!("{} choices of {}", entry.tuned, path.display()))?;
+        line("tuned", &format!("{} rows of {}", entry.tuned, path.display()))?;
     }
     line("work-group", &format!("{} at most", caps.max_work_group))?;
     line("local memory", &bytes(caps.local_bytes as u64))?;
@@ -131,10 +131,10 @@ fn describe(index: usize, entry: &Entry, out: &mut dyn Write) -> Result<(), Stop
         line("", &format!("also {}", sub_group(other)))?;
     }
     for refused in &caps.refused {
-        line("", &format!("not {} {}", refused.backend.name(), refused.reason))?;
+        line("", &format!("{} failed the self-test {}", refused.backend.name(), refused.reason))?;
     }
     line("has", &capability_names(caps, true))?;
-    line("has not", &capability_names(caps, false))?;
+    line("lacks", &capability_names(caps, false))?;
     line("look-back", &look_back(caps))?;
     for note in &caps.notes {
         line("note", note)?;
@@ -142,7 +142,7 @@ fn describe(index: usize, entry: &Entry, out: &mut dyn Write) -> Result<(), Stop
     Ok(())
 }
 
-/// The names of the capabilities that are `wanted`: those that the device has, or those that it has not.
+/// The names of the capabilities that the device has; with `wanted == false`, of those that it lacks.
 pub(crate) fn capability_names(caps: &Capabilities, wanted: bool) -> String {
     let claims = [
         (caps.fp64, "fp64"),
@@ -154,16 +154,16 @@ pub(crate) fn capability_names(caps: &Capabilities, wanted: bool) -> String {
         (caps.ptx, "PTX"),
     ];
     let names: Vec<_> = claims.iter().filter(|(has, _)| *has == wanted).map(|(_, name)| *name).collect();
-    if names.is_empty() { "nothing of these".into() } else { names.join(", ") }
+    if names.is_empty() { "none of these".into() } else { names.join(", ") }
 }
 
-/// Whether the device's work-groups wait for one another, and if not, why.
+/// Describes whether decoupled look-back is on, with the reason if it is off.
 pub(crate) fn look_back(caps: &Capabilities) -> String {
     let lacks: Vec<_> = caps.lacks_for_look_back().collect();
     match lacks.is_empty() {
-        true if caps.class == DeviceClass::Cpu => "allowed, but CPU drivers have a launch for each step".into(),
+        true if caps.class == DeviceClass::Cpu => "allowed, but CPU drivers use several launches instead".into(),
         true => "on".into(),
-        false => format!("off, for want of {}", lacks.join(", ")),
+        false => format!("off, lacks {}", lacks.join(", ")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `oclprim dump-kernels`, for compile-only checks by the compilers of devices that are not here.
+//! `oclprim dump-kernels`: kernels as files, for compilers of devices that this machine lacks.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,7 +16,7 @@ use crate::output::{Stop, of_file, save};
 /// Write every program for every sample device as NAME.cl, with its build options in NAME.opts.
 #[derive(Args)]
 pub(crate) struct DumpKernels {
-    /// The folder, which is created.
+    /// The folder; it is created if it does not exist.
     dir: PathBuf,
 }
 

@@ -31,44 +31,44 @@ Examples:
   oclprim ladder transpose --rows 4096 --cols 4096 --device gpu --svg transpose.svg
   oclprim ladder histogram --bins 5Mi --distribution zipf --markdown
 
-GB/s is (bytes read + bytes written) / time, in 10^9 a second; `of copy` sets it against the driver's own copy of as \
-many bytes in the same run. Sectors are of 32 bytes of global memory; bank conflicts are the extra passes that a \
-request to local memory needs. Both are counted from the access pattern, not measured. Every rung's result is \
-compared with the CPU's; the exit code is 1 if one was wrong.";
+GB/s is (bytes read + bytes written) / time, in 10^9 bytes a second. `of copy` is this bandwidth in percent of the \
+driver's own copy of as many bytes, measured in the same run. A sector is 32 bytes of global memory; bank conflicts \
+are the extra passes of a request to local memory. Both are counted from the access pattern, not measured. Every \
+step's result is compared with the CPU's; the exit code is 1 if one is wrong.";
 
-/// Climb the steps that make a kernel fast, each checked and measured.
+/// Check and measure the optimisation steps of a kernel.
 ///
-/// The steps are OpenCL kernels: where no device is named and there is no GPU, another OpenCL device is taken.
+/// The steps are OpenCL kernels. If no device is named and there is no GPU, another OpenCL device is used.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Ladder {
-    /// Which ladder.
+    /// The ladder.
     #[arg(value_parser = ladders())]
     ladder: String,
     #[command(flatten)]
     device: DeviceChoice,
-    /// Elements, such as 1000000, 2^24 or 64Mi; without it 2^24, or the shape's.
+    /// Number of elements, such as 1000000, 2^24 or 64Mi. Default: 2^24, or that of --rows and --cols.
     #[arg(long, value_parser = positive, allow_negative_numbers = true, conflicts_with_all = ["rows", "cols"])]
     n: Option<usize>,
-    /// Rows of a transpose; 4096 if nothing is said.
+    /// Rows of a transpose; default: 4096.
     #[arg(long, value_parser = positive, allow_negative_numbers = true, requires = "cols")]
     rows: Option<usize>,
-    /// Columns of a transpose; 4096 if nothing is said.
+    /// Columns of a transpose; default: 4096.
     #[arg(long, value_parser = positive, allow_negative_numbers = true, requires = "rows")]
     cols: Option<usize>,
-    /// Bins of a histogram; 256 if nothing is said.
+    /// Bins of a histogram; default: 256.
     #[arg(long, value_parser = positive, allow_negative_numbers = true)]
     bins: Option<usize>,
-    /// How the samples of a histogram fall into bins; uniform if nothing is said.
+    /// Distribution of the samples of a histogram over the bins; default: uniform.
     #[arg(long, value_parser = PossibleValuesParser::new(Distribution::ALL.map(Distribution::name)))]
     distribution: Option<String>,
-    /// Work-items of a work-group, where a rung leaves the choice.
+    /// Work-items of a work-group, for steps that leave the choice.
     #[arg(long, value_parser = positive, allow_negative_numbers = true)]
     block: Option<usize>,
-    /// The element type; i32 if nothing is said.
+    /// The element type; default: i32.
     #[arg(long = "type", value_name = "TYPE")]
     element: Option<ElementType>,
-    /// Timed runs of each rung, at most; after 2 s no more than three.
+    /// Limit on the timed runs of each step; after 2 s, three runs are enough.
     #[arg(long, default_value_t = Effort::default().runs)]
     runs: usize,
     /// Print JSON.
@@ -77,7 +77,7 @@ pub(crate) struct Ladder {
     /// Print the table in Markdown.
     #[arg(long)]
     markdown: bool,
-    /// Draw the ladder's bandwidths as a chart.
+    /// Draw the ladder's bandwidths as a chart, to this SVG file.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -86,7 +86,7 @@ fn ladders() -> PossibleValuesParser {
     registry().iter().map(|ladder| ladder.name()).collect::<Vec<_>>().into()
 }
 
-/// One rung, climbed.
+/// A measured step.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Step {
     pub(crate) name: String,
@@ -95,7 +95,7 @@ pub(crate) struct Step {
     pub(crate) sample: Option<Sample>,
     pub(crate) gb_per_s: Option<f64>,
     pub(crate) of_copy: Option<f64>,
-    /// Time of the rung before over that of this one.
+    /// Time of the last measured step before this one, over the time of this one.
     pub(crate) gain: Option<f64>,
     #[serde(skip_deserializing)]
     model: Option<Model>,
@@ -103,7 +103,7 @@ pub(crate) struct Step {
     pub(crate) wrong: Option<String>,
 }
 
-/// A ladder, climbed.
+/// A measured ladder.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) version: String,
@@ -138,7 +138,7 @@ impl Ladder {
         }
         match report.rungs.iter().filter(|step| step.wrong.is_some()).count() {
             0 => Ok(()),
-            wrong => Err(Stop::mismatch(format!("{wrong} rungs are wrong"))),
+            wrong => Err(Stop::mismatch(format!("{wrong} steps are wrong"))),
         }
     }
 
@@ -146,7 +146,7 @@ impl Ladder {
         let mut request = Request::default();
         if let Some(n) = self.n {
             request.n = n;
-            // Of a transpose, as near to a square as rows of a power of two come.
+            // For a transpose, this shape is the nearest to a square whose number of rows is a power of two.
             let rows = 1 << (n.max(1).ilog2() / 2);
             request.shape = (rows, n / rows);
         }
@@ -166,7 +166,7 @@ impl Ladder {
     }
 }
 
-/// The request in words: what counts for this ladder.
+/// Describes the parts of the request that this ladder uses.
 fn describe(ladder: &str, request: &Request) -> String {
     let mut words = vec![match ladder {
         "transpose" => format!("{} x {} {}", request.shape.0, request.shape.1, request.element),
@@ -187,21 +187,21 @@ impl Step {
         Self { name, step, bytes, sample, gb_per_s, of_copy, gain, model, unavailable, wrong: None }
     }
 
-    fn climb(rung: Rung, device: &Device, effort: Effort, roof: f64, before: Option<f64>) -> Self {
+    fn measure(rung: Rung, device: &Device, effort: Effort, roof: f64, before: Option<f64>) -> Self {
         let mut this = Self::new(&rung);
         if this.unavailable.is_some() {
             return this;
         }
-        let climbed = (rung.prepare)(device).map_err(Failure::from).and_then(|mut climb| {
-            // Once before it is timed, so that a wrong kernel is not run over and over, and once after.
-            (climb.reset)()?;
-            (climb.run)()?;
-            (climb.verify)()?;
-            let sample = measure(device, effort, &mut climb.reset, &mut climb.run)?.device;
-            (climb.verify)()?;
+        let measured = (rung.prepare)(device).map_err(Failure::from).and_then(|mut prepared| {
+            // A comparison before the timed runs keeps a wrong kernel from running again and again.
+            (prepared.reset)()?;
+            (prepared.run)()?;
+            (prepared.verify)()?;
+            let sample = measure(device, effort, &mut prepared.reset, &mut prepared.run)?.device;
+            (prepared.verify)()?;
             Ok(sample)
         });
-        match climbed {
+        match measured {
             Ok(sample) => {
                 let bandwidth = sample.bandwidth(this.bytes);
                 this.gb_per_s = Some(bandwidth);
@@ -216,7 +216,7 @@ impl Step {
     }
 }
 
-/// Whether a device is just too small for a rung.
+/// Returns true if the device lacks a capability or the memory for a step.
 fn is_refusal(error: &oclprim::Error) -> bool {
     matches!(error.kind(), oclprim::ErrorKind::Unsupported | oclprim::ErrorKind::OutOfMemory)
 }
@@ -236,7 +236,7 @@ impl Report {
         let cache = cache_bytes(device);
         let warning = (working_set < 4 * cache).then(|| {
             format!(
-                "the working set of {} is less than four times the last-level cache of {}: the figures are partly the cache's",
+                "the working set of {} is less than four times the last-level cache of {}: cache hits raise the bandwidths",
                 bytes(working_set),
                 bytes(cache)
             )
@@ -257,7 +257,7 @@ impl Report {
                 continue;
             }
             let before = report.rungs.iter().rev().find_map(|step| step.sample.as_ref()).map(|sample| sample.median);
-            report.rungs.push(Step::climb(rung, device, request.effort, copy, before));
+            report.rungs.push(Step::measure(rung, device, request.effort, copy, before));
         }
         Ok(report)
     }
@@ -277,7 +277,7 @@ impl Report {
             writeln!(out, "{} {warning}", paint("warning:", RED, &io::stdout()))?;
         }
         let header = [
-            "rung",
+            "step",
             "median",
             "spread",
             "GB/s",
@@ -327,7 +327,7 @@ impl Step {
     }
 }
 
-/// A count of sectors, in thousands or millions where it is large.
+/// A number of sectors, in thousands or millions if it is large.
 fn sectors(count: f64) -> String {
     match count {
         c if c >= 1e6 => format!("{} M", digits(c / 1e6)),

@@ -28,15 +28,15 @@ use output::Stop;
 
 const EXAMPLES: &str = "\
 Examples:
-  oclprim devices                                 what there is to run on
-  oclprim check                                   is every answer right, on every device
-  oclprim bench reduce --n 2^24                   how fast, against the device's own copy
-  oclprim ladder transpose --svg transpose.svg    what each step of an optimisation buys
+  oclprim devices                                 the devices of this machine
+  oclprim check                                   compare every result with a reference, on every device
+  oclprim bench reduce --n 2^24                   bandwidth, in percent of the device's own copy
+  oclprim ladder transpose --svg transpose.svg    the gain of each step of an optimisation
   oclprim report -o report.html                   checks and measurements of a device as one page
-  oclprim tune                                    the geometry that suits this device
-  oclprim run reduce samples.npy --op max         one primitive on a file written by numpy";
+  oclprim tune                                    search for the fastest geometry of this device
+  oclprim run reduce samples.npy --op max         one primitive on a NumPy file";
 
-/// Data-parallel primitives on OpenCL devices and on the CPU: checked, measured, and run on files.
+/// Check, measure and run data-parallel primitives on OpenCL devices and on the CPU.
 #[derive(Parser)]
 #[command(name = "oclprim", version, after_help = EXAMPLES, max_term_width = 110)]
 struct Cli {
@@ -74,7 +74,7 @@ impl Command {
             Self::Report(command) => command.run(out),
             Self::Run(command) => command.run(out),
             Self::Completions { shell } => {
-                // clap_complete panics where a write fails, so a buffer comes between.
+                // clap_complete panics if a write fails, so the script goes to a buffer first.
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Cli::command(), "oclprim", &mut script);
                 Ok(out.write_all(&script)?)
@@ -84,10 +84,10 @@ impl Command {
     }
 }
 
-/// Makes a file that grows beyond the limit for files an error of the write, instead of a signal that ends the process.
+/// Handles SIGXFSZ: a write beyond the file size limit fails with an error, and the signal does not end the process.
 #[cfg(unix)]
 fn limits_are_errors() {
-    // Where it cannot be caught, it ends the process, and what was written is no file yet.
+    // If the handler cannot be set, the signal ends the process. The output is then still a draft that has replaced no file.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 

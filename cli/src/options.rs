@@ -10,8 +10,8 @@ use crate::output;
 /// The device that a subcommand works on.
 #[derive(Args, Debug)]
 pub(crate) struct DeviceChoice {
-    /// Device: an index of `oclprim devices`, `cpu`, `gpu`, `opencl`, or a part of its name. Without it, what the variable
-    /// OCLPRIM_DEVICE selects, else the GPU with the most memory, else the CPU.
+    /// Device: an index of `oclprim devices`, `cpu`, `gpu`, `opencl`, or a part of its name. Default: the device in the variable
+    /// OCLPRIM_DEVICE, else the GPU with the most memory, else the CPU.
     #[arg(long, value_name = "SELECTOR")]
     device: Option<String>,
 }
@@ -26,7 +26,7 @@ impl DeviceChoice {
         self.device.as_deref().map_or_else(Device::best, Device::open)
     }
 
-    /// For what runs on OpenCL devices only: where none is named and there is no GPU, another of them.
+    /// Opens a device that runs kernels. If no device is named and there is no GPU, this is another OpenCL device.
     pub(crate) fn open_for_kernels(&self) -> oclprim::Result<Device> {
         let named = self.device.is_some() || env::var_os("OCLPRIM_DEVICE").is_some_and(|name| !name.is_empty());
         let device = self.open()?;
@@ -34,12 +34,12 @@ impl DeviceChoice {
     }
 }
 
-/// A number such as `1000000`, `1_000_000`, `2^24` or `64Mi`.
+/// Parses a number such as `1000000`, `1_000_000`, `2^24` or `64Mi`.
 pub(crate) fn size(text: &str) -> Result<usize, String> {
     number(text)?.ok_or_else(|| format!("too large: expected at most 2^{} - 1", usize::BITS))
 }
 
-/// What a [`size`] says; `None` if it is beyond all sizes.
+/// Parses a [`size`]; `None` if it exceeds `usize`.
 fn number(text: &str) -> Result<Option<usize>, String> {
     let text = text.replace('_', "");
     let digits = |digits: &str| match digits.parse::<usize>() {
@@ -57,14 +57,14 @@ fn number(text: &str) -> Result<Option<usize>, String> {
     Ok(digits(count)?.and_then(|count| count.checked_mul(1 << shift)))
 }
 
-/// Whether the host has room for `bytes` bytes of inputs and outputs and what they are compared with: where it has not,
-/// allocating ends the program. What a device has no room for is an error of its own.
+/// Returns an error if the host lacks memory for `bytes` bytes of inputs and outputs, and for the reference. Without this check, a
+/// failed allocation would end the program. A device without enough memory returns an error itself.
 pub(crate) fn has_room(info: &DeviceInfo, bytes: u64) -> Result<(), String> {
     oclprim_checks::check::host_memory().map_or(Ok(()), |there| fits(bytes, info.ty, there))
 }
 
 fn fits(bytes: u64, ty: DeviceType, there: u64) -> Result<(), String> {
-    // Copies of input and output, and the reference with a copy of its own; on the CPU also what is measured.
+    // Input and output count once, and the reference with its own copies counts once more. The CPU also holds the measured buffers.
     let needed = bytes.saturating_mul(if ty == DeviceType::Cpu { 3 } else { 2 });
     if needed > there {
         let (needed, there) = (output::bytes(needed), output::bytes(there));
@@ -73,7 +73,7 @@ fn fits(bytes: u64, ty: DeviceType, there: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// A [`size`] that a loop can have: at least 1, and so small that its bytes can be counted.
+/// Parses a [`size`] from 1 to 2^48: a loop has elements, and a product with their size does not overflow.
 pub(crate) fn positive(text: &str) -> Result<usize, String> {
     match number(text)? {
         Some(0) => Err("expected at least 1".into()),

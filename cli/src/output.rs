@@ -1,4 +1,4 @@
-//! What the subcommands print with: the one error type, tables, and numbers in readable units.
+//! Output of the subcommands: the error type, files, tables, and numbers with units.
 
 use std::{
     env,
@@ -16,27 +16,27 @@ use oclprim::files::{self, Draft};
 
 use crate::npy::mapped;
 
-/// Why the program ends early.
+/// The exit code and the message of a program that ends early.
 #[derive(Debug)]
 pub(crate) struct Stop {
     code: u8,
     message: Option<String>,
-    /// A compiler's output, for below the message.
+    /// A compiler's output, printed below the message.
     log: Option<String>,
 }
 
 impl Stop {
-    /// Something in the arguments or files is not as it should be.
+    /// An invalid argument or file.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { code: 2, message: Some(message.into()), log: None }
     }
 
-    /// An answer was wrong.
+    /// A wrong result.
     pub(crate) fn mismatch(message: impl Into<String>) -> Self {
         Self { code: 1, message: Some(message.into()), log: None }
     }
 
-    /// The message, for where the program goes on.
+    /// The message, for callers that continue.
     pub(crate) fn into_message(self) -> String {
         self.message.unwrap_or_default()
     }
@@ -48,7 +48,7 @@ impl Stop {
                 text.push_str(log.trim_end());
                 text.push('\n');
             }
-            // With no standard error left there is nobody to tell.
+            // If standard error is closed, the message is lost.
             let _ = io::stderr().write_all(text.as_bytes());
         }
         ExitCode::from(self.code)
@@ -61,7 +61,7 @@ impl From<oclprim::Error> for Stop {
     }
 }
 
-/// A reader that went away, as in `oclprim devices | head -1`, is no error.
+/// A closed pipe, as in `oclprim devices | head -1`, is not an error.
 impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
@@ -77,7 +77,7 @@ impl From<serde_json::Error> for Stop {
     }
 }
 
-/// The name of a file in front of what went wrong with it.
+/// Returns a function that puts the path before an error message.
 pub(crate) fn of_file<E: Display>(path: &Path) -> impl Fn(E) -> Stop + '_ {
     move |error| Stop::usage(format!("{}: {error}", path.display()))
 }
@@ -85,11 +85,11 @@ pub(crate) fn of_file<E: Display>(path: &Path) -> impl Fn(E) -> Stop + '_ {
 /// Standard output, as the path of a file.
 pub(crate) const STDOUT: &str = "-";
 
-/// Writes files in parts, `-` to `out`. No old file is replaced until all new ones are whole.
+/// Writes files, each in parts; `-` goes to `out`. Old files are replaced only after all new ones are complete.
 pub(crate) fn save<P: AsRef<[u8]>>(files: &[(&Path, &[P])], out: &mut dyn Write) -> Result<(), Stop> {
     let mut drafts = Vec::new();
     for (path, parts) in files {
-        // A pipe takes bytes at once, so this cannot wait until all are written.
+        // Bytes in a pipe cannot be taken back, so inputs are checked before each file.
         inputs_are_whole()?;
         if path.as_os_str() == STDOUT {
             parts.iter().try_for_each(|part| out.write_all(part.as_ref()))?;
@@ -111,12 +111,12 @@ pub(crate) fn inputs_are_whole() -> Result<(), Stop> {
     mapped::still_whole().map_err(|(path, why)| of_file(&path)(why))
 }
 
-/// Refuses outputs of which one would overwrite another. Each has the name of its option; `-` is standard output.
+/// Returns an error if two outputs are the same file. Each output has the name of its option; `-` is standard output.
 pub(crate) fn distinct(outputs: &[(&str, &Path)]) -> Result<(), Stop> {
-    let place = |path: &Path| if path.as_os_str() == STDOUT { Path::new("/dev/stdout") } else { path }.to_owned();
+    let resolved = |path: &Path| if path.as_os_str() == STDOUT { Path::new("/dev/stdout") } else { path }.to_owned();
     for (i, (option, path)) in outputs.iter().enumerate() {
         for (earlier, other) in &outputs[..i] {
-            if files::same(&place(path), &place(other)).map_err(of_file(path))? {
+            if files::same(&resolved(path), &resolved(other)).map_err(of_file(path))? {
                 return Err(Stop::usage(format!("{earlier} and {option} are one file, {}", path.display())));
             }
         }
@@ -133,7 +133,7 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<Vec<u8>, Stop> {
 pub(crate) const RED: u8 = 31;
 pub(crate) const BOLD: u8 = 1;
 
-/// Whether there are colours: on a terminal, unless `NO_COLOR` is set.
+/// Returns true for a terminal, unless `NO_COLOR` is set.
 fn has_colours(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
@@ -142,23 +142,23 @@ pub(crate) fn paint(text: impl Display, style: u8, stream: &impl IsTerminal) -> 
     if has_colours(stream) { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_string() }
 }
 
-/// A cell, in red, of a table for standard output.
+/// The cell, in red if standard output shows colours.
 pub(crate) fn alarm(cell: Cell) -> Cell {
     if has_colours(&io::stdout()) { cell.fg(Color::Red) } else { cell }
 }
 
-/// How a table is written.
+/// The format of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
     Markdown,
 }
 
-/// An empty table; the columns from `numbers` on are aligned to the right.
+/// An empty table; the columns in `numbers` are right-aligned.
 pub(crate) fn table(style: Style, header: &[&str], numbers: std::ops::Range<usize>) -> Table {
     let mut table = Table::new();
     table.load_style(if style == Style::Markdown { ASCII_MARKDOWN } else { NOTHING });
-    // What goes into a file or a pipe has no width to fit, and on a narrow terminal its own wrapping reads better.
+    // Files and pipes have no width. On a narrow terminal, wrapped lines read better than narrow columns.
     let fits = style == Style::Plain && table.width().is_some_and(|width| width >= 100);
     table.set_content_arrangement(if fits { ContentArrangement::Dynamic } else { ContentArrangement::Disabled });
     table.set_header(header);
@@ -204,7 +204,7 @@ pub(crate) fn bytes(count: u64) -> String {
     }
 }
 
-/// An element count, as a power of two where it is one.
+/// An element count; a power of two from 2^10 on is written as such.
 pub(crate) fn count(n: usize) -> String {
     if n >= 1 << 10 && n.is_power_of_two() { format!("2^{}", n.trailing_zeros()) } else { n.to_string() }
 }

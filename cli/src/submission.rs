@@ -1,4 +1,4 @@
-//! The file of `oclprim check --report`: what a device's owner sends in. It names no path, no user and no host.
+//! The file of `oclprim check --report`, which the owner of a device sends in. It names no path, user or host.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,10 +16,10 @@ use crate::{
     output::{Stop, json, save},
 };
 
-/// The version of the file's format. `scripts/checked` reads this one alone.
+/// The version of the file format. `scripts/checked` reads only this one.
 const FORMAT: u32 = 1;
 
-/// Everything that one run of `oclprim check` found.
+/// All results of one run of `oclprim check`.
 #[derive(Serialize)]
 pub(crate) struct Submission<'a> {
     format: u32,
@@ -35,14 +35,14 @@ pub(crate) struct Submission<'a> {
     devices: Vec<Submitted<'a>>,
 }
 
-/// How the checks ran.
+/// The options of a run, and its duration.
 #[derive(Serialize)]
 pub(crate) struct Run {
     pub(crate) level: &'static str,
-    /// The options that leave checks out; empty if all of the level ran.
+    /// The options that leave out checks; empty if all checks of the level ran.
     pub(crate) limits: BTreeMap<&'static str, String>,
     pub(crate) seconds: f64,
-    /// True if the run ended by itself.
+    /// True if the run came to its end.
     pub(crate) complete: bool,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Run {
 pub(crate) struct Os {
     family: String,
     architecture: String,
-    /// The distribution and the kernel, where the system has files that name them.
+    /// The distribution; `None` if no file of the system names it.
     pub(crate) name: Option<String>,
     kernel: Option<String>,
 }
@@ -59,7 +59,7 @@ pub(crate) struct Os {
 struct Submitted<'a> {
     #[serde(flatten)]
     description: Description,
-    /// The device in its own geometry, then in others.
+    /// The device's own geometry, then others.
     geometries: Vec<Geometry<'a>>,
 }
 
@@ -76,7 +76,7 @@ struct Geometry<'a> {
     forms: &'a [Form],
 }
 
-/// The time of day in UTC, such as `2026-01-31T12:00:00Z`.
+/// The current time in UTC, such as `2026-01-31T12:00:00Z`.
 pub(crate) fn now() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
@@ -94,7 +94,7 @@ impl Os {
         }
     }
 
-    /// The system in a line.
+    /// The system and the architecture in a line.
     pub(crate) fn line(&self) -> String {
         format!("{}, {}", self.name.as_deref().unwrap_or(&self.family), self.architecture)
     }
@@ -150,7 +150,7 @@ impl<'a> Geometry<'a> {
 /// Texts that identify this machine or its user.
 struct Names {
     words: BTreeSet<String>,
-    /// The home folders, which may have blanks in them.
+    /// The home folders; their paths may contain blanks.
     homes: Vec<String>,
 }
 
@@ -171,7 +171,7 @@ impl Names {
         let mut all = BTreeSet::new();
         for word in words {
             let word = word.trim().to_lowercase();
-            // The host without its domain, and each part of a full name.
+            // Also the host without its domain, and each part of a full name.
             all.extend(word.split_once('.').map(|(host, _)| host.to_owned()));
             all.extend(word.split(' ').filter(|part| part.len() > 2).map(str::to_owned));
             all.insert(word);
@@ -180,7 +180,7 @@ impl Names {
         Self { words: all, homes }
     }
 
-    /// The description, without paths and names in what drivers and compilers wrote.
+    /// The description, without the paths and names that drivers and compilers wrote.
     fn without(&self, description: &Description) -> Description {
         let Description { mut info, capabilities, error } = description.clone();
         for text in [&mut info.name, &mut info.platform, &mut info.vendor, &mut info.driver, &mut info.version] {
@@ -199,7 +199,7 @@ impl Names {
         self.clean_names(&self.clean_paths(text))
     }
 
-    /// Replaces each absolute path, and each that begins in a home folder, by `PATH`.
+    /// Replaces each absolute path, and each path in a home folder, by `PATH`.
     fn clean_paths(&self, text: &str) -> String {
         let text = self.homes.iter().fold(text.to_owned(), |text, home| {
             ['/', '\\'].iter().fold(text, |text, end| text.replace(&format!("{home}{end}"), &format!("~{end}")))
@@ -208,7 +208,7 @@ impl Names {
         let (mut before, mut option) = (' ', false);
         let mut rest = text.as_str();
         while let Some(first) = rest.chars().next() {
-            // `a/b` is a division, or a path that is not absolute; `-I/a` is an option with a path.
+            // `a/b` is a division or a relative path; `-I/a` is an option with a path.
             option = first == '-' && before.is_whitespace() || option && !first.is_whitespace();
             let begins = option && first == '/' || !before.is_alphanumeric() && !"_./\\".contains(before);
             let length = if begins { path_length(rest) } else { 0 };
@@ -229,13 +229,13 @@ impl Names {
     fn clean_names(&self, text: &str) -> String {
         let inner = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
         let lower = text.to_lowercase();
-        // Case folding changes the length of few letters; then the words are looked for as they are.
+        // Case folding changes the length of a few letters; the search then respects case.
         let haystack = if lower.len() == text.len() { lower.as_str() } else { text };
         let mut out = String::with_capacity(text.len());
         let mut at = 0;
         'text: while at < text.len() {
             let free = !text[..at].chars().next_back().is_some_and(inner);
-            // The longest first: a host's name with its domain before the host's alone.
+            // The longest match comes first: a host name with its domain before the host name alone.
             let mut hits: Vec<_> = self
                 .words
                 .iter()
@@ -258,7 +258,7 @@ impl Names {
     }
 }
 
-/// The bytes of the path at the start of a text; 0 if there is none. A lone `/` is a division, and `/ name` no path.
+/// The length in bytes of the path at the start of a text; 0 if there is none. A lone `/` is a division.
 fn path_length(text: &str) -> usize {
     let drive = |text: &str| {
         let bytes = text.as_bytes();

@@ -31,62 +31,64 @@ use crate::{
 const EXAMPLES: &str = "\
 Examples:
   oclprim tune                                  everything, on the best device
-  oclprim tune reduce --type f32 --dry-run      what would be gained, without a file
+  oclprim tune reduce --type f32 --dry-run      the gain, without writing a file
   oclprim tune sort --n 2^26 --seconds 60 --verbose
 
-Numbers of each primitive's geometry are searched one after another, on inputs of 256 KiB, 16 MiB and 256 MiB (96 MiB \
-on CPUs), or of --n elements. Each variant's results are compared with the CPU's before it is timed. The best one is \
-measured again, in turns with the default, on every form that `oclprim bench` has of this primitive and element size: \
-it is kept if it is faster by more than both spreads and 2 % on one that was searched on, slower on none, and passes \
-the tiny checks of this element size. What is kept goes to the file that every program with this crate reads: `tuning.json` in the user's configuration folder, or \
-the one that the variable OCLPRIM_TUNING names. A search that fails, or has no time for all, replaces nothing there. Results \
-do not depend on it, but for what is open anyway: how float sums of `fast` reductions are rounded, which of equal \
-indices a scatter takes, and the order of an unordered selection. The exit code is 1 if a result was wrong.";
+The search tries the parameters of each primitive's geometry one after another. Inputs have 256 KiB, 16 MiB and \
+256 MiB (96 MiB on CPUs), or --n elements. Each variant's results are compared with the CPU's before it is timed. \
+The best variant and the default are measured again, interleaved, with every operation that `oclprim bench` has for \
+this primitive and element size. The variant is kept if it is faster with an operation of the search and slower with \
+none, and passes the tiny checks of this element size. Faster means by more than 2 % and more than the sum of both \
+spreads. Kept values go to the file that every program with this crate reads: `tuning.json` in the user's \
+configuration folder, or the file in the variable OCLPRIM_TUNING. A search that fails or runs out of time replaces \
+nothing in it. Tuning never changes a result, except those documented as unspecified: the rounding of float sums of \
+`fast` reductions, the element that a scatter keeps among equal indices, and the order of an unordered selection. The \
+exit code is 1 if a result is wrong.";
 
-/// Search the geometry that suits a device, and keep what is faster than the default.
+/// Search for the fastest geometry of a device, and keep it if it is faster than the default.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Tune {
-    /// What to tune; without it, everything.
+    /// The primitives to tune; default: all.
     #[arg(value_parser = PossibleValuesParser::from(PRIMITIVES))]
     primitives: Vec<String>,
     #[command(flatten)]
     device: DeviceChoice,
-    /// Element types whose sizes are tuned, such as f32; several with commas between.
+    /// Element types whose sizes are tuned, such as f32, separated by commas.
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     element: Vec<ElementType>,
-    /// Elements, such as 1000000, 2^24 or 64Mi; several with commas between, each of another size class: less than 1 MiB,
-    /// less than 64 MiB, and beyond.
+    /// Numbers of elements, such as 1000000, 2^24 or 64Mi, separated by commas. Each must be of another size class: less than 1
+    /// MiB, less than 64 MiB, and the rest.
     #[arg(long, value_parser = positive, allow_negative_numbers = true, value_delimiter = ',')]
     n: Vec<usize>,
-    /// Seconds after which no further variant of a primitive, element size and size class is tried.
+    /// Seconds for the search of each primitive, element size and size class. No variant starts after them.
     #[arg(long, default_value_t = 20.0)]
     seconds: f64,
-    /// Leave in the caches what a run before left there.
+    /// Keep the caches warm: do not fill them with other data before each run.
     #[arg(long)]
     hot: bool,
     /// Write no tuning file.
     #[arg(long)]
     dry_run: bool,
-    /// Print a line for each variant that was tried.
+    /// Print a line for each variant of the search.
     #[arg(long)]
     verbose: bool,
-    /// Write what was found to this file as JSON; `-` is standard output.
+    /// Write the results to this file as JSON; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-/// The forms of one primitive on elements of one size.
+/// The operations of one primitive on elements of one size.
 struct Subject {
     primitive: &'static str,
     element_bytes: usize,
     benches: Vec<Bench>,
 }
 
-/// Values by the names of parameters; what is not there is as usual.
+/// Values by parameter name; an absent parameter has its default value.
 type Chosen = BTreeMap<&'static str, usize>;
 
-/// What became of a primitive, element size and size class.
+/// The result for a primitive, element size and size class.
 #[derive(Serialize)]
 struct Line {
     primitive: &'static str,
@@ -94,17 +96,17 @@ struct Line {
     size: SizeClass,
     /// Bytes of the inputs that were measured.
     bytes: usize,
-    /// The form whose times these are.
+    /// The operation to which `default` and `tuned` belong.
     form: String,
     chosen: Chosen,
     default: Option<Sample>,
     tuned: Option<Sample>,
-    /// The default's time over the tuned one's: the geometric mean of the forms that were searched on.
+    /// The default's time over the tuned time: the geometric mean over the operations of the search.
     gain: f64,
     kept: bool,
-    /// Whether the search and the measurement of what it found came to their end.
+    /// True if the search and the final measurement are complete.
     ended: bool,
-    /// Why nothing was kept.
+    /// The reason for which nothing was kept.
     note: String,
     tried: Vec<Tried>,
     wrong: bool,
@@ -114,7 +116,7 @@ struct Line {
 #[derive(Serialize)]
 struct Tried {
     chosen: Chosen,
-    /// The time of the best one before it over its own.
+    /// The time of the best variant so far, over the time of this one.
     ratio: Option<f64>,
     what: String,
     wrong: bool,
@@ -123,7 +125,7 @@ struct Tried {
 #[derive(Serialize)]
 struct Report {
     version: &'static str,
-    /// Of the source that the program was built from, where that is known.
+    /// The commit of the source that the program was built from, if known.
     commit: Option<&'static str>,
     device: DeviceInfo,
     cold: bool,
@@ -132,7 +134,7 @@ struct Report {
 
 impl Tune {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        // What is measured against is what the crate ships.
+        // The baseline is the crate's own tuning, without a tuning file.
         let device = self.device.open()?.with_tuning(shipped())?.profiled()?;
         let info = device.info();
         let Some(caps) = device.capabilities()? else {
@@ -140,7 +142,7 @@ impl Tune {
         };
         let path = if self.dry_run { None } else { TuningFile::path() };
         if path.is_none() && !self.dry_run {
-            return Err(Stop::usage("there is no place for a tuning file: set OCLPRIM_TUNING, or use --dry-run"));
+            return Err(Stop::usage("there is no folder for a tuning file: set OCLPRIM_TUNING, or use --dry-run"));
         }
         let named = [("the tuning file", path.as_deref()), ("--json", self.json.as_deref())];
         let named = named.into_iter().filter_map(|(name, path)| Some((name, path?)));
@@ -148,7 +150,7 @@ impl Tune {
             .chain(named.filter(|(_, path)| path.as_os_str() != STDOUT))
             .collect();
         distinct(&named)?;
-        // What is there must be readable before an hour is spent.
+        // An unreadable file is an error now, not after an hour of search.
         path.as_deref().map(TuningFile::read).transpose()?;
         let (version, commit) = (env!("CARGO_PKG_VERSION"), option_env!("OCLPRIM_COMMIT"));
         let mut report = Report { version, commit, device: info.clone(), cold: !self.hot, lines: Vec::new() };
@@ -187,10 +189,10 @@ impl Tune {
                 }
             }
         }
-        if wrong > 0 { Err(Stop::mismatch(format!("{wrong} searches met wrong results"))) } else { Ok(()) }
+        if wrong > 0 { Err(Stop::mismatch(format!("{wrong} searches found wrong results"))) } else { Ok(()) }
     }
 
-    /// What has parameters here.
+    /// The primitives and element sizes that have parameters on this device.
     fn subjects(&self, caps: &Capabilities) -> Vec<Subject> {
         let mut subjects: Vec<Subject> = Vec::new();
         for primitive in PRIMITIVES.into_iter().filter(|&name| crate::bench::wanted(&self.primitives, &name.to_owned()))
@@ -238,12 +240,12 @@ fn shipped() -> Tuning {
     Tuning::default().without_file()
 }
 
-/// The entry of the registry that has a primitive.
+/// The spec that contains a primitive.
 fn spec_of(primitive: &str) -> &str {
     if matches!(primitive, "copy_ranges" | "gather" | "reverse") { "copy" } else { primitive }
 }
 
-/// Whether a form of an entry runs with the parameters of the primitive.
+/// Returns true if an operation of `spec` uses the parameters of `primitive`.
 fn is_of(primitive: &str, spec: &str, form: &str) -> bool {
     let starts = |names: &[&str]| names.iter().any(|name| form.starts_with(name));
     match (primitive, spec) {
@@ -251,7 +253,7 @@ fn is_of(primitive: &str, spec: &str, form: &str) -> bool {
         ("copy_ranges", "copy") => starts(&["ranges", "strided rows"]),
         ("gather", "copy") => starts(&["gather", "scatter"]),
         ("reverse", "copy") => starts(&["reverse"]),
-        // These share work as reductions do.
+        // These use the parameters of reductions.
         ("reduce", "scan") => form.contains("of lines"),
         ("reduce", "select") => form.contains("by key"),
         ("scan", "scan") => !form.contains("of lines"),
@@ -269,7 +271,7 @@ struct Site<'a> {
     bar: &'a ProgressBar,
 }
 
-/// Why a variant has no time.
+/// The reason for which a variant has no time.
 enum Lost {
     Error(String),
     Wrong(String),
@@ -308,14 +310,14 @@ impl Site<'_> {
             Ok(ended) => line.ended = ended,
             Err(lost) => line.lose(lost),
         }
-        // A device that errs in one variant is not trusted in another.
+        // A device with a wrong result in one variant is not trusted in another.
         if let Some(tried) = line.tried.iter().find(|tried| tried.wrong) {
             line.lose(Lost::Wrong(format!("{}, {}", chosen_text(&tried.chosen), tried.what)));
         }
         line
     }
 
-    /// The forms that the device can do at all, and has room for.
+    /// The operations that the device supports and that fit memory.
     fn possible(&self) -> Vec<&Bench> {
         let all = self.subject.benches.iter();
         all.filter(|bench| self.has_room(bench) && !self.is_unsupported(bench)).collect()
@@ -329,13 +331,13 @@ impl Site<'_> {
         has_room(&self.device.info(), 8 * (bench.bytes)(self.elements(bench))).is_ok()
     }
 
-    /// A form in a variant, after its result was compared with the CPU's.
+    /// Prepares an operation with a variant, and compares its result with the CPU's.
     fn verified(&self, bench: &Bench, chosen: &Chosen) -> Result<Climb, Lost> {
-        let mut climb = (bench.prepare)(&self.variant(chosen)?, self.elements(bench))?;
-        (climb.reset)()?;
-        (climb.run)()?;
-        match (climb.verify)() {
-            Ok(()) => Ok(climb),
+        let mut prepared = (bench.prepare)(&self.variant(chosen)?, self.elements(bench))?;
+        (prepared.reset)()?;
+        (prepared.run)()?;
+        match (prepared.verify)() {
+            Ok(()) => Ok(prepared),
             Err(Failure::Error(error)) => Err(error.into()),
             Err(failure) => Err(Lost::Wrong(format!("{}: {}", bench.form, failure_text(failure)))),
         }
@@ -345,11 +347,11 @@ impl Site<'_> {
         Effort { warm_up: 1, runs, seconds, cold: !self.tune.hot }
     }
 
-    /// Tries the values of one parameter after another, and again while that helps and there is time: whether there was.
+    /// Tries the values of one parameter after another, and repeats this while it helps. Returns false if time ran out.
     fn search(&self, line: &mut Line, leads: &[&Bench]) -> Result<bool, Lost> {
         let begin = Instant::now();
         if leads.is_empty() {
-            return Err(Lost::Error("there is no room for such inputs, or nothing that the device can do".into()));
+            return Err(Lost::Error("there is no memory for such inputs, or the device supports no operation".into()));
         }
         let mut best = self.verified_all(leads, &line.chosen)?;
         let all = parameters(self.subject.primitive, self.caps, self.subject.element_bytes);
@@ -359,7 +361,7 @@ impl Site<'_> {
                 let before = line.chosen.get(name).copied().unwrap_or(*usual);
                 for &value in values.iter().filter(|&&value| value != before) {
                     if begin.elapsed().as_secs_f64() > self.tune.seconds {
-                        line.note = format!("not all within {} s", self.tune.seconds);
+                        line.note = format!("incomplete after {} s", self.tune.seconds);
                         return Ok(false);
                     }
                     let mut chosen = line.chosen.clone();
@@ -371,11 +373,11 @@ impl Site<'_> {
                     self.bar.set_message(format!("{} {name} {value}", line.what()));
                     let mut wrong = false;
                     let (ratio, what) = match self.verified_all(leads, &chosen) {
-                        Ok(mut climbs) => {
-                            let ratio = self.compare(&mut best, &mut climbs)?;
+                        Ok(mut tried) => {
+                            let ratio = self.compare(&mut best, &mut tried)?;
                             if ratio > 1.02 {
-                                (line.chosen, best) = (chosen.clone(), climbs);
-                                // Others may suit it better now.
+                                (line.chosen, best) = (chosen.clone(), tried);
+                                // Other parameters may have better values now.
                                 again = all.len() > 1;
                             }
                             (Some(ratio), String::new())
@@ -397,7 +399,8 @@ impl Site<'_> {
         benches.iter().map(|bench| self.verified(bench, chosen)).collect()
     }
 
-    /// The times of `old` over those of `new`: the geometric mean, or the first that is far worse, as no winner's is.
+    /// Returns the geometric mean of the ratios of `old` times to `new` times. A ratio below `FAR_WORSE` is returned at once,
+    /// because no winner has one.
     fn compare(&self, old: &mut [Climb], new: &mut [Climb]) -> Result<f64, Lost> {
         const FAR_WORSE: f64 = 0.7;
         let (mut sum, count) = (0.0, old.len());
@@ -412,7 +415,7 @@ impl Site<'_> {
         Ok((sum / count as f64).exp())
     }
 
-    /// Measures what the search found in turns with the default, on every form.
+    /// Measures the best variant and the default, interleaved, with every operation.
     fn confirm(&self, line: &mut Line, benches: &[&Bench], leads: &[&Bench]) -> Result<(), Lost> {
         if line.chosen.is_empty() {
             if line.note.is_empty() {
@@ -428,7 +431,7 @@ impl Site<'_> {
             let mut times = measure_in_turns(self.device, self.effort(21, 2.0), &mut [&mut old, &mut new])?;
             let mut against = Against::new(&times[0].device, &times[1].device);
             if against.verdict == "slower" {
-                // Once more: of many forms one is slow by chance.
+                // Measures again: among many operations one is slow by chance.
                 times = measure_in_turns(self.device, self.effort(41, 4.0), &mut [&mut old, &mut new])?;
                 against = Against::new(&times[0].device, &times[1].device);
             }
@@ -450,14 +453,14 @@ impl Site<'_> {
         line.gain = (logarithms.iter().sum::<f64>() / logarithms.len().max(1) as f64).exp();
         line.kept = faster && line.gain > 1.02;
         if !line.kept {
-            line.note = "no faster than the default beyond the noise".into();
+            line.note = "not faster than the default beyond the noise".into();
             return Ok(());
         }
-        self.bar.set_message(format!("{} checks of every form", line.what()));
+        self.bar.set_message(format!("{} checks of every operation", line.what()));
         self.check(&line.chosen)
     }
 
-    /// Checks the forms and types of this element size that have no benchmark, too.
+    /// Checks all operations and types of this element size, including those without a benchmark case.
     fn check(&self, chosen: &Chosen) -> Result<(), Lost> {
         let Subject { primitive, element_bytes, .. } = self.subject;
         let device = self.variant(chosen)?;
@@ -483,15 +486,15 @@ impl Site<'_> {
     }
 
     fn is_unsupported(&self, bench: &Bench) -> bool {
-        /// As many elements as show it.
+        /// Enough elements to find out.
         const FEW: usize = 1 << 12;
         let n = self.elements(bench).min(FEW);
-        let done = (bench.prepare)(self.device, n).and_then(|mut climb| (climb.run)());
+        let done = (bench.prepare)(self.device, n).and_then(|mut prepared| (prepared.run)());
         done.is_err_and(|error| error.kind() == ErrorKind::Unsupported)
     }
 }
 
-/// Forms that stand for all: few, of different kernels.
+/// A few operations that represent all: every n-th one, for a variety of kernels.
 fn leads<'a>(benches: &[&'a Bench]) -> Vec<&'a Bench> {
     const LEADS: usize = 4;
     let step = benches.len().div_ceil(LEADS).max(1);
@@ -508,8 +511,8 @@ impl Line {
         format!("{} of {} bytes, {}:", self.primitive, self.element_bytes, self.size.name())
     }
 
-    /// Puts what is kept into the file, or that the default is best. A search that failed, or had no time for all, is no reason
-    /// to drop what an earlier one found; a device that errs is.
+    /// Writes the kept values to the file, or a row that keeps the default. A failed or incomplete search does not replace an
+    /// earlier row; a search with a wrong result does.
     fn store(&mut self, path: &Path, info: &DeviceInfo) -> Result<(), Stop> {
         if !self.ended && !self.wrong && !self.kept {
             return Ok(());
@@ -525,7 +528,7 @@ impl Line {
         })?;
         if earlier {
             self.kept = false;
-            self.note = format!("{}: what an earlier search found stays", self.note);
+            self.note = format!("{}: the row of an earlier search stays", self.note);
         }
         Ok(())
     }
@@ -554,7 +557,7 @@ impl Line {
 impl Report {
     fn print(&self, out: &mut dyn Write) -> Result<(), Stop> {
         writeln!(out, "{} ({})\n", self.device, self.device.driver)?;
-        let header = ["primitive", "bytes", "inputs", "form", "default", "tuned", "gain", "parameters", ""];
+        let header = ["primitive", "bytes", "inputs", "operation", "default", "tuned", "gain", "parameters", ""];
         let mut table = table(Style::Plain, &header, 4..7);
         for line in &self.lines {
             let sample = |sample: &Option<Sample>| Cell::new(sample.as_ref().map_or("-".into(), |it| time(it.median)));

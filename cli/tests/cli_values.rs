@@ -283,9 +283,9 @@ fn edges_and_needles_of_another_type_are_converted_exactly_or_refused() {
     assert!(refuses(&["run", "search", &sorted, "--needles", &words]).contains("complex numbers"));
 
     // Indices may have any integer type.
-    for places in [folder.save("p1.npy", &[2], &[2u8, 0]), folder.save("p2.npy", &[2], &[2i16, 0])] {
+    for indices in [folder.save("p1.npy", &[2], &[2u8, 0]), folder.save("p2.npy", &[2], &[2i16, 0])] {
         let output = folder.path("out.npy");
-        cpu(&["gather", &sorted, "--indices", &places, "-o", output.to_str().expect("UTF-8")]);
+        cpu(&["gather", &sorted, "--indices", &indices, "-o", output.to_str().expect("UTF-8")]);
         assert_eq!(load::<u8>(&output).1, [3, 1]);
     }
     assert!(refuses(&["run", "gather", &sorted, "--indices", &whole]).contains("expected integers, not <f8"));

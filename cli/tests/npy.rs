@@ -55,7 +55,7 @@ fn nested_brackets_are_refused_at_once() {
     }
     let nested = header("'<f4'", "False", &format!("{}1,{}", "(".repeat(5_000), ")".repeat(5_000)));
     let text = check(&file(2, nested.as_bytes(), &[])).expect_err("refused");
-    assert_eq!(text, format!("its header has {} bytes, read are at most 10000", nested.len()));
+    assert_eq!(text, format!("its header has {} bytes, expected at most 10000", nested.len()));
 }
 
 #[test]
@@ -181,8 +181,8 @@ fn invalid_headers_are_refused_in_one_line() {
         let found = refused(text, &[0; 4]);
         assert!(found.ends_with(why), "{text}: {found}");
     }
-    for behind in ["x", "#", "{}", "\0"] {
-        assert!(refused(&format!("{}{behind}", good.trim_end()), &[0; 4]).ends_with("expected the end"), "{behind}");
+    for tail in ["x", "#", "{}", "\0"] {
+        assert!(refused(&format!("{}{tail}", good.trim_end()), &[0; 4]).ends_with("expected the end"), "{tail}");
     }
     for shape in ["(4611686018427387904,)", "(2147483648, 2147483648, 2)", "(0, 4611686018427387904, 4)"] {
         let text = refused(&header("'<f4'", "False", shape), &[0; 4]);
@@ -211,7 +211,7 @@ fn files_of_wrong_length_are_refused_in_one_line() {
     for (version, why) in [([0, 0], "0.0"), ([1, 1], "1.1"), ([4, 0], "4.0")] {
         let mut other = whole.clone();
         other[6..8].copy_from_slice(&version);
-        assert_eq!(check(&other).expect_err("unknown"), format!("its version is {why}, read are 1.0, 2.0 and 3.0"));
+        assert_eq!(check(&other).expect_err("unknown"), format!("its version is {why}, expected 1.0, 2.0 or 3.0"));
     }
     // Memory grows with the data read, not with the length that a header claims.
     let claims = file(1, header("'<f8'", "False", "(1152921504606846975,)").as_bytes(), &[0; 16]);

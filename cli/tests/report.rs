@@ -1,4 +1,4 @@
-//! The files that others read: of `oclprim check --report`, and the page of `oclprim report`.
+//! The files for others: the report of `oclprim check --report`, and the page of `oclprim report`.
 
 #[path = "common/program.rs"]
 mod program;
@@ -58,7 +58,7 @@ fn a_check_report_names_no_path_user_or_host() {
     let home = folder.path("home-of-zyxwv");
     fs::create_dir(&home).expect("a folder");
     let home = home.to_str().expect("UTF-8");
-    // A library of OpenCL that does not open: its path is in the error of the driver.
+    // An OpenCL library that does not open: the error contains its path.
     let library = format!("{home}/no-such-library.so");
     let set = [
         ("HOME", home),
@@ -93,7 +93,7 @@ fn files_that_cannot_be_written_are_refused_before_anything_runs() {
 fn the_page_is_whole_and_says_why_the_cpu_has_no_ladders() {
     let folder = Folder::new();
     let path = folder.path("page.html");
-    // No time for anything but the device: what is left out is said to be.
+    // There is only time for the device, and the page names what was left out.
     succeeds(&["report", "--quick", "--seconds", "1", "--device", "cpu", "-o", path.to_str().expect("UTF-8")]);
     let page = fs::read_to_string(&path).expect("the page");
     assert!(page.starts_with("<!DOCTYPE html><html lang=\"en\">") && page.ends_with("</html>"));
@@ -117,7 +117,7 @@ fn the_page_is_whole_and_says_why_the_cpu_has_no_ladders() {
     }
 }
 
-/// The figures of a sum at two sizes and the checks of copies, in files of the CPU backend: copies of those of one run.
+/// Files with the figures of a sum at two sizes and the checks of copies, on the CPU backend. All callers get copies of one run.
 fn records(folder: &Folder) -> [String; 2] {
     static MADE: OnceLock<[String; 2]> = OnceLock::new();
     let made = MADE.get_or_init(|| {
@@ -198,7 +198,7 @@ fn records_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn wrong_results_of_records_are_told() {
+fn wrong_results_of_records_are_reported() {
     let folder = Folder::new();
     let [bench, _] = records(&folder);
     let text = fs::read_to_string(&bench).expect("the record").replacen("\"wrong\": false", "\"wrong\": true", 1);

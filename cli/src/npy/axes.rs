@@ -1,16 +1,16 @@
-//! Arrays in C order with more axes than a [`Layout`] can have: neighbours that stay together fold into one.
+//! Arrays in C order with more axes than a [`Layout`] can have: axes that stay neighbours are merged.
 
 use bytemuck::Pod;
 use oclprim::{Device, Input, Layout, Output, Result};
 
-/// All axes in front of one, that axis, and all behind it.
+/// An array as three axes: the product of the axes before `axis`, that axis, and the product of the axes after it.
 pub(crate) fn around(shape: &[usize], axis: usize) -> [usize; 3] {
-    // An empty axis may stand beside others whose product overflows.
+    // If one axis is empty, the product of others can overflow.
     let product = |lengths: &[usize]| lengths.iter().fold(1usize, |product, &n| product.saturating_mul(n));
     [product(&shape[..axis]), shape[axis], product(&shape[axis + 1..])]
 }
 
-/// Moves the elements of an array to an array of the axes in another order: axis `k` of the output is axis `axes[k]`.
+/// Permutes the axes of an array: axis `k` of the output is axis `axes[k]` of the input.
 pub(crate) fn permute<'a, 'b, T: Pod>(
     device: &Device,
     input: impl Into<Input<'a, T>>,
@@ -27,7 +27,7 @@ pub(crate) fn permute<'a, 'b, T: Pod>(
     while axes.len() > Layout::MAX_DIMS {
         let at = (0..axes.len()).find(|&k| axes[k] != k).unwrap_or(0);
         let from = axes[at];
-        // The axis of the output that is not at its place goes there; then it folds with those in front of it.
+        // Moves the first axis that is out of order to its index in the output. It then merges with the axes before it.
         let [_, n, inner] = around(&shape, from);
         let [outer, block, _] = [&shape[..at], &shape[at..from], &[]].map(|lengths: &[usize]| lengths.iter().product());
         let input = moved.as_ref().map_or(input, Input::from);
@@ -45,10 +45,10 @@ pub(crate) fn permute<'a, 'b, T: Pod>(
     device.permute_into(input.nd(&shape)?, &axes, output.nd(&out)?)
 }
 
-/// The same permutation of the fewest axes: without those of one element, and with those as one that stay neighbours.
+/// The same permutation with the fewest axes: axes of length 1 are dropped, and axes that stay neighbours are merged.
 fn fold(shape: &[usize], axes: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let left: Vec<_> = axes.iter().copied().filter(|&axis| shape[axis] != 1).collect();
-    // Axes of one element between two do not part them.
+    // A dropped axis between two others does not separate them.
     let rank = |axis: usize| left.iter().filter(|&&other| other < axis).count();
     let mut runs: Vec<(usize, usize, usize)> = Vec::new();
     for &axis in &left {

@@ -1,18 +1,18 @@
 //! The header of a .npy file: a Python dictionary of three keys.
 //!
-//! It is untrusted. The grammar here is what numpy and other writers make, in one pass without recursion.
+//! It is untrusted input. The parser accepts what numpy and other writers write, in one pass and without recursion.
 
 use std::fmt;
 
-/// The most axes of an array, which are numpy's.
+/// NumPy's limit on the number of axes.
 pub(crate) const MOST_AXES: usize = 64;
-/// The longest header that is read, which is numpy's too.
+/// NumPy's limit on the bytes of a header.
 const MOST_BYTES: u32 = 10_000;
 const MAGIC: &[u8] = b"\x93NUMPY";
-/// Bytes in front of the data are a multiple of this.
+/// The offset of the data in a file is a multiple of this.
 const ALIGNMENT: usize = 64;
 
-/// What numpy calls the kind of a type.
+/// The kind of a type, as in NumPy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Bool,
@@ -37,7 +37,7 @@ pub(crate) struct Dtype {
     unit: String,
 }
 
-/// Types by names without a size.
+/// Types by name, without those of a letter and a size.
 const NAMES: [(&str, Kind, usize); 28] = [
     ("?", Kind::Bool, 1),
     ("b", Kind::Int, 1),
@@ -70,7 +70,7 @@ const NAMES: [(&str, Kind, usize); 28] = [
 ];
 
 impl Dtype {
-    /// The type that numpy calls `name`, and whether its bytes are in the other order than this machine's.
+    /// Returns the type with the NumPy name `name`, and true if its byte order is not that of this machine.
     pub(crate) fn parse(name: &str) -> Result<(Self, bool), String> {
         let unknown = || format!("the type '{}' is unknown", brief(name));
         let little = match name.as_bytes().first() {
@@ -87,7 +87,7 @@ impl Dtype {
         Ok((dtype, swapped))
     }
 
-    /// The type of a letter and a number, as `f8`; `None` if it is none.
+    /// The type of a letter and a size, such as `f8`; `None` if the name is not of this kind.
     fn by_letter(plain: &str, name: &str) -> Option<Result<Self, String>> {
         let letter = plain.chars().next()?;
         let rest = &plain[letter.len_utf8()..];
@@ -127,7 +127,7 @@ impl Dtype {
         (sizes.is_empty() || sizes.contains(&size)).then(|| Ok(Self { kind, size, unit: unit.to_owned() }))
     }
 
-    /// How many bytes are in an order of their own.
+    /// The number of bytes that a change of the byte order reverses together.
     pub(crate) fn scalar(&self) -> usize {
         match self.kind {
             Kind::Bool | Kind::Bytes | Kind::Void => 1,
@@ -138,7 +138,7 @@ impl Dtype {
     }
 }
 
-/// As numpy writes it, such as `<f4`: in this machine's byte order.
+/// The NumPy name, such as `<f4`, in the byte order of this machine.
 impl fmt::Display for Dtype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let order = match (self.scalar(), cfg!(target_endian = "little")) {
@@ -163,40 +163,40 @@ impl fmt::Display for Dtype {
     }
 }
 
-/// What a header says of the data behind it.
+/// The contents of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) dtype: Dtype,
-    /// The bytes of each scalar are in the other order than this machine's.
+    /// True if the byte order is not that of this machine.
     pub(crate) swapped: bool,
-    /// The first axis runs fastest.
+    /// True for Fortran order: the first axis varies fastest.
     pub(crate) fortran: bool,
     pub(crate) shape: Vec<usize>,
 }
 
 const RECORDS: &str = "holds records; save each field as an array of its own";
 
-/// The bytes in front of a header's text: magic, version, and the length of the text.
+/// The bytes before the text of a header: magic, version, and the length of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Preamble {
-    /// How many bytes the preamble has.
+    /// The length of the preamble in bytes.
     pub(crate) bytes: usize,
-    /// How many bytes the text behind it has.
+    /// The length of the text after it, in bytes.
     pub(crate) text: usize,
     version: u8,
 }
 
 impl Preamble {
-    /// The fewest bytes that a preamble has, and the most.
+    /// The least and the greatest length of a preamble.
     pub(crate) const LEAST: usize = 10;
     pub(crate) const MOST: usize = 12;
 
-    /// Whether a preamble that starts so has the most bytes.
+    /// Returns true if a preamble with this start has [`Self::MOST`] bytes.
     pub(crate) fn is_long(start: &[u8]) -> bool {
         matches!(start.get(MAGIC.len()), Some(2..))
     }
 
-    /// Of the first bytes of a file, up to [`Preamble::MOST`].
+    /// Parses the first bytes of a file, at most [`Preamble::MOST`].
     pub(crate) fn parse(start: &[u8]) -> Result<Self, String> {
         if !start.starts_with(MAGIC) {
             return Err("not a .npy file: it does not start with \\x93NUMPY".into());
@@ -207,19 +207,19 @@ impl Preamble {
             [1..=3, 0, ..] | [] | [_] => {
                 return Err(format!("not a .npy file: it ends within its first {} bytes", Self::MOST));
             }
-            [major, minor, ..] => return Err(format!("its version is {major}.{minor}, read are 1.0, 2.0 and 3.0")),
+            [major, minor, ..] => return Err(format!("its version is {major}.{minor}, expected 1.0, 2.0 or 3.0")),
         };
         if text > MOST_BYTES {
-            return Err(format!("its header has {text} bytes, read are at most {MOST_BYTES}"));
+            return Err(format!("its header has {text} bytes, expected at most {MOST_BYTES}"));
         }
         Ok(Self { bytes: if version == 1 { Self::LEAST } else { Self::MOST }, text: text as usize, version })
     }
 }
 
 impl Header {
-    /// Of the text behind `preamble`.
+    /// Parses the text after `preamble`.
     pub(crate) fn parse(preamble: &Preamble, text: &[u8]) -> Result<Self, String> {
-        // Versions 1 and 2 are Latin-1, version 3 is UTF-8; what is read is ASCII.
+        // Versions 1 and 2 are Latin-1, version 3 is UTF-8; the parser accepts only ASCII.
         let mut reader = Reader { text, at: 0, long: preamble.version < 3 };
         let (mut descr, mut fortran, mut shape) = (None, None, None);
         reader.expect(b'{')?;
@@ -253,13 +253,13 @@ impl Header {
         Ok(Self { dtype, swapped, fortran, shape })
     }
 
-    /// The bytes in front of an array in C order.
+    /// The bytes before the data of an array in C order.
     pub(crate) fn write(dtype: &Dtype, shape: &[usize]) -> Vec<u8> {
         let lengths: Vec<_> = shape.iter().map(usize::to_string).collect();
         let comma = if shape.len() == 1 { "," } else { "" };
         let text =
             format!("{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({}{comma}), }}", lengths.join(", "));
-        // The longest shape has 64 lengths of 20 digits, for which version 1 does.
+        // The longest shape has 64 lengths of 20 digits, which fit in version 1.
         let bytes = (Preamble::LEAST + text.len() + 1).next_multiple_of(ALIGNMENT);
         let mut header = MAGIC.to_vec();
         header.extend([1, 0]);
@@ -271,11 +271,11 @@ impl Header {
     }
 }
 
-/// The literals of a header's text.
+/// A parser of the literals in a header.
 struct Reader<'a> {
     text: &'a [u8],
     at: usize,
-    /// Integers may end with `L`, as those of Python 2.
+    /// True if integers may end with `L`, as in Python 2.
     long: bool,
 }
 
@@ -309,7 +309,7 @@ impl<'a> Reader<'a> {
         format!("not a .npy file: byte {} of its header is {found}, expected {wanted}", self.at)
     }
 
-    /// The bytes from here on for which `holds`.
+    /// Takes the bytes from here on, as long as `holds` returns true.
     fn run(&mut self, holds: impl Fn(u8) -> bool) -> &'a str {
         let rest = &self.text[self.at..];
         let run = &rest[..rest.iter().position(|&byte| !byte.is_ascii() || !holds(byte)).unwrap_or(rest.len())];
@@ -317,7 +317,7 @@ impl<'a> Reader<'a> {
         str::from_utf8(run).unwrap_or_default()
     }
 
-    /// A string without escapes.
+    /// Takes a string without escapes.
     fn string(&mut self) -> Result<&'a str, String> {
         let quote = match self.peek() {
             Some(quote @ (b'\'' | b'"')) => quote,
@@ -334,7 +334,7 @@ impl<'a> Reader<'a> {
 
     fn dtype(&mut self) -> Result<(Dtype, bool), String> {
         match self.peek() {
-            // Of a list of fields nothing more is needed.
+            // The fields of a record do not matter.
             Some(b'[' | b'(' | b'{') => Err(RECORDS.into()),
             _ => Dtype::parse(self.string()?),
         }
@@ -353,7 +353,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A tuple of lengths.
+    /// Takes a tuple of lengths.
     fn tuple(&mut self) -> Result<Vec<usize>, String> {
         self.expect(b'(')?;
         let mut lengths = Vec::new();
@@ -393,7 +393,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A text of ASCII, or the start of a long one.
+/// An ASCII text, or the start of a long one.
 fn brief(text: &str) -> String {
     match text.get(..40) {
         Some(start) if text.len() > 40 => format!("{start}… ({} characters)", text.len()),

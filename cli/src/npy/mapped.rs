@@ -1,8 +1,8 @@
-//! Input files in memory: mapped, so that their bytes are read where the page cache has them.
+//! Mapped input files: elements are read from the page cache, without a copy.
 //!
-//! Another program can cut a file short while it is mapped. A page beyond the new end raises a signal, which ends this program
-//! with an error. The rest of the last page reads as zeros, and other bytes may follow later. So [`still_whole`] compares length
-//! and time of modification before a result is written.
+//! Another program can cut a file short while it is mapped. A page beyond the new end raises a signal, which ends this program with
+//! an error. The rest of the last page reads as zeros, and other bytes may follow later. So [`still_whole`] compares length and
+//! time of modification before a result is written.
 
 use std::{
     fs::{File, Metadata},
@@ -24,7 +24,7 @@ struct Input {
 
 static INPUTS: Mutex<Vec<Input>> = Mutex::new(Vec::new());
 
-/// Maps a plain file that has, or had, this metadata.
+/// Maps a plain file. `metadata` is its state before, which [`still_whole`] compares.
 pub(crate) fn map(path: &Path, file: &File, metadata: &Metadata) -> io::Result<Mmap> {
     #[cfg(unix)]
     cut_files_are_errors();
@@ -62,7 +62,7 @@ fn cut_files_are_errors() {
     const MESSAGE: &[u8] = b"error: a read of memory failed, most likely because an input file was cut short\n";
     ONCE.call_once(|| {
         let end = || {
-            // With no standard error left there is nobody to tell.
+            // If standard error is closed, the message is lost.
             let _ = rustix::io::write(rustix::stdio::stderr(), MESSAGE);
             signal_hook::low_level::exit(2);
         };

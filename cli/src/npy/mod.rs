@@ -18,9 +18,9 @@ use oclprim::{Device, Element, ElementType, Integer, with_element, with_integer}
 
 use header::{Dtype, Header, Kind, Preamble};
 
-/// Bytes that memory is taken for at first, where a file does not say how many it has.
+/// Bytes of the first allocation for a stream, whose length is unknown.
 const STEP: usize = 1 << 24;
-/// Bytes of an array from which on its file is mapped: a read of fewer costs less than a mapping.
+/// Files whose arrays have at least this many bytes are mapped; to read fewer bytes costs less than a mapping.
 const MAPPED: usize = 1 << 16;
 
 /// An array in C order and in this machine's byte order.
@@ -31,11 +31,11 @@ pub(crate) struct Array {
     bytes: Held,
 }
 
-/// The bytes of an array at an address that suits every element.
+/// The bytes of an array, aligned for every element type.
 #[derive(Debug)]
 enum Held {
     Own(Bytes),
-    /// A file's from an offset on.
+    /// The bytes of a file from an offset on.
     Mapped(Mmap, usize),
 }
 
@@ -47,7 +47,7 @@ impl Held {
         }
     }
 
-    /// The same in memory that may be written.
+    /// Returns the bytes in writable memory.
     fn into_own(self) -> Result<Bytes, String> {
         match self {
             Self::Own(bytes) => Ok(bytes),
@@ -61,7 +61,7 @@ impl Held {
     }
 }
 
-/// Memory of one's own.
+/// Allocated memory, aligned to 16 bytes.
 #[derive(Debug, Default)]
 struct Bytes {
     units: Vec<u128>,
@@ -69,7 +69,7 @@ struct Bytes {
 }
 
 impl Bytes {
-    /// Appends bytes that are 0.
+    /// Appends bytes of value 0.
     fn grow(&mut self, more: usize) -> Result<(), String> {
         let len = self.len + more;
         let units = len.div_ceil(size_of::<u128>());
@@ -92,7 +92,7 @@ fn no_memory(bytes: u128) -> String {
     format!("there is no memory for {bytes} bytes")
 }
 
-/// The values of an iterator, if there is memory for them.
+/// Collects an iterator; an error if there is no memory for it.
 pub(crate) fn collect<T>(values: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, String> {
     let mut all = Vec::new();
     let bytes = values.len() as u128 * size_of::<T>() as u128;
@@ -101,7 +101,7 @@ pub(crate) fn collect<T>(values: impl ExactSizeIterator<Item = T>) -> Result<Vec
     Ok(all)
 }
 
-/// Reads until `buffer` is full or there is no more; returns how many bytes that were.
+/// Reads until `buffer` is full or the input ends; returns the number of bytes.
 fn fill(reader: &mut dyn Read, buffer: &mut [u8]) -> Result<usize, String> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -115,9 +115,9 @@ fn fill(reader: &mut dyn Read, buffer: &mut [u8]) -> Result<usize, String> {
     Ok(filled)
 }
 
-/// The bytes of an array, if they can be counted.
+/// The size of an array in bytes; `None` if it overflows.
 fn size_of_array(dtype: &Dtype, shape: &[usize]) -> Option<usize> {
-    // An empty axis does not excuse others whose product overflows.
+    // Even if an axis is empty, the product of the others must not overflow.
     let mut lengths = shape.iter().filter(|&&n| n > 0);
     let bytes = lengths.try_fold(dtype.size, |product, &n| product.checked_mul(n))?;
     (bytes <= isize::MAX as usize).then_some(if shape.contains(&0) { 0 } else { bytes })
@@ -132,7 +132,7 @@ struct Front {
 }
 
 impl Front {
-    /// Reads it from the start of `len` bytes, if their number is known, which have to be those of the array.
+    /// Reads the header from the start of a file. If `len` is known, the array must end exactly there.
     fn read(reader: &mut dyn Read, len: Option<u64>) -> Result<Self, String> {
         let mut start = [0; Preamble::MOST];
         let mut found = fill(reader, &mut start[..Preamble::LEAST])?;
@@ -151,7 +151,7 @@ impl Front {
             size_of_array(dtype, shape).ok_or_else(|| format!("a shape of {shape:?} {dtype} overflows memory"))?;
         let front = Self { start: preamble.bytes + preamble.text, bytes, header };
         if let Some(len) = len {
-            // Before anything is allocated for what a header merely claims.
+            // This check precedes every allocation for a length that the header claims.
             let left = len.saturating_sub(front.start as u64);
             if left < bytes as u64 {
                 return Err(front.truncated(left));
@@ -168,12 +168,12 @@ impl Front {
         format!("truncated: {shape:?} {dtype} are {} bytes, the file has {found} of them", self.bytes)
     }
 
-    /// Reads the array's bytes, and nothing may follow them.
+    /// Reads the bytes of the array; more bytes after them are an error.
     fn rest(&self, reader: &mut dyn Read, len: Option<u64>) -> Result<Bytes, String> {
         let mut bytes = Bytes::default();
         let step = if len.is_some() { self.bytes } else { STEP };
         while bytes.len < self.bytes {
-            // As many again, so that few are copied often.
+            // The buffer doubles, so that all copies together take linear time.
             let from = bytes.len;
             bytes.grow(step.max(from).min(self.bytes - from))?;
             let found = from + fill(reader, &mut bytes.get_mut()[from..])?;
@@ -187,7 +187,7 @@ impl Front {
         Ok(bytes)
     }
 
-    /// The array of these bytes, in C order and in this machine's byte order.
+    /// The array of these bytes, in C order and in the byte order of this machine.
     fn array(&self, held: Held) -> Result<Array, String> {
         let Header { dtype, swapped, fortran, shape } = &self.header;
         let scalar = dtype.scalar();
@@ -228,7 +228,7 @@ impl Array {
         }
         let len = metadata.len();
         let front = Front::read(&mut file, Some(len))?;
-        // Elsewhere a mapped file cannot be replaced, and the input may be the output.
+        // Other systems cannot replace a mapped file, but the output may replace the input.
         if cfg!(unix)
             && front.bytes >= MAPPED
             && front.start.is_multiple_of(align_of::<u128>())
@@ -240,7 +240,7 @@ impl Array {
         front.array(Held::Own(bytes))
     }
 
-    /// Reads an array in `len` bytes, or to the end if their number is unknown.
+    /// Reads an array from `len` bytes; `None` reads to the end.
     pub(crate) fn read(reader: &mut dyn Read, len: Option<u64>) -> Result<Self, String> {
         let front = Front::read(reader, len)?;
         let bytes = front.rest(reader, len)?;
@@ -262,12 +262,12 @@ impl Array {
         Made { dtype: self.dtype.clone(), shape: shape.to_vec(), bytes: bytemuck::cast_slice(data) }
     }
 
-    /// The element type as numpy writes it, such as `<f4`.
+    /// The NumPy name of the element type, such as `<f4`.
     pub(crate) fn type_name(&self) -> String {
         self.dtype.to_string()
     }
 
-    /// The same behind what it means, where the crate does not compute with it.
+    /// The NumPy name of the element type, with a description if the crate does not compute with it.
     pub(crate) fn type_in_words(&self) -> String {
         let name = self.type_name();
         let words = match self.dtype.kind {
@@ -280,7 +280,7 @@ impl Array {
         format!("{words} ({name})")
     }
 
-    /// Whether the elements are truth values: bytes that are 0 or 1.
+    /// Returns true for booleans: bytes that are 0 or 1.
     pub(crate) fn is_truth(&self) -> bool {
         self.dtype.kind == Kind::Bool
     }
@@ -312,14 +312,14 @@ impl Array {
         }
     }
 
-    /// The elements, of whose size `T` is.
+    /// The elements as `T`, which has their size, or as bytes.
     pub(crate) fn elements<T: Pod>(&self) -> &[T] {
         bytemuck::cast_slice(self.bytes.get())
     }
 
-    /// The elements in another type, which has to have the value of each.
+    /// The elements converted to `U`; an error if `U` lacks the value of an element.
     pub(crate) fn exactly<U: Element>(&self) -> Result<Cow<'_, [U]>, String> {
-        let element = self.element().ok_or_else(|| format!("{} are no numbers", self.type_in_words()))?;
+        let element = self.element().ok_or_else(|| format!("{} are not numbers", self.type_in_words()))?;
         if element == U::TYPE {
             return Ok(Cow::Borrowed(self.elements()));
         }
@@ -333,7 +333,7 @@ impl Array {
     }
 }
 
-/// The bytes of an array in Fortran order, in C order.
+/// Converts the bytes of an array from Fortran order to C order.
 fn in_c_order(held: Held, dtype: &Dtype, shape: &[usize]) -> Result<Held, String> {
     if shape.iter().filter(|&&n| n != 1).count() < 2 {
         return Ok(held);
@@ -342,27 +342,27 @@ fn in_c_order(held: Held, dtype: &Dtype, shape: &[usize]) -> Result<Held, String
         let (from, to) = (bytemuck::cast_slice::<u8, T>(from), bytemuck::cast_slice_mut::<u8, T>(to.get_mut()));
         axes::permute(&Device::cpu(), from, shape, order, to)
     }
-    // As it lies, it is in C order an array of the axes the other way round.
+    // In memory, an array in Fortran order is an array in C order with its axes reversed.
     let mut lying: Vec<_> = shape.iter().rev().copied().collect();
     let mut order: Vec<_> = (0..shape.len()).rev().collect();
     let unit = (1usize << dtype.size.trailing_zeros()).min(size_of::<u128>());
     if dtype.size > unit {
-        // An element is a line of the largest units that divide it.
+        // The largest units that divide an element become one more axis.
         order.push(lying.len());
         lying.push(dtype.size / unit);
     }
-    let mut turned = Bytes::default();
+    let mut ordered = Bytes::default();
     let bytes = held.get();
-    turned.grow(bytes.len())?;
+    ordered.grow(bytes.len())?;
     let done = match unit {
-        1 => moved::<u8>(bytes, &mut turned, &lying, &order),
-        2 => moved::<u16>(bytes, &mut turned, &lying, &order),
-        4 => moved::<u32>(bytes, &mut turned, &lying, &order),
-        8 => moved::<u64>(bytes, &mut turned, &lying, &order),
-        _ => moved::<u128>(bytes, &mut turned, &lying, &order),
+        1 => moved::<u8>(bytes, &mut ordered, &lying, &order),
+        2 => moved::<u16>(bytes, &mut ordered, &lying, &order),
+        4 => moved::<u32>(bytes, &mut ordered, &lying, &order),
+        8 => moved::<u64>(bytes, &mut ordered, &lying, &order),
+        _ => moved::<u128>(bytes, &mut ordered, &lying, &order),
     };
     done.map_err(|error| error.to_string())?;
-    Ok(Held::Own(turned))
+    Ok(Held::Own(ordered))
 }
 
 /// The value of an element of any type.
@@ -377,12 +377,12 @@ impl Number {
         with_integer!(T::TYPE, I => Self::Integer(bytemuck::cast::<T, I>(x).to_i128()), Self::Float(x.to_f64()))
     }
 
-    /// The element of a type that has this value. All NaN are one value.
+    /// Returns the element of type `U` that has this value. All NaN are one value.
     fn exactly<U: Element>(self) -> Option<U> {
         with_integer!(U::TYPE, I => {
             let value = match self {
                 Self::Integer(value) => value,
-                // Beyond 2^64 it is none of them, whatever it saturates to.
+                // A larger value is beyond every integer type, so that the saturation of casts does not matter.
                 Self::Float(value) if value.trunc() == value && value.abs() < 1e30 => value as i128,
                 Self::Float(_) => return None,
             };
@@ -400,7 +400,7 @@ impl Number {
     }
 }
 
-/// A number in the fewest digits from which its type reads it back.
+/// A number in the fewest digits that its type reads back as the same value.
 pub(crate) fn number<T: Element>(value: T) -> String {
     let wide = value.to_f64();
     if !T::TYPE.is_float() {
@@ -409,7 +409,7 @@ pub(crate) fn number<T: Element>(value: T) -> String {
     if !wide.is_finite() || wide == 0.0 {
         return format!("{wide}");
     }
-    // Rust's own shortest digits are those of f32 and f64.
+    // Rust itself prints the shortest digits of f32 and f64.
     let scientific = match T::TYPE {
         ElementType::F64 => format!("{wide:e}"),
         ElementType::F32 => format!("{:e}", wide as f32),
@@ -419,14 +419,14 @@ pub(crate) fn number<T: Element>(value: T) -> String {
         }
     };
     if (1e-5..1e16).contains(&wide.abs()) {
-        // The digits of the shortest form as a plain decimal.
+        // The same digits without an exponent.
         scientific.parse::<f64>().map_or(scientific, |plain| plain.to_string())
     } else {
         scientific
     }
 }
 
-/// An array to be written.
+/// An array to write.
 pub(crate) struct Made<'a> {
     dtype: Dtype,
     pub(crate) shape: Vec<usize>,
@@ -434,18 +434,18 @@ pub(crate) struct Made<'a> {
 }
 
 impl<'a> Made<'a> {
-    /// An array of a type that numpy has a name for, such as `<u8`.
+    /// An array of the type with this NumPy name, such as `<u8`.
     pub(crate) fn of<T: Pod>(dtype: &str, shape: &[usize], data: &'a [T]) -> Self {
         let (dtype, _) = Dtype::parse(dtype).expect("a constant type");
         Self { dtype, shape: shape.to_vec(), bytes: bytemuck::cast_slice(data) }
     }
 
-    /// The element type as numpy writes it.
+    /// The NumPy name of the element type.
     pub(crate) fn type_name(&self) -> String {
         self.dtype.to_string()
     }
 
-    /// The parts of the file, in their order.
+    /// The parts of the file: header and data.
     pub(crate) fn parts(&self) -> [Cow<'_, [u8]>; 2] {
         [Header::write(&self.dtype, &self.shape).into(), self.bytes.into()]
     }

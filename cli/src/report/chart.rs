@@ -2,11 +2,11 @@
 
 use maud::{Markup, html};
 
-/// A horizontal bar; without a value its place stays empty and has the text alone.
+/// A horizontal bar; without a value its row has only the text.
 pub(super) struct Bar {
     pub(super) label: String,
     pub(super) value: Option<f64>,
-    /// Beside the bar.
+    /// The text beside the bar.
     pub(super) text: String,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Curve {
 }
 
 const WIDTH: f64 = 760.0;
-/// Of a letter, on average.
+/// The average width of a letter.
 const LETTER: f64 = 6.6;
 
 /// A coordinate with one decimal.
@@ -42,7 +42,7 @@ fn ticks(most: f64) -> Vec<f64> {
     (0..=6).map(|i| f64::from(i) * step).take_while(|tick| *tick <= most * (1.0 + 1e-9)).collect()
 }
 
-/// A tick's label, without zeros that say nothing.
+/// The label of a tick, without trailing zeros.
 fn tick_label(value: f64) -> String {
     if value == 0.0 || value.abs() >= 10.0 {
         format!("{value:.0}")
@@ -82,7 +82,7 @@ pub(super) fn bars(label: &str, axis: &str, bars: &[Bar], line: (f64, &str)) -> 
             }
             line class="copy" x1=(px(x(line.0))) x2=(px(x(line.0))) y1=(px(top - 6.0)) y2=(px(bottom)) {}
             text class="copy" x=(px(x(line.0))) y=(px(top - 11.0)) text-anchor=(anchor) { (line.1) }
-            // Beside the plot: a text at the end of its bar would cross the line.
+            // The texts are beside the plot: at the end of its bar, a text would cross the line.
             @for (index, bar) in bars.iter().enumerate() {
                 text class=(if bar.drawn().is_some() { "value" } else { "value missing" })
                     x=(px(left + plot + 10.0)) y=(px(top + row * index as f64 + 17.0)) { (bar.text) }
@@ -98,17 +98,17 @@ fn powers(base: f64, least: f64, most: f64) -> Vec<i32> {
     (low..=high).collect()
 }
 
-/// Moves labels apart, downwards and then up from the lower end, so that each has `gap`.
-fn spread(places: &mut [f64], gap: f64, bottom: f64) {
-    let mut order: Vec<_> = (0..places.len()).collect();
-    order.sort_by(|&a, &b| places[a].total_cmp(&places[b]));
+/// Moves labels apart, downwards and then up from the lower end, so that neighbours have a distance of `gap`.
+fn spread(positions: &mut [f64], gap: f64, bottom: f64) {
+    let mut order: Vec<_> = (0..positions.len()).collect();
+    order.sort_by(|&a, &b| positions[a].total_cmp(&positions[b]));
     for pair in 1..order.len() {
-        places[order[pair]] = places[order[pair]].max(places[order[pair - 1]] + gap);
+        positions[order[pair]] = positions[order[pair]].max(positions[order[pair - 1]] + gap);
     }
     let mut limit = bottom;
     for &index in order.iter().rev() {
-        places[index] = places[index].min(limit);
-        limit = places[index] - gap;
+        positions[index] = positions[index].min(limit);
+        limit = positions[index] - gap;
     }
 }
 
@@ -196,12 +196,12 @@ mod tests {
 
     #[test]
     fn labels_do_not_overlap() {
-        let mut places = [100.0, 101.0, 99.0, 300.0, 300.0];
-        spread(&mut places, 16.0, 300.0);
-        let mut sorted = places;
+        let mut positions = [100.0, 101.0, 99.0, 300.0, 300.0];
+        spread(&mut positions, 16.0, 300.0);
+        let mut sorted = positions;
         sorted.sort_by(f64::total_cmp);
-        assert!(sorted.windows(2).all(|pair| pair[1] - pair[0] >= 16.0 - 1e-9), "{places:?}");
-        assert!(sorted[4] <= 300.0 && places[2] < places[0], "{places:?}");
+        assert!(sorted.windows(2).all(|pair| pair[1] - pair[0] >= 16.0 - 1e-9), "{positions:?}");
+        assert!(sorted[4] <= 300.0 && positions[2] < positions[0], "{positions:?}");
     }
 
     #[test]

@@ -37,10 +37,10 @@ Examples:
   oclprim report -o report.html --device gpu --quick
   oclprim report -o report.html --from bench.json --from ladder.json --from device.json
 
-The page needs no network: it has no scripts, and its charts are inside. `--seconds` is a bound on when measurements \
-start, so that the last one may end later; what is left out is named on the page. With --from nothing is measured: the \
+The page needs no network: it has no scripts, and contains its charts. No measurement starts after `--seconds`, but \
+the last one may end later; the page names the measurements that were left out. With --from nothing is measured: the \
 files are those of `bench --json`, `ladder --json`, `check --report` and `report --json`, all of one device. Every \
-result is compared with the CPU's; the exit code is 1 if one was wrong.";
+result is compared with the CPU's; the exit code is 1 if one is wrong.";
 
 /// Write a page with a device's capabilities, bandwidths, growth, ladders and checks.
 #[derive(Args)]
@@ -54,14 +54,14 @@ pub(crate) struct Command {
     /// Few sizes, small ladders and the tiny checks, in about a minute.
     #[arg(long)]
     quick: bool,
-    /// Seconds in which measurements and checks start; without it 300, with --quick 60.
+    /// Seconds in which measurements and checks start. Default: 300, or 60 with --quick.
     #[arg(long, value_parser = positive)]
     seconds: Option<usize>,
-    /// Also write what the page shows to this file, for --from.
+    /// Also write the figures of the page to this file, for --from.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Show what this file has, and measure nothing: of `bench --json`, `ladder --json`, `check --report` or `report
-    /// --json`. May be given several times.
+    /// Show the contents of this file, and measure nothing. The file is one of `bench --json`, `ladder --json`, `check --report` or
+    /// `report --json`. May be given several times.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "seconds"])]
     from: Vec<PathBuf>,
 }
@@ -72,9 +72,9 @@ const GROWING: [&str; 8] = ["reduce", "scan", "select", "copy", "histogram", "tr
 /// Everything that the page shows. A section without figures is empty or `None`.
 #[derive(Serialize, Deserialize)]
 struct Found {
-    /// The program and its commit, where that is known; of records there may be several.
+    /// The program and its commit, if known. Records may come from several.
     programs: BTreeSet<String>,
-    /// How and when it was found, in a few words.
+    /// The way and the time of the measurements, in a few words.
     origin: String,
     os: Option<Os>,
     description: Description,
@@ -113,7 +113,7 @@ fn representatives() -> Vec<(&'static str, Bench)> {
     check::registry().iter().filter_map(first).collect()
 }
 
-/// An operation in words; a form that is named as its primitive is named once.
+/// An operation in words. Its primitive is not repeated if the operation starts with it.
 fn operation(primitive: &str, form: &str, element: ElementType) -> String {
     if form.starts_with(primitive) { format!("{form} {element}") } else { format!("{primitive} {form} {element}") }
 }
@@ -126,7 +126,7 @@ fn program(version: &str, commit: Option<&str>) -> String {
 impl Command {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let stdout = self.output.as_os_str() == STDOUT;
-        // Before anything is measured: a file that cannot be written must not cost minutes.
+        // A file that cannot be written must not cost minutes of measurements.
         if !stdout {
             distinct(&[("standard output", Path::new(STDOUT)), ("--output", &self.output)])?;
             drop(Draft::new(&self.output).map_err(of_file(&self.output))?);
@@ -224,7 +224,7 @@ impl Command {
             for (primitive, bench, series, last) in all.iter_mut().filter(|(_, _, series, _)| series.stopped.is_none())
             {
                 bar.set_message(format!("{} {}", series.name, count(n)));
-                // Data, measurement and comparison take longer by the growth of n, once they are more than a start.
+                // The time of data, measurement and comparison grows with n, once it is more than a constant.
                 let grown = series.points.last().map_or(1, |point| n / point.n) as u32;
                 let expected = if *last > Duration::from_millis(500) { *last * grown } else { *last };
                 if Instant::now() + expected > until {
@@ -268,7 +268,7 @@ impl Command {
 }
 
 impl Found {
-    /// How many results differ from the CPU's.
+    /// The number of results that differ from the CPU's.
     fn wrong(&self) -> usize {
         let measured = self.bandwidths.iter().chain(self.growth.iter().flat_map(|series| &series.points));
         let steps = self.ladders.iter().filter_map(|ladder| ladder.steps.as_ref()).flat_map(|steps| &steps.rungs);

@@ -31,7 +31,7 @@ pub(super) fn of(found: &Found) -> Markup {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 title { "oclprim on " (info) }
-                // It ends no element: the file has no `<`.
+                // The style cannot end its element: the file has no `<`.
                 style { (PreEscaped(include_str!("page.css"))) }
             }
             body {
@@ -54,7 +54,7 @@ fn scroll(label: &str, inside: Markup) -> Markup {
     html! { div class="scroll" tabindex="0" role="region" aria-label=(label) { (inside) } }
 }
 
-/// The data of a chart, for who does not see it.
+/// The data of a chart, for readers who do not see the chart.
 fn data(header: &[&str], rows: &[Vec<String>]) -> Markup {
     html! {
         details {
@@ -75,7 +75,7 @@ fn data(header: &[&str], rows: &[Vec<String>]) -> Markup {
     }
 }
 
-/// For a section of which the records have nothing.
+/// The text of a section without records.
 fn absent(what: &str, command: &str) -> Markup {
     html! { p class="missing" { "The records have no " (what) ". " code { "oclprim " (command) } " writes them." } }
 }
@@ -115,7 +115,7 @@ fn device(found: &Found) -> Markup {
             h2 { "Device" }
             dl { @for (name, text) in &facts { dt { (name) } dd { (text) } } }
             @if !info.opencl {
-                p { "This is the CPU backend: it runs on threads of the host and needs no OpenCL driver." }
+                p { "This is the CPU backend. It runs on threads of the host and needs no OpenCL driver." }
             }
         }
     }
@@ -203,7 +203,7 @@ fn bandwidths(found: &Found) -> Markup {
             p {
                 "One operation of each primitive at " (n) " elements. A bar is the bandwidth in percent of the device's own "
                 "copy of as many bytes, measured in the same run. Bandwidth counts the bytes that an operation has to read and "
-                "write at least, so that an operation of several passes is far below copy." (caches)
+                "write at least, so an operation of several passes is far below copy." (caches)
             }
             (scroll("Chart of bandwidths", bars(&label, "percent of the device's own copy", &all, (100.0, "copy"))))
             (data(&["operation", "n", "median", "spread", "wall", "copy", "bandwidth, of copy"], &rows))
@@ -323,7 +323,7 @@ fn ladder(report: &Steps) -> Markup {
     }
 }
 
-/// Counts by primitive and type, over all forms, in the order of the registry.
+/// Counts by primitive and type, over all operations, in the order of the registry.
 fn by_primitive(checks: &Checks) -> Vec<(&str, BTreeMap<ElementType, Counts>)> {
     let mut all: Vec<(&str, BTreeMap<ElementType, Counts>)> = Vec::new();
     for form in &checks.forms {

@@ -1,4 +1,4 @@
-//! The page of saved records, instead of new measurements.
+//! A page of saved records, instead of new measurements.
 
 use std::{
     collections::BTreeSet,
@@ -127,7 +127,7 @@ pub(super) fn read(paths: &[PathBuf], selector: Option<&str>) -> Result<Found, S
                 found.programs.insert(program(&submission.version, submission.commit.as_deref()));
                 times.insert(format!("checks of {}", submission.time));
                 found.os = Some(submission.os);
-                // A machine may have several of the same kind.
+                // A machine may have several devices of the same kind.
                 for device in submission.devices {
                     if same(&device.description.info, &info) {
                         found.description = device.description;
@@ -157,7 +157,7 @@ impl Found {
         Ok(())
     }
 
-    /// Adds up checks of the same level, in all geometries. The first geometry's level counts, which is the device's own.
+    /// Adds up checks of the same level, in all geometries. The level is that of the first geometry, which is the device's own.
     fn add_checks(&mut self, geometries: Vec<check::Report>, path: &Path) -> Result<(), Stop> {
         let level = geometries.first().map(|own| own.level.clone());
         if let (Some(level), Some(known)) = (level, &self.checks)
@@ -180,7 +180,7 @@ fn same(a: &DeviceInfo, b: &DeviceInfo) -> bool {
     (&a.platform, &a.name) == (&b.platform, &b.name)
 }
 
-/// The device that all records have. Of several, the only one whose name contains `selector`.
+/// The device that all records have. If there are several, the only one whose name contains `selector`.
 fn device_of(records: &[(&Path, Record)], selector: Option<&str>) -> Result<DeviceInfo, Stop> {
     let wanted = selector.unwrap_or_default().to_lowercase();
     let in_all = |info: &&DeviceInfo| records.iter().all(|(_, record)| record.devices().iter().any(|d| same(d, info)));
@@ -206,7 +206,7 @@ fn device_of(records: &[(&Path, Record)], selector: Option<&str>) -> Result<Devi
     }
 }
 
-/// The form and type that stands for a primitive: that of a new measurement, or else the first that was measured.
+/// The operation and type that represent a primitive: those of a new measurement, or else the first that were measured.
 fn representative<'a>(primitive: &str, lines: &'a [Line]) -> Option<(&'a str, ElementType)> {
     let measured = || lines.iter().filter(|line| line.primitive == primitive && line.sample.is_some());
     let usual = representatives().into_iter().find(|(name, _)| *name == primitive).map(|(_, bench)| bench);
@@ -215,7 +215,7 @@ fn representative<'a>(primitive: &str, lines: &'a [Line]) -> Option<(&'a str, El
     usual.or_else(|| measured().next()).map(|line| (line.form.as_str(), line.element))
 }
 
-/// The lines with figures of the form and type that stands for a primitive, by rising size, one a size.
+/// The lines with figures of the operation and type that represent a primitive, by ascending size, one for each size.
 fn sizes_of(primitive: &str, lines: &[Line]) -> Vec<Line> {
     let Some(of) = representative(primitive, lines) else { return Vec::new() };
     let is_of = |line: &&Line| line.primitive == primitive && (line.form.as_str(), line.element) == of;
@@ -231,7 +231,7 @@ fn bandwidths(lines: &[Line]) -> Vec<Line> {
     primitives.into_iter().filter_map(|primitive| sizes_of(primitive, lines).pop()).collect()
 }
 
-/// The sizes of each operation that was measured at two of them at least.
+/// The sizes of each operation that was measured at two or more.
 fn growth(lines: &[Line]) -> Vec<Series> {
     let series = |primitive: &str| {
         let points = sizes_of(primitive, lines);

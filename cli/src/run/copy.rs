@@ -15,7 +15,7 @@ Examples:
   oclprim run copy samples.npy -o copy.npy
   oclprim run copy samples.npy --device 1 --verify";
 
-/// Copy an array to the device, there, and back; elements of any size.
+/// Copy an array to the device, to other memory of the device, and back; elements of any size.
 #[derive(Args)]
 #[command(after_help = COPY_EXAMPLES)]
 pub(super) struct Copy {
@@ -44,7 +44,7 @@ Examples:
   oclprim run reverse samples.npy -o reversed.npy
   oclprim run reverse matrix.npy --device opencl --verify";
 
-/// Reverse the order of all elements, along each axis, as numpy.flip does; elements of 1 to 16 bytes.
+/// Reverse an array along all axes, as numpy.flip does; elements of 1 to 16 bytes.
 #[derive(Args)]
 #[command(after_help = REVERSE_EXAMPLES)]
 pub(super) struct Reverse {
@@ -83,15 +83,15 @@ Examples:
   oclprim run gather samples.npy --indices order.npy -o picked.npy
   oclprim run gather colours.npy --indices labels.npy --device opencl --verify";
 
-/// Pick elements by their indices, as numpy.take does; elements of 1 to 16 bytes.
+/// Gather elements by their indices, as numpy.take does: out[i] = x[indices[i]]; elements of 1 to 16 bytes.
 ///
-/// Indices count from 0 through all elements, whatever the array's shape. The result has the shape of the indices.
+/// The indices refer to the flattened array. The result has the shape of the indices.
 #[derive(Args)]
 #[command(after_help = GATHER_EXAMPLES)]
 pub(super) struct Gather {
     #[command(flatten)]
     common: Common,
-    /// The indices: integers.
+    /// The indices: integers from 0 on.
     #[arg(long, value_name = "INDICES.npy")]
     indices: PathBuf,
 }
@@ -129,19 +129,20 @@ Examples:
   oclprim run scatter picked.npy --indices order.npy --len 5 -o samples.npy
   oclprim run scatter picked.npy --indices targets.npy --len 1000 --device opencl --verify";
 
-/// Put elements to places among zeros; elements of 1 to 16 bytes.
+/// Scatter elements into an array of zeros: out[indices[i]] = x[i]; elements of 1 to 16 bytes.
 ///
-/// There is a place for each element, counted from 0; the result has one dimension. Of elements for one place the CPU takes the
-/// last, a device any, or parts of several if they have not 1, 2, 4, 8 or 16 bytes: --verify then finds a difference.
+/// There is an index for each element; the result has one dimension. If several elements have the same index, the CPU writes the
+/// last of them. A device writes any of them, or parts of several if elements do not have 1, 2, 4, 8 or 16 bytes; --verify can then
+/// report a difference.
 #[derive(Args)]
 #[command(after_help = SCATTER_EXAMPLES)]
 pub(super) struct Scatter {
     #[command(flatten)]
     common: Common,
-    /// The indices: integers.
+    /// The indices: integers from 0 on.
     #[arg(long, value_name = "INDICES.npy")]
     indices: PathBuf,
-    /// How many places there are; as many as elements, unless given.
+    /// The length of the result; default: the number of elements.
     #[arg(long, value_name = "N", value_parser = crate::options::size, allow_negative_numbers = true)]
     len: Option<usize>,
 }

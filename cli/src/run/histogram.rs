@@ -24,42 +24,42 @@ Examples:
 
 /// Count the samples in each bin.
 ///
-/// Integers are bin numbers from 0 on, unless there is a --range. Floats are counted in bins of equal width; without a
-/// --range they go from the smallest to the largest sample, as in numpy.histogram, and the last bin has its upper edge. Equal
-/// samples widen that range by 0.5 to either side; without samples it is 0 to 1. A --range for floats is rounded to their type,
-/// so that a sample beside an edge can be in another bin than NumPy's.
+/// Integers are bin numbers from 0 on, unless --range is given. Floats are counted in bins of equal width. Without --range the bins
+/// go from the smallest to the largest sample, as in numpy.histogram, and the last bin contains its upper edge. If all samples are
+/// equal, the range is wider by 0.5 on either side; without samples it is 0 to 1. A --range for floats is rounded to their type, so
+/// a sample next to an edge can be in another bin than with NumPy.
 ///
-/// With --edges the last bin has its upper edge, too. With -o, the counts are written as uint64, sums of weights
-/// as int64, uint64 or float64, as the weights are. With --channels there is a row of bins for each channel.
-/// Samples outside the bins are reported on standard error.
+/// With --edges the last bin contains its upper edge, too. With -o, counts are written as uint64, and sums of weights as int64,
+/// uint64 or float64, depending on the weights. With --channels the result has a row of bins for each channel. Standard error
+/// reports the number of samples outside the bins.
 #[derive(Args)]
 #[command(after_help = HISTOGRAM_EXAMPLES)]
 pub(super) struct HistogramOf {
     #[command(flatten)]
     common: Common,
-    /// How many bins.
+    /// The number of bins.
     #[arg(long, value_parser = crate::options::size, allow_negative_numbers = true, default_value = "256")]
     bins: usize,
-    /// The lower edge of the first bin and the upper edge of the last. If integer samples cannot have such a value, as u8 cannot
-    /// be 256, they are counted as i64 or f64.
+    /// The lower edge of the first bin and the upper edge of the last. If the type of integer samples lacks such a value, as u8
+    /// lacks 256, the samples are counted as i64 or f64.
     #[arg(long, num_args = 2, value_names = ["LO", "HI"], allow_hyphen_values = true)]
     range: Option<Vec<String>>,
     /// Count a sample that equals HI in the last bin.
     #[arg(long, requires = "range")]
     closed: bool,
-    /// The edges of the bins, one more than there are bins, in any type. If the samples cannot have such a value, they are
+    /// The edges of the bins, in any type: n + 1 edges for n bins. If the type of the samples lacks such a value, the samples are
     /// counted as f64.
     #[arg(long, value_name = "EDGES.npy", conflicts_with_all = ["range", "bins"])]
     edges: Option<PathBuf>,
-    /// Add up a weight for each sample: integers in 64 bits, floats as doubles.
+    /// Sum a weight for each sample instead of counting: integers in 64 bits, floats as f64.
     #[arg(long, value_name = "WEIGHTS.npy")]
     weights: Option<PathBuf>,
-    /// A histogram for each of the 1 to 4 channels along the last axis, all with the same bins.
+    /// Count each of the 1 to 4 channels along the last axis separately, in the same bins.
     #[arg(long, conflicts_with = "weights")]
     channels: bool,
 }
 
-/// The samples below, above and nowhere.
+/// The numbers of samples below the bins, above them, and of NaN.
 fn outside(found: &Histogram) -> [u64; 3] {
     [found.outside.below, found.outside.above, found.outside.nan]
 }
@@ -96,13 +96,13 @@ impl HistogramOf {
         })
     }
 
-    /// Writes the counts, and reports on standard error what lies outside the bins.
+    /// Writes the counts, and reports the samples outside the bins on standard error.
     fn finish(&self, found: &Made<'_>, text: String, outside: [String; 3], out: &mut dyn Write) -> Result<(), Stop> {
         let unit = if self.weights.is_some() { "of weight" } else { "samples" };
-        for (amount, place) in outside.iter().zip(["below the first bin", "above the last", "NaN"]) {
+        for (amount, side) in outside.iter().zip(["below the first bin", "above the last", "NaN"]) {
             if amount != "0" {
-                // With no standard error left there is nobody to tell.
-                let _ = writeln!(std::io::stderr(), "{amount} {unit} {place}");
+                // If standard error is closed, the message is lost.
+                let _ = writeln!(std::io::stderr(), "{amount} {unit} {side}");
             }
         }
         self.common.finish(found, text, out)
@@ -126,14 +126,14 @@ impl HistogramOf {
         self.counted(input, &bins, channels, device, out)
     }
 
-    /// The type in which samples are counted: it has both ends of the range as values.
+    /// The type in which samples are counted; both ends of the range are values of it.
     fn type_of_range(&self, element: ElementType, range: &[String]) -> Result<ElementType, Stop> {
         let has = |ty| with_element!(ty, T => range.iter().all(|end| parse::<T>("--range", end).is_ok()));
         let narrow = element.size() < 8;
         Ok(match element {
             _ if element.is_float() || has(element) => element,
             _ if narrow && has(ElementType::I64) => ElementType::I64,
-            // An end that is no number at all is refused later.
+            // An end that is not a number is an error later.
             _ if narrow && has(ElementType::F64) => ElementType::F64,
             _ => element,
         })
@@ -146,7 +146,7 @@ impl HistogramOf {
 
     /// Bins from the smallest to the largest sample.
     fn fitted<T: Element>(&self, input: &[T], device: &Device) -> Result<Bins<T>, Stop> {
-        // What is wrong with their number is not the range's fault.
+        // A wrong number of bins is an error of its own, not one of the range.
         Bins::<u32>::ids(self.bins)?;
         let (lower, upper) = if input.is_empty() {
             (T::ZERO, T::ONE)
@@ -179,7 +179,7 @@ impl HistogramOf {
         if let Some(path) = &self.weights {
             let array = read(path)?;
             let element = element_of(path, &array, "histogram")?;
-            // Of each kind the widest, which holds the others.
+            // The widest type of each kind has all values of the others.
             let failed = of_file(path);
             return if element.is_float() {
                 self.weighed(input, &array.exactly::<f64>().map_err(failed)?, bins, device, out)
@@ -197,7 +197,7 @@ impl HistogramOf {
         self.finish(&made, counts_in_words(&found.counts), outside(&found).map(|count| count.to_string()), out)
     }
 
-    /// The same bins for each channel; what lies outside is that of all together.
+    /// Counts each channel in the same bins. The counts outside of them are sums over all channels.
     fn of_channels<T: Element>(
         &self,
         input: &[T],
@@ -206,7 +206,7 @@ impl HistogramOf {
         device: &Device,
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
-        // The primitive refuses more than 4; a header can claim any number.
+        // More than 4 channels are an error of the primitive; a header can claim any number.
         let all = vec![bins.clone(); channels.min(5)];
         let found = device.histogram_channels(input, channels, &all)?;
         if self.common.verify {

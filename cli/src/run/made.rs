@@ -13,10 +13,10 @@ use crate::{
     output::{Stop, save},
 };
 
-/// What is made of no file takes.
+/// The arguments of primitives that read no file.
 #[derive(Args)]
 struct Numbers {
-    /// How many.
+    /// The number of elements.
     #[arg(value_name = "N", value_parser = crate::options::size, allow_negative_numbers = true)]
     n: usize,
     /// The type of the numbers: i8 to i64, u8 to u64, f16, f32 or f64.
@@ -27,7 +27,7 @@ struct Numbers {
     output: Option<PathBuf>,
     #[command(flatten)]
     device: DeviceChoice,
-    /// Make them on the CPU as well, and compare; the exit code is 1 if they differ.
+    /// Compute the numbers on the CPU as well, and compare; the exit code is 1 if they differ.
     #[arg(long)]
     verify: bool,
 }
@@ -60,10 +60,10 @@ Examples:
   oclprim run random 100 --type u8 --range 1 6
   oclprim run random 2^20 --type u32 --seed 7 --stream 3 --skip 4096 --device opencl --verify";
 
-/// Make random numbers: Philox4x32-10, the same on every device.
+/// Generate random numbers with Philox4x32-10; they are the same on every device.
 ///
-/// Integers have all values, or those of a range with both its ends; floats are in [0, 1), or from the start of a range up to
-/// below its end.
+/// Integers have all values of their type, or those of a range with both its ends. Floats are in [0, 1), or in a range without its
+/// upper end.
 #[derive(Args)]
 #[command(after_help = RANDOM_EXAMPLES)]
 pub(super) struct Random {
@@ -72,13 +72,13 @@ pub(super) struct Random {
     /// The key of the generator.
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     seed: u64,
-    /// One of the streams of a seed.
+    /// The number of the stream.
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     stream: u64,
-    /// Leave out so many numbers of the stream.
+    /// Skip this many numbers of the stream.
     #[arg(long, value_name = "COUNT", default_value_t = 0, allow_negative_numbers = true)]
     skip: u64,
-    /// In a range.
+    /// The range of the numbers.
     #[arg(long, num_args = 2, value_names = ["LO", "HI"], allow_hyphen_values = true)]
     range: Option<Vec<String>>,
 }
@@ -105,10 +105,10 @@ impl Random {
 
 const IOTA_EXAMPLES: &str = "\
 Examples:
-  oclprim run iota 100 --type u32 -o places.npy
+  oclprim run iota 100 --type u32 -o indices.npy
   oclprim run iota 5 --start 1 --step -0.25 --device opencl --verify";
 
-/// Make numbers from a start on, by a step: start + i * step. Integers wrap.
+/// Generate out[i] = start + i * step. Integers wrap.
 #[derive(Args)]
 #[command(after_help = IOTA_EXAMPLES)]
 pub(super) struct Iota {
@@ -117,7 +117,7 @@ pub(super) struct Iota {
     /// The first number.
     #[arg(long, value_name = "VALUE", default_value = "0", allow_hyphen_values = true)]
     start: String,
-    /// What each number has more than the one before it.
+    /// The difference between each number and the one before it.
     #[arg(long, value_name = "VALUE", default_value = "1", allow_hyphen_values = true)]
     step: String,
 }

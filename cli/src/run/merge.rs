@@ -15,13 +15,13 @@ use crate::{
     output::{Stop, of_file},
 };
 
-/// Refuses elements that are not in order.
+/// Returns an error if the elements are not sorted.
 fn in_order<T: Element>(path: &Path, x: &[T], order: &Sorted, device: &Device) -> Result<(), Stop> {
     match device.first_unsorted(x, order)? {
         None => Ok(()),
         Some(at) => {
             let path = path.display();
-            Err(Stop::usage(format!("{path} is not sorted: element {at} comes before the one in front of it")))
+            Err(Stop::usage(format!("{path} is not sorted: element {at} belongs before element {}", at - 1)))
         }
     }
 }
@@ -31,18 +31,18 @@ Examples:
   oclprim run merge sorted.npy --with more.npy -o all.npy
   oclprim run merge sorted.npy --with more.npy --keep intersection --verify";
 
-/// Which elements of both are kept.
+/// The elements that are kept.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Keep {
-    /// All.
+    /// All elements of both arrays.
     All,
-    /// Those of the first, and what the second has more of.
+    /// All elements of the first array, and those that the second has more of.
     Union,
-    /// What both have.
+    /// Elements that both arrays have.
     Intersection,
-    /// What the first has more of.
+    /// Elements that the first array has more of.
     Difference,
-    /// What either has more of.
+    /// Elements that one array has more of than the other.
     SymmetricDifference,
 }
 
@@ -60,8 +60,8 @@ impl Keep {
 
 /// Merge two sorted arrays into one, or keep their union, intersection or difference.
 ///
-/// Equal elements count as often as they occur: of 3 and 2 the union has 3, the intersection 2, the difference 1. The order
-/// is that of `run sort`; the result has one dimension.
+/// Equal elements count as often as they occur: for 3 and 2 equal elements the union has 3, the intersection 2, the difference 1.
+/// The order is that of `run sort`; the result has one dimension.
 #[derive(Args)]
 #[command(after_help = MERGE_EXAMPLES)]
 pub(super) struct Merge {
@@ -70,10 +70,10 @@ pub(super) struct Merge {
     /// The other array. Its elements are converted to the type of the first; a value that this type lacks is an error.
     #[arg(long, value_name = "MORE.npy")]
     with: PathBuf,
-    /// Which elements to keep.
+    /// The elements to keep.
     #[arg(long, value_enum, default_value_t = Keep::All)]
     keep: Keep,
-    /// Both are sorted from the largest to the smallest.
+    /// Both arrays are sorted from the largest to the smallest.
     #[arg(long)]
     descending: bool,
 }
@@ -107,22 +107,22 @@ impl Merge {
 
 const SEARCH_EXAMPLES: &str = "\
 Examples:
-  oclprim run search sorted.npy --needles samples.npy -o places.npy
+  oclprim run search sorted.npy --needles samples.npy -o indices.npy
   oclprim run search sorted.npy --needles samples.npy --upper --device opencl --verify";
 
 /// Find where elements belong in a sorted array, as numpy.searchsorted does.
 ///
-/// The place of each needle is that of the first element that does not come before it, or with --upper that of the first
-/// that comes after it, as int64 in the shape of the needles. The order is that of `run sort`.
+/// The result for each needle is the index of the first element that does not come before it. With --upper it is the index of the
+/// first element that comes after it. Indices are int64, in the shape of the needles. The order is that of `run sort`.
 #[derive(Args)]
 #[command(after_help = SEARCH_EXAMPLES)]
 pub(super) struct Search {
     #[command(flatten)]
     common: Common,
-    /// What to search for, in any type. If the array cannot have such a value, both are compared as f64.
+    /// The needles, in any type. If the type of the array lacks such a value, both are compared as f64.
     #[arg(long, value_name = "NEEDLES.npy")]
     needles: PathBuf,
-    /// Behind equal elements instead of before them.
+    /// Find the index after equal elements instead of before them.
     #[arg(long)]
     upper: bool,
     /// The array is sorted from the largest to the smallest.
@@ -155,11 +155,11 @@ impl Search {
             false => device.lower_bound::<T, u64, _>(&*range, &*needles, &order)?.to_vec(),
             true => device.upper_bound::<T, u64, _>(&*range, &*needles, &order)?.to_vec(),
         };
-        let places = found(device)?;
+        let indices = found(device)?;
         if self.common.verify {
-            matches(same(&places, &found(&Device::cpu())?, "place "))?;
+            matches(same(&indices, &found(&Device::cpu())?, "index "))?;
         }
-        let text = in_words(&places, shape, "<i8", device);
-        self.common.finish(&Made::of("<i8", shape, &places), text, out)
+        let text = in_words(&indices, shape, "<i8", device);
+        self.common.finish(&Made::of("<i8", shape, &indices), text, out)
     }
 }

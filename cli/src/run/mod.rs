@@ -64,12 +64,12 @@ Examples:
   oclprim run gather samples.npy --indices order.npy -o picked.npy
   oclprim run scatter picked.npy --indices order.npy --len 5 -o samples.npy
   oclprim run merge sorted.npy --with more.npy -o all.npy
-  oclprim run search sorted.npy --needles samples.npy -o places.npy
+  oclprim run search sorted.npy --needles samples.npy -o indices.npy
   oclprim run random 1000000 --type f32 --seed 7 -o uniform.npy
-  oclprim run iota 1000000 --type u32 -o places.npy
+  oclprim run iota 1000000 --type u32 -o indices.npy
 
-Files are as numpy.save writes them: of each byte order, and in C or Fortran order. `-` is standard input, or with -o standard
-output. A result goes to a new file, which takes the old one's place when it is whole, so that it may be the input. Truth values
+Files are .npy files, as numpy.save writes them, in any byte order and in C or Fortran order. `-` is standard input, or with -o
+standard output. A result goes to a new file, which replaces the old one when it is complete; so -o may name the input. Booleans
 are the numbers 0 and 1.";
 
 /// Run a primitive on a .npy file.
@@ -133,7 +133,7 @@ impl Run {
     }
 }
 
-/// What every primitive takes.
+/// The arguments of every primitive that reads an array.
 #[derive(Args)]
 struct Common {
     /// The array, as numpy.save writes it; `-` reads standard input.
@@ -161,13 +161,13 @@ impl Common {
         }
     }
 
-    /// The same for a result that is described, not printed.
+    /// Like `finish`, for a result that is described, not printed.
     fn finish_whole(&self, result: &Made<'_>, device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
         let (shape, ty, device) = (&result.shape, result.type_name(), device.info());
         self.finish(result, format!("{shape:?} {ty} on {device}; -o writes it to a file"), out)
     }
 
-    /// The same of results in one dimension.
+    /// Like `finish`, for a result of one dimension.
     fn finish_line<T: Element>(
         &self,
         result: &Made<'_>,
@@ -178,12 +178,12 @@ impl Common {
         self.finish(result, in_words(values, &[values.len()], &result.type_name(), device), out)
     }
 
-    /// The element type of `array`, which has to be one that the crate computes with.
+    /// The element type of `array`; an error if the crate does not compute with it.
     fn element(&self, array: &Array, what: &str) -> Result<ElementType, Stop> {
         element_of(&self.input, array, what)
     }
 
-    /// The axis of `array` that a number stands for: one from 0 on, or from -1, the last one, down.
+    /// The axis of `array` with this number: 0 is the first one, -1 the last.
     fn axis(&self, array: &Array, number: i64) -> Result<usize, Stop> {
         let dims = array.shape.len() as i64;
         let axis = if number < 0 { number + dims } else { number };
@@ -199,12 +199,12 @@ fn read(path: &Path) -> Result<Array, Stop> {
     Array::open(path).map_err(of_file(path))
 }
 
-/// The values of an iterator, if there is memory for them.
+/// Collects an iterator; an error if there is no memory for it.
 fn collect<T>(values: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, Stop> {
     npy::collect(values).map_err(Stop::usage)
 }
 
-/// The element type of the array in a file, which has to be one that the crate computes with.
+/// The element type of the array in a file; an error if the crate does not compute with it.
 fn element_of(path: &Path, array: &Array, what: &str) -> Result<ElementType, Stop> {
     array.element().ok_or_else(|| {
         let (path, ty) = (path.display(), array.type_in_words());
@@ -212,7 +212,7 @@ fn element_of(path: &Path, array: &Array, what: &str) -> Result<ElementType, Sto
     })
 }
 
-/// Indices into an array, or offsets of segments: integers of any size.
+/// Reads indices into an array, or offsets of segments: integers of any size.
 fn indices(path: &Path) -> Result<(Array, Vec<u64>), Stop> {
     let array = read(path)?;
     let element = array.element().filter(|element| !element.is_float() && !array.is_truth());
@@ -227,7 +227,7 @@ fn indices(path: &Path) -> Result<(Array, Vec<u64>), Stop> {
     Ok((array, indices))
 }
 
-/// What numpy calls a type, which is not bf16.
+/// NumPy's name of a type other than bf16.
 fn numpy_name(ty: ElementType) -> &'static str {
     match ty {
         ElementType::I8 => "|i1",
@@ -244,7 +244,7 @@ fn numpy_name(ty: ElementType) -> &'static str {
     }
 }
 
-/// What an array of results is, where it goes to no file.
+/// The text of a result that goes to no file: its elements, or only its shape and type if there are more than 64.
 fn in_words<T: Element>(values: &[T], shape: &[usize], ty: &str, device: &Device) -> String {
     const SHOWN: usize = 64;
     if values.len() > SHOWN {
@@ -254,23 +254,23 @@ fn in_words<T: Element>(values: &[T], shape: &[usize], ty: &str, device: &Device
     words.join(" ")
 }
 
-/// Prints a result. One without elements is an empty line, which standard error explains: what reads the output as numbers
-/// finds none.
+/// Prints a result. A result without elements is an empty line, so that programs read no number from it; a notice on standard error
+/// explains it.
 fn print(text: &str, out: &mut dyn Write) -> Result<(), Stop> {
     inputs_are_whole()?;
     writeln!(out, "{text}")?;
     if text.is_empty() {
-        // With no standard error left there is nobody to tell.
+        // If standard error is closed, the message is lost.
         let _ = writeln!(io::stderr(), "the result has 0 elements");
     }
     Ok(())
 }
 
 fn matches(verdict: Result<(), Failure>) -> Result<(), Stop> {
-    verdict.map_err(|failure| Stop::mismatch(format!("the CPU's answer differs: {}", failure_text(failure))))
+    verdict.map_err(|failure| Stop::mismatch(format!("the CPU's result differs: {}", failure_text(failure))))
 }
 
-/// Runs an expression with `$T` bound to a plain type of `$size` bytes, of 1 to 16; `$other` for the rest.
+/// Runs an expression with `$T` bound to a plain type of `$size` bytes, from 1 to 16; `$other` for other sizes.
 macro_rules! with_size {
     ($size:expr, $T:ident => $body:expr, $other:expr) => {
         with_size!(@ $size, $T, $body, $other, 1 u8, 2 u16, 4 u32, 8 u64, 16 u128, 3 [u8; 3], 5 [u8; 5], 6 [u16; 3],
@@ -285,10 +285,10 @@ macro_rules! with_size {
 }
 use with_size;
 
-/// The largest value of a type that is not above a number, and the smallest that is not below it.
+/// Returns the largest value of a type that is not above a number, and the smallest that is not below it.
 ///
-/// Both are the number if the type has it, and the nearest float for a number within the range of floats. For NaN among integers
-/// they are the largest and the smallest value, so that none lies above the first or below the second.
+/// Both equal the number if the type has it. For floats both are the nearest value, unless the number is beyond the range. For
+/// integers and NaN they are the largest and the smallest value, so that no value is above the first or below the second.
 fn neighbours<T: Element>(option: &str, text: &str) -> Result<(Option<T>, Option<T>), Stop> {
     let wrong = || Stop::usage(format!("{option}: `{text}` is not a value of type {}", T::TYPE));
     let wide: f64 = text.parse().map_err(|_| wrong())?;
@@ -308,7 +308,7 @@ fn neighbours<T: Element>(option: &str, text: &str) -> Result<(Option<T>, Option
         Ok((below.map(bytemuck::cast), above.map(bytemuck::cast)))
     }, {
         let nearest = if T::TYPE == ElementType::F32 {
-            // Digits are rounded to f32 once, not to f64 first.
+            // Digits are rounded to f32 directly, not to f64 first.
             T::from_f64(text.parse::<f32>().map_err(|_| wrong())?.into())
         } else {
             T::from_f64(wide)
@@ -316,7 +316,7 @@ fn neighbours<T: Element>(option: &str, text: &str) -> Result<(Option<T>, Option
         if !is_number || nearest.to_f64().is_finite() {
             return Ok((Some(nearest), Some(nearest)));
         }
-        // It lies between the largest finite value and infinity.
+        // The number lies between the largest finite value and infinity.
         let most = largest::<T>();
         Ok(if wide > 0.0 { (Some(most), Some(T::HIGHEST)) } else { (Some(T::LOWEST), Some(T::from_f64(-most.to_f64()))) })
     })
@@ -332,7 +332,7 @@ fn largest<T: Element>() -> T {
     })
 }
 
-/// The floor of a decimal number, and whether they are equal. Numbers beyond 2^100 count as 2^100.
+/// Returns the floor of a decimal number, and true if the number is an integer. Numbers beyond 2^100 count as 2^100.
 fn decimal(text: &str) -> (i128, bool) {
     let (minus, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -341,7 +341,7 @@ fn decimal(text: &str) -> (i128, bool) {
     let (digits, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (whole, rest) = digits.split_once('.').unwrap_or((digits, ""));
     let power: i64 = power.parse().unwrap_or(if power.starts_with('-') { i64::MIN } else { i64::MAX });
-    // So many digits lie before the decimal point.
+    // The number of digits before the decimal point.
     let point = power.saturating_add(whole.len() as i64);
     let (mut value, mut exact) = (0i128, true);
     let mut digits = whole.bytes().chain(rest.bytes()).map(|digit| i128::from(digit - b'0'));
@@ -351,7 +351,7 @@ fn decimal(text: &str) -> (i128, bool) {
         match digit {
             Some(digit) if at >= point => exact &= digit == 0,
             Some(digit) => value = (value * 10 + digit).min(1 << 100),
-            // Zeros up to the point: 0 needs none, and other numbers soon reach 2^100.
+            // Appends zeros up to the point. 0 needs none; other numbers soon reach 2^100.
             None if at < point && value > 0 && value < 1 << 100 => value *= 10,
             None => break,
         }
@@ -361,7 +361,7 @@ fn decimal(text: &str) -> (i128, bool) {
     if minus { (if exact { -value } else { -value - 1 }, exact) } else { (value, exact) }
 }
 
-/// The type in which elements are added and multiplied without --as: integers and truth values have 64 bits, as in numpy.
+/// The type of sums and products without --as: 64 bits for integers and booleans, as in NumPy.
 fn widened(array: &Array, element: ElementType) -> ElementType {
     match element {
         _ if element.is_float() => element,
@@ -371,7 +371,7 @@ fn widened(array: &Array, element: ElementType) -> ElementType {
     }
 }
 
-/// Runs an expression with `$T` bound to the type of the elements and `$U` to the type of their sums; refuses other pairs.
+/// Runs an expression with `$T` bound to the type of the elements and `$U` to the type of their sums; other pairs are an error.
 macro_rules! with_wider {
     ($pair:expr, $T:ident, $U:ident => $body:expr) => {
         with_wider!(@ $pair, $T, $U, $body,
@@ -392,7 +392,7 @@ macro_rules! with_wider {
 }
 use with_wider;
 
-/// The argument of an option, which has to be a value of the type.
+/// Parses the argument of an option as a value of the type.
 fn parse<T: Element>(option: &str, text: &str) -> Result<T, Stop> {
     let wrong = |why: String| Err(Stop::usage(format!("{option}: `{text}` is not a value of type {}{why}", T::TYPE)));
     match neighbours::<T>(option, text)? {
@@ -403,14 +403,15 @@ fn parse<T: Element>(option: &str, text: &str) -> Result<T, Stop> {
     }
 }
 
-/// Another array of numbers.
+/// Reads another array of numbers.
 fn second(path: &Path) -> Result<Array, Stop> {
     let array = read(path)?;
     element_of(path, &array, "the other array")?;
     Ok(array)
 }
 
-/// The type of an array, or f64, that has all values of the array and of another one, such as edges for it.
+/// Returns the type of an array if it has all values of another array, such as edges. Else returns f64 if it has all values of
+/// both.
 fn common_type((element, array): (ElementType, &Array), (path, other): (&Path, &Array)) -> Result<ElementType, Stop> {
     let converts = |element| with_element!(element, T => other.exactly::<T>().map(drop));
     match converts(element) {
@@ -420,11 +421,11 @@ fn common_type((element, array): (ElementType, &Array), (path, other): (&Path, &
     }
 }
 
-/// Flags for the elements of `array`.
+/// Reads flags, one for each element of `array`.
 fn flags(path: &Path, array: &Array) -> Result<Array, Stop> {
     let flags = read(path)?;
     if flags.size() != 1 {
-        return Err(of_file(path)(format!("flags are bytes or truth values, not {}", flags.type_name())));
+        return Err(of_file(path)(format!("flags are bytes or booleans, not {}", flags.type_name())));
     }
     if flags.len() != array.len() {
         return Err(of_file(path)(format!("{} flags for {} elements", flags.len(), array.len())));

@@ -32,16 +32,16 @@ enum Op {
     Xor,
     ArgMin,
     ArgMax,
-    /// The smallest and the largest.
+    /// The smallest and the largest element.
     MinMax,
-    /// Whether any is not 0.
+    /// True if an element is not 0.
     Any,
-    /// Whether none is 0.
+    /// True if no element is 0.
     All,
 }
 
 impl Op {
-    /// As it is given on the command line.
+    /// The name on the command line.
     fn name(self) -> String {
         self.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
     }
@@ -67,58 +67,58 @@ Examples:
   oclprim run reduce flags.npy --op any
   oclprim run reduce signal.npy --op product -o product.npy";
 
-/// Combine all elements of an array into one, those along an axis, or those of segments.
+/// Reduce all elements of an array, the elements along an axis, or the elements of each segment.
 ///
-/// Sums and products of integers and truth values have 64 bits, as in numpy; those of floats have the type of the array. --as
-/// gives another type. Integers wrap. Complex numbers are added or multiplied, all of them.
+/// Sums and products of integers and booleans have 64 bits, as in NumPy; those of floats have the type of the array. --as selects
+/// another type. Integers wrap. Complex numbers have a sum and a product of all elements, nothing else.
 ///
-/// With -o, arg-min and arg-max write the index as an int64, any and all a truth value, min-max
-/// the smallest value and then the largest, the others a 0-dimensional array; with --axis each writes an array without that
-/// axis, with --segments one of a value for each.
+/// With -o, arg-min and arg-max write the index as int64, any and all write a boolean, and min-max writes the smallest value and
+/// then the largest. Other operations write a 0-dimensional array. With --axis the result lacks that axis; with --segments it has
+/// one value for each segment.
 #[derive(Args)]
 #[command(after_help = REDUCE_EXAMPLES)]
 pub(super) struct Reduce {
     #[command(flatten)]
     common: Common,
-    /// What combines two elements.
+    /// The operator.
     #[arg(long, value_enum, default_value_t = Op::Sum)]
     op: Op,
-    /// The order in which floats are added or multiplied: `fixed` has the same result on every device. Along an axis it is
-    /// always that.
+    /// The order of float sums and products: `fixed` gives the same bits on every device, `fast` is any order. Along an axis the
+    /// order is always fixed.
     #[arg(long, value_enum, default_value_t = Order::Fixed, value_name = "ORDER")]
     determinism: Order,
-    /// Combine what lies along this axis: 0 is the first one, -1 the last.
+    /// Reduce along this axis: 0 is the first one, -1 the last.
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
     axis: Option<i64>,
-    /// Combine the elements between neighbouring offsets, whatever the array's shape: n + 1 rising ones for n segments. Elements
-    /// before the first and from the last on belong to no segment; standard error reports their number.
+    /// Reduce each segment of the flattened array: n segments have n + 1 ascending offsets. Elements before the first offset and
+    /// from the last one on are in no segment; standard error reports their number.
     #[arg(long, value_name = "OFFSETS.npy", conflicts_with = "axis")]
     segments: Option<PathBuf>,
-    /// Add or multiply in this type: the array's own, i64, u64, f32 or f64.
+    /// The type of sums and products: the type of the array, i64, u64, f32 or f64.
     #[arg(long = "as", alias = "accumulator", value_name = "TYPE")]
     wide: Option<ElementType>,
-    /// Add up the products with the elements of this array, of the same length. They are converted to the type of the first; a
-    /// value that this type lacks is an error.
+    /// Compute the dot product with this array, which has the same length. Its elements are converted to the type of the first
+    /// array; a value that this type lacks is an error.
     #[arg(long, value_name = "OTHER.npy", conflicts_with_all = ["op", "axis", "segments", "determinism"])]
     dot: Option<PathBuf>,
 }
 
-/// Which elements of an array are combined.
-enum Place<'a> {
+/// The elements that are reduced together.
+enum Extent<'a> {
     All,
-    /// Those of each line along an axis of a shape.
+    /// Each line along an axis of a shape.
     Along(&'a [usize], usize),
-    /// Those between neighbouring offsets.
+    /// The elements between neighbouring offsets.
     Segments(&'a [u64]),
 }
 
-impl Place<'_> {
-    /// The shape of the results, of which there are `len`.
+impl Extent<'_> {
+    /// The shape of `len` results.
     fn shape(&self, len: usize) -> Vec<usize> {
         match *self {
-            Place::All => Vec::new(),
-            Place::Along(shape, axis) => without(shape, axis),
-            Place::Segments(_) => vec![len],
+            Extent::All => Vec::new(),
+            Extent::Along(shape, axis) => without(shape, axis),
+            Extent::Segments(_) => vec![len],
         }
     }
 
@@ -129,11 +129,11 @@ impl Place<'_> {
         device: &Device,
     ) -> oclprim::Result<Vec<U>> {
         match *self {
-            Place::All => Ok(vec![device.reduce_as(input, op)?]),
-            Place::Along(shape, axis) => {
+            Extent::All => Ok(vec![device.reduce_as(input, op)?]),
+            Extent::Along(shape, axis) => {
                 device.reduce_axis_as(Input::from(input).nd(&around(shape, axis))?, 1, op)?.to_vec()
             }
-            Place::Segments(offsets) => device.reduce_segments_as(input, offsets, op)?.to_vec(),
+            Extent::Segments(offsets) => device.reduce_segments_as(input, offsets, op)?.to_vec(),
         }
     }
 }
@@ -161,16 +161,16 @@ impl Reduce {
         let offsets = self.segments.as_deref().map(indices).transpose()?.map(|(_, offsets)| offsets);
         let device = self.common.device.open()?;
         if let Op::Sum | Op::Product = self.op {
-            let place = match (axis, &offsets) {
-                (Some(axis), _) => Place::Along(&array.shape, axis),
-                (_, Some(offsets)) => Place::Segments(offsets),
-                _ => Place::All,
+            let extent = match (axis, &offsets) {
+                (Some(axis), _) => Extent::Along(&array.shape, axis),
+                (_, Some(offsets)) => Extent::Segments(offsets),
+                _ => Extent::All,
             };
             let wide = self.wide.unwrap_or_else(|| widened(&array, element));
             if wide != element && element.is_float() && self.determinism == Order::Fast {
-                return Err(Stop::usage("--determinism fast: without another type --as"));
+                return Err(Stop::usage("--determinism fast: --as with another type is not allowed"));
             }
-            with_wider!((element, wide), T, U => self.in_type::<T, U>(&array, &place, &device, out))?;
+            with_wider!((element, wide), T, U => self.in_type::<T, U>(&array, &extent, &device, out))?;
         } else if self.wide.is_some() {
             return Err(Stop::usage("--as is for sums and products"));
         } else {
@@ -186,7 +186,7 @@ impl Reduce {
         Ok(())
     }
 
-    /// Refuses options that go with other operators, or with real numbers.
+    /// Returns an error if an option is given that `what` does not support.
     fn of_all_alone(&self, what: &str) -> Result<(), Stop> {
         let options = [
             ("--axis", self.axis.is_some()),
@@ -196,12 +196,12 @@ impl Reduce {
             ("--determinism fast", self.determinism == Order::Fast),
         ];
         match options.iter().find(|(_, given)| *given) {
-            Some((option, _)) => Err(Stop::usage(format!("{what}: without {option}"))),
+            Some((option, _)) => Err(Stop::usage(format!("{what}: {option} is not allowed"))),
             None => Ok(()),
         }
     }
 
-    /// Whether any element is not 0, or all are not.
+    /// Computes `any` or `all`.
     fn answer(&self, array: &Array, out: &mut dyn Write) -> Result<(), Stop> {
         self.of_all_alone(&format!("--op {}", self.op.name()))?;
         let element = self.common.element(array, "reduce")?;
@@ -211,7 +211,7 @@ impl Reduce {
             let run = |device: &Device| if self.op == Op::Any { device.any(input) } else { device.all(input) };
             let truth = run(&device)?;
             if self.common.verify {
-                matches(same(&[u8::from(truth)], &[u8::from(run(&Device::cpu())?)], "answer "))?;
+                matches(same(&[u8::from(truth)], &[u8::from(run(&Device::cpu())?)], "result "))?;
             }
             truth
         });
@@ -247,7 +247,7 @@ impl Reduce {
             Op::Min => self.combine(op::Min, input, device)?,
             Op::Max => self.combine(op::Max, input, device)?,
             Op::And | Op::Or | Op::Xor => self.combine_bits(array, input, device)?,
-            Op::Sum | Op::Product | Op::Any | Op::All => unreachable!("answered before"),
+            Op::Sum | Op::Product | Op::Any | Op::All => unreachable!("computed elsewhere"),
         };
         self.common.finish(&array.like(&[], &[value]), number(value), out)
     }
@@ -297,7 +297,7 @@ impl Reduce {
     fn in_type<T: Element, U: Element + From<T>>(
         &self,
         array: &Array,
-        place: &Place<'_>,
+        extent: &Extent<'_>,
         device: &Device,
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
@@ -305,18 +305,18 @@ impl Reduce {
             return self.dot::<T, U>(array, other, device, out);
         }
         let input = array.elements::<T>();
-        // Only reductions of all elements in their own type have a --determinism.
-        let values: Vec<U> = match (self.op, place) {
-            (Op::Sum, Place::All) if T::TYPE == U::TYPE => {
+        // Only a reduction of all elements in their own type has a choice of --determinism.
+        let values: Vec<U> = match (self.op, extent) {
+            (Op::Sum, Extent::All) if T::TYPE == U::TYPE => {
                 vec![self.combine(op::Sum, bytemuck::cast_slice(input), device)?]
             }
-            (_, Place::All) if T::TYPE == U::TYPE => {
+            (_, Extent::All) if T::TYPE == U::TYPE => {
                 vec![self.combine(op::Product, bytemuck::cast_slice(input), device)?]
             }
             _ => {
                 let run = |device: &Device| match self.op {
-                    Op::Sum => place.reduce_as::<T, U>(op::Sum, input, device),
-                    _ => place.reduce_as::<T, U>(op::Product, input, device),
+                    Op::Sum => extent.reduce_as::<T, U>(op::Sum, input, device),
+                    _ => extent.reduce_as::<T, U>(op::Product, input, device),
                 };
                 let values = run(device)?;
                 if self.common.verify {
@@ -325,11 +325,11 @@ impl Reduce {
                 values
             }
         };
-        let (shape, name) = (place.shape(values.len()), numpy_name(U::TYPE));
+        let (shape, name) = (extent.shape(values.len()), numpy_name(U::TYPE));
         self.common.finish(&Made::of(name, &shape, &values), in_words(&values, &shape, name, device), out)
     }
 
-    /// The sum of the products with the elements of another file.
+    /// The dot product with another array.
     fn dot<T: Element, U: Element + From<T>>(
         &self,
         array: &Array,
@@ -346,7 +346,7 @@ impl Reduce {
         self.common.finish(&Made::of(numpy_name(U::TYPE), &[], &[value]), number(value), out)
     }
 
-    /// The same for each line along an axis.
+    /// Reduces each line along an axis.
     fn along<T: Element>(
         &self,
         array: &Array,
@@ -367,7 +367,7 @@ impl Reduce {
                 let text = in_words(&values, &shape, &array.type_name(), device);
                 return self.common.finish(&array.like(&shape, &values), text, out);
             }
-            Op::Sum | Op::Product | Op::Any | Op::All => unreachable!("answered before"),
+            Op::Sum | Op::Product | Op::Any | Op::All => unreachable!("computed elsewhere"),
             Op::Min => line.combine(op::Min, input)?,
             Op::Max => line.combine(op::Max, input)?,
             Op::And | Op::Or | Op::Xor => with_integer!(T::TYPE, I => {
@@ -406,7 +406,7 @@ impl Reduce {
         Ok(value)
     }
 
-    /// `T` is the type of `array`; bitwise operators are for integers only.
+    /// `T` is the type of `array`; bitwise operators need integers.
     fn combine_bits<T: Element>(&self, array: &Array, input: &[T], device: &Device) -> Result<T, Stop> {
         with_integer!(T::TYPE, I => {
             let input: &[I] = bytemuck::cast_slice(input);
@@ -467,7 +467,7 @@ fn report_outside(offsets: &[u64], n: usize) {
     let after = (n as u64).saturating_sub(last);
     if first > 0 || after > 0 {
         let text = format!("{} of {n} elements lie outside all segments: {first} before, {after} after", first + after);
-        // With no standard error left there is nobody to tell.
+        // If standard error is closed, the message is lost.
         let _ = writeln!(io::stderr(), "{text}");
     }
 }
@@ -513,7 +513,7 @@ impl Line<'_> {
         Ok(bytemuck::allocation::cast_vec(indices))
     }
 
-    /// The smallest element of each, then the largest of each.
+    /// The smallest element of each line, then the largest element of each line.
     fn min_max<T: Element>(&self, input: &[T]) -> Result<Vec<T>, Stop> {
         let view = self.view(input)?;
         let found = self.device.min_max_axis(view, 1)?;
@@ -526,7 +526,7 @@ impl Line<'_> {
         Ok(values)
     }
 
-    /// Sum, mean and variance of each.
+    /// Sum, mean and variance of each line.
     pub(super) fn moments<T: Element>(&self, input: &[T]) -> Result<Vec<f64>, Stop> {
         let view = self.view(input)?;
         let run = |device: &Device| -> Result<Vec<f64>, Stop> {

@@ -33,62 +33,62 @@ enum ScanOp {
     Xor,
 }
 
-/// Combine the elements up to each element of an array, along an axis, or in segments.
+/// Scan an array, each line along an axis, or each segment: out[i] = x[0] op ... op x[i].
 ///
-/// Sums and products of integers and truth values have 64 bits, as in numpy, and wrap; --as gives another type. Other results
-/// have the type of the array. Floats are the same on every device. The result has the array's shape.
+/// Sums and products of integers and booleans have 64 bits, as in NumPy, and wrap; --as selects another type. Other results have
+/// the type of the array. Results of floats are the same on every device. The result has the shape of the array.
 ///
-/// The scan takes elements in the order of their indices, or from the last to the first. It starts anew in each line along an
-/// axis, and in each segment. The elements before the first offset and those from the last on are segments, too.
+/// The scan runs from the first element to the last, or with --reverse from the last to the first. It restarts in each line along
+/// an axis, and in each segment. The elements before the first offset and those from the last one on are segments, too.
 #[derive(Args)]
 #[command(after_help = SCAN_EXAMPLES)]
 pub(super) struct ScanOf {
     #[command(flatten)]
     common: Common,
-    /// What combines two elements.
+    /// The operator.
     #[arg(long, value_enum, default_value_t = ScanOp::Sum)]
     op: ScanOp,
-    /// Leave each element out of its own result; the first one is what the operator gives for nothing.
+    /// Leave each element out of its own result; the first result is the identity of the operator.
     #[arg(long)]
     exclusive: bool,
-    /// Add the total as one more result, in one dimension: at the end, or with --reverse at the start. The n + 1 results of n
-    /// lengths are the offsets for `run reduce --segments`.
+    /// Add the total as one more result: at the end, or with --reverse at the start. The result then has one dimension. The n + 1
+    /// results of n lengths are the offsets for `run reduce --segments`.
     #[arg(long, requires = "exclusive", conflicts_with_all = ["axis", "keys", "segments", "flags"])]
     total: bool,
-    /// Add or multiply in this type: the array's own, i64, u64, f32 or f64.
+    /// The type of sums and products: the type of the array, i64, u64, f32 or f64.
     #[arg(long = "as", value_name = "TYPE")]
     wide: Option<ElementType>,
-    /// From the last element to the first.
+    /// Scan from the last element to the first.
     #[arg(long)]
     reverse: bool,
     /// Scan each line along this axis: 0 is the first one, -1 the last.
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
     axis: Option<i64>,
-    /// Scan each run of equal keys: as many as elements, of any type.
+    /// Restart in each run of equal keys. The keys may have any type, and there is one for each element.
     #[arg(long, value_name = "KEYS.npy", conflicts_with = "axis")]
     keys: Option<PathBuf>,
-    /// Scan what lies between neighbouring offsets, which rise.
+    /// Restart at each of these ascending offsets.
     #[arg(long, value_name = "OFFSETS.npy", conflicts_with_all = ["axis", "keys"])]
     segments: Option<PathBuf>,
-    /// Scan segments whose first elements have flags that are not 0: as many bytes or truth values.
+    /// Restart at each element whose flag is not 0. The flags are bytes or booleans, one for each element.
     #[arg(long, value_name = "FLAGS.npy", conflicts_with_all = ["axis", "keys", "segments"])]
     flags: Option<PathBuf>,
 }
 
-/// What is scanned at once.
+/// The ranges in which a scan restarts.
 enum Lines {
     All,
-    /// All, with the total as one more result.
+    /// All elements, with the total as one more result.
     Total,
     /// The second axis of a shape.
     Axis([usize; 3]),
-    /// Runs, by numbers that differ from one to the next.
+    /// Runs, given by numbers that differ between neighbouring runs.
     Runs(Vec<u32>),
     Segments(Vec<u64>),
 }
 
 impl Lines {
-    /// Runs that start where `head` says of an element's place.
+    /// Runs that start at each index for which `head` returns true.
     fn runs(n: usize, head: impl Fn(usize) -> bool) -> Result<Self, Stop> {
         let mut number = 0u32;
         let next = |i| {
@@ -170,7 +170,8 @@ impl ScanOf {
         } else if let Some(path) = &self.keys {
             let keys = read(path)?;
             let wrong = of_file(path);
-            let element = keys.element().ok_or_else(|| wrong(format!("{} are no keys", keys.type_name())))?;
+            let element =
+                keys.element().ok_or_else(|| wrong(format!("elements of type {} cannot be keys", keys.type_name())))?;
             if keys.len() != n {
                 return Err(wrong(format!("{} keys for {n} elements", keys.len())));
             }
@@ -206,7 +207,7 @@ impl ScanOf {
         Ok(values)
     }
 
-    /// `T` is the type of `array`; bitwise operators are for integers only.
+    /// `T` is the type of `array`; bitwise operators need integers.
     fn scan_bits<T: Element>(
         &self,
         array: &Array,

@@ -17,41 +17,41 @@ Examples:
   oclprim run select samples.npy --above 1.5 -o large.npy
   oclprim run select samples.npy --above 0 --below 4 --indices --verify
   oclprim run select bytes.npy --flags flags.npy --device opencl
-  oclprim run select labels.npy --others -o parted.npy";
+  oclprim run select labels.npy --others -o partitioned.npy";
 
 /// Select elements of an array, of any shape, in their order.
 ///
-/// Without a condition, those that are not 0; with several, those for which all hold. NaN is neither above nor below. The
-/// result has one dimension; with -o, places are written as int64.
+/// Without a condition, elements that are not 0 are selected; with several conditions, elements that meet all of them. NaN is
+/// neither above nor below a bound. The result has one dimension; with -o, indices are written as int64.
 #[derive(Args)]
 #[command(after_help = SELECT_EXAMPLES)]
 pub(super) struct Select {
     #[command(flatten)]
     common: Common,
-    /// Elements above this.
+    /// Select elements above this value.
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     above: Option<String>,
-    /// Elements below this.
+    /// Select elements below this value.
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     below: Option<String>,
-    /// Elements whose flags are not 0: as many bytes or truth values.
+    /// Select elements whose flags are not 0. The flags are bytes or booleans, one for each element.
     #[arg(long, value_name = "FLAGS.npy", conflicts_with_all = ["above", "below"])]
     flags: Option<PathBuf>,
-    /// The elements' places instead of the elements.
+    /// Write the indices of the elements instead of the elements.
     #[arg(long)]
     indices: bool,
-    /// The other elements behind those that are selected, in their order too.
+    /// Write the other elements after the selected ones, also in their order.
     #[arg(long, conflicts_with = "indices")]
     others: bool,
 }
 
-/// What was selected.
+/// The selected elements, or their indices.
 enum Selected<T: Element> {
     Elements(Vec<T>),
-    Places(Vec<u64>),
+    Indices(Vec<u64>),
 }
 
-/// A value in OpenCL C, by its bits.
+/// An OpenCL C expression for a value, by its bits.
 fn literal<T: Element>(value: T) -> String {
     let mut bits = [0; 8];
     bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
@@ -88,7 +88,7 @@ impl Select {
         let bounds = |option, text: &Option<String>| -> Result<_, Stop> {
             text.as_deref().map_or(Ok((None, None)), |text| neighbours::<T>(option, text))
         };
-        // An integer above 1.5 is above 1. A bound beyond the type's values holds for all of them.
+        // An integer is above 1.5 if it is above 1. `None` means that all values of the type meet the condition.
         let above = bounds("--above", &self.above)?.0.map(T::widen);
         let below = bounds("--below", &self.below)?.1.map(T::widen);
         let either = self.above.is_some() || self.below.is_some();
@@ -111,17 +111,17 @@ impl Select {
             Ok(match (flags, self.indices, self.others) {
                 (None, false, false) => Selected::Elements(device.select(input, &map)?.to_vec()?),
                 (None, false, true) => Selected::Elements(device.partition(input, &map)?.0.to_vec()?),
-                (None, true, _) => Selected::Places(device.select_indices::<T, u64, _>(input, &map)?.to_vec()?),
+                (None, true, _) => Selected::Indices(device.select_indices::<T, u64, _>(input, &map)?.to_vec()?),
                 (Some(flags), false, false) => Selected::Elements(device.select_flagged(input, flags)?.to_vec()?),
                 (Some(flags), false, true) => Selected::Elements(device.partition_flagged(input, flags)?.0.to_vec()?),
-                (Some(flags), true, _) => Selected::Places(device.select_indices_flagged::<u64>(flags)?.to_vec()?),
+                (Some(flags), true, _) => Selected::Indices(device.select_indices_flagged::<u64>(flags)?.to_vec()?),
             })
         };
         let found = run(device)?;
         if self.common.verify {
             matches(match (&found, &run(&Device::cpu())?) {
                 (Selected::Elements(found), Selected::Elements(want)) => same_bytes(found, want, "element "),
-                (Selected::Places(found), Selected::Places(want)) => same_bytes(found, want, "place "),
+                (Selected::Indices(found), Selected::Indices(want)) => same_bytes(found, want, "index "),
                 _ => unreachable!("both are of one kind"),
             })?;
         }
@@ -129,8 +129,8 @@ impl Select {
             Selected::Elements(found) => {
                 self.common.finish_line(&array.like(&[found.len()], &found), &found, device, out)
             }
-            Selected::Places(places) => {
-                self.common.finish_line(&Made::of("<i8", &[places.len()], &places), &places, device, out)
+            Selected::Indices(indices) => {
+                self.common.finish_line(&Made::of("<i8", &[indices.len()], &indices), &indices, device, out)
             }
         }
     }
@@ -141,9 +141,9 @@ Examples:
   oclprim run unique labels.npy
   oclprim run unique samples.npy --device opencl --verify -o runs.npy";
 
-/// Take the first of each run of equal neighbours, in an array of any shape.
+/// Take the first element of each run of equal neighbours in an array of any shape.
 ///
-/// -0 equals 0, and all NaN are equal. Of a sorted array these are its distinct elements.
+/// -0 equals 0, and all NaN are equal. The result for a sorted array has its distinct elements.
 #[derive(Args)]
 #[command(after_help = UNIQUE_EXAMPLES)]
 pub(super) struct Unique {
@@ -172,7 +172,7 @@ Examples:
   oclprim run rle labels.npy
   oclprim run rle labels.npy -o values.npy --lengths lengths.npy --verify";
 
-/// Encode an array, of any shape, by its runs: the first element of each run of equal neighbours, and the run's length.
+/// Run-length encode an array of any shape: the first element of each run of equal neighbours, and the length of the run.
 ///
 /// -0 equals 0, and all NaN are equal.
 #[derive(Args)]

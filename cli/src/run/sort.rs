@@ -16,22 +16,21 @@ const SORT_EXAMPLES: &str = "\
 Examples:
   oclprim run sort samples.npy -o sorted.npy
   oclprim run sort samples.npy --descending --device opencl --verify
-  oclprim run sort samples.npy --indices -o places.npy";
+  oclprim run sort samples.npy --indices -o indices.npy";
 
 /// Sort all elements of an array, of any shape.
 ///
-/// The order is numpy.sort's: -0 equals 0, and all NaN are equal and behind all other numbers. Equal elements keep their order.
-/// With -o, the sorted elements are written as an array of one dimension, or with --indices the places where they were, as
-/// int64.
+/// The order is that of numpy.sort: -0 equals 0, and all NaN are equal and come after all other numbers. Equal elements keep their
+/// order. With -o, the elements are written as an array of one dimension, or with --indices their indices, as int64.
 #[derive(Args)]
 #[command(after_help = SORT_EXAMPLES)]
 pub(super) struct Sort {
     #[command(flatten)]
     common: Common,
-    /// From the largest to the smallest.
+    /// Sort from the largest to the smallest.
     #[arg(long)]
     descending: bool,
-    /// The elements' places instead of the elements.
+    /// Write the indices of the elements instead of the elements.
     #[arg(long)]
     indices: bool,
 }
@@ -47,12 +46,12 @@ impl Sort {
     fn sort<T: Element>(&self, array: &Array, input: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
         let (order, shape) = (order(self.descending), [input.len()]);
         if self.indices {
-            let places = device.argsort::<T, u64>(input, order.clone())?.to_vec()?;
+            let indices = device.argsort::<T, u64>(input, order.clone())?.to_vec()?;
             if self.common.verify {
-                matches(same(&places, &Device::cpu().argsort::<T, u64>(input, order)?.to_vec()?, "index "))?;
+                matches(same(&indices, &Device::cpu().argsort::<T, u64>(input, order)?.to_vec()?, "index "))?;
             }
-            let text = in_words(&places, &shape, "<i8", device);
-            return self.common.finish(&Made::of("<i8", &shape, &places), text, out);
+            let text = in_words(&indices, &shape, "<i8", device);
+            return self.common.finish(&Made::of("<i8", &shape, &indices), text, out);
         }
         let sorted = device.sort(input, order.clone())?.to_vec()?;
         if self.common.verify {

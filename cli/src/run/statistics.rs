@@ -20,7 +20,7 @@ Examples:
   oclprim run count flags.npy
   oclprim run count labels.npy --value 7 --device gpu --verify";
 
-/// Count the elements that are not 0, or those of a value.
+/// Count the elements that are not 0, or that equal a value.
 ///
 /// NaN is not 0. With -o, the count is written as a 0-dimensional uint64.
 #[derive(Args)]
@@ -28,7 +28,7 @@ Examples:
 pub(super) struct Count {
     #[command(flatten)]
     common: Common,
-    /// Count the elements that equal this.
+    /// Count the elements that equal this value.
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     value: Option<String>,
 }
@@ -46,7 +46,7 @@ impl Count {
         let value = self.value.as_deref().map(|text| neighbours::<T>("--value", text)).transpose()?;
         let run = |device: &Device| match value {
             Some((Some(below), Some(above))) if below == above => device.count_of(input, below),
-            // No element can equal a number between two values of its type, or beyond them.
+            // No element equals a number that is between two values of its type, or beyond its range.
             Some(_) => Ok(0),
             None => device.count(input),
         };
@@ -66,15 +66,15 @@ Examples:
 
 /// Count, sum, extremes, mean and variance of all elements, or sum, mean and variance along an axis.
 ///
-/// Of integers the sum of all elements is exact. The variance is that of the population: the mean of squared distances to the mean. With -o,
-/// seven numbers are written as float64: count, NaN, min, max, sum, mean, variance. With --axis there are three for each
-/// line, sum, mean and variance, along a last axis in place of the one that is named.
+/// The sum of all elements of an integer array is exact. The variance is that of the population: the mean of the squared distances
+/// to the mean. With -o, seven numbers are written as float64: count, NaN, min, max, sum, mean, variance. With --axis the result
+/// lacks that axis; a new last axis has the sum, mean and variance of each line.
 #[derive(Args)]
 #[command(after_help = STATISTICS_EXAMPLES)]
 pub(super) struct StatisticsOf {
     #[command(flatten)]
     common: Common,
-    /// Of what lies along this axis: 0 is the first one, -1 the last.
+    /// Sum, mean and variance along this axis: 0 is the first one, -1 the last.
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
     axis: Option<i64>,
 }
@@ -104,8 +104,8 @@ impl StatisticsOf {
         };
         if self.common.verify {
             let want = Device::cpu().statistics(input)?;
-            let places = |found: &Statistics<T>| [found.min, found.max].map(|extreme| extreme.index as u64);
-            matches(same(&places(&found), &places(&want), "place of an extreme "))?;
+            let indices = |found: &Statistics<T>| [found.min, found.max].map(|extreme| extreme.index as u64);
+            matches(same(&indices(&found), &indices(&want), "index of an extreme "))?;
             matches(same(&[found.min.value, found.max.value], &[want.min.value, want.max.value], "extreme "))?;
             matches(same(&figures(&found), &figures(&want), "figure "))?;
             if found.integer_sum != want.integer_sum {

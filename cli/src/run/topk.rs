@@ -20,30 +20,30 @@ Examples:
 
 /// Take the k largest elements of an array of any shape, or of each row.
 ///
-/// NaN are larger than all other numbers, and equal; -0 equals 0. Of equal elements the first are taken.
-/// Without --sorted they are in the order of the file. With -o, the elements are written, or with --indices the places where they
-/// were, as int64; with --rows there are k for each row.
+/// NaN are equal, and larger than all other numbers; -0 equals 0. Among equal elements the first ones are taken. Without --sorted
+/// the result is in the order of the file. With -o, the elements are written, or with --indices their indices, as int64. With
+/// --rows the result has k elements for each row.
 #[derive(Args)]
 #[command(after_help = TOPK_EXAMPLES)]
 pub(super) struct TopK {
     #[command(flatten)]
     common: Common,
-    /// How many.
+    /// The number of elements to take.
     #[arg(long, value_parser = crate::options::size, allow_negative_numbers = true)]
     k: usize,
-    /// The largest, which they are without further words.
+    /// Take the largest; the default.
     #[arg(long, conflicts_with = "smallest")]
     largest: bool,
-    /// The smallest.
+    /// Take the smallest.
     #[arg(long)]
     smallest: bool,
-    /// The first of them first, instead of the order of the file.
+    /// Sort the result: the largest first, or with --smallest the smallest. Without this it is in the order of the file.
     #[arg(long)]
     sorted: bool,
-    /// So many of each row along the last axis.
+    /// Take k elements of each row along the last axis.
     #[arg(long)]
     rows: bool,
-    /// The elements' places instead of the elements; with --rows in their row.
+    /// Write the indices of the elements instead of the elements; with --rows the indices in the row.
     #[arg(long)]
     indices: bool,
 }
@@ -64,7 +64,7 @@ impl TopK {
         }
         let device = self.common.device.open()?;
         if self.rows && array.shape.last() == Some(&0) && self.k == 0 {
-            // The primitive counts rows by their elements, and there are none.
+            // The primitive computes the number of rows from the number of elements, which is 0.
             let none = if self.indices { Made::of::<u64>("<i8", &shape, &[]) } else { array.like::<u8>(&shape, &[]) };
             return self.common.finish(&none, String::new(), out);
         }
@@ -80,13 +80,13 @@ impl TopK {
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
         if self.indices {
-            let places = device.top_k_places::<T, u64>(input, top)?.1.to_vec()?;
+            let indices = device.top_k_places::<T, u64>(input, top)?.1.to_vec()?;
             if self.common.verify {
                 let want = Device::cpu().top_k_places::<T, u64>(input, top)?.1.to_vec()?;
-                matches(same(&places, &want, "index "))?;
+                matches(same(&indices, &want, "index "))?;
             }
-            let text = in_words(&places, shape, "<i8", device);
-            return self.common.finish(&Made::of("<i8", shape, &places), text, out);
+            let text = in_words(&indices, shape, "<i8", device);
+            return self.common.finish(&Made::of("<i8", shape, &indices), text, out);
         }
         let taken = device.top_k(input, top)?.to_vec()?;
         if self.common.verify {
@@ -110,18 +110,18 @@ Examples:
   oclprim run quantile samples.npy --q 0.5
   oclprim run quantile samples.npy --q 0.05,0.95 --method nearest --device opencl --verify";
 
-/// Quantiles of all elements of an array, as numpy.quantile has them.
+/// Compute quantiles of all elements of an array, as numpy.quantile does.
 ///
-/// They are computed as float64, and with -o written so. Where any element is NaN, all quantiles are.
+/// Quantiles are computed as float64, and written as float64 with -o. If an element is NaN, all quantiles are NaN.
 #[derive(Args)]
 #[command(after_help = QUANTILE_EXAMPLES)]
 pub(super) struct Quantile {
     #[command(flatten)]
     common: Common,
-    /// Which ones: 0 is the smallest element, 0.5 the median, 1 the largest.
+    /// The quantiles to compute: 0 is the smallest element, 0.5 the median, 1 the largest.
     #[arg(long, value_name = "Q,...", value_delimiter = ',', required = true, allow_hyphen_values = true)]
     q: Vec<f64>,
-    /// What a quantile between two elements is.
+    /// The value of a quantile between two elements.
     #[arg(long, value_enum, default_value_t = Method::Linear)]
     method: Method,
 }

@@ -20,11 +20,11 @@ Examples:
   oclprim run transpose volume.npy -o matrices.npy
   oclprim run transpose matrix.npy --cast f32 --scale 0.5 -o halves.npy";
 
-/// Turn the rows of a matrix into its columns; elements of 1 to 16 bytes.
+/// Transpose a matrix; elements of 1 to 16 bytes.
 ///
-/// Of 3 dimensions the first one counts matrices, each of which is turned. In the same pass elements become those of another
-/// type, or a multiple: --scale is taken in the type of the result, and applied to what the element is in it. Floats become
-/// integers that saturate, NaN 0; integers wrap.
+/// An array of 3 dimensions is a batch of matrices along the first one; each matrix is transposed. --cast converts the elements in
+/// the same pass. --scale multiplies each element after the conversion; the factor is a value of the type of the result. Floats
+/// that become integers saturate, and NaN becomes 0; integers wrap.
 #[derive(Args)]
 #[command(after_help = TRANSPOSE_EXAMPLES)]
 pub(super) struct Transpose {
@@ -33,7 +33,7 @@ pub(super) struct Transpose {
     /// Write elements of this type: i8 to i64, u8 to u64, f16, f32 or f64.
     #[arg(long, value_name = "TYPE")]
     cast: Option<ElementType>,
-    /// Multiply each element.
+    /// Multiply each element by this factor.
     #[arg(long, value_name = "FACTOR", allow_hyphen_values = true)]
     scale: Option<String>,
 }
@@ -70,10 +70,10 @@ impl Transpose {
         }
     }
 
-    fn finish(&self, turned: &Made<'_>, device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
-        let lengths: Vec<_> = turned.shape.iter().map(usize::to_string).collect();
-        let (lengths, ty, device) = (lengths.join(" x "), turned.type_name(), device.info());
-        self.common.finish(turned, format!("{lengths} {ty} on {device}; -o writes it to a file"), out)
+    fn finish(&self, transposed: &Made<'_>, device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
+        let lengths: Vec<_> = transposed.shape.iter().map(usize::to_string).collect();
+        let (lengths, ty, device) = (lengths.join(" x "), transposed.type_name(), device.info());
+        self.common.finish(transposed, format!("{lengths} {ty} on {device}; -o writes it to a file"), out)
     }
 
     fn transpose<T: Pod + std::fmt::Debug>(
@@ -84,12 +84,12 @@ impl Transpose {
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
         let input = array.elements::<T>();
-        let turned = device.transpose_batch(input, matrices)?.to_vec()?;
+        let transposed = device.transpose_batch(input, matrices)?.to_vec()?;
         if self.common.verify {
             let want = Device::cpu().transpose_batch(input, matrices)?.to_vec()?;
-            matches(same_bytes(&turned, &want, "element "))?;
+            matches(same_bytes(&transposed, &want, "element "))?;
         }
-        self.finish(&array.like(shape, &turned), device, out)
+        self.finish(&array.like(shape, &transposed), device, out)
     }
 
     fn mapped<T: Element, U: Element>(
@@ -105,11 +105,11 @@ impl Transpose {
             Some(factor) => device.transpose_map::<T, U>(input, rows, cols, &op::Scale(factor))?.to_vec(),
             None => device.transpose_map::<T, U>(input, rows, cols, &op::Cast)?.to_vec(),
         };
-        let turned = run(device)?;
+        let transposed = run(device)?;
         if self.common.verify {
-            matches(same(&turned, &run(&Device::cpu())?, "element "))?;
+            matches(same(&transposed, &run(&Device::cpu())?, "element "))?;
         }
-        self.finish(&Made::of(numpy_name(U::TYPE), &[cols, rows], &turned), device, out)
+        self.finish(&Made::of(numpy_name(U::TYPE), &[cols, rows], &transposed), device, out)
     }
 }
 
@@ -118,7 +118,7 @@ Examples:
   oclprim run permute volume.npy --axes 2,0,1 -o permuted.npy
   oclprim run permute matrix.npy --axes 1,0 --device opencl --verify";
 
-/// Put the axes of an array in another order; elements of 1 to 16 bytes.
+/// Permute the axes of an array; elements of 1 to 16 bytes.
 #[derive(Args)]
 #[command(after_help = PERMUTE_EXAMPLES)]
 pub(super) struct Permute {
