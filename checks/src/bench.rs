@@ -4,6 +4,7 @@ use std::{fs, time::Instant};
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::effort::Effort;
 #[cfg(feature = "opencl")]
 use crate::runtime::opencl::Recorded;
 use crate::{
@@ -78,30 +79,6 @@ pub struct Times {
     /// From the call to the end of the wait for it, by the host's clock: of other runs, in turns with these, as recording takes
     /// time, too.
     pub wall: Sample,
-}
-
-/// How often to run, and on what caches.
-///
-/// ```
-/// let thorough = oclprim_checks::bench::Effort { runs: 100, seconds: 10.0, cold: true, ..Default::default() };
-/// assert_eq!(thorough.warm_up, 3);
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Effort {
-    /// Runs before timing, for compilers, caches and clocks.
-    pub warm_up: usize,
-    /// Timed runs, at most; one at least.
-    pub runs: usize,
-    /// Seconds after which no further run starts, once there are three.
-    pub seconds: f64,
-    /// Whether the last-level cache is filled with other data before each run.
-    pub cold: bool,
-}
-
-impl Default for Effort {
-    fn default() -> Self {
-        Self { warm_up: 3, runs: 25, seconds: 2.0, cold: false }
-    }
 }
 
 /// Bytes of the last-level cache of a device, as far as is known; 0 else.
@@ -206,10 +183,10 @@ pub fn measure(
 ///
 /// ```
 /// use oclprim::{Device};
-/// use oclprim_checks::{bench::{Effort, measure_in_turns}, check::registry};
+/// use oclprim_checks::{bench::{Effort, measure_in_turns}, registry};
 ///
 /// let device = Device::best()?.profiled()?;
-/// let iota = registry().iter().find(|spec| spec.name() == "iota").unwrap();
+/// let iota = registry::specs().iter().find(|spec| spec.name() == "iota").unwrap();
 /// let mut climbs = Vec::new();
 /// for bench in iota.benches() {
 ///     climbs.push((bench.prepare)(&device, 1000)?);

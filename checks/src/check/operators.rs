@@ -1,6 +1,18 @@
 //! Operators as users write them.
 
-use crate::op::{Function, Operator};
+use crate::{
+    Element,
+    op::{Monoid, Op, Operator},
+};
+
+/// How two accumulators combine. By a pointer, references are compiled once for each type, not for each operator too.
+pub(crate) type Function<A> = fn(A, A) -> A;
+
+/// A built-in operator as the references take it.
+pub(crate) fn monoid<U: Element, O: Op<U>>() -> Monoid<U, Function<U::Acc>> {
+    let Monoid { identity, empty, ordered, .. } = crate::op::monoid::<U, O>();
+    Monoid { identity, empty, ordered, combine: O::combine }
+}
 
 /// An operator of the user's by a function.
 pub(crate) type Tried<T> = Operator<T, Function<T>>;
