@@ -3,6 +3,8 @@
 mod bench;
 mod chart;
 mod check;
+mod checked;
+mod climbed;
 mod devices;
 mod dump;
 mod ladder;

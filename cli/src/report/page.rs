@@ -12,9 +12,9 @@ use super::{
 };
 use crate::{
     bench::Line,
-    check::{Counts, Report as Checks},
+    checked::{Counts, Report as Checks},
+    climbed::{Report as Steps, Step},
     devices::{capability_names, look_back},
-    ladder::{Report as Steps, Step},
     output::{bytes, count, digits, percent, time},
 };
 

@@ -13,9 +13,8 @@ use serde_json::Value;
 use super::{Found, GROWING, Ladder, Series, operation, program, representatives};
 use crate::{
     bench::{self, Line},
-    check,
+    check, checked, climbed,
     devices::Description,
-    ladder,
     output::{Stop, of_file},
     submission::Os,
 };
@@ -35,14 +34,14 @@ struct Submitted {
     #[serde(flatten)]
     description: Description,
     /// The device's own geometry is the first.
-    geometries: Vec<check::Report>,
+    geometries: Vec<checked::Report>,
 }
 
 /// A file, by the command that wrote it.
 enum Record {
     Found(Box<Found>),
     Bench(bench::Report),
-    Ladder(ladder::Report),
+    Ladder(climbed::Report),
     Checks(Submission),
 }
 
@@ -158,7 +157,7 @@ impl Found {
     }
 
     /// Adds up checks of the same level, in all geometries. The first geometry's level counts, which is the device's own.
-    fn add_checks(&mut self, geometries: Vec<check::Report>, path: &Path) -> Result<(), Stop> {
+    fn add_checks(&mut self, geometries: Vec<checked::Report>, path: &Path) -> Result<(), Stop> {
         let level = geometries.first().map(|own| own.level.clone());
         if let (Some(level), Some(known)) = (level, &self.checks)
             && level != known.level
