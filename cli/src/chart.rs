@@ -5,7 +5,7 @@ use std::path::Path;
 use plotters::prelude::*;
 
 use crate::{
-    ladder::Report,
+    measured::Report,
     output::{Stop, digits, of_file},
 };
 

@@ -3,9 +3,11 @@
 mod bench;
 mod chart;
 mod check;
+mod checked;
 mod devices;
 mod dump;
 mod ladder;
+mod measured;
 mod npy;
 mod options;
 mod output;

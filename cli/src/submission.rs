@@ -11,7 +11,7 @@ use oclprim::Capabilities;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    check::{Counts, FailedCase, Form, Report},
+    checked::{Counts, FailedCase, Form, Report},
     devices::Description,
     output::{Stop, json, save},
 };

@@ -9,7 +9,7 @@ use crate::{
     op::{Max, Min, Op, Sum},
     select::{
         runs::spec::{Check, Lengths, What, cases_of, offsets, pair},
-        spec::{filled, rooms, untouched},
+        shared::{filled, rooms, untouched},
     },
 };
 #[cfg(feature = "opencl")]
