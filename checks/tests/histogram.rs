@@ -316,7 +316,7 @@ fn b34_inputs_longer_than_a_launch_are_counted() {
         assert_eq!(found, Device::cpu().histogram(&samples[3..], &Bins::ids(777).unwrap()).unwrap());
     }
     for (name, device) in common::devices() {
-        assert!(!rungs(&device, &request(u32::MAX as usize, 256)).is_empty(), "{name}");
+        assert!(!steps_of(&device, &request(u32::MAX as usize, 256)).is_empty(), "{name}");
         let ladder = registry::ladders().iter().find(|ladder| ladder.name() == "histogram").unwrap();
         let error = ladder.rungs(&request(u32::MAX as usize + 1, 256), &device).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
