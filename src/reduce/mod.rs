@@ -15,6 +15,7 @@
 //! axis. [`by`] takes a user's operator. [`count`] counts elements, and [`statistics`] computes several results in one
 //! pass.
 
+mod arg;
 pub mod axis;
 pub mod by;
 pub mod count;
@@ -241,131 +242,5 @@ impl Device {
             #[cfg(feature = "opencl")]
             Backend::OpenCl(_) => gpu::scratch_bytes::<T, T>(n),
         }
-    }
-
-    /// Arg-min: the smallest element and its index.
-    ///
-    /// Ties yield the lowest index; -0 equals +0. If there is a NaN, the result is the first one.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Empty`](crate::ErrorKind::Empty) if there are no elements; else as [`Device::reduce`].
-    ///
-    /// ```
-    /// use oclprim::Device;
-    ///
-    /// let least = Device::best()?.arg_min(&[3, 1, 2, 1])?;
-    /// assert_eq!((least.index, least.value), (1, 1));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn arg_min<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<Extreme<T>> {
-        self.arg_reduce(input.into(), End::Min)
-    }
-
-    /// Arg-max: the largest element and its index.
-    ///
-    /// Ties yield the lowest index; -0 equals +0. If there is a NaN, the result is the first one.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Empty`](crate::ErrorKind::Empty) if there are no elements; else as [`Device::reduce`].
-    ///
-    /// ```
-    /// use oclprim::Device;
-    ///
-    /// let most = Device::best()?.arg_max(&[0.5f32, 2.5, 2.5])?;
-    /// assert_eq!((most.index, most.value), (1, 2.5));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn arg_max<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<Extreme<T>> {
-        self.arg_reduce(input.into(), End::Max)
-    }
-
-    /// [`Device::arg_min`] into the single elements of `value` and `index`, which may be on the device.
-    ///
-    /// Does not wait for the result, unless an output is a host slice.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::arg_min`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output does not
-    /// have exactly one element.
-    ///
-    /// ```
-    /// use oclprim::{Device, Scratch};
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[0.5f32, -1.0, 4.0])?;
-    /// let (mut value, mut index) = (device.zeroed::<f32>(1)?, device.zeroed::<u64>(1)?);
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.statistics_scratch::<f32>(x.len())?)?;
-    /// device.arg_min_into(&x, &mut value, &mut index, &mut scratch)?;
-    /// assert_eq!((value.to_vec()?, index.to_vec()?), (vec![-1.0], vec![1]));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn arg_min_into<'a, 'b, 'c, T: Element>(
-        &self,
-        input: impl Into<Input<'a, T>>,
-        value: impl Into<Output<'b, T>>,
-        index: impl Into<Output<'c, u64>>,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        self.arg_reduce_into(input.into(), End::Min, value.into(), index.into(), scratch)
-    }
-
-    /// [`Device::arg_max`] into the single elements of `value` and `index`, which may be on the device.
-    ///
-    /// Does not wait for the result, unless an output is a host slice.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::arg_min_into`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Scratch};
-    ///
-    /// let (mut value, mut index) = ([0], [0]);
-    /// Device::best()?.arg_max_into(&[3u8, 9, 9], &mut value, &mut index, &mut Scratch::new())?;
-    /// assert_eq!((value, index), ([9], [1]));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn arg_max_into<'a, 'b, 'c, T: Element>(
-        &self,
-        input: impl Into<Input<'a, T>>,
-        value: impl Into<Output<'b, T>>,
-        index: impl Into<Output<'c, u64>>,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        self.arg_reduce_into(input.into(), End::Max, value.into(), index.into(), scratch)
-    }
-
-    fn arg_reduce<T: Element>(&self, input: Input<'_, T>, end: End) -> Result<Extreme<T>> {
-        let (mut value, mut index) = ([T::ZERO], [0]);
-        self.arg_reduce_into(input, end, (&mut value).into(), (&mut index).into(), &mut Scratch::new())?;
-        Ok(Extreme { index: index[0] as usize, value: value[0] })
-    }
-
-    fn arg_reduce_into<T: Element>(
-        &self,
-        input: Input<'_, T>,
-        end: End,
-        value: Output<'_, T>,
-        index: Output<'_, u64>,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        value.expect_len(1, end.name())?;
-        index.expect_len(1, end.name())?;
-        statistics::not_empty(&input, end.name())?;
-        match self.backend() {
-            Backend::Cpu => {
-                let found = cpu::arg_reduce(input.host()?, end)?;
-                value.host()?[0] = found.value;
-                index.host()?[0] = found.index as u64;
-            }
-            #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) => {
-                statistics::gpu::extremes(device, statistics::gpu::Find::One(end), input, value, index, scratch)?;
-            }
-        }
-        Ok(())
     }
 }
