@@ -18,6 +18,7 @@ mod histogram;
 mod iota;
 #[cfg(feature = "opencl")]
 mod merge;
+mod parameter;
 mod parameters;
 #[cfg(feature = "opencl")]
 mod permute;
@@ -45,7 +46,9 @@ pub(crate) use iota::{Iota, iota};
 #[cfg(feature = "opencl")]
 pub(crate) use merge::merge;
 #[cfg(feature = "opencl")]
-use parameters::{of_units, work_groups};
+pub(crate) use parameter::{RESERVED_BYTES, work_group, work_group_of};
+#[cfg(feature = "opencl")]
+use parameter::{of_units, units, work_groups};
 #[cfg(feature = "opencl")]
 pub(crate) use permute::permute;
 #[cfg(feature = "opencl")]
@@ -64,7 +67,8 @@ pub(crate) use topk::{TopK, top_k};
 pub use transpose::{InPlace, in_place, narrow, padded_bytes, padding, transpose, unit, unit_type};
 
 pub use file::{Row, TuningFile};
-pub use parameters::{PRIMITIVES, Parameter, SizeClass, parameters, row_bytes};
+pub use parameter::Parameter;
+pub use parameters::{PRIMITIVES, SizeClass, parameters, row_bytes};
 
 #[cfg(feature = "opencl")]
 use std::sync::Arc;
@@ -75,28 +79,6 @@ use crate::{
     Error, Result,
     runtime::{Capabilities, DeviceClass, SubGroupBackend},
 };
-
-#[cfg(feature = "opencl")]
-fn units(caps: &Capabilities) -> usize {
-    caps.compute_units.max(1) as usize
-}
-
-/// The largest power of two that is at most `most` work-items and that the device allows. Kernels halve groups of lanes, and
-/// devices may report any maximum.
-#[cfg(feature = "opencl")]
-pub(crate) fn work_group(most: usize, caps: &Capabilities) -> usize {
-    1 << most.min(caps.max_work_group.max(1)).ilog2()
-}
-
-/// Local memory reserved for a few words of the kernels and for additions by compilers.
-#[cfg(feature = "opencl")]
-pub(crate) const RESERVED_BYTES: usize = 64;
-
-/// The same if each work-item has `bytes` bytes of local memory.
-#[cfg(feature = "opencl")]
-pub(crate) fn work_group_of(most: usize, bytes: usize, caps: &Capabilities) -> usize {
-    work_group(most.min((caps.local_bytes.saturating_sub(RESERVED_BYTES) / bytes).max(1)), caps)
-}
 
 /// Overrides the crate's choices for a device; every unset field keeps the crate's choice.
 ///

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::parameter::Parameter;
 use crate::runtime::Capabilities;
 
 /// The primitives that have parameters.
@@ -26,40 +27,6 @@ pub const PRIMITIVES: [&str; 15] = [
     "random",
     "iota",
 ];
-
-/// A parameter of a primitive's geometry. Its value never changes a result, except those that [`tuning`](crate::tuning) lists
-/// as unspecified.
-///
-/// ```
-/// use oclprim::{Capabilities, tuning::parameters};
-///
-/// for (name, caps) in Capabilities::samples() {
-///     for parameter in parameters("transpose", &caps, 4) {
-///         println!("{name}: {} is {}, or one of {:?}", parameter.name, parameter.usual, parameter.values);
-///         assert!(parameter.values.contains(&parameter.usual));
-///     }
-/// }
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Parameter {
-    /// The parameter's name within the primitive, such as `max_groups`.
-    pub name: &'static str,
-    /// The crate's default for devices of this class.
-    pub usual: usize,
-    /// The allowed values in ascending order, the default among them.
-    pub values: Vec<usize>,
-}
-
-impl Parameter {
-    #[cfg(feature = "opencl")]
-    pub(super) fn new(name: &'static str, usual: usize, values: impl IntoIterator<Item = usize>) -> Self {
-        let mut values: Vec<_> = values.into_iter().chain([usual]).collect();
-        values.sort_unstable();
-        values.dedup();
-        Self { name, usual, values }
-    }
-}
 
 /// The parameters of a primitive for elements of that many bytes; empty if it is not in [`PRIMITIVES`].
 ///
@@ -167,20 +134,4 @@ impl SizeClass {
             Self::Large => "large",
         }
     }
-}
-
-/// Multiples of a device's compute units.
-#[cfg(feature = "opencl")]
-pub(super) fn of_units(factors: &[usize], caps: &Capabilities) -> impl Iterator<Item = usize> {
-    factors.iter().map(|factor| factor * super::units(caps))
-}
-
-/// The parameter `work_group`, with the `values` that fit the device; each work-item needs `bytes` bytes of local memory.
-/// `None` if there is no choice.
-#[cfg(feature = "opencl")]
-pub(super) fn work_groups(usual: usize, bytes: usize, values: &[usize], caps: &Capabilities) -> Option<Parameter> {
-    let fits = |&items: &usize| super::work_group_of(items, bytes.max(1), caps) == items;
-    let fitting = values.iter().copied().filter(fits);
-    // A work-group of one work-item is the geometry of a CPU.
-    (usual > 1).then(|| Parameter::new("work_group", usual, fitting))
 }
