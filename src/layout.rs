@@ -1,12 +1,8 @@
 //! Memory layout of N-dimensional arrays: shape, strides and offset.
 
-use std::{
-    fmt,
-    iter::FusedIterator,
-    ops::{Bound, RangeBounds},
-};
+use std::{fmt, iter::FusedIterator, ops::RangeBounds};
 
-use crate::{Error, Result};
+use crate::{Error, Result, ranges::within};
 
 const MAX: usize = Layout::MAX_DIMS;
 
@@ -58,27 +54,6 @@ fn count(shape: &[usize]) -> Result<usize> {
     product
         .filter(|&product| product <= isize::MAX as usize)
         .ok_or_else(|| Error::invalid(format!("a shape of {shape:?} overflows the address space")))
-}
-
-/// The start and the length of `range`, which must be within `place` and its `len` elements.
-pub(crate) fn within(range: impl RangeBounds<usize>, len: usize, place: impl fmt::Display) -> Result<(usize, usize)> {
-    let start = match range.start_bound() {
-        Bound::Included(&start) => start,
-        Bound::Excluded(&start) => start.saturating_add(1),
-        Bound::Unbounded => 0,
-    };
-    let end = match range.end_bound() {
-        Bound::Included(&end) => Some(end.saturating_add(1)),
-        Bound::Excluded(&end) => Some(end),
-        Bound::Unbounded => None,
-    };
-    let last = end.unwrap_or(len);
-    if start <= last && last <= len {
-        return Ok((start, last - start));
-    }
-    // The message repeats the request: `9..`, not `9..3`.
-    let end = end.map_or(String::new(), |end| end.to_string());
-    Err(Error::invalid(format!("range {start}..{end} is not within {place} of {len} elements")))
 }
 
 impl Layout {

@@ -160,7 +160,9 @@ pub mod op;
 mod parallel;
 pub mod permute;
 pub mod random;
+mod ranges;
 pub mod reduce;
+mod rng;
 #[allow(unsafe_code, reason = "the boundary to OpenCL and to the processor; every block names its promise")]
 mod runtime;
 pub mod scan;

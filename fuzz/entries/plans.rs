@@ -186,7 +186,7 @@ fn reductions(u: &mut Unstructured, given: &Given) -> Result<()> {
     }
 
     let size = u.int_in_range(1..=64)?;
-    let form = reduce::by::gpu::Form { source: source.clone(), size, needs_fp64: u.arbitrary()? };
+    let form = op::gpu::Form { source: source.clone(), size, needs_fp64: u.arbitrary()? };
     if let Some(passes) = accepted(reduce::by::gpu::plan(n, &form, caps, &wide)) {
         let partials: usize = passes.iter().map(|pass| pass.tiles).sum();
         assert!((partials - 1) * size <= reduce::by::gpu::scratch_bytes(n, size), "{passes:?}");

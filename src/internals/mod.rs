@@ -272,6 +272,10 @@ pub mod transpose {
 
 pub mod op {
     pub use crate::op::*;
+    #[cfg(feature = "opencl")]
+    pub mod gpu {
+        pub use crate::op::gpu::*;
+    }
 }
 
 pub mod tuning {

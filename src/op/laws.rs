@@ -4,9 +4,12 @@ use std::fmt::Debug;
 
 use bytemuck::Pod;
 
-use crate::{Device, Error, Result, internals::data::Rng, op::Operator};
+use super::Operator;
 #[cfg(feature = "opencl")]
-use crate::{reduce::by::gpu, runtime::Backend};
+use super::gpu;
+#[cfg(feature = "opencl")]
+use crate::runtime::Backend;
+use crate::{Device, Error, Result, rng::Rng};
 
 /// Checks an operator's laws on values: its identity is neutral on both sides, and it is associative and commutative. It also
 /// checks that the OpenCL C expression gives the same results on `device` as the Rust function. Equal means equal bits; for an

@@ -16,7 +16,7 @@ use super::opencl::{ClDevice, ClMem, Pooled, root};
 use super::{Backend, Device};
 #[cfg(feature = "opencl")]
 use crate::ErrorKind;
-use crate::{Error, Result, layout::within, memory};
+use crate::{Error, Result, memory, ranges::within};
 
 enum Storage<T> {
     Host(Vec<T>),

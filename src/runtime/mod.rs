@@ -5,6 +5,7 @@ pub(crate) mod cache;
 mod capabilities;
 mod device;
 pub(crate) mod folders;
+mod info;
 pub(crate) mod lines;
 #[cfg(feature = "opencl")]
 pub(crate) mod opencl;
@@ -14,8 +15,7 @@ pub use buffer::{Buffer, Input, MapMut, MapRef, Output, Scratch, View, ViewMut};
 #[cfg(feature = "opencl")]
 pub(crate) use buffer::{ClInput, ClOutput, apart};
 pub use capabilities::{Capabilities, DeviceClass, RefusedSubGroup, SubGroup, SubGroupBackend};
-pub use device::Backend;
-pub use device::{Device, DeviceInfo, DeviceType, Timing};
-pub use program::ProgramSpec;
-
-pub(crate) use crate::tuning::Tuning;
+pub use device::{Backend, Device};
+pub use info::{DeviceInfo, DeviceType, Timing};
+pub(crate) use program::Text;
+pub use program::{ProgramSpec, Source};

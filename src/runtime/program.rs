@@ -10,10 +10,7 @@ use std::{
 };
 
 use super::{Capabilities, DeviceClass, SubGroup, SubGroupBackend};
-use crate::{
-    ElementType,
-    op::{Source, Text},
-};
+use crate::ElementType;
 
 /// The files of `cl/lib`, by the names under which kernel files include them.
 const LIBRARY: &[(&str, &str)] = &[
@@ -41,6 +38,25 @@ const LIBRARY: &[(&str, &str)] = &[
     ("lib/heads.cl", include_str!("../../cl/lib/heads.cl")),
     ("lib/outputs.cl", include_str!("../../cl/lib/outputs.cl")),
 ];
+
+/// The OpenCL C source of an operator or of an order.
+///
+/// Opaque: the name of a macro in `cl/lib/op.cl`, or the text of a user's [`Operator`](crate::op::Operator) or [`Less`](crate::op::Less).
+///
+/// ```
+/// use oclprim::op::{Max, Op};
+///
+/// assert_eq!(<Max as Op<f32>>::source(), <Max as Op<u8>>::source());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Source(pub(crate) Text);
+
+/// A macro that selects an operator of `cl/lib/op.cl`, or text that precedes a kernel file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Text {
+    Option(&'static str),
+    Prelude(String),
+}
 
 /// A program to build.
 ///

@@ -2,21 +2,11 @@
 
 use super::{LANES, rows};
 use crate::{
-    ElementType, Result, Scratch,
-    op::Source,
+    Result, Scratch,
+    op::gpu::{Form, program, work_group},
     runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
     tuning,
 };
-
-const TEXT: &str = include_str!("../../../cl/reduce_by.cl");
-
-/// The operation and its types, without the number of elements.
-#[derive(Clone, Debug)]
-pub struct Form {
-    pub source: Source,
-    pub size: usize,
-    pub needs_fp64: bool,
-}
 
 /// A launch that reduces `n` elements or partials to `tiles` partials.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,22 +17,6 @@ pub struct Pass {
     pub groups: usize,
     pub work_group: usize,
     pub wide: bool,
-}
-
-/// The size of a work-group, with an element in local memory for each work-item. The result does not depend on it.
-fn work_group(form: &Form, caps: &Capabilities) -> usize {
-    tuning::work_group_of(tuning::reduce(caps).work_group, form.size, caps)
-}
-
-/// The program of an operator. `pairs`, which tests the operator's laws, uses it too.
-fn program(form: &Form, caps: &Capabilities, work_group: usize, wide: bool) -> Result<ProgramSpec> {
-    if form.needs_fp64 {
-        caps.supports(ElementType::F64)?;
-    }
-    Ok(ProgramSpec::new("reduce_by.cl", TEXT, caps)
-        .define("WG", work_group)
-        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
-        .operator(&form.source))
 }
 
 /// The passes over n > 0 elements.
@@ -107,25 +81,6 @@ pub fn reduce(
         end += pass.tiles;
     }
     Ok(())
-}
-
-/// Applies the operator's text to each pair: `out[i] = op(a[i], b[i])`.
-pub fn pairs(device: &ClDevice, form: &Form, a: &[u8], b: &[u8], out: &mut [u8]) -> Result<()> {
-    let n = out.len() / form.size;
-    let caps = device.capabilities()?;
-    let work_group = work_group(form, &caps);
-    let program = program(form, &caps, work_group, device.tuning().wide(n))?;
-    let [left, right, result] = [device.pooled(a.len())?, device.pooled(b.len())?, device.pooled(out.len())?];
-    device.write(left.mem(), 0, a)?;
-    device.write(right.mem(), 0, b)?;
-    device
-        .launch(&program, "combine_pairs")?
-        .mem(left.mem())
-        .mem(right.mem())
-        .mem(result.mem())
-        .scalar(n as u32)
-        .run([n.div_ceil(work_group), 1, 1], [work_group, 1, 1])?;
-    device.read(result.mem(), 0, out)
 }
 
 #[cfg(test)]

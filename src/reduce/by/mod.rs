@@ -21,6 +21,8 @@ pub(crate) mod gpu;
 
 use bytemuck::Pod;
 
+#[cfg(feature = "opencl")]
+use crate::op::gpu::Form;
 use crate::{Device, Input, Output, Result, Scratch, op::Operator, parallel, runtime::Backend};
 
 #[doc(hidden)]
@@ -101,7 +103,7 @@ impl Device {
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, out) = (input.cl(device)?, output.cl(device, false)?);
-                let form = gpu::Form { source: op.source(), size: size_of::<T>(), needs_fp64: op.needs_fp64 };
+                let form = Form { source: op.source(), size: size_of::<T>(), needs_fp64: op.needs_fp64 };
                 gpu::reduce(device, &form, bytemuck::bytes_of(&op.identity), &input, &out, scratch)?;
                 out.finish(device)?;
             }

@@ -19,8 +19,11 @@ pub(crate) use cl::{CommandQueue, Context, Event, Kernel, Mem};
 pub(crate) use launch::Launch;
 use pool::Pool;
 
-use super::{Capabilities, DeviceInfo, DeviceType, ProgramSpec, Timing, Tuning};
-use crate::{Error, ErrorKind, Result, memory, tuning::Choice};
+use super::{Capabilities, DeviceInfo, DeviceType, ProgramSpec, Timing};
+use crate::{
+    Error, ErrorKind, Result, memory,
+    tuning::{Choice, Tuning},
+};
 
 /// A buffer of the device.
 pub(crate) type ClMem = Mem;

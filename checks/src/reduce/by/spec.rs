@@ -177,7 +177,8 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
 
 #[cfg(feature = "opencl")]
 pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
-    use super::gpu::{Form, plan};
+    use super::gpu::plan;
+    use crate::op::gpu::Form;
     let forms = [
         Form { source: divisor().source(), size: 4, needs_fp64: false },
         Form { source: centre().source(), size: 12, needs_fp64: false },

@@ -15,6 +15,9 @@
 //! that promise.
 
 mod complex;
+#[cfg(feature = "opencl")]
+#[doc(hidden)]
+pub(crate) mod gpu;
 mod laws;
 mod less;
 mod mapping;
@@ -29,8 +32,11 @@ pub use mapping::{Cast, Mapping, Scale};
 pub use operator::Operator;
 use serde::{Deserialize, Serialize};
 
-pub use crate::element::Arithmetic;
-use crate::element::{Element, ElementType, Integer};
+pub use crate::{element::Arithmetic, runtime::Source};
+use crate::{
+    element::{Element, ElementType, Integer},
+    runtime::Text,
+};
 
 mod sealed {
     pub trait Sealed {}
@@ -107,25 +113,6 @@ impl OpKind {
     pub const fn rounds(self) -> bool {
         matches!(self, Self::Sum | Self::Product)
     }
-}
-
-/// The OpenCL C source of an operator or of an order.
-///
-/// Opaque: the name of a macro in `cl/lib/op.cl`, or the text of a user's [`Operator`] or [`Less`].
-///
-/// ```
-/// use oclprim::op::{Max, Op};
-///
-/// assert_eq!(<Max as Op<f32>>::source(), <Max as Op<u8>>::source());
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Source(pub(crate) Text);
-
-/// A macro that selects an operator of `cl/lib/op.cl`, or text that precedes a kernel file.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Text {
-    Option(&'static str),
-    Prelude(String),
 }
 
 /// An operator for the CPU backend, built-in or the user's.

@@ -1,0 +1,121 @@
+//! Facts that a driver reports of a device and of its commands.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::parallel;
+
+/// The kind of hardware of a device.
+///
+/// ```
+/// use oclprim::{Device, DeviceType};
+///
+/// assert_eq!(Device::cpu().info().ty, DeviceType::Cpu);
+/// assert_eq!(DeviceType::Gpu.name(), "gpu");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum DeviceType {
+    /// The host's processor, through rayon or through an OpenCL driver.
+    Cpu,
+    /// A graphics processor.
+    Gpu,
+    /// Any other device with OpenCL.
+    Accelerator,
+}
+
+impl DeviceType {
+    /// The type's name, such as `gpu`.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::cpu().info().ty.name(), "cpu");
+    /// ```
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Gpu => "gpu",
+            Self::Accelerator => "accelerator",
+        }
+    }
+}
+
+/// A device's names and sizes, as its driver reports them.
+///
+/// ```
+/// for info in oclprim::Device::list() {
+///     println!("{info}: {} with {} compute units", info.ty.name(), info.compute_units);
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct DeviceInfo {
+    /// The device's name.
+    pub name: String,
+    /// The platform's name; `rayon` for the CPU backend.
+    pub platform: String,
+    /// The device's vendor.
+    pub vendor: String,
+    /// The driver's version.
+    pub driver: String,
+    /// The version of OpenCL that the device reports.
+    pub version: String,
+    /// The kind of hardware.
+    #[serde(rename = "type")]
+    pub ty: DeviceType,
+    /// True if the device is used through OpenCL.
+    pub opencl: bool,
+    /// Compute units; threads for the CPU backend.
+    pub compute_units: u32,
+    /// Bytes of global memory; 0 if unknown.
+    pub global_bytes: u64,
+    /// Bytes of the largest single allocation.
+    pub max_allocation_bytes: u64,
+}
+
+impl DeviceInfo {
+    pub(crate) fn cpu() -> Self {
+        Self {
+            name: "CPU".into(),
+            platform: "rayon".into(),
+            vendor: String::new(),
+            driver: env!("CARGO_PKG_VERSION").into(),
+            version: String::new(),
+            ty: DeviceType::Cpu,
+            opencl: false,
+            compute_units: parallel::threads() as u32,
+            global_bytes: 0,
+            max_allocation_bytes: isize::MAX as u64,
+        }
+    }
+}
+
+impl fmt::Display for DeviceInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} / {}", self.platform, self.name)
+    }
+}
+
+/// Start and end of one command, by the device's clock.
+///
+/// ```
+/// use oclprim::Device;
+///
+/// let device = Device::best()?.profiled()?;
+/// device.filled(1000, 1.0f32)?;
+/// for timing in device.take_timings()? {
+///     println!("{}: {} ns", timing.name, timing.end - timing.start);
+/// }
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Timing {
+    /// The kernel's name, or the OpenCL call.
+    pub name: &'static str,
+    /// Start of the command, in nanoseconds.
+    pub start: u64,
+    /// End of the command, in nanoseconds.
+    pub end: u64,
+}
