@@ -1,5 +1,6 @@
 //! A parameter, and the geometry that a device allows.
 
+#[cfg(feature = "opencl")]
 use crate::runtime::Capabilities;
 
 /// A parameter of a primitive's geometry. Its value never changes a result, except those that [`tuning`](crate::tuning) lists
