@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Accumulate, Bins, Counter, bins::OUTSIDE};
+use super::{Accumulate, Bins, Counter, slots::OUTSIDE};
 use crate::{Element, Result, memory, parallel};
 
 /// Bytes of all tables together; for 2^24 bins, that is four tables.

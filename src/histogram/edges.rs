@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::bins::{ABOVE, BELOW, NAN, Real, check_count, to_i128};
+#[cfg(feature = "opencl")]
+use super::held::Held;
+use super::slots::{ABOVE, BELOW, NAN, Real, check_count, to_i128};
 use crate::{Element, ElementType, Error, Result, memory};
 
 /// Minimum cells of the table per bin, and maximum cells in all. Few bins get more cells each: a cell with at most one
@@ -29,7 +31,7 @@ pub struct List {
     /// An entry per cell, and one more.
     pub(crate) guide: Vec<u32>,
     #[cfg(feature = "opencl")]
-    pub(crate) on_device: super::gpu::OnDevice,
+    pub(crate) on_device: Held,
 }
 
 /// The edges, in the type in which samples are compared with them, and the parameters that map a sample to its cell.

@@ -1,95 +1,23 @@
 //! Histograms on OpenCL devices: the plan, then its launches.
 
-use std::sync::{Mutex, PoisonError};
-
 use super::{
     Accumulate, Bins, Counter,
-    bins::{Edges, Map, OUTSIDE},
-    edges::{List, Values, cell_room},
+    bins::Map,
+    form::{Form, Mapped, TEXT, map_arguments, zero},
     partition::{self, Partition},
+    slots::OUTSIDE,
 };
 use crate::{
     Element, ElementType, Output, Result, Scratch,
     runtime::{
         Capabilities, ClInput, DeviceClass, ProgramSpec,
-        opencl::{COUNTER_BYTES, COUNTERS_AT, ClDevice, ClMem, Launch},
+        opencl::{COUNTER_BYTES, COUNTERS_AT, ClDevice, ClMem},
     },
     tuning,
 };
 
-const TEXT: &str = include_str!("../../cl/histogram.cl");
 /// Maximum samples of one launch: 32-bit counters and indices of `cl/histogram.cl` hold them.
 const ROUND: usize = 1 << 31;
-
-/// `MAP_EDGES` of `cl/lib/bins.cl`.
-const EDGES: u32 = 3;
-
-/// A histogram without its size: element type and bins.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Form {
-    pub element: ElementType,
-    pub bins: usize,
-    /// `MAP` of `cl/lib/bins.cl`.
-    pub map: u32,
-}
-
-impl Form {
-    pub fn of<T: Element>(bins: &Bins<T>) -> Self {
-        Self { element: T::TYPE, bins: bins.len(), map: Self::map_of(bins.map()) }
-    }
-
-    /// `MAP` of `cl/lib/bins.cl`.
-    pub fn map_of(map: &Map) -> u32 {
-        match map {
-            Map::Ids => 0,
-            Map::Integers(_) => 1,
-            Map::F32(_) | Map::F64(_) => 2,
-            Map::List { .. } => EDGES,
-        }
-    }
-}
-
-impl Form {
-    /// The program of `text` for samples in these bins, and the bytes of local memory that its edges take.
-    pub fn program(self, name: &'static str, text: &'static str, caps: &Capabilities) -> (ProgramSpec, usize) {
-        let program = ProgramSpec::new(name, text, caps)
-            .element("T", self.element)
-            .element("A", self.element.accumulator())
-            .define("MAP", self.map)
-            .flag("CALLS", caps.ptx);
-        let room = cell_room(self.bins).max(64);
-        if self.map != EDGES || 4 * self.bins > room {
-            return (program, 0);
-        }
-        // If they fit, edges of 4 bytes are also stored in the cells.
-        let most = tuning::histogram(caps).edge_bytes;
-        let edge = self.element.size().max(4);
-        let [pairs, plain] = [8, 4].map(|cell| cell * (room + 1) + edge * (room / 4 + 1));
-        if edge == 4 && pairs <= most {
-            (program.define("EDGE_ROOM", room).flag("EDGE_PAIRS", true), pairs)
-        } else if plain <= 2 * most {
-            (program.define("EDGE_ROOM", room), plain)
-        } else {
-            (program, 0)
-        }
-    }
-}
-
-/// A function that maps each sample before it is counted: its input type, and its source.
-#[derive(Clone, Debug)]
-pub struct Mapped {
-    pub from: ElementType,
-    pub prelude: String,
-}
-
-impl Mapped {
-    pub fn apply(this: Option<&Self>, program: ProgramSpec) -> ProgramSpec {
-        match this {
-            Some(Self { from, prelude }) => program.element("IN", *from).flag("MAPPED", true).prelude(prelude.clone()),
-            None => program,
-        }
-    }
-}
 
 /// The memory in which work-groups count.
 #[derive(Clone, Debug, PartialEq)]
@@ -269,18 +197,6 @@ impl Merge {
     }
 }
 
-pub fn zero_program(caps: &Capabilities) -> ProgramSpec {
-    ProgramSpec::new("histogram.cl", TEXT, caps).flag("ZERO", true).define("WG", tuning::histogram(caps).work_group)
-}
-
-/// Sets the first `words` words of `tables` to 0.
-pub fn zero(device: &ClDevice, tables: &ClMem, words: usize, caps: &Capabilities) -> Result<()> {
-    let (params, program) = (tuning::histogram(caps), zero_program(caps));
-    let per = words.div_ceil(8 * params.max_groups).max(1024);
-    let launch = device.launch(&program, "histogram_zero")?.mem(tables).scalar(words as u32).scalar(per as u32);
-    launch.run([words.div_ceil(per), 1, 1], [params.work_group, 1, 1])
-}
-
 /// Maximum samples of one launch on a device; few if tests ask for the path of large inputs.
 pub fn round(device: &ClDevice) -> usize {
     if device.tuning().wide(0) { 1 << 12 } else { ROUND }
@@ -302,72 +218,6 @@ pub fn mapped_scratch_bytes<U: Element>(
     let caps = device.capabilities_for("histogram", from.size(), n)?;
     let round = round(device);
     Ok(plan_mapped(n, Form::of(bins), Some(&mapped), ElementType::U64, &caps, round)?.scratch_bytes)
-}
-
-/// Edges and their table in the memory of the device that used them last.
-#[derive(Default)]
-pub struct OnDevice(Mutex<Option<ListMem>>);
-
-#[derive(Clone)]
-struct ListMem {
-    device: ClDevice,
-    edges: ClMem,
-    guide: ClMem,
-}
-
-impl OnDevice {
-    fn get(&self, device: &ClDevice, list: &List) -> Result<ListMem> {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = held.as_ref().filter(|found| found.device.same_context(device)) {
-            return Ok(found.clone());
-        }
-        let edges = match &list.values {
-            Values::Integers { edges, narrow: true, .. } => {
-                let edges: Vec<u32> = edges.iter().map(|&edge| edge as u32).collect();
-                device.holding(bytemuck::cast_slice(&edges))
-            }
-            Values::Integers { edges, .. } => device.holding(bytemuck::cast_slice(edges)),
-            Values::F32(scaled) => device.holding(bytemuck::cast_slice(&scaled.edges)),
-            Values::F64(scaled) => device.holding(bytemuck::cast_slice(&scaled.edges)),
-        }?;
-        let found =
-            ListMem { device: device.clone(), edges, guide: device.holding(bytemuck::cast_slice(&list.guide))? };
-        *held = Some(found.clone());
-        Ok(found)
-    }
-}
-
-/// Adds the arguments of `MAP_PARAMS`.
-pub fn map_arguments<'d>(device: &ClDevice, launch: Launch<'d>, map: &Map) -> Result<Launch<'d>> {
-    fn even<'d, F: bytemuck::NoUninit>(launch: Launch<'d>, edges: &Edges<F>) -> Launch<'d> {
-        let Edges { lower, upper, width, scale, slack, closed, .. } = *edges;
-        let launch = launch.scalar(lower).scalar(upper).scalar(width).scalar(scale).scalar(slack);
-        launch.scalar(u32::from(closed))
-    }
-    let (list, closed) = match map {
-        Map::Ids => return Ok(launch),
-        Map::Integers(steps) => {
-            let launch = launch.scalar(steps.lower as u64).scalar(steps.extent).scalar(steps.reciprocal);
-            return Ok(launch.scalar(steps.shift).scalar(u32::from(steps.closed)));
-        }
-        Map::F32(edges) => return Ok(even(launch, edges)),
-        Map::F64(edges) => return Ok(even(launch, edges)),
-        Map::List { edges, closed } => (edges, u32::from(*closed)),
-    };
-    let place = list.on_device.get(device, list)?;
-    let launch = launch.mem(&place.edges).mem(&place.guide).scalar(list.guide.len() as u32 - 1);
-    let last = list.bins() as usize;
-    Ok(match &list.values {
-        Values::Integers { lower, edges, shift, .. } => {
-            launch.scalar(*lower as u64).scalar(edges[last]).scalar(*shift).scalar(closed)
-        }
-        Values::F32(list) => {
-            launch.scalar(list.edges[0]).scalar(list.edges[last]).scalar(list.anchor).scalar(list.scale).scalar(closed)
-        }
-        Values::F64(list) => {
-            launch.scalar(list.edges[0]).scalar(list.edges[last]).scalar(list.anchor).scalar(list.scale).scalar(closed)
-        }
-    })
 }
 
 #[allow(clippy::too_many_arguments, reason = "as the public function, and what is counted")]

@@ -36,11 +36,18 @@ pub(crate) mod cpu;
 pub(crate) mod edges;
 #[cfg(feature = "opencl")]
 #[doc(hidden)]
+pub(crate) mod form;
+#[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub(crate) mod gpu;
+#[cfg(feature = "opencl")]
+mod held;
 pub(crate) mod mapped;
 #[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod partition;
+#[doc(hidden)]
+pub(crate) mod slots;
 pub(crate) mod weighted;
 
 pub use bins::Bins;
@@ -150,7 +157,7 @@ impl Device {
     /// ```
     pub fn histogram<'a, T: Element>(&self, input: impl Into<Input<'a, T>>, bins: &Bins<T>) -> Result<Histogram> {
         let mut counts = memory::zeroed::<u64>(bins.len())?;
-        let mut outside = [0; bins::OUTSIDE];
+        let mut outside = [0; slots::OUTSIDE];
         self.histogram_into(input, bins, &mut counts, &mut outside, Accumulate::Overwrite, &mut Scratch::new())?;
         let [below, above, nan] = outside;
         Ok(Histogram { counts, outside: Outside { below, above, nan } })
@@ -192,7 +199,7 @@ impl Device {
     ) -> Result<()> {
         let (input, counts, outside) = (input.into(), counts.into(), outside.into());
         counts.expect_len(bins.len(), "histogram of counts")?;
-        outside.expect_len(bins::OUTSIDE, "histogram of what is outside")?;
+        outside.expect_len(slots::OUTSIDE, "histogram of what is outside")?;
         match self.backend() {
             Backend::Cpu => cpu::histogram(input.host()?, bins, counts.host()?, outside.host()?, accumulate)?,
             #[cfg(feature = "opencl")]

@@ -2,8 +2,9 @@
 //! memory.
 
 use super::{
-    bins::{Map, OUTSIDE},
-    gpu::{Form, Mapped, map_arguments, zero},
+    bins::Map,
+    form::{Form, Mapped, map_arguments, zero},
+    slots::OUTSIDE,
 };
 use crate::{
     Result,

@@ -44,10 +44,10 @@ pub mod histogram {
     pub use crate::histogram::*;
     #[cfg(feature = "opencl")]
     pub mod gpu {
-        pub use crate::histogram::gpu::*;
+        pub use crate::histogram::{form::*, gpu::*};
     }
     pub mod bins {
-        pub use crate::histogram::{bins::*, edges::*};
+        pub use crate::histogram::{bins::*, edges::*, slots::*};
     }
     pub mod channels {
         #[cfg(feature = "opencl")]

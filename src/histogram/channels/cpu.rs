@@ -4,8 +4,8 @@ use crate::{
     Element, Result,
     histogram::{
         Accumulate, Bins, Counter,
-        bins::OUTSIDE,
         cpu::{self, BLOCK},
+        slots::OUTSIDE,
     },
 };
 

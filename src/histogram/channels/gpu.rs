@@ -4,8 +4,10 @@ use super::MAX_CHANNELS;
 use crate::{
     ElementType, Result, Scratch,
     histogram::{
-        bins::{Edges, Map, OUTSIDE},
-        gpu::{Form, Merge, map_arguments, merge_plan, round, round_up_words, zero},
+        bins::{Edges, Map},
+        form::{Form, map_arguments, zero},
+        gpu::{Merge, merge_plan, round, round_up_words},
+        slots::OUTSIDE,
     },
     runtime::{
         Capabilities, ClInput, ProgramSpec,

@@ -6,7 +6,7 @@ pub(crate) mod cpu;
 #[doc(hidden)]
 pub(crate) mod gpu;
 
-use super::{Accumulate, Bins, Counter, Histogram, Outside, bins::OUTSIDE};
+use super::{Accumulate, Bins, Counter, Histogram, Outside, slots::OUTSIDE};
 use crate::{Device, Element, Error, Input, Output, Result, Scratch, memory, runtime::Backend};
 
 /// The maximum number of channels per pixel.

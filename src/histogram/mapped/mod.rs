@@ -1,12 +1,12 @@
 //! Histograms of a custom function of the samples.
 
-#[cfg(feature = "opencl")]
-use super::gpu;
 use super::{
     Accumulate, Bins, Counter, Histogram, Outside,
-    bins::OUTSIDE,
     cpu::{self, BLOCK},
+    slots::OUTSIDE,
 };
+#[cfg(feature = "opencl")]
+use super::{form::Mapped, gpu};
 use crate::{Device, Element, Input, Output, Result, Scratch, memory, op::Map, runtime::Backend};
 
 impl Device {
@@ -100,7 +100,7 @@ impl Device {
             }
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
-                let mapped = gpu::Mapped { from: T::TYPE, prelude: map.prelude(T::Acc::TYPE, U::TYPE) };
+                let mapped = Mapped { from: T::TYPE, prelude: map.prelude(T::Acc::TYPE, U::TYPE) };
                 let input = input.cl(device)?;
                 gpu::histogram(device, input, Some(&mapped), bins, counts, outside, accumulate, scratch)?;
             }

@@ -8,8 +8,8 @@ use crate::{
     Element, Result,
     histogram::{
         Accumulate,
-        bins::to_i128,
         cpu::{BLOCK, Slots, part_len},
+        slots::to_i128,
     },
     memory,
     op::Arithmetic,

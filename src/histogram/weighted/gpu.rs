@@ -4,8 +4,10 @@ use super::log_n;
 use crate::{
     ElementType, Result, Scratch,
     histogram::{
-        bins::{Map, OUTSIDE},
-        gpu::{self, map_arguments, round_up_words},
+        bins::Map,
+        form::{self, map_arguments},
+        gpu::round_up_words,
+        slots::OUTSIDE,
     },
     runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
     tuning,
@@ -26,7 +28,7 @@ const LEAST_BYTES: usize = 16 << 20;
 /// A weighted histogram without its size: types and bins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Form {
-    pub samples: gpu::Form,
+    pub samples: form::Form,
     pub weight: ElementType,
     pub sum: ElementType,
 }
@@ -230,7 +232,7 @@ mod tests {
             for weight in [ElementType::I8, ElementType::F32, ElementType::F64] {
                 for bins in [1, 256, 5000, 70_000, 1 << 24] {
                     for n in [1, 1 << 20, 1 << 33, 1 << 40, 1 << 48] {
-                        let samples = gpu::Form { element: ElementType::I32, bins, map: 0 };
+                        let samples = form::Form { element: ElementType::I32, bins, map: 0 };
                         let Ok(plan) = plan(n, Form { samples, weight, sum: weight }, true, &caps, n >= 1 << 31) else {
                             assert!(weight == ElementType::F64 && !caps.fp64, "{name}");
                             continue;

@@ -6,7 +6,7 @@ pub(crate) mod cpu;
 #[doc(hidden)]
 pub(crate) mod gpu;
 
-use super::{Accumulate, Bins, Outside, bins::OUTSIDE};
+use super::{Accumulate, Bins, Outside, slots::OUTSIDE};
 use crate::{Device, Element, Error, Input, Output, Result, Scratch, bf16, f16, memory, runtime::Backend};
 
 /// The types of weights, and the types of their sums.
@@ -161,7 +161,7 @@ impl Device {
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let keep = accumulate == Accumulate::Add;
-                let form = gpu::Form { samples: super::gpu::Form::of(bins), weight: W::TYPE, sum: W::Sum::TYPE };
+                let form = gpu::Form { samples: super::form::Form::of(bins), weight: W::TYPE, sum: W::Sum::TYPE };
                 let (input, weights) = (input.cl(device)?, weights.cl(device)?);
                 let (sums, outside) = (sums.cl(device, keep)?, outside.cl(device, keep)?);
                 crate::runtime::apart(&[&input, &weights], &[&sums, &outside])?;
@@ -192,7 +192,7 @@ impl Device {
             Backend::Cpu => Ok(0),
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
-                let form = gpu::Form { samples: super::gpu::Form::of(bins), weight: W::TYPE, sum: W::Sum::TYPE };
+                let form = gpu::Form { samples: super::form::Form::of(bins), weight: W::TYPE, sum: W::Sum::TYPE };
                 let caps = device.capabilities_for("histogram", size_of::<T>(), n)?;
                 Ok(gpu::plan(n, form, true, &caps, device.tuning().wide(n))?.scratch_bytes)
             }
