@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use oclprim::Device;
-use oclprim_checks::check::{Spec, registry};
+use oclprim_checks::{check::Spec, registry};
 
 /// Elements: many enough to show the rate, few enough to be quick.
 const SIZES: [usize; 2] = [1 << 16, 1 << 20];
@@ -48,7 +48,7 @@ fn run(device: &Device, spec: &dyn Spec) {
 
 fn main() {
     let device = Device::best().expect("OCLPRIM_DEVICE fits a device");
-    for spec in registry() {
+    for spec in registry::specs() {
         run(&device, *spec);
     }
 }

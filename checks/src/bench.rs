@@ -4,6 +4,7 @@ use std::{fs, time::Instant};
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::effort::Effort;
 #[cfg(feature = "opencl")]
 use crate::runtime::opencl::Recorded;
 use crate::{
@@ -79,30 +80,6 @@ pub struct Times {
     /// Time on the host's clock, from the call until its commands have finished.
     /// On OpenCL devices these are separate runs, interleaved with those of `device`, because recording events takes time too.
     pub wall: Sample,
-}
-
-/// Number of runs, time limit, and state of the caches.
-///
-/// ```
-/// let thorough = oclprim_checks::bench::Effort { runs: 100, seconds: 10.0, cold: true, ..Default::default() };
-/// assert_eq!(thorough.warm_up, 3);
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Effort {
-    /// Number of untimed runs before timing, for compilers, caches and clocks.
-    pub warm_up: usize,
-    /// Largest number of timed runs; 0 counts as 1.
-    pub runs: usize,
-    /// Seconds after which no further run starts, once three runs are timed.
-    pub seconds: f64,
-    /// If true, other data replaces the contents of the last-level cache before each run.
-    pub cold: bool,
-}
-
-impl Default for Effort {
-    fn default() -> Self {
-        Self { warm_up: 3, runs: 25, seconds: 2.0, cold: false }
-    }
 }
 
 /// Size of a device's last-level cache in bytes, or 0 if it is unknown.
@@ -209,10 +186,10 @@ pub fn measure(
 ///
 /// ```
 /// use oclprim::{Device};
-/// use oclprim_checks::{bench::{Effort, measure_in_turns}, check::registry};
+/// use oclprim_checks::{bench::{Effort, measure_in_turns}, registry};
 ///
 /// let device = Device::best()?.profiled()?;
-/// let iota = registry().iter().find(|spec| spec.name() == "iota").unwrap();
+/// let iota = registry::specs().iter().find(|spec| spec.name() == "iota").unwrap();
 /// let mut cases = Vec::new();
 /// for bench in iota.benches() {
 ///     cases.push((bench.prepare)(&device, 1000)?);

@@ -1,6 +1,6 @@
 //! Cross-checks, benchmarks and ladders of the primitives of [`oclprim`].
 //!
-//! [`check::registry`] lists the specs, one per primitive. Tests and the program `oclprim` read nothing else.
+//! [`registry`] lists the specs, one per primitive, and the ladders. Tests and the program `oclprim` read nothing else.
 //!
 //! Each primitive has a cargo feature. `--no-default-features --features opencl,scan` builds one of them alone, in a fraction
 //! of the time.
@@ -17,7 +17,9 @@
 
 pub mod bench;
 pub mod check;
+mod effort;
 pub mod ladder;
+pub mod registry;
 
 pub(crate) use oclprim::{
     internals::{parallel, runtime, tuning},
@@ -26,18 +28,6 @@ pub(crate) use oclprim::{
 
 mod op {
     pub(crate) use oclprim::internals::op::*;
-
-    use crate::Element;
-
-    /// Function that combines two accumulators. With a pointer, references are compiled once per type, not once per operator
-    /// and type.
-    pub(crate) type Function<A> = fn(A, A) -> A;
-
-    /// Built-in operator with a function pointer, for the references.
-    pub(crate) fn monoid<U: Element, O: Op<U>>() -> Monoid<U, Function<U::Acc>> {
-        let Monoid { identity, empty, ordered, .. } = oclprim::internals::op::monoid::<U, O>();
-        Monoid { identity, empty, ordered, combine: O::combine }
-    }
 }
 
 #[cfg(feature = "copy")]
@@ -45,6 +35,7 @@ mod copy {
     pub(crate) use oclprim::internals::copy::*;
 
     pub(crate) mod ladder;
+    pub(crate) mod shared;
     pub(crate) mod spec;
     pub(crate) mod gather {
         pub(crate) use oclprim::internals::copy::gather::*;
@@ -73,6 +64,7 @@ mod histogram {
 
     pub(crate) mod edges_spec;
     pub(crate) mod ladder;
+    pub(crate) mod shared;
     pub(crate) mod spec;
     pub(crate) mod channels {
         pub(crate) use oclprim::internals::histogram::channels::*;
@@ -97,10 +89,16 @@ mod iota {
     pub(crate) mod spec;
 }
 
+#[cfg(feature = "large")]
+mod large {
+    pub(crate) mod spec;
+}
+
 #[cfg(feature = "merge")]
 mod merge {
     pub(crate) use oclprim::internals::merge::*;
 
+    pub(crate) mod shared;
     pub(crate) mod spec;
     pub(crate) mod search {
         pub(crate) use oclprim::internals::merge::search::*;
@@ -137,6 +135,7 @@ mod reduce {
     pub(crate) use oclprim::internals::reduce::*;
 
     pub(crate) mod ladder;
+    pub(crate) mod shared;
     pub(crate) mod spec;
     pub(crate) mod axis {
         pub(crate) use oclprim::internals::reduce::axis::*;
@@ -183,6 +182,7 @@ mod reduce {
 mod scan {
     pub(crate) use oclprim::internals::scan::*;
 
+    pub(crate) mod shared;
     pub(crate) mod spec;
     pub(crate) mod axis {
         pub(crate) use oclprim::internals::scan::axis::*;
@@ -199,6 +199,7 @@ mod scan {
 mod select {
     pub(crate) use oclprim::internals::select::*;
 
+    pub(crate) mod shared;
     pub(crate) mod spec;
     pub(crate) mod adjacent {
         pub(crate) use oclprim::internals::select::adjacent::*;
@@ -219,6 +220,7 @@ mod select {
 mod sort {
     pub(crate) use oclprim::internals::sort::*;
 
+    pub(crate) mod shared;
     pub(crate) mod spec;
     pub(crate) mod columns {
 
@@ -248,6 +250,7 @@ mod transpose {
     pub(crate) use oclprim::internals::transpose::*;
 
     pub(crate) mod ladder;
+    pub(crate) mod shared;
     pub(crate) mod spec;
     pub(crate) mod in_place {
         pub(crate) use oclprim::internals::transpose::in_place::*;

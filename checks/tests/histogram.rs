@@ -10,7 +10,8 @@ use oclprim::{
 };
 use oclprim_checks::{
     check::{guarded, poison},
-    ladder::{self, Distribution, Request, Rung},
+    ladder::{Distribution, Request, Rung},
+    registry,
 };
 use proptest::prelude::*;
 
@@ -33,7 +34,7 @@ fn request(n: usize, bins: usize) -> Request {
 }
 
 fn steps(device: &Device, request: &Request) -> Vec<Rung> {
-    let ladder = ladder::registry().iter().find(|ladder| ladder.name() == "histogram").unwrap();
+    let ladder = registry::ladders().iter().find(|ladder| ladder.name() == "histogram").unwrap();
     ladder.rungs(request, device).unwrap_or_else(|error| panic!("{device:?}: {error}"))
 }
 
@@ -316,7 +317,7 @@ fn b34_inputs_longer_than_a_launch_are_counted() {
     }
     for (name, device) in common::devices() {
         assert!(!steps(&device, &request(u32::MAX as usize, 256)).is_empty(), "{name}");
-        let ladder = ladder::registry().iter().find(|ladder| ladder.name() == "histogram").unwrap();
+        let ladder = registry::ladders().iter().find(|ladder| ladder.name() == "histogram").unwrap();
         let error = ladder.rungs(&request(u32::MAX as usize + 1, 256), &device).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
     }

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use oclprim::{Device, ElementType, ErrorKind, Result};
 use oclprim_checks::{
     check::Failure,
-    ladder::{Distribution, Ladder, Request, Rung, registry},
+    ladder::{Distribution, Ladder, Request, Rung},
+    registry,
 };
 
 /// Resets, runs and verifies twice: the second run starts from the memory that the first one wrote.
@@ -117,7 +118,7 @@ fn requests(ladder: &dyn Ladder, tiny: bool, most: usize) -> Vec<Request> {
 
 /// Runs every step of a ladder on every device, for each of its requests.
 fn run_everywhere(name: &str) {
-    let ladder = registry().iter().find(|ladder| ladder.name() == name).expect("the registry has it");
+    let ladder = registry::ladders().iter().find(|ladder| ladder.name() == name).expect("the registry has it");
     let tiny = common::tiny();
     let mut failures = Vec::new();
     for (info, device) in common::devices() {
@@ -181,7 +182,7 @@ macro_rules! ladders {
 
         #[test]
         fn each_ladder_has_its_test() {
-            let names: Vec<_> = registry().iter().map(|ladder| ladder.name()).collect();
+            let names: Vec<_> = registry::ladders().iter().map(|ladder| ladder.name()).collect();
             assert_eq!(names, [$( stringify!($name) ),*]);
         }
     };

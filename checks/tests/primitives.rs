@@ -7,7 +7,10 @@ use std::{collections::HashSet, process::ExitCode};
 
 use libtest_mimic::{Arguments, Completion, Trial};
 use oclprim::{Capabilities, Device, DeviceClass, Tuning};
-use oclprim_checks::check::{Case, Level, Spec, Verdict, few_builds, registry};
+use oclprim_checks::{
+    check::{Case, Level, Spec, Verdict, few_builds},
+    registry,
+};
 
 /// Operations that cover every kernel, for short runs.
 const A_FORM_OF_EACH_KERNEL: &[&str] = &[
@@ -74,7 +77,7 @@ const A_FORM_OF_EACH_KERNEL: &[&str] = &[
 
 fn forms_of_each_kernel_are_there() {
     for form in A_FORM_OF_EACH_KERNEL {
-        let known = registry().iter().any(|spec| spec.cases(Level::Tiny).iter().any(|case| case.form == *form));
+        let known = registry::specs().iter().any(|spec| spec.cases(Level::Tiny).iter().any(|case| case.form == *form));
         assert!(known, "{form}");
     }
 }
@@ -126,7 +129,7 @@ fn forms_launch_each_kernel() {
         let mut launched = HashSet::new();
         for (class, tuning) in gpu.into_iter().chain([(caps.class, Tuning::default())]) {
             let device = device.with_tuning(tuning).unwrap().profiled().unwrap();
-            for spec in registry() {
+            for spec in registry::specs() {
                 let mut cases = spec.cases(Level::Tiny);
                 cases.retain(|case| A_FORM_OF_EACH_KERNEL.contains(&&*case.form));
                 few_builds(&mut cases, true);
@@ -243,13 +246,13 @@ fn trials() -> Vec<Trial> {
     let only = std::env::var("OCLPRIM_TEST_ONLY").ok();
     let wanted = |name| only.as_deref().is_none_or(|only| only.split(',').any(|one| one == name));
     for one in only.iter().flat_map(|only| only.split(',')) {
-        assert!(registry().iter().any(|spec| spec.name() == one), "no primitive `{one}`");
+        assert!(registry::specs().iter().any(|spec| spec.name() == one), "no primitive `{one}`");
     }
     let (mut trials, mut seen) = (Vec::new(), HashSet::new());
     for (name, device) in common::with_sub_groups() {
         let gpu = name.contains("as a GPU");
         let first = !gpu || seen.insert(name.split(" as a GPU").next().map(str::to_owned));
-        for spec in registry().iter().filter(|spec| wanted(spec.name())) {
+        for spec in registry::specs().iter().filter(|spec| wanted(spec.name())) {
             let cases = cases_of(*spec, gpu, first).into_iter();
             trials.extend(cases.map(|case| trial(spec.name(), case, &name, device.clone())));
         }

@@ -13,7 +13,8 @@ use oclprim::{
 use oclprim_checks::{
     bench::{Effort, measure},
     check::{Failure, data::Rng, poison, sum_bound},
-    ladder::{self, Request, Rung},
+    ladder::{Request, Rung},
+    registry,
 };
 use proptest::prelude::*;
 
@@ -34,7 +35,7 @@ fn request(n: usize, block: Option<usize>) -> Request {
 }
 
 fn steps(device: &Device, n: usize, block: Option<usize>) -> Vec<Rung> {
-    let ladder = ladder::registry().iter().find(|ladder| ladder.name() == "reduce").unwrap();
+    let ladder = registry::ladders().iter().find(|ladder| ladder.name() == "reduce").unwrap();
     let steps = ladder.rungs(&request(n, block), device).unwrap();
     steps.into_iter().filter(|step| step.unavailable.is_none()).collect()
 }
@@ -141,7 +142,7 @@ fn b5_every_block_is_right_or_refused() {
             }
         }
         for block in [0, 1, 3, 96, 1 << 20] {
-            let ladder = ladder::registry().iter().find(|ladder| ladder.name() == "reduce").unwrap();
+            let ladder = registry::ladders().iter().find(|ladder| ladder.name() == "reduce").unwrap();
             let error = ladder.rungs(&request(1000, Some(block)), device).err().unwrap();
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}: {block}");
             assert!(error.to_string().contains(&block.to_string()), "{name}: {error}");
@@ -240,7 +241,7 @@ fn b14_inputs_shorter_than_a_vector_are_reduced() {
 }
 
 /// B15: data of all ones hid elements that were dropped or counted twice, as by a grid rounded down. Here bit i belongs to
-/// element i. Sizes are `usize`, and 64-bit in kernels from 2^31 on: checks/src/check/large.rs.
+/// element i. Sizes are `usize`, and 64-bit in kernels from 2^31 on: checks/src/large/spec.rs.
 #[test]
 fn b15_each_element_counts_once() {
     for (name, device) in devices() {

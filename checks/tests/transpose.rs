@@ -15,7 +15,8 @@ use oclprim::{
 use oclprim_checks::{
     bench::{Effort, measure},
     check::{guarded, same, same_bytes},
-    ladder::{self, Request, Rung},
+    ladder::{Request, Rung},
+    registry,
 };
 use proptest::prelude::*;
 
@@ -39,7 +40,7 @@ fn request(rows: usize, cols: usize) -> Request {
 }
 
 fn steps(device: &Device, request: &Request) -> Vec<Rung> {
-    let ladder = ladder::registry().iter().find(|ladder| ladder.name() == "transpose").unwrap();
+    let ladder = registry::ladders().iter().find(|ladder| ladder.name() == "transpose").unwrap();
     ladder.rungs(request, device).unwrap_or_else(|error| panic!("{device:?}: {error}"))
 }
 

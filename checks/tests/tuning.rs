@@ -12,7 +12,10 @@ use oclprim::{
     op::{Map, Sum},
     tuning::{Row, SizeClass, TuningFile, parameters},
 };
-use oclprim_checks::check::{Level, Verdict, few_builds, registry};
+use oclprim_checks::{
+    check::{Level, Verdict, few_builds},
+    registry,
+};
 
 /// The registry's entry and the operations that run the kernels of a primitive's parameters.
 fn forms(primitive: &str) -> (&str, &[&str]) {
@@ -68,7 +71,7 @@ fn every_value(primitive: &str) {
         return common::skip(primitive, "the values of parameters, where a driver has other settings");
     }
     let (spec, wanted) = forms(primitive);
-    let spec = registry().iter().find(|other| other.name() == spec).expect("the registry has it");
+    let spec = registry::specs().iter().find(|other| other.name() == spec).expect("the registry has it");
     let mut failures = Vec::new();
     for (name, tuning) in [("itself", Tuning::default()), ("a GPU", common::gpu())] {
         for (device_name, plain) in common::opencl_devices_or_skip(primitive) {

@@ -15,7 +15,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use oclprim::{Device, DeviceInfo, DeviceType, ElementType};
 use oclprim_checks::{
     bench::{Effort, Sample, Times, copy_roof, measure},
-    check::{Failure, registry},
+    check::Failure,
+    registry,
 };
 use serde::{Deserialize, Serialize};
 
@@ -217,7 +218,7 @@ impl Bench {
         let (version, commit) = (env!("CARGO_PKG_VERSION").into(), option_env!("OCLPRIM_COMMIT").map(Into::into));
         let mut report = Report { version, commit, device: info.clone(), cold: effort.cold, lines: Vec::new() };
         let bar = progress();
-        for spec in registry().iter().filter(|spec| wanted(&self.primitives, &spec.name().to_owned())) {
+        for spec in registry::specs().iter().filter(|spec| wanted(&self.primitives, &spec.name().to_owned())) {
             for bench in spec.benches().into_iter().filter(|bench| wanted(&self.element, &bench.element)) {
                 if self.form.as_ref().is_some_and(|part| !bench.form.contains(part.as_str())) {
                     continue;
@@ -398,7 +399,7 @@ mod tests {
     #[test]
     fn goals_name_existing_benchmarks() {
         let mut known = Vec::new();
-        for spec in registry() {
+        for spec in registry::specs() {
             known.extend(
                 spec.benches().into_iter().map(|bench| (format!("{} {}", spec.name(), bench.form), bench.element)),
             );

@@ -12,7 +12,10 @@ use clap::{Args, builder::PossibleValuesParser};
 use comfy_table::{Cell, CellAlignment};
 use indicatif::{ProgressBar, ProgressStyle};
 use oclprim::{Capabilities, Device, DeviceClass, DeviceType, ElementType, RefusedSubGroup, SubGroupBackend, Tuning};
-use oclprim_checks::check::{Case, Level, Spec, Verdict, few_builds, registry};
+use oclprim_checks::{
+    check::{Case, Level, Spec, Verdict, few_builds},
+    registry,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -84,7 +87,7 @@ pub(crate) fn primitives() -> PossibleValuesParser {
 
 /// The names of all primitives, in the order of the registry.
 pub(crate) fn primitive_names() -> Vec<&'static str> {
-    registry().iter().map(|spec| spec.name()).collect()
+    registry::specs().iter().map(|spec| spec.name()).collect()
 }
 
 /// `K/N`, for clap.
@@ -351,7 +354,7 @@ impl Check {
             cases.retain(|case| self.form.as_ref().is_none_or(|part| case.form.contains(part.as_str())));
             cases.into_iter().map(|case| (spec.name(), case))
         };
-        let cases: Vec<_> = registry().iter().filter(|spec| wanted(spec.name())).flat_map(cases).collect();
+        let cases: Vec<_> = registry::specs().iter().filter(|spec| wanted(spec.name())).flat_map(cases).collect();
         let cases = if let Some(part) = self.part { part_of(cases, part) } else { cases };
         if self.level() == Level::Quick { one_type_after_another(cases) } else { cases }
     }

@@ -9,7 +9,7 @@ use std::{
 
 use clap::Args;
 use oclprim::{Capabilities, ProgramSpec};
-use oclprim_checks::check;
+use oclprim_checks::registry;
 
 use crate::output::{Stop, of_file, save};
 
@@ -26,7 +26,7 @@ impl DumpKernels {
         let mut seen = HashSet::new();
         for (sample, caps) in Capabilities::samples() {
             let mut numbers = HashMap::new();
-            for program in check::programs(&caps) {
+            for program in registry::programs(&caps) {
                 if seen.insert(program.clone()) {
                     let number: &mut usize = numbers.entry(program.name).or_default();
                     let file = program.name.trim_end_matches(".cl").replace('/', "-");

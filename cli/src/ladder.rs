@@ -12,7 +12,8 @@ use oclprim::{Device, DeviceInfo, ElementType};
 use oclprim_checks::{
     bench::{Effort, Sample, cache_bytes, copy_roof, measure},
     check::Failure,
-    ladder::{Distribution, Model, Request, Rung, registry},
+    ladder::{Distribution, Model, Request, Rung},
+    registry,
 };
 use serde::{Deserialize, Serialize};
 
@@ -83,7 +84,7 @@ pub(crate) struct Ladder {
 }
 
 fn ladders() -> PossibleValuesParser {
-    registry().iter().map(|ladder| ladder.name()).collect::<Vec<_>>().into()
+    registry::ladders().iter().map(|ladder| ladder.name()).collect::<Vec<_>>().into()
 }
 
 /// A measured step.
@@ -126,7 +127,8 @@ impl Ladder {
         if let Some(path) = &self.svg {
             distinct(&[("standard output", Path::new(STDOUT)), ("--svg", path)])?;
         }
-        let ladder = registry().iter().find(|ladder| ladder.name() == self.ladder).expect("clap checked the name");
+        let ladder =
+            registry::ladders().iter().find(|ladder| ladder.name() == self.ladder).expect("clap checked the name");
         let report = Report::measure(*ladder, &self.request(), &device, None)?;
         if let Some(path) = &self.svg {
             save(&[(path, &[chart::draw(path, &report)?])], out)?;

@@ -17,8 +17,9 @@ use oclprim::{
 };
 use oclprim_checks::{
     bench::{Bench, Effort, Sample, measure_in_turns},
-    check::{Failure, Level, Verdict, registry},
+    check::{Failure, Level, Verdict},
     ladder::Climb,
+    registry,
 };
 use serde::Serialize;
 
@@ -198,7 +199,7 @@ impl Tune {
         for primitive in PRIMITIVES.into_iter().filter(|&name| crate::bench::wanted(&self.primitives, &name.to_owned()))
         {
             let benches =
-                registry().iter().flat_map(|spec| spec.benches().into_iter().map(move |it| (spec.name(), it)));
+                registry::specs().iter().flat_map(|spec| spec.benches().into_iter().map(move |it| (spec.name(), it)));
             for (_, bench) in benches.filter(|(spec, bench)| is_of(primitive, spec, &bench.form)) {
                 let size = row_bytes(primitive, bench.element.size());
                 let same = |subject: &&mut Subject| subject.primitive == primitive && subject.element_bytes == size;
@@ -464,7 +465,7 @@ impl Site<'_> {
     fn check(&self, chosen: &Chosen) -> Result<(), Lost> {
         let Subject { primitive, element_bytes, .. } = self.subject;
         let device = self.variant(chosen)?;
-        let cases = registry().iter().flat_map(|spec| {
+        let cases = registry::specs().iter().flat_map(|spec| {
             let own = spec.name() == spec_of(primitive);
             let cases = spec.cases(Level::Tiny).into_iter();
             cases.filter(move |case| own || is_of(primitive, spec.name(), &case.form))

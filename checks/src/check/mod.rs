@@ -1,12 +1,10 @@
 //! Cross-checks of every primitive: devices against the CPU backend, and the CPU backend against plain loops.
 //!
 //! Each primitive has one `spec.rs`. It lists the operations, sizes, types and data sets, and how to run and compare them.
-//! Tests, benches and the program read the specs from [`registry`].
+//! Tests, benches and the program read the specs from the [`registry`](crate::registry).
 
 pub(crate) mod bounds;
 pub(crate) mod keys;
-#[cfg(feature = "large")]
-mod large;
 pub(crate) mod layouts;
 pub(crate) mod operators;
 pub(crate) mod segments;
@@ -35,9 +33,9 @@ use crate::bench::Bench;
 /// Level of checking, which determines the cases.
 ///
 /// ```
-/// use oclprim_checks::check::{Level, registry};
+/// use oclprim_checks::{check::Level, registry};
 ///
-/// let copy = registry().iter().find(|spec| spec.name() == "copy").unwrap();
+/// let copy = registry::specs().iter().find(|spec| spec.name() == "copy").unwrap();
 /// assert!(Level::Tiny < Level::Full && copy.cases(Level::Tiny).len() < copy.cases(Level::Quick).len());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -157,10 +155,10 @@ pub(crate) fn stands_for_its_size(level: Level, element: ElementType) -> bool {
 /// sort.
 ///
 /// ```
-/// use oclprim_checks::check::{Level, few_builds, registry};
+/// use oclprim_checks::{check::{Level, few_builds}, registry};
 ///
 /// let cases = |first| {
-///     let mut cases = registry()[0].cases(Level::Tiny);
+///     let mut cases = registry::specs()[0].cases(Level::Tiny);
 ///     few_builds(&mut cases, first);
 ///     cases.len()
 /// };
@@ -251,10 +249,10 @@ pub(crate) fn sorted_indices(n: usize, compare: &dyn Fn(usize, usize) -> Orderin
 ///
 /// ```
 /// use oclprim::{Capabilities};
-/// use oclprim_checks::{check::{Level, registry}};
+/// use oclprim_checks::{check::Level, registry};
 ///
 /// let (_, gpu) = &Capabilities::samples()[0];
-/// for spec in registry() {
+/// for spec in registry::specs() {
 ///     let (cases, programs) = (spec.cases(Level::Tiny).len(), spec.programs(gpu).len());
 ///     println!("{}: {cases} cases, {programs} programs, {} benchmarks", spec.name(), spec.benches().len());
 /// }
@@ -273,63 +271,4 @@ pub trait Spec: Sync {
     fn benches(&self) -> Vec<Bench> {
         Vec::new()
     }
-}
-
-/// Specs of all primitives.
-///
-/// ```
-/// use oclprim::{Device};
-/// use oclprim_checks::{check::{Level, Verdict, registry}};
-///
-/// let spec = registry().iter().find(|spec| spec.name() == "reduce").unwrap();
-/// for case in spec.cases(Level::Tiny).iter().take(10) {
-///     assert_eq!(case.run(&Device::cpu()).verdict, Verdict::Pass);
-/// }
-/// ```
-pub fn registry() -> &'static [&'static dyn Spec] {
-    &[
-        #[cfg(feature = "reduce")]
-        &crate::reduce::spec::Reduce,
-        #[cfg(feature = "scan")]
-        &crate::scan::spec::ScanSpec,
-        #[cfg(feature = "select")]
-        &crate::select::spec::Select,
-        #[cfg(feature = "copy")]
-        &crate::copy::spec::Copy,
-        #[cfg(feature = "iota")]
-        &crate::iota::spec::Iota,
-        #[cfg(feature = "histogram")]
-        &crate::histogram::spec::Histogram,
-        #[cfg(feature = "transpose")]
-        &crate::transpose::spec::Transpose,
-        #[cfg(feature = "permute")]
-        &crate::permute::spec::Permute,
-        #[cfg(feature = "sort")]
-        &crate::sort::spec::Sort,
-        #[cfg(feature = "merge")]
-        &crate::merge::spec::Merge,
-        #[cfg(feature = "topk")]
-        &crate::topk::spec::TopK,
-        #[cfg(feature = "random")]
-        &crate::random::spec::Random,
-        #[cfg(feature = "large")]
-        &large::Large,
-    ]
-}
-
-/// All programs that a device with these capabilities may build: those of the primitives and of the runtime.
-///
-/// ```
-/// use oclprim::{Capabilities};
-/// use oclprim_checks::{check::programs};
-///
-/// for (name, caps) in Capabilities::samples() {
-///     println!("{name}: {} programs", programs(&caps).len());
-/// }
-/// ```
-pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
-    let own = registry().iter().flat_map(|spec| spec.programs(caps));
-    #[cfg(feature = "opencl")]
-    let own = own.chain(oclprim::internals::runtime::opencl::programs(caps));
-    own.collect()
 }

@@ -1,6 +1,19 @@
 //! User-defined operators of the cases.
 
-use crate::op::{Function, Operator};
+use crate::{
+    Element,
+    op::{Monoid, Op, Operator},
+};
+
+/// Function that combines two accumulators. With a pointer, references are compiled once per type, not once per operator
+/// and type.
+pub(crate) type Function<A> = fn(A, A) -> A;
+
+/// Built-in operator with a function pointer, for the references.
+pub(crate) fn monoid<U: Element, O: Op<U>>() -> Monoid<U, Function<U::Acc>> {
+    let Monoid { identity, empty, ordered, .. } = crate::op::monoid::<U, O>();
+    Monoid { identity, empty, ordered, combine: O::combine }
+}
 
 /// User-defined operator with a function pointer.
 pub(crate) type Tried<T> = Operator<T, Function<T>>;

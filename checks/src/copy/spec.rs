@@ -1,7 +1,6 @@
 //! Spec of copies: cases, programs and benchmark cases.
 
-use bytemuck::Pod;
-
+use super::shared::Plain;
 use crate::{
     Capabilities, Device, ElementType, ErrorKind, ProgramSpec,
     bench::Bench,
@@ -11,10 +10,6 @@ use crate::{
 
 /// The primitive's entry in the registry.
 pub(crate) struct Copy;
-
-/// Plain element types of the cases.
-pub(super) trait Plain: Pod + PartialEq + std::fmt::Debug + Send + Sync {}
-impl<T: Pod + PartialEq + std::fmt::Debug + Send + Sync> Plain for T {}
 
 fn obvious<T: Plain>(from: &[T]) -> Vec<T> {
     let mut to = Vec::new();

@@ -3,7 +3,7 @@
 use super::{
     Accumulate, Bins,
     bins::{ABOVE, BELOW, NAN},
-    spec::{RANGED_BINS, bench_of, check, neighbour, ranged_sizes, small_gpu},
+    shared::{RANGED_BINS, bench_of, check, neighbour, ranged_sizes, small_gpu},
 };
 use crate::{
     Element, ElementType,

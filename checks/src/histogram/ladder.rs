@@ -1,6 +1,6 @@
 //! The histogram ladder: the kernels of `cl/ladder/histogram.cl`, then the crate's own.
 
-use super::{Accumulate, Bins, bins::OUTSIDE, spec::Zipf};
+use super::{Accumulate, Bins, bins::OUTSIDE, shared::Zipf};
 use crate::{
     Buffer, Device, Error, Integer, Result, Scratch,
     check::{data::Rng, poison, same},

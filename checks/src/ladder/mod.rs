@@ -10,11 +10,9 @@ use std::{
     rc::Rc,
 };
 
-use crate::{
-    Device, ElementType, Result,
-    bench::Effort,
-    check::{Failure, poison, same_bytes},
-};
+use oclprim::internals::testing::{Failure, poison, same_bytes};
+
+use crate::{Device, ElementType, Result, effort::Effort};
 
 pub use model::Model;
 
@@ -138,11 +136,11 @@ pub type Prepare = dyn Fn(&Device) -> Result<Climb>;
 ///
 /// ```
 /// use oclprim::{Device};
-/// use oclprim_checks::{ladder::{Request, registry}};
+/// use oclprim_checks::{ladder::Request, registry};
 ///
 /// let (device, mut request) = (Device::best()?, Request::default());
 /// request.n = 1000;
-/// let ladder = registry().iter().find(|ladder| ladder.name() == "reduce").unwrap();
+/// let ladder = registry::ladders().iter().find(|ladder| ladder.name() == "reduce").unwrap();
 /// for step in ladder.rungs(&request, &device)?.iter().filter(|step| step.unavailable.is_none()).take(2) {
 ///     let mut case = (step.prepare)(&device)?;
 ///     (case.reset)()?;
@@ -247,9 +245,9 @@ impl<T> Clone for Shared<T> {
 ///
 /// ```
 /// use oclprim::{Device};
-/// use oclprim_checks::{ladder::{Request, registry}};
+/// use oclprim_checks::{ladder::Request, registry};
 ///
-/// for ladder in registry() {
+/// for ladder in registry::ladders() {
 ///     println!("{}: {} steps", ladder.name(), ladder.rungs(&Request::default(), &Device::cpu())?.len());
 /// }
 /// # Ok::<(), oclprim::Error>(())
@@ -264,49 +262,4 @@ pub trait Ladder: Sync {
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the request does not fit the ladder.
     fn rungs(&self, request: &Request, device: &Device) -> Result<Vec<Rung>>;
-}
-
-/// All ladders.
-///
-/// ```
-/// use oclprim::{Device};
-/// use oclprim_checks::{ladder::{Request, registry}};
-///
-/// let device = Device::best()?;
-/// for ladder in registry() {
-///     for step in ladder.rungs(&Request::default(), &device)? {
-///         println!("{}: {}", step.name, step.step);
-///     }
-/// }
-/// # Ok::<(), oclprim::Error>(())
-/// ```
-pub fn registry() -> &'static [&'static dyn Ladder] {
-    &[
-        #[cfg(feature = "reduce")]
-        &crate::reduce::ladder::ReduceLadder,
-        #[cfg(feature = "transpose")]
-        &crate::transpose::ladder::TransposeLadder,
-        #[cfg(feature = "histogram")]
-        &crate::histogram::ladder::HistogramLadder,
-        #[cfg(feature = "copy")]
-        &crate::copy::ladder::CopyLadder,
-    ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Request, registry};
-    use crate::{Device, ErrorKind};
-
-    #[test]
-    fn sizes_beyond_the_address_space_are_refused() {
-        for ladder in registry() {
-            for shape in [(1 << 31, 1 << 32), (1 << 32, 1 << 32), (usize::MAX, 1), (1 << 60, 1)] {
-                let request = Request { shape, n: shape.0.saturating_mul(shape.1), ..Request::default() };
-                let steps = ladder.rungs(&request, &Device::cpu());
-                let error = steps.err().unwrap_or_else(|| panic!("{} takes {shape:?}", ladder.name()));
-                assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
-            }
-        }
-    }
 }

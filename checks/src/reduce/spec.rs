@@ -1,5 +1,6 @@
 //! Spec of reductions: cases, programs and benchmark cases.
 
+use super::shared::{obvious_tree, thin};
 use crate::{
     Buffer, Capabilities, Determinism, Device, Element, ElementType, Input, Integer, Output, ProgramSpec, Scratch,
     bench::Bench,
@@ -8,11 +9,13 @@ use crate::{
         bounds::{fixed_bound, narrowing, product_error},
         close,
         data::{Data, Rng},
-        guarded, poison, same, stands_for_its_size, sum_bound,
+        guarded,
+        operators::{Function, monoid},
+        poison, same, stands_for_its_size, sum_bound,
     },
     f16,
     ladder::Climb,
-    op::{And, Function, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor, monoid},
+    op::{And, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor},
     reduce::{End, axis, cpu, mapped, segmented},
     with_element, with_integer,
 };
@@ -122,18 +125,6 @@ fn fast_products<T: Element>(level: Level, form: &str, cases: &mut Vec<Case>) {
     }
 }
 
-/// For a bitwise AND or OR, replaces all but one of `every` elements by the operator's identity.
-/// The AND of many random elements would be 0 and the OR all ones, even with missing elements.
-pub(super) fn thin<T: Element>(values: &mut [T], op: OpKind, every: usize) {
-    let neutral = match op {
-        OpKind::And => T::from_bits_lossy(u64::MAX),
-        OpKind::Or => T::ZERO,
-        _ => return,
-    };
-    let others = values.iter_mut().enumerate().filter(|(i, _)| i % every != every / 2);
-    others.for_each(|(_, x)| *x = neutral);
-}
-
 /// A built-in operator: its monoid for the references, its kind, and the function that runs it on a device.
 #[derive(Clone, Copy)]
 struct BuiltIn<T: Element> {
@@ -204,29 +195,6 @@ fn check_op<T: Element>(
         return close(got, want, fixed_bound(input), what);
     }
     Ok(())
-}
-
-/// The fixed tree over `values` of elements of type `T`, by definition. Element i of a tile belongs to lane i mod lanes.
-pub(super) fn obvious_tree<T: Element, U: Element>(op: &Monoid<U, Function<U::Acc>>, mut values: Vec<U::Acc>) -> U {
-    fn level<A: Copy>(x: &[A], lanes: usize, identity: A, combine: Function<A>) -> Vec<A> {
-        let tile = |chunk: &[A]| {
-            let lane = |j: usize| chunk.iter().skip(j).step_by(lanes).fold(identity, |acc, &x| combine(acc, x));
-            let mut values: Vec<A> = (0..lanes).map(lane).collect();
-            while values.len() > 1 {
-                values = values.chunks(2).map(|pair| combine(pair[0], pair[1])).collect();
-            }
-            values[0]
-        };
-        x.chunks(16 * lanes).map(tile).collect()
-    }
-    if values.is_empty() {
-        return op.empty;
-    }
-    values = level(&values, 4096 / size_of::<T>(), op.identity, op.combine);
-    while values.len() > 1 {
-        values = level(&values, 4096 / size_of::<U::Acc>(), op.identity, op.combine);
-    }
-    U::narrow(values[0])
 }
 
 /// Writes one extreme of the elements and its index into views.

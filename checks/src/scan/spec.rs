@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use super::{Scan, axis, cpu, segmented};
+use super::{
+    Scan, axis, cpu, segmented,
+    shared::{exclusive_prefixes, sizes},
+};
 use crate::{
     Buffer, Capabilities, Device, DeviceClass, Element, ElementType, Input, Integer, Output, ProgramSpec, Scratch,
     Tuning, ViewMut,
@@ -13,12 +16,12 @@ use crate::{
         close,
         data::Data,
         guarded,
-        operators::{Tried, affine, either},
+        operators::{Function, Tried, affine, either, monoid},
         poison, same,
     },
     f16,
     ladder::Climb,
-    op::{And, Function, Map, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor, monoid},
+    op::{And, Map, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor},
     with_element, with_integer,
 };
 
@@ -69,92 +72,6 @@ impl Form {
     fn outputs(self, n: usize) -> usize {
         n + usize::from(matches!(self, Self::Total | Self::Reversed))
     }
-}
-
-/// Aggregates of every 2^b neighbours, for every b.
-struct Blocks<A> {
-    levels: Vec<Vec<A>>,
-}
-
-impl<A: Copy> Blocks<A> {
-    fn of(aggregates: &[A], combine: &dyn Fn(A, A) -> A) -> Self {
-        let mut levels = vec![aggregates.to_vec()];
-        while levels[levels.len() - 1].len() > 1 {
-            let below = &levels[levels.len() - 1];
-            let above = below.chunks_exact(2).map(|pair| combine(pair[0], pair[1])).collect();
-            levels.push(above);
-        }
-        Self { levels }
-    }
-
-    fn exclusive_prefix(&self, k: usize, identity: A, combine: &dyn Fn(A, A) -> A) -> A {
-        let set = (0..usize::BITS).filter(|b| k >> b & 1 == 1);
-        set.fold(identity, |before, b| combine(self.levels[b as usize][(k >> b) - 1], before))
-    }
-}
-
-/// Exclusive prefixes of each run of `results` results, by the definition in `cl/scan.cl`: those over tile groups and tiles,
-/// the largest first, and the one within the tile.
-pub(super) fn exclusive_prefixes<P: Copy>(
-    combine: &dyn Fn(P, P) -> P,
-    identity: P,
-    values: &[P],
-    run: usize,
-    results: usize,
-) -> Vec<(Vec<P>, P)> {
-    let aggregate = |run: &[P]| run[1..].iter().fold(run[0], |aggregate, &x| combine(aggregate, x));
-    let chunks = |tile: &[P]| -> Vec<_> {
-        let chunks = tile.chunks(cpu::CHUNK_RUNS * run);
-        chunks.map(|chunk| Blocks::of(&chunk.chunks(run).map(aggregate).collect::<Vec<_>>(), combine)).collect()
-    };
-    let tiles: Vec<_> = values.chunks(cpu::TILE_RUNS * run).map(chunks).collect();
-    // Incomplete chunks are left out.
-    let whole = |tile: &Vec<Blocks<P>>| {
-        let aggregates: Vec<_> =
-            tile.iter().filter_map(|chunk| chunk.levels.get(5)).map(|aggregate| aggregate[0]).collect();
-        Blocks::of(&aggregates, combine)
-    };
-    let tops: Vec<_> = tiles.iter().map(whole).collect();
-    let aggregates: Vec<_> = tops.iter().filter_map(|tile| tile.levels.get(6)).map(|aggregate| aggregate[0]).collect();
-    let levels = levels(combine, identity, aggregates);
-    let each = |first: usize| {
-        let (t, r) = (first / run / cpu::TILE_RUNS, first / run % cpu::TILE_RUNS);
-        let (c, r) = (r / cpu::CHUNK_RUNS, r % cpu::CHUNK_RUNS);
-        let chunk = tiles.get(t).and_then(|tile| tile.get(c));
-        let of_run = chunk.map_or(identity, |chunk| chunk.exclusive_prefix(r, identity, combine));
-        let of_chunk = tops.get(t).map_or(identity, |tile| tile.exclusive_prefix(c, identity, combine));
-        (digits(combine, identity, &levels, t), combine(of_chunk, of_run))
-    };
-    (0..results).step_by(run).map(each).collect()
-}
-
-fn exclusive_prefix<P: Copy>(combine: &dyn Fn(P, P) -> P, identity: P, aggregates: &[P], k: usize) -> P {
-    Blocks::of(aggregates, combine).exclusive_prefix(k, identity, combine)
-}
-
-/// Aggregates of tiles or chunks, of groups of 32 of them, of groups of 32 of these, and so on.
-pub(super) fn levels<P: Copy>(combine: &dyn Fn(P, P) -> P, identity: P, aggregates: Vec<P>) -> Vec<Vec<P>> {
-    let mut levels = vec![aggregates];
-    while levels[levels.len() - 1].len() >= cpu::BLOCK {
-        let below = levels[levels.len() - 1].chunks_exact(cpu::BLOCK);
-        let above =
-            below.map(|b| combine(exclusive_prefix(combine, identity, b, cpu::BLOCK - 1), b[cpu::BLOCK - 1])).collect();
-        levels.push(above);
-    }
-    levels
-}
-
-/// Exclusive prefix of tile or chunk `t` at each level, the highest level first.
-pub(super) fn digits<P: Copy>(combine: &dyn Fn(P, P) -> P, identity: P, levels: &[Vec<P>], mut t: usize) -> Vec<P> {
-    let mut digits = Vec::new();
-    for level in levels {
-        let block = t / cpu::BLOCK * cpu::BLOCK;
-        let aggregates = &level[block.min(level.len())..t.min(level.len())];
-        digits.push(exclusive_prefix(combine, identity, aggregates, t % cpu::BLOCK));
-        t /= cpu::BLOCK;
-    }
-    digits.reverse();
-    digits
 }
 
 /// Results by definition for `values` in the order of the scan.
@@ -272,19 +189,6 @@ fn check_in_place<T: Element>(
     let mut want = vec![T::ZERO; input.len()];
     (built_in.run)(&Device::cpu(), input.into(), kind, (&mut want).into())?;
     same(&got, &want, form.name())
-}
-
-/// Sizes at the edges of runs, chunks, rows, tiles and tile groups.
-pub(super) fn sizes<T>(level: Level) -> Vec<usize> {
-    let (run, tile) = (cpu::run::<T>(), cpu::tile::<T>());
-    let mut sizes = vec![1, tile + 3, run + 1];
-    if level >= Level::Quick {
-        sizes.extend([0, 33 * run, 257 * run - 1, tile, 2 * tile - 1]);
-    }
-    if level >= Level::Full {
-        sizes.extend([2, run, tile - 1, tile + 1, 3 * tile, 37 * tile + 5, 1_000_003]);
-    }
-    sizes
 }
 
 /// Returns true if an operator is checked on a type. Each pair costs a driver a build of up to half a second.

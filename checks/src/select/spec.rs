@@ -6,7 +6,10 @@ use bytemuck::Pod;
 
 #[cfg(feature = "opencl")]
 use super::gpu;
-use super::{adjacent, by_key, runs};
+use super::{
+    adjacent, by_key, runs,
+    shared::{filled, rooms, sizes},
+};
 use crate::{
     Buffer, Capabilities, Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Scratch, Tuning,
     bench::Bench,
@@ -80,27 +83,6 @@ fn elements<T: Element>(values: &[u64]) -> Vec<T> {
 fn below<A: Element>(limit: u64) -> Map<impl Fn(A) -> bool + Sync> {
     let bound = A::from_f64(limit as f64);
     Map::new(move |x: A| x < bound, format!("x < {limit}"))
-}
-
-/// Fails unless an output holds the wanted elements, as many as fit, and is untouched after them.
-pub(in crate::select) fn filled<T: Pod + Debug>(got: &[T], want: &[T], what: &str) -> Result<(), Failure> {
-    let kept = got.len().min(want.len());
-    same_bytes(&got[..kept], &want[..kept], what)?;
-    untouched(&got[kept..], what)
-}
-
-/// Fails unless the elements after the result are still poison.
-pub(in crate::select) fn untouched<T: Pod + Debug>(behind: &[T], what: &str) -> Result<(), Failure> {
-    same_bytes(behind, &vec![poison(); behind.len()], &format!("{what} after the last one, "))
-}
-
-/// Length of an output: `n`, the number of results, or fewer.
-pub(in crate::select) fn rooms(n: usize, found: usize, i: usize) -> usize {
-    match i % 4 {
-        0 | 1 => n,
-        2 => found,
-        _ => found - found.min(found / 3 + 1),
-    }
 }
 
 /// Input of a case: `n` elements at an offset, the room for results, and the selected part.
@@ -298,19 +280,6 @@ fn check_host(device: &Device) -> Result<(), Failure> {
 }
 
 pub(in crate::select) type Check = fn(&Device, What) -> Result<(), Failure>;
-
-/// Sizes at the edges of vectors, rows and tiles of 4 KiB to 32 KiB, for elements of `size` bytes.
-pub(in crate::select) fn sizes(level: Level, size: usize) -> Vec<usize> {
-    let (row, tile) = (4096 / size, (16 << 10) / size);
-    let mut sizes = vec![0, 1, row + 3, 3 * row / 2];
-    if level >= Level::Quick {
-        sizes.extend([16 / size + 1, 2 * tile + 5, 40 * tile - 1]);
-    }
-    if level >= Level::Full {
-        sizes.extend([2, row - 1, row, tile - 1, tile, tile + 1, 2 * tile, 1_000_003]);
-    }
-    sizes
-}
 
 /// Cases of an operation on elements of the type's size.
 pub(in crate::select) fn cases_of(level: Level, form: &str, element: ElementType, check: Check, cases: &mut Vec<Case>) {

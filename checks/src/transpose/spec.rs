@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use bytemuck::Pod;
 
+use super::shared::obvious;
 use crate::{
     Capabilities, Device, ElementType, Matrices, ProgramSpec,
     bench::Bench,
@@ -39,11 +40,6 @@ fn offsets(level: Level) -> &'static [(usize, usize)] {
         Level::Tiny | Level::Quick => &[(0, 0), (3, 1)],
         Level::Full => &[(0, 0), (0, 1), (1, 0), (4, 8), (5, 7)],
     }
-}
-
-/// The transpose by definition.
-pub(super) fn obvious<T: Pod>(input: &[T], rows: usize, cols: usize) -> Vec<T> {
-    (0..cols).flat_map(|c| (0..rows).map(move |r| input[r * cols + c])).collect()
 }
 
 fn check<T: Pod + PartialEq + Debug>(

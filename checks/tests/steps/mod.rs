@@ -1,10 +1,7 @@
 //! Running ladders, for the tests of ladders.
 
 use oclprim::Device;
-use oclprim_checks::{
-    check::Failure,
-    ladder::{self, Request},
-};
+use oclprim_checks::{check::Failure, ladder::Request, registry};
 
 use crate::common::skip;
 
@@ -16,7 +13,7 @@ pub(crate) fn run_steps(
     request: &Request,
     fits: impl Fn(&str) -> bool,
 ) -> usize {
-    let ladder = ladder::registry().iter().find(|other| other.name() == ladder).expect("the registry has it");
+    let ladder = registry::ladders().iter().find(|other| other.name() == ladder).expect("the registry has it");
     let steps = ladder.rungs(request, device).unwrap_or_else(|error| panic!("{name}: {error}"));
     let (mut chosen, mut ran) = (0, 0);
     for step in steps.into_iter().filter(|step| fits(step.name)) {

@@ -18,6 +18,7 @@ use oclprim_checks::{
     bench::{Bench, Effort},
     check::{self, Level},
     ladder::{self, Request},
+    registry,
 };
 use serde::{Deserialize, Serialize};
 
@@ -110,7 +111,7 @@ fn representatives() -> Vec<(&'static str, Bench)> {
         let index = benches.iter().position(|bench| bench.element.size() == 4).unwrap_or(0);
         (index < benches.len()).then(|| (spec.name(), benches.swap_remove(index)))
     };
-    check::registry().iter().filter_map(first).collect()
+    registry::specs().iter().filter_map(first).collect()
 }
 
 /// An operation in words. Its primitive is not repeated if the operation starts with it.
@@ -252,7 +253,7 @@ impl Command {
             (request.n, request.shape) = (1 << 20, (1 << 10, 1 << 10));
         }
         request.effort = Effort { cold: false, ..effort };
-        let ladders = ladder::registry();
+        let ladders = registry::ladders();
         let measure = |(index, ladder): (usize, &&'static dyn ladder::Ladder)| {
             bar.set_message(format!("{} ladder", ladder.name()));
             let now = Instant::now();
@@ -297,7 +298,7 @@ mod tests {
 
     #[test]
     fn every_primitive_with_benchmark_cases_has_a_bar() {
-        let with = check::registry().iter().filter(|spec| !spec.benches().is_empty()).count();
+        let with = registry::specs().iter().filter(|spec| !spec.benches().is_empty()).count();
         assert!(with > 8 && representatives().len() == with);
     }
 }

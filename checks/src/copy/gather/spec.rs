@@ -10,7 +10,7 @@ use crate::{
         data::{Rng, random_bits, random_by},
         everywhere, guarded, poison, same_bytes,
     },
-    copy::spec::Plain,
+    copy::shared::Plain,
     ladder::Climb,
     parallel,
 };

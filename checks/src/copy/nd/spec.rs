@@ -4,7 +4,7 @@ use crate::{
     Device, ElementType, ErrorKind, Layout, NdView, NdViewMut, Result,
     bench::Bench,
     check::{Case, Failure, Level, data::random_bits, everywhere, guarded, poison, same_bytes},
-    copy::spec::Plain,
+    copy::shared::Plain,
     ladder::Climb,
 };
 

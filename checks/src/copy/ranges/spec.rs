@@ -12,7 +12,7 @@ use crate::{
         data::{Rng, random_bits},
         everywhere, guarded, poison, same_bytes,
     },
-    copy::spec::Plain,
+    copy::shared::Plain,
     ladder::Climb,
 };
 

@@ -6,7 +6,7 @@ use crate::{
     Device, ElementType,
     bench::Bench,
     check::{Case, Failure, Level, data::random_bits, everywhere, guarded, poison, same_bytes},
-    copy::spec::Plain,
+    copy::shared::Plain,
     ladder::Climb,
 };
 

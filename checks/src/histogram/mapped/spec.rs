@@ -8,7 +8,7 @@ use crate::{
     histogram::{
         Accumulate, Bins,
         bins::OUTSIDE,
-        spec::{RANGED_BINS, small_gpu},
+        shared::{RANGED_BINS, small_gpu},
     },
     ladder::Climb,
     op::Map,

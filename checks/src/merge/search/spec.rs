@@ -6,7 +6,7 @@ use crate::{
     bench::Bench,
     check::{Case, Failure, Level, data::Data, guarded, poison, same_bytes},
     ladder::Climb,
-    merge::spec::{Tried, Value, Visit, What, ranges, sorted, visit_all},
+    merge::shared::{Tried, Value, Visit, What, ranges, sorted, visit_all},
     op::Compare,
 };
 

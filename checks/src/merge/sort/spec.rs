@@ -5,7 +5,7 @@ use crate::{
     bench::Bench,
     check::{Case, Failure, Level, data::Data, guarded, keys::Keys, poison, same_bytes},
     ladder::Climb,
-    merge::spec::{Tried, Value, Visit, numbers, tiles, visit_all},
+    merge::shared::{Tried, Value, Visit, numbers, tiles, visit_all},
     op::Compare,
 };
 

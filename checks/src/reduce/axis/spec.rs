@@ -9,13 +9,13 @@ use crate::{
         data::Data,
         guarded,
         layouts::LayoutKind,
-        operators::{alike, plus},
+        operators::{Function, alike, monoid, plus},
         poison, same,
     },
     f16,
     ladder::Climb,
-    op::{And, Function, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor, monoid},
-    reduce::spec::thin,
+    op::{And, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor},
+    reduce::shared::thin,
 };
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec, check::operators::divisor};

@@ -11,12 +11,14 @@ use crate::{
         bounds::{sum_depth, sum_error},
         close,
         data::Data,
-        guarded, same,
+        guarded,
+        operators::monoid,
+        same,
     },
     f16,
     ladder::Climb,
-    op::{Arithmetic, Map, Max, Min, Op, Product, Sum, monoid},
-    reduce::{cpu, spec::obvious_tree},
+    op::{Arithmetic, Map, Max, Min, Op, Product, Sum},
+    reduce::{cpu, shared::obvious_tree},
 };
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};

@@ -8,16 +8,16 @@ use crate::{
         CANARY, Case, Failure, Level,
         data::{Data, Rng},
         guarded,
-        operators::{affine, plus},
+        operators::{Function, affine, monoid, plus},
         poison, same,
         segments::Cut,
     },
     f16,
     ladder::Climb,
-    op::{And, Function, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor, monoid},
+    op::{And, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor},
     reduce::{
         segmented::{BLOCK_BYTES, Offset},
-        spec::thin,
+        shared::thin,
     },
 };
 #[cfg(feature = "opencl")]

@@ -4,14 +4,21 @@ use super::{CHUNK, Shape, Way};
 use crate::{
     Buffer, Device, Element, Layout, NdView, Result, Scan, Scratch, ViewMut,
     bench::Bench,
-    check::{Case, Failure, Level, data::Data, guarded, layouts::LayoutKind, operators::affine, poison, same},
+    check::{
+        Case, Failure, Level,
+        data::Data,
+        guarded,
+        layouts::LayoutKind,
+        operators::{Function, affine, monoid},
+        poison, same,
+    },
     f16,
     ladder::Climb,
-    op::{Function, Max, Min, Monoid, Op, Product, Sum, Xor, monoid},
+    op::{Max, Min, Monoid, Op, Product, Sum, Xor},
     scan::{
         cpu,
         segmented::spec::by_definition,
-        spec::{digits, levels},
+        shared::{digits, levels},
     },
 };
 #[cfg(feature = "opencl")]

@@ -9,16 +9,16 @@ use crate::{
         data::{Data, Rng},
         guarded,
         keys::rank,
-        operators::{affine, plus},
+        operators::{Function, affine, monoid, plus},
         poison, same,
         segments::Cut,
     },
     f16,
     ladder::Climb,
-    op::{Function, Max, Min, Monoid, Op, Product, Sum, Xor, monoid},
+    op::{Max, Min, Monoid, Op, Product, Sum, Xor},
     scan::{
         cpu,
-        spec::{exclusive_prefixes, sizes},
+        shared::{exclusive_prefixes, sizes},
     },
 };
 #[cfg(feature = "opencl")]

@@ -10,7 +10,7 @@ use crate::{
     check::{Case, Failure, Level, data::Data, guarded, operators::Tried, poison, same, stands_for_its_size},
     ladder::Climb,
     op::Operator,
-    select::spec::sizes,
+    select::shared::sizes,
     with_element,
 };
 

@@ -19,7 +19,7 @@ use crate::{
     },
     f16,
     ladder::Climb,
-    select::spec::{filled, rooms, sizes},
+    select::shared::{filled, rooms, sizes},
     with_element,
 };
 

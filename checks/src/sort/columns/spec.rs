@@ -5,7 +5,7 @@ use crate::{
     bench::Bench,
     check::{Case, Failure, Level, data::Data, everywhere, guarded, keys::Keys, poison, same_bytes},
     ladder::Climb,
-    sort::spec::{Made, Way, numbered},
+    sort::shared::{Made, Way, numbered},
 };
 
 /// Checks three columns of different element sizes.

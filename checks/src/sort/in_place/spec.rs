@@ -5,7 +5,7 @@ use crate::{
     bench::Bench,
     check::{Case, Failure, Level, data::Data, everywhere, guarded, keys::Keys, same_bytes, sorted_indices},
     ladder::Climb,
-    sort::spec::{Made, Way},
+    sort::shared::{Made, Way},
     with_element,
 };
 

@@ -14,7 +14,7 @@ use crate::{
         segments::Cut,
     },
     ladder::Climb,
-    sort::spec::{Made, Way, numbered},
+    sort::shared::{Made, Way, numbered},
 };
 
 /// Input of a case.

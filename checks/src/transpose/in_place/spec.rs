@@ -10,7 +10,7 @@ use crate::{
     bench::Bench,
     check::{Case, Failure, Level, data::random_bits, guarded, same_bytes},
     ladder::Climb,
-    transpose::spec::obvious,
+    transpose::shared::obvious,
 };
 
 /// Bytes of a strip of few columns or rows, so that small matrices have several strips and a narrower last one.

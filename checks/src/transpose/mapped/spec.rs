@@ -10,7 +10,7 @@ use crate::{
     f16,
     ladder::Climb,
     op::{Cast, Map, Mapping, Scale},
-    transpose::spec::obvious,
+    transpose::shared::obvious,
 };
 
 /// A mapping, and the same as a Rust function.

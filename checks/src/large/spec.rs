@@ -3,15 +3,15 @@
 //! Inputs are filled on the device with one value and a few marked elements, so that the right result needs no copy on the
 //! host.
 
-use super::{Case, Failure, Level, Spec, bounds::stated_bound, close, data::Data, host_memory};
 use crate::{
     Accumulate, Bins, Buffer, Capabilities, Determinism, Device, DeviceType, ElementType, Error, Matrices, Order,
     Philox, ProgramSpec, Result, Scan, Scratch, SetOp, Top,
+    check::{Case, Failure, Level, Spec, bounds::stated_bound, close, data::Data, host_memory},
     op::{Map, Max, Min, Operator, Scale, Sum},
 };
 
 /// Spec of all primitives at sizes that 32-bit offsets cannot reach.
-pub(super) struct Large;
+pub(crate) struct Large;
 
 /// More than 2^32, and odd.
 const N: usize = (1 << 32) + 5;

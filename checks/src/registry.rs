@@ -1,0 +1,107 @@
+//! The registry: specs of all primitives, and all ladders. Tests, benches and the program `oclprim` read nothing else.
+
+use crate::{Capabilities, ProgramSpec, check::Spec, ladder::Ladder};
+
+/// Specs of all primitives.
+///
+/// ```
+/// use oclprim::{Device};
+/// use oclprim_checks::{check::{Level, Verdict}, registry};
+///
+/// let spec = registry::specs().iter().find(|spec| spec.name() == "reduce").unwrap();
+/// for case in spec.cases(Level::Tiny).iter().take(10) {
+///     assert_eq!(case.run(&Device::cpu()).verdict, Verdict::Pass);
+/// }
+/// ```
+pub fn specs() -> &'static [&'static dyn Spec] {
+    &[
+        #[cfg(feature = "reduce")]
+        &crate::reduce::spec::Reduce,
+        #[cfg(feature = "scan")]
+        &crate::scan::spec::ScanSpec,
+        #[cfg(feature = "select")]
+        &crate::select::spec::Select,
+        #[cfg(feature = "copy")]
+        &crate::copy::spec::Copy,
+        #[cfg(feature = "iota")]
+        &crate::iota::spec::Iota,
+        #[cfg(feature = "histogram")]
+        &crate::histogram::spec::Histogram,
+        #[cfg(feature = "transpose")]
+        &crate::transpose::spec::Transpose,
+        #[cfg(feature = "permute")]
+        &crate::permute::spec::Permute,
+        #[cfg(feature = "sort")]
+        &crate::sort::spec::Sort,
+        #[cfg(feature = "merge")]
+        &crate::merge::spec::Merge,
+        #[cfg(feature = "topk")]
+        &crate::topk::spec::TopK,
+        #[cfg(feature = "random")]
+        &crate::random::spec::Random,
+        #[cfg(feature = "large")]
+        &crate::large::spec::Large,
+    ]
+}
+
+/// All programs that a device with these capabilities may build: those of the primitives and of the runtime.
+///
+/// ```
+/// use oclprim::{Capabilities};
+/// use oclprim_checks::registry::programs;
+///
+/// for (name, caps) in Capabilities::samples() {
+///     println!("{name}: {} programs", programs(&caps).len());
+/// }
+/// ```
+pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+    let own = specs().iter().flat_map(|spec| spec.programs(caps));
+    #[cfg(feature = "opencl")]
+    let own = own.chain(oclprim::internals::runtime::opencl::programs(caps));
+    own.collect()
+}
+
+/// All ladders.
+///
+/// ```
+/// use oclprim::{Device};
+/// use oclprim_checks::{ladder::Request, registry};
+///
+/// let device = Device::best()?;
+/// for ladder in registry::ladders() {
+///     for step in ladder.rungs(&Request::default(), &device)? {
+///         println!("{}: {}", step.name, step.step);
+///     }
+/// }
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub fn ladders() -> &'static [&'static dyn Ladder] {
+    &[
+        #[cfg(feature = "reduce")]
+        &crate::reduce::ladder::ReduceLadder,
+        #[cfg(feature = "transpose")]
+        &crate::transpose::ladder::TransposeLadder,
+        #[cfg(feature = "histogram")]
+        &crate::histogram::ladder::HistogramLadder,
+        #[cfg(feature = "copy")]
+        &crate::copy::ladder::CopyLadder,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ladders;
+    use crate::{Device, ErrorKind, ladder::Request};
+
+    #[test]
+    fn sizes_beyond_the_address_space_are_refused() {
+        for ladder in ladders() {
+            for shape in [(1 << 31, 1 << 32), (1 << 32, 1 << 32), (usize::MAX, 1), (1 << 60, 1)] {
+                let request = Request { shape, n: shape.0.saturating_mul(shape.1), ..Request::default() };
+                let steps = ladder.rungs(&request, &Device::cpu());
+                let error = steps.err().unwrap_or_else(|| panic!("{} takes {shape:?}", ladder.name()));
+                assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+            }
+        }
+    }
+}
