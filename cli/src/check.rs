@@ -9,18 +9,19 @@ use std::{
 };
 
 use clap::{Args, builder::PossibleValuesParser};
-use comfy_table::{Cell, CellAlignment};
+use comfy_table::Cell;
 use indicatif::{ProgressBar, ProgressStyle};
 use oclprim::{Capabilities, Device, DeviceClass, DeviceType, ElementType, RefusedSubGroup, SubGroupBackend, Tuning};
 use oclprim_checks::{
     check::{Case, Level, Spec, Verdict, few_builds},
     registry,
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::{
+    check_results::{Counts, Form, Report, level_name},
     devices::{Description, no_driver},
-    output::{BOLD, RED, STDOUT, Stop, Style, alarm, digits, distinct, json, paint, table},
+    output::{BOLD, RED, STDOUT, Stop, Style, digits, distinct, json, paint, table},
     submission::{Run, Submission},
 };
 
@@ -125,97 +126,6 @@ const STARTED_WITHIN: Duration = Duration::from_secs(45);
 
 /// The time after which no check starts, and the reason for skipping the others.
 type Patience = (Instant, &'static str);
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Counts {
-    pub(crate) passed: usize,
-    pub(crate) failed: usize,
-    pub(crate) skipped: usize,
-}
-
-impl Counts {
-    fn add(&mut self, verdict: &Verdict) {
-        match verdict {
-            Verdict::Pass => self.passed += 1,
-            Verdict::Fail(_) => self.failed += 1,
-            Verdict::Skip(_) => self.skipped += 1,
-        }
-    }
-
-    pub(crate) fn add_all(&mut self, other: &Self) {
-        self.passed += other.passed;
-        self.failed += other.failed;
-        self.skipped += other.skipped;
-    }
-
-    pub(crate) fn line(&self) -> String {
-        format!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
-    }
-
-    /// The counts that are not 0, in few characters; failures stand out.
-    fn cell(&self) -> Cell {
-        let parts = [(self.passed, ""), (self.failed, " FAIL"), (self.skipped, " skip")];
-        let parts: Vec<_> = parts.iter().filter(|part| part.0 > 0).map(|(n, what)| format!("{n}{what}")).collect();
-        let cell = Cell::new(parts.join(", ")).set_alignment(CellAlignment::Right);
-        if self.failed > 0 { alarm(cell) } else { cell }
-    }
-}
-
-#[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct FailedCase {
-    pub(crate) device: String,
-    primitive: String,
-    form: String,
-    element: ElementType,
-    shape: String,
-    data: String,
-    n: usize,
-    pub(crate) what: String,
-}
-
-impl FailedCase {
-    /// The same case with each text of a driver changed by `clean`.
-    pub(crate) fn cleaned(&self, clean: impl Fn(&str) -> String) -> Self {
-        Self { device: clean(&self.device), what: clean(&self.what), ..self.clone() }
-    }
-
-    pub(crate) fn line(&self) -> String {
-        let Self { device, primitive, form, element, shape, data, what, .. } = self;
-        format!("{primitive} {form}, {element}, {shape}, {data} data, on {device}: {what}")
-    }
-}
-
-/// One operation of a primitive, with the counts of each type.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Form {
-    pub(crate) primitive: String,
-    /// The primitive and the operation.
-    pub(crate) name: String,
-    pub(crate) types: BTreeMap<ElementType, Counts>,
-}
-
-/// The results of one target.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Report {
-    pub(crate) device: String,
-    pub(crate) level: String,
-    #[serde(flatten)]
-    pub(crate) counts: Counts,
-    pub(crate) seconds: f64,
-    pub(crate) skips: BTreeMap<String, usize>,
-    pub(crate) failures: Vec<FailedCase>,
-    pub(crate) forms: Vec<Form>,
-    #[serde(skip)]
-    slowest: BTreeMap<String, f64>,
-    #[serde(skip)]
-    pub(crate) own: bool,
-    /// The device's index among the descriptions.
-    #[serde(skip)]
-    pub(crate) described: usize,
-    /// True if the driver may be at fault: PoCL 5 or 6 in the geometry of a GPU.
-    #[serde(skip)]
-    doubtful: bool,
-}
 
 impl Check {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
@@ -448,15 +358,6 @@ impl Target {
     }
 }
 
-/// The name of a level, as on the command line.
-pub(crate) fn level_name(level: Level) -> &'static str {
-    match level {
-        Level::Tiny => "tiny",
-        Level::Full => "full",
-        _ => "quick",
-    }
-}
-
 /// The sub-group backends with which a CPU is checked in the geometry of a GPU. A backend that failed the self-test has the reason.
 fn geometries(caps: &Capabilities) -> Vec<(SubGroupBackend, Option<String>)> {
     let passed = caps.sub_groups.iter().map(|group| (group.backend, None));
@@ -491,73 +392,6 @@ fn one_type_after_another(cases: Vec<(&'static str, Case)>) -> Vec<(&'static str
     }
     ranked.sort_by_key(|(rank, _)| *rank);
     ranked.into_iter().map(|(_, case)| case).collect()
-}
-
-impl Report {
-    fn new(device: String, level: Level, own: bool) -> Self {
-        Self {
-            device,
-            level: level_name(level).into(),
-            counts: Counts::default(),
-            seconds: 0.0,
-            skips: BTreeMap::new(),
-            failures: Vec::new(),
-            forms: Vec::new(),
-            slowest: BTreeMap::new(),
-            own,
-            described: 0,
-            doubtful: false,
-        }
-    }
-
-    /// A device that is listed but does not work counts as one failed check.
-    fn of_unusable(device: String, described: usize, error: &oclprim::Error) -> Self {
-        let mut report = Self::new(device, Level::Quick, true);
-        report.described = described;
-        let case = Case::new("self-test", ElementType::U32, "none", "no", 0, |_| Ok(()));
-        report.add("device", case, Verdict::Fail(error.to_string()), 0.0);
-        report
-    }
-
-    /// Adds the results of the same device in another geometry.
-    pub(crate) fn merge(&mut self, other: Self) {
-        self.counts.add_all(&other.counts);
-        self.seconds += other.seconds;
-        for (reason, count) in other.skips {
-            *self.skips.entry(reason).or_default() += count;
-        }
-        self.failures.extend(other.failures);
-        for form in other.forms {
-            let Some(known) = self.forms.iter_mut().find(|known| known.name == form.name) else {
-                self.forms.push(form);
-                continue;
-            };
-            for (element, counts) in form.types {
-                known.types.entry(element).or_default().add_all(&counts);
-            }
-        }
-    }
-
-    fn add(&mut self, primitive: &'static str, case: Case, verdict: Verdict, seconds: f64) {
-        let name = format!("{primitive} {}", case.form);
-        *self.slowest.entry(format!("{name} {}", case.element)).or_default() += seconds;
-        let index = self.forms.iter().position(|form| form.name == name).unwrap_or_else(|| {
-            self.forms.push(Form { primitive: primitive.into(), name, types: BTreeMap::new() });
-            self.forms.len() - 1
-        });
-        self.forms[index].types.entry(case.element).or_default().add(&verdict);
-        self.counts.add(&verdict);
-        match verdict {
-            Verdict::Pass => {}
-            Verdict::Skip(reason) => *self.skips.entry(reason).or_default() += 1,
-            Verdict::Fail(what) => {
-                let Case { form, element, shape, data, n, .. } = case;
-                let device = self.device.clone();
-                let primitive = primitive.into();
-                self.failures.push(FailedCase { device, primitive, form, element, shape, data, n, what });
-            }
-        }
-    }
 }
 
 fn print(report: &Report, times: bool, out: &mut dyn Write) -> Result<(), Stop> {

@@ -3,9 +3,11 @@
 mod bench;
 mod chart;
 mod check;
+mod check_results;
 mod devices;
 mod dump;
 mod ladder;
+mod ladder_results;
 mod npy;
 mod options;
 mod output;

@@ -24,9 +24,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     bench::{Copies, Line, progress},
-    check::{Check, Report as Checks},
+    check::Check,
+    check_results::Report as Checks,
     devices::Description,
-    ladder::Report as Steps,
+    ladder_results::Report as Steps,
     options::{DeviceChoice, positive},
     output::{STDOUT, Stop, count, distinct, json, of_file, save, time},
     submission::{Os, now},

@@ -12,9 +12,9 @@ use super::{
 };
 use crate::{
     bench::Line,
-    check::{Counts, Report as Checks},
+    check_results::{Counts, Report as Checks},
     devices::{capability_names, look_back},
-    ladder::{Report as Steps, Step},
+    ladder_results::{Report as Steps, Step},
     output::{bytes, count, digits, percent, time},
 };
 
