@@ -7,7 +7,7 @@ use clap::Args;
 use oclprim::Device;
 use oclprim_checks::check::same_bytes;
 
-use super::{Common, indices, matches, with_size};
+use super::common::{Common, indices, matches, with_size};
 use crate::{npy::Array, output::Stop};
 
 const COPY_EXAMPLES: &str = "\

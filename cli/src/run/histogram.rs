@@ -8,7 +8,7 @@ use oclprim::{
 };
 use oclprim_checks::check::same;
 
-use super::{Common, common_type, element_of, matches, numpy_name, parse, read, second};
+use super::common::{Common, common_type, element_of, matches, numpy_name, parse, read, second};
 use crate::{
     npy::{Made, number},
     output::{Stop, of_file},

@@ -6,7 +6,7 @@ use clap::Args;
 use oclprim::{Device, Element, ElementType, Philox, with_element};
 use oclprim_checks::check::same_bytes;
 
-use super::{in_words, matches, numpy_name, parse, print};
+use super::common::{in_words, matches, numpy_name, parse, print};
 use crate::{
     npy::Made,
     options::DeviceChoice,

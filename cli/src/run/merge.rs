@@ -9,7 +9,10 @@ use clap::{Args, ValueEnum};
 use oclprim::{Device, Element, Order as Sorted, SetOp, with_element};
 use oclprim_checks::check::{same, same_bytes};
 
-use super::{Common, common_type, in_words, matches, second, sort::order};
+use super::{
+    common::{Common, common_type, in_words, matches, second},
+    sort::order,
+};
 use crate::{
     npy::{Array, Made},
     output::{Stop, of_file},

@@ -15,7 +15,7 @@ use oclprim::{
 };
 use oclprim_checks::check::{close, same, sum_bound};
 
-use super::{Common, collect, in_words, indices, matches, numpy_name, second, widened, with_wider};
+use super::common::{Common, collect, in_words, indices, matches, numpy_name, second, widened, with_wider};
 use crate::{
     npy::{Array, Made, axes::around, number},
     output::{Stop, of_file},

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use oclprim::{Device, Element, ElementType, Input, Scan, Scratch, f16, op, with_element, with_integer};
 use oclprim_checks::check::same;
 
-use super::{Common, collect, flags, in_words, indices, matches, numpy_name, read, widened, with_wider};
+use super::common::{Common, collect, flags, in_words, indices, matches, numpy_name, read, widened, with_wider};
 use crate::{
     npy::{Array, Made, axes::around},
     output::{Stop, of_file},

@@ -6,7 +6,7 @@ use clap::Args;
 use oclprim::{Device, Element, ElementType, op, with_element};
 use oclprim_checks::check::{same, same_bytes};
 
-use super::{Common, flags, in_words, matches, neighbours, print};
+use super::common::{Common, flags, in_words, matches, neighbours, print};
 use crate::{
     npy::{Array, Made},
     output::{STDOUT, Stop, distinct, save},

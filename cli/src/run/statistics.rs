@@ -7,7 +7,7 @@ use oclprim::{Device, Element, Statistics, with_element};
 use oclprim_checks::check::{Failure, same};
 
 use super::{
-    Common, in_words, matches, neighbours,
+    common::{Common, in_words, matches, neighbours},
     reduce::{Line, at_index},
 };
 use crate::{

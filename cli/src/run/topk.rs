@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use oclprim::{Device, Element, Interpolation, Top, with_element};
 use oclprim_checks::check::{same, same_bytes};
 
-use super::{Common, in_words, matches};
+use super::common::{Common, in_words, matches};
 use crate::{
     npy::{Array, Made},
     output::Stop,

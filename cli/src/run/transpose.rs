@@ -7,7 +7,7 @@ use clap::Args;
 use oclprim::{Device, Element, ElementType, Matrices, op, with_element};
 use oclprim_checks::check::{same, same_bytes};
 
-use super::{Common, matches, numpy_name, parse, with_size};
+use super::common::{Common, matches, numpy_name, parse, with_size};
 use crate::{
     npy::{Array, Made, axes::permute},
     output::Stop,
