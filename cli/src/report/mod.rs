@@ -1,6 +1,7 @@
 //! `oclprim report`
 
 mod chart;
+mod found;
 mod page;
 mod records;
 
@@ -13,19 +14,18 @@ use std::{
 
 use clap::Args;
 use indicatif::ProgressBar;
-use oclprim::{Device, ElementType, files::Draft};
+use oclprim::{Device, files::Draft};
 use oclprim_checks::{
     bench::{Bench, Effort},
-    check::{self, Level},
+    check::Level,
     ladder::{self, Request},
     registry,
 };
-use serde::{Deserialize, Serialize};
 
+use self::found::{Found, GROWING, Ladder, Series, operation, program, representatives};
 use crate::{
     bench::{Copies, Line, progress},
     check::Check,
-    check_results::Report as Checks,
     devices::Description,
     ladder_results::Report as Steps,
     options::{DeviceChoice, positive},
@@ -66,63 +66,6 @@ pub(crate) struct Command {
     /// `report --json`. May be given several times.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "seconds"])]
     from: Vec<PathBuf>,
-}
-
-/// The primitives of the chart of growth; each has one benchmark case there.
-const GROWING: [&str; 8] = ["reduce", "scan", "select", "copy", "histogram", "transpose", "sort", "merge"];
-
-/// Everything that the page shows. A section without figures is empty or `None`.
-#[derive(Serialize, Deserialize)]
-struct Found {
-    /// The program and its commit, if known. Records may come from several.
-    programs: BTreeSet<String>,
-    /// The way and the time of the measurements, in a few words.
-    origin: String,
-    os: Option<Os>,
-    description: Description,
-    /// True if caches were cold for the bandwidths; `None` without bandwidths.
-    cold: Option<bool>,
-    bandwidths: Vec<Line>,
-    growth: Vec<Series>,
-    ladders: Vec<Ladder>,
-    checks: Option<Checks>,
-}
-
-/// A ladder with its report, or the reason that it has none.
-#[derive(Serialize, Deserialize)]
-struct Ladder {
-    name: String,
-    steps: Option<Steps>,
-    reason: Option<String>,
-}
-
-/// One operation at growing sizes.
-#[derive(Serialize, Deserialize)]
-struct Series {
-    name: String,
-    points: Vec<Line>,
-    /// The first size that was left out, and the reason.
-    stopped: Option<(usize, String)>,
-}
-
-/// One benchmark case of each primitive that has any: the first with elements of four bytes, or the first.
-fn representatives() -> Vec<(&'static str, Bench)> {
-    let first = |spec: &&'static dyn check::Spec| {
-        let mut benches = spec.benches();
-        let index = benches.iter().position(|bench| bench.element.size() == 4).unwrap_or(0);
-        (index < benches.len()).then(|| (spec.name(), benches.swap_remove(index)))
-    };
-    registry::specs().iter().filter_map(first).collect()
-}
-
-/// An operation in words. Its primitive is not repeated if the operation starts with it.
-fn operation(primitive: &str, form: &str, element: ElementType) -> String {
-    if form.starts_with(primitive) { format!("{form} {element}") } else { format!("{primitive} {form} {element}") }
-}
-
-/// A program in words.
-fn program(version: &str, commit: Option<&str>) -> String {
-    format!("oclprim {version}{}", commit.map(|commit| format!(", commit {commit}")).unwrap_or_default())
 }
 
 impl Command {
@@ -266,40 +209,5 @@ impl Command {
             }
         };
         ladders.iter().enumerate().map(measure).collect()
-    }
-}
-
-impl Found {
-    /// The number of results that differ from the CPU's.
-    fn wrong(&self) -> usize {
-        let measured = self.bandwidths.iter().chain(self.growth.iter().flat_map(|series| &series.points));
-        let steps = self.ladders.iter().filter_map(|ladder| ladder.steps.as_ref()).flat_map(|steps| &steps.rungs);
-        measured.filter(|line| line.wrong).count()
-            + steps.filter(|step| step.wrong.is_some()).count()
-            + self.checks.as_ref().map_or(0, |checks| checks.counts.failed)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn operations_that_grow_are_of_the_registry() {
-        let known: Vec<_> = representatives().into_iter().map(|(primitive, _)| primitive).collect();
-        assert!(GROWING.iter().all(|primitive| known.contains(primitive)), "{known:?}");
-    }
-
-    #[test]
-    fn operations_name_their_primitive_once() {
-        assert_eq!(operation("iota", "iota", ElementType::U32), "iota u32");
-        assert_eq!(operation("merge", "merge sort", ElementType::F32), "merge sort f32");
-        assert_eq!(operation("copy", "aligned", ElementType::U32), "copy aligned u32");
-    }
-
-    #[test]
-    fn every_primitive_with_benchmark_cases_has_a_bar() {
-        let with = registry::specs().iter().filter(|spec| !spec.benches().is_empty()).count();
-        assert!(with > 8 && representatives().len() == with);
     }
 }

@@ -6,9 +6,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use oclprim::{Capabilities, ElementType};
 
 use super::{
-    Found,
     chart::{Bar, Curve, bars, growth},
-    operation,
+    found::{Found, Series, operation},
 };
 use crate::{
     bench::Line,
@@ -216,7 +215,7 @@ fn growing(found: &Found) -> Markup {
         return html! { section id="growth" { h2 { "Growth" } (absent("sizes", "bench --n 2^10,2^16,2^22 --json")) } };
     }
     let points = |line: &Line| Some((line.n as f64, line.sample.as_ref()?.median));
-    let curve = |series: &super::Series| Curve {
+    let curve = |series: &Series| Curve {
         label: series.name.clone(),
         points: series.points.iter().filter(|line| !line.wrong).filter_map(points).collect(),
     };
@@ -228,7 +227,7 @@ fn growing(found: &Found) -> Markup {
     let label = format!("Line chart: time of {} operations over {range} elements, both axes logarithmic", curves.len());
     let names: Vec<_> = sizes.keys().map(|n| count(*n)).collect();
     let header: Vec<_> = ["operation"].into_iter().chain(names.iter().map(String::as_str)).collect();
-    let row = |series: &super::Series| {
+    let row = |series: &Series| {
         let cell = |n: &usize| {
             let line = series.points.iter().find(|line| line.n == *n);
             let sample = line.and_then(|line| line.sample.as_ref());

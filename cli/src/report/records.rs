@@ -10,7 +10,7 @@ use oclprim::{DeviceInfo, ElementType};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{Found, GROWING, Ladder, Series, operation, program, representatives};
+use super::found::{Found, GROWING, Ladder, Series, operation, program, representatives};
 use crate::{
     bench::{self, Line},
     check, check_results,
