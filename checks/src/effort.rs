@@ -1,4 +1,4 @@
-//! How often a measurement runs.
+//! Effort of a measurement.
 
 /// Number of runs, time limit, and state of the caches.
 ///

@@ -1,6 +1,6 @@
 //! Cross-checks, benchmarks and ladders of the primitives of [`oclprim`].
 //!
-//! [`registry`] lists the specs, one a primitive, and the ladders. Tests and the program `oclprim` read nothing else.
+//! [`registry`] lists the specs, one per primitive, and the ladders. Tests and the program `oclprim` read nothing else.
 //!
 //! Each primitive has a cargo feature. `--no-default-features --features opencl,scan` builds one of them alone, in a fraction
 //! of the time.

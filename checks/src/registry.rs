@@ -1,8 +1,8 @@
-//! The registry: every spec and every ladder. Tests, benches and the program `oclprim` read nothing else.
+//! The registry: specs of all primitives, and all ladders. Tests, benches and the program `oclprim` read nothing else.
 
 use crate::{Capabilities, ProgramSpec, check::Spec, ladder::Ladder};
 
-/// Every primitive.
+/// Specs of all primitives.
 ///
 /// ```
 /// use oclprim::{Device};
@@ -44,7 +44,7 @@ pub fn specs() -> &'static [&'static dyn Spec] {
     ]
 }
 
-/// Every program that a device with these capabilities could be given: the primitives' and the runtime's own.
+/// All programs that a device with these capabilities may build: those of the primitives and of the runtime.
 ///
 /// ```
 /// use oclprim::{Capabilities};
@@ -61,7 +61,7 @@ pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     own.collect()
 }
 
-/// Every ladder.
+/// All ladders.
 ///
 /// ```
 /// use oclprim::{Device};

@@ -33,7 +33,7 @@ fn request(n: usize, bins: usize) -> Request {
     request
 }
 
-fn steps_of(device: &Device, request: &Request) -> Vec<Rung> {
+fn steps(device: &Device, request: &Request) -> Vec<Rung> {
     let ladder = registry::ladders().iter().find(|ladder| ladder.name() == "histogram").unwrap();
     ladder.rungs(request, device).unwrap_or_else(|error| panic!("{device:?}: {error}"))
 }
@@ -54,7 +54,7 @@ fn by_groups(step: &str) -> bool {
 
 /// The step of this name, if the device can run it.
 fn step(device: &(String, Device), request: &Request, name: &str) -> Option<Rung> {
-    let step = steps_of(&device.1, request).into_iter().find(|step| step.name == name).expect("the ladder has it");
+    let step = steps(&device.1, request).into_iter().find(|step| step.name == name).expect("the ladder has it");
     if let Some(reason) = step.unavailable.as_ref().filter(|_| !device.1.is_cpu()) {
         common::skip(&format!("{}: {name}", device.0), reason);
     }
@@ -316,7 +316,7 @@ fn b34_inputs_longer_than_a_launch_are_counted() {
         assert_eq!(found, Device::cpu().histogram(&samples[3..], &Bins::ids(777).unwrap()).unwrap());
     }
     for (name, device) in common::devices() {
-        assert!(!steps_of(&device, &request(u32::MAX as usize, 256)).is_empty(), "{name}");
+        assert!(!steps(&device, &request(u32::MAX as usize, 256)).is_empty(), "{name}");
         let ladder = registry::ladders().iter().find(|ladder| ladder.name() == "histogram").unwrap();
         let error = ladder.rungs(&request(u32::MAX as usize + 1, 256), &device).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
@@ -369,7 +369,7 @@ fn b37_skewed_samples_are_counted() {
 #[test]
 fn b38_cache_hints_run_or_give_a_reason() {
     for (name, device) in devices() {
-        let steps = steps_of(&device, &Request::default());
+        let steps = steps(&device, &Request::default());
         let step = steps.iter().find(|step| step.name == "v1_persist").unwrap();
         let ptx = device.capabilities().unwrap().is_some_and(|caps| caps.ptx && caps.compute_capability >= 80);
         assert_eq!(step.unavailable.is_none(), ptx, "{name}: {:?}", step.unavailable);

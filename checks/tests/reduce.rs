@@ -34,7 +34,7 @@ fn request(n: usize, block: Option<usize>) -> Request {
     request
 }
 
-fn steps_of(device: &Device, n: usize, block: Option<usize>) -> Vec<Rung> {
+fn steps(device: &Device, n: usize, block: Option<usize>) -> Vec<Rung> {
     let ladder = registry::ladders().iter().find(|ladder| ladder.name() == "reduce").unwrap();
     let steps = ladder.rungs(&request(n, block), device).unwrap();
     steps.into_iter().filter(|step| step.unavailable.is_none()).collect()
@@ -177,7 +177,7 @@ fn b8_sums_wrap_and_wider_elements_do_not() {
 #[test]
 fn b9_verification_fails_before_a_run() {
     for (name, device) in common::devices() {
-        for step in steps_of(&device, 1000, None) {
+        for step in steps(&device, 1000, None) {
             let mut case = (step.prepare)(&device).unwrap();
             (case.reset)().unwrap();
             assert!(matches!((case.verify)(), Err(Failure::Mismatch(_))), "{name}: {} before it ran", step.name);
@@ -194,7 +194,7 @@ fn b9_verification_fails_before_a_run() {
 fn b10_timed_runs_repeat_and_include_the_second_stage() {
     for (name, device) in common::opencl_devices_or_skip("b10") {
         let device = device.profiled().unwrap();
-        let step = steps_of(&device, 5000, None).into_iter().find(|step| step.name == "smem").unwrap();
+        let step = steps(&device, 5000, None).into_iter().find(|step| step.name == "smem").unwrap();
         let mut case = (step.prepare)(&device).unwrap();
         (case.reset)().unwrap();
         device.take_timings().unwrap();

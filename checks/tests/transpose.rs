@@ -39,7 +39,7 @@ fn request(rows: usize, cols: usize) -> Request {
     request
 }
 
-fn steps_of(device: &Device, request: &Request) -> Vec<Rung> {
+fn steps(device: &Device, request: &Request) -> Vec<Rung> {
     let ladder = registry::ladders().iter().find(|ladder| ladder.name() == "transpose").unwrap();
     ladder.rungs(request, device).unwrap_or_else(|error| panic!("{device:?}: {error}"))
 }
@@ -131,7 +131,7 @@ fn b24_tile_kernels_take_any_shape() {
 fn b25_coalesced_kernels_are_coalesced() {
     let ideal = (1024 * 1024 * 4 / 32) as f64;
     for (name, device) in devices() {
-        let steps = steps_of(&device, &request(1024, 1024));
+        let steps = steps(&device, &request(1024, 1024));
         let model = |step: &str| steps.iter().find(|other| other.name == step).and_then(|step| step.model).unwrap();
         let (coalesced, padded) = (model("sycl_local_coalesced"), model("sycl_local_pad"));
         assert_eq!((coalesced.load_sectors, coalesced.store_sectors), (ideal, ideal), "{name}");
@@ -150,7 +150,7 @@ fn b26_any_shape_is_right_and_both_directions_count() {
     }
     let request = request(37, 91);
     for (name, device) in devices() {
-        for step in steps_of(&device, &request) {
+        for step in steps(&device, &request) {
             assert_eq!(step.bytes, 2 * 4 * 37 * 91, "{name}: {}", step.name);
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use plotters::prelude::*;
 
 use crate::{
-    measured::Report,
+    ladder_results::Report,
     output::{Stop, digits, of_file},
 };
 

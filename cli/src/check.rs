@@ -19,7 +19,7 @@ use oclprim_checks::{
 use serde::Serialize;
 
 use crate::{
-    checked::{Counts, Form, Report, level_name},
+    check_results::{Counts, Form, Report, level_name},
     devices::{Description, no_driver},
     output::{BOLD, RED, STDOUT, Stop, Style, digits, distinct, json, paint, table},
     submission::{Run, Submission},

@@ -16,7 +16,7 @@ use oclprim_checks::{
 
 use crate::{
     chart,
-    measured::{Report, Step},
+    ladder_results::{Report, Step},
     options::{DeviceChoice, positive},
     output::{RED, STDOUT, Stop, Style, alarm, digits, distinct, json, paint, percent, save, table, time},
 };

@@ -3,11 +3,11 @@
 mod bench;
 mod chart;
 mod check;
-mod checked;
+mod check_results;
 mod devices;
 mod dump;
 mod ladder;
-mod measured;
+mod ladder_results;
 mod npy;
 mod options;
 mod output;

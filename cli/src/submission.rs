@@ -11,7 +11,7 @@ use oclprim::Capabilities;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    checked::{Counts, FailedCase, Form, Report},
+    check_results::{Counts, FailedCase, Form, Report},
     devices::Description,
     output::{Stop, json, save},
 };

@@ -1,8 +1,7 @@
 //! Cross-checks of every primitive: devices against the CPU backend, and the CPU backend against plain loops.
 //!
-//! Each primitive describes itself once, in its `spec.rs`: what it is, at which sizes and types it is checked, with
-//! which data, how to run it and how to compare. Tests, benches and the program all go through the
-//! [`registry`](crate::registry).
+//! Each primitive has one `spec.rs`. It lists the operations, sizes, types and data sets, and how to run and compare them.
+//! Tests, benches and the program read the specs from the [`registry`](crate::registry).
 
 pub(crate) mod bounds;
 pub(crate) mod keys;

@@ -1,4 +1,4 @@
-//! What the specs of copies share.
+//! Shared parts of the specs of copies.
 
 use bytemuck::Pod;
 

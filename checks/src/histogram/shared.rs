@@ -1,4 +1,4 @@
-//! What the specs of histograms share.
+//! Shared parts of the specs of histograms.
 
 use super::{
     Accumulate, Bins, Counter,

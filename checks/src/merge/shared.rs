@@ -1,4 +1,4 @@
-//! What the specs of merges share.
+//! Shared parts of the specs of merges.
 
 use std::{cmp::Ordering, fmt::Debug};
 
@@ -45,7 +45,7 @@ impl<T: Value, C: Compare<T>> Tried<T, C> {
         (self.before)(a, b)
     }
 
-    /// Where the elements are before, in the order in which they are to be.
+    /// Indices that sort `x`, as from a stable argsort.
     pub(super) fn argsort(&self, x: &[T]) -> Vec<usize> {
         sorted_indices(x.len(), &|a, b| match (self.before(&x[a], &x[b]), self.before(&x[b], &x[a])) {
             (true, _) => Ordering::Less,
@@ -93,7 +93,7 @@ struct Point([i32; 3]);
 type Named<const N: usize> = [u64; N];
 
 fn of_numbers<T: Pod, N: Element>(keys: Keys, n: usize, one: fn(N, usize) -> T) -> Vec<T> {
-    keys.make::<N>(n).into_iter().zip(0..).map(|(key, place)| one(key, place)).collect()
+    keys.make::<N>(n).into_iter().zip(0..).map(|(key, index)| one(key, index)).collect()
 }
 
 pub(super) fn by_size() -> Tried<i32, Own<i32>> {

@@ -1,4 +1,4 @@
-//! What the specs of reductions share.
+//! Shared parts of the specs of reductions.
 
 use crate::{
     Element,

@@ -1,4 +1,4 @@
-//! What the specs of scans share.
+//! Shared parts of the specs of scans.
 
 use super::cpu;
 use crate::check::Level;
@@ -9,8 +9,8 @@ struct Blocks<A> {
 }
 
 impl<A: Copy> Blocks<A> {
-    fn of(totals: &[A], combine: &dyn Fn(A, A) -> A) -> Self {
-        let mut levels = vec![totals.to_vec()];
+    fn of(aggregates: &[A], combine: &dyn Fn(A, A) -> A) -> Self {
+        let mut levels = vec![aggregates.to_vec()];
         while levels[levels.len() - 1].len() > 1 {
             let below = &levels[levels.len() - 1];
             let above = below.chunks_exact(2).map(|pair| combine(pair[0], pair[1])).collect();
@@ -19,14 +19,14 @@ impl<A: Copy> Blocks<A> {
         Self { levels }
     }
 
-    fn before(&self, k: usize, identity: A, combine: &dyn Fn(A, A) -> A) -> A {
+    fn exclusive_prefix(&self, k: usize, identity: A, combine: &dyn Fn(A, A) -> A) -> A {
         let set = (0..usize::BITS).filter(|b| k >> b & 1 == 1);
         set.fold(identity, |before, b| combine(self.levels[b as usize][(k >> b) - 1], before))
     }
 }
 
-/// What precedes each run of `results` results, as the definition in `cl/scan.cl` has it: tiles and blocks of them, the largest
-/// first, and what precedes it in its tile.
+/// Exclusive prefixes of each run of `results` results, by the definition in `cl/scan.cl`: those over tile groups and tiles,
+/// the largest first, and the one within the tile.
 pub(super) fn exclusive_prefixes<P: Copy>(
     combine: &dyn Fn(P, P) -> P,
     identity: P,
@@ -34,41 +34,43 @@ pub(super) fn exclusive_prefixes<P: Copy>(
     run: usize,
     results: usize,
 ) -> Vec<(Vec<P>, P)> {
-    let total = |run: &[P]| run[1..].iter().fold(run[0], |total, &x| combine(total, x));
+    let aggregate = |run: &[P]| run[1..].iter().fold(run[0], |aggregate, &x| combine(aggregate, x));
     let chunks = |tile: &[P]| -> Vec<_> {
         let chunks = tile.chunks(cpu::CHUNK_RUNS * run);
-        chunks.map(|chunk| Blocks::of(&chunk.chunks(run).map(total).collect::<Vec<_>>(), combine)).collect()
+        chunks.map(|chunk| Blocks::of(&chunk.chunks(run).map(aggregate).collect::<Vec<_>>(), combine)).collect()
     };
     let tiles: Vec<_> = values.chunks(cpu::TILE_RUNS * run).map(chunks).collect();
     // Incomplete chunks are left out.
     let whole = |tile: &Vec<Blocks<P>>| {
-        let totals: Vec<_> = tile.iter().filter_map(|chunk| chunk.levels.get(5)).map(|total| total[0]).collect();
-        Blocks::of(&totals, combine)
+        let aggregates: Vec<_> =
+            tile.iter().filter_map(|chunk| chunk.levels.get(5)).map(|aggregate| aggregate[0]).collect();
+        Blocks::of(&aggregates, combine)
     };
     let tops: Vec<_> = tiles.iter().map(whole).collect();
-    let totals: Vec<_> = tops.iter().filter_map(|tile| tile.levels.get(6)).map(|total| total[0]).collect();
-    let levels = levels(combine, identity, totals);
+    let aggregates: Vec<_> = tops.iter().filter_map(|tile| tile.levels.get(6)).map(|aggregate| aggregate[0]).collect();
+    let levels = levels(combine, identity, aggregates);
     let each = |first: usize| {
         let (t, r) = (first / run / cpu::TILE_RUNS, first / run % cpu::TILE_RUNS);
         let (c, r) = (r / cpu::CHUNK_RUNS, r % cpu::CHUNK_RUNS);
         let chunk = tiles.get(t).and_then(|tile| tile.get(c));
-        let of_run = chunk.map_or(identity, |chunk| chunk.before(r, identity, combine));
-        let of_chunk = tops.get(t).map_or(identity, |tile| tile.before(c, identity, combine));
+        let of_run = chunk.map_or(identity, |chunk| chunk.exclusive_prefix(r, identity, combine));
+        let of_chunk = tops.get(t).map_or(identity, |tile| tile.exclusive_prefix(c, identity, combine));
         (digits(combine, identity, &levels, t), combine(of_chunk, of_run))
     };
     (0..results).step_by(run).map(each).collect()
 }
 
-fn before<P: Copy>(combine: &dyn Fn(P, P) -> P, identity: P, things: &[P], k: usize) -> P {
-    Blocks::of(things, combine).before(k, identity, combine)
+fn exclusive_prefix<P: Copy>(combine: &dyn Fn(P, P) -> P, identity: P, aggregates: &[P], k: usize) -> P {
+    Blocks::of(aggregates, combine).exclusive_prefix(k, identity, combine)
 }
 
-/// The totals of things, of blocks of them, of blocks of these.
-pub(super) fn levels<P: Copy>(combine: &dyn Fn(P, P) -> P, identity: P, totals: Vec<P>) -> Vec<Vec<P>> {
-    let mut levels = vec![totals];
+/// Aggregates of tiles or chunks, of groups of 32 of them, of groups of 32 of these, and so on.
+pub(super) fn levels<P: Copy>(combine: &dyn Fn(P, P) -> P, identity: P, aggregates: Vec<P>) -> Vec<Vec<P>> {
+    let mut levels = vec![aggregates];
     while levels[levels.len() - 1].len() >= cpu::BLOCK {
         let below = levels[levels.len() - 1].chunks_exact(cpu::BLOCK);
-        let above = below.map(|b| combine(before(combine, identity, b, cpu::BLOCK - 1), b[cpu::BLOCK - 1])).collect();
+        let above =
+            below.map(|b| combine(exclusive_prefix(combine, identity, b, cpu::BLOCK - 1), b[cpu::BLOCK - 1])).collect();
         levels.push(above);
     }
     levels
@@ -79,8 +81,8 @@ pub(super) fn digits<P: Copy>(combine: &dyn Fn(P, P) -> P, identity: P, levels: 
     let mut digits = Vec::new();
     for level in levels {
         let block = t / cpu::BLOCK * cpu::BLOCK;
-        let things = &level[block.min(level.len())..t.min(level.len())];
-        digits.push(before(combine, identity, things, t % cpu::BLOCK));
+        let aggregates = &level[block.min(level.len())..t.min(level.len())];
+        digits.push(exclusive_prefix(combine, identity, aggregates, t % cpu::BLOCK));
         t /= cpu::BLOCK;
     }
     digits.reverse();

@@ -1,4 +1,4 @@
-//! What the specs of selections share.
+//! Shared parts of the specs of selections.
 
 use std::fmt::Debug;
 
@@ -15,7 +15,7 @@ pub(in crate::select) fn filled<T: Pod + Debug>(got: &[T], want: &[T], what: &st
 
 /// Fails unless the elements after the result are still poison.
 pub(in crate::select) fn untouched<T: Pod + Debug>(behind: &[T], what: &str) -> Result<(), Failure> {
-    same_bytes(behind, &vec![poison(); behind.len()], &format!("{what} behind the last one, "))
+    same_bytes(behind, &vec![poison(); behind.len()], &format!("{what} after the last one, "))
 }
 
 /// Length of an output: `n`, the number of results, or fewer.

@@ -1,4 +1,4 @@
-//! What the specs of sorts share.
+//! Shared parts of the specs of sorts.
 
 use bytemuck::Pod;
 
@@ -115,7 +115,7 @@ impl Way {
         }
     }
 
-    /// Where each key is before, in the order in which keys are to be.
+    /// Indices that sort `keys`, as from a stable argsort.
     pub(super) fn argsort<T: Made>(self, keys: &[T]) -> Vec<usize> {
         let (begin, end) = match self {
             Self::UpBy(begin, end) | Self::DownBy(begin, end) => (begin, end),

@@ -1,4 +1,4 @@
-//! What the specs of transpositions share.
+//! Shared parts of the specs of transpositions.
 
 use bytemuck::Pod;
 

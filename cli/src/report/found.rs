@@ -1,4 +1,4 @@
-//! What a report shows, measured or read.
+//! Contents of a report, measured or read from records.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,9 @@ use oclprim::ElementType;
 use oclprim_checks::{bench::Bench, check::Spec, registry};
 use serde::{Deserialize, Serialize};
 
-use crate::{bench::Line, checked::Report as Checks, devices::Description, measured::Report as Steps, submission::Os};
+use crate::{
+    bench::Line, check_results::Report as Checks, devices::Description, ladder_results::Report as Steps, submission::Os,
+};
 
 /// The primitives of the chart of growth; each has one benchmark case there.
 pub(super) const GROWING: [&str; 8] = ["reduce", "scan", "select", "copy", "histogram", "transpose", "sort", "merge"];

@@ -27,7 +27,7 @@ use crate::{
     bench::{Copies, Line, progress},
     check::Check,
     devices::Description,
-    measured::Report as Steps,
+    ladder_results::Report as Steps,
     options::{DeviceChoice, positive},
     output::{STDOUT, Stop, count, distinct, json, of_file, save, time},
     submission::{Os, now},

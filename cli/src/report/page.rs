@@ -11,9 +11,9 @@ use super::{
 };
 use crate::{
     bench::Line,
-    checked::{Counts, Report as Checks},
+    check_results::{Counts, Report as Checks},
     devices::{capability_names, look_back},
-    measured::{Report as Steps, Step},
+    ladder_results::{Report as Steps, Step},
     output::{bytes, count, digits, percent, time},
 };
 

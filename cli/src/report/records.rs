@@ -13,9 +13,9 @@ use serde_json::Value;
 use super::found::{Found, GROWING, Ladder, Series, operation, program, representatives};
 use crate::{
     bench::{self, Line},
-    check, checked,
+    check, check_results,
     devices::Description,
-    measured,
+    ladder_results,
     output::{Stop, of_file},
     submission::Os,
 };
@@ -35,14 +35,14 @@ struct Submitted {
     #[serde(flatten)]
     description: Description,
     /// The device's own geometry is the first.
-    geometries: Vec<checked::Report>,
+    geometries: Vec<check_results::Report>,
 }
 
 /// A file, by the command that wrote it.
 enum Record {
     Found(Box<Found>),
     Bench(bench::Report),
-    Ladder(measured::Report),
+    Ladder(ladder_results::Report),
     Checks(Submission),
 }
 
@@ -158,7 +158,7 @@ impl Found {
     }
 
     /// Adds up checks of the same level, in all geometries. The level is that of the first geometry, which is the device's own.
-    fn add_checks(&mut self, geometries: Vec<checked::Report>, path: &Path) -> Result<(), Stop> {
+    fn add_checks(&mut self, geometries: Vec<check_results::Report>, path: &Path) -> Result<(), Stop> {
         let level = geometries.first().map(|own| own.level.clone());
         if let (Some(level), Some(known)) = (level, &self.checks)
             && level != known.level

@@ -1,4 +1,4 @@
-//! What the primitives of `oclprim run` have in common: options, inputs, values and results.
+//! Shared parts of the primitives of `oclprim run`: options, inputs, values and results.
 
 use std::{
     io::{self, Write},
@@ -150,7 +150,7 @@ pub(super) fn print(text: &str, out: &mut dyn Write) -> Result<(), Stop> {
 }
 
 pub(super) fn matches(verdict: Result<(), Failure>) -> Result<(), Stop> {
-    verdict.map_err(|failure| Stop::mismatch(format!("the CPU's answer differs: {}", failure_text(failure))))
+    verdict.map_err(|failure| Stop::mismatch(format!("the CPU's result differs: {}", failure_text(failure))))
 }
 
 /// Runs an expression with `$T` bound to a plain type of `$size` bytes, from 1 to 16; `$other` for other sizes.
@@ -311,7 +311,7 @@ pub(super) fn common_type(
 pub(super) fn flags(path: &Path, array: &Array) -> Result<Array, Stop> {
     let flags = read(path)?;
     if flags.size() != 1 {
-        return Err(of_file(path)(format!("flags are bytes or truth values, not {}", flags.type_name())));
+        return Err(of_file(path)(format!("flags are bytes or booleans, not {}", flags.type_name())));
     }
     if flags.len() != array.len() {
         return Err(of_file(path)(format!("{} flags for {} elements", flags.len(), array.len())));

@@ -1,5 +1,7 @@
 //! Cases and benchmark cases of reductions by key.
 
+#[cfg(feature = "opencl")]
+use crate::runtime::{Capabilities, DeviceClass, ProgramSpec};
 use crate::{
     Device, Element, ElementType, Scratch,
     bench::Bench,
@@ -13,10 +15,7 @@ use crate::{
     },
 };
 #[cfg(feature = "opencl")]
-use crate::{
-    reduce::segmented::gpu,
-    runtime::{Capabilities, DeviceClass, ProgramSpec},
-};
+use oclprim::internals::reduce::segmented::gpu;
 
 /// The first key of each run, and the reduction of its values by [`crate::reduce::segmented`] on the CPU, which has its own
 /// cases.

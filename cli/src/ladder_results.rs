@@ -1,4 +1,4 @@
-//! What a ladder was measured as.
+//! Measurements of the steps of a ladder.
 
 use std::time::Instant;
 
@@ -60,24 +60,24 @@ fn describe(ladder: &str, request: &Request) -> String {
 }
 
 impl Step {
-    fn new(step: &Rung) -> Self {
-        let (sample, gb_per_s, of_copy, gain, unavailable) = (None, None, None, None, step.unavailable.clone());
-        let (name, step, bytes, model) = (step.name.into(), step.step.into(), step.bytes, step.model);
+    fn new(rung: &Rung) -> Self {
+        let (name, step, bytes, model) = (rung.name.into(), rung.step.into(), rung.bytes, rung.model);
+        let (sample, gb_per_s, of_copy, gain, unavailable) = (None, None, None, None, rung.unavailable.clone());
         Self { name, step, bytes, sample, gb_per_s, of_copy, gain, model, unavailable, wrong: None }
     }
 
-    fn measure(step: Rung, device: &Device, effort: Effort, roof: f64, before: Option<f64>) -> Self {
-        let mut this = Self::new(&step);
+    fn measure(rung: Rung, device: &Device, effort: Effort, roof: f64, before: Option<f64>) -> Self {
+        let mut this = Self::new(&rung);
         if this.unavailable.is_some() {
             return this;
         }
-        let measured = (step.prepare)(device).map_err(Failure::from).and_then(|mut case| {
-            // Once before it is timed, so that a wrong kernel is not run over and over, and once after.
-            (case.reset)()?;
-            (case.run)()?;
-            (case.verify)()?;
-            let sample = measure(device, effort, &mut case.reset, &mut case.run)?.device;
-            (case.verify)()?;
+        let measured = (rung.prepare)(device).map_err(Failure::from).and_then(|mut prepared| {
+            // A comparison before the timed runs keeps a wrong kernel from running again and again.
+            (prepared.reset)()?;
+            (prepared.run)()?;
+            (prepared.verify)()?;
+            let sample = measure(device, effort, &mut prepared.reset, &mut prepared.run)?.device;
+            (prepared.verify)()?;
             Ok(sample)
         });
         match measured {
@@ -109,13 +109,13 @@ impl Report {
         until: Option<Instant>,
     ) -> Result<Self, Stop> {
         let rungs = ladder.rungs(request, device)?;
-        let working_set = rungs.iter().map(|step| step.bytes).max().unwrap_or(0);
+        let working_set = rungs.iter().map(|rung| rung.bytes).max().unwrap_or(0);
         has_room(&device.info(), working_set).map_err(Stop::usage)?;
         let copy = copy_roof(device, working_set, request.effort)?.device.bandwidth(working_set);
         let cache = cache_bytes(device);
         let warning = (working_set < 4 * cache).then(|| {
             format!(
-                "the working set of {} is less than four times the last-level cache of {}: the figures are partly the cache's",
+                "the working set of {} is less than four times the last-level cache of {}: cache hits raise the bandwidths",
                 bytes(working_set),
                 bytes(cache)
             )
@@ -129,14 +129,14 @@ impl Report {
             warning,
             rungs: Vec::new(),
         };
-        for step in rungs {
+        for rung in rungs {
             if until.is_some_and(|until| Instant::now() > until) {
                 let reason = "not measured: the time for ladders was over";
-                report.rungs.push(Step { unavailable: Some(reason.into()), ..Step::new(&step) });
+                report.rungs.push(Step { unavailable: Some(reason.into()), ..Step::new(&rung) });
                 continue;
             }
             let before = report.rungs.iter().rev().find_map(|step| step.sample.as_ref()).map(|sample| sample.median);
-            report.rungs.push(Step::measure(step, device, request.effort, copy, before));
+            report.rungs.push(Step::measure(rung, device, request.effort, copy, before));
         }
         Ok(report)
     }

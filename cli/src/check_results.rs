@@ -1,4 +1,4 @@
-//! What checks found.
+//! Results of checks.
 
 use std::collections::BTreeMap;
 
