@@ -1,7 +1,7 @@
-// Delays the reuse of small freed blocks; to be preloaded before the C library.
+// Delays the reuse of small pieces of freed memory. Preload it before the C library.
 //
-// PoCL 5 and 6 store, by the address of an LLVM instruction, whether all work-items have the same value of it. They
-// never remove the entry (VariableUniformityAnalysisResult::invalidate). A new instruction at the address of a freed
+// PoCL 5 and 6 store, for the address of each LLVM instruction, whether its value is the same in all work-items. They
+// never remove an entry (VariableUniformityAnalysisResult::invalidate). A new instruction at the address of a freed
 // one inherits its entry. Then work-items sometimes share one copy of a private value.
 #include <malloc.h>
 #include <stdatomic.h>
