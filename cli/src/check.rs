@@ -34,10 +34,11 @@ Examples:
   oclprim check --full --report device.json    a file to send in, without paths, user names and host names
 
 The CPU backend is compared with plain loops, and OpenCL devices are compared with the CPU backend. An OpenCL device \
-that is a CPU also runs the tiny checks in the geometry of a GPU: each operation with one type, and sums with each \
-sub-group backend. With --full it runs the quick checks with every type and each sub-group backend instead. Checks of \
-a backend that failed the self-test count as skipped. --quick ends in about a minute. If kernels are built for the \
-first time, it may skip checks; it counts them, and a second run does more. The exit code is 1 if a result is wrong.";
+that is a CPU also runs the tiny checks in the geometry of a GPU. There each operation runs with one type, and sums \
+run with each sub-group backend. With --full it runs the quick checks with every type and each sub-group backend \
+instead. Checks of a backend that failed the self-test count as skipped. --quick ends in about a minute. If kernels \
+are built for the first time, it may skip checks; it counts them, and a second run does more. The exit code is 1 if a \
+result is wrong.";
 
 /// Check every primitive, type and size on every device.
 #[derive(Args, Default)]

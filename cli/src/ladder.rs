@@ -58,7 +58,7 @@ pub(crate) struct Ladder {
     /// Distribution of the samples of a histogram over the bins; default: uniform.
     #[arg(long, value_parser = PossibleValuesParser::new(Distribution::ALL.map(Distribution::name)))]
     distribution: Option<String>,
-    /// Work-items of a work-group, for steps that leave the choice.
+    /// Work-items of a work-group, for steps that do not fix their number.
     #[arg(long, value_parser = positive, allow_negative_numbers = true)]
     block: Option<usize>,
     /// The element type; default: i32.

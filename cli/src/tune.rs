@@ -38,13 +38,13 @@ Examples:
 The search tries the parameters of each primitive's geometry one after another. Inputs have 256 KiB, 16 MiB and \
 256 MiB (96 MiB on CPUs), or --n elements. Each variant's results are compared with the CPU's before it is timed. \
 The best variant and the default are measured again, interleaved, with every operation that `oclprim bench` has for \
-this primitive and element size. The variant is kept if it is faster with an operation of the search and slower with \
-none, and passes the tiny checks of this element size. Faster means by more than 2 % and more than the sum of both \
-spreads. Kept values go to the file that every program with this crate reads: `tuning.json` in the user's \
-configuration folder, or the file in the variable OCLPRIM_TUNING. A search that fails or runs out of time replaces \
-nothing in it. Tuning never changes a result, except those documented as unspecified: the rounding of float sums of \
-`fast` reductions, the element that a scatter keeps among equal indices, and the order of an unordered selection. The \
-exit code is 1 if a result is wrong.";
+this primitive and element size. The variant is kept if it is faster with one operation of the search and slower \
+with none. It must also pass the tiny checks of this element size. Faster means by more than 2 % and more than the \
+sum of both spreads. Kept values go to `tuning.json` in the user's configuration folder, or to the file in the \
+variable OCLPRIM_TUNING. Every program with this crate reads that file. A search that fails or runs out of time \
+replaces no row of it; a wrong result restores the default. Tuning never changes a specified result. Unspecified are \
+the rounding of `fast` float sums, the element that a scatter keeps among equal indices, and the order of an \
+unordered selection. The exit code is 1 if a result is wrong.";
 
 /// Search for the fastest geometry of a device, and keep it if it is faster than the default.
 #[derive(Args)]
@@ -62,7 +62,7 @@ pub(crate) struct Tune {
     /// MiB, less than 64 MiB, and the rest.
     #[arg(long, value_parser = positive, allow_negative_numbers = true, value_delimiter = ',')]
     n: Vec<usize>,
-    /// Seconds for the search of each primitive, element size and size class. No variant starts after them.
+    /// Seconds for the search of each primitive, element size and size class. No variant starts after that time.
     #[arg(long, default_value_t = 20.0)]
     seconds: f64,
     /// Keep the caches warm: do not fill them with other data before each run.

@@ -40,9 +40,9 @@ Examples:
   oclprim report -o report.html --from bench.json --from ladder.json --from device.json
 
 The page needs no network: it has no scripts, and contains its charts. No measurement starts after `--seconds`, but \
-the last one may end later; the page names the measurements that were left out. With --from nothing is measured: the \
-files are those of `bench --json`, `ladder --json`, `check --report` and `report --json`, all of one device. Every \
-result is compared with the CPU's; the exit code is 1 if one is wrong.";
+the last one may end later; the page names the measurements that were left out. With --from the page shows files \
+instead of new measurements: those of `bench --json`, `ladder --json`, `check --report` and `report --json`, all of \
+one device. Every result is compared with the CPU's; the exit code is 1 if one is wrong.";
 
 /// Write a page with a device's capabilities, bandwidths, growth, ladders and checks.
 #[derive(Args)]
@@ -53,17 +53,17 @@ pub(crate) struct Command {
     output: PathBuf,
     #[command(flatten)]
     device: DeviceChoice,
-    /// Few sizes, small ladders and the tiny checks, in about a minute.
+    /// Measure few sizes and small ladders, and run the tiny checks, in about a minute.
     #[arg(long)]
     quick: bool,
-    /// Seconds in which measurements and checks start. Default: 300, or 60 with --quick.
+    /// Time limit in seconds: no measurement or check starts after it. Default: 300, or 60 with --quick.
     #[arg(long, value_parser = positive)]
     seconds: Option<usize>,
     /// Also write the figures of the page to this file, for --from.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Show the contents of this file, and measure nothing. The file is one of `bench --json`, `ladder --json`, `check --report` or
-    /// `report --json`. May be given several times.
+    /// Show the contents of this file instead of new measurements. The file is one of `bench --json`, `ladder --json`, `check
+    /// --report` or `report --json`. May be given several times.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "seconds"])]
     from: Vec<PathBuf>,
 }

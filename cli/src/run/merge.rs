@@ -39,13 +39,13 @@ Examples:
 enum Keep {
     /// All elements of both arrays.
     All,
-    /// All elements of the first array, and those that the second has more of.
+    /// Each element max(a, b) times, if it is a times in the first array and b times in the second.
     Union,
-    /// Elements that both arrays have.
+    /// Each element min(a, b) times.
     Intersection,
-    /// Elements that the first array has more of.
+    /// Each element max(a - b, 0) times.
     Difference,
-    /// Elements that one array has more of than the other.
+    /// Each element |a - b| times.
     SymmetricDifference,
 }
 

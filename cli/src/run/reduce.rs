@@ -70,11 +70,11 @@ Examples:
 /// Reduce all elements of an array, the elements along an axis, or the elements of each segment.
 ///
 /// Sums and products of integers and booleans have 64 bits, as in NumPy; those of floats have the type of the array. --as selects
-/// another type. Integers wrap. Complex numbers have a sum and a product of all elements, nothing else.
+/// another type. Integers wrap. Complex numbers have only a sum and a product of all elements.
 ///
-/// With -o, arg-min and arg-max write the index as int64, any and all write a boolean, and min-max writes the smallest value and
-/// then the largest. Other operations write a 0-dimensional array. With --axis the result lacks that axis; with --segments it has
-/// one value for each segment.
+/// With -o, arg-min and arg-max write the index as int64, and any and all write a boolean. min-max writes the smallest value, then
+/// the largest. Other operations write a 0-dimensional array. With --axis the result lacks that axis; with --segments it has one
+/// value for each segment.
 #[derive(Args)]
 #[command(after_help = REDUCE_EXAMPLES)]
 pub(super) struct Reduce {

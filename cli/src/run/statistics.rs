@@ -64,7 +64,7 @@ Examples:
   oclprim run statistics samples.npy --device opencl --verify -o figures.npy
   oclprim run statistics matrix.npy --axis 0 -o figures.npy";
 
-/// Count, sum, extremes, mean and variance of all elements, or sum, mean and variance along an axis.
+/// Compute count, sum, extremes, mean and variance of all elements, or sum, mean and variance along an axis.
 ///
 /// The sum of all elements of an integer array is exact. The variance is that of the population: the mean of the squared distances
 /// to the mean. With -o, seven numbers are written as float64: count, NaN, min, max, sum, mean, variance. With --axis the result
@@ -74,7 +74,7 @@ Examples:
 pub(super) struct StatisticsOf {
     #[command(flatten)]
     common: Common,
-    /// Sum, mean and variance along this axis: 0 is the first one, -1 the last.
+    /// Compute sum, mean and variance along this axis: 0 is the first one, -1 the last.
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
     axis: Option<i64>,
 }
