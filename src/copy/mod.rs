@@ -45,6 +45,9 @@ use bytemuck::Pod;
 
 use crate::{Buffer, Device, Error, Input, Output, Result, runtime::Backend};
 
+/// # Copies
+///
+/// This method copies elements between memory at any offsets. Module: [`copy`](crate::copy).
 impl Device {
     /// Copies `input` to `output`, which has the same length. Each is a host slice, a buffer, or a view at any offset.
     ///

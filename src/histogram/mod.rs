@@ -137,6 +137,9 @@ pub struct Histogram {
     pub outside: Outside,
 }
 
+/// # Histograms
+///
+/// These methods return the number of samples in each bin. Module: [`histogram`](crate::histogram).
 impl Device {
     /// Histogram: `counts[k]` is the number of samples in bin `k`, and `outside` has the number of the others.
     ///

@@ -15,6 +15,9 @@ pub(crate) mod gpu;
 
 use crate::{Buffer, Device, Element, Output, Result, runtime::Backend};
 
+/// # Consecutive numbers
+///
+/// These methods return numbers at equal distances: `out[i] = start + i * step`. Module: [`iota`](crate::iota).
 impl Device {
     /// Iota with a step of 1: `out[i] = start + i`, for `n` elements.
     ///

@@ -49,6 +49,9 @@ pub fn form<T: Pod>(order: &impl Compare<T>, value_bytes: usize) -> Result<gpu::
     Ok(gpu::Form { order: order.source()?, size: size_of::<T>(), value_bytes })
 }
 
+/// # Merges
+///
+/// These methods combine two sorted ranges to one, also with values. Module: [`merge`](crate::merge).
 impl Device {
     /// Merge of two sorted ranges: all elements of `a` and `b`, sorted.
     ///

@@ -142,6 +142,13 @@ pub fn monoid<U: Element, O: Op<U>>() -> Monoid<U, impl Fn(U::Acc, U::Acc) -> U:
     Monoid { identity: O::identity(), empty: O::empty(), ordered, combine: O::combine }
 }
 
+/// A built-in operator as [`Operator::monoid`] returns a user's: for the CPU backend, and in OpenCL C.
+pub(crate) fn built_in<U: Element, O: Op<U>>(
+    _: O,
+) -> (Monoid<U, impl Fn(U::Acc, U::Acc) -> U::Acc + Copy + Sync>, Source) {
+    (monoid::<U, O>(), O::source())
+}
+
 /// A function of one element, in Rust and in OpenCL C, that is applied as the element is loaded.
 ///
 /// The expression is over `x`, which has the element's type, or `float` for `f16` and `bf16`. Its value is converted to the

@@ -51,6 +51,9 @@ pub(crate) fn run<T: Pod>(device: &Device, input: NdView<'_, T>, output: NdViewM
     Ok(())
 }
 
+/// # Permutations of axes
+///
+/// These methods return an N-dimensional array with its axes in another order. Module: [`permute`](crate::permute).
 impl Device {
     /// Array with permuted axes and without gaps: axis `k` of the result is axis `axes[k]` of `view`, as in NumPy's
     /// `transpose`.

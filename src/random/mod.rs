@@ -197,6 +197,9 @@ fn below<T: Element>(x: T) -> T {
     })
 }
 
+/// # Random numbers
+///
+/// These methods return random numbers that depend only on a seed and an index. Module: [`random`](crate::random).
 impl Device {
     /// `n` random elements: integers of all values, floats in [0, 1).
     ///

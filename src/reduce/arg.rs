@@ -3,6 +3,9 @@
 use super::{End, Extreme, cpu, statistics};
 use crate::{Device, Element, Input, Output, Result, Scratch, runtime::Backend};
 
+/// # Arg-min and arg-max
+///
+/// These methods return an extreme element and its index. Module: [`reduce`](crate::reduce).
 impl Device {
     /// Arg-min: the smallest element and its index.
     ///

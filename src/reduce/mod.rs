@@ -131,6 +131,9 @@ impl End {
     }
 }
 
+/// # Reductions
+///
+/// These methods return one value from all elements: `x[0] op ... op x[n - 1]`. Module: [`reduce`](crate::reduce).
 impl Device {
     /// Reduction of all elements: `x[0] op ... op x[n - 1]`. Float sums and products are [`Determinism::Fixed`]: same
     /// bits everywhere.

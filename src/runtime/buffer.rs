@@ -65,6 +65,9 @@ fn host_memory<T: Pod>(len: usize) -> Result<Vec<T>> {
     memory::zeroed(len)
 }
 
+/// # Device memory
+///
+/// These methods allocate a [`Buffer`] and fill it.
 impl Device {
     /// Allocates `len` elements with all bits zero.
     ///

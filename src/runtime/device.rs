@@ -37,6 +37,9 @@ pub struct Device {
     backend: Backend,
 }
 
+/// # Devices
+///
+/// These methods open a device, describe it, and wait for its commands. The [crate](crate#primitives) lists the primitives.
 impl Device {
     /// The default device: the one that `OCLPRIM_DEVICE` selects, else a GPU, else the CPU through rayon. The GPU is the one
     /// with the most memory of its own that passes its self-test. If a GPU is missing, the error of [`Device::open`] for `gpu`

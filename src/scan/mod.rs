@@ -30,7 +30,7 @@ pub mod segmented;
 
 use crate::{
     Buffer, Device, Element, Input, Integer, Output, Result, Scratch,
-    op::{Map, Monoid, Op, Operator, Source, Sum, monoid},
+    op::{Map, Monoid, Op, Operator, Source, Sum, built_in, monoid},
     runtime::Backend,
 };
 
@@ -97,6 +97,10 @@ impl<T> Scan<T> {
     }
 }
 
+/// # Scans
+///
+/// These methods return the prefixes of all elements: `out[i] = x[0] op ... op x[i]`. Module:
+/// [`scan`](crate::scan).
 impl Device {
     /// Inclusive prefix scan: `out[i] = x[0] op ... op x[i]`.
     ///
@@ -377,14 +381,14 @@ impl Device {
         &self,
         input: impl Into<Input<'a, T>>,
         map: &Map<F>,
-        _: O,
+        op: O,
         kind: Scan<R>,
         output: impl Into<Output<'b, R>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
         let (take, text) = (|x: T| (map.function)(x.widen()), map.prelude(T::Acc::TYPE, R::TYPE));
-        let by = (&monoid::<R, O>(), O::source());
-        self.scan_taken(by, input.into(), (&take, Some(text)), kind, output.into(), scratch)
+        let (op, source) = built_in::<R, O>(op);
+        self.scan_taken((&op, source), input.into(), (&take, Some(text)), kind, output.into(), scratch)
     }
 
     /// Scan in place: replaces each element of `x` by its result.

@@ -65,6 +65,10 @@ fn expect_numbers<I: Offset>(n: usize) -> Result<()> {
     Ok(())
 }
 
+/// # Selections
+///
+/// These methods return the elements that a predicate or a flag selects, or their indices. Module:
+/// [`select`](crate::select).
 impl Device {
     /// The elements for which `predicate` is true, in their order.
     ///

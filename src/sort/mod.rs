@@ -59,6 +59,10 @@ fn as_many(keys: usize, values: usize) -> Result<()> {
     Err(Error::invalid(format!("sorting {keys} keys with {values} values")))
 }
 
+/// # Sorts
+///
+/// These methods return the keys in order, with values, or the indices that sort them. Module:
+/// [`sort`](crate::sort).
 impl Device {
     /// Sorted copy of the keys; equal keys keep their order.
     ///

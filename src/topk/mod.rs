@@ -180,6 +180,9 @@ struct Places<'a, I: Offset> {
     step: usize,
 }
 
+/// # Top-k and keys of ranks
+///
+/// These methods return the largest or smallest keys, or the key of a rank. Module: [`topk`](crate::topk).
 impl Device {
     /// The k largest or smallest keys.
     ///

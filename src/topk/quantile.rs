@@ -137,6 +137,9 @@ fn between_integers(low: i128, high: i128, part: f64) -> f64 {
     sum as f64 / (1u64 << POINT) as f64
 }
 
+/// # Quantiles
+///
+/// These methods return medians and other quantiles. Module: [`topk`](crate::topk).
 impl Device {
     /// The quantile `q`, from 0 to 1: [`Device::quantiles`] with one quantile. 0 is the smallest key, 1 the largest.
     ///

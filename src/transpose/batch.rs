@@ -129,6 +129,10 @@ impl Matrices {
     }
 }
 
+/// # Transpositions of many matrices
+///
+/// These methods transpose many matrices, or matrices with gaps between their rows. Module:
+/// [`transpose`](crate::transpose).
 impl Device {
     /// Transposes many matrices, or matrices with gaps between their rows: each becomes `cols` rows of `rows` elements,
     /// as [`Matrices`] describes. Gaps in the result are zero.

@@ -54,6 +54,10 @@ fn validate<T: Pod>(input: &Input<'_, T>, rows: usize, cols: usize) -> Result<us
     Ok(len)
 }
 
+/// # Transpositions
+///
+/// These methods turn the rows of a matrix into columns: `out[c * rows + r] = x[r * cols + c]`. Module:
+/// [`transpose`](crate::transpose).
 impl Device {
     /// Transposed matrix: `out[c * rows + r] = input[r * cols + c]`. Both matrices are stored row by row.
     ///

@@ -66,6 +66,10 @@ fn inside<I: Offset>(found: u64, indices: Input<'_, I>, len: usize) -> Result<()
     Err(Error::invalid(format!("index {found} is {}, beyond the {len} elements", index[0].to_i128())))
 }
 
+/// # Gather and scatter
+///
+/// These methods copy from or to given indices: `out[i] = x[index[i]]`, `out[index[i]] = x[i]`. Module:
+/// [`copy::gather`](crate::copy::gather).
 impl Device {
     /// Gather: `output[i] = input[indices[i]]`. Waits for the check that all indices are in range;
     /// [`Device::gather_into`] does not need to.

@@ -20,6 +20,9 @@ use bytemuck::Pod;
 
 use crate::{Device, Error, NdView, NdViewMut, Result, permute};
 
+/// # Strided copies
+///
+/// This method copies between N-dimensional views of the same shape. Module: [`copy::nd`](crate::copy::nd).
 impl Device {
     /// Copies an N-dimensional array to another of the same shape: for example rows with a pitch, blocks of a volume,
     /// every second element, or a reversed or repeated axis.

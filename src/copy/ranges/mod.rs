@@ -60,6 +60,9 @@ fn pieces(ranges: &[(Range<usize>, usize)], size: usize, from_len: usize, to_len
     }
 }
 
+/// # Copies of many ranges
+///
+/// This method copies many ranges in one launch. Module: [`copy::ranges`](crate::copy::ranges).
 impl Device {
     /// Copies ranges of `input` into `output` in one launch. A pair `(range, to)` copies `input[range]` to
     /// `output[to..]`. Other elements of `output` do not change.

@@ -25,6 +25,10 @@ fn check_size(size: usize) -> Result<()> {
     if size > 0 { Ok(()) } else { Err(Error::unsupported("elements of 0 bytes have no places")) }
 }
 
+/// # Reversals
+///
+/// These methods reverse the order of elements: `out[i] = x[n - 1 - i]`. Module:
+/// [`copy::reverse`](crate::copy::reverse).
 impl Device {
     /// Reversed copy: `out[i] = input[n - 1 - i]`. Does not wait.
     ///

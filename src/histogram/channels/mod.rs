@@ -34,6 +34,9 @@ fn total<T: Element>(bins: &[Bins<T>]) -> usize {
     bins.iter().map(Bins::len).sum()
 }
 
+/// # Histograms of interleaved channels
+///
+/// These methods return a histogram per channel of interleaved pixels. Module: [`histogram`](crate::histogram).
 impl Device {
     /// A histogram per channel of interleaved pixels: sample `c` of pixel `i` is `input[i * channels + c]`, and falls
     /// into `bins[c]`.

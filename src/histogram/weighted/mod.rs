@@ -57,6 +57,9 @@ fn log_n(n: usize) -> u32 {
     usize::BITS - n.saturating_sub(1).leading_zeros()
 }
 
+/// # Weighted histograms
+///
+/// These methods return the sum of the weights in each bin. Module: [`histogram`](crate::histogram).
 impl Device {
     /// Weighted histogram: `sums[k]` is the sum of `weights[i]` over all `input[i]` in bin `k`, and `outside` has the
     /// sums of the others.

@@ -36,6 +36,10 @@ pub enum Bound {
 /// The result for a sorted range.
 const NONE: u64 = u64::MAX;
 
+/// # Searches in sorted ranges
+///
+/// These methods return insertion indices in a sorted range, and test whether a range is sorted. Module:
+/// [`merge::search`](crate::merge::search).
 impl Device {
     /// Lower bound of each needle: `out[i]` is the number of elements that come before `needles[i]`. It is the first
     /// index at which the needle can be inserted. Indices are `u32` or `u64`.

@@ -82,6 +82,10 @@ impl SetOp {
     }
 }
 
+/// # Set operations
+///
+/// These methods return the union, intersection or difference of two sorted ranges. Module:
+/// [`merge::set`](crate::merge::set).
 impl Device {
     /// Sorted result of a set operation on two sorted ranges. Waits for the number of elements;
     /// [`Device::set_operation_into`] does not need to.

@@ -27,6 +27,10 @@ use super::check_values;
 use super::form;
 use crate::{Buffer, Device, Input, Output, Result, Scratch, op::Compare, runtime::Backend};
 
+/// # Sorts by any order
+///
+/// These methods sort by an [`Order`](crate::Order) or by a user's [`Less`](crate::op::Less), also over structs.
+/// Module: [`merge::sort`](crate::merge::sort).
 impl Device {
     /// Sorted copy of the elements; equal elements keep their order.
     ///

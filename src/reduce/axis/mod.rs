@@ -24,7 +24,7 @@ pub mod moments;
 
 use crate::{
     Buffer, Device, Element, Error, Layout, NdView, Output, Result, Scratch,
-    op::{Monoid, Op, Operator, Source, monoid},
+    op::{Monoid, Op, Operator, Source, built_in},
     runtime::Backend,
 };
 
@@ -119,6 +119,10 @@ impl Lines {
     }
 }
 
+/// # Reductions along an axis
+///
+/// These methods return one value per line along an axis of an N-dimensional view. Module:
+/// [`reduce::axis`](crate::reduce::axis).
 impl Device {
     /// Reduction along an axis: `out[i, j, ...] = x[i, j, ..., 0] op ... op x[i, j, ..., n - 1]`.
     ///
@@ -185,11 +189,12 @@ impl Device {
         &self,
         input: impl Into<NdView<'a, T>>,
         axis: usize,
-        _: O,
+        op: O,
         output: impl Into<Output<'b, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.reduce_lines(&monoid::<T, O>(), O::source(), input.into(), axis, output.into(), scratch)
+        let (op, source) = built_in::<T, O>(op);
+        self.reduce_lines(&op, source, input.into(), axis, output.into(), scratch)
     }
 
     /// [`Device::reduce_axis`] in a type that holds every `T`, such as `i64` for `i32` or `f32` for `f16`.
@@ -245,11 +250,12 @@ impl Device {
         &self,
         input: impl Into<NdView<'a, T>>,
         axis: usize,
-        _: O,
+        op: O,
         output: impl Into<Output<'b, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.reduce_lines(&monoid::<U, O>(), O::source(), input.into(), axis, output.into(), scratch)
+        let (op, source) = built_in::<U, O>(op);
+        self.reduce_lines(&op, source, input.into(), axis, output.into(), scratch)
     }
 
     /// [`Device::reduce_axis`] with a user's operator. An axis without elements gives its identity.

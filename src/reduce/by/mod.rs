@@ -34,6 +34,9 @@ pub const fn rows(size: usize) -> usize {
     if rows > 4 { rows } else { 4 }
 }
 
+/// # Reductions by a user's operator
+///
+/// These methods reduce by an [`Operator`], also over structs. Module: [`reduce::by`](crate::reduce::by).
 impl Device {
     /// Reduction by a user's operator: `x[0] op ... op x[n - 1]`. The result for empty input is the operator's
     /// identity.

@@ -69,6 +69,10 @@ fn repeated<T>(bits: u64) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|i| one[i % size]))
 }
 
+/// # Counts
+///
+/// These methods count the elements that are not zero, or that equal a value. Module:
+/// [`reduce::count`](crate::reduce::count).
 impl Device {
     /// The number of elements that are not zero. NaN counts as nonzero, -0 as zero.
     ///

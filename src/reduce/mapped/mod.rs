@@ -23,6 +23,10 @@ use crate::{
     runtime::Backend,
 };
 
+/// # Reductions of converted elements
+///
+/// These methods convert, map or multiply the elements as they read them: `f(x[0]) op ... op f(x[n - 1])`. Module:
+/// [`reduce::mapped`](crate::reduce::mapped).
 impl Device {
     /// Reduction in a wider type, such as `i64` for `i32`: `U::from(x[0]) op ... op U::from(x[n - 1])`.
     ///
@@ -75,11 +79,12 @@ impl Device {
     pub fn reduce_as_into<'a, 'b, T: Element, U: Element + From<T>, O: Op<U>>(
         &self,
         input: impl Into<Input<'a, T>>,
-        _: O,
+        op: O,
         determinism: Determinism,
         output: impl Into<Output<'b, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
+        let _ = op; // Its type is the operator.
         let (input, output) = (input.into(), output.into());
         output.expect_len(1, "reduce")?;
         match self.backend() {
@@ -151,11 +156,12 @@ impl Device {
         &self,
         input: impl Into<Input<'a, T>>,
         map: &Map<F>,
-        _: O,
+        op: O,
         determinism: Determinism,
         output: impl Into<Output<'b, R>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
+        let _ = op; // Its type is the operator.
         let (input, output) = (input.into(), output.into());
         output.expect_len(1, "reduce")?;
         match self.backend() {

@@ -24,7 +24,7 @@ pub use crate::segments::Offset;
 
 use crate::{
     Buffer, Device, Element, Error, Input, Output, Result, Scratch,
-    op::{Monoid, Op, Operator, Source, monoid},
+    op::{Monoid, Op, Operator, Source, built_in},
     runtime::Backend,
     segments::{Offsets, segments},
 };
@@ -105,6 +105,10 @@ impl Offsets<'_> {
     }
 }
 
+/// # Segmented reductions
+///
+/// These methods return one value per segment: `out[s] = x[offsets[s]] op ... op x[offsets[s + 1] - 1]`. Module:
+/// [`reduce::segmented`](crate::reduce::segmented).
 impl Device {
     /// Segmented reduction: `out[s] = x[offsets[s]] op ... op x[offsets[s + 1] - 1]`.
     ///
@@ -177,11 +181,12 @@ impl Device {
         &self,
         input: impl Into<Input<'a, T>>,
         offsets: impl Into<Input<'b, C>>,
-        _: O,
+        op: O,
         output: impl Into<Output<'c, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.reduce_parts(&monoid::<T, O>(), O::source(), input.into(), offsets.into(), output.into(), scratch)
+        let (op, source) = built_in::<T, O>(op);
+        self.reduce_parts(&op, source, input.into(), offsets.into(), output.into(), scratch)
     }
 
     /// [`Device::reduce_segments`] in a type that holds every `T`, such as `i64` for `i32` or `f32` for `f16`.
@@ -235,11 +240,12 @@ impl Device {
         &self,
         input: impl Into<Input<'a, T>>,
         offsets: impl Into<Input<'b, C>>,
-        _: O,
+        op: O,
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.reduce_parts(&monoid::<U, O>(), O::source(), input.into(), offsets.into(), output.into(), scratch)
+        let (op, source) = built_in::<U, O>(op);
+        self.reduce_parts(&op, source, input.into(), offsets.into(), output.into(), scratch)
     }
 
     /// [`Device::reduce_segments`] with a user's operator, which need not be commutative. An empty segment gives its

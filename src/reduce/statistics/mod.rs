@@ -171,6 +171,10 @@ pub(super) fn not_empty<T: Pod>(input: &Input<'_, T>, what: &str) -> Result<()> 
     Ok(())
 }
 
+/// # Statistics
+///
+/// These methods compute several statistics in one pass over memory. Module:
+/// [`reduce::statistics`](crate::reduce::statistics).
 impl Device {
     /// The smallest and the largest element and their indices, in one pass.
     ///

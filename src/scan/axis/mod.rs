@@ -25,7 +25,7 @@ pub(crate) mod gpu;
 use super::{Scan, segmented::Segments};
 use crate::{
     Buffer, Device, Element, Error, Input, Layout, NdView, NdViewMut, Output, Result, Scratch,
-    op::{Monoid, Op, Operator, Source, monoid},
+    op::{Monoid, Op, Operator, Source, built_in},
     runtime::Backend,
 };
 
@@ -84,6 +84,9 @@ impl Shape {
     }
 }
 
+/// # Scans along an axis
+///
+/// These methods scan each line along an axis of an N-dimensional view. Module: [`scan::axis`](crate::scan::axis).
 impl Device {
     /// Scan along an axis: `out[i, j, ..., k] = x[i, j, ..., 0] op ... op x[i, j, ..., k]` if inclusive.
     ///
@@ -148,12 +151,13 @@ impl Device {
         &self,
         input: impl Into<NdView<'a, T>>,
         axis: usize,
-        _: O,
+        op: O,
         kind: Scan<U>,
         output: impl Into<Output<'b, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.scan_lines((&monoid::<U, O>(), O::source()), input.into(), axis, kind, output.into(), scratch)
+        let (op, source) = built_in::<U, O>(op);
+        self.scan_lines((&op, source), input.into(), axis, kind, output.into(), scratch)
     }
 
     /// [`Device::scan_axis`] with a user's operator, which need not be commutative.

@@ -25,7 +25,7 @@ use crate::runtime::apart;
 use crate::{
     Buffer, Device, Element, Input, Offset, Output, Result, Scratch,
     arguments::expect_beside,
-    op::{Monoid, Op, Operator, Source, monoid},
+    op::{Monoid, Op, Operator, Source, built_in},
     runtime::Backend,
     segments::{Offsets, segments},
 };
@@ -50,6 +50,10 @@ impl<K: Element> Segments<'_, K> {
     }
 }
 
+/// # Segmented scans
+///
+/// These methods restart a scan at each segment, which keys, offsets or flags define. Module:
+/// [`scan::segmented`](crate::scan::segmented).
 impl Device {
     /// Scan of `values` that restarts wherever `keys[i] != keys[i - 1]`.
     ///
@@ -109,13 +113,13 @@ impl Device {
         &self,
         keys: impl Into<Input<'a, K>>,
         values: impl Into<Input<'b, T>>,
-        _: O,
+        op: O,
         kind: Scan<U>,
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (by, parts) = ((&monoid::<U, O>(), O::source()), Segments::Keys(keys.into()));
-        self.scan_parts(by, values.into(), parts, kind, output.into(), scratch)
+        let (op, source) = built_in::<U, O>(op);
+        self.scan_parts((&op, source), values.into(), Segments::Keys(keys.into()), kind, output.into(), scratch)
     }
 
     /// [`Device::scan_by_key`] with a user's operator, which need not be commutative.
@@ -241,13 +245,13 @@ impl Device {
         &self,
         input: impl Into<Input<'b, T>>,
         offsets: impl Into<Input<'a, C>>,
-        _: O,
+        op: O,
         kind: Scan<U>,
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (by, parts) = ((&monoid::<U, O>(), O::source()), Segments::Offsets(offsets.into()));
-        self.scan_parts(by, input.into(), parts, kind, output.into(), scratch)
+        let (op, source) = built_in::<U, O>(op);
+        self.scan_parts((&op, source), input.into(), Segments::Offsets(offsets.into()), kind, output.into(), scratch)
     }
 
     /// [`Device::scan_segments`] with a user's operator, which need not be commutative.
@@ -362,13 +366,13 @@ impl Device {
         &self,
         values: impl Into<Input<'b, T>>,
         flags: impl Into<Input<'a, u8>>,
-        _: O,
+        op: O,
         kind: Scan<U>,
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (by, parts) = ((&monoid::<U, O>(), O::source()), Segments::Flags(flags.into()));
-        self.scan_parts(by, values.into(), parts, kind, output.into(), scratch)
+        let (op, source) = built_in::<U, O>(op);
+        self.scan_parts((&op, source), values.into(), Segments::Flags(flags.into()), kind, output.into(), scratch)
     }
 
     /// [`Device::scan_flagged`] with a user's operator, which need not be commutative.

@@ -27,6 +27,10 @@ use crate::{
 /// Elements of a task.
 const TASK: usize = parallel::SERIAL;
 
+/// # Adjacent differences
+///
+/// These methods combine each element with its predecessor: `out[i] = x[i] - x[i - 1]`. Module:
+/// [`select::adjacent`](crate::select::adjacent).
 impl Device {
     /// Adjacent differences: `out[0] = x[0]`, `out[i] = x[i] - x[i - 1]`. Integers wrap; `f16` and `bf16` are rounded
     /// from `f32`.

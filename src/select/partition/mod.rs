@@ -18,6 +18,10 @@ use super::gpu;
 use crate::runtime::apart;
 use crate::{Buffer, Device, Element, Input, Output, Result, Scratch, op::Map, runtime::Backend};
 
+/// # Partitions
+///
+/// These methods return the selected elements first, then the others. Module:
+/// [`select::partition`](crate::select::partition).
 impl Device {
     /// All elements, those for which `predicate` is true first, and the number of these. Waits for the number.
     ///

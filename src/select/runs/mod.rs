@@ -19,6 +19,10 @@ use crate::{
     runtime::Backend,
 };
 
+/// # Runs of equal neighbours
+///
+/// These methods return one element, the length or the offset of each run. Module:
+/// [`select::runs`](crate::select::runs).
 impl Device {
     /// The first element of each run of equal elements.
     ///

@@ -209,6 +209,9 @@ tables! {
     A a x, B b y, C c z, D d w, E e v, F f u, G g t, H h s;
 }
 
+/// # Sorts of tables
+///
+/// These methods sort keys with several columns of values. Module: [`sort::columns`](crate::sort::columns).
 impl Device {
     /// Sorted copy of the keys, with every column in the order of the keys.
     ///

@@ -20,6 +20,9 @@ use super::{Key, Order, cpu};
 use crate::keys::Keys;
 use crate::{Device, Error, Output, Result, runtime::Backend};
 
+/// # Sorts in place
+///
+/// This method sorts keys in their own memory. Module: [`sort::in_place`](crate::sort::in_place).
 impl Device {
     /// Sorts the keys in their own memory.
     ///

@@ -35,6 +35,9 @@ use crate::{
     segments::{Offsets, segments},
 };
 
+/// # Segmented sorts
+///
+/// These methods sort each segment separately. Module: [`sort::segmented`](crate::sort::segmented).
 impl Device {
     /// Copy of the keys in which each segment is sorted. Segment `s` is `input[offsets[s]..offsets[s + 1]]` and keeps
     /// its range.

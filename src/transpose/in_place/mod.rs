@@ -84,6 +84,9 @@ pub fn transpose<T: Pod>(
     Ok(())
 }
 
+/// # Transpositions in place
+///
+/// These methods transpose a matrix in its own memory. Module: [`transpose::in_place`](crate::transpose::in_place).
 impl Device {
     /// Transposes a matrix of `rows` x `cols` elements without gaps in its own memory: then `data` has `cols` rows of
     /// `rows` elements.

@@ -24,6 +24,9 @@ use crate::{
 /// Elements of a task of a row or a column vector.
 const TASK_CELLS: usize = parallel::SERIAL;
 
+/// # Transpositions of mapped elements
+///
+/// These methods transpose a function of each element. Module: [`transpose::mapped`](crate::transpose::mapped).
 impl Device {
     /// Transposed matrix of `map(x)` for each element `x`. `map` converts to another type ([`Cast`](crate::op::Cast)),
     /// multiplies ([`Scale`](crate::op::Scale)), or calls a custom function ([`Map`](crate::op::Map)). The layout of

@@ -74,6 +74,10 @@ pub struct AxisExtremes<T: Element> {
     pub indices: Buffer<u64>,
 }
 
+/// # Extremes along an axis
+///
+/// These methods return the extremes of each line along an axis, and their indices. Module:
+/// [`reduce::axis::extremes`](crate::reduce::axis::extremes).
 impl Device {
     /// Arg-min along an axis: the smallest element of each line, and its index on the axis.
     ///

@@ -84,6 +84,10 @@ impl<T: Element> std::fmt::Debug for MomentsRecord<T> {
     }
 }
 
+/// # Mean and variance along an axis
+///
+/// These methods return the mean and the variance of each line along an axis. Module:
+/// [`reduce::axis::moments`](crate::reduce::axis::moments).
 impl Device {
     /// Count, sum, mean and variance of each line along an axis, in one pass over memory.
     ///
