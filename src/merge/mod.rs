@@ -43,6 +43,7 @@ fn check_values(keys: usize, values: usize, size: usize, what: &str) -> Result<(
 
 /// The form of a merge of `T` by `order`, with values of `value_bytes` bytes.
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub fn form<T: Pod>(order: &impl Compare<T>, value_bytes: usize) -> Result<gpu::Form> {
     // Checks the element size; the returned function is not used.
     let _known = order.function()?;

@@ -116,6 +116,7 @@ impl OpKind {
 }
 
 /// An operator for the CPU backend, built-in or the user's.
+#[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct Monoid<U: Element, F> {
     #[doc(hidden)]
@@ -137,6 +138,7 @@ impl<U: Element, F> Monoid<U, F> {
 }
 
 /// The [`Monoid`] of a built-in operator.
+#[doc(hidden)]
 pub fn monoid<U: Element, O: Op<U>>() -> Monoid<U, impl Fn(U::Acc, U::Acc) -> U::Acc + Copy + Sync> {
     let ordered = O::KIND.rounds() && U::TYPE.is_float();
     Monoid { identity: O::identity(), empty: O::empty(), ordered, combine: O::combine }

@@ -102,6 +102,7 @@ pub struct Extreme<T> {
 }
 
 /// The end of the order that an arg-reduction looks for.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
     #[doc(hidden)]

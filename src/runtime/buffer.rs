@@ -136,6 +136,7 @@ impl Device {
     }
 
     /// Allocates `len` elements that the caller will write: zeros on the CPU, unspecified values on an OpenCL device.
+    #[doc(hidden)]
     pub fn uninit<T: Pod>(&self, len: usize) -> Result<Buffer<T>> {
         let bytes = byte_len::<T>(len)?;
         let storage = match self.backend() {

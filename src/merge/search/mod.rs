@@ -25,6 +25,7 @@ use super::form;
 use crate::{Buffer, Device, Error, Input, Offset, Output, Result, op::Compare, runtime::Backend};
 
 /// The lower or the upper bound among equal elements.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     #[doc(hidden)]

@@ -33,6 +33,7 @@ const LANES: usize = 32;
 const CHUNK: usize = 16 * LANES;
 
 /// The lines along an axis in memory. There is a line for each output.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lines {
     pub(crate) len: usize,

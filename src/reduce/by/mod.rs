@@ -29,6 +29,7 @@ use crate::{Device, Input, Output, Result, Scratch, op::Operator, parallel, runt
 pub const LANES: usize = 256;
 
 /// The rows of a tile of elements of `size` bytes, 1 to 64; as in `cl/reduce_by.cl`.
+#[doc(hidden)]
 pub const fn rows(size: usize) -> usize {
     let rows = 256 / size.next_power_of_two();
     if rows > 4 { rows } else { 4 }

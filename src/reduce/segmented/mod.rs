@@ -20,6 +20,7 @@ pub(crate) mod cpu;
 #[doc(hidden)]
 pub(crate) mod gpu;
 
+#[doc(no_inline)]
 pub use crate::segments::Offset;
 
 use crate::{
@@ -30,6 +31,7 @@ use crate::{
 };
 
 /// Bytes of a leaf of the tree: a cache line.
+#[doc(hidden)]
 pub const BLOCK_BYTES: usize = 64;
 /// Cache lines that the CPU combines side by side.
 const ABREAST: usize = 8;

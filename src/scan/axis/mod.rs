@@ -30,11 +30,13 @@ use crate::{
 };
 
 /// Elements of a chunk of a line; as in `cl/scan_axis.cl`.
+#[doc(hidden)]
 pub const CHUNK: usize = 512;
 /// Bytes of the stride along an axis below which lines are too few for work-items to have one each.
 const LEAST_BYTES: usize = 32;
 
 /// An array `[outer, len, inner]`, which is scanned along `len`.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shape {
     #[doc(hidden)]
@@ -46,6 +48,7 @@ pub struct Shape {
 }
 
 /// The method that scans the lines.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Way {
     /// As segments of one length.

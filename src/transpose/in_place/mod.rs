@@ -23,6 +23,7 @@ use bytemuck::Pod;
 use crate::{Device, Error, Output, Result, Scratch, runtime::Backend};
 
 /// Bytes of a strip in scratch, unless a row or a column is larger.
+#[doc(hidden)]
 pub const STRIP_BYTES: usize = 16 << 20;
 
 /// A matrix of m rows and n columns: c is their greatest common divisor, a = m / c, b = n / c.
@@ -55,6 +56,7 @@ fn scratch_bytes((rows, cols): (usize, usize), size: usize, strip: usize) -> usi
 }
 
 /// Transposes in strips of `strip` bytes.
+#[doc(hidden)]
 pub fn transpose<T: Pod>(
     device: &Device,
     data: Output<'_, T>,

@@ -24,6 +24,7 @@ use crate::{
 };
 
 /// The extremes that are looked for in a line.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {
     #[doc(hidden)]
