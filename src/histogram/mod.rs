@@ -72,6 +72,11 @@ use crate::{Device, Element, Input, Integer, Output, Result, Scratch, memory, ru
 /// assert_eq!((counts::<u32>(&[7, 7])?[7], counts::<u64>(&[7, 7])?[7]), (2, 2));
 /// # Ok::<(), oclprim::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type of counters",
+    label = "expected `u32` or `u64`",
+    note = "pass counters of `u64` for `usize`, and convert them on the host"
+)]
 pub trait Counter: Integer + From<u32> {}
 impl Counter for u32 {}
 impl Counter for u64 {}

@@ -212,7 +212,9 @@ impl<F> Map<F> {
     }
 }
 
-/// A binary operator over elements of type `T`.
+/// A built-in operator over elements of type `T`: [`Sum`], [`Product`], [`Min`], [`Max`]; for integers also [`And`], [`Or`], [`Xor`].
+///
+/// The trait is sealed. A user's operator is an [`Operator`].
 ///
 /// ```
 /// use oclprim::{Device, op::{Max, Min, Op, Sum}};
@@ -225,6 +227,22 @@ impl<F> Map<F> {
 /// assert_eq!(<Sum as Op<f32>>::combine(1.0, 2.0), 3.0);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
+///
+/// A closure alone is no operator, since a device cannot run it. [`Operator::new`] takes it together with its expression in
+/// OpenCL C, for methods such as [`Device::reduce_by`](crate::Device::reduce_by).
+///
+/// ```compile_fail,E0277
+/// oclprim::Device::cpu().reduce(&[1.0f32, 2.0], |a: f32, b: f32| a + b)?;
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a built-in operator over `{T}`",
+    label = "expected `Sum`, `Product`, `Min` or `Max`; for integers also `And`, `Or` or `Xor`",
+    note = "for a closure, make an operator with `op::Operator::new(name, identity, closure, expression)`, and call the method \
+            whose name ends in `_by`, such as `Device::reduce_by` or `Device::scan_by`",
+    note = "for a function of each element, make an `op::Map::new(closure, expression)`, and call a method such as \
+            `Device::map_reduce`"
+)]
 pub trait Op<T: Element>: Copy + Send + Sync + sealed::Sealed {
     /// The operator's name at run time.
     const KIND: OpKind;

@@ -23,6 +23,11 @@ use crate::{Device, Element, Error, Input, Output, Result, Scratch, bf16, f16, m
 /// assert_eq!(in_all(&[0.5f32, -2.0])?, -1.5f32);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type of weights",
+    label = "expected an element type, such as `f32` or `u32`",
+    note = "use `u8` for `bool`, and `u64` for `usize`"
+)]
 pub trait Weight: Element {
     /// `i64` for signed integers, `u64` for unsigned ones, `f64` for `f64`, and `f32` for other floats.
     type Sum: Element;

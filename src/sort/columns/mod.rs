@@ -139,6 +139,12 @@ mod sealed {
 /// assert_eq!(first(&Device::best()?.upload(&[[1u8; 3], [2; 3]])?)?, [2; 3]);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a column of values",
+    label = "expected a reference to a slice, array, `Vec` or `Buffer`, or a `View` or `Input`",
+    note = "pass a reference: `&values`; its elements are plain data (`bytemuck::Pod`), so use `u8` for `bool`",
+    note = "with the feature `ndarray`, pass an array as `Input::try_from(&array)?`"
+)]
 pub trait Column<'a>: Into<Input<'a, Self::Value>> + sealed::Sealed {
     /// The type of the column's values.
     type Value: Pod;
@@ -174,6 +180,11 @@ columns! {
 /// assert_eq!((names.to_vec()?, sums.to_vec()?), (vec![*b"mon", *b"wed"], vec![0.25, 0.5]));
 /// # Ok::<(), oclprim::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tuple of columns",
+    label = "expected a tuple of one to eight columns",
+    note = "pass one column as `(&values,)`, and two as `(&names, &sizes)`"
+)]
 pub trait Table<'a>: sealed::Sealed {
     /// A buffer per column.
     type Sorted;
