@@ -11,6 +11,9 @@ use crate::{Buffer, Error, Input, Layout, Output, Result, View, ViewMut, memory}
 /// [`Buffer::nd`] and [`Buffer::strided`] make one, and so do the methods of those names of [`View`] and [`Input`]. Every
 /// [`Input`] is also a view of one axis. Slicing, stepping, permuting, reversing and broadcasting move no elements.
 ///
+/// Methods take `impl Into<NdView<T>>`. An array of `ndarray` converts by `NdView::try_from(&array)?` or
+/// `NdView::try_from(array.view())?`, with the feature `ndarray`.
+///
 /// ```
 /// use oclprim::{Device, Layout, NdView};
 ///
@@ -41,6 +44,9 @@ pub struct NdView<'a, T: Pod> {
 /// gaps of the layout keep their values.
 ///
 /// No two elements may share an offset, and no axis may run backwards: [`Layout::check_writable`].
+///
+/// Methods take `impl Into<NdViewMut<T>>`. An array of `ndarray` converts by `NdViewMut::try_from(&mut array)?`, with the feature
+/// `ndarray`.
 ///
 /// ```
 /// use oclprim::{Device, Layout, NdViewMut};
@@ -87,6 +93,9 @@ fn crop(layout: &Layout) -> (usize, usize, Layout) {
 /// The methods that both views share.
 macro_rules! layout_methods {
     ($view:ident) => {
+        /// # Shape and parts
+        ///
+        /// These methods return the shape, and views of a part of the elements.
         impl<T: Pod> $view<'_, T> {
             /// The layout of the elements.
             ///
@@ -236,9 +245,9 @@ macro_rules! layout_methods {
     };
 }
 
-layout_methods!(NdView);
-layout_methods!(NdViewMut);
-
+/// # Construction, repetition and reading
+///
+/// These methods make a view, reverse or repeat its axes, and read its elements.
 impl<'a, T: Pod> NdView<'a, T> {
     /// The elements of `input` that `layout` selects.
     ///
@@ -369,6 +378,9 @@ impl<'a, T: Pod> NdView<'a, T> {
     }
 }
 
+/// # Construction
+///
+/// This function makes a view for writing.
 impl<'a, T: Pod> NdViewMut<'a, T> {
     /// The elements of `output` that `layout` selects.
     ///
@@ -401,6 +413,12 @@ impl<'a, T: Pod> NdViewMut<'a, T> {
     }
 }
 
+layout_methods!(NdView);
+layout_methods!(NdViewMut);
+
+/// # N-dimensional views
+///
+/// These methods give the elements a shape or a [`Layout`].
 impl<'a, T: Pod> Input<'a, T> {
     /// All elements in an array of shape `shape`, with the last axis fastest.
     ///
@@ -434,6 +452,9 @@ impl<'a, T: Pod> Input<'a, T> {
     }
 }
 
+/// # N-dimensional views
+///
+/// These methods give the elements a shape or a [`Layout`].
 impl<'a, T: Pod> Output<'a, T> {
     /// All elements in an array of shape `shape`, with the last axis fastest, for writing.
     ///
@@ -470,6 +491,9 @@ impl<'a, T: Pod> Output<'a, T> {
     }
 }
 
+/// # N-dimensional views
+///
+/// These methods give the elements a shape or a [`Layout`].
 impl<T: Pod> Buffer<T> {
     /// All elements in an array of shape `shape`, with the last axis fastest.
     ///
@@ -539,6 +563,9 @@ impl<T: Pod> Buffer<T> {
     }
 }
 
+/// # N-dimensional views
+///
+/// These methods give the elements a shape or a [`Layout`].
 impl<'a, T: Pod> View<'a, T> {
     /// All elements in an array of shape `shape`, with the last axis fastest.
     ///
@@ -571,6 +598,9 @@ impl<'a, T: Pod> View<'a, T> {
     }
 }
 
+/// # N-dimensional views
+///
+/// These methods give the elements a shape or a [`Layout`].
 impl<'a, T: Pod> ViewMut<'a, T> {
     /// All elements in an array of shape `shape`, with the last axis fastest, for writing.
     ///

@@ -309,6 +309,9 @@ impl<'a, T: Pod> TryFrom<NdViewMut<'a, T>> for ArrayViewMutD<'a, T> {
     }
 }
 
+/// # Arrays of `ndarray`
+///
+/// This method needs the feature `ndarray`.
 impl<T: Pod> NdView<'_, T> {
     /// Copies the elements to a host array; waits for all earlier commands.
     ///

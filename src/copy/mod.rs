@@ -110,6 +110,9 @@ impl Device {
     }
 }
 
+/// # Copies within the buffer
+///
+/// This method copies between ranges of one buffer, as [`slice::copy_within`] does. Module: [`copy`](crate::copy).
 impl<T: Pod> Buffer<T> {
     /// Copies the elements of `range` to those from index `dest` on, as [`slice::copy_within`]: the ranges may overlap.
     ///

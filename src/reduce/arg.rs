@@ -26,25 +26,6 @@ impl Device {
         self.arg_reduce(input.into(), End::Min)
     }
 
-    /// Arg-max: the largest element and its index.
-    ///
-    /// Ties yield the lowest index; -0 equals +0. If there is a NaN, the result is the first one.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Empty`](crate::ErrorKind::Empty) if there are no elements; else as [`Device::reduce`].
-    ///
-    /// ```
-    /// use oclprim::Device;
-    ///
-    /// let most = Device::best()?.arg_max(&[0.5f32, 2.5, 2.5])?;
-    /// assert_eq!((most.index, most.value), (1, 2.5));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn arg_max<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<Extreme<T>> {
-        self.arg_reduce(input.into(), End::Max)
-    }
-
     /// [`Device::arg_min`] into the single elements of `value` and `index`, which may be on the device.
     ///
     /// Does not wait for the result, unless an output is a host slice.
@@ -74,6 +55,25 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         self.arg_reduce_into(input.into(), End::Min, value.into(), index.into(), scratch)
+    }
+
+    /// Arg-max: the largest element and its index.
+    ///
+    /// Ties yield the lowest index; -0 equals +0. If there is a NaN, the result is the first one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Empty`](crate::ErrorKind::Empty) if there are no elements; else as [`Device::reduce`].
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let most = Device::best()?.arg_max(&[0.5f32, 2.5, 2.5])?;
+    /// assert_eq!((most.index, most.value), (1, 2.5));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn arg_max<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<Extreme<T>> {
+        self.arg_reduce(input.into(), End::Max)
     }
 
     /// [`Device::arg_max`] into the single elements of `value` and `index`, which may be on the device.

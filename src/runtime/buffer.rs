@@ -69,6 +69,34 @@ fn host_memory<T: Pod>(len: usize) -> Result<Vec<T>> {
 ///
 /// These methods allocate a [`Buffer`] and fill it.
 impl Device {
+    /// Copies a slice to the device.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::zeroed`].
+    ///
+    /// ```
+    /// let x = oclprim::Device::best()?.upload(&[1.5f32, 2.5])?;
+    /// assert_eq!(x.to_vec()?, [1.5, 2.5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn upload<T: Pod>(&self, data: &[T]) -> Result<Buffer<T>> {
+        let storage = match self.backend() {
+            Backend::Cpu => {
+                let mut host = host_memory(data.len())?;
+                host.copy_from_slice(data);
+                Storage::Host(host)
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let mem = device.allocate(size_of_val(data))?;
+                device.write(&mem, 0, bytemuck::cast_slice(data))?;
+                Storage::Cl(mem)
+            }
+        };
+        Ok(Buffer::new(self, storage, data.len()))
+    }
+
     /// Allocates `len` elements with all bits zero.
     ///
     /// # Errors
@@ -107,34 +135,6 @@ impl Device {
         Ok(buffer)
     }
 
-    /// Copies a slice to the device.
-    ///
-    /// # Errors
-    ///
-    /// As [`Device::zeroed`].
-    ///
-    /// ```
-    /// let x = oclprim::Device::best()?.upload(&[1.5f32, 2.5])?;
-    /// assert_eq!(x.to_vec()?, [1.5, 2.5]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn upload<T: Pod>(&self, data: &[T]) -> Result<Buffer<T>> {
-        let storage = match self.backend() {
-            Backend::Cpu => {
-                let mut host = host_memory(data.len())?;
-                host.copy_from_slice(data);
-                Storage::Host(host)
-            }
-            #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) => {
-                let mem = device.allocate(size_of_val(data))?;
-                device.write(&mem, 0, bytemuck::cast_slice(data))?;
-                Storage::Cl(mem)
-            }
-        };
-        Ok(Buffer::new(self, storage, data.len()))
-    }
-
     /// Allocates `len` elements that the caller will write: zeros on the CPU, unspecified values on an OpenCL device.
     #[doc(hidden)]
     pub fn uninit<T: Pod>(&self, len: usize) -> Result<Buffer<T>> {
@@ -154,6 +154,9 @@ impl Device {
     }
 }
 
+/// # Elements and views
+///
+/// These methods read, write and map the elements, and make views of a range.
 impl<T: Pod> Buffer<T> {
     fn new(device: &Device, storage: Storage<T>, len: usize) -> Self {
         Self {
@@ -396,6 +399,9 @@ pub struct View<'a, T: Pod> {
     len: usize,
 }
 
+/// # Elements
+///
+/// These methods read and map the elements of the range.
 impl<'a, T: Pod> View<'a, T> {
     /// The number of elements.
     ///
@@ -547,6 +553,9 @@ pub struct ViewMut<'a, T: Pod> {
     len: usize,
 }
 
+/// # Elements
+///
+/// These methods write and map the elements of the range.
 impl<T: Pod> ViewMut<'_, T> {
     /// The number of elements.
     ///
@@ -902,6 +911,10 @@ impl<T: Pod> fmt::Debug for MapMut<'_, T> {
 ///
 /// A host slice is copied to an OpenCL device for the call; a buffer must belong to the device.
 ///
+/// Methods take `impl Into<Input<T>>`: `&[T]`, `&[T; N]`, `&Vec<T>`, `&Buffer<T>` or a [`View`]. `T` is plain data
+/// ([`bytemuck::Pod`]), which `bool` is not. An array of `ndarray` converts by `Input::try_from(&array)?`, with the feature
+/// `ndarray`.
+///
 /// ```
 /// use oclprim::{Device, Input, op::Max};
 ///
@@ -916,6 +929,13 @@ impl<T: Pod> fmt::Debug for MapMut<'_, T> {
 /// assert_eq!(largest(&device, &x)?, 5);
 /// assert_eq!(largest(&device, x.view(2..)?)?, 3);
 /// assert!(Input::from(&x).len() == 3 && !Input::from(&x).is_empty());
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+///
+/// A `Vec` or a [`Buffer`] is passed by reference:
+///
+/// ```compile_fail,E0277
+/// oclprim::Device::cpu().reduce(vec![1.0f32, 2.0], oclprim::op::Sum)?;
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -1024,6 +1044,10 @@ impl<'a, T: Pod> From<View<'a, T>> for Input<'a, T> {
 ///
 /// On an OpenCL device, the call waits for the result if the output is a host slice. It also waits if the output is a buffer of
 /// another queue in the same context. Buffers of other devices are refused.
+///
+/// Methods take `impl Into<Output<T>>`: `&mut [T]`, `&mut [T; N]`, `&mut Vec<T>`, `&mut Buffer<T>` or a [`ViewMut`]. An array of
+/// `ndarray` converts by `Output::try_from(&mut array)?`, with the feature `ndarray`. No output grows: its length is that of the
+/// result.
 ///
 /// ```
 /// use oclprim::{Device, Output};

@@ -164,29 +164,6 @@ impl Device {
         Ok(())
     }
 
-    /// The scratch bytes of [`Device::moments_axis_into`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_axis`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Scratch};
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[1.0f32; 24])?;
-    /// Scratch::new().reserve(&device, device.moments_axis_scratch(x.nd(&[2, 12])?, 1)?)?;
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn moments_axis_scratch<'a, T: Element>(&self, input: impl Into<NdView<'a, T>>, axis: usize) -> Result<usize> {
-        let lines = Lines::of(input.into().layout(), axis)?;
-        match self.backend() {
-            Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) => gpu::scratch_bytes(device, &lines, &gpu::Form::of::<T>()),
-        }
-    }
-
     /// The mean of each line along an axis, on the host.
     ///
     /// The host decodes it from the records of [`Device::moments_axis`]. [`Device::moments_axis_into`] takes scratch,
@@ -228,6 +205,29 @@ impl Device {
     /// ```
     pub fn variance_axis<'a, T: Element>(&self, input: impl Into<NdView<'a, T>>, axis: usize) -> Result<Vec<f64>> {
         memory::collect(self.moments_axis(input, axis)?.to_vec()?.iter().map(|record| record.get().variance))
+    }
+
+    /// The scratch bytes of [`Device::moments_axis_into`].
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::reduce_axis`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1.0f32; 24])?;
+    /// Scratch::new().reserve(&device, device.moments_axis_scratch(x.nd(&[2, 12])?, 1)?)?;
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn moments_axis_scratch<'a, T: Element>(&self, input: impl Into<NdView<'a, T>>, axis: usize) -> Result<usize> {
+        let lines = Lines::of(input.into().layout(), axis)?;
+        match self.backend() {
+            Backend::Cpu => Ok(0),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => gpu::scratch_bytes(device, &lines, &gpu::Form::of::<T>()),
+        }
     }
 }
 
