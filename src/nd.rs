@@ -156,7 +156,7 @@ macro_rules! layout_methods {
             ///
             /// # Errors
             ///
-            /// As [`Layout::permute`].
+            /// Same as [`Layout::permute`].
             ///
             /// ```
             /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
@@ -171,7 +171,7 @@ macro_rules! layout_methods {
             ///
             /// # Errors
             ///
-            /// As [`Layout::slice`].
+            /// Same as [`Layout::slice`].
             ///
             /// ```
             /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
@@ -186,7 +186,7 @@ macro_rules! layout_methods {
             ///
             /// # Errors
             ///
-            /// As [`Layout::step`].
+            /// Same as [`Layout::step`].
             ///
             /// ```
             /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
@@ -201,7 +201,7 @@ macro_rules! layout_methods {
             ///
             /// # Errors
             ///
-            /// As [`Layout::index`].
+            /// Same as [`Layout::index`].
             ///
             /// ```
             /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
@@ -216,7 +216,7 @@ macro_rules! layout_methods {
             ///
             /// # Errors
             ///
-            /// As [`Layout::insert_axis`].
+            /// Same as [`Layout::insert_axis`].
             ///
             /// ```
             /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
@@ -231,7 +231,7 @@ macro_rules! layout_methods {
             ///
             /// # Errors
             ///
-            /// As [`Layout::remove_axis`].
+            /// Same as [`Layout::remove_axis`].
             ///
             /// ```
             /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
@@ -283,7 +283,7 @@ impl<'a, T: Pod> NdView<'a, T> {
     ///
     /// # Errors
     ///
-    /// As [`Layout::reverse`].
+    /// Same as [`Layout::reverse`].
     ///
     /// ```
     /// use oclprim::{Device, Input};
@@ -301,7 +301,7 @@ impl<'a, T: Pod> NdView<'a, T> {
     ///
     /// # Errors
     ///
-    /// As [`Layout::broadcast`].
+    /// Same as [`Layout::broadcast`].
     ///
     /// ```
     /// use oclprim::{Device, Input};
@@ -318,7 +318,7 @@ impl<'a, T: Pod> NdView<'a, T> {
     ///
     /// # Errors
     ///
-    /// As [`Layout::broadcast_to`].
+    /// Same as [`Layout::broadcast_to`].
     ///
     /// ```
     /// use oclprim::{Device, Input};
@@ -440,7 +440,7 @@ impl<'a, T: Pod> Input<'a, T> {
     ///
     /// # Errors
     ///
-    /// As [`NdView::new`].
+    /// Same as [`NdView::new`].
     ///
     /// ```
     /// let every_other = oclprim::Layout::strided(&[2], &[2], 0)?;
@@ -460,7 +460,7 @@ impl<'a, T: Pod> Output<'a, T> {
     ///
     /// # Errors
     ///
-    /// As [`Input::nd`].
+    /// Same as [`Input::nd`].
     ///
     /// ```
     /// let mut out = [0u8; 4];
@@ -477,7 +477,7 @@ impl<'a, T: Pod> Output<'a, T> {
     ///
     /// # Errors
     ///
-    /// As [`NdViewMut::new`].
+    /// Same as [`NdViewMut::new`].
     ///
     /// ```
     /// let mut out = [0u8; 4];
@@ -499,7 +499,7 @@ impl<T: Pod> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// As [`Input::nd`].
+    /// Same as [`Input::nd`].
     ///
     /// ```
     /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3, 4])?;
@@ -516,7 +516,7 @@ impl<T: Pod> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// As [`NdView::new`].
+    /// Same as [`NdView::new`].
     ///
     /// ```
     /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3, 4])?;
@@ -532,7 +532,7 @@ impl<T: Pod> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// As [`Input::nd`].
+    /// Same as [`Input::nd`].
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -549,7 +549,7 @@ impl<T: Pod> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// As [`NdViewMut::new`].
+    /// Same as [`NdViewMut::new`].
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -571,7 +571,7 @@ impl<'a, T: Pod> View<'a, T> {
     ///
     /// # Errors
     ///
-    /// As [`Input::nd`].
+    /// Same as [`Input::nd`].
     ///
     /// ```
     /// let x = oclprim::Device::best()?.upload(&[0u8, 1, 2, 3, 4])?;
@@ -586,7 +586,7 @@ impl<'a, T: Pod> View<'a, T> {
     ///
     /// # Errors
     ///
-    /// As [`NdView::new`].
+    /// Same as [`NdView::new`].
     ///
     /// ```
     /// let x = oclprim::Device::best()?.upload(&[0u8, 1, 2, 3, 4])?;
@@ -606,7 +606,7 @@ impl<'a, T: Pod> ViewMut<'a, T> {
     ///
     /// # Errors
     ///
-    /// As [`Input::nd`].
+    /// Same as [`Input::nd`].
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -623,7 +623,7 @@ impl<'a, T: Pod> ViewMut<'a, T> {
     ///
     /// # Errors
     ///
-    /// As [`NdViewMut::new`].
+    /// Same as [`NdViewMut::new`].
     ///
     /// ```
     /// let device = oclprim::Device::best()?;

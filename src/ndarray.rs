@@ -317,7 +317,7 @@ impl<T: Pod> NdView<'_, T> {
     ///
     /// # Errors
     ///
-    /// As [`NdView::to_vec`].
+    /// Same as [`NdView::to_vec`].
     ///
     /// ```
     /// use ndarray::{Ix2, array};

@@ -34,7 +34,7 @@ impl Device {
         self.iota_by(n, start, T::ONE)
     }
 
-    /// [`Device::iota`] into a caller's slice, buffer or view. Waits only if `output` is a host slice.
+    /// [`Device::iota`] into a slice, buffer or view. Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl Device {
         Ok(out)
     }
 
-    /// [`Device::iota_by`] into a caller's slice, buffer or view. Waits only if `output` is a host slice.
+    /// [`Device::iota_by`] into a slice, buffer or view. Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///

@@ -83,8 +83,8 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::merge`] into a caller's slice, buffer or view of `a.len() + b.len()` elements. Waits only if `output`
-    /// is a host slice.
+    /// [`Device::merge`] into a slice, buffer or view of `a.len() + b.len()` elements. Waits for the result only if
+    /// `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -167,7 +167,7 @@ impl Device {
         }
     }
 
-    /// [`Device::merge`] of keys with values: returns the merged keys, and the values in the order of their keys.
+    /// [`Device::merge`] of keys with values: the merged keys, and the values in the order of their keys.
     ///
     /// # Errors
     ///
@@ -198,7 +198,7 @@ impl Device {
         Ok((keys, values))
     }
 
-    /// [`Device::merge_pairs`] into a caller's slices, buffers or views. Waits only if one of them is a host slice.
+    /// [`Device::merge_pairs`] into slices, buffers or views. Waits for the result only if one of them is a host slice.
     ///
     /// # Errors
     ///

@@ -290,7 +290,7 @@ macro_rules! op {
 }
 
 op!(
-    /// Addition. Integers wrap; [`Determinism`](crate::Determinism) has the error of floats. The empty sum is 0.
+    /// Sum: `a + b`. Integers wrap; [`Determinism`](crate::Determinism) has the error of floats. The empty sum is 0.
     ///
     /// ```
     /// use oclprim::{Device, op::Sum};
@@ -302,7 +302,7 @@ op!(
     Sum, Element, T::Acc::ADD_IDENTITY, T::Acc::add, T::ZERO
 );
 op!(
-    /// Multiplication. Integers wrap. The empty product is 1.
+    /// Product: `a * b`. Integers wrap. The empty product is 1.
     ///
     /// ```
     /// use oclprim::{Device, op::Product};
@@ -314,7 +314,8 @@ op!(
     Product, Element, T::Acc::ONE, T::Acc::mul
 );
 op!(
-    /// The smallest value; NaN if there is one; -0 is below +0. Empty input: the type's highest value (+infinity).
+    /// Minimum: the smaller value; NaN if there is one; -0 is below +0. Empty input: the type's highest value
+    /// (+infinity).
     ///
     /// ```
     /// use oclprim::{Device, op::Min};
@@ -326,7 +327,8 @@ op!(
     Min, Element, T::Acc::HIGHEST, T::Acc::min
 );
 op!(
-    /// The largest value; NaN if there is one; -0 is below +0. Empty input: the type's lowest value (-infinity).
+    /// Maximum: the larger value; NaN if there is one; -0 is below +0. Empty input: the type's lowest value
+    /// (-infinity).
     ///
     /// ```
     /// use oclprim::{Device, op::Max};
@@ -338,7 +340,7 @@ op!(
     Max, Element, T::Acc::LOWEST, T::Acc::max
 );
 op!(
-    /// Bitwise and; integers only. Empty input: all bits set.
+    /// Bitwise and: `a & b`, for integers. Empty input: all bits set.
     ///
     /// ```
     /// use oclprim::{Device, op::And};
@@ -350,7 +352,7 @@ op!(
     And, Integer, T::Acc::ALL_ONES, T::Acc::and
 );
 op!(
-    /// Bitwise or; integers only. Empty input: 0.
+    /// Bitwise or: `a | b`, for integers. Empty input: 0.
     ///
     /// ```
     /// use oclprim::{Device, op::Or};
@@ -362,7 +364,7 @@ op!(
     Or, Integer, T::Acc::ZERO, T::Acc::or
 );
 op!(
-    /// Bitwise exclusive or; integers only. Empty input: 0.
+    /// Bitwise exclusive or: `a ^ b`, for integers. Empty input: 0.
     ///
     /// ```
     /// use oclprim::{Device, op::Xor};

@@ -84,7 +84,7 @@ impl Device {
 
     /// [`Device::permute`] into a view that has the shape of the result.
     ///
-    /// Gaps between the elements of the view do not change. Waits only if `output` is a host slice.
+    /// Gaps between the elements of the view do not change. Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///

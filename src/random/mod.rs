@@ -227,7 +227,7 @@ impl Device {
         Ok(out)
     }
 
-    /// [`Device::random`] into a caller's slice, buffer or view. Waits only if `output` is a host slice.
+    /// [`Device::random`] into a slice, buffer or view. Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -280,7 +280,7 @@ impl Device {
         Ok(out)
     }
 
-    /// [`Device::random_in`] into a caller's slice, buffer or view. Waits only if `output` is a host slice.
+    /// [`Device::random_in`] into a slice, buffer or view. Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///

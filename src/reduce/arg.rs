@@ -28,7 +28,7 @@ impl Device {
 
     /// [`Device::arg_min`] into the single elements of `value` and `index`, which may be on the device.
     ///
-    /// Does not wait for the result, unless an output is a host slice.
+    /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl Device {
 
     /// [`Device::arg_max`] into the single elements of `value` and `index`, which may be on the device.
     ///
-    /// Does not wait for the result, unless an output is a host slice.
+    /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///

@@ -187,7 +187,7 @@ impl Device {
 
     /// [`Device::reduce`] into the single element of `output`, which may be on the device.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///

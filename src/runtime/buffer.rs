@@ -69,11 +69,11 @@ fn host_memory<T: Pod>(len: usize) -> Result<Vec<T>> {
 ///
 /// These methods allocate a [`Buffer`] and fill it.
 impl Device {
-    /// Copies a slice to the device.
+    /// A buffer with a copy of `data`.
     ///
     /// # Errors
     ///
-    /// As [`Device::zeroed`].
+    /// Same as [`Device::zeroed`].
     ///
     /// ```
     /// let x = oclprim::Device::best()?.upload(&[1.5f32, 2.5])?;
@@ -97,7 +97,7 @@ impl Device {
         Ok(Buffer::new(self, storage, data.len()))
     }
 
-    /// Allocates `len` elements with all bits zero.
+    /// A buffer of `len` elements with all bits zero.
     ///
     /// # Errors
     ///
@@ -118,11 +118,11 @@ impl Device {
         Ok(buffer)
     }
 
-    /// Allocates `len` elements with the value `value`.
+    /// A buffer of `len` elements with the value `value`.
     ///
     /// # Errors
     ///
-    /// As [`Device::zeroed`].
+    /// Same as [`Device::zeroed`].
     ///
     /// ```
     /// let ones = oclprim::Device::best()?.filled(3, 1.0f64)?;
@@ -494,7 +494,7 @@ impl<'a, T: Pod> View<'a, T> {
     ///
     /// # Errors
     ///
-    /// As [`Buffer::map`].
+    /// Same as [`Buffer::map`].
     ///
     /// ```
     /// let x = oclprim::Device::best()?.upload(&[1u16, 2, 3, 4])?;
@@ -665,7 +665,7 @@ impl<T: Pod> ViewMut<'_, T> {
     ///
     /// # Errors
     ///
-    /// As [`Buffer::map_mut`].
+    /// Same as [`Buffer::map_mut`].
     ///
     /// ```
     /// let mut x = oclprim::Device::best()?.upload(&[1u16, 2, 3, 4])?;

@@ -54,9 +54,10 @@ pub struct Device {
 ///
 /// These methods open a device, describe it, and wait for its commands. The [crate](crate#primitives) lists the primitives.
 impl Device {
-    /// The default device: the one that `OCLPRIM_DEVICE` selects, else a GPU, else the CPU through rayon. The GPU is the one
-    /// with the most memory of its own that passes its self-test. If a GPU is missing, the error of [`Device::open`] for `gpu`
-    /// or `opencl` has the reason, such as an `OPENCL_LIBRARY` that does not open.
+    /// The default device: the one that `OCLPRIM_DEVICE` selects, else a GPU, else the CPU through rayon.
+    ///
+    /// The GPU is the one with the most memory of its own that passes its self-test. If a GPU is missing, the error of
+    /// [`Device::open`] for `gpu` or `opencl` has the reason, such as an `OPENCL_LIBRARY` that does not open.
     ///
     /// # Errors
     ///
@@ -86,10 +87,11 @@ impl Device {
         Self { backend: Backend::Cpu }
     }
 
-    /// Opens a device by selector: an index into [`Device::list`], `cpu` (rayon), `gpu`, `accelerator`, `opencl`, or a part of
-    /// `platform / name`, in any case. `opencl` is any OpenCL device, GPUs first. If several devices match, it opens the first
-    /// one; only an index selects between devices of the same name. A number that is not an index also matches a part of a
-    /// name.
+    /// The first device that matches a selector.
+    ///
+    /// A selector is an index into [`Device::list`], `cpu` (rayon), `gpu`, `accelerator`, `opencl`, or a part of
+    /// `platform / name`, in any case. `opencl` is any OpenCL device, GPUs first. Only an index selects between devices of the
+    /// same name. A number that is not an index also matches a part of a name.
     ///
     /// A selector of the CPU backend, which has index 0, calls no driver.
     ///
@@ -135,7 +137,7 @@ impl Device {
         }
     }
 
-    /// Opens the device at an index of [`Device::list`].
+    /// The device at an index of [`Device::list`].
     ///
     /// # Errors
     ///
@@ -298,12 +300,14 @@ impl Device {
         }
     }
 
-    /// The number of choices for single primitives that apply to this device. They are rows of the
-    /// [tuning file](crate::tuning::TuningFile) for it and its driver, and values of [`Tuning::set`]. 0 for the CPU backend.
+    /// The number of tuned choices that apply to this device; 0 for the CPU backend.
+    ///
+    /// A choice is a row of the [tuning file](crate::tuning::TuningFile) for the device and its driver, or a value of
+    /// [`Tuning::set`].
     ///
     /// # Errors
     ///
-    /// As [`Device::capabilities`].
+    /// Same as [`Device::capabilities`].
     ///
     /// ```
     /// use oclprim::{Device, Tuning};

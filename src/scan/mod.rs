@@ -137,7 +137,9 @@ impl Device {
         self.scan(input, op, Scan::exclusive(O::empty()))
     }
 
-    /// Scan of any kind. The type of the results is `T`, or a type that holds every `T`.
+    /// Scan of any kind: `out[i] = x[0] op ... op x[i]` if inclusive, without `x[i]` if exclusive; also reversed.
+    ///
+    /// The type of the results is `T`, or a type that holds every `T`.
     ///
     /// # Errors
     ///
@@ -165,7 +167,7 @@ impl Device {
     /// [`Device::scan`] into a slice, buffer or view. For an exclusive scan, the output may have one more element,
     /// which receives the aggregate of the whole input.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -208,9 +210,9 @@ impl Device {
         self.scan_taken(by, input, (&|x| U::from(x).widen(), None), kind, output, scratch)
     }
 
-    /// Scan in place: replaces each element of `x` by its result.
+    /// Scan in place: `x[i]` becomes `x[0] op ... op x[i]` if inclusive.
     ///
-    /// Does not wait for the result, unless `x` is a host slice.
+    /// Waits for the result only if `x` is a host slice.
     ///
     /// # Errors
     ///

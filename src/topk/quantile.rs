@@ -155,7 +155,7 @@ impl Device {
         self.quantile(input, 0.5, Interpolation::Midpoint)
     }
 
-    /// The quantile `q`, from 0 to 1: [`Device::quantiles`] with one quantile. 0 is the smallest key, 1 the largest.
+    /// The quantile `q`, from 0 (the smallest key) to 1 (the largest): [`Device::quantiles`] with one quantile.
     ///
     /// # Errors
     ///

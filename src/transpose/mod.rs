@@ -86,7 +86,7 @@ impl Device {
 
     /// [`Device::transpose`] into a buffer, a view or a slice of `rows * cols` elements.
     ///
-    /// Waits only if `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///

@@ -101,9 +101,9 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::gather`] into a caller's slice, buffer or view with one element per index.
+    /// [`Device::gather`] into a slice, buffer or view with one element per index.
     ///
-    /// An index out of range leaves its element of `output` unchanged. The one element of `outside` becomes the
+    /// An index out of range leaves its element of `output` unchanged. The single element of `outside` becomes the
     /// position of the first such index, or [`u64::MAX`] if there is none. If `outside` is a host slice, the call waits
     /// and returns such an index as an error. Otherwise the caller reads it later.
     ///
@@ -210,11 +210,11 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::scatter`] into a caller's slice, buffer or view. Elements whose index is not given do not change.
+    /// [`Device::scatter`] into a slice, buffer or view. Elements whose index is not given do not change.
     ///
-    /// An index out of range writes nothing. The one element of `outside` becomes the position of the first such index,
-    /// or [`u64::MAX`] if there is none. If `outside` is a host slice, the call waits and returns such an index as an
-    /// error. Otherwise the caller reads it later.
+    /// An index out of range writes nothing. The single element of `outside` becomes the position of the first such
+    /// index, or [`u64::MAX`] if there is none. If `outside` is a host slice, the call waits and returns such an index
+    /// as an error. Otherwise the caller reads it later.
     ///
     /// # Errors
     ///

@@ -85,7 +85,7 @@ impl Device {
     /// [`Device::histogram_channels`] into counters that can stay on the device.
     ///
     /// `counts` has the bins of the first channel, then those of the next. For each channel, `outside` has the counts
-    /// below, above and of NaN. Waits only if an output is a host slice.
+    /// below, above and of NaN. Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///

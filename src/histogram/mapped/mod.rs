@@ -53,8 +53,8 @@ impl Device {
 
     /// [`Device::map_histogram`] into counters that can stay on the device.
     ///
-    /// `counts` has a counter per bin; `outside` has the counts below, above and of NaN. Waits only if an output is a
-    /// host slice.
+    /// `counts` has a counter per bin; `outside` has the counts below, above and of NaN. Waits for the result only if
+    /// an output is a host slice.
     ///
     /// # Errors
     ///

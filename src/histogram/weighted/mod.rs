@@ -9,7 +9,7 @@ pub(crate) mod gpu;
 use super::{Accumulate, Bins, Outside, slots::OUTSIDE};
 use crate::{Device, Element, Error, Input, Output, Result, Scratch, bf16, f16, memory, runtime::Backend};
 
-/// The types of weights, and the types of their sums.
+/// A type of weights, with the type of their sums.
 ///
 /// ```
 /// use oclprim::{Bins, Device, Weight};
@@ -120,7 +120,7 @@ impl Device {
     /// [`Device::histogram_weighted`] into sums that can stay on the device.
     ///
     /// `sums` has a sum per bin; `outside` has the sums below, above and of NaN. [`Accumulate::Add`] adds the new sums
-    /// to the present ones, in the arithmetic of their type. Waits only if an output is a host slice.
+    /// to the present ones, in the arithmetic of their type. Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///

@@ -68,7 +68,7 @@ impl Device {
         self.bounds(Bound::Lower, range.into(), needles.into(), order)
     }
 
-    /// [`Device::lower_bound`] into a caller's slice, buffer or view with one element per needle. Waits only if
+    /// [`Device::lower_bound`] into a slice, buffer or view with one element per needle. Waits for the result only if
     /// `output` is a host slice.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Device {
         self.bounds(Bound::Upper, range.into(), needles.into(), order)
     }
 
-    /// [`Device::upper_bound`] into a caller's slice, buffer or view. Otherwise same as [`Device::lower_bound_into`].
+    /// [`Device::upper_bound`] into a slice, buffer or view. Otherwise same as [`Device::lower_bound_into`].
     ///
     /// # Errors
     ///
@@ -185,7 +185,7 @@ impl Device {
         }
     }
 
-    /// True if no element comes before its predecessor in the order. Waits.
+    /// Returns whether no element comes before its predecessor in the order. Waits.
     ///
     /// # Errors
     ///
@@ -231,8 +231,8 @@ impl Device {
         Ok(if found[0] == NONE { None } else { Some(found[0] as usize) })
     }
 
-    /// [`Device::first_unsorted`] into the one element of `output`, which can stay on the device. It becomes
-    /// [`u64::MAX`] if the input is sorted. Waits only if `output` is a host slice.
+    /// [`Device::first_unsorted`] into the single element of `output`, which can stay on the device. It becomes
+    /// [`u64::MAX`] if the input is sorted. Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///

@@ -166,7 +166,7 @@ impl Device {
 
     /// [`Device::reduce_axis`] into a slice, buffer or view with one element for each result.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -229,7 +229,7 @@ impl Device {
 
     /// [`Device::reduce_axis_as`] into a slice, buffer or view with one element for each result.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -294,8 +294,8 @@ impl Device {
 
     /// [`Device::reduce_axis_by`] into a slice, buffer or view with one element for each result.
     ///
-    /// [`Device::reduce_axis_scratch`] returns its scratch bytes. Does not wait for the result, unless `output` is a
-    /// host slice.
+    /// [`Device::reduce_axis_scratch`] returns its scratch bytes. Waits for the result only if `output` is a host
+    /// slice.
     ///
     /// # Errors
     ///

@@ -94,7 +94,7 @@ impl Device {
 
     /// [`Device::count`] into the single element of `output`, which may be on the device.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ impl Device {
 
     /// [`Device::count_of`] into the single element of `output`, which may be on the device.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -183,7 +183,7 @@ impl Device {
 
     /// [`Device::any`] into the single element of `output`, as 0 or 1. The output may be on the device.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -226,7 +226,7 @@ impl Device {
 
     /// [`Device::all`] into the single element of `output`, as 0 or 1. The output may be on the device.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///

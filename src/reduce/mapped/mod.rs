@@ -1,5 +1,5 @@
-//! Reductions of elements that are transformed as they are read: converted to a wider type ([`Device::reduce_as`]),
-//! mapped by a function ([`Device::map_reduce`]), or multiplied in pairs ([`Device::dot`]).
+//! Reductions of converted elements. [`Device::reduce_as`] converts to a wider type, [`Device::map_reduce`] applies a
+//! function, and [`Device::dot`] multiplies pairs.
 //!
 //! | property | |
 //! |---|---|
@@ -58,7 +58,7 @@ impl Device {
 
     /// [`Device::reduce_as`] into the single element of `output`, which may be on the device.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl Device {
 
     /// [`Device::map_reduce`] into the single element of `output`, which may be on the device.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -214,7 +214,7 @@ impl Device {
 
     /// [`Device::dot`] into the single element of `output`, which may be on the device.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -262,8 +262,8 @@ impl Device {
         }
     }
 
-    /// Upper bound on the scratch bytes of all reductions in this module, with `n` elements of type `T` and a result of
-    /// type `U`.
+    /// Upper bound on the scratch bytes of [`Device::reduce_as_into`], [`Device::map_reduce_into`] and
+    /// [`Device::dot_into`], for `n` elements of type `T` and a result of type `U`.
     ///
     /// ```
     /// assert_eq!(oclprim::Device::cpu().reduce_as_scratch::<f32, f64>(1 << 20), 0);

@@ -157,7 +157,7 @@ impl Device {
 
     /// [`Device::reduce_segments`] into a slice, buffer or view with one element for each segment.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// Does not check the offsets; [`Device::check_segments`] does. An offset beyond the input counts as its end. If an
     /// offset is beyond the next one, results are unspecified. Reads and writes stay in bounds for any offsets.

@@ -200,7 +200,7 @@ impl Device {
 
     /// [`Device::statistics`] into the single record of `output`, which may be on the device.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -298,7 +298,7 @@ impl Device {
     /// [`Device::min_max`] into the two elements of `values` and of `indices`, which may be on the device. The smallest
     /// element is first.
     ///
-    /// Does not wait for the result, unless an output is a host slice.
+    /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///

@@ -131,7 +131,7 @@ impl Device {
 
     /// [`Device::scan_axis`] into a slice, buffer or view with one element for each input element.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///

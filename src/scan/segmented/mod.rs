@@ -90,7 +90,7 @@ impl Device {
 
     /// [`Device::scan_by_key`] into a slice, buffer or view with one element for each value.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -220,7 +220,7 @@ impl Device {
 
     /// [`Device::scan_segments`] into a slice, buffer or view with one element for each input element.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// Does not check the offsets; [`Device::check_segments`] does. Offsets beyond the input are ignored. If an offset
     /// is beyond the next one, results are unspecified. Reads and writes stay in bounds for any offsets.
@@ -346,7 +346,7 @@ impl Device {
 
     /// [`Device::scan_flagged`] into a slice, buffer or view with one element for each value.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///

@@ -57,12 +57,12 @@ impl Device {
 
     /// [`Device::adjacent_difference`] into a slice, buffer or view of the same length.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
     /// Same as [`Device::adjacent_difference`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the
-    /// lengths differ, or if the arguments overlap in memory that the user provides.
+    /// lengths differ, or if the arguments overlap in imported OpenCL memory.
     ///
     /// ```
     /// let mut steps = [0.0f32; 3];

@@ -79,14 +79,13 @@ impl Device {
     /// [`Device::reduce_by_key`] into slices, buffers or views of one length, which may be too short. The number of
     /// runs goes to the single element of `count`.
     ///
-    /// Does not wait for the result, unless an output is a host slice. Elements of outputs after the count do not
-    /// change.
+    /// Waits for the result only if an output is a host slice. Elements of outputs after the count do not change.
     ///
     /// # Errors
     ///
     /// Same as [`Device::reduce_by_key`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the
-    /// outputs' lengths differ, if `count` does not have exactly one element, if arguments overlap in memory that the
-    /// user provides, or if `count` is a host slice and the outputs are too short.
+    /// outputs' lengths differ, if `count` does not have exactly one element, or if arguments overlap in imported
+    /// OpenCL memory. The same error if `count` is a host slice and the outputs are too short.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Max};

@@ -125,7 +125,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Types that can be a column of values: a slice, array, vector, buffer or view.
+/// A column of values: a slice, array, vector, buffer or view.
 ///
 /// ```
 /// use oclprim::{Column, Device};
@@ -167,7 +167,7 @@ columns! {
     ('a, V: Pod) Input<'a, V>;
 }
 
-/// Tuples of up to eight [columns](Column).
+/// A tuple of up to eight [columns](Column).
 ///
 /// ```
 /// use oclprim::{Buffer, Device, Order, Table};
@@ -224,7 +224,7 @@ tables! {
 ///
 /// These methods sort keys with several columns of values. Module: [`sort::columns`](crate::sort::columns).
 impl Device {
-    /// Sorted copy of the keys, with every column in the order of the keys.
+    /// Stable sort of a table: the sorted keys, and every column in the order of the keys.
     ///
     /// # Errors
     ///
@@ -254,8 +254,8 @@ impl Device {
         Ok((output, sorted))
     }
 
-    /// [`Device::sort_columns`] into a caller's slices, buffers or views, with any number of [`Columns`]. Waits only if
-    /// one of them is a host slice.
+    /// [`Device::sort_columns`] into slices, buffers or views, with any number of [`Columns`]. Waits for the result
+    /// only if one of them is a host slice.
     ///
     /// # Errors
     ///

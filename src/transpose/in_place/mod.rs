@@ -90,11 +90,12 @@ pub fn transpose<T: Pod>(
 ///
 /// These methods transpose a matrix in its own memory. Module: [`transpose::in_place`](crate::transpose::in_place).
 impl Device {
-    /// Transposes a matrix of `rows` x `cols` elements without gaps in its own memory: then `data` has `cols` rows of
-    /// `rows` elements.
+    /// Transposition in place: `data[c * rows + r]` becomes `data[r * cols + c]`, so `data` has `cols` rows of `rows`
+    /// elements.
     ///
     /// A square needs no scratch, and is as fast as [`Device::transpose`]. Other matrices go through `scratch` in
-    /// strips, two or three times, and take several times as long. Waits only if `data` is a host slice.
+    /// strips, two or three times, and take several times as long. Waits for the result only if `data` is a host
+    /// slice.
     ///
     /// # Errors
     ///

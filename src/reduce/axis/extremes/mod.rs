@@ -110,7 +110,7 @@ impl Device {
 
     /// [`Device::arg_min_axis`] into slices, buffers or views with one element for each line.
     ///
-    /// Does not wait for the result, unless an output is a host slice.
+    /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl Device {
 
     /// [`Device::arg_max_axis`] into slices, buffers or views with one element for each line.
     ///
-    /// Does not wait for the result, unless an output is a host slice.
+    /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///
@@ -220,7 +220,7 @@ impl Device {
 
     /// [`Device::min_max_axis`] into slices, buffers or views with two elements for each line.
     ///
-    /// Does not wait for the result, unless an output is a host slice.
+    /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///

@@ -122,7 +122,7 @@ impl Device {
 
     /// [`Device::moments_axis`] into a slice, buffer or view with one record for each line.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
