@@ -268,15 +268,43 @@ impl<'a, T: Pod> NdView<'a, T> {
         Ok(Self { input, layout })
     }
 
-    /// The whole input, which the layout's offsets refer to.
+    /// Copies the elements to the host in their logical order; waits for all earlier commands.
+    ///
+    /// On an OpenCL device, the elements in the gaps are transferred too.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if a command failed;
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the host cannot hold them.
     ///
     /// ```
-    /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
-    /// assert_eq!(x.slice(0, 1..)?.input().len(), 6); // the layout selects 3 of them
+    /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3, 4])?;
+    /// assert_eq!(x.nd(&[2, 2])?.reverse(1)?.to_vec()?, [2, 1, 4, 3]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn input(&self) -> Input<'a, T> {
-        self.input
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        let (input, layout) = self.parts();
+        let fetched;
+        let data = match input {
+            Input::Device(view) if !view.buffer().device().is_cpu() => {
+                fetched = view.to_vec()?;
+                if layout.is_contiguous() {
+                    return Ok(fetched);
+                }
+                &fetched[..]
+            }
+            input => input.host()?,
+        };
+        let mut out = memory::with_capacity(layout.len())?;
+        let rows = layout.rows();
+        let (len, stride) = (rows.row_len(), rows.row_stride());
+        for start in rows {
+            match stride {
+                1 => out.extend_from_slice(&data[start..start + len]),
+                _ => out.extend((0..len as isize).map(|i| data[(start as isize + i * stride) as usize])),
+            }
+        }
+        Ok(out)
     }
 
     /// The same elements with `axis` reversed.
@@ -338,43 +366,15 @@ impl<'a, T: Pod> NdView<'a, T> {
         (self.input.part(start, len), layout)
     }
 
-    /// Copies the elements to the host in their logical order; waits for all earlier commands.
-    ///
-    /// On an OpenCL device, the elements in the gaps are transferred too.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if a command failed;
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the host cannot hold them.
+    /// The whole input, which the layout's offsets refer to.
     ///
     /// ```
-    /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3, 4])?;
-    /// assert_eq!(x.nd(&[2, 2])?.reverse(1)?.to_vec()?, [2, 1, 4, 3]);
+    /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
+    /// assert_eq!(x.slice(0, 1..)?.input().len(), 6); // the layout selects 3 of them
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn to_vec(&self) -> Result<Vec<T>> {
-        let (input, layout) = self.parts();
-        let fetched;
-        let data = match input {
-            Input::Device(view) if !view.buffer().device().is_cpu() => {
-                fetched = view.to_vec()?;
-                if layout.is_contiguous() {
-                    return Ok(fetched);
-                }
-                &fetched[..]
-            }
-            input => input.host()?,
-        };
-        let mut out = memory::with_capacity(layout.len())?;
-        let rows = layout.rows();
-        let (len, stride) = (rows.row_len(), rows.row_stride());
-        for start in rows {
-            match stride {
-                1 => out.extend_from_slice(&data[start..start + len]),
-                _ => out.extend((0..len as isize).map(|i| data[(start as isize + i * stride) as usize])),
-            }
-        }
-        Ok(out)
+    pub fn input(&self) -> Input<'a, T> {
+        self.input
     }
 }
 

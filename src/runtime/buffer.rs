@@ -170,91 +170,6 @@ impl<T: Pod> Buffer<T> {
         }
     }
 
-    /// The number of elements.
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.len(), 3);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns whether there are no elements.
-    ///
-    /// ```
-    /// assert!(oclprim::Device::best()?.zeroed::<f32>(0)?.is_empty());
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Removes the elements from index `len` on. As with a [`Vec`], the memory is freed only when the buffer is dropped.
-    ///
-    /// ```
-    /// let mut x = oclprim::Device::best()?.upload(&[1u8, 2, 3])?;
-    /// x.truncate(2);
-    /// assert_eq!(x.to_vec()?, [1, 2]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
-        match &mut self.storage {
-            Storage::Host(host) => host.truncate(len),
-            #[cfg(feature = "opencl")]
-            Storage::Cl(_) => {}
-        }
-    }
-
-    /// The device that owns the memory.
-    ///
-    /// ```
-    /// let device = oclprim::Device::best()?;
-    /// assert_eq!(device.zeroed::<u8>(3)?.device().info(), device.info());
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn device(&self) -> &Device {
-        &self.device
-    }
-
-    /// A view of a range of elements; its start needs no alignment.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the range exceeds the buffer.
-    ///
-    /// ```
-    /// use oclprim::{Device, op::Sum};
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[1u32, 2, 3, 4])?;
-    /// assert_eq!(device.reduce(x.view(1..3)?, Sum)?, 5);
-    /// assert!(x.view(2..5).is_err());
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn view(&self, range: impl RangeBounds<usize>) -> Result<View<'_, T>> {
-        let (offset, len) = within(range, self.len, "a buffer")?;
-        Ok(View { buffer: self, offset, len })
-    }
-
-    /// A view of a range of elements, for writing.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the range exceeds the buffer.
-    ///
-    /// ```
-    /// let mut x = oclprim::Device::best()?.zeroed::<u8>(4)?;
-    /// x.view_mut(1..3)?.write(&[5, 6])?;
-    /// assert_eq!(x.to_vec()?, [0, 5, 6, 0]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn view_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>> {
-        let (offset, len) = within(range, self.len, "a buffer")?;
-        Ok(ViewMut { buffer: self, offset, len })
-    }
-
     /// Copies the elements to the host; waits for all earlier commands.
     ///
     /// # Errors
@@ -302,6 +217,91 @@ impl<T: Pod> Buffer<T> {
     /// ```
     pub fn fill(&mut self, value: T) -> Result<()> {
         ViewMut::from(self).fill(value)
+    }
+
+    /// A view of a range of elements; its start needs no alignment.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the range exceeds the buffer.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1u32, 2, 3, 4])?;
+    /// assert_eq!(device.reduce(x.view(1..3)?, Sum)?, 5);
+    /// assert!(x.view(2..5).is_err());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn view(&self, range: impl RangeBounds<usize>) -> Result<View<'_, T>> {
+        let (offset, len) = within(range, self.len, "a buffer")?;
+        Ok(View { buffer: self, offset, len })
+    }
+
+    /// A view of a range of elements, for writing.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the range exceeds the buffer.
+    ///
+    /// ```
+    /// let mut x = oclprim::Device::best()?.zeroed::<u8>(4)?;
+    /// x.view_mut(1..3)?.write(&[5, 6])?;
+    /// assert_eq!(x.to_vec()?, [0, 5, 6, 0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn view_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>> {
+        let (offset, len) = within(range, self.len, "a buffer")?;
+        Ok(ViewMut { buffer: self, offset, len })
+    }
+
+    /// The number of elements.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.len(), 3);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns whether there are no elements.
+    ///
+    /// ```
+    /// assert!(oclprim::Device::best()?.zeroed::<f32>(0)?.is_empty());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Removes the elements from index `len` on. As with a [`Vec`], the memory is freed only when the buffer is dropped.
+    ///
+    /// ```
+    /// let mut x = oclprim::Device::best()?.upload(&[1u8, 2, 3])?;
+    /// x.truncate(2);
+    /// assert_eq!(x.to_vec()?, [1, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+        match &mut self.storage {
+            Storage::Host(host) => host.truncate(len),
+            #[cfg(feature = "opencl")]
+            Storage::Cl(_) => {}
+        }
+    }
+
+    /// The device that owns the memory.
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// assert_eq!(device.zeroed::<u8>(3)?.device().info(), device.info());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn device(&self) -> &Device {
+        &self.device
     }
 
     /// Maps the elements into the host's address space, for reading; waits for all earlier commands.
@@ -403,47 +403,6 @@ pub struct View<'a, T: Pod> {
 ///
 /// These methods read and map the elements of the range.
 impl<'a, T: Pod> View<'a, T> {
-    /// The number of elements.
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view(1..)?.len(), 2);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns whether there are no elements.
-    ///
-    /// ```
-    /// assert!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view(3..)?.is_empty());
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The offset of the first element in the buffer.
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view(1..)?.offset(), 1);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn offset(&self) -> usize {
-        self.offset
-    }
-
-    /// The buffer that contains the view.
-    ///
-    /// ```
-    /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3])?;
-    /// assert_eq!(x.view(1..)?.buffer().len(), 3);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn buffer(&self) -> &'a Buffer<T> {
-        self.buffer
-    }
-
     /// Copies the elements to the host; waits for all earlier commands.
     ///
     /// # Errors
@@ -488,6 +447,47 @@ impl<'a, T: Pod> View<'a, T> {
             }
         }
         Ok(())
+    }
+
+    /// The number of elements.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view(1..)?.len(), 2);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns whether there are no elements.
+    ///
+    /// ```
+    /// assert!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view(3..)?.is_empty());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The offset of the first element in the buffer.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view(1..)?.offset(), 1);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The buffer that contains the view.
+    ///
+    /// ```
+    /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3])?;
+    /// assert_eq!(x.view(1..)?.buffer().len(), 3);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn buffer(&self) -> &'a Buffer<T> {
+        self.buffer
     }
 
     /// Maps the range into the host's address space, for reading; waits for all earlier commands.
@@ -557,39 +557,6 @@ pub struct ViewMut<'a, T: Pod> {
 ///
 /// These methods write and map the elements of the range.
 impl<T: Pod> ViewMut<'_, T> {
-    /// The number of elements.
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view_mut(1..)?.len(), 2);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns whether there are no elements.
-    ///
-    /// ```
-    /// assert!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view_mut(3..)?.is_empty());
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The same range, for reading.
-    ///
-    /// ```
-    /// let mut x = oclprim::Device::best()?.upload(&[1u8, 2, 3])?;
-    /// let mut rest = x.view_mut(1..)?;
-    /// rest.fill(7)?;
-    /// assert_eq!(rest.as_view().to_vec()?, [7, 7]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn as_view(&self) -> View<'_, T> {
-        View { buffer: self.buffer, offset: self.offset, len: self.len }
-    }
-
     /// Overwrites every element of the range with `data`, which must have the range's length.
     ///
     /// # Errors
@@ -659,6 +626,39 @@ impl<T: Pod> ViewMut<'_, T> {
             }
         }
         Ok(())
+    }
+
+    /// The same range, for reading.
+    ///
+    /// ```
+    /// let mut x = oclprim::Device::best()?.upload(&[1u8, 2, 3])?;
+    /// let mut rest = x.view_mut(1..)?;
+    /// rest.fill(7)?;
+    /// assert_eq!(rest.as_view().to_vec()?, [7, 7]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn as_view(&self) -> View<'_, T> {
+        View { buffer: self.buffer, offset: self.offset, len: self.len }
+    }
+
+    /// The number of elements.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view_mut(1..)?.len(), 2);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns whether there are no elements.
+    ///
+    /// ```
+    /// assert!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view_mut(3..)?.is_empty());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Maps the range into the host's address space, for reading and writing; waits for all earlier commands.
