@@ -45,8 +45,8 @@ pub struct NdView<'a, T: Pod> {
 ///
 /// No two elements may share an offset, and no axis may run backwards: [`Layout::check_writable`].
 ///
-/// Methods take `impl Into<NdViewMut<T>>`. An array of `ndarray` converts by `NdViewMut::try_from(&mut array)?`, with the feature
-/// `ndarray`.
+/// Methods take `impl Into<NdViewMut<T>>`. An array of `ndarray` converts by `NdViewMut::try_from(&mut array)?`, with the
+/// feature `ndarray`.
 ///
 /// ```
 /// use oclprim::{Device, Layout, NdViewMut};

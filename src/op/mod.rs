@@ -212,7 +212,8 @@ impl<F> Map<F> {
     }
 }
 
-/// A built-in operator over elements of type `T`: [`Sum`], [`Product`], [`Min`], [`Max`]; for integers also [`And`], [`Or`], [`Xor`].
+/// A built-in operator over elements of type `T`: [`Sum`], [`Product`], [`Min`] or [`Max`]; for integers also [`And`], [`Or`] or
+/// [`Xor`].
 ///
 /// The trait is sealed. A user's operator is an [`Operator`].
 ///
