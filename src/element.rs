@@ -237,6 +237,20 @@ pub trait Arithmetic: Copy + PartialEq + sealed::Sealed {
 /// assert_eq!(mean(&device, &[0.5f32, 1.0])?, 0.75);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
+///
+/// `bool`, `usize` and `isize` are no elements: use `u8`, `u64` and `i64`.
+///
+/// ```compile_fail,E0277
+/// oclprim::Device::cpu().reduce(&[1usize, 2], oclprim::op::Sum)?;
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an element type",
+    label = "expected `i8`..`i64`, `u8`..`u64`, `f16`, `bf16`, `f32` or `f64`",
+    note = "use `u8` (0 and 1) for `bool`, `u64` for `usize`, and `i64` for `isize`",
+    note = "for other plain types, call a method that takes an operator or an order of your own: `Device::reduce_by` with an \
+            `op::Operator::of_struct`, `Device::merge_sort` with an `op::Less::of_struct`"
+)]
 pub trait Element: Pod + PartialOrd + fmt::Debug + fmt::Display + Send + Sync + Arithmetic {
     /// The type's name at run time.
     const TYPE: ElementType;
@@ -297,6 +311,12 @@ pub(crate) fn equal<T: Element>(a: T, b: T) -> bool {
 /// assert_eq!((parity(&[5u8, 3]), parity(&[-1i64, 0])), (6, -1));
 /// assert_eq!((u8::from_i128(257), i8::ALL_ONES), (1, -1));
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an integer element type",
+    label = "expected `i8`..`i64` or `u8`..`u64`",
+    note = "use `u64` for `usize`, and `i64` for `isize`",
+    note = "the operators `And`, `Or` and `Xor`, and the bins of `Bins::ids` need integers"
+)]
 pub trait Integer: Element + Ord {
     /// Bitwise and.
     fn and(self, other: Self) -> Self;
@@ -325,6 +345,10 @@ pub trait Integer: Element + Ord {
 /// assert_eq!(mean_square(&Device::best()?, &[1.0f32, 3.0])?, 5.0);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a floating-point element type",
+    label = "expected `f16`, `bf16`, `f32` or `f64`"
+)]
 pub trait Float: Element {}
 
 macro_rules! integers {

@@ -32,6 +32,7 @@ mod sealed {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: crate::Element> sealed::Sealed for T {
     const KIND: Kind = Kind::of(T::TYPE);
 }
@@ -59,7 +60,14 @@ impl sealed::Sealed for i128 {
 /// assert_eq!(places.to_vec()?, [1, 2, 0]);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type of sort keys",
+    label = "expected an integer type, `f16`, `bf16`, `f32` or `f64`",
+    note = "use `u8` for `bool`, `u64` for `usize`, and `i64` for `isize`",
+    note = "for other plain types, call `Device::merge_sort` with an `op::Less::of_struct`"
+)]
 pub trait Key: Pod + Send + Sync + sealed::Sealed {}
+#[diagnostic::do_not_recommend]
 impl<T: Pod + Send + Sync + sealed::Sealed> Key for T {}
 
 /// Direction of a sort, and the bits of the keys that it compares.

@@ -56,6 +56,9 @@ fn count(shape: &[usize]) -> Result<usize> {
         .ok_or_else(|| Error::invalid(format!("a shape of {shape:?} overflows the address space")))
 }
 
+/// # Constructors
+///
+/// These functions make a layout of a shape.
 impl Layout {
     /// The maximum number of axes.
     ///
@@ -158,6 +161,31 @@ impl Layout {
         }
         self
     }
+}
+
+/// # Shape and memory
+///
+/// These methods return the shape, the strides and the offsets of a layout.
+impl Layout {
+    /// The length of each axis.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Layout::contiguous(&[4, 5])?.permute(&[1, 0])?.shape(), [5, 4]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn shape(&self) -> &[usize] {
+        &self.shape[..self.ndim]
+    }
+
+    /// The number of axes.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Layout::contiguous(&[4, 5])?.ndim(), 2);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn ndim(&self) -> usize {
+        self.ndim
+    }
 
     /// The number of elements.
     ///
@@ -180,26 +208,6 @@ impl Layout {
         self.shape().contains(&0)
     }
 
-    /// The number of axes.
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Layout::contiguous(&[4, 5])?.ndim(), 2);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn ndim(&self) -> usize {
-        self.ndim
-    }
-
-    /// The length of each axis.
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Layout::contiguous(&[4, 5])?.permute(&[1, 0])?.shape(), [5, 4]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn shape(&self) -> &[usize] {
-        &self.shape[..self.ndim]
-    }
-
     /// Distance in memory between neighbours along each axis.
     ///
     /// ```
@@ -220,6 +228,49 @@ impl Layout {
         self.offset
     }
 
+    /// The offset of the element at `index`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such element.
+    ///
+    /// ```
+    /// let columns = oclprim::Layout::contiguous(&[4, 5])?.slice(1, 2..)?;
+    /// assert_eq!(columns.offset_of(&[3, 1])?, 18);
+    /// assert!(columns.offset_of(&[3, 3]).is_err());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn offset_of(&self, index: &[usize]) -> Result<usize> {
+        if index.len() != self.ndim || index.iter().zip(self.shape()).any(|(&i, &n)| i >= n) {
+            return Err(Error::invalid(format!("index {index:?} of a shape of {:?}", self.shape())));
+        }
+        let mut layout = *self;
+        for (axis, &i) in index.iter().enumerate() {
+            layout.advance(axis, i);
+        }
+        Ok(layout.offset)
+    }
+
+    /// The lowest and the highest offset of an element, or `None` if there is no element.
+    ///
+    /// ```
+    /// let rows = oclprim::Layout::contiguous(&[4, 5])?;
+    /// assert_eq!((rows.slice(0, 1..3)?.span(), rows.slice(1, 2..2)?.span()), (Some((5, 14)), None));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn span(&self) -> Option<(usize, usize)> {
+        if self.is_empty() {
+            return None;
+        }
+        let (mut low, mut high) = (self.offset as isize, self.offset as isize);
+        for (&n, &stride) in self.shape().iter().zip(self.strides()) {
+            let reach = (n - 1) as isize * stride;
+            low += reach.min(0);
+            high += reach.max(0);
+        }
+        Some((low as usize, high as usize))
+    }
+
     /// Returns whether the elements are contiguous in their logical order, at any offset.
     ///
     /// ```
@@ -237,38 +288,51 @@ impl Layout {
             })
     }
 
-    fn axis(&self, axis: usize) -> Result<()> {
-        if axis < self.ndim {
-            Ok(())
-        } else {
-            Err(Error::invalid(format!("axis {axis} of a layout of {} axes", self.ndim)))
-        }
-    }
-
-    /// The same elements with permuted axes: axis `k` of the result is axis `axes[k]` of this layout.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `axes` does not name each axis once.
+    /// Returns whether each offset from the lowest to the highest belongs to exactly one element.
     ///
     /// ```
-    /// let planes = oclprim::Layout::contiguous(&[4, 5, 3])?.permute(&[2, 0, 1])?;
-    /// assert_eq!((planes.shape(), planes.strides()), (&[3, 4, 5][..], &[1, 15, 3][..]));
+    /// let rows = oclprim::Layout::contiguous(&[4, 5])?;
+    /// assert!(rows.permute(&[1, 0])?.is_dense() && !rows.slice(1, 1..3)?.is_dense());
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn permute(&self, axes: &[usize]) -> Result<Self> {
-        let once = |axis| axes.iter().filter(|&&other| other == axis).count() == 1;
-        if axes.len() != self.ndim || !(0..self.ndim).all(once) {
-            return Err(Error::invalid(format!("axes {axes:?} do not name each of {} axes once", self.ndim)));
-        }
-        let mut layout = *self;
-        for (to, &from) in axes.iter().enumerate() {
-            layout.shape[to] = self.shape[from];
-            layout.strides[to] = self.strides[from];
-        }
-        Ok(layout)
+    pub fn is_dense(&self) -> bool {
+        self.is_injective() && self.span().is_none_or(|(low, high)| high - low + 1 == self.len())
     }
 
+    /// Returns whether the strides prove that no two elements share an offset: each stride exceeds the span of all smaller
+    /// strides. That holds for every layout that is sliced, stepped, reversed or permuted from contiguous elements.
+    ///
+    /// Interleaved strides, such as 2 and 3 for a shape of `[3, 2]`, count as overlapping even if no two elements meet.
+    ///
+    /// ```
+    /// use oclprim::Layout;
+    ///
+    /// assert!(Layout::contiguous(&[2, 3])?.reverse(0)?.is_injective());
+    /// assert!(!Layout::strided(&[2, 3], &[1, 1], 0)?.is_injective());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn is_injective(&self) -> bool {
+        if self.is_empty() {
+            return true;
+        }
+        let mut axes = [(0, 1); MAX];
+        for (axis, (&n, &stride)) in axes.iter_mut().zip(self.shape().iter().zip(self.strides())) {
+            *axis = (stride.unsigned_abs(), n);
+        }
+        axes.sort_unstable();
+        let mut reach = 0;
+        axes.iter().filter(|&&(_, n)| n > 1).all(|&(stride, n)| {
+            let nests = stride > reach;
+            reach += stride * (n - 1);
+            nests
+        })
+    }
+}
+
+/// # Other layouts of the same memory
+///
+/// These methods select, reorder or repeat elements, and move none.
+impl Layout {
     /// The elements whose index along `axis` is within `range`.
     ///
     /// # Errors
@@ -289,11 +353,6 @@ impl Layout {
             layout.advance(axis, start);
         }
         Ok(layout.settled())
-    }
-
-    /// Moves the first element to index `i < shape[axis]` along an axis.
-    fn advance(&mut self, axis: usize, i: usize) {
-        self.offset = (self.offset as isize + i as isize * self.strides[axis]) as usize;
     }
 
     /// Every `k`-th element along `axis`, beginning with the first.
@@ -317,6 +376,55 @@ impl Layout {
         // With at most one element the stride has no meaning, and its product could overflow.
         if layout.shape[axis] > 1 {
             layout.strides[axis] *= k as isize;
+        }
+        Ok(layout)
+    }
+
+    /// The elements whose index along `axis` is `i`, without that axis.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, or `i` is not an index of it.
+    ///
+    /// ```
+    /// let column = oclprim::Layout::contiguous(&[2, 3])?.index(1, 2)?;
+    /// assert_eq!((column.shape(), column.strides(), column.offset()), (&[2][..], &[3][..], 2));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn index(&self, axis: usize, i: usize) -> Result<Self> {
+        self.axis(axis)?;
+        if i >= self.shape[axis] {
+            return Err(Error::invalid(format!("index {i} along axis {axis} of {} elements", self.shape[axis])));
+        }
+        let mut layout = *self;
+        layout.advance(axis, i);
+        layout.ndim -= 1;
+        (layout.shape[axis], layout.strides[axis]) = (0, 0);
+        layout.shape[axis..].rotate_left(1);
+        layout.strides[axis..].rotate_left(1);
+        Ok(layout)
+    }
+
+    /// The same elements with permuted axes: axis `k` of the result is axis `axes[k]` of this layout.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `axes` does not name each axis once.
+    ///
+    /// ```
+    /// let planes = oclprim::Layout::contiguous(&[4, 5, 3])?.permute(&[2, 0, 1])?;
+    /// assert_eq!((planes.shape(), planes.strides()), (&[3, 4, 5][..], &[1, 15, 3][..]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn permute(&self, axes: &[usize]) -> Result<Self> {
+        let once = |axis| axes.iter().filter(|&&other| other == axis).count() == 1;
+        if axes.len() != self.ndim || !(0..self.ndim).all(once) {
+            return Err(Error::invalid(format!("axes {axes:?} do not name each of {} axes once", self.ndim)));
+        }
+        let mut layout = *self;
+        for (to, &from) in axes.iter().enumerate() {
+            layout.shape[to] = self.shape[from];
+            layout.strides[to] = self.strides[from];
         }
         Ok(layout)
     }
@@ -440,67 +548,29 @@ impl Layout {
         self.index(axis, 0)
     }
 
-    /// The elements whose index along `axis` is `i`, without that axis.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, or `i` is not an index of it.
-    ///
-    /// ```
-    /// let column = oclprim::Layout::contiguous(&[2, 3])?.index(1, 2)?;
-    /// assert_eq!((column.shape(), column.strides(), column.offset()), (&[2][..], &[3][..], 2));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn index(&self, axis: usize, i: usize) -> Result<Self> {
-        self.axis(axis)?;
-        if i >= self.shape[axis] {
-            return Err(Error::invalid(format!("index {i} along axis {axis} of {} elements", self.shape[axis])));
+    fn axis(&self, axis: usize) -> Result<()> {
+        if axis < self.ndim {
+            Ok(())
+        } else {
+            Err(Error::invalid(format!("axis {axis} of a layout of {} axes", self.ndim)))
         }
-        let mut layout = *self;
-        layout.advance(axis, i);
-        layout.ndim -= 1;
-        (layout.shape[axis], layout.strides[axis]) = (0, 0);
-        layout.shape[axis..].rotate_left(1);
-        layout.strides[axis..].rotate_left(1);
-        Ok(layout)
     }
 
-    /// The lowest and the highest offset of an element, or `None` if there is no element.
-    ///
-    /// ```
-    /// let rows = oclprim::Layout::contiguous(&[4, 5])?;
-    /// assert_eq!((rows.slice(0, 1..3)?.span(), rows.slice(1, 2..2)?.span()), (Some((5, 14)), None));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn span(&self) -> Option<(usize, usize)> {
-        if self.is_empty() {
-            return None;
-        }
-        let (mut low, mut high) = (self.offset as isize, self.offset as isize);
-        for (&n, &stride) in self.shape().iter().zip(self.strides()) {
-            let reach = (n - 1) as isize * stride;
-            low += reach.min(0);
-            high += reach.max(0);
-        }
-        Some((low as usize, high as usize))
+    /// Moves the first element to index `i < shape[axis]` along an axis.
+    fn advance(&mut self, axis: usize, i: usize) {
+        self.offset = (self.offset as isize + i as isize * self.strides[axis]) as usize;
     }
 
     /// The same layout with all offsets reduced by `by`.
     pub(crate) fn moved_down(&self, by: usize) -> Self {
         Self { offset: self.offset - by, ..*self }
     }
+}
 
-    /// Returns whether each offset from the lowest to the highest belongs to exactly one element.
-    ///
-    /// ```
-    /// let rows = oclprim::Layout::contiguous(&[4, 5])?;
-    /// assert!(rows.permute(&[1, 0])?.is_dense() && !rows.slice(1, 1..3)?.is_dense());
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn is_dense(&self) -> bool {
-        self.is_injective() && self.span().is_none_or(|(low, high)| high - low + 1 == self.len())
-    }
-
+/// # Checks
+///
+/// These methods return an error that has the numbers.
+impl Layout {
     /// Checks that every element lies within a buffer of `len` elements.
     ///
     /// # Errors
@@ -553,57 +623,29 @@ impl Layout {
             )))
         }
     }
+}
 
-    /// Returns whether the strides prove that no two elements share an offset: each stride exceeds the span of all smaller
-    /// strides. That holds for every layout that is sliced, stepped, reversed or permuted from contiguous elements.
-    ///
-    /// Interleaved strides, such as 2 and 3 for a shape of `[3, 2]`, count as overlapping even if no two elements meet.
+/// # Loops over elements
+///
+/// These methods reduce a layout to few axes, and to rows of one stride.
+impl Layout {
+    /// The rows of the folded layout in logical order: the offset of each, with the length and stride that all share.
     ///
     /// ```
-    /// use oclprim::Layout;
-    ///
-    /// assert!(Layout::contiguous(&[2, 3])?.reverse(0)?.is_injective());
-    /// assert!(!Layout::strided(&[2, 3], &[1, 1], 0)?.is_injective());
+    /// let rows = oclprim::Layout::contiguous(&[2, 3, 4])?.slice(1, ..2)?.rows();
+    /// assert_eq!((rows.row_len(), rows.row_stride()), (8, 1));
+    /// assert_eq!(rows.collect::<Vec<_>>(), [0, 12]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn is_injective(&self) -> bool {
-        if self.is_empty() {
-            return true;
+    pub fn rows(&self) -> Rows {
+        let mut outer = self.fold();
+        let (mut row_len, mut row_stride) = (usize::from(!outer.is_empty()), 1);
+        if let Some(inner) = outer.ndim.checked_sub(1) {
+            (row_len, row_stride) = (outer.shape[inner], outer.strides[inner]);
+            outer.ndim = inner;
         }
-        let mut axes = [(0, 1); MAX];
-        for (axis, (&n, &stride)) in axes.iter_mut().zip(self.shape().iter().zip(self.strides())) {
-            *axis = (stride.unsigned_abs(), n);
-        }
-        axes.sort_unstable();
-        let mut reach = 0;
-        axes.iter().filter(|&&(_, n)| n > 1).all(|&(stride, n)| {
-            let nests = stride > reach;
-            reach += stride * (n - 1);
-            nests
-        })
-    }
-
-    /// The offset of the element at `index`.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such element.
-    ///
-    /// ```
-    /// let columns = oclprim::Layout::contiguous(&[4, 5])?.slice(1, 2..)?;
-    /// assert_eq!(columns.offset_of(&[3, 1])?, 18);
-    /// assert!(columns.offset_of(&[3, 3]).is_err());
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn offset_of(&self, index: &[usize]) -> Result<usize> {
-        if index.len() != self.ndim || index.iter().zip(self.shape()).any(|(&i, &n)| i >= n) {
-            return Err(Error::invalid(format!("index {index:?} of a shape of {:?}", self.shape())));
-        }
-        let mut layout = *self;
-        for (axis, &i) in index.iter().enumerate() {
-            layout.advance(axis, i);
-        }
-        Ok(layout.offset)
+        let rows = if row_len == 0 { 0 } else { outer.len() };
+        Rows { outer, row_len, row_stride, rows, next: 0, index: [0; MAX], position: outer.offset as isize }
     }
 
     /// The same offsets in the same order, with the fewest axes. Axes of one element are dropped, and neighbouring axes are
@@ -667,25 +709,6 @@ impl Layout {
             }
         }
         folded.map(|layout| Self { ndim: dims, ..layout })
-    }
-
-    /// The rows of the folded layout in logical order: the offset of each, with the length and stride that all share.
-    ///
-    /// ```
-    /// let rows = oclprim::Layout::contiguous(&[2, 3, 4])?.slice(1, ..2)?.rows();
-    /// assert_eq!((rows.row_len(), rows.row_stride()), (8, 1));
-    /// assert_eq!(rows.collect::<Vec<_>>(), [0, 12]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn rows(&self) -> Rows {
-        let mut outer = self.fold();
-        let (mut row_len, mut row_stride) = (usize::from(!outer.is_empty()), 1);
-        if let Some(inner) = outer.ndim.checked_sub(1) {
-            (row_len, row_stride) = (outer.shape[inner], outer.strides[inner]);
-            outer.ndim = inner;
-        }
-        let rows = if row_len == 0 { 0 } else { outer.len() };
-        Rows { outer, row_len, row_stride, rows, next: 0, index: [0; MAX], position: outer.offset as isize }
     }
 
     /// The folded layout as kernel arguments.

@@ -133,47 +133,54 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod arguments;
+// rustdoc lists the methods of `Device` in the order of these modules: the devices first, then the primitives.
+#[allow(unsafe_code, reason = "the boundary to OpenCL and to the processor; every block names its promise")]
+mod runtime;
+
+pub mod reduce;
+pub mod scan;
+pub mod select;
+pub mod sort;
+
+pub mod merge;
+pub mod topk;
+
+pub mod histogram;
+
 pub mod copy;
+pub mod permute;
+pub mod transpose;
+
+pub mod iota;
+pub mod random;
+
+mod arguments;
 mod counted;
 mod element;
 mod error;
 #[doc(hidden)]
 pub mod files;
-pub mod histogram;
 #[doc(hidden)]
 pub mod internals;
 #[cfg(feature = "opencl")]
 #[allow(unsafe_code, reason = "takes and gives OpenCL's own objects; every block names its promise")]
 pub mod interop;
-pub mod iota;
 mod keys;
 mod layout;
 #[cfg(feature = "opencl")]
 mod lookback;
 mod memory;
-pub mod merge;
 mod nd;
 #[cfg(feature = "ndarray")]
 mod ndarray;
 pub mod op;
 mod parallel;
-pub mod permute;
-pub mod random;
 mod ranges;
-pub mod reduce;
 mod rng;
-#[allow(unsafe_code, reason = "the boundary to OpenCL and to the processor; every block names its promise")]
-mod runtime;
-pub mod scan;
 mod segments;
-pub mod select;
-pub mod sort;
 #[allow(unsafe_code, reason = "the boundary to the loader")]
 mod sys;
 mod threads;
-pub mod topk;
-pub mod transpose;
 pub mod tuning;
 
 #[cfg(feature = "ndarray")]

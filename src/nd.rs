@@ -11,6 +11,9 @@ use crate::{Buffer, Error, Input, Layout, Output, Result, View, ViewMut, memory}
 /// [`Buffer::nd`] and [`Buffer::strided`] make one, and so do the methods of those names of [`View`] and [`Input`]. Every
 /// [`Input`] is also a view of one axis. Slicing, stepping, permuting, reversing and broadcasting move no elements.
 ///
+/// Methods take `impl Into<NdView<T>>`. An array of `ndarray` converts by `NdView::try_from(&array)?` or
+/// `NdView::try_from(array.view())?`, with the feature `ndarray`.
+///
 /// ```
 /// use oclprim::{Device, Layout, NdView};
 ///
@@ -41,6 +44,9 @@ pub struct NdView<'a, T: Pod> {
 /// gaps of the layout keep their values.
 ///
 /// No two elements may share an offset, and no axis may run backwards: [`Layout::check_writable`].
+///
+/// Methods take `impl Into<NdViewMut<T>>`. An array of `ndarray` converts by `NdViewMut::try_from(&mut array)?`, with the
+/// feature `ndarray`.
 ///
 /// ```
 /// use oclprim::{Device, Layout, NdViewMut};
@@ -87,6 +93,9 @@ fn crop(layout: &Layout) -> (usize, usize, Layout) {
 /// The methods that both views share.
 macro_rules! layout_methods {
     ($view:ident) => {
+        /// # Shape and parts
+        ///
+        /// These methods return the shape, and views of a part of the elements.
         impl<T: Pod> $view<'_, T> {
             /// The layout of the elements.
             ///
@@ -147,7 +156,7 @@ macro_rules! layout_methods {
             ///
             /// # Errors
             ///
-            /// As [`Layout::permute`].
+            /// Same as [`Layout::permute`].
             ///
             /// ```
             /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
@@ -162,7 +171,7 @@ macro_rules! layout_methods {
             ///
             /// # Errors
             ///
-            /// As [`Layout::slice`].
+            /// Same as [`Layout::slice`].
             ///
             /// ```
             /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
@@ -177,7 +186,7 @@ macro_rules! layout_methods {
             ///
             /// # Errors
             ///
-            /// As [`Layout::step`].
+            /// Same as [`Layout::step`].
             ///
             /// ```
             /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
@@ -192,7 +201,7 @@ macro_rules! layout_methods {
             ///
             /// # Errors
             ///
-            /// As [`Layout::index`].
+            /// Same as [`Layout::index`].
             ///
             /// ```
             /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
@@ -207,7 +216,7 @@ macro_rules! layout_methods {
             ///
             /// # Errors
             ///
-            /// As [`Layout::insert_axis`].
+            /// Same as [`Layout::insert_axis`].
             ///
             /// ```
             /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
@@ -222,7 +231,7 @@ macro_rules! layout_methods {
             ///
             /// # Errors
             ///
-            /// As [`Layout::remove_axis`].
+            /// Same as [`Layout::remove_axis`].
             ///
             /// ```
             /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
@@ -236,9 +245,9 @@ macro_rules! layout_methods {
     };
 }
 
-layout_methods!(NdView);
-layout_methods!(NdViewMut);
-
+/// # Construction, repetition and reading
+///
+/// These methods make a view, reverse or repeat its axes, and read its elements.
 impl<'a, T: Pod> NdView<'a, T> {
     /// The elements of `input` that `layout` selects.
     ///
@@ -257,76 +266,6 @@ impl<'a, T: Pod> NdView<'a, T> {
         let input = input.into();
         layout.check(input.len())?;
         Ok(Self { input, layout })
-    }
-
-    /// The whole input, which the layout's offsets refer to.
-    ///
-    /// ```
-    /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
-    /// assert_eq!(x.slice(0, 1..)?.input().len(), 6); // the layout selects 3 of them
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn input(&self) -> Input<'a, T> {
-        self.input
-    }
-
-    /// The same elements with `axis` reversed.
-    ///
-    /// # Errors
-    ///
-    /// As [`Layout::reverse`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Input};
-    ///
-    /// let x = [1u8, 2, 3, 4, 5, 6];
-    /// let upside_down = Input::from(&x).nd(&[2, 3])?.reverse(0)?;
-    /// assert_eq!(Device::best()?.permute(upside_down, &[0, 1])?.to_vec()?, [4, 5, 6, 1, 2, 3]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reverse(self, axis: usize) -> Result<Self> {
-        Ok(Self { layout: self.layout.reverse(axis)?, ..self })
-    }
-
-    /// Repeats an axis of one element `n` times.
-    ///
-    /// # Errors
-    ///
-    /// As [`Layout::broadcast`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Input};
-    ///
-    /// let row = Input::from(&[1u8, 2]).nd(&[1, 2])?.broadcast(0, 3)?;
-    /// assert_eq!(Device::best()?.permute(row, &[0, 1])?.to_vec()?, [1, 2, 1, 2, 1, 2]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn broadcast(self, axis: usize, n: usize) -> Result<Self> {
-        Ok(Self { layout: self.layout.broadcast(axis, n)?, ..self })
-    }
-
-    /// Broadcasts to `shape`, as NumPy does.
-    ///
-    /// # Errors
-    ///
-    /// As [`Layout::broadcast_to`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Input};
-    ///
-    /// let column = Input::from(&[1u8, 2]).nd(&[2, 1])?.broadcast_to(&[2, 2, 2])?;
-    /// assert_eq!(Device::best()?.permute(column, &[0, 1, 2])?.to_vec()?, [1, 1, 2, 2, 1, 1, 2, 2]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn broadcast_to(self, shape: &[usize]) -> Result<Self> {
-        Ok(Self { layout: self.layout.broadcast_to(shape)?, ..self })
-    }
-
-    /// The part of the input from its lowest to its highest element, and the layout relative to that part. A call copies this
-    /// part to the device if the input is a host slice.
-    pub(crate) fn parts(&self) -> (Input<'a, T>, Layout) {
-        let (start, len, layout) = crop(&self.layout);
-        (self.input.part(start, len), layout)
     }
 
     /// Copies the elements to the host in their logical order; waits for all earlier commands.
@@ -367,8 +306,81 @@ impl<'a, T: Pod> NdView<'a, T> {
         }
         Ok(out)
     }
+
+    /// The same elements with `axis` reversed.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Layout::reverse`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Input};
+    ///
+    /// let x = [1u8, 2, 3, 4, 5, 6];
+    /// let upside_down = Input::from(&x).nd(&[2, 3])?.reverse(0)?;
+    /// assert_eq!(Device::best()?.permute(upside_down, &[0, 1])?.to_vec()?, [4, 5, 6, 1, 2, 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reverse(self, axis: usize) -> Result<Self> {
+        Ok(Self { layout: self.layout.reverse(axis)?, ..self })
+    }
+
+    /// Repeats an axis of one element `n` times.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Layout::broadcast`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Input};
+    ///
+    /// let row = Input::from(&[1u8, 2]).nd(&[1, 2])?.broadcast(0, 3)?;
+    /// assert_eq!(Device::best()?.permute(row, &[0, 1])?.to_vec()?, [1, 2, 1, 2, 1, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn broadcast(self, axis: usize, n: usize) -> Result<Self> {
+        Ok(Self { layout: self.layout.broadcast(axis, n)?, ..self })
+    }
+
+    /// Broadcasts to `shape`, as NumPy does.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Layout::broadcast_to`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Input};
+    ///
+    /// let column = Input::from(&[1u8, 2]).nd(&[2, 1])?.broadcast_to(&[2, 2, 2])?;
+    /// assert_eq!(Device::best()?.permute(column, &[0, 1, 2])?.to_vec()?, [1, 1, 2, 2, 1, 1, 2, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn broadcast_to(self, shape: &[usize]) -> Result<Self> {
+        Ok(Self { layout: self.layout.broadcast_to(shape)?, ..self })
+    }
+
+    /// The part of the input from its lowest to its highest element, and the layout relative to that part. A call copies this
+    /// part to the device if the input is a host slice.
+    pub(crate) fn parts(&self) -> (Input<'a, T>, Layout) {
+        let (start, len, layout) = crop(&self.layout);
+        (self.input.part(start, len), layout)
+    }
+
+    /// The whole input, which the layout's offsets refer to.
+    ///
+    /// ```
+    /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]).nd(&[2, 3])?;
+    /// assert_eq!(x.slice(0, 1..)?.input().len(), 6); // the layout selects 3 of them
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn input(&self) -> Input<'a, T> {
+        self.input
+    }
 }
 
+/// # Construction
+///
+/// This function makes a view for writing.
 impl<'a, T: Pod> NdViewMut<'a, T> {
     /// The elements of `output` that `layout` selects.
     ///
@@ -401,6 +413,12 @@ impl<'a, T: Pod> NdViewMut<'a, T> {
     }
 }
 
+layout_methods!(NdView);
+layout_methods!(NdViewMut);
+
+/// # N-dimensional views
+///
+/// These methods give the elements a shape or a [`Layout`].
 impl<'a, T: Pod> Input<'a, T> {
     /// All elements in an array of shape `shape`, with the last axis fastest.
     ///
@@ -422,7 +440,7 @@ impl<'a, T: Pod> Input<'a, T> {
     ///
     /// # Errors
     ///
-    /// As [`NdView::new`].
+    /// Same as [`NdView::new`].
     ///
     /// ```
     /// let every_other = oclprim::Layout::strided(&[2], &[2], 0)?;
@@ -434,12 +452,15 @@ impl<'a, T: Pod> Input<'a, T> {
     }
 }
 
+/// # N-dimensional views
+///
+/// These methods give the elements a shape or a [`Layout`].
 impl<'a, T: Pod> Output<'a, T> {
     /// All elements in an array of shape `shape`, with the last axis fastest, for writing.
     ///
     /// # Errors
     ///
-    /// As [`Input::nd`].
+    /// Same as [`Input::nd`].
     ///
     /// ```
     /// let mut out = [0u8; 4];
@@ -456,7 +477,7 @@ impl<'a, T: Pod> Output<'a, T> {
     ///
     /// # Errors
     ///
-    /// As [`NdViewMut::new`].
+    /// Same as [`NdViewMut::new`].
     ///
     /// ```
     /// let mut out = [0u8; 4];
@@ -470,12 +491,15 @@ impl<'a, T: Pod> Output<'a, T> {
     }
 }
 
+/// # N-dimensional views
+///
+/// These methods give the elements a shape or a [`Layout`].
 impl<T: Pod> Buffer<T> {
     /// All elements in an array of shape `shape`, with the last axis fastest.
     ///
     /// # Errors
     ///
-    /// As [`Input::nd`].
+    /// Same as [`Input::nd`].
     ///
     /// ```
     /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3, 4])?;
@@ -492,7 +516,7 @@ impl<T: Pod> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// As [`NdView::new`].
+    /// Same as [`NdView::new`].
     ///
     /// ```
     /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3, 4])?;
@@ -508,7 +532,7 @@ impl<T: Pod> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// As [`Input::nd`].
+    /// Same as [`Input::nd`].
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -525,7 +549,7 @@ impl<T: Pod> Buffer<T> {
     ///
     /// # Errors
     ///
-    /// As [`NdViewMut::new`].
+    /// Same as [`NdViewMut::new`].
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -539,12 +563,15 @@ impl<T: Pod> Buffer<T> {
     }
 }
 
+/// # N-dimensional views
+///
+/// These methods give the elements a shape or a [`Layout`].
 impl<'a, T: Pod> View<'a, T> {
     /// All elements in an array of shape `shape`, with the last axis fastest.
     ///
     /// # Errors
     ///
-    /// As [`Input::nd`].
+    /// Same as [`Input::nd`].
     ///
     /// ```
     /// let x = oclprim::Device::best()?.upload(&[0u8, 1, 2, 3, 4])?;
@@ -559,7 +586,7 @@ impl<'a, T: Pod> View<'a, T> {
     ///
     /// # Errors
     ///
-    /// As [`NdView::new`].
+    /// Same as [`NdView::new`].
     ///
     /// ```
     /// let x = oclprim::Device::best()?.upload(&[0u8, 1, 2, 3, 4])?;
@@ -571,12 +598,15 @@ impl<'a, T: Pod> View<'a, T> {
     }
 }
 
+/// # N-dimensional views
+///
+/// These methods give the elements a shape or a [`Layout`].
 impl<'a, T: Pod> ViewMut<'a, T> {
     /// All elements in an array of shape `shape`, with the last axis fastest, for writing.
     ///
     /// # Errors
     ///
-    /// As [`Input::nd`].
+    /// Same as [`Input::nd`].
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -593,7 +623,7 @@ impl<'a, T: Pod> ViewMut<'a, T> {
     ///
     /// # Errors
     ///
-    /// As [`NdViewMut::new`].
+    /// Same as [`NdViewMut::new`].
     ///
     /// ```
     /// let device = oclprim::Device::best()?;

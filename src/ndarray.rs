@@ -309,12 +309,15 @@ impl<'a, T: Pod> TryFrom<NdViewMut<'a, T>> for ArrayViewMutD<'a, T> {
     }
 }
 
+/// # Arrays of `ndarray`
+///
+/// This method needs the feature `ndarray`.
 impl<T: Pod> NdView<'_, T> {
     /// Copies the elements to a host array; waits for all earlier commands.
     ///
     /// # Errors
     ///
-    /// As [`NdView::to_vec`].
+    /// Same as [`NdView::to_vec`].
     ///
     /// ```
     /// use ndarray::{Ix2, array};

@@ -14,6 +14,11 @@ use crate::{Element, ElementType, Error, Integer, Result};
 /// assert_eq!(largest(&[1, 9, 3], &[0u32, 2, 3])?, largest(&[1, 9, 3], &[0u64, 2, 3])?);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type of offsets or indices",
+    label = "expected `u32` or `u64`",
+    note = "convert `usize` to `u64`; for a result, name the type: `let indices: Buffer<u32> = ...`"
+)]
 pub trait Offset: Integer {}
 impl Offset for u32 {}
 impl Offset for u64 {}

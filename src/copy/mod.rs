@@ -45,8 +45,12 @@ use bytemuck::Pod;
 
 use crate::{Buffer, Device, Error, Input, Output, Result, runtime::Backend};
 
+/// # Copies
+///
+/// This method copies elements between memory at any offsets. Module: [`copy`](crate::copy).
 impl Device {
-    /// Copies `input` to `output`, which has the same length. Each is a host slice, a buffer, or a view at any offset.
+    /// Copy: `output[i] = input[i]`. Each side is a host slice, a buffer, or a view at any offset; both have the same
+    /// length.
     ///
     /// Between buffers this is one kernel, and the call does not wait. With one host slice it is an upload or a
     /// download, which waits. Between host slices, no device takes part.
@@ -107,8 +111,12 @@ impl Device {
     }
 }
 
+/// # Copies within the buffer
+///
+/// This method copies between ranges of one buffer, as [`slice::copy_within`] does. Module: [`copy`](crate::copy).
 impl<T: Pod> Buffer<T> {
-    /// Copies the elements of `range` to those from index `dest` on, as [`slice::copy_within`]: the ranges may overlap.
+    /// Copy within the buffer: `self[dest + i] = self[range.start + i]`. The ranges may overlap, as in
+    /// [`slice::copy_within`].
     ///
     /// Does not wait. On a device, overlapping ranges less than 16 MiB apart are copied through scratch of that size.
     ///

@@ -55,7 +55,7 @@ pub use weighted::{Weight, WeightedHistogram};
 
 use crate::{Device, Element, Input, Integer, Output, Result, Scratch, memory, runtime::Backend};
 
-/// The counter types of [`Device::histogram_into`]: `u32` or `u64`. Both wrap.
+/// A type of counters for [`Device::histogram_into`]: `u32` or `u64`. Both wrap.
 ///
 /// A `u32` counter holds the count modulo 2^32.
 ///
@@ -72,11 +72,16 @@ use crate::{Device, Element, Input, Integer, Output, Result, Scratch, memory, ru
 /// assert_eq!((counts::<u32>(&[7, 7])?[7], counts::<u64>(&[7, 7])?[7]), (2, 2));
 /// # Ok::<(), oclprim::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type of counters",
+    label = "expected `u32` or `u64`",
+    note = "pass counters of `u64` for `usize`, and convert them on the host"
+)]
 pub trait Counter: Integer + From<u32> {}
 impl Counter for u32 {}
 impl Counter for u64 {}
 
-/// The treatment of the values that an output already has.
+/// The treatment of an output's present values: new values replace them, or add to them.
 ///
 /// ```
 /// use oclprim::{Accumulate, Bins, Device, Scratch};
@@ -91,10 +96,10 @@ impl Counter for u64 {}
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Accumulate {
-    /// New values replace them.
+    /// New values replace the present ones.
     #[default]
     Overwrite,
-    /// New values are added to them.
+    /// New values add to the present ones.
     Add,
 }
 
@@ -137,6 +142,9 @@ pub struct Histogram {
     pub outside: Outside,
 }
 
+/// # Histograms
+///
+/// These methods return the number of samples in each bin. Module: [`histogram`](crate::histogram).
 impl Device {
     /// Histogram: `counts[k]` is the number of samples in bin `k`, and `outside` has the number of the others.
     ///
@@ -165,8 +173,8 @@ impl Device {
 
     /// [`Device::histogram`] into counters that can stay on the device.
     ///
-    /// `counts` has a counter per bin; `outside` has the counts below, above and of NaN. Waits only if an output is a
-    /// host slice.
+    /// `counts` has a counter per bin; `outside` has the counts below, above and of NaN. Waits for the result only if
+    /// an output is a host slice.
     ///
     /// # Errors
     ///

@@ -15,6 +15,9 @@ pub(crate) mod gpu;
 
 use crate::{Buffer, Device, Element, Output, Result, runtime::Backend};
 
+/// # Consecutive numbers
+///
+/// These methods return numbers at equal distances: `out[i] = start + i * step`. Module: [`iota`](crate::iota).
 impl Device {
     /// Iota with a step of 1: `out[i] = start + i`, for `n` elements.
     ///
@@ -31,7 +34,7 @@ impl Device {
         self.iota_by(n, start, T::ONE)
     }
 
-    /// [`Device::iota`] into a caller's slice, buffer or view. Waits only if `output` is a host slice.
+    /// [`Device::iota`] into a slice, buffer or view. Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -71,7 +74,7 @@ impl Device {
         Ok(out)
     }
 
-    /// [`Device::iota_by`] into a caller's slice, buffer or view. Waits only if `output` is a host slice.
+    /// [`Device::iota_by`] into a slice, buffer or view. Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///

@@ -43,12 +43,16 @@ fn check_values(keys: usize, values: usize, size: usize, what: &str) -> Result<(
 
 /// The form of a merge of `T` by `order`, with values of `value_bytes` bytes.
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub fn form<T: Pod>(order: &impl Compare<T>, value_bytes: usize) -> Result<gpu::Form> {
     // Checks the element size; the returned function is not used.
     let _known = order.function()?;
     Ok(gpu::Form { order: order.source()?, size: size_of::<T>(), value_bytes })
 }
 
+/// # Merges
+///
+/// These methods combine two sorted ranges to one, also with values. Module: [`merge`](crate::merge).
 impl Device {
     /// Merge of two sorted ranges: all elements of `a` and `b`, sorted.
     ///
@@ -79,8 +83,8 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::merge`] into a caller's slice, buffer or view of `a.len() + b.len()` elements. Waits only if `output`
-    /// is a host slice.
+    /// [`Device::merge`] into a slice, buffer or view of `a.len() + b.len()` elements. Waits for the result only if
+    /// `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -163,7 +167,7 @@ impl Device {
         }
     }
 
-    /// [`Device::merge`] of keys with values: returns the merged keys, and the values in the order of their keys.
+    /// [`Device::merge`] of keys with values: the merged keys, and the values in the order of their keys.
     ///
     /// # Errors
     ///
@@ -194,7 +198,7 @@ impl Device {
         Ok((keys, values))
     }
 
-    /// [`Device::merge_pairs`] into a caller's slices, buffers or views. Waits only if one of them is a host slice.
+    /// [`Device::merge_pairs`] into slices, buffers or views. Waits for the result only if one of them is a host slice.
     ///
     /// # Errors
     ///

@@ -44,7 +44,7 @@ where
 ///
 /// # Errors
 ///
-/// As [`laws`].
+/// Same as [`laws`].
 ///
 /// ```
 /// use oclprim::{Device, op::{Operator, laws_by}};
@@ -66,7 +66,7 @@ where
 ///
 /// # Errors
 ///
-/// As [`laws`].
+/// Same as [`laws`].
 ///
 /// ```
 /// use oclprim::{Device, op::{Operator, laws, ordered_laws_by}};

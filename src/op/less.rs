@@ -30,6 +30,13 @@ use crate::{
 /// assert_eq!(smallest(&device, &[-3, 2, 5], &by_size)?, 2);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an order of `{T}`",
+    label = "expected a reference to an `Order` or an `op::Less`",
+    note = "for a closure, make an order with `op::Less::new(name, closure, expression)`",
+    note = "an `Order` compares element types; for `bool` use `u8`, for `usize` use `u64`, and for a struct make an \
+            `op::Less::of_struct`"
+)]
 pub trait Compare<T: Pod>: Sync + Sealed {
     /// Returns the function that is true if its first argument comes before the second.
     #[doc(hidden)]
@@ -46,6 +53,7 @@ impl Sealed for Order {}
 const FLOATS: &str = include_str!("../../cl/lib/floats.cl");
 
 /// The built-in order, as sorts use it.
+#[diagnostic::do_not_recommend]
 impl<T: Element> Compare<T> for Order {
     fn function(&self) -> Result<impl Fn(&T, &T) -> bool + Sync> {
         let keys = Keys::of(T::TYPE, self)?;

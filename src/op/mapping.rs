@@ -12,6 +12,11 @@ use crate::Element;
 /// assert_eq!((halved, Mapping::<f32, i8>::apply(&Cast, -300.0)), (3.5, -128));
 /// assert_eq!(Mapping::<f32, f32>::apply(&Map::new(f32::abs, "fabs(x)"), -1.0), 1.0);
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a function from `{T}` to `{U}` for devices",
+    label = "expected `op::Cast`, `op::Scale` or `op::Map`",
+    note = "for a closure, make a function with `op::Map::new(closure, expression)`, where `expression` is OpenCL C over `x`"
+)]
 pub trait Mapping<T: Element, U: Element>: Sync + Sealed {
     /// The result for one element.
     fn apply(&self, x: T) -> U;

@@ -116,6 +116,7 @@ impl OpKind {
 }
 
 /// An operator for the CPU backend, built-in or the user's.
+#[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct Monoid<U: Element, F> {
     #[doc(hidden)]
@@ -137,9 +138,17 @@ impl<U: Element, F> Monoid<U, F> {
 }
 
 /// The [`Monoid`] of a built-in operator.
+#[doc(hidden)]
 pub fn monoid<U: Element, O: Op<U>>() -> Monoid<U, impl Fn(U::Acc, U::Acc) -> U::Acc + Copy + Sync> {
     let ordered = O::KIND.rounds() && U::TYPE.is_float();
     Monoid { identity: O::identity(), empty: O::empty(), ordered, combine: O::combine }
+}
+
+/// A built-in operator as [`Operator::monoid`] returns a user's: for the CPU backend, and in OpenCL C.
+pub(crate) fn built_in<U: Element, O: Op<U>>(
+    _: O,
+) -> (Monoid<U, impl Fn(U::Acc, U::Acc) -> U::Acc + Copy + Sync>, Source) {
+    (monoid::<U, O>(), O::source())
 }
 
 /// A function of one element, in Rust and in OpenCL C, that is applied as the element is loaded.
@@ -203,7 +212,10 @@ impl<F> Map<F> {
     }
 }
 
-/// A binary operator over elements of type `T`.
+/// A built-in operator over elements of type `T`: [`Sum`], [`Product`], [`Min`] or [`Max`]; for integers also [`And`], [`Or`] or
+/// [`Xor`].
+///
+/// The trait is sealed. A user's operator is an [`Operator`].
 ///
 /// ```
 /// use oclprim::{Device, op::{Max, Min, Op, Sum}};
@@ -216,6 +228,22 @@ impl<F> Map<F> {
 /// assert_eq!(<Sum as Op<f32>>::combine(1.0, 2.0), 3.0);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
+///
+/// A closure alone is no operator, since a device cannot run it. [`Operator::new`] takes it together with its expression in
+/// OpenCL C, for methods such as [`Device::reduce_by`](crate::Device::reduce_by).
+///
+/// ```compile_fail,E0277
+/// oclprim::Device::cpu().reduce(&[1.0f32, 2.0], |a: f32, b: f32| a + b)?;
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a built-in operator over `{T}`",
+    label = "expected `Sum`, `Product`, `Min` or `Max`; for integers also `And`, `Or` or `Xor`",
+    note = "for a closure, make an operator with `op::Operator::new(name, identity, closure, expression)`, and call the method \
+            whose name ends in `_by`, such as `Device::reduce_by` or `Device::scan_by`",
+    note = "for a function of each element, make an `op::Map::new(closure, expression)`, and call a method such as \
+            `Device::map_reduce`"
+)]
 pub trait Op<T: Element>: Copy + Send + Sync + sealed::Sealed {
     /// The operator's name at run time.
     const KIND: OpKind;
@@ -263,7 +291,7 @@ macro_rules! op {
 }
 
 op!(
-    /// Addition. Integers wrap; [`Determinism`](crate::Determinism) has the error of floats. The empty sum is 0.
+    /// Sum: `a + b`. Integers wrap; [`Determinism`](crate::Determinism) has the error of floats. The empty sum is 0.
     ///
     /// ```
     /// use oclprim::{Device, op::Sum};
@@ -275,7 +303,7 @@ op!(
     Sum, Element, T::Acc::ADD_IDENTITY, T::Acc::add, T::ZERO
 );
 op!(
-    /// Multiplication. Integers wrap. The empty product is 1.
+    /// Product: `a * b`. Integers wrap. The empty product is 1.
     ///
     /// ```
     /// use oclprim::{Device, op::Product};
@@ -287,7 +315,8 @@ op!(
     Product, Element, T::Acc::ONE, T::Acc::mul
 );
 op!(
-    /// The smallest value; NaN if there is one; -0 is below +0. Empty input: the type's highest value (+infinity).
+    /// Minimum: the smaller value; NaN if there is one; -0 is below +0. Empty input: the type's highest value
+    /// (+infinity).
     ///
     /// ```
     /// use oclprim::{Device, op::Min};
@@ -299,7 +328,8 @@ op!(
     Min, Element, T::Acc::HIGHEST, T::Acc::min
 );
 op!(
-    /// The largest value; NaN if there is one; -0 is below +0. Empty input: the type's lowest value (-infinity).
+    /// Maximum: the larger value; NaN if there is one; -0 is below +0. Empty input: the type's lowest value
+    /// (-infinity).
     ///
     /// ```
     /// use oclprim::{Device, op::Max};
@@ -311,7 +341,7 @@ op!(
     Max, Element, T::Acc::LOWEST, T::Acc::max
 );
 op!(
-    /// Bitwise and; integers only. Empty input: all bits set.
+    /// Bitwise and: `a & b`, for integers. Empty input: all bits set.
     ///
     /// ```
     /// use oclprim::{Device, op::And};
@@ -323,7 +353,7 @@ op!(
     And, Integer, T::Acc::ALL_ONES, T::Acc::and
 );
 op!(
-    /// Bitwise or; integers only. Empty input: 0.
+    /// Bitwise or: `a | b`, for integers. Empty input: 0.
     ///
     /// ```
     /// use oclprim::{Device, op::Or};
@@ -335,7 +365,7 @@ op!(
     Or, Integer, T::Acc::ZERO, T::Acc::or
 );
 op!(
-    /// Bitwise exclusive or; integers only. Empty input: 0.
+    /// Bitwise exclusive or: `a ^ b`, for integers. Empty input: 0.
     ///
     /// ```
     /// use oclprim::{Device, op::Xor};

@@ -51,6 +51,9 @@ pub(crate) fn run<T: Pod>(device: &Device, input: NdView<'_, T>, output: NdViewM
     Ok(())
 }
 
+/// # Permutations of axes
+///
+/// These methods return an N-dimensional array with its axes in another order. Module: [`permute`](crate::permute).
 impl Device {
     /// Array with permuted axes and without gaps: axis `k` of the result is axis `axes[k]` of `view`, as in NumPy's
     /// `transpose`.
@@ -81,7 +84,7 @@ impl Device {
 
     /// [`Device::permute`] into a view that has the shape of the result.
     ///
-    /// Gaps between the elements of the view do not change. Waits only if `output` is a host slice.
+    /// Gaps between the elements of the view do not change. Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///

@@ -197,6 +197,9 @@ fn below<T: Element>(x: T) -> T {
     })
 }
 
+/// # Random numbers
+///
+/// These methods return random numbers that depend only on a seed and an index. Module: [`random`](crate::random).
 impl Device {
     /// `n` random elements: integers of all values, floats in [0, 1).
     ///
@@ -224,7 +227,7 @@ impl Device {
         Ok(out)
     }
 
-    /// [`Device::random`] into a caller's slice, buffer or view. Waits only if `output` is a host slice.
+    /// [`Device::random`] into a slice, buffer or view. Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -277,7 +280,7 @@ impl Device {
         Ok(out)
     }
 
-    /// [`Device::random_in`] into a caller's slice, buffer or view. Waits only if `output` is a host slice.
+    /// [`Device::random_in`] into a slice, buffer or view. Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///

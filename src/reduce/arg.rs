@@ -3,6 +3,9 @@
 use super::{End, Extreme, cpu, statistics};
 use crate::{Device, Element, Input, Output, Result, Scratch, runtime::Backend};
 
+/// # Arg-min and arg-max
+///
+/// These methods return an extreme element and its index. Module: [`reduce`](crate::reduce).
 impl Device {
     /// Arg-min: the smallest element and its index.
     ///
@@ -23,28 +26,9 @@ impl Device {
         self.arg_reduce(input.into(), End::Min)
     }
 
-    /// Arg-max: the largest element and its index.
-    ///
-    /// Ties yield the lowest index; -0 equals +0. If there is a NaN, the result is the first one.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Empty`](crate::ErrorKind::Empty) if there are no elements; else as [`Device::reduce`].
-    ///
-    /// ```
-    /// use oclprim::Device;
-    ///
-    /// let most = Device::best()?.arg_max(&[0.5f32, 2.5, 2.5])?;
-    /// assert_eq!((most.index, most.value), (1, 2.5));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn arg_max<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<Extreme<T>> {
-        self.arg_reduce(input.into(), End::Max)
-    }
-
     /// [`Device::arg_min`] into the single elements of `value` and `index`, which may be on the device.
     ///
-    /// Does not wait for the result, unless an output is a host slice.
+    /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///
@@ -73,9 +57,28 @@ impl Device {
         self.arg_reduce_into(input.into(), End::Min, value.into(), index.into(), scratch)
     }
 
+    /// Arg-max: the largest element and its index.
+    ///
+    /// Ties yield the lowest index; -0 equals +0. If there is a NaN, the result is the first one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Empty`](crate::ErrorKind::Empty) if there are no elements; else as [`Device::reduce`].
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let most = Device::best()?.arg_max(&[0.5f32, 2.5, 2.5])?;
+    /// assert_eq!((most.index, most.value), (1, 2.5));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn arg_max<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<Extreme<T>> {
+        self.arg_reduce(input.into(), End::Max)
+    }
+
     /// [`Device::arg_max`] into the single elements of `value` and `index`, which may be on the device.
     ///
-    /// Does not wait for the result, unless an output is a host slice.
+    /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///

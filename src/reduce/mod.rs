@@ -102,6 +102,7 @@ pub struct Extreme<T> {
 }
 
 /// The end of the order that an arg-reduction looks for.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
     #[doc(hidden)]
@@ -131,6 +132,9 @@ impl End {
     }
 }
 
+/// # Reductions
+///
+/// These methods return one value from all elements: `x[0] op ... op x[n - 1]`. Module: [`reduce`](crate::reduce).
 impl Device {
     /// Reduction of all elements: `x[0] op ... op x[n - 1]`. Float sums and products are [`Determinism::Fixed`]: same
     /// bits everywhere.
@@ -183,7 +187,7 @@ impl Device {
 
     /// [`Device::reduce`] into the single element of `output`, which may be on the device.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///

@@ -65,50 +65,15 @@ fn host_memory<T: Pod>(len: usize) -> Result<Vec<T>> {
     memory::zeroed(len)
 }
 
+/// # Device memory
+///
+/// These methods allocate a [`Buffer`] and fill it.
 impl Device {
-    /// Allocates `len` elements with all bits zero.
+    /// A buffer with a copy of `data`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) with both numbers if the device allows less.
-    ///
-    /// ```
-    /// let zeros = oclprim::Device::best()?.zeroed::<u16>(3)?;
-    /// assert_eq!(zeros.to_vec()?, [0, 0, 0]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn zeroed<T: Pod>(&self, len: usize) -> Result<Buffer<T>> {
-        let buffer = self.uninit(len)?;
-        match &buffer.storage {
-            Storage::Host(_) => {}
-            #[cfg(feature = "opencl")]
-            Storage::Cl(mem) => buffer.cl().fill(mem, 0, byte_len::<T>(len)?, &[0])?,
-        }
-        Ok(buffer)
-    }
-
-    /// Allocates `len` elements with the value `value`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Device::zeroed`].
-    ///
-    /// ```
-    /// let ones = oclprim::Device::best()?.filled(3, 1.0f64)?;
-    /// assert_eq!(ones.to_vec()?, [1.0; 3]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn filled<T: Pod>(&self, len: usize, value: T) -> Result<Buffer<T>> {
-        let mut buffer = self.uninit(len)?;
-        buffer.fill(value)?;
-        Ok(buffer)
-    }
-
-    /// Copies a slice to the device.
-    ///
-    /// # Errors
-    ///
-    /// As [`Device::zeroed`].
+    /// Same as [`Device::zeroed`].
     ///
     /// ```
     /// let x = oclprim::Device::best()?.upload(&[1.5f32, 2.5])?;
@@ -132,7 +97,46 @@ impl Device {
         Ok(Buffer::new(self, storage, data.len()))
     }
 
+    /// A buffer of `len` elements with all bits zero.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) with both numbers if the device allows less.
+    ///
+    /// ```
+    /// let zeros = oclprim::Device::best()?.zeroed::<u16>(3)?;
+    /// assert_eq!(zeros.to_vec()?, [0, 0, 0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn zeroed<T: Pod>(&self, len: usize) -> Result<Buffer<T>> {
+        let buffer = self.uninit(len)?;
+        match &buffer.storage {
+            Storage::Host(_) => {}
+            #[cfg(feature = "opencl")]
+            Storage::Cl(mem) => buffer.cl().fill(mem, 0, byte_len::<T>(len)?, &[0])?,
+        }
+        Ok(buffer)
+    }
+
+    /// A buffer of `len` elements with the value `value`.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::zeroed`].
+    ///
+    /// ```
+    /// let ones = oclprim::Device::best()?.filled(3, 1.0f64)?;
+    /// assert_eq!(ones.to_vec()?, [1.0; 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn filled<T: Pod>(&self, len: usize, value: T) -> Result<Buffer<T>> {
+        let mut buffer = self.uninit(len)?;
+        buffer.fill(value)?;
+        Ok(buffer)
+    }
+
     /// Allocates `len` elements that the caller will write: zeros on the CPU, unspecified values on an OpenCL device.
+    #[doc(hidden)]
     pub fn uninit<T: Pod>(&self, len: usize) -> Result<Buffer<T>> {
         let bytes = byte_len::<T>(len)?;
         let storage = match self.backend() {
@@ -150,6 +154,9 @@ impl Device {
     }
 }
 
+/// # Elements and views
+///
+/// These methods read, write and map the elements, and make views of a range.
 impl<T: Pod> Buffer<T> {
     fn new(device: &Device, storage: Storage<T>, len: usize) -> Self {
         Self {
@@ -161,91 +168,6 @@ impl<T: Pod> Buffer<T> {
             #[cfg(feature = "opencl")]
             mappings: Mappings::default(),
         }
-    }
-
-    /// The number of elements.
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.len(), 3);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns whether there are no elements.
-    ///
-    /// ```
-    /// assert!(oclprim::Device::best()?.zeroed::<f32>(0)?.is_empty());
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Removes the elements from index `len` on. As with a [`Vec`], the memory is freed only when the buffer is dropped.
-    ///
-    /// ```
-    /// let mut x = oclprim::Device::best()?.upload(&[1u8, 2, 3])?;
-    /// x.truncate(2);
-    /// assert_eq!(x.to_vec()?, [1, 2]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
-        match &mut self.storage {
-            Storage::Host(host) => host.truncate(len),
-            #[cfg(feature = "opencl")]
-            Storage::Cl(_) => {}
-        }
-    }
-
-    /// The device that owns the memory.
-    ///
-    /// ```
-    /// let device = oclprim::Device::best()?;
-    /// assert_eq!(device.zeroed::<u8>(3)?.device().info(), device.info());
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn device(&self) -> &Device {
-        &self.device
-    }
-
-    /// A view of a range of elements; its start needs no alignment.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the range exceeds the buffer.
-    ///
-    /// ```
-    /// use oclprim::{Device, op::Sum};
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[1u32, 2, 3, 4])?;
-    /// assert_eq!(device.reduce(x.view(1..3)?, Sum)?, 5);
-    /// assert!(x.view(2..5).is_err());
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn view(&self, range: impl RangeBounds<usize>) -> Result<View<'_, T>> {
-        let (offset, len) = within(range, self.len, "a buffer")?;
-        Ok(View { buffer: self, offset, len })
-    }
-
-    /// A view of a range of elements, for writing.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the range exceeds the buffer.
-    ///
-    /// ```
-    /// let mut x = oclprim::Device::best()?.zeroed::<u8>(4)?;
-    /// x.view_mut(1..3)?.write(&[5, 6])?;
-    /// assert_eq!(x.to_vec()?, [0, 5, 6, 0]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn view_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>> {
-        let (offset, len) = within(range, self.len, "a buffer")?;
-        Ok(ViewMut { buffer: self, offset, len })
     }
 
     /// Copies the elements to the host; waits for all earlier commands.
@@ -295,6 +217,91 @@ impl<T: Pod> Buffer<T> {
     /// ```
     pub fn fill(&mut self, value: T) -> Result<()> {
         ViewMut::from(self).fill(value)
+    }
+
+    /// A view of a range of elements; its start needs no alignment.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the range exceeds the buffer.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1u32, 2, 3, 4])?;
+    /// assert_eq!(device.reduce(x.view(1..3)?, Sum)?, 5);
+    /// assert!(x.view(2..5).is_err());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn view(&self, range: impl RangeBounds<usize>) -> Result<View<'_, T>> {
+        let (offset, len) = within(range, self.len, "a buffer")?;
+        Ok(View { buffer: self, offset, len })
+    }
+
+    /// A view of a range of elements, for writing.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the range exceeds the buffer.
+    ///
+    /// ```
+    /// let mut x = oclprim::Device::best()?.zeroed::<u8>(4)?;
+    /// x.view_mut(1..3)?.write(&[5, 6])?;
+    /// assert_eq!(x.to_vec()?, [0, 5, 6, 0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn view_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>> {
+        let (offset, len) = within(range, self.len, "a buffer")?;
+        Ok(ViewMut { buffer: self, offset, len })
+    }
+
+    /// The number of elements.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.len(), 3);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns whether there are no elements.
+    ///
+    /// ```
+    /// assert!(oclprim::Device::best()?.zeroed::<f32>(0)?.is_empty());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Removes the elements from index `len` on. As with a [`Vec`], the memory is freed only when the buffer is dropped.
+    ///
+    /// ```
+    /// let mut x = oclprim::Device::best()?.upload(&[1u8, 2, 3])?;
+    /// x.truncate(2);
+    /// assert_eq!(x.to_vec()?, [1, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+        match &mut self.storage {
+            Storage::Host(host) => host.truncate(len),
+            #[cfg(feature = "opencl")]
+            Storage::Cl(_) => {}
+        }
+    }
+
+    /// The device that owns the memory.
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// assert_eq!(device.zeroed::<u8>(3)?.device().info(), device.info());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn device(&self) -> &Device {
+        &self.device
     }
 
     /// Maps the elements into the host's address space, for reading; waits for all earlier commands.
@@ -392,48 +399,10 @@ pub struct View<'a, T: Pod> {
     len: usize,
 }
 
+/// # Elements
+///
+/// These methods read and map the elements of the range.
 impl<'a, T: Pod> View<'a, T> {
-    /// The number of elements.
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view(1..)?.len(), 2);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns whether there are no elements.
-    ///
-    /// ```
-    /// assert!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view(3..)?.is_empty());
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The offset of the first element in the buffer.
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view(1..)?.offset(), 1);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn offset(&self) -> usize {
-        self.offset
-    }
-
-    /// The buffer that contains the view.
-    ///
-    /// ```
-    /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3])?;
-    /// assert_eq!(x.view(1..)?.buffer().len(), 3);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn buffer(&self) -> &'a Buffer<T> {
-        self.buffer
-    }
-
     /// Copies the elements to the host; waits for all earlier commands.
     ///
     /// # Errors
@@ -480,11 +449,52 @@ impl<'a, T: Pod> View<'a, T> {
         Ok(())
     }
 
+    /// The number of elements.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view(1..)?.len(), 2);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns whether there are no elements.
+    ///
+    /// ```
+    /// assert!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view(3..)?.is_empty());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The offset of the first element in the buffer.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view(1..)?.offset(), 1);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The buffer that contains the view.
+    ///
+    /// ```
+    /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3])?;
+    /// assert_eq!(x.view(1..)?.buffer().len(), 3);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn buffer(&self) -> &'a Buffer<T> {
+        self.buffer
+    }
+
     /// Maps the range into the host's address space, for reading; waits for all earlier commands.
     ///
     /// # Errors
     ///
-    /// As [`Buffer::map`].
+    /// Same as [`Buffer::map`].
     ///
     /// ```
     /// let x = oclprim::Device::best()?.upload(&[1u16, 2, 3, 4])?;
@@ -543,40 +553,10 @@ pub struct ViewMut<'a, T: Pod> {
     len: usize,
 }
 
+/// # Elements
+///
+/// These methods write and map the elements of the range.
 impl<T: Pod> ViewMut<'_, T> {
-    /// The number of elements.
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view_mut(1..)?.len(), 2);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns whether there are no elements.
-    ///
-    /// ```
-    /// assert!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view_mut(3..)?.is_empty());
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The same range, for reading.
-    ///
-    /// ```
-    /// let mut x = oclprim::Device::best()?.upload(&[1u8, 2, 3])?;
-    /// let mut rest = x.view_mut(1..)?;
-    /// rest.fill(7)?;
-    /// assert_eq!(rest.as_view().to_vec()?, [7, 7]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn as_view(&self) -> View<'_, T> {
-        View { buffer: self.buffer, offset: self.offset, len: self.len }
-    }
-
     /// Overwrites every element of the range with `data`, which must have the range's length.
     ///
     /// # Errors
@@ -648,11 +628,44 @@ impl<T: Pod> ViewMut<'_, T> {
         Ok(())
     }
 
+    /// The same range, for reading.
+    ///
+    /// ```
+    /// let mut x = oclprim::Device::best()?.upload(&[1u8, 2, 3])?;
+    /// let mut rest = x.view_mut(1..)?;
+    /// rest.fill(7)?;
+    /// assert_eq!(rest.as_view().to_vec()?, [7, 7]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn as_view(&self) -> View<'_, T> {
+        View { buffer: self.buffer, offset: self.offset, len: self.len }
+    }
+
+    /// The number of elements.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view_mut(1..)?.len(), 2);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns whether there are no elements.
+    ///
+    /// ```
+    /// assert!(oclprim::Device::best()?.upload(&[1u8, 2, 3])?.view_mut(3..)?.is_empty());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Maps the range into the host's address space, for reading and writing; waits for all earlier commands.
     ///
     /// # Errors
     ///
-    /// As [`Buffer::map_mut`].
+    /// Same as [`Buffer::map_mut`].
     ///
     /// ```
     /// let mut x = oclprim::Device::best()?.upload(&[1u16, 2, 3, 4])?;
@@ -898,6 +911,10 @@ impl<T: Pod> fmt::Debug for MapMut<'_, T> {
 ///
 /// A host slice is copied to an OpenCL device for the call; a buffer must belong to the device.
 ///
+/// Methods take `impl Into<Input<T>>`: `&[T]`, `&[T; N]`, `&Vec<T>`, `&Buffer<T>` or a [`View`]. `T` is plain data
+/// ([`bytemuck::Pod`]), which `bool` is not. An array of `ndarray` converts by `Input::try_from(&array)?`, with the feature
+/// `ndarray`.
+///
 /// ```
 /// use oclprim::{Device, Input, op::Max};
 ///
@@ -912,6 +929,13 @@ impl<T: Pod> fmt::Debug for MapMut<'_, T> {
 /// assert_eq!(largest(&device, &x)?, 5);
 /// assert_eq!(largest(&device, x.view(2..)?)?, 3);
 /// assert!(Input::from(&x).len() == 3 && !Input::from(&x).is_empty());
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+///
+/// A `Vec` or a [`Buffer`] is passed by reference:
+///
+/// ```compile_fail,E0277
+/// oclprim::Device::cpu().reduce(vec![1.0f32, 2.0], oclprim::op::Sum)?;
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -1020,6 +1044,10 @@ impl<'a, T: Pod> From<View<'a, T>> for Input<'a, T> {
 ///
 /// On an OpenCL device, the call waits for the result if the output is a host slice. It also waits if the output is a buffer of
 /// another queue in the same context. Buffers of other devices are refused.
+///
+/// Methods take `impl Into<Output<T>>`: `&mut [T]`, `&mut [T; N]`, `&mut Vec<T>`, `&mut Buffer<T>` or a [`ViewMut`]. An array of
+/// `ndarray` converts by `Output::try_from(&mut array)?`, with the feature `ndarray`. No output grows: its length is that of the
+/// result.
 ///
 /// ```
 /// use oclprim::{Device, Output};

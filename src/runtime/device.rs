@@ -32,15 +32,32 @@ pub enum Backend {
 /// assert_eq!(device.reduce(&x, Sum)?, 6.0);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
+///
+/// The methods stand in sections:
+///
+/// | | |
+/// |---|---|
+/// | devices | [devices](#devices), [device memory](#device-memory) |
+/// | reduction | [reductions](#reductions), [reductions of converted elements](#reductions-of-converted-elements), [reductions by a user's operator](#reductions-by-a-users-operator), [segmented reductions](#segmented-reductions), [reductions along an axis](#reductions-along-an-axis), [reductions by key](#reductions-by-key), [arg-min and arg-max](#arg-min-and-arg-max), [extremes along an axis](#extremes-along-an-axis), [statistics](#statistics), [mean and variance along an axis](#mean-and-variance-along-an-axis), [counts](#counts) |
+/// | scan | [scans](#scans), [segmented scans](#segmented-scans), [scans along an axis](#scans-along-an-axis), [adjacent differences](#adjacent-differences) |
+/// | selection | [selections](#selections), [partitions](#partitions), [runs of equal neighbours](#runs-of-equal-neighbours) |
+/// | order | [sorts](#sorts), [segmented sorts](#segmented-sorts), [sorts of tables](#sorts-of-tables), [sorts in place](#sorts-in-place), [sorts by any order](#sorts-by-any-order), [merges](#merges), [set operations](#set-operations), [searches in sorted ranges](#searches-in-sorted-ranges), [top-k and keys of ranks](#top-k-and-keys-of-ranks), [quantiles](#quantiles) |
+/// | histogram | [histograms](#histograms), [weighted histograms](#weighted-histograms), [histograms of interleaved channels](#histograms-of-interleaved-channels), [histograms of mapped samples](#histograms-of-mapped-samples) |
+/// | movement | [copies](#copies), [strided copies](#strided-copies), [copies of many ranges](#copies-of-many-ranges), [gather and scatter](#gather-and-scatter), [reversals](#reversals), [permutations of axes](#permutations-of-axes), [transpositions](#transpositions), [transpositions of many matrices](#transpositions-of-many-matrices), [transpositions in place](#transpositions-in-place), [transpositions of mapped elements](#transpositions-of-mapped-elements) |
+/// | numbers | [consecutive numbers](#consecutive-numbers), [random numbers](#random-numbers) |
 #[derive(Clone)]
 pub struct Device {
     backend: Backend,
 }
 
+/// # Devices
+///
+/// These methods open a device, describe it, and wait for its commands. The [crate](crate#primitives) lists the primitives.
 impl Device {
-    /// The default device: the one that `OCLPRIM_DEVICE` selects, else a GPU, else the CPU through rayon. The GPU is the one
-    /// with the most memory of its own that passes its self-test. If a GPU is missing, the error of [`Device::open`] for `gpu`
-    /// or `opencl` has the reason, such as an `OPENCL_LIBRARY` that does not open.
+    /// The default device: the one that `OCLPRIM_DEVICE` selects, else a GPU, else the CPU through rayon.
+    ///
+    /// The GPU is the one with the most memory of its own that passes its self-test. If a GPU is missing, the error of
+    /// [`Device::open`] for `gpu` or `opencl` has the reason, such as an `OPENCL_LIBRARY` that does not open.
     ///
     /// # Errors
     ///
@@ -70,25 +87,11 @@ impl Device {
         Self { backend: Backend::Cpu }
     }
 
-    /// Every device: the CPU backend first, then the devices that the OpenCL loader finds.
+    /// The first device that matches a selector.
     ///
-    /// Opens none of them. Drivers that fail to answer are left out.
-    ///
-    /// ```
-    /// let devices = oclprim::Device::list();
-    /// assert_eq!(devices[0].to_string(), "rayon / CPU");
-    /// ```
-    pub fn list() -> Vec<DeviceInfo> {
-        let mut infos = vec![DeviceInfo::cpu()];
-        #[cfg(feature = "opencl")]
-        infos.extend(opencl::found().iter().map(|found| found.info.clone()));
-        infos
-    }
-
-    /// Opens a device by selector: an index into [`Device::list`], `cpu` (rayon), `gpu`, `accelerator`, `opencl`, or a part of
-    /// `platform / name`, in any case. `opencl` is any OpenCL device, GPUs first. If several devices match, it opens the first
-    /// one; only an index selects between devices of the same name. A number that is not an index also matches a part of a
-    /// name.
+    /// A selector is an index into [`Device::list`], `cpu` (rayon), `gpu`, `accelerator`, `opencl`, or a part of
+    /// `platform / name`, in any case. `opencl` is any OpenCL device, GPUs first. Only an index selects between devices of the
+    /// same name. A number that is not an index also matches a part of a name.
     ///
     /// A selector of the CPU backend, which has index 0, calls no driver.
     ///
@@ -134,7 +137,7 @@ impl Device {
         }
     }
 
-    /// Opens the device at an index of [`Device::list`].
+    /// The device at an index of [`Device::list`].
     ///
     /// # Errors
     ///
@@ -189,6 +192,21 @@ impl Device {
         &self.backend
     }
 
+    /// Every device: the CPU backend first, then the devices that the OpenCL loader finds.
+    ///
+    /// Opens none of them. Drivers that fail to answer are left out.
+    ///
+    /// ```
+    /// let devices = oclprim::Device::list();
+    /// assert_eq!(devices[0].to_string(), "rayon / CPU");
+    /// ```
+    pub fn list() -> Vec<DeviceInfo> {
+        let mut infos = vec![DeviceInfo::cpu()];
+        #[cfg(feature = "opencl")]
+        infos.extend(opencl::found().iter().map(|found| found.info.clone()));
+        infos
+    }
+
     /// The device's names and sizes.
     ///
     /// ```
@@ -209,6 +227,27 @@ impl Device {
     /// ```
     pub fn is_cpu(&self) -> bool {
         matches!(self.backend, Backend::Cpu)
+    }
+
+    /// Waits until all commands enqueued so far are done.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Driver`] if a command failed.
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// let mut x = device.zeroed::<u32>(1000)?;
+    /// x.fill(7)?;
+    /// device.finish()?; // the fill is done
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn finish(&self) -> Result<()> {
+        match &self.backend {
+            Backend::Cpu => Ok(()),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => device.finish(),
+        }
     }
 
     /// The capabilities of an OpenCL device; `None` for the CPU backend, which has them all.
@@ -261,12 +300,14 @@ impl Device {
         }
     }
 
-    /// The number of choices for single primitives that apply to this device. They are rows of the
-    /// [tuning file](crate::tuning::TuningFile) for it and its driver, and values of [`Tuning::set`]. 0 for the CPU backend.
+    /// The number of tuned choices that apply to this device; 0 for the CPU backend.
+    ///
+    /// A choice is a row of the [tuning file](crate::tuning::TuningFile) for the device and its driver, or a value of
+    /// [`Tuning::set`].
     ///
     /// # Errors
     ///
-    /// As [`Device::capabilities`].
+    /// Same as [`Device::capabilities`].
     ///
     /// ```
     /// use oclprim::{Device, Tuning};
@@ -326,27 +367,6 @@ impl Device {
             Backend::Cpu => Ok(Vec::new()),
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => device.take_timings(),
-        }
-    }
-
-    /// Waits until all commands enqueued so far are done.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Driver`] if a command failed.
-    ///
-    /// ```
-    /// let device = oclprim::Device::best()?;
-    /// let mut x = device.zeroed::<u32>(1000)?;
-    /// x.fill(7)?;
-    /// device.finish()?; // the fill is done
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn finish(&self) -> Result<()> {
-        match &self.backend {
-            Backend::Cpu => Ok(()),
-            #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) => device.finish(),
         }
     }
 }

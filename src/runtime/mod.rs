@@ -1,9 +1,11 @@
 //! Devices, buffers and programs, on which every primitive builds. Only this module and `interop` name `ocl`.
 
+// First, since rustdoc lists methods of `Device` in the order of modules.
+mod device;
+
 mod buffer;
 pub(crate) mod cache;
 mod capabilities;
-mod device;
 pub(crate) mod folders;
 mod info;
 pub(crate) mod lines;

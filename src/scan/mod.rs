@@ -30,7 +30,7 @@ pub mod segmented;
 
 use crate::{
     Buffer, Device, Element, Input, Integer, Output, Result, Scratch,
-    op::{Map, Monoid, Op, Operator, Source, Sum, monoid},
+    op::{Map, Monoid, Op, Operator, Source, Sum, built_in, monoid},
     runtime::Backend,
 };
 
@@ -97,6 +97,10 @@ impl<T> Scan<T> {
     }
 }
 
+/// # Scans
+///
+/// These methods return the prefixes of all elements: `out[i] = x[0] op ... op x[i]`. Module:
+/// [`scan`](crate::scan).
 impl Device {
     /// Inclusive prefix scan: `out[i] = x[0] op ... op x[i]`.
     ///
@@ -133,7 +137,9 @@ impl Device {
         self.scan(input, op, Scan::exclusive(O::empty()))
     }
 
-    /// Scan of any kind. The type of the results is `T`, or a type that holds every `T`.
+    /// Scan of any kind: `out[i] = x[0] op ... op x[i]` if inclusive, without `x[i]` if exclusive; also reversed.
+    ///
+    /// The type of the results is `T`, or a type that holds every `T`.
     ///
     /// # Errors
     ///
@@ -158,37 +164,10 @@ impl Device {
         Ok(output)
     }
 
-    /// Offsets of segments from their lengths: `out[i] = lengths[0] + ... + lengths[i - 1]`.
-    ///
-    /// There are n + 1 offsets for n lengths; the last one is the sum of all. Sums wrap.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::inclusive_scan`].
-    ///
-    /// ```
-    /// use oclprim::{Device, op::Max};
-    ///
-    /// let device = Device::best()?;
-    /// let offsets = device.offsets_of::<u32, u64>(&[2, 0, 3])?;
-    /// assert_eq!(offsets.to_vec()?, [0, 2, 2, 5]);
-    /// assert_eq!(device.reduce_segments(&[5, 7, 1, 9, 4], &offsets, Max)?.to_vec()?, [7, i32::MIN, 9]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn offsets_of<'a, T: Integer, U: Integer + From<T>>(
-        &self,
-        lengths: impl Into<Input<'a, T>>,
-    ) -> Result<Buffer<U>> {
-        let lengths = lengths.into();
-        let mut output = self.uninit(lengths.len() + 1)?;
-        self.scan_into(lengths, Sum, Scan::exclusive(U::ZERO), &mut output, &mut Scratch::new())?;
-        Ok(output)
-    }
-
     /// [`Device::scan`] into a slice, buffer or view. For an exclusive scan, the output may have one more element,
     /// which receives the aggregate of the whole input.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -229,6 +208,147 @@ impl Device {
     ) -> Result<()> {
         let by = (&monoid::<U, O>(), O::source());
         self.scan_taken(by, input, (&|x| U::from(x).widen(), None), kind, output, scratch)
+    }
+
+    /// Scan in place: `x[i]` becomes `x[0] op ... op x[i]` if inclusive.
+    ///
+    /// Waits for the result only if `x` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::inclusive_scan`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, Scratch, op::Product};
+    ///
+    /// let device = Device::best()?;
+    /// let mut x = device.upload(&[1i64, 2, 3, 4])?;
+    /// device.scan_in_place(x.view_mut(1..)?, Product, Scan::inclusive(), &mut Scratch::new())?;
+    /// assert_eq!(x.to_vec()?, [1, 2, 6, 24]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scan_in_place<'a, T: Element, O: Op<T>>(
+        &self,
+        x: impl Into<Output<'a, T>>,
+        op: O,
+        kind: Scan<T>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.scan_within(x.into(), op, kind, scratch)
+    }
+
+    /// [`Device::scan_in_place`] without the conversions, so that it is compiled once for each type and operator.
+    fn scan_within<T: Element, O: Op<T>>(
+        &self,
+        x: Output<'_, T>,
+        _: O,
+        kind: Scan<T>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        match self.backend() {
+            Backend::Cpu => {
+                let load = cpu::load_in_place(kind.reversed);
+                cpu::scan(&monoid::<T, O>(), x.len(), cpu::run::<T>(), &*load, kind, x.host()?)?;
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => {
+                let x = x.cl(device, true)?;
+                let form = gpu::Form::of::<T, T, O>(kind.reversed, None);
+                let start = gpu::Start::of(&monoid::<T, O>(), kind);
+                gpu::scan(device, &form, &start, (&x, gpu::Starts::None), &x, scratch)?;
+                x.finish(device)
+            }
+        }
+    }
+
+    /// Offsets of segments from their lengths: `out[i] = lengths[0] + ... + lengths[i - 1]`.
+    ///
+    /// There are n + 1 offsets for n lengths; the last one is the sum of all. Sums wrap.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::inclusive_scan`].
+    ///
+    /// ```
+    /// use oclprim::{Device, op::Max};
+    ///
+    /// let device = Device::best()?;
+    /// let offsets = device.offsets_of::<u32, u64>(&[2, 0, 3])?;
+    /// assert_eq!(offsets.to_vec()?, [0, 2, 2, 5]);
+    /// assert_eq!(device.reduce_segments(&[5, 7, 1, 9, 4], &offsets, Max)?.to_vec()?, [7, i32::MIN, 9]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn offsets_of<'a, T: Integer, U: Integer + From<T>>(
+        &self,
+        lengths: impl Into<Input<'a, T>>,
+    ) -> Result<Buffer<U>> {
+        let lengths = lengths.into();
+        let mut output = self.uninit(lengths.len() + 1)?;
+        self.scan_into(lengths, Sum, Scan::exclusive(U::ZERO), &mut output, &mut Scratch::new())?;
+        Ok(output)
+    }
+
+    /// Scan of mapped elements: `out[i] = map(x[0]) op ... op map(x[i])` if inclusive.
+    ///
+    /// The argument of the function has the type in which `T` is computed: `f32` for `f16` and `bf16`, else `T` itself.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::inclusive_scan`]; [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the
+    /// expression; line numbers in the [log](crate::Error::build_log) refer to it.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, op::{Map, Sum}};
+    ///
+    /// // The index of each positive element among the positive ones.
+    /// let positive = Map::new(|x: f32| u32::from(x > 0.0), "x > 0");
+    /// let places = Device::best()?.map_scan(&[1.5f32, -2.0, 0.5, 3.0], &positive, Sum, Scan::exclusive(0))?;
+    /// assert_eq!(places.to_vec()?, [0, 1, 1, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn map_scan<'a, T: Element, R: Element<Acc = R>, F: Fn(T::Acc) -> R + Sync, O: Op<R>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        map: &Map<F>,
+        op: O,
+        kind: Scan<R>,
+    ) -> Result<Buffer<R>> {
+        let input = input.into();
+        let mut output = self.uninit(input.len())?;
+        self.map_scan_into(input, map, op, kind, &mut output, &mut Scratch::new())?;
+        Ok(output)
+    }
+
+    /// [`Device::map_scan`] into a slice, buffer or view. All else is as in [`Device::scan_into`].
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::map_scan`] and [`Device::scan_into`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scan, Scratch, op::{Map, Sum}};
+    ///
+    /// let device = Device::best()?;
+    /// let even = Map::new(|x: u8| u32::from(x % 2 == 0), "x % 2 == 0");
+    /// let mut places = device.zeroed::<u32>(4)?;
+    /// let mut scratch = Scratch::new();
+    /// device.map_scan_into(&[4u8, 7, 2], &even, Sum, Scan::exclusive(0), &mut places, &mut scratch)?;
+    /// assert_eq!(places.to_vec()?, [0, 1, 1, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn map_scan_into<'a, 'b, T: Element, R: Element<Acc = R>, F: Fn(T::Acc) -> R + Sync, O: Op<R>>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        map: &Map<F>,
+        op: O,
+        kind: Scan<R>,
+        output: impl Into<Output<'b, R>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (take, text) = (|x: T| (map.function)(x.widen()), map.prelude(T::Acc::TYPE, R::TYPE));
+        let (op, source) = built_in::<R, O>(op);
+        self.scan_taken((&op, source), input.into(), (&take, Some(text)), kind, output.into(), scratch)
     }
 
     /// [`Device::scan`] with a user's operator, which need not be commutative.
@@ -321,120 +441,6 @@ impl Device {
                 let form = gpu::Form::by::<T, U>((source, !op.ordered), kind.reversed, map);
                 gpu::scan(device, &form, &gpu::Start::of(op, kind), (&input, gpu::Starts::None), &output, scratch)?;
                 output.finish(device)
-            }
-        }
-    }
-
-    /// Scan of mapped elements: `out[i] = map(x[0]) op ... op map(x[i])` if inclusive.
-    ///
-    /// The argument of the function has the type in which `T` is computed: `f32` for `f16` and `bf16`, else `T` itself.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::inclusive_scan`]; [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the
-    /// expression; line numbers in the [log](crate::Error::build_log) refer to it.
-    ///
-    /// ```
-    /// use oclprim::{Device, Scan, op::{Map, Sum}};
-    ///
-    /// // The index of each positive element among the positive ones.
-    /// let positive = Map::new(|x: f32| u32::from(x > 0.0), "x > 0");
-    /// let places = Device::best()?.map_scan(&[1.5f32, -2.0, 0.5, 3.0], &positive, Sum, Scan::exclusive(0))?;
-    /// assert_eq!(places.to_vec()?, [0, 1, 1, 2]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn map_scan<'a, T: Element, R: Element<Acc = R>, F: Fn(T::Acc) -> R + Sync, O: Op<R>>(
-        &self,
-        input: impl Into<Input<'a, T>>,
-        map: &Map<F>,
-        op: O,
-        kind: Scan<R>,
-    ) -> Result<Buffer<R>> {
-        let input = input.into();
-        let mut output = self.uninit(input.len())?;
-        self.map_scan_into(input, map, op, kind, &mut output, &mut Scratch::new())?;
-        Ok(output)
-    }
-
-    /// [`Device::map_scan`] into a slice, buffer or view. All else is as in [`Device::scan_into`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::map_scan`] and [`Device::scan_into`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Scan, Scratch, op::{Map, Sum}};
-    ///
-    /// let device = Device::best()?;
-    /// let even = Map::new(|x: u8| u32::from(x % 2 == 0), "x % 2 == 0");
-    /// let mut places = device.zeroed::<u32>(4)?;
-    /// let mut scratch = Scratch::new();
-    /// device.map_scan_into(&[4u8, 7, 2], &even, Sum, Scan::exclusive(0), &mut places, &mut scratch)?;
-    /// assert_eq!(places.to_vec()?, [0, 1, 1, 2]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn map_scan_into<'a, 'b, T: Element, R: Element<Acc = R>, F: Fn(T::Acc) -> R + Sync, O: Op<R>>(
-        &self,
-        input: impl Into<Input<'a, T>>,
-        map: &Map<F>,
-        _: O,
-        kind: Scan<R>,
-        output: impl Into<Output<'b, R>>,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        let (take, text) = (|x: T| (map.function)(x.widen()), map.prelude(T::Acc::TYPE, R::TYPE));
-        let by = (&monoid::<R, O>(), O::source());
-        self.scan_taken(by, input.into(), (&take, Some(text)), kind, output.into(), scratch)
-    }
-
-    /// Scan in place: replaces each element of `x` by its result.
-    ///
-    /// Does not wait for the result, unless `x` is a host slice.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::inclusive_scan`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Scan, Scratch, op::Product};
-    ///
-    /// let device = Device::best()?;
-    /// let mut x = device.upload(&[1i64, 2, 3, 4])?;
-    /// device.scan_in_place(x.view_mut(1..)?, Product, Scan::inclusive(), &mut Scratch::new())?;
-    /// assert_eq!(x.to_vec()?, [1, 2, 6, 24]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn scan_in_place<'a, T: Element, O: Op<T>>(
-        &self,
-        x: impl Into<Output<'a, T>>,
-        op: O,
-        kind: Scan<T>,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        self.scan_within(x.into(), op, kind, scratch)
-    }
-
-    /// [`Device::scan_in_place`] without the conversions, so that it is compiled once for each type and operator.
-    fn scan_within<T: Element, O: Op<T>>(
-        &self,
-        x: Output<'_, T>,
-        _: O,
-        kind: Scan<T>,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        match self.backend() {
-            Backend::Cpu => {
-                let load = cpu::load_in_place(kind.reversed);
-                cpu::scan(&monoid::<T, O>(), x.len(), cpu::run::<T>(), &*load, kind, x.host()?)?;
-                Ok(())
-            }
-            #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) => {
-                let x = x.cl(device, true)?;
-                let form = gpu::Form::of::<T, T, O>(kind.reversed, None);
-                let start = gpu::Start::of(&monoid::<T, O>(), kind);
-                gpu::scan(device, &form, &start, (&x, gpu::Starts::None), &x, scratch)?;
-                x.finish(device)
             }
         }
     }

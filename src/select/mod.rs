@@ -65,6 +65,10 @@ fn expect_numbers<I: Offset>(n: usize) -> Result<()> {
     Ok(())
 }
 
+/// # Selections
+///
+/// These methods return the elements that a predicate or a flag selects, or their indices. Module:
+/// [`select`](crate::select).
 impl Device {
     /// The elements for which `predicate` is true, in their order.
     ///
@@ -98,13 +102,13 @@ impl Device {
     /// [`Device::select`] into a slice, buffer or view, which may be too short. The number of selected elements goes to
     /// the single element of `count`.
     ///
-    /// Does not wait for the result, unless an output is a host slice.
+    /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///
     /// Same as [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `count` does not have
-    /// exactly one element, if arguments overlap in memory that the user provides, or if `count` is a host slice and
-    /// `output` is too short.
+    /// exactly one element, or if arguments overlap in imported OpenCL memory. The same error if `count` is a host
+    /// slice and `output` is too short.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Map};
@@ -462,13 +466,13 @@ impl Device {
         })
     }
 
-    /// The number of selected elements, read from the single element of `count`, for outputs of `room` elements. Waits
-    /// for it.
+    /// The number of selected elements: reads the single element of `count`, and waits for it. `room` is the length of
+    /// the output.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if it is more than `room`, with both numbers, or if
-    /// `count` does not have exactly one element.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the number is more than `room`, with both
+    /// numbers, or if `count` does not have exactly one element.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};

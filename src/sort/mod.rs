@@ -59,8 +59,12 @@ fn as_many(keys: usize, values: usize) -> Result<()> {
     Err(Error::invalid(format!("sorting {keys} keys with {values} values")))
 }
 
+/// # Sorts
+///
+/// These methods return the keys in order, with values, or the indices that sort them. Module:
+/// [`sort`](crate::sort).
 impl Device {
-    /// Sorted copy of the keys; equal keys keep their order.
+    /// Stable sort: a copy of the keys in `order`, in which equal keys keep their order.
     ///
     /// # Errors
     ///
@@ -87,8 +91,8 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::sort`] into a caller's slice, buffer or view of the same length. Waits only if `output` is a host
-    /// slice.
+    /// [`Device::sort`] into a slice, buffer or view of the same length. Waits for the result only if `output` is a
+    /// host slice.
     ///
     /// # Errors
     ///
@@ -178,7 +182,7 @@ impl Device {
         }
     }
 
-    /// Sorted copy of the keys, with the values in the order of their keys.
+    /// Stable sort of keys with values: the sorted keys, and the values in the order of their keys.
     ///
     /// Values are plain data of any size. Values of 1, 2, 4, 8 and 16 bytes move with the keys. Values of other sizes
     /// are gathered by the sorted indices at the end.
@@ -210,7 +214,7 @@ impl Device {
         Ok((keys_out, values_out))
     }
 
-    /// [`Device::sort_pairs`] into a caller's slices, buffers or views. Waits only if one of them is a host slice.
+    /// [`Device::sort_pairs`] into slices, buffers or views. Waits for the result only if one of them is a host slice.
     ///
     /// # Errors
     ///
@@ -361,8 +365,7 @@ impl Device {
         self.sort_scratch_of(n, size_of::<K>(), moved_bytes(size_of::<V>(), n), true)
     }
 
-    /// Indices that sort the keys: `input[output[0]]` is the first key, `input[output[1]]` the next one. Indices are
-    /// `u32` or `u64`.
+    /// Indices that sort the keys: `sorted[i] = input[output[i]]`, stable. Indices are `u32` or `u64`.
     ///
     /// # Errors
     ///
@@ -386,8 +389,8 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::argsort`] into a caller's slice, buffer or view of the same length. Waits only if `output` is a host
-    /// slice.
+    /// [`Device::argsort`] into a slice, buffer or view of the same length. Waits for the result only if `output` is a
+    /// host slice.
     ///
     /// # Errors
     ///

@@ -180,8 +180,11 @@ struct Places<'a, I: Offset> {
     step: usize,
 }
 
+/// # Top-k and keys of ranks
+///
+/// These methods return the largest or smallest keys, or the key of a rank. Module: [`topk`](crate::topk).
 impl Device {
-    /// The k largest or smallest keys.
+    /// The k largest or smallest keys, in the order of the input unless [sorted](Top::sorted).
     ///
     /// # Errors
     ///
@@ -208,12 +211,12 @@ impl Device {
 
     /// [`Device::top_k`] into a slice, buffer or view of k elements, or of k for each row.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
     /// Same as [`Device::top_k`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the length
-    /// differs, or if the arguments overlap in memory that the user provides.
+    /// differs, or if the arguments overlap in imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, Top};
@@ -298,7 +301,7 @@ impl Device {
 
     /// [`Device::top_k_places`] into slices, buffers or views.
     ///
-    /// Does not wait for the result, unless an output is a host slice.
+    /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///
@@ -320,11 +323,11 @@ impl Device {
         &self,
         input: impl Into<Input<'a, T>>,
         keys: impl Into<Output<'b, T>>,
-        places: impl Into<Output<'c, I>>,
+        indices: impl Into<Output<'c, I>>,
         top: Top,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let places = Places { to: places.into(), step: 0 };
+        let places = Places { to: indices.into(), step: 0 };
         self.top(input.into(), keys.into(), Some(places), top, scratch)
     }
 
@@ -379,7 +382,7 @@ impl Device {
 
     /// [`Device::top_k_pairs`] into slices, buffers or views.
     ///
-    /// Does not wait for the result, unless an output is a host slice.
+    /// Waits for the result only if an output is a host slice.
     ///
     /// Uses the scratch of [`Device::top_k_places_scratch`], with `u32` indices for up to 2^32 keys. The indices take
     /// further memory.
@@ -571,13 +574,13 @@ impl Device {
 
     /// The keys of several ranks into a slice, buffer or view: `output[i] = sort(x)[ranks[i]]`.
     ///
-    /// Does not wait for the result, unless `output` is a host slice or there are more than 16 ranks. Up to 16 ranks
-    /// are selected at once. For more, the keys are sorted, and the ranks go to the device after earlier commands.
+    /// Waits for the result only if `output` is a host slice or there are more than 16 ranks. Up to 16 ranks are
+    /// selected at once. For more, the keys are sorted, and the ranks go to the device after earlier commands.
     ///
     /// # Errors
     ///
     /// Same as [`Device::nth_element`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output`
-    /// does not have one element for each rank, or if it overlaps the input in memory that the user provides.
+    /// does not have one element for each rank, or if it overlaps the input in imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};

@@ -137,8 +137,25 @@ fn between_integers(low: i128, high: i128, part: f64) -> f64 {
     sum as f64 / (1u64 << POINT) as f64
 }
 
+/// # Quantiles
+///
+/// These methods return medians and other quantiles. Module: [`topk`](crate::topk).
 impl Device {
-    /// The quantile `q`, from 0 to 1: [`Device::quantiles`] with one quantile. 0 is the smallest key, 1 the largest.
+    /// The median: the middle key, or the mean of the two middle keys.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::quantiles`].
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::best()?.median(&[7u8, 1, 3, 6])?, 4.5);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn median<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<f64> {
+        self.quantile(input, 0.5, Interpolation::Midpoint)
+    }
+
+    /// The quantile `q`, from 0 (the smallest key) to 1 (the largest): [`Device::quantiles`] with one quantile.
     ///
     /// # Errors
     ///
@@ -156,20 +173,6 @@ impl Device {
         let mut value = [0.0];
         self.quantiles_of(input.into(), &[q], how, &mut value, &mut Scratch::new())?;
         Ok(value[0])
-    }
-
-    /// The median: the middle key, or the mean of the two middle keys.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::quantiles`].
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Device::best()?.median(&[7u8, 1, 3, 6])?, 4.5);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn median<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<f64> {
-        self.quantile(input, 0.5, Interpolation::Midpoint)
     }
 
     /// Several quantiles, each from 0 to 1, in the order of `q`. Waits for the result.

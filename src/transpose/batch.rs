@@ -129,9 +129,14 @@ impl Matrices {
     }
 }
 
+/// # Transpositions of many matrices
+///
+/// These methods transpose many matrices, or matrices with gaps between their rows. Module:
+/// [`transpose`](crate::transpose).
 impl Device {
-    /// Transposes many matrices, or matrices with gaps between their rows: each becomes `cols` rows of `rows` elements,
-    /// as [`Matrices`] describes. Gaps in the result are zero.
+    /// Transposed copies of many matrices, or of matrices with gaps between their rows, as [`Matrices`] describes.
+    ///
+    /// Each becomes `cols` rows of `rows` elements. Gaps in the result are zero.
     ///
     /// `input` may be longer than needed. Does not wait for the result.
     ///
@@ -169,7 +174,7 @@ impl Device {
     /// [`Device::transpose_batch`] into a buffer, a view or a slice, which may be longer than needed. Gaps do not
     /// change.
     ///
-    /// Waits only if `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///

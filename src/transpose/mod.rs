@@ -54,6 +54,10 @@ fn validate<T: Pod>(input: &Input<'_, T>, rows: usize, cols: usize) -> Result<us
     Ok(len)
 }
 
+/// # Transpositions
+///
+/// These methods turn the rows of a matrix into columns: `out[c * rows + r] = x[r * cols + c]`. Module:
+/// [`transpose`](crate::transpose).
 impl Device {
     /// Transposed matrix: `out[c * rows + r] = input[r * cols + c]`. Both matrices are stored row by row.
     ///
@@ -82,7 +86,7 @@ impl Device {
 
     /// [`Device::transpose`] into a buffer, a view or a slice of `rows * cols` elements.
     ///
-    /// Waits only if `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///

@@ -10,6 +10,7 @@
 //! - the order of [`select_unordered`](crate::Device::select_unordered).
 
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub mod copy;
 mod file;
 #[cfg(feature = "opencl")]
@@ -38,6 +39,7 @@ mod topk;
 mod transpose;
 
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub use copy::{Copy, Gather, copy, copy_ranges, gather, reverse};
 #[cfg(feature = "opencl")]
 pub(crate) use histogram::histogram;
@@ -64,6 +66,7 @@ pub(crate) use sort::sort;
 #[cfg(feature = "opencl")]
 pub(crate) use topk::{TopK, top_k};
 #[cfg(feature = "opencl")]
+#[doc(hidden)]
 pub use transpose::{InPlace, in_place, narrow, padded_bytes, padding, transpose, unit, unit_type};
 
 pub use file::{Row, TuningFile};

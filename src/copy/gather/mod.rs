@@ -66,6 +66,10 @@ fn inside<I: Offset>(found: u64, indices: Input<'_, I>, len: usize) -> Result<()
     Err(Error::invalid(format!("index {found} is {}, beyond the {len} elements", index[0].to_i128())))
 }
 
+/// # Gather and scatter
+///
+/// These methods copy from or to given indices: `out[i] = x[index[i]]`, `out[index[i]] = x[i]`. Module:
+/// [`copy::gather`](crate::copy::gather).
 impl Device {
     /// Gather: `output[i] = input[indices[i]]`. Waits for the check that all indices are in range;
     /// [`Device::gather_into`] does not need to.
@@ -97,9 +101,9 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::gather`] into a caller's slice, buffer or view with one element per index.
+    /// [`Device::gather`] into a slice, buffer or view with one element per index.
     ///
-    /// An index out of range leaves its element of `output` unchanged. The one element of `outside` becomes the
+    /// An index out of range leaves its element of `output` unchanged. The single element of `outside` becomes the
     /// position of the first such index, or [`u64::MAX`] if there is none. If `outside` is a host slice, the call waits
     /// and returns such an index as an error. Otherwise the caller reads it later.
     ///
@@ -206,11 +210,11 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::scatter`] into a caller's slice, buffer or view. Elements whose index is not given do not change.
+    /// [`Device::scatter`] into a slice, buffer or view. Elements whose index is not given do not change.
     ///
-    /// An index out of range writes nothing. The one element of `outside` becomes the position of the first such index,
-    /// or [`u64::MAX`] if there is none. If `outside` is a host slice, the call waits and returns such an index as an
-    /// error. Otherwise the caller reads it later.
+    /// An index out of range writes nothing. The single element of `outside` becomes the position of the first such
+    /// index, or [`u64::MAX`] if there is none. If `outside` is a host slice, the call waits and returns such an index
+    /// as an error. Otherwise the caller reads it later.
     ///
     /// # Errors
     ///

@@ -20,12 +20,16 @@ use bytemuck::Pod;
 
 use crate::{Device, Error, NdView, NdViewMut, Result, permute};
 
+/// # Strided copies
+///
+/// This method copies between N-dimensional views of the same shape. Module: [`copy::nd`](crate::copy::nd).
 impl Device {
-    /// Copies an N-dimensional array to another of the same shape: for example rows with a pitch, blocks of a volume,
-    /// every second element, or a reversed or repeated axis.
+    /// Strided copy: `output[i, j, ...] = input[i, j, ...]` between views of the same shape.
     ///
-    /// Gaps between the elements of `output` do not change. Waits only if `output` is a host slice. To allocate the
-    /// result, use [`Device::permute`] with the axes in their order. Neither uses scratch.
+    /// Examples are rows with a pitch, blocks of a volume, every second element, and a reversed or repeated axis.
+    ///
+    /// Gaps between the elements of `output` do not change. Waits for the result only if `output` is a host slice. To
+    /// allocate the result, use [`Device::permute`] with the axes in their order. Neither uses scratch.
     ///
     /// # Errors
     ///

@@ -60,11 +60,15 @@ fn pieces(ranges: &[(Range<usize>, usize)], size: usize, from_len: usize, to_len
     }
 }
 
+/// # Copies of many ranges
+///
+/// This method copies many ranges in one launch. Module: [`copy::ranges`](crate::copy::ranges).
 impl Device {
-    /// Copies ranges of `input` into `output` in one launch. A pair `(range, to)` copies `input[range]` to
-    /// `output[to..]`. Other elements of `output` do not change.
+    /// Copy of many ranges in one launch: `output[to + i] = input[range.start + i]` for each pair `(range, to)`.
     ///
-    /// Waits only if `output` is a host slice. The call does not use `ranges` after it returns.
+    /// Other elements of `output` do not change.
+    ///
+    /// Waits for the result only if `output` is a host slice. The call does not use `ranges` after it returns.
     ///
     /// # Errors
     ///

@@ -25,6 +25,10 @@ fn check_size(size: usize) -> Result<()> {
     if size > 0 { Ok(()) } else { Err(Error::unsupported("elements of 0 bytes have no places")) }
 }
 
+/// # Reversals
+///
+/// These methods reverse the order of elements: `out[i] = x[n - 1 - i]`. Module:
+/// [`copy::reverse`](crate::copy::reverse).
 impl Device {
     /// Reversed copy: `out[i] = input[n - 1 - i]`. Does not wait.
     ///
@@ -45,7 +49,7 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::reverse`] into a caller's slice, buffer or view. Waits only if `output` is a host slice.
+    /// [`Device::reverse`] into a slice, buffer or view. Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -86,7 +90,7 @@ impl Device {
         Ok(())
     }
 
-    /// Reverses the elements of a slice, buffer or view in place. Waits only for a host slice.
+    /// Reversal in place: swaps `x[i]` and `x[n - 1 - i]`. Waits for the result only if `x` is a host slice.
     ///
     /// # Errors
     ///

@@ -34,6 +34,9 @@ fn total<T: Element>(bins: &[Bins<T>]) -> usize {
     bins.iter().map(Bins::len).sum()
 }
 
+/// # Histograms of interleaved channels
+///
+/// These methods return a histogram per channel of interleaved pixels. Module: [`histogram`](crate::histogram).
 impl Device {
     /// A histogram per channel of interleaved pixels: sample `c` of pixel `i` is `input[i * channels + c]`, and falls
     /// into `bins[c]`.
@@ -82,7 +85,7 @@ impl Device {
     /// [`Device::histogram_channels`] into counters that can stay on the device.
     ///
     /// `counts` has the bins of the first channel, then those of the next. For each channel, `outside` has the counts
-    /// below, above and of NaN. Waits only if an output is a host slice.
+    /// below, above and of NaN. Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///

@@ -9,6 +9,9 @@ use super::{
 use super::{form::Mapped, gpu};
 use crate::{Device, Element, Input, Output, Result, Scratch, memory, op::Map, runtime::Backend};
 
+/// # Histograms of mapped samples
+///
+/// These methods return the histogram of a function of each sample. Module: [`histogram`](crate::histogram).
 impl Device {
     /// Histogram of `map(x)` for each sample `x`, in one pass over the samples. The result is that of
     /// [`Device::histogram`] for the mapped samples.
@@ -50,8 +53,8 @@ impl Device {
 
     /// [`Device::map_histogram`] into counters that can stay on the device.
     ///
-    /// `counts` has a counter per bin; `outside` has the counts below, above and of NaN. Waits only if an output is a
-    /// host slice.
+    /// `counts` has a counter per bin; `outside` has the counts below, above and of NaN. Waits for the result only if
+    /// an output is a host slice.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ pub(crate) mod gpu;
 use super::{Accumulate, Bins, Outside, slots::OUTSIDE};
 use crate::{Device, Element, Error, Input, Output, Result, Scratch, bf16, f16, memory, runtime::Backend};
 
-/// The types of weights, and the types of their sums.
+/// A type of weights, with the type of their sums.
 ///
 /// ```
 /// use oclprim::{Bins, Device, Weight};
@@ -23,6 +23,11 @@ use crate::{Device, Element, Error, Input, Output, Result, Scratch, bf16, f16, m
 /// assert_eq!(in_all(&[0.5f32, -2.0])?, -1.5f32);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type of weights",
+    label = "expected an element type, such as `f32` or `u32`",
+    note = "use `u8` for `bool`, and `u64` for `usize`"
+)]
 pub trait Weight: Element {
     /// `i64` for signed integers, `u64` for unsigned ones, `f64` for `f64`, and `f32` for other floats.
     type Sum: Element;
@@ -57,6 +62,9 @@ fn log_n(n: usize) -> u32 {
     usize::BITS - n.saturating_sub(1).leading_zeros()
 }
 
+/// # Weighted histograms
+///
+/// These methods return the sum of the weights in each bin. Module: [`histogram`](crate::histogram).
 impl Device {
     /// Weighted histogram: `sums[k]` is the sum of `weights[i]` over all `input[i]` in bin `k`, and `outside` has the
     /// sums of the others.
@@ -112,7 +120,7 @@ impl Device {
     /// [`Device::histogram_weighted`] into sums that can stay on the device.
     ///
     /// `sums` has a sum per bin; `outside` has the sums below, above and of NaN. [`Accumulate::Add`] adds the new sums
-    /// to the present ones, in the arithmetic of their type. Waits only if an output is a host slice.
+    /// to the present ones, in the arithmetic of their type. Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///

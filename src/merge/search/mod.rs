@@ -25,6 +25,7 @@ use super::form;
 use crate::{Buffer, Device, Error, Input, Offset, Output, Result, op::Compare, runtime::Backend};
 
 /// The lower or the upper bound among equal elements.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     #[doc(hidden)]
@@ -36,6 +37,10 @@ pub enum Bound {
 /// The result for a sorted range.
 const NONE: u64 = u64::MAX;
 
+/// # Searches in sorted ranges
+///
+/// These methods return insertion indices in a sorted range, and test whether a range is sorted. Module:
+/// [`merge::search`](crate::merge::search).
 impl Device {
     /// Lower bound of each needle: `out[i]` is the number of elements that come before `needles[i]`. It is the first
     /// index at which the needle can be inserted. Indices are `u32` or `u64`.
@@ -63,7 +68,7 @@ impl Device {
         self.bounds(Bound::Lower, range.into(), needles.into(), order)
     }
 
-    /// [`Device::lower_bound`] into a caller's slice, buffer or view with one element per needle. Waits only if
+    /// [`Device::lower_bound`] into a slice, buffer or view with one element per needle. Waits for the result only if
     /// `output` is a host slice.
     ///
     /// # Errors
@@ -113,7 +118,7 @@ impl Device {
         self.bounds(Bound::Upper, range.into(), needles.into(), order)
     }
 
-    /// [`Device::upper_bound`] into a caller's slice, buffer or view. Otherwise same as [`Device::lower_bound_into`].
+    /// [`Device::upper_bound`] into a slice, buffer or view. Otherwise same as [`Device::lower_bound_into`].
     ///
     /// # Errors
     ///
@@ -180,7 +185,7 @@ impl Device {
         }
     }
 
-    /// True if no element comes before its predecessor in the order. Waits.
+    /// Returns whether no element comes before its predecessor in the order. Waits.
     ///
     /// # Errors
     ///
@@ -226,8 +231,8 @@ impl Device {
         Ok(if found[0] == NONE { None } else { Some(found[0] as usize) })
     }
 
-    /// [`Device::first_unsorted`] into the one element of `output`, which can stay on the device. It becomes
-    /// [`u64::MAX`] if the input is sorted. Waits only if `output` is a host slice.
+    /// [`Device::first_unsorted`] into the single element of `output`, which can stay on the device. It becomes
+    /// [`u64::MAX`] if the input is sorted. Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///

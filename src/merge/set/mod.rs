@@ -82,9 +82,13 @@ impl SetOp {
     }
 }
 
+/// # Set operations
+///
+/// These methods return the union, intersection or difference of two sorted ranges. Module:
+/// [`merge::set`](crate::merge::set).
 impl Device {
-    /// Sorted result of a set operation on two sorted ranges. Waits for the number of elements;
-    /// [`Device::set_operation_into`] does not need to.
+    /// The union, intersection, difference or symmetric difference of two sorted ranges, sorted. Waits for the number
+    /// of elements; [`Device::set_operation_into`] does not need to.
     ///
     /// # Errors
     ///
@@ -140,8 +144,8 @@ impl Device {
         }
     }
 
-    /// [`Device::set_operation`] into a caller's slice, buffer or view. The one element of `count` becomes the number
-    /// of kept elements. Elements of `output` beyond that number do not change.
+    /// [`Device::set_operation`] into a slice, buffer or view. The single element of `count` becomes the number of
+    /// kept elements. Elements of `output` beyond that number do not change.
     ///
     /// If `output` is too short, it gets the first of the kept elements, and nothing is written beyond it. If `count`
     /// is a host slice, the call waits and returns this as an error. Otherwise the caller compares `count` with the

@@ -27,8 +27,12 @@ use super::check_values;
 use super::form;
 use crate::{Buffer, Device, Input, Output, Result, Scratch, op::Compare, runtime::Backend};
 
+/// # Sorts by any order
+///
+/// These methods sort by an [`Order`](crate::Order) or by a user's [`Less`](crate::op::Less), also over structs.
+/// Module: [`merge::sort`](crate::merge::sort).
 impl Device {
-    /// Sorted copy of the elements; equal elements keep their order.
+    /// Stable sort by any order: a sorted copy, in which equal elements keep their order.
     ///
     /// # Errors
     ///
@@ -57,8 +61,8 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::merge_sort`] into a caller's slice, buffer or view of the same length. Waits only if `output` is a
-    /// host slice.
+    /// [`Device::merge_sort`] into a slice, buffer or view of the same length. Waits for the result only if `output`
+    /// is a host slice.
     ///
     /// # Errors
     ///
@@ -137,7 +141,7 @@ impl Device {
         }
     }
 
-    /// [`Device::merge_sort`] of keys with values: returns the sorted keys, and the values in the order of their keys.
+    /// [`Device::merge_sort`] of keys with values: the sorted keys, and the values in the order of their keys.
     ///
     /// # Errors
     ///
@@ -167,7 +171,7 @@ impl Device {
         Ok((keys_out, values_out))
     }
 
-    /// [`Device::merge_sort_pairs`] into a caller's slices, buffers or views. Waits only if one of them is a host
+    /// [`Device::merge_sort_pairs`] into slices, buffers or views. Waits for the result only if one of them is a host
     /// slice.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ pub mod moments;
 
 use crate::{
     Buffer, Device, Element, Error, Layout, NdView, Output, Result, Scratch,
-    op::{Monoid, Op, Operator, Source, monoid},
+    op::{Monoid, Op, Operator, Source, built_in},
     runtime::Backend,
 };
 
@@ -33,6 +33,7 @@ const LANES: usize = 32;
 const CHUNK: usize = 16 * LANES;
 
 /// The lines along an axis in memory. There is a line for each output.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lines {
     pub(crate) len: usize,
@@ -119,6 +120,10 @@ impl Lines {
     }
 }
 
+/// # Reductions along an axis
+///
+/// These methods return one value per line along an axis of an N-dimensional view. Module:
+/// [`reduce::axis`](crate::reduce::axis).
 impl Device {
     /// Reduction along an axis: `out[i, j, ...] = x[i, j, ..., 0] op ... op x[i, j, ..., n - 1]`.
     ///
@@ -161,7 +166,7 @@ impl Device {
 
     /// [`Device::reduce_axis`] into a slice, buffer or view with one element for each result.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -185,11 +190,12 @@ impl Device {
         &self,
         input: impl Into<NdView<'a, T>>,
         axis: usize,
-        _: O,
+        op: O,
         output: impl Into<Output<'b, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.reduce_lines(&monoid::<T, O>(), O::source(), input.into(), axis, output.into(), scratch)
+        let (op, source) = built_in::<T, O>(op);
+        self.reduce_lines(&op, source, input.into(), axis, output.into(), scratch)
     }
 
     /// [`Device::reduce_axis`] in a type that holds every `T`, such as `i64` for `i32` or `f32` for `f16`.
@@ -223,7 +229,7 @@ impl Device {
 
     /// [`Device::reduce_axis_as`] into a slice, buffer or view with one element for each result.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -245,11 +251,12 @@ impl Device {
         &self,
         input: impl Into<NdView<'a, T>>,
         axis: usize,
-        _: O,
+        op: O,
         output: impl Into<Output<'b, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.reduce_lines(&monoid::<U, O>(), O::source(), input.into(), axis, output.into(), scratch)
+        let (op, source) = built_in::<U, O>(op);
+        self.reduce_lines(&op, source, input.into(), axis, output.into(), scratch)
     }
 
     /// [`Device::reduce_axis`] with a user's operator. An axis without elements gives its identity.
@@ -287,8 +294,8 @@ impl Device {
 
     /// [`Device::reduce_axis_by`] into a slice, buffer or view with one element for each result.
     ///
-    /// [`Device::reduce_axis_scratch`] returns its scratch bytes. Does not wait for the result, unless `output` is a
-    /// host slice.
+    /// [`Device::reduce_axis_scratch`] returns its scratch bytes. Waits for the result only if `output` is a host
+    /// slice.
     ///
     /// # Errors
     ///

@@ -29,11 +29,15 @@ use crate::{Device, Input, Output, Result, Scratch, op::Operator, parallel, runt
 pub const LANES: usize = 256;
 
 /// The rows of a tile of elements of `size` bytes, 1 to 64; as in `cl/reduce_by.cl`.
+#[doc(hidden)]
 pub const fn rows(size: usize) -> usize {
     let rows = 256 / size.next_power_of_two();
     if rows > 4 { rows } else { 4 }
 }
 
+/// # Reductions by a user's operator
+///
+/// These methods reduce by an [`Operator`], also over structs. Module: [`reduce::by`](crate::reduce::by).
 impl Device {
     /// Reduction by a user's operator: `x[0] op ... op x[n - 1]`. The result for empty input is the operator's
     /// identity.
@@ -64,7 +68,7 @@ impl Device {
 
     /// [`Device::reduce_by`] into the single element of `output`, which may be on the device.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///

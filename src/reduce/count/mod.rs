@@ -69,6 +69,10 @@ fn repeated<T>(bits: u64) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|i| one[i % size]))
 }
 
+/// # Counts
+///
+/// These methods count the elements that are not zero, or that equal a value. Module:
+/// [`reduce::count`](crate::reduce::count).
 impl Device {
     /// The number of elements that are not zero. NaN counts as nonzero, -0 as zero.
     ///
@@ -90,7 +94,7 @@ impl Device {
 
     /// [`Device::count`] into the single element of `output`, which may be on the device.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -135,7 +139,7 @@ impl Device {
 
     /// [`Device::count_of`] into the single element of `output`, which may be on the device.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -179,7 +183,7 @@ impl Device {
 
     /// [`Device::any`] into the single element of `output`, as 0 or 1. The output may be on the device.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -222,7 +226,7 @@ impl Device {
 
     /// [`Device::all`] into the single element of `output`, as 0 or 1. The output may be on the device.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Reductions of elements that are transformed as they are read: converted to a wider type ([`Device::reduce_as`]),
-//! mapped by a function ([`Device::map_reduce`]), or multiplied in pairs ([`Device::dot`]).
+//! Reductions of converted elements. [`Device::reduce_as`] converts to a wider type, [`Device::map_reduce`] applies a
+//! function, and [`Device::dot`] multiplies pairs.
 //!
 //! | property | |
 //! |---|---|
@@ -23,6 +23,10 @@ use crate::{
     runtime::Backend,
 };
 
+/// # Reductions of converted elements
+///
+/// These methods convert, map or multiply the elements as they read them: `f(x[0]) op ... op f(x[n - 1])`. Module:
+/// [`reduce::mapped`](crate::reduce::mapped).
 impl Device {
     /// Reduction in a wider type, such as `i64` for `i32`: `U::from(x[0]) op ... op U::from(x[n - 1])`.
     ///
@@ -54,7 +58,7 @@ impl Device {
 
     /// [`Device::reduce_as`] into the single element of `output`, which may be on the device.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -75,11 +79,12 @@ impl Device {
     pub fn reduce_as_into<'a, 'b, T: Element, U: Element + From<T>, O: Op<U>>(
         &self,
         input: impl Into<Input<'a, T>>,
-        _: O,
+        op: O,
         determinism: Determinism,
         output: impl Into<Output<'b, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
+        let _ = op; // Its type is the operator.
         let (input, output) = (input.into(), output.into());
         output.expect_len(1, "reduce")?;
         match self.backend() {
@@ -130,7 +135,7 @@ impl Device {
 
     /// [`Device::map_reduce`] into the single element of `output`, which may be on the device.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -151,11 +156,12 @@ impl Device {
         &self,
         input: impl Into<Input<'a, T>>,
         map: &Map<F>,
-        _: O,
+        op: O,
         determinism: Determinism,
         output: impl Into<Output<'b, R>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
+        let _ = op; // Its type is the operator.
         let (input, output) = (input.into(), output.into());
         output.expect_len(1, "reduce")?;
         match self.backend() {
@@ -208,7 +214,7 @@ impl Device {
 
     /// [`Device::dot`] into the single element of `output`, which may be on the device.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -256,8 +262,8 @@ impl Device {
         }
     }
 
-    /// Upper bound on the scratch bytes of all reductions in this module, with `n` elements of type `T` and a result of
-    /// type `U`.
+    /// Upper bound on the scratch bytes of [`Device::reduce_as_into`], [`Device::map_reduce_into`] and
+    /// [`Device::dot_into`], for `n` elements of type `T` and a result of type `U`.
     ///
     /// ```
     /// assert_eq!(oclprim::Device::cpu().reduce_as_scratch::<f32, f64>(1 << 20), 0);

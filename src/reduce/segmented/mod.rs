@@ -20,16 +20,18 @@ pub(crate) mod cpu;
 #[doc(hidden)]
 pub(crate) mod gpu;
 
+#[doc(no_inline)]
 pub use crate::segments::Offset;
 
 use crate::{
     Buffer, Device, Element, Error, Input, Output, Result, Scratch,
-    op::{Monoid, Op, Operator, Source, monoid},
+    op::{Monoid, Op, Operator, Source, built_in},
     runtime::Backend,
     segments::{Offsets, segments},
 };
 
 /// Bytes of a leaf of the tree: a cache line.
+#[doc(hidden)]
 pub const BLOCK_BYTES: usize = 64;
 /// Cache lines that the CPU combines side by side.
 const ABREAST: usize = 8;
@@ -105,6 +107,10 @@ impl Offsets<'_> {
     }
 }
 
+/// # Segmented reductions
+///
+/// These methods return one value per segment: `out[s] = x[offsets[s]] op ... op x[offsets[s + 1] - 1]`. Module:
+/// [`reduce::segmented`](crate::reduce::segmented).
 impl Device {
     /// Segmented reduction: `out[s] = x[offsets[s]] op ... op x[offsets[s + 1] - 1]`.
     ///
@@ -151,7 +157,7 @@ impl Device {
 
     /// [`Device::reduce_segments`] into a slice, buffer or view with one element for each segment.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// Does not check the offsets; [`Device::check_segments`] does. An offset beyond the input counts as its end. If an
     /// offset is beyond the next one, results are unspecified. Reads and writes stay in bounds for any offsets.
@@ -177,11 +183,12 @@ impl Device {
         &self,
         input: impl Into<Input<'a, T>>,
         offsets: impl Into<Input<'b, C>>,
-        _: O,
+        op: O,
         output: impl Into<Output<'c, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.reduce_parts(&monoid::<T, O>(), O::source(), input.into(), offsets.into(), output.into(), scratch)
+        let (op, source) = built_in::<T, O>(op);
+        self.reduce_parts(&op, source, input.into(), offsets.into(), output.into(), scratch)
     }
 
     /// [`Device::reduce_segments`] in a type that holds every `T`, such as `i64` for `i32` or `f32` for `f16`.
@@ -235,11 +242,12 @@ impl Device {
         &self,
         input: impl Into<Input<'a, T>>,
         offsets: impl Into<Input<'b, C>>,
-        _: O,
+        op: O,
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.reduce_parts(&monoid::<U, O>(), O::source(), input.into(), offsets.into(), output.into(), scratch)
+        let (op, source) = built_in::<U, O>(op);
+        self.reduce_parts(&op, source, input.into(), offsets.into(), output.into(), scratch)
     }
 
     /// [`Device::reduce_segments`] with a user's operator, which need not be commutative. An empty segment gives its

@@ -171,7 +171,106 @@ pub(super) fn not_empty<T: Pod>(input: &Input<'_, T>, what: &str) -> Result<()> 
     Ok(())
 }
 
+/// # Statistics
+///
+/// These methods compute several statistics in one pass over memory. Module:
+/// [`reduce::statistics`](crate::reduce::statistics).
 impl Device {
+    /// Count, number of NaN, sum, extremes, mean and variance, in one pass over memory.
+    ///
+    /// [The module](crate::reduce::statistics) has the error bounds.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Empty`] if there are no elements; else as [`Device::reduce`].
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let found = Device::best()?.statistics(&[2u8, 4, 4, 4, 5, 5, 7, 9])?;
+    /// assert_eq!((found.count, found.sum, found.mean, found.variance), (8, 40.0, 5.0, 4.0));
+    /// assert_eq!((found.min.value, found.max.index), (2, 7));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn statistics<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<Statistics<T>> {
+        let mut out = [StatisticsRecord::zeroed()];
+        self.statistics_into(input, &mut out, &mut Scratch::new())?;
+        Ok(out[0].get())
+    }
+
+    /// [`Device::statistics`] into the single record of `output`, which may be on the device.
+    ///
+    /// Waits for the result only if `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::statistics`]; [`ErrorKind::InvalidInput`] if `output` does not have exactly one element.
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch, StatisticsRecord};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1.0f64, 2.0, 6.0])?;
+    /// let mut record = device.zeroed::<StatisticsRecord<f64>>(1)?;
+    /// let mut scratch = Scratch::new();
+    /// scratch.reserve(&device, device.statistics_scratch::<f64>(x.len())?)?;
+    /// device.statistics_into(&x, &mut record, &mut scratch)?;
+    /// assert_eq!(record.to_vec()?[0].get().sample_variance(), 7.0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn statistics_into<'a, 'b, T: Element>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        output: impl Into<Output<'b, StatisticsRecord<T>>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (input, output) = (input.into(), output.into());
+        output.expect_len(1, "statistics")?;
+        not_empty(&input, "statistics")?;
+        match self.backend() {
+            Backend::Cpu => {
+                output.host()?[0] = StatisticsRecord(cpu::statistics(input.host()?)?, PhantomData);
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => gpu::statistics(device, input, output, scratch),
+        }
+    }
+
+    /// The mean of all elements.
+    ///
+    /// The host decodes it from the record of [`Device::statistics`]. [`Device::statistics_into`] takes scratch, and
+    /// can leave the record on the device.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::statistics`].
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::best()?.mean(&[1u8, 2, 4, 6])?, 3.25);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn mean<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<f64> {
+        Ok(self.statistics(input)?.mean)
+    }
+
+    /// The population variance of all elements: the divisor is their number.
+    ///
+    /// The host decodes it from the record of [`Device::statistics`]. [`Statistics::sample_variance`] has a divisor one
+    /// less.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::statistics`].
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Device::best()?.variance(&[1.0f32, 3.0])?, 1.0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn variance<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<f64> {
+        Ok(self.statistics(input)?.variance)
+    }
+
     /// The smallest and the largest element and their indices, in one pass.
     ///
     /// Each is the result of [`Device::arg_min`] or [`Device::arg_max`]. Ties yield the lowest index; -0 equals +0. If
@@ -199,7 +298,7 @@ impl Device {
     /// [`Device::min_max`] into the two elements of `values` and of `indices`, which may be on the device. The smallest
     /// element is first.
     ///
-    /// Does not wait for the result, unless an output is a host slice.
+    /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///
@@ -237,67 +336,6 @@ impl Device {
         }
     }
 
-    /// Count, number of NaN, sum, extremes, mean and variance, in one pass over memory.
-    ///
-    /// [The module](crate::reduce::statistics) has the error bounds.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Empty`] if there are no elements; else as [`Device::reduce`].
-    ///
-    /// ```
-    /// use oclprim::Device;
-    ///
-    /// let found = Device::best()?.statistics(&[2u8, 4, 4, 4, 5, 5, 7, 9])?;
-    /// assert_eq!((found.count, found.sum, found.mean, found.variance), (8, 40.0, 5.0, 4.0));
-    /// assert_eq!((found.min.value, found.max.index), (2, 7));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn statistics<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<Statistics<T>> {
-        let mut out = [StatisticsRecord::zeroed()];
-        self.statistics_into(input, &mut out, &mut Scratch::new())?;
-        Ok(out[0].get())
-    }
-
-    /// [`Device::statistics`] into the single record of `output`, which may be on the device.
-    ///
-    /// Does not wait for the result, unless `output` is a host slice.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::statistics`]; [`ErrorKind::InvalidInput`] if `output` does not have exactly one element.
-    ///
-    /// ```
-    /// use oclprim::{Device, Scratch, StatisticsRecord};
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[1.0f64, 2.0, 6.0])?;
-    /// let mut record = device.zeroed::<StatisticsRecord<f64>>(1)?;
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.statistics_scratch::<f64>(x.len())?)?;
-    /// device.statistics_into(&x, &mut record, &mut scratch)?;
-    /// assert_eq!(record.to_vec()?[0].get().sample_variance(), 7.0);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn statistics_into<'a, 'b, T: Element>(
-        &self,
-        input: impl Into<Input<'a, T>>,
-        output: impl Into<Output<'b, StatisticsRecord<T>>>,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        let (input, output) = (input.into(), output.into());
-        output.expect_len(1, "statistics")?;
-        not_empty(&input, "statistics")?;
-        match self.backend() {
-            Backend::Cpu => {
-                output.host()?[0] = StatisticsRecord(cpu::statistics(input.host()?)?, PhantomData);
-                Ok(())
-            }
-            #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) => gpu::statistics(device, input, output, scratch),
-        }
-    }
-
     /// Upper bound on the scratch bytes for `n` elements of type `T`.
     ///
     /// It holds for [`Device::statistics_into`], [`Device::min_max_into`], [`Device::arg_min_into`] and
@@ -317,40 +355,6 @@ impl Device {
             #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => gpu::scratch_bytes(device, n, T::TYPE),
         }
-    }
-
-    /// The mean of all elements.
-    ///
-    /// The host decodes it from the record of [`Device::statistics`]. [`Device::statistics_into`] takes scratch, and
-    /// can leave the record on the device.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::statistics`].
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Device::best()?.mean(&[1u8, 2, 4, 6])?, 3.25);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn mean<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<f64> {
-        Ok(self.statistics(input)?.mean)
-    }
-
-    /// The population variance of all elements: the divisor is their number.
-    ///
-    /// The host decodes it from the record of [`Device::statistics`]. [`Statistics::sample_variance`] has a divisor one
-    /// less.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::statistics`].
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Device::best()?.variance(&[1.0f32, 3.0])?, 1.0);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn variance<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<f64> {
-        Ok(self.statistics(input)?.variance)
     }
 }
 

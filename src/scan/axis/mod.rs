@@ -25,16 +25,18 @@ pub(crate) mod gpu;
 use super::{Scan, segmented::Segments};
 use crate::{
     Buffer, Device, Element, Error, Input, Layout, NdView, NdViewMut, Output, Result, Scratch,
-    op::{Monoid, Op, Operator, Source, monoid},
+    op::{Monoid, Op, Operator, Source, built_in},
     runtime::Backend,
 };
 
 /// Elements of a chunk of a line; as in `cl/scan_axis.cl`.
+#[doc(hidden)]
 pub const CHUNK: usize = 512;
 /// Bytes of the stride along an axis below which lines are too few for work-items to have one each.
 const LEAST_BYTES: usize = 32;
 
 /// An array `[outer, len, inner]`, which is scanned along `len`.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shape {
     #[doc(hidden)]
@@ -46,6 +48,7 @@ pub struct Shape {
 }
 
 /// The method that scans the lines.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Way {
     /// As segments of one length.
@@ -84,6 +87,9 @@ impl Shape {
     }
 }
 
+/// # Scans along an axis
+///
+/// These methods scan each line along an axis of an N-dimensional view. Module: [`scan::axis`](crate::scan::axis).
 impl Device {
     /// Scan along an axis: `out[i, j, ..., k] = x[i, j, ..., 0] op ... op x[i, j, ..., k]` if inclusive.
     ///
@@ -125,7 +131,7 @@ impl Device {
 
     /// [`Device::scan_axis`] into a slice, buffer or view with one element for each input element.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -148,12 +154,13 @@ impl Device {
         &self,
         input: impl Into<NdView<'a, T>>,
         axis: usize,
-        _: O,
+        op: O,
         kind: Scan<U>,
         output: impl Into<Output<'b, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.scan_lines((&monoid::<U, O>(), O::source()), input.into(), axis, kind, output.into(), scratch)
+        let (op, source) = built_in::<U, O>(op);
+        self.scan_lines((&op, source), input.into(), axis, kind, output.into(), scratch)
     }
 
     /// [`Device::scan_axis`] with a user's operator, which need not be commutative.

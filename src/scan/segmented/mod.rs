@@ -25,7 +25,7 @@ use crate::runtime::apart;
 use crate::{
     Buffer, Device, Element, Input, Offset, Output, Result, Scratch,
     arguments::expect_beside,
-    op::{Monoid, Op, Operator, Source, monoid},
+    op::{Monoid, Op, Operator, Source, built_in},
     runtime::Backend,
     segments::{Offsets, segments},
 };
@@ -50,6 +50,10 @@ impl<K: Element> Segments<'_, K> {
     }
 }
 
+/// # Segmented scans
+///
+/// These methods restart a scan at each segment, which keys, offsets or flags define. Module:
+/// [`scan::segmented`](crate::scan::segmented).
 impl Device {
     /// Scan of `values` that restarts wherever `keys[i] != keys[i - 1]`.
     ///
@@ -86,7 +90,7 @@ impl Device {
 
     /// [`Device::scan_by_key`] into a slice, buffer or view with one element for each value.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -109,13 +113,13 @@ impl Device {
         &self,
         keys: impl Into<Input<'a, K>>,
         values: impl Into<Input<'b, T>>,
-        _: O,
+        op: O,
         kind: Scan<U>,
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (by, parts) = ((&monoid::<U, O>(), O::source()), Segments::Keys(keys.into()));
-        self.scan_parts(by, values.into(), parts, kind, output.into(), scratch)
+        let (op, source) = built_in::<U, O>(op);
+        self.scan_parts((&op, source), values.into(), Segments::Keys(keys.into()), kind, output.into(), scratch)
     }
 
     /// [`Device::scan_by_key`] with a user's operator, which need not be commutative.
@@ -216,7 +220,7 @@ impl Device {
 
     /// [`Device::scan_segments`] into a slice, buffer or view with one element for each input element.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// Does not check the offsets; [`Device::check_segments`] does. Offsets beyond the input are ignored. If an offset
     /// is beyond the next one, results are unspecified. Reads and writes stay in bounds for any offsets.
@@ -241,13 +245,13 @@ impl Device {
         &self,
         input: impl Into<Input<'b, T>>,
         offsets: impl Into<Input<'a, C>>,
-        _: O,
+        op: O,
         kind: Scan<U>,
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (by, parts) = ((&monoid::<U, O>(), O::source()), Segments::Offsets(offsets.into()));
-        self.scan_parts(by, input.into(), parts, kind, output.into(), scratch)
+        let (op, source) = built_in::<U, O>(op);
+        self.scan_parts((&op, source), input.into(), Segments::Offsets(offsets.into()), kind, output.into(), scratch)
     }
 
     /// [`Device::scan_segments`] with a user's operator, which need not be commutative.
@@ -342,7 +346,7 @@ impl Device {
 
     /// [`Device::scan_flagged`] into a slice, buffer or view with one element for each value.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -362,13 +366,13 @@ impl Device {
         &self,
         values: impl Into<Input<'b, T>>,
         flags: impl Into<Input<'a, u8>>,
-        _: O,
+        op: O,
         kind: Scan<U>,
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (by, parts) = ((&monoid::<U, O>(), O::source()), Segments::Flags(flags.into()));
-        self.scan_parts(by, values.into(), parts, kind, output.into(), scratch)
+        let (op, source) = built_in::<U, O>(op);
+        self.scan_parts((&op, source), values.into(), Segments::Flags(flags.into()), kind, output.into(), scratch)
     }
 
     /// [`Device::scan_flagged`] with a user's operator, which need not be commutative.

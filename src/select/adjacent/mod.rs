@@ -27,6 +27,10 @@ use crate::{
 /// Elements of a task.
 const TASK: usize = parallel::SERIAL;
 
+/// # Adjacent differences
+///
+/// These methods combine each element with its predecessor: `out[i] = x[i] - x[i - 1]`. Module:
+/// [`select::adjacent`](crate::select::adjacent).
 impl Device {
     /// Adjacent differences: `out[0] = x[0]`, `out[i] = x[i] - x[i - 1]`. Integers wrap; `f16` and `bf16` are rounded
     /// from `f32`.
@@ -53,12 +57,12 @@ impl Device {
 
     /// [`Device::adjacent_difference`] into a slice, buffer or view of the same length.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
     /// Same as [`Device::adjacent_difference`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the
-    /// lengths differ, or if the arguments overlap in memory that the user provides.
+    /// lengths differ, or if the arguments overlap in imported OpenCL memory.
     ///
     /// ```
     /// let mut steps = [0.0f32; 3];

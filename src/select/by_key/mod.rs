@@ -25,7 +25,7 @@ use crate::{
     arguments::expect_beside,
     counted::in_room,
     memory,
-    op::{Monoid, Op, Operator, Source, monoid},
+    op::{Monoid, Op, Operator, Source, built_in},
     reduce::segmented,
     runtime::Backend,
     segments::Offsets,
@@ -43,6 +43,10 @@ struct To<'o, K: Element, U: Element> {
     count: Output<'o, u64>,
 }
 
+/// # Reductions by key
+///
+/// These methods return one value from the values of each run of equal keys. Module:
+/// [`select::by_key`](crate::select::by_key).
 impl Device {
     /// The first key of each run of equal keys, and the reduction of the run's values by the operator.
     ///
@@ -66,22 +70,22 @@ impl Device {
         &self,
         keys: impl Into<Input<'a, K>>,
         values: impl Into<Input<'b, V>>,
-        _: O,
+        op: O,
     ) -> Result<(Buffer<K>, Buffer<V>)> {
-        self.reduce_keyed(&monoid::<V, O>(), O::source(), keys.into(), values.into())
+        let (op, source) = built_in::<V, O>(op);
+        self.reduce_keyed(&op, source, keys.into(), values.into())
     }
 
     /// [`Device::reduce_by_key`] into slices, buffers or views of one length, which may be too short. The number of
     /// runs goes to the single element of `count`.
     ///
-    /// Does not wait for the result, unless an output is a host slice. Elements of outputs after the count do not
-    /// change.
+    /// Waits for the result only if an output is a host slice. Elements of outputs after the count do not change.
     ///
     /// # Errors
     ///
     /// Same as [`Device::reduce_by_key`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the
-    /// outputs' lengths differ, if `count` does not have exactly one element, if arguments overlap in memory that the
-    /// user provides, or if `count` is a host slice and the outputs are too short.
+    /// outputs' lengths differ, if `count` does not have exactly one element, or if arguments overlap in imported
+    /// OpenCL memory. The same error if `count` is a host slice and the outputs are too short.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Max};
@@ -98,14 +102,15 @@ impl Device {
         &self,
         keys: impl Into<Input<'a, K>>,
         values: impl Into<Input<'b, V>>,
-        _: O,
+        op: O,
         keys_out: impl Into<Output<'c, K>>,
         values_out: impl Into<Output<'c, V>>,
         count: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
         let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
-        self.reduce_keyed_into(&monoid::<V, O>(), O::source(), keys.into(), values.into(), to, scratch)
+        let (op, source) = built_in::<V, O>(op);
+        self.reduce_keyed_into(&op, source, keys.into(), values.into(), to, scratch)
     }
 
     /// [`Device::reduce_by_key`] in a type that holds every `V`, such as `i64` for `i32` or `f32` for `f16`.
@@ -125,9 +130,10 @@ impl Device {
         &self,
         keys: impl Into<Input<'a, K>>,
         values: impl Into<Input<'b, V>>,
-        _: O,
+        op: O,
     ) -> Result<(Buffer<K>, Buffer<U>)> {
-        self.reduce_keyed(&monoid::<U, O>(), O::source(), keys.into(), values.into())
+        let (op, source) = built_in::<U, O>(op);
+        self.reduce_keyed(&op, source, keys.into(), values.into())
     }
 
     /// [`Device::reduce_by_key_as`] into slices, buffers or views. All else is as in [`Device::reduce_by_key_into`].
@@ -150,14 +156,15 @@ impl Device {
         &self,
         keys: impl Into<Input<'a, K>>,
         values: impl Into<Input<'b, V>>,
-        _: O,
+        op: O,
         keys_out: impl Into<Output<'c, K>>,
         values_out: impl Into<Output<'c, U>>,
         count: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
         let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
-        self.reduce_keyed_into(&monoid::<U, O>(), O::source(), keys.into(), values.into(), to, scratch)
+        let (op, source) = built_in::<U, O>(op);
+        self.reduce_keyed_into(&op, source, keys.into(), values.into(), to, scratch)
     }
 
     /// [`Device::reduce_by_key`] with a user's operator, which need not be commutative.

@@ -18,8 +18,13 @@ use super::gpu;
 use crate::runtime::apart;
 use crate::{Buffer, Device, Element, Input, Output, Result, Scratch, op::Map, runtime::Backend};
 
+/// # Partitions
+///
+/// These methods return the selected elements first, then the others. Module:
+/// [`select::partition`](crate::select::partition).
 impl Device {
-    /// All elements, those for which `predicate` is true first, and the number of these. Waits for the number.
+    /// All elements in two parts, those for which `predicate` is true first; and the length of the first part. Waits
+    /// for the length.
     ///
     /// # Errors
     ///
@@ -47,12 +52,12 @@ impl Device {
     /// [`Device::partition`] into a slice, buffer or view of the same length. The number of elements for which
     /// `predicate` is true goes to the single element of `count`.
     ///
-    /// Does not wait for the result, unless an output is a host slice.
+    /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///
     /// Same as [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ,
-    /// if `count` does not have exactly one element, or if arguments overlap in memory that the user provides.
+    /// if `count` does not have exactly one element, or if arguments overlap in imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::{Device, Scratch, op::Map};
@@ -161,7 +166,7 @@ impl Device {
     /// [`Device::partition_three`] into a slice, buffer or view of the same length. The lengths of the first two parts
     /// go to the two elements of `counts`.
     ///
-    /// Does not wait for the result, unless an output is a host slice.
+    /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///
@@ -197,7 +202,8 @@ impl Device {
         self.part::<_, 3>((input.into(), &list), &texts, false, output.into(), counts.into(), scratch)
     }
 
-    /// The values whose flags are not 0, then the others, and the number of the former. Waits for the number.
+    /// All values in two parts, those whose flags are not 0 first; and the length of the first part. Waits for the
+    /// length.
     ///
     /// # Errors
     ///

@@ -19,6 +19,10 @@ use crate::{
     runtime::Backend,
 };
 
+/// # Runs of equal neighbours
+///
+/// These methods return one element, the length or the offset of each run. Module:
+/// [`select::runs`](crate::select::runs).
 impl Device {
     /// The first element of each run of equal elements.
     ///
@@ -39,12 +43,13 @@ impl Device {
     /// [`Device::unique`] into a slice, buffer or view, which may be too short. The number of runs goes to the single
     /// element of `count`.
     ///
-    /// Does not wait for the result, unless an output is a host slice.
+    /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `count` does not have exactly one element, if
-    /// arguments overlap in memory that the user provides, or if `count` is a host slice and `output` is too short.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `count` does not have exactly one element, or if
+    /// arguments overlap in imported OpenCL memory. The same error if `count` is a host slice and `output` is too
+    /// short.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};

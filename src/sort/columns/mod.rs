@@ -125,7 +125,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Types that can be a column of values: a slice, array, vector, buffer or view.
+/// A column of values: a slice, array, vector, buffer or view.
 ///
 /// ```
 /// use oclprim::{Column, Device};
@@ -139,6 +139,12 @@ mod sealed {
 /// assert_eq!(first(&Device::best()?.upload(&[[1u8; 3], [2; 3]])?)?, [2; 3]);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a column of values",
+    label = "expected a reference to a slice, array, `Vec` or `Buffer`, or a `View` or `Input`",
+    note = "pass a reference: `&values`; its elements are plain data (`bytemuck::Pod`), so use `u8` for `bool`",
+    note = "with the feature `ndarray`, pass an array as `Input::try_from(&array)?`"
+)]
 pub trait Column<'a>: Into<Input<'a, Self::Value>> + sealed::Sealed {
     /// The type of the column's values.
     type Value: Pod;
@@ -161,7 +167,7 @@ columns! {
     ('a, V: Pod) Input<'a, V>;
 }
 
-/// Tuples of up to eight [columns](Column).
+/// A tuple of up to eight [columns](Column).
 ///
 /// ```
 /// use oclprim::{Buffer, Device, Order, Table};
@@ -174,6 +180,11 @@ columns! {
 /// assert_eq!((names.to_vec()?, sums.to_vec()?), (vec![*b"mon", *b"wed"], vec![0.25, 0.5]));
 /// # Ok::<(), oclprim::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tuple of columns",
+    label = "expected a tuple of one to eight columns",
+    note = "pass one column as `(&values,)`, and two as `(&names, &sizes)`"
+)]
 pub trait Table<'a>: sealed::Sealed {
     /// A buffer per column.
     type Sorted;
@@ -209,8 +220,11 @@ tables! {
     A a x, B b y, C c z, D d w, E e v, F f u, G g t, H h s;
 }
 
+/// # Sorts of tables
+///
+/// These methods sort keys with several columns of values. Module: [`sort::columns`](crate::sort::columns).
 impl Device {
-    /// Sorted copy of the keys, with every column in the order of the keys.
+    /// Stable sort of a table: the sorted keys, and every column in the order of the keys.
     ///
     /// # Errors
     ///
@@ -240,8 +254,8 @@ impl Device {
         Ok((output, sorted))
     }
 
-    /// [`Device::sort_columns`] into a caller's slices, buffers or views, with any number of [`Columns`]. Waits only if
-    /// one of them is a host slice.
+    /// [`Device::sort_columns`] into slices, buffers or views, with any number of [`Columns`]. Waits for the result
+    /// only if one of them is a host slice.
     ///
     /// # Errors
     ///

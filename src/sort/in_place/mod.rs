@@ -20,11 +20,14 @@ use super::{Key, Order, cpu};
 use crate::keys::Keys;
 use crate::{Device, Error, Output, Result, runtime::Backend};
 
+/// # Sorts in place
+///
+/// This method sorts keys in their own memory. Module: [`sort::in_place`](crate::sort::in_place).
 impl Device {
-    /// Sorts the keys in their own memory.
+    /// Sort in place: afterwards, no key comes before its predecessor in `order`.
     ///
     /// It uses no other memory. For large n it is slower than [`Device::sort`], which takes two more arrays of n keys.
-    /// Waits only if `keys` is a host slice, which is sorted in a copy on the device.
+    /// Waits for the result only if `keys` is a host slice, which is sorted in a copy on the device.
     ///
     /// # Errors
     ///

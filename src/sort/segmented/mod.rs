@@ -35,9 +35,12 @@ use crate::{
     segments::{Offsets, segments},
 };
 
+/// # Segmented sorts
+///
+/// These methods sort each segment separately. Module: [`sort::segmented`](crate::sort::segmented).
 impl Device {
-    /// Copy of the keys in which each segment is sorted. Segment `s` is `input[offsets[s]..offsets[s + 1]]` and keeps
-    /// its range.
+    /// Segmented sort: a copy of the keys in which each segment `input[offsets[s]..offsets[s + 1]]` is sorted, and
+    /// keeps its range.
     ///
     /// Keys before the first offset, and from the last offset on, belong to no segment and keep their indices.
     ///
@@ -73,7 +76,7 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::sort_segments`] into a caller's slice, buffer or view of the same length.
+    /// [`Device::sort_segments`] into a slice, buffer or view of the same length.
     ///
     /// Waits for the result only if `output` is a host slice. It does not check the offsets: [`Device::check_segments`]
     /// does. An offset beyond the input counts as its end. If an offset is beyond the next one, the result is
@@ -190,8 +193,8 @@ impl Device {
         Ok((keys_out, values_out))
     }
 
-    /// [`Device::sort_segments_pairs`] into a caller's slices, buffers or views. As [`Device::sort_segments_into`], it
-    /// does not check the offsets, and waits only for host slices.
+    /// [`Device::sort_segments_pairs`] into slices, buffers or views. As [`Device::sort_segments_into`], it does not
+    /// check the offsets, and waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///
@@ -315,8 +318,8 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::argsort_segments`] into a caller's slice, buffer or view of the same length. As
-    /// [`Device::sort_segments_into`], it does not check the offsets, and waits only for host slices.
+    /// [`Device::argsort_segments`] into a slice, buffer or view of the same length. As [`Device::sort_segments_into`],
+    /// it does not check the offsets, and waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///

@@ -23,6 +23,7 @@ use bytemuck::Pod;
 use crate::{Device, Error, Output, Result, Scratch, runtime::Backend};
 
 /// Bytes of a strip in scratch, unless a row or a column is larger.
+#[doc(hidden)]
 pub const STRIP_BYTES: usize = 16 << 20;
 
 /// A matrix of m rows and n columns: c is their greatest common divisor, a = m / c, b = n / c.
@@ -55,6 +56,7 @@ fn scratch_bytes((rows, cols): (usize, usize), size: usize, strip: usize) -> usi
 }
 
 /// Transposes in strips of `strip` bytes.
+#[doc(hidden)]
 pub fn transpose<T: Pod>(
     device: &Device,
     data: Output<'_, T>,
@@ -84,12 +86,16 @@ pub fn transpose<T: Pod>(
     Ok(())
 }
 
+/// # Transpositions in place
+///
+/// These methods transpose a matrix in its own memory. Module: [`transpose::in_place`](crate::transpose::in_place).
 impl Device {
-    /// Transposes a matrix of `rows` x `cols` elements without gaps in its own memory: then `data` has `cols` rows of
-    /// `rows` elements.
+    /// Transposition in place: `data[c * rows + r]` becomes `data[r * cols + c]`, so `data` has `cols` rows of `rows`
+    /// elements.
     ///
     /// A square needs no scratch, and is as fast as [`Device::transpose`]. Other matrices go through `scratch` in
-    /// strips, two or three times, and take several times as long. Waits only if `data` is a host slice.
+    /// strips, two or three times, and take several times as long. Waits for the result only if `data` is a host
+    /// slice.
     ///
     /// # Errors
     ///

@@ -24,10 +24,14 @@ use crate::{
 /// Elements of a task of a row or a column vector.
 const TASK_CELLS: usize = parallel::SERIAL;
 
+/// # Transpositions of mapped elements
+///
+/// These methods transpose a function of each element. Module: [`transpose::mapped`](crate::transpose::mapped).
 impl Device {
-    /// Transposed matrix of `map(x)` for each element `x`. `map` converts to another type ([`Cast`](crate::op::Cast)),
-    /// multiplies ([`Scale`](crate::op::Scale)), or calls a custom function ([`Map`](crate::op::Map)). The layout of
-    /// both matrices is as in [`Device::transpose`].
+    /// Transposed matrix of mapped elements: `out[c * rows + r] = map(input[r * cols + c])`.
+    ///
+    /// `map` converts to another type ([`Cast`](crate::op::Cast)), multiplies ([`Scale`](crate::op::Scale)), or calls a
+    /// custom function ([`Map`](crate::op::Map)). The layout of both matrices is as in [`Device::transpose`].
     ///
     /// Does not wait for the result.
     ///
@@ -67,7 +71,7 @@ impl Device {
 
     /// [`Device::transpose_map`] into a buffer, a view or a slice of `rows * cols` elements.
     ///
-    /// Waits only if `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///

@@ -24,6 +24,7 @@ use crate::{
 };
 
 /// The extremes that are looked for in a line.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {
     #[doc(hidden)]
@@ -74,6 +75,10 @@ pub struct AxisExtremes<T: Element> {
     pub indices: Buffer<u64>,
 }
 
+/// # Extremes along an axis
+///
+/// These methods return the extremes of each line along an axis, and their indices. Module:
+/// [`reduce::axis::extremes`](crate::reduce::axis::extremes).
 impl Device {
     /// Arg-min along an axis: the smallest element of each line, and its index on the axis.
     ///
@@ -105,7 +110,7 @@ impl Device {
 
     /// [`Device::arg_min_axis`] into slices, buffers or views with one element for each line.
     ///
-    /// Does not wait for the result, unless an output is a host slice.
+    /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///
@@ -159,7 +164,7 @@ impl Device {
 
     /// [`Device::arg_max_axis`] into slices, buffers or views with one element for each line.
     ///
-    /// Does not wait for the result, unless an output is a host slice.
+    /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///
@@ -215,7 +220,7 @@ impl Device {
 
     /// [`Device::min_max_axis`] into slices, buffers or views with two elements for each line.
     ///
-    /// Does not wait for the result, unless an output is a host slice.
+    /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///

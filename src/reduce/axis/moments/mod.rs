@@ -84,6 +84,10 @@ impl<T: Element> std::fmt::Debug for MomentsRecord<T> {
     }
 }
 
+/// # Mean and variance along an axis
+///
+/// These methods return the mean and the variance of each line along an axis. Module:
+/// [`reduce::axis::moments`](crate::reduce::axis::moments).
 impl Device {
     /// Count, sum, mean and variance of each line along an axis, in one pass over memory.
     ///
@@ -118,7 +122,7 @@ impl Device {
 
     /// [`Device::moments_axis`] into a slice, buffer or view with one record for each line.
     ///
-    /// Does not wait for the result, unless `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -158,29 +162,6 @@ impl Device {
             }
         }
         Ok(())
-    }
-
-    /// The scratch bytes of [`Device::moments_axis_into`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_axis`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Scratch};
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[1.0f32; 24])?;
-    /// Scratch::new().reserve(&device, device.moments_axis_scratch(x.nd(&[2, 12])?, 1)?)?;
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn moments_axis_scratch<'a, T: Element>(&self, input: impl Into<NdView<'a, T>>, axis: usize) -> Result<usize> {
-        let lines = Lines::of(input.into().layout(), axis)?;
-        match self.backend() {
-            Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
-            Backend::OpenCl(device) => gpu::scratch_bytes(device, &lines, &gpu::Form::of::<T>()),
-        }
     }
 
     /// The mean of each line along an axis, on the host.
@@ -224,6 +205,29 @@ impl Device {
     /// ```
     pub fn variance_axis<'a, T: Element>(&self, input: impl Into<NdView<'a, T>>, axis: usize) -> Result<Vec<f64>> {
         memory::collect(self.moments_axis(input, axis)?.to_vec()?.iter().map(|record| record.get().variance))
+    }
+
+    /// The scratch bytes of [`Device::moments_axis_into`].
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::reduce_axis`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Scratch};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1.0f32; 24])?;
+    /// Scratch::new().reserve(&device, device.moments_axis_scratch(x.nd(&[2, 12])?, 1)?)?;
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn moments_axis_scratch<'a, T: Element>(&self, input: impl Into<NdView<'a, T>>, axis: usize) -> Result<usize> {
+        let lines = Lines::of(input.into().layout(), axis)?;
+        match self.backend() {
+            Backend::Cpu => Ok(0),
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl(device) => gpu::scratch_bytes(device, &lines, &gpu::Form::of::<T>()),
+        }
     }
 }
 
