@@ -1,5 +1,5 @@
 //! Helpers of the tests: devices, child processes, and the log of skips.
-#![allow(dead_code, reason = "each test file takes its part")]
+#![allow(dead_code, reason = "each test file uses only a part")]
 
 pub(crate) mod child;
 pub(crate) mod fake;
@@ -8,7 +8,7 @@ mod skips;
 
 use std::env;
 
-#[allow(unused_imports, reason = "each test file takes its part")]
+#[allow(unused_imports, reason = "each test file uses only a part")]
 pub(crate) use child::{answer, child, command, part, run, value_of};
 use oclprim::{Device, DeviceClass, Tuning, internals::data::Rng};
 pub(crate) use skips::skip;
