@@ -18,7 +18,7 @@ fn main() -> Result<(), oclprim::Error> {
     let band = image.slice(s![100..110, ..]);
     assert_eq!(device.reduce(Input::try_from(&band)?, Sum)?, band.sum());
 
-    // Some of the columns are not contiguous. They need a copy in standard layout first.
+    // A view of some columns is not contiguous. It needs a copy in standard layout first.
     let block = image.slice(s![.., 100..110]);
     let refused = Input::try_from(&block).unwrap_err();
     println!("refused: {refused}");

@@ -108,7 +108,7 @@ impl Failing {
         let result = panic::catch_unwind(AssertUnwindSafe(what));
         let (failed, fired) = ((self.failed)(), (self.fired)());
         (self.arm)(0, 0, Mode::Before);
-        // SAFETY: a static string of the library.
+        // SAFETY: the pointer is not null here, so it is a static string of the library.
         let failed = (!failed.is_null()).then(|| unsafe { CStr::from_ptr(failed) }.to_string_lossy().into_owned());
         if failed.as_deref() == Some("clEnqueueUnmapMemObject") && matches!(mode, Mode::Before | Mode::Always) {
             self.mapped.set(self.mapped.get() + fired as i64);
@@ -127,8 +127,7 @@ impl Failing {
 /// gives a wrong answer.
 fn ways(call: usize) -> Vec<(i32, Mode)> {
     let mut ways: Vec<_> = STATUSES.into_iter().map(|status| (status, Mode::Before)).collect();
-    // By default each call takes one status for the other modes. Failures after a call also take -4, which makes the crate try
-    // again.
+    // The modes `Always` and `After` take only one status by default. `After` also takes -4, which makes the crate try again.
     let some = if all() { STATUSES.to_vec() } else { vec![STATUSES[call % 4]] };
     ways.extend(some.iter().map(|&status| (status, Mode::Always)));
     ways.extend(some.into_iter().filter(|&status| status != -4).chain([-4]).map(|status| (status, Mode::After)));

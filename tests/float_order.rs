@@ -16,7 +16,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Every device; OpenCL devices also in the geometry of GPUs, with and without sub-groups and local memory.
+/// Every device. OpenCL devices are listed in the geometry of GPUs, too: without look-back, sub-groups or local memory.
 fn devices() -> Vec<(String, Device)> {
     let gpu = || Tuning::default().class(DeviceClass::Gpu);
     let tunings = [

@@ -13,7 +13,7 @@ use oclprim::{
 };
 
 const RUNS: usize = 100;
-/// If time is short, the time limit of one operation on one device, and its fewest runs.
+/// Time limit of one operation on one device if time is short, and its fewest runs.
 const PATIENCE: Duration = Duration::from_millis(200);
 const FEWEST: usize = 3;
 

@@ -214,7 +214,7 @@ fn b33_samples_outside_are_counted_and_not_written() {
     }
 }
 
-/// Samples outside of the bins: no operation counts them in a bin.
+/// No operation counts a sample in a bin if the sample is outside of the bins.
 #[test]
 fn samples_outside_count_in_no_bin() {
     const SIDES: [u64; 3] = [3000, 4500, 1500];
@@ -396,7 +396,7 @@ fn outputs_of_wrong_length_are_refused() {
     }
 }
 
-/// `edge(k)` as `Bins` defines it.
+/// `edge(k)` by the definition of `Bins`.
 macro_rules! edge {
     ($name:ident, $ty:ty) => {
         fn $name(lower: $ty, upper: $ty, bins: usize, k: usize) -> $ty {
@@ -495,7 +495,7 @@ proptest! {
         let layout = Bins::even(lower, upper, bins).unwrap();
         let layout = if closed { layout.closed() } else { layout };
         let mut samples: Vec<i64> = random.iter().map(|x| x >> narrow).collect();
-        // The smallest sample of each bin, and the largest of the bin before.
+        // `edge` is the smallest sample of a bin. Its neighbours are samples, too.
         let (low, extent) = (i128::from(lower), i128::from(upper) - i128::from(lower));
         for k in 0..=bins.min(200) as i128 {
             let edge = (low + (k * extent + bins as i128 - 1).div_euclid(bins as i128)) as i64;

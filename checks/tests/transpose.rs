@@ -124,7 +124,7 @@ fn b24_tile_kernels_take_any_shape() {
     }
 }
 
-/// B25: neighbouring work-items lay four to a row, because the kernel took dimension 0 as the fastest: twice the sectors.
+/// B25: the kernel took dimension 0 as the fastest, so neighbouring work-items lay four to a row and touched twice the sectors.
 /// No result shows this. So this test checks the models, and `kernels_access_what_their_models_predict` checks that kernels
 /// match their models. `oclprim ladder` shows the time on a device.
 #[test]

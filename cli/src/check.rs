@@ -360,7 +360,8 @@ impl Target {
     }
 }
 
-/// The sub-group backends with which a CPU is checked in the geometry of a GPU. One that failed the self-test has the reason.
+/// The sub-group backends with which a CPU is checked in the geometry of a GPU. A reason means that a backend failed the
+/// self-test.
 fn geometries(caps: &Capabilities) -> Vec<(SubGroupBackend, Option<String>)> {
     let passed = caps.sub_groups.iter().map(|group| (group.backend, None));
     let refused = caps.refused.iter().map(|RefusedSubGroup { backend, reason, .. }| {

@@ -117,7 +117,7 @@ impl Given {
         assert!(enough && groups > 0 || n == 0, "{groups} groups of {each} for {n}: {plan:?} for {:?}", self.caps);
     }
 
-    /// Asserts that numbers fit in 32 bits, because kernels take them so.
+    /// Asserts that numbers fit in 32 bits, in which kernels take them.
     fn fit_32_bits(&self, plan: &dyn Debug, numbers: &[usize]) {
         let fit = numbers.iter().all(|&number| u32::try_from(number).is_ok());
         assert!(fit || self.n > LARGE_ELEMENTS, "{numbers:?} of {plan:?} for {} on {:?}", self.n, self.caps);

@@ -121,8 +121,8 @@ uint64_t total(size_t n, F f)
     return sum.host(1)[0];
 }
 
-// A number that orders the keys. Both zeros of floats have the number of the positive zero, because they are equal to
-// CUB.
+// A number that orders the keys. Both zeros of floats have the number of the positive zero, because CUB treats them as
+// equal.
 template <class T>
 __host__ __device__ inline uint64_t ordered(T x)
 {

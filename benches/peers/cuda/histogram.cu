@@ -116,7 +116,7 @@ void even(const Wanted& wanted, const std::string& what, const char* element, in
     one<T>(wanted, what, element, bins, make, count);
 }
 
-// The bin of sample i, where bin k has a share of about 1/k: the inverse of the logarithm of its number.
+// The bin of sample i. The share of bin k is about 1 / (k + 1), because the logarithm of the bin plus 1 is uniform.
 __host__ __device__ inline double zipf(size_t i, int bins)
 {
     double share = (mix(i) >> 11) * (1.0 / (1ull << 53));

@@ -238,7 +238,8 @@ pub fn host_memory() -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// Indices of `n` elements in the stable order of `compare`, which compares two indices. Compiled once, not once per type.
+/// Indices of `n` elements in the stable order of `compare`, which compares two indices. It is compiled once, not once per
+/// type.
 pub(crate) fn sorted_indices(n: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
     let mut indices: Vec<usize> = (0..n).collect();
     indices.sort_by(|&a, &b| compare(a, b));

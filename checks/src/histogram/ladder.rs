@@ -194,7 +194,7 @@ fn own_model<T: Integer>(request: &Request, device: &Device) -> Result<Option<Mo
     let (n, bins) = (request.n, request.bins);
     let plan = plan(n, Form::of(&Bins::<T>::ids(bins)?), ElementType::U32, &*cl.capabilities()?, usize::MAX)?;
     let slots = plan.table_count * (bins + OUTSIDE);
-    // It reads the samples, and writes tables and counters.
+    // The counting kernel reads the samples and writes tables, and the merging kernel writes counters.
     let load_sectors = (n * size_of::<T>()).div_ceil(32) as f64;
     let mut model = Model { load_sectors, store_sectors: words(bins) + words(slots), bank_conflicts: 0.0 };
     match plan.tables {

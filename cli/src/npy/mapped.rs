@@ -1,8 +1,8 @@
 //! Mapped input files: elements are read from the page cache, without a copy.
 //!
 //! Another program can cut a file short while it is mapped. A page beyond the new end raises a signal, which ends this program with
-//! an error. The rest of the last page reads as zeros, and other bytes may follow later. So [`still_whole`] compares length and
-//! time of modification before a result is written.
+//! an error. The rest of the last page reads as zeros, or as other bytes if the file grows again. So [`still_whole`] compares
+//! length and time of modification before a result is written.
 
 use std::{
     fs::{File, Metadata},

@@ -99,7 +99,7 @@ fn check_scatter<T: Plain, I: Offset>(
     let mut index = [vec![I::HIGHEST; offset], order.indices(n, len)].concat();
     let mut taken = vec![false; len];
     for i in &mut index[offset..] {
-        // Each index occurs once; repeated ones become out of range.
+        // Each index in range occurs once. A repeated one is replaced by an index out of range.
         match named(*i, len) {
             Some(at) if taken[at] => *i = I::HIGHEST,
             Some(at) => taken[at] = true,

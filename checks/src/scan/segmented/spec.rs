@@ -247,7 +247,7 @@ fn plus_flagged() -> Form<f32, f32, u8, Function<f32>> {
     }
 }
 
-/// Adds cases of pairs of a size and a division into segments. `Full` takes all pairs, other levels some of each.
+/// Adds cases of pairs of a size and a division into segments. `Full` takes almost all pairs, and other levels take fewer.
 fn form<T, U, K, F>(level: Level, name: &str, form: Form<T, U, K, F>, cases: &mut Vec<Case>)
 where
     T: Element,

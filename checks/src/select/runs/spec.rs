@@ -89,7 +89,7 @@ impl Lengths {
     }
 }
 
-/// Indices of the heads of runs, then n.
+/// Indices at which runs begin, then n.
 pub(in crate::select) fn offsets<T: Element>(x: &[T]) -> Vec<usize> {
     let mut offsets: Vec<_> = (0..x.len()).filter(|&i| i == 0 || rank(x[i]) != rank(x[i - 1])).collect();
     offsets.push(x.len());
