@@ -293,7 +293,7 @@ fn the_first_call_of_a_process_survives_without_new_threads() {
     }
     let mut right = 0;
     for (k, name) in FIRST.iter().enumerate() {
-        // Each call has two small limits, which differ from call to call, and one that is large enough.
+        // Each call has two limits that differ from call to call, and one that is large enough.
         for delta in [DELTAS[k], DELTAS[(7 * k + 5) % DELTAS.len()], 4 << 30] {
             let (value, _) = child::run(&mut child::child(test, &format!("{delta} {name}")));
             assert!(value == "right" || value == "OutOfMemory", "{name} with {delta} bytes more: {value}");
