@@ -1,6 +1,6 @@
 //! Benchmarks of every spec by the host's clock: `cargo bench -p oclprim-checks -- "scan sum"`.
 //!
-//! They run on the device that `OCLPRIM_DEVICE` selects; by default on the best one.
+//! They run on the device that `OCLPRIM_DEVICE` selects, or else on the best one.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use criterion::{BenchmarkId, Criterion, Throughput};
 use oclprim::Device;
 use oclprim_checks::{check::Spec, registry};
 
-/// Elements: many enough to show the rate, few enough to be quick.
+/// Numbers of elements: large enough to show the rate, small enough to be quick.
 const SIZES: [usize; 2] = [1 << 16, 1 << 20];
 
-/// Measures one primitive, with its commands and the wait for them. `oclprim bench` reads the device's clock.
+/// Measures one primitive: the host's time to enqueue its commands and wait for them. `oclprim bench` reads the device's clock.
 fn run(device: &Device, spec: &dyn Spec) {
     let primitive = spec.name();
     let mut criterion = Criterion::default()

@@ -16,8 +16,8 @@ fn main() -> Result<(), oclprim::Error> {
     let mut columns = device.zeroed::<f32>(ROWS * COLS)?;
     device.transpose_into(&matrix, ROWS, COLS, &mut columns)?;
 
-    // Each column's sum goes to its element of `sums`. Scratch is reserved once, so the loop allocates nothing. Nothing
-    // waits, because the device runs its commands in order.
+    // Each column's sum goes to its element of `sums`. Scratch is reserved once, so the loop allocates no memory. The calls
+    // do not wait, because the device runs its commands in order.
     let mut scratch = Scratch::new();
     scratch.reserve(&device, device.reduce_scratch::<f32>(ROWS))?;
     let mut sums = device.zeroed::<f32>(COLS)?;
@@ -26,7 +26,7 @@ fn main() -> Result<(), oclprim::Error> {
         device.reduce_into(column, Sum, Determinism::Fixed, sums.view_mut(c..=c)?, &mut scratch)?;
     }
 
-    // A copy on the device, from a part of a buffer at any offset.
+    // The device copies a part of a buffer, which may begin at any offset.
     let mut some = device.zeroed::<f32>(10)?;
     device.copy(sums.view(7..17)?, &mut some)?;
 

@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     let (platform, theirs) = found.ok_or("no device")?;
 
-    // Objects that the program already has.
+    // These are objects that a program already has.
     let context = ocl::Context::builder().platform(platform).devices(theirs).build()?;
     let queue = ocl::Queue::new(&context, theirs, None)?;
     let other = ocl::Queue::new(&context, theirs, None)?;
@@ -33,13 +33,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     kernel.program(&program).name("squares").queue(other.clone()).global_work_size(N).arg(&numbers);
     let kernel = kernel.build()?;
 
-    // The crate in the same context, on one of the program's queues.
+    // The crate uses the same context and one of the program's queues.
     let device = interop::device(theirs, &context, &queue)?;
     println!("device: {}", device.info());
     // SAFETY: the kernel below finishes before a primitive reads `numbers`, and nothing else uses it.
     let x = unsafe { interop::buffer(&device, &numbers)? };
 
-    // The program's kernel, then a primitive that waits for it on the device.
+    // First the program's kernel runs. Then a primitive waits for it on the device.
     let mut squared = ocl::Event::empty();
     // SAFETY: the kernel writes N elements, which the buffer has.
     unsafe { kernel.cmd().enew(&mut squared).enq()? };
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("the squares below {N} sum up to {total}");
     assert_eq!(total, 332_833_500);
 
-    // A primitive, then a command of the program that waits for it on the device.
+    // First a primitive runs. Then a command of the program waits for it on the device.
     let moved = ocl::Buffer::<u32>::builder().queue(other.clone()).len(N).build()?;
     // SAFETY: `moved` is read only after the copy into it.
     let mut out = unsafe { interop::buffer(&device, &moved)? };

@@ -18,7 +18,7 @@ fn main() -> Result<(), oclprim::Error> {
     let band = image.slice(s![100..110, ..]);
     assert_eq!(device.reduce(Input::try_from(&band)?, Sum)?, band.sum());
 
-    // A block of columns is not contiguous. It needs a standard layout first.
+    // A view of some columns is not contiguous. It needs a copy in standard layout first.
     let block = image.slice(s![.., 100..110]);
     let refused = Input::try_from(&block).unwrap_err();
     println!("refused: {refused}");
@@ -29,7 +29,7 @@ fn main() -> Result<(), oclprim::Error> {
     let columns = NdView::try_from(&image)?.slice(1, 100..110)?;
     assert_eq!(columns.to_array()?, block.to_owned().into_dyn());
 
-    // A block alone is copied once, because it has gaps between its rows.
+    // A view of some columns alone is copied once, because it has gaps between its rows.
     let columns = NdCow::try_from(image.slice(s![.., 100..110]))?;
     assert_eq!(device.reduce_axis(&columns, 0, Sum)?.to_vec()?, block.sum_axis(Axis(0)).to_vec());
 

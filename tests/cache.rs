@@ -1,4 +1,4 @@
-//! The caches of programs. On disk an entry serves only its own key, and no file in the folder hangs or misleads a process.
+//! The caches of programs. An entry on disk serves only its own key, and no file in the folder hangs or misleads a process.
 //! Both caches, on disk and in memory, are bounded.
 #![cfg(all(feature = "opencl", unix))]
 
@@ -57,7 +57,7 @@ fn user_of(test: &str, folder: &Path) -> Command {
     child
 }
 
-/// Runs a child, which must give the right answers no later than a driver that builds every program.
+/// Runs a child, which must give the right answers in the time that a driver may take to build every program.
 fn runs_right(child: &mut Command) {
     let (answers, time) = child::run(child);
     assert_eq!(answers, right_answers());
@@ -116,7 +116,7 @@ const OBSTACLES: [(&str, Put); 8] = [
     ("a FIFO", |path| rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::from_raw_mode(0o600)).unwrap()),
     ("a file of 3 GB", |path| File::create(path).unwrap().set_len(3 << 30).unwrap()),
     ("a folder", |path| fs::create_dir(path).unwrap()),
-    ("a link to nothing", |path| symlink("/nonexistent/entry", path).unwrap()),
+    ("a dangling link", |path| symlink("/nonexistent/entry", path).unwrap()),
     ("a link to itself", |path| symlink(path, path).unwrap()),
     ("a socket", |path| drop(std::os::unix::net::UnixListener::bind(path).unwrap())),
     ("an empty file", |path| drop(File::create(path).unwrap())),
@@ -214,7 +214,7 @@ fn the_folder_and_its_entries_belong_to_the_user_alone() {
     runs_right(user_of(NAME, Path::new("")).env_remove("OCLPRIM_CACHE_DIR").env("XDG_CACHE_HOME", &home));
     assert_eq!((entries(&default).len(), mode(&default)), (good.len(), 0o700));
 
-    // A folder and entries of another user; only root can create them.
+    // Now a folder and entries belong to another user. Only root can create them.
     if rustix::process::geteuid().is_root() {
         let theirs = outer.path().join("theirs");
         fs::create_dir(&theirs).unwrap();
@@ -227,7 +227,7 @@ fn the_folder_and_its_entries_belong_to_the_user_alone() {
         runs_right(&mut user_of(NAME, &folder));
         assert!(good.keys().all(|path| fs::metadata(path).unwrap().uid() == 0), "another user's entry was used");
     } else {
-        skips::skip(NAME, "files of another user, which takes root");
+        skips::skip(NAME, "only root can create files of another user");
     }
 }
 
@@ -253,13 +253,13 @@ fn the_least_recently_used_entries_are_evicted_first() {
         file.set_modified(SystemTime::now() - Duration::from_secs(days * 86_400)).unwrap();
     };
     let is_there = |name: &str| folder.join(name).exists();
-    // 300 MiB, of which the default limit keeps at most 256.
+    // These files have 300 MiB. The default limit keeps at most 256.
     for i in 0..30 {
         put(&entry(i), 10 << 20, 40 - i as u64);
     }
     put("selftest-00000000000000000000000000000001", 10 << 20, 100);
     put(&entry(99), 65 << 20, 0);
-    // A temporary file that a writer abandoned, and one of an active writer.
+    // One temporary file was abandoned by its writer, and the other belongs to an active writer.
     put(".oclprim-abandoned", 100, 1);
     put(".oclprim-written", 100, 0);
     // Files with other names do not belong to the cache.
@@ -282,7 +282,8 @@ fn the_least_recently_used_entries_are_evicted_first() {
     ours.iter().for_each(|path| File::open(path).unwrap().set_modified(old).unwrap());
     runs_right(&mut user_of(NAME, folder));
     let used = ours.iter().filter(|path| fs::metadata(path).unwrap().modified().unwrap() > old).count();
-    // Used are the self-test entry, and the program entries if the driver has no cache. Those of the self-test itself are not.
+    // The child uses the entry of the self-test, and entries of programs if the driver has no cache. It does not use entries
+    // of the self-test's programs.
     assert!(used > 0 && used < ours.len(), "{used} of {}", ours.len());
 }
 
@@ -290,7 +291,7 @@ fn the_least_recently_used_entries_are_evicted_first() {
 fn processes_that_share_a_cache_keep_its_bound() {
     const NAME: &str = "processes_that_share_a_cache_keep_its_bound";
     if let Some(part) = child::part() {
-        // Operators of this process alone; each needs a program.
+        // Each part has operators of its own, and each operator needs a program.
         for device in opencl_devices() {
             for i in 0..6 {
                 let text = format!("a + b + {part} * {i} * 0");
@@ -341,7 +342,7 @@ fn programs_of_many_operators_are_freed() {
     if child::part().is_some() {
         for device in opencl_devices() {
             let reduce = |i: u32| {
-                // Texts of this test alone. If the first programs came from disk, a later one would start the compiler.
+                // No other test has these texts. If the first programs came from disk, a later one would start the compiler.
                 let sum = Operator::new("sum", 0u32, move |a, b| a + b, &format!("a + b + {} * 0", 1000 + i));
                 assert_eq!(device.reduce_by(&vec![1u32; 100_000], &sum).unwrap(), 100_000);
             };
@@ -416,9 +417,9 @@ fn obstacles_at_the_tuning_path_neither_hang_nor_fill_the_memory() {
                 let _ = remove();
                 put(place);
                 let (read, update) = (TuningFile::read(&path), TuningFile::update(&path, |file| file.put(&row)));
-                let refused = what != "a link to nothing" && *place == path;
+                let refused = what != "a dangling link" && *place == path;
                 assert_eq!(read.is_err(), refused, "{what} at {place:?}");
-                assert!(update.is_err() || what == "a link to nothing" || *place == lock, "{what} at {place:?}");
+                assert!(update.is_err() || what == "a dangling link" || *place == lock, "{what} at {place:?}");
                 remove().unwrap();
             }
             sender.send(what).unwrap();

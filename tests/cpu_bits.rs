@@ -73,7 +73,7 @@ fn lines_of<T: Element>() {
             let moved = columns(&x, shape);
             let (down, along) = (device.upload(&x).unwrap(), device.upload(&moved).unwrap());
             let view = down.nd(&[shape.0, shape.1]).unwrap();
-            // Each line as a contiguous view.
+            // `line` gives each line as a contiguous view.
             let line = |c: usize| along.view(c * shape.0..(c + 1) * shape.0).unwrap();
             let found = device.min_max_axis(view, 0).unwrap();
             let (values, indices) = (found.values.to_vec().unwrap(), found.indices.to_vec().unwrap());

@@ -1,6 +1,6 @@
 //! Times of the CPU backend's fast paths, beside another way to the same results in this process.
 //!
-//! Times of code that is not optimised tell nothing: `cargo test --profile overflow --test cpu_speed -- --ignored`.
+//! Times of unoptimised code are meaningless: run `cargo test --profile overflow --test cpu_speed -- --ignored`.
 
 use std::{hint::black_box, time::Instant};
 
@@ -9,7 +9,7 @@ use oclprim::{
     op::{Max, Min, Operator},
 };
 
-/// Seconds of the shortest of some runs of each, which are interleaved.
+/// The shortest time of each function in seconds, over several interleaved runs.
 fn shortest(mut one: impl FnMut(), mut other: impl FnMut()) -> [f64; 2] {
     let time = |run: &mut dyn FnMut()| {
         let start = Instant::now();

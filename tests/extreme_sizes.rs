@@ -85,7 +85,7 @@ impl Account {
     }
 }
 
-/// Every device; OpenCL devices also with 64-bit offsets and in the geometry of a GPU.
+/// Every device. OpenCL devices are listed in the geometry of a GPU, too, with and without 64-bit offsets.
 fn devices() -> Vec<Device> {
     let mut all = Vec::new();
     for index in 0..Device::list().len() {

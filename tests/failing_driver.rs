@@ -108,7 +108,7 @@ impl Failing {
         let result = panic::catch_unwind(AssertUnwindSafe(what));
         let (failed, fired) = ((self.failed)(), (self.fired)());
         (self.arm)(0, 0, Mode::Before);
-        // SAFETY: a static string of the library.
+        // SAFETY: the pointer is not null here, so it is a static string of the library.
         let failed = (!failed.is_null()).then(|| unsafe { CStr::from_ptr(failed) }.to_string_lossy().into_owned());
         if failed.as_deref() == Some("clEnqueueUnmapMemObject") && matches!(mode, Mode::Before | Mode::Always) {
             self.mapped.set(self.mapped.get() + fired as i64);
@@ -123,10 +123,11 @@ impl Failing {
     }
 }
 
-/// The ways in which each call misbehaves: each status before the call runs, once or always, or after it; and a wrong answer.
+/// The ways in which a call misbehaves. It fails with a status before it runs, once or always, or after it has run. Or it
+/// gives a wrong answer.
 fn ways(call: usize) -> Vec<(i32, Mode)> {
     let mut ways: Vec<_> = STATUSES.into_iter().map(|status| (status, Mode::Before)).collect();
-    // Failures after the call has run: for each call at least one status that makes the crate try again.
+    // The modes `Always` and `After` take only one status by default. `After` also takes -4, which makes the crate try again.
     let some = if all() { STATUSES.to_vec() } else { vec![STATUSES[call % 4]] };
     ways.extend(some.iter().map(|&status| (status, Mode::Always)));
     ways.extend(some.into_iter().filter(|&status| status != -4).chain([-4]).map(|status| (status, Mode::After)));
@@ -158,7 +159,7 @@ fn failing_child(test: &str, part: &str, cache: &TempDir) -> Option<Command> {
     Some(child)
 }
 
-/// Runs the test in such a child, which runs at least `least` cases.
+/// Runs the test in a [`failing_child`], which runs at least `least` cases.
 fn with_failing_driver(test: &str, least: usize) {
     let cache = tempfile::tempdir().expect("a temporary folder");
     let Some(mut child) = failing_child(test, "child", &cache) else { return };
@@ -301,7 +302,7 @@ fn one_call_fails(
         Ok(got) => assert!(got == want, "{what}: wrong"),
         Err(error) => is_one_line(&error, &what),
     }
-    // Failures that a drop could not return: of an unmap, or of an order between two commands.
+    // A drop cannot return the failure of an unmap, so this call does.
     if let Err(error) = device.finish() {
         assert!(failed == "clEnqueueUnmapMemObject", "{what}: a later wait reports {error}");
         is_one_line(&error, &what);
@@ -515,7 +516,7 @@ fn a_driver_that_fails_or_lies_at_discovery_is_right_or_left_out() {
         return child::answer(format!("{calls} {} {} {error}", list.len(), failed.unwrap_or_default()));
     }
     let cache = tempfile::tempdir().expect("a temporary folder");
-    // Number of calls, number of devices, name of the misbehaving call, error.
+    // Returns the number of calls, the number of devices, the name of the misbehaving call, and the error.
     let run = |call: usize, status: i32, mode: Mode| -> Option<(usize, usize, String, String)> {
         let mut child = failing_child(NAME, &format!("{call} {status} {}", mode as u32), &cache)?;
         let (answer, _) = child::run(&mut child);
@@ -529,7 +530,7 @@ fn a_driver_that_fails_or_lies_at_discovery_is_right_or_left_out() {
     let stride = if all() { 1 } else { calls.div_ceil(40) };
     for call in (1..=calls).step_by(stride) {
         let (_, found, failed, error) = run(call, STATUSES[call % 4], Mode::Before).unwrap();
-        assert_eq!(found, devices, "call {call}, {failed}: a question is put again: {error}");
+        assert_eq!(found, devices, "call {call}, {failed}: a query was not repeated: {error}");
         let (_, found, failed, error) = run(call, 0, Mode::Size).unwrap();
         let refused = error.contains("the driver reports 4294967295 ") && error.contains(", the limit is 1024")
             || error.contains("the driver reports 9223372036854775807 bytes for ")
@@ -542,7 +543,7 @@ fn a_driver_that_fails_or_lies_at_discovery_is_right_or_left_out() {
     assert!(error.contains("the driver reports 4294967295 platforms, the limit is 1024"), "{error}");
 }
 
-/// The error is that of a failed build, with or without a log.
+/// The error is that of a failed build; its log may be missing.
 #[test]
 fn a_build_log_of_exabytes_is_not_read() {
     const NAME: &str = "a_build_log_of_exabytes_is_not_read";
@@ -599,7 +600,7 @@ fn a_binary_of_exabytes_is_not_stored() {
         for call in (1..=calls.len()).filter(|call| calls[call - 1] == "clGetProgramInfo") {
             for mode in [Mode::Size, Mode::Value] {
                 assert_eq!(failing.run(call, 0, mode, first).0.unwrap(), 3);
-                // Sizes only: some compilers write different bytes each time.
+                // Only sizes are compared, because some compilers write different bytes each time.
                 let now = sizes();
                 assert!(now.is_empty() || now == stored, "call {call}: {now:?} is stored instead of {stored:?}");
                 assert_eq!(sum().unwrap(), 3, "call {call}: with the binary that was stored");

@@ -16,7 +16,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Every device; OpenCL devices also in the geometry of GPUs, with and without sub-groups and local memory.
+/// Every device. OpenCL devices are listed in the geometry of GPUs, too: without look-back, sub-groups or local memory.
 fn devices() -> Vec<(String, Device)> {
     let gpu = || Tuning::default().class(DeviceClass::Gpu);
     let tunings = [
@@ -54,7 +54,7 @@ fn compare<T: Element>(a: T, b: T) -> Ordering {
     x.partial_cmp(&y).unwrap_or_else(|| x.is_nan().cmp(&y.is_nan()))
 }
 
-/// The total order: of two negative floats, the one with the larger bits is less.
+/// The total order. Of two negative floats, the one with the larger bits is less.
 fn compare_bits<T: Element>(a: T, b: T) -> Ordering {
     let sign = 1u64 << (8 * size_of::<T>() - 1);
     let number = |x: T| if bits(x) < sign { i128::from(bits(x)) } else { i128::from(sign) - 1 - i128::from(bits(x)) };
@@ -583,7 +583,7 @@ fn arg_max_is_the_index_of_the_first_of_top_k() {
 #[test]
 fn x86_nan_of_zero_by_zero_sorts_last_and_is_the_largest() {
     let _alone = alone();
-    // NaN with the sign set, as x86 returns it for 0 / 0.
+    // x86 returns this NaN, whose sign is set, for 0 / 0.
     let x = [1.0f32, f32::from_bits(0xffc0_0000), -2.0, f32::INFINITY];
     for (name, device) in devices() {
         let sorted = device.sort(&x, Order::ascending()).unwrap().to_vec().unwrap();

@@ -158,7 +158,7 @@ fn bins_between_edges_at_the_ends_find_every_sample() {
     }
 }
 
-/// A product `i * step` beyond the range, whose sum with `start` is within it.
+/// The product `i * step` is beyond the range of the type, but its sum with `start` is within it.
 fn iota_crosses_the_range<T: Element>(most: f64, large: T) {
     let (start, step) = (T::from_f64(-most), T::from_f64(most));
     for (name, device) in devices_with::<T>() {
@@ -167,7 +167,7 @@ fn iota_crosses_the_range<T: Element>(most: f64, large: T) {
         // A step of zero repeats the start.
         let found = device.iota_by(3, large, T::ZERO).unwrap().to_vec().unwrap();
         assert_eq!(found, [large; 3], "{name}: {}", T::TYPE);
-        // Powers of two: every sum is exact.
+        // Every sum is exact, because all terms are small multiples of a power of two.
         let power = T::from_f64(2f64.powi(most.log2().ceil() as i32 - 2));
         let start = T::from_f64(-2.0 * power.to_f64());
         let found = device.iota_by(7, start, power).unwrap().to_vec().unwrap();
@@ -189,7 +189,7 @@ fn random_floats_have_ranges_as_wide_as_the_type() {
         let lowest = T::from_f64(-most.to_f64());
         let want = Device::cpu().random_in(4096, Philox::new(5), lowest..most).unwrap().to_vec().unwrap();
         assert!(want.iter().all(|&x| x >= lowest && x < most), "{}", T::TYPE);
-        // Uniform: each quarter holds a quarter of the samples, within six standard deviations.
+        // Each quarter of the range holds a quarter of the samples, within six standard deviations.
         for quarter in 0..4 {
             let edge = |k: i32| most.to_f64() * (f64::from(k) / 2.0 - 1.0);
             let inside = want.iter().filter(|x| (edge(quarter)..edge(quarter + 1)).contains(&x.to_f64())).count();
@@ -218,7 +218,7 @@ fn random_floats_keep_the_bits_of_usual_ranges() {
 
 /// Checks the statistics of the elements, and those along a contiguous and a strided axis, which sum by other trees.
 fn statistics_are<T: Element>(x: &[T], mean: f64, variance: f64) {
-    // Far larger than the documented bounds. For the variance the bound is the square of the mean's error.
+    // `part` is far larger than the documented bounds. The bound of the variance is the square of the mean's error.
     let (part, most) = if T::TYPE.needs_fp64() { (1e-12, f64::MAX) } else { (1e-5, f64::from(f32::MAX)) };
     let most = x.iter().map(|x| x.to_f64().abs()).fold(0.0, f64::max).min(most);
     let near = |found: f64, want: f64, least: f64, name: &str| {
@@ -231,7 +231,7 @@ fn statistics_are<T: Element>(x: &[T], mean: f64, variance: f64) {
     let want = Device::cpu().statistics(x).unwrap();
     means(want.mean, "mean");
     variances(want.variance, "variance");
-    // A matrix of two equal columns.
+    // `twice` is a matrix of two equal columns.
     let twice: Vec<T> = x.iter().flat_map(|&x| [x, x]).collect();
     let axis = |device: &Device| {
         let (x, twice) = (device.upload(x).unwrap(), device.upload(&twice).unwrap());
@@ -292,7 +292,7 @@ fn variance_is_infinite_only_beyond_the_range_of_its_type() {
         statistics_are(&in_turn::<f64>(n, -1e155, 1e155), 0.0, INF);
         statistics_are(&in_turn::<f64>(n, -1e300, 1e300), 0.0, INF);
     }
-    // One element far from the others.
+    // One element is far from the others.
     let mut x = vec![0.0f32; 30_000];
     x[12_345] = 1e25;
     statistics_are(&x, 1e25 / 3e4, 1e50 / 3e4 * (1.0 - 1.0 / 3e4));

@@ -23,7 +23,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Every device as a user of `ocl` finds it.
+/// Every device that a user of `ocl` finds.
 fn devices() -> Vec<(ocl::Platform, ocl::Device)> {
     // `ocl` panics if there is no platform, and the first discovery of a driver must not run in two threads at once.
     if Device::list().iter().all(|info| !info.opencl) {
@@ -142,14 +142,14 @@ fn events_order_commands_in_both_directions() {
         let theirs = theirs.build().unwrap();
         let ours = shared(&device, &theirs).unwrap();
         for round in 1..5 {
-            // First their command, on another queue that nobody flushes; then ours.
+            // The user's command comes first, on another queue that is never flushed. Then the crate's command follows.
             let mut filled = ocl::Event::empty();
             theirs.cmd().fill(round, None).enew(&mut filled).enq().unwrap();
             interop::wait_for(&device, &[filled]).unwrap();
             let mut copy = device.zeroed(3_000).unwrap();
             device.copy(&ours, &mut copy).unwrap();
 
-            // First our command, then theirs.
+            // Now the crate's command comes first, and the user's command follows.
             let copied = interop::marker(&device).unwrap();
             let mut refilled = ocl::Event::empty();
             theirs.cmd().fill(0, None).ewait(&copied).enew(&mut refilled).enq().unwrap();
@@ -187,7 +187,7 @@ fn calls_with_results_on_the_device_do_not_wait() {
             let four = Bins::ids(4).unwrap();
             device.histogram_into(&x, &four, &mut ids, &mut outside, Accumulate::Overwrite, &mut scratch).unwrap();
             device.copy_ranges(&x, &mut copies, &[(7..3_000, 3), (3_500..3_510, 4_000)]).unwrap();
-            // New bins, whose edges no earlier call has transferred to the device.
+            // The bins are new: no earlier call has transferred their edges to the device.
             let bins = Bins::edges(&[0u32, 10, 5_000]).unwrap();
             let replace = Accumulate::Overwrite;
             device.histogram_into(&x, &bins, &mut counts, &mut outside, replace, &mut scratch).unwrap();
@@ -405,7 +405,7 @@ fn overlap(result: oclprim::Result<()>, text: &str) {
     assert_eq!(error.to_string(), format!("an output overlaps another argument: {text} of one memory object"));
 }
 
-/// Also for outputs of other types, and for two outputs.
+/// Outputs of other element types and pairs of outputs are refused, too.
 #[test]
 fn results_that_overlap_inputs_or_each_other_are_refused() {
     let _alone = alone();

@@ -481,7 +481,7 @@ mod arrays {
         array
     }
 
-    /// The array is borrowed where possible, else copied with each element once; the elements differ from one another.
+    /// Borrows the array if possible, and otherwise copies each element once. The elements differ from one another.
     fn comes_by_either_way(array: ArrayViewD<'_, u32>) -> Result<(), TestCaseError> {
         let found = NdCow::try_from(array.view()).unwrap();
         prop_assert_eq!(&found.view().to_array().unwrap(), &array);

@@ -1,4 +1,4 @@
-//! What the documentation and the lists of dependencies promise.
+//! Promises of the documentation and of the lists of dependencies.
 
 use std::{fs, path::Path};
 

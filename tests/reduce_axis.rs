@@ -41,7 +41,7 @@ fn empty_axes_give_the_identity_and_invalid_ones_are_refused() {
         assert_eq!(device.reduce_axis(nothing, 0, Min).unwrap().to_vec().unwrap(), [f32::INFINITY; 3], "{name}");
         assert_eq!(device.reduce_axis(nothing, 1, Max).unwrap().len(), 0, "{name}");
 
-        // An empty axis next to others whose product overflows, to 0 or to another number.
+        // An empty axis is next to axes whose product overflows, to 0 or to another number.
         let none = device.upload::<f32>(&[]).unwrap();
         for long in [[0, 1 << 40, 1 << 40], [0, 1 << 32, (1 << 32) + 1]] {
             let long = none.nd(&long).unwrap();
@@ -102,7 +102,7 @@ fn moments_of_lines_hold_at_the_ends_of_the_range() {
         assert!(means[0].is_nan() && means[1..] == [m.into(), 0.0, f64::INFINITY], "{name}: {means:?}");
         let variances = device.variance_axis(pairs, 1).unwrap();
         assert!(variances[0].is_nan() && variances[3].is_nan(), "{name}: {variances:?}");
-        // A sum of squares beyond the range of f32 keeps its 24 bits.
+        // A sum of squares beyond the range of f32 keeps 24 bits.
         let square = f64::from(m) * f64::from(m);
         assert_eq!(variances[1], 0.0, "{name}");
         assert!((variances[2] / square - 1.0).abs() < 2f64.powi(-22), "{name}: {}", variances[2]);
@@ -116,7 +116,8 @@ fn moments_of_lines_hold_at_the_ends_of_the_range() {
         let want = (ErrorKind::Empty, "moments along an axis of 0 elements has no answer");
         assert_eq!((error.kind(), error.to_string().as_str()), want, "{name}");
 
-        // Equally many of the smallest and the largest integers: their deviations need the most bits, and no double holds i64::MAX.
+        // The smallest and the largest integer occur equally often. Their deviations need the most bits, and no f64 equals
+        // i64::MAX.
         let x = device.upload(&[[i64::MIN; 5], [i64::MAX; 5]].concat().repeat(1000)).unwrap();
         for (shape, axis, want) in [([2000, 5], 0, -1000), ([1, 10_000], 1, -5000)] {
             let found = device.moments_axis(x.nd(&shape).unwrap(), axis).unwrap().to_vec().unwrap();
@@ -131,7 +132,7 @@ fn moments_of_lines_hold_at_the_ends_of_the_range() {
     }
 }
 
-/// Equal to the CPU's order of additions, for any loop transformation of a driver's compiler.
+/// The order of additions is that of the CPU. Loop transformations by a driver's compiler must not change it.
 #[test]
 fn moments_of_rows_of_any_length_equal_the_cpu() {
     let values: Vec<f32> = Data::Random.generate(2 * 70_000, 5);

@@ -18,7 +18,7 @@ fn gpus() -> Vec<(String, Device)> {
     all
 }
 
-/// One element more than a tile of 64 KiB: a work-item has all its loads in flight at once, and a remainder follows.
+/// One element more than a tile of 64 KiB. A work-item has all its loads in flight at once, and then a remainder follows.
 const ELEMENTS: usize = (64 << 10) / 4 + 1;
 
 fn same<T: Element>(got: &Statistics<T>, want: &Statistics<T>, what: &str) {
@@ -50,7 +50,7 @@ fn statistics_of_a_full_tile_of_integers_equal_the_cpu() {
     statistics_of::<i32>(Data::Random);
 }
 
-/// So many tiles that one launch joins their moments before the last launch.
+/// The input has so many tiles that an additional launch joins their moments before the last launch.
 #[test]
 fn statistics_of_more_tiles_than_one_group_joins_equal_the_cpu() {
     let x: Vec<f64> = Data::Random.generate(1024 * (64 << 10) / 8 + 17, 5);
@@ -124,7 +124,7 @@ fn extremes_by_hand<T: Element>() {
             let x: Vec<T> = x.iter().map(|&x| of(x)).collect();
             extremes_are(&device, &x, (of(min.0), min.1), (of(max.0), max.1));
         }
-        // Two zeros among other elements: in one lane, adjacent, and far apart.
+        // Two zeros are among other elements: in one lane, adjacent, or far apart.
         for (i, j) in [(0, 4999), (17, 18), (255, 256), (1024, 3000)] {
             for (a, b) in [(-0.0, 0.0), (0.0, -0.0)] {
                 let among = |others: f64| {
@@ -236,7 +236,7 @@ fn dot_products_of_a_full_tile_equal_the_cpu() {
     let x: Vec<f32> = Data::Random.generate(2 * ELEMENTS, 5);
     let want: f32 = Device::cpu().dot(&x[..ELEMENTS], &x[ELEMENTS..]).unwrap();
     for (name, device) in gpus() {
-        // With one input aligned, then with both.
+        // In the first product one input is aligned, and in the second both are.
         let (left, both) = (device.upload(&x[..ELEMENTS]).unwrap(), device.upload(&x).unwrap());
         let got: f32 = device.dot(both.view(..ELEMENTS).unwrap(), both.view(ELEMENTS..).unwrap()).unwrap();
         let aligned: f32 = device.dot(&left, &x[ELEMENTS..]).unwrap();

@@ -13,11 +13,11 @@ use oclprim::{
 };
 
 const RUNS: usize = 100;
-/// With little time: the time limit of one operation on one device, and its fewest runs.
+/// Time limit of one operation on one device if time is short, and its fewest runs.
 const PATIENCE: Duration = Duration::from_millis(200);
 const FEWEST: usize = 3;
 
-/// More work-groups than a reduction launches on two cores.
+/// Seven tiles of a reduction of 4-byte elements.
 const N: usize = 100_003;
 /// Several tiles of a reduction; a prime number.
 const FEW: usize = 40_009;
@@ -39,9 +39,9 @@ struct Inputs {
     halves: Buffer<f16>,
     doubles: Buffer<f64>,
     parts: Buffer<u32>,
-    /// Also near 1.
+    /// Complex factors near 1.
     complex: Buffer<Complex<f32>>,
-    /// Each one sorted, with many equal elements.
+    /// Two sorted buffers with many equal elements.
     sorted: [Buffer<u32>; 2],
     flags: Buffer<u8>,
 }
@@ -105,7 +105,7 @@ fn repeat(forms: &[Form]) {
     let cpu = Device::cpu();
     let inputs = Inputs::new(&cpu).unwrap();
     let wanted: Vec<_> = forms.iter().map(|(_, form)| form(&cpu, &inputs).unwrap()).collect();
-    // Also with work-groups of many work-items; with further settings of a driver only with these.
+    // Each device also runs work-groups of many work-items. A driver with further settings runs only these.
     let mut devices = common::tuned(&[("a GPU", common::gpu())]);
     let patience = if common::variant() {
         devices.retain(|(name, _)| name.ends_with("as a GPU"));
@@ -133,7 +133,7 @@ fn repeat(forms: &[Form]) {
                     }
                     got => got.unwrap_or_else(|error| panic!("{name}: {form}: {error}")),
                 };
-                // One comparison of the whole: a comparison of each byte is slow without optimisation.
+                // This compares all bytes in one call, because a loop over bytes is slow without optimisation.
                 let equal = got == *want;
                 let place = || got.iter().zip(want).position(|(a, b)| a != b);
                 assert!(equal, "{name}: {form}: run {i} gave {} bytes, differs at {:?}", got.len(), place());

@@ -214,7 +214,7 @@ fn allocations_beyond_the_device_are_errors_with_both_numbers() {
             assert!(text.contains(&(limit + 1).to_string()) && text.contains(&format!("allows {limit} ")), "{text}");
             assert_eq!(kind_of(Scratch::new().reserve(&device, limit as usize + 1)), ErrorKind::OutOfMemory);
         }
-        // Beyond any machine, and beyond the address space.
+        // This size is beyond the memory of any machine.
         assert_eq!(kind_of(device.zeroed::<u8>(1 << 60)), ErrorKind::OutOfMemory, "{name}");
         assert_eq!(device.reduce(&[1u32, 2], Sum).expect(&name), 3);
     }
@@ -233,7 +233,7 @@ fn resident() -> usize {
 fn memory_does_not_leak() {
     const NAME: &str = "memory_does_not_leak";
     if common::part().is_none() {
-        // A process of its own, where no other test allocates.
+        // In a process of its own, no other test allocates.
         common::run(&mut common::child(NAME, "alone"));
         return;
     }
@@ -244,11 +244,11 @@ fn memory_does_not_leak() {
         }
         let data = vec![1u32; 50_000];
         let turn = || {
-            // More bytes than the device allows, or than any address space has.
+            // `most` is more than the device allows, or more than any address space has.
             let limit = device.info().max_allocation_bytes as usize;
             let most = if device.is_cpu() { 1 << 60 } else { limit.saturating_add(1).min(isize::MAX as usize) };
             let mut buffer = device.upload(&data).expect(&name);
-            // Results and scratch that must be refused.
+            // The device must refuse these results and this scratch.
             let one = buffer.view(..1).and_then(|one| one.nd(&[1])?.broadcast_to(&[most]));
             for refused in [
                 device.zeroed::<u8>(most).map(drop),
@@ -449,7 +449,7 @@ fn profiled_devices_time_their_commands() {
     }
 }
 
-/// Every device falls back to local memory, and the other backends of sub-groups are tested against it.
+/// On every device, the emulation of sub-groups in local memory passes the self-test. Other backends are tested against it.
 #[test]
 fn every_device_has_sub_groups_in_local_memory() {
     for (name, device) in common::opencl_devices_or_skip("sub-groups in local memory") {
@@ -617,7 +617,7 @@ fn the_cache_survives_damaged_entries_and_folders() {
         assert_ne!(now, harmed, "{path:?} is not rebuilt");
     }
 
-    // The whole binary of another program at each path: it loads, but lacks the requested kernels.
+    // Each path has the whole binary of another program. It loads, but lacks the requested kernels.
     let programs: Vec<_> =
         now.iter().filter(|(path, _)| path.to_string_lossy().contains("program-")).map(|(path, _)| path).collect();
     for (path, other) in programs.iter().zip(programs.iter().cycle().skip(1)) {
@@ -627,7 +627,7 @@ fn the_cache_survives_damaged_entries_and_folders() {
     let (sum, _) = common::run(&mut user_of(&folder));
     assert_eq!(sum, sums[0], "with binaries of other programs");
 
-    // A file at the path of the folder: nothing is cached, and the results are right.
+    // A file is at the path of the folder. The crate caches no program, and the results are right.
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     let (sum, _) = common::run(&mut user_of(file.path()));
     assert_eq!(sum, sums[0]);

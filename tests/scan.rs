@@ -205,7 +205,7 @@ fn ways() -> Vec<(String, Device)> {
     ])
 }
 
-/// More than 1024 tiles, so that there are more than 32 tile groups.
+/// The input has more than 1024 tiles, and therefore more than 32 tile groups.
 #[test]
 fn scans_of_many_tiles_equal_the_loop() {
     if common::tiny() {

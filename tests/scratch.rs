@@ -1,4 +1,4 @@
-//! The functions that give scratch sizes are right: no operation asks for more.
+//! The functions that return scratch sizes are right: no operation needs more.
 
 mod common;
 
@@ -10,7 +10,7 @@ use oclprim::{
 
 const N: usize = 20_001;
 
-/// One device's inputs and outputs, and the operations that asked for too much.
+/// One device's inputs and outputs, and the operations that needed too much scratch.
 struct Forms {
     name: String,
     device: Device,
@@ -30,7 +30,7 @@ impl Forms {
         Ok(Self { name, device, x, y, offsets, short: Vec::new(), tried: 0 })
     }
 
-    /// Runs an operation with scratch of the stated size.
+    /// Runs an operation, and compares the scratch that it takes with the stated size.
     fn form(&mut self, form: &str, bytes: Result<usize>, run: impl FnOnce(&Self, &mut Scratch) -> Result<()>) {
         let what = format!("{}: {form}", self.name);
         let bytes = bytes.unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -38,7 +38,7 @@ impl Forms {
         let ran = run(self, &mut scratch).and_then(|()| self.device.finish());
         ran.unwrap_or_else(|error| panic!("{what}: {error}"));
         if scratch.bytes() > bytes {
-            self.short.push(format!("{what}: {bytes} bytes were said, {} asked for", scratch.bytes()));
+            self.short.push(format!("{what}: {bytes} bytes were stated, {} were used", scratch.bytes()));
         }
         self.tried += 1;
     }

@@ -1,5 +1,5 @@
-//! Selections, partitions and runs: in every geometry, with and without look-back, over several tiles, against the standard
-//! library.
+//! Selections, partitions and runs: in every geometry, with and without look-back, over several tiles, and compared with the
+//! standard library.
 
 mod common;
 

@@ -20,7 +20,7 @@ const N: usize = if cfg!(debug_assertions) { 1 << 20 } else { 20 << 20 };
 /// Rows of matrix inputs.
 const ROWS: usize = 1 << 10;
 const COLS: usize = N / ROWS;
-/// Bytes that a process may allocate in addition: from none to more than any call needs.
+/// Bytes that a process may allocate in addition: from 0 to more than any call needs.
 const DELTAS: [u64; 20] = [
     0,
     1 << 12,
@@ -293,7 +293,7 @@ fn the_first_call_of_a_process_survives_without_new_threads() {
     }
     let mut right = 0;
     for (k, name) in FIRST.iter().enumerate() {
-        // Two limits for each call, which differ from call to call.
+        // Each call has two limits that differ from call to call, and one that is large enough.
         for delta in [DELTAS[k], DELTAS[(7 * k + 5) % DELTAS.len()], 4 << 30] {
             let (value, _) = child::run(&mut child::child(test, &format!("{delta} {name}")));
             assert!(value == "right" || value == "OutOfMemory", "{name} with {delta} bytes more: {value}");
@@ -309,7 +309,7 @@ fn a_process_that_cannot_start_threads_runs_on_the_callers_thread() {
     if child::part().is_some() {
         let x: Vec<u32> = (0..N as u32).collect();
         let mut out = vec![0; N];
-        // Less than the stack of a thread.
+        // The limit is less than the stack of a thread.
         let sum = limited(1 << 20, || {
             let device = Device::cpu();
             device.reverse_into(&x, &mut out)?;
@@ -327,7 +327,7 @@ fn a_process_that_cannot_start_threads_runs_on_the_callers_thread() {
     assert_eq!(value, (N as u64 * (N as u64 - 1) / 2).to_string());
 }
 
-/// The work runs in the caller's pool, also if that is the global one.
+/// The work runs in the caller's pool, which may be the global one.
 #[test]
 fn work_stays_in_the_pool_of_the_caller() {
     let test = "work_stays_in_the_pool_of_the_caller";

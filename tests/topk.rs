@@ -124,7 +124,7 @@ fn bounds_within_clusters_do_not_change_results() {
     };
     let keys: Vec<u32> = (0..256 * blocks).map(key).collect();
     let mirrored: Vec<u32> = keys.iter().map(|key| !key).collect();
-    // 128 values; groups of 16 differ only in their lowest ten bits.
+    // The keys have 128 values. Groups of 16 values differ only in their lowest ten bits.
     let few: Vec<u32> = (0..1 << 20).map(|i: u64| (((i * 2_654_435_761) >> 7) % 128 * 64) as u32).collect();
     for device in devices() {
         for below in [16, 248] {
@@ -206,7 +206,7 @@ fn quantiles_of_floats_equal_sorted_elements() {
 fn quantiles_of_doubles_are_given_on_every_device() {
     let keys: Vec<f64> = (0..5003).map(|i| f64::from(i * 1009 % 5003)).collect();
     for (name, device) in tuned(&[("a GPU", gpu())]) {
-        // Numbers of quantiles for each method: selection with the ends, selection without them, and a sort.
+        // These numbers of quantiles take each method: selection with the ends, selection without them, and a sort.
         for count in [1, 7, 8, 20] {
             let q: Vec<f64> = (0..count).map(|i| (f64::from(i) + 0.3) / f64::from(count)).collect();
             let of = |keys: &[f64]| {

@@ -164,7 +164,7 @@ fn sums_of_all_exponents<W: Weight>(n: usize, bins: usize) {
     weights.iter_mut().skip(9).filter(|w| !finite(w)).for_each(|w| *w = W::ONE);
     let layout = Bins::ids(bins).unwrap();
     let want = bits(&Device::cpu().histogram_weighted(&samples, &weights, &layout).unwrap());
-    // Each bin alone, in another order.
+    // Each bin's weights are summed alone, in another order.
     for bin in (0..bins).step_by(bins.div_ceil(100)) {
         let own: Vec<W> =
             samples.iter().zip(&weights).filter(|&(&id, _)| id as usize == bin).map(|(_, &w)| w).rev().collect();

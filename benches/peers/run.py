@@ -5,10 +5,10 @@ goals/ has the rows and their goals. After each family, the folder --out has the
 benches/record/ keeps), results.txt (command and machine), results.md and results.svg. A peer that cannot be built or run here
 is reported and skipped.
 
-On GPUs the peers are CUB, cuBLAS and CUDA kernels, built with nvcc. On every OpenCL device they are Boost.Compute and CLBlast,
-built with g++ (Debian's libboost-dev, libclblast-dev, opencl-headers and ocl-icd-opencl-dev), and pyopencl of --python, which
-also needs numpy and mako. Another machine can build the programs: --build-only --arch sm_90, then --build with that folder
-here. Boost.Compute and CLBlast then need only an OpenCL loader.
+On GPUs the peers are CUB, cuBLAS and CUDA kernels, built with nvcc. On every OpenCL device they are Boost.Compute, CLBlast and
+pyopencl. The first two are built with g++ and Debian's libboost-dev, libclblast-dev, opencl-headers and ocl-icd-opencl-dev.
+pyopencl is that of --python, which also needs numpy and mako. Another machine can build the programs: --build-only --arch
+sm_90, then --build with that folder here. Boost.Compute and CLBlast then need only an OpenCL loader.
 """
 import argparse
 import concurrent.futures
@@ -363,7 +363,7 @@ def crate(options, clock, report, family, wanted):
         report.read_own(path)
     for row in wanted:
         if row not in report.own:
-            late = "for want of time" if code is None else "which the crate does not measure"
+            late = "because time ran out" if code is None else "which the crate does not measure"
             report.leave_out(f"{row}, {late}")
 
 
@@ -383,7 +383,7 @@ class Cuda:
         if program.exists():
             return None
         if not self.nvcc:
-            return f"{name}.cu, for want of nvcc"
+            return f"{name}.cu, because nvcc is missing"
         self.folder.mkdir(parents=True, exist_ok=True)
         command = [self.nvcc, "-O3", "-std=c++17", f"-arch={self.options.arch}", "--extended-lambda"]
         command += [f"-I{folder}" for folder in [cccl, *self.options.include] if folder]
@@ -410,7 +410,7 @@ class Cuda:
             finally:
                 report.read_peers(path)
             if code is None or code:
-                why = "for want of time" if code is None else f"exit code {code}"
+                why = "time ran out" if code is None else f"exit code {code}"
                 report.leave_out(f"{program.name}, or parts of it: {why}")
 
 
@@ -431,13 +431,13 @@ class OpenCl:
         if program.exists():
             return None
         if not self.compiler:
-            return f"{name}.cpp, for want of g++"
+            return f"{name}.cpp, because g++ is missing"
         self.folder.mkdir(parents=True, exist_ok=True)
         command = [self.compiler, "-O2", "-std=c++17", "-static-libstdc++", "-static-libgcc"]
         command += [f"-I{folder}" for folder in self.options.include] + [f"-L{folder}" for folder in self.options.libraries]
         command += [HERE / "opencl" / f"{name}.cpp"]
         if name == "clblast":
-            # The static library, if there is one, so that the program needs only the loader.
+            # The program links the static library, if there is one, so that it needs only the loader.
             library = ["-print-file-name=libclblast.a"]
             found = subprocess.run([self.compiler, *library], capture_output=True, text=True).stdout.strip()
             command += [found if "/" in found else "-lclblast"]
@@ -460,7 +460,7 @@ class OpenCl:
 
     def measure(self, clock, report, family, wanted):
         if not self.device:
-            report.leave_out("the peers in OpenCL, as the crate's program tells of no device")
+            report.leave_out("the peers in OpenCL, because the crate's program reports no device")
             return
         for name, command in self.commands.items():
             path = report.parts / f"peers-{name}-{family}.jsonl"
@@ -471,7 +471,7 @@ class OpenCl:
                 report.read_peers(path)
 
     def rows(self, clock, report, name, command, wanted, out):
-        """Runs a program. If a row ends it, as drivers' compilers may, runs it again with the rows after that one."""
+        """Runs a program. If a row ends it, for example by a crash of a compiler, runs it again with the rows after that one."""
         while wanted:
             before = out.tell()
             code = run([*command, self.device, *wanted], clock, stdout=out)
@@ -481,7 +481,7 @@ class OpenCl:
                 if line.startswith("left out: "):
                     report.leave_out(f"{line.removeprefix('left out: ')}, by {name}")
             if code is None or (code and not begun):
-                why = "for want of time" if code is None else f"exit code {code}"
+                why = "time ran out" if code is None else f"exit code {code}"
                 report.leave_out(f"{name}, or parts of it: {why}")
             elif code:
                 report.leave_out(f"{begun[-1]}, by {name}: exit code {code}")
@@ -620,11 +620,11 @@ def main():
         rows = list(dict.fromkeys(wish.row for wish in asked if wish.family == family))
         theirs = list(dict.fromkeys(str(wish.peers) for wish in asked if wish.family == family))
         if clock.left() == 0:
-            report.leave_out(f"{family}, for want of time")
+            report.leave_out(f"{family}, because time ran out")
             continue
         before = clock.spent()
         try:
-            # The peers are first and take less time. If time runs out, the crate's results still have peers.
+            # The peers come first, because they take less time. If time runs out, the crate's results still have peers.
             for peer in peers:
                 peer.measure(clock, report, family, theirs)
             crate(options, clock, report, family, rows)

@@ -74,11 +74,11 @@ impl Sample {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Times {
-    /// Time on the device's clock, from START of a run's first command to END of its last. On the CPU backend, the host's
+    /// Time on the device's clock, from START of a run's first command to END of its last. The CPU backend uses the host's
     /// clock.
     pub device: Sample,
     /// Time on the host's clock, from the call until its commands have finished.
-    /// On OpenCL devices these are separate runs, interleaved with those of `device`, because recording events takes time too.
+    /// OpenCL devices measure it in separate runs, interleaved with those of `device`, because recording events takes time.
     pub wall: Sample,
 }
 
@@ -119,7 +119,7 @@ fn host_cache_bytes() -> u64 {
     caches.flatten().filter_map(size).max().unwrap_or(0)
 }
 
-/// Replaces the contents of the caches: reads other data of twice their size. Reads leave nothing to write back.
+/// Replaces the contents of the caches: reads other data of twice their size. Reads leave no lines to write back.
 struct Scrub {
     other: Buffer<u32>,
     out: Buffer<u32>,
@@ -129,7 +129,7 @@ struct Scrub {
 impl Scrub {
     fn new(device: &Device) -> Result<Self> {
         let bytes = Self::bytes(cache_bytes(device), &device.info());
-        // Filled with ones, because zeroed memory that was never written can be a single page mapped many times.
+        // The data is ones: zeroed memory that was never written can be a single page that is mapped many times.
         Ok(Self { other: device.filled(bytes as usize / 4, 1)?, out: device.zeroed(1)?, scratch: Scratch::new() })
     }
 
@@ -265,7 +265,7 @@ fn rounds(device: &Device, effort: Effort, all: &mut [(&mut Step<'_>, &mut Step<
             while !device.is_cpu() {
                 prepare()?;
                 let (_, span, commands) = time(device, run, Some(sample.commands))?;
-                // A run of fewer commands than the one before has no event at its last command: repeat it.
+                // If a run has fewer commands than the one before, its last command has no event. The run is repeated.
                 if std::mem::replace(&mut sample.commands, commands) <= commands {
                     seconds = span.unwrap_or(wall);
                     break;
@@ -344,7 +344,7 @@ impl Bench {
     }
 }
 
-/// Times of a copy that reads `bytes / 2` bytes and writes as many: the bandwidth of the device's memory.
+/// Times of a copy that reads `bytes / 2` bytes and writes as many. They give the bandwidth of the device's memory.
 ///
 /// OpenCL devices run the driver's own copy. The CPU backend copies with all threads.
 ///

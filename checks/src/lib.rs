@@ -11,7 +11,7 @@
         dead_code,
         unused_imports,
         unused_variables,
-        reason = "a build of one primitive, or of the CPU backend alone, uses a part of the shared code"
+        reason = "a build of one primitive, or of the CPU backend alone, uses only a part of the shared code"
     )
 )]
 

@@ -49,14 +49,14 @@ fn b40_tails_are_copied() {
         }
     }
     for device in common::devices() {
-        // More than 4096 work-groups of 256 work-items with 4 elements each.
+        // These elements fill more than 4096 work-groups of 256 work-items with 4 elements each.
         let n = (1 << 22) + 3;
         check::<i32>(&device.0, &device.1, n, 0, 0);
         run_steps(&device, ElementType::I32, n, |step| step == "copy_vector2" || step == "copy_vector4");
     }
 }
 
-/// B41: fewer elements than a vector gave a grid of zero work-groups.
+/// B41: an input shorter than a vector gave a grid of zero work-groups.
 #[test]
 fn b41_inputs_shorter_than_a_vector_are_copied() {
     for device in devices() {

@@ -176,7 +176,7 @@ fn b32_any_number_of_bins_is_merged() {
             ids(&device, &spread(20_000, bins), bins);
         }
     }
-    // Several work-groups, so that there are tables to merge.
+    // This size takes several work-groups, so that there are tables to merge.
     for device in common::devices() {
         for bins in if common::tiny() { &[7, 257][..] } else { &[1, 7, 255, 256, 257, 300, 1000] } {
             run_steps(&device, &request(20_000, *bins), by_groups);
@@ -214,7 +214,7 @@ fn b33_samples_outside_are_counted_and_not_written() {
     }
 }
 
-/// Samples outside of the bins: no operation counts them in a bin.
+/// No operation counts a sample in a bin if the sample is outside of the bins.
 #[test]
 fn samples_outside_count_in_no_bin() {
     const SIDES: [u64; 3] = [3000, 4500, 1500];
@@ -344,7 +344,7 @@ fn b35_scratch_is_bounded() {
 }
 
 // B36: the original checks were inside assert(), and launches were unchecked. Here the crate's registry and ladder return
-// the differences, and no_opencl.rs has launches that fail.
+// the differences, and no_opencl.rs tests launches that fail.
 
 /// B37: the originals were tested on uniform samples only.
 #[test]
@@ -365,7 +365,7 @@ fn b37_skewed_samples_are_counted() {
     }
 }
 
-/// B38: OpenCL has no L2 persistence. The step with cache hints reports a reason where it cannot run.
+/// B38: OpenCL has no L2 persistence. Where the step with cache hints cannot run, it reports the reason.
 #[test]
 fn b38_cache_hints_run_or_give_a_reason() {
     for (name, device) in devices() {
@@ -396,7 +396,7 @@ fn outputs_of_wrong_length_are_refused() {
     }
 }
 
-/// `edge(k)` as `Bins` defines it.
+/// `edge(k)` by the definition of `Bins`.
 macro_rules! edge {
     ($name:ident, $ty:ty) => {
         fn $name(lower: $ty, upper: $ty, bins: usize, k: usize) -> $ty {
@@ -495,7 +495,7 @@ proptest! {
         let layout = Bins::even(lower, upper, bins).unwrap();
         let layout = if closed { layout.closed() } else { layout };
         let mut samples: Vec<i64> = random.iter().map(|x| x >> narrow).collect();
-        // The smallest sample of each bin, and the largest of the bin before.
+        // `edge` is the smallest sample of a bin. Its neighbours are samples, too.
         let (low, extent) = (i128::from(lower), i128::from(upper) - i128::from(lower));
         for k in 0..=bins.min(200) as i128 {
             let edge = (low + (k * extent + bins as i128 - 1).div_euclid(bins as i128)) as i64;
@@ -521,7 +521,7 @@ proptest! {
     }
 }
 
-/// The devices themselves, opened once.
+/// The devices in their own geometry, opened once.
 fn tested() -> &'static [Device] {
     static DEVICES: std::sync::OnceLock<Vec<Device>> = std::sync::OnceLock::new();
     DEVICES.get_or_init(|| common::devices().into_iter().map(|(_, device)| device).collect())
@@ -544,7 +544,7 @@ fn edges_match_numpy_histogram() {
     }
 }
 
-/// Bytes are counted by value, for any bins.
+/// Devices count bytes by value, for any bins.
 #[test]
 fn bytes_are_counted_by_value() {
     let x: Vec<u8> = (0..5_003u32).map(|i| (i * i / 7) as u8).collect();

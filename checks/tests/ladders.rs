@@ -29,7 +29,7 @@ fn request(change: impl FnOnce(&mut Request)) -> Request {
     request
 }
 
-/// Element types to move: kernels differ only in the size of the element.
+/// Element types for steps that move elements. Their kernels differ only in the size of the element.
 fn types(tiny: bool) -> &'static [ElementType] {
     let all = &[ElementType::I32, ElementType::U8, ElementType::F32, ElementType::F64];
     if tiny { &all[..2] } else { all }
@@ -44,7 +44,7 @@ fn requests(ladder: &dyn Ladder, tiny: bool, most: usize) -> Vec<Request> {
             let all = [
                 (None, ElementType::I32),
                 (Some(64), ElementType::F32),
-                // A work-group large enough for every step of the trees.
+                // This work-group is large enough for every step of the trees.
                 (Some(128), ElementType::I64),
                 (Some(256), ElementType::F64),
                 (Some(2), ElementType::U8),
@@ -90,7 +90,7 @@ fn requests(ladder: &dyn Ladder, tiny: bool, most: usize) -> Vec<Request> {
             let bins: &[usize] = if tiny { &[256] } else { &[1, 7, 256, 1000, 1025, 4096, 5 << 20] };
             for &n in sizes {
                 for &bins in bins {
-                    // Comparing millions of bins, or generating millions of samples, is done once only.
+                    // Millions of bins or of samples take long, so each occurs in few requests.
                     if (bins > 1 << 20 && n != 65_537) || (n > 65_537 && bins != 256) {
                         continue;
                     }

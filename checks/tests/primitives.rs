@@ -82,7 +82,7 @@ fn forms_of_each_kernel_are_there() {
     }
 }
 
-/// A kernel of `cl` and its geometry. `None` stands for kernels of both geometries; then a launch as a GPU counts.
+/// A kernel of `cl` and its geometry. `None` stands for kernels of both geometries, which must be launched as on a GPU.
 type Kernel = (String, Option<DeviceClass>);
 
 /// Returns true if the device runs the kernel.
@@ -93,10 +93,10 @@ fn waits(caps: &Capabilities) -> bool {
     caps.forward_progress && caps.device_fence && caps.int64_atomics
 }
 
-/// Kernels that not every device runs, or not for these operations, with the reason.
+/// Kernels that some devices do not run, or that these operations do not launch, with the reason.
 const ELSEWHERE: &[(&str, &str, Given)] = &[
     ("combine_pairs", "tries the laws of a user's operator: tests/operators.rs", |_| false),
-    ("fill", "drivers fill small buffers themselves, but for a checker", |caps| caps.checker),
+    ("fill", "runs only on a checker, because drivers fill small buffers themselves", |caps| caps.checker),
     ("partition_totals", PARTITION, partitions),
     ("partition_offsets", PARTITION, partitions),
     ("partition_scatter", PARTITION, partitions),
@@ -108,7 +108,7 @@ const ELSEWHERE: &[(&str, &str, Given)] = &[
     ("statistics_moments", "joins more than 1,024 tiles: tests/reduce_forms.rs", |_| false),
     ("select_unordered", "adds to a 64-bit count", |caps| caps.int64_atomics),
 ];
-const PARTITION: &str = "has barriers in loops of a length that is read, which PoCL without sub-groups breaks";
+const PARTITION: &str = "has barriers in loops whose length comes from memory, which PoCL without sub-groups breaks";
 const LOOK_BACK: &str = "waits for other work-groups";
 
 fn partitions(caps: &Capabilities) -> bool {
@@ -124,7 +124,7 @@ fn forms_launch_each_kernel() {
     let kernels = kernels();
     for (name, device) in common::opencl_devices_or_skip(TEST) {
         let caps = device.capabilities().unwrap().expect("an OpenCL device's");
-        // A GPU runs only in its own geometry.
+        // A GPU is tested only in its own geometry.
         let gpu = (caps.class == DeviceClass::Cpu).then(|| (DeviceClass::Gpu, common::gpu()));
         let mut launched = HashSet::new();
         for (class, tuning) in gpu.into_iter().chain([(caps.class, Tuning::default())]) {
@@ -166,8 +166,8 @@ fn forms_launch_each_kernel() {
     assert!(ELSEWHERE.iter().all(|(name, ..)| known(name)), "a kernel is no longer there");
 }
 
-/// All kernels but those of the self-test. Kernels with one name and geometry, such as the `gather` variants by element size,
-/// count as one.
+/// All kernels except those of the self-test. Kernels with one name and geometry, such as the `gather` variants by element
+/// size, count as one.
 fn kernels() -> HashSet<Kernel> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../cl");
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -210,7 +210,7 @@ fn level() -> Level {
     }
 }
 
-/// The cases of a primitive for a device: few for the geometry of a GPU, and all types only for the first such geometry.
+/// The cases of a primitive for a device. The geometry of a GPU takes few; the first such geometry takes every operation.
 fn cases_of(spec: &dyn Spec, gpu: bool, first: bool) -> Vec<Case> {
     let mut cases = spec.cases(if gpu { Level::Tiny } else { level() });
     if common::a_form_of_each_kernel() {

@@ -82,7 +82,7 @@ fn b2_nothing_past_the_end_is_read() {
     let all = &["unroll", "complete", "template", "gmem", "smem"][..];
     let names = if common::tiny() { &["unrolling4", "gmem_unroll", "smem_unroll"] } else { all };
     for device in common::devices() {
-        // Work-groups of 64 with 2, 4 and 8 elements a work-item: whole tiles, and whole rounds of a last tile.
+        // Work-groups of 64 take 2, 4 or 8 elements a work-item. The sizes are whole tiles, and whole rounds of a last tile.
         for n in [64, 128, 192, 256, 448, 512, 576, 1024] {
             run_steps(&device, n, Some(64), names);
         }
@@ -102,7 +102,7 @@ fn b3_short_work_groups_are_complete() {
 
 /// B4, B11: the last steps relied on 32 work-items in lock step, and on shuffles without a mask. Kernels now read the width,
 /// and every kind of sub-groups gives the same result, also in the ladder's kernels that had the defect.
-/// (Their steps that synchronise only a sub-group are built for sub-groups of 32 work-items: on GPUs.)
+/// (Steps that synchronise only a sub-group are built only for sub-groups of 32 work-items, such as on GPUs.)
 #[test]
 fn b4_every_kind_of_sub_groups_gives_the_same_answer() {
     for device in devices() {
@@ -121,7 +121,7 @@ fn b4_every_kind_of_sub_groups_gives_the_same_answer() {
     }
 }
 
-/// B5, B6: work-groups below 64 gave wrong sums, sizes above a fixed local array overflowed it, and sizes that are not powers
+/// B5, B6: work-groups below 64 gave wrong sums, and sizes above a fixed local array overflowed it. Sizes that are not powers
 /// of two lost elements. (Oclgrind sees the end of an array, and scripts/test runs this test there. On CPU drivers the result
 /// may be right in spite of the defect.)
 #[test]
@@ -224,7 +224,7 @@ fn b12_the_input_is_not_changed() {
     }
 }
 
-// B13: a statement printed twice, and wrong comments. There is nothing to test.
+// B13: a statement occurred twice in print, and comments were wrong. No test can show this.
 
 /// B14: inputs shorter than a vector launched no work-group. Runs also rotated through several buffers, of which only one had
 /// been written. The ladder writes all copies of a rotation and verifies each run.
@@ -240,8 +240,8 @@ fn b14_inputs_shorter_than_a_vector_are_reduced() {
     }
 }
 
-/// B15: data of all ones hid elements that were dropped or counted twice, as by a grid rounded down. Here bit i belongs to
-/// element i. Sizes are `usize`, and 64-bit in kernels from 2^31 on: checks/src/large/spec.rs.
+/// B15: data of all ones hid elements that counted twice or were dropped, such as by a grid that was rounded down. Here bit i
+/// belongs to element i. Sizes are `usize`, and 64-bit in kernels from 2^31 on: checks/src/large/spec.rs.
 #[test]
 fn b15_each_element_counts_once() {
     for (name, device) in devices() {
@@ -249,7 +249,7 @@ fn b15_each_element_counts_once() {
             let x: Vec<u64> = (0..n).map(|i| 1 << i).collect();
             assert_eq!(device.reduce(&x, Sum).unwrap(), u64::MAX >> (64 - n), "{name}: {n}");
         }
-        // 2^i stands at every 64th index, so a sum over 2^6 rounds has all bits set, shifted by six.
+        // Each 2^i occurs at every 64th index, so the sum over 2^6 rounds is all ones, shifted by six.
         let x: Vec<u64> = (0..4096).map(|i| 1 << (i % 64)).collect();
         assert_eq!(device.reduce(&x, Sum).unwrap(), u64::MAX << 6, "{name}");
         assert_eq!(device.reduce(&x, Xor).unwrap(), 0, "{name}");

@@ -25,8 +25,8 @@ fn devices() -> Vec<(String, Device)> {
     tuned(&[("a GPU", gpu())])
 }
 
-/// Every device, in its own geometry. OpenCL devices also with 64-bit offsets in both geometries, and as a GPU with little
-/// local memory.
+/// Every device, in its own geometry. OpenCL devices also run with 64-bit offsets in both geometries, and as a GPU with
+/// little local memory.
 fn odd_devices() -> Vec<(String, Device)> {
     let wide = || Tuning::default().wide_offsets();
     tuned(&[("wide", wide()), ("a wide GPU", gpu().wide_offsets()), ("a small GPU", gpu().local_bytes(4096))])
@@ -124,7 +124,7 @@ fn b24_tile_kernels_take_any_shape() {
     }
 }
 
-/// B25: neighbouring work-items lay four to a row, because the kernel took dimension 0 as the fastest: twice the sectors.
+/// B25: the kernel took dimension 0 as the fastest, so neighbouring work-items lay four to a row and touched twice the sectors.
 /// No result shows this. So this test checks the models, and `kernels_access_what_their_models_predict` checks that kernels
 /// match their models. `oclprim ladder` shows the time on a device.
 #[test]
@@ -157,7 +157,7 @@ fn b26_any_shape_is_right_and_both_directions_count() {
     assert!(request.effort.warm_up > 0);
 }
 
-/// B26: no time includes the extra cost of the first run, such as a compilation.
+/// B26: measured times exclude the extra cost of the first run, such as a compilation.
 #[test]
 fn b26_the_first_run_is_not_timed() {
     const BUILD: Duration = Duration::from_millis(200);
@@ -236,7 +236,7 @@ proptest! {
         rows in 0usize..if tiny() { 80 } else { 200 }, cols in 0usize..if tiny() { 80 } else { 200 }, stretch in 0usize..3, step in prop::sample::select(&[1usize, 4, 8]),
         from in 0usize..9, to in 0usize..9,
     ) {
-        // Also wide and tall shapes, and multiples of the kernels' vectors, where offsets may be aligned as well.
+        // Some shapes are wide or tall. Some are multiples of the kernels' vectors, and then offsets may be aligned as well.
         let (rows, cols) = match stretch {
             1 => (rows / 12, cols * 12),
             2 => (rows * 12, cols / 12),
@@ -308,7 +308,7 @@ fn rows_that_begin_within_sectors_are_complete() {
             check::<u64>(&name, &device, (263, 70), at);
         }
         check::<u32>(&name, &device, (576, 72), (0, 1));
-        // Few columns, so that work-items read different numbers of elements.
+        // These shapes have few columns, so that work-items read different numbers of elements.
         check::<u8>(&name, &device, (8193, 16), (0, 1));
         check::<u16>(&name, &device, (2049, 32), (1, 0));
         check::<u32>(&name, &device, (2049, 16), (0, 1));

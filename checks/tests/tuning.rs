@@ -68,7 +68,7 @@ primitives!(reduce "reduce" scan "scan" copy "copy" copy_ranges "copy_ranges" ga
 
 fn every_value(primitive: &str) {
     if common::variant() {
-        return common::skip(primitive, "the values of parameters, where a driver has other settings");
+        return common::skip(primitive, "other settings of a driver do not affect the values of parameters");
     }
     let (spec, wanted) = forms(primitive);
     let spec = registry::specs().iter().find(|other| other.name() == spec).expect("the registry has it");
@@ -114,7 +114,7 @@ fn every_value(primitive: &str) {
     assert!(failures.is_empty(), "{count} failures, the first:\n{}", failures.join("\n"));
 }
 
-/// Only the largest number of work-groups changes, on inputs of many tiles.
+/// Changes only the largest number of work-groups, on inputs of many tiles.
 #[test]
 fn max_groups_does_not_change_results() {
     let x: Vec<f32> = (0..300_007).map(|i| (i as f32).sin()).collect();
@@ -136,7 +136,7 @@ fn max_groups_does_not_change_results() {
     }
 }
 
-/// Results of a primitive on many elements; with few elements one tile or work-group does all the work.
+/// Results of a primitive on many elements. With few elements, one tile or work-group would do all the work.
 fn made(device: &Device, primitive: &str, x: &[u32], sorted: [&[u32]; 2]) -> Vec<Vec<u32>> {
     let (odd, up) = (Map::new(|x: u32| x & 1 == 1, "x & 1"), Order::ascending());
     let all = |buffer: oclprim::Result<Buffer<u32>>| buffer.unwrap().to_vec().unwrap();

@@ -73,7 +73,7 @@ pub(crate) struct Bench {
     /// Compare the times with those of a file that --json wrote.
     #[arg(long, value_name = "FILE")]
     compare: Option<PathBuf>,
-    /// Write the figures to this file as JSON, after each measurement; `-` is standard output, after the last one.
+    /// Write the figures to this file as JSON, after each measurement. `-` is standard output, written after the last one.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Print the table in Markdown.
@@ -229,7 +229,7 @@ impl Bench {
                     let before = earlier.as_ref().and_then(|earlier| earlier.sample(&line));
                     line.against = before.zip(line.sample.as_ref()).map(|(before, now)| Against::new(before, now));
                     report.lines.push(line);
-                    // A run that is cut short leaves its measurements in the file.
+                    // A run that is interrupted leaves its measurements in the file.
                     self.save(&report)?;
                 }
             }

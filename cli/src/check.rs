@@ -34,11 +34,11 @@ Examples:
   oclprim check --full --report device.json    a file to send in, without paths, user names and host names
 
 The CPU backend is compared with plain loops, and OpenCL devices are compared with the CPU backend. An OpenCL device \
-that is a CPU also runs the tiny checks in the geometry of a GPU. There each operation runs with one type, and sums \
-run with each sub-group backend. With --full it runs the quick checks with every type and each sub-group backend \
-instead. Checks of a backend that failed the self-test count as skipped. --quick ends in about a minute. If kernels \
-are built for the first time, it may skip checks; it counts them, and a second run does more. The exit code is 1 if a \
-result is wrong.";
+that is a CPU also runs the tiny checks in the geometry of a GPU. There each operation runs with one type. Further \
+sub-group backends run those operations whose work-items exchange values. With --full it runs the quick checks with \
+every type and each sub-group backend instead. Checks of a backend that failed the self-test count as skipped. --quick \
+ends in about a minute. If kernels are built for the first time, it may skip checks; it counts them, and a second run \
+does more. The exit code is 1 if a result is wrong.";
 
 /// Check every primitive, type and size on every device.
 #[derive(Args, Default)]
@@ -92,7 +92,7 @@ pub(crate) fn primitive_names() -> Vec<&'static str> {
     registry::specs().iter().map(|spec| spec.name()).collect()
 }
 
-/// `K/N`, for clap.
+/// Parses `K/N`, for clap.
 fn part(text: &str) -> Result<(usize, usize), String> {
     let part = text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
     part.filter(|(k, n)| (1..=*n).contains(k)).ok_or_else(|| "expected K/N with K from 1 to N, such as 2/4".to_owned())
@@ -107,9 +107,10 @@ struct Target {
     level: Level,
     /// True for the device's own geometry; its report is printed in full.
     own: bool,
-    /// As in [`Report`].
+    /// True if the driver may be at fault, as in [`Report`].
     doubtful: bool,
-    /// `Some` keeps only checks that are worth their builds, which take up to 10 s each; true for the first sub-group backend.
+    /// `Some` keeps only checks that are worth their builds, which take up to 10 s each. It is true for the first sub-group
+    /// backend.
     few_builds: Option<bool>,
     /// The reason for which all checks are skipped: the sub-groups failed the self-test.
     refused: Option<String>,
@@ -142,12 +143,12 @@ impl Check {
         let begin = Instant::now();
         self.submit(&descriptions, &reports, begin, false)?;
         let bar = self.progress(&targets);
-        // The report contains a panic's message.
+        // Panics print no message, because the report contains it.
         let hook = panic::take_hook();
         panic::set_hook(Box::new(|_| {}));
         for (index, target) in targets.iter().enumerate() {
             let patience = (self.level() == Level::Quick).then(|| {
-                // The devices' own geometries come first, and share the time equally.
+                // The devices' own geometries come first, and share the remaining time equally.
                 let sharing = targets[index..].iter().filter(|target| target.own).count().max(1);
                 let reason =
                     "not started: --quick ends in about a minute; if builds took the time, a second run does more";
@@ -334,7 +335,7 @@ impl Check {
             if reports.iter().all(|report| report.doubtful || report.counts.failed == 0) {
                 writeln!(
                     out,
-                    "  PoCL 5 and 6 sometimes miscompile kernels in the geometry of a GPU, differently in each process: try again \
+                    "  PoCL 5 and 6 sometimes miscompile kernels in the geometry of a GPU, differently in each process. Try again \
                      with an empty POCL_CACHE_DIR, or with scripts/keep-freed.c"
                 )?;
             }
@@ -353,13 +354,14 @@ impl Target {
     fn own(label: String, described: usize, device: Device, level: Level) -> Self {
         let checker = device.capabilities().is_ok_and(|caps| caps.is_some_and(|caps| caps.checker));
         // A CPU's own geometry has one work-item per work-group, so a checker finds no races in it. One type of each operation
-        // finds the rest.
+        // is enough to find other defects.
         let few_builds = (level == Level::Tiny && checker).then_some(true);
         Self { label, described, device, level, own: true, doubtful: false, few_builds, refused: None }
     }
 }
 
-/// The sub-group backends with which a CPU is checked in the geometry of a GPU. A backend that failed the self-test has the reason.
+/// The sub-group backends with which a CPU is checked in the geometry of a GPU. A reason means that a backend failed the
+/// self-test.
 fn geometries(caps: &Capabilities) -> Vec<(SubGroupBackend, Option<String>)> {
     let passed = caps.sub_groups.iter().map(|group| (group.backend, None));
     let refused = caps.refused.iter().map(|RefusedSubGroup { backend, reason, .. }| {
@@ -378,8 +380,8 @@ fn part_of(cases: Vec<(&'static str, Case)>, (k, n): (usize, usize)) -> Vec<(&'s
     cases.into_iter().filter(|(primitive, case)| mine(primitive, case)).collect()
 }
 
-/// Sorts the cases: each operation with its first type, then each with its second type, and so on. If time runs out, each operation
-/// has been checked with a type.
+/// Sorts the cases: each operation with its first type, then each with its second type, and so on. So a check that runs out of
+/// time covers as many operations as possible.
 fn one_type_after_another(cases: Vec<(&'static str, Case)>) -> Vec<(&'static str, Case)> {
     let mut types: HashMap<(&str, String), Vec<ElementType>> = HashMap::new();
     let mut ranked = Vec::with_capacity(cases.len());

@@ -87,7 +87,7 @@ impl Devices {
     }
 }
 
-/// The reason for the lack of OpenCL devices, and how to install a driver.
+/// The reason why there is no OpenCL device, and the way to install a driver.
 pub(crate) fn no_driver() -> String {
     let reason = Device::open("opencl").err().map(|error| error.to_string()).unwrap_or_default();
     let mut text = format!("No OpenCL device: {reason}.");

@@ -114,7 +114,7 @@ impl Ladder {
         let mut request = Request::default();
         if let Some(n) = self.n {
             request.n = n;
-            // For a transpose, this shape is the nearest to a square whose number of rows is a power of two.
+            // For a transpose, the number of rows is the largest power of two that is not above the square root of `n`.
             let rows = 1 << (n.max(1).ilog2() / 2);
             request.shape = (rows, n / rows);
         }

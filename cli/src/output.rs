@@ -85,7 +85,7 @@ pub(crate) fn of_file<E: Display>(path: &Path) -> impl Fn(E) -> Stop + '_ {
 /// Standard output, as the path of a file.
 pub(crate) const STDOUT: &str = "-";
 
-/// Writes files, each in parts; `-` goes to `out`. Old files are replaced only after all new ones are complete.
+/// Writes files, each from its parts; `-` goes to `out`. New files replace old ones only when all new ones are complete.
 pub(crate) fn save<P: AsRef<[u8]>>(files: &[(&Path, &[P])], out: &mut dyn Write) -> Result<(), Stop> {
     let mut drafts = Vec::new();
     for (path, parts) in files {
@@ -106,7 +106,7 @@ pub(crate) fn save<P: AsRef<[u8]>>(files: &[(&Path, &[P])], out: &mut dyn Write)
     drafts.into_iter().try_for_each(|(failed, draft)| draft.replace().map_err(failed))
 }
 
-/// Fails if an input file was cut short while the result was computed.
+/// Fails if a mapped input file has changed since it was opened.
 pub(crate) fn inputs_are_whole() -> Result<(), Stop> {
     mapped::still_whole().map_err(|(path, why)| of_file(&path)(why))
 }
@@ -204,7 +204,7 @@ pub(crate) fn bytes(count: u64) -> String {
     }
 }
 
-/// An element count; a power of two from 2^10 on is written as such.
+/// An element count. A power of two is written as `2^k` if it is at least 2^10.
 pub(crate) fn count(n: usize) -> String {
     if n >= 1 << 10 && n.is_power_of_two() { format!("2^{}", n.trailing_zeros()) } else { n.to_string() }
 }

@@ -25,7 +25,7 @@ pub(crate) struct Submission<'a> {
     format: u32,
     version: &'static str,
     commit: Option<&'static str>,
-    /// When the file was written, in UTC.
+    /// The time of writing, in UTC.
     time: String,
     os: Os,
     #[serde(flatten)]
@@ -171,7 +171,7 @@ impl Names {
         let mut all = BTreeSet::new();
         for word in words {
             let word = word.trim().to_lowercase();
-            // Also the host without its domain, and each part of a full name.
+            // A host without its domain and each part of a user's full name are names, too.
             all.extend(word.split_once('.').map(|(host, _)| host.to_owned()));
             all.extend(word.split(' ').filter(|part| part.len() > 2).map(str::to_owned));
             all.insert(word);

@@ -38,13 +38,13 @@ Examples:
 The search tries the parameters of each primitive's geometry one after another. Inputs have 256 KiB, 16 MiB and \
 256 MiB (96 MiB on CPUs), or --n elements. Each variant's results are compared with the CPU's before it is timed. \
 The best variant and the default are measured again, interleaved, with every operation that `oclprim bench` has for \
-this primitive and element size. The variant is kept if it is faster with one operation of the search and slower \
-with none. It must also pass the tiny checks of this element size. Faster means by more than 2 % and more than the \
-sum of both spreads. Kept values go to `tuning.json` in the user's configuration folder, or to the file in the \
-variable OCLPRIM_TUNING. Every program with this crate reads that file. A search that fails or runs out of time \
-replaces no row of it; a wrong result restores the default. Tuning never changes a specified result. Unspecified are \
-the rounding of `fast` float sums, the element that a scatter keeps among equal indices, and the order of an \
-unordered selection. The exit code is 1 if a result is wrong.";
+this primitive and element size. The variant is kept if no operation is slower, an operation of the search is faster, \
+and the mean gain of the search exceeds 2 %. It must also pass the tiny checks of this element size. Faster and slower \
+mean a difference of more than 2 % and of more than the sum of both spreads. Kept values go to `tuning.json` in the \
+user's configuration folder, or to the file in the variable OCLPRIM_TUNING. Every program with this crate reads that \
+file. A search that fails or runs out of time replaces no row of it; a wrong result restores the default. Tuning never \
+changes a specified result. Unspecified are the rounding of `fast` float sums, the element that a scatter keeps among \
+equal indices, and the order of an unordered selection. The exit code is 1 if a result is wrong.";
 
 /// Search for the fastest geometry of a device, and keep it if it is faster than the default.
 #[derive(Args)]
@@ -107,7 +107,7 @@ struct Line {
     kept: bool,
     /// True if the search and the final measurement are complete.
     ended: bool,
-    /// The reason for which nothing was kept.
+    /// The reason why no variant was kept.
     note: String,
     tried: Vec<Tried>,
     wrong: bool,
@@ -400,8 +400,8 @@ impl Site<'_> {
         benches.iter().map(|bench| self.verified(bench, chosen)).collect()
     }
 
-    /// Returns the geometric mean of the ratios of `old` times to `new` times. A ratio below `FAR_WORSE` is returned at once,
-    /// because no winner has one.
+    /// Returns the geometric mean of the ratios of `old` times to `new` times. A ratio below `FAR_WORSE` ends the comparison,
+    /// because such a variant is never the best one.
     fn compare(&self, old: &mut [Climb], new: &mut [Climb]) -> Result<f64, Lost> {
         const FAR_WORSE: f64 = 0.7;
         let (mut sum, count) = (0.0, old.len());
@@ -432,7 +432,7 @@ impl Site<'_> {
             let mut times = measure_in_turns(self.device, self.effort(21, 2.0), &mut [&mut old, &mut new])?;
             let mut against = Against::new(&times[0].device, &times[1].device);
             if against.verdict == "slower" {
-                // Measures again: among many operations one is slow by chance.
+                // Measures again, because one of many operations can be slow by chance.
                 times = measure_in_turns(self.device, self.effort(41, 4.0), &mut [&mut old, &mut new])?;
                 against = Against::new(&times[0].device, &times[1].device);
             }
@@ -487,7 +487,7 @@ impl Site<'_> {
     }
 
     fn is_unsupported(&self, bench: &Bench) -> bool {
-        /// Enough elements to find out.
+        /// The largest number of elements to try.
         const FEW: usize = 1 << 12;
         let n = self.elements(bench).min(FEW);
         let done = (bench.prepare)(self.device, n).and_then(|mut prepared| (prepared.run)());
@@ -495,7 +495,7 @@ impl Site<'_> {
     }
 }
 
-/// A few operations that represent all: every n-th one, for a variety of kernels.
+/// A few operations that represent all of them. It takes every n-th one, for a variety of kernels.
 fn leads<'a>(benches: &[&'a Bench]) -> Vec<&'a Bench> {
     const LEADS: usize = 4;
     let step = benches.len().div_ceil(LEADS).max(1);

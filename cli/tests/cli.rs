@@ -217,7 +217,7 @@ fn bench_compares_with_an_earlier_run() {
     assert!(refuses(&[&common[..], &["--compare", slow_name]].concat()).contains("not a report"));
 }
 
-/// Returns true if the first OpenCL device can be tuned: times of an interpreter mean nothing.
+/// Returns true if the first OpenCL device can be tuned. Times of an interpreter are meaningless.
 fn tunable() -> bool {
     let devices: Value = serde_json::from_str(&succeeds(&["devices", "--json"])).expect("JSON");
     let first = devices.as_array().expect("a list").iter().find(|device| device["opencl"] == true).cloned();
@@ -248,7 +248,7 @@ fn tune_measures_and_writes_nothing_in_a_dry_run() {
     assert!(!path.exists(), "a dry run wrote a file");
     let text = tune(&["--verbose"]);
     assert!(text.contains("copy of 1 bytes, small:") && text.contains("tuning.json"), "{text}");
-    // A search without time that finds nothing writes no file.
+    // A search that has no time and keeps no variant writes no file.
     if let Ok(bytes) = fs::read(&path) {
         assert_eq!(serde_json::from_slice::<Value>(&bytes).expect("JSON")["format"], 1);
     }
@@ -821,7 +821,7 @@ fn histograms_are_counted() {
         assert_eq!(run(&["--range", "0", "1"]).trim(), "2 2");
         assert_eq!(run(&["--range", "0", "1", "--closed"]).trim(), "2 3");
         assert_eq!(run(&["--range", "-1", "1", "--closed"]).trim(), "0 5");
-        // As numpy.histogram does.
+        // The default range is that of numpy.histogram.
         assert_eq!(run(&[]).trim(), "2 3");
         let by_edges = |words: &[&str]| {
             succeeds(&[&["run", "histogram", &values, "--edges", &edges, "--verify"], words, &device[..]].concat())
@@ -1029,7 +1029,7 @@ fn bad_files_are_refused_in_one_line() {
         assert!(text.contains(&expected), "{cut}: {text}");
     }
 
-    // A header with more elements than memory holds.
+    // This header claims more elements than memory holds.
     let patch = |from: &str, to: &str| {
         let at = bytes.windows(from.len()).position(|window| window == from.as_bytes()).expect("in the header");
         let mut bytes = bytes.clone();
@@ -1070,7 +1070,7 @@ fn a_closed_pipe_does_not_panic() {
     }
 }
 
-/// A driver that crashes or hangs at the first question must not take the CPU with it.
+/// A driver that crashes or hangs at the first call must not affect the CPU.
 #[test]
 #[cfg(all(feature = "opencl", target_os = "linux"))]
 fn the_cpu_calls_no_driver() {
@@ -1091,7 +1091,7 @@ fn the_cpu_calls_no_driver() {
         run(&["check", "--tiny", "--only", "copy", "--device", selector], "");
         run(&["bench", "iota", "--n", "1000", "--device", selector], "");
     }
-    // Other processes keep the machine busy, so the best of many counts.
+    // Other processes may keep the machine busy, so one fast run of many is enough.
     let limit = std::time::Duration::from_millis(20);
     let mut times = std::iter::repeat_with(|| run(&["run", "reduce", &x, "--device", "cpu"], "")).take(200);
     assert!(times.any(|time| time < limit), "200 runs took over {limit:?} each");

@@ -37,7 +37,7 @@ fn a_failed_write_keeps_the_old_file_and_leaves_no_other() {
     let output = folder.path("out.npy");
     fs::write(&output, "precious").expect("a file");
     let before = names(folder.0.path());
-    // In blocks of 512 bytes: 200 KiB of the 400 KiB.
+    // The limit is in blocks of 512 bytes: it allows 200 KiB of the 400 KiB.
     let limited = |words: &str, target: &str| {
         fails(&shell(&format!("ulimit -f 400; $OCLPRIM run {words} -o \"$2\" --device cpu"), &[&input, target]))
     };
@@ -50,7 +50,7 @@ fn a_failed_write_keeps_the_old_file_and_leaves_no_other() {
     let new = folder.path("new.npy");
     limited("copy \"$1\"", text(&new));
     assert_eq!(names(folder.0.path()), before);
-    // The input is an old file as well, and stays.
+    // The input is also the old file here, and stays unchanged.
     let held = fs::read(&input).expect("the input");
     limited("copy \"$1\"", &input);
     assert_eq!(fs::read(&input).expect("the input"), held);
@@ -117,7 +117,8 @@ fn a_mapped_file_that_is_cut_short_is_an_error_and_leaves_no_output() {
     let indices = fs::read(folder.save("few.npy", &[2], &[0u32, N as u32 - 1])).expect("a file");
     assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs").success());
     let whole = 4 * N as u64 + 128;
-    // Within the last page, where zeros would be read, and before it, where a read raises a signal.
+    // If the file ends earlier in its last page, the rest would read as zeros. If it ends before that page, a read raises a
+    // signal.
     let regrown = u64::MAX;
     for (cut, want) in [
         (0, None),
@@ -372,7 +373,7 @@ fn hostile_headers_are_refused_at_once() {
 #[test]
 fn every_command_reads_each_byte_and_axis_order() {
     let folder = Folder::new();
-    // The same i2 array in C order, in Fortran order, and with the bytes of each element swapped.
+    // The files hold one i2 array: in C order, in Fortran order, and in both with swapped bytes.
     let values = [5i16, -1, 300, 7, 0, 2];
     let shape = "'shape': (2, 3)";
     let little = |order: [usize; 6]| order.iter().flat_map(|&i| values[i].to_le_bytes()).collect::<Vec<_>>();
@@ -431,7 +432,7 @@ fn every_command_reads_arrays_of_many_axes() {
     let folder = Folder::new();
     let output = folder.path("out.npy");
     let values: Vec<u16> = (0..1 << 12).collect();
-    // One array of 12 axes of length 2, and one of 64 axes, most of length 1.
+    // One array has 12 axes of length 2, and the other has 64 axes, most of length 1.
     let mut long = vec![1u64; 64];
     (long[3], long[20], long[63]) = (8, 32, 16);
     for shape in [vec![2; 12], long] {
@@ -470,7 +471,7 @@ fn every_command_reads_arrays_of_many_axes() {
         }
         run(&["reverse"]);
         run(&["topk", "--rows", "--k", "1"]);
-        // The same array in Fortran order.
+        // This is the same array in Fortran order.
         let text_of = |lengths: &[u64]| lengths.iter().map(|n| format!("{n}, ")).collect::<String>();
         run(&["copy"]);
         let whole = fs::read(&output).expect("an output");

@@ -30,7 +30,7 @@ fn offsets_with_a_total_keep_the_last_segment() {
             assert!(output.status.success(), "{words:?}: {}", stderr(&output));
             (stdout(&output).trim().to_owned(), stderr(&output))
         };
-        // The examples of the help text, in their order.
+        // These are examples of the help text, in their order.
         run(&["rle", &samples, "-o", "/dev/null", "--lengths", lengths]);
         run(&["scan", lengths, "--exclusive", "--total", "-o", offsets]);
         assert_eq!(load::<u64>(offsets.as_ref()), (vec![5], vec![0, 2, 3, 6, 7]));
@@ -246,7 +246,7 @@ fn ranges_beyond_an_integer_type_are_counted() {
 #[test]
 fn edges_and_needles_of_another_type_are_converted_exactly_or_refused() {
     let folder = Folder::new();
-    // Edges of numpy.linspace(0, 1, 11), and other float64 edges.
+    // The edges are those of numpy.linspace(0, 1, 11), and others of type float64.
     let tenths: Vec<f64> = (0..=10).map(|i| f64::from(i) * 0.1).collect();
     let tenths = folder.save("tenths.npy", &[11], &tenths);
     let whole = folder.save("whole.npy", &[3], &[0.0f64, 2.0, 4.0]);

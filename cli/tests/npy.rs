@@ -242,7 +242,7 @@ fn arrays() -> impl Strategy<Value = Written> {
         ("V17", 17, 1),
     ]);
     let lengths = prop::collection::vec(0usize..4, 0..6).prop_flat_map(|few| {
-        // Many axes, most of length 1 or 2.
+        // Some arrays have many axes of length 1 or 2.
         let many = prop::collection::vec(1usize..3, 0..12);
         let ones = prop::collection::vec(Just(1usize), 0..40);
         prop_oneof![3 => Just(few), 1 => many, 1 => ones]
@@ -258,7 +258,7 @@ fn arrays() -> impl Strategy<Value = Written> {
             let elements: Vec<u8> = (0..len * size).map(|_| byte()).collect();
             let mut data = vec![0; len * size];
             for i in 0..len {
-                // The offset in the file of element i in C order.
+                // `at` is the offset in the file of element i in C order.
                 let (mut left, mut at, mut step) = (i, 0, 1);
                 let mut index = vec![0; shape.len()];
                 for axis in (0..shape.len()).rev() {
@@ -318,7 +318,7 @@ fn arrays_in_each_order_are_read_as_c_order() {
 
 #[test]
 fn changed_bytes_give_an_array_or_a_one_line_error() {
-    // Insertions: parts of headers, and arbitrary bytes.
+    // Changes insert these parts of headers, or arbitrary bytes.
     const WORDS: [&[u8]; 22] = [
         b"{",
         b"}",
@@ -361,7 +361,7 @@ fn changed_bytes_give_an_array_or_a_one_line_error() {
                 let at = at.index(bytes.len() + 1);
                 bytes.splice(at..(at + removed).min(bytes.len()), new);
             }
-            // A header with the right length, or bytes that may contradict it.
+            // Either only the text of the header changes, or any bytes of the file.
             let _ = check(&if anywhere { whole } else { file(written.version, &text, &written.data) });
             Ok(())
         });

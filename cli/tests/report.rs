@@ -58,7 +58,7 @@ fn a_check_report_names_no_path_user_or_host() {
     let home = folder.path("home-of-zyxwv");
     fs::create_dir(&home).expect("a folder");
     let home = home.to_str().expect("UTF-8");
-    // An OpenCL library that does not open: the error contains its path.
+    // This OpenCL library does not open, and the error contains its path.
     let library = format!("{home}/no-such-library.so");
     let set = [
         ("HOME", home),
@@ -93,7 +93,7 @@ fn files_that_cannot_be_written_are_refused_before_anything_runs() {
 fn the_page_is_whole_and_says_why_the_cpu_has_no_ladders() {
     let folder = Folder::new();
     let path = folder.path("page.html");
-    // There is only time for the device, and the page names what was left out.
+    // The time is enough for the device only. The page names what was left out.
     succeeds(&["report", "--quick", "--seconds", "1", "--device", "cpu", "-o", path.to_str().expect("UTF-8")]);
     let page = fs::read_to_string(&path).expect("the page");
     assert!(page.starts_with("<!DOCTYPE html><html lang=\"en\">") && page.ends_with("</html>"));

@@ -105,7 +105,7 @@ fn change(u: &mut Unstructured, old: &Layout) -> Result<Option<Layout>> {
     let axis = u.int_in_range(0..=9)?;
     Ok(match u.int_in_range(0..=8)? {
         0 => {
-            // Usually a permutation: each axis once.
+            // `axes` is usually a permutation, with each axis once.
             let mut axes: Vec<_> = (0..old.ndim()).collect();
             for k in (1..axes.len()).rev() {
                 axes.swap(k, u.int_in_range(0..=k)?);
@@ -237,6 +237,6 @@ pub(crate) fn run(bytes: &[u8]) {
         }
         Ok(())
     };
-    // A run ends early when the bytes are used up.
+    // A run ends early when no bytes are left.
     while !all.is_empty() && tried(&mut all).is_ok() {}
 }

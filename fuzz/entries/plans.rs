@@ -14,15 +14,15 @@ use oclprim::{
     tuning,
 };
 
-/// Limits of [`Capabilities`]: what a driver reports beyond them is clamped.
+/// Limits of [`Capabilities`]; larger values of a driver are clamped.
 const MAX_COMPUTE_UNITS: u32 = 1 << 16;
 const MAX_WORK_GROUP: usize = 1 << 16;
 const MAX_LOCAL_BYTES: usize = 1 << 30;
-/// Elements of the largest input that is planned for.
+/// Number of elements of the largest input.
 const MAX_ELEMENTS: usize = 1 << 48;
-/// Elements of the largest input whose launches are to fit every driver's limits.
+/// Number of elements up to which launches must fit every driver's limits.
 const LARGE_ELEMENTS: usize = 1 << 34;
-/// Work-groups of a launch at most, on NVIDIA's GPUs.
+/// Largest number of work-groups of a launch on NVIDIA's GPUs.
 const MAX_GROUPS: usize = (1 << 31) - 1;
 
 /// A size up to `most`: small, near a power of two, or any.
@@ -75,7 +75,7 @@ fn capabilities(u: &mut Unstructured) -> Result<Capabilities> {
     Ok(caps)
 }
 
-/// What is planned for.
+/// The device and the input of a plan.
 struct Given {
     caps: Capabilities,
     n: usize,
@@ -89,7 +89,7 @@ impl Given {
         move |n| wide || n >= 1 << 31
     }
 
-    /// The capabilities with values of a primitive's parameters.
+    /// The capabilities, with some values of a primitive's parameters.
     fn tuned(&self, u: &mut Unstructured, primitive: &str, bytes: usize) -> Result<Capabilities> {
         let mut caps = self.caps.clone();
         if u.ratio(1, 3)? {
@@ -100,7 +100,7 @@ impl Given {
         Ok(caps)
     }
 
-    /// A launch fits the device; `local` bytes of local memory are used by several items.
+    /// Asserts that a launch fits the device. Work-groups of several work-items use `local` bytes of local memory.
     fn fits(&self, plan: &dyn Debug, groups: usize, work_group: usize, local: usize) {
         let caps = &self.caps;
         let what = || format!("{} of {}: {plan:?} for {caps:?}", self.n, self.element);
@@ -111,20 +111,20 @@ impl Given {
         assert!(!gpu || self.n > LARGE_ELEMENTS || groups <= MAX_GROUPS, "{groups} groups, {}", what());
     }
 
-    /// The same of work-groups that cover `n` elements, `each` elements a group.
+    /// Asserts that `groups` work-groups of `each` elements cover `n` elements.
     fn covers(&self, plan: &dyn Debug, groups: usize, each: usize, n: usize) {
         let enough = groups.checked_mul(each).is_some_and(|all| all >= n);
         assert!(enough && groups > 0 || n == 0, "{groups} groups of {each} for {n}: {plan:?} for {:?}", self.caps);
     }
 
-    /// Numbers that kernels take in 32 bits.
+    /// Asserts that numbers fit in 32 bits, in which kernels take them.
     fn fit_32_bits(&self, plan: &dyn Debug, numbers: &[usize]) {
         let fit = numbers.iter().all(|&number| u32::try_from(number).is_ok());
         assert!(fit || self.n > LARGE_ELEMENTS, "{numbers:?} of {plan:?} for {} on {:?}", self.n, self.caps);
     }
 }
 
-/// Regions of scratch, each from its first byte on, with at least so many bytes, do not overlap.
+/// Asserts that regions of scratch do not overlap. A region is the offset of its first byte, and its smallest number of bytes.
 fn apart(plan: &dyn Debug, regions: &[(usize, usize)], end: usize) {
     let mut regions: Vec<_> = regions.iter().filter(|(_, bytes)| *bytes > 0).collect();
     regions.sort_unstable();
@@ -149,7 +149,7 @@ fn accumulator(element: ElementType) -> ElementType {
     with_element!(element, T => <<T as Element>::Acc as Element>::TYPE)
 }
 
-/// An element's size in bytes that kernels move as units.
+/// A size of elements that kernels move, in bytes.
 fn bytes(u: &mut Unstructured) -> Result<usize> {
     Ok(*u.choose(&[1, 2, 3, 4, 6, 8, 12, 16])?)
 }
@@ -308,7 +308,7 @@ fn scans(u: &mut Unstructured, given: &Given) -> Result<()> {
     let Some(plan) = accepted(scan::gpu::plan(n, &form, [u.arbitrary()?, u.arbitrary()?], caps, wide)) else {
         return Ok(());
     };
-    // Where sub-groups shuffle, items exchange little through local memory.
+    // If sub-groups shuffle, work-items exchange few values through local memory.
     let shuffles = matches!(caps.sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
     let local = if shuffles { 8 * 2 * 64 } else { 8 * plan.work_group };
     given.fits(&plan, if plan.look_back { plan.tiles } else { plan.max_groups }, plan.work_group, local);
@@ -318,7 +318,7 @@ fn scans(u: &mut Unstructured, given: &Given) -> Result<()> {
     let ranks = if offsets { (plan.tiles + 1) * if wide { 8 } else { 4 } } else { 0 };
     apart(&plan, &[(0, plan.totals_bytes), (plan.totals_bytes, ranks)], plan.scratch_bytes);
     let promised = if offsets { scan::gpu::segments_scratch_bytes } else { scan::gpu::scratch_bytes };
-    // What rows and flags take is asked of a plan, not promised beforehand.
+    // For keys, flags and rows, only a plan gives the bytes of scratch. No function promises them beforehand.
     if form.heads.is_none() || offsets {
         assert!(plan.scratch_bytes <= promised(n, element, acc), "{plan:?}");
     }
@@ -498,7 +498,7 @@ fn merges(u: &mut Unstructured, given: &Given) -> Result<()> {
         );
         given.covers(plan, plan.tiles, tile, n);
         assert!((plan.tiles - 1) * tile < n && plan.groups <= plan.tiles && plan.tiles <= plan.room, "{plan:?}");
-        // Tiles are counted in 32 bits, whatever the input's size.
+        // Kernels count tiles in 32 bits, for every size of input.
         assert!(u32::try_from(plan.tiles).is_ok(), "{plan:?} for {n} on {caps:?}");
     };
     if let Some(plan) = accepted(merge::gpu::plan(n, &form, caps, wide)) {
@@ -525,7 +525,7 @@ fn merges(u: &mut Unstructured, given: &Given) -> Result<()> {
     Ok(())
 }
 
-/// Samples of one launch at most.
+/// Largest number of samples of one launch.
 const ROUND: usize = 1 << 31;
 
 fn histograms(u: &mut Unstructured, given: &Given) -> Result<()> {
@@ -631,7 +631,7 @@ fn transposes(u: &mut Unstructured, given: &Given) -> Result<()> {
         let bytes = form.acc.size();
         let local = match plan.kernel {
             transpose::mapped::gpu::Kernel::Runs { .. } => 0,
-            // Blocks of four elements a side.
+            // The sides of a block have four elements.
             transpose::mapped::gpu::Kernel::Blocks => (4 * defined(&plan.program, "SIDE")).pow(2) * bytes,
             _ => tuning::padded_bytes(defined(&plan.program, "TILE"), bytes),
         };
@@ -662,7 +662,7 @@ fn copies(u: &mut Unstructured, given: &Given) -> Result<()> {
     }
     let caps = &given.tuned(u, "gather", bytes)?;
     let index = *u.choose(&[4, 8])?;
-    // One launch takes what 32 bits count.
+    // The number of elements of one launch fits in 32 bits.
     let part = n.min(1 << 29);
     let plan = copy::gather::gpu::plan(part, bytes, index, [from * bytes, to * index], caps);
     given.fits(&plan, plan.groups, plan.work_group, 0);

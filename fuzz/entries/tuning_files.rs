@@ -70,7 +70,7 @@ fn text(u: &mut Unstructured) -> Result<Vec<u8>> {
     if whole {
         text.extend_from_slice(PIECES[1].as_bytes());
     }
-    // One damaged byte.
+    // This damages one byte.
     if u.ratio(1, 4)? && !text.is_empty() {
         let at = u.int_in_range(0..=text.len() - 1)?;
         text[at] = u.arbitrary()?;

@@ -1,5 +1,5 @@
 //! Child processes of tests.
-#![allow(dead_code, reason = "each test file takes its part")]
+#![allow(dead_code, reason = "each test file uses only a part")]
 
 use std::{
     env,

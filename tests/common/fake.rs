@@ -1,5 +1,5 @@
 //! Libraries that replace libOpenCL; the link shim opens them.
-#![allow(dead_code, reason = "each test file takes its part")]
+#![allow(dead_code, reason = "each test file uses only a part")]
 
 use std::{
     collections::HashMap,

@@ -1,5 +1,5 @@
 //! Helpers of the tests: devices, child processes, and the log of skips.
-#![allow(dead_code, reason = "each test file takes its part")]
+#![allow(dead_code, reason = "each test file uses only a part")]
 
 pub(crate) mod child;
 pub(crate) mod fake;
@@ -8,7 +8,7 @@ mod skips;
 
 use std::env;
 
-#[allow(unused_imports, reason = "each test file takes its part")]
+#[allow(unused_imports, reason = "each test file uses only a part")]
 pub(crate) use child::{answer, child, command, part, run, value_of};
 use oclprim::{Device, DeviceClass, Tuning, internals::data::Rng};
 pub(crate) use skips::skip;
@@ -47,7 +47,7 @@ pub(crate) fn devices() -> Vec<(String, Device)> {
     devices.filter(works).collect()
 }
 
-/// Every device; OpenCL devices also with each of these tunings.
+/// Every device. OpenCL devices are listed with each of these tunings, too.
 pub(crate) fn tuned(tunings: &[(&str, Tuning)]) -> Vec<(String, Device)> {
     let mut all = Vec::new();
     for (name, device) in devices() {
@@ -64,7 +64,7 @@ pub(crate) fn gpu() -> Tuning {
     Tuning::default().class(DeviceClass::Gpu)
 }
 
-/// Every device; OpenCL devices also in the geometry of a GPU with much and with little local memory.
+/// Every device. OpenCL devices are listed in the geometry of a GPU with much and with little local memory, too.
 pub(crate) fn with_geometries() -> Vec<(String, Device)> {
     tuned(&[("a GPU", gpu()), ("a small GPU", gpu().local_bytes(4096))])
 }
@@ -128,7 +128,7 @@ pub(crate) fn runs_kernels_at_once(device: &Device) -> bool {
     !device.info().platform.contains("Oclgrind")
 }
 
-/// The OpenCL devices; without any, notes a skip.
+/// The OpenCL devices. If there are none, the function logs a skip.
 pub(crate) fn opencl_devices_or_skip(test: &str) -> Vec<(String, Device)> {
     let devices = opencl_devices();
     if devices.is_empty() {

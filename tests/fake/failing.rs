@@ -30,7 +30,7 @@ fn next(slot: &AtomicPtr<c_void>, name: &CStr) -> P {
 
 /// Number of calls since the last arming.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
-/// The number of the misbehaving call, from 1; 0 for none.
+/// The number of the misbehaving call, from 1. If it is 0, no call misbehaves.
 static FAILS: AtomicUsize = AtomicUsize::new(0);
 static STATUS: AtomicI32 = AtomicI32::new(0);
 /// One of the modes below.
@@ -62,7 +62,7 @@ const KERNEL: usize = 4;
 const EVENT: usize = 5;
 const MAPPING: usize = 6;
 
-/// Makes the `call`-th call after this one misbehave; 0 makes none.
+/// Makes the `call`-th call after this one misbehave. If `call` is 0, no call misbehaves.
 #[unsafe(no_mangle)]
 pub extern "C" fn failing_arm(call: usize, status: i32, mode: u32) {
     FAILS.store(0, SeqCst);
@@ -181,7 +181,7 @@ macro_rules! call {
             }
         }
     };
-    // The last argument receives an event; a failed call gives none.
+    // The last argument receives an event, unless the call fails.
     (enqueue () $name:ident $($arg:ident: $ty:ty,)*) => {
         #[unsafe(no_mangle)]
         pub unsafe extern "system" fn $name($($arg: $ty,)* event: *mut P) -> i32 {

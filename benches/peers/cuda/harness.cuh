@@ -169,7 +169,7 @@ static __global__ void read_all(const uint4* in, size_t n, uint32_t* sink)
     }
 }
 
-// Reads twice the size of the L2 cache, so that it keeps nothing of an earlier run.
+// Reads 128 MiB, more than twice the L2 cache of an H200, so that the cache keeps no data of an earlier run.
 inline void scrub()
 {
     static Buffer<uint32_t> other = [] {
@@ -185,10 +185,10 @@ struct Times {
     Sample device, wall;
 };
 
-// Timing as in `oclprim bench`: three runs to warm up, then 25 timed runs, but after a second no more than three;
-// caches are cold. Runs by the device's clock are queued after the kernel that fills the caches, so the host's time to
-// launch them does not count. As many runs follow by the host's clock, from an idle device. `finish` is the end of the
-// wall time, such as a copy of the result to the host.
+// Timing as in `oclprim bench`: three runs warm up, and at most 25 runs are timed. After a second, three timed runs are
+// enough. Caches are cold. Runs by the device's clock are queued after the kernel that fills the caches, so the host's
+// time to launch them does not count. Further runs are timed by the host's clock, each from an idle device. `finish` ends
+// the wall time, for example by a copy of the result to the host.
 template <class Run, class Finish>
 Times measure(Run run, Finish finish)
 {
@@ -250,7 +250,7 @@ struct Prepared {
     }
 };
 
-// The rows to measure, from the arguments, such as `scan sum inclusive u32 16777216`. Without arguments, all rows.
+// The rows to measure: those of the arguments, such as `scan sum inclusive u32 16777216`, or else all.
 struct Wanted {
     std::set<std::string> rows;
     Wanted(int count, char** arguments) : rows(arguments + 1, arguments + count) {}

@@ -3,7 +3,7 @@
 
 #include <cub/device/device_histogram.cuh>
 
-// True if the counts are right. A sample is its bin's number, or has it as its whole part.
+// True if the counts are right. The whole part of a sample is its bin's number.
 template <class T>
 bool counted(const T* in, size_t n, const int* counts, int bins)
 {
@@ -116,7 +116,7 @@ void even(const Wanted& wanted, const std::string& what, const char* element, in
     one<T>(wanted, what, element, bins, make, count);
 }
 
-// The bin of sample i, where bin k has a share of about 1/k: the inverse of the logarithm of its number.
+// The bin of sample i. The share of bin k is about 1 / (k + 1), because the logarithm of the bin plus 1 is uniform.
 __host__ __device__ inline double zipf(size_t i, int bins)
 {
     double share = (mix(i) >> 11) * (1.0 / (1ull << 53));
@@ -141,7 +141,7 @@ int main(int argc, char** argv)
     }
     bins<uint8_t>(wanted, "ids, ", "u8", 256);
     bins<float>(wanted, "even, ", "f32", 256);
-    // By given edges, which are even here.
+    // Histograms by given edges, which are even here.
     std::vector<float> levels;
     for (int i = 0; i <= 256; i++) {
         levels.push_back((float)i);

@@ -121,7 +121,7 @@ void reductions(const Wanted& wanted, const char* element)
         if (!wanted(sum, element, n) && !wanted("reduce min", element, n) && !wanted("reduce arg-min", element, n)) {
             continue;
         }
-        // Whole numbers, whose sum does not depend on the order.
+        // The elements are whole numbers, whose sum does not depend on the order.
         Buffer<T> in(n), out(1);
         fill(in, [] __device__(size_t i) { return (T)(int64_t)(mix(i) >> 44) - (T)(1 << 19); });
         const T* x = in.data;
@@ -181,7 +181,7 @@ void wider(const Wanted& wanted, const char* element, const char* sum_element)
     }
     Buffer<T> in(n);
     Buffer<U> out(1);
-    // One of each two neighbours is 1, so the sum is known.
+    // Of each pair of neighbours, one is 1 and the other is 0, so the sum is known.
     fill(in, [] __device__(size_t i) { return (T)(float)(mix(i / 2) >> 63 ^ (i & 1)); });
     auto call = [&](void* t, size_t& b) {
         return cub::DeviceReduce::Reduce(t, b, in.data, out.data, (int)n, ::cuda::std::plus<U>{}, U{});

@@ -21,7 +21,7 @@ bool scanned(const T* in, const T* out, size_t n, bool inclusive)
         return false;
     }
     if constexpr (!std::is_integral<T>::value) {
-        // In fixed point, so that the order of the sum does not matter.
+        // The sum is in fixed point, so that its order does not matter.
         size_t added = inclusive ? n : n - 1;
         auto fixed = [=] __device__(size_t i) { return (unsigned long long)(long long)((double)in[i] * (1 << 23)); };
         double sum = (double)(int64_t)total(added, fixed) / (1 << 23);

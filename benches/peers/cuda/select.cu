@@ -4,8 +4,8 @@
 #include <cub/device/device_partition.cuh>
 #include <cub/device/device_select.cuh>
 
-// An element has its index in the low bits and a selection bit. So the output shows whether it is right: indices rise,
-// or fall in the unstable tail of a partition.
+// An element has its index in the low bits and a selection bit. So the output shows whether it is right: indices ascend,
+// and descend in the unstable tail of a partition.
 constexpr uint32_t LIMIT = 1u << 31;
 
 struct Below {

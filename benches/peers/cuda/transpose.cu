@@ -1,9 +1,9 @@
-// Transposition by cuBLAS (`geam` that adds nothing), and the textbooks' tiles in shared memory.
+// Transposition by cuBLAS (`geam` with a second factor of 0), and the textbooks' tiles in shared memory.
 #include "harness.cuh"
 
 #include <dlfcn.h>
 
-// Loaded by dlopen, so that no header and no link line is needed.
+// cuBLAS, opened by dlopen, so that a build needs neither its header nor its library.
 struct Blas {
     using Handle = void*;
     int (*create)(Handle*) = nullptr;
@@ -31,7 +31,7 @@ struct Blas {
     }
 };
 
-// Tiles of 32 x 32 with one more column, so that the rows of a column are in different banks. Each thread has four
+// Tiles of 32 x 32 with one more column, so that the elements of a column are in different banks. Each thread has four
 // elements.
 template <class T>
 __global__ void by_tiles(const T* in, T* out, size_t rows, size_t cols)

@@ -163,7 +163,7 @@ T key(size_t i)
     return std::is_integral<T>::value ? (T)mix(i) : (T)((double)(mix(i) >> 40) / (1 << 23) - 1.0);
 }
 
-// In place, on a copy that is not timed.
+// Sorts in place, on a copy that is not timed.
 template <class T>
 Outcome sorted_keys(size_t n)
 {
@@ -186,7 +186,7 @@ Outcome sorted_pairs(size_t n)
         on([&](compute::command_queue& queue) {
             compute::stable_sort_by_key(at(keys_out), end(keys_out), at(values_out), queue);
         }));
-    // If pairs rise and all are from the input, they are the sorted input.
+    // Pairs that ascend and all occur in the input are the sorted input.
     std::vector<uint32_t> key = keys_out.host(), value = values_out.host();
     auto pair = [&](size_t i) { return (uint64_t)key[i] << 32 | value[i]; };
     bool ok = true;
@@ -198,7 +198,7 @@ Outcome sorted_pairs(size_t n)
 
 BOOST_COMPUTE_FUNCTION(bool, before, (compute::uint_ a, compute::uint_ b), { return a < b; });
 
-// By a custom comparison: with the library's own comparison, it is a radix sort.
+// Sorts by a custom comparison, because the library's own comparison gives a radix sort.
 Outcome merge_sorted(size_t n)
 {
     std::vector<uint32_t> all = made<uint32_t>(n, mix);
@@ -210,7 +210,7 @@ Outcome merge_sorted(size_t n)
 
 Outcome merged(size_t n)
 {
-    // Two halves that rise: one element of each half in each of as many steps.
+    // Each half ascends. The range of u32 has as many steps as a half has elements, and each step has one of them.
     size_t half = n / 2, step = (uint64_t(1) << 32) / std::max<size_t>(half, 1);
     std::vector<uint32_t> all = made<uint32_t>(2 * half, [&](size_t i) { return i % half * step + mix(i) % step; });
     Buffer<uint32_t> in(all), out(2 * half);

@@ -20,7 +20,7 @@ void check(clblast::StatusCode status)
 
 Outcome copied(size_t n)
 {
-    // The bits are copied as floats. None is NaN or subnormal, which a copy may change.
+    // The elements are copied as floats. They are neither NaN nor subnormal, which a copy may change.
     std::vector<float> all = made<float>(n, [](size_t i) { return mix(i) >> 41; });
     Buffer<float> in(all), out(n);
     Times times = measure([&](cl_command_queue queue) {
@@ -59,7 +59,7 @@ Outcome place_of_least(size_t n)
     return {(double)n * sizeof(T), times, found < n && all[found] == *std::min_element(all.begin(), all.end())};
 }
 
-// Elements that a multiplication by 1 does not change: halves from 1 to 2, otherwise whole numbers.
+// Elements that a multiplication by 1 does not change: f16 values from 1 to 2, otherwise whole numbers.
 template <class T>
 T cell(size_t i)
 {
@@ -83,7 +83,7 @@ Outcome transposed(size_t rows, size_t cols)
         check(clblast::Omatcopy<T>(clblast::Layout::kRowMajor, clblast::Transpose::kYes, rows, cols, one,
             in.mem, 0, cols, out.mem, 0, rows, &queue));
     });
-    // In blocks, for the host's caches.
+    // The loop takes 32 rows at a time, for the host's caches.
     for (size_t row = 0; row < rows; row += 32) {
         for (size_t col = 0; col < cols; col++) {
             for (size_t r = row; r < std::min(row + 32, rows); r++) {

@@ -197,13 +197,13 @@ struct Opened {
         check(status, "clCreateKernel");
         last = clCreateKernel(program, "last", &status);
         check(status, "clCreateKernel");
-        // As in the crate: twice the last-level cache, whose size drivers of GPUs may not report.
+        // As in the crate, this is twice the last-level cache, whose size drivers of GPUs may not report.
         bool cpu = number<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU;
         uint64_t cache = number<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
         cache = std::max<uint64_t>(cache, cpu ? host_cache_bytes() : 256 << 20);
         uint64_t most = std::min<uint64_t>(number<cl_ulong>(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE), 1 << 30);
         other_bytes = std::min(std::max<uint64_t>(2 * cache, 1 << 20), most) / 16 * 16;
-        // Ones, because memory that was never written can be one page, repeated.
+        // The data is ones, because memory that was never written can be a single page that is mapped many times.
         std::vector<uint32_t> ones(other_bytes / 4, 1);
         other = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, other_bytes, ones.data(), &status);
         check(status, "clCreateBuffer");
@@ -216,7 +216,7 @@ struct Opened {
         check(clSetKernelArg(last, 0, sizeof sink, &sink), "clSetKernelArg");
     }
 
-    // Fills the caches, so that they keep nothing of an earlier run.
+    // Fills the caches, so that they keep no data of an earlier run.
     void scrub(cl_command_queue queue, cl_event* event = nullptr) {
         size_t items = 1 << 18, group = 64;
         check(clEnqueueNDRangeKernel(queue, read, 1, nullptr, &items, &group, 0, nullptr, event), "scrub");
@@ -287,12 +287,12 @@ inline double nanoseconds(cl_event event, cl_profiling_info when)
     return (double)value;
 }
 
-// Timing as in `oclprim bench`: three runs to warm up, then 25 timed runs, but after a second no more than three;
-// caches are cold. By the device's clock, a run lasts from the end of the kernel that fills the caches to the start of
-// a kernel after the run. The run's commands are queued after the first kernel, so the host's time to launch them does
-// not count while it is shorter. If a library waits for the host in between, as for a result or memory, that time
-// counts. As many runs follow by the host's clock, from an idle queue that records nothing. `reset` runs before each
-// run and is not timed; `finish` is the end of the wall time.
+// Timing as in `oclprim bench`: three runs warm up, and at most 25 runs are timed. After a second, three timed runs are
+// enough. Caches are cold. By the device's clock, a run begins when the kernel that fills the caches ends. It ends when
+// a kernel after the run starts. The run's commands are queued after the first kernel. If launching them takes less time
+// than that kernel, it does not count. If a library makes the device wait for the host, for a result or for memory, that
+// time counts. Further runs are timed by the host's clock, each from an idle queue that records no events. `reset` runs
+// before each run and is not timed; `finish` ends the wall time.
 template <class Reset, class Run, class Finish>
 Times measure(Reset reset, Run run, Finish finish)
 {
@@ -340,13 +340,13 @@ Times measure(Run run)
     return measure([](cl_command_queue) {}, run);
 }
 
-// The rows that a program can measure: the crate's own name of the benchmark case and the element type, and a function
-// of the number of elements.
+// The rows that a program can measure. The key is the crate's own name of the benchmark case and the element type. The
+// value is a function of the number of elements.
 using Rows = std::map<std::string, std::function<Outcome(size_t)>>;
 
 // Measures those of the given rows that are known: `PROGRAM 'PLATFORM / DEVICE' 'scan sum inclusive u32 16777216' ...`.
-// Without rows, it lists the known ones. It prints a row before the row begins, so that a row that ends the program is
-// known.
+// Without rows, it lists the known ones. It prints each row before measuring it. So the output shows which row ended the
+// program.
 inline int measure_rows(const char* peer, const Rows& known, int count, char** arguments)
 {
     device_name() = count > 1 ? arguments[1] : "";

@@ -40,7 +40,7 @@ class Opened:
         self.plain = cl.CommandQueue(self.context)
         program = cl.Program(self.context, KERNELS).build()
         self.read_all, self.last = cl.Kernel(program, "read_all"), cl.Kernel(program, "last")
-        # As in the crate: twice the last-level cache, whose size drivers of GPUs may not report.
+        # As in the crate, this is twice the last-level cache, whose size drivers of GPUs may not report.
         on_cpu = self.device.type & cl.device_type.CPU
         cache = max(self.device.global_mem_cache_size, host_cache_bytes() if on_cpu else 256 << 20)
         most = min(self.device.max_mem_alloc_size, 1 << 30)
@@ -179,7 +179,7 @@ def sorted_keys(opened, n, pairs):
     (out, _), times = measure(opened, lambda queue: sort(*arrays, key_bits=32, queue=queue))
     got = [array.get(opened.plain) for array in out]
     if pairs:
-        # If pairs rise and all are from the input, they are the sorted input.
+        # Pairs that ascend and all occur in the input are the sorted input.
         both = got[0].astype(np.uint64) << np.uint64(32) | got[1]
         ok = bool((both[:-1] < both[1:]).all()) and int(got[1].max()) < n and np.array_equal(keys[got[1]], got[0])
     else:

@@ -26,12 +26,12 @@ pub fn sum_bound<T: Element>(device: &Device, input: &[T]) -> oclprim::Result<f6
     Ok(sum_error(input, depth) + fixed_bound(input))
 }
 
-/// Bound on the error of a sum by the fixed tree.
+/// Bound on the error of a sum that the fixed tree computes.
 pub(crate) fn fixed_bound<T: Element>(input: &[T]) -> f64 {
     sum_error(input, fixed_depth::<T>(input.len()))
 }
 
-/// Largest number of additions on the path of an element, as [`Determinism`] documents it.
+/// Largest number of additions on the path of an element; [`Determinism`] documents it as `d`.
 pub(crate) fn sum_depth<T: Element>(device: &Device, n: usize, determinism: Determinism) -> oclprim::Result<f64> {
     let caps = device.capabilities()?.filter(|_| determinism == Determinism::Fast);
     Ok(caps.map_or(fixed_depth::<T>(n), |caps| {
@@ -60,7 +60,7 @@ pub(crate) fn sum_error<T: Element>(input: &[T], depth: f64) -> f64 {
     // The reference itself rounds in n additions of f64.
     let part = (depth * unit::<T>() + input.len() as f64 * f64::EPSILON) * 1.01 + narrowing::<T>();
     let magnitude: f64 = sizes().sum();
-    // If the sum of magnitudes overflows, each magnitude is scaled first: an infinite bound would accept every sum.
+    // If the sum of magnitudes overflows, each magnitude is scaled first. An infinite bound would accept every sum.
     if magnitude.is_finite() { magnitude * part } else { sizes().map(|size| size * part).sum() }
 }
 
@@ -81,8 +81,8 @@ pub(crate) fn narrowing<T: Element>() -> f64 {
     }
 }
 
-/// Bound on the distance of two products of `n` elements, divided by their value. In any order, each multiplication rounds
-/// once, and so does the result.
+/// Bound on the distance between two products of `n` elements, divided by their value. In any order, each multiplication
+/// rounds once, and so does the result.
 pub(crate) fn product_error<T: Element>(n: usize) -> f64 {
     2.0 * ((n as f64 * unit::<T>()).exp_m1() + narrowing::<T>())
 }

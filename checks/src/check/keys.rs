@@ -17,7 +17,7 @@ pub(crate) enum Keys {
     Zipf,
     /// Zeros, NaN and infinities of both signs.
     Signs,
-    /// Keys that differ in one byte only; in `Bytes`, they differ in two.
+    /// Keys that differ in one byte only. Those of `Bytes` differ in two.
     Byte,
     Bytes,
     /// Keys by [`clustered`].

@@ -151,8 +151,8 @@ pub(crate) fn stands_for_its_size(level: Level, element: ElementType) -> bool {
 /// Keeps the cases that are worth their builds in another geometry of a device.
 ///
 /// For the first back end of sub-groups, these are all operations, each with one type: f32 or i64 if possible. For a further
-/// back end, these are operations in which lanes exchange values: a sum, an arg-max and a scan with a type of each size, and a
-/// sort.
+/// back end, these are operations in which lanes exchange values. A sum, an arg-max, a scan and a sort stand for them, each
+/// with one type of each size.
 ///
 /// ```
 /// use oclprim_checks::{check::{Level, few_builds}, registry};
@@ -220,7 +220,7 @@ pub enum Verdict {
     Pass,
     /// The device cannot run the check; the text is the reason.
     Skip(String),
-    /// The results differ, or the device returned an unexpected error. The text is one line, and below it a build log if there
+    /// The results differ, or the device returned an unexpected error. The text is one line. A build log follows it, if there
     /// is one.
     Fail(String),
 }
@@ -238,7 +238,8 @@ pub fn host_memory() -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// Indices of `n` elements in the stable order of `compare`, which compares two indices. Compiled once, not once per type.
+/// Indices of `n` elements in the stable order of `compare`, which compares two indices. It is compiled once, not once per
+/// type.
 pub(crate) fn sorted_indices(n: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
     let mut indices: Vec<usize> = (0..n).collect();
     indices.sort_by(|&a, &b| compare(a, b));

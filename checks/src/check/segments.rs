@@ -1,9 +1,9 @@
-//! Ways to cut arrays into segments.
+//! Ways to divide arrays into segments.
 
 use super::data::Rng;
 use crate::Offset;
 
-/// Way to cut an input into segments.
+/// Way to divide an input into segments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cut {
     /// Segments of this length; the last one may be shorter.
@@ -43,7 +43,7 @@ impl Cut {
                 let mut rng = Rng::new(n as u64);
                 let mut end = 0;
                 while end < n {
-                    // Below 2 half of the time, below 4 a quarter of the time, and so on.
+                    // Half of the lengths are drawn below 2, a quarter below 4, and so on.
                     let scale = 2u64 << (rng.next().trailing_ones() as usize).min(17);
                     end = n.min(end + rng.below(scale) as usize);
                     offsets.push(end);

@@ -42,7 +42,7 @@ impl Kernel {
 const KERNELS: [Kernel; 10] = [
     Kernel::new("copy_scalar", 1, true, "a grid-stride loop, one element a work-item and iteration"),
     Kernel::new("copy_vector2", 2, true, "2 elements an access: half as many requests for as many bytes"),
-    Kernel::new("copy_vector4", 4, true, "4 elements an access: 16 bytes if an element has 4, the widest there is"),
+    Kernel::new("copy_vector4", 4, true, "4 elements an access: 16 bytes if an element has 4, the widest access"),
     Kernel::new("copy_vector8", 8, true, "8 elements: two accesses a work-item, each of them with gaps"),
     Kernel::new("copy_vector16", 16, true, "16 elements: four accesses a work-item"),
     Kernel::new("copy_item1", 1, false, "no loop: a work-item for each element"),
@@ -64,7 +64,7 @@ fn model(bytes: u64, vector: u64) -> Model {
 /// Data of a step.
 struct State<T: Element> {
     x: Buffer<T>,
-    /// With a guard after it.
+    /// The output, and a guard after it.
     out: Buffer<T>,
 }
 
@@ -146,7 +146,7 @@ fn steps<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     Ok(steps)
 }
 
-/// Cost of the crate's own kernel, if neighbouring work-items copy neighbouring words.
+/// Cost of the crate's own kernel; `None` unless neighbouring work-items copy neighbouring words.
 #[cfg(feature = "opencl")]
 fn own_model(device: &Device, bytes: u64) -> Result<Option<Model>> {
     let words = |caps| matches!(crate::tuning::copy(&caps), crate::tuning::Copy::Words { .. });

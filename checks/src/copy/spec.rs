@@ -237,7 +237,7 @@ impl Spec for Copy {
             moves.extend([(20_000, 12_345, 7_000, 11), (20_000, 12_345, 11, 7_001), (20_000, 19_999, 1, 0)]);
         }
         if level >= Level::Full {
-            // Larger than the scratch, so that the copy takes several rounds.
+            // These copies are larger than the scratch, so they take several rounds.
             let all = 44 << 20;
             moves.extend([(all, all - 5, 5, 0), (all, all - 5, 0, 5), (all, 24 << 20, 0, 20 << 20)]);
         }

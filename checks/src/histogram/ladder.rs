@@ -194,7 +194,7 @@ fn own_model<T: Integer>(request: &Request, device: &Device) -> Result<Option<Mo
     let (n, bins) = (request.n, request.bins);
     let plan = plan(n, Form::of(&Bins::<T>::ids(bins)?), ElementType::U32, &*cl.capabilities()?, usize::MAX)?;
     let slots = plan.table_count * (bins + OUTSIDE);
-    // It reads the samples, and writes tables and counters.
+    // The counting kernel reads the samples and writes tables, and the merging kernel writes counters.
     let load_sectors = (n * size_of::<T>()).div_ceil(32) as f64;
     let mut model = Model { load_sectors, store_sectors: words(bins) + words(slots), bank_conflicts: 0.0 };
     match plan.tables {
@@ -204,7 +204,8 @@ fn own_model<T: Integer>(request: &Request, device: &Device) -> Result<Option<Mo
             let word = |bin: u64, lane: u64| bin * replicas + lane % replicas;
             model.bank_conflicts = expected(request, |bin| bank_conflicts(|lane| Some(word(bin(lane), lane))));
         }
-        // The samples are read twice, and their numbers are written and read. The extra cost of scattered stores is left out.
+        // The kernels read the samples twice, and write and read the samples' numbers. The model omits the extra cost of
+        // scattered stores.
         Tables::Partition(_) => {
             let numbers = n.div_ceil(16) as f64;
             model.load_sectors = 2.0 * model.load_sectors + numbers + words(slots);
@@ -351,7 +352,7 @@ pub(super) mod kernels {
         n: usize,
         bins: usize,
         x: Buffer<T>,
-        /// With one more counter for samples outside, then a guard. Tables have a guard, too.
+        /// A counter per bin, one more for samples outside, then a guard. `tables` ends with a guard, too.
         counts: Buffer<u32>,
         tables: Buffer<u32>,
     }
@@ -439,7 +440,8 @@ mod tests {
     fn the_model_counts_sectors_that_lanes_share_once() {
         let request = |distribution, bins| Request { n: 1 << 28, bins, distribution, ..Request::default() };
         let sectors = |distribution, bins| model::<i32>(Step::Global, &request(distribution, bins), 1).store_sectors;
-        // Constant: 32 lanes share one counter. Uniform: nearly always 32 counters in different sectors. Zipf: in between.
+        // With constant samples 32 lanes share one counter. With uniform samples 32 counters are nearly always in different
+        // sectors. Zipf's law lies in between.
         let requests = (1u64 << 23) as f64;
         assert_eq!(sectors(Distribution::Constant, 256), requests + 33.0);
         let uniform = sectors(Distribution::Uniform, 5 << 20) / requests;

@@ -62,7 +62,8 @@ pub(super) fn neighbour<T: Element>(x: T, by: i32) -> T {
     let mut bits = [0u8; 8];
     let size = size_of::<T>();
     bits[..size].copy_from_slice(bytemuck::bytes_of(&x));
-    // Floats step away from zero or towards it. A step back from zero gives the smallest subnormal.
+    // For floats, a positive step goes away from zero and a negative one goes towards it. From zero, a negative step gives
+    // the smallest subnormal.
     let word = u64::from_le_bytes(bits);
     let moved = if by < 0 && x == T::ZERO { 1 } else { word.wrapping_add(i64::from(by) as u64) };
     T::from_bits_lossy(moved)
@@ -104,7 +105,7 @@ pub(super) fn check<T: Element, C: Counter>(
     same(&outside, &want_outside, "outside")
 }
 
-/// Number of bins for which a GPU with little local memory does not read all samples for each range of bins.
+/// Number of bins for which a GPU with little local memory partitions the samples by ranges of bins.
 pub(super) const RANGED_BINS: usize = 9000;
 
 /// Tuning of a GPU with little local memory.
@@ -112,7 +113,8 @@ pub(super) fn small_gpu() -> Tuning {
     Tuning::default().class(DeviceClass::Gpu).local_bytes(4096)
 }
 
-/// Numbers of samples. Fewer than a quarter of the bins are counted in global memory; more are partitioned by ranges.
+/// Numbers of samples. If there are fewer samples than a quarter of the bins, devices count them in global memory. Otherwise
+/// devices partition them by ranges of bins.
 pub(super) fn ranged_sizes(level: Level) -> &'static [usize] {
     match level {
         Level::Tiny => &[300, 6_011],

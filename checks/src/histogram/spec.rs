@@ -93,7 +93,7 @@ impl<T: Element> Shape<T> {
         }
     }
 
-    /// Lower edge of bin `k`, exact or nearly; for `k == bins`, the upper edge.
+    /// Lower edge of bin `k`, or nearly that; for `k == bins`, the upper edge.
     fn edge(self, k: i128, bins: usize) -> T {
         self.sample_in(k, 0.0, bins)
     }
@@ -108,7 +108,7 @@ impl<T: Element> Shape<T> {
             }
             Self::Even(lower, upper) | Self::Closed(lower, upper) => {
                 let (lower, upper, bins) = (to_i128(lower), to_i128(upper), bins as i128);
-                // Rounded up to the smallest sample of the bin.
+                // The division rounds up to the smallest sample of the bin.
                 from_i128(lower + (k * (upper - lower) + bins - 1).div_euclid(bins))
             }
         }
@@ -122,7 +122,8 @@ impl<T: Element> Shape<T> {
         random_by(n, n as u64, |i, rng| {
             let bin = samples.bin(i, bins, &zipf, rng);
             if samples == Samples::Edges {
-                // The bin's edge, the last sample before it or the first after it. One in 8 samples is at an end of the range.
+                // The sample is the bin's edge, the last value before it or the first after it. One in 8 samples is at an end
+                // of the range.
                 let bin = match i % 16 {
                     0 => 0,
                     1 => bins as i128,
@@ -191,7 +192,7 @@ fn obvious_edges<T: Element>(shape: Shape<T>, bins: usize) -> Vec<f64> {
 
 fn bin_counts<T>(level: Level) -> &'static [usize] {
     match level {
-        // 20,000 bins do not fit the local memory of an interpreter, or are counted in ranges.
+        // 20,000 bins exceed an interpreter's local memory: it counts them in ranges or in global memory.
         Level::Tiny if size_of::<T>() == 4 => &[2, 257, 20_000],
         Level::Tiny => &[2, 257],
         // Each number costs a build per driver.

@@ -150,7 +150,7 @@ pub type Prepare = dyn Fn(&Device) -> Result<Climb>;
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub struct Rung {
-    /// Name of the kernel in `cl/ladder/`, or of the call that takes its place.
+    /// Name of the kernel in `cl/ladder/`, or of the call that replaces it.
     pub name: &'static str,
     /// One line about the change since the previous step.
     pub step: &'static str,
@@ -213,7 +213,7 @@ impl Climb {
     }
 }
 
-/// Data that the steps of a ladder share, made on first use. Steps that are listed but do not run cost nothing.
+/// Data that the steps of a ladder share. The first step that runs makes it, so that a list of steps costs no time.
 pub(crate) struct Shared<T>(Rc<Lazy<T>>);
 
 struct Lazy<T> {

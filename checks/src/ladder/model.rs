@@ -1,7 +1,7 @@
-//! Cost of an access pattern, computed and not measured: 32-byte sectors of global memory and bank conflicts in local memory,
-//! for requests of 32 work-items.
+//! Cost of an access pattern, computed and not measured. It counts 32-byte sectors of global memory and bank conflicts in
+//! local memory, for requests of 32 work-items.
 //!
-//! The model is that of NVIDIA's GPUs since Volta: a request of 32 lanes touches 32-byte sectors, and local memory has 32
+//! The model is that of NVIDIA's GPUs since Volta. A request of 32 lanes touches 32-byte sectors, and local memory has 32
 //! banks of 4 bytes. It needs no hardware counters, so it gives the same numbers on every machine.
 
 use serde::Serialize;

@@ -39,8 +39,8 @@ fn memory(device: &Device) -> u64 {
     }
 }
 
-/// `n` elements of `fill`, except for the (index, value) pairs of `marks`. Refused unless the device has memory for `buffers`
-/// such buffers and one more.
+/// `n` elements of `fill`, except for the (index, value) pairs of `marks`. It is an error unless the device has memory for
+/// `buffers` such buffers and one more.
 fn marked<T: bytemuck::Pod>(
     device: &Device,
     (n, buffers): (usize, u64),
@@ -102,7 +102,7 @@ fn scan_bytes(device: &Device) -> Result<(), Failure> {
     let sums = device.inclusive_scan(&x, Sum)?;
     equal(sums.view(..3)?.to_vec()?, vec![1, 2, 3], "the first sums")?;
     equal(sums.view(N - 2..)?.to_vec()?, vec![(N - 1) as u8, (N + 8) as u8], "the last sums")?;
-    // The first 2^32 sums have each value equally often, and no other sum is 7.
+    // Each byte occurs equally often among the first 2^32 sums, and no later sum is 7.
     equal(device.count_of(&sums, 7)?, 1 << 24, "sums that are 7")
 }
 
@@ -163,7 +163,7 @@ fn reduce_rows(device: &Device) -> Result<(), Failure> {
 }
 
 fn reduce_columns(device: &Device) -> Result<(), Failure> {
-    // The indices of the results take 8 bytes per column, where the elements of a row take 1.
+    // The result needs 8 bytes for each column's index, and a row needs 1 byte for each element.
     let x = marked(device, (2 * N, 6), 1u8, &[(0, 5), (2 * N - 1, 9)])?;
     let most = device.info().max_allocation_bytes;
     if most != 0 && most < 8 * N as u64 {
@@ -218,7 +218,7 @@ fn copy_bytes(device: &Device) -> Result<(), Failure> {
 }
 
 fn copy_within(device: &Device) -> Result<(), Failure> {
-    // Source and destination overlap, and their ends and their length exceed 32 bits.
+    // Source and destination overlap. Their ends and their length do not fit in 32 bits.
     let mut x = marked(device, (N + 7, 1), 1u8, &[(2, 5), (N - 1, 9)])?;
     x.copy_within(..N, 7)?;
     equal(x.view(..10)?.to_vec()?, vec![1, 1, 5, 1, 1, 1, 1, 1, 1, 5], "the start")?;
@@ -264,7 +264,7 @@ fn reverse_bytes(device: &Device) -> Result<(), Failure> {
 }
 
 fn fill_words(device: &Device) -> Result<(), Failure> {
-    // From an odd offset to one of more than 2^32 bytes.
+    // The fill runs from an odd offset to an offset of more than 2^32 bytes.
     let mut x = marked(device, (N_WORDS, 1), 1u32, &[])?;
     x.view_mut(3..N_WORDS - 3)?.fill(2)?;
     equal(device.reduce(&x, Sum)?, (2 * (N_WORDS - 6) + 6) as u32, "sum")?;
@@ -400,7 +400,7 @@ fn merge_bytes(device: &Device) -> Result<(), Failure> {
     equal(indices.to_vec()?, vec![N as u64 - 1, 1, N as u64], "lower bounds")?;
     equal(device.first_unsorted(&x, &order)?, None, "first unsorted element")?;
     equal(device.first_unsorted(&x, &Order::descending())?, Some(1), "first unsorted element, descending")?;
-    // After all elements that the first launch compares.
+    // The unsorted element comes after all elements that the first launch compares.
     equal(device.first_unsorted(x.view(1..)?, &Order::descending())?, Some(N - 2), "the last unsorted element")?;
     let kept = device.set_operation(SetOp::Difference, b, a, &order)?;
     equal(kept.len(), N - 2 * middle + 1, "the difference")?;
@@ -431,7 +431,7 @@ fn histogram_weights(device: &Device) -> Result<(), Failure> {
 }
 
 fn histogram_channels(device: &Device) -> Result<(), Failure> {
-    // Two channels of more than 2^31 samples each.
+    // Each of the two channels has more than 2^31 samples.
     let x = marked(device, (N + 1, 1), 7u8, &[(0, 3), (N, 200)])?;
     let found = device.histogram_channels(&x, 2, &[Bins::ids(100)?, Bins::ids(100)?])?;
     let pixels = (N as u64).div_ceil(2);
@@ -447,7 +447,7 @@ fn transpose_row(device: &Device) -> Result<(), Failure> {
 }
 
 fn fill_triples(device: &Device) -> Result<(), Failure> {
-    // OpenCL fills only with patterns of a power of two of bytes, so patterns of 3 bytes are copied.
+    // OpenCL fills only with patterns whose number of bytes is a power of two, so patterns of 3 bytes are copied.
     let n = N / 3 + 1;
     let x = marked(device, (n, 1), [7u8, 5, 3], &[])?;
     for start in [0, (1 << 30) / 3 - 1, (1 << 31) / 3 - 1, (1usize << 32) / 3 - 1, n - 3] {

@@ -19,7 +19,7 @@ const NUMBERS: Philox = Philox::new(0x0123_4567_89ab_cdef).stream(0x0fed_cba9_87
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum What {
     Whole,
-    /// In a range of few values; `Many` has many, and `All` has all.
+    /// Numbers in a range of few values. The range of `Many` has many values, and that of `All` has all.
     Few,
     Many,
     All,
@@ -44,10 +44,10 @@ impl What {
         }
     }
 
-    /// Range of the floats, without its end.
+    /// Range of the floats; its end is not in it.
     fn floats(self) -> (f64, f64) {
         match self {
-            // So narrow that many numbers round to the end.
+            // This range is so narrow that many numbers round to its end.
             Self::Few => (1.0, 1.03125),
             _ => (-3.5, 1000.0),
         }
@@ -201,7 +201,7 @@ impl Spec for Random {
 
     fn cases(&self, level: Level) -> Vec<Case> {
         let mut cases = Vec::new();
-        // Number of elements, offset of the output, and index in the stream.
+        // A shape has the number of elements, the offset of the output, and the index in the stream.
         let mut shapes = vec![(0, 0, 0), (1, 1, 0), (700, 0, 5), (1500, 3, 0)];
         if level >= Level::Quick {
             shapes.extend([(255, 0, 0), (4097, 5, 1 << 40), (20_011, 3, 3), (70_001, 16, 1)]);

@@ -107,12 +107,12 @@ const KERNELS: [Kernel; 16] = {
 };
 /// Line of `shuffle_xor` on devices without sub-groups that fit the work-group.
 const SHUFFLE_EMULATED: &str =
-    "1 element a work-item; sub-groups emulated in local memory, as the device has none that fit";
+    "1 element a work-item; sub-groups are emulated in local memory, because the device has no fitting ones";
 
 /// The input and its sum by the CPU, made when the first step is prepared.
 struct Input<T> {
     host: Vec<T>,
-    /// Exact for integers.
+    /// The CPU's sum, which is exact for integers.
     sum: T,
     /// For floats: the sum in f64.
     reference: f64,
@@ -185,7 +185,7 @@ fn steps<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     Ok(steps)
 }
 
-/// Each element is read once, and the sum written.
+/// Bytes that a sum reads and writes: each element once, and the result.
 fn bytes<T>(n: usize) -> u64 {
     (n as u64 + 1) * size_of::<T>() as u64
 }
@@ -198,7 +198,7 @@ fn lacks_fp64(element: ElementType, device: &Device) -> Result<Option<String>> {
 pub(super) fn passes<T: Element>(device: &Device, n: usize, determinism: Determinism) -> Result<(f64, Model)> {
     let size = size_of::<T>();
     let (tile, lanes) = (cpu::tile::<T>(), cpu::lanes::<T>());
-    // The numbers of inputs and of outputs of each pass.
+    // An entry has the numbers of inputs and of outputs of a pass.
     let mut passes = Vec::new();
     let mut model = Model::default();
     #[cfg(feature = "opencl")]
@@ -387,7 +387,7 @@ impl Counter {
                 self.local(|i| (i == 0).then_some(0));
             }
         }
-        // The work-group's partial sum.
+        // The work-group stores its partial sum.
         self.model.store_sectors += 1.0;
     }
 }
@@ -397,7 +397,7 @@ impl Kernel {
         n.div_ceil(self.unroll * block)
     }
 
-    /// Every full work-group costs the same; the last one may be short.
+    /// Every full work-group costs the same; the last one may have fewer elements.
     fn model(&self, n: usize, block: usize, size: usize, second: Model) -> Model {
         let [mut full, mut short] = [0; 2].map(|_| Counter::new(size as u64, block as u64));
         let tile = self.unroll * block;
@@ -409,7 +409,7 @@ impl Kernel {
         }
         let times = (n / tile) as f64;
         let requests = full.local_requests * times + short.local_requests;
-        // Conflicts of this kernel only, without `second`.
+        // The conflicts are those of this kernel only, without `second`.
         let conflicts = full.conflicts * times + short.conflicts;
         Model {
             load_sectors: full.model.load_sectors * times + short.model.load_sectors + second.load_sectors,
@@ -424,7 +424,7 @@ use cpu_only as kernel_steps;
 #[cfg(feature = "opencl")]
 use device::kernel_steps;
 
-/// Steps with kernels, on the CPU backend, which runs no kernels.
+/// Steps with kernels, for the CPU backend. It has models of them, but cannot run them.
 fn cpu_only<T: Element>(request: &Request, device: &Device, _: &Shared<Input<T>>) -> Result<Vec<Rung>> {
     KERNELS
         .iter()
@@ -468,14 +468,14 @@ pub(super) mod device {
 
     /// Largest work-group size of the kernels on a device.
     fn most(caps: &Capabilities, size: usize) -> usize {
-        // Local memory holds a tree, or the words of emulated shuffles and a value for every two work-items.
+        // Local memory holds either a tree, or the words of emulated shuffles and a value for every two work-items.
         let local = caps.local_bytes / size.max(4 + size / 2);
         let most = caps.max_work_group.min(local).clamp(1, MAX_BLOCK);
         1 << most.ilog2()
     }
 
-    /// Sub-groups for the kernels: those of the crate's own kernels, if they fit the work-group. Where these use none, as on
-    /// CPU drivers, the ladder takes sub-groups that passed the self-test. Otherwise it emulates them.
+    /// Sub-groups for the kernels: those of the crate's own kernels, if they fit the work-group. If the crate's kernels use no
+    /// sub-groups, such as on CPU drivers, the ladder takes sub-groups that passed the self-test. Otherwise it emulates them.
     fn sub_groups(caps: &Capabilities, block: usize) -> SubGroup {
         let fits = |group: &&SubGroup| {
             group.backend.is_hardware()
@@ -558,11 +558,11 @@ pub(super) mod device {
         n: usize,
         block: usize,
         wide: bool,
-        /// With poison after the `n` elements, so that reads past the end show.
+        /// The input, and poison after its `n` elements, so that reads past the end show.
         x: Buffer<T>,
         /// Copy of `x` for kernels that reduce in place and destroy it.
         copy: Option<Buffer<T>>,
-        /// With a guard after them.
+        /// The partial sums, and a guard after them.
         partials: Buffer<T>,
         out: Buffer<T>,
         scratch: Scratch,
@@ -645,10 +645,10 @@ mod tests {
     #[test]
     fn trees_of_neighbours_have_bank_conflicts() {
         assert_eq!(tree_conflicts(1, 1, 4), 0.0);
-        // One value of each of 8 sub-groups, each in its own bank.
+        // Each of 8 sub-groups has one value, in a bank of its own.
         assert_eq!(tree_conflicts(256, 32, 4), 0.0);
-        // 64 values: two requests write them, and one reads the result. Each of the 6 steps between has three requests. In all
-        // but the last step, banks have two words.
+        // Two requests write the 64 values, and one reads the result. Each of the 6 steps between has three requests. In all
+        // steps except the last, a bank has two words.
         let requests = 2.0 + 3.0 * 6.0 + 1.0;
         assert_eq!(tree_conflicts(64, 1, 4), 3.0 * 5.0 / requests);
     }

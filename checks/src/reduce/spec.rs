@@ -78,9 +78,9 @@ fn grid<T: Element>(
 /// Factors for which the product of any subset is in the type's range.
 #[derive(Clone, Copy)]
 enum Factors {
-    /// Signs, a few halves and as many twos. The product is exact in any order and reveals missing factors.
+    /// Ones, a few twos and halves, all with random signs. The product is exact in any order and reveals missing factors.
     Exact,
-    /// Near 1, so that every multiplication rounds.
+    /// Factors near 1, so that every multiplication rounds.
     Rounding,
 }
 

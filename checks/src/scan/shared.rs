@@ -25,8 +25,8 @@ impl<A: Copy> Blocks<A> {
     }
 }
 
-/// Exclusive prefixes of each run of `results` results, by the definition in `cl/scan.cl`: those over tile groups and tiles,
-/// the largest first, and the one within the tile.
+/// Exclusive prefixes of each run of `results` results, by the definition in `cl/scan.cl`. A run has the prefixes over tile
+/// groups and tiles, the highest level first, and its prefix within the tile.
 pub(super) fn exclusive_prefixes<P: Copy>(
     combine: &dyn Fn(P, P) -> P,
     identity: P,
@@ -40,7 +40,7 @@ pub(super) fn exclusive_prefixes<P: Copy>(
         chunks.map(|chunk| Blocks::of(&chunk.chunks(run).map(aggregate).collect::<Vec<_>>(), combine)).collect()
     };
     let tiles: Vec<_> = values.chunks(cpu::TILE_RUNS * run).map(chunks).collect();
-    // Incomplete chunks are left out.
+    // A tile's aggregates exclude an incomplete chunk.
     let whole = |tile: &Vec<Blocks<P>>| {
         let aggregates: Vec<_> =
             tile.iter().filter_map(|chunk| chunk.levels.get(5)).map(|aggregate| aggregate[0]).collect();

@@ -28,8 +28,8 @@ use crate::{
 /// The primitive's entry in the registry.
 pub(crate) struct ScanSpec;
 
-/// Largest number of additions on the path of a value: twice through a run, and up and down the trees of chunks, tiles and
-/// tile groups.
+/// Largest number of additions on the path of a value. The path goes twice through a run, and up and down the trees of
+/// chunks, tiles and tile groups.
 const DEPTH: f64 = 2.0 * (8.0 + 5.0 + 6.0 + 6.0 * 6.0);
 
 /// Variant of a scan.
@@ -205,7 +205,7 @@ fn tried(level: Level, element: ElementType, op: OpKind) -> bool {
     }
 }
 
-/// Variants at the i-th size: the same ones for sums, and one after another for other operators.
+/// Variants at the i-th size. Sums take the same ones at every size, and other operators take one variant per size.
 fn forms(level: Level, element: ElementType, op: OpKind, i: usize) -> Vec<Form> {
     let all =
         level == Level::Full || element == ElementType::F32 || (level, element) == (Level::Quick, ElementType::U32);
@@ -374,7 +374,7 @@ impl Spec for ScanSpec {
             wide_cases::<u8, u32>(level, &mut cases);
             wide_cases::<f16, f32>(level, &mut cases);
         }
-        // As on devices where work-groups do not wait for one another.
+        // Without look-back, work-groups do not wait for one another.
         let (several, mut sums) = (Tuning::default().class(DeviceClass::Gpu).without_look_back(), Vec::new());
         op_cases::<f32, Sum>(level, &mut sums);
         sums.retain(|case| case.form == "sum with the total");

@@ -90,7 +90,7 @@ fn below<A: Element>(limit: u64) -> Map<impl Fn(A) -> bool + Sync> {
 pub(in crate::select) struct What {
     pub(in crate::select) n: usize,
     pub(in crate::select) offset: usize,
-    /// Argument of `rooms`.
+    /// Choice of the output's length: the argument of `rooms`.
     pub(in crate::select) room: usize,
     pub(in crate::select) part: Part,
 }
@@ -453,7 +453,7 @@ impl Spec for Select {
                 });
             }
         }
-        // As on devices where work-groups do not wait for one another.
+        // Without look-back, work-groups do not wait for one another.
         let (several, mut partitions) = (Tuning::default().class(DeviceClass::Gpu).without_look_back(), Vec::new());
         cases_of(level, "parted", ElementType::F32, check_partition::<f32, false>, &mut partitions);
         cases_of(level, "parted, rest reversed", ElementType::F32, check_partition::<f32, true>, &mut partitions);

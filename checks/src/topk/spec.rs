@@ -128,7 +128,7 @@ fn check_pairs<K: Element, V: Pod + PartialEq + std::fmt::Debug>(device: &Device
     same_bytes(&got_values, &want_values, "values")
 }
 
-/// Checks keys of several ranks in one row, whatever `top.k` is.
+/// Checks keys of several ranks in one row, for any `top.k`.
 fn check_ranks<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
     let n = what.len;
     // Some ranks occur twice. For more than 16 ranks, all keys are sorted.
@@ -247,7 +247,7 @@ fn cases_of(level: Level, form: &str, element: ElementType, check: Check, cases:
         of(1, 2600, 1, Keys::Signs, Top::smallest(100)),
         of(1, 3001, 2, Keys::As(Data::Constant), Top::largest(33)),
         of(3, 501, 1, any, Top::largest(20).sorted()),
-        // As many as there are keys below a limit of the clusters.
+        // `k` is the number of keys below the last cluster.
         of(1, 12 * 256, 1, Keys::Clusters, Top::smallest(12 * 248)),
     ];
     if level >= Level::Quick {
@@ -297,8 +297,8 @@ fn case(form: &str, element: ElementType, check: Check, what: What) -> Case {
     Case::new(form, element, what.shape(), what.keys.name(), what.n(), move |device| everywhere(check(device, what)))
 }
 
-/// Cases of a row that many work-groups share. The longer row gets bounds. On a GPU with little local memory, few keys suffice
-/// for both.
+/// Cases of a row that many work-groups share. Devices sample bounds for the longer row only. On a GPU with little local
+/// memory, short rows suffice for both.
 fn shared_cases(form: &str, element: ElementType, check: Check, cases: &mut Vec<Case>) {
     let little = Tuning::default().class(DeviceClass::Gpu).local_bytes(12 << 10);
     for (len, keys, top) in

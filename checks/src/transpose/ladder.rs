@@ -318,7 +318,7 @@ struct State<T: Element> {
     x: Buffer<T>,
     /// True if the input was unchanged after a run.
     intact: bool,
-    /// With a guard after it.
+    /// The output, and a guard after it.
     out: Buffer<T>,
     /// Host copy of `out`.
     found: Vec<T>,
@@ -347,7 +347,7 @@ impl<T: Element> State<T> {
         }
         same(&self.found[..n], input.want(self.shape, self.transposes)?, "out")?;
         intact(&self.found[n..])?;
-        // Once is enough, because matrices may have gigabytes.
+        // The input is compared once only, because matrices may have gigabytes.
         if !self.intact {
             self.found.fill(T::ZERO);
             self.x.view(..)?.read(&mut self.found[..n])?;
@@ -379,7 +379,7 @@ impl Ladder for TransposeLadder {
                 "a block of {block} work-items: the transpose ladder takes powers of two from {least} to {most}"
             )));
         }
-        // Only the element size matters.
+        // The kernels differ only in the element size.
         match request.element.size() {
             1 => steps::<u8>(request, device),
             2 => steps::<u16>(request, device),
@@ -395,7 +395,7 @@ fn steps<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     let bytes = 2 * (shape.0 * shape.1 * size) as u64;
     let most = device.capabilities()?.map_or(*BLOCKS.end(), |caps| caps.max_work_group);
     let most = 1 << most.max(1).ilog2();
-    // Work-group sizes of the kernels' families, which are all built as one program.
+    // One program has all families of kernels, each with a work-group size of its own.
     let blocks = KERNEL_BLOCKS.map(|block| request.block.unwrap_or(block.min(most)));
     let mut steps: Vec<Rung> = KERNELS
         .iter()
@@ -458,7 +458,7 @@ fn own_model(caps: &crate::Capabilities, (rows, cols): (usize, usize), size: usi
     let params = crate::tuning::transpose(caps, size);
     let (rows, cols, size) = (rows as u64, cols as u64, size as u64);
     let mut counter = Counter::default();
-    // The second tile along each axis, or the first if it is the only one.
+    // The model takes the second tile along each axis, or the first if it is the only one.
     let second = |extent: u64, side: u64| if extent > side { side } else { 0 };
     match plan.kernel {
         gpu::Kernel::Runs { .. } | gpu::Kernel::Narrow { .. } => None,
@@ -604,8 +604,8 @@ pub(super) mod device {
     mod tests {
         use super::*;
 
-        /// B25: the models match the kernels: the same work-items load and store the same elements. So neighbouring work-items
-        /// access neighbouring elements where `models_show_the_effect_of_each_step` asserts it.
+        /// B25: a kernel's work-items load and store the elements that its model predicts. So neighbouring work-items access
+        /// neighbouring elements where `models_show_the_effect_of_each_step` asserts it.
         #[test]
         fn kernels_access_what_their_models_predict() {
             let shape = (70, 130);
@@ -719,7 +719,7 @@ mod tests {
         assert_eq!((model("sycl_naive").load_sectors, model("sycl_naive").store_sectors), (ideal, 8.0 * ideal));
         for name in ["sycl_local_coalesced", "tile_coalesced"] {
             assert_eq!((model(name).load_sectors, model(name).store_sectors), (ideal, ideal));
-            // One of two requests has all lanes in one bank.
+            // In one of two requests, all lanes access one bank.
             assert_eq!(model(name).bank_conflicts, 15.5);
         }
         for name in ["sycl_local_pad", "tile_no_conflicts"] {

@@ -21,9 +21,9 @@ fn shapes(level: Level) -> Vec<(usize, usize)> {
     let mut shapes = vec![(0, 0), (0, 5), (1, 1), (1, 7), (2, 3), (3, 70), (65, 33), (64, 64), (72, 40), (1040, 3)];
     if level >= Level::Quick {
         shapes.extend([(128, 128), (129, 127), (5, 3001), (5003, 16), (256, 384), (331, 257)]);
-        // Narrow shapes whose long sides are whole words.
+        // These shapes are narrow, and their long sides are whole words.
         shapes.extend([(3, 8208), (8208, 3)]);
-        // Rows of the output begin anywhere in sectors of memory, and have many tiles.
+        // Here rows of the output begin anywhere within sectors of memory, and have many tiles.
         shapes.extend([(1031, 133), (1155, 130)]);
     }
     if level >= Level::Full {
@@ -276,10 +276,10 @@ impl Spec for Transpose {
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
         use super::gpu::{Shape, plan};
         let shapes = (1..=16).map(|size| Shape::dense(100, 100, size));
-        // Every number of columns from 2 to 16 with some element size, and every element size.
+        // The narrow shapes have each number of columns from 2 to 16. Element sizes of 1, 2, 4 and 8 bytes alternate.
         let narrow = (2..=16).map(|cols| Shape::dense(1 << 20, cols, 1 << (cols % 4)));
         let odd = [1, 2, 4, 8].map(|size| Shape::dense(1031, 133, size));
-        // Work-items that read different numbers of elements.
+        // Here work-items read different numbers of elements.
         let uneven = [Shape::dense(8193, 16, 1), Shape::dense(2049, 32, 2)];
         let each = |shape: Shape| [false, true].map(|wide| plan(&shape, caps, |_| wide).program);
         let apart = shapes.chain(narrow).chain(odd).chain(uneven).flat_map(each);

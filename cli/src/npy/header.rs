@@ -37,7 +37,7 @@ pub(crate) struct Dtype {
     unit: String,
 }
 
-/// Types by name, without those of a letter and a size.
+/// The types whose name is a word or a single letter. [`Dtype::by_letter`] parses names of a letter and a size.
 const NAMES: [(&str, Kind, usize); 28] = [
     ("?", Kind::Bool, 1),
     ("b", Kind::Int, 1),
@@ -127,7 +127,7 @@ impl Dtype {
         (sizes.is_empty() || sizes.contains(&size)).then(|| Ok(Self { kind, size, unit: unit.to_owned() }))
     }
 
-    /// The number of bytes that a change of the byte order reverses together.
+    /// The number of bytes that are reversed as one unit if the byte order changes.
     pub(crate) fn scalar(&self) -> usize {
         match self.kind {
             Kind::Bool | Kind::Bytes | Kind::Void => 1,
@@ -191,7 +191,7 @@ impl Preamble {
     pub(crate) const LEAST: usize = 10;
     pub(crate) const MOST: usize = 12;
 
-    /// Returns true if a preamble with this start has [`Self::MOST`] bytes.
+    /// Returns true if a preamble that starts like this has [`Self::MOST`] bytes.
     pub(crate) fn is_long(start: &[u8]) -> bool {
         matches!(start.get(MAGIC.len()), Some(2..))
     }

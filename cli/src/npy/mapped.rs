@@ -1,8 +1,8 @@
 //! Mapped input files: elements are read from the page cache, without a copy.
 //!
 //! Another program can cut a file short while it is mapped. A page beyond the new end raises a signal, which ends this program with
-//! an error. The rest of the last page reads as zeros, and other bytes may follow later. So [`still_whole`] compares length and
-//! time of modification before a result is written.
+//! an error. The rest of the last page reads as zeros, or as other bytes if the file grows again. So [`still_whole`] compares
+//! length and time of modification before a result is written.
 
 use std::{
     fs::{File, Metadata},
@@ -29,8 +29,8 @@ pub(crate) fn map(path: &Path, file: &File, metadata: &Metadata) -> io::Result<M
     #[cfg(unix)]
     cut_files_are_errors();
     let (kept, len, modified) = (file.try_clone()?, metadata.len(), metadata.modified()?);
-    // SAFETY: the mapping is read alone. If another program changes the file meanwhile, bytes of either state are read, as by
-    // `read`, and every pattern of bits is an element. If it cuts the file short, see above.
+    // SAFETY: the mapping is only read. If another program changes the file meanwhile, reads return old or new bytes, like
+    // `read`, and every bit pattern is an element. The comment of this module covers files that become shorter.
     let map = unsafe { MmapOptions::new().len(len as usize).map(file)? };
     let input = Input { path: path.to_owned(), file: kept, len, modified };
     INPUTS.lock().unwrap_or_else(PoisonError::into_inner).push(input);
@@ -53,7 +53,7 @@ pub(crate) fn still_whole() -> Result<(), (PathBuf, String)> {
     Ok(())
 }
 
-/// Makes the signal of a page beyond a file's end an error in one line.
+/// Turns the signal of a page beyond a file's end into an error of one line.
 #[cfg(unix)]
 fn cut_files_are_errors() {
     use std::sync::Once;
@@ -66,7 +66,7 @@ fn cut_files_are_errors() {
             let _ = rustix::io::write(rustix::stdio::stderr(), MESSAGE);
             signal_hook::low_level::exit(2);
         };
-        // SAFETY: the handler makes two system calls, which a handler may make, and does not return.
+        // SAFETY: the handler makes two system calls that are safe in a signal handler, and does not return.
         // If the handler cannot be set, the signal ends the process by itself.
         let _ = unsafe { signal_hook::low_level::register(signal_hook::consts::SIGBUS, end) };
     });

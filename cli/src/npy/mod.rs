@@ -347,7 +347,7 @@ fn in_c_order(held: Held, dtype: &Dtype, shape: &[usize]) -> Result<Held, String
     let mut order: Vec<_> = (0..shape.len()).rev().collect();
     let unit = (1usize << dtype.size.trailing_zeros()).min(size_of::<u128>());
     if dtype.size > unit {
-        // The largest units that divide an element become one more axis.
+        // An element of several units becomes one more axis.
         order.push(lying.len());
         lying.push(dtype.size / unit);
     }
@@ -382,7 +382,7 @@ impl Number {
         with_integer!(U::TYPE, I => {
             let value = match self {
                 Self::Integer(value) => value,
-                // A larger value is beyond every integer type, so that the saturation of casts does not matter.
+                // A larger value is beyond every integer type. So the cast never saturates.
                 Self::Float(value) if value.trunc() == value && value.abs() < 1e30 => value as i128,
                 Self::Float(_) => return None,
             };
@@ -400,7 +400,7 @@ impl Number {
     }
 }
 
-/// A number in the fewest digits that its type reads back as the same value.
+/// The shortest decimal digits that parse to the same value of the type.
 pub(crate) fn number<T: Element>(value: T) -> String {
     let wide = value.to_f64();
     if !T::TYPE.is_float() {
@@ -419,7 +419,7 @@ pub(crate) fn number<T: Element>(value: T) -> String {
         }
     };
     if (1e-5..1e16).contains(&wide.abs()) {
-        // The same digits without an exponent.
+        // This prints the same digits without an exponent.
         scientific.parse::<f64>().map_or(scientific, |plain| plain.to_string())
     } else {
         scientific

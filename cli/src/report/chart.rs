@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-/// A horizontal bar; without a value its row has only the text.
+/// A horizontal bar. If it has no value, its row shows only the text.
 pub(super) struct Bar {
     pub(super) label: String,
     pub(super) value: Option<f64>,
@@ -98,7 +98,7 @@ fn powers(base: f64, least: f64, most: f64) -> Vec<i32> {
     (low..=high).collect()
 }
 
-/// Moves labels apart, downwards and then up from the lower end, so that neighbours have a distance of `gap`.
+/// Moves labels apart, so that neighbours have a distance of `gap`. It first moves them down, then up from the lower end.
 fn spread(positions: &mut [f64], gap: f64, bottom: f64) {
     let mut order: Vec<_> = (0..positions.len()).collect();
     order.sort_by(|&a, &b| positions[a].total_cmp(&positions[b]));

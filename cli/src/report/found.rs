@@ -41,7 +41,7 @@ impl Found {
     }
 }
 
-/// A ladder with its report, or the reason that it has none.
+/// A ladder with its report, or the reason for the lack of one.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Ladder {
     pub(super) name: String,
@@ -58,7 +58,7 @@ pub(super) struct Series {
     pub(super) stopped: Option<(usize, String)>,
 }
 
-/// One benchmark case of each primitive that has any: the first with elements of four bytes, or the first.
+/// One benchmark case of each primitive that has any: the first with elements of four bytes, or else the first of all.
 pub(super) fn representatives() -> Vec<(&'static str, Bench)> {
     let first = |spec: &&'static dyn Spec| {
         let mut benches = spec.benches();

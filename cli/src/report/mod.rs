@@ -105,7 +105,7 @@ impl Command {
     fn measure(&self, device: &Device, bar: &ProgressBar) -> Result<Found, Stop> {
         let begin = Instant::now();
         let seconds = self.seconds.unwrap_or(if self.quick { 60 } else { 300 });
-        // Each section may take an equal share of what is left.
+        // The sections that are left share the remaining time equally.
         let until = |sections_left: u32| {
             let left = Duration::from_secs(seconds as u64).saturating_sub(begin.elapsed());
             Instant::now() + left / sections_left
@@ -169,7 +169,7 @@ impl Command {
             for (primitive, bench, series, last) in all.iter_mut().filter(|(_, _, series, _)| series.stopped.is_none())
             {
                 bar.set_message(format!("{} {}", series.name, count(n)));
-                // The time of data, measurement and comparison grows with n, once it is more than a constant.
+                // Above some constant, the time for data, measurement and comparison grows with n.
                 let grown = series.points.last().map_or(1, |point| n / point.n) as u32;
                 let expected = if *last > Duration::from_millis(500) { *last * grown } else { *last };
                 if Instant::now() + expected > until {

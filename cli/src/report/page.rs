@@ -267,7 +267,7 @@ fn ladders(found: &Found) -> Markup {
                     "none. " code { "oclprim report --device opencl" } " measures them on an OpenCL device."
                 }
             } @else {
-                p { "Each ladder goes from a simple kernel to the crate's own, one optimisation a step. The line is the device's own copy." }
+                p { "Each ladder goes from a simple kernel to the crate's own, with one optimisation per step. The line is the device's own copy." }
                 @for entry in &found.ladders {
                     h3 { (entry.name) }
                     @if let Some(steps) = &entry.steps { (ladder(steps)) }
@@ -344,7 +344,7 @@ fn cell(counts: Option<&Counts>, most: usize) -> Markup {
         (_, 1..) => "cell pass",
         _ => "cell skip",
     };
-    // From few to many checks, on a logarithmic scale.
+    // The colour grows with the number of checks, on a logarithmic scale.
     let heat = 0.18 + 0.5 * ((1 + passed) as f64).ln() / ((1 + most) as f64).ln().max(1.0);
     html! {
         td class=(class) style={ "--heat:" (format!("{heat:.2}")) } {

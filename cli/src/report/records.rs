@@ -225,13 +225,13 @@ fn sizes_of(primitive: &str, lines: &[Line]) -> Vec<Line> {
     sizes
 }
 
-/// One line for each primitive, at its largest size.
+/// One line for each primitive, at its largest measured size.
 fn bandwidths(lines: &[Line]) -> Vec<Line> {
     let primitives = check::primitive_names();
     primitives.into_iter().filter_map(|primitive| sizes_of(primitive, lines).pop()).collect()
 }
 
-/// The sizes of each operation that was measured at two or more.
+/// A series for each primitive of the chart of growth, if its operation was measured at two sizes or more.
 fn growth(lines: &[Line]) -> Vec<Series> {
     let series = |primitive: &str| {
         let points = sizes_of(primitive, lines);

@@ -171,7 +171,7 @@ pub(super) use with_size;
 /// Returns the largest value of a type that is not above a number, and the smallest that is not below it.
 ///
 /// Both equal the number if the type has it. For floats both are the nearest value, unless the number is beyond the range. For
-/// integers and NaN they are the largest and the smallest value, so that no value is above the first or below the second.
+/// NaN and an integer type, they are its largest and its smallest value: no value is above the first or below the second.
 pub(super) fn neighbours<T: Element>(option: &str, text: &str) -> Result<(Option<T>, Option<T>), Stop> {
     let wrong = || Stop::usage(format!("{option}: `{text}` is not a value of type {}", T::TYPE));
     let wide: f64 = text.parse().map_err(|_| wrong())?;
@@ -234,7 +234,7 @@ fn decimal(text: &str) -> (i128, bool) {
         match digit {
             Some(digit) if at >= point => exact &= digit == 0,
             Some(digit) => value = (value * 10 + digit).min(1 << 100),
-            // Appends zeros up to the point. 0 needs none; other numbers soon reach 2^100.
+            // Appends zeros up to the point. 0 is skipped; other numbers soon reach 2^100.
             None if at < point && value > 0 && value < 1 << 100 => value *= 10,
             None => break,
         }
@@ -293,8 +293,8 @@ pub(super) fn second(path: &Path) -> Result<Array, Stop> {
     Ok(array)
 }
 
-/// Returns the type of an array if it has all values of another array, such as edges. Else returns f64 if it has all values of
-/// both.
+/// Returns the type of an array if it represents all values of the other array, such as edges. Otherwise returns f64 if that
+/// represents all values of both arrays.
 pub(super) fn common_type(
     (element, array): (ElementType, &Array),
     (path, other): (&Path, &Array),

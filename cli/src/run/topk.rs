@@ -64,7 +64,7 @@ impl TopK {
         }
         let device = self.common.device.open()?;
         if self.rows && array.shape.last() == Some(&0) && self.k == 0 {
-            // The primitive computes the number of rows from the number of elements, which is 0.
+            // The primitive computes the number of rows from the number of elements. That is 0 here, so it cannot.
             let none = if self.indices { Made::of::<u64>("<i8", &shape, &[]) } else { array.like::<u8>(&shape, &[]) };
             return self.common.finish(&none, String::new(), out);
         }

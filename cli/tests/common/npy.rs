@@ -1,5 +1,5 @@
 //! The program's reader of .npy files, and properties that hold for any bytes.
-#![allow(dead_code, reason = "the program uses what no test does")]
+#![allow(dead_code, reason = "the program uses functions that no test uses")]
 
 #[path = "../../src/npy/mod.rs"]
 pub(crate) mod npy;

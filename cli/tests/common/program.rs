@@ -1,5 +1,5 @@
 //! The program, run as a user runs it, and the files that it reads and writes.
-#![allow(dead_code, reason = "no test needs all of it")]
+#![allow(dead_code, reason = "each test file uses only a part of it")]
 
 use std::{
     env, fs,

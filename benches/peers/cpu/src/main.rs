@@ -1,5 +1,5 @@
-//! Peers of the CPU backend: plain loops, copies by the C library, rayon, ndarray, `transpose` and `rdst`. It prints
-//! one JSON line per result: `cpu-peers FAMILY:N ...`. Other families have no peers here.
+//! Peers of the CPU backend: plain loops, copies by the C library, rayon, ndarray, `transpose` and `rdst`.
+//! `cpu-peers FAMILY:N ...` prints one JSON line per result. Some families have no peers here.
 
 use std::cell::RefCell;
 
@@ -62,7 +62,7 @@ fn part(n: usize) -> usize {
     n.div_ceil(4 * rayon::current_num_threads()).max(1 << 12)
 }
 
-/// The sum in 32 lanes, which compilers vectorise without a permission to reorder.
+/// The sum in 32 lanes. Compilers vectorise it without reordering additions.
 fn lanes<T: Element>(x: &[T], add: impl Fn(T, T) -> T) -> T {
     let mut lane = [T::ZERO; 32];
     let rows = x.chunks_exact(32);

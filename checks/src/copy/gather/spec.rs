@@ -99,7 +99,7 @@ fn check_scatter<T: Plain, I: Offset>(
     let mut index = [vec![I::HIGHEST; offset], order.indices(n, len)].concat();
     let mut taken = vec![false; len];
     for i in &mut index[offset..] {
-        // Each index occurs once; repeated ones become out of range.
+        // Each index in range occurs once. A repeated one is replaced by an index out of range.
         match named(*i, len) {
             Some(at) if taken[at] => *i = I::HIGHEST,
             Some(at) => taken[at] = true,
@@ -224,7 +224,7 @@ pub(in crate::copy) fn cases(level: Level) -> Vec<Case> {
         cases_of::<[u16; 3], u32>(level, "6 bytes by u32", ElementType::U16, &mut cases);
         cases_of::<[u32; 3], u64>(level, "12 bytes by u64", ElementType::U32, &mut cases);
     }
-    // Not at `Tiny`, for checkers: any of several writers may win, which they report as a race.
+    // `Tiny` leaves these cases out: any of several writers may win, and checkers report that as a race.
     if level >= Level::Quick {
         for (n, len) in [(100, 7), (3000, 1000)] {
             let shape = format!("{n} of {len}");

@@ -24,7 +24,7 @@ enum Weights {
     Data(Data),
     /// Floats so small that most of them, and most of their sums, are subnormal.
     Tiny,
-    /// One weight in the middle is larger than those that are read first, if there are some thousands.
+    /// One weight in the middle is larger than all others. Among some thousands of weights, it is not read first.
     OneLarge,
 }
 
@@ -126,8 +126,8 @@ fn obvious<W: Weight>(weights: &[W], slots: &[u32], words: usize) -> Vec<W::Sum>
     sums.into_iter().map(finish).collect()
 }
 
-/// The `f64` nearest to the exact sum of finite numbers, or the nearest `f32` if `narrow`. It adds in as many bits as the sum
-/// needs.
+/// The `f64` nearest to the exact sum of finite numbers, or the nearest `f32` if `narrow`. The function adds in as many bits
+/// as the sum needs.
 fn exact(terms: &[f64], narrow: bool) -> f64 {
     /// Exponent of the lowest bit; `BITS` covers a sum of 2^64 of the largest numbers.
     const LOWEST: i32 = -1074;

@@ -10,8 +10,8 @@ use crate::{
     op::Compare,
 };
 
-/// Fails unless the bounds of needles follow their definition: the element to the left comes before the needle, and the one to
-/// the right does not.
+/// Fails unless the bounds of needles follow their definition. The element before a bound comes before the needle, and the
+/// element at the bound does not.
 fn check_bounds<T: Value, C: Compare<T>, I: Offset>(
     bound: Bound,
     tried: &Tried<T, C>,

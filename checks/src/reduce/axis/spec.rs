@@ -180,11 +180,11 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         (&[1, 5000], 1),
         (&[4, 0], 1),
         (&[0, 4], 1),
-        // Lines that are split into parts.
+        // These lines are split into parts.
         (&[8200, 2], 0),
         (&[40, 132], 0),
     ];
-    // Few rows, which work-items process side by side.
+    // These shapes have few rows, which work-items process side by side.
     const SIDE_BY_SIDE: &[(&[usize], usize)] = &[(&[20, 300], 0), (&[32, 136], 0), (&[3, 9, 132], 1), (&[31, 2500], 0)];
     const QUICK: &[(&[usize], usize)] = &[
         (&[1, 1], 0),

@@ -14,7 +14,7 @@ use crate::{
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};
 
-/// Random bits, in which `zeros` of 4 elements are replaced by zeros. Among floats, half of these are -0.
+/// Random bits. Of every 4 elements, about `zeros` are replaced by zeros, half of which are -0 for floats.
 fn values<T: Element>(n: usize, zeros: u64) -> Vec<T> {
     let mut rng = Rng::new(n as u64);
     let mut x = Data::Bits.generate::<T>(n, n as u64);
@@ -52,7 +52,7 @@ pub(in crate::reduce) fn cases(level: Level) -> Vec<Case> {
     let mut cases = Vec::new();
     for element in ElementType::ALL {
         use ElementType::{Bf16, F32, F64, I64, U8, U16};
-        // Types of one size share their kernels.
+        // Types of one size share a kernel. Floats also have -0.
         let tried = [U8, U16, Bf16, F32, F64].contains(&element) || (level > Level::Tiny && element == I64);
         if level < Level::Full && !tried {
             continue;
@@ -78,7 +78,7 @@ pub(in crate::reduce) fn cases(level: Level) -> Vec<Case> {
     cases
 }
 
-/// A call that writes to a buffer of one element, and the function for its right result.
+/// A call that writes to a buffer of one element, and the function that gives the right result.
 type Asked<T, R> = (fn(&Device, &Buffer<T>, &mut Buffer<R>, &mut Scratch) -> crate::Result<()>, fn(&[T]) -> R);
 
 fn bench<T: Element, R: Element>(name: &str, (ask, right): Asked<T, R>) -> Bench {

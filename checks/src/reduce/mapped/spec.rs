@@ -25,8 +25,8 @@ use crate::{Capabilities, ProgramSpec};
 
 const FIXED: Determinism = Determinism::Fixed;
 
-/// An operation on two inputs, which are views of one buffer. `run` calls it, and `value` is the value that it combines for a
-/// pair of elements.
+/// An operation on two inputs, which are views of one buffer. `run` calls it. `value` returns the value that it combines for
+/// a pair of elements.
 trait Form<T: Element, U: Element>: Copy + Send + Sync + 'static {
     fn run(self, device: &Device, of: Determinism, x: View<'_, T>, y: View<'_, T>, out: ViewMut<'_, U>) -> Result<()>;
     fn value(self, x: T, y: T) -> U::Acc;
@@ -58,7 +58,7 @@ impl<T: Element, U: Element + From<T>> Form<T, U> for Dot {
     }
 }
 
-/// A function, and the same as an OpenCL C expression.
+/// A function, in Rust and as an OpenCL C expression.
 #[derive(Clone, Copy)]
 struct Mapped<A, R>(fn(A) -> R, &'static str);
 
@@ -94,7 +94,7 @@ fn form<T: Element, U: Element, O: Op<U>>(level: Level, name: &str, cases: &mut 
                 cases.push(Case::new(name, T::TYPE, shape, data.name(), n, move |device| {
                     let all = data.generate::<T>(n + offset, n as u64);
                     let buffer = device.upload(&all)?;
-                    // The inputs are `offset` elements apart, so that one of them is aligned.
+                    // The inputs are `offset` elements apart, so that at least one of them is aligned.
                     let run = |device: &Device, buffer: &Buffer<T>, out: ViewMut<'_, U>| {
                         form.run(device, FIXED, buffer.view(offset..)?, buffer.view(..n)?, out)
                     };

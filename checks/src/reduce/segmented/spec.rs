@@ -23,7 +23,7 @@ use crate::{
 #[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec, check::operators::divisor};
 
-/// The tree over `start..end` within the aligned range `low..low + len`, by definition; `None` if they do not overlap.
+/// The tree over `start..end` within the aligned range `low..low + len`, by definition; `None` if the ranges do not overlap.
 fn obvious<T, U, F>(op: &Monoid<U, F>, x: &[T], low: usize, len: usize, start: usize, end: usize) -> Option<U::Acc>
 where
     T: Element,
@@ -117,7 +117,8 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), 
     let mut rng = Rng::new(n as u64);
     let wild: Vec<C> = (0..300).map(|_| C::from_bits_lossy(rng.next() >> (rng.next() % 60))).collect();
     guarded(device, 299, 1, |out| Ok(device.reduce_segments_into(&x, &wild, Sum, out, &mut Scratch::new())?))?;
-    // So many equal offsets that tiles take another path. One of the offsets is invalid, at an index that no search reads.
+    // There are so many equal offsets that tiles take another path. One of the offsets is invalid, at an index that no search
+    // reads.
     let mut crowd = vec![C::from_i128(0); 20_001];
     crowd[2] = C::from_i128(3_000_000_000);
     crowd[20_000] = C::from_i128(n as i128);
@@ -202,7 +203,7 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         form::<u64, u32, Xor>(level, cases);
         form::<f32, u32, Min>(level, cases);
         form::<f32, u32, Product>(level, cases);
-        // The types above have all shapes; other types and operators have some of them.
+        // The types above are checked with all shapes; other types and operators are checked with some of them.
         form::<u8, u32, Sum>(Level::Quick, cases);
         form::<i16, u32, Sum>(Level::Quick, cases);
         form::<u16, u32, Sum>(Level::Quick, cases);

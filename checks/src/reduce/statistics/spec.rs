@@ -45,7 +45,7 @@ impl Values {
         let most = match T::TYPE {
             ElementType::F16 => 65_504.0,
             ElementType::F64 => f64::MAX,
-            // It must stay finite as a bf16.
+            // The largest value must stay finite as a bf16.
             _ => 0.99 * f64::from(f32::MAX),
         };
         let value = |x: &f64| match self {
@@ -143,12 +143,12 @@ pub(in crate::reduce) fn check_moments<T: Element>(got: &Moments, input: &[T]) -
         same(&[got.mean, got.sum], &[plain, plain], "mean and sum")?;
         return same(&[got.variance], &[f64::NAN], "variance");
     }
-    // Scaled by a power of two, so that squares are in the range of f64.
+    // A power of two scales the elements, so that squares are in the range of f64.
     let most = elements().fold(0.0, |most, x| x.abs().max(most));
     let scale = if most > 1e150 { 2f64.powi(-540) } else { 1.0 };
     let scaled = || elements().map(|x| x * scale);
     let mean = exactly(scaled()) / n;
-    // Large integers can be closer together than neighbouring f64, so distances are from an integer near the mean.
+    // Large integers can be closer together than neighbouring f64. So distances are measured from an integer near the mean.
     let whole = |x: &T| if T::TYPE.is_signed() { i128::from(x.cast::<i64>()) } else { i128::from(x.cast::<u64>()) };
     let sum: i128 = if T::TYPE.is_float() { 0 } else { input.iter().map(whole).sum() };
     let centre = sum / input.len() as i128;
@@ -220,7 +220,7 @@ pub(in crate::reduce) fn cases(level: Level) -> Vec<Case> {
                 }
             }
         });
-        // More records than one work-group merges.
+        // These cases have more records than one work-group merges.
         if level == Level::Full && [F32, I32].contains(&element) {
             let n = 1024 * (65_536 / 4) + 17;
             with_element!(element, T => {

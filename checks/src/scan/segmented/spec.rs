@@ -27,10 +27,10 @@ use crate::{Capabilities, ElementType, ProgramSpec, scan::gpu};
 /// Function that runs an operation on elements and on keys, flags or offsets of type K.
 type Run<T, U, K> = fn(&Device, View<'_, T>, View<'_, K>, Scan<U>, ViewMut<'_, U>, &mut Scratch) -> Result<()>;
 
-/// Function that makes the keys, flags or offsets of a cut of `n` elements.
+/// Function that makes the keys, flags or offsets for a division of `n` elements into segments.
 type Describe<K> = fn(Cut, usize) -> Vec<K>;
 
-/// Keys that change at the head of each segment that is not empty.
+/// Keys that change at the first element of each segment.
 fn keys<K: Element>(cut: Cut, n: usize) -> Vec<K> {
     let mut key = 0;
     let next = |head| {
@@ -40,7 +40,7 @@ fn keys<K: Element>(cut: Cut, n: usize) -> Vec<K> {
     heads(&cut.offsets::<u64>(n), n).into_iter().map(next).collect()
 }
 
-/// Segment-head flags with any values other than 0.
+/// Segment-head flags; those that are set have various values other than 0.
 fn flags(cut: Cut, n: usize) -> Vec<u8> {
     let mut rng = Rng::new(n as u64);
     let flag = |head| if head { 1 << rng.below(8) } else { 0 };
@@ -121,7 +121,7 @@ where
 struct Form<T: Element, U: Element, K: Element, F> {
     op: Monoid<U, F>,
     describe: Describe<K>,
-    /// Bytes of keys or flags per element; 0 for offsets, which can be few.
+    /// Bytes of keys or flags per element; 0 for offsets, because there can be few of them.
     descriptor_bytes: usize,
     run: Run<T, U, K>,
 }
@@ -247,7 +247,7 @@ fn plus_flagged() -> Form<f32, f32, u8, Function<f32>> {
     }
 }
 
-/// Adds cases of each cut at some sizes and of each size with some cuts; at `Full`, of all pairs.
+/// Adds cases of pairs of a size and a division into segments. `Full` takes almost all pairs, and other levels take fewer.
 fn form<T, U, K, F>(level: Level, name: &str, form: Form<T, U, K, F>, cases: &mut Vec<Case>)
 where
     T: Element,
@@ -272,7 +272,8 @@ where
             }
             let kinds = if level >= Level::Full && n < 300_000 { 0..4 } else { number..number + 1 };
             for k in kinds {
-                // Each cut has all four pairs in four sizes, and each size has them in four cuts.
+                // Each division has all four pairs (at, data) in four consecutive sizes. Each size has them in four
+                // consecutive divisions.
                 let (at, data) = ((i + j) % 2, [Data::Random, Data::Special][(i / 2 + j / 2) % 2]);
                 number += 1;
                 let shape = format!("n = {n} at {at}, {}, segments {}", kind::<U>(k).0, cut.name());

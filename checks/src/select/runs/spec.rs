@@ -34,9 +34,9 @@ pub(in crate::select) enum Lengths {
     About(u64),
     /// Length 1 for half of the runs, 2 for a quarter, 4 for an eighth, and so on.
     PowerLaw,
-    /// Among the elements are NaN, zeros of both signs and infinities for floats.
+    /// Random bits and a few special values. For floats these include NaN, zeros of both signs and infinities.
     Special,
-    /// Only NaN for floats.
+    /// For floats, only NaN.
     Nan,
 }
 
@@ -89,7 +89,7 @@ impl Lengths {
     }
 }
 
-/// Indices of the heads of runs, then n.
+/// Indices at which runs begin, then n.
 pub(in crate::select) fn offsets<T: Element>(x: &[T]) -> Vec<usize> {
     let mut offsets: Vec<_> = (0..x.len()).filter(|&i| i == 0 || rank(x[i]) != rank(x[i - 1])).collect();
     offsets.push(x.len());

@@ -38,7 +38,7 @@ fn obvious<K: Made, C: Offset>(way: Way, keys: &[K], offsets: &[C]) -> Vec<usize
     indices
 }
 
-/// Keys after `at` others, the offsets, and the offsets after `at` others.
+/// `n` keys after `at` other keys, the offsets, and the same offsets after `at` zeros.
 fn made<K: Made, C: Offset>(What { n, at, cut, keys, .. }: What) -> (Vec<K>, Vec<C>, Vec<C>) {
     let offsets: Vec<C> = cut.offsets(n);
     let padded = [vec![C::ZERO; at], offsets.clone()].concat();
@@ -122,7 +122,7 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> Result<(), Failure> {
     let mut rng = Rng::new(n as u64);
     let wild: Vec<C> = (0..300).map(|_| C::from_bits_lossy(rng.next() >> (rng.next() % 60))).collect();
     guarded(device, n, 1, |out| Ok(device.sort_segments_into(&x, &wild, out, up(), scratch)?))?;
-    // Segments that overlap, more than there is room for.
+    // These segments overlap, and there are more of them than there is room for.
     let folded: Vec<C> = (0..2000).map(|i| C::from_i128((n * (i % 2)) as i128)).collect();
     guarded(device, n, 1, |out| Ok(device.sort_segments_into(&x, &folded, out, up(), scratch)?))?;
     for offsets in [vec![0, n / 2, n / 3, n], vec![0, n, n + 1], vec![n + 1], vec![]] {
@@ -147,7 +147,7 @@ fn form<K: Made, C: Offset>(level: Level, form: &str, check: Check, cases: &mut 
         (700, Cut::Gaps, Keys::Two, Way::Up),
         (3000, Cut::PowerLaw, Keys::Bytes, Way::UpBy(1, w - 2)),
         (2500, Cut::Huge, any, Way::Up),
-        // A segment that is longer than a tile and begins within one.
+        // This case has a segment that is longer than a tile and begins within one.
         (13_000, Cut::Gaps, any, Way::Down),
     ];
     if level >= Level::Quick {

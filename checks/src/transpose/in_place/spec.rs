@@ -13,7 +13,7 @@ use crate::{
     transpose::shared::obvious,
 };
 
-/// Bytes of a strip of few columns or rows, so that small matrices have several strips and a narrower last one.
+/// Bytes of a strip. They are so few that small matrices have several strips and a narrower last one.
 const FEW_BYTES: usize = 256;
 
 /// Squares at the edges of blocks and tiles, and shapes that fit into scratch.
@@ -28,7 +28,7 @@ fn squares(level: Level) -> Vec<(usize, usize)> {
     shapes
 }
 
-/// Rectangles whose sides have a common divisor or none, with one side a multiple of the other or not.
+/// Rectangles: some have coprime sides, some have sides with a common divisor, and some have one side that divides the other.
 fn rectangles(level: Level) -> Vec<(usize, usize)> {
     let mut shapes = vec![(2, 3), (12, 18), (30, 7), (3, 70), (8, 24)];
     if level >= Level::Quick {

@@ -92,7 +92,7 @@ pub(in crate::transpose) fn cases(level: Level, all: &mut Vec<Case>) {
     form(level, "cast", all, Form { map: Cast, obvious: |x: f32| x as i8 });
     form(level, "square", all, Form { map: square(), obvious: |x: f32| x * x });
     if level >= Level::Quick {
-        // The program is that of the first cast.
+        // This case runs the same program as the first cast.
         form(level, "scaled", all, Form { map: Scale(0.3), obvious: |x: f32| f16::from_f32(0.3 * x) });
         form(level, "cast", all, Form { map: Cast, obvious: |x: i32| f64::from(x) });
         form(level, "scaled", all, Form { map: Scale(-77), obvious: |x: u8| i16::from(x).wrapping_mul(-77) });
