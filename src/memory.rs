@@ -6,7 +6,11 @@ use crate::{Error, ErrorKind, Result};
 
 /// The error of a failed allocation of `len` elements of `T`.
 fn short<T>(len: usize) -> Error {
-    let bytes = len as u128 * size_of::<T>() as u128;
+    short_of(len as u128 * size_of::<T>() as u128)
+}
+
+#[cold]
+fn short_of(bytes: u128) -> Error {
     Error::new(ErrorKind::OutOfMemory, format!("allocating {bytes} bytes of host memory failed"))
 }
 

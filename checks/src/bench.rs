@@ -339,8 +339,12 @@ impl Bench {
         bytes: impl Fn(usize) -> u64 + 'static,
         prepare: impl Fn(&Device, usize) -> Result<Climb> + 'static,
     ) -> Self {
-        let sizes = vec![1 << 16, 1 << 20, 1 << 24, 1 << 28];
-        Self { form: form.into(), element, sizes, bytes: Box::new(bytes), prepare: Box::new(prepare) }
+        Self::of(form.into(), element, Box::new(bytes), Box::new(prepare))
+    }
+
+    #[inline(never)]
+    fn of(form: String, element: ElementType, bytes: Box<dyn Fn(usize) -> u64>, prepare: Box<Prepare>) -> Self {
+        Self { form, element, sizes: vec![1 << 16, 1 << 20, 1 << 24, 1 << 28], bytes, prepare }
     }
 }
 

@@ -5,6 +5,7 @@ use std::{
     io::{self, Write},
     panic,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -39,6 +40,27 @@ sub-group backends run those operations whose work-items exchange values. With -
 every type and each sub-group backend instead. Checks of a backend that failed the self-test count as skipped. --quick \
 ends in about a minute. If kernels are built for the first time, it may skip checks; it counts them, and a second run \
 does more. The exit code is 1 if a result is wrong.";
+
+/// The check that runs now.
+static RUNNING: Mutex<Option<String>> = Mutex::new(None);
+
+/// The name of the check that runs now.
+pub(crate) fn running() -> Option<String> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Runs checks whose panics are failures: the report has their messages, so they print none. A build that does not unwind ends
+/// with the first panic; the hook of `main` then names the check.
+fn panics_are_failures<R>(checks: impl FnOnce() -> R) -> R {
+    if cfg!(panic = "abort") {
+        return checks();
+    }
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let result = checks();
+    panic::set_hook(hook);
+    result
+}
 
 /// Check every primitive, type and size on every device.
 #[derive(Args, Default)]
@@ -143,25 +165,24 @@ impl Check {
         let begin = Instant::now();
         self.submit(&descriptions, &reports, begin, false)?;
         let bar = self.progress(&targets);
-        // Panics print no message, because the report contains it.
-        let hook = panic::take_hook();
-        panic::set_hook(Box::new(|_| {}));
-        for (index, target) in targets.iter().enumerate() {
-            let patience = (self.level() == Level::Quick).then(|| {
-                // The devices' own geometries come first, and share the remaining time equally.
-                let sharing = targets[index..].iter().filter(|target| target.own).count().max(1);
-                let reason =
-                    "not started: --quick ends in about a minute; if builds took the time, a second run does more";
-                (Instant::now() + STARTED_WITHIN.saturating_sub(begin.elapsed()) / sharing as u32, reason)
-            });
-            let report = self.check(target, patience, &bar);
-            if !self.json {
-                bar.suspend(|| print(&report, self.times, out))?;
+        panics_are_failures(|| -> Result<(), Stop> {
+            for (index, target) in targets.iter().enumerate() {
+                let patience = (self.level() == Level::Quick).then(|| {
+                    // The devices' own geometries come first, and share the remaining time equally.
+                    let sharing = targets[index..].iter().filter(|target| target.own).count().max(1);
+                    let reason =
+                        "not started: --quick ends in about a minute; if builds took the time, a second run does more";
+                    (Instant::now() + STARTED_WITHIN.saturating_sub(begin.elapsed()) / sharing as u32, reason)
+                });
+                let report = self.check(target, patience, &bar);
+                if !self.json {
+                    bar.suspend(|| print(&report, self.times, out))?;
+                }
+                reports.push(report);
+                self.submit(&descriptions, &reports, begin, index + 1 == targets.len())?;
             }
-            reports.push(report);
-            self.submit(&descriptions, &reports, begin, index + 1 == targets.len())?;
-        }
-        panic::set_hook(hook);
+            Ok(())
+        })?;
         bar.finish_and_clear();
         self.conclude(reports, out)
     }
@@ -190,11 +211,7 @@ impl Check {
         let check = Self { tiny: level == Level::Tiny, full: level == Level::Full, ..Self::default() };
         let target = Target::own(device.info().to_string(), 0, device, level);
         let patience = (Instant::now() + seconds, "not started: the time for checks was over");
-        let hook = panic::take_hook();
-        panic::set_hook(Box::new(|_| {}));
-        let report = check.check(&target, Some(patience), bar);
-        panic::set_hook(hook);
-        report
+        panics_are_failures(|| check.check(&target, Some(patience), bar))
     }
 
     fn level(&self) -> Level {
@@ -296,11 +313,14 @@ impl Check {
             } else if let Some((_, reason)) = patience.filter(|(until, _)| Instant::now() > *until) {
                 report.add(primitive, case, Verdict::Skip(reason.into()), 0.0);
             } else {
+                *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Some(format!("{primitive} {} {} {} on {}", case.form, case.element, case.shape, target.label));
                 let outcome = case.run(&target.device);
                 report.add(primitive, case, outcome.verdict, outcome.seconds);
             }
             bar.inc(1);
         }
+        *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = None;
         report.seconds = start.elapsed().as_secs_f64();
         report
     }

@@ -20,7 +20,8 @@ mod tune;
 use std::sync::Arc;
 use std::{
     io::{self, Write},
-    process::ExitCode,
+    panic,
+    process::{self, ExitCode},
 };
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -93,7 +94,21 @@ fn limits_are_errors() {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
+/// A panic is a fault of the program. A release build does not unwind: it ends with one line, and names the check that runs.
+fn faults_are_one_line() {
+    if cfg!(panic = "abort") {
+        panic::set_hook(Box::new(|fault| {
+            let check = check::running().map_or(String::new(), |case| format!(" in the check {case}"));
+            let text = fault.to_string().replace('\n', " ");
+            // If standard error is closed, the message is lost.
+            let _ = writeln!(io::stderr(), "error: the program has a fault{check}: {text}");
+            process::exit(101);
+        }));
+    }
+}
+
 fn main() -> ExitCode {
+    faults_are_one_line();
     #[cfg(unix)]
     limits_are_errors();
     let mut out = io::stdout();

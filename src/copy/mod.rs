@@ -75,6 +75,7 @@ impl Device {
     }
 
     /// Body of [`Device::copy`], compiled once per type.
+    #[inline(never)]
     fn copy_one<T: Pod>(&self, input: Input<'_, T>, output: Output<'_, T>) -> Result<()> {
         if input.len() != output.len() {
             return Err(Error::invalid(format!("copying {} elements into {}", input.len(), output.len())));

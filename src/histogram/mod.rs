@@ -205,7 +205,20 @@ impl Device {
         accumulate: Accumulate,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (input, counts, outside) = (input.into(), counts.into(), outside.into());
+        self.histogram_one(input.into(), bins, counts.into(), outside.into(), accumulate, scratch)
+    }
+
+    /// Body of [`Device::histogram_into`], compiled once for each set of types.
+    #[inline(never)]
+    fn histogram_one<T: Element, C: Counter>(
+        &self,
+        input: Input<'_, T>,
+        bins: &Bins<T>,
+        counts: Output<'_, C>,
+        outside: Output<'_, u64>,
+        accumulate: Accumulate,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         counts.expect_len(bins.len(), "histogram of counts")?;
         outside.expect_len(slots::OUTSIDE, "histogram of what is outside")?;
         match self.backend() {

@@ -2,6 +2,8 @@
 //! may change at any time.
 
 pub mod data;
+#[cfg(feature = "instances")]
+pub mod instances;
 pub mod testing;
 
 pub use crate::{with_element, with_integer};

@@ -157,31 +157,44 @@ pub fn guarded<T: bytemuck::Pod + PartialEq>(
     offset: usize,
     write: impl FnOnce(crate::ViewMut<'_, T>) -> Result<(), Failure>,
 ) -> Result<Vec<T>, Failure> {
-    let mut write = Some(write);
-    guarded_by(device, len, offset, &mut |view| write.take().map_or(Ok(()), |write| write(view)))
+    let mut guarded = Guarded::new(device, len, offset)?;
+    write(guarded.view()?)?;
+    guarded.written()
 }
 
-/// [`guarded`], compiled once for each type.
-fn guarded_by<T: bytemuck::Pod + PartialEq>(
-    device: &Device,
-    len: usize,
-    offset: usize,
-    write: &mut dyn FnMut(crate::ViewMut<'_, T>) -> Result<(), Failure>,
-) -> Result<Vec<T>, Failure> {
-    let poison: T = poison();
-    let first = CANARY + offset;
-    let mut buffer = device.upload(&vec![poison; first + len + CANARY])?;
-    write(buffer.view_mut(first..first + len)?)?;
-    let mut all = buffer.to_vec()?;
-    let dirty = |x: &T| bytemuck::bytes_of(x) != bytemuck::bytes_of(&poison);
-    if let Some(i) = all[first + len..].iter().position(dirty) {
-        return Err(Failure::Mismatch(format!("wrote {} elements past the end of the output", i + 1)));
+/// The buffer of [`guarded`]: what is done with it is compiled once for each type.
+struct Guarded<T: bytemuck::Pod> {
+    buffer: crate::Buffer<T>,
+    written: Range<usize>,
+}
+
+impl<T: bytemuck::Pod> Guarded<T> {
+    #[inline(never)]
+    fn new(device: &Device, len: usize, offset: usize) -> Result<Self, Failure> {
+        let first = CANARY + offset;
+        let buffer = device.upload(&vec![poison::<T>(); first + len + CANARY])?;
+        Ok(Self { buffer, written: first..first + len })
     }
-    if let Some(i) = all[..first].iter().position(dirty) {
-        return Err(Failure::Mismatch(format!("wrote {} elements before the output", first - i)));
+
+    #[inline(never)]
+    fn view(&mut self) -> Result<crate::ViewMut<'_, T>, Failure> {
+        Ok(self.buffer.view_mut(self.written.clone())?)
     }
-    all.truncate(first + len);
-    Ok(all.split_off(first))
+
+    #[inline(never)]
+    fn written(self) -> Result<Vec<T>, Failure> {
+        let (poison, Range { start, end }) = (poison::<T>(), self.written);
+        let mut all = self.buffer.to_vec()?;
+        let dirty = |x: &T| bytemuck::bytes_of(x) != bytemuck::bytes_of(&poison);
+        if let Some(i) = all[end..].iter().position(dirty) {
+            return Err(Failure::Mismatch(format!("wrote {} elements past the end of the output", i + 1)));
+        }
+        if let Some(i) = all[..start].iter().position(dirty) {
+            return Err(Failure::Mismatch(format!("wrote {} elements before the output", start - i)));
+        }
+        all.truncate(end);
+        Ok(all.split_off(start))
+    }
 }
 
 /// The value of a result; `None` for an error.

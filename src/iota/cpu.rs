@@ -5,6 +5,7 @@ use crate::{Element, op::Arithmetic, parallel};
 /// Elements per task.
 const CHUNK: usize = parallel::SERIAL;
 
+#[inline(never)]
 pub(super) fn iota<T: Element>(start: T, step: T, out: &mut [T]) {
     parallel::chunks_mut(out, CHUNK, &|chunk, out| {
         let first = chunk * CHUNK;

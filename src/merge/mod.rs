@@ -114,6 +114,7 @@ impl Device {
     }
 
     /// Body of [`Device::merge_into`], compiled once per type and order.
+    #[inline(never)]
     fn merge_one<T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         a: Input<'_, T>,
@@ -228,6 +229,7 @@ impl Device {
     }
 
     /// Body of [`Device::merge_pairs_into`], compiled once per pair of types and order.
+    #[inline(never)]
     fn merge_pairs_one<K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
         &self,
         a: (Input<'_, K>, Input<'_, V>),

@@ -305,6 +305,7 @@ impl Device {
         self.draw(numbers, Draw::within(&range)?, output.into())
     }
 
+    #[inline(never)]
     fn draw<T: Element>(&self, numbers: Philox, draw: Draw<T>, output: Output<'_, T>) -> Result<()> {
         numbers.has(output.len())?;
         match self.backend() {

@@ -108,6 +108,7 @@ impl Device {
         Ok(Extreme { index: index[0] as usize, value: value[0] })
     }
 
+    #[inline(never)]
     fn arg_reduce_into<T: Element>(
         &self,
         input: Input<'_, T>,

@@ -218,6 +218,7 @@ impl Device {
     }
 
     /// [`Device::reduce_into`] without the conversions, so that it is compiled once for each type and operator.
+    #[inline(never)]
     fn reduce_one<T: Element, O: Op<T>>(
         &self,
         input: Input<'_, T>,

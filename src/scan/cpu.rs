@@ -38,6 +38,11 @@ pub const fn tile<T>() -> usize {
 pub(super) type Load<'l, U> = dyn Fn(usize, usize, &[U], &mut Vec<Acc<U>>) -> Option<&'l [Acc<U>]> + Sync + 'l;
 type Acc<U> = <U as Element>::Acc;
 
+/// `x` as an accumulator of `U`. A closure in its place would be compiled once for each operator too.
+pub(super) fn widened<T: Element, U: Element + From<T>>(x: T) -> U::Acc {
+    U::from(x).widen()
+}
+
 /// Loads `take(x)` for each element `x` of `input`. With `plain`, `take` only converts.
 pub(super) fn load<'i, T: Element, U: Element>(
     input: &'i [T],
@@ -377,12 +382,12 @@ fn each_task<U: Element, P: Copy + Send + Sync, C: Copy + Send + Sync, F: Fn(P, 
             find(number * task, out.as_deref().unwrap_or_default(), work);
         },
         &mut |_, (work, _)| {
-            let carry_of = |&total: &P| {
-                let carry = carry(&spine.digits());
+            let mut carries = Vec::with_capacity(work.totals.len());
+            for &total in &work.totals {
+                carries.push(carry(&spine.digits()));
                 spine.push(total);
-                carry
-            };
-            work.totals.iter().map(carry_of).collect::<Vec<_>>()
+            }
+            carries
         },
         &|number, carries, (work, out)| write(number * task, &carries, out.take().unwrap_or_default(), work),
     )
@@ -437,7 +442,11 @@ impl<'o, A: Copy, F: Fn(A, A) -> A> Spine<'o, A, F> {
 
     /// The exclusive prefix of the next tile within its group at each level, the highest first.
     pub(super) fn digits(&self) -> Vec<A> {
-        self.levels.iter().rev().map(|level| self.before(level)[level.len()]).collect()
+        let mut digits = Vec::with_capacity(self.levels.len());
+        for level in self.levels.iter().rev() {
+            digits.push(self.before(level)[level.len()]);
+        }
+        digits
     }
 }
 

@@ -198,6 +198,7 @@ impl Device {
     }
 
     /// [`Device::scan_into`] without the conversions, so that it is compiled once for each pair of types and operator.
+    #[inline(never)]
     fn scan_one<T: Element, U: Element + From<T>, O: Op<U>>(
         &self,
         input: Input<'_, T>,
@@ -207,7 +208,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let by = (&monoid::<U, O>(), O::source());
-        self.scan_taken(by, input, (&|x| U::from(x).widen(), None), kind, output, scratch)
+        self.scan_taken(by, input, (&cpu::widened::<T, U>, None), kind, output, scratch)
     }
 
     /// Scan in place: `x[i]` becomes `x[0] op ... op x[i]` if inclusive.
@@ -238,6 +239,7 @@ impl Device {
     }
 
     /// [`Device::scan_in_place`] without the conversions, so that it is compiled once for each type and operator.
+    #[inline(never)]
     fn scan_within<T: Element, O: Op<T>>(
         &self,
         x: Output<'_, T>,
@@ -409,6 +411,7 @@ impl Device {
     }
 
     /// Scan of `take(x)` for each element `x`. `map` is the function in OpenCL C, unless `take` only converts.
+    #[inline(never)]
     fn scan_taken<T, U, F>(
         &self,
         (op, source): (&Monoid<U, F>, Source),

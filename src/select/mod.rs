@@ -205,6 +205,7 @@ impl Device {
         Ok(output)
     }
 
+    #[inline(never)]
     fn select_by<T: Element, F: Fn(T::Acc) -> bool + Sync>(
         &self,
         input: Input<'_, T>,
@@ -284,6 +285,7 @@ impl Device {
     }
 
     /// Writes flagged values; with `lists` = 2, also the others after them.
+    #[inline(never)]
     fn move_flagged<V: Pod + Send + Sync>(
         &self,
         values: Input<'_, V>,
@@ -436,6 +438,7 @@ impl Device {
     }
 
     /// The indices of the elements that `takes` accepts; `marks` is the same rule on devices.
+    #[inline(never)]
     fn places<T: Element, I: Offset>(
         &self,
         (input, takes): (Input<'_, T>, &(impl Fn(T) -> bool + Sync)),

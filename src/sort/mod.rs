@@ -123,6 +123,7 @@ impl Device {
     }
 
     /// Body of [`Device::sort_into`], compiled once per type.
+    #[inline(never)]
     fn sort_one<T: Key>(
         &self,
         input: Input<'_, T>,
@@ -248,6 +249,7 @@ impl Device {
     }
 
     /// Body of [`Device::sort_pairs_into`], compiled once per pair of types.
+    #[inline(never)]
     fn sort_pairs_one<K: Key, V: Pod>(
         &self,
         (input, values): (Input<'_, K>, Input<'_, V>),
@@ -416,6 +418,7 @@ impl Device {
     }
 
     /// Body of [`Device::argsort_into`], compiled once per pair of types.
+    #[inline(never)]
     fn argsort_one<T: Key, I: Offset>(
         &self,
         input: Input<'_, T>,

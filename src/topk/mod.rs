@@ -416,6 +416,7 @@ impl Device {
     }
 
     /// [`Device::top_k_pairs_into`] without the conversions, so that it is compiled once for each pair of types.
+    #[inline(never)]
     fn top_pairs<K: Element, V: Pod>(
         &self,
         (keys, values): (Input<'_, K>, Input<'_, V>),
@@ -476,6 +477,7 @@ impl Device {
     }
 
     /// All selections of keys. Without `places`, the type `I` has no effect.
+    #[inline(never)]
     fn top<T: Element, I: Offset>(
         &self,
         input: Input<'_, T>,
@@ -601,6 +603,7 @@ impl Device {
     }
 
     /// [`Device::nth_elements_into`] without the conversions, so that it is compiled once for each type.
+    #[inline(never)]
     fn nth<T: Element>(
         &self,
         input: Input<'_, T>,

@@ -244,6 +244,7 @@ impl Device {
     }
 
     /// [`Device::quantiles_into`] without the conversions, so that it is compiled once for each type.
+    #[inline(never)]
     fn quantiles_of<T: Element>(
         &self,
         input: Input<'_, T>,

@@ -110,7 +110,18 @@ impl Device {
         cols: usize,
         output: impl Into<Output<'b, T>>,
     ) -> Result<()> {
-        let (input, output) = (input.into(), output.into());
+        self.transpose_one(input.into(), rows, cols, output.into())
+    }
+
+    /// Body of [`Device::transpose_into`], compiled once for each set of types.
+    #[inline(never)]
+    fn transpose_one<T: Pod>(
+        &self,
+        input: Input<'_, T>,
+        rows: usize,
+        cols: usize,
+        output: Output<'_, T>,
+    ) -> Result<()> {
         let len = validate(&input, rows, cols)?;
         output.expect_len(len, "transpose")?;
         match self.backend() {

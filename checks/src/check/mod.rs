@@ -99,7 +99,12 @@ impl Case {
         n: usize,
         run: impl Fn(&Device) -> Result<(), Failure> + Send + Sync + 'static,
     ) -> Self {
-        Self { form: form.into(), element, shape: shape.into(), data: data.into(), n, run: Box::new(run) }
+        Self::of(form.into(), element, shape.into(), data.into(), n, Box::new(run))
+    }
+
+    #[inline(never)]
+    fn of(form: String, element: ElementType, shape: String, data: String, n: usize, run: Box<Check>) -> Self {
+        Self { form, element, shape, data, n, run }
     }
 
     /// The same check on a device with `tuning`, as an operation named `form`.

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use bytemuck::Pod;
+use oclprim::internals::instances::below;
 
 #[cfg(feature = "opencl")]
 use super::gpu;
@@ -77,12 +78,6 @@ impl Part {
 /// The values as elements.
 fn elements<T: Element>(values: &[u64]) -> Vec<T> {
     values.iter().map(|&value| T::from_f64(value as f64)).collect()
-}
-
-/// The predicate `x < limit`, in Rust and in OpenCL C.
-fn below<A: Element>(limit: u64) -> Map<impl Fn(A) -> bool + Sync> {
-    let bound = A::from_f64(limit as f64);
-    Map::new(move |x: A| x < bound, format!("x < {limit}"))
 }
 
 /// Input of a case: `n` elements at an offset, the room for results, and the selected part.

@@ -254,26 +254,64 @@ pub(super) fn widened(array: &Array, element: ElementType) -> ElementType {
     }
 }
 
+/// Runs an expression with `$T` bound to the unsigned type of the size of an integer type; `$other` for floats.
+macro_rules! with_bits {
+    ($ty:expr, $T:ident => $body:expr, $other:expr) => {
+        with_bits!(@ $ty, $T, $body, $other, 1 u8, 2 u16, 4 u32, 8 u64)
+    };
+    (@ $ty:expr, $T:ident, $body:expr, $other:expr, $($size:literal $bits:ty),*) => {
+        match $ty {
+            ty if ty.is_float() => $other,
+            $( ty if ty.size() == $size => { type $T = $bits; $body } )*
+            _ => unreachable!("integers have 1, 2, 4 or 8 bytes"),
+        }
+    };
+}
+pub(super) use with_bits;
+
 /// Runs an expression with `$T` bound to the type of the elements and `$U` to the type of their sums; other pairs are an error.
 macro_rules! with_wider {
+    // Sums and products of integers wrap, so the bits of their results need no sign: fewer types are compiled.
+    (bits $pair:expr, $T:ident, $U:ident => $body:expr) => {
+        with_wider!(@ $pair, without_sign($pair), $T, $U, $body,
+            u8 u8, u16 u16, u32 u32, u64 u64, f16 f16, f32 f32, f64 f64,
+            i8 i64, i16 i64, i32 i64, u8 u64, u16 u64, u32 u64, f16 f32, f16 f64, f32 f64,
+            i8 f64, i16 f64, i32 f64, u8 f64, u16 f64, u32 f64)
+    };
     ($pair:expr, $T:ident, $U:ident => $body:expr) => {
-        with_wider!(@ $pair, $T, $U, $body,
+        with_wider!(@ $pair, $pair, $T, $U, $body,
             i8 i8, i16 i16, i32 i32, i64 i64, u8 u8, u16 u16, u32 u32, u64 u64, f16 f16, f32 f32, f64 f64,
             i8 i64, i16 i64, i32 i64, u8 u64, u16 u64, u32 u64, u8 i64, u16 i64, u32 i64, f16 f32, f16 f64, f32 f64,
             i8 f64, i16 f64, i32 f64, u8 f64, u16 f64, u32 f64)
     };
-    (@ $pair:expr, $T:ident, $U:ident, $body:expr, $($from:ident $to:ident),*) => {
-        match $pair {
+    (@ $pair:expr, $compiled:expr, $T:ident, $U:ident, $body:expr, $($from:ident $to:ident),*) => {
+        match $compiled {
             $( (<$from as Element>::TYPE, <$to as Element>::TYPE) => {
                 type $T = $from;
                 type $U = $to;
                 $body
             } )*
-            (element, wide) => Err(Stop::usage(format!("--as: sums of {element} in {wide} are not offered"))),
+            _ => {
+                let (element, wide) = $pair;
+                Err(Stop::usage(format!("--as: sums of {element} in {wide} are not offered")))
+            }
         }
     };
 }
 pub(super) use with_wider;
+
+/// A pair of types whose wrapped sums and products have the same bits: without a sign, where the elements need none.
+pub(super) fn without_sign((element, wide): (ElementType, ElementType)) -> (ElementType, ElementType) {
+    use ElementType::{I8, I16, I32, I64, U8, U16, U32, U64};
+    match (element, wide) {
+        (I8, I8) => (U8, U8),
+        (I16, I16) => (U16, U16),
+        (I32, I32) => (U32, U32),
+        (I64, I64) => (U64, U64),
+        (U8 | U16 | U32, I64) => (element, U64),
+        pair => pair,
+    }
+}
 
 /// Parses the argument of an option as a value of the type.
 pub(super) fn parse<T: Element>(option: &str, text: &str) -> Result<T, Stop> {

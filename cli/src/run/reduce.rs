@@ -11,11 +11,12 @@ use bytemuck::Pod;
 use clap::{Args, ValueEnum};
 use oclprim::{
     Complex, Determinism, Device, Element, ElementType, Extreme, Input, MinMax, NdView, f16, op, with_element,
-    with_integer,
 };
 use oclprim_checks::check::{close, same, sum_bound};
 
-use super::common::{Common, collect, in_words, indices, matches, numpy_name, second, widened, with_wider};
+use super::common::{
+    Common, collect, in_words, indices, matches, numpy_name, second, widened, with_bits, with_wider, without_sign,
+};
 use crate::{
     npy::{Array, Made, axes::around, number},
     output::{Stop, of_file},
@@ -170,7 +171,14 @@ impl Reduce {
             if wide != element && element.is_float() && self.determinism == Order::Fast {
                 return Err(Stop::usage("--determinism fast: --as with another type is not allowed"));
             }
-            with_wider!((element, wide), T, U => self.in_type::<T, U>(&array, &extent, &device, out))?;
+            if let Some(other) = &self.dot {
+                with_wider!((element, wide), T, U => self.dot::<T, U>(&array, other, &device, out))?;
+            } else {
+                with_wider!(bits (element, wide), T, U => {
+                    let values = self.in_type::<T, U>(array.elements(), &extent, &device)?;
+                    self.finish_bits(wide, bytemuck::cast_slice(&values), &extent, &device, out)
+                })?;
+            }
         } else if self.wide.is_some() {
             return Err(Stop::usage("--as is for sums and products"));
         } else {
@@ -278,7 +286,7 @@ impl Reduce {
         let values = match self.op {
             Op::Min => each(op::Min, input, offsets, device, verify)?,
             Op::Max => each(op::Max, input, offsets, device, verify)?,
-            Op::And | Op::Or | Op::Xor => with_integer!(T::TYPE, I => {
+            Op::And | Op::Or | Op::Xor => with_bits!(T::TYPE, I => {
                 let input: &[I] = bytemuck::cast_slice(input);
                 let values = match self.op {
                     Op::And => each(op::And, input, offsets, device, verify)?,
@@ -293,25 +301,20 @@ impl Reduce {
         self.common.finish(&array.like(&shape, &values), in_words(&values, &shape, &array.type_name(), device), out)
     }
 
-    /// The sum or product, or the dot product, in type `U`.
+    /// The sums or products in type `U`.
     fn in_type<T: Element, U: Element + From<T>>(
         &self,
-        array: &Array,
+        input: &[T],
         extent: &Extent<'_>,
         device: &Device,
-        out: &mut dyn Write,
-    ) -> Result<(), Stop> {
-        if let Some(other) = &self.dot {
-            return self.dot::<T, U>(array, other, device, out);
-        }
-        let input = array.elements::<T>();
+    ) -> Result<Vec<U>, Stop> {
         // Only a reduction of all elements in their own type has a choice of --determinism.
-        let values: Vec<U> = match (self.op, extent) {
+        match (self.op, extent) {
             (Op::Sum, Extent::All) if T::TYPE == U::TYPE => {
-                vec![self.combine(op::Sum, bytemuck::cast_slice(input), device)?]
+                Ok(vec![self.combine(op::Sum, bytemuck::cast_slice(input), device)?])
             }
             (_, Extent::All) if T::TYPE == U::TYPE => {
-                vec![self.combine(op::Product, bytemuck::cast_slice(input), device)?]
+                Ok(vec![self.combine(op::Product, bytemuck::cast_slice(input), device)?])
             }
             _ => {
                 let run = |device: &Device| match self.op {
@@ -322,11 +325,25 @@ impl Reduce {
                 if self.common.verify {
                     matches(same(&values, &run(&Device::cpu())?, "result "))?;
                 }
-                values
+                Ok(values)
             }
-        };
-        let (shape, name) = (extent.shape(values.len()), numpy_name(U::TYPE));
-        self.common.finish(&Made::of(name, &shape, &values), in_words(&values, &shape, name, device), out)
+        }
+    }
+
+    /// Finishes with values of the type `ty`.
+    fn finish_bits(
+        &self,
+        ty: ElementType,
+        values: &[u8],
+        extent: &Extent<'_>,
+        device: &Device,
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
+        with_element!(ty, T => {
+            let values: &[T] = bytemuck::cast_slice(values);
+            let (shape, name) = (extent.shape(values.len()), numpy_name(ty));
+            self.common.finish(&Made::of(name, &shape, values), in_words(values, &shape, name, device), out)
+        })
     }
 
     /// The dot product with another array.
@@ -370,7 +387,7 @@ impl Reduce {
             Op::Sum | Op::Product | Op::Any | Op::All => unreachable!("computed elsewhere"),
             Op::Min => line.combine(op::Min, input)?,
             Op::Max => line.combine(op::Max, input)?,
-            Op::And | Op::Or | Op::Xor => with_integer!(T::TYPE, I => {
+            Op::And | Op::Or | Op::Xor => with_bits!(T::TYPE, I => {
                 let input: &[I] = bytemuck::cast_slice(input);
                 let values = match self.op {
                     Op::And => line.combine(op::And, input)?,
@@ -408,7 +425,7 @@ impl Reduce {
 
     /// `T` is the type of `array`; bitwise operators need integers.
     fn combine_bits<T: Element>(&self, array: &Array, input: &[T], device: &Device) -> Result<T, Stop> {
-        with_integer!(T::TYPE, I => {
+        with_bits!(T::TYPE, I => {
             let input: &[I] = bytemuck::cast_slice(input);
             let value = match self.op {
                 Op::And => self.combine(op::And, input, device)?,

@@ -3,10 +3,12 @@
 use std::{io::Write, path::PathBuf};
 
 use clap::{Args, ValueEnum};
-use oclprim::{Device, Element, ElementType, Input, Scan, Scratch, f16, op, with_element, with_integer};
+use oclprim::{Device, Element, ElementType, Input, Scan, Scratch, f16, op, with_element};
 use oclprim_checks::check::same;
 
-use super::common::{Common, collect, flags, in_words, indices, matches, numpy_name, read, widened, with_wider};
+use super::common::{
+    Common, collect, flags, in_words, indices, matches, numpy_name, read, widened, with_bits, with_wider, without_sign,
+};
 use crate::{
     npy::{Array, Made, axes::around},
     output::{Stop, of_file},
@@ -82,20 +84,15 @@ enum Lines {
     Total,
     /// The second axis of a shape.
     Axis([usize; 3]),
-    /// Runs, given by numbers that differ between neighbouring runs.
-    Runs(Vec<u32>),
     Segments(Vec<u64>),
 }
 
 impl Lines {
     /// Runs that start at each index for which `head` returns true.
     fn runs(n: usize, head: impl Fn(usize) -> bool) -> Result<Self, Stop> {
-        let mut number = 0u32;
-        let next = |i| {
-            number = number.wrapping_add(u32::from(head(i)));
-            number
-        };
-        Ok(Self::Runs(collect((0..n).map(next))?))
+        let mut heads = (0..n).filter(|&i| head(i));
+        let count = heads.clone().count();
+        Ok(Self::Segments(collect((0..count).map(|_| heads.next().map_or(n, |i| i) as u64))?))
     }
 
     fn scan<T: Element, U: Element + From<T>, O: op::Op<U>>(
@@ -113,7 +110,6 @@ impl Lines {
                 Ok(sums)
             }
             Self::Axis(shape) => device.scan_axis(Input::from(input).nd(shape)?, 1, op, kind),
-            Self::Runs(numbers) => device.scan_by_key(numbers, input, op, kind),
             Self::Segments(offsets) => device.scan_segments(input, offsets, op, kind),
         }?
         .to_vec()
@@ -128,13 +124,13 @@ impl ScanOf {
         let device = self.common.device.open()?;
         if let ScanOp::Sum | ScanOp::Product = self.op {
             let wide = self.wide.unwrap_or_else(|| widened(&array, element));
-            return with_wider!((element, wide), T, U => {
+            return with_wider!(bits (element, wide), T, U => {
                 let input = array.elements::<T>();
                 let values = match self.op {
                     ScanOp::Sum => self.scan::<T, U, _>(op::Sum, input, &lines, &device)?,
                     _ => self.scan::<T, U, _>(op::Product, input, &lines, &device)?,
                 };
-                self.finish(&array, numpy_name(U::TYPE), &values, &device, out)
+                self.finish_bits(&array, wide, bytemuck::cast_slice(&values), &device, out)
             });
         }
         if self.wide.is_some() {
@@ -149,6 +145,18 @@ impl ScanOf {
             };
             self.finish(&array, &array.type_name(), &values, &device, out)
         })
+    }
+
+    /// Finishes with values of the type `ty`.
+    fn finish_bits(
+        &self,
+        array: &Array,
+        ty: ElementType,
+        values: &[u8],
+        device: &Device,
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
+        with_element!(ty, T => self.finish::<T>(array, numpy_name(ty), bytemuck::cast_slice(values), device, out))
     }
 
     fn finish<T: Element>(
@@ -215,7 +223,7 @@ impl ScanOf {
         lines: &Lines,
         device: &Device,
     ) -> Result<Vec<T>, Stop> {
-        with_integer!(T::TYPE, I => {
+        with_bits!(T::TYPE, I => {
             let input: &[I] = bytemuck::cast_slice(input);
             let values = match self.op {
                 ScanOp::And => self.scan::<I, I, _>(op::And, input, lines, device)?,

@@ -150,6 +150,7 @@ impl Device {
     }
 
     /// Gathers, and sets `outside`.
+    #[inline(never)]
     fn gather_one<T: Pod, I: Offset>(
         &self,
         table: Input<'_, T>,
@@ -258,6 +259,7 @@ impl Device {
     }
 
     /// Scatters, and sets `outside`.
+    #[inline(never)]
     fn scatter_one<T: Pod, I: Offset>(
         &self,
         line: Input<'_, T>,

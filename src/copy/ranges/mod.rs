@@ -95,6 +95,7 @@ impl Device {
     }
 
     /// Body of [`Device::copy_ranges`], compiled once per type.
+    #[inline(never)]
     fn copy_ranges_one<T: Pod>(
         &self,
         input: Input<'_, T>,

@@ -71,6 +71,7 @@ impl Device {
     }
 
     /// Body of [`Device::reverse_into`], compiled once per type.
+    #[inline(never)]
     fn reverse_one<T: Pod>(&self, input: Input<'_, T>, output: Output<'_, T>) -> Result<()> {
         let size = size_of::<T>();
         check_size(size)?;
@@ -110,6 +111,7 @@ impl Device {
     }
 
     /// Body of [`Device::reverse_in_place`], compiled once per type.
+    #[inline(never)]
     fn swap_one<T: Pod>(&self, x: Output<'_, T>) -> Result<()> {
         let size = size_of::<T>();
         check_size(size)?;

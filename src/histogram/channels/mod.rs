@@ -118,7 +118,22 @@ impl Device {
         accumulate: Accumulate,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (input, counts, outside) = (input.into(), counts.into(), outside.into());
+        self.histogram_channels_one(input.into(), channels, bins, counts.into(), outside.into(), accumulate, scratch)
+    }
+
+    /// Body of [`Device::histogram_channels_into`], compiled once for each set of types.
+    #[allow(clippy::too_many_arguments, reason = "as `histogram_into`, and the channels")]
+    #[inline(never)]
+    fn histogram_channels_one<T: Element, C: Counter>(
+        &self,
+        input: Input<'_, T>,
+        channels: usize,
+        bins: &[Bins<T>],
+        counts: Output<'_, C>,
+        outside: Output<'_, u64>,
+        accumulate: Accumulate,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         let pixels = pixels(input.len(), channels, bins)?;
         counts.expect_len(total(bins), "histogram of counts")?;
         outside.expect_len(OUTSIDE * bins.len(), "histogram of what is outside")?;

@@ -87,7 +87,22 @@ impl Device {
         accumulate: Accumulate,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (input, counts, outside) = (input.into(), counts.into(), outside.into());
+        self.map_histogram_one(input.into(), map, bins, counts.into(), outside.into(), accumulate, scratch)
+    }
+
+    /// Body of [`Device::map_histogram_into`], compiled once for each set of types.
+    #[allow(clippy::too_many_arguments, reason = "as `histogram_into`, and the function")]
+    #[inline(never)]
+    fn map_histogram_one<T: Element, U: Element<Acc = U>, F: Fn(T::Acc) -> U + Sync, C: Counter>(
+        &self,
+        input: Input<'_, T>,
+        map: &Map<F>,
+        bins: &Bins<U>,
+        counts: Output<'_, C>,
+        outside: Output<'_, u64>,
+        accumulate: Accumulate,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         counts.expect_len(bins.len(), "histogram of counts")?;
         outside.expect_len(OUTSIDE, "histogram of what is outside")?;
         match self.backend() {

@@ -153,7 +153,30 @@ impl Device {
         accumulate: Accumulate,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (input, weights, sums, outside) = (input.into(), weights.into(), sums.into(), outside.into());
+        self.histogram_weighted_one(
+            input.into(),
+            weights.into(),
+            bins,
+            sums.into(),
+            outside.into(),
+            accumulate,
+            scratch,
+        )
+    }
+
+    /// Body of [`Device::histogram_weighted_into`], compiled once for each set of types.
+    #[allow(clippy::too_many_arguments, reason = "two inputs, two outputs")]
+    #[inline(never)]
+    fn histogram_weighted_one<T: Element, W: Weight>(
+        &self,
+        input: Input<'_, T>,
+        weights: Input<'_, W>,
+        bins: &Bins<T>,
+        sums: Output<'_, W::Sum>,
+        outside: Output<'_, W::Sum>,
+        accumulate: Accumulate,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         if input.len() != weights.len() {
             let (n, m) = (input.len(), weights.len());
             return Err(Error::invalid(format!("a weighted histogram of {n} samples needs as many weights, got {m}")));

@@ -156,6 +156,7 @@ impl Device {
     }
 
     /// Body of both searches, compiled once per pair of types and order.
+    #[inline(never)]
     fn bounds_into<T: Pod + Send + Sync, I: Offset, C: Compare<T>>(
         &self,
         bound: Bound,
@@ -258,6 +259,7 @@ impl Device {
     }
 
     /// Body of [`Device::first_unsorted_into`], compiled once per type and order.
+    #[inline(never)]
     fn first_unsorted_one<T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         input: Input<'_, T>,

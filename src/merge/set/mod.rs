@@ -113,6 +113,7 @@ impl Device {
     }
 
     /// Body of [`Device::set_operation`], compiled once per type and order.
+    #[inline(never)]
     fn set_operation_one<T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         op: SetOp,
@@ -189,6 +190,7 @@ impl Device {
     }
 
     /// Writes the elements that fit `output`, and sets `count`; compiled once per type and order.
+    #[inline(never)]
     fn set_operation_to<T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         op: SetOp,

@@ -91,6 +91,7 @@ impl Device {
     }
 
     /// Body of [`Device::merge_sort_into`], compiled once per type and order.
+    #[inline(never)]
     fn merge_sort_one<T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         input: Input<'_, T>,
@@ -203,6 +204,7 @@ impl Device {
     }
 
     /// Body of [`Device::merge_sort_pairs_into`], compiled once per pair of types and order.
+    #[inline(never)]
     fn merge_sort_pairs_one<K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
         &self,
         (keys, values): (Input<'_, K>, Input<'_, V>),

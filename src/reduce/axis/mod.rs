@@ -330,6 +330,7 @@ impl Device {
     }
 
     /// All reductions along an axis, compiled once for each type and operator.
+    #[inline(never)]
     fn reduce_lines<T, U, F>(
         &self,
         op: &Monoid<U, F>,

@@ -99,7 +99,22 @@ impl Device {
         T: Pod + Send + Sync,
         F: Fn(T, T) -> T + Sync,
     {
-        let (input, output) = (input.into(), output.into());
+        self.reduce_by_one(input.into(), op, output.into(), scratch)
+    }
+
+    /// Body of [`Device::reduce_by_into`], compiled once for each set of types.
+    #[inline(never)]
+    fn reduce_by_one<T, F>(
+        &self,
+        input: Input<'_, T>,
+        op: &Operator<T, F>,
+        output: Output<'_, T>,
+        scratch: &mut Scratch,
+    ) -> Result<()>
+    where
+        T: Pod + Send + Sync,
+        F: Fn(T, T) -> T + Sync,
+    {
         output.expect_len(1, "reduce")?;
         op.expect_size()?;
         match self.backend() {

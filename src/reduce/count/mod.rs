@@ -271,6 +271,7 @@ impl Device {
     }
 
     /// Writes the answer to `output`. `R` is `u64` for counts, and `u8` for booleans.
+    #[inline(never)]
     fn answer<T: Element, R: Pod + From<u8> + TryFrom<u64>>(
         &self,
         input: Input<'_, T>,

@@ -84,8 +84,19 @@ impl Device {
         output: impl Into<Output<'b, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let _ = op; // Its type is the operator.
-        let (input, output) = (input.into(), output.into());
+        self.reduce_as_one(input.into(), op, determinism, output.into(), scratch)
+    }
+
+    /// Body of [`Device::reduce_as_into`], compiled once for each set of types.
+    #[inline(never)]
+    fn reduce_as_one<T: Element, U: Element + From<T>, O: Op<U>>(
+        &self,
+        input: Input<'_, T>,
+        _: O,
+        determinism: Determinism,
+        output: Output<'_, U>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         output.expect_len(1, "reduce")?;
         match self.backend() {
             Backend::Cpu => {
@@ -161,8 +172,20 @@ impl Device {
         output: impl Into<Output<'b, R>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let _ = op; // Its type is the operator.
-        let (input, output) = (input.into(), output.into());
+        self.map_reduce_one(input.into(), map, op, determinism, output.into(), scratch)
+    }
+
+    /// Body of [`Device::map_reduce_into`], compiled once for each set of types.
+    #[inline(never)]
+    fn map_reduce_one<T: Element, R: Element<Acc = R>, F: Fn(T::Acc) -> R + Sync, O: Op<R>>(
+        &self,
+        input: Input<'_, T>,
+        map: &Map<F>,
+        _: O,
+        determinism: Determinism,
+        output: Output<'_, R>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         output.expect_len(1, "reduce")?;
         match self.backend() {
             Backend::Cpu => {
@@ -238,7 +261,19 @@ impl Device {
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (x, y, output) = (x.into(), y.into(), output.into());
+        self.dot_one(x.into(), y.into(), determinism, output.into(), scratch)
+    }
+
+    /// Body of [`Device::dot_into`], compiled once for each set of types.
+    #[inline(never)]
+    fn dot_one<T: Element, U: Element + From<T>>(
+        &self,
+        x: Input<'_, T>,
+        y: Input<'_, T>,
+        determinism: Determinism,
+        output: Output<'_, U>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         output.expect_len(1, "dot")?;
         if x.len() != y.len() {
             return Err(Error::invalid(format!("dot of {} and {} elements", x.len(), y.len())));

@@ -323,6 +323,7 @@ impl Device {
     }
 
     /// All segmented reductions, compiled once for each type and operator.
+    #[inline(never)]
     pub(crate) fn reduce_parts<T, U, C, F>(
         &self,
         op: &Monoid<U, F>,

@@ -224,7 +224,17 @@ impl Device {
         output: impl Into<Output<'b, StatisticsRecord<T>>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (input, output) = (input.into(), output.into());
+        self.statistics_one(input.into(), output.into(), scratch)
+    }
+
+    /// Body of [`Device::statistics_into`], compiled once for each set of types.
+    #[inline(never)]
+    fn statistics_one<T: Element>(
+        &self,
+        input: Input<'_, T>,
+        output: Output<'_, StatisticsRecord<T>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         output.expect_len(1, "statistics")?;
         not_empty(&input, "statistics")?;
         match self.backend() {
@@ -320,7 +330,18 @@ impl Device {
         indices: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (input, values, indices) = (input.into(), values.into(), indices.into());
+        self.min_max_one(input.into(), values.into(), indices.into(), scratch)
+    }
+
+    /// Body of [`Device::min_max_into`], compiled once for each set of types.
+    #[inline(never)]
+    fn min_max_one<T: Element>(
+        &self,
+        input: Input<'_, T>,
+        values: Output<'_, T>,
+        indices: Output<'_, u64>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         values.expect_len(2, "min-max")?;
         indices.expect_len(2, "min-max")?;
         not_empty(&input, "min-max")?;

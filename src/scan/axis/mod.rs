@@ -223,6 +223,7 @@ impl Device {
     }
 
     /// All scans along an axis, compiled once for each type and operator.
+    #[inline(never)]
     fn scan_lines<T, U, F>(
         &self,
         by: (&Monoid<U, F>, Source),

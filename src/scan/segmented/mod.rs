@@ -433,6 +433,7 @@ impl Device {
     }
 
     /// All segmented scans, compiled once for each type and operator. There are as many results as elements.
+    #[inline(never)]
     pub(super) fn scan_parts<T, U, K, F>(
         &self,
         (op, source): (&Monoid<U, F>, Source),
@@ -459,8 +460,7 @@ impl Device {
                     Segments::Offsets(offsets) => Box::new(cpu::offsets(Offsets::of(offsets.host()?), n, reversed)),
                     Segments::Rows(len) => Box::new(cpu::rows(len)),
                 };
-                let take = |x| U::from(x).widen();
-                let load = super::cpu::load(input.host()?, &take, true, reversed);
+                let load = super::cpu::load(input.host()?, &super::cpu::widened::<T, U>, true, reversed);
                 super::cpu::scan_segments(op, super::cpu::run::<T>(), &*load, &*mark, kind, output.host()?)?;
                 Ok(())
             }

@@ -75,9 +75,15 @@ impl Device {
         input: impl Into<Input<'a, T>>,
         output: impl Into<Output<'b, T>>,
     ) -> Result<()> {
+        self.adjacent_difference_one(input.into(), output.into())
+    }
+
+    /// Body of [`Device::adjacent_difference_into`], compiled once for each type.
+    #[inline(never)]
+    fn adjacent_difference_one<T: Element>(&self, input: Input<'_, T>, output: Output<'_, T>) -> Result<()> {
         let negative = T::from_integer(-1);
         let less = |a: T, b: T| a.add(b.mul(negative));
-        self.adjacent((input.into(), &less), None, output.into())
+        self.adjacent((input, &less), None, output)
     }
 
     /// Adjacent differences by a user's operator: `out[0] = x[0]`, `out[i] = op(x[i], x[i - 1])`.
@@ -135,6 +141,7 @@ impl Device {
         self.adjacent((input.into(), &op.combine), Some(&source), output.into())
     }
 
+    #[inline(never)]
     fn adjacent<T: Element>(
         &self,
         (input, combine): (Input<'_, T>, &(impl Fn(T, T) -> T + Sync)),

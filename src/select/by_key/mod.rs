@@ -295,6 +295,7 @@ impl Device {
     }
 
     /// All reductions by key that do not allocate, compiled once for each type and operator.
+    #[inline(never)]
     fn reduce_keyed_into<K, V, U, F>(
         &self,
         op: &Monoid<U, F>,

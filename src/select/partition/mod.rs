@@ -270,6 +270,7 @@ impl Device {
 
     /// Writes each element to one of `LISTS` lists, by `list`, or `texts` in OpenCL C. The second list may be
     /// `reversed`.
+    #[inline(never)]
     fn part<T: Element, const LISTS: usize>(
         &self,
         (input, list): (Input<'_, T>, &(impl Fn(T) -> usize + Sync)),

@@ -67,7 +67,18 @@ impl Device {
         count: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (input, output, count) = (input.into(), output.into(), count.into());
+        self.unique_one(input.into(), output.into(), count.into(), scratch)
+    }
+
+    /// Body of [`Device::unique_into`], compiled once for each set of types.
+    #[inline(never)]
+    fn unique_one<T: Element>(
+        &self,
+        input: Input<'_, T>,
+        output: Output<'_, T>,
+        count: Output<'_, u64>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         in_room("result", output.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
@@ -140,8 +151,20 @@ impl Device {
         count: impl Into<Output<'e, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (keys, values) = (keys.into(), values.into());
-        let (keys_out, values_out, count) = (keys_out.into(), values_out.into(), count.into());
+        self.unique_by_key_one(keys.into(), values.into(), keys_out.into(), values_out.into(), count.into(), scratch)
+    }
+
+    /// Body of [`Device::unique_by_key_into`], compiled once for each set of types.
+    #[inline(never)]
+    fn unique_by_key_one<K: Element, V: Pod + Send + Sync>(
+        &self,
+        keys: Input<'_, K>,
+        values: Input<'_, V>,
+        keys_out: Output<'_, K>,
+        values_out: Output<'_, V>,
+        count: Output<'_, u64>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         expect_values::<V>()?;
         expect_beside(keys.len(), values.len(), "keys need as many values")?;
         values_out.expect_len(keys_out.len(), "as many keys")?;
@@ -231,7 +254,19 @@ impl Device {
         count: impl Into<Output<'d, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (input, values, lengths, count) = (input.into(), values.into(), lengths.into(), count.into());
+        self.run_length_encode_one(input.into(), values.into(), lengths.into(), count.into(), scratch)
+    }
+
+    /// Body of [`Device::run_length_encode_into`], compiled once for each set of types.
+    #[inline(never)]
+    fn run_length_encode_one<T: Element, C: Offset>(
+        &self,
+        input: Input<'_, T>,
+        values: Output<'_, T>,
+        lengths: Output<'_, C>,
+        count: Output<'_, u64>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         let n = input.len();
         expect_numbers::<C>(n)?;
         lengths.expect_len(values.len(), "as many runs")?;
@@ -326,7 +361,19 @@ impl Device {
         count: impl Into<Output<'d, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (input, offsets, lengths, count) = (input.into(), offsets.into(), lengths.into(), count.into());
+        self.non_trivial_runs_one(input.into(), offsets.into(), lengths.into(), count.into(), scratch)
+    }
+
+    /// Body of [`Device::non_trivial_runs_into`], compiled once for each set of types.
+    #[inline(never)]
+    fn non_trivial_runs_one<T: Element, C: Offset>(
+        &self,
+        input: Input<'_, T>,
+        offsets: Output<'_, C>,
+        lengths: Output<'_, C>,
+        count: Output<'_, u64>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         let n = input.len();
         expect_numbers::<C>(n)?;
         lengths.expect_len(offsets.len(), "as many runs")?;

@@ -285,6 +285,7 @@ impl Device {
     }
 
     /// Body of [`Device::sort_columns_into`], compiled once per type of keys.
+    #[inline(never)]
     fn sort_columns_one<K: Key>(
         &self,
         input: Input<'_, K>,

@@ -49,6 +49,7 @@ impl Device {
     }
 
     /// Body of [`Device::sort_in_place`], compiled once per type.
+    #[inline(never)]
     fn sort_in_place_one<T: Key>(&self, data: Output<'_, T>, order: &Order) -> Result<()> {
         let keys = Keys::new::<T>(order)?;
         if !keys.whole() {

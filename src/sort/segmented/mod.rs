@@ -110,6 +110,7 @@ impl Device {
     }
 
     /// Body of [`Device::sort_segments_into`], compiled once per pair of types.
+    #[inline(never)]
     fn sort_segments_one<T: Key, C: Offset>(
         &self,
         input: Input<'_, T>,
@@ -229,6 +230,7 @@ impl Device {
     }
 
     /// Body of [`Device::sort_segments_pairs_into`], compiled once per set of types.
+    #[inline(never)]
     fn sort_segments_pairs_one<K: Key, V: Pod + Send + Sync, C: Offset>(
         &self,
         (input, values): (Input<'_, K>, Input<'_, V>),
@@ -346,6 +348,7 @@ impl Device {
     }
 
     /// Body of [`Device::argsort_segments_into`], compiled once per set of types.
+    #[inline(never)]
     fn argsort_segments_one<T: Key, C: Offset, I: Offset>(
         &self,
         input: Input<'_, T>,

@@ -94,7 +94,19 @@ impl Device {
         map: &impl Mapping<T, U>,
         output: impl Into<Output<'b, U>>,
     ) -> Result<()> {
-        let (input, output) = (input.into(), output.into());
+        self.transpose_map_one(input.into(), rows, cols, map, output.into())
+    }
+
+    /// Body of [`Device::transpose_map_into`], compiled once for each set of types.
+    #[inline(never)]
+    fn transpose_map_one<T: Element, U: Element>(
+        &self,
+        input: Input<'_, T>,
+        rows: usize,
+        cols: usize,
+        map: &impl Mapping<T, U>,
+        output: Output<'_, U>,
+    ) -> Result<()> {
         let len = validate(&input, rows, cols)?;
         output.expect_len(len, "transpose")?;
         match self.backend() {

@@ -114,7 +114,7 @@ impl Visit for Cases {
     fn visit<T: Value, C: Compare<T> + Clone + Send + 'static>(&mut self, tried: Tried<T, C>) {
         self.push(&tried, "merge sort", check);
         // Keys of each size have values of one size.
-        match size_of::<T>() {
+        match const { size_of::<T>() } {
             1 | 4 => self.push(&tried, "merge sort of pairs with 4 bytes", check_pairs::<T, C, u32>),
             2 if self.level > Level::Tiny => {
                 self.push(&tried, "merge sort of pairs with 8 bytes", check_pairs::<T, C, u64>);

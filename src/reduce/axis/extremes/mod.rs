@@ -283,6 +283,7 @@ impl Device {
         Ok(AxisExtremes { values, indices })
     }
 
+    #[inline(never)]
     fn axis_extremes_into<T: Element>(
         &self,
         input: NdView<'_, T>,

@@ -149,7 +149,18 @@ impl Device {
         output: impl Into<Output<'b, MomentsRecord<T>>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (input, output) = (input.into(), output.into());
+        self.moments_axis_one(input.into(), axis, output.into(), scratch)
+    }
+
+    /// Body of [`Device::moments_axis_into`], compiled once for each set of types.
+    #[inline(never)]
+    fn moments_axis_one<T: Element>(
+        &self,
+        input: NdView<'_, T>,
+        axis: usize,
+        output: Output<'_, MomentsRecord<T>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         let (input, layout) = input.parts();
         let lines = Lines::of(&layout, axis)?;
         output.expect_len(results(&lines)?, "moments along an axis")?;

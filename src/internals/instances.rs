@@ -1,0 +1,211 @@
+//! Instances of generic functions that the library compiles itself.
+//!
+//! A generic function is compiled in the crate that calls it, at the optimisation level of that crate. If it is
+//! `#[inline(never)]` and the library has the instance, the caller links that one instead. The specs and the program are
+//! compiled at a low level for a short build; the instances below give them the CPU backend that a user's release build has.
+//!
+//! The list has what benchmarks measure. Nothing calls these functions.
+
+use crate::{
+    Accumulate, Bins, Counter, Determinism, Device, Element, Input, Key, NdView, NdViewMut, Offset, Order, Output,
+    Philox, Result, Scan, Scratch, SetOp, Top, Weight, f16,
+    op::{And, Cast, Map, Mapping, Max, Min, Op, Operator, Or, Product, Scale, Sum, Xor},
+};
+
+/// `x < limit`, as the benchmarks of selections take it.
+pub fn below<A: Element>(limit: u64) -> Map<impl Fn(A) -> bool + Sync> {
+    let bound = A::from_f64(limit as f64);
+    Map::new(move |x: A| x < bound, format!("x < {limit}"))
+}
+
+/// Arguments of one call.
+struct Call<'a> {
+    device: &'a Device,
+    scratch: &'a mut Scratch,
+}
+
+fn input<'a, T: Element>() -> Input<'a, T> {
+    Input::Host(&[])
+}
+
+fn output<'a, T: bytemuck::Pod>() -> Output<'a, T> {
+    Output::Host(&mut [])
+}
+
+fn view<'a, T: Element>() -> Result<NdView<'a, T>> {
+    input::<T>().nd(&[0, 0])
+}
+
+impl Call<'_> {
+    fn reduce<T: Element, O: Op<T> + Default>(&mut self) -> Result<()> {
+        self.device.reduce_into(input::<T>(), O::default(), Determinism::Fixed, output(), self.scratch)
+    }
+
+    fn reduce_as<T: Element, U: Element + From<T>, O: Op<U> + Default>(&mut self) -> Result<()> {
+        let (fixed, op) = (Determinism::Fixed, O::default());
+        self.device.reduce_as_into::<T, U, O>(input::<T>(), op, fixed, output(), self.scratch)
+    }
+
+    fn dot<T: Element, U: Element + From<T>>(&mut self) -> Result<()> {
+        self.device.dot_into::<T, U>(input::<T>(), input::<T>(), Determinism::Fixed, output(), self.scratch)
+    }
+
+    fn reduce_by<T: Element<Acc = T>>(&mut self, op: &Operator<T, fn(T, T) -> T>) -> Result<()> {
+        let Self { device, scratch } = self;
+        device.reduce_by_into(input::<T>(), op, output(), scratch)?;
+        device.reduce_axis_by_into(view::<T>()?, 0, op, output(), scratch)?;
+        device.reduce_segments_by_into(input::<T>(), input::<u32>(), op, output(), scratch)
+    }
+
+    fn map_reduce<T: Element, R: Element<Acc = R>>(&mut self, map: &Map<fn(T::Acc) -> R>) -> Result<()> {
+        self.device.map_reduce_into(input::<T>(), map, Sum, Determinism::Fixed, output(), self.scratch)
+    }
+
+    fn lines<T: Element, U: Element + From<T>, O: Op<U> + Default>(&mut self) -> Result<()> {
+        self.device.reduce_axis_as_into::<T, U, O>(view::<T>()?, 0, O::default(), output(), self.scratch)
+    }
+
+    fn segments<T: Element, U: Element + From<T>, O: Op<U> + Default>(&mut self) -> Result<()> {
+        let offsets = input::<u32>();
+        self.device.reduce_segments_as_into::<T, U, u32, O>(input::<T>(), offsets, O::default(), output(), self.scratch)
+    }
+
+    /// What is asked of the elements of one type.
+    fn facts<T: Element>(&mut self) -> Result<()> {
+        let Self { device, scratch } = self;
+        device.arg_min_into(input::<T>(), output(), output(), scratch)?;
+        device.min_max_into(input::<T>(), output(), output(), scratch)?;
+        device.arg_min_axis_into(view::<T>()?, 0, output(), output(), scratch)?;
+        device.statistics_into(input::<T>(), output(), scratch)?;
+        device.moments_axis_into(view::<T>()?, 0, output(), scratch)?;
+        device.count_into(input::<T>(), output(), scratch)?;
+        device.any_into(input::<T>(), output(), scratch)
+    }
+
+    fn scan<T: Element, U: Element + From<T>, O: Op<U> + Default>(&mut self) -> Result<()> {
+        self.device.scan_into::<T, U, O>(input::<T>(), O::default(), Scan::inclusive(), output(), self.scratch)
+    }
+
+    fn scan_axis<T: Element, O: Op<T> + Default>(&mut self) -> Result<()> {
+        self.device.scan_axis_into::<T, T, O>(view::<T>()?, 0, O::default(), Scan::inclusive(), output(), self.scratch)
+    }
+
+    /// Scans by keys of a type, and at offsets.
+    fn scan_segments<K: Offset, T: Element>(&mut self) -> Result<()> {
+        let Self { device, scratch } = self;
+        let kind = Scan::<T>::inclusive;
+        device.scan_by_key_into::<K, T, T, Sum>(input::<K>(), input::<T>(), Sum, kind(), output(), scratch)?;
+        device.scan_segments_into::<K, T, T, Sum>(input::<T>(), input::<K>(), Sum, kind(), output(), scratch)?;
+        device.scan_flagged_into::<T, T, Sum>(input::<T>(), input::<u8>(), Sum, kind(), output(), scratch)
+    }
+
+    fn select<T: Element>(&mut self) -> Result<()> {
+        let (Self { device, scratch }, map) = (self, &below::<T::Acc>(0));
+        device.select_into(input::<T>(), map, output(), output(), scratch)
+    }
+
+    fn partition<T: Element>(&mut self) -> Result<()> {
+        self.device.partition_into(input::<T>(), &below::<T::Acc>(0), output(), output(), self.scratch)
+    }
+
+    fn runs<T: Element>(&mut self) -> Result<()> {
+        let Self { device, scratch } = self;
+        device.unique_into(input::<T>(), output(), output(), scratch)?;
+        device.run_length_encode_into(input::<T>(), output(), output::<u32>(), output(), scratch)?;
+        device.select_flagged_into(input::<T>(), input::<u8>(), output(), output(), scratch)?;
+        device.reduce_by_key_into(input::<T>(), input::<f32>(), Sum, output(), output(), output(), scratch)
+    }
+
+    fn sort<T: Element + Key>(&mut self) -> Result<()> {
+        let (Self { device, scratch }, order) = (self, Order::ascending());
+        device.sort_segments_into(input::<T>(), input::<u32>(), output(), order, scratch)?;
+        device.top_k_into(input::<T>(), output(), Top::largest(1), scratch)
+    }
+
+    fn merge<T: Element>(&mut self) -> Result<()> {
+        let (Self { device, scratch }, order) = (self, &Order::ascending());
+        let pair = || (input::<T>(), input::<u32>());
+        device.merge_into(input::<T>(), input(), output(), order, scratch)?;
+        device.merge_sort_into(input::<T>(), output(), order, scratch)?;
+        device.merge_pairs_into(pair(), pair(), (output(), output()), order, scratch)?;
+        device.merge_sort_pairs_into(input::<T>(), input::<u32>(), output(), output::<u32>(), order, scratch)?;
+        device.lower_bound_into(input::<T>(), input(), output::<u32>(), order)?;
+        device.first_unsorted_into(input::<T>(), output(), order)?;
+        device.set_operation_into(SetOp::Union, input::<T>(), input(), output(), output(), order, scratch)
+    }
+
+    fn histogram<T: Element, C: Counter>(&mut self, bins: &Bins<T>) -> Result<()> {
+        let (Self { device, scratch }, add) = (self, Accumulate::Add);
+        device.histogram_into(input(), bins, output::<C>(), output(), add, scratch)?;
+        device.histogram_channels_into(input(), 1, std::slice::from_ref(bins), output::<C>(), output(), add, scratch)
+    }
+
+    fn weighted<T: Element, W: Weight>(&mut self, bins: &Bins<T>) -> Result<()> {
+        let weights = Input::<W>::Host(&[]);
+        self.device.histogram_weighted_into(input(), weights, bins, output(), output(), Accumulate::Add, self.scratch)
+    }
+
+    fn map_histogram<T: Element, C: Counter>(&mut self, map: &Map<fn(T::Acc) -> f32>, bins: &Bins<f32>) -> Result<()> {
+        let to = (output::<C>(), output());
+        self.device.map_histogram_into(input::<T>(), map, bins, to.0, to.1, Accumulate::Add, self.scratch)
+    }
+
+    fn transpose<T: Element, U: Element>(&mut self, map: &impl Mapping<T, U>) -> Result<()> {
+        self.device.transpose_map_into(input::<T>(), 0, 0, map, output())
+    }
+
+    fn moved<T: Element>(&mut self) -> Result<()> {
+        let device = self.device;
+        device.copy(input::<T>(), output())?;
+        device.gather_into(input::<T>(), input::<u32>(), output(), output())?;
+        device.copy_nd(view::<T>()?, NdViewMut::new(output::<T>(), crate::Layout::contiguous(&[0, 0])?)?)
+    }
+
+    fn made<T: Element>(&mut self) -> Result<()> {
+        self.device.iota_into(T::ZERO, output())?;
+        self.device.adjacent_difference_into(input::<T>(), output())?;
+        self.device.random_into(Philox::new(0), output::<T>())
+    }
+}
+
+/// Has the compiler build every instance.
+pub fn compiled(device: &Device) -> Result<()> {
+    macro_rules! each {
+        ($call:ident, $name:ident: $(<$($ty:ty),+>),+) => { $( $call.$name::<$($ty),+>()?; )+ };
+    }
+    let call = &mut Call { device, scratch: &mut Scratch::new() };
+    each!(call, reduce: <i8, Sum>, <i16, Sum>, <i32, Sum>, <i64, Sum>, <u8, Sum>, <u16, Sum>, <u32, Sum>, <u64, Sum>);
+    each!(call, reduce: <f16, Sum>, <f32, Sum>, <f64, Sum>, <f32, Product>, <i32, Min>, <f32, Min>, <f64, Min>);
+    each!(call, reduce: <i32, Max>, <f32, Max>, <u32, And>, <u32, Or>, <u32, Xor>);
+    each!(call, reduce_as: <u8, u32, Sum>, <i16, i64, Sum>, <i32, i64, Sum>, <f16, f32, Sum>, <i64, i64, Sum>);
+    each!(call, reduce_as: <f32, f32, Sum>, <f64, f64, Sum>);
+    each!(call, dot: <f32, f32>);
+    each!(call, lines: <f32, f32, Sum>, <i32, i32, Max>, <i32, i64, Sum>);
+    each!(call, segments: <f32, f32, Sum>, <i32, i32, Max>, <i32, i64, Sum>);
+    each!(call, facts: <u8>, <i32>, <f32>, <f64>);
+    call.reduce_by(&Operator::new("a + b", 0.0, (|a, b| a + b) as fn(f32, f32) -> f32, "a + b"))?;
+    call.map_reduce::<f32, f32>(&Map::new((|x| x) as fn(f32) -> f32, "x"))?;
+    each!(call, scan: <u32, u32, Sum>, <f32, f32, Sum>, <u64, u64, Sum>, <i32, i32, Sum>, <i64, i64, Sum>);
+    each!(call, scan: <f64, f64, Sum>, <f32, f32, Max>);
+    each!(call, scan_axis: <f32, Sum>, <u8, Max>);
+    each!(call, scan_segments: <u32, u32>, <u32, f32>, <u64, u64>);
+    each!(call, select: <u8>, <u32>, <u64>, <f32>);
+    each!(call, partition: <u32>);
+    each!(call, runs: <u32>);
+    each!(call, sort: <u8>, <u32>, <u64>, <f32>);
+    each!(call, merge: <u32>, <u64>, <f32>);
+    let (ids, even) = (&Bins::ids(1)?, &Bins::even(0.0f32, 1.0, 1)?);
+    call.histogram::<u8, u32>(&Bins::ids(1)?)?;
+    call.histogram::<i32, u32>(ids)?;
+    call.histogram::<f32, u32>(even)?;
+    call.weighted::<i32, f32>(ids)?;
+    call.weighted::<i32, i32>(ids)?;
+    call.weighted::<i32, f64>(ids)?;
+    call.map_histogram::<f32, u32>(&Map::new((|x| x) as fn(f32) -> f32, "x"), even)?;
+    call.transpose::<f32, f16>(&Cast)?;
+    call.transpose::<f32, f32>(&Scale(1.0))?;
+    call.transpose::<f32, f32>(&Map::new((|x| x) as fn(f32) -> f32, "x"))?;
+    each!(call, moved: <u8>, <u32>, <u64>);
+    each!(call, made: <u8>, <u32>, <u64>, <f32>, <f64>);
+    Ok(())
+}
