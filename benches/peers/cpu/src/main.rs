@@ -4,10 +4,8 @@
 use std::cell::RefCell;
 
 use ndarray::{ArrayView2, Axis};
-use oclprim::{
-    Device, Element,
-    bench::{Effort, measure},
-};
+use oclprim::{Device, Element};
+use oclprim_checks::bench::{Effort, measure};
 use rayon::prelude::*;
 
 /// `what` is the crate's own name of the benchmark case, so that both results are matched.
