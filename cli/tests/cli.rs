@@ -1060,7 +1060,7 @@ fn bad_files_are_refused_in_one_line() {
 #[cfg(target_os = "linux")]
 fn a_closed_pipe_does_not_panic() {
     let program = env!("CARGO_BIN_EXE_oclprim");
-    let runner = env::var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER").unwrap_or_default();
+    let runner = runner();
     for command in ["devices", "completions bash", "check --tiny --device cpu --only copy"] {
         let script = format!("{runner} {program} {command} | head -c 1");
         let output = Command::new("sh").args(["-c", &script]).output().expect("a shell");
