@@ -5,10 +5,10 @@ mod common;
 #[path = "common/program.rs"]
 mod program;
 
-use std::{env, fs, process::Command};
+use std::fs;
 
 use npyz::{AutoSerialize, Serialize};
-use program::{Folder, devices, load, oclprim, program, refuses, runner, stderr, stdout, succeeds, words};
+use program::{Folder, devices, load, oclprim, program, refuses, stderr, stdout, succeeds};
 use serde_json::Value;
 
 #[test]
@@ -344,11 +344,11 @@ fn no_color_disables_colours() {
     let broken = sound.replacen("out[i] = in[i];", "out[i] = in[0];", 1);
     assert_ne!(broken, sound);
     fs::write(folder.path("cl/ladder/copy.cl"), broken).expect("a file");
-    let runner = runner();
-    let line = words(&runner, &["ladder", "copy", "--n", "2000", "--device", device, "--runs", "1"]);
+    let runner = program::runner();
+    let line = program::words(&runner, &["ladder", "copy", "--n", "2000", "--device", device, "--runs", "1"]);
     let line: String = line.iter().map(|word| format!("'{word}' ")).collect();
     for no_color in [None, Some("1")] {
-        let mut command = Command::new("script");
+        let mut command = std::process::Command::new("script");
         command.args(["-qec", &line, "/dev/null"]).env_remove("OCLPRIM_DEVICE").env_remove("NO_COLOR");
         command.env("OCLPRIM_KERNELS", folder.path("cl")).envs(no_color.map(|value| ("NO_COLOR", value)));
         let Ok(output) = command.output() else {
@@ -1060,10 +1060,10 @@ fn bad_files_are_refused_in_one_line() {
 #[cfg(target_os = "linux")]
 fn a_closed_pipe_does_not_panic() {
     let program = env!("CARGO_BIN_EXE_oclprim");
-    let runner = runner();
+    let runner = program::runner();
     for command in ["devices", "completions bash", "check --tiny --device cpu --only copy"] {
         let script = format!("{runner} {program} {command} | head -c 1");
-        let output = Command::new("sh").args(["-c", &script]).output().expect("a shell");
+        let output = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell");
         assert_eq!(stderr(&output), "", "{command}");
     }
 }
