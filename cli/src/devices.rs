@@ -92,7 +92,12 @@ pub(crate) fn no_driver() -> String {
     let reason = Device::open("opencl").err().map(|error| error.to_string()).unwrap_or_default();
     let mut text = format!("No OpenCL device: {reason}.");
     if cfg!(feature = "opencl") && env::var_os("OPENCL_LIBRARY").is_none() {
-        text += " Drivers are your GPU vendor's or, for the CPU, `apt install ocl-icd-libopencl1 pocl-opencl-icd` on Debian.";
+        text += " Drivers are your GPU vendor's";
+        text += if cfg!(target_os = "linux") {
+            " or, for the CPU, `apt install ocl-icd-libopencl1 pocl-opencl-icd` on Debian."
+        } else {
+            "."
+        };
     }
     text
 }
