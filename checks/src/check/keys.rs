@@ -115,11 +115,7 @@ pub(crate) fn clustered(i: usize) -> u64 {
 }
 
 /// A key's bits.
-pub(crate) fn bits<T: Element>(key: T) -> u64 {
-    let mut bytes = [0; 8];
-    bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&key));
-    u64::from_le_bytes(bytes)
-}
+pub(crate) use oclprim::internals::data::bits;
 
 /// A number that rises with the key: of floats its distance from zero, on either side; NaN are beyond infinity.
 pub(crate) fn rank<T: Element>(key: T) -> u64 {
