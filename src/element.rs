@@ -293,6 +293,15 @@ pub trait Element: Pod + PartialOrd + fmt::Debug + fmt::Display + Send + Sync + 
     }
 }
 
+/// The bits of an element as a number, in either byte order.
+#[inline(always)]
+pub fn bits<T: Element>(x: T) -> u64 {
+    let (mut bytes, size) = ([0; 8], size_of::<T>());
+    let start = if cfg!(target_endian = "big") { 8 - size } else { 0 };
+    bytes[start..start + size].copy_from_slice(bytemuck::bytes_of(&x));
+    u64::from_ne_bytes(bytes)
+}
+
 /// Returns whether sorts treat two elements as equal: `a == b`, or both are NaN.
 #[inline]
 pub(crate) fn equal<T: Element>(a: T, b: T) -> bool {
@@ -608,6 +617,14 @@ macro_rules! with_integer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bits_are_those_of_the_element_in_every_byte_order() {
+        assert_eq!((bits(0x12u8), bits(-2i16), bits(0x1234_5678u32)), (0x12, 0xfffe, 0x1234_5678));
+        assert_eq!((bits(f16::ONE), bits(bf16::ONE)), (0x3c00, 0x3f80));
+        assert_eq!((bits(1f32), bits(-1f64)), (0x3f80_0000, 0xbff0_0000_0000_0000));
+        assert_eq!(f32::from_bits_lossy(bits(0.1f32)), 0.1);
+    }
 
     /// Checks each pair of neighbours: their middle rounds to the even one, and values next to the middle round to the nearest.
     fn rounds_once<T: Element>(bits: impl Fn(T) -> u64, highest: u64) {

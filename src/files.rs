@@ -36,6 +36,9 @@ impl Draft {
     /// Fails if the file cannot be written, or if its folder accepts no new file.
     pub fn new(path: &Path) -> io::Result<Self> {
         let (target, in_place) = target(path)?;
+        if is_device(&target) {
+            return Ok(Self { place: Place::Here(File::options().write(true).open(path)?), path: target });
+        }
         let old = match fs::metadata(&target) {
             Ok(old) => Some(old),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -107,6 +110,9 @@ impl Write for Draft {
 ///
 /// Fails for a path with more symbolic links than the limit, such as a circle of links.
 pub fn same(a: &Path, b: &Path) -> io::Result<bool> {
+    if is_device(a) || is_device(b) {
+        return Ok(false);
+    }
     if let (Ok(a), Ok(b)) = (fs::metadata(a), fs::metadata(b))
         && let Some(same) = one_inode(&a, &b)
     {
@@ -141,7 +147,29 @@ fn target(path: &Path) -> io::Result<(PathBuf, bool)> {
     Err(io::Error::other(format!("more than {MOST_LINKS} symbolic links")))
 }
 
+/// Returns whether a path names a device of Windows, such as `NUL`, in any folder. Devices have no metadata.
+fn is_device(path: &Path) -> bool {
+    cfg!(windows)
+        && std::path::absolute(path).is_ok_and(|path| path.as_os_str().as_encoded_bytes().starts_with(br"\\.\"))
+}
+
 /// The canonical spelling of a path.
+#[cfg(windows)]
+fn real(path: &Path) -> io::Result<PathBuf> {
+    // The canonical path of an existing file has the letter cases of its folder's entries. A new name is compared without case.
+    let path = std::path::absolute(followed(path)?)?;
+    Ok(match (fs::canonicalize(&path), path.file_name()) {
+        (Ok(path), _) => path,
+        (Err(_), Some(name)) => {
+            let folder = fs::canonicalize(folder(&path)).unwrap_or_else(|_| folder(&path).to_owned());
+            folder.join(name.to_string_lossy().to_lowercase())
+        }
+        (Err(_), None) => path,
+    })
+}
+
+/// The canonical spelling of a path.
+#[cfg(not(windows))]
 fn real(path: &Path) -> io::Result<PathBuf> {
     let path = followed(path)?;
     Ok(match path.file_name() {

@@ -9,8 +9,7 @@
 //! # Ok::<(), oclprim::Error>(())
 //! ```
 //!
-//! On Linux the crate builds and starts without OpenCL: it opens libOpenCL at run time if it is installed. On Windows and macOS
-//! the build links it.
+//! The crate builds and starts without OpenCL: it opens libOpenCL, OpenCL.dll or Apple's framework at run time if it is installed.
 //!
 //! # Primitives
 //!

@@ -43,9 +43,7 @@ fn tiny() -> bool {
 }
 
 fn bits<T: Element>(x: T) -> u64 {
-    let mut bytes = [0; 8];
-    bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&x));
-    u64::from_le_bytes(bytes)
+    oclprim::internals::data::bits(x)
 }
 
 /// The expected order.

@@ -2,7 +2,10 @@
 
 #![cfg(unix)]
 
-use std::{env, path::Path, process::Command};
+#[path = "common/child.rs"]
+mod child;
+
+use std::{env, path::Path};
 
 use oclprim::tuning::TuningFile;
 
@@ -11,7 +14,7 @@ const CHILD: &str = "OCLPRIM_TEST_CHILD";
 
 /// The default path of the tuning file in a process with these environment variables.
 fn path_with(variables: &[(&str, &str)]) -> String {
-    let mut child = Command::new(env::current_exe().expect("a test has a path"));
+    let mut child = child::command(env::current_exe().expect("a test has a path"));
     child.args(["--exact", TEST, "--nocapture"]).env(CHILD, "path");
     child.env_remove("OCLPRIM_TUNING").env_remove("XDG_CONFIG_HOME").env_remove("HOME");
     let output = child.envs(variables.iter().copied()).output().expect("a child starts");

@@ -92,7 +92,12 @@ pub(crate) fn no_driver() -> String {
     let reason = Device::open("opencl").err().map(|error| error.to_string()).unwrap_or_default();
     let mut text = format!("No OpenCL device: {reason}.");
     if cfg!(feature = "opencl") && env::var_os("OPENCL_LIBRARY").is_none() {
-        text += " Install your GPU vendor's driver or, for the CPU, run `apt install ocl-icd-libopencl1 pocl-opencl-icd` on Debian.";
+        text += " Install your GPU vendor's driver";
+        text += if cfg!(target_os = "linux") {
+            " or, for the CPU, run `apt install ocl-icd-libopencl1 pocl-opencl-icd` on Debian."
+        } else {
+            "."
+        };
     }
     text
 }

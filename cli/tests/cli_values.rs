@@ -31,7 +31,8 @@ fn offsets_with_a_total_keep_the_last_segment() {
             (stdout(&output).trim().to_owned(), stderr(&output))
         };
         // These are examples of the help text, in their order.
-        run(&["rle", &samples, "-o", "/dev/null", "--lengths", lengths]);
+        let nowhere = if cfg!(windows) { "NUL" } else { "/dev/null" };
+        run(&["rle", &samples, "-o", nowhere, "--lengths", lengths]);
         run(&["scan", lengths, "--exclusive", "--total", "-o", offsets]);
         assert_eq!(load::<u64>(offsets.as_ref()), (vec![5], vec![0, 2, 3, 6, 7]));
         assert_eq!(run(&["reduce", &samples, "--segments", offsets]), ("2 2 15 7".into(), String::new()));

@@ -1,7 +1,7 @@
 //! Reproducible test data with difficult values.
 
-pub use crate::rng::Rng;
 use crate::{Element, parallel};
+pub use crate::{element::bits, rng::Rng};
 
 /// Elements that one task generates.
 const CHUNK: usize = 1 << 16;
@@ -102,9 +102,7 @@ impl Data {
 
 /// A NaN with the sign and the payload of `bits`; its lowest payload bit is always 1.
 fn nan<T: Element>(bits: u64) -> T {
-    let mut infinity = [0; 8];
-    infinity[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&T::HIGHEST));
-    T::from_bits_lossy(u64::from_le_bytes(infinity) | bits | 1)
+    T::from_bits_lossy(self::bits(T::HIGHEST) | bits | 1)
 }
 
 /// `n` elements of random bits, for tests where only the size of elements matters.

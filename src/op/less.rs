@@ -10,7 +10,7 @@ use super::{
     sealed::Sealed,
 };
 use crate::{
-    Element, ElementType, Error, Result,
+    Element, ElementType, Error, Result, element,
     keys::{Keys, Order},
 };
 
@@ -58,11 +58,7 @@ impl<T: Element> Compare<T> for Order {
     fn function(&self) -> Result<impl Fn(&T, &T) -> bool + Sync> {
         let keys = Keys::of(T::TYPE, self)?;
         let mask = keys.mask() as u64;
-        let number = move |x: &T| {
-            let mut bytes = [0; 8];
-            bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(x));
-            keys.ordered(u64::from_le_bytes(bytes)) & mask
-        };
+        let number = move |x: &T| keys.ordered(element::bits(*x)) & mask;
         Ok(move |a: &T, b: &T| number(a) < number(b))
     }
 

@@ -30,7 +30,9 @@ pub(crate) mod gpu;
 
 use std::ops::{Bound, RangeBounds};
 
-use crate::{Buffer, Device, Element, Error, Integer, Output, Result, op::Arithmetic, runtime::Backend, with_integer};
+use crate::{
+    Buffer, Device, Element, Error, Integer, Output, Result, element, op::Arithmetic, runtime::Backend, with_integer,
+};
 
 /// A stream of random numbers, and an index in it.
 ///
@@ -188,9 +190,7 @@ impl<T: Element> Draw<T> {
 /// The largest float below a finite float.
 fn below<T: Element>(x: T) -> T {
     let sign = 1u64 << (8 * size_of::<T>() - 1);
-    let mut bits = [0; 8];
-    bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&x));
-    T::from_bits_lossy(match u64::from_le_bytes(bits) {
+    T::from_bits_lossy(match element::bits(x) {
         zero if zero & !sign == 0 => sign | 1,
         negative if negative & sign != 0 => negative + 1,
         positive => positive - 1,

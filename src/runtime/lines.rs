@@ -110,15 +110,20 @@ unsafe fn write_line(to: &mut [u8; LINE], from: &[u8; LINE]) {
 }
 
 /// Prefetches the cache lines of `data`, which will be read soon.
+#[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn fetch(data: &[u8]) {
-    #[cfg(target_arch = "x86_64")]
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     for line in data.chunks(LINE) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: every x86-64 has SSE, and a prefetch is not a read.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
     }
 }
+
+/// Does nothing: stable Rust has no prefetch for this processor.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+pub(crate) fn fetch(_data: &[u8]) {}
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! Definitions of the `cl*` entry points that `cl-sys` declares. They forward to libOpenCL through `dlopen`.
+//! Definitions of the `cl*` entry points that `cl-sys` declares. They forward to the OpenCL loader, opened at run time.
 //!
 //! They are hidden, so that a cdylib does not export them. All entry points of the loader are here, not only those of `cl-sys`.
 //! The empty archive of build.rs shadows `-lOpenCL` for every crate in the graph.
@@ -7,47 +7,19 @@
 // SAFETY, for the whole file: each function passes its arguments unchanged to the loader's function of the same name and
 // signature. The caller's own contract applies. If the loader lacks that function, it returns an error. It then writes only
 // through the status pointer, which OpenCL requires to be valid or null.
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
-use std::{ffi::CString, sync::OnceLock};
+use std::sync::OnceLock;
 
-unsafe extern "C" {
-    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
-    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
-    fn dlerror() -> *const c_char;
-}
-const RTLD_NOW: c_int = 2;
+use super::library::{Library, NAMES};
+
 const UNAVAILABLE: i32 = -59; // CL_INVALID_OPERATION
 const PLATFORM_NOT_FOUND_KHR: i32 = -1001;
 
-/// The library's handle, or the reason why it did not open.
-fn opened() -> &'static Result<usize, String> {
-    static LIBRARY: OnceLock<Result<usize, String>> = OnceLock::new();
-    LIBRARY.get_or_init(|| match std::env::var_os("OPENCL_LIBRARY") {
-        None => open(c"libOpenCL.so.1").or_else(|reason| open(c"libOpenCL.so").map_err(|_| reason)),
-        Some(named) => {
-            let which = format!("OPENCL_LIBRARY is `{}`", named.to_string_lossy());
-            // `dlopen` takes an empty name for the program itself.
-            if named.is_empty() {
-                return Err(format!("{which}, which opens no library"));
-            }
-            // No other library is tried: a missing name is the way to run without OpenCL.
-            let named = CString::new(named.into_encoded_bytes()).map_err(|error| format!("{which}: {error}"))?;
-            open(&named).map_err(|reason| format!("{which}: {reason}"))
-        }
-    })
-}
-fn open(name: &CStr) -> Result<usize, String> {
-    let handle = unsafe { dlopen(name.as_ptr(), RTLD_NOW) };
-    if handle.is_null() {
-        let reason = unsafe { dlerror() };
-        let reason = if reason.is_null() { c"no reason is known" } else { unsafe { CStr::from_ptr(reason) } };
-        return Err(format!("the library does not open: {}", reason.to_string_lossy().replace('\n', " ")));
-    }
-    if unsafe { dlsym(handle, c"clGetPlatformIDs".as_ptr()) }.is_null() {
-        return Err(format!("{} has no clGetPlatformIDs", name.to_string_lossy()));
-    }
-    Ok(handle as usize)
+/// The library, or the reason why it did not open.
+fn opened() -> &'static Result<Library, String> {
+    static LIBRARY: OnceLock<Result<Library, String>> = OnceLock::new();
+    LIBRARY.get_or_init(|| std::env::var_os("OPENCL_LIBRARY").map_or_else(|| Library::first(NAMES), Library::named))
 }
 /// The reason why there is no library; `None` if it is open.
 pub(crate) fn missing() -> Option<&'static str> {
@@ -55,7 +27,7 @@ pub(crate) fn missing() -> Option<&'static str> {
 }
 #[cold]
 fn resolve(slot: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
-    let p = opened().as_ref().map_or(core::ptr::null_mut(), |&l| unsafe { dlsym(l as *mut c_void, name.as_ptr()) });
+    let p = opened().as_ref().map_or(core::ptr::null_mut(), |library| library.find(name));
     let p = if p.is_null() { MISSING as *mut c_void } else { p };
     slot.store(p, Ordering::Release);
     p
@@ -67,9 +39,30 @@ unsafe fn fail(err: *mut i32) -> *mut c_void {
     }
     core::ptr::null_mut()
 }
+/// Keeps an entry point out of a cdylib's exports. Windows has no such directive: there a cdylib exports them.
+macro_rules! hide {
+    ($name:ident) => {
+        #[cfg(target_vendor = "apple")]
+        core::arch::global_asm!(concat!(".private_extern _", stringify!($name)));
+        #[cfg(not(any(target_vendor = "apple", windows)))]
+        core::arch::global_asm!(concat!(".hidden ", stringify!($name)));
+    };
+}
+/// Defines the pointer through which Microsoft's compilers call an entry point of a DLL. The linker would make it, but LLD removes
+/// the function then.
+macro_rules! imported {
+    ($name:ident: $ty:ty) => {
+        #[cfg(all(target_env = "msvc", not(target_arch = "x86")))]
+        const _: () = {
+            #[unsafe(export_name = concat!("__imp_", stringify!($name)))]
+            static POINTER: $ty = $name;
+        };
+    };
+}
 macro_rules! forward {
     ($( fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $fallback:expr; )*) => { $(
-        core::arch::global_asm!(concat!(".hidden ", stringify!($name)));
+        hide!($name);
+        imported!($name: unsafe extern "system" fn($($ty),*) $(-> $ret)?);
         #[unsafe(no_mangle)]
         pub unsafe extern "system" fn $name($($arg: $ty),*) $(-> $ret)? {
             static SLOT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
@@ -83,7 +76,8 @@ macro_rules! forward {
         }
     )* };
 }
-core::arch::global_asm!(".hidden clGetPlatformIDs");
+hide!(clGetPlatformIDs);
+imported!(clGetPlatformIDs: unsafe extern "system" fn(u32, *mut *mut c_void, *mut u32) -> i32);
 /// Reports zero platforms, not an error, if there is no loader, or a loader without a driver. After an error `ocl-core` would
 /// retry for ten seconds.
 #[unsafe(no_mangle)]

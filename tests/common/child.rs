@@ -8,9 +8,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A command that runs `program` like this process: drivers of another system need their loader before the program.
+/// The value of cargo's variable `setting` for programs of this processor on Linux.
+pub(crate) fn of_target(setting: &str) -> Option<String> {
+    env::var(format!("CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_{setting}", env::consts::ARCH.to_uppercase())).ok()
+}
+
+/// A command that runs `program` like this process: drivers of another system need their loader before the program, and programs
+/// of another processor an emulator.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
-    let runner = env::var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER").unwrap_or_default();
+    let runner = of_target("RUNNER").unwrap_or_default();
     let mut words = runner.split_whitespace();
     let Some(first) = words.next() else { return Command::new(program) };
     let mut command = Command::new(first);

@@ -27,6 +27,11 @@ pub(crate) fn library(name: &'static str, arguments: &[&str]) -> PathBuf {
             .arg(source)
             .arg("-o")
             .arg(&library);
+        if let Some(linker) = super::child::of_target("LINKER") {
+            rustc
+                .args(["--target", &format!("{}-unknown-linux-gnu", env::consts::ARCH)])
+                .arg(format!("-Clinker={linker}"));
+        }
         assert!(rustc.args(arguments).status().expect("rustc runs").success());
         library
     };

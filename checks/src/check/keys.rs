@@ -115,11 +115,7 @@ pub(crate) fn clustered(i: usize) -> u64 {
 }
 
 /// Bits of a key.
-pub(crate) fn bits<T: Element>(key: T) -> u64 {
-    let mut bytes = [0; 8];
-    bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&key));
-    u64::from_le_bytes(bytes)
-}
+pub(crate) use oclprim::internals::data::bits;
 
 /// Number that orders keys: `rank(a) < rank(b)` if `a` sorts before `b`. Zeros of both signs have one rank, and NaN rank after
 /// infinity.

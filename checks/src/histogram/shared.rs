@@ -59,12 +59,9 @@ pub(super) fn neighbour<T: Element>(x: T, by: i32) -> T {
     if !T::TYPE.is_float() {
         return from_i128(to_i128(x) + i128::from(by));
     }
-    let mut bits = [0u8; 8];
-    let size = size_of::<T>();
-    bits[..size].copy_from_slice(bytemuck::bytes_of(&x));
     // For floats, a positive step goes away from zero and a negative one goes towards it. From zero, a negative step gives
     // the smallest subnormal.
-    let word = u64::from_le_bytes(bits);
+    let word = oclprim::internals::data::bits(x);
     let moved = if by < 0 && x == T::ZERO { 1 } else { word.wrapping_add(i64::from(by) as u64) };
     T::from_bits_lossy(moved)
 }

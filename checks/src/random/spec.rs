@@ -120,9 +120,7 @@ fn obvious<T: Element>(what: What, numbers: Philox, n: usize) -> Vec<T> {
                 return x;
             }
             // The number below `upper`, which is positive.
-            let mut bits = [0; 8];
-            bits[..size as usize].copy_from_slice(bytemuck::bytes_of(&T::from_f64(upper)));
-            return T::from_bits_lossy(u64::from_le_bytes(bits) - 1);
+            return T::from_bits_lossy(oclprim::internals::data::bits(T::from_f64(upper)) - 1);
         }
         if what == What::Whole {
             return T::from_bits_lossy(own);

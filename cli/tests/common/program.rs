@@ -9,13 +9,14 @@ use std::{
 
 use npyz::{AutoSerialize, Serialize, WriterBuilder};
 
-/// The program's command line, with the runner that a selection of drivers may need.
+/// The program's command line, with the runner that a selection of drivers or an emulated processor needs.
 pub(crate) fn words<'a>(runner: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
     runner.split_whitespace().chain([env!("CARGO_BIN_EXE_oclprim")]).chain(arguments.iter().copied()).collect()
 }
 
 pub(crate) fn runner() -> String {
-    env::var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER").unwrap_or_default()
+    let name = format!("CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_RUNNER", env::consts::ARCH.to_uppercase());
+    env::var(name).unwrap_or_default()
 }
 
 pub(crate) fn program(arguments: &[&str]) -> Command {

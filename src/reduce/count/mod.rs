@@ -22,7 +22,7 @@ pub(crate) mod gpu;
 
 use bytemuck::Pod;
 
-use crate::{Device, Element, Input, Output, Result, Scratch, runtime::Backend};
+use crate::{Device, Element, Input, Output, Result, Scratch, element, runtime::Backend};
 
 /// A question about the elements that differ from `key` in a bit of `mask`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,9 +56,7 @@ impl Question {
         if value == T::ZERO {
             return Self::non_zero::<T>(Answer::Equal);
         }
-        let mut bits = [0; 8];
-        bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
-        Self { key: repeated::<T>(u64::from_le_bytes(bits)), mask: !0, answer: Answer::Equal }
+        Self { key: repeated::<T>(element::bits(value)), mask: !0, answer: Answer::Equal }
     }
 }
 

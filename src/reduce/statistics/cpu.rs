@@ -4,7 +4,7 @@ use std::ops::{Add, Mul, Sub};
 
 use super::{WORDS, Words};
 use crate::{
-    Element, ElementType, Extreme, Integer, Result, bf16, f16, parallel,
+    Element, ElementType, Extreme, Integer, Result, bf16, element, f16, parallel,
     reduce::cpu::{lanes, tile},
     with_integer,
 };
@@ -578,10 +578,10 @@ fn words<T: Element, M: Joins>(input: &[T], moments: &(dyn Fn(&[T]) -> M + Sync)
     let mut words = [0; WORDS];
     words[..4].copy_from_slice(&[all.n, all.nan, low.index as u64, high.index as u64]);
     for (word, value) in words[4..6].iter_mut().zip([low.value, high.value]) {
-        bytemuck::bytes_of_mut(word)[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+        *word = element::bits(value);
         // Integers are sign-extended, as in OpenCL C.
         if T::TYPE.is_signed() && !T::TYPE.is_float() && value < T::ZERO {
-            bytemuck::bytes_of_mut(word)[size_of::<T>()..].fill(0xff);
+            *word |= u64::MAX.checked_shl(8 * size_of::<T>() as u32).unwrap_or(0);
         }
     }
     words[6..11].copy_from_slice(&all.moments.words(0));

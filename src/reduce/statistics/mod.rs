@@ -147,10 +147,7 @@ impl<T: Element> StatisticsRecord<T> {
     pub fn get(&self) -> Statistics<T> {
         let words = &self.0;
         let [count, nan, low, high, ..] = *words;
-        let extreme = |index: u64, bits: u64| Extreme {
-            index: index as usize,
-            value: bytemuck::pod_read_unaligned(&bits.to_le_bytes()[..size_of::<T>()]),
-        };
+        let extreme = |index: u64, bits: u64| Extreme { index: index as usize, value: T::from_bits_lossy(bits) };
         let Moments { sum, integer_sum, mean, variance, .. } =
             moments(T::TYPE, count, words[6..11].try_into().expect("5"));
         let (min, max) = (extreme(low, words[4]), extreme(high, words[5]));
