@@ -145,6 +145,7 @@ pub fn monoid<U: Element, O: Op<U>>() -> Monoid<U, impl Fn(U::Acc, U::Acc) -> U:
 }
 
 /// A built-in operator as [`Operator::monoid`] returns a user's: for the CPU backend, and in OpenCL C.
+#[expect(clippy::type_complexity, reason = "an alias cannot hold `impl Fn`")]
 pub(crate) fn built_in<U: Element, O: Op<U>>(
     _: O,
 ) -> (Monoid<U, impl Fn(U::Acc, U::Acc) -> U::Acc + Copy + Sync>, Source) {
