@@ -934,7 +934,7 @@ static inline void scan_part(__global const T* in, ulong bits, uint there, A* su
     }
 }
 
-// The sum of each block. Intel's CPU runtime adds up floats in another order where it makes vectors of a loop.
+// The sum of each block.
 static inline void sum_blocks(__global const T* in, A* sums)
 {
     A tail[GROUP_BLOCKS];
@@ -942,7 +942,7 @@ static inline void sum_blocks(__global const T* in, A* sums)
     for (uint b = 0; b < GROUP_BLOCKS; b++) {
         tail[b] = OP_IDENTITY;
     }
-    _Pragma("clang loop vectorize(disable) interleave(disable)")
+    IN_ORDER
     for (uint k = 0; k < BLOCK; k++) {
         UNROLL
         for (uint b = 0; b < GROUP_BLOCKS; b++) {

@@ -111,6 +111,7 @@ static inline A far_mean(__global const T* p, long stride, uint elements, uint l
 {
     A mean = 0;
     part *= (A)1 - (A)(A_BYTES == 8 ? 0x1p-48f : 0x1p-19f);
+    IN_ORDER
     for (uint i = lane; i < elements; i += lanes) {
         mean += to_acc(p[(long)i * stride]) * part;
     }
@@ -123,6 +124,7 @@ static inline A far_squares(__global const T* p, long stride, uint elements, uin
 {
     const A down = mean * DOWN;
     A rest = 0, m2 = 0;
+    IN_ORDER
     for (uint i = lane; i < elements; i += lanes) {
         const A d = to_acc(p[(long)i * stride]) * DOWN - down;
         rest += d;

@@ -38,6 +38,9 @@
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 
+// Before loops that add up floats: in a loop that it vectorises, Intel's driver for CPUs adds them in another order.
+#define IN_ORDER _Pragma("clang loop vectorize(disable) interleave(disable)")
+
 // In front of loops over elements on one work-item: some CPU drivers' compilers make vectors of them, and unroll them, only where
 // they are told to; the others do better by themselves. IN_VECTORS is not for loops that add up floats, whose order it gives away.
 #ifdef EXPLICIT_VECTORS
