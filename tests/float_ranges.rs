@@ -53,6 +53,13 @@ fn median_of_the_ends_of_a_type_is_the_middle() {
 }
 
 #[test]
+fn quantile_at_the_least_fraction_is_not_zero() {
+    let keys = [0, u64::MAX];
+    quantile_is(&keys, 5e-324, Interpolation::Linear, 2f64.powi(-1010));
+    quantile_is(&keys, 0.5, Interpolation::Linear, 2f64.powi(63));
+}
+
+#[test]
 fn quantiles_beside_an_infinity_are_infinite() {
     let up = [0.0, 1.0, 2.0, INF];
     quantile_is(&up, 0.9, Interpolation::Linear, INF);

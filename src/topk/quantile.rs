@@ -123,7 +123,9 @@ fn between_integers(low: i128, high: i128, part: f64) -> f64 {
     // Below 2^117.
     let product = (high - low) as u128 * fraction;
     if low == 0 {
-        return product as f64 * 2f64.powi(-(scale as i32));
+        // In two steps, since 2^scale can exceed the range.
+        let down = |bits: u32| f64::from_bits(u64::from(1023 - bits) << 52);
+        return product as f64 * down(scale / 2) * down(scale - scale / 2);
     }
     let (above, rest) = if scale <= POINT {
         (product << (POINT - scale), 0)
