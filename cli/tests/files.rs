@@ -5,7 +5,7 @@ mod program;
 
 use std::{fs, path::Path};
 
-use program::{Folder, load, names, program, refuses, stderr, stdout, succeeds};
+use program::{Folder, load, names, program, refuses, stderr, succeeds};
 
 /// More bytes than a file of few, which is read and never mapped.
 const LARGE: usize = 100_000;
@@ -120,7 +120,7 @@ fn without_a_library_devices_says_so_in_one_line_and_the_cpu_works() {
         let run = |arguments: &[&str]| {
             let output = program(arguments).env("OPENCL_LIBRARY", &missing).output().expect("the program starts");
             assert!(output.status.success(), "{missing}: {}", stderr(&output));
-            stdout(&output)
+            program::stdout(&output)
         };
         let text = run(&["devices"]);
         let reasons: Vec<_> = text.lines().filter(|line| line.starts_with("No OpenCL device: ")).collect();
@@ -141,7 +141,7 @@ fn a_library_in_the_current_folder_is_opened_only_by_its_path() {
     let told = |name: &str, folder: &Folder| {
         let mut command = program(&["devices"]);
         let output = command.current_dir(folder.0.path()).env("OPENCL_LIBRARY", name).output();
-        stdout(&output.expect("the program starts"))
+        program::stdout(&output.expect("the program starts"))
     };
     assert_eq!(told("mine.dll", &folder), told("mine.dll", &empty));
     assert_ne!(told(".\\mine.dll", &folder), told(".\\mine.dll", &empty));
