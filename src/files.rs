@@ -150,6 +150,7 @@ fn target(path: &Path) -> io::Result<(PathBuf, bool)> {
 /// Returns whether a path names a device of Windows, such as `NUL`, in any folder. Devices have no metadata.
 fn is_device(path: &Path) -> bool {
     cfg!(windows)
+        && !fs::metadata(path).is_ok_and(|found| found.is_file())
         && std::path::absolute(path).is_ok_and(|path| path.as_os_str().as_encoded_bytes().starts_with(br"\\.\"))
 }
 

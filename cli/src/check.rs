@@ -39,7 +39,7 @@ that is a CPU also runs the tiny checks in the geometry of a GPU. There each ope
 sub-group backends run those operations whose work-items exchange values. With --full it runs the quick checks with \
 every type and each sub-group backend instead. Checks of a backend that failed the self-test count as skipped. --quick \
 ends in about a minute. If kernels are built for the first time, it may skip checks; it counts them, and a second run \
-does more. The exit code is 1 if a result is wrong.";
+does more. The exit code is 1 if a result is wrong, and 101 if a check panics, which ends the run.";
 
 /// The check that runs now.
 static RUNNING: Mutex<Option<String>> = Mutex::new(None);

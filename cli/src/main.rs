@@ -16,12 +16,15 @@ mod run;
 mod submission;
 mod tune;
 
+#[cfg(not(unix))]
+use std::process;
 #[cfg(unix)]
 use std::sync::Arc;
 use std::{
     io::{self, Write},
     panic,
-    process::{self, ExitCode},
+    process::ExitCode,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -94,15 +97,24 @@ fn limits_are_errors() {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
-/// A panic is a fault of the program. A release build does not unwind: it ends with one line, and names the check that runs.
+/// A panic is a fault of the program. A release build does not unwind: it ends with one line, which names the check that runs,
+/// and with the code 101.
 fn faults_are_one_line() {
+    static FIRST: AtomicBool = AtomicBool::new(true);
     if cfg!(panic = "abort") {
         panic::set_hook(Box::new(|fault| {
-            let check = check::running().map_or(String::new(), |case| format!(" in the check {case}"));
-            let text = fault.to_string().replace('\n', " ");
-            // If standard error is closed, the message is lost.
-            let _ = writeln!(io::stderr(), "error: the program has a fault{check}: {text}");
-            process::exit(101);
+            // Of threads that panic together, one reports.
+            if FIRST.swap(false, Ordering::Relaxed) {
+                let check = check::running().map_or(String::new(), |case| format!(" in the check {case}"));
+                let text = fault.to_string().replace('\n', " ");
+                // If standard error is closed, the message is lost.
+                let _ = writeln!(io::stderr(), "\nerror: the program has a fault{check}: {text}");
+                // At once: drivers' handlers of the exit could wait for threads that use them.
+                #[cfg(unix)]
+                signal_hook::low_level::exit(101);
+                #[cfg(not(unix))]
+                process::exit(101);
+            }
         }));
     }
 }

@@ -447,6 +447,23 @@ fn files_are_scanned() {
 }
 
 #[test]
+fn scan_without_a_restart_is_one_scan() {
+    let folder = Folder::new();
+    for (values, wanted) in [(&[1i32, 2, 3][..], "1 3 6"), (&[5], "5"), (&[], "")] {
+        let n = values.len() as u64;
+        let input = folder.save("x.npy", &[n], values);
+        let keys = folder.save("keys.npy", &[n], &vec![7u8; values.len()]);
+        let flags = folder.save("flags.npy", &[n], &vec![false; values.len()]);
+        for device in devices() {
+            for words in [["--keys", &keys], ["--flags", &flags]] {
+                let text = succeeds(&[&["run", "scan", &input, "--verify"], &words[..], &device[..]].concat());
+                assert_eq!(text.trim(), wanted, "{words:?} of {n}");
+            }
+        }
+    }
+}
+
+#[test]
 fn reduce_takes_every_type() {
     let folder = Folder::new();
     reduce_type!(folder, &[["--device", "cpu"]], i8 => i64, i16 => i64, i64 => i64);

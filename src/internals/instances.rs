@@ -117,8 +117,13 @@ impl Call<'_> {
     }
 
     fn sort<T: Element + Key>(&mut self) -> Result<()> {
-        let (Self { device, scratch }, order) = (self, Order::ascending());
-        device.sort_segments_into(input::<T>(), input::<u32>(), output(), order, scratch)?;
+        let (Self { device, scratch }, order) = (self, Order::ascending);
+        device.sort_into(input::<T>(), output(), order(), scratch)?;
+        device.sort_pairs_into(input::<T>(), input::<T>(), output(), output::<T>(), order(), scratch)?;
+        device.sort_pairs_into(input::<T>(), input::<u32>(), output(), output::<u32>(), order(), scratch)?;
+        device.argsort_into(input::<T>(), output::<u32>(), order(), scratch)?;
+        device.sort_segments_into(input::<T>(), input::<u32>(), output(), order(), scratch)?;
+        device.argsort_segments_into(input::<T>(), input::<u32>(), output::<u32>(), order(), scratch)?;
         device.top_k_into(input::<T>(), output(), Top::largest(1), scratch)
     }
 
@@ -198,9 +203,9 @@ pub fn compiled(device: &Device) -> Result<()> {
     call.histogram::<u8, u32>(&Bins::ids(1)?)?;
     call.histogram::<i32, u32>(ids)?;
     call.histogram::<f32, u32>(even)?;
-    call.weighted::<i32, f32>(ids)?;
-    call.weighted::<i32, i32>(ids)?;
-    call.weighted::<i32, f64>(ids)?;
+    call.weighted::<f32, f32>(even)?;
+    call.weighted::<f32, i32>(even)?;
+    call.weighted::<f32, f64>(even)?;
     call.map_histogram::<f32, u32>(&Map::new((|x| x) as fn(f32) -> f32, "x"), even)?;
     call.transpose::<f32, f16>(&Cast)?;
     call.transpose::<f32, f32>(&Scale(1.0))?;

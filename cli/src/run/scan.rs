@@ -92,7 +92,8 @@ impl Lines {
     fn runs(n: usize, head: impl Fn(usize) -> bool) -> Result<Self, Stop> {
         let mut heads = (0..n).filter(|&i| head(i));
         let count = heads.clone().count();
-        Ok(Self::Segments(collect((0..count).map(|_| heads.next().map_or(n, |i| i) as u64))?))
+        // The offset after the last element starts no run, but no offsets at all are an error.
+        Ok(Self::Segments(collect((0..count + 1).map(|_| heads.next().unwrap_or(n) as u64))?))
     }
 
     fn scan<T: Element, U: Element + From<T>, O: op::Op<U>>(
