@@ -1,5 +1,6 @@
 //! Memory layouts of arrays.
 
+use super::Level;
 use crate::{Layout, Result};
 
 /// Memory layout of an array of a given shape.
@@ -17,6 +18,15 @@ pub(crate) enum LayoutKind {
 }
 
 impl LayoutKind {
+    /// The layouts that a level checks.
+    pub(crate) fn of(level: Level) -> &'static [Self] {
+        match level {
+            Level::Tiny => &[Self::Contiguous],
+            Level::Quick => &[Self::Contiguous, Self::Transposed],
+            Level::Full => &[Self::Contiguous, Self::Backwards, Self::Stepped, Self::Transposed, Self::Repeated],
+        }
+    }
+
     pub(crate) fn layout(self, shape: &[usize]) -> Result<Layout> {
         let plain = Layout::contiguous(shape)?;
         let axes = 0..shape.len();

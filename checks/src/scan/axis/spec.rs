@@ -144,17 +144,7 @@ fn form_by<T, U, F>(
     U: Element + From<T>,
     F: Fn(U::Acc, U::Acc) -> U::Acc + Copy + Send + Sync + 'static,
 {
-    let layout_kinds: &[LayoutKind] = match level {
-        Level::Tiny => &[LayoutKind::Contiguous],
-        Level::Quick => &[LayoutKind::Contiguous, LayoutKind::Transposed],
-        Level::Full => &[
-            LayoutKind::Contiguous,
-            LayoutKind::Backwards,
-            LayoutKind::Stepped,
-            LayoutKind::Transposed,
-            LayoutKind::Repeated,
-        ],
-    };
+    let layout_kinds = LayoutKind::of(level);
     let five = || Scan::exclusive(U::from_f64(5.0));
     let mut number = 0;
     for &(shape, axis) in shapes {

@@ -90,17 +90,7 @@ fn check_nothing<T: Element>(device: &Device, ends: Ends) -> Result<(), Failure>
 }
 
 fn form<T: Element>(level: Level, ends: Ends, shapes: &[(&'static [usize], usize)], cases: &mut Vec<Case>) {
-    let layout_kinds: &[LayoutKind] = match level {
-        Level::Tiny => &[LayoutKind::Contiguous],
-        Level::Quick => &[LayoutKind::Contiguous, LayoutKind::Transposed],
-        Level::Full => &[
-            LayoutKind::Contiguous,
-            LayoutKind::Backwards,
-            LayoutKind::Stepped,
-            LayoutKind::Transposed,
-            LayoutKind::Repeated,
-        ],
-    };
+    let layout_kinds = LayoutKind::of(level);
     let data_sets: &[(Data, usize)] = match level {
         Level::Tiny | Level::Quick => &[(Data::Random, 0), (Data::Special, 3)],
         Level::Full => &[(Data::Random, 0), (Data::Special, 3), (Data::Extremes, 0), (Data::Constant, 1)],

@@ -55,17 +55,7 @@ fn check_nothing<T: Element>(device: &Device) -> Result<(), Failure> {
 
 fn form<T: Element>(level: Level, shapes: &[(&'static [usize], usize)], offsets: &[usize], cases: &mut Vec<Case>) {
     use Values::{About100, Ends, Of};
-    let layout_kinds: &[LayoutKind] = match level {
-        Level::Tiny => &[LayoutKind::Contiguous],
-        Level::Quick => &[LayoutKind::Contiguous, LayoutKind::Transposed],
-        Level::Full => &[
-            LayoutKind::Contiguous,
-            LayoutKind::Backwards,
-            LayoutKind::Stepped,
-            LayoutKind::Transposed,
-            LayoutKind::Repeated,
-        ],
-    };
+    let layout_kinds = LayoutKind::of(level);
     let data_sets: &[Values] = match level {
         Level::Tiny => &[About100],
         Level::Quick => &[Of(Data::Special), About100],
