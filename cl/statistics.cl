@@ -44,8 +44,9 @@ typedef int Moments;
 #else
 #define FLIGHT TILE_ROWS
 #endif
-// Few lanes an item stay in registers where their loops are unrolled; many are loops for CPU drivers' compilers.
-#if WG >= 32
+// Few lanes an item stay in registers where their loops are unrolled. With many, the code would be large: Intel's driver for CPUs
+// took more than eight minutes to build the moments of 64 lanes.
+#if ITEM_LANES <= 32
 #define UNROLL _Pragma("unroll")
 #define FOR_LANES(k, count) UNROLL for (uint k = 0; k < ITEM_LANES; k++) if (k < (count))
 #else
