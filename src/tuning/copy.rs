@@ -17,8 +17,8 @@ pub enum Copy {
 /// Parameters of copies by device class.
 pub fn copy(caps: &Capabilities) -> Copy {
     match caps.class {
-        // 2^23 u32 on two cores, best of 25 runs on a busy machine: 1.2 ms with PoCL 3.1, and 2.3 ms with its
-        // clEnqueueCopyBuffer, which uses one core. Intel's runtime takes 3.0 and 3.3 ms.
+        // 2^23 u32 on two cores, best of 25 runs on a busy machine: PoCL 3.1 takes 1.2 ms. Its clEnqueueCopyBuffer
+        // takes 2.3 ms, since it uses one core. Intel's runtime takes 3.0 and 3.3 ms.
         DeviceClass::Cpu => Copy::Runs {
             max_groups: caps.chosen("max_groups", 4 * super::units(caps)),
             min_run: caps.chosen("min_run", 16 << 10),
