@@ -191,8 +191,8 @@ fn take_turns<K, W>(slots: &[Slot<K, W>], line: &Mutex<(usize, &mut Turn<'_, K, 
 /// parallel.
 ///
 /// `room` allocates a buffer to which `find` writes; after `finish`, another task reuses the buffer. Threads take tasks
-/// in order, so few buffers are in use. The thread that runs `find` for a task also runs `finish`, since its caches
-/// hold the data.
+/// in order, so few buffers are in use. A thread that runs `find` for a task usually runs `finish` too, since its
+/// caches hold the data.
 ///
 /// No thread waits for another thread or for a lock: the functions may call rayon, which may run this function again on
 /// the same thread. After the last `find`, a thread leaves its tasks without a `turn` to the thread that runs `turn`.
