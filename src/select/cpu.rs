@@ -37,8 +37,8 @@ fn fill<R, const LISTS: usize>(items: impl Iterator<Item = (usize, R)>, task: us
     items.for_each(|(list, value)| {
         let end_of = |end, (other, &at)| if list == other { at } else { end };
         let end = ends.iter().enumerate().skip(1).fold(ends[0], end_of);
-        // An unconditional store, since half of the branches would be mispredicted. An item of no list is written to
-        // the next free slot of the first list, and overwritten later.
+        // An unconditional store, since half of the branches would be mispredicted. An item of no list goes to the next
+        // free slot of the first list, which stays free.
         if let Some(to) = room.get_mut(end) {
             *to = value;
         }

@@ -218,7 +218,7 @@ pub fn plan_of(
         0 => program,
         bytes => program.define("VALUE", tuning::unit_type(bytes)).define("VALUE_BYTES", bytes),
     };
-    // One kernel counts the digits of all passes, with as many replicas of the counters as fit.
+    // With look-back, one kernel counts the digits of all passes, with as many replicas of the counters as fit.
     let counters = 4 * RADIX * form.key_bytes;
     let spread = shape.map_or(0, |_| {
         (caps.local_bytes.saturating_sub(tuning::RESERVED_BYTES + 2304) / counters).min(16 / form.key_bytes)

@@ -11,8 +11,8 @@
 //! | limits | any n and any number of segments that fit the device |
 //!
 //! Work-groups share the keys, not the segments, so any mix of lengths is balanced. A window is some thousand keys. A
-//! work-group sorts all segments that begin in its window, by merges in local memory. These merges never cross a
-//! segment (after Baxter's segmented sort of 2013).
+//! work-group sorts all segments that begin in its window, by merges in local memory. These merges never cross the end
+//! of a segment (after Baxter's segmented sort of 2013).
 //!
 //! The device lists the segments that do not fit a work-group's tile. One work-group then sorts each listed segment of
 //! up to a tile. One radix sort takes all longer segments, in tiles of their own. The host does not wait.
