@@ -2,7 +2,7 @@
 
 use crate::{Error, Result};
 
-/// Checks that an argument of `len` elements, such as flags or values, has one for each of `n` elements.
+/// Returns an error unless an argument of `len` elements, such as flags or values, has `n` elements.
 pub(crate) fn expect_beside(n: usize, len: usize, what: &str) -> Result<()> {
     if n == len {
         return Ok(());

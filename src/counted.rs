@@ -20,7 +20,7 @@ pub(crate) fn in_room(
     }
 }
 
-/// Checks that an output with `room` elements holds the `found` ones.
+/// Returns an error if an output has room for fewer than `found` elements.
 pub(crate) fn expect_room(what: &str, room: usize, found: u64) -> Result<()> {
     if found <= room as u64 {
         return Ok(());

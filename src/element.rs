@@ -113,7 +113,7 @@ impl ElementType {
         matches!(self, Self::F16 | Self::Bf16 | Self::F32 | Self::F64)
     }
 
-    /// Returns whether OpenCL C can compute with vectors of the type. The 16-bit floats have none.
+    /// Returns whether OpenCL C computes with vectors of the type: all types except the 16-bit floats.
     pub(crate) const fn has_vectors(self) -> bool {
         !matches!(self, Self::F16 | Self::Bf16)
     }
@@ -262,7 +262,7 @@ pub trait Element: Pod + PartialOrd + fmt::Debug + fmt::Display + Send + Sync + 
     const LOWEST: Self;
     /// The largest value; +infinity for floats.
     const HIGHEST: Self;
-    /// The neutral element of addition: 0, and -0 for floats, since +0 would turn a sum of -0 into +0.
+    /// The identity of addition: 0 for integers, -0 for floats, since -0 + +0 is +0.
     const ADD_IDENTITY: Self;
 
     /// The type in which reductions compute: `f32` for `f16` and `bf16`, else the type itself.
@@ -276,9 +276,11 @@ pub trait Element: Pod + PartialOrd + fmt::Debug + fmt::Display + Send + Sync + 
     fn is_nan(self) -> bool;
     /// The nearest `f64`.
     fn to_f64(self) -> f64;
-    /// The value nearest to an `f64`; integers truncate and saturate.
+    /// An `f64` as this type: floats round to the nearest, ties to even; integers truncate and saturate, and NaN
+    /// becomes 0.
     fn from_f64(value: f64) -> Self;
-    /// The value nearest to an integer; integers wrap. `f16` and `bf16` round to the nearest `f32` first.
+    /// An integer as this type: integers wrap; floats round to the nearest, ties to even. `f16` and `bf16` round to the
+    /// nearest `f32` first.
     fn from_integer(value: i128) -> Self;
     /// `self as U`: floats become integers that saturate, and NaN becomes 0; integers wrap; floats round to the nearest, ties
     /// to even. A conversion to `f16` or `bf16` rounds to the nearest `f32` first.
@@ -293,7 +295,7 @@ pub trait Element: Pod + PartialOrd + fmt::Debug + fmt::Display + Send + Sync + 
     }
 }
 
-/// The bits of an element as a number, in either byte order.
+/// The bits of an element as a number, the same on hosts of either byte order.
 #[inline(always)]
 pub fn bits<T: Element>(x: T) -> u64 {
     let (mut bytes, size) = ([0; 8], size_of::<T>());
@@ -487,7 +489,7 @@ fn wide_f16(x: f16) -> f32 {
     let bits = u32::from(x.to_bits());
     let size = bits & 0x7fff;
     let aligned = size << 13;
-    // With the smallest normal exponent, a subnormal's mantissa is added to the smallest normal value: subtract that value.
+    // The sum `aligned + least` has the value of the smallest normal number plus the subnormal: subtract that number.
     let least = BIAS + (1 << 23);
     let small = (f32::from_bits(aligned + least) - f32::from_bits(least)).to_bits();
     let finite = if size < 0x0400 { small } else { aligned + BIAS };
@@ -501,7 +503,7 @@ fn wide_f16(x: f16) -> f32 {
 fn narrow_f16(x: f32) -> f16 {
     let bits = x.to_bits();
     let size = bits & 0x7fff_ffff;
-    // The last bit of 0.5 has the weight of a subnormal's last bit, so the addition rounds to it.
+    // The last bit of 0.5 has the weight of a subnormal's last bit, so the addition rounds to that bit.
     let half = 0.5f32.to_bits();
     let small = (f32::from_bits(size) + 0.5).to_bits().wrapping_sub(half);
     // Adds half a unit in the last place, or one bit less where a tie rounds down. A carry out of the mantissa may give
@@ -626,7 +628,8 @@ mod tests {
         assert_eq!(f32::from_bits_lossy(bits(0.1f32)), 0.1);
     }
 
-    /// Checks each pair of neighbours: their middle rounds to the even one, and values next to the middle round to the nearest.
+    /// Checks each pair of neighbours: their midpoint rounds to the even one, and values next to the midpoint round to
+    /// the nearer one.
     fn rounds_once<T: Element>(bits: impl Fn(T) -> u64, highest: u64) {
         for low in 0..highest {
             let (a, b) = (T::from_bits_lossy(low), T::from_bits_lossy(low + 1));

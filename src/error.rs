@@ -34,7 +34,7 @@ pub enum ErrorKind {
     Unsupported,
     /// An argument is out of range; the message has the numbers.
     InvalidInput,
-    /// The input is empty, and the operation has no result for that, such as arg-min.
+    /// The input is empty, and the operation, such as arg-min, has no result for empty input.
     Empty,
     /// An allocation failed, or is larger than the device allows.
     OutOfMemory,

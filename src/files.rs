@@ -61,8 +61,8 @@ impl Draft {
         Ok(Self { path: target, place: Place::Beside { file, replaces: old.is_some() } })
     }
 
-    /// Waits until the contents are on the disk if they will replace an old file, so that a crash does not lose that file. It
-    /// does not wait for a new file, since that can take long.
+    /// Waits until contents that replace an old file are on the disk, so that a crash does not lose that file. Does not
+    /// wait if there is no old file, since writing to the disk can take long.
     ///
     /// # Errors
     ///

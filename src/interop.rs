@@ -9,7 +9,7 @@
 //! functions. Functions that share a queue, a context or an event are safe, since the crate's memory stays its own. [`set_arg`]
 //! is safe, since running a kernel is `unsafe` in `ocl`.
 //!
-//! The order of commands of both sides:
+//! Commands of both sides run in this order:
 //! - An in-order queue runs them in the order in which they were enqueued.
 //! - On an out-of-order queue, the crate's commands run in order among themselves. [`wait_for`] orders them after the user's,
 //!   and [`marker`] gives an event that the user's commands can wait for.
@@ -50,7 +50,7 @@ use crate::{
     },
 };
 
-/// A device that runs on a user's own queue; it keeps the context and the queue alive.
+/// A device that runs on a user's own queue, and keeps the context and the queue alive.
 ///
 /// The crate tests the device at first use, and keeps programs as long as the [`Device`] or a clone of it lives. So make one
 /// device and keep it.
@@ -79,26 +79,27 @@ pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -
     ClDevice::adopt(*device.as_core(), context, queue).map(Device::from_cl)
 }
 
-/// A buffer over a user's own; it keeps the memory alive.
+/// A buffer over the memory of a user's buffer, which stays alive as long as the result.
 ///
-/// The crate and the user can both use it. It cannot be [mapped](Buffer::map).
+/// The crate and the user can both use the memory. The result cannot be [mapped](Buffer::map).
 ///
-/// Two results over the same memory count as one buffer. Calls refuse them as input and output, or as two outputs, where they
-/// overlap. A single value of a whole input may overwrite a part of that input, since all of it has been read by then. That
-/// holds for [`reduce_into`](Device::reduce_into), [`reduce_as_into`](Device::reduce_as_into),
-/// [`map_reduce_into`](Device::map_reduce_into), [`dot_into`](Device::dot_into), [`reduce_by_into`](Device::reduce_by_into),
-/// [`count_into`](Device::count_into), [`count_of_into`](Device::count_of_into), [`any_into`](Device::any_into) and
-/// [`all_into`](Device::all_into).
+/// If two results overlap in memory, calls refuse them as input and output, or as two outputs. A reduction to one value
+/// may overwrite a part of its input, since all elements are read first. Such reductions are
+/// [`reduce_into`](Device::reduce_into), [`reduce_as_into`](Device::reduce_as_into),
+/// [`map_reduce_into`](Device::map_reduce_into), [`dot_into`](Device::dot_into),
+/// [`reduce_by_into`](Device::reduce_by_into), [`count_into`](Device::count_into),
+/// [`count_of_into`](Device::count_of_into), [`any_into`](Device::any_into) and [`all_into`](Device::all_into).
 ///
 /// # Safety
 ///
-/// From a call that uses the result until its commands are done, no other command writes memory that the call reads. No other
-/// command reads or writes memory that the call writes. That holds for the user's commands, for the crate's commands through
-/// another buffer over the same memory, and for mappings into the host's address space. Ordered commands always comply: those
-/// of one queue, and those that [`wait_for`], [`marker`] or [`Device::finish`] order.
+/// From a call on the result until the commands of the call are done, no other command writes memory that the call
+/// reads. No other command reads or writes memory that the call writes. These rules bind the user's commands, the
+/// crate's commands on another buffer over the same memory, and mappings into the host's address space. Ordered
+/// commands comply: the commands of one in-order queue, and commands that [`wait_for`], [`marker`] or
+/// [`Device::finish`] order.
 ///
-/// Some calls count offsets in one pass and write at these offsets in the next. If the memory changes in between, they write
-/// beyond their buffers.
+/// Some calls count offsets in one pass and write at these offsets in the next. If the memory changes in between, such
+/// calls write beyond their buffers.
 ///
 /// # Errors
 ///
@@ -134,11 +135,13 @@ pub unsafe fn buffer<T: Pod + OclPrm>(device: &Device, buffer: &ocl::Buffer<T>) 
 ///
 /// # Safety
 ///
-/// As [`buffer`]. A mapping may also be one of the crate's own, made by [`Buffer::map`], if the memory comes from [`mem`].
+/// The rules of [`buffer`] hold. If the memory comes from [`mem`], the mappings in these rules include those of
+/// [`Buffer::map`].
 ///
 /// # Errors
 ///
-/// As [`buffer`], and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the memory is smaller.
+/// As [`buffer`], and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the memory has fewer than `len`
+/// elements.
 ///
 /// ```
 /// use oclprim::{Buffer, Device, interop::{self, ocl}};
@@ -166,9 +169,9 @@ pub unsafe fn buffer_from_mem<T: Pod>(device: &Device, mem: &ocl::core::Mem, len
 ///
 /// # Safety
 ///
-/// Commands on the result obey the rules of [`buffer`]. None writes memory that a call of the crate reads. None reads or writes
-/// memory that such a call writes. None writes while the buffer is [mapped](Buffer::map), and none reads while it is
-/// [mapped for writing](Buffer::map_mut). Safe functions of `ocl` can break all of these rules.
+/// Commands on the result obey the rules of [`buffer`]. They do not write while the buffer is [mapped](Buffer::map),
+/// and do not read while the buffer is [mapped for writing](Buffer::map_mut). Safe functions of `ocl` can break all of
+/// these rules.
 ///
 /// # Errors
 ///
@@ -246,15 +249,15 @@ pub fn set_arg<T: Pod + OclPrm>(kernel: &ocl::Kernel, index: u32, buffer: &Buffe
         let text = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
         Error::invalid(format!("setting argument {index} of a kernel: {text}")).with_source(error)
     };
-    // `ocl` checks the type and keeps the memory alive only for its own buffers. So this makes one of its buffers and replaces
-    // the memory in it by ours.
+    // `ocl` checks the type and keeps the memory alive only for its own buffers. So this function makes an `ocl` buffer
+    // and replaces the memory in it by the crate's.
     let mut carrier = ocl::Buffer::<T>::builder().context(&context(buffer.device())?).len(1).build().map_err(failed)?;
     // SAFETY: only the kernel gets the memory, and the user makes the promise for running it.
     *carrier = unsafe { mem(buffer)? };
     kernel.set_arg(index, &carrier).map_err(failed)
 }
 
-/// The OpenCL device that a device runs on.
+/// The OpenCL device on which `device` runs.
 ///
 /// # Errors
 ///

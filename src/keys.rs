@@ -73,7 +73,7 @@ impl<T: Pod + Send + Sync + sealed::Sealed> Key for T {}
 /// Direction of a sort, and the bits of the keys that it compares.
 ///
 /// Floats are ordered as in NumPy: -0 equals 0, and all NaNs, of either sign, are equal and larger than infinity.
-/// [`Order::total_order`] distinguishes them. Integers have only one order.
+/// [`Order::total_order`] distinguishes both zeros, and NaNs by their bits. Integers have only one order.
 ///
 /// ```
 /// use oclprim::{Device, Order};
@@ -137,13 +137,13 @@ impl Order {
 
     /// Compares only these bits; bit 0 is the least significant one. Fewer bits take fewer passes.
     ///
-    /// They are bits of the key's number, which rises with the key:
+    /// The bits belong to the key's number, which rises with the key:
     /// - The number of an unsigned integer is its value. The number of a signed integer is its bits with the sign bit inverted.
     /// - The number of a float `x` of w bits is 2^(w - 1) plus the count of values `v` with `0 < v <= x`. For a negative `x` it
     ///   is 2^(w - 1) minus the count of values `v` with `x <= v < 0`. The highest bit is set for both zeros, for positive
     ///   values and for NaN. NaN has infinity's number plus one.
-    /// - In the [total order](Order::total_order), a float with a clear sign bit has its bits with the sign bit inverted as its
-    ///   number. A float with a set sign bit has its bits, all inverted.
+    /// - In the [total order](Order::total_order), the number of a float with a clear sign bit is its bits with the
+    ///   sign bit inverted. The number of a float with a set sign bit is its bits, all inverted.
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -173,14 +173,14 @@ impl Digit {
     }
 }
 
-/// The order of keys, independent of their type: it compares bits of a number that is made from a key's bits.
+/// The order of keys, independent of their type. The order compares bits of a number that is made from a key's bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
     /// Bytes of a key.
     pub bytes: usize,
-    /// Mask to invert in keys whose highest bit is set; for `floats` the bits of infinity.
+    /// Mask of the bits to invert in keys whose highest bit is set; for `floats`, the bits of infinity.
     pub flip: u64,
-    /// Mask to invert in all keys afterwards; for `floats` in the rank.
+    /// Mask of the bits to invert in all keys afterwards; for `floats`, in their ranks.
     pub always: u128,
     /// The bits that the order compares.
     pub bits: Range<u32>,
@@ -253,7 +253,7 @@ impl Keys {
         }
         let negative = (key >> (8 * self.bytes - 1)).wrapping_neg();
         let total = key ^ ((negative | self.high()) & self.ones());
-        // The numbers of negative NaNs wrap around, to after those of positive NaNs.
+        // The numbers of negative NaNs wrap around to the end, after those of positive NaNs.
         (total.wrapping_sub(self.high() - 1 - self.flip) & self.ones()) ^ self.always as u64
     }
 
@@ -276,22 +276,24 @@ impl Keys {
         [0, nan].into_iter().filter(|_| self.floats).map(|key| self.ordered(key))
     }
 
-    /// `high` is the highest bit of a key of up to 8 bytes; `ones` is all its bits.
+    /// The highest bit of a key of up to 8 bytes.
     #[inline]
     fn high(&self) -> u64 {
         1 << (8 * self.bytes - 1)
     }
 
+    /// All bits of a key of up to 8 bytes.
     #[inline]
     fn ones(&self) -> u64 {
         u64::MAX >> (64 - 8 * self.bytes)
     }
 
-    /// `whole`: all bits are compared. `plain`: each key is its own number.
+    /// Returns whether the order compares all bits.
     pub(crate) fn whole(&self) -> bool {
         self.bits == (0..8 * self.bytes as u32)
     }
 
+    /// Returns whether each key is its own number.
     pub(crate) fn plain(&self) -> bool {
         self.flip == 0 && self.always == 0
     }

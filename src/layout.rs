@@ -35,9 +35,9 @@ const MAX: usize = Layout::MAX_DIMS;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Layout {
     ndim: usize,
-    /// 0 beyond `ndim`; so are the strides.
+    /// Lengths of the axes; 0 beyond `ndim`, as are the strides.
     shape: [usize; MAX],
-    /// All 0 if there are no elements; so is the offset.
+    /// Strides and offset are 0 if there are no elements.
     strides: [isize; MAX],
     offset: usize,
 }
@@ -146,7 +146,7 @@ impl Layout {
         layout
     }
 
-    /// A layout of that shape with strides of 0.
+    /// A layout of `shape` with strides of 0.
     fn sized(shape: &[usize], offset: usize) -> Result<Self> {
         count(shape)?;
         let mut layout = Self { ndim: shape.len(), shape: [0; MAX], strides: [0; MAX], offset };
@@ -154,7 +154,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Without elements, strides and offset have no meaning: set them to 0, so that no offset is computed from them.
+    /// The layout with strides and offset 0 if it has no elements, so that no offset is computed from them.
     fn settled(mut self) -> Self {
         if self.is_empty() {
             (self.strides, self.offset) = ([0; MAX], 0);
@@ -299,8 +299,9 @@ impl Layout {
         self.is_injective() && self.span().is_none_or(|(low, high)| high - low + 1 == self.len())
     }
 
-    /// Returns whether the strides prove that no two elements share an offset: each stride exceeds the span of all smaller
-    /// strides. That holds for every layout that is sliced, stepped, reversed or permuted from contiguous elements.
+    /// Returns whether the strides prove that no two elements share an offset: each stride exceeds the span of all
+    /// smaller strides. Every layout that is sliced, stepped, reversed or permuted from contiguous elements has such
+    /// strides.
     ///
     /// Interleaved strides, such as 2 and 3 for a shape of `[3, 2]`, count as overlapping even if no two elements meet.
     ///
@@ -429,7 +430,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The same elements with `axis` reversed. For reading only.
+    /// The same elements with `axis` reversed; the result is for reading only.
     ///
     /// # Errors
     ///
@@ -450,7 +451,8 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Repeats an axis of one element `n` times. For reading only. An axis that already has `n` elements does not change.
+    /// The layout with an axis of one element repeated `n` times, for reading only. An axis that already has `n`
+    /// elements does not change.
     ///
     /// # Errors
     ///
@@ -482,7 +484,7 @@ impl Layout {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an axis has neither 1 nor the wanted number of
-    /// elements, if there are more axes than wanted, or if the number of elements overflows.
+    /// elements, or if there are more axes than wanted. It also fails if the number of elements overflows.
     ///
     /// ```
     /// let column = oclprim::Layout::contiguous(&[3, 1])?;
@@ -596,7 +598,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) with the axis or the strides that forbid it.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) with the axis or the strides that forbid writing.
     ///
     /// ```
     /// let row = oclprim::Layout::contiguous(&[1, 3])?;
@@ -629,7 +631,7 @@ impl Layout {
 ///
 /// These methods reduce a layout to few axes, and to rows of one stride.
 impl Layout {
-    /// The rows of the folded layout in logical order: the offset of each, with the length and stride that all share.
+    /// The offsets of the folded layout's rows in logical order, with the length and the stride of every row.
     ///
     /// ```
     /// let rows = oclprim::Layout::contiguous(&[2, 3, 4])?.slice(1, ..2)?.rows();

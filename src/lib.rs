@@ -9,12 +9,13 @@
 //! # Ok::<(), oclprim::Error>(())
 //! ```
 //!
-//! The crate builds and starts without OpenCL: it opens libOpenCL, OpenCL.dll or Apple's framework at run time if it is installed.
+//! The crate builds and starts without OpenCL. At run time it opens libOpenCL, OpenCL.dll or Apple's framework if one
+//! is installed.
 //!
 //! # Primitives
 //!
-//! All primitives are methods of [`Device`]. They take host slices, [`Buffer`]s or [`View`]s ([`Input`]). Methods that end in
-//! `_into` write to the caller's [`Output`]; those that need memory in between use the caller's [`Scratch`].
+//! All primitives are methods of [`Device`]. They take host slices, [`Buffer`]s or [`View`]s ([`Input`]). Methods that
+//! end in `_into` write to the caller's [`Output`]; methods that need temporary memory use the caller's [`Scratch`].
 //!
 //! | | |
 //! |---|---|
@@ -29,7 +30,7 @@
 //! | [`moments_axis`](Device::moments_axis), [`mean_axis`](Device::mean_axis), [`variance_axis`](Device::variance_axis) | mean and variance of each line along an axis, in one pass: [`reduce::axis::moments`] |
 //! | [`inclusive_scan`](Device::inclusive_scan), [`exclusive_scan`](Device::exclusive_scan), [`scan_by`](Device::scan_by), [`offsets_of`](Device::offsets_of) | prefix scan: `out[i] = x[0] op ... op x[i]`; offsets from counts: [`scan`] |
 //! | [`scan_by_key`](Device::scan_by_key), [`scan_segments`](Device::scan_segments), [`scan_flagged`](Device::scan_flagged), [`scan_axis`](Device::scan_axis) | prefix scan of each run of equal keys, of each segment, along an axis: [`scan::segmented`], [`scan::axis`] |
-//! | [`select`](Device::select), [`select_flagged`](Device::select_flagged), [`select_indices`](Device::select_indices), [`partition`](Device::partition) | the elements that meet a condition, or their indices; those first, then the others: [`select`], [`select::partition`] |
+//! | [`select`](Device::select), [`select_flagged`](Device::select_flagged), [`select_indices`](Device::select_indices), [`partition`](Device::partition) | the elements that meet a condition, or their indices; in a partition, the other elements follow: [`select`], [`select::partition`] |
 //! | [`unique`](Device::unique), [`unique_by_key`](Device::unique_by_key), [`run_length_encode`](Device::run_length_encode), [`non_trivial_runs`](Device::non_trivial_runs) | runs of equal neighbours: [`select::runs`] |
 //! | [`reduce_by_key`](Device::reduce_by_key) | one value from the values of each run of equal keys: [`select::by_key`] |
 //! | [`adjacent_difference`](Device::adjacent_difference) | difference between each element and the one before it: [`select::adjacent`] |
@@ -38,7 +39,7 @@
 //! | [`transpose_map`](Device::transpose_map) | transpose with another type, a factor, or a function of each element: [`transpose::mapped`] |
 //! | [`permute`](Device::permute) | axes in another order: [`permute`] |
 //! | [`histogram`](Device::histogram), [`histogram_weighted`](Device::histogram_weighted), [`histogram_channels`](Device::histogram_channels), [`map_histogram`](Device::map_histogram) | number or total weight of the samples in each bin: [`histogram`] |
-//! | [`copy`](Device::copy), [`copy_within`](Buffer::copy_within) | copies elements between memory at any offsets: [`copy`] |
+//! | [`copy`](Device::copy), [`copy_within`](Buffer::copy_within) | copies elements from any offset to any offset: [`copy`] |
 //! | [`filled`](Device::filled), [`zeroed`](Device::zeroed), [`Buffer::fill`] | the same value for every element |
 //! | [`copy_nd`](Device::copy_nd), [`copy_ranges`](Device::copy_ranges) | copies between N-dimensional views: [`copy::nd`]; of many ranges at once: [`copy::ranges`] |
 //! | [`gather`](Device::gather), [`scatter`](Device::scatter) | `out[i] = x[index[i]]`, `out[index[i]] = x[i]`: [`copy::gather`] |
@@ -68,16 +69,16 @@
 //!
 //! - its result goes to the host: a value, a slice as output, [`Buffer::to_vec`];
 //! - an input is a host slice, which is copied to the device first, as by [`Device::upload`];
-//! - a buffer is used on a queue other than its own, that of another [`Device::open`];
-//! - a device is used for the first time, and tested;
+//! - a buffer is used on another queue than its own, since each [`Device::open`] makes a queue;
+//! - a device is used for the first time, and its self-test runs;
 //! - it allocates a result whose length the device finds: [`Device::select`] and its like, [`Device::partition`],
 //!   [`Device::unique`] and other [runs](select::runs), [`Device::reduce_by_key`], [`Device::set_operation`];
-//! - it checks data that only the device can see: the indices of the allocating [`Device::gather`] and [`Device::scatter`], the
-//!   offsets of [`Device::reduce_segments`] and of other calls for segments;
+//! - it checks data on the device: the indices of [`Device::gather`] and [`Device::scatter`], the offsets of
+//!   [`Device::reduce_segments`] and of other allocating calls for segments;
 //! - its own documentation says so, such as [`Buffer::fill`] for elements whose size is not a power of two.
 //!
-//! For a length or a check, the `_into` method does not wait if its outputs are on the device. [`Device::finish`] waits for all
-//! commands.
+//! An `_into` method waits for neither a length nor a check if its outputs are on the device. [`Device::finish`] waits
+//! for all commands.
 //!
 //! # Determinism
 //!
@@ -103,24 +104,28 @@
 //!
 //! # Files
 //!
-//! The crate keeps built programs and self-test results in the folder `OCLPRIM_CACHE_DIR`. If the variable is empty, it keeps
-//! none; if it is unset, the folder is in the user's cache folder. The entries together take at most `OCLPRIM_CACHE_BYTES`
-//! bytes, 256 MiB by default; the least recently used ones are removed. Processes may share the folder. A device keeps its
-//! `OCLPRIM_CACHE_PROGRAMS` most recently used programs in memory, 128 by default. These bounds do not apply to a driver's own
-//! cache, such as PoCL's.
+//! The crate keeps built programs and self-test results in the folder `OCLPRIM_CACHE_DIR`. If the variable is empty, it
+//! keeps none; if it is unset, the folder is in the user's cache folder. If the entries have more than
+//! `OCLPRIM_CACHE_BYTES` bytes, 256 MiB by default, the crate removes the least recently used ones. Each process checks
+//! at its first write, and after each sixteenth of that size. Processes may share the folder. A device keeps its
+//! `OCLPRIM_CACHE_PROGRAMS` most recently used programs in memory, 128 by default. These bounds do not apply to a
+//! driver's own cache, such as PoCL's.
 //!
-//! An entry is machine code that the driver runs in this process, so anyone who can write to the folder gets the user's rights.
-//! The digest of an entry detects damage and wrong names, but not forgery. The crate therefore creates the folder and its
-//! entries for the user alone. On Unix it uses no folder and no entry that another user owns or can write to, and it follows no
-//! link to an entry. `chmod go-w` makes such a folder usable; the crate creates the default folder that way. On Windows the
-//! crate checks none of this: the folder's permissions decide, and those of the default folder are safe.
+//! An entry is machine code that the driver runs in this process, so anyone who can write to the folder gets the user's
+//! rights. The digest of an entry detects damage and wrong names, but not forgery. The crate therefore creates the
+//! folder and its entries for the user alone. On Unix it uses no folder and no entry that another user owns or can
+//! write to, and it follows no link to an entry. `chmod go-w` makes a folder usable that others can write to; the crate
+//! creates the folder with mode 0700. On Windows the crate checks none of this: the folder's permissions decide, and
+//! those of the default folder are safe.
 //!
-//! The [tuning file](tuning::TuningFile) has only numbers, which are checked; a wrong number only costs time.
+//! The [tuning file](tuning::TuningFile) has only names and numbers, which the crate checks; a wrong number only costs
+//! time.
 //!
 //! # Checking and measuring
 //!
-//! [`op::laws`] checks the laws of a user's operator. The package `oclprim-checks` has the cross-checks of every primitive, the
-//! benchmarks and the ladders. A ladder shows the steps by which a kernel became fast. The program `oclprim` runs them.
+//! [`op::laws`] checks the laws of a user's operator. The package `oclprim-checks` has the cross-checks of every
+//! primitive, the benchmarks and the ladders. A ladder shows the steps by which a kernel became fast. The program
+//! `oclprim` runs all three.
 #![deny(unsafe_code)]
 #![cfg_attr(
     not(feature = "opencl"),

@@ -1,4 +1,5 @@
-//! Allocations of host memory with a length that the input or the caller gives. They fail with an error and do not abort.
+//! Allocations of host memory whose length the input or the caller gives. A failed allocation returns an error and does
+//! not abort.
 
 use bytemuck::Zeroable;
 
@@ -67,9 +68,10 @@ pub(crate) fn refill<T: Clone>(all: &mut Vec<T>, len: usize, value: T) -> Result
     Ok(())
 }
 
-/// Fails unless `bytes` bytes can be allocated now. Call it before foreign code that ends the process when memory is short.
+/// Returns an error unless `bytes` bytes can be allocated now. Call `probe` before foreign code that aborts when memory
+/// is short.
 pub(crate) fn probe(bytes: usize) -> Result<()> {
-    // The optimiser would remove memory that nobody uses.
+    // `black_box` keeps the optimiser from removing the unused allocation.
     with_capacity::<u8>(bytes).map(|room| drop(std::hint::black_box(room)))
 }
 

@@ -8,8 +8,9 @@ use crate::{Buffer, Error, Input, Layout, Output, Result, View, ViewMut, memory}
 
 /// An N-dimensional array for reading: a host slice, a buffer or a view, with the [`Layout`] of its elements.
 ///
-/// [`Buffer::nd`] and [`Buffer::strided`] make one, and so do the methods of those names of [`View`] and [`Input`]. Every
-/// [`Input`] is also a view of one axis. Slicing, stepping, permuting, reversing and broadcasting move no elements.
+/// [`Buffer::nd`] and [`Buffer::strided`] return a view; [`View`] and [`Input`] have methods of the same names. Every
+/// [`Input`] also converts to a view of one axis. Slicing, stepping, permuting, reversing and broadcasting move no
+/// elements.
 ///
 /// Methods take `impl Into<NdView<T>>`. An array of `ndarray` converts by `NdView::try_from(&array)?` or
 /// `NdView::try_from(array.view())?`, with the feature `ndarray`.
@@ -72,7 +73,7 @@ pub struct NdViewMut<'a, T: Pod> {
     layout: Layout,
 }
 
-/// The contiguous layout of that shape, which must have `len` elements.
+/// Contiguous layout of `shape`; an error unless it has `len` elements.
 fn shaped(shape: &[usize], len: usize) -> Result<Layout> {
     let layout = Layout::contiguous(shape)?;
     if layout.len() == len {
@@ -90,7 +91,7 @@ fn crop(layout: &Layout) -> (usize, usize, Layout) {
     }
 }
 
-/// The methods that both views share.
+/// Methods of both views.
 macro_rules! layout_methods {
     ($view:ident) => {
         /// # Shape and parts
@@ -247,7 +248,7 @@ macro_rules! layout_methods {
 
 /// # Construction, repetition and reading
 ///
-/// These methods make a view, reverse or repeat its axes, and read its elements.
+/// These methods return a view, reverse or repeat its axes, and read its elements.
 impl<'a, T: Pod> NdView<'a, T> {
     /// The elements of `input` that `layout` selects.
     ///
@@ -268,14 +269,14 @@ impl<'a, T: Pod> NdView<'a, T> {
         Ok(Self { input, layout })
     }
 
-    /// Copies the elements to the host in their logical order; waits for all earlier commands.
+    /// Copies the elements to the host in row-major order; waits for all earlier commands.
     ///
     /// On an OpenCL device, the elements in the gaps are transferred too.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if a command failed;
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the host cannot hold them.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the host cannot hold the elements.
     ///
     /// ```
     /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3, 4])?;
@@ -359,8 +360,8 @@ impl<'a, T: Pod> NdView<'a, T> {
         Ok(Self { layout: self.layout.broadcast_to(shape)?, ..self })
     }
 
-    /// The part of the input from its lowest to its highest element, and the layout relative to that part. A call copies this
-    /// part to the device if the input is a host slice.
+    /// The part of the input between the layout's lowest and highest offset, and the layout relative to that part. If
+    /// the input is a host slice, a call copies only this part to the device.
     pub(crate) fn parts(&self) -> (Input<'a, T>, Layout) {
         let (start, len, layout) = crop(&self.layout);
         (self.input.part(start, len), layout)
@@ -380,7 +381,7 @@ impl<'a, T: Pod> NdView<'a, T> {
 
 /// # Construction
 ///
-/// This function makes a view for writing.
+/// This function returns a view for writing.
 impl<'a, T: Pod> NdViewMut<'a, T> {
     /// The elements of `output` that `layout` selects.
     ///
@@ -405,8 +406,8 @@ impl<'a, T: Pod> NdViewMut<'a, T> {
         Ok(Self { output, layout })
     }
 
-    /// The part of the output from its lowest to its highest element, and the layout relative to that part. Unless the layout
-    /// [is dense](Layout::is_dense), elements in its gaps must keep their values.
+    /// The part of the output between the layout's lowest and highest offset, and the layout relative to that part.
+    /// Unless the layout [is dense](Layout::is_dense), elements in its gaps must keep their values.
     pub(crate) fn parts(self) -> (Output<'a, T>, Layout) {
         let (start, len, layout) = crop(&self.layout);
         (self.output.part(start, len), layout)
@@ -420,7 +421,7 @@ layout_methods!(NdViewMut);
 ///
 /// These methods give the elements a shape or a [`Layout`].
 impl<'a, T: Pod> Input<'a, T> {
-    /// All elements in an array of shape `shape`, with the last axis fastest.
+    /// All elements as a row-major array of shape `shape`.
     ///
     /// # Errors
     ///
@@ -456,7 +457,7 @@ impl<'a, T: Pod> Input<'a, T> {
 ///
 /// These methods give the elements a shape or a [`Layout`].
 impl<'a, T: Pod> Output<'a, T> {
-    /// All elements in an array of shape `shape`, with the last axis fastest, for writing.
+    /// All elements as a row-major array of shape `shape`, for writing.
     ///
     /// # Errors
     ///
@@ -495,7 +496,7 @@ impl<'a, T: Pod> Output<'a, T> {
 ///
 /// These methods give the elements a shape or a [`Layout`].
 impl<T: Pod> Buffer<T> {
-    /// All elements in an array of shape `shape`, with the last axis fastest.
+    /// All elements as a row-major array of shape `shape`.
     ///
     /// # Errors
     ///
@@ -528,7 +529,7 @@ impl<T: Pod> Buffer<T> {
         NdView::new(self, layout)
     }
 
-    /// All elements in an array of shape `shape`, with the last axis fastest, for writing.
+    /// All elements as a row-major array of shape `shape`, for writing.
     ///
     /// # Errors
     ///
@@ -567,7 +568,7 @@ impl<T: Pod> Buffer<T> {
 ///
 /// These methods give the elements a shape or a [`Layout`].
 impl<'a, T: Pod> View<'a, T> {
-    /// All elements in an array of shape `shape`, with the last axis fastest.
+    /// All elements as a row-major array of shape `shape`.
     ///
     /// # Errors
     ///
@@ -602,7 +603,7 @@ impl<'a, T: Pod> View<'a, T> {
 ///
 /// These methods give the elements a shape or a [`Layout`].
 impl<'a, T: Pod> ViewMut<'a, T> {
-    /// All elements in an array of shape `shape`, with the last axis fastest, for writing.
+    /// All elements as a row-major array of shape `shape`, for writing.
     ///
     /// # Errors
     ///

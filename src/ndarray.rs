@@ -10,8 +10,8 @@ use bytemuck::Pod;
 
 use crate::{Error, Input, Layout, NdView, NdViewMut, Output, Result, memory};
 
-/// The elements of an array, row by row, without a copy on the host. An array with another memory layout, such as a transposed
-/// or strided view, is refused. `as_standard_layout` converts it, with a copy if needed.
+/// The elements of a row-major array, without a copy on the host. An array in another memory layout, such as a
+/// transposed or strided view, is an error. `as_standard_layout` converts such an array, and copies it if needed.
 ///
 /// ```
 /// use ndarray::{array, s};
@@ -35,7 +35,7 @@ impl<'a, T: Pod, S: Data<Elem = T>, D: Dimension> TryFrom<&'a ArrayBase<S, D>> f
     }
 }
 
-/// The elements of an array, row by row, for writing. An array with another memory layout is refused.
+/// The elements of a row-major array, for writing. An array in another memory layout is an error.
 ///
 /// ```
 /// use ndarray::{Array2, array};
@@ -56,7 +56,7 @@ impl<'a, T: Pod, S: DataMut<Elem = T>, D: Dimension> TryFrom<&'a mut ArrayBase<S
 }
 
 fn strided(shape: &[usize], strides: &[isize]) -> Error {
-    Error::invalid(format!("an array of shape {shape:?} with strides {strides:?} is not laid out row by row"))
+    Error::invalid(format!("an array of shape {shape:?} with strides {strides:?} is not row-major"))
 }
 
 /// The layout of an array relative to its lowest element in memory.
@@ -77,10 +77,10 @@ fn gaps(shape: &[usize], strides: &[isize]) -> Error {
     ))
 }
 
-/// The elements of an array in its own order, without a copy on the host: permuted, reversed and broadcast arrays too.
+/// A view of an array, without a copy on the host. Permuted, reversed and broadcast arrays convert too.
 ///
-/// An array with gaps between its elements, such as some of its columns, is refused: another view may mutably borrow the gaps.
-/// Slice the view of the whole array instead, or use [`NdCow`], which copies the elements.
+/// An array with gaps between its elements, such as a slice of its columns, is an error: another view may mutably
+/// borrow the gaps. Slice the view of the whole array instead, or use [`NdCow`], which copies the elements.
 ///
 /// ```
 /// use ndarray::{array, s};
@@ -109,7 +109,8 @@ fn read<'a, T: Pod>(array: ArrayViewD<'a, T>) -> Result<NdView<'a, T>> {
     NdView::new(data, layout)
 }
 
-/// The layout of an array, and the array without repetitions, since `ndarray` does not treat repeated axes as contiguous.
+/// The layout of an array, and the array with one element along each broadcast axis: `ndarray` does not treat broadcast
+/// axes as contiguous.
 fn once<'a, T: Pod>(mut array: ArrayViewD<'a, T>) -> Result<(Layout, ArrayViewD<'a, T>)> {
     let layout = layout(array.shape(), array.strides())?;
     if layout.is_empty() {
@@ -124,7 +125,7 @@ fn once<'a, T: Pod>(mut array: ArrayViewD<'a, T>) -> Result<(Layout, ArrayViewD<
     Ok((layout, array))
 }
 
-/// The same as for an [`ArrayView`].
+/// Converts like an [`ArrayView`].
 impl<'a, T: Pod, S: Data<Elem = T>, D: Dimension> TryFrom<&'a ArrayBase<S, D>> for NdView<'a, T> {
     type Error = Error;
 
@@ -133,11 +134,11 @@ impl<'a, T: Pod, S: Data<Elem = T>, D: Dimension> TryFrom<&'a ArrayBase<S, D>> f
     }
 }
 
-/// The elements of any array in its own order: borrowed if [`NdView`] accepts the array, else copied once.
+/// The elements of any array: borrowed if the array converts to an [`NdView`], otherwise copied.
 ///
-/// A copy has the array's elements row by row, and those of a repeated axis once; one thread makes it. It reads no element in
-/// the gaps of the array, so other code may borrow them, even mutably. For an output with gaps, slice a view of the whole array
-/// instead.
+/// One thread copies the elements in row-major order, and the elements of a broadcast axis once. The copy reads no
+/// element in the gaps of the array, so other code may borrow the gaps, even mutably. For an output with gaps, slice an
+/// [`NdViewMut`] of the whole array instead.
 ///
 /// ```
 /// use ndarray::{array, s};
@@ -188,7 +189,7 @@ impl<T: Pod> NdCow<'_, T> {
     }
 }
 
-/// Fails only for an array of more than [`Layout::MAX_DIMS`] axes, or if the host has no memory for a copy.
+/// Returns an error only for an array of more than [`Layout::MAX_DIMS`] axes, or if the host has no memory for a copy.
 impl<'a, T: Pod, D: Dimension> TryFrom<ArrayView<'a, T, D>> for NdCow<'a, T> {
     type Error = Error;
 
@@ -197,7 +198,7 @@ impl<'a, T: Pod, D: Dimension> TryFrom<ArrayView<'a, T, D>> for NdCow<'a, T> {
     }
 }
 
-/// The same as for an [`ArrayView`].
+/// Converts like an [`ArrayView`].
 impl<'a, T: Pod, S: Data<Elem = T>, D: Dimension> TryFrom<&'a ArrayBase<S, D>> for NdCow<'a, T> {
     type Error = Error;
 
@@ -222,8 +223,8 @@ impl<'a, T: Pod> From<&'a NdCow<'_, T>> for NdView<'a, T> {
     }
 }
 
-/// The elements of an array in its own order, for writing; permuted arrays too. An array with gaps, or with an axis that runs
-/// backwards, is refused.
+/// A view of an array for writing; permuted arrays convert too. An array with gaps, or with an axis that runs
+/// backwards, is an error.
 ///
 /// ```
 /// use ndarray::{Array2, s};
@@ -255,7 +256,7 @@ fn write<'a, T: Pod>(array: ArrayViewMutD<'a, T>) -> Result<NdViewMut<'a, T>> {
     NdViewMut::new(data, layout)
 }
 
-/// The same as for an [`ArrayViewMut`].
+/// Converts like an [`ArrayViewMut`].
 impl<'a, T: Pod, S: DataMut<Elem = T>, D: Dimension> TryFrom<&'a mut ArrayBase<S, D>> for NdViewMut<'a, T> {
     type Error = Error;
 
@@ -277,7 +278,7 @@ fn unsigned(layout: &Layout) -> (StrideShape<IxDyn>, Vec<Axis>) {
     (IxDyn(layout.shape()).strides(IxDyn(&strides)), backwards)
 }
 
-/// The same elements for `ndarray`, without a copy, if they are in the host's memory.
+/// The view as a view of `ndarray`, without a copy; an error unless the elements are in host memory.
 ///
 /// ```
 /// use ndarray::{ArrayViewD, array};
@@ -299,7 +300,7 @@ impl<'a, T: Pod> TryFrom<NdView<'a, T>> for ArrayViewD<'a, T> {
     }
 }
 
-/// The same elements for `ndarray` to write, if they are in the host's memory.
+/// The view as a mutable view of `ndarray`; an error unless the elements are in host memory.
 impl<'a, T: Pod> TryFrom<NdViewMut<'a, T>> for ArrayViewMutD<'a, T> {
     type Error = Error;
 

@@ -1,7 +1,7 @@
 //! Parallel loops over tasks, through rayon.
 //!
-//! Primitives call rayon only through this module. Rayon's own iterators are instantiated for each body, type and operator, and
-//! took most of the crate's compile time. If rayon has no threads, the calling thread does all work.
+//! Primitives call rayon only through this module. Rayon's own iterators are compiled for each body, type and operator,
+//! and would take most of the crate's compile time. If rayon has no threads, the calling thread does all work.
 //!
 //! Lists of tasks and results grow with the input, so functions that allocate such a list can fail with out-of-memory.
 
@@ -27,18 +27,18 @@ pub fn threads() -> usize {
     if threads::ready() { rayon::current_num_threads() } else { 1 }
 }
 
-/// Splits `0..n` into two parts for each thread. Each part but the last has at least `least` elements.
+/// Splits `0..n` into at most two parts per thread. Each part but the last has at least `least` elements.
 pub(crate) fn parts(n: usize, least: usize) -> Vec<Range<usize>> {
     let part = n.div_ceil(2 * threads()).max(least);
     (0..n).step_by(part).map(|first| first..n.min(first + part)).collect()
 }
 
-/// The first error among tasks.
+/// The first error that a task returned.
 #[derive(Default)]
 struct Failure(Mutex<Option<Error>>);
 
 impl Failure {
-    /// Returns the value of `result`; keeps its error if that is the first one.
+    /// Returns the value of `result`, or keeps its error if no earlier error is kept.
     fn keep<R>(&self, result: Result<R>) -> Option<R> {
         match result {
             Ok(value) => Some(value),
@@ -103,7 +103,8 @@ pub(crate) fn try_consume<I: Send>(
     failure.result()
 }
 
-/// Passes each chunk of `len` elements, with its number, to `body`; the last chunk may be shorter. It allocates no memory.
+/// Calls `body(i, chunk)` for each chunk `i` of `len` elements; the last chunk may be shorter. No list of tasks is
+/// allocated.
 pub fn chunks_mut<T: Pod>(data: &mut [T], len: usize, body: &(dyn Fn(usize, &mut [T]) + Sync)) {
     let bytes = len * size_of::<T>();
     byte_chunks_mut(bytemuck::cast_slice_mut(data), bytes, 0, &|i, chunk| body(i, bytemuck::cast_slice_mut(chunk)));
@@ -145,7 +146,7 @@ struct Slot<K, W> {
 const SOUGHT: u8 = 0;
 /// `find` has run, so `turn` may run. The thread that ran `find` will finish the task.
 const FOUND: u8 = 1;
-/// The same, but the thread that ran `find` has left: the thread that runs `turn` finishes the task.
+/// `find` has run, and its thread has left: the thread that runs `turn` also finishes the task.
 const LEFT: u8 = 2;
 /// `turn` has run.
 const TURNED: u8 = 3;
@@ -156,8 +157,8 @@ impl<K, W> Slot<K, W> {
     }
 }
 
-/// Runs `turn` for tasks in order, as long as the next one is found, unless another thread does so already. The caller has just
-/// found `task`. Returns the tasks that their finders have left.
+/// Runs `turn` for tasks in order while `find` has run for the next task, unless another thread already runs `turn`.
+/// The caller has just run `find` for `task`. Returns the tasks whose state was `LEFT`; the caller finishes them.
 fn take_turns<K, W>(slots: &[Slot<K, W>], line: &Mutex<(usize, &mut Turn<'_, K, W>)>, mut task: usize) -> Vec<usize> {
     let mut left = Vec::new();
     let state = |task: usize| slots.get(task).map(|slot| slot.state.load(Ordering::Acquire));
@@ -189,12 +190,13 @@ fn take_turns<K, W>(slots: &[Slot<K, W>], line: &Mutex<(usize, &mut Turn<'_, K, 
 /// Runs three steps for each of `0..tasks`: `find` in parallel, then `turn` one task at a time and in order, then `finish` in
 /// parallel.
 ///
-/// `find` writes to a room, which `room` allocates and `finish` frees for another task. Threads take tasks in order, so few
-/// rooms are in use. A thread finishes the tasks that it found, since their data is in its caches.
+/// `room` allocates a buffer to which `find` writes; after `finish`, another task reuses the buffer. Threads take tasks
+/// in order, so few buffers are in use. A thread that runs `find` for a task usually runs `finish` too, since its
+/// caches hold the data.
 ///
-/// No thread waits for another thread or for a lock: the functions may call rayon, which may run this function again on the
-/// same thread. When all tasks are found, a thread leaves the tasks that have had no `turn` to the thread that runs `turn`. If
-/// a room cannot be allocated, `turn` does not run for its task or any later one.
+/// No thread waits for another thread or for a lock: the functions may call rayon, which may run this function again on
+/// the same thread. After the last `find`, a thread leaves its tasks without a `turn` to the thread that runs `turn`.
+/// If `room` fails for a task, `turn` runs neither for this task nor for any later one.
 pub(crate) fn in_turn<K: Send, W: Send>(
     tasks: usize,
     room: &(dyn Fn() -> Result<K> + Sync),
@@ -224,7 +226,7 @@ pub(crate) fn in_turn<K: Send, W: Send>(
                 break;
             }
             let Some(mut found) = free.pop().or_else(|| failure.keep(room())) else {
-                // No later task gets a turn, so none takes a room.
+                // No later task gets a turn, so none needs a buffer.
                 next.fetch_max(tasks, Ordering::Relaxed);
                 break;
             };
@@ -245,7 +247,7 @@ pub(crate) fn in_turn<K: Send, W: Send>(
     failure.result()
 }
 
-/// Sorts `data` by numbers, in its own memory.
+/// Unstable sort of `data` by `number(x)`, in place.
 pub(crate) fn sort_unstable_by_key<T: Send, N: Ord>(data: &mut [T], number: &(impl Fn(&T) -> N + Sync)) {
     if threads::ready() {
         data.par_sort_unstable_by_key(number);
@@ -295,8 +297,8 @@ mod tests {
         }
     }
 
-    /// Returns the tasks for which `turn` ran, in order, and how often each task was found and finished. All three functions
-    /// call rayon themselves. `panics` names one task for each of the three that panics there.
+    /// Returns the tasks for which `turn` ran, in order, and how often each task was found and finished. All three
+    /// functions call rayon themselves. `panics[step]` is the task for which function `step` panics.
     fn each_once(tasks: usize, round: usize, panics: [usize; 3]) -> (Vec<usize>, Vec<[usize; 2]>) {
         let counts: Vec<[AtomicUsize; 2]> = (0..tasks).map(|_| Default::default()).collect();
         let nested = |task: usize, step: usize| {

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{Error, Result};
 
-/// The start and the length of `range`, which must be within `place` and its `len` elements.
+/// Start and length of `range`; an error unless `range` is within `place`, which has `len` elements.
 pub(crate) fn within(range: impl RangeBounds<usize>, len: usize, place: impl fmt::Display) -> Result<(usize, usize)> {
     let start = match range.start_bound() {
         Bound::Included(&start) => start,

@@ -3,7 +3,7 @@
 /// The constant that SplitMix64 adds to its state for each number.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same on every machine.
+/// SplitMix64 (Steele, Lea, Flood 2014): one word of state, and the same numbers on every machine.
 ///
 /// ```
 /// use oclprim::internals::data::Rng;

@@ -72,7 +72,7 @@ impl<'a> Offsets<'a> {
     }
 }
 
-/// Number of segments between that many offsets: `offsets - 1`.
+/// Number of segments between `offsets` offsets: `offsets - 1`.
 pub(crate) fn segments(offsets: usize) -> Result<usize> {
     offsets.checked_sub(1).ok_or_else(|| Error::invalid("n segments need n + 1 offsets, got 0"))
 }

@@ -1,7 +1,7 @@
 //! Starts rayon's global thread pool with as many threads as the system grants.
 //!
-//! Rayon starts all threads or panics, and a failed start is final. So this module starts the threads one by one and hands them
-//! to rayon, with a count of those that run.
+//! If rayon cannot start every thread of its global pool, it panics, and no later start can succeed. So this module
+//! starts the threads one by one and hands the running ones to rayon.
 
 use std::{
     env, io,
@@ -17,8 +17,8 @@ use rayon::{ThreadBuilder, ThreadPoolBuilder};
 
 use crate::memory;
 
-/// Bytes that a thread may take before it runs: its stack, and a second stack for signals. The standard library ends the
-/// process if the second one cannot be allocated.
+/// Bytes that a thread may take before it runs: its stack, and a stack for signal handlers. If the signal stack cannot
+/// be allocated, the standard library ends the process.
 const THREAD_BYTES: usize = 4 << 20;
 
 /// Returns whether rayon has threads. Without threads, its calls would panic.
@@ -42,7 +42,7 @@ fn global() -> bool {
     READY.load(Ordering::Acquire)
 }
 
-/// Number of threads that rayon's default asks for.
+/// Number of threads in rayon's default pool.
 fn wanted() -> usize {
     let asked = env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok()).filter(|&count| count > 0);
     let count = asked.or_else(|| thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
@@ -57,12 +57,12 @@ fn start() -> bool {
         return false;
     }
     let hand_over = |thread| sender.send(thread).map_err(|_| io::Error::other("the threads have ended"));
-    // This fails if the program has a global pool of its own. Dropping the sender then ends the threads.
+    // `build_global` fails if the program has a global pool of its own. Dropping the sender then ends the threads.
     let _ = ThreadPoolBuilder::new().num_threads(count).spawn_handler(hand_over).build_global();
     true
 }
 
-/// Starts a thread that runs one worker from `receiver`, and waits until the thread runs. Returns whether it runs.
+/// Starts a thread that runs one worker from `receiver`. Waits until the thread runs, and returns whether it does.
 fn spawn(receiver: &Arc<Mutex<Receiver<ThreadBuilder>>>) -> bool {
     if memory::probe(THREAD_BYTES).is_err() {
         return false;

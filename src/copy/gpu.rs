@@ -14,7 +14,7 @@ use crate::{
 const TEXT: &str = include_str!("../../cl/copy.cl");
 /// Bytes of a word.
 const WORD: usize = 16;
-/// Bytes of scratch for a copy between overlapping ranges. Ranges whose distance is at least this need no scratch.
+/// Bytes of scratch for a copy between overlapping ranges. Ranges whose distance is at least `CHUNK` need no scratch.
 pub const CHUNK: usize = 16 << 20;
 
 /// The launch of a copy of at least one byte.
@@ -45,8 +45,8 @@ pub struct Body {
 }
 
 impl Body {
-    /// The words of a copy of `bytes` bytes from byte `from` of a buffer to byte `to` of another. They are aligned in
-    /// the destination, and are made of whole words within the source.
+    /// The words of a copy of `bytes` bytes from byte `from` of a buffer to byte `to` of another. The words are aligned
+    /// in the destination. All words of the source that they need lie within the source range.
     pub fn of(bytes: usize, from: usize, to: usize) -> Self {
         let mut head = to.wrapping_neg() % WORD;
         let shift = (from + head) % WORD;

@@ -47,7 +47,7 @@ use crate::{Buffer, Device, Error, Input, Output, Result, runtime::Backend};
 
 /// # Copies
 ///
-/// This method copies elements between memory at any offsets. Module: [`copy`](crate::copy).
+/// This method copies elements from any offset to any offset. Module: [`copy`](crate::copy).
 impl Device {
     /// Copy: `output[i] = input[i]`. Each side is a host slice, a buffer, or a view at any offset; both have the same
     /// length.
@@ -58,7 +58,7 @@ impl Device {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ, if a buffer belongs to
-    /// another device, or if both overlap in imported OpenCL memory.
+    /// another device, or if `input` and `output` overlap in imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::Device;
@@ -119,7 +119,8 @@ impl<T: Pod> Buffer<T> {
     /// Copy within the buffer: `self[dest + i] = self[range.start + i]`. The ranges may overlap, as in
     /// [`slice::copy_within`].
     ///
-    /// Does not wait. On a device, overlapping ranges less than 16 MiB apart are copied through scratch of that size.
+    /// Does not wait. On a device, overlapping ranges less than 16 MiB apart are copied through scratch of at most that
+    /// size.
     ///
     /// # Errors
     ///

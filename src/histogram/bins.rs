@@ -15,7 +15,7 @@ use crate::{Element, Error, Integer, Result};
 /// - [`Bins::ids`]: the sample is its bin's number.
 /// - [`Bins::even`] of integers: `floor((x - lower) * bins / (upper - lower))`, exact for any range.
 /// - [`Bins::even`] of floats: the largest `k` with `edge(k) <= x`. Here `width = upper / bins - lower / bins`. If
-///   `bins / 2 * width` is then not finite, `width` is the largest number for which it is.
+///   `floor(bins / 2) * width` is not finite, `width` is the largest number for which this product is finite.
 ///
 ///   ```text
 ///   edge(k) = lower + k * width             if 2 k < bins
@@ -23,8 +23,8 @@ use crate::{Element, Error, Integer, Result};
 ///   ```
 ///
 ///   Each operation is rounded correctly in the type; for `f16` and `bf16`, in `f32`. So `edge(0)` is `lower`,
-///   `edge(bins)` is `upper`, and the bin is the same on every device. (A device that flushes subnormals takes them for
-///   0 here, too.)
+///   `edge(bins)` is `upper`, and the bin is the same on every device. A device that flushes subnormals treats
+///   subnormal samples as 0.
 /// - [`Bins::edges`]: the last `k` with `edges[k] <= x`.
 ///
 /// The range is `lower <= x < upper`, or `lower <= x <= upper` if the bins are [closed](Bins::closed). Samples below,
@@ -56,8 +56,8 @@ pub enum Map {
 }
 
 impl<T: Integer> Bins<T> {
-    /// One bin per integer: sample `k` falls into bin `k`, for `k` from 0 to `bins - 1`. Negative samples are below,
-    /// others above.
+    /// One bin per integer: sample `k` falls into bin `k`, for `k` from 0 to `bins - 1`. Negative samples count as
+    /// below the bins, samples of `bins` or more as above.
     ///
     /// # Errors
     ///
@@ -77,13 +77,13 @@ impl<T: Integer> Bins<T> {
 }
 
 impl<T: Element> Bins<T> {
-    /// Bins of equal width from `lower` to `upper`, without `upper`.
+    /// Bins of equal width over `lower <= x < upper`.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `bins` is 0 or more than 2^24, or if `upper` is
-    /// not above `lower`. The same error if an end is infinite or NaN, or if a float range is too narrow for `bins`
-    /// distinct edges.
+    /// not above `lower`. The same error if an end is infinite or NaN. The same error if a float range is so narrow
+    /// that edges at its ends or in its middle coincide.
     ///
     /// ```
     /// use oclprim::{Bins, Device};
@@ -139,7 +139,7 @@ impl<T: Element> Bins<T> {
 
     /// The same bins, but the last one includes the upper edge, as in NumPy.
     ///
-    /// It has no effect on [`Bins::ids`].
+    /// [`Bins::ids`] do not change.
     ///
     /// ```
     /// use oclprim::{Bins, Device};
@@ -210,7 +210,7 @@ pub struct Steps {
     pub extent: u64,
     /// `floor((2^64 - 1) / (extent >> shift))`.
     pub reciprocal: u64,
-    /// Dropped low bits of the distance in the first guess, so that the distance times `bins` fits 64 bits.
+    /// The first guess drops this many low bits of the distance, so that the distance times `bins` fits 64 bits.
     pub shift: u32,
     pub closed: bool,
     pub bins: u32,
@@ -258,35 +258,35 @@ pub struct Edges<F> {
     pub lower: F,
     pub upper: F,
     pub width: F,
-    /// Bins per half unit of distance.
+    /// Bins per two units of distance: the guess multiplies half the distance by this factor.
     pub scale: F,
-    /// A guess whose distance from a whole number is larger than this is certain.
+    /// If a guess is further than this from a whole number, its bin is certain.
     pub slack: F,
     pub closed: bool,
     pub bins: u32,
 }
 
 impl<F: Real> Edges<F> {
-    /// `None` if the edges do not rise.
+    /// `None` if the first, middle or last edges do not rise.
     fn new(lower: F, upper: F, bins: u32) -> Option<Self> {
         let count = F::of(bins);
         // A single bin has no inner edge, and its width could overflow.
         let mut width = if bins == 1 { F::ZERO } else { upper / count - lower / count };
-        // A range can span the whole type. Then rounding can lift half its extent out of the type, by less than one
-        // unit in the last place per width.
+        // A range can span the whole type. The rounding of `width`, of less than one unit in the last place, can then
+        // make the product overflow.
         while !(F::of(bins / 2) * width).wide().is_finite() {
             width = width.below();
         }
         let extent = upper * F::HALF - lower * F::HALF;
         let scale = count / extent;
-        // In units of bins, with unit roundoff u and the larger magnitude m of both ends: an edge is within 4.1 u m /
-        // width of its exact value, and the guess within 8.2 u m / width. Near the smallest normal number, flushed
-        // subnormals add to that.
+        // Let u be the unit roundoff and m the larger magnitude of both ends. In units of bins, the error of an edge is
+        // at most 4.1 u m / width. That of the guess is at most 8.2 u m / width. Near the smallest normal number,
+        // flushed subnormals add to both.
         let magnitude = lower.wide().abs().max(upper.wide().abs());
         let slack = 20.0 * F::ROUNDOFF * magnitude / width.wide();
         let slack = if width.wide() > 1e-30 && slack < 0.5 { F::near(slack) } else { F::ONE };
         let edges = Self { lower, upper, width, scale, slack, closed: false, bins };
-        // Each half of the edges rises if its first step does. The halves meet in the middle.
+        // Magnitudes, and so rounding errors, are largest at both ends. In the middle, the two formulas meet.
         let middle = bins / 2 + bins % 2;
         let rises = |k: u32| edges.edge(k) < edges.edge(k + 1);
         let finite = scale.wide().is_finite() && (bins == 1 || width.normal());

@@ -5,16 +5,16 @@ use std::ops::Range;
 use super::{Accumulate, Bins, Counter, slots::OUTSIDE};
 use crate::{Element, Result, memory, parallel};
 
-/// Bytes of all tables together; for 2^24 bins, that is four tables.
+/// Maximum bytes of all tables together: three tables of 2^24 bins.
 const TABLE_BYTES: usize = 256 << 20;
-/// Small tables are doubled, so that a run of samples in one bin does not wait for its own stores.
+/// Maximum words of a table that is doubled, so that successive samples in one bin do not wait for each other's stores.
 const SMALL: usize = 2048;
 /// Maximum samples that 32-bit counters of a part can count.
 const ROUND: usize = 1 << 31;
-/// Samples whose slots are computed at a time; they stay in the first-level cache.
+/// Samples whose slots are computed at a time: the slots stay in the first-level cache.
 pub(super) const BLOCK: usize = 1024;
 
-/// Writes the slots of the samples from an index on.
+/// Writes the slots of the samples from an index on, as many as the slice has.
 pub(super) type Slots<'a> = &'a (dyn Fn(usize, &mut [u32]) + Sync);
 
 pub(super) fn histogram<T: Element, C: Counter>(
@@ -57,7 +57,7 @@ pub(super) fn part_len(n: usize, slots: usize, words: usize) -> usize {
     n.div_ceil(most.min(4 * parallel::threads())).max(1)
 }
 
-/// The table of each part: the bins, then the counts outside of them.
+/// The table of each part: the counts of the bins, then those outside the bins.
 fn tables(round: Range<usize>, bins: usize, slots: Slots) -> Result<Vec<Vec<u32>>> {
     let words = bins + OUTSIDE;
     let len = part_len(round.len(), words, words);

@@ -7,14 +7,14 @@ use super::held::Held;
 use super::slots::{ABOVE, BELOW, NAN, Real, check_count, to_i128};
 use crate::{Element, ElementType, Error, Result, memory};
 
-/// Minimum cells of the table per bin, and maximum cells in all. Few bins get more cells each: a cell with at most one
-/// edge needs no search.
+/// The table has at least 4 cells per bin, but at most 2^20 in all. Few bins get 16 cells each, up to 4096 in all: a
+/// cell with at most one edge needs at most one comparison.
 const CELLS_PER_BIN: usize = 4;
 const CELLS_PER_FEW: usize = 16;
 const FEW_CELLS: usize = 4096;
 const MAX_CELLS: usize = 1 << 20;
-/// An entry of the table has the number of edges in earlier cells. From this bit on, it has the number in its own cell,
-/// or `MANY`.
+/// The low bits of a table entry count the edges in earlier cells. From this bit on, the entry counts the edges in its
+/// own cell, up to `MANY`.
 const COUNT_BIT: u32 = 24;
 const MANY: u32 = 255;
 
@@ -53,7 +53,7 @@ pub(crate) enum Values {
 pub(crate) struct Scaled<F> {
     pub(crate) edges: Vec<F>,
     pub(crate) anchor: F,
-    /// Cells per half unit of distance.
+    /// Cells per two units of distance: the mapping multiplies half the distance by this factor.
     pub(crate) scale: F,
 }
 
@@ -95,7 +95,7 @@ impl<F: Real> Scaled<F> {
     }
 }
 
-/// The table for edges with the mapping `cell`. It leaves out the first and the last edge.
+/// The table for edges with the mapping `cell`, without the first and the last edge.
 fn guide(bins: usize, cells: usize, cell: impl Fn(usize) -> usize) -> Result<Vec<u32>> {
     let mut counts = memory::zeroed::<u32>(cells)?;
     (1..bins).for_each(|k| counts[cell(k)] += 1);

@@ -56,7 +56,7 @@ impl Form {
         if self.map != EDGES || 4 * self.bins > room {
             return (program, 0);
         }
-        // If they fit, edges of 4 bytes are also stored in the cells.
+        // If local memory suffices, the cells also hold copies of edges of 4 bytes.
         let most = tuning::histogram(caps).edge_bytes;
         let edge = self.element.size().max(4);
         let [pairs, plain] = [8, 4].map(|cell| cell * (room + 1) + edge * (room / 4 + 1));
@@ -70,7 +70,7 @@ impl Form {
     }
 }
 
-/// A function that maps each sample before it is counted: its input type, and its source.
+/// A function of each sample whose result is counted: its input type, and its source.
 #[derive(Clone, Debug)]
 pub struct Mapped {
     pub from: ElementType,

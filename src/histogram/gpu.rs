@@ -16,7 +16,7 @@ use crate::{
     tuning,
 };
 
-/// Maximum samples of one launch: 32-bit counters and indices of `cl/histogram.cl` hold them.
+/// Maximum samples of one launch: `cl/histogram.cl` counts and indexes them in 32 bits.
 const ROUND: usize = 1 << 31;
 
 /// The memory in which work-groups count.
@@ -51,7 +51,8 @@ pub struct Plan {
     pub scratch_bytes: usize,
 }
 
-/// Rounds a size of local memory up, so that few programs are built: four steps per power of two, from 8 KiB on.
+/// Rounds a number of words of local memory up, so that few programs are built. Sizes are multiples of 8 KiB; above 64
+/// KiB, there are four sizes per power of two.
 pub fn round_up_words(words: usize, limit: usize) -> usize {
     let step = (words.next_power_of_two() / 8).max(2048);
     words.next_multiple_of(step).min(limit)
@@ -61,7 +62,7 @@ pub fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabilities, rou
     plan_mapped(n, form, None, counter, caps, round)
 }
 
-/// `form` describes the results of the function.
+/// The plan of a histogram of mapped samples, whose mapped values `form` describes.
 pub fn plan_mapped(
     n: usize,
     form: Form,
@@ -94,7 +95,7 @@ pub fn plan_mapped(
         (partition.program.clone(), Tables::Partition(Box::new(partition)), groups, 1, work_group)
     } else if ranges <= params.max_ranges {
         let range = slots.div_ceil(ranges);
-        // Bytes are first counted by value; then the 256 counts are added up by slot.
+        // Samples of one byte are first counted by value; then the 256 counts are added up by slot.
         let bytes = size == 1 && ranges == 1 && local_words >= range.max(256) + 256;
         let local_words = local_words - if bytes { 256 } else { 0 };
         let rows = if bytes { 256 } else { range };
@@ -197,7 +198,7 @@ impl Merge {
     }
 }
 
-/// Maximum samples of one launch on a device; few if tests ask for the path of large inputs.
+/// Maximum samples of one launch on a device; few if a test forces the path of large inputs.
 pub fn round(device: &ClDevice) -> usize {
     if device.tuning().wide(0) { 1 << 12 } else { ROUND }
 }
@@ -269,7 +270,7 @@ fn run(
         let add = keep || start > 0;
         let n = plan.round.min(input.len() - start);
         let offset = input.offset() + start;
-        // Samples before the first 16-byte boundary.
+        // The number of samples before the first 16-byte boundary.
         let head = ((16 - offset * size % 16) % 16 / size).min(n);
         let launch = |kernel| -> Result<_> {
             let launch = device.launch(&plan.count, kernel)?.mem(input.mem()).scalar(offset as u64);
@@ -416,7 +417,6 @@ mod tests {
         assert!(matches!(tables(5 << 20), Tables::Partition(partition) if partition.ranges == 256));
     }
 
-    /// With little local memory, a plan uses a partition or global atomics.
     #[test]
     fn little_local_memory_needs_a_partition_or_global_atomics() {
         for (name, caps) in Capabilities::samples() {

@@ -19,7 +19,8 @@ pub(super) struct HeldMem {
 }
 
 impl Held {
-    /// The memory on `device`, where `write` puts edges and table if another device used them last.
+    /// The edges and their table in the memory of `device`. If another device used them last, `write` writes them
+    /// first.
     pub(super) fn get(&self, device: &ClDevice, write: impl FnOnce() -> Result<(ClMem, ClMem)>) -> Result<HeldMem> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = held.as_ref().filter(|found| found.device.same_context(device)) {

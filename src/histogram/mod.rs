@@ -4,28 +4,27 @@
 //! |---|---|
 //! | work | one read of the input and one count per sample; with `r` ranges of bins, `r` reads (see below) |
 //! | determinism | same bits everywhere: counts and sums of weights are equal on every run, every device and the CPU. For float samples, the device must keep subnormals |
-//! | scratch | tables of 4-byte counters, at most 256 MiB. If samples are partitioned, 2 bytes per sample, at most 1 GiB: [`Device::histogram_scratch`]. With weights, up to 292 bytes per bin and more for several tables, at most 1 GiB |
+//! | scratch | tables of 4-byte counters, at most 256 MiB. If samples are partitioned, 2 bytes per sample, at most 1 GiB: [`Device::histogram_scratch`]. With weights, up to 292 bytes per bin, and more if there are several tables, at most 1 GiB |
 //! | limits | 1 to 2^24 bins, any n that fits the device |
 //!
 //! [`Bins`] defines the bin of a sample. Samples outside the bins are counted separately; they never change another
 //! counter.
 //!
 //! On an OpenCL device, each work-group counts in its own table in local memory, with a replica per lane if they fit
-//! (Gómez-Luna et al. 2013). A second kernel sums the tables. If local memory does not hold all bins, a few ranges of
-//! bins are counted, and each range reads the input once.
+//! (Gómez-Luna et al. 2013). A second kernel, or the last work-group, sums the tables. If local memory does not hold
+//! all bins, each of a few ranges of bins is counted in one read of the input.
 //!
-//! With more ranges, the samples are first partitioned by range, as 16-bit numbers. This runs in rounds that keep
-//! scratch below 1 GiB and a sixteenth of the device's memory. Few samples are counted with atomics in global memory
-//! instead. So are all samples on drivers without sub-groups: PoCL, before it had sub-groups, compiled such loops
-//! wrongly.
+//! With more ranges, the samples are first partitioned by range, as 16-bit numbers. Rounds keep the scratch below 1 GiB
+//! and below a sixteenth of the device's memory. Atomics in global memory count few samples, and all samples on drivers
+//! without sub-groups: PoCL without sub-groups compiles the loops of a partition wrongly.
 //!
 //! For [custom functions](Device::map_histogram) of the samples, the same kernels apply the function when they load a
 //! sample.
 //!
 //! The search among given edges starts from a table over the range, so evenly spaced edges take about one comparison
 //! per sample. [Weights](Device::histogram_weighted) are summed as integers, and sums of floats are exact. Most float
-//! weights are whole multiples of one unit, and a few words hold their sum. The other weights go to words for the whole
-//! range of the type, per bin.
+//! weights are whole multiples of one unit, and a few words hold their sum. Each bin also has words for the whole range
+//! of the type, which sum the other weights.
 
 #[doc(hidden)]
 pub(crate) mod bins;
@@ -81,7 +80,7 @@ pub trait Counter: Integer + From<u32> {}
 impl Counter for u32 {}
 impl Counter for u64 {}
 
-/// The treatment of an output's present values: new values replace them, or add to them.
+/// Whether new values replace the present values of an output, or add to them.
 ///
 /// ```
 /// use oclprim::{Accumulate, Bins, Device, Scratch};
@@ -146,7 +145,7 @@ pub struct Histogram {
 ///
 /// These methods return the number of samples in each bin. Module: [`histogram`](crate::histogram).
 impl Device {
-    /// Histogram: `counts[k]` is the number of samples in bin `k`, and `outside` has the number of the others.
+    /// Histogram: `counts[k]` is the number of samples in bin `k`, and `outside` counts the samples outside the bins.
     ///
     /// # Errors
     ///
@@ -173,8 +172,8 @@ impl Device {
 
     /// [`Device::histogram`] into counters that can stay on the device.
     ///
-    /// `counts` has a counter per bin; `outside` has the counts below, above and of NaN. Waits for the result only if
-    /// an output is a host slice.
+    /// `counts` has a counter per bin. `outside` has three counters: samples below the bins, samples above, and NaN.
+    /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///

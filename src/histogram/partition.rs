@@ -17,8 +17,9 @@ use crate::{
 
 const NAME: &str = "histogram_partition.cl";
 const TEXT: &str = include_str!("../../cl/histogram_partition.cl");
-/// Maximum bytes of scratch, 2 per sample of a round, and the divisor of the device's memory that also limits it. H200,
-/// 2^28 i32 in 5 Mi bins: 835 GB/s in one round; 737 GB/s in three rounds with 256 MiB.
+/// Maximum bytes of scratch, of which each sample of a round takes 2. `MEMORY_PART` is the divisor of the device's
+/// memory that also limits scratch. H200, 2^28 i32 in 5 Mi bins: 835 GB/s in one round; 737 GB/s in three rounds of 256
+/// MiB.
 const SCRATCH_BYTES: usize = 1 << 30;
 const MEMORY_PART: u64 = 16;
 /// Minimum samples per work-group of the count.

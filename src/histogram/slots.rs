@@ -1,10 +1,10 @@
-//! The numbers of bins and of the slots after them, and the types in which edges are computed.
+//! Slots: one per bin and three for samples outside the bins. The types in which edges are computed.
 
 use std::ops::{Add, Div, Mul, Sub};
 
 use crate::{Element, Error, Integer, Result, with_integer};
 
-/// The maximum number of bins. Bin numbers up to it are exact in `f32`.
+/// The maximum number of bins: `f32` holds every bin number up to 2^24 exactly.
 pub const MAX_BINS: usize = 1 << 24;
 
 /// Three slots after the bins count the samples outside of them.

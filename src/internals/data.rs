@@ -20,15 +20,15 @@ const CHUNK: usize = 1 << 16;
 pub enum Data {
     /// Uniform over all bit patterns for integers; over [-1, 1) for floats.
     Random,
-    /// Every bit pattern, so that floats have NaN, infinities and subnormals among them.
+    /// Uniform over all bit patterns, so that floats include NaN, infinities and subnormals.
     Bits,
-    /// 0, 1, 2, … wrapped into the type's small exact integers.
+    /// 0, 1, 2, …, 119 in rotation, which every type holds exactly.
     Ramp,
     /// The same value for every element, which is not 0 and not 1.
     Constant,
     /// The type's highest value, its lowest and 0, in rotation.
     Extremes,
-    /// Finite values with some -0, NaN and infinities; integers as [`Data::Extremes`].
+    /// Finite values with some -0, NaN and infinities; for integers, the lowest or the highest value at random.
     Special,
     /// Only NaN, of either sign and any payload; integers as [`Data::Special`].
     Nan,
@@ -116,7 +116,7 @@ pub fn random_bits<T: bytemuck::Pod>(n: usize, seed: u64) -> Vec<T> {
     all
 }
 
-/// `n` elements by their indices; each may take any number of random numbers.
+/// `n` elements, each made from its index and any number of random numbers.
 pub fn random_by<T: bytemuck::Pod + Send>(
     n: usize,
     seed: u64,

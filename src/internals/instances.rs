@@ -1,10 +1,11 @@
 //! Instances of generic functions that the library compiles itself.
 //!
 //! A generic function is compiled in the crate that calls it, at the optimisation level of that crate. If it is
-//! `#[inline(never)]` and the library has the instance, the caller links that one instead. The specs and the program are
-//! compiled at a low level for a short build; the instances below give them the CPU backend that a user's release build has.
+//! `#[inline(never)]` and the library has the instance, the caller links the library's instance instead. The specs and
+//! the program are compiled at a low level for a short build; the instances below give both the CPU backend of a user's
+//! release build.
 //!
-//! The list has what benchmarks measure. Nothing calls these functions.
+//! The list contains the instances that benchmarks measure. Nothing calls these functions.
 
 use crate::{
     Accumulate, Bins, Counter, Determinism, Device, Element, Input, Key, NdView, NdViewMut, Offset, Order, Output,
@@ -70,7 +71,7 @@ impl Call<'_> {
         self.device.reduce_segments_as_into::<T, U, u32, O>(input::<T>(), offsets, O::default(), output(), self.scratch)
     }
 
-    /// What is asked of the elements of one type.
+    /// Extremes, statistics and counts of the elements of one type.
     fn facts<T: Element>(&mut self) -> Result<()> {
         let Self { device, scratch } = self;
         device.arg_min_into(input::<T>(), output(), output(), scratch)?;
@@ -173,7 +174,7 @@ impl Call<'_> {
     }
 }
 
-/// Has the compiler build every instance.
+/// Makes the compiler build every instance.
 pub fn compiled(device: &Device) -> Result<()> {
     macro_rules! each {
         ($call:ident, $name:ident: $(<$($ty:ty),+>),+) => { $( $call.$name::<$($ty),+>()?; )+ };

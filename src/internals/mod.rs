@@ -1,5 +1,5 @@
-//! Internals that `oclprim-checks` needs besides the public API: plans, tile sizes, launches. They are not part of the API and
-//! may change at any time.
+//! Internals that `oclprim-checks` needs besides the public API: plans, tile sizes, launches. Internals are not part of
+//! the API and may change at any time.
 
 pub mod data;
 #[cfg(feature = "instances")]

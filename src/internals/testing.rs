@@ -117,7 +117,7 @@ pub fn everywhere(result: Result<(), Failure>) -> Result<(), Failure> {
     }
 }
 
-/// Contents of outputs before they are written: no NaN, no small number and not all bits set, in any type.
+/// Contents of outputs before they are written. In no type is the value NaN or 0, or has all bits set.
 ///
 /// ```
 /// assert_eq!(oclprim::internals::testing::poison::<[u8; 3]>(), [0xA5; 3]);
@@ -140,8 +140,8 @@ pub fn poison<T: bytemuck::Pod>() -> T {
 /// ```
 pub const CANARY: usize = 64;
 
-/// Runs `write` on a view of `len` poisoned elements at `offset` in a larger buffer, and checks that all elements around it are
-/// unchanged. Returns the view's elements.
+/// Runs `write` on a view of `len` poisoned elements at `offset` in a larger buffer, and checks that no element around
+/// the view changes. Returns the view's elements.
 ///
 /// ```
 /// use oclprim::{Device, internals::testing::guarded};
@@ -162,7 +162,7 @@ pub fn guarded<T: bytemuck::Pod + PartialEq>(
     guarded.written()
 }
 
-/// The buffer of [`guarded`]: what is done with it is compiled once for each type.
+/// The buffer of [`guarded`]. Its methods are compiled once for each type, not for each closure.
 struct Guarded<T: bytemuck::Pod> {
     buffer: crate::Buffer<T>,
     written: Range<usize>,

@@ -14,7 +14,7 @@ pub(super) fn iota<T: Element>(start: T, step: T, out: &mut [T]) {
             let half = T::Acc::from_f64(0.5);
             let (half_start, half_step) = (start.mul(half), step.mul(half));
             for (i, x) in (first..).zip(out) {
-                // The index is exact in `f64`, so it is rounded only once.
+                // `f64` holds the index exactly, so the conversion rounds once.
                 let i = T::Acc::from_f64(i as f64);
                 let product = i.mul(step);
                 // The sum can be finite even if the product is not.

@@ -69,7 +69,7 @@ pub struct Plan {
     pub program: ProgramSpec,
     pub shape: Shape,
     pub tiles: usize,
-    /// Tiles for which scratch has room; it never falls when n grows.
+    /// Tiles for which scratch has room: a number that never falls as n grows.
     pub room: usize,
     pub groups: usize,
     pub wide: bool,
@@ -97,9 +97,10 @@ impl Plan {
             .unoptimised_on_a_checker(caps);
         let program = program.with(shape.registers.map(|registers| format!("-cl-nv-maxrregcount={registers}")));
         let tiles = n.div_ceil(shape.tile());
-        // Kernels count them in 32 bits.
+        // Kernels count tiles in 32 bits.
         if u32::try_from(tiles).is_err() {
-            let message = format!("{n} elements are {tiles} tiles of {}, at most {} can be", shape.tile(), u32::MAX);
+            let message =
+                format!("{n} elements take {tiles} tiles of {}, at most {} are possible", shape.tile(), u32::MAX);
             return Err(Error::new(ErrorKind::OutOfMemory, message));
         }
         Ok(Self { program, shape, tiles, room: tiles, groups: tiles.min(tuning::merge(caps).max_groups), wide })
@@ -113,7 +114,7 @@ impl Plan {
         [self.shape.work_group, 1, 1]
     }
 
-    /// The launched work-groups of a kernel with one work-item per tile.
+    /// The work-groups of a kernel with one work-item per tile.
     pub fn item_groups(&self) -> [usize; 3] {
         [self.tiles.div_ceil(self.shape.work_group).min(self.groups), 1, 1]
     }
@@ -130,7 +131,7 @@ pub fn plan(n: usize, form: &Form, caps: &Capabilities, wide: bool) -> Result<Pl
             program.define("PARTS", bytes / unit)
         }
     };
-    // Tiles are larger if each compute unit has at least two of them.
+    // Large tiles are used if each compute unit gets at least two.
     let [usual, large] = [false, true].map(|many| shape(form, 0, many, caps));
     let many = n.div_ceil(large.tile()) >= 2 * caps.compute_units as usize;
     let plan = Plan::new(n, form, program, if many { large } else { usual }, caps, wide)?;
@@ -154,7 +155,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A pass over all tiles. It merges `a` and `b`, or, if `shift` is not 0, pairs of runs of `a`.
+/// A pass over all tiles. Merges `a` and `b`, or, if `shift` is not 0, pairs of runs of `a`.
 pub struct Pass<'a> {
     pub a: (Place<'a>, usize),
     pub b: (Place<'a>, usize),

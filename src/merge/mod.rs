@@ -1,5 +1,5 @@
-//! Merges of two sorted ranges ([`Device::merge`]), also with values ([`Device::merge_pairs`]). The same technique
-//! gives sorts by any order ([`sort`]), set operations ([`set`]) and searches in sorted ranges ([`search`]).
+//! Merges of two sorted ranges ([`Device::merge`]), also with values ([`Device::merge_pairs`]). Submodules sort by any
+//! order ([`sort`]), combine sets ([`set`]) and search sorted ranges ([`search`]).
 //!
 //! | property | |
 //! |---|---|
@@ -10,10 +10,10 @@
 //! | scratch | 4 or 8 bytes per tile: [`Device::merge_scratch`] |
 //! | limits | any n that fits the device |
 //!
-//! This is merge path (Green, McColl and Bader 2012). The result is cut into equal tiles. Binary searches find the part
-//! of both ranges that belongs to a tile. In local memory, each work-item finds its own part of the tile and merges
-//! some elements in registers. So the load is balanced for any ranges. On the CPU, each thread merges parts of the
-//! result.
+//! This is merge path (Green, McColl and Bader 2012). The result is cut into equal tiles. Binary searches find the
+//! parts of both ranges that make up a tile. In local memory, each work-item finds its own part of the tile and merges
+//! some elements in registers. So every work-item has the same load for any ranges. On the CPU, each thread merges
+//! parts of the result.
 //!
 //! If a range is not sorted, the result is unspecified. The call still ends and writes all of its outputs.
 
@@ -30,7 +30,7 @@ use bytemuck::Pod;
 
 use crate::{Buffer, Device, Error, Input, Output, Result, Scratch, op::Compare, runtime::Backend};
 
-/// Returns an error if values are zero-sized, or if their number is not the number of keys.
+/// Returns an error if values are zero-sized, or if the numbers of keys and values differ.
 fn check_values(keys: usize, values: usize, size: usize, what: &str) -> Result<()> {
     if size == 0 {
         return Err(Error::unsupported("values of 0 bytes have no places"));
@@ -52,7 +52,7 @@ pub fn form<T: Pod>(order: &impl Compare<T>, value_bytes: usize) -> Result<gpu::
 
 /// # Merges
 ///
-/// These methods combine two sorted ranges to one, also with values. Module: [`merge`](crate::merge).
+/// These methods merge two sorted ranges, also with values. Module: [`merge`](crate::merge).
 impl Device {
     /// Merge of two sorted ranges: all elements of `a` and `b`, sorted.
     ///

@@ -8,7 +8,7 @@ use num_complex::Complex;
 use super::Operator;
 use crate::{ElementType, Float};
 
-/// An operator over complex numbers. They have no order, so there is no minimum or maximum.
+/// An operator over complex numbers. Complex numbers have no order, so there is no minimum or maximum.
 ///
 /// ```
 /// use oclprim::{Complex, Device, op::{ComplexOperator, complex_product, complex_sum}};
@@ -21,8 +21,8 @@ use crate::{ElementType, Float};
 /// ```
 pub type ComplexOperator<T> = Operator<Complex<T>, fn(Complex<T>, Complex<T>) -> Complex<T>>;
 
-/// Sum of complex numbers of `f32` or `f64`. The empty sum is 0 with both parts -0, since only that value leaves every number
-/// unchanged.
+/// Sum of complex numbers of `f32` or `f64`. The sum of an empty input has -0 in both parts, since only this value
+/// leaves every number unchanged.
 ///
 /// ```
 /// use oclprim::{Complex, Device, op::complex_sum};
@@ -38,7 +38,7 @@ where
     over("complex sum", Complex::new(T::ADD_IDENTITY, T::ADD_IDENTITY), |a, b| a + b, |_| "a + b".into())
 }
 
-/// Product of complex numbers of `f32` or `f64`. The empty product is 1.
+/// Product of complex numbers of `f32` or `f64`. The product of an empty input is 1.
 ///
 /// A factor with the bits of 1 + 0i leaves the other factor unchanged, so a single number is its own product. The plain
 /// formula, which other factors use, would turn 1 times ∞ + 0i into ∞ + NaN i.

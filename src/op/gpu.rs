@@ -17,7 +17,8 @@ pub struct Form {
     pub needs_fp64: bool,
 }
 
-/// The size of a work-group, with an element in local memory for each work-item. The result does not depend on it.
+/// Work-items of a work-group: local memory holds one element per work-item. The result of a reduction does not depend
+/// on this number.
 pub(crate) fn work_group(form: &Form, caps: &Capabilities) -> usize {
     tuning::work_group_of(tuning::reduce(caps).work_group, form.size, caps)
 }

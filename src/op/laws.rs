@@ -11,14 +11,14 @@ use super::gpu;
 use crate::runtime::Backend;
 use crate::{Device, Error, Result, rng::Rng};
 
-/// Checks an operator's laws on values: its identity is neutral on both sides, and it is associative and commutative. It also
-/// checks that the OpenCL C expression gives the same results on `device` as the Rust function. Equal means equal bits; for an
-/// operator that rounds, use [`laws_by`].
+/// Checks an operator's laws on `values`. The identity must be neutral on both sides of each value. On 1000 random
+/// triples of values, the operator must be associative and commutative. On an OpenCL device, the expression must give
+/// the same results as the Rust function. Equal means equal bits; for an operator that rounds, use [`laws_by`].
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) with the law, the values and both results;
-/// [`ErrorKind::Build`](crate::ErrorKind::Build) if the text does not build.
+/// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a law does not hold, with the law, the values and
+/// both results; [`ErrorKind::Build`](crate::ErrorKind::Build) if the text does not build.
 ///
 /// ```
 /// use oclprim::{Device, op::{Operator, laws}};
@@ -62,7 +62,7 @@ where
     tried(device, op, values, equal, true)
 }
 
-/// [`laws_by`] for an operator that need not be commutative, as scans and segmented reductions allow.
+/// [`laws_by`] without the check of commutativity, for operators of scans and segmented reductions.
 ///
 /// # Errors
 ///
@@ -130,7 +130,7 @@ where
         let (left, right) = (combine(ab, c), combine(a, combine(b, c)));
         if !equal(&left, &right) {
             return wrong(format!(
-                "not associative: ({a:?} op {b:?}) op {c:?} gives {left:?}, {a:?} op ({b:?} op {c:?}) {right:?}"
+                "not associative: ({a:?} op {b:?}) op {c:?} gives {left:?}, {a:?} op ({b:?} op {c:?}) gives {right:?}"
             ));
         }
         // Results of the operator become arguments as well.
@@ -141,7 +141,7 @@ where
     for ((&a, &b), got) in lefts.iter().zip(&rights).zip(&got) {
         let want = combine(a, b);
         if !equal(got, &want) {
-            return wrong(format!("for {a:?} with {b:?} OpenCL C gives {got:?}, Rust {want:?}"));
+            return wrong(format!("for {a:?} with {b:?} OpenCL C gives {got:?}, Rust gives {want:?}"));
         }
     }
     Ok(())

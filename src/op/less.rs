@@ -14,8 +14,8 @@ use crate::{
     keys::{Keys, Order},
 };
 
-/// An order of elements: an [`Order`], which is built in, or a user's [`Less`]. In the built-in order, zeros of both signs are
-/// equal, and NaNs are equal and the largest. [`Order::total_order`] distinguishes them.
+/// An order of elements: a built-in [`Order`], or a user's [`Less`]. In a built-in order, -0 equals +0, and all NaN are
+/// equal and the largest. [`Order::total_order`] orders zeros by sign and NaN by their bits.
 ///
 /// ```
 /// use oclprim::{Device, Order, op::{Compare, Less}};
@@ -42,7 +42,7 @@ pub trait Compare<T: Pod>: Sync + Sealed {
     #[doc(hidden)]
     fn function(&self) -> Result<impl Fn(&T, &T) -> bool + Sync>;
 
-    /// The same in OpenCL C, as `op_less`, and whether it needs fp64.
+    /// Returns that function in OpenCL C, as `op_less`, and whether it needs fp64.
     #[doc(hidden)]
     fn source(&self) -> Result<(Source, bool)>;
 }
@@ -97,10 +97,10 @@ impl<T: Element> Compare<T> for Order {
 /// A user's order, given twice: as a Rust function and as an OpenCL C expression over `a` and `b`. The function returns true if
 /// the first element comes before the second; the expression is then not 0.
 ///
-/// It must be a strict weak order. No element is before itself; of two elements, at most one is before the other. If `a` is
-/// before `b` and `b` before `c`, then `a` is before `c`. Two elements are equal if neither is before the other; equality is
-/// transitive too. If the order breaks these rules, or if function and expression differ, results are unspecified. Calls still
-/// end, and write only to their outputs.
+/// The order must be a strict weak order. No element is before itself; of two elements, at most one is before the
+/// other. If `a` is before `b` and `b` before `c`, then `a` is before `c`. Two elements are equal if neither is before
+/// the other; equality is transitive too. If the order breaks these rules, or if function and expression differ,
+/// results are unspecified. Calls still end, and write only to their outputs.
 ///
 /// ```
 /// use oclprim::{Device, op::Less};
@@ -146,7 +146,7 @@ pub struct Less<F> {
 }
 
 impl<F> Less<F> {
-    /// Maximum size of an element in bytes, since tiles of elements are in local memory.
+    /// Maximum bytes of an element: local memory holds tiles of elements.
     ///
     /// ```
     /// use oclprim::{Device, ErrorKind, op::Less};
@@ -179,8 +179,8 @@ impl<F> Less<F> {
         Self { needs_fp64: T::TYPE.needs_fp64(), ..order }
     }
 
-    /// An order of a user's type, `type_name` in OpenCL C, which `types` defines. A kernel does not build if the type's size
-    /// differs from that of `T`, or with the names that [`Operator::of_struct`](super::Operator::of_struct) lists.
+    /// An order of a user's type, `type_name` in OpenCL C, which `types` defines. A kernel does not build if the two
+    /// types differ in size. [`Operator::of_struct`](super::Operator::of_struct) lists names that do not build either.
     ///
     /// The driver compiles `type_name`, `types` and `expression` into this process, so they must never come from untrusted
     /// input. See [text is code](crate::op#text-is-code).
@@ -202,8 +202,8 @@ impl<F> Less<F> {
         Self { name: quoted(name), less, texts, needs_fp64: false }
     }
 
-    /// The order with OpenCL C functions that its expression calls. Give them a prefix of your own, so that their names differ
-    /// from those in kernel files.
+    /// The order, with OpenCL C functions that its expression calls. Give the functions a prefix of your own: a kernel
+    /// does not build if its file has a function of the same name.
     ///
     /// The driver compiles `text` into this process, so it must never come from untrusted input. See
     /// [text is code](crate::op#text-is-code).

@@ -1,9 +1,10 @@
-//! Functions that are applied to elements as they are moved.
+//! Functions that a mapped transpose applies to each element.
 
 use super::{Map, sealed::Sealed};
 use crate::Element;
 
-/// A function that is applied to each element as it is moved: [`Cast`], [`Scale`] or a user's [`Map`].
+/// A function that [`Device::transpose_map`](crate::Device::transpose_map) applies to each element: [`Cast`], [`Scale`]
+/// or a user's [`Map`].
 ///
 /// ```
 /// use oclprim::op::{Cast, Map, Mapping, Scale};
@@ -21,7 +22,7 @@ pub trait Mapping<T: Element, U: Element>: Sync + Sealed {
     /// The result for one element.
     fn apply(&self, x: T) -> U;
 
-    /// The function in OpenCL C; if there is none, the kernel multiplies by the factor.
+    /// The function in OpenCL C; if `None`, the kernel casts and multiplies by [`factor`](Self::factor).
     #[doc(hidden)]
     fn prelude(&self) -> Option<String> {
         None
@@ -33,8 +34,8 @@ pub trait Mapping<T: Element, U: Element>: Sync + Sealed {
     }
 }
 
-/// `x as U`, as [`Element::cast`] defines it: floats become integers that saturate, and NaN becomes 0; integers wrap; floats
-/// round to the nearest.
+/// Cast: `x as U`, as in [`Element::cast`]. Floats saturate when they become integers, and NaN becomes 0. Integers wrap
+/// when they become integers. Results that are floats round to nearest.
 ///
 /// ```
 /// use oclprim::{Device, op::Cast};
@@ -54,8 +55,8 @@ impl<T: Element, U: Element> Mapping<T, U> for Cast {
     }
 }
 
-/// `(x as U) * factor`. The cast is [`Cast`]. The factor has the type in which the result is computed: `f32` for `f16` and
-/// `bf16`, else the result's own type. Integers wrap.
+/// Scale: `((x as A) * factor) as U`, with the casts of [`Cast`]. `A` is the type in which `U` is computed: `f32` for
+/// `f16` and `bf16`, otherwise `U` itself. Integers wrap.
 ///
 /// ```
 /// use oclprim::{Device, op::Scale};

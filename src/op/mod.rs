@@ -1,18 +1,19 @@
 //! The operators of reductions and scans.
 //!
-//! An operator is associative and commutative up to rounding, and has an identity. It computes in the accumulator of its
-//! element type: a sum of `f16` is computed in `f32` and rounded once at the end.
+//! An operator is associative and commutative up to rounding, and has an identity. The operator computes in the
+//! accumulator of its element type: a sum of `f16` is computed in `f32` and rounded once at the end.
 //!
 //! # Text is code
 //!
-//! [`Operator`], [`Less`] and [`Map`] take OpenCL C text from the user, and a driver compiles it. The code runs with this
-//! process's rights: it can read and write any address that the driver can, and it may never end. The crate does not check it.
-//! The text must be a literal of the program, or the program must build it from values that it has parsed, such as numbers. It
-//! must never contain text from a file, a network or a user who is not trusted with the process.
+//! [`Operator`], [`Less`] and [`Map`] take OpenCL C text from the user, and a driver compiles it. The code runs with
+//! the rights of this process. It can read and write any address that the driver can, and may never end. The crate does
+//! not check the text. The text must be a literal of the program, or the program must build it from values that it has
+//! parsed, such as numbers. It must never contain text from a file, a network or a user who is not trusted with the
+//! process.
 //!
-//! The constructors are safe functions all the same. The text is part of the program's source, like the Rust function beside
-//! it. Only its author can check that it stays within its arguments. An `unsafe` block around each literal would only repeat
-//! that promise.
+//! The constructors are safe functions all the same. The text is part of the program's source, like the Rust function
+//! beside it. Only the author can check that the text accesses nothing but its arguments. An `unsafe` block around each
+//! literal would only repeat this promise.
 
 mod complex;
 #[cfg(feature = "opencl")]
@@ -144,7 +145,8 @@ pub fn monoid<U: Element, O: Op<U>>() -> Monoid<U, impl Fn(U::Acc, U::Acc) -> U:
     Monoid { identity: O::identity(), empty: O::empty(), ordered, combine: O::combine }
 }
 
-/// A built-in operator as [`Operator::monoid`] returns a user's: for the CPU backend, and in OpenCL C.
+/// The [`Monoid`] and the OpenCL C source of a built-in operator, as [`Operator::monoid`] returns for a user's
+/// operator.
 #[expect(clippy::type_complexity, reason = "an alias cannot hold `impl Fn`")]
 pub(crate) fn built_in<U: Element, O: Op<U>>(
     _: O,
@@ -152,12 +154,12 @@ pub(crate) fn built_in<U: Element, O: Op<U>>(
     (monoid::<U, O>(), O::source())
 }
 
-/// A function of one element, in Rust and in OpenCL C, that is applied as the element is loaded.
+/// A function of one element, in Rust and in OpenCL C. Kernels apply the function when they load an element.
 ///
-/// The expression is over `x`, which has the element's type, or `float` for `f16` and `bf16`. Its value is converted to the
-/// result type. The crate does not check that the expression computes the function. Floats have the same bits as on the CPU if
-/// OpenCL C rounds every operation correctly. It does so for `+`, `-`, `*`, `fma`, comparisons, conversions and `f`-suffixed
-/// constants. A multiplication is fused with an addition only by `fma`.
+/// The expression is over `x`, which has the element's type, or `float` for `f16` and `bf16`. Its value is converted to
+/// the result type. The crate does not check that the expression computes the function. Floats have the same bits as on
+/// the CPU if OpenCL C rounds every operation correctly. OpenCL C does so for `+`, `-`, `*`, `fma`, comparisons,
+/// conversions and `f`-suffixed constants. A multiplication is fused with an addition only by `fma`.
 ///
 /// ```
 /// use oclprim::{Device, op::{Map, Sum}};
@@ -191,7 +193,7 @@ impl<F> Map<F> {
         Self { function, expression: expression.into() }
     }
 
-    /// The function `mapped` that `cl/lib/types.cl` calls.
+    /// OpenCL C text of the function `mapped`, which `cl/lib/types.cl` calls.
     pub fn prelude(&self, from: ElementType, to: ElementType) -> String {
         self.definition("mapped", from, to.storage())
     }
@@ -230,8 +232,8 @@ impl<F> Map<F> {
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
-/// A closure alone is no operator, since a device cannot run it. [`Operator::new`] takes it together with its expression in
-/// OpenCL C, for methods such as [`Device::reduce_by`](crate::Device::reduce_by).
+/// A closure alone is no operator, since a device cannot run it. [`Operator::new`] takes a closure together with an
+/// equal expression in OpenCL C, for methods such as [`Device::reduce_by`](crate::Device::reduce_by).
 ///
 /// ```compile_fail,E0277
 /// oclprim::Device::cpu().reduce(&[1.0f32, 2.0], |a: f32, b: f32| a + b)?;
@@ -246,7 +248,7 @@ impl<F> Map<F> {
             `Device::map_reduce`"
 )]
 pub trait Op<T: Element>: Copy + Send + Sync + sealed::Sealed {
-    /// The operator's name at run time.
+    /// The operator as a run-time value.
     const KIND: OpKind;
 
     /// The neutral element: `combine(identity, x)` has the bits of `x`.
@@ -292,7 +294,8 @@ macro_rules! op {
 }
 
 op!(
-    /// Sum: `a + b`. Integers wrap; [`Determinism`](crate::Determinism) has the error of floats. The empty sum is 0.
+    /// Sum: `a + b`. Integers wrap; [`Determinism`](crate::Determinism) bounds the error of floats. The sum of an empty
+    /// input is 0.
     ///
     /// ```
     /// use oclprim::{Device, op::Sum};
@@ -304,7 +307,7 @@ op!(
     Sum, Element, T::Acc::ADD_IDENTITY, T::Acc::add, T::ZERO
 );
 op!(
-    /// Product: `a * b`. Integers wrap. The empty product is 1.
+    /// Product: `a * b`. Integers wrap. The product of an empty input is 1.
     ///
     /// ```
     /// use oclprim::{Device, op::Product};
@@ -316,8 +319,8 @@ op!(
     Product, Element, T::Acc::ONE, T::Acc::mul
 );
 op!(
-    /// Minimum: the smaller value; NaN if there is one; -0 is below +0. Empty input: the type's highest value
-    /// (+infinity).
+    /// Minimum: `min(a, b)`; NaN if either is NaN; -0 is below +0. The minimum of an empty input is the type's highest
+    /// value, for floats +infinity.
     ///
     /// ```
     /// use oclprim::{Device, op::Min};
@@ -329,8 +332,8 @@ op!(
     Min, Element, T::Acc::HIGHEST, T::Acc::min
 );
 op!(
-    /// Maximum: the larger value; NaN if there is one; -0 is below +0. Empty input: the type's lowest value
-    /// (-infinity).
+    /// Maximum: `max(a, b)`; NaN if either is NaN; -0 is below +0. The maximum of an empty input is the type's lowest
+    /// value, for floats -infinity.
     ///
     /// ```
     /// use oclprim::{Device, op::Max};
@@ -342,7 +345,7 @@ op!(
     Max, Element, T::Acc::LOWEST, T::Acc::max
 );
 op!(
-    /// Bitwise and: `a & b`, for integers. Empty input: all bits set.
+    /// Bitwise and: `a & b`, for integers. The result for an empty input has all bits set.
     ///
     /// ```
     /// use oclprim::{Device, op::And};
@@ -354,7 +357,7 @@ op!(
     And, Integer, T::Acc::ALL_ONES, T::Acc::and
 );
 op!(
-    /// Bitwise or: `a | b`, for integers. Empty input: 0.
+    /// Bitwise or: `a | b`, for integers. The result for an empty input is 0.
     ///
     /// ```
     /// use oclprim::{Device, op::Or};
@@ -366,7 +369,7 @@ op!(
     Or, Integer, T::Acc::ZERO, T::Acc::or
 );
 op!(
-    /// Bitwise exclusive or: `a ^ b`, for integers. Empty input: 0.
+    /// Bitwise exclusive or: `a ^ b`, for integers. The result for an empty input is 0.
     ///
     /// ```
     /// use oclprim::{Device, op::Xor};

@@ -10,14 +10,15 @@ use crate::{Element, ElementType, Error, Result};
 /// A user's associative and commutative operator, given twice: as a Rust function, and as an OpenCL C expression over `a` and
 /// `b`.
 ///
-/// [`Device::reduce_by`](crate::Device::reduce_by) takes it. Over the element types,
+/// [`Device::reduce_by`](crate::Device::reduce_by) takes an operator over any type.
 /// [`reduce_axis_by`](crate::Device::reduce_axis_by), [`reduce_segments_by`](crate::Device::reduce_segments_by) and
-/// [`scan_by`](crate::Device::scan_by) take it too; for the last two it need not be commutative.
+/// [`scan_by`](crate::Device::scan_by) take an operator over an element type. Segmented reductions, reductions by key
+/// and scans do not need a commutative operator.
 ///
-/// The user promises that the operator is associative and commutative, that its identity is neutral, and that function and
-/// expression agree. [`op::laws`](crate::op::laws) checks that on values; [`op::ordered_laws_by`](crate::op::ordered_laws_by)
-/// does not ask for commutativity. The expression is compiled without fast math, and multiplications are not fused with
-/// additions.
+/// The caller promises that the operator is associative and commutative, that its identity is neutral, and that
+/// function and expression agree. [`op::laws`](crate::op::laws) checks these promises on values;
+/// [`op::ordered_laws_by`](crate::op::ordered_laws_by) does not check commutativity. The expression is compiled without
+/// fast math, and multiplications are not fused with additions.
 ///
 /// ```
 /// use oclprim::{Device, op::Operator};
@@ -84,9 +85,9 @@ impl Texts {
         self
     }
 
-    /// Text that precedes a kernel file: the function `name`, which returns a `result`, over elements of `size` bytes. Lines
-    /// are numbered as in the user's texts, under names that contain `whose`. The text `more` comes after the function. The
-    /// macros come last, since members of the user's struct may have their names.
+    /// Text that precedes a kernel file: the function `name`, which returns a `result`, over elements of `size` bytes.
+    /// `#line` numbers lines as in the user's texts, under names that contain `whose`. The text `more` comes after the
+    /// function. The macros come last, since members of the user's struct may be named `T` or `T_BYTES`.
     pub(super) fn prelude(&self, whose: &str, size: usize, result: &str, name: &str, more: &str) -> String {
         let Self { type_name, types, functions, expression } = self;
         format!(
@@ -104,13 +105,13 @@ impl Texts {
     }
 }
 
-/// A name without the characters that would end a quoted text.
+/// `name` with spaces in place of the characters that would end a quoted string.
 pub(super) fn quoted(name: &str) -> String {
     name.replace(['"', '\\', '\n', '\r'], " ")
 }
 
 impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
-    /// Maximum size of an element in bytes, since each work-item has one element in local memory.
+    /// Maximum bytes of an element: local memory holds one element per work-item.
     ///
     /// ```
     /// use oclprim::{Device, ErrorKind, op::Operator};
@@ -142,10 +143,11 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
         Self { needs_fp64: T::TYPE.needs_fp64(), ..operator }
     }
 
-    /// An operator over a user's type, `type_name` in OpenCL C, which `types` defines. A kernel does not build if the type's
-    /// size differs from that of `T`. `type_name` must not be a macro of the build or of a kernel file, such as `WG` or `TILE`.
-    /// It must not be the name of a variable there, such as `pair` or `item`. No name in `types` may be a macro of a device;
-    /// these start with `HAS_`, `SG_`, `PTX_`, `DEVICE_` or `INLINE_`. Names such as `Span` avoid all of these.
+    /// An operator over a user's type, `type_name` in OpenCL C, which `types` defines. A kernel does not build if the
+    /// type's size differs from that of `T`. `type_name` must not be a macro of the build or of a kernel file, such as
+    /// `WG` or `TILE`. Nor may `type_name` be a variable of a kernel file, such as `pair` or `item`. No name in `types`
+    /// may be a macro of a device; such macros start with `HAS_`, `SG_`, `PTX_`, `DEVICE_` or `INLINE_`. Names such as
+    /// `Span` avoid all of these.
     ///
     /// The driver compiles `type_name`, `types` and `expression` into this process, so they must never come from untrusted
     /// input. See [text is code](crate::op#text-is-code).
@@ -165,8 +167,8 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
         Self { name: quoted(name), identity, combine, texts, needs_fp64: false }
     }
 
-    /// The operator with OpenCL C functions that its expression calls. A kernel does not build if its own file has a function
-    /// of that name, such as `join` or `push`. Give the functions a prefix of your own.
+    /// The operator, with OpenCL C functions that its expression calls. A kernel does not build if its file has a
+    /// function of the same name, such as `join` or `push`. Give the functions a prefix of your own.
     ///
     /// The driver compiles `text` into this process, so it must never come from untrusted input. See
     /// [text is code](crate::op#text-is-code).
@@ -223,7 +225,7 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
         self.texts.prelude(&format!("operator {}", self.name), size, type_name, "op_combine", &identity)
     }
 
-    /// The operator for the CPU backend, and for kernels with `cl/lib/op.cl`, over an element type.
+    /// An operator over an element type, for the CPU backend, and its source for kernels with `cl/lib/op.cl`.
     pub fn monoid(&self) -> Result<(Monoid<T, &F>, Source)>
     where
         T: Element<Acc = T>,

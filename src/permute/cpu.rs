@@ -24,7 +24,8 @@ const HIGH: usize = 4;
 const WIDE: [usize; 2] = [16, 8];
 /// Width of a tile in blocks, if results stay in caches.
 const CACHED_WIDE: usize = 4;
-/// Number of rows ahead at which a piece is prefetched. If the row length is a power of two, caches hold few more.
+/// Number of rows ahead at which a piece is prefetched. If the row length is a power of two, caches hold few more
+/// pieces.
 const AHEAD: usize = 16;
 /// Minimum bytes of a row of the result that is streamed.
 const STREAM_ROW_BYTES: usize = 256;
@@ -72,7 +73,7 @@ pub(crate) fn turn_from(
     by_size!(size, blocks(&job, &turn, source, bytemuck::cast_slice_mut(output), STREAM_BYTES))
 }
 
-/// Results of at least `stream` bytes are written past the caches.
+/// Moves elements of `N` bytes as `job` describes. Results of at least `stream` bytes are written past the caches.
 fn cells<const N: usize, const S: usize>(job: &Job, input: &[u8], output: &mut [u8], stream: usize) -> Result<()> {
     if job.len() == 0 {
         return Ok(());
@@ -317,11 +318,10 @@ impl Form {
 /// sets of a cache. So each cache line is read and written whole at once.
 struct Tiles<const N: usize, const S: usize> {
     form: Form,
-    /// Rows of the input with a cache line between them, so that the rows of a block are in different sets of the
+    /// Rows of the input. A cache line lies between two rows, so that the rows of a block are in different sets of the
     /// cache.
     panel: Vec<[u128; LINE / 16]>,
-    /// Rows of the output. Each follows the start of a cache line that is not complete yet: only whole lines are
-    /// streamed.
+    /// Rows of the output. The bytes of an incomplete cache line precede each row, since only whole lines are streamed.
     stage: Vec<u8>,
     block: [[[u8; N]; S]; S],
     turned: [[[u8; N]; S]; S],
@@ -426,7 +426,7 @@ impl<const N: usize, const S: usize> Tiles<N, S> {
         let stage = &mut self.stage[i * Self::stage_pitch(self.form.high)..][..LINE + h * N];
         let last = r + h == row.len();
         let row = row[..r + h].as_flattened_mut();
-        // The waiting bytes end where the new ones begin. They begin at a cache line or at the row.
+        // The waiting bytes end where the new bytes begin. The first waiting byte starts a cache line or the row.
         let into_line = |at: usize| row.as_ptr().wrapping_add(at) as usize % LINE;
         let before = into_line(r * N).min(r * N);
         let after = if last { 0 } else { into_line(row.len()) };
@@ -502,7 +502,8 @@ pub(crate) fn turn_block<const N: usize, const S: usize>(block: &[[[u8; N]; S]; 
         }
         return;
     }
-    // Perfect shuffles of as many rows as a vector has elements; the compiler makes vector instructions of them.
+    // Perfect shuffles transpose as many rows as a vector has elements; the compiler turns the shuffles into vector
+    // instructions.
     let at_once = 16 / N;
     let (mut x, mut y) = ([[0; N]; 1024], [[0; N]; 1024]);
     let (x, y) = (&mut x[..at_once * S], &mut y[..at_once * S]);

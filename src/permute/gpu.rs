@@ -46,8 +46,7 @@ pub fn plan(job: Job, bases: [usize; 2], caps: &Capabilities, wide: impl Fn(usiz
     Plan { program, job, groups, work_group: params.work_group, run, wide }
 }
 
-/// Multiplier and shift for which `i / n` is the high word of `i * magic`, shifted. n is more than 1; i is below 2^31,
-/// or below 2^63 if `wide`.
+/// `(magic, shift)` for which `i / n == mul_hi(i, magic) >> shift`, for n > 1 and i < 2^31, or i < 2^63 if `wide`.
 fn magic(n: usize, wide: bool) -> (u64, u32) {
     let bits = (n - 1).ilog2() + 1;
     let power = if wide { 63 } else { 31 } + bits;

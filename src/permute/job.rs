@@ -109,7 +109,7 @@ impl Job {
         self.in_units(1 << bits.trailing_zeros())
     }
 
-    /// Jobs of at most `most` axes that together move the same elements. It splits the shortest axis first, but not the
+    /// Jobs of at most `most` axes that together move the same elements. Splits the shortest axis first, but not the
     /// innermost, so that there are few jobs.
     pub(crate) fn split(self, most: usize) -> Vec<Self> {
         let outer = self.axes.len().saturating_sub(1);
@@ -123,7 +123,7 @@ impl Job {
         (0..axis.n).flat_map(|k| part(k).split(most)).collect()
     }
 
-    /// The matrix to transpose, if elements that are neighbours in the input are not neighbours in the output.
+    /// The matrix to transpose, if neighbours in the input are not neighbours in the output.
     pub(crate) fn turn(&self) -> Option<Turn> {
         let (&rows, outer) = self.axes.split_last()?;
         let at = outer.iter().position(|axis| axis.from == 1)?;

@@ -9,9 +9,9 @@
 //! | scratch | none |
 //! | limits | any shape that fits the device |
 //!
-//! Axes that stay neighbours are merged. Then most permutations of few axes are a copy, a transposition or a batch of
-//! transpositions. cuTT (Hynninen and Lyakh, 2017) and TTLG (Vedurada and others, 2018) do the same. The other
-//! permutations move element by element, or in units of up to 16 bytes if neighbours stay neighbours.
+//! Axes that stay neighbours are merged, as in cuTT (Hynninen and Lyakh, 2017) and TTLG (Vedurada and others, 2018).
+//! Then most permutations of few axes are a copy, a transposition or a batch of transpositions. The other permutations
+//! move element by element, or in units of up to 16 bytes if neighbours stay neighbours.
 
 #[doc(hidden)]
 pub(crate) mod cpu;

@@ -20,7 +20,7 @@ pub struct Form {
 
 impl Form {
     fn of<T: Element>(draw: &Draw<T>) -> Self {
-        // Only the size of an integer counts.
+        // Integers of one size share a program.
         let element = match T::TYPE {
             float if float.is_float() => float,
             integer => {
@@ -104,7 +104,7 @@ pub(crate) fn fill<T: Element>(
     out.finish(device)
 }
 
-/// `range` has the bytes of the arguments that describe the range.
+/// `range` has the bytes of each argument that describes the range of values.
 fn launch(
     device: &ClDevice,
     form: Form,

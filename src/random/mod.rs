@@ -16,11 +16,11 @@
 //! |---|---|---|
 //! | integers | the type's size | these bytes |
 //! | floats in [0, 1) | the type's size | the highest 11 (`f16`), 8 (`bf16`), 24 (`f32`) or 53 (`f64`) bits, as a fraction |
-//! | floats in a..b | the type's size | a + u (b - a) with u as above. If rounding gives b, the number below b. If b - a overflows the type, twice a/2 + u (b/2 - a/2) |
+//! | floats in a..b | the type's size | a + u (b - a) with u as above. If rounding gives b, the value is the number below b. If b - a overflows the type, the value is twice a/2 + u (b/2 - a/2) |
 //! | integers of up to 4 bytes in a range | 8 | the lowest value of the range, plus the high half of the 128-bit product of these bytes and the number of values |
 //! | integers of 8 bytes in a range | 16 | likewise, with the bits above the low 128 of a 192-bit product |
 //!
-//! In a range of integers, no value is more likely than another by more than 2^-32 of its probability.
+//! In a range of integers, the probabilities of two values differ by at most a relative 2^-32.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -86,8 +86,8 @@ impl Philox {
         Self { stream, ..self }
     }
 
-    /// The stream from element `count` on. After a call that made `n` elements of any type, `skip(n)` continues the
-    /// stream. The count begins at the stream's start, so a second `skip` replaces the first.
+    /// The stream from element `count` on. After a call that made `n` elements, `skip(n)` continues the stream in the
+    /// same type. The count begins at the stream's start, so a second `skip` replaces the first.
     ///
     /// ```
     /// use oclprim::{Device, Philox};
@@ -113,12 +113,12 @@ impl Philox {
 /// The mapping from an element's bytes of the stream to its value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Draw<T: Element> {
-    /// All values of integers; floats in [0, 1).
+    /// Any value of an integer type; floats in [0, 1).
     Whole,
     /// The bits of the lowest value, and the number of values (0 for 2^64).
     Integers { lower: u64, span: u64 },
-    /// `(lower + u * width) * scale`. The scale is 1, or 2 with halved ends if the width of the range overflows the
-    /// type.
+    /// `(lower + u * width) * scale`. The scale is 1; if the width of the range overflows the type, the ends are halved
+    /// and the scale is 2.
     Floats { lower: T::Acc, width: T::Acc, scale: T::Acc, upper: T::Acc, last: T },
 }
 
@@ -158,7 +158,7 @@ impl<T: Element> Draw<T> {
         }
         match (start, end) {
             (Bound::Included(&lower), Bound::Excluded(&upper)) => Self::floats(lower, upper),
-            _ => Err(Error::invalid("random floats are in a range with both ends, and without the upper one: a..b")),
+            _ => Err(Error::invalid("a range of random floats must be half-open: a..b")),
         }
     }
 
@@ -250,16 +250,16 @@ impl Device {
     /// `n` random elements of a range: integers of `a..b`, `a..=b` or an open range, floats of `a..b`.
     ///
     /// An integer comes from a product with 64 random bits, or 128 bits for types of 8 bytes. Nothing is rejected, so
-    /// an element is a function of its index. The probability of each value is right to a relative error of 2^-32.
+    /// an element is a function of its index. The probability of each value has a relative error of at most 2^-32.
     ///
-    /// A float is `a + u * (b - a)`, with `u` as in [`Device::random`]. It is computed in the type, or in `f32` for
-    /// `f16` and `bf16`. It is at least `a` and below `b`. If `b - a` overflows the type, it is `2 * (a / 2 + u * (b /
-    /// 2 - a / 2))`.
+    /// A float is `a + u * (b - a)`, with `u` as in [`Device::random`], and is at least `a` and below `b`. The
+    /// arithmetic is that of the type, or `f32` for `f16` and `bf16`. If `b - a` overflows, the float is
+    /// `2 * (a / 2 + u * (b / 2 - a / 2))`.
     ///
     /// # Errors
     ///
     /// Same as [`Device::random`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the range is
-    /// empty, or if a range of floats is not finite or not of the kind `a..b`.
+    /// empty, or if a range of floats is not finite or not half-open like `a..b`.
     ///
     /// ```
     /// use oclprim::{Device, Philox};

@@ -43,7 +43,7 @@ impl Form {
 
     /// A reduction of `T` to `U`, in the accumulator of `U`.
     pub fn into<T: Element, U: Element, O: Op<U>>(determinism: Determinism, take: Take) -> Self {
-        // Only float sums and products depend on the order. All others use the fastest one.
+        // Only float sums and products depend on the order. All other operations use the fastest order.
         let fixed = O::KIND.rounds() && U::TYPE.is_float() && determinism == Determinism::Fixed;
         let determinism = if fixed { Determinism::Fixed } else { Determinism::Fast };
         Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source: O::source(), determinism, take }
@@ -59,8 +59,7 @@ pub struct Pass {
     pub work_group: usize,
     pub outputs: usize,
     pub wide: bool,
-    /// True if a last-block reduction can follow: the last work-group to finish combines all partials, since they fit
-    /// one tile.
+    /// True for a last-block reduction: the work-group that finishes last combines all partials, which fit one tile.
     pub ends: bool,
 }
 
@@ -145,7 +144,7 @@ pub fn reduce<T: Element, O: Op<T>>(
 
 /// Runs any reduction. `second` is the second input of products; `empty` is the result for empty input.
 ///
-/// The output may alias an input: the work-group that writes it does so after all elements are read.
+/// The output may alias an input: a work-group writes the output after all elements are read.
 pub fn reduce_form(
     device: &ClDevice,
     form: &Form,

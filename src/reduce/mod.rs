@@ -38,7 +38,7 @@ use crate::{Device, Element, Input, Output, Result, Scratch, op::Op, runtime::Ba
 ///
 /// The level does not affect integers, min and max: they have the same bits everywhere.
 ///
-/// The float sum of a whole input differs from the exact sum by at most 1.01 d u Σ|x|. It is then rounded to the
+/// The float sum of a whole input differs from the exact sum by at most 1.01 d u Σ|x|. The sum is then rounded to the
 /// element type. The bound holds if no addition overflows and the device keeps subnormals. The accumulator's rounding
 /// unit u is 2^-53 for `f64`, else 2^-24. The depth d is the largest number of additions that an element passes
 /// through:
@@ -101,7 +101,7 @@ pub struct Extreme<T> {
     pub value: T,
 }
 
-/// The end of the order that an arg-reduction looks for.
+/// The end of the order at which an arg-reduction finds the extreme.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {

@@ -30,7 +30,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// The sample variance, with the divisor `count - 1`. NaN for one element.
+    /// The sample variance, with the divisor `count - 1`. NaN for fewer than two elements.
     ///
     /// ```
     /// let device = oclprim::Device::best()?;

@@ -26,7 +26,8 @@ enum Storage<T> {
 
 /// A buffer of `len` elements in the memory of a [`Device`].
 ///
-/// It can store any plain type. Dropping a buffer does not wait: the driver keeps the memory until pending commands are done.
+/// A buffer stores any plain type. Dropping a buffer does not wait: the driver keeps the memory until pending commands
+/// are done.
 ///
 /// ```
 /// use oclprim::Device;
@@ -42,7 +43,8 @@ pub struct Buffer<T: Pod> {
     device: Device,
     storage: Storage<T>,
     len: usize,
-    /// The location, as [`root`] returns it, of memory with another owner, who may write it while it is mapped here.
+    /// The location of a user's own memory, as [`root`] returns it. The user may write it at any time, so it cannot be
+    /// mapped.
     #[cfg(feature = "opencl")]
     shared: Option<(usize, usize)>,
     #[cfg(feature = "opencl")]
@@ -311,8 +313,8 @@ impl<T: Pod> Buffer<T> {
     /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver cannot map the buffer.
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the memory is the user's own, from `interop`.
     ///
-    /// Dropping the mapping unmaps it. If that fails, the next call that waits on this device returns the error. Every later
-    /// call that writes the buffer then fails with the same kind of error.
+    /// Dropping the mapping unmaps it. If that fails, the next call that waits on this device returns the error. Every
+    /// later call that writes the buffer then fails with [`ErrorKind::Driver`](crate::ErrorKind::Driver).
     ///
     /// ```
     /// let x = oclprim::Device::best()?.filled(100, 2u32)?;
@@ -330,8 +332,8 @@ impl<T: Pod> Buffer<T> {
     /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver cannot map the buffer.
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the memory is the user's own, from `interop`.
     ///
-    /// Dropping the mapping unmaps it. If that fails, the next call that waits on this device returns the error. Every later
-    /// use of the buffer then fails with the same kind of error.
+    /// Dropping the mapping unmaps it. If that fails, the next call that waits on this device returns the error. Every
+    /// later use of the buffer then fails with [`ErrorKind::Driver`](crate::ErrorKind::Driver).
     ///
     /// ```
     /// let mut x = oclprim::Device::best()?.zeroed::<u32>(3)?;
@@ -687,8 +689,8 @@ impl<'a, T: Pod> From<&'a mut Buffer<T>> for ViewMut<'a, T> {
 
 /// The driver's mappings of a buffer: the number of mappings for reading, and a bit for a mapping for writing.
 ///
-/// Rust's borrows keep commands away from a mapped buffer, unless a mapping is leaked or the driver fails to unmap it. Commands
-/// on mapped memory are undefined in OpenCL, so this refuses them as long as the buffer lives.
+/// Rust's borrows keep commands away from a mapped buffer, unless a mapping is leaked or the driver fails to unmap it.
+/// Commands on mapped memory are undefined in OpenCL, so the buffer refuses them as long as it lives.
 #[cfg(feature = "opencl")]
 #[derive(Default)]
 struct Mappings(AtomicUsize);
@@ -803,7 +805,7 @@ impl<'a, T: Pod> Mapped<'a, T> {
     }
 }
 
-/// The elements of a [`Buffer`] or a [`View`], mapped into the host's address space until it is dropped.
+/// The elements of a [`Buffer`] or a [`View`], mapped into the host's address space until the mapping is dropped.
 ///
 /// ```
 /// use oclprim::Device;
@@ -843,8 +845,8 @@ impl<T: Pod> fmt::Debug for MapRef<'_, T> {
     }
 }
 
-/// The elements of a [`Buffer`] or a [`ViewMut`], mapped into the host's address space for reading and writing until it is
-/// dropped.
+/// The elements of a [`Buffer`] or a [`ViewMut`], mapped into the host's address space for reading and writing until
+/// the mapping is dropped.
 ///
 /// ```
 /// use oclprim::Device;
@@ -1045,9 +1047,9 @@ impl<'a, T: Pod> From<View<'a, T>> for Input<'a, T> {
 /// On an OpenCL device, the call waits for the result if the output is a host slice. It also waits if the output is a buffer of
 /// another queue in the same context. Buffers of other devices are refused.
 ///
-/// Methods take `impl Into<Output<T>>`: `&mut [T]`, `&mut [T; N]`, `&mut Vec<T>`, `&mut Buffer<T>` or a [`ViewMut`]. An array of
-/// `ndarray` converts by `Output::try_from(&mut array)?`, with the feature `ndarray`. No output grows: its length is that of the
-/// result.
+/// Methods take `impl Into<Output<T>>`: `&mut [T]`, `&mut [T; N]`, `&mut Vec<T>`, `&mut Buffer<T>` or a [`ViewMut`]. An
+/// array of `ndarray` converts by `Output::try_from(&mut array)?`, with the feature `ndarray`. An output never grows:
+/// its length is that of the result. If the device finds the length, the output may be longer.
 ///
 /// ```
 /// use oclprim::{Device, Output};
@@ -1094,7 +1096,7 @@ impl<'a, T: Pod> Output<'a, T> {
         self.len() == 0
     }
 
-    /// Checks the length of the output against `len`, which a primitive will write.
+    /// Returns an error unless the output has the `len` elements that a primitive will write.
     pub(crate) fn expect_len(&self, len: usize, what: &str) -> Result<()> {
         if self.len() == len {
             Ok(())
@@ -1191,8 +1193,8 @@ impl Held {
     }
 }
 
-/// A call on one queue that uses a buffer of another. The owner's commands end before the call, and the call's commands before
-/// the owner's next ones.
+/// A call on one queue that uses a buffer of another queue. The owner's commands end before the call starts, and the
+/// call's commands end before the owner's next ones.
 #[cfg(feature = "opencl")]
 struct Visit(ClDevice);
 
@@ -1280,7 +1282,7 @@ impl ClInput {
         self.size
     }
 
-    /// The byte offset of the first element in the buffer. Buffers themselves are 128-byte aligned.
+    /// The byte offset of the first element in the buffer. Buffers themselves are at least 16-byte aligned.
     pub(crate) fn byte_offset(&self) -> usize {
         self.offset * self.size
     }
@@ -1330,8 +1332,8 @@ pub(crate) fn apart(inputs: &[&ClInput], outputs: &[&ClOutput<'_>]) -> Result<()
 
 #[cfg(feature = "opencl")]
 impl ClOutput<'_> {
-    /// Copies the result to the host slice, if the output is one, and waits for the copy. It also waits if the memory belongs
-    /// to another queue, since that queue does not report failures of this one.
+    /// If the output is a host slice, copies the result there and waits. Also waits if the memory belongs to another
+    /// queue, since that queue does not report failures of this one.
     pub(crate) fn finish(self, device: &ClDevice) -> Result<()> {
         match self.host {
             Some(host) => device.read(self.place.mem(), 0, host),
@@ -1410,7 +1412,7 @@ impl Scratch {
         }
     }
 
-    /// The most bytes that a call has used or that were reserved. The CPU backend uses none.
+    /// The most bytes that any call has requested, reservations included. The CPU backend uses none.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};

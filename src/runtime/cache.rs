@@ -1,8 +1,8 @@
 //! Files that outlive the process: built programs and self-test results.
 //!
-//! An entry is used only if its SHA-256 matches. The digest covers the entry's key, so an entry under a wrong name or a damaged
-//! one counts as absent and is written again. Writers rename a complete temporary file to the entry's name. A process that
-//! finds the folder too large removes the least recently used entries. So processes may share the folder.
+//! An entry is used only if its SHA-256 matches. The digest covers the entry's key. A damaged or misnamed entry counts
+//! as absent, and the crate writes it again. Writers rename a complete temporary file to the entry's name. A process
+//! that finds the folder too large removes the least recently used entries. So processes may share the folder.
 //!
 //! The digest detects accidents. It is not a signature: this process would run a forged entry like any other. On Unix the
 //! folder and each entry must therefore belong to this process's user, and no other user may have write permission. On Windows
@@ -29,7 +29,7 @@ const HEADER_BYTES: usize = MAGIC.len() + DIGEST_BYTES;
 const ENTRY_BYTES: u64 = 64 << 20;
 /// Maximum bytes of all entries, unless `OCLPRIM_CACHE_BYTES` is set.
 const TOTAL_BYTES: u64 = 256 << 20;
-/// A process checks the folder's size each time it has written the maximum divided by this number.
+/// A process checks the folder's size at its first write, and after each `maximum / LOOK_SHARE` bytes.
 const LOOK_SHARE: u64 = 16;
 const KINDS: [&str; 2] = ["program", "selftest"];
 const TEMPORARY: &str = ".oclprim-";
@@ -117,8 +117,8 @@ pub(crate) fn remove(key: &Key) {
     }
 }
 
-/// The cache folder, if no other user can write to it; with `create` it is created. `OCLPRIM_CACHE_DIR` names it; an empty
-/// value disables the cache.
+/// The cache folder, if no other user can write to it; `create` makes a missing folder. `OCLPRIM_CACHE_DIR` names the
+/// folder; an empty value disables the cache.
 fn folder(create: bool) -> Option<PathBuf> {
     let named = env::var_os("OCLPRIM_CACHE_DIR");
     let folder = match &named {
@@ -147,7 +147,7 @@ fn folder(create: bool) -> Option<PathBuf> {
     (found.is_dir() && of_this_user_alone(&found)).then_some(folder)
 }
 
-/// True if this process's user owns a file or a folder, and no other user has write permission.
+/// Returns whether this process's user owns a file or a folder, and no other user has write permission.
 #[cfg(unix)]
 fn of_this_user_alone(found: &fs::Metadata) -> bool {
     const OTHERS_WRITE: u32 = 0o022;
@@ -170,8 +170,8 @@ fn total_bytes() -> u64 {
     set.unwrap_or(TOTAL_BYTES)
 }
 
-/// True if it is time to check the folder's size, after `bytes` more bytes. Every process that writes to the folder does the
-/// same, so each exceeds the maximum by at most that fraction.
+/// Returns whether to check the folder's size after `bytes` more bytes. Between two checks, a process exceeds the
+/// maximum by at most `total / LOOK_SHARE` bytes.
 fn is_time_to_look(bytes: u64, total: u64) -> bool {
     static WRITTEN: Mutex<Option<u64>> = Mutex::new(None);
     let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -180,7 +180,7 @@ fn is_time_to_look(bytes: u64, total: u64) -> bool {
     look
 }
 
-/// True for the name of an entry. Other files in the folder are not touched.
+/// Returns whether `name` is the name of an entry. The crate removes only entries and its own temporary files.
 fn is_entry(name: &str) -> bool {
     let hex = KINDS.iter().find_map(|kind| name.strip_prefix(kind)?.strip_prefix('-'));
     hex.is_some_and(|hex| hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()))
@@ -210,7 +210,7 @@ fn keep_below(folder: &Path, total: u64) {
     if bytes <= total {
         return;
     }
-    // Below the maximum, so that the next entries have room.
+    // An eighth of the maximum stays free for the next entries.
     let wanted = total - total / 8;
     entries.sort();
     for (_, len, path) in entries {

@@ -191,7 +191,7 @@ pub struct Capabilities {
     pub class: DeviceClass,
     /// Compute units, as the driver reports them.
     pub compute_units: u32,
-    /// Work-items in the largest work-group.
+    /// Work-items in the largest work-group, as the driver reports them.
     pub max_work_group: usize,
     /// Bytes of `__local` arrays with which a kernel built, ran and kept its data.
     pub local_bytes: usize,
@@ -225,8 +225,9 @@ pub struct Capabilities {
     pub ptx: bool,
     /// NVIDIA's compute capability times ten if `ptx` is true, else 0.
     pub compute_capability: u32,
-    /// The device is a checker that interprets kernels and tracks the state of each byte, such as Oclgrind. It loses that state
-    /// if memory is reused, or if the host or the driver writes a part of it. The crate does neither on a checker.
+    /// The device is a checker that interprets kernels and tracks the state of each byte, such as Oclgrind. A checker
+    /// loses that state if memory is reused, or if the host or the driver writes a part of a buffer. The crate does
+    /// neither on a checker.
     pub checker: bool,
     /// The compiler does not vectorise most loops by itself, as with Intel's CPU driver and PoCL 5.
     pub explicit_vectors: bool,
@@ -241,7 +242,8 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// The value of this name that a tuning chose, or the default. The caller keeps it valid.
+    /// The value that a tuning chose for the parameter `name`, else `usual`. The caller limits the value to what the
+    /// device allows.
     pub(crate) fn chosen(&self, name: &str, usual: usize) -> usize {
         self.chosen.get(name).copied().unwrap_or(usual)
     }

@@ -19,10 +19,10 @@ pub enum Backend {
 
 /// A device that runs primitives: an OpenCL device, or the CPU through rayon.
 ///
-/// Cheap to clone, and usable from many threads at once. Commands of one opened device and its clones run in the order in which
-/// they are enqueued.
+/// A device is cheap to clone, and many threads can use it at once. Commands of one opened device and its clones run in
+/// the order in which they are enqueued.
 ///
-/// A child process made by `fork` must not use it: see [threads and processes](crate#threads-and-processes).
+/// A child process made by `fork` must not use a device: see [threads and processes](crate#threads-and-processes).
 ///
 /// ```
 /// use oclprim::{Device, op::Sum};
@@ -56,8 +56,9 @@ pub struct Device {
 impl Device {
     /// The default device: the one that `OCLPRIM_DEVICE` selects, else a GPU, else the CPU through rayon.
     ///
-    /// The GPU is the one with the most memory of its own that passes its self-test. If a GPU is missing, the error of
-    /// [`Device::open`] for `gpu` or `opencl` has the reason, such as an `OPENCL_LIBRARY` that does not open.
+    /// The GPU is the first that passes its self-test. GPUs with memory of their own come first, those with more memory
+    /// before others. If a GPU is missing, the error of [`Device::open`] for `gpu` or `opencl` has the reason, such as
+    /// an `OPENCL_LIBRARY` that does not open.
     ///
     /// # Errors
     ///
@@ -90,8 +91,8 @@ impl Device {
     /// The first device that matches a selector.
     ///
     /// A selector is an index into [`Device::list`], `cpu` (rayon), `gpu`, `accelerator`, `opencl`, or a part of
-    /// `platform / name`, in any case. `opencl` is any OpenCL device, GPUs first. Only an index selects between devices of the
-    /// same name. A number that is not an index also matches a part of a name.
+    /// `platform / name`; upper and lower case are equal. `opencl` is any OpenCL device, GPUs first. Only an index
+    /// selects between devices of the same name. A number that is not an index matches a part of a name.
     ///
     /// A selector of the CPU backend, which has index 0, calls no driver.
     ///
@@ -194,7 +195,7 @@ impl Device {
 
     /// Every device: the CPU backend first, then the devices that the OpenCL loader finds.
     ///
-    /// Opens none of them. Drivers that fail to answer are left out.
+    /// Opens no device. Drivers that fail to answer are left out.
     ///
     /// ```
     /// let devices = oclprim::Device::list();
@@ -250,7 +251,7 @@ impl Device {
         }
     }
 
-    /// The capabilities of an OpenCL device; `None` for the CPU backend, which has them all.
+    /// The capabilities of an OpenCL device; `None` for the CPU backend, which lacks none.
     ///
     /// The first call on a device compiles and runs small kernels. The result is stored on disk by device and driver. A test
     /// that fails for a transient reason, such as a shortage of memory, runs again; the result then stays in this process only.
@@ -326,8 +327,8 @@ impl Device {
 
     /// The same device with its own queue, which records the time of each command.
     ///
-    /// Waits for this device's commands first. Keeps an event for each command until [`Device::take_timings`], so call that
-    /// regularly, or do not profile long runs. No effect on the CPU backend.
+    /// Waits for this device's commands first. Keeps an event for each command until [`Device::take_timings`], which
+    /// long runs should therefore call regularly. No effect on the CPU backend.
     ///
     /// # Errors
     ///

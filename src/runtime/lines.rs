@@ -1,20 +1,20 @@
 //! Operations on whole cache lines: stores that bypass the caches, and prefetches.
 //!
-//! A plain store to an uncached line reads it first, and the columns of a matrix defeat the prefetcher. With plain loads and
-//! stores, a transposition gets a third of the memory's bandwidth.
+//! A plain store to an uncached line first reads the line, and the columns of a matrix defeat the prefetcher. With
+//! plain loads and stores, a transposition gets a third of the memory's bandwidth.
 
 use std::marker::PhantomData;
 
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
-/// Results of at least this many bytes bypass the caches: they are less likely to be read again from a cache.
+/// Results of at least this many bytes bypass the caches, since later reads of them are less likely to hit a cache.
 pub(crate) const STREAM_BYTES: usize = 8 << 20;
 /// Bytes that [`Stream::fill`] produces at once.
 const PIECE: usize = 4096;
 
-/// Stores that bypass the caches. Only dropping this orders them: a task drops it before it ends, so that a thread that waits
-/// for the task sees them. The fence orders only the stores of its own thread, so a stream must stay there. The pointer makes
-/// it neither `Send` nor `Sync`.
+/// Stores that bypass the caches. Dropping the stream executes a store fence. A task drops its stream before it ends,
+/// so a thread that waits for the task sees the stores. The fence orders only the stores of its own thread, so the
+/// pointer makes a stream neither `Send` nor `Sync`.
 pub(crate) struct Stream(PhantomData<*const ()>);
 
 impl Stream {
@@ -22,7 +22,7 @@ impl Stream {
         Self(PhantomData)
     }
 
-    /// Copies `from` to `to`. Whole cache lines of `to` bypass the caches if the processor supports that.
+    /// Copies `from` to `to`. On x86-64, whole cache lines of `to` bypass the caches.
     ///
     /// # Panics
     ///
@@ -79,12 +79,12 @@ impl Drop for Stream {
     }
 }
 
-/// Writes a cache line that bypasses the caches.
+/// Writes a cache line past the caches.
 ///
 /// # Safety
 ///
-/// `to` begins at a multiple of [`LINE`]. Before another thread reads or writes there, this thread executes a store fence, as
-/// dropping a [`Stream`] does.
+/// `to` begins at a multiple of [`LINE`]. Before another thread reads or writes that line, this thread executes a store
+/// fence, as dropping a [`Stream`] does.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 unsafe fn write_line(to: &mut [u8; LINE], from: &[u8; LINE]) {
@@ -101,7 +101,7 @@ unsafe fn write_line(to: &mut [u8; LINE], from: &[u8; LINE]) {
 ///
 /// # Safety
 ///
-/// Every call is sound here; the variant above has conditions.
+/// Every call is sound; only the x86-64 variant has conditions.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 #[inline(always)]
 unsafe fn write_line(to: &mut [u8; LINE], from: &[u8; LINE]) {
@@ -129,7 +129,8 @@ pub(crate) fn fetch(_data: &[u8]) {}
 mod tests {
     use super::*;
 
-    /// This compiles only if `Stream` is neither `Send` nor `Sync`: otherwise the call is ambiguous between implementations.
+    /// The call compiles only if `Stream` is neither `Send` nor `Sync`; otherwise it is ambiguous between
+    /// implementations.
     #[test]
     fn streams_are_neither_send_nor_sync() {
         struct Sent;

@@ -80,14 +80,15 @@ pub struct ProgramSpec {
     pub name: &'static str,
     /// The file's text before its includes are expanded.
     pub text: &'static str,
-    /// Build options for the driver, those of the device first. They are one text, since each launch assembles them again.
+    /// Build options for the driver, those of the device first; one text, since each launch assembles the options
+    /// again.
     pub options: String,
     /// Text that precedes the file: a user's operator.
     pub prelude: String,
 }
 
-// Every launch looks up its program. So texts with the same address are not compared, and the hash leaves out the text, which
-// the name determines.
+// Every launch looks up its program. So equal addresses spare the comparison of texts, and the hash leaves out the
+// text, which the name determines.
 impl PartialEq for ProgramSpec {
     fn eq(&self, other: &Self) -> bool {
         let same_text = std::ptr::eq(self.text, other.text) || self.text == other.text;
@@ -103,7 +104,7 @@ impl Hash for ProgramSpec {
     }
 }
 
-/// Without the file's text, which `name` stands for.
+/// Shows all fields except the file's text, which `name` determines.
 impl Debug for ProgramSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, options, prelude, .. } = self;
@@ -180,7 +181,7 @@ impl ProgramSpec {
         self
     }
 
-    /// Adds an option that consists of these parts.
+    /// Adds one option, the concatenation of `parts`.
     fn push(&mut self, parts: &[&str]) {
         if !self.options.is_empty() {
             self.options.push(' ');
@@ -208,8 +209,8 @@ impl ProgramSpec {
         self
     }
 
-    /// Adds the macros that describe a type to `cl/lib/types.cl`, with the prefix `T` for memory, `A` for the accumulator,
-    /// `OUT` for the result.
+    /// Adds the macros from which `cl/lib/types.cl` defines a type. The prefix is `T` for memory, `A` for the
+    /// accumulator, `OUT` for the result.
     pub fn element(mut self, prefix: &str, element: ElementType) -> Self {
         self.put([prefix, ""], element.storage());
         self.put([prefix, "_BYTES"], element.size());
@@ -273,7 +274,8 @@ impl ProgramSpec {
         self
     }
 
-    /// Without optimisations on a checker: Oclgrind 21.10 does not support some of clang's optimised code for this file.
+    /// Disables optimisations on a checker: Oclgrind 21.10 does not support some of clang's optimised code for this
+    /// file.
     #[must_use]
     pub(crate) fn unoptimised_on_a_checker(self, caps: &Capabilities) -> Self {
         if caps.checker { self.with(["-cl-opt-disable"]) } else { self }
@@ -351,7 +353,7 @@ fn expand(name: &str, text: &'static str, seen: &mut Vec<&'static str>, out: &mu
 mod tests {
     use super::*;
 
-    /// Otherwise tests with fault injection would run without it.
+    /// If a program lacked `STALL`, tests with fault injection would run without a fault.
     #[test]
     fn programs_define_the_injected_fault() {
         for (name, caps) in Capabilities::samples() {

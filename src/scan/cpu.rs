@@ -15,10 +15,10 @@ pub(super) const CHUNKS: usize = 64;
 pub const TILE_RUNS: usize = CHUNKS * CHUNK_RUNS;
 /// Tiles of a tile group, and tile groups of the next larger group.
 pub const BLOCK: usize = 32;
-/// Tiles of a task. It is larger if each thread has more tiles. Elements and results, 64 KiB for each tile, stay in the
-/// L2 cache, or nearly.
+/// Minimum and maximum tiles of a task; a task is larger if each thread has more tiles. The elements and results of a
+/// task, 64 KiB for each tile, nearly fit the L2 cache.
 const TASK: RangeInclusive<usize> = 4..=16;
-/// Elements that are scanned at once if any order is allowed. They stay in the L1 cache.
+/// Elements that are scanned at once if any order is allowed. These elements stay in the L1 cache.
 const PART: usize = 4096;
 
 /// Elements of a run of `T`: 16 bytes.
@@ -97,7 +97,7 @@ pub fn start<U: Element, F>(op: &Monoid<U, F>, kind: Scan<U>) -> (U::Acc, bool) 
     kind.initial.map_or((op.identity, true), |initial| (initial.widen(), false))
 }
 
-/// Scans n elements in runs of `run`. If `out` has one more element, that receives the aggregate of all.
+/// Scans n elements in runs of `run`. If `out` has one more element, it receives the aggregate of all elements.
 pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     op: &Monoid<U, F>,
     n: usize,
@@ -150,7 +150,7 @@ pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
 
 /// Writes the results of a tile, or of a part of one. `tree` is that of the tile if the order is fixed.
 ///
-/// If `out` has one more element, that receives the aggregate. Returns the exclusive prefix of the next part.
+/// If `out` has one more element, it receives the aggregate. Returns the exclusive prefix of the next part.
 fn results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     op: &Monoid<U, F>,
     values: &[U::Acc],
@@ -175,7 +175,7 @@ fn results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     } else {
         let done;
         (done, acc) = if U::TYPE.is_float() { blocks(op, values, acc, inclusive, out) } else { (0, acc) };
-        // Four at a time, so that only every fourth operation depends on the results before it.
+        // The loop takes four elements at a time, so that only every fourth operation depends on earlier results.
         let (fours, rest) = values[done..].as_chunks::<4>();
         let (out_fours, out_rest) = out[done..].split_at_mut(4 * fours.len());
         for (&[x, y, z, last], out) in fours.iter().zip(out_fours.as_chunks_mut::<4>().0) {
@@ -225,7 +225,7 @@ fn total<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(op: &Monoid<U, F>, values:
 
 /// Writes the results of whole groups of runs, if any order is allowed.
 ///
-/// Runs are scanned side by side. An operator such as the maximum of floats takes several instructions; so only the
+/// Runs are scanned side by side. An operator such as the maximum of floats takes several instructions. So only the
 /// aggregates of runs form a chain of dependent operations. Returns the number of elements, and the exclusive prefix of
 /// the next one.
 fn blocks<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
@@ -480,7 +480,7 @@ fn runs<A: Copy>(combine: &impl Fn(A, A) -> A, chunk: &[A], run: usize) -> [A; C
     }
 }
 
-/// The same for runs of a constant length.
+/// [`runs`] for runs of a constant length.
 fn runs_of<A: Copy, const RUN: usize>(combine: &impl Fn(A, A) -> A, chunk: &[A]) -> [A; CHUNK_RUNS] {
     let runs: &[[A; RUN]; CHUNK_RUNS] = chunk.as_chunks().0.try_into().expect("a chunk has as many");
     runs.map(|run| run[1..].iter().fold(run[0], |total, &x| combine(total, x)))
@@ -587,7 +587,7 @@ fn each_sequence<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     acc
 }
 
-/// The same for runs of a constant length, if the chunk is whole.
+/// [`each_sequence`] for runs of a constant length, if the chunk is whole.
 fn sequences<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc, const RUN: usize>(
     op: &Monoid<U, F>,
     values: &[U::Acc],

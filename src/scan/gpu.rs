@@ -14,7 +14,7 @@ use crate::{
 
 const TEXT: &str = include_str!("../../cl/scan.cl");
 
-/// Bytes of local memory that segments add to a scan: a flag for each byte of a tile, and a word for each work-item and
+/// Bytes of local memory that segments add to a scan: a bit for each byte of a tile, and a word per work-item and
 /// aggregate.
 const HEAD_BYTES: usize = cpu::TILE_RUNS * 16 / 8 + 4 * 256 + 8 * (2 * cpu::CHUNKS + 8);
 
@@ -64,13 +64,13 @@ impl Form {
         Self::by::<T, U>((O::source(), !monoid::<U, O>().ordered), reversed, map)
     }
 
-    /// The same for any operator; `exact` means that any order gives the same results.
+    /// A scan of `T` to `U` by any operator; `exact` means that any order gives the same results.
     pub fn by<T: Element, U: Element>((source, exact): (Source, bool), reversed: bool, map: Option<String>) -> Self {
         Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, exact, reversed, map, heads: None }
     }
 }
 
-/// The initial value, as the bits of an accumulator and of an output, and whether the scan is inclusive.
+/// The initial value, as the bytes of an accumulator and of an output, and whether the scan is inclusive.
 pub struct Start {
     acc: Vec<u8>,
     out: Vec<u8>,
@@ -84,7 +84,7 @@ impl Start {
         Self { acc, out, inclusive: kind.initial.is_none() }
     }
 
-    /// Adds these as kernel arguments.
+    /// Adds the accumulator and the flag as kernel arguments.
     pub fn put<'l>(&self, launch: Launch<'l>) -> Launch<'l> {
         launch.plain(&self.acc).scalar(u32::from(self.inclusive))
     }
@@ -104,7 +104,7 @@ pub struct Plan {
     pub scratch_bytes: usize,
     /// True if the scan uses decoupled look-back.
     pub look_back: bool,
-    /// True if look-back can reuse the status words of an earlier launch: no atomic tile counter is among them.
+    /// True if look-back can reuse the status words of an earlier launch, since the kernel uses no atomic tile counter.
     pub keeps_words: bool,
 }
 
@@ -130,12 +130,12 @@ pub fn scratch_bytes(outputs: usize, element: ElementType, acc: ElementType) -> 
     totals_bytes(outputs.div_ceil(tile(element)), acc, false, true)
 }
 
-/// The same if offsets define segments.
+/// [`scratch_bytes`] if offsets define segments.
 pub fn segments_scratch_bytes(outputs: usize, element: ElementType, acc: ElementType) -> usize {
     scratch_bytes(outputs, element, acc) + 8 * (outputs.div_ceil(tile(element)) + 1)
 }
 
-/// `aligned` has two flags: elements and results are aligned, the keys or flags of segments are.
+/// `aligned` says whether elements and results, and whether the keys or flags of segments, are aligned.
 pub fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capabilities, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;

@@ -298,7 +298,7 @@ impl Device {
     /// # Errors
     ///
     /// Same as [`Device::inclusive_scan`]; [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the
-    /// expression; line numbers in the [log](crate::Error::build_log) refer to it.
+    /// expression; line numbers in the [log](crate::Error::build_log) refer to the expression.
     ///
     /// ```
     /// use oclprim::{Device, Scan, op::{Map, Sum}};

@@ -1,5 +1,5 @@
-//! Selections on the CPU, in one read, and partitions in two. Tasks keep the elements that they select. They receive
-//! their offsets in the output one task after another, and then copy the elements there.
+//! Selections on the CPU in one read, and partitions in two. Each task keeps the elements that it selects. One task
+//! after another receives its offset in the output, and then copies its elements there.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use bytemuck::Zeroable;
 
 use crate::{Element, Offset, Result, element::equal, memory, parallel};
 
-/// Most bytes and most elements of a list that a task keeps; they stay in the L2 cache.
+/// Maximum bytes and maximum elements of a list that a task keeps: the list stays in the L2 cache.
 const TASK_BYTES: usize = 256 << 10;
 const TASK: usize = 1 << 15;
 
@@ -26,11 +26,11 @@ impl<R, const LISTS: usize> Kept<R, LISTS> {
 
 /// Writes items to the memory of their lists, which start at multiples of `task`. Returns the end of each list.
 ///
-/// It is a function of its own, since the compiler then knows that it writes no memory that `items` reads.
+/// `fill` is a function of its own, so that the compiler knows that `room` does not alias what `items` reads.
 ///
-/// One store serves all lists. On one core it takes 0.4 ns for each `u32` with one list, 0.8 with two. A store for each
-/// list takes 0.45 and 0.9; windows of 64 elements without bounds checks 0.5 and 1.0. If the lists of a window are
-/// found first, it takes 0.65 and 1.3. A search for windows to skip gains no time.
+/// One store serves all lists. On one core, a `u32` takes 0.4 ns with one list and 0.8 ns with two. A store for each
+/// list takes 0.45 and 0.9 ns; windows of 64 elements without bounds checks take 0.5 and 1.0 ns. A first pass that
+/// finds the lists of a window takes 0.65 and 1.3 ns. A search for windows to skip gains no time.
 #[inline(never)]
 fn fill<R, const LISTS: usize>(items: impl Iterator<Item = (usize, R)>, task: usize, room: &mut [R]) -> [usize; LISTS] {
     let mut ends = std::array::from_fn(|list| list * task);
@@ -38,7 +38,7 @@ fn fill<R, const LISTS: usize>(items: impl Iterator<Item = (usize, R)>, task: us
         let end_of = |end, (other, &at)| if list == other { at } else { end };
         let end = ends.iter().enumerate().skip(1).fold(ends[0], end_of);
         // An unconditional store, since half of the branches would be mispredicted. An item of no list goes to the next
-        // free slot of the first list.
+        // free slot of the first list, which stays free.
         if let Some(to) = room.get_mut(end) {
             *to = value;
         }
@@ -47,7 +47,7 @@ fn fill<R, const LISTS: usize>(items: impl Iterator<Item = (usize, R)>, task: us
     ends
 }
 
-/// Keeps the items of each range in their lists. Items of no list have a number from `LISTS` on.
+/// Keeps the items of each range in their lists. An item of no list has a list number of `LISTS` or more.
 ///
 /// Task after task, `turn` receives the lists that the task keeps, and returns the argument of `write`.
 pub(super) fn keep<R, W, I, const LISTS: usize>(
@@ -73,13 +73,13 @@ where
     )
 }
 
-/// Splits off the next `count` elements of the rest of an output, or all if there are fewer.
+/// Splits off the next `count` elements of `rest`, or all if there are fewer.
 pub(super) fn next<'o, V>(rest: &mut &'o mut [V], count: usize) -> &'o mut [V] {
-    rest.split_off_mut(..count.min(rest.len())).expect("no more than there are")
+    rest.split_off_mut(..count.min(rest.len())).expect("the count is at most the length")
 }
 
-/// Writes `get(x)` for each kept item `x`, each list to its output, as far as there is room. Returns the length of each
-/// list.
+/// Writes `get(x)` for each kept item `x` to the output of its list, until that output is full. Returns the length of
+/// each list.
 pub(super) fn lists<R, V, I, const LISTS: usize>(
     n: usize,
     items: &(impl Fn(Range<usize>) -> I + Sync),
@@ -110,7 +110,7 @@ where
     Ok(counts)
 }
 
-/// The same for lists that contain all elements, one list after another in `out`.
+/// [`lists`] for lists that contain all elements, one list after another in `out`.
 pub(super) fn parted<R, V, I, const LISTS: usize>(
     n: usize,
     items: &(impl Fn(Range<usize>) -> I + Sync),
@@ -134,7 +134,7 @@ where
     lists(n, items, get, std::array::from_fn(|list| next(&mut out, total(list))))
 }
 
-/// Writes the elements of list 0, with `all` also those of list 1 after them. Returns the length of list 0.
+/// Writes the elements of list 0; with `all`, the elements of list 1 follow. Returns the length of list 0.
 pub(super) fn flagged<R, V, I>(
     n: usize,
     items: &(impl Fn(Range<usize>) -> I + Sync),
@@ -150,8 +150,8 @@ where
     Ok(if all { parted::<_, _, _, 2>(n, items, get, out)?[0] } else { lists(n, items, get, [out])?[0] })
 }
 
-/// The elements from the second on. Those that differ from the one before them are in list 0; they start runs of equal
-/// elements.
+/// The elements from the second on, with their lists. An element that differs from its predecessor starts a run and is
+/// in list 0.
 pub(super) fn heads<T: Element>(input: &[T], part: Range<usize>) -> impl Iterator<Item = (usize, T)> {
     let (before, own) = (&input[part.clone()], &input[part.start + 1..=part.end]);
     before.iter().zip(own).map(|(&before, &x)| (usize::from(equal(before, x)), x))
@@ -177,22 +177,22 @@ pub(super) fn runs<T: Element, W: Send>(
     Ok(count)
 }
 
-/// Copies the first input, if any, to the first output, for the first run. Returns the other outputs.
+/// Copies the first element of `input`, if any, which starts the first run. Returns the rest of `out`.
 pub(super) fn first<'o, V: Copy>(mut out: &'o mut [V], input: &[V]) -> &'o mut [V] {
     next(&mut out, 1).iter_mut().zip(input).for_each(|(to, &x)| *to = x);
     out
 }
 
-/// Writes the offset and the length of each run of at least two elements, as far as there is room. Returns the number
-/// of these runs.
+/// Writes the offset and the length of each run of at least two elements, until the outputs are full. Returns the
+/// number of these runs.
 pub(super) fn non_trivial<T: Element, C: Offset>(
     input: &[T],
     mut offsets: &mut [C],
     mut lengths: &mut [C],
 ) -> Result<usize> {
     let n = input.len();
-    // True if the first two elements are equal; true if the last two are. Three neighbours decide at all other
-    // elements.
+    // Whether the first two elements are equal, and whether the last two are. At all other elements, three neighbours
+    // decide.
     let (first, last) = (n > 1 && equal(input[0], input[1]), n > 1 && equal(input[n - 2], input[n - 1]));
     let number = |i: usize| C::from_i128(i as i128);
     let (mut begun, mut count) = (None, usize::from(first));
@@ -202,7 +202,7 @@ pub(super) fn non_trivial<T: Element, C: Offset>(
     }
     keep(
         n.saturating_sub(2),
-        // List 0 if a run starts at the middle one of three, list 1 if one ends there.
+        // List 0 if a run starts at the middle one of three neighbours, list 1 if a run ends there.
         &|part: Range<usize>| {
             let threes = input[part.start..part.end + 2].windows(3);
             part.zip(threes).map(|(i, three)| {

@@ -23,7 +23,7 @@ const RECORD: usize = 3;
 pub enum Marks {
     /// Flags. An element is selected if its byte is not 0.
     Flags,
-    /// Functions of an element; holds their preludes.
+    /// Predicates of an element, as OpenCL C text.
     By { element: ElementType, functions: String },
     /// The starts of runs of equal elements.
     Heads(ElementType),
@@ -42,15 +42,17 @@ impl Marks {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
     pub marks: Marks,
-    /// The number of lists that contain all elements, or 1 if the other elements go nowhere.
+    /// The number of lists. One list drops the unselected elements; several lists contain all elements.
     pub classes: usize,
     /// True if the elements are written.
     pub moved: bool,
     /// Bytes of a value beside each element; 0 if there are no values.
     pub value: usize,
-    /// True if indices are written; true if lengths of runs are; the bytes of one of these numbers.
+    /// True if indices are written.
     pub places: bool,
+    /// True if lengths of runs are written.
     pub lengths: bool,
+    /// Bytes of an index or length.
     pub place: usize,
     pub unordered: bool,
     /// True if the second of two lists is an unstable tail: written backwards from the end of the output.
@@ -80,16 +82,17 @@ impl Form {
         }
     }
 
-    /// Bytes of a selected item. Flags select values.
+    /// Bytes of a selected item: of a value, if flags select.
     fn moved_bytes(&self) -> usize {
         if self.marks == Marks::Flags { self.value.max(1) } else { self.element().size() }
     }
 
-    /// Bit masks that encode an element's list. The next method: true if kernels store 2-byte positions in a tile.
+    /// Bit masks that encode an element's list.
     fn masks(&self) -> usize {
         if self.classes == 3 || matches!(self.marks, Marks::NonTrivial(_)) { 2 } else { 1 }
     }
 
+    /// Returns whether kernels store 2-byte positions in a tile.
     fn positions(&self) -> bool {
         self.value > 0 || self.places || self.lengths
     }
@@ -110,7 +113,7 @@ impl Form {
     }
 }
 
-/// The method that computes the offsets of tiles in the output.
+/// The method that computes each tile's offset in the output.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Way {
     LookBack,
@@ -127,18 +130,18 @@ pub struct Plan {
     /// Elements of a tile.
     pub tile: usize,
     pub groups: usize,
-    /// Most work-groups, if each processes several tiles.
+    /// Maximum work-groups of a kernel whose work-groups process several tiles.
     pub most: usize,
     pub way: Way,
     /// True if the last work-group to finish can store the lengths of all lists: a last-block reduction.
     pub one_pass: bool,
     /// True if look-back can reuse the status words of an earlier launch: no atomic tile counter is among them.
     pub keeps_words: bool,
-    /// Elements of the multi-level scan.
+    /// Elements of the multi-level scan: the counts of tiles.
     pub things: usize,
-    /// Words of all its levels, for each list that is counted.
+    /// Words of all levels of the scan, for each list that is counted.
     pub stride: usize,
-    /// The word at which records start.
+    /// Index of the word at which records start.
     pub records: usize,
     pub scratch_bytes: usize,
     pub wide: bool,
@@ -161,7 +164,7 @@ fn shape(form: &Form, caps: &Capabilities) -> Option<Shape> {
     let (size, width) = (form.element().size(), caps.sub_group.width as usize);
     let fixed = matches!(caps.sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
     let groups = (5..=params.work_group.max(1).ilog2()).rev().map(|bits| 1 << bits);
-    // Half as many vectors of small elements are as much work.
+    // Elements below 4 bytes make a vector more work, so a tile has half as many vectors.
     let most = if size < 4 { usize::max(params.rows / 2, 2) } else { params.rows };
     let rows = (1..=most.ilog2()).rev().map(|bits| 1 << bits);
     let mut shapes = groups.flat_map(|work_group| {
@@ -235,8 +238,8 @@ pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wide: boo
     };
     let (program, work_group, tile) = match shape {
         Some(Shape { work_group, rows, .. }) => {
-            // The fewest registers that do not spill. A multiprocessor then holds six work-groups if tiles wait in
-            // local memory, else four or three.
+            // The fewest registers that do not spill. A multiprocessor then holds six work-groups of 256 work-items at
+            // 40 registers, four at 64, three at 80 and two at 128.
             let registers = match (form.masks(), form.classes) {
                 (2, _) => 128,
                 (_, 2) => params.partition_registers,
@@ -426,13 +429,13 @@ fn outputs<'d>(mut launch: Launch<'d>, form: &Form, plan: &Plan, job: &Job<'_>, 
     launch
 }
 
-/// Upper bound on the scratch bytes of any operation over `n` elements of `size` bytes.
+/// Upper bound on the scratch bytes of any selection from `n` elements of `size` bytes.
 pub fn scratch_bytes(n: usize, size: usize, caps: &Capabilities) -> Result<usize> {
     if n == 0 {
         return Ok(0);
     }
     let element = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64][size.ilog2() as usize];
-    // The operations that differ in the shape of a tile or in its words.
+    // Forms that differ in the shape of a tile or in its words.
     let by = || Form::of(Marks::By { element, functions: String::new() });
     let heads = || Form::of(Marks::Heads(element));
     let flags = || Form { moved: false, value: 1, ..Form::of(Marks::Flags) };

@@ -1,4 +1,4 @@
-//! Select: the elements for which a predicate is true, contiguous and in the order of the input.
+//! Select: the elements for which a predicate is true, in the order of the input.
 //!
 //! [`partition`] also keeps the other elements. [`runs`] finds runs of equal neighbours, and [`by_key`] reduces their
 //! values. [`adjacent`] computes differences of neighbours.
@@ -8,19 +8,19 @@
 //! | work | one read of the input and one write of the selected elements with decoupled look-back; else, and in partitions, two reads |
 //! | order | that of the input, except for [`Device::select_unordered`] |
 //! | determinism | same bits everywhere, since elements are only moved; unordered selections have no fixed order |
-//! | scratch | at most 32 bytes for each KiB of the input; with enough local memory, for each 8 KiB: [`Device::select_scratch`] |
+//! | scratch | about 32 bytes for each 8 KiB of the input, or with little local memory for each KiB: [`Device::select_scratch`] |
 //! | limits | any n that fits the device; values of up to 64 KiB |
 //!
 //! The number of selected elements is an output of its own, one `u64`, which may be on the device. Methods that end in
-//! `_into` do not wait for it. If an output is too short, it receives the first elements. No element is written beyond
-//! its end, and the count is the number of elements that it needs. This is an error if the count is a host slice; else
-//! [`Device::selected`] reads the count and checks it. Elements of an output after the count do not change.
+//! `_into` do not wait for it. A too short output receives the first elements, and no element is written beyond its
+//! end. The count is then the length that the output needs. If the count is a host slice, a too short output is an
+//! error; otherwise [`Device::selected`] reads and checks the count. Elements of an output after the count do not
+//! change.
 //!
 //! The other methods allocate memory for all elements, wait for the count, and [truncate](Buffer::truncate).
 //!
 //! Each tile is compacted in local memory and then written contiguously. Its offset in the output is the count of all
-//! tiles before it. Tiles find that by decoupled look-back (Merrill and Garland 2016), or by a scan of the counts of
-//! all tiles.
+//! tiles before it. Decoupled look-back (Merrill and Garland 2016) or a scan of all counts yields this offset.
 
 pub mod adjacent;
 pub mod by_key;
@@ -46,7 +46,7 @@ use crate::{
     runtime::Backend,
 };
 
-/// Most bytes of a value that moves with a flag or a key.
+/// Maximum bytes of a value that moves with a flag or a key.
 const VALUE_BYTES: usize = 64 << 10;
 
 /// Checks that values of this type can be moved.
@@ -77,8 +77,8 @@ impl Device {
     /// # Errors
     ///
     /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the expression; line numbers in the
-    /// [log](crate::Error::build_log) refer to it. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the
-    /// device lacks fp64 and `T` needs it.
+    /// [log](crate::Error::build_log) refer to the expression.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it.
     ///
     /// ```
     /// use oclprim::{Device, op::Map};
@@ -138,8 +138,8 @@ impl Device {
 
     /// The elements for which `predicate` is true, in any order, which may differ from run to run.
     ///
-    /// It is faster than [`Device::select`] if that reads the input twice, or if many small work-groups wait for one
-    /// another.
+    /// This method is faster than [`Device::select`] if `select` reads the input twice, or if many small work-groups
+    /// wait for one another.
     ///
     /// # Errors
     ///
@@ -167,7 +167,7 @@ impl Device {
 
     /// [`Device::select_unordered`] into a slice, buffer or view. All else is as in [`Device::select_into`].
     ///
-    /// If the output is too short, it is also unspecified which elements it receives.
+    /// Which elements a too short output receives is unspecified.
     ///
     /// # Errors
     ///
@@ -284,7 +284,7 @@ impl Device {
         self.move_flagged(values.into(), flags.into(), output.into(), count.into(), 1, scratch)
     }
 
-    /// Writes flagged values; with `lists` = 2, also the others after them.
+    /// Writes the flagged values; with `lists` = 2, the other values follow.
     #[inline(never)]
     fn move_flagged<V: Pod + Send + Sync>(
         &self,
@@ -469,8 +469,8 @@ impl Device {
         })
     }
 
-    /// The number of selected elements: reads the single element of `count`, and waits for it. `room` is the length of
-    /// the output.
+    /// The number of selected elements: the single element of `count`. Waits for it. `room` is the length of the
+    /// output.
     ///
     /// # Errors
     ///

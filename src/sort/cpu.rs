@@ -1,6 +1,6 @@
 //! Radix sort on the CPU. The most significant digits split the keys into buckets, in parallel, until a bucket fits a
 //! thread's cache. Within a bucket, the least significant digit is sorted first. `rdst` sorts keys without values by
-//! all bits; zeros and NaN are put back into input order afterwards. Merges sort keys of 16 bytes.
+//! all bits; afterwards, zeros and NaN return to the order of the input. Merges sort keys of 16 bytes.
 
 use std::slice::IterMut;
 
@@ -20,7 +20,8 @@ const RADIX: usize = 256;
 const SERIAL: usize = 1 << 14;
 /// Bytes of keys and values in a bucket that one thread sorts.
 const BUCKET_BYTES: usize = 256 << 10;
-/// Bytes that `rdst` may take per thread, besides a copy of all keys: it sorts up to 200,000 keys with a copy of them.
+/// Maximum bytes that `rdst` allocates per thread, besides a copy of all keys: a thread copies up to 200,000 keys to
+/// sort them.
 const RDST_THREAD_BYTES: usize = 4 << 20;
 /// Maximum number of keys that insertion sort takes.
 const FEW: usize = 24;
@@ -66,7 +67,7 @@ pub(super) fn keys(keys: &Keys, input: &[u8], output: &mut [u8]) -> Result<()> {
     by_size(keys, input, Some(output), &mut vec![(); n])
 }
 
-/// Sorts keys with values. Returns false if the size or alignment of the values does not let them move with the keys.
+/// Sorts keys with values. Returns false if values of this size or alignment cannot move with the keys.
 pub(super) fn pairs<T: Pod>(
     keys: &Keys,
     (input, output): (&[u8], &mut [u8]),
@@ -94,7 +95,7 @@ pub(super) fn pairs<T: Pod>(
     }
 }
 
-/// Writes the indices that sort the keys to `places`, and the sorted keys to `output` if it is given.
+/// Writes the indices that sort the keys to `places`, and the sorted keys to `output`, if any.
 pub(crate) fn places<I: Offset>(keys: &Keys, input: &[u8], output: Option<&mut [u8]>, places: &mut [I]) -> Result<()> {
     parallel::chunks_mut(places, SERIAL, &|chunk, part| {
         for (place, number) in (chunk * SERIAL..).zip(part) {
@@ -115,7 +116,7 @@ fn by_size<V: With>(keys: &Keys, input: &[u8], output: Option<&mut [u8]>, values
     }
 }
 
-/// Sorts keys by all bits in their own memory.
+/// Sorts keys by all bits, in place.
 pub(super) fn in_place(keys: &Keys, data: &mut [u8]) {
     fn of<K: Word>(keys: &Keys, data: &mut [u8]) {
         let data: &mut [K] = bytemuck::cast_slice_mut(data);
@@ -164,7 +165,7 @@ fn by_rdst<K: Word>(keys: &Keys, input: &[u8], output: &mut [u8]) -> Result<()> 
             *to = K::of(keys.distinct(key.into()));
         }
     });
-    // `rdst` allocates a copy of the keys and a buffer per thread. It aborts the process if memory or threads are
+    // `rdst` allocates a copy of the keys and a buffer per thread. `rdst` aborts the process if memory or threads are
     // missing.
     let bytes = size_of_val(output).saturating_add(parallel::threads() * RDST_THREAD_BYTES);
     if threads::ready() && memory::probe(bytes).is_ok() {
@@ -308,8 +309,8 @@ fn insert<K: Word, V: With>(keys: &Keys, digits: &[Digit], x: &mut [K], values: 
     }
 }
 
-/// Sorts by `digits`, the least significant one first, moving keys back and forth. Returns true if the result is in
-/// `b`.
+/// Sorts by `digits`, the least significant one first, and moves keys between `a` and `b`. Returns true if the result
+/// is in `b`.
 fn move_by_digits<K: Word, V: With>(keys: &Keys, digits: &[Digit], a: Pairs<'_, K, V>, b: Pairs<'_, K, V>) -> bool {
     let (mut from, mut to) = (a, b);
     let mut counts = vec![[0u32; RADIX]; digits.len()];

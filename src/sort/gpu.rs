@@ -35,7 +35,7 @@ pub struct Form {
     pub passes: usize,
     /// True if the sorted keys are an output.
     pub keys: bool,
-    /// True if the keys are `Keys::floats`.
+    /// The value of `Keys::floats`.
     pub floats: bool,
 }
 
@@ -110,7 +110,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// Bytes of local memory of the kernel that needs most, for elements of up to `size` bytes.
+    /// Bytes of local memory of the kernel that needs the most, for elements of up to `size` bytes.
     fn local_bytes(&self, size: usize, offset: usize) -> usize {
         let rows = self.work_group.div_ceil(self.lanes);
         let counter = match self.sub_group.backend {
@@ -127,8 +127,8 @@ impl Shape {
     }
 }
 
-/// Communication between lanes: by sub-group ballots of at most 64 lanes, otherwise through local memory. Returns the
-/// number of lanes, too.
+/// How lanes communicate, and the number of lanes: by sub-group ballots of at most 64 lanes, otherwise through local
+/// memory.
 fn sub_group(work_group: usize, caps: &Capabilities) -> (SubGroup, usize) {
     let (found, local) = (caps.sub_group, work_group.min(32));
     let width = found.width as usize;
@@ -141,14 +141,14 @@ fn sub_group(work_group: usize, caps: &Capabilities) -> (SubGroup, usize) {
     (found, if fixed { width.min(32) } else { 8 })
 }
 
-/// The shape for `n` elements; `None` if local memory is too small for any.
+/// The shape for `n` elements; `None` if local memory is too small for any shape.
 fn shape(n: usize, form: Form, offset: usize, caps: &Capabilities) -> Option<Shape> {
     let params = tuning::sort(caps, form.key_bytes, form.value_bytes);
     let size = form.key_bytes.max(form.value_bytes);
     if caps.class == DeviceClass::Cpu {
         return None;
     }
-    // An asynchronous copy needs as much local memory again.
+    // An asynchronous copy needs local memory for a second tile.
     let copies = caps.ptx && caps.compute_capability >= 80 && caps.local_bytes > 3 * params.tile_bytes;
     let aside = if copies && form.value_bytes >= 4 { form.value_bytes } else { 0 };
     // For few keys, smaller tiles keep all compute units busy.
@@ -179,8 +179,8 @@ pub fn plan(n: usize, form: Form, caps: &Capabilities, wide: bool) -> Plan {
     plan_of(n, form, caps, wide, Parts::All, [0; 2])
 }
 
-/// The plan for all keys, or for long segments. `heads_bytes` is for segment-head flags, `listed_bytes` for listed
-/// segments.
+/// The plan for all keys, or for long segments. Scratch has `heads_bytes` for segment-head flags and `listed_bytes` for
+/// listed segments.
 pub fn plan_of(
     n: usize,
     form: Form,
@@ -218,7 +218,7 @@ pub fn plan_of(
         0 => program,
         bytes => program.define("VALUE", tuning::unit_type(bytes)).define("VALUE_BYTES", bytes),
     };
-    // All passes are counted at once, with as many replicas of the counters as fit.
+    // With look-back, one kernel counts the digits of all passes, with as many replicas of the counters as fit.
     let counters = 4 * RADIX * form.key_bytes;
     let spread = shape.map_or(0, |_| {
         (caps.local_bytes.saturating_sub(tuning::RESERVED_BYTES + 2304) / counters).min(16 / form.key_bytes)
@@ -239,7 +239,7 @@ pub fn plan_of(
         Parts::All => (None, false),
         Parts::Long { short, merges } => (Some(n / (short + 1)), merges),
     };
-    // One work-item per part must not write a table for few keys.
+    // If a work-group is one work-item, its part must have enough keys to be worth a table of counts.
     let least = if long.is_some() && work_group == 1 { SEGMENT_TILES } else { 1 };
     let tiles = if look_back { 1 } else { all.div_ceil(params.max_groups).max(least) };
     let groups = all.div_ceil(tiles) + long.unwrap_or(0);
@@ -270,7 +270,7 @@ pub fn plan_of(
         end: 0,
     };
     scratch.end = end;
-    // The device knows the number of tiles of long segments, and it is mostly small.
+    // Only the device knows the number of tiles of long segments, which is mostly small.
     let most = if long.is_some() { SEGMENT_GROUPS * caps.compute_units.max(1) as usize } else { groups };
     let launched = groups.min(most);
     let counting = n.div_ceil(16 * work_group).min(16 * caps.compute_units.max(1) as usize);
@@ -327,7 +327,7 @@ pub(crate) fn capabilities(device: &ClDevice, keys: &Keys, from: &ClInput) -> Re
     device.capabilities_for("sort", keys.bytes, from.len())
 }
 
-/// Sorts `from` into `to` if it is given, and the values with the keys, by the plan for `caps`.
+/// Sorts `from` into `to`, if any, and the values with the keys, by the plan for `caps`.
 pub(crate) fn run(
     device: &ClDevice,
     caps: &Capabilities,
@@ -400,7 +400,7 @@ pub(crate) fn passes(
         word(word(launch, keys.flip, keys.bytes), keys.always, keys.bytes).run([plan.counting, 1, 1], local)?;
     }
     for (p, (digit, pass)) in digits.iter().zip(route(digits.len())).enumerate() {
-        // With several passes, the device decides which of them run, after the first one has counted.
+        // With several passes, the device decides which passes run, after the first pass has counted.
         let given = if several { 0 } else { code(pass) };
         let counts = if p == 0 { code(pass) } else { given };
         // Both kernels have the same arguments, except for the offset of one region.
@@ -437,7 +437,7 @@ pub fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
     Ok(if n == 0 { 0 } else { plan(n, form, &caps, device.tuning().wide(n)).scratch.end })
 }
 
-/// Size of each key type in bytes, and whether it is `Keys::floats`.
+/// Size of each key type in bytes, and its `Keys::floats`.
 pub(super) const KEY_KINDS: [(usize, bool); 8] =
     [(1, false), (2, false), (4, false), (8, false), (16, false), (2, true), (4, true), (8, true)];
 

@@ -1,6 +1,6 @@
 //! Stable sorts: of keys ([`Device::sort`]), of keys with values ([`Device::sort_pairs`]), and of indices by key
-//! ([`Device::argsort`]). Variants sort each segment ([`segmented`]), several columns of values ([`columns`]), or keys
-//! in their own memory ([`in_place`]).
+//! ([`Device::argsort`]). Submodules sort each segment ([`segmented`]), keys with several columns of values
+//! ([`columns`]), or keys in place ([`in_place`]).
 //!
 //! | property | |
 //! |---|---|
@@ -11,11 +11,11 @@
 //! | scratch | n keys (2 n without an output of keys), n values, and about 256 counters per work-group: [`Device::sort_scratch`] |
 //! | limits | any n that fits the device |
 //!
-//! This is radix sort that starts at the least significant digit (Merrill and Grimshaw 2011). On a GPU, one kernel
-//! counts the digits of all passes. In a pass, a work-group sorts a tile of keys in local memory. Decoupled look-back
-//! gives it the number of earlier keys with each digit, and so the output offsets (Adinets and Merrill 2022). On
-//! devices without look-back, each pass counts its digits per work-group and scans the counts. A pass whose digit is
-//! the same in all keys is skipped, and the host does not take part.
+//! This is a least-significant-digit radix sort (Merrill and Grimshaw 2011). On a GPU, one kernel counts the digits of
+//! all passes. In a pass, a work-group sorts a tile of keys in local memory. Decoupled look-back yields the number of
+//! earlier keys with each digit, and so the output offsets (Adinets and Merrill 2022). On devices without look-back,
+//! each pass counts its digits per work-group and scans the counts. The device skips a pass whose digit is the same in
+//! all keys, without the host.
 //!
 //! On the CPU, the most significant digits distribute keys to buckets, in parallel. One thread then sorts each bucket
 //! in its cache. `rdst` sorts keys without values, and merges sort keys of 16 bytes.
@@ -61,7 +61,7 @@ fn as_many(keys: usize, values: usize) -> Result<()> {
 
 /// # Sorts
 ///
-/// These methods return the keys in order, with values, or the indices that sort them. Module:
+/// These methods return the sorted keys, with or without values, or the indices that sort the keys. Module:
 /// [`sort`](crate::sort).
 impl Device {
     /// Stable sort: a copy of the keys in `order`, in which equal keys keep their order.
@@ -312,8 +312,8 @@ impl Device {
         gather::run(device, form, values, &Input::from(places).cl(device)?, to, &outside)
     }
 
-    /// Calls `sort` with the values, or with their indices if it cannot move values of this size; then gathers the
-    /// values.
+    /// Calls `sort` with the values. If a sort cannot move values of this size, calls `sort` with indices, then gathers
+    /// the values.
     #[cfg(feature = "opencl")]
     fn with_values(
         &self,

@@ -21,17 +21,18 @@ pub(super) const NAMES: &[&str] = if cfg!(target_os = "macos") {
 pub(super) struct Library(usize);
 
 impl Library {
-    /// Opens the first library of `names` that opens. The reason is that of the first name.
+    /// Opens the first library of `names` that opens. If none opens, the error is the one for the first name.
     pub(super) fn first(names: &[&str]) -> Result<Self, String> {
         let (first, others) = names.split_first().expect("a name");
         let other = |reason| others.iter().find_map(|name| Self::open(OsStr::new(name)).ok()).ok_or(reason);
         Self::open(OsStr::new(first)).or_else(other)
     }
 
-    /// Opens the library that `OPENCL_LIBRARY` names, and no other: a missing name is the way to run without OpenCL.
+    /// Opens the library that `OPENCL_LIBRARY` names, and no other. A name of no library makes the program run without
+    /// OpenCL.
     pub(super) fn named(name: OsString) -> Result<Self, String> {
         let which = format!("OPENCL_LIBRARY is `{}`", name.to_string_lossy());
-        // `dlopen` takes an empty name for the program itself.
+        // `dlopen` of an empty name opens the program itself.
         if name.is_empty() {
             return Err(format!("{which}, which opens no library"));
         }
@@ -102,7 +103,7 @@ mod windows {
 
     pub(super) fn open(name: &OsStr) -> Result<*mut c_void, String> {
         let (mut path, mut flags) = (name.to_owned(), LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
-        // With these flags a path must be absolute. Libraries that it needs may lie beside it.
+        // With these flags a path must be absolute. The library's own dependencies may lie beside the library.
         if Path::new(name).parent().is_some_and(|folder| !folder.as_os_str().is_empty()) {
             path = std::path::absolute(name).map_err(|error| error.to_string())?.into_os_string();
             flags |= LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR;

@@ -1,12 +1,13 @@
-//! Definitions of the `cl*` entry points that `cl-sys` declares. They forward to the OpenCL loader, opened at run time.
+//! Definitions of the `cl*` entry points that `cl-sys` declares. Each forwards to the OpenCL loader, which is opened at
+//! run time.
 //!
-//! They are hidden, so that a cdylib does not export them. All entry points of the loader are here, not only those of `cl-sys`.
-//! The empty archive of build.rs shadows `-lOpenCL` for every crate in the graph.
+//! The definitions are hidden, so that a cdylib does not export them. They cover all entry points of the loader, not
+//! only those of `cl-sys`. The empty archive of build.rs shadows `-lOpenCL` for every crate in the graph.
 #![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments, clashing_extern_declarations)]
 #![allow(unreachable_pub, reason = "the linker is the reader")]
-// SAFETY, for the whole file: each function passes its arguments unchanged to the loader's function of the same name and
-// signature. The caller's own contract applies. If the loader lacks that function, it returns an error. It then writes only
-// through the status pointer, which OpenCL requires to be valid or null.
+// SAFETY, for the whole file: each function passes its arguments unchanged to the loader's function of the same name
+// and signature. The caller's own contract applies. If the loader lacks that function, the definition returns an error.
+// It then writes only through the status pointer, which OpenCL requires to be valid or null.
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::OnceLock;
@@ -39,7 +40,8 @@ unsafe fn fail(err: *mut i32) -> *mut c_void {
     }
     core::ptr::null_mut()
 }
-/// Keeps an entry point out of a cdylib's exports. Windows has no such directive: there a cdylib exports them.
+/// Keeps an entry point out of a cdylib's exports. Windows has no such directive, so a cdylib there exports the entry
+/// point.
 macro_rules! hide {
     ($name:ident) => {
         #[cfg(target_vendor = "apple")]
@@ -48,8 +50,8 @@ macro_rules! hide {
         core::arch::global_asm!(concat!(".hidden ", stringify!($name)));
     };
 }
-/// Defines the pointer through which Microsoft's compilers call an entry point of a DLL. The linker would make it, but LLD removes
-/// the function then.
+/// Defines the pointer through which Microsoft's compilers call an entry point of a DLL. The linker would define this
+/// pointer, but LLD then removes the function.
 macro_rules! imported {
     ($name:ident: $ty:ty) => {
         #[cfg(all(target_env = "msvc", not(target_arch = "x86")))]

@@ -9,7 +9,7 @@ use crate::{
 
 /// Bits of a digit; the last digit may have fewer.
 const DIGIT: u32 = 11;
-/// Most keys of a row for which pairs of key and index replace counters.
+/// Maximum keys of a row for which pairs of key and index replace counters.
 const SMALL: usize = 1 << 10;
 
 /// Selects the keys whose numbers are below `number`, and the first `need` keys whose numbers equal it.
@@ -69,7 +69,7 @@ pub(super) fn select<'a>(keys: &Keys, row: &[u8], k: usize, sorted: bool, room: 
     Ok(&room.places)
 }
 
-/// The same for a row of few keys.
+/// [`select`] for a row of few keys.
 fn of_few<K: Word>(keys: &Keys, row: &[K], k: usize, sorted: bool, Room { pairs, places }: &mut Room) -> Result<()> {
     pairs.clear();
     memory::reserve(pairs, row.len())?;
@@ -100,7 +100,7 @@ pub(super) fn value(keys: &Keys, row: &[u8], rank: usize) -> Result<u64> {
 fn threshold<K: Word>(keys: &Keys, row: &[K], k: usize) -> Result<Threshold> {
     let as_they_are = Keys { bytes: 8, flip: 0, always: 0, bits: 0..64, floats: false };
     let (mut number, mut need, mut left) = (0, k, 8 * keys.bytes as u32);
-    // The numbers that agree with the digits so far, once there are few.
+    // The numbers whose higher digits equal those of the threshold, once few are left.
     let mut few: Option<Vec<u64>> = None;
     while left > 0 {
         let bits = left.min(DIGIT);
@@ -135,8 +135,8 @@ fn threshold<K: Word>(keys: &Keys, row: &[K], k: usize) -> Result<Threshold> {
     Ok(Threshold { number, need })
 }
 
-/// For each digit of `bits` bits above the lowest `left`, the number of keys that have it, and whose higher digits are
-/// `number`.
+/// For each value of the `bits` bits above the lowest `left` bits, the number of keys with this value and with the
+/// higher bits `number`.
 fn counts<K: Word>(keys: &Keys, row: &[K], number: u64, left: u32, bits: u32) -> Result<Vec<usize>> {
     let parts = parallel::parts(row.len(), parallel::SERIAL);
     let own = parallel::try_map(parts.len(), &|i| {

@@ -15,14 +15,15 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../cl/topk.cl");
-/// Fewest listed keys that are written at a time; as in `cl/topk.cl`.
+/// Minimum listed keys that are written at a time, as in `cl/topk.cl`.
 const FLUSH: usize = 1024;
-/// Most keys that a tile lists by themselves, no more than a work-group has work-items. Then, as in `cl/topk.cl`, the
-/// keys of a tile of one work-item.
+/// Maximum keys that a tile lists one by one; at most the work-items of a work-group.
 const FEW: usize = 64;
+/// Keys of a tile of one work-item, as in `cl/topk.cl`.
 const TILE_ALONE: usize = 4096;
-/// Most scratch bytes of the rows that are searched at a time, and most such rows.
+/// Maximum scratch bytes of the rows that are searched at a time.
 const BATCH_BYTES: usize = 1 << 30;
+/// Maximum number of these rows.
 const BATCH_ROWS: usize = 1 << 22;
 
 /// The keys, and the result that is wanted.
@@ -70,7 +71,7 @@ enum Ordering {
     Sort,
 }
 
-/// Offsets in bytes of the regions in a row's scratch.
+/// Byte offsets of the regions in a row's scratch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Regions {
     pub row: usize,
@@ -98,11 +99,11 @@ pub struct Plan {
     pub tile: usize,
     /// Rows that are searched at a time.
     pub batch: usize,
-    /// Work-groups of a row, and keys of each. If 0, one work-group processes the whole row.
+    /// Work-groups of a row, and keys of each work-group. If `parts` is 0, one work-group processes the whole row.
     pub parts: usize,
     pub share: usize,
-    /// True if the threshold has bounds. If so, `segments` is the most segments that each part has of the keys between
-    /// them, and `capacity` the most keys in all segments.
+    /// True if the threshold has bounds. Each part then lists the keys between the bounds in at most `segments`
+    /// segments, and all segments have at most `capacity` keys.
     pub pick: bool,
     /// Work-groups that pick keys for the bounds: several for a single row, with `one_pass`.
     pub pickers: usize,
@@ -112,7 +113,7 @@ pub struct Plan {
     pub digits: Vec<(usize, usize)>,
     pub regions: Regions,
     ordering: Ordering,
-    /// Offsets in scratch of the keys of a batch, and of their indices, before they are sorted.
+    /// Offsets in scratch of a batch's keys and indices before their sort.
     pub spare_keys: usize,
     pub spare_places: usize,
     pub scratch_bytes: usize,
@@ -137,7 +138,7 @@ fn local_bytes(shape: &tuning::TopK, key_bytes: usize) -> usize {
     start.max(filter).max(shape.order * (word + 4)) + tuning::RESERVED_BYTES
 }
 
-/// The expected share of a row's keys that is between the bounds; the largest one over all ranks.
+/// The expected share of a row's keys between the bounds: the largest share over all ranks.
 fn between(form: &Form<'_>, sample: usize) -> f64 {
     let of = |k: f64| {
         let (low, high) = bounds(k, form.len as f64, sample as f64);
@@ -153,14 +154,14 @@ pub fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
     let &Form { keys: &Keys { bytes: key_bytes, floats, .. }, place_bytes, rows, len, want } = form;
     let shapes = tuning::top_k(caps);
     let fits = |shape: &&tuning::TopK| shape.work_group == 1 || local_bytes(shape, key_bytes) <= caps.local_bytes;
-    let shape = *shapes.iter().find(fits).expect("the last one always does");
+    let shape = *shapes.iter().find(fits).expect("the last shape always fits");
     let alone = shape.work_group == 1;
     // Without enough local memory, a work-group is one work-item.
     let caps = &Capabilities { class: if alone { DeviceClass::Cpu } else { caps.class }, ..caps.clone() };
     let (offset, width) = (if wide { 8 } else { 4 }, 8 * key_bytes);
     let digit_bits = shape.digit_bits.min(width.max(shape.work_group.ilog2() as usize));
     let unrolled = !alone && matches!(caps.sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
-    // PoCL and Mesa get barriers in branches wrong, even if all work-items take the branch.
+    // PoCL and Mesa compile barriers in branches wrongly, even if all work-items take the branch.
     let few = unrolled || !alone && caps.sub_group.backend == SubGroupBackend::Intel;
     let few = few && shape.work_group >= FEW;
     let one_pass = tuning::reduce(caps).one_pass;
@@ -205,7 +206,7 @@ pub fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
     let expected = between(form, shape.sample);
     let pick = !whole && len / shape.each >= shape.sample && expected <= 0.125;
     let pickers = if pick && one_pass && rows == 1 { (shape.sample / shape.work_group).max(1) } else { 1 };
-    // The keys that they pick use the memory of the listed keys.
+    // The picked keys use the memory of the listed keys.
     let room = if pickers > 1 { FLUSH.max(shape.sample) } else { FLUSH };
     let capacity = if pick { ((1.5 * expected * len as f64) as usize).min(len / 8).min(1 << 31) + room } else { 0 };
     let segments = if pick { share / FLUSH + 2 } else { 0 };
@@ -229,7 +230,7 @@ pub fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
         Want::Keys { k, sorted: true } if k > 1 => (Ordering::Group(k.next_power_of_two()), k),
         _ => (Ordering::None, 0),
     };
-    // 0 means that the limit is unknown.
+    // A `max_allocation_bytes` of 0 means that the limit is unknown.
     let limit = match caps.max_allocation_bytes {
         0 => BATCH_BYTES,
         most => BATCH_BYTES.min(usize::try_from(most).unwrap_or(usize::MAX)),
@@ -290,7 +291,7 @@ pub fn run(
     planned(device, &plan, form, input, out, (places, step), scratch)
 }
 
-/// The same with a given plan.
+/// [`run`] with a given plan.
 fn planned(
     device: &ClDevice,
     plan: &Plan,
@@ -396,7 +397,7 @@ fn select<'d>(
                     with_rows("topk_find")?.scalar(shift).scalar(bits).scalar(exact).run(each, local)?;
                 }
             }
-            // If only one key can have the threshold's number, it needs no look-up.
+            // For ranks of integers, the threshold's number determines the key, so no key is looked up.
             if ranks.is_none() || keys.floats {
                 with_rows("topk_tally")?.scalar(segments).run(of_parts, local)?;
             }
@@ -419,7 +420,7 @@ fn select<'d>(
     Ok(())
 }
 
-/// The scratch bytes of a selection from n > 0 keys, or of sorting the selected keys if that needs more.
+/// The scratch bytes of a selection from n > 0 keys, or of the sort of the selected keys, if larger.
 pub fn scratch_bytes(device: &ClDevice, form: &Form<'_>) -> Result<usize> {
     let plan = plan(form, &*form.capabilities(device)?, device.tuning().wide(form.len + 16));
     match form.want {
@@ -452,8 +453,8 @@ mod tests {
     use super::*;
     use crate::{Device, ElementType, Order, Output, Tuning, internals::data::Data, runtime::Backend};
 
-    /// Returns whether keys were selected from the list, by the state of the first row in scratch. Else results are
-    /// also right, but after more reads.
+    /// Returns whether keys were selected from the list, by the state of the first row in scratch. Otherwise results
+    /// are right too, but after more reads.
     fn in_list(cl: &ClDevice, scratch: &mut Scratch) -> bool {
         /// `IN_LIST` of `cl/topk.cl`, and its byte offset in the state of a row.
         const IN_LIST: u64 = 8;

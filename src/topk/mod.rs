@@ -4,7 +4,7 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | one read of the keys, and the cost of k of them; a second read, unless k is a small part of the input |
+//! | work | one read of the keys, and work for k keys; a second read, unless k is a small part of the input |
 //! | work if many keys near the threshold are equal | one read for each 11 bits of a key, and two more |
 //! | order of floats | as in [`sort`]: -0 equals +0, every NaN is the largest, and all NaN are equal; or the [total order](Top::total_order) |
 //! | ties | of equal keys, the first are selected |
@@ -13,9 +13,8 @@
 //! | limits | any n that fits the device |
 //!
 //! This is radix selection from the most significant digit on (Zhang, Naruse, Li and Wang 2023). The host reads no
-//! results of a pass. Bounds for the threshold come from a few keys, so that after one read of all keys only those
-//! between the bounds are left. If the bounds are wrong, all keys are searched. Each short row has a work-group of its
-//! own.
+//! results of a pass. A sample of the keys gives bounds for the threshold, so that one read of all keys leaves only the
+//! keys between the bounds. If the bounds are wrong, all keys are searched. One work-group processes a whole short row.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -35,7 +34,7 @@ use crate::{
 #[cfg(feature = "opencl")]
 use crate::{runtime::ClInput, sort};
 
-/// Most ranks that are each selected; for more ranks, the keys are sorted.
+/// Maximum number of ranks for a selection; for more ranks, the keys are sorted.
 const RANKS: usize = 16;
 
 /// The keys that are selected, and their order.
@@ -92,8 +91,8 @@ impl Top {
         Self { k, largest: false, sorted: false, total: false, row: None }
     }
 
-    /// Sorts the selected keys: the largest of the largest first, or the smallest of the smallest first. Equal keys
-    /// stay in the order of the input.
+    /// Sorts the selected keys: from the largest down for the largest keys, or from the smallest up for the smallest
+    /// keys. Equal keys stay in the order of the input.
     ///
     /// ```
     /// use oclprim::{Device, Top};
@@ -242,7 +241,7 @@ impl Device {
 
     /// The scratch bytes of [`Device::top_k_into`] with `n` keys.
     ///
-    /// It excludes the memory of the selected keys if more than some hundred are sorted.
+    /// This excludes memory for the selected keys if more are sorted than one work-group can sort: 512 or 2048.
     ///
     /// # Errors
     ///
@@ -333,7 +332,8 @@ impl Device {
 
     /// The scratch bytes of [`Device::top_k_places_into`] with `n` keys.
     ///
-    /// It excludes the memory of the selected keys and indices if more than some hundred are sorted.
+    /// This excludes memory for the selected keys and indices if more are sorted than one work-group can sort: 512 or
+    /// 2048.
     ///
     /// # Errors
     ///
@@ -577,7 +577,7 @@ impl Device {
     /// The keys of several ranks into a slice, buffer or view: `output[i] = sort(x)[ranks[i]]`.
     ///
     /// Waits for the result only if `output` is a host slice or there are more than 16 ranks. Up to 16 ranks are
-    /// selected at once. For more, the keys are sorted, and the ranks go to the device after earlier commands.
+    /// selected at once. For more ranks, the call sorts the keys, waits for the sort, and gathers the ranks.
     ///
     /// # Errors
     ///

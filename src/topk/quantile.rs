@@ -3,7 +3,7 @@
 use super::RANKS;
 use crate::{Device, Element, Error, ErrorKind, Input, Output, Result, Scratch, memory, with_integer};
 
-/// The value of a quantile between two keys, named as in `numpy.quantile`.
+/// The value of a quantile between two keys; names as in `numpy.quantile`.
 ///
 /// ```
 /// use oclprim::{Device, Interpolation};
@@ -74,8 +74,8 @@ impl Interpolation {
     }
 }
 
-/// The value at the fraction `part`, from 0 to below 1, of the way from `low` to `high`. It rises with `part`, and
-/// stays between both.
+/// The value at the fraction `part`, from 0 to below 1, of the way from `low` to `high`. The value rises with `part`,
+/// and stays between `low` and `high`.
 fn between<T: Element>(low: T, high: T, part: f64) -> f64 {
     let (from, to) = (low.to_f64(), high.to_f64());
     if low == high || part == 0.0 {
@@ -102,7 +102,7 @@ fn between_floats(low: f64, high: f64, part: f64) -> f64 {
         // The width is rounded, so the lower half could otherwise end above the middle.
         return if part >= 0.5 { high - width * (1.0 - part) } else { (low + width * part).min(middle) };
     }
-    // The width is beyond the range, or an end is infinite. Next to an infinite end, a finite one has no weight.
+    // The width is beyond the range, or an end is infinite. Next to an infinite end, a finite end has no weight.
     match (low.is_finite(), high.is_finite()) {
         (true, true) => low * (1.0 - part) + high * part,
         (true, false) => high,
@@ -120,7 +120,7 @@ fn between_integers(low: i128, high: i128, part: f64) -> f64 {
     let field = (bits >> 52) as u32;
     let fraction = u128::from(bits & ((1 << 52) - 1) | u64::from(field > 0) << 52);
     let scale = 1075 - field.max(1);
-    // Below 2^117.
+    // The product is below 2^117.
     let product = (high - low) as u128 * fraction;
     if low == 0 {
         // In two steps, since 2^scale can exceed the range.
@@ -177,11 +177,11 @@ impl Device {
         Ok(value[0])
     }
 
-    /// Several quantiles, each from 0 to 1, in the order of `q`. Waits for the result.
+    /// The quantiles `q`, each from 0 to 1, in the order of `q`. Waits for the result.
     ///
     /// The quantile `q` of n keys has the rank `q * (n - 1)`, counted from 0. Between two ranks, `how` defines the
-    /// value. It is computed in `f64` by NumPy's formula, if the steps of that do not overflow. Between integers beyond
-    /// 2^53, it is the exact value, rounded once.
+    /// value. NumPy's formula computes this value in `f64`, if its steps do not overflow. Between integers beyond 2^53,
+    /// the result is the exact value, rounded once.
     ///
     /// | between | and | is |
     /// |---|---|---|
@@ -278,7 +278,7 @@ impl Device {
             ranks.dedup();
             ranks
         };
-        // Includes the rank that detects NaN.
+        // Room for two ranks per quantile, and for the rank that detects NaN.
         let mut ranks = memory::with_capacity(2 * places.len() + 1)?;
         ranks.extend(places.iter().flat_map(|&(low, high, _)| [low, high]));
         ranks = once(ranks);
@@ -288,7 +288,7 @@ impl Device {
             ranks.push(n - 1);
             ranks = once(ranks);
         }
-        // More than `RANKS` ranks take a sort of all keys. The rank for NaN alone must not cause one.
+        // More than `RANKS` ranks take a sort of all keys. The rank for NaN alone must not cause this sort.
         let most = if many { ranks.len() } else { RANKS };
         let mut keys = memory::zeroed::<T>(ranks.len())?;
         for (ranks, keys) in ranks.chunks(most).zip(keys.chunks_mut(most)) {

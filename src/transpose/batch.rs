@@ -81,8 +81,8 @@ impl Matrices {
     }
 
     /// Sets the distances between the starts of neighbouring matrices, in the input and in the output. In the input, 0
-    /// repeats one matrix; in the output, matrices must not overlap. By default, a matrix follows the last row of its
-    /// predecessor, with its whole leading dimension.
+    /// repeats one matrix; in the output, matrices must not overlap. The default distance is the number of a matrix's
+    /// rows times the leading dimension.
     ///
     /// ```
     /// use oclprim::{Device, Matrices};
@@ -136,14 +136,14 @@ impl Matrices {
 impl Device {
     /// Transposed copies of many matrices, or of matrices with gaps between their rows, as [`Matrices`] describes.
     ///
-    /// Each becomes `cols` rows of `rows` elements. Gaps in the result are zero.
+    /// Each matrix becomes `cols` rows of `rows` elements. Gaps in the result are zero.
     ///
     /// `input` may be longer than needed. Does not wait for the result.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a leading dimension is less than the length of
-    /// its rows, or if results would overlap. The same error if `input` is too short, or if a product overflows.
+    /// its rows, or if results would overlap. It also fails if `input` is too short, or if a product overflows.
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) and
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) as for [`Device::transpose`].
     ///

@@ -149,8 +149,8 @@ fn in_blocks(shape: &Shape, block: usize) -> bool {
     shape.whole(block * shape.size) && shape.rows.is_multiple_of(block) && shape.cols.is_multiple_of(block)
 }
 
-/// Elements of a memory sector, by which tiles grow if rows of the output are not aligned to sectors; otherwise 0. Rows
-/// must have many tiles, so that one more sector per tile costs little.
+/// Elements of a 32-byte memory sector, by which each tile grows if rows of the output are not aligned to sectors; else
+/// 0. The result is also 0 if rows have few tiles, since one more sector per tile would cost too much.
 fn lead(shape: &Shape, (log_rows, log_cols): (u32, u32), tile: usize, caps: &Capabilities) -> usize {
     const SECTOR: usize = 32;
     let lead = SECTOR / shape.size;
@@ -159,7 +159,8 @@ fn lead(shape: &Shape, (log_rows, log_cols): (u32, u32), tile: usize, caps: &Cap
     if matches!(shape.size, 1 | 2 | 4 | 8) && many && fits && !shape.whole_out(SECTOR) { lead } else { 0 }
 }
 
-/// For a matrix with one short side: true if that side is the columns, the length of that side, and the work-group.
+/// `(tall, short, work_group)` for a matrix with one short side of length `short`. `tall` is true if the matrix has few
+/// columns.
 fn narrow(shape: &Shape, caps: &Capabilities) -> Option<(bool, usize, usize)> {
     let tall = shape.cols <= shape.rows;
     let (short, long) = if tall { (shape.cols, shape.rows) } else { (shape.rows, shape.cols) };
@@ -195,8 +196,8 @@ pub fn transpose(
 ) -> Result<()> {
     let (from, to) = (input.byte_offset(), output.byte_offset());
     if rows <= 1 || cols <= 1 {
-        // A row vector and a column vector have the same layout. The driver's copy is not used: none is tested beyond 4
-        // GiB.
+        // A row vector and a column vector have the same layout. The crate's copy serves here, since no driver's copy
+        // is tested beyond 4 GiB.
         return crate::copy::gpu::copy(device, (input.mem(), from), (output.mem(), to), rows * cols * size);
     }
     let shape = Shape { input: from, output: to, ..Shape::dense(rows, cols, size) };

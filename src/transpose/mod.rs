@@ -10,7 +10,8 @@
 //! | limits | any shape that fits the device |
 //!
 //! The design follows Ruetsch and Micikevicius (2009). Tiles pass through local memory, so both sides are read and
-//! written along rows. Blocks of 4 x 4 elements are transposed in registers, so every access has 8 or 16 bytes.
+//! written along rows. If the matrix is aligned, small blocks are transposed in registers, so every access has 8 or 16
+//! bytes. A block has 4 x 4 elements of 4 bytes, for example.
 
 pub(crate) mod batch;
 #[cfg(feature = "opencl")]

@@ -17,8 +17,8 @@ pub enum Copy {
 /// Parameters of copies by device class.
 pub fn copy(caps: &Capabilities) -> Copy {
     match caps.class {
-        // 2^23 u32 on two cores, best of 25 runs on a busy machine. PoCL 3.1: 1.2 ms, its clEnqueueCopyBuffer, which uses one
-        // core, 2.3 ms. Intel's runtime: 3.0 and 3.3 ms.
+        // 2^23 u32 on two cores, best of 25 runs on a busy machine: PoCL 3.1 takes 1.2 ms. Its clEnqueueCopyBuffer
+        // takes 2.3 ms, since it uses one core. Intel's runtime takes 3.0 and 3.3 ms.
         DeviceClass::Cpu => Copy::Runs {
             max_groups: caps.chosen("max_groups", 4 * super::units(caps)),
             min_run: caps.chosen("min_run", 16 << 10),
@@ -57,7 +57,7 @@ pub fn parameters(primitive: &str, caps: &Capabilities) -> Vec<Parameter> {
 pub struct Gather {
     #[doc(hidden)]
     pub work_group: usize,
-    /// On GPUs: how many times each work-item moves four neighbouring elements; for elements of more than 4 bytes, number of
+    /// On GPUs: groups of four neighbouring elements that each work-item moves, for elements of 1, 2 or 4 bytes; else
     /// units.
     pub each: usize,
     /// On CPU drivers: maximum groups, of one work-item each, and minimum elements of each group.
@@ -71,7 +71,7 @@ pub fn gather(caps: &Capabilities, size: usize) -> Gather {
     let max_groups = caps.chosen("max_groups", 8 * super::units(caps));
     let (work_group, each) = match caps.class {
         DeviceClass::Cpu => (1, 1),
-        // Each work-item loads eight elements of up to 4 bytes at once, or four larger ones.
+        // Each work-item loads eight elements of 1, 2 or 4 bytes at once, or four units of other elements.
         DeviceClass::Gpu => {
             let each = caps.chosen("each", if matches!(size, 1 | 2 | 4) { 2 } else { 4 });
             (super::work_group(caps.chosen("work_group", 256), caps), each)

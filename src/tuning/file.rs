@@ -172,7 +172,8 @@ impl TuningFile {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] if it cannot be read, [`ErrorKind::InvalidInput`] if it is not a tuning file of this format.
+    /// [`ErrorKind::Io`] if the file cannot be read, [`ErrorKind::InvalidInput`] if the file is not a tuning file of
+    /// this format.
     ///
     /// ```
     /// use oclprim::tuning::TuningFile;
@@ -193,7 +194,7 @@ impl TuningFile {
             Ok(found) if found.len() > MOST_BYTES => return Err(refused(format!("it has {} bytes", found.len()))),
             Ok(_) => {}
         }
-        // Another file may have replaced it in the meantime.
+        // Another file may have taken its place since the check.
         let bytes = files::open(path, File::options().read(true), true).and_then(|file| files::read(&file, MOST_BYTES));
         Self::parse(&bytes.map_err(failed)?).map_err(refused)
     }
@@ -217,8 +218,8 @@ impl TuningFile {
         self.rows.iter().filter_map(|row| Row::deserialize(row).ok()).collect()
     }
 
-    /// Replaces the row for the same device, primitive, element size and size class, and removes rows of other crate versions
-    /// for this device. A row without values is not stored: the crate's defaults apply.
+    /// Replaces the row for the same device, primitive, element size and size class. Removes rows of other crate
+    /// versions for this device. A row without values is not stored: the crate's defaults apply.
     ///
     /// ```
     /// use oclprim::{Device, tuning::{Row, SizeClass, TuningFile}};
@@ -239,13 +240,13 @@ impl TuningFile {
         }
     }
 
-    /// Writes the file, and creates its folder if needed. A concurrent reader sees the old file or the new one. Symbolic links
-    /// are followed, and an old file's permissions are kept. A file may have at most 4 MiB to be read again; the oldest rows
-    /// beyond that are dropped.
+    /// Writes the file, and creates its folder if needed. A concurrent reader sees the old file or the new one.
+    /// Symbolic links are followed, and an old file's permissions are kept. A file has at most 4 MiB, the limit for
+    /// reading; the oldest rows beyond it are dropped.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] if it cannot be written.
+    /// [`ErrorKind::Io`] if the file cannot be written.
     ///
     /// ```
     /// use oclprim::tuning::TuningFile;

@@ -1,10 +1,10 @@
-//! Parameters for a device. They come from its class, from a file that `oclprim tune` wrote, or from the caller who opens the
-//! device.
+//! Parameters for a device. The values come from the device's class, from a file that `oclprim tune` wrote, or from the
+//! caller who opens the device.
 //!
 //! The crate has default values for each class of devices. `oclprim tune` measures other values on a device, and writes the
 //! faster ones to a file. Every program that uses the crate reads that file once. [`Tuning`] overrides both.
 //!
-//! Tuning never changes a result, except those documented as unspecified:
+//! Tuning never changes a result, except for results that are documented as unspecified:
 //! - the rounding of float sums with [`Determinism::Fast`](crate::Determinism::Fast), which allows any order;
 //! - the element that [`scatter`](crate::Device::scatter) writes for equal indices;
 //! - the order of [`select_unordered`](crate::Device::select_unordered).
@@ -109,7 +109,7 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// Sets the geometry of another device class.
+    /// Uses the geometry of `class` instead of that of the device's own class.
     ///
     /// ```
     /// use oclprim::{Device, DeviceClass, Tuning, op::Sum};
@@ -165,7 +165,7 @@ impl Tuning {
         self
     }
 
-    /// Disables decoupled look-back: reduce-then-scan in several launches.
+    /// Disables decoupled look-back: scans, sorts and selections then take more launches.
     ///
     /// ```
     /// use oclprim::{Device, Tuning, op::Sum};

@@ -3,8 +3,8 @@
 #[cfg(feature = "opencl")]
 use crate::runtime::Capabilities;
 
-/// A parameter of a primitive's geometry. Its value never changes a result, except those that [`tuning`](crate::tuning) lists
-/// as unspecified.
+/// A parameter of a primitive's geometry. The value never changes a result, except for results that
+/// [`tuning`](crate::tuning) lists as unspecified.
 ///
 /// ```
 /// use oclprim::{Capabilities, tuning::parameters};
@@ -53,7 +53,7 @@ pub(crate) fn work_group(most: usize, caps: &Capabilities) -> usize {
     1 << most.min(caps.max_work_group.max(1)).ilog2()
 }
 
-/// The same if each work-item has `bytes` bytes of local memory.
+/// [`work_group`] if each work-item has `bytes` bytes of local memory.
 #[cfg(feature = "opencl")]
 pub(crate) fn work_group_of(most: usize, bytes: usize, caps: &Capabilities) -> usize {
     work_group(most.min((caps.local_bytes.saturating_sub(RESERVED_BYTES) / bytes).max(1)), caps)

@@ -13,8 +13,8 @@ pub(crate) struct Reduce {
     pub(crate) max_groups: usize,
     /// True for a last-block reduction: the work-group that finishes last replaces a second launch.
     pub(crate) one_pass: bool,
-    /// Maximum registers of a work-item on NVIDIA GPUs, for reductions of segments by offsets and by keys. They let six
-    /// work-groups run on a compute unit at a time, so that some load while others combine.
+    /// Maximum registers of a work-item on NVIDIA GPUs, for reductions of segments by offsets and by keys. With the
+    /// defaults, six work-groups run on a compute unit at a time, so that some load while others combine.
     pub(crate) segment_registers: usize,
     pub(crate) key_registers: usize,
 }

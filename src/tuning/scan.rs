@@ -44,7 +44,7 @@ pub(crate) fn scan(caps: &Capabilities, more: usize) -> Scan {
         return alone;
     }
     let (sub_group, max_groups) = (caps.sub_group, caps.chosen("max_groups", 16 * units));
-    // Only these have a fixed width; other compilers may choose a width for each kernel.
+    // Only these back ends have a fixed width; other compilers may choose a width for each kernel.
     let shuffles = matches!(sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
     // With PTX, the exclusive prefixes of a work-item's runs are in local memory.
     let waiting = if sub_group.backend == SubGroupBackend::Ptx { ITEM_BYTES * TEAMS * 32 } else { 0 };
@@ -60,9 +60,9 @@ pub(crate) fn scan(caps: &Capabilities, more: usize) -> Scan {
     if work_group < TEAMS {
         return alone;
     }
-    // Asynchronous copies leave registers free for segment-head flags. A multiprocessor with 228 KiB of local memory then holds
-    // five tiles, or four with 8-byte aggregates. H200, 2^28 u32: 995 -> 899 µs in segments of 16, 1,100 -> 949 in segments by
-    // a power law. Plain scans are slower with them, 784 instead of 699.
+    // Asynchronous copies leave registers free for segment-head flags. A multiprocessor with 228 KiB of local memory
+    // then holds five tiles, or four with 8-byte aggregates. H200, 2^28 u32: 995 -> 899 µs in segments of 16, 1,100 ->
+    // 949 in segments by a power law. Plain scans are slower with asynchronous copies, 784 µs instead of 699.
     let copies = caps.ptx && caps.compute_capability >= 90 && caps.local_bytes >= 4 * TILE_BYTES && caps.looks_back();
     Scan { work_group, max_groups, shuffles, aside: copies && caps.chosen("aside", 1) != 0, ..alone }
 }

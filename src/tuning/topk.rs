@@ -3,7 +3,7 @@
 use super::{Parameter, of_units, work_groups};
 use crate::runtime::{Capabilities, DeviceClass};
 
-/// Geometry of selections.
+/// Geometry of selections by rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TopK {
     pub(crate) work_group: usize,
@@ -18,7 +18,8 @@ pub(crate) struct TopK {
     pub(crate) max_groups: usize,
 }
 
-/// Parameters of selections by device class. The first entry that fits into local memory is used; the last needs none.
+/// Parameters of selections by rank, by device class. The first entry that fits into local memory is used; the last
+/// entry needs none.
 pub(crate) fn top_k(caps: &Capabilities) -> Vec<TopK> {
     let units = super::units(caps);
     let each = caps.chosen("each", 64);
@@ -70,7 +71,7 @@ pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
             vec![groups(&[1, 2, 4, 8, 16]), each, Parameter::new("sample", usual.sample, [512, 1024, 4096])]
         }
         DeviceClass::Gpu if caps.checker => Vec::new(),
-        // If the first entry does not fit, only parameters that the others use as well.
+        // If the first entry does not fit, the parameters are those that the other entries also use.
         DeviceClass::Gpu if usual.work_group < 256 => vec![groups(&[2, 4, 8, 16]), each],
         DeviceClass::Gpu => {
             let others = [

@@ -20,8 +20,8 @@ pub struct Transpose {
 /// Parameters of transpositions of elements of `size` bytes by device class.
 pub fn transpose(caps: &Capabilities, size: usize) -> Transpose {
     match caps.class {
-        // Each group is one work-item. Tiles are as wide as eight cache lines: 1.13 to 1.35 times as fast as four for elements
-        // of 2 to 8 bytes on PoCL.
+        // Each group is one work-item. Tiles are as wide as eight cache lines. On PoCL, that is 1.13 to 1.35 times as
+        // fast as four lines for elements of 2 to 8 bytes.
         DeviceClass::Cpu => {
             let block = (64 / size).next_power_of_two();
             let (side, max_groups) = (caps.chosen("side", 8), caps.chosen("max_groups", 8 * super::units(caps)));
@@ -29,9 +29,9 @@ pub fn transpose(caps: &Capabilities, size: usize) -> Transpose {
         }
         DeviceClass::Gpu => {
             let work_group = super::work_group(caps.chosen("work_group", 256), caps);
-            // 8-byte blocks for elements of 1 and 2 bytes, since 16-byte blocks take twice the local memory; tiles of 4 to 16
-            // KiB. H200, 10,000 x 30,000, and u64: 8 blocks a side take 670 µs and 1.25 ms, 16 blocks 661 µs and 1.14 ms, 32
-            // blocks 659 µs and 1.16 ms.
+            // A row of a block has 8 bytes for elements of 1 and 2 bytes, since 16 bytes take twice the local memory.
+            // Tiles have 8 to 16 KiB. H200, 10,000 x 30,000, and u64: 8 blocks a side take 670 µs and 1.25 ms; 16
+            // blocks 661 µs and 1.14 ms; 32 blocks 659 µs and 1.16 ms.
             let (block, side): (usize, usize) = match size {
                 1 => (8, 16),
                 2 | 4 => (4, 16),
@@ -48,7 +48,7 @@ pub fn transpose(caps: &Capabilities, size: usize) -> Transpose {
             while tile > 1 && padded_bytes(tile, size) > caps.local_bytes {
                 tile /= 2;
             }
-            // An item has an element of a tile at least.
+            // A work-item has at least one element of a tile.
             let work_group = work_group.min(tile);
             Transpose {
                 work_group,
@@ -129,8 +129,8 @@ pub const fn unit_type(bytes: usize) -> &'static str {
 /// The work-group for matrices of `short` by `long` elements of `size` bytes, where `short` > 1 is the short side. `None` if
 /// they use the general tiles.
 ///
-/// A work-item has a 16-byte word of each long line. With more lines the group is smaller, so that its local memory is at most
-/// 16 KiB, as with four lines and 256 work-items.
+/// A work-item has a 16-byte word of each long line. With more lines the work-group is smaller, so that a tile has at
+/// most 16 KiB, as with four lines and 256 work-items.
 pub fn narrow(caps: &Capabilities, size: usize, short: usize, long: usize) -> Option<usize> {
     const WORD: usize = 16;
     let work_group = match short {

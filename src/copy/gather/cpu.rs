@@ -17,8 +17,8 @@ pub(super) fn gather(size: usize, table: &[u8], index: Offsets<'_>, line: &mut [
     by_size!(size, gather_elements(size, table, index, line))
 }
 
-/// Scatters elements of `size` bytes from `line` to `table`; the last of equal indices wins. Returns the same as
-/// [`gather`].
+/// Scatters elements of `size` bytes from `line` to `table`; the last of equal indices wins. Returns the position of
+/// the first index out of range, as [`gather`] does.
 pub(super) fn scatter(size: usize, table: &mut [u8], index: Offsets<'_>, line: &[u8]) -> Result<Option<usize>> {
     by_size!(size, scatter_elements(size, table, index, line))
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | work | one read of each index, one read and one write of each element |
 //! | elements | any plain type; only its size counts. Indices are `u32` or `u64` |
-//! | indices out of range | they read and write nothing; the first one is returned, as an error or as a number |
+//! | indices out of range | they read and write nothing; the call returns the first one as an error, or as a number |
 //! | determinism | exact. If indices are equal, a scatter takes the last one on the CPU, and any of them on a device |
 //! | scratch | none |
 //! | limits | any n that fits the device |
@@ -22,7 +22,8 @@ use crate::{Buffer, Device, Error, Input, Offset, Output, Result, runtime::Backe
 /// The value of `outside` if all indices are in range.
 const NONE: u64 = u64::MAX;
 
-/// The direction of the copy between table and line.
+/// The direction of the copy between the table, which indices address, and the line, which has one element for each
+/// index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Gather,
@@ -53,7 +54,7 @@ fn place(found: Option<usize>) -> u64 {
     found.map_or(NONE, |found| found as u64)
 }
 
-/// The error of the calls that wait, where `found` is the position of the first index out of range.
+/// Returns an error if `found` is the position of an index out of range, and not [`NONE`].
 fn inside<I: Offset>(found: u64, indices: Input<'_, I>, len: usize) -> Result<()> {
     if found == NONE {
         return Ok(());
@@ -72,7 +73,7 @@ fn inside<I: Offset>(found: u64, indices: Input<'_, I>, len: usize) -> Result<()
 /// [`copy::gather`](crate::copy::gather).
 impl Device {
     /// Gather: `output[i] = input[indices[i]]`. Waits for the check that all indices are in range;
-    /// [`Device::gather_into`] does not need to.
+    /// [`Device::gather_into`] can leave the check to the caller.
     ///
     /// # Errors
     ///
@@ -105,12 +106,12 @@ impl Device {
     ///
     /// An index out of range leaves its element of `output` unchanged. The single element of `outside` becomes the
     /// position of the first such index, or [`u64::MAX`] if there is none. If `outside` is a host slice, the call waits
-    /// and returns such an index as an error. Otherwise the caller reads it later.
+    /// and returns such an index as an error. Otherwise the caller reads `outside` later.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a length does not match, if two arguments
-    /// overlap, or if `outside` is a host slice and an index is out of range;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a length does not match, or if two arguments
+    /// overlap. It also fails if `outside` is a host slice and an index is out of range;
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the elements are zero-sized.
     ///
     /// ```
@@ -179,12 +180,12 @@ impl Device {
         Ok(())
     }
 
-    /// Scatter into `len` elements: `output[indices[i]] = input[i]`. All other elements are zero bits. Waits for the
-    /// check that all indices are in range; [`Device::scatter_into`] does not need to.
+    /// Scatter into `len` elements: `output[indices[i]] = input[i]`. All bits of other elements are zero. Waits for the
+    /// check that all indices are in range; [`Device::scatter_into`] can leave the check to the caller.
     ///
-    /// If indices are equal, the element of one of them is written. On the CPU it is the last one; on a device it is
-    /// any, and can differ between calls. If elements do not have 1, 2, 4, 8 or 16 bytes, a device may mix the parts of
-    /// several.
+    /// If indices are equal, the element of one of them is written. The CPU writes the last one; a device writes any,
+    /// and can choose another in the next call. If elements do not have 1, 2, 4, 8 or 16 bytes, a device may mix parts
+    /// of several elements.
     ///
     /// # Errors
     ///
@@ -215,7 +216,7 @@ impl Device {
     ///
     /// An index out of range writes nothing. The single element of `outside` becomes the position of the first such
     /// index, or [`u64::MAX`] if there is none. If `outside` is a host slice, the call waits and returns such an index
-    /// as an error. Otherwise the caller reads it later.
+    /// as an error. Otherwise the caller reads `outside` later.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Strided copies of long rows on GPUs, if source and destination have different offsets within 16-byte words. Each row
+//! Strided copies of long rows on GPUs, unless all rows begin and end at multiples of 16 bytes on both sides. Each row
 //! is copied in its own words, as in other copies.
 
 use crate::{
@@ -8,20 +8,20 @@ use crate::{
     runtime::{Capabilities, ClInput, DeviceClass, opencl::ClDevice},
 };
 
-/// In shorter rows, the bytes at the edges would cost too much.
+/// Minimum bytes of a row: in shorter rows, the bytes at the edges would cost too much.
 const MIN_ROW: usize = 256;
 /// Minimum work-items per row.
 const MIN_LANES: usize = 8;
 /// Maximum number of axes that the kernel takes.
 const MAX_AXES: usize = 8;
-/// Maximum tiles, so that 32-bit counters hold them and those that fill the last work-group.
+/// Maximum tiles, those that fill the last work-group included, so that 32-bit counters hold the number.
 const MAX_TILES: usize = 1 << 31;
 
 /// The rows of a copy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows {
     plan: ranges::Plan,
-    /// Bytes of a row; then its tiles, and the work-items of a tile.
+    /// Bytes of a row, tiles of a row, and work-items of a tile.
     bytes: usize,
     tiles: usize,
     lanes: usize,

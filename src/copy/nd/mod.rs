@@ -10,7 +10,8 @@
 //! | limits | any shape that fits the device |
 //!
 //! A strided copy is a [permutation](Device::permute_into) that keeps the order of the axes. Elements that are
-//! contiguous on both sides move in words of up to 16 bytes. On GPUs, rows of 256 bytes or more do so at any offset.
+//! contiguous on both sides move in words of up to 16 bytes. On GPUs, rows of 256 bytes or more move in 16-byte words
+//! at any offset.
 
 #[cfg(feature = "opencl")]
 #[doc(hidden)]
@@ -29,7 +30,7 @@ impl Device {
     /// Examples are rows with a pitch, blocks of a volume, every second element, and a reversed or repeated axis.
     ///
     /// Gaps between the elements of `output` do not change. Waits for the result only if `output` is a host slice. To
-    /// allocate the result, use [`Device::permute`] with the axes in their order. Neither uses scratch.
+    /// allocate the result, use [`Device::permute`] with the axes in their order. Neither method uses scratch.
     ///
     /// # Errors
     ///

@@ -3,7 +3,7 @@
 use super::Piece;
 use crate::{Result, memory, parallel};
 
-/// Up to this many bytes, threads cost more than they save. It is also the size of a task.
+/// Bytes of a task. Up to this many bytes, threads cost more than they save.
 const TASK: usize = 128 << 10;
 
 /// The parts of a task: offset in the source, and destination.

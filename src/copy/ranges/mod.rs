@@ -5,7 +5,7 @@
 //! | work | one read and one write of each element, and one small table per call |
 //! | elements | any plain type, of any size |
 //! | determinism | exact |
-//! | scratch | 32 bytes per range and 4 bytes per 16 KiB. Each call allocates them with their contents, because a write to existing memory would wait for earlier commands |
+//! | scratch | 32 bytes per range and 4 bytes per tile of 16 KiB (64 KiB on CPU drivers). Each call allocates new memory, because a write to existing memory would wait for earlier commands |
 //! | limits | any ranges that fit; fewer than 2^32 |
 //!
 //! Ranges are cut into tiles of one size, so long and short ranges are balanced.
@@ -30,7 +30,8 @@ pub(crate) struct Piece {
     bytes: usize,
 }
 
-/// The non-empty ranges in bytes, sorted by destination. Checks them against both lengths and each other.
+/// The non-empty ranges in bytes, sorted by destination. Returns an error if a range exceeds a length, or if two
+/// destinations overlap.
 fn pieces(ranges: &[(Range<usize>, usize)], size: usize, from_len: usize, to_len: usize) -> Result<Vec<Piece>> {
     let mut pieces = memory::with_capacity(ranges.len())?;
     for (from, to) in ranges {

@@ -1,4 +1,4 @@
-//! Reversing on the CPU.
+//! Reversal on the CPU.
 
 use crate::{
     Result, parallel,
@@ -36,7 +36,7 @@ fn reverse_elements<const N: usize>(size: usize, from: &[u8], to: &mut [u8]) {
     });
 }
 
-/// Arrays of `N` bytes let the compiler reverse them by vector instructions; slices do not.
+/// Copies elements in reverse order. The compiler reverses arrays of `N` bytes by vector instructions, but not slices.
 fn reversed<const N: usize>(size: usize, from: &[u8], to: &mut [u8]) {
     if N > 0 {
         let (from, to): (&[[u8; N]], &mut [[u8; N]]) = (bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));

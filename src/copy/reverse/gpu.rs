@@ -1,4 +1,4 @@
-//! Reversing on OpenCL devices: the plans, then their launches.
+//! Reversal on OpenCL devices: the plans, then their launches.
 
 use crate::{
     Result,

@@ -8,8 +8,8 @@
 //! | scratch | none |
 //! | limits | any n that fits the device |
 //!
-//! Elements of 1, 2, 4, 8 or 16 bytes move in aligned 16-byte words, at any offset. In place, the begin must be as far
-//! before a word boundary as the end is after one. All other elements move one by one.
+//! Elements of 1, 2, 4, 8 or 16 bytes move in aligned 16-byte words, at any offset. In place, that requires a start as
+//! far before a word boundary as the end is behind one. All other elements move one by one.
 
 #[doc(hidden)]
 pub(crate) mod cpu;

@@ -33,7 +33,7 @@ pub struct Plan {
     pub scratch_bytes: usize,
 }
 
-/// `vector`: pixels are aligned to their size. `bins`: numbers of bins of the counted channels.
+/// `bins` has the number of bins of each counted channel. `vector` is true if pixels are aligned to their size.
 pub fn plan(
     pixels: usize,
     (element, counter): (ElementType, ElementType),
@@ -106,7 +106,7 @@ fn channel_arguments<'d>(device: &ClDevice, launch: Launch<'d>, maps: &[(&Map, u
     })
 }
 
-/// The first channels of `maps` that share a pass. Their bins are of the same kind; a channel with given edges has its
+/// The first channels of `maps` that share a pass: neighbours with bins of one kind. A channel with given edges has its
 /// own pass.
 fn pass<'a, 'm>(maps: &'a [(&'m Map, usize)]) -> &'a [(&'m Map, usize)] {
     let map = Form::map_of(maps[0].0);

@@ -41,10 +41,11 @@ impl Device {
     /// A histogram per channel of interleaved pixels: sample `c` of pixel `i` is `input[i * channels + c]`, and falls
     /// into `bins[c]`.
     ///
-    /// All channels share one pass over the input. If there are fewer bins than channels, the last channels are not
-    /// counted.
+    /// On an OpenCL device, neighbouring channels with bins of one kind share a pass over the input. The kinds are
+    /// [`ids`](Bins::ids) and [`even`](Bins::even); each channel with [given edges](Bins::edges) takes its own pass.
+    /// The CPU takes a pass per channel.
     ///
-    /// Each channel with [given edges](Bins::edges) takes its own pass.
+    /// If there are fewer bins than channels, the last channels are not counted.
     ///
     /// # Errors
     ///
@@ -84,8 +85,9 @@ impl Device {
 
     /// [`Device::histogram_channels`] into counters that can stay on the device.
     ///
-    /// `counts` has the bins of the first channel, then those of the next. For each channel, `outside` has the counts
-    /// below, above and of NaN. Waits for the result only if an output is a host slice.
+    /// `counts` has the bins of the first channel, then those of the next. For each channel, `outside` has three
+    /// counters: samples below the bins, samples above, and NaN. Waits for the result only if an output is a host
+    /// slice.
     ///
     /// # Errors
     ///

@@ -13,16 +13,16 @@ use crate::{Device, Element, Input, Output, Result, Scratch, memory, op::Map, ru
 ///
 /// These methods return the histogram of a function of each sample. Module: [`histogram`](crate::histogram).
 impl Device {
-    /// Histogram of `map(x)` for each sample `x`, in one pass over the samples. The result is that of
-    /// [`Device::histogram`] for the mapped samples.
+    /// Histogram of `map(x)` for each sample `x`: the result of [`Device::histogram`] for the mapped samples, in one
+    /// pass.
     ///
-    /// The input of the function is the type in which `T` is computed: `f32` for `f16` and `bf16`, otherwise `T`. The
-    /// bins apply to its result.
+    /// The argument of the function has the type in which `T` is computed: `f32` for `f16` and `bf16`, otherwise `T`.
+    /// The bins apply to the function's result.
     ///
     /// # Errors
     ///
     /// Same as [`Device::histogram`]; [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the
-    /// expression. The [log](crate::Error::build_log) shows its lines.
+    /// expression. The [log](crate::Error::build_log) shows the lines of the expression.
     ///
     /// ```
     /// use oclprim::{Bins, Device, op::Map};
@@ -53,8 +53,8 @@ impl Device {
 
     /// [`Device::map_histogram`] into counters that can stay on the device.
     ///
-    /// `counts` has a counter per bin; `outside` has the counts below, above and of NaN. Waits for the result only if
-    /// an output is a host slice.
+    /// `counts` has a counter per bin. `outside` has three counters: samples below the bins, samples above, and NaN.
+    /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! Weighted histograms on the CPU: threads sum parts of the input in tables of 128-bit sums.
 //!
 //! Sums of floats are whole multiples of a unit that follows from the largest weight. A weight that is not such a
-//! multiple is stored with its slot. Later, these weights are summed per slot in digits that hold every float.
+//! multiple is stored with its slot. At the end, these weights are summed per slot in digits that hold every float.
 
 use super::{Weight, log_n};
 use crate::{
@@ -80,7 +80,7 @@ fn parts(w: f64) -> (u64, i32) {
     (fraction | u64::from(field > 0) << 52, LEAST + Ord::max(field, 1) as i32 - 1)
 }
 
-/// A finite weight in units, if it is a whole number of them.
+/// A finite weight in units; `None` unless the weight is a whole number of units.
 fn whole(w: f64, unit: i32) -> Option<i128> {
     let (size, exponent) = parts(w);
     let size = if exponent >= unit || size == 0 {
@@ -174,7 +174,7 @@ fn nearest<S: Element>(size: u128, more: bool, exponent: i32, negative: bool) ->
     }
     let zeros = size.leading_zeros();
     let leading = size << zeros;
-    // The 64 leading bits; the last one is also set if any lower bit is.
+    // The 64 leading bits; the last one is also set if any lower bit is set.
     let top = (leading >> 64) as u64 | u64::from(more || leading as u64 != 0);
     let highest = 127 - zeros as i32 + exponent;
     if S::TYPE.needs_fp64() {
@@ -193,7 +193,7 @@ fn bits(top: u64, above: i32, precision: i32, infinity: u64) -> u64 {
     }
     let (whole, part) = (top >> (64 - precision), top << precision);
     let up = part > 1 << 63 || (part == 1 << 63 && whole % 2 == 1);
-    // The leading bit of `whole` adds 1 to the exponent. So does a carry to the next power of two.
+    // The leading bit of `whole` adds 1 to the exponent, and so does a carry to the next power of two.
     let bits = (((above - (precision - 1)) as u64) << (precision - 1)) + whole + u64::from(up);
     Ord::min(bits, infinity)
 }

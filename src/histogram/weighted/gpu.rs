@@ -17,10 +17,12 @@ const NAME: &str = "histogram_weighted.cl";
 const TEXT: &str = include_str!("../../../cl/histogram_weighted.cl");
 /// Words of the kernels' `HEAD`.
 const HEAD: usize = 4;
-/// Number of weights that each work-group reads. The largest of them is the upper end of the window.
+/// Number of weights that each work-group reads before the count. The largest weight of all work-groups is the upper
+/// end of the window.
 const LOOKED: usize = 1 << 10;
-/// Maximum bytes of scratch, and the divisor of the device's memory that also limits it. More slots are counted in
-/// ranges, each of which reads the input once. `LEAST_BYTES` is for devices with little memory.
+/// Maximum bytes of scratch, and the divisor of the device's memory that also limits scratch. If the slots need more,
+/// they are counted in ranges, and each range reads the input once. `LEAST_BYTES` is the limit on devices with little
+/// memory.
 const SCRATCH_BYTES: usize = 1 << 30;
 const MEMORY_PART: u64 = 16;
 const LEAST_BYTES: usize = 16 << 20;

@@ -67,7 +67,7 @@ fn log_n(n: usize) -> u32 {
 /// These methods return the sum of the weights in each bin. Module: [`histogram`](crate::histogram).
 impl Device {
     /// Weighted histogram: `sums[k]` is the sum of `weights[i]` over all `input[i]` in bin `k`, and `outside` has the
-    /// sums of the others.
+    /// sums for samples outside the bins.
     ///
     /// # The sum of weights
     ///
@@ -80,11 +80,12 @@ impl Device {
     ///
     /// So a small weight is not lost among large ones, and the order does not matter. The result has the same bits on
     /// every run, on every device and on the CPU, even on devices that flush subnormals. A sum is infinite if the
-    /// rounded exact sum is out of range, or if one of its weights is infinite. NaN, or infinities of both signs, make
-    /// it NaN. A sum of 0 is +0.
+    /// rounded exact sum is out of range, or if a weight of the bin is infinite. A sum is NaN if a weight of the bin is
+    /// NaN, or if two are infinities of both signs. A sum of 0 is +0.
     ///
-    /// A device sums most weights in a window of 64 bits (`f64`: 128) below the largest of a sample of the weights.
-    /// Weights with bits outside the window cost more, because they are summed in global memory.
+    /// A device sums most weights in a window of 64 bits, or 128 for `f64`. The largest of a sample of the weights
+    /// defines the upper end of the window. Weights with bits outside the window cost more: they are summed in global
+    /// memory.
     ///
     /// # Errors
     ///
@@ -119,8 +120,9 @@ impl Device {
 
     /// [`Device::histogram_weighted`] into sums that can stay on the device.
     ///
-    /// `sums` has a sum per bin; `outside` has the sums below, above and of NaN. [`Accumulate::Add`] adds the new sums
-    /// to the present ones, in the arithmetic of their type. Waits for the result only if an output is a host slice.
+    /// `sums` has a sum per bin. `outside` has three sums: samples below the bins, samples above, and NaN.
+    /// [`Accumulate::Add`] adds the new sums to the present ones, in the arithmetic of their type. Waits for the result
+    /// only if an output is a host slice.
     ///
     /// # Errors
     ///

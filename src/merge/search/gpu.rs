@@ -11,7 +11,7 @@ use crate::{
 const TEXT: &str = include_str!("../../../cl/search.cl");
 /// Maximum bytes of local memory for pivots.
 const PIVOT_BYTES: usize = 8 << 10;
-/// Maximum elements of one launch, so that 32-bit counters hold them.
+/// Maximum elements of one launch, which counts them in 32 bits.
 const MAX_ELEMENTS: usize = 1 << 31;
 
 /// Needles per work-item at a time.

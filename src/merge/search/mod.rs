@@ -42,7 +42,7 @@ const NONE: u64 = u64::MAX;
 /// These methods return insertion indices in a sorted range, and test whether a range is sorted. Module:
 /// [`merge::search`](crate::merge::search).
 impl Device {
-    /// Lower bound of each needle: `out[i]` is the number of elements that come before `needles[i]`. It is the first
+    /// Lower bound of each needle: `out[i]` is the number of elements that come before `needles[i]`. This is the first
     /// index at which the needle can be inserted. Indices are `u32` or `u64`.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl Device {
         self.bounds_into(Bound::Lower, range.into(), needles.into(), output.into(), order)
     }
 
-    /// Upper bound of each needle: `out[i]` is the number of elements that do not come after `needles[i]`. It is the
+    /// Upper bound of each needle: `out[i]` is the number of elements that do not come after `needles[i]`. This is the
     /// last index at which the needle can be inserted. Indices are `u32` or `u64`.
     ///
     /// # Errors
@@ -186,7 +186,7 @@ impl Device {
         }
     }
 
-    /// Returns whether no element comes before its predecessor in the order. Waits.
+    /// Returns whether no element comes before its predecessor in the order. Waits for the result.
     ///
     /// # Errors
     ///
@@ -208,7 +208,8 @@ impl Device {
         Ok(self.first_unsorted(input, order)?.is_none())
     }
 
-    /// Index of the first element that comes before its predecessor in the order; `None` if the input is sorted. Waits.
+    /// Index of the first element that comes before its predecessor in the order; `None` if the input is sorted. Waits
+    /// for the result.
     ///
     /// # Errors
     ///
@@ -232,8 +233,8 @@ impl Device {
         Ok(if found[0] == NONE { None } else { Some(found[0] as usize) })
     }
 
-    /// [`Device::first_unsorted`] into the single element of `output`, which can stay on the device. It becomes
-    /// [`u64::MAX`] if the input is sorted. Waits for the result only if `output` is a host slice.
+    /// [`Device::first_unsorted`] into the single element of `output`, which can stay on the device. The element
+    /// becomes [`u64::MAX`] if the input is sorted. Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///

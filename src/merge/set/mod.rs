@@ -4,14 +4,15 @@
 //! |---|---|
 //! | work | two reads of each element, one write of each kept element; one more read if runs of equal elements fill whole tiles |
 //! | elements, order | as for [`merge`](crate::merge) |
-//! | equal elements | if an element occurs m times in the first range and n times in the second: max(m, n) times in the union, min(m, n) in the intersection, max(m - n, 0) in the difference. This is the rule of C++'s `std::set_union` and the other set algorithms |
+//! | equal elements | an element may occur m times in the first range and n times in the second. It then occurs max(m, n) times in the union, min(m, n) in the intersection, max(m - n, 0) in the difference, \|m - n\| in the symmetric difference. This is the rule of C++'s `std::set_union` and the other set algorithms |
 //! | determinism | same bits everywhere: the result is a function of the input |
 //! | scratch | 16 or 32 bytes per tile: [`Device::set_scratch`] |
 //! | limits | any n that fits the device |
 //!
-//! The tiles are those of [`merge`](crate::merge). An element has a rank among its equals. It is kept or dropped by
-//! whether the other range has an equal element of that rank. Binary searches and the steps of the merge find that
-//! element, so a tile may begin anywhere in a run of equals. The kept elements are counted first, then written.
+//! The tiles are those of [`merge`](crate::merge). Equal elements of a range have ranks 0, 1, and so on. An element is
+//! matched if the other range has an equal element of the same rank; the operation keeps or drops matched elements.
+//! Binary searches and the steps of the merge find the match, so a tile may begin anywhere in a run of equals. The kept
+//! elements are counted first, then written.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -25,7 +26,8 @@ use bytemuck::Pod;
 use super::form;
 use crate::{Buffer, Device, Input, Output, Result, Scratch, counted::in_room, op::Compare, runtime::Backend};
 
-/// Set operations on two sorted multisets: equal elements count as often as they occur.
+/// A set operation on two sorted multisets. If an element occurs m times in one range and n times in the other, the
+/// surplus of the first is its last `max(m - n, 0)` occurrences.
 ///
 /// ```
 /// use oclprim::{Device, Order, SetOp};
@@ -41,14 +43,13 @@ use crate::{Buffer, Device, Input, Output, Result, Scratch, counted::in_room, op
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SetOp {
-    /// All of the first range, and the surplus of the second.
+    /// All elements of the first range, and the surplus of the second.
     Union,
-    /// The elements of the first range that the second also has, as often as both have them. They are the first of
-    /// their equals.
+    /// The elements of the first range without its surplus: the first `min(m, n)` of m and n equals.
     Intersection,
-    /// The surplus of the first range. Its elements are the last of their equals.
+    /// The surplus of the first range.
     Difference,
-    /// The surplus of either range. Its elements are the last of their equals.
+    /// The surplus of the first range, and that of the second.
     SymmetricDifference,
 }
 
@@ -88,7 +89,7 @@ impl SetOp {
 /// [`merge::set`](crate::merge::set).
 impl Device {
     /// The union, intersection, difference or symmetric difference of two sorted ranges, sorted. Waits for the number
-    /// of elements; [`Device::set_operation_into`] does not need to.
+    /// of elements; [`Device::set_operation_into`] need not.
     ///
     /// # Errors
     ///
@@ -148,9 +149,9 @@ impl Device {
     /// [`Device::set_operation`] into a slice, buffer or view. The single element of `count` becomes the number of
     /// kept elements. Elements of `output` beyond that number do not change.
     ///
-    /// If `output` is too short, it gets the first of the kept elements, and nothing is written beyond it. If `count`
-    /// is a host slice, the call waits and returns this as an error. Otherwise the caller compares `count` with the
-    /// length later.
+    /// If `output` is too short, it receives the first kept elements, and nothing is written beyond its end. If `count`
+    /// is a host slice, the call waits and returns an error in this case. Otherwise the caller compares `count` with
+    /// the length later.
     ///
     /// # Errors
     ///
@@ -247,7 +248,7 @@ impl Device {
     }
 }
 
-/// Copies the parts one after the other, until `output` is full.
+/// Copies the parts one after another until `output` is full.
 fn fill<T: Copy>(parts: &[Vec<T>], output: &mut [T]) {
     let mut rest = output;
     for part in parts {

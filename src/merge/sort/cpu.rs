@@ -33,7 +33,7 @@ fn halves<'a, T, V>((keys, values): Pairs<'a, T, V>, run: usize) -> (Pairs<'a, T
     ((first, first_values), (second, second_values))
 }
 
-/// Sorts `from` into `to`. It never panics; the standard library's sort may, if `less` is not a strict weak order.
+/// Sorts `from` into `to`. Never panics, unlike the standard library's sort if `less` is not a strict weak order.
 fn chunk<T: Copy, V: Copy>(
     from: Pairs<'_, T, V>,
     to: PairsMut<'_, T, V>,

@@ -29,10 +29,10 @@ fn regions(n: usize, form: &Form, plan: &Plan) -> Regions {
 }
 
 pub fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
-    // A value can have any size, so two regions of them may not fit a number.
+    // A value can have any size, so the bytes of two regions of values may overflow `usize`.
     let each = form.size.saturating_add(form.value_bytes);
     if n.checked_mul(each).is_none_or(|bytes| bytes > isize::MAX as usize / 2) {
-        let message = format!("{n} elements of {each} bytes are more than a device's memory can have");
+        let message = format!("{n} elements of {each} bytes exceed the memory of any device");
         return Err(Error::new(ErrorKind::OutOfMemory, message));
     }
     device.most_of("merge", n, |caps| {

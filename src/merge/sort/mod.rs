@@ -3,7 +3,7 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | n log n comparisons. Each element is read and written once for the tiles of some thousand elements, and once more each time the run length doubles |
+//! | work | n log n comparisons. The sort of tiles of some thousand elements reads and writes each element once, and so does each pass that doubles the length of runs |
 //! | order | the order of [`sort`](crate::sort), or a custom order: [`Compare`]. Stable: equal elements keep their order |
 //! | elements | integers and floats; with a custom order, any plain type of 1 to 64 bytes. Values: any plain type |
 //! | determinism | same bits everywhere: the result is a function of the input |

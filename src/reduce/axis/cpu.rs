@@ -4,8 +4,8 @@
 use super::{CHUNK, LANES, Lines};
 use crate::{Element, Result, memory, op::Monoid, parallel};
 
-/// Bytes of neighbouring outputs that are combined at once, if these lie closer together than neighbours on the axis.
-/// It is four times as many if every thread still has enough tasks, since longer contiguous reads are faster.
+/// Bytes of outputs that are combined at once, if neighbouring lines lie closer together than neighbours on the axis.
+/// The number is four times as large if every thread still has enough tasks, since longer contiguous reads are faster.
 const ROW_BYTES: usize = 4 << 10;
 /// Bytes of a row up to which the accumulators of all lanes stay in the L1 cache.
 const NARROW_BYTES: usize = 512;
@@ -94,8 +94,8 @@ struct Block<'a> {
     places: &'a [usize],
 }
 
-/// Splits the outputs from `first` on into [`Block`]s of at most `columns`. Calls `body` with each of them and its
-/// start among them.
+/// Splits the outputs from `first` on into [`Block`]s of at most `columns`. Calls `body` with the index of each block's
+/// first output, counted from `first`, and the block.
 fn each_block(
     lines: &Lines,
     first: usize,
@@ -190,8 +190,8 @@ where
     Ok(())
 }
 
-/// Combines pairs of neighbours. Eight results are computed before any is stored, so that the loop vectorises even if
-/// the compiler cannot prove that `x` and `to` are disjoint.
+/// Combines pairs of neighbours. Eight results are computed before any is stored. So the loop vectorises even if the
+/// compiler cannot prove that `x` and `to` are disjoint.
 fn join_pairs<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(op: &Monoid<U, F>, x: &[U::Acc], to: &mut [U::Acc]) {
     let (pairs, rest) = x.as_chunks::<16>();
     let (to, rest_to) = to.as_chunks_mut::<8>();

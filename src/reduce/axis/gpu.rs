@@ -16,8 +16,8 @@ use crate::{
 const TEXT: &str = include_str!("../../../cl/reduce_axis.cl");
 /// Outputs of a work-item if the axis is short.
 const SHORT: usize = 4;
-/// Bytes of neighbouring outputs of a work-item on CPU drivers. It is four times as many if every core still has enough
-/// work, since longer contiguous reads are faster.
+/// Bytes of neighbouring outputs of a work-item on CPU drivers. The number is four times as large if every core still
+/// has enough work, since longer contiguous reads are faster.
 const CPU_ROW_BYTES: usize = 256;
 
 /// The operation and its types, without the shape.
@@ -40,7 +40,7 @@ impl Form {
         Self::by::<T, U>(O::source())
     }
 
-    /// The same for any operator.
+    /// A reduction of `T` to `U` by any operator.
     pub fn by<T: Element, U: Element>(source: Source) -> Self {
         Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source }
     }
@@ -70,7 +70,7 @@ pub struct Plan {
     pub wide: bool,
 }
 
-/// `aligned` has two flags: the elements are 16-byte aligned, the results are.
+/// `aligned` says whether the elements, and whether the results, are 16-byte aligned.
 pub fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabilities, wide: bool) -> Result<Plan> {
     let [aligned, out_aligned] = aligned;
     caps.supports(form.element)?;

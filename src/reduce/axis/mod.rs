@@ -6,7 +6,7 @@
 //! |---|---|
 //! | work | n - 1 operations for each result along an axis of n elements, one read of the elements |
 //! | operator | as [`reduce`](crate::reduce) |
-//! | determinism | same bits everywhere, floats too: the order depends only on the length of the axis |
+//! | determinism | same bits everywhere, floats too, if the device keeps subnormals: the order depends only on the length of the axis |
 //! | scratch | none if results are many; else an accumulator for each part of an axis: [`Device::reduce_axis_scratch`] |
 //! | limits | 8 axes ([`Layout::MAX_DIMS`]) of any lengths and strides |
 //!
@@ -105,7 +105,7 @@ impl Lines {
         let mut places = Vec::with_capacity(outputs.len());
         let mut next = outputs.start;
         while next < outputs.end {
-            // Up to the end of the row of outputs.
+            // The outputs up to the end of their row.
             let (start, count) = (self.place(next), (n - next % n).min(outputs.end - next));
             places.extend((0..count).map(|k| start.wrapping_add_signed(k as isize * stride)));
             next += count;
@@ -259,7 +259,7 @@ impl Device {
         self.reduce_lines(&op, source, input.into(), axis, output.into(), scratch)
     }
 
-    /// [`Device::reduce_axis`] with a user's operator. An axis without elements gives its identity.
+    /// [`Device::reduce_axis`] with a user's operator. An axis without elements gives the operator's identity.
     ///
     /// # Errors
     ///

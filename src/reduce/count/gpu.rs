@@ -18,7 +18,7 @@ pub struct Plan {
     /// Contiguous elements of a work-group.
     pub run: usize,
     pub wide: bool,
-    /// True if a last-block reduction can follow: the last work-group to finish writes the answer.
+    /// True for a last-block reduction: the work-group that finishes last writes the answer.
     pub one_pass: bool,
 }
 
@@ -42,7 +42,7 @@ pub fn scratch_bytes(caps: &Capabilities) -> usize {
     8 * tuning::reduce(caps).max_groups
 }
 
-/// Runs a count. The output may alias the input: it is written after all elements are read.
+/// Runs a count. The output may alias the input: the answer is written after all elements are read.
 pub(super) fn answer(
     device: &ClDevice,
     question: Question,

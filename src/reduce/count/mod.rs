@@ -11,8 +11,8 @@
 //! | limits | any n that fits the device |
 //!
 //! Elements are compared as bits, four 4-byte words at once. For elements of 1 and 2 bytes, a carry into the high bit
-//! marks a difference, and these bits are counted (Warren, Hacker's Delight). A second launch adds the counts of the
-//! work-groups, as in [`reduce`](crate::reduce).
+//! marks a difference, and the marks are counted (Warren, Hacker's Delight). The work-group that finishes last adds the
+//! counts of all work-groups, or a second launch does, as in [`reduce`](crate::reduce).
 
 #[doc(hidden)]
 pub(crate) mod cpu;

@@ -30,7 +30,7 @@ use crate::{
 impl Device {
     /// Reduction in a wider type, such as `i64` for `i32`: `U::from(x[0]) op ... op U::from(x[n - 1])`.
     ///
-    /// Elements are converted as they are read, so it costs the same as [`Device::reduce`]. Float sums and products are
+    /// Elements are converted as they are read, so the cost is that of [`Device::reduce`]. Float sums and products are
     /// [`Determinism::Fixed`], the same bits everywhere: the tree depends on n and both types.
     ///
     /// # Errors
@@ -123,7 +123,7 @@ impl Device {
     ///
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it.
     /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the expression; line numbers in the
-    /// [log](crate::Error::build_log) refer to it.
+    /// [log](crate::Error::build_log) refer to the expression.
     ///
     /// ```
     /// use oclprim::{Device, op::{Map, Sum}};
@@ -203,7 +203,7 @@ impl Device {
         }
     }
 
-    /// Dot product in a type that holds every `T`: `x[0] * y[0] + ... + x[n - 1] * y[n - 1]`. It is
+    /// Dot product in a type that holds every `T`: `x[0] * y[0] + ... + x[n - 1] * y[n - 1]`. The sum is
     /// [`Determinism::Fixed`]: same bits everywhere.
     ///
     /// Products have the type of the result. They are exact for `i32` in `i64` and `f16` in `f32`; else they wrap or

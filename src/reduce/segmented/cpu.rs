@@ -36,8 +36,8 @@ impl<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc> Tree<'_, U, F> {
 
     fn join(&mut self, left: Node<U::Acc>, right: Node<U::Acc>) -> Node<U::Acc> {
         let across = (self.op.combine)(left.tail, right.head);
-        // Final if both nodes have a start; else a later join overwrites it. A test would cost more, since its branch
-        // is mispredicted.
+        // This result is final if a segment starts in both nodes; else a later join overwrites it. A test would cost
+        // more, since its branch would often be mispredicted.
         self.emit(left.last, across);
         Node {
             flagged: left.flagged || right.flagged,
@@ -103,7 +103,7 @@ where
         parallel::map(others, &find)
     }?;
     for (i, node) in nodes.iter_mut().enumerate() {
-        // Invalid offsets still give each tile a part of the output, though a wrong one.
+        // Even with invalid offsets, each tile gets a part of the output, though a wrong one.
         let starts = starts.get(i).copied().unwrap_or(usize::MAX);
         let mine = starts.saturating_sub(taken).min(rest.len());
         let (part, others) = rest.split_at_mut(mine);

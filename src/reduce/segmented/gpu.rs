@@ -33,7 +33,8 @@ pub struct Form {
     pub source: Source,
     /// The type of the offsets.
     pub offset: ElementType,
-    /// True if other kernels find the segments. Their number is then in device memory, and none is empty.
+    /// True if other kernels find the segments. The number of segments is then in device memory, and no segment is
+    /// empty.
     pub counted: bool,
     /// The type of the keys whose runs are the segments, if the tiles find the runs themselves.
     pub keys: Option<ElementType>,
@@ -49,7 +50,7 @@ impl Form {
         Self::by::<T, U>(O::source(), offset)
     }
 
-    /// The same for any operator.
+    /// A reduction of `T` to `U` by any operator.
     pub fn by<T: Element, U: Element>(source: Source, offset: ElementType) -> Self {
         Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, offset, counted: false, keys: None }
     }
@@ -73,15 +74,15 @@ pub struct Plan {
     /// The number of nodes of all levels.
     pub nodes: usize,
     pub scratch_bytes: usize,
-    /// True if ranks need 64 bits; true if indices do.
+    /// Whether ranks, and whether indices, need 64 bits.
     pub wide: bool,
     pub wide_positions: bool,
-    /// True if look-back can reuse the status words of an earlier launch: no atomic tile counter is among them.
+    /// True if look-back can reuse the status words of an earlier launch, since the kernel uses no atomic tile counter.
     pub keeps_words: bool,
 }
 
-/// Cache lines of a work-item, if many work-items share a tile. Lines of wide elements hold few, so a work-item gets
-/// more lines. With keys, it also gets as many keys as elements, so fewer lines are faster.
+/// Cache lines of a work-item, if many work-items share a tile. A line holds few wide elements, so a work-item gets
+/// more lines. With keys, a work-item also gets as many keys as elements, so fewer lines are faster.
 fn item_blocks(form: &Form) -> usize {
     let size = form.element.size();
     if form.keys.is_some() { size.div_ceil(4) } else { size.min(4) }
@@ -92,8 +93,8 @@ fn item_elements(form: &Form) -> usize {
     item_blocks(form) * BLOCK_BYTES / form.element.size()
 }
 
-/// Most bytes of local memory of a work-item: an accumulator and a bit for each element, two accumulators, a rank and a
-/// flag. Keys add a position for each element, a rank for each word of bits, and the memory of a scan of counts.
+/// Maximum local memory of a work-item: an accumulator and a bit for each element, two accumulators, a rank and a flag.
+/// Keys add a position for each element, a rank for each word of bits, and the memory of a scan of counts.
 fn item_bytes(form: &Form) -> usize {
     let of_keys =
         if form.keys.is_some() { 2 * item_elements(form) + item_elements(form).div_ceil(8) + 8 + 4 } else { 0 };
@@ -225,8 +226,8 @@ pub fn reduce(
     output.finish(device)
 }
 
-/// The same for segments that other kernels find. `found` holds their number, and none is empty. Results beyond the end
-/// of `output` are left out. `offsets` has room for one more, the end of the last segment.
+/// [`reduce`] for segments that other kernels find, none of them empty. `found` holds the number of segments. Results
+/// beyond the end of `output` are left out. `offsets` has room for one more offset, the end of the last segment.
 pub fn reduce_found<T: Element, U: Element>(
     device: &ClDevice,
     source: Source,
@@ -258,7 +259,7 @@ pub struct Runs<'r> {
     pub count: &'r ClInput,
 }
 
-/// The same for the runs of equal keys, if [`finds_runs`] is true. There are as many keys as elements.
+/// [`reduce`] for the runs of equal keys, if [`finds_runs`] is true. There are as many keys as elements.
 pub fn reduce_runs(
     device: &ClDevice,
     form: &Form,
@@ -276,7 +277,7 @@ pub fn reduce_runs(
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let bytes = TICKET_BYTES + 8 * plan.tiles;
     let kept = if plan.keeps_words { device.words(bytes)? } else { None };
-    // Declared here, so that the pool does not reuse it before all kernels are launched.
+    // Declared here, so that the pool does not reuse the buffer before all kernels are launched.
     let own;
     let (words, turn) = match &kept {
         Some((words, turn)) => (words, *turn),
@@ -304,8 +305,8 @@ pub fn reduce_runs(
     finish(device, &plan, tiles, (runs.values_out.len(), None), scratch, runs.values_out)
 }
 
-/// Adds the arguments for the number of offsets: `segments + 1`, and the buffer with the number of segments if `found`
-/// is given.
+/// Adds the number of offsets, `segments + 1`, as an argument, and the buffer with the number of segments if `found` is
+/// given.
 fn with_count<'d>(launch: Launch<'d>, (segments, found): (usize, Option<&ClInput>), plan: &Plan) -> Launch<'d> {
     let launch = launch.offset(segments as u64 + 1, plan.wide);
     match found {
@@ -389,13 +390,13 @@ fn finish(
     Ok(())
 }
 
-/// The index of the first offset that is beyond the next one or beyond `n`, if any. Waits for it.
+/// The index of the first offset that is beyond the next one or beyond `n`, if any. Waits for the device.
 pub fn check(device: &ClDevice, offsets: &ClInput, form: &Form, n: usize) -> Result<Option<usize>> {
     // The kernel reports 32-bit indices, so a launch takes at most 2^31 offsets and the next one.
     check_by(device, offsets, form, n, 1 << 31)
 }
 
-/// The same, in launches over `part` offsets each, and the next one.
+/// [`check`] in launches over `part` offsets each, and the offset after them.
 fn check_by(device: &ClDevice, offsets: &ClInput, form: &Form, n: usize, part: usize) -> Result<Option<usize>> {
     const NONE: u32 = u32::MAX;
     let caps = device.capabilities()?;

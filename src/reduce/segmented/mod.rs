@@ -5,8 +5,8 @@
 //! |---|---|
 //! | work | about n operations, one read of the input, about two of the offsets |
 //! | operator | as [`reduce`](crate::reduce) |
-//! | determinism | same bits everywhere, floats too: the order depends only on where a segment starts and ends |
-//! | scratch | some 40 bytes for each 16 KiB of the input: [`Device::reduce_segments_scratch`] |
+//! | determinism | same bits everywhere, floats too, if the device keeps subnormals: the order depends only on where a segment starts and ends |
+//! | scratch | some 40 bytes for each tile of 4 to 64 KiB of the input: [`Device::reduce_segments_scratch`] |
 //! | limits | any n and any number of segments that fit the device |
 //!
 //! Work-groups get equal parts of the input, whatever the segments, as in merge-based sparse products (Merrill and
@@ -122,7 +122,7 @@ impl Device {
     /// tree of neighbours over the input, without the elements of other segments. So a result depends on where its
     /// segment starts and ends.
     ///
-    /// Checks the offsets, which waits for the device. [`Device::reduce_segments_into`] does neither.
+    /// Checks the offsets, which waits for the device. [`Device::reduce_segments_into`] does not check.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not have exactly one element less
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not have exactly one element fewer
     /// than there are offsets. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and
     /// `T` needs it.
     ///
@@ -220,8 +220,8 @@ impl Device {
         Ok(out)
     }
 
-    /// [`Device::reduce_segments_as`] into a slice, buffer or view. It neither waits nor checks the offsets, like
-    /// [`Device::reduce_segments_into`].
+    /// [`Device::reduce_segments_as`] into a slice, buffer or view. Like [`Device::reduce_segments_into`], it does not
+    /// check the offsets, and waits only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -250,8 +250,8 @@ impl Device {
         self.reduce_parts(&op, source, input.into(), offsets.into(), output.into(), scratch)
     }
 
-    /// [`Device::reduce_segments`] with a user's operator, which need not be commutative. An empty segment gives its
-    /// identity.
+    /// [`Device::reduce_segments`] with a user's operator, which need not be commutative. An empty segment gives the
+    /// operator's identity.
     ///
     /// # Errors
     ///
@@ -286,8 +286,8 @@ impl Device {
         Ok(out)
     }
 
-    /// [`Device::reduce_segments_by`] into a slice, buffer or view. It neither waits nor checks the offsets, like
-    /// [`Device::reduce_segments_into`].
+    /// [`Device::reduce_segments_by`] into a slice, buffer or view. Like [`Device::reduce_segments_into`], it does not
+    /// check the offsets, and waits only if `output` is a host slice.
     ///
     /// # Errors
     ///

@@ -12,7 +12,7 @@ use crate::{
 /// Neighbouring lanes or elements that are processed side by side.
 const ABREAST: usize = 32;
 
-/// A float accumulator. Rust rounds divisions correctly; OpenCL devices do so for doubles only, so floats use
+/// A float accumulator. Rust rounds divisions correctly, but OpenCL devices only those of doubles. So `f32` has its own
 /// [`Self::ratio`].
 pub(in crate::reduce) trait Real:
     Element<Acc = Self> + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
@@ -77,7 +77,7 @@ pub(in crate::reduce) trait Joins: Copy + Send + Sync {
     /// Joins the moments of `n` elements with those of `m` later ones.
     fn merge(&mut self, n: u64, other: &Self, m: u64);
 
-    /// The words of a record. If there are moments of several columns, those of one.
+    /// The words of a record. `column` selects one of several columns.
     fn words(&self, column: usize) -> [u64; 5];
 }
 
@@ -107,8 +107,8 @@ impl<A: Real> Spread<A> {
 
     /// The moments of a lane.
     ///
-    /// `mean` is close to its mean. `rest` is the sum of the distances of its elements to `mean`, and `m2` the sum of
-    /// the squares of these distances. `part` is 1 / the number of elements.
+    /// `mean` is close to the lane's mean. `rest` is the sum of the distances of the lane's elements to `mean`, and
+    /// `m2` the sum of the squares of these distances. `part` is 1 / the number of elements.
     #[inline]
     fn of_lane<I: Iterator<Item = A>>(mean: A, rest: A, m2: A, part: A, elements: impl FnOnce() -> I) -> Self {
         if !mean.is_finite() {
@@ -155,7 +155,7 @@ impl<A: Real> Spread<A> {
         *self = if inside { all } else { self.joined_beyond(b, all, delta, (weight, paired)) };
     }
 
-    /// The same if a value is beyond the range, from the results of [`Self::joined`].
+    /// The joint moments if a value is beyond the range, from the results of [`Self::joined`].
     #[cold]
     fn joined_beyond(&self, b: &Self, all: Self, delta: A, (weight, paired): (A, A)) -> Self {
         let (a, Self { mean, rest, .. }) = (self.mean, all);
@@ -238,7 +238,7 @@ fn each_lane<T: Element<Acc = A>, A>(row: &[T], mut body: impl FnMut(usize, A)) 
     }
 }
 
-/// The sum of squared distances of a lane times `DOWN²`, from elements that are scaled by `DOWN`. For lanes where a
+/// The sum of squared distances of a lane times `DOWN²`, from elements that are scaled by `DOWN`. Serves lanes where a
 /// distance or its square is beyond the range.
 fn far_squares<A: Real>(elements: impl Iterator<Item = A>, mean: A, part: A) -> A {
     let (mut rest, mut m2) = (A::ZERO, A::ZERO);
@@ -257,8 +257,7 @@ fn mean_of_parts<A: Real>(elements: impl Iterator<Item = A>, part: A) -> A {
     elements.fold(A::ZERO, |mean, x| mean + x * part)
 }
 
-/// Moments of up to 16 rows of `all` lanes, written to the start of `lane`: one for each `width_most` lanes, a power of
-/// two.
+/// Writes the moments of up to 16 rows of `all` lanes to `lane`: one for each `width_most` lanes, a power of two.
 pub(in crate::reduce) fn spread_lanes<T: Element<Acc = A>, A: Real>(
     elements: &[T],
     all: usize,

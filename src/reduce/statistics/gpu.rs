@@ -40,7 +40,7 @@ fn work_group(element: ElementType, moments: bool, caps: &Capabilities) -> usize
     tuning::work_group_of(tuning::reduce(caps).work_group, local_bytes(element, moments), caps)
 }
 
-/// The results that are looked for.
+/// The results to find.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Find {
     /// The first index of one extreme.
@@ -64,7 +64,7 @@ pub struct Plan {
     pub moments_at: usize,
     pub wide: bool,
     pub scratch_bytes: usize,
-    /// True if a last-block reduction can follow: the last work-group to finish writes the answer.
+    /// True for a last-block reduction: the work-group that finishes last writes the answer.
     pub one_pass: bool,
 }
 

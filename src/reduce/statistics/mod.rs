@@ -20,11 +20,11 @@
 //! | variance, of floats | (80 + 16 log2 n) u (variance + (10 u mean)²), and the square of the mean's error |
 //! | integers | the sum is exact; the others are rounded a few times in `f64` |
 //!
-//! The variance is an `f64`. It is infinite only if it, or the bound of its error, is beyond the range of `f64`. The
-//! range of a smaller type does not matter. Squares below the accumulator's range are 0.
+//! The variance is an `f64`. The variance is infinite only if its value or its error bound is beyond the range of
+//! `f64`, not of a smaller element type. Squares below the accumulator's range are 0.
 //!
 //! The mean of finite elements is finite. An infinite element makes the mean infinite or NaN, and the variance NaN. A
-//! NaN makes both NaN.
+//! NaN makes the mean and the variance NaN.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -104,7 +104,7 @@ impl<T> Statistics<T> {
         Moments { count, sum, integer_sum, mean, variance }
     }
 
-    /// The sample variance, with the divisor `count - 1`. NaN for one element.
+    /// The sample variance, with the divisor `count - 1`. NaN for fewer than two elements.
     ///
     /// ```
     /// assert_eq!(oclprim::Device::best()?.statistics(&[1u8, 2, 6])?.sample_variance(), 7.0);
@@ -246,8 +246,8 @@ impl Device {
 
     /// The mean of all elements.
     ///
-    /// The host decodes it from the record of [`Device::statistics`]. [`Device::statistics_into`] takes scratch, and
-    /// can leave the record on the device.
+    /// The host decodes the mean from the record of [`Device::statistics`]. [`Device::statistics_into`] takes scratch,
+    /// and can leave the record on the device.
     ///
     /// # Errors
     ///
@@ -263,8 +263,8 @@ impl Device {
 
     /// The population variance of all elements: the divisor is their number.
     ///
-    /// The host decodes it from the record of [`Device::statistics`]. [`Statistics::sample_variance`] has a divisor one
-    /// less.
+    /// The host decodes the variance from the record of [`Device::statistics`]. [`Statistics::sample_variance`] divides
+    /// by one less.
     ///
     /// # Errors
     ///
@@ -356,7 +356,7 @@ impl Device {
 
     /// Upper bound on the scratch bytes for `n` elements of type `T`.
     ///
-    /// It holds for [`Device::statistics_into`], [`Device::min_max_into`], [`Device::arg_min_into`] and
+    /// The bound holds for [`Device::statistics_into`], [`Device::min_max_into`], [`Device::arg_min_into`] and
     /// [`Device::arg_max_into`].
     ///
     /// # Errors

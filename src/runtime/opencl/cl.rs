@@ -14,8 +14,8 @@ use crate::{Error, ErrorKind, Result};
 
 pub(super) const SUCCESS: cl_int = 0;
 
-// Limits on counts and sizes that a driver reports: a broken driver may report any number, and the crate would allocate that
-// much.
+// Limits on counts and sizes that a driver reports. The crate allocates that much, and a broken driver may report any
+// number.
 /// Platforms, and devices of a platform.
 const MAX_LISTED: usize = 1024;
 /// Bytes of a property, such as a name or a list of extensions.
@@ -206,7 +206,7 @@ pub(super) fn transient(error: &Error) -> bool {
     error.status().is_some_and(is_transient)
 }
 
-/// Returns the status of a query. A query changes nothing, so a transient failure makes this repeat it.
+/// Returns the status of a query. A query changes nothing, so this function repeats it after a transient failure.
 fn ask(mut query: impl FnMut() -> cl_int) -> cl_int {
     let mut status = query();
     for _ in 1..TRIES {

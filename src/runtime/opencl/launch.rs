@@ -52,7 +52,7 @@ impl<'d> Launch<'d> {
         self
     }
 
-    /// A `__global` pointer. It is set each time, since a new object may have the address of a released one.
+    /// A `__global` pointer, set at each launch, since a new object may have the address of a released one.
     pub fn mem(self, mem: &Mem) -> Self {
         let raw = mem.as_ptr();
         self.set(size_of_val(&raw), (&raw const raw).cast(), &[])
@@ -99,8 +99,8 @@ impl<'d> Launch<'d> {
         let Self { device, name, built, prepared, limits, local_bytes, repeatable, .. } = self;
         cl::check(self.status, format_args!("setting argument {} of `{name}`", self.next.saturating_sub(1)))?;
         let items: usize = local.iter().product();
-        // PoCL ends the process on an oversized launch, so it must not reach the driver. Plans respect the device's limits. So
-        // this is a fault of the plan or the driver, not a known limit of the device.
+        // PoCL ends the process on an oversized launch, so such a launch must not reach the driver. Plans respect the
+        // device's limits, so the error is a fault of the plan or the driver.
         if limits.work_group != 0 && items > limits.work_group {
             let limit = limits.work_group;
             let message = format!("`{name}` needs work-groups of {items}, the device allows {limit}");

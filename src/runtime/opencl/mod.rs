@@ -28,7 +28,8 @@ use crate::{
 /// A buffer of the device.
 pub(crate) type ClMem = Mem;
 
-/// Maximum bytes of status words that a queue keeps; filling that many costs little next to the launch that needs them.
+/// Maximum bytes of status words that a queue keeps; a fill of that size costs little compared to the launch that needs
+/// the words.
 const KEPT_WORD_BYTES: usize = 4 << 20;
 /// The last epoch that fits into a status word (`cl/lib/lookback.cl`).
 const LAST_TURN: u32 = (1 << 20) - 1;
@@ -43,7 +44,8 @@ const PLATFORM_NAME: u32 = 0x0902;
 const POCL: &str = "Portable Computing Language";
 /// Above this size a launch is faster than a fill by Intel's driver for CPUs, which writes one pattern after the other.
 const SLOW_FILL_BYTES: usize = 1 << 20;
-/// Up to this size, fills on a checker are launches, which it checks. Larger ones would take the interpreter too long.
+/// Up to this size, fills on a checker are launches, which the checker checks. Larger launches would take the
+/// interpreter too long.
 const CHECKED_FILL_BYTES: usize = 1 << 16;
 
 // Upper limits on the capacities that a driver reports. No plan needs more, and no arithmetic on these overflows.
@@ -96,7 +98,7 @@ struct Shared {
     local_tried: usize,
 }
 
-/// One in-order queue, with the scratch buffers that its order protects.
+/// One queue, with the scratch buffers that the order of its commands protects.
 pub(crate) struct Queue {
     queue: CommandQueue,
     /// True if the queue is the user's and out of order: each command then needs a barrier.
@@ -303,7 +305,7 @@ impl Queue {
     }
 }
 
-/// Maximum elements of a plan. Sizes take fewer than 2^15 bytes for each element, so they do not overflow.
+/// Maximum elements of a plan. A plan needs fewer than 2^15 bytes for each element, so its sizes do not overflow.
 const MOST_ELEMENTS: usize = 1 << 48;
 
 /// Refuses numbers of elements for which scratch sizes could overflow; no memory is that large.
@@ -342,7 +344,7 @@ fn knobs(variables: impl Iterator<Item = (OsString, OsString)>) -> String {
 }
 
 impl ClDevice {
-    /// A device over a user's own context and queue.
+    /// A device on a user's own context and queue.
     pub(crate) fn adopt(id: DeviceId, context: Context, queue: CommandQueue) -> Result<Self> {
         const PLATFORM: u32 = 0x1031;
         const QUEUE_CONTEXT: u32 = 0x1090;
@@ -529,7 +531,7 @@ impl ClDevice {
         if let Some(caps) = shared.capabilities.get() {
             return Ok(caps);
         }
-        // On a new queue: errors kept on the user's queue do not concern the self-test.
+        // The self-test gets a new queue, since errors kept on the user's queue do not concern it.
         let queue = Queue::new(shared, cl::create_queue(self.context(), self.id(), false)?, false, false);
         let caps = selftest::run(&Self { queue: Arc::new(queue), ..self.clone() })?;
         Ok(shared.capabilities.get_or_init(|| caps))
@@ -605,7 +607,7 @@ impl ClDevice {
         }
     }
 
-    /// Number of commands since then, recorded or not.
+    /// Number of commands since the last [`record_only`](Self::record_only), recorded or not.
     pub fn commands(&self) -> usize {
         self.queue.recorder.as_ref().map_or(0, |recorder| lock(recorder).commands)
     }
@@ -694,7 +696,7 @@ impl ClDevice {
 
     /// A scratch buffer of at least `bytes` bytes, returned to the queue's pool when dropped.
     ///
-    /// Reuse needs no wait: the queue is in order, so commands of the next user run after those of this one.
+    /// Reuse needs no wait: commands run in the order in which they are enqueued, so those of the next user run later.
     pub(crate) fn pooled(&self, bytes: usize) -> Result<Pooled> {
         let kept = if self.checker() { None } else { lock(&self.queue.pool).take(bytes) };
         let (size, mem) = match kept {
@@ -709,8 +711,8 @@ impl ClDevice {
         Ok(Pooled { queue: self.queue.clone(), size, mem })
     }
 
-    /// A word for last-block reductions (`cl/lib/ended.cl`), and counters. All are 0 before and after each launch, so only an
-    /// ordered queue has them.
+    /// A word for last-block reductions (`cl/lib/ended.cl`), and counters. All are 0 before and after each launch, so
+    /// only an in-order queue has them.
     pub(crate) fn ended(&self) -> Result<Option<Mem>> {
         if self.queue.unordered {
             return Ok(None);
@@ -718,13 +720,13 @@ impl ClDevice {
         if let Some(ended) = lock(&self.queue.ended).clone() {
             return Ok(Some(ended));
         }
-        // Not under the lock: after a failure, `forget` takes it.
+        // The lock is free here, since `forget` takes it after a failure.
         let mem = self.holding(&[0; COUNTERS_AT + COUNTER_BYTES])?;
         Ok(Some(lock(&self.queue.ended).get_or_insert(mem).clone()))
     }
 
-    /// Status words for one launch, and its epoch, which starts at 1 and differs from the epoch of every word. So the buffer is
-    /// never cleared between launches. `None` for many words, or if launches have no order.
+    /// Status words for one launch, and its epoch, which starts at 1 and differs from the epoch of every word. So the
+    /// buffer is never cleared between launches. `None` for more than `KEPT_WORD_BYTES`, or on an out-of-order queue.
     pub(crate) fn words(&self, bytes: usize) -> Result<Option<(Mem, u32)>> {
         if self.queue.unordered || bytes > KEPT_WORD_BYTES {
             return Ok(None);
@@ -736,7 +738,7 @@ impl ClDevice {
             kept.turn += 1;
             return Ok(Some((kept.mem.clone(), kept.turn)));
         }
-        // Not under the lock, as above. If two threads get here, the later one replaces the words.
+        // The lock is free here too. If two threads get here, the later one replaces the words.
         let bytes = bytes.next_power_of_two().max(1 << 16);
         let mem = self.allocate(bytes)?;
         self.fill(&mem, 0, bytes, &[0; 8])?;
@@ -844,8 +846,8 @@ impl ClDevice {
         self.overdue()
     }
 
-    /// Keeps an error of code that cannot return it, such as a drop. The next call that waits on this queue returns it. If
-    /// there are several errors, the first one is kept.
+    /// Keeps an error of code that cannot return it, such as a drop. The next call that waits on this queue returns the
+    /// error. If there are several errors, the first one is kept.
     pub(crate) fn owe(&self, error: Error) {
         lock(&self.queue.failed).get_or_insert(error);
     }
@@ -855,8 +857,8 @@ impl ClDevice {
         lock(&self.queue.failed).take().map_or(Ok(()), Err)
     }
 
-    /// An event that completes after all earlier commands. The user waits for it instead of a call, so this returns overdue
-    /// errors.
+    /// An event that completes after all earlier commands. The user waits for the event instead of a call, so this
+    /// function returns overdue errors.
     pub(crate) fn marker(&self) -> Result<Event> {
         self.overdue()?;
         let event = cl::barrier(self.queue(), &[])?;
@@ -889,7 +891,7 @@ impl Pooled {
         &self.mem
     }
 
-    /// Returns whether this serves `bytes` bytes of scratch for commands on the device's queue.
+    /// Returns whether the buffer serves as `bytes` bytes of scratch for commands on the device's queue.
     pub(crate) fn serves(&self, device: &ClDevice, bytes: usize) -> bool {
         Arc::ptr_eq(&self.queue, &device.queue) && self.size >= bytes
     }

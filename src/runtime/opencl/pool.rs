@@ -21,7 +21,7 @@ impl<M> Pool<M> {
         Self { kept: Vec::new(), bytes: 0, limit }
     }
 
-    /// A buffer of at least `bytes` bytes, but not of many more.
+    /// Takes a buffer of at least `bytes` bytes, and of at most about `4 * max(bytes, 65536)`.
     pub(super) fn take(&mut self, bytes: usize) -> Option<(usize, M)> {
         let fit = self.kept.iter().position(|&(size, _)| size >= bytes && size / 4 <= bytes.max(1 << 16))?;
         let taken = self.kept.remove(fit);

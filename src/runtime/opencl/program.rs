@@ -98,8 +98,8 @@ impl Built {
         if let Some(kept) = self.kernels().get(name) {
             return Ok((Prepared { kernel, arguments: Vec::new() }, kept.limits));
         }
-        // NVIDIA's driver reports 256 also for kernels whose attribute demands more, although it builds and runs them. The
-        // device's limit applies as well, since PoCL also builds kernels beyond it.
+        // NVIDIA's driver reports 256 even for kernels whose attribute demands more, and still builds and runs such
+        // kernels. The device's limit applies too, since PoCL also builds kernels beyond that limit.
         let demanded = cl::kernel_numbers(&kernel, device, DEMANDED)?.into_iter().fold(1, u64::saturating_mul);
         let allowed = demanded.min(cl::device_number(device, DEVICE_WORK_GROUP)?);
         let limits = Limits {
@@ -146,7 +146,7 @@ impl Programs {
             return Ok(built.clone());
         }
         let _building = BUILDING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        // Another thread may have built it in the meantime.
+        // Another thread may have built the program in the meantime.
         if let Some(built) = slot.get() {
             return Ok(built.clone());
         }
@@ -177,7 +177,7 @@ impl Programs {
             let load = || {
                 let program = cl::program_from_binary(context, device, &binary)?;
                 cl::build(&program, device, options, spec.name)?;
-                // Some drivers accept a binary that lacks what they need later.
+                // Some drivers accept a binary, but cannot create a kernel from it.
                 cl::create_kernel(&program, kernel)?;
                 Ok::<_, Error>(program)
             };

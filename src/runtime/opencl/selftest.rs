@@ -1,8 +1,8 @@
 //! Determines a device's capabilities by running `cl/selftest.cl` on it.
 //!
-//! The self-test trusts no version string or extension list. Those only select the tests to try, because some compilers crash
-//! on unknown features. They also decide which loops use explicit vectors; no result depends on that. The results are stored on
-//! disk by device and driver.
+//! The self-test trusts no version string or extension list. Both only select the tests to try, because some compilers
+//! crash on unknown features. The platform's name and the driver's version also decide which loops use explicit
+//! vectors; no result depends on that. The results are stored on disk by device and driver.
 
 use super::{ClDevice, ClMem as Mem, MAX_BYTES, MAX_WORK_GROUP, POCL, cl, intel_cpu, local_bytes, program};
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../../cl/selftest.cl");
-/// The self-test's own code, on which the results depend as well.
+/// The self-test's own code, on which the results also depend.
 const TESTS: &str = include_str!("selftest.rs");
 
 /// Maximum local memory that is tried: NVIDIA's driver allows more than it reports.
@@ -145,7 +145,7 @@ impl Reported {
         };
         let sizes = cl::device_bytes(id, INTEL_SUB_GROUP_SIZES)?;
         let Self { work_group, local_bytes, sub_groups, extensions, .. } = &reported;
-        // User settings change some of these, and with them the results.
+        // User settings change some of these numbers, and thereby the results.
         let numbers = format!("{work_group} {local_bytes} {sub_groups} {sizes:?} {} {extensions}", info.compute_units);
         reported.identity = format!("{}|{numbers}", device.identity());
         Ok(reported)
@@ -179,7 +179,8 @@ struct SelfTest<'d> {
     device: &'d ClDevice,
     reported: Reported,
     notes: Vec<String>,
-    /// True after a transient failure of a test. The results are then not stored, as after one to load a program.
+    /// True after a transient failure of a test. The results are then not stored, as after a transient failure to load
+    /// a program.
     disturbed: bool,
 }
 
@@ -259,9 +260,9 @@ impl SelfTest<'_> {
 
     /// Runs a test until it passes, gives a wrong answer, or the device refuses it for a lasting reason.
     ///
-    /// After a transient failure, such as a shortage of memory, a plain kernel must build and run, and the test runs again. If
-    /// the same failure returns [`TRIES`] times, the device refuses the test in this process. If the plain kernel fails, or the
-    /// failures differ, the self-test has no result: it returns an error, and the next call runs it again.
+    /// After a transient failure, such as a shortage of memory, a plain kernel must build and run, and the test runs
+    /// again. If the same failure returns [`TRIES`] times, the device refuses the test in this process. If the plain
+    /// kernel fails, or the failures differ, the self-test returns an error, and the next call runs it again.
     fn settled<T>(&mut self, test: impl Fn(&Self) -> Result<T>) -> Result<Result<T>> {
         let mut first: Option<Error> = None;
         for _ in 0..TRIES {
@@ -280,7 +281,7 @@ impl SelfTest<'_> {
         Ok(Err(first.expect("a failure, as nothing was returned")))
     }
 
-    /// Builds and runs a plain kernel. If that fails, an earlier failure says nothing about the device.
+    /// Builds and runs a plain kernel. If this kernel fails, an earlier failure says nothing about the device.
     fn plain_kernel(&self) -> Result<()> {
         program::try_build(self.device.context(), self.device.id(), &self.base(), "long_loop")?;
         self.long_loop(1)
@@ -403,7 +404,7 @@ impl SelfTest<'_> {
         self.arithmetic("arithmetic_f16", &self.spec(FP16), &rows)
     }
 
-    /// Local memory that kernels can really use; larger sizes are tried first.
+    /// The largest size of local memory with which a kernel runs and keeps its data.
     fn local_bytes(&mut self) -> Result<usize> {
         let reported = self.reported.local_bytes;
         let mut sizes: Vec<usize> = Vec::new();

@@ -32,7 +32,7 @@ use crate::{
 /// Elements of a chunk of a line; as in `cl/scan_axis.cl`.
 #[doc(hidden)]
 pub const CHUNK: usize = 512;
-/// Bytes of the stride along an axis below which lines are too few for work-items to have one each.
+/// Minimum bytes of the stride along an axis at which neighbouring lines are enough for one work-item each.
 const LEAST_BYTES: usize = 32;
 
 /// An array `[outer, len, inner]`, which is scanned along `len`.
@@ -283,8 +283,8 @@ impl Device {
 
     /// Upper bound on the scratch bytes of a scan along an axis with results of type `U`.
     ///
-    /// It excludes copies of views that have gaps, or a stride below 32 bytes along the axis. The device keeps the
-    /// memory of these copies from call to call.
+    /// The bound excludes copies of views that have gaps, or a stride below 32 bytes along the axis. Each call
+    /// allocates the memory of these copies.
     ///
     /// # Errors
     ///

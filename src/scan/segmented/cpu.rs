@@ -2,7 +2,7 @@
 
 use crate::{Element, element::equal, segments::Offsets};
 
-/// Flags each element whose key differs from the one before it in the order of the scan.
+/// Marks the segment heads: each element whose key differs from the key before it in the order of the scan.
 pub(super) fn keys<K: Element>(keys: &[K], reversed: bool) -> impl Fn(usize, &mut [bool]) + Sync {
     move |first, heads| {
         // The first element has none before it.
@@ -19,7 +19,7 @@ pub(super) fn keys<K: Element>(keys: &[K], reversed: bool) -> impl Fn(usize, &mu
     }
 }
 
-/// Flags each element whose own flag is set; if reversed, the element after it in the order of the scan.
+/// Marks the segment heads: each element whose flag is set; if reversed, the element after it in the order of the scan.
 pub(super) fn flags<K: PartialEq + Sync>(flags: &[K], unset: K, reversed: bool) -> impl Fn(usize, &mut [bool]) + Sync {
     move |first, heads| {
         let put = |(head, flag): (&mut bool, &K)| *head = *flag != unset;
@@ -35,7 +35,7 @@ pub(super) fn flags<K: PartialEq + Sync>(flags: &[K], unset: K, reversed: bool) 
     }
 }
 
-/// Flags the elements at the offsets, which need not be in order.
+/// Marks the segment heads: the elements at the offsets, which need not be in order.
 pub(super) fn offsets(offsets: Offsets<'_>, n: usize, reversed: bool) -> impl Fn(usize, &mut [bool]) + Sync {
     move |first, heads| {
         heads.fill(false);
@@ -55,7 +55,7 @@ pub(super) fn offsets(offsets: Offsets<'_>, n: usize, reversed: bool) -> impl Fn
     }
 }
 
-/// Flags each multiple of a row's length.
+/// Marks the segment heads: each multiple of a row's length.
 pub(super) fn rows(len: usize) -> impl Fn(usize, &mut [bool]) + Sync {
     move |first, heads| {
         heads.fill(false);

@@ -9,7 +9,7 @@
 //! | scratch | that of a scan, and at most 8 bytes for each 32 KiB: [`Device::scan_segments_scratch`] |
 //! | limits | any n and any number of segments that fit the device |
 //!
-//! It is one scan over pairs of a value and a segment-head flag (Blelloch 1990; Sengupta 2007):
+//! A segmented scan is one scan over pairs of a value and a segment-head flag (Blelloch 1990; Sengupta 2007):
 //! `(a, f) op (b, g) = (g ? b : a op b, f or g)`. The order is that of a scan of all elements. So segments of any
 //! lengths share the device evenly, and the elements of other segments do not affect a result. A reversed scan runs
 //! from the last element of each segment to its first.
@@ -184,7 +184,7 @@ impl Device {
     /// Each segment starts from the scan's initial value. Segments may be empty. Elements before the first offset are a
     /// segment too, and so are those from the last offset on.
     ///
-    /// Checks the offsets, which waits for the device. [`Device::scan_segments_into`] does neither.
+    /// Checks the offsets, which waits for the device. [`Device::scan_segments_into`] does not check.
     ///
     /// # Errors
     ///

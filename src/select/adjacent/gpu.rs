@@ -17,7 +17,7 @@ pub struct Plan {
     pub program: ProgramSpec,
     pub groups: usize,
     pub work_group: usize,
-    /// Neighbouring elements of a work-item on CPU drivers.
+    /// Contiguous elements of a work-item on CPU drivers.
     pub run: usize,
     pub wide: bool,
 }

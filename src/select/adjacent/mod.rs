@@ -8,7 +8,7 @@
 //! | scratch | none |
 //! | limits | any n that fits the device |
 //!
-//! The first element has none before it, and is copied: `out[0] = x[0]`. So an inclusive sum of the differences returns
+//! The first element has no predecessor and is copied: `out[0] = x[0]`. So the inclusive scan of integer differences is
 //! the input.
 
 #[cfg(feature = "opencl")]

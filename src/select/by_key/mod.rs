@@ -8,14 +8,14 @@
 //! | scratch | [`Device::reduce_by_key_scratch`]; without look-back, also 4 or 8 bytes for each run that the outputs have room for |
 //! | limits | any n that fits the device |
 //!
-//! Each tile finds where its runs start. Decoupled look-back (Merrill and Garland 2016) finds how many start before it.
-//! Tiles reduce their runs as in [`reduce::segmented`](crate::reduce::segmented).
+//! Each tile finds where its runs start. Decoupled look-back (Merrill and Garland 2016) finds how many runs start in
+//! earlier tiles. Tiles reduce their runs as in [`reduce::segmented`](crate::reduce::segmented).
 //!
 //! If work-groups cannot wait for one another, the first index of each run is found as in
 //! [`select::runs`](crate::select::runs). These indices are the offsets of a segmented reduction.
 //!
-//! Work-groups get equal parts of the values, whatever the runs. So it costs the same if one run has most values, or if
-//! each run has one.
+//! Work-groups get equal parts of the values, whatever the lengths of runs. So one long run costs as much as many runs
+//! of one value.
 
 use super::cpu;
 #[cfg(feature = "opencl")]
@@ -51,8 +51,8 @@ impl Device {
     /// The first key of each run of equal keys, and the reduction of the run's values by the operator.
     ///
     /// Float keys compare as in [sorts](crate::sort): -0 equals +0, and all NaN are equal. Float sums and products have
-    /// the same bits on every run, every device and the CPU, if the devices keep subnormals. They depend on where the
-    /// run starts and ends, as in [`Device::reduce_segments`].
+    /// the same bits on every run, every device and the CPU, if the devices keep subnormals. These bits depend on where
+    /// the run starts and ends, as in [`Device::reduce_segments`].
     ///
     /// # Errors
     ///
@@ -259,7 +259,7 @@ impl Device {
         Ok((keys_out, values_out))
     }
 
-    /// The same in two steps, so that the memory for values has the exact length.
+    /// `reduce_keyed` in two steps, so that the memory for values has the exact length.
     #[cfg(feature = "opencl")]
     fn reduce_counted<C: Offset, K, V, U, F>(
         &self,
@@ -373,7 +373,7 @@ impl Device {
 
     /// Upper bound on the scratch bytes of reductions of `n` keys of type `K` with values of type `V`.
     ///
-    /// It excludes the offsets of the runs. The device keeps the memory of these offsets from call to call.
+    /// The bound excludes the offsets of runs, for which the device keeps memory from call to call.
     ///
     /// # Errors
     ///
@@ -403,7 +403,7 @@ fn keyed<K: Element, V: Element, U: Element>(source: Source, n: usize) -> segmen
     segmented::gpu::Form { keys: Some(K::TYPE), ..segmented::gpu::Form::by::<V, U>(source, offset) }
 }
 
-/// Writes the first key of each run, and its index. `places` determines the size of an index.
+/// Writes the first key of each run to `keys_out`, and its index to `places`, whose elements have the size of an index.
 #[cfg(feature = "opencl")]
 fn heads<K: Element>(
     device: &ClDevice,

@@ -2,10 +2,10 @@
 //! three parts.
 //!
 //! Work, scratch and limits are those of [`select`](crate::select). The input is read twice, since the offset of the
-//! second part is known only when all elements are counted. [`Device::partition_reversed`] reads it once: it has an
-//! unstable tail, written backwards from the end of the output, as in CUB.
+//! second part is known only when all elements are counted. With decoupled look-back, [`Device::partition_reversed`]
+//! reads the input once: it writes an unstable tail backwards from the end of the output, as CUB does.
 //!
-//! The counts are outputs of their own. Elements after them are the last part.
+//! The lengths of all parts but the last are a separate output.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ use crate::{Buffer, Device, Element, Input, Output, Result, Scratch, op::Map, ru
 /// These methods return the selected elements first, then the others. Module:
 /// [`select::partition`](crate::select::partition).
 impl Device {
-    /// All elements in two parts, those for which `predicate` is true first; and the length of the first part. Waits
+    /// Partition: the elements for which `predicate` is true, then the others, and the length of the first part. Waits
     /// for the length.
     ///
     /// # Errors
@@ -82,8 +82,8 @@ impl Device {
 
     /// [`Device::partition`] with an unstable tail: the elements for which `predicate` is false are in reversed order.
     ///
-    /// Also returns the number of elements for which `predicate` is true, and waits for it. It is faster than
-    /// [`Device::partition`] on GPUs, since it reads the input once.
+    /// Also returns the number of elements for which `predicate` is true, and waits for this number. On GPUs, this
+    /// method is faster than [`Device::partition`], since it reads the input once.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl Device {
 
     /// All elements in three parts, and the lengths of the first two parts. Waits for the lengths.
     ///
-    /// The first part has the elements for which `first` is true. The second part has those of the others for which
+    /// The first part has the elements for which `first` is true. The second part has the other elements for which
     /// `second` is true, and the third part has the rest. Both predicates are evaluated for every element.
     ///
     /// # Errors
@@ -192,8 +192,8 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         // Both predicates are evaluated, as on devices. A branch on the first one would be mispredicted, and would keep
-        // the counting loop from vectorising. On one core, if each part has a random third of the elements, this takes
-        // 2.2 ns an element instead of 6.5.
+        // the counting loop from vectorising. On one core, if each part has a random third of the elements, an element
+        // takes 2.2 ns instead of 6.5.
         let list = |x: T| {
             let (others, rest) = (!(first.function)(x.widen()), !(second.function)(x.widen()));
             usize::from(others) + usize::from(others & rest)
@@ -202,8 +202,8 @@ impl Device {
         self.part::<_, 3>((input.into(), &list), &texts, false, output.into(), counts.into(), scratch)
     }
 
-    /// All values in two parts, those whose flags are not 0 first; and the length of the first part. Waits for the
-    /// length.
+    /// Partition by flags: the values whose flags are not 0, then the others, and the length of the first part. Waits
+    /// for the length.
     ///
     /// # Errors
     ///
@@ -253,7 +253,7 @@ impl Device {
         self.move_flagged(values, flags.into(), output, count.into(), 2, scratch)
     }
 
-    /// Writes the elements for which `predicate` is true, then the others, `reversed` or not.
+    /// Writes the elements for which `predicate` is true, then the others, in reversed order if `reversed`.
     fn part_in_two<T: Element, F: Fn(T::Acc) -> bool + Sync>(
         &self,
         input: Input<'_, T>,
@@ -268,8 +268,8 @@ impl Device {
         self.part::<_, 2>((input, &list), &texts, reversed, output, count, scratch)
     }
 
-    /// Writes each element to one of `LISTS` lists, by `list`, or `texts` in OpenCL C. The second list may be
-    /// `reversed`.
+    /// Writes each element to the list that `list` returns; `texts` returns the same rule in OpenCL C. If `reversed`,
+    /// the second list is reversed.
     #[inline(never)]
     fn part<T: Element, const LISTS: usize>(
         &self,

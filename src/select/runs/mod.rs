@@ -1,8 +1,9 @@
-//! Runs of equal neighbours: one element of each ([`Device::unique`]), with its value ([`Device::unique_by_key`]) or
-//! its length ([`Device::run_length_encode`]). [`Device::non_trivial_runs`] locates runs of at least two elements.
+//! Runs of equal neighbours: the first element of each run ([`Device::unique`]), with a value
+//! ([`Device::unique_by_key`]) or with the run's length ([`Device::run_length_encode`]). [`Device::non_trivial_runs`]
+//! locates runs of at least two elements.
 //!
-//! Floats compare as in [sorts](crate::sort), on every device: -0 equals +0, and all NaN are equal. The result has the
-//! first element of each run. Outputs, counts, work, scratch and limits are those of [`select`](crate::select).
+//! Floats compare as in [sorts](crate::sort), on every device: -0 equals +0, and all NaN are equal. Outputs, counts,
+//! work, scratch and limits are those of [`select`](crate::select).
 //!
 //! The tile in which a run starts knows its length, unless the run reaches into later tiles. Each tile therefore
 //! records where its first and last runs start. A second launch finds the tile of the next run's start by bisection.
@@ -277,7 +278,7 @@ impl Device {
                 let mut last = 0;
                 let found = cpu::runs(
                     input,
-                    // A run's length is known where the next one starts.
+                    // A run's length is known where the next run starts.
                     &mut |places| {
                         let begin = last;
                         last = places.last().copied().unwrap_or(last);

@@ -1,4 +1,4 @@
-//! Sort of a table: keys with several columns of values, each of its own type ([`Device::sort_columns`]).
+//! Sorts of tables: keys with several columns of values, each of its own type ([`Device::sort_columns`]).
 //!
 //! | property | |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | scratch | as for `sort` with values of 4 bytes, or of 8 bytes from 2^32 keys on: [`Device::sort_columns_scratch`]. A call also allocates 4 or 8 bytes per key |
 //! | limits | any n that fits the device |
 //!
-//! If each pass moved the values, it would read and write every column. From two columns on, it is cheaper to move
-//! indices and to gather each value once. A single column is sorted as the values of [`Device::sort_pairs`].
+//! If values moved with the keys, each pass would read and write every column. From two columns on, it is cheaper to
+//! move indices and to gather each value once. A device sorts a single column as [`Device::sort_pairs`] does.
 
 use bytemuck::Pod;
 
@@ -188,7 +188,7 @@ columns! {
 pub trait Table<'a>: sealed::Sealed {
     /// A buffer per column.
     type Sorted;
-    /// The columns that `sort` writes.
+    /// Calls `sort` with these columns and new buffers, and returns the buffers.
     #[doc(hidden)]
     fn sorted(self, device: &Device, sort: &mut dyn FnMut(Columns<'_>) -> Result<()>) -> Result<Self::Sorted>;
 }
@@ -358,7 +358,8 @@ impl Device {
     }
 
     /// Bytes of scratch that [`Device::sort_columns_into`] uses for `n` keys, sorted by all bits. With several columns,
-    /// the call also allocates 4 or 8 bytes per key. A single column needs the bytes of [`Device::sort_pairs_scratch`].
+    /// the call also allocates 4 or 8 bytes per key. With a single column, it uses the scratch of
+    /// [`Device::sort_pairs_scratch`].
     ///
     /// # Errors
     ///

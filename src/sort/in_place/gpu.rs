@@ -22,7 +22,7 @@ const TO_KEYS: u32 = 2;
 /// One launch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
-    /// All steps within a tile. If `merges`, only the last steps of blocks that are larger than a tile.
+    /// All comparisons within a tile. If `merges`, only those that end the merge of a block larger than a tile.
     Tiles { merges: bool },
     /// Compares keys at four distances, from 2^(low_bits + 3) down to 2^low_bits.
     Exchange { low_bits: u32, turned: bool },
@@ -71,7 +71,7 @@ pub fn plan(n: usize, key_bytes: usize, floats: bool, caps: &Capabilities, wide:
     Plan { program: program.unoptimised_on_a_checker(caps), work_group, tile_bits, steps }
 }
 
-/// Sorts keys in their own memory.
+/// Sorts keys in place.
 pub(crate) fn run(device: &ClDevice, keys: &Keys, data: &ClInput) -> Result<()> {
     let n = data.len();
     if n == 0 {

@@ -1,8 +1,8 @@
-//! Sort of keys in their own memory ([`Device::sort_in_place`]), for arrays that leave no room for a second one.
+//! Sort of keys in place ([`Device::sort_in_place`]), for arrays that leave no room for a second array.
 //!
 //! | property | |
 //! |---|---|
-//! | work | n log(n)² / 4 comparisons. With m = log2(n / tile), all keys are read and written about m² / 8 + 3 m / 2 times. On most GPUs, a tile is 4096 keys of 4 bytes. Then 2^28 keys are read and written 57 times, by [`sort`](crate::sort) four times |
+//! | work | n log(n)² / 4 comparisons. With m = log2(n / tile), all keys are read and written about m² / 8 + 3 m / 2 times. On most GPUs, a tile is 4096 keys of 4 bytes. A sort in place then reads and writes 2^28 keys 57 times, and [`sort`](crate::sort) four times |
 //! | keys | as for `sort`, by all bits. Equal keys are identical, except for zeros and NaN. Ascending, -0 comes before 0, and NaN are ordered by their bits, negative ones last. Descending reverses this |
 //! | determinism | same bits everywhere: the result is a function of the input |
 //! | scratch | none; on the CPU, a stack per thread |
@@ -22,17 +22,17 @@ use crate::{Device, Error, Output, Result, runtime::Backend};
 
 /// # Sorts in place
 ///
-/// This method sorts keys in their own memory. Module: [`sort::in_place`](crate::sort::in_place).
+/// This method sorts keys in place. Module: [`sort::in_place`](crate::sort::in_place).
 impl Device {
     /// Sort in place: afterwards, no key comes before its predecessor in `order`.
     ///
-    /// It uses no other memory. For large n it is slower than [`Device::sort`], which takes two more arrays of n keys.
-    /// Waits for the result only if `keys` is a host slice, which is sorted in a copy on the device.
+    /// Takes no memory besides the keys. For large n, this is slower than [`Device::sort`], which takes two more arrays
+    /// of n keys. If `keys` is a host slice, a device sorts a copy, and the call waits for the result.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the order leaves out bits of the keys;
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if it selects bits that the keys do not have.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the order selects bits that the keys do not have.
     ///
     /// ```
     /// use oclprim::{Device, Order};

@@ -14,14 +14,14 @@ use crate::{
     },
 };
 
-/// Keys of a task. All threads sort a segment that has more.
+/// Keys of a task. All threads together sort a segment with more keys.
 const TASK: usize = 1 << 16;
 
 /// A key that maps to a number; keys are ordered by that number under a mask.
 trait Ranked: Pod + Send + Sync {
     type Rank: Copy + Ord;
     fn rank(self, keys: &Keys, mask: u128) -> Self::Rank;
-    /// The ranks that keys with different bits share, if all bits count.
+    /// The ranks that keys with different bits share, if the order compares all bits.
     fn shared(keys: &Keys) -> impl Iterator<Item = Self::Rank>;
 }
 
@@ -222,7 +222,7 @@ fn of<K: Ranked, V: Copy + Send + Sync>(
     Ok(())
 }
 
-/// Sorts short segments one after the other. Without segments, it copies the keys.
+/// Sorts short segments one after another. A task without segments copies its keys.
 fn sort_task<K: Ranked, V: Copy>(
     keys: &Keys,
     input: &[K],

@@ -14,7 +14,7 @@ use crate::{
 const TEXT: &str = include_str!("../../../cl/sort_segments.cl");
 /// Keys of a tile that one work-item sorts.
 const CPU_TILE: usize = 1 << 14;
-/// Minimum segments that such a work-item reads.
+/// Minimum segments that a work-item reads if it is a whole work-group.
 const CPU_SEGMENTS: usize = 1024;
 /// Registers of a work-item for its keys and their indices: four work-groups of 256 must fit a multiprocessor.
 const HELD_WORDS: usize = 28;
@@ -43,7 +43,7 @@ impl Shape {
     }
 }
 
-/// The shape; `None` if local memory is too small for any.
+/// The shape; `None` if local memory is too small for any shape.
 fn shape(form: Form, caps: &Capabilities) -> Option<Shape> {
     let params = tuning::sort(caps, form.key_bytes, form.value_bytes);
     if caps.class == DeviceClass::Cpu {
@@ -110,7 +110,7 @@ pub fn plan(n: usize, form: Form, offset: ElementType, caps: &Capabilities, wide
     }
 }
 
-/// Sorts the segments of `from` into `to` if it is given, and the values with the keys.
+/// Sorts the segments of `from` into `to`, if any, and the values with the keys.
 pub(crate) fn run(
     device: &ClDevice,
     keys: &Keys,

@@ -11,11 +11,11 @@
 //! | limits | any n and any number of segments that fit the device |
 //!
 //! Work-groups share the keys, not the segments, so any mix of lengths is balanced. A window is some thousand keys. A
-//! work-group sorts all segments that begin in its window, by merges in local memory. It never merges two segments
-//! (after Baxter's segmented sort of 2013).
+//! work-group sorts all segments that begin in its window, by merges in local memory. These merges never cross the end
+//! of a segment (after Baxter's segmented sort of 2013).
 //!
-//! The device lists segments that do not fit. One work-group sorts each segment of up to a tile. Longer ones are sorted
-//! by digits, all at once, in tiles of their own. The host waits for nothing.
+//! The device lists the segments that do not fit a work-group's tile. One work-group then sorts each listed segment of
+//! up to a tile. One radix sort takes all longer segments, in tiles of their own. The host does not wait.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -44,7 +44,7 @@ impl Device {
     ///
     /// Keys before the first offset, and from the last offset on, belong to no segment and keep their indices.
     ///
-    /// The call checks the offsets and waits; [`Device::sort_segments_into`] does neither.
+    /// The call checks the offsets, and waits for this check; [`Device::sort_segments_into`] does not check.
     ///
     /// # Errors
     ///
@@ -78,9 +78,9 @@ impl Device {
 
     /// [`Device::sort_segments`] into a slice, buffer or view of the same length.
     ///
-    /// Waits for the result only if `output` is a host slice. It does not check the offsets: [`Device::check_segments`]
-    /// does. An offset beyond the input counts as its end. If an offset is beyond the next one, the result is
-    /// unspecified. In all cases, nothing is read or written out of bounds.
+    /// Waits for the result only if `output` is a host slice. The call does not check the offsets: see
+    /// [`Device::check_segments`]. An offset beyond the input counts as its end. If an offset is beyond the next one,
+    /// the result is unspecified. In all cases, nothing is read or written out of bounds.
     ///
     /// # Errors
     ///
@@ -194,8 +194,8 @@ impl Device {
         Ok((keys_out, values_out))
     }
 
-    /// [`Device::sort_segments_pairs`] into slices, buffers or views. As [`Device::sort_segments_into`], it does not
-    /// check the offsets, and waits for the result only if an output is a host slice.
+    /// [`Device::sort_segments_pairs`] into slices, buffers or views. Like [`Device::sort_segments_into`], the call
+    /// does not check the offsets, and waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///
@@ -320,8 +320,9 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::argsort_segments`] into a slice, buffer or view of the same length. As [`Device::sort_segments_into`],
-    /// it does not check the offsets, and waits for the result only if an output is a host slice.
+    /// [`Device::argsort_segments`] into a slice, buffer or view of the same length. Like
+    /// [`Device::sort_segments_into`], the call does not check the offsets, and waits for the result only if an output
+    /// is a host slice.
     ///
     /// # Errors
     ///

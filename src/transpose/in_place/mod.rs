@@ -26,7 +26,7 @@ use crate::{Device, Error, Output, Result, Scratch, runtime::Backend};
 #[doc(hidden)]
 pub const STRIP_BYTES: usize = 16 << 20;
 
-/// A matrix of m rows and n columns: c is their greatest common divisor, a = m / c, b = n / c.
+/// The shape of a matrix of m rows and n columns, with c = gcd(m, n), a = m / c and b = n / c.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Steps {
     m: usize,
@@ -126,7 +126,8 @@ impl Device {
     /// A square, a row or a column needs none. Other matrices need their own size, but at most 16 MiB, or one row or
     /// column if that is larger.
     ///
-    /// The CPU backend allocates as much on the host, and one row per thread.
+    /// The result for the CPU backend is 0, since that backend allocates as much host memory itself, and one row per
+    /// thread.
     ///
     /// ```
     /// let device = oclprim::Device::best()?;

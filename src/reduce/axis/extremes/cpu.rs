@@ -10,10 +10,10 @@ use crate::{
     reduce::{End, axis::Lines},
 };
 
-/// Neighbouring lines that are walked at once, if these lie closer together than neighbours on the axis.
+/// Lines that are walked at once, if neighbouring lines lie closer together than neighbours on the axis.
 const COLUMNS: usize = 128;
-/// Elements of a line whose extremes are found before they are compared with the line's: for several lines, and for
-/// one.
+/// Elements of a line that are reduced before their extreme is compared with the line's: `ROWS` for several lines,
+/// `BLOCK` for one.
 const ROWS: usize = 64;
 const BLOCK: usize = 2048;
 /// Columns into which the elements of a single line are divided.
@@ -157,8 +157,8 @@ fn offer<A: Element<Acc = A>, const N: usize>(
     }
 }
 
-/// The first extremes within `range` of at most [`COLUMNS`] lines and their indices: those of all lines at one end,
-/// then at the next. `room` is the memory for transposed elements.
+/// The first extremes of at most [`COLUMNS`] lines within `range`, with their indices. The extremes of all lines at one
+/// end precede those at the next. `room` is the memory for transposed elements.
 fn search<T: Element>(
     input: &[T],
     lines: &Lines,

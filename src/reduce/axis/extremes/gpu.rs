@@ -54,7 +54,7 @@ pub fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilities, wide
     let work_group = tuning::work_group_of(params.work_group, ends * (form.acc.size() + 8), caps);
     let (len, outputs, vec) = (lines.len, lines.outputs, 16 / form.element.size());
     let across = lines.across();
-    // `columns`: outputs of a work-group. `round`: elements of a line that one full round of its loads covers.
+    // `columns`: outputs of a work-group. `round`: elements of a line that one round of the work-group's loads covers.
     let (columns, round) = if work_group == 1 {
         let few = (CPU_ELEMENTS / len).clamp(1, CPU_COLUMNS).min(outputs.div_ceil(params.max_groups));
         (if across { CPU_COLUMNS } else { few }, 4096)

@@ -3,7 +3,7 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | one read of the elements, and of one more for each result |
+//! | work | one read of each element, and one more read for each result |
 //! | order | as [`Device::arg_min`]: the lowest index on ties, where -0 equals +0; the first NaN, if any |
 //! | determinism | same bits everywhere |
 //! | scratch | none if lines are many; else an index for each part of a line: [`Device::min_max_axis_scratch`] |
@@ -23,7 +23,7 @@ use crate::{
     Buffer, Device, Element, Error, ErrorKind, NdView, Output, Result, Scratch, reduce::End, runtime::Backend,
 };
 
-/// The extremes that are looked for in a line.
+/// The extremes to find in a line.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {

@@ -32,10 +32,10 @@ struct Walk<'a, T, M> {
     input: &'a [T],
     lines: &'a Lines,
     chunk: usize,
-    /// Lanes of a chunk, and neighbouring lanes that have their moments together.
+    /// Lanes of a chunk, and the number of neighbouring lanes whose moments are joined first.
     lanes: usize,
     width: usize,
-    /// Lines that are computed side by side. One `M` holds the moments of all.
+    /// Lines that are computed side by side. One `M` holds the moments of all these lines.
     columns: usize,
     /// Computes the moments of each `width` lanes that have elements.
     of: &'a Find<'a, T, M>,

@@ -5,15 +5,15 @@
 //! |---|---|
 //! | work | one read of the elements |
 //! | determinism | same bits everywhere, if the device keeps subnormals: the order depends only on the length of the axis |
-//! | scratch | none if lines are many and short; else up to 256 bytes for each part of a line: [`Device::moments_axis_scratch`] |
+//! | scratch | none if lines are many and short; else up to 320 bytes for each part of a line: [`Device::moments_axis_scratch`] |
 //! | limits | as [`reduce_axis`](Device::reduce_axis) |
 //!
 //! Types, error bounds, NaN, infinities and elements at the ends of the range are as in
 //! [`statistics`](crate::reduce::statistics): floats compute in their accumulator, integers exactly.
 //!
-//! The order is fixed. A chunk is 16 rows of 32 lanes. For shorter lines, it is 16 rows of the fewest of 4, 8 and 16
-//! lanes that hold the line. Each lane computes its mean, and then a correction from the distances of its elements to
-//! that mean. Four neighbouring lanes, a quad, join first. The same quad of all chunks then joins as a tree of
+//! The order is fixed. A chunk is 16 rows of 32 lanes. For shorter lines, a chunk is 16 rows of the fewest of 4, 8 and
+//! 16 lanes that hold the line. Each lane computes its mean, and then a correction from the distances of its elements
+//! to that mean. Four neighbouring lanes, a quad, join first. The same quad of all chunks then joins as a tree of
 //! neighbours; last, the quads join (Chan, Golub and LeVeque 1979). Work-items synchronise only once, at the end of a
 //! line.
 
@@ -46,7 +46,7 @@ fn lanes(len: usize) -> usize {
 
 /// [`Moments`] in the memory of a device, for the element type `T`.
 ///
-/// The host decodes them with [`get`](Self::get): the mean of integers is an `f64`, which some devices lack.
+/// The host decodes a record with [`get`](Self::get): the mean of integers is an `f64`, which some devices lack.
 ///
 /// ```
 /// use oclprim::{Device, MomentsRecord};
@@ -177,8 +177,8 @@ impl Device {
 
     /// The mean of each line along an axis, on the host.
     ///
-    /// The host decodes it from the records of [`Device::moments_axis`]. [`Device::moments_axis_into`] takes scratch,
-    /// and can leave the records on the device.
+    /// The host decodes the means from the records of [`Device::moments_axis`]. [`Device::moments_axis_into`] takes
+    /// scratch, and can leave the records on the device.
     ///
     /// # Errors
     ///
@@ -199,8 +199,8 @@ impl Device {
 
     /// The population variance of each line along an axis, on the host: the divisor is the number of its elements.
     ///
-    /// The host decodes it from the records of [`Device::moments_axis`]. [`Moments::sample_variance`] has a divisor one
-    /// less.
+    /// The host decodes the variances from the records of [`Device::moments_axis`]. [`Moments::sample_variance`]
+    /// divides by one less.
     ///
     /// # Errors
     ///
