@@ -8,6 +8,7 @@ use oclprim::{
     Columns, Device, DeviceClass, Element, ElementType, Extreme, Interpolation, Order, Scan, Scratch, SetOp,
     SubGroupBackend, Top, Tuning, bf16, f16,
     op::{Max, Sum},
+    tuning::parameters,
 };
 
 /// Runs one test at a time, because Oclgrind runs one kernel at a time.
@@ -16,15 +17,20 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Every device. OpenCL devices are listed in the geometry of GPUs, too: without look-back, sub-groups or local memory.
-fn devices() -> Vec<(String, Device)> {
+/// Geometries of GPUs: with everything, and without look-back, sub-groups or local memory.
+fn tunings() -> [(&'static str, Tuning); 4] {
     let gpu = || Tuning::default().class(DeviceClass::Gpu);
-    let tunings = [
+    [
         ("a GPU", gpu()),
         ("a GPU without look-back", gpu().without_look_back()),
         ("a GPU without sub-groups", gpu().sub_groups(SubGroupBackend::Local)),
         ("a GPU without local memory", gpu().local_bytes(1024)),
-    ];
+    ]
+}
+
+/// Every device. OpenCL devices are listed in the geometries of GPUs, too.
+fn devices() -> Vec<(String, Device)> {
+    let tunings = tunings();
     let mut all = Vec::new();
     for (index, info) in Device::list().iter().enumerate() {
         let device = Device::at(index).unwrap_or_else(|error| panic!("{info}: {error}"));
@@ -54,9 +60,12 @@ fn compare<T: Element>(a: T, b: T) -> Ordering {
 
 /// The total order. Of two negative floats, the one with the larger bits is less.
 fn compare_bits<T: Element>(a: T, b: T) -> Ordering {
-    let sign = 1u64 << (8 * size_of::<T>() - 1);
-    let number = |x: T| if bits(x) < sign { i128::from(bits(x)) } else { i128::from(sign) - 1 - i128::from(bits(x)) };
-    number(a).cmp(&number(b))
+    let (a, b, sign) = (bits(a), bits(b), 1u64 << (8 * size_of::<T>() - 1));
+    match (a < sign, b < sign) {
+        (true, true) => a.cmp(&b),
+        (false, false) => b.cmp(&a),
+        (positive, _) => positive.cmp(&!positive),
+    }
 }
 
 fn equal<T: Element>(a: T, b: T) -> bool {
@@ -113,9 +122,13 @@ fn bytes<T: Element>(x: &[T]) -> &[u8] {
 /// Asserts that two arrays have the same bits.
 fn same<T: Element>(got: &[T], want: &[T], what: &str) {
     assert_eq!(got.len(), want.len(), "{what}: length");
+    // This compares all bytes in one call, because a loop over elements is slow without optimisation.
+    if bytes(got) == bytes(want) {
+        return;
+    }
     let differs = got.iter().zip(want).position(|(a, b)| bits(*a) != bits(*b));
-    let at = differs.unwrap_or(0);
-    assert!(differs.is_none(), "{what}: element {at} is {:#x}, not {:#x}", bits(got[at]), bits(want[at]));
+    let at = differs.expect("other bytes are other bits");
+    panic!("{what}: element {at} is {:#x}, not {:#x}", bits(got[at]), bits(want[at]));
 }
 
 type Comparison<T> = fn(T, T) -> Ordering;
@@ -142,9 +155,12 @@ fn taken<T: Copy>(x: &[T], places: &[u32]) -> Vec<T> {
     places.iter().map(|&place| x[place as usize]).collect()
 }
 
+/// A length of several tiles for each work-group.
+const MANY: usize = 40_009;
+
 /// Lengths below a tile and of several tiles; f32, which stands for the types of its size, has more of them.
 fn lengths<T: Element>() -> &'static [usize] {
-    let all = &[0, 1, 301, 5003, 40_009];
+    let all = &[0, 1, 301, 5003, 20_011];
     match T::TYPE {
         _ if tiny() => &all[..3],
         ElementType::F32 => all,
@@ -152,46 +168,48 @@ fn lengths<T: Element>() -> &'static [usize] {
     }
 }
 
-/// Runs a generic test on the devices: f32 in each geometry, other types in a device's own and in that of a GPU.
+/// Runs a generic test on the devices: f32 in each geometry, other types in a device's own and in that of a GPU. A test gets
+/// all devices of a type, so that it computes the expected results once.
 macro_rules! each_type {
     ($test:ident) => {{
         let _alone = alone();
-        for device in devices() {
-            $test::<f32>(&device);
-            if !device.0.contains("GPU without") {
-                $test::<f16>(&device);
-                $test::<bf16>(&device);
-                $test::<f64>(&device);
-            }
-        }
+        let mut devices = devices();
+        $test::<f32>(&devices);
+        devices.retain(|(name, _)| !name.contains("GPU without"));
+        $test::<f16>(&devices);
+        $test::<bf16>(&devices);
+        $test::<f64>(&devices);
     }};
 }
 
-fn sorts<T: Element>((name, device): &(String, Device)) {
+fn sorts<T: Element>(devices: &[(String, Device)]) {
     for &n in lengths::<T>() {
         let x: Vec<T> = floats(n, 1);
         for (way, order, compare, down) in orders::<T>() {
-            let what = format!("{name}: {n} keys of {} {way}", T::TYPE);
             let places = places(&x, compare, down);
             let want = taken(&x, &places);
-            same(&device.sort(&x, order.clone()).unwrap().to_vec().unwrap(), &want, &format!("{what}, sort"));
-            let found = device.argsort::<T, u32>(&x, order.clone()).unwrap().to_vec().unwrap();
-            assert!(found == places, "{what}, argsort");
             let numbers: Vec<u32> = (0..n as u32).collect();
-            let (keys, values) = device.sort_pairs(&x, &numbers, order.clone()).unwrap();
-            same(&keys.to_vec().unwrap(), &want, &format!("{what}, sort_pairs"));
-            assert!(values.to_vec().unwrap() == places, "{what}, values of sort_pairs");
-            let (mut keys, mut values, mut more) = (vec![T::ONE; n], vec![0u32; n], vec![0u8; n]);
             let bytes: Vec<u8> = (0..n).map(|i| i as u8).collect();
-            let columns = Columns::new().with(&numbers, &mut values[..]).with(&bytes, &mut more[..]);
-            device.sort_columns_into(&x, columns, &mut keys[..], order.clone(), &mut Scratch::new()).unwrap();
-            same(&keys, &want, &format!("{what}, sort_columns"));
-            assert!(values == places && more == taken(&bytes, &places), "{what}, columns of sort_columns");
-            let merged = device.merge_sort(&x, &order).unwrap().to_vec().unwrap();
-            same(&merged, &want, &format!("{what}, merge_sort"));
-            let (keys, values) = device.merge_sort_pairs(&x, &numbers, &order).unwrap();
-            same(&keys.to_vec().unwrap(), &want, &format!("{what}, merge_sort_pairs"));
-            assert!(values.to_vec().unwrap() == places, "{what}, values of merge_sort_pairs");
+            let bytes_wanted = taken(&bytes, &places);
+            for (name, device) in devices {
+                let what = format!("{name}: {n} keys of {} {way}", T::TYPE);
+                same(&device.sort(&x, order.clone()).unwrap().to_vec().unwrap(), &want, &format!("{what}, sort"));
+                let found = device.argsort::<T, u32>(&x, order.clone()).unwrap().to_vec().unwrap();
+                assert!(found == places, "{what}, argsort");
+                let (keys, values) = device.sort_pairs(&x, &numbers, order.clone()).unwrap();
+                same(&keys.to_vec().unwrap(), &want, &format!("{what}, sort_pairs"));
+                assert!(values.to_vec().unwrap() == places, "{what}, values of sort_pairs");
+                let (mut keys, mut values, mut more) = (vec![T::ONE; n], vec![0u32; n], vec![0u8; n]);
+                let columns = Columns::new().with(&numbers, &mut values[..]).with(&bytes, &mut more[..]);
+                device.sort_columns_into(&x, columns, &mut keys[..], order.clone(), &mut Scratch::new()).unwrap();
+                same(&keys, &want, &format!("{what}, sort_columns"));
+                assert!(values == places && more == bytes_wanted, "{what}, columns of sort_columns");
+                let merged = device.merge_sort(&x, &order).unwrap().to_vec().unwrap();
+                same(&merged, &want, &format!("{what}, merge_sort"));
+                let (keys, values) = device.merge_sort_pairs(&x, &numbers, &order).unwrap();
+                same(&keys.to_vec().unwrap(), &want, &format!("{what}, merge_sort_pairs"));
+                assert!(values.to_vec().unwrap() == places, "{what}, values of merge_sort_pairs");
+            }
         }
     }
 }
@@ -202,20 +220,22 @@ fn sorts_treat_zeros_and_nans_as_equal_and_keep_their_bits() {
 }
 
 /// Zeros alone and NaN alone: stable operations leave equal elements as they are.
-fn stays<T: Element>((name, device): &(String, Device)) {
+fn stays<T: Element>(devices: &[(String, Device)]) {
     let n = if tiny() { 300 } else { 20_011 };
     let all = special::<T>();
     let nan: Vec<T> = all.iter().copied().filter(|x| x.is_nan()).collect();
     for (what, pool) in [("zeros", &all[..2]), ("NaN", &nan[..])] {
         let x: Vec<T> = (0..n).map(|i| pool[mixed(i) as usize % pool.len()]).collect();
-        for order in [Order::ascending(), Order::descending()] {
-            let sorted = device.sort(&x, order.clone()).unwrap().to_vec().unwrap();
-            same(&sorted, &x, &format!("{name}: {what} of {}, sort", T::TYPE));
-            let merged = device.merge_sort(&x, &order).unwrap().to_vec().unwrap();
-            same(&merged, &x, &format!("{name}: {what} of {}, merge_sort", T::TYPE));
-            assert!(device.is_sorted(&x, &order).unwrap(), "{name}: {what} of {}", T::TYPE);
+        for (name, device) in devices {
+            for order in [Order::ascending(), Order::descending()] {
+                let sorted = device.sort(&x, order.clone()).unwrap().to_vec().unwrap();
+                same(&sorted, &x, &format!("{name}: {what} of {}, sort", T::TYPE));
+                let merged = device.merge_sort(&x, &order).unwrap().to_vec().unwrap();
+                same(&merged, &x, &format!("{name}: {what} of {}, merge_sort", T::TYPE));
+                assert!(device.is_sorted(&x, &order).unwrap(), "{name}: {what} of {}", T::TYPE);
+            }
+            assert_eq!(device.unique(&x).unwrap().len(), 1, "{name}: {what} of {}", T::TYPE);
         }
-        assert_eq!(device.unique(&x).unwrap().len(), 1, "{name}: {what} of {}", T::TYPE);
     }
 }
 
@@ -224,7 +244,7 @@ fn equal_floats_keep_their_order() {
     each_type!(stays);
 }
 
-fn sorts_by_bits<T: Element>((name, device): &(String, Device)) {
+fn sorts_by_bits<T: Element>(devices: &[(String, Device)]) {
     let n = if tiny() { 300 } else { 9001 };
     let (x, width): (Vec<T>, u32) = (floats(n, 2), 8 * size_of::<T>() as u32);
     let half = 1u64 << (width - 1);
@@ -235,20 +255,25 @@ fn sorts_by_bits<T: Element>((name, device): &(String, Device)) {
         bits => half + bits,
     };
     for (begin, end) in [(width - 1, width), (width - 8, width), (0, 9), (3, width - 1), (4, 4), (width / 2, width)] {
-        let digits = |place: &u32| match end - begin {
+        let digit = |x: &T| match end - begin {
             0 => 0,
-            count => number(x[*place as usize]) >> begin & (u64::MAX >> (64 - count)),
+            count => number(*x) >> begin & (u64::MAX >> (64 - count)),
         };
+        let digits: Vec<u64> = x.iter().map(digit).collect();
         for down in [false, true] {
             let mut places: Vec<u32> = (0..n as u32).collect();
-            places.sort_by(|a, b| if down { digits(b).cmp(&digits(a)) } else { digits(a).cmp(&digits(b)) });
+            let digit = |place: &u32| digits[*place as usize];
+            places.sort_by(|a, b| if down { digit(b).cmp(&digit(a)) } else { digit(a).cmp(&digit(b)) });
+            let want = taken(&x, &places);
             let order = if down { Order::descending() } else { Order::ascending() }.bits(begin..end);
-            let what = format!("{name}: bits {begin}..{end} of {}, down: {down}", T::TYPE);
-            same(&device.sort(&x, order.clone()).unwrap().to_vec().unwrap(), &taken(&x, &places), &what);
-            let found = device.argsort::<T, u32>(&x, order.clone()).unwrap().to_vec().unwrap();
-            assert!(found == places, "{what}, argsort");
-            let merged = device.merge_sort(&x, &order).unwrap().to_vec().unwrap();
-            same(&merged, &taken(&x, &places), &format!("{what}, merge_sort"));
+            for (name, device) in devices {
+                let what = format!("{name}: bits {begin}..{end} of {}, down: {down}", T::TYPE);
+                same(&device.sort(&x, order.clone()).unwrap().to_vec().unwrap(), &want, &what);
+                let found = device.argsort::<T, u32>(&x, order.clone()).unwrap().to_vec().unwrap();
+                assert!(found == places, "{what}, argsort");
+                let merged = device.merge_sort(&x, &order).unwrap().to_vec().unwrap();
+                same(&merged, &want, &format!("{what}, merge_sort"));
+            }
         }
     }
 }
@@ -258,7 +283,7 @@ fn bit_ranges_of_floats_sort_by_their_ordered_numbers() {
     each_type!(sorts_by_bits);
 }
 
-fn sorts_segments<T: Element>((name, device): &(String, Device)) {
+fn sorts_segments<T: Element>(devices: &[(String, Device)]) {
     let n = if tiny() { 400 } else { 40_009 };
     let x: Vec<T> = floats(n, 3);
     let mut offsets: Vec<u32> = vec![2, 2, 5, 36, 100];
@@ -266,22 +291,23 @@ fn sorts_segments<T: Element>((name, device): &(String, Device)) {
     offsets.extend([n as u32 - 40, n as u32 - 1]);
     offsets.sort_unstable();
     for (way, order, compare, down) in orders::<T>() {
-        let what = format!("{name}: segments of {} {way}", T::TYPE);
         let mut all: Vec<u32> = (0..n as u32).collect();
         for pair in offsets.windows(2) {
             let (begin, end) = (pair[0] as usize, pair[1] as usize);
             let own = places(&x[begin..end], compare, down);
             all[begin..end].copy_from_slice(&own.iter().map(|place| place + pair[0]).collect::<Vec<_>>());
         }
-        let want = taken(&x, &all);
-        let sorted = device.sort_segments(&x, &offsets, order.clone()).unwrap().to_vec().unwrap();
-        same(&sorted, &want, &format!("{what}, sort_segments"));
-        let found = device.argsort_segments::<T, u32, u32>(&x, &offsets, order.clone()).unwrap().to_vec().unwrap();
-        assert!(found == all, "{what}, argsort_segments");
-        let numbers: Vec<u32> = (0..n as u32).collect();
-        let (keys, values) = device.sort_segments_pairs(&x, &numbers, &offsets, order).unwrap();
-        same(&keys.to_vec().unwrap(), &want, &format!("{what}, sort_segments_pairs"));
-        assert!(values.to_vec().unwrap() == all, "{what}, values of sort_segments_pairs");
+        let (want, numbers) = (taken(&x, &all), (0..n as u32).collect::<Vec<_>>());
+        for (name, device) in devices {
+            let what = format!("{name}: segments of {} {way}", T::TYPE);
+            let sorted = device.sort_segments(&x, &offsets, order.clone()).unwrap().to_vec().unwrap();
+            same(&sorted, &want, &format!("{what}, sort_segments"));
+            let found = device.argsort_segments::<T, u32, u32>(&x, &offsets, order.clone()).unwrap().to_vec().unwrap();
+            assert!(found == all, "{what}, argsort_segments");
+            let (keys, values) = device.sort_segments_pairs(&x, &numbers, &offsets, order.clone()).unwrap();
+            same(&keys.to_vec().unwrap(), &want, &format!("{what}, sort_segments_pairs"));
+            assert!(values.to_vec().unwrap() == all, "{what}, values of sort_segments_pairs");
+        }
     }
 }
 
@@ -291,28 +317,30 @@ fn segments_are_sorted_in_the_order_of_floats() {
 }
 
 /// Equal keys may come in any order, but in the same one on every device, and no bits change.
-fn sorts_in_place<T: Element>((name, device): &(String, Device)) {
+fn sorts_in_place<T: Element>(devices: &[(String, Device)]) {
     for &n in lengths::<T>() {
         let x: Vec<T> = floats(n, 4);
         for (way, order, compare, down) in orders::<T>() {
-            let what = format!("{name}: {n} keys of {} {way}, sort_in_place", T::TYPE);
-            let mut there = device.upload(&x).unwrap();
-            device.sort_in_place(&mut there, order.clone()).unwrap();
-            let got = there.to_vec().unwrap();
+            let mut want = x.clone();
+            Device::cpu().sort_in_place(&mut want[..], order.clone()).unwrap();
             let fits = |pair: &[T]| {
                 let order = if down { compare(pair[1], pair[0]) } else { compare(pair[0], pair[1]) };
                 order != Ordering::Greater
             };
-            assert!(got.windows(2).all(fits), "{what}: in order");
+            let what = format!("{n} keys of {} {way}, sort_in_place", T::TYPE);
+            assert!(want.windows(2).all(fits), "{what}: in order");
             let all = |x: &[T]| {
                 let mut all: Vec<u64> = x.iter().map(|&x| bits(x)).collect();
                 all.sort_unstable();
                 all
             };
-            assert!(all(&got) == all(&x), "{what}: the same bits");
-            let mut want = x.clone();
-            Device::cpu().sort_in_place(&mut want[..], order).unwrap();
-            same(&got, &want, &what);
+            assert!(all(&want) == all(&x), "{what}: the same bits");
+            // The results of all devices have the bits of one that is in order.
+            for (name, device) in devices {
+                let mut there = device.upload(&x).unwrap();
+                device.sort_in_place(&mut there, order.clone()).unwrap();
+                same(&there.to_vec().unwrap(), &want, &format!("{name}: {what}"));
+            }
         }
     }
 }
@@ -326,33 +354,39 @@ fn sorted<T: Element>(x: &[T], compare: Comparison<T>, down: bool) -> Vec<T> {
     taken(x, &places(x, compare, down))
 }
 
-fn merges<T: Element>((name, device): &(String, Device)) {
+fn merges<T: Element>(devices: &[(String, Device)]) {
     let (len_a, len_b) = if tiny() { (200, 150) } else { (7001, 5003) };
     for (way, order, compare, down) in orders::<T>() {
         let (a, b) = (sorted(&floats::<T>(len_a, 5), compare, down), sorted(&floats::<T>(len_b, 6), compare, down));
         let both = [&a[..], &b[..]].concat();
         let places = places(&both, compare, down);
-        let what = format!("{name}: {} {way}", T::TYPE);
-        let merged = device.merge(&a, &b, &order).unwrap().to_vec().unwrap();
-        same(&merged, &taken(&both, &places), &format!("{what}, merge"));
+        let merged_wanted = taken(&both, &places);
         let numbers: Vec<u32> = (0..both.len() as u32).collect();
         let (first, second) = numbers.split_at(len_a);
-        let (keys, values) = device.merge_pairs((&a, first), (&b, second), &order).unwrap();
-        same(&keys.to_vec().unwrap(), &taken(&both, &places), &format!("{what}, merge_pairs"));
-        assert!(values.to_vec().unwrap() == places, "{what}, values of merge_pairs");
         let before = |x: T, y: T| compare(x, y) == if down { Ordering::Greater } else { Ordering::Less };
         let needles: Vec<T> = special::<T>().into_iter().chain(floats(200, 7)).collect();
-        let lower = device.lower_bound::<T, u32, _>(&a, &needles, &order).unwrap().to_vec().unwrap();
-        let upper = device.upper_bound::<T, u32, _>(&a, &needles, &order).unwrap().to_vec().unwrap();
-        for (i, &needle) in needles.iter().enumerate() {
-            let want = a.partition_point(|&x| before(x, needle));
-            assert_eq!(lower[i] as usize, want, "{what}, lower_bound of {:#x}", bits(needle));
-            let want = a.partition_point(|&x| !before(needle, x));
-            assert_eq!(upper[i] as usize, want, "{what}, upper_bound of {:#x}", bits(needle));
+        let bounds = needles.iter().map(|&needle| {
+            let lower = a.partition_point(|&x| before(x, needle));
+            (lower, a.partition_point(|&x| !before(needle, x)))
+        });
+        let bounds: Vec<_> = bounds.collect();
+        let unsorted = (1..both.len()).find(|&i| before(both[i], both[i - 1]));
+        for (name, device) in devices {
+            let what = format!("{name}: {} {way}", T::TYPE);
+            let merged = device.merge(&a, &b, &order).unwrap().to_vec().unwrap();
+            same(&merged, &merged_wanted, &format!("{what}, merge"));
+            let (keys, values) = device.merge_pairs((&a, first), (&b, second), &order).unwrap();
+            same(&keys.to_vec().unwrap(), &merged_wanted, &format!("{what}, merge_pairs"));
+            assert!(values.to_vec().unwrap() == places, "{what}, values of merge_pairs");
+            let lower = device.lower_bound::<T, u32, _>(&a, &needles, &order).unwrap().to_vec().unwrap();
+            let upper = device.upper_bound::<T, u32, _>(&a, &needles, &order).unwrap().to_vec().unwrap();
+            for (i, &(want_lower, want_upper)) in bounds.iter().enumerate() {
+                assert_eq!(lower[i] as usize, want_lower, "{what}, lower_bound of {:#x}", bits(needles[i]));
+                assert_eq!(upper[i] as usize, want_upper, "{what}, upper_bound of {:#x}", bits(needles[i]));
+            }
+            assert!(device.is_sorted(&a, &order).unwrap(), "{what}, is_sorted");
+            assert_eq!(device.first_unsorted(&both, &order).unwrap(), unsorted, "{what}, first_unsorted");
         }
-        assert!(device.is_sorted(&a, &order).unwrap(), "{what}, is_sorted");
-        let want = (1..both.len()).find(|&i| before(both[i], both[i - 1]));
-        assert_eq!(device.first_unsorted(&both, &order).unwrap(), want, "{what}, first_unsorted");
     }
 }
 
@@ -363,15 +397,20 @@ fn merges_and_searches_treat_zeros_and_nans_as_equal() {
 
 /// The definition: elements of a set operation by their rank among equal elements.
 fn set<T: Element>(op: SetOp, a: &[T], b: &[T], compare: Comparison<T>) -> Vec<T> {
-    let count = |x: &[T], y: T| x.iter().filter(|&&x| compare(x, y) == Ordering::Equal).count();
-    let rank = |x: &[T], i: usize| count(&x[..i], x[i]);
+    let both = sorted(&[a, b].concat(), compare, false);
+    // Equal elements have the same number of elements before them. These numbers are compared faster than floats.
+    let number = |y: &T| both.partition_point(|&x| compare(x, *y) == Ordering::Less);
+    let numbers = |x: &[T]| x.iter().map(number).collect::<Vec<_>>();
+    let (of_a, of_b) = (numbers(a), numbers(b));
+    let count = |x: &[usize], y: usize| x.iter().filter(|&&x| x == y).count();
+    let rank = |x: &[usize], i: usize| count(&x[..i], x[i]);
     let kept_a = |i: usize| match op {
         SetOp::Union => true,
-        SetOp::Intersection => rank(a, i) < count(b, a[i]),
-        _ => rank(a, i) >= count(b, a[i]),
+        SetOp::Intersection => rank(&of_a, i) < count(&of_b, of_a[i]),
+        _ => rank(&of_a, i) >= count(&of_b, of_a[i]),
     };
     let kept_b = |i: usize| match op {
-        SetOp::Union | SetOp::SymmetricDifference => rank(b, i) >= count(a, b[i]),
+        SetOp::Union | SetOp::SymmetricDifference => rank(&of_b, i) >= count(&of_a, of_b[i]),
         _ => false,
     };
     let first = (0..a.len()).filter(|&i| kept_a(i)).map(|i| a[i]);
@@ -379,7 +418,7 @@ fn set<T: Element>(op: SetOp, a: &[T], b: &[T], compare: Comparison<T>) -> Vec<T
     sorted(&all, compare, false)
 }
 
-fn sets<T: Element>((name, device): &(String, Device)) {
+fn sets<T: Element>(devices: &[(String, Device)]) {
     let (len_a, len_b) = if tiny() { (120, 90) } else { (900, 1300) };
     for (way, order, compare, down) in orders::<T>() {
         if down {
@@ -387,8 +426,11 @@ fn sets<T: Element>((name, device): &(String, Device)) {
         }
         let (a, b) = (sorted(&floats::<T>(len_a, 8), compare, down), sorted(&floats::<T>(len_b, 9), compare, down));
         for op in [SetOp::Union, SetOp::Intersection, SetOp::Difference, SetOp::SymmetricDifference] {
-            let got = device.set_operation(op, &a, &b, &order).unwrap().to_vec().unwrap();
-            same(&got, &set(op, &a, &b, compare), &format!("{name}: {op:?} of {} {way}", T::TYPE));
+            let want = set(op, &a, &b, compare);
+            for (name, device) in devices {
+                let got = device.set_operation(op, &a, &b, &order).unwrap().to_vec().unwrap();
+                same(&got, &want, &format!("{name}: {op:?} of {} {way}", T::TYPE));
+            }
         }
     }
 }
@@ -403,37 +445,37 @@ fn heads<T: Element>(x: &[T]) -> Vec<usize> {
     (0..x.len()).filter(|&i| i == 0 || !equal(x[i - 1], x[i])).collect()
 }
 
-fn runs<T: Element>((name, device): &(String, Device)) {
+fn runs<T: Element>(devices: &[(String, Device)]) {
     for &n in lengths::<T>() {
         // The first half is sorted, so runs hold equal elements of different bits; the second half is random.
         let x: Vec<T> = floats::<T>(n, 10);
         let x: Vec<T> = sorted(&x[..n / 2], compare, false).into_iter().chain(x[n / 2..].iter().copied()).collect();
-        let what = format!("{name}: {n} of {}", T::TYPE);
         let heads = heads(&x);
+        let starts: Vec<u32> = heads.iter().map(|&i| i as u32).collect();
         let (want, ends) = (heads.iter().map(|&i| x[i]).collect::<Vec<_>>(), heads.iter().skip(1));
         let lengths: Vec<u32> = heads.iter().zip(ends.chain([&n])).map(|(begin, end)| (end - begin) as u32).collect();
-        same(&device.unique(&x).unwrap().to_vec().unwrap(), &want, &format!("{what}, unique"));
-        let numbers: Vec<u32> = (0..n as u32).collect();
-        let (keys, values) = device.unique_by_key(&x, &numbers).unwrap();
-        same(&keys.to_vec().unwrap(), &want, &format!("{what}, unique_by_key"));
-        assert!(
-            values.to_vec().unwrap().iter().map(|&i| i as usize).eq(heads.iter().copied()),
-            "{what}, unique_by_key"
-        );
-        let (values, found) = device.run_length_encode::<T, u32>(&x).unwrap();
-        same(&values.to_vec().unwrap(), &want, &format!("{what}, run_length_encode"));
-        assert!(found.to_vec().unwrap() == lengths, "{what}, lengths of run_length_encode");
-        let (offsets, found) = device.non_trivial_runs::<T, u32>(&x).unwrap();
         let long = || heads.iter().zip(&lengths).filter(|&(_, &length)| length > 1);
-        assert!(offsets.to_vec().unwrap().iter().map(|&i| i as usize).eq(long().map(|(&i, _)| i)), "{what}, runs");
-        assert!(found.to_vec().unwrap().iter().eq(long().map(|(_, length)| length)), "{what}, lengths of runs");
-        let ones = vec![1u32; n];
-        let (keys, sums) = device.reduce_by_key(&x, &ones, Sum).unwrap();
-        same(&keys.to_vec().unwrap(), &want, &format!("{what}, reduce_by_key"));
-        assert!(sums.to_vec().unwrap() == lengths, "{what}, sums of reduce_by_key");
-        let ranks = device.scan_by_key::<T, u32, u32, _>(&x, &ones, Sum, Scan::inclusive()).unwrap().to_vec().unwrap();
-        let want: Vec<u32> = lengths.iter().flat_map(|&length| 1..=length).collect();
-        assert!(ranks == want, "{what}, scan_by_key");
+        let (long_starts, long_lengths): (Vec<u32>, Vec<u32>) = long().map(|(&i, &length)| (i as u32, length)).unzip();
+        let (numbers, ones) = ((0..n as u32).collect::<Vec<_>>(), vec![1u32; n]);
+        let ranks_wanted: Vec<u32> = lengths.iter().flat_map(|&length| 1..=length).collect();
+        for (name, device) in devices {
+            let what = format!("{name}: {n} of {}", T::TYPE);
+            same(&device.unique(&x).unwrap().to_vec().unwrap(), &want, &format!("{what}, unique"));
+            let (keys, values) = device.unique_by_key(&x, &numbers).unwrap();
+            same(&keys.to_vec().unwrap(), &want, &format!("{what}, unique_by_key"));
+            assert!(values.to_vec().unwrap() == starts, "{what}, unique_by_key");
+            let (values, found) = device.run_length_encode::<T, u32>(&x).unwrap();
+            same(&values.to_vec().unwrap(), &want, &format!("{what}, run_length_encode"));
+            assert!(found.to_vec().unwrap() == lengths, "{what}, lengths of run_length_encode");
+            let (offsets, found) = device.non_trivial_runs::<T, u32>(&x).unwrap();
+            assert!(offsets.to_vec().unwrap() == long_starts, "{what}, runs");
+            assert!(found.to_vec().unwrap() == long_lengths, "{what}, lengths of runs");
+            let (keys, sums) = device.reduce_by_key(&x, &ones, Sum).unwrap();
+            same(&keys.to_vec().unwrap(), &want, &format!("{what}, reduce_by_key"));
+            assert!(sums.to_vec().unwrap() == lengths, "{what}, sums of reduce_by_key");
+            let ranks = device.scan_by_key::<T, u32, u32, _>(&x, &ones, Sum, Scan::inclusive()).unwrap();
+            assert!(ranks.to_vec().unwrap() == ranks_wanted, "{what}, scan_by_key");
+        }
     }
 }
 
@@ -449,34 +491,59 @@ fn best<T: Element>(x: &[T], k: usize, largest: bool, total: bool) -> Vec<u32> {
     places
 }
 
-fn selects<T: Element>((name, device): &(String, Device)) {
-    let all = [1, 300, 5003, 150_001];
+/// The devices with bounds of a threshold from few samples, and with several tiles for each of few work-groups. So selections
+/// from few keys run all paths.
+fn with_few_samples(devices: &[(String, Device)]) -> Vec<(String, Device)> {
+    let tuned = |(name, device): &(String, Device)| {
+        let groups = 2 * device.info().compute_units as usize;
+        let geometry = tunings().into_iter().find(|(kind, _)| name.ends_with(kind));
+        let tuning = geometry.map_or(Tuning::default(), |(_, tuning)| tuning);
+        let mut tuning = tuning.set("topk", "each", 16).set("topk", "max_groups", groups);
+        // Small work-groups have few samples anyway.
+        let caps = device.capabilities().unwrap();
+        if caps.is_some_and(|caps| parameters("topk", &caps, 4).iter().any(|known| known.name == "sample")) {
+            tuning = tuning.set("topk", "sample", 1024);
+        }
+        (format!("{name}, few samples"), device.with_tuning(tuning).unwrap())
+    };
+    devices.iter().map(tuned).collect()
+}
+
+fn selects<T: Element>(devices: &[(String, Device)]) {
+    let all = [1, 300, 5003, MANY];
     let few = match T::TYPE {
         _ if tiny() => &all[1..2],
         ElementType::F32 => &all[..],
         _ => &all[..3],
     };
     for &n in few {
+        let tuned = if n == MANY { with_few_samples(devices) } else { Vec::new() };
+        let devices = if n == MANY { &tuned } else { devices };
         let x: Vec<T> = floats(n, 11);
         // With few NaN and zeros, the sampled bounds of a threshold hold as well.
         let rare: Vec<T> = (0..n)
             .map(|i| if mixed(i).is_multiple_of(50) { x[i] } else { T::from_bits_lossy(mixed(i) >> 5) })
             .collect();
         for x in [&x, &rare] {
-            for k in [1, n / 100, n / 2, n].into_iter().filter(|&k| k > 0) {
-                for (largest, total) in [(true, false), (false, false), (true, true)] {
-                    let what = format!("{name}: {k} of {n} {}, largest: {largest}, total: {total}", T::TYPE);
+            for (largest, total) in [(true, false), (false, false), (true, true)] {
+                let all = best(x, n, largest, total);
+                for k in [1, n / 100, n / 2, n].into_iter().filter(|&k| k > 0) {
                     let top = if largest { Top::largest(k) } else { Top::smallest(k) };
                     let top = if total { top.total_order() } else { top };
-                    let mut want = best(x, k, largest, total);
-                    let (keys, found) = device.top_k_places::<T, u32>(x, top.sorted()).unwrap();
-                    assert!(found.to_vec().unwrap() == want, "{what}, sorted indices");
-                    same(&keys.to_vec().unwrap(), &taken(x, &want), &format!("{what}, sorted"));
-                    want.sort_unstable();
-                    let (keys, found) = device.top_k_places::<T, u32>(x, top).unwrap();
-                    assert!(found.to_vec().unwrap() == want, "{what}, indices");
-                    same(&keys.to_vec().unwrap(), &taken(x, &want), &what);
-                    same(&device.top_k(x, top).unwrap().to_vec().unwrap(), &taken(x, &want), &format!("{what}, alone"));
+                    let ordered = &all[..k];
+                    let mut places = ordered.to_vec();
+                    places.sort_unstable();
+                    let (ordered_keys, want) = (taken(x, ordered), taken(x, &places));
+                    for (name, device) in devices {
+                        let what = format!("{name}: {k} of {n} {}, largest: {largest}, total: {total}", T::TYPE);
+                        let (keys, found) = device.top_k_places::<T, u32>(x, top.sorted()).unwrap();
+                        assert!(found.to_vec().unwrap() == ordered, "{what}, sorted indices");
+                        same(&keys.to_vec().unwrap(), &ordered_keys, &format!("{what}, sorted"));
+                        let (keys, found) = device.top_k_places::<T, u32>(x, top).unwrap();
+                        assert!(found.to_vec().unwrap() == places, "{what}, indices");
+                        same(&keys.to_vec().unwrap(), &want, &what);
+                        same(&device.top_k(x, top).unwrap().to_vec().unwrap(), &want, &format!("{what}, alone"));
+                    }
                 }
             }
             let sorted = sorted(x, compare, false);
@@ -486,14 +553,16 @@ fn selects<T: Element>((name, device): &(String, Device)) {
             let mut ranks: Vec<usize> =
                 [0, n / 3, n / 2, n - 1].into_iter().chain(zeros.into_iter().flatten()).collect();
             ranks.extend(nan.into_iter().flat_map(|at| [at, at.saturating_sub(1), (at + n) / 2]));
-            for ranks in [&ranks[..], &ranks.iter().cycle().take(20).copied().collect::<Vec<_>>()] {
-                let mut found = vec![T::ONE; ranks.len()];
-                device.nth_elements_into(x, ranks, &mut found[..], &mut Scratch::new()).unwrap();
-                let want: Vec<T> = ranks.iter().map(|&rank| sorted[rank]).collect();
-                same(&found, &want, &format!("{name}: {} ranks of {n} {}", ranks.len(), T::TYPE));
+            for (name, device) in devices {
+                for ranks in [&ranks[..], &ranks.iter().cycle().take(20).copied().collect::<Vec<_>>()] {
+                    let mut found = vec![T::ONE; ranks.len()];
+                    device.nth_elements_into(x, ranks, &mut found[..], &mut Scratch::new()).unwrap();
+                    let want: Vec<T> = ranks.iter().map(|&rank| sorted[rank]).collect();
+                    same(&found, &want, &format!("{name}: {} ranks of {n} {}", ranks.len(), T::TYPE));
+                }
+                let got = device.nth_element(x, n / 2).unwrap();
+                same(&[got], &sorted[n / 2..=n / 2], &format!("{name}: nth_element of {n} {}", T::TYPE));
             }
-            let got = device.nth_element(x, n / 2).unwrap();
-            same(&[got], &sorted[n / 2..=n / 2], &format!("{name}: nth_element of {n} {}", T::TYPE));
         }
     }
 }
@@ -503,7 +572,7 @@ fn selections_treat_nan_as_largest_and_take_the_first_of_equal_keys() {
     each_type!(selects);
 }
 
-fn rows<T: Element>((name, device): &(String, Device)) {
+fn rows<T: Element>(devices: &[(String, Device)]) {
     let (rows, len, k) = (if tiny() { 3 } else { 40 }, 301, 60);
     let x: Vec<T> = floats(rows * len, 12);
     for (largest, sorted) in [(true, true), (false, false)] {
@@ -516,8 +585,10 @@ fn rows<T: Element>((name, device): &(String, Device)) {
             places
         };
         let want: Vec<u32> = x.chunks(len).flat_map(of).collect();
-        let (_, found) = device.top_k_places::<T, u32>(&x, if sorted { top.sorted() } else { top }).unwrap();
-        assert!(found.to_vec().unwrap() == want, "{name}: rows of {}, largest: {largest}", T::TYPE);
+        for (name, device) in devices {
+            let (_, found) = device.top_k_places::<T, u32>(&x, if sorted { top.sorted() } else { top }).unwrap();
+            assert!(found.to_vec().unwrap() == want, "{name}: rows of {}, largest: {largest}", T::TYPE);
+        }
     }
 }
 
@@ -526,18 +597,23 @@ fn selections_from_rows_treat_nan_as_largest() {
     each_type!(rows);
 }
 
-fn quantiles<T: Element>((name, device): &(String, Device)) {
+fn quantiles<T: Element>(devices: &[(String, Device)]) {
     let n = if tiny() { 301 } else { 20_001 };
     let x: Vec<T> = floats::<T>(n, 13).into_iter().map(|x| if x.is_nan() { T::ONE } else { x }).collect();
     let want = sorted(&x, compare, false)[n / 2].to_f64();
-    let what = format!("{name}: {n} of {}", T::TYPE);
-    assert_eq!(device.median(&x).unwrap().to_bits(), want.to_bits(), "{what}");
+    for (name, device) in devices {
+        let median = device.median(&x).unwrap();
+        assert_eq!(median.to_bits(), want.to_bits(), "{name}: {n} of {}", T::TYPE);
+    }
     for nan in special::<T>().into_iter().filter(|x| x.is_nan()) {
         let mut x = x.clone();
         x[n / 3] = nan;
-        for q in [0.0, 0.3, 1.0] {
-            let got = device.quantile(&x, q, Interpolation::Lower).unwrap();
-            assert!(got.is_nan(), "{what}: quantile {q} with NaN {:#x} is {got}", bits(nan));
+        for (name, device) in devices {
+            let what = format!("{name}: {n} of {}", T::TYPE);
+            for q in [0.0, 0.3, 1.0] {
+                let got = device.quantile(&x, q, Interpolation::Lower).unwrap();
+                assert!(got.is_nan(), "{what}: quantile {q} with NaN {:#x} is {got}", bits(nan));
+            }
         }
     }
 }
@@ -548,29 +624,31 @@ fn quantiles_with_nan_of_either_sign_are_nan() {
 }
 
 /// `arg_max` treats NaN as `top_k` does; of zeros, both take the first.
-fn agrees<T: Element>((name, device): &(String, Device)) {
-    if T::TYPE.needs_fp64() && device.capabilities().unwrap().is_some_and(|caps| !caps.fp64) {
-        let error = device.arg_max(&[T::ONE]).unwrap_err();
-        assert_eq!(error.kind(), oclprim::ErrorKind::Unsupported, "{name}");
-        return;
-    }
+fn agrees<T: Element>(devices: &[(String, Device)]) {
     let with_nan: Vec<T> = floats(301, 14);
     let without: Vec<T> = with_nan.iter().copied().filter(|x| !x.is_nan()).collect();
     let zeros = [0.0, -0.0, 0.0, -1.0].map(T::from_f64);
     let minus_first = [-0.0, 0.0, -1.0].map(T::from_f64);
-    for x in [&with_nan[..], &without, &zeros, &minus_first] {
-        let Extreme { index, value, .. } = device.arg_max(x).unwrap();
-        let (keys, places) = device.top_k_places::<T, u32>(x, Top::largest(1)).unwrap();
-        assert_eq!(index as u32, places.to_vec().unwrap()[0], "{name}: {} {x:?}", T::TYPE);
-        assert!(equal(value, keys.to_vec().unwrap()[0]), "{name}: {} {x:?}", T::TYPE);
-        let max = device.reduce(x, Max).unwrap();
-        assert!(equal(max, value), "{name}: {} {x:?}", T::TYPE);
+    for (name, device) in devices {
+        if T::TYPE.needs_fp64() && device.capabilities().unwrap().is_some_and(|caps| !caps.fp64) {
+            let error = device.arg_max(&[T::ONE]).unwrap_err();
+            assert_eq!(error.kind(), oclprim::ErrorKind::Unsupported, "{name}");
+            continue;
+        }
+        for x in [&with_nan[..], &without, &zeros, &minus_first] {
+            let Extreme { index, value, .. } = device.arg_max(x).unwrap();
+            let (keys, places) = device.top_k_places::<T, u32>(x, Top::largest(1)).unwrap();
+            assert_eq!(index as u32, places.to_vec().unwrap()[0], "{name}: {} {x:?}", T::TYPE);
+            assert!(equal(value, keys.to_vec().unwrap()[0]), "{name}: {} {x:?}", T::TYPE);
+            let max = device.reduce(x, Max).unwrap();
+            assert!(equal(max, value), "{name}: {} {x:?}", T::TYPE);
+        }
+        // A minimum propagates NaN, but NaN comes after the smallest key.
+        assert!(device.arg_min(&with_nan).unwrap().value.is_nan(), "{name}");
+        assert!(!device.top_k(&with_nan, Top::smallest(1)).unwrap().to_vec().unwrap()[0].is_nan(), "{name}");
+        let place = device.top_k_places::<T, u32>(&without, Top::smallest(1)).unwrap().1.to_vec().unwrap()[0];
+        assert_eq!(device.arg_min(&without).unwrap().index as u32, place, "{name}: {}", T::TYPE);
     }
-    // A minimum propagates NaN, but NaN comes after the smallest key.
-    assert!(device.arg_min(&with_nan).unwrap().value.is_nan(), "{name}");
-    assert!(!device.top_k(&with_nan, Top::smallest(1)).unwrap().to_vec().unwrap()[0].is_nan(), "{name}");
-    let place = device.top_k_places::<T, u32>(&without, Top::smallest(1)).unwrap().1.to_vec().unwrap()[0];
-    assert_eq!(device.arg_min(&without).unwrap().index as u32, place, "{name}: {}", T::TYPE);
 }
 
 #[test]
