@@ -2,7 +2,10 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::OnceLock,
+    time::{Duration, Instant},
+};
 
 use bytemuck::Pod;
 use oclprim::{
@@ -14,7 +17,7 @@ use oclprim::{
 
 const RUNS: usize = 100;
 /// Time limit of one operation on one device if time is short, and its fewest runs.
-const PATIENCE: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_millis(50);
 const FEWEST: usize = 3;
 
 /// Seven tiles of a reduction of 4-byte elements.
@@ -75,6 +78,29 @@ impl Inputs {
             flags: device.upload(&random.iter().map(|&x| u8::from(x > 0.25)).collect::<Vec<_>>())?,
         })
     }
+
+    /// A copy on a device, because generating the inputs again is slow without optimisation.
+    fn on(&self, device: &Device) -> Result<Self> {
+        fn copy<T: Pod>(device: &Device, of: &Buffer<T>) -> Result<Buffer<T>> {
+            device.upload(&of.to_vec()?)
+        }
+        Ok(Self {
+            floats: copy(device, &self.floats)?,
+            others: copy(device, &self.others)?,
+            numbers: copy(device, &self.numbers)?,
+            pixels: copy(device, &self.pixels)?,
+            offsets: copy(device, &self.offsets)?,
+            order: copy(device, &self.order)?,
+            factors: copy(device, &self.factors)?,
+            bits: [copy(device, &self.bits[0])?, copy(device, &self.bits[1])?],
+            halves: copy(device, &self.halves)?,
+            doubles: copy(device, &self.doubles)?,
+            parts: copy(device, &self.parts)?,
+            complex: copy(device, &self.complex)?,
+            sorted: [copy(device, &self.sorted[0])?, copy(device, &self.sorted[1])?],
+            flags: copy(device, &self.flags)?,
+        })
+    }
 }
 
 /// The name of an operation, and a function that returns its whole result as bytes.
@@ -103,27 +129,25 @@ fn above_a_quarter() -> Map<fn(f32) -> bool> {
 
 fn repeat(forms: &[Form]) {
     let cpu = Device::cpu();
-    let inputs = Inputs::new(&cpu).unwrap();
-    let wanted: Vec<_> = forms.iter().map(|(_, form)| form(&cpu, &inputs).unwrap()).collect();
+    static INPUTS: OnceLock<Inputs> = OnceLock::new();
+    let inputs = INPUTS.get_or_init(|| Inputs::new(&cpu).unwrap());
+    let wanted: Vec<_> = forms.iter().map(|(_, form)| form(&cpu, inputs).unwrap()).collect();
     // Each device also runs work-groups of many work-items. A driver with further settings runs only these.
     let mut devices = common::tuned(&[("a GPU", common::gpu())]);
-    let patience = if common::variant() {
+    if common::variant() {
         devices.retain(|(name, _)| name.ends_with("as a GPU"));
-        PATIENCE / 4
-    } else {
-        PATIENCE
-    };
+    }
     for (name, device) in devices {
         // An interpreter has time for few runs.
         let runs = if common::runs_kernels_at_once(&device) { RUNS } else { 2 };
-        let inputs = Inputs::new(&device).unwrap();
+        let inputs = inputs.on(&device).unwrap();
         for ((form, run), want) in forms.iter().zip(&wanted) {
             let mut start = Instant::now();
             for i in 0..runs {
                 if i == 1 {
                     // The first run includes the build.
                     start = Instant::now();
-                } else if i >= FEWEST && common::tiny() && start.elapsed() > patience {
+                } else if i >= FEWEST && common::tiny() && start.elapsed() > PATIENCE {
                     break;
                 }
                 let got = match run(&device, &inputs) {
