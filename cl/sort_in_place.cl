@@ -185,7 +185,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_in_place_tile
         const uint turned = merges == 0;
         EXCHANGE_TILE(left, turned, HELD_BITS)
         for (; left > 0; left -= min(left, (uint)HELD_BITS)) {
-            const uint low_bits = left < HELD_BITS ? 0 : left - HELD_BITS;
+            // By `max`: Oclgrind 21.10 does not know the saturated subtraction that clang makes of a condition.
+            const uint low_bits = max(left, (uint)HELD_BITS) - HELD_BITS;
             EXCHANGE_TILE(low_bits, 0, left - low_bits)
         }
     }

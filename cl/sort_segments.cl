@@ -423,7 +423,8 @@ __kernel GROUP void sort_segments_small(SMALL_PARAMS)
             if (changed) {
                 // Of the segment's first d keys `split` are of the first list.
                 const uint d = min(max(mine, from), to) - from, len_a = mid - from, len_b = to - mid;
-                uint split = d > len_b ? d - len_b : 0;
+                // By `max`: Oclgrind 21.10 does not know the saturated subtraction that clang makes of a condition.
+                uint split = max(d, len_b) - len_b;
                 for (uint high = min(d, len_a); split < high;) {
                     const uint middle = split + (high - split) / 2;
                     if (BELOW(tile[mid + d - 1 - middle], tile[from + middle])) {

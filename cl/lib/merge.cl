@@ -38,9 +38,10 @@ static inline int op_less(const T a, const T b) { return a < b; }
 #define INLINED static inline __attribute__((always_inline))
 
 // split: how many of the first `d` elements are of `first`, which has `len_a` elements, the others being of `second`. Of equal
-// ones those of `first` come first. The pointers may be to any memory; d is at most len_a + len_b.
+// ones those of `first` come first. The pointers may be to any memory; d is at most len_a + len_b. By `max`: Oclgrind 21.10
+// does not know the saturated subtraction that clang makes of a condition.
 #define FIND_SPLIT(INDEX, split, first, len_a, second, len_b, d)                                                       \
-    INDEX split = (d) > (len_b) ? (d) - (len_b) : 0;                                                                   \
+    INDEX split = max((INDEX)(d), (INDEX)(len_b)) - (INDEX)(len_b);                                                    \
     for (INDEX high = min((INDEX)(d), (INDEX)(len_a)); split < high;) {                                                \
         const INDEX mid = split + (high - split) / 2;                                                                  \
         if (op_less((second)[(d) - 1 - mid], (first)[mid])) {                                                          \

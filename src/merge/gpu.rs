@@ -93,8 +93,7 @@ impl Plan {
             .define("WG", shape.work_group)
             .define("ITEMS", shape.items)
             .define("OFFSET_T", if wide { "ulong" } else { "uint" })
-            .operator(source)
-            .unoptimised_on_a_checker(caps);
+            .operator(source);
         let program = program.with(shape.registers.map(|registers| format!("-cl-nv-maxrregcount={registers}")));
         let tiles = n.div_ceil(shape.tile());
         // Kernels count tiles in 32 bits.

@@ -263,7 +263,7 @@ pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wide: boo
     };
     let scratch_bytes = 8 * (found + if form.records() { RECORD * tiles } else { 0 });
     Ok(Plan {
-        program: program.unoptimised_on_a_checker(caps),
+        program,
         work_group,
         tiles,
         tile,

@@ -233,7 +233,7 @@ pub fn plan_of(
     } else {
         program
     };
-    let program = program.flag("SEGMENTS", parts != Parts::All).unoptimised_on_a_checker(caps);
+    let program = program.flag("SEGMENTS", parts != Parts::All);
     let all = n.div_ceil(tile);
     let (long, merges) = match parts {
         Parts::All => (None, false),

@@ -68,7 +68,7 @@ pub fn plan(n: usize, key_bytes: usize, floats: bool, caps: &Capabilities, wide:
         .define("WG", work_group)
         .define("TILE_BITS", tile_bits)
         .flag("ALONE", !fits(HELD_BITS, usize::MAX));
-    Plan { program: program.unoptimised_on_a_checker(caps), work_group, tile_bits, steps }
+    Plan { program, work_group, tile_bits, steps }
 }
 
 /// Sorts keys in place.

@@ -100,7 +100,7 @@ pub fn plan(n: usize, form: Form, offset: ElementType, caps: &Capabilities, wide
     let listed_bytes = listed * if wide { 16 } else { 8 };
     let parts = Parts::Long { short: tile, merges: found.is_none() };
     Plan {
-        program: program.unoptimised_on_a_checker(caps),
+        program,
         work_group: shape.work_group,
         tile,
         window,
