@@ -55,7 +55,10 @@ pub(crate) fn scan(caps: &Capabilities, more: usize) -> Scan {
         super::work_group(TEAMS * sub_group.width.min(32) as usize, caps)
     } else {
         let local_bytes = caps.local_bytes.saturating_sub(RESERVED_BYTES + more);
-        super::work_group_of(caps.chosen("work_group", 256), ITEM_BYTES, &Capabilities { local_bytes, ..caps.clone() })
+        // An interpreter runs the work-items one after another.
+        let usual = if caps.checker { 64 } else { 256 };
+        let caps = &Capabilities { local_bytes, ..caps.clone() };
+        super::work_group_of(caps.chosen("work_group", usual), ITEM_BYTES, caps)
     };
     if work_group < TEAMS {
         return alone;
