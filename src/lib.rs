@@ -177,6 +177,9 @@ mod memory;
 mod nd;
 #[cfg(feature = "ndarray")]
 mod ndarray;
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub mod once;
 pub mod op;
 mod parallel;
 mod ranges;
@@ -197,6 +200,173 @@ pub use layout::{Layout, Rows};
 pub use merge::set::SetOp;
 pub use nd::{NdView, NdViewMut};
 pub use num_complex::Complex;
+/// Implements [`SharedType`]: the struct has the same memory layout in OpenCL C.
+///
+/// The struct is `#[repr(C)]`. Its fields are `i8` to `i64`, `u8` to `u64`, `f32`, `f64`, other such structs, and arrays of
+/// these. A kernel does not build if the size or an offset differs on the device.
+///
+/// ```
+/// use bytemuck::{Pod, Zeroable};
+/// use oclprim::{Device, operator};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, Device)]
+/// #[repr(C)]
+/// struct Span {
+///     from: i32,
+///     to: i32,
+/// }
+///
+/// #[operator(identity = Span { from: i32::MAX, to: i32::MIN })]
+/// fn hull(a: Span, b: Span) -> Span {
+///     Span { from: a.from.min(b.from), to: a.to.max(b.to) }
+/// }
+///
+/// let spans = [Span { from: 3, to: 5 }, Span { from: -1, to: 2 }];
+/// assert_eq!(Device::best()?.reduce_by(&spans, &hull())?, Span { from: -1, to: 5 });
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+///
+/// Rust may reorder the fields of a struct without `#[repr(C)]`:
+///
+/// ```compile_fail
+/// #[derive(Clone, Copy, oclprim::Device)]
+/// struct Span {
+///     from: i32,
+///     to: i32,
+/// }
+/// ```
+#[cfg(feature = "macros")]
+pub use oclprim_macros::Device;
+/// Makes a Rust function callable from functions with [`#[operator]`](operator), [`#[order]`](order) or `#[device]`, and from
+/// [`map!`].
+///
+/// The function stays as it is in Rust, but for [its arithmetic](operator#arithmetic).
+///
+/// ```
+/// use oclprim::{Device, device, map, op::Sum};
+///
+/// #[device]
+/// fn cube(x: f32) -> f32 {
+///     x * x * x
+/// }
+///
+/// assert_eq!(Device::best()?.map_reduce(&[1.0f32, 2.0], &map!(|x: f32| cube(x) + 1.0), Sum)?, 11.0);
+/// assert_eq!(cube(2.0), 8.0);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[cfg(feature = "macros")]
+pub use oclprim_macros::device;
+/// Returns an [`op::Map`] for a closure of one argument.
+///
+/// The closure captures nothing. The compiler knows the type of its result, unless it is a number alone.
+///
+/// ```
+/// use oclprim::{Device, map, op::Sum};
+///
+/// let squares = map!(|x: f32| x * x);
+/// assert_eq!(Device::best()?.map_reduce(&[1.0f32, 2.0, 3.0], &squares, Sum)?, 14.0);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+///
+/// A variable of the program is not in the device's text:
+///
+/// ```compile_fail
+/// let scale = 2.0f32;
+/// let scaled = oclprim::map!(|x: f32| x * scale);
+/// ```
+#[cfg(feature = "macros")]
+pub use oclprim_macros::map;
+/// Turns a Rust function of two values into a function that returns an [`op::Operator`]: the same source runs on the CPU and on
+/// OpenCL devices.
+///
+/// `identity` is neutral: `f(identity, x) = x`. The user promises that, and that the function is associative and commutative;
+/// [`op::laws`] checks it on values.
+///
+/// ```
+/// use oclprim::{Device, operator};
+///
+/// #[operator(identity = f32::NEG_INFINITY)]
+/// fn larger_magnitude(a: f32, b: f32) -> f32 {
+///     if a.abs() > b.abs() { a } else { b }
+/// }
+///
+/// assert_eq!(Device::best()?.reduce_by(&[1.0, -7.5, 3.0], &larger_magnitude())?, -7.5);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+///
+/// The attribute also writes a test, `larger_magnitude_on_devices_is_that_of_rust`. `cargo test` then compares 4,096 pairs of
+/// extremes and random values on every device.
+///
+/// # The subset
+///
+/// - Types: `i8` to `i64`, `u8` to `u64`, `f32`, `f64`, `bool`, and structs with [`#[derive(Device)]`](Device).
+/// - Statements: `let`, assignments, `if`, `match` on integers, `while`, `loop`, `for` over a range, `break`, `continue`,
+///   `return`.
+/// - Expressions: arithmetic, comparisons, `as`, fields, elements of arrays, struct literals, `if`, `match` and blocks.
+/// - Calls of functions with [`#[device]`](device); methods such as `min`, `abs`, `sqrt`, `mul_add`, `count_ones`, `to_bits`.
+///
+/// The compiler refuses everything else, points at it, and says what to write. So it refuses numbers whose type is open:
+///
+/// ```compile_fail
+/// #[oclprim::operator(identity = 0)]
+/// fn count(a: u32, b: u32) -> u32 {
+///     let mut n = 0; // `let mut n: u32 = 0;` compiles
+///     while n < a {
+///         n += 1;
+///     }
+///     n + b
+/// }
+/// ```
+///
+/// # Arithmetic
+///
+/// The function has one result for all arguments, in every build, on the CPU and on devices:
+///
+/// | | |
+/// |---|---|
+/// | `a + b`, `a - b`, `a * b`, `-a`, `a.abs()` of integers | wrap |
+/// | `a / b`, `a % b` of integers | `0` and `a` if `b` is 0; `MIN / -1` wraps |
+/// | `a << n`, `a >> n` | `n` counts modulo the number of bits |
+/// | `min`, `max` of floats | a number is preferred to NaN, and -0 is less than 0 |
+/// | `a.clamp(low, high)` | `low` if `a < low`, else `high` if `a > high`, else `a` |
+/// | `x as i32` and so on | as in Rust: saturates, and NaN becomes 0 |
+/// | `a / b`, `a.sqrt()` of `f32` | the nearest float, on devices with `f64`; elsewhere as the driver rounds |
+///
+/// A multiplication is fused with an addition only by `mul_add`. A NaN may have any bits. Devices that
+/// [treat subnormals as zeros](Capabilities::denormals) may give another result where Rust's is subnormal.
+#[cfg(feature = "macros")]
+pub use oclprim_macros::operator;
+/// Turns a Rust function of two values into a function that returns an [`op::Less`]: the function is true if `a` comes before
+/// `b`.
+///
+/// The function is a strict weak order. [The subset](operator#the-subset) and [the arithmetic](operator#arithmetic) are those of
+/// operators.
+///
+/// ```
+/// use bytemuck::{Pod, Zeroable};
+/// use oclprim::{Device, order};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, Device)]
+/// #[repr(C)]
+/// struct Event {
+///     time: f32,
+///     id: u32,
+/// }
+///
+/// #[order]
+/// fn by_time(a: Event, b: Event) -> bool {
+///     a.time < b.time || (a.time == b.time && a.id < b.id)
+/// }
+///
+/// let events = [Event { time: 2.5, id: 1 }, Event { time: 0.5, id: 9 }, Event { time: 0.5, id: 3 }];
+/// let sorted = Device::best()?.merge_sort(&events, &by_time())?.to_vec()?;
+/// assert_eq!(sorted.iter().map(|event| event.id).collect::<Vec<_>>(), [3, 9, 1]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[cfg(feature = "macros")]
+pub use oclprim_macros::order;
+#[cfg(feature = "macros")]
+pub use once::SharedType;
 pub use random::Philox;
 pub use reduce::{
     Determinism, Extreme, Offset,

@@ -148,7 +148,7 @@ where
 }
 
 /// The device's result for each pair; `None` on the CPU backend.
-fn on_device<T: Pod, F: Fn(T, T) -> T>(
+pub(super) fn on_device<T: Pod, F: Fn(T, T) -> T>(
     device: &Device,
     op: &Operator<T, F>,
     a: &[T],

@@ -221,6 +221,17 @@ impl<F> Less<F> {
         Self { texts: self.texts.with_functions(text), ..self }
     }
 
+    /// The order, of which a device needs doubles or not.
+    #[cfg(feature = "macros")]
+    pub(crate) fn with_fp64(self, needs_fp64: bool) -> Self {
+        Self { needs_fp64, ..self }
+    }
+
+    #[cfg(feature = "macros")]
+    pub(crate) fn needs_fp64(&self) -> bool {
+        self.needs_fp64
+    }
+
     /// The order's name, as it appears in the compiler's messages.
     ///
     /// ```

@@ -174,6 +174,7 @@ pub(crate) fn built_in<U: Element, O: Op<U>>(
 pub struct Map<F> {
     pub(crate) function: F,
     pub(crate) expression: Cow<'static, str>,
+    functions: String,
 }
 
 impl<F> Map<F> {
@@ -190,7 +191,24 @@ impl<F> Map<F> {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn new(function: F, expression: impl Into<Cow<'static, str>>) -> Self {
-        Self { function, expression: expression.into() }
+        Self { function, expression: expression.into(), functions: String::new() }
+    }
+
+    /// The map with OpenCL C functions that its expression calls. Give the functions a prefix of your own.
+    ///
+    /// The driver compiles `text` into this process, so it must never come from untrusted input. See
+    /// [text is code](crate::op#text-is-code).
+    ///
+    /// ```
+    /// use oclprim::{Device, op::{Map, Sum}};
+    ///
+    /// let text = "static inline float my_cube(float x) { return x * x * x; }";
+    /// let cube = Map::new(|x: f32| x * x * x, "my_cube(x)").with_functions(text);
+    /// assert_eq!(Device::best()?.map_reduce(&[1.0f32, 2.0, 3.0], &cube, Sum)?, 36.0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn with_functions(self, text: impl Into<String>) -> Self {
+        Self { functions: text.into(), ..self }
     }
 
     /// OpenCL C text of the function `mapped`, which `cl/lib/types.cl` calls.
@@ -208,9 +226,9 @@ impl<F> Map<F> {
         let from = from.storage();
         let fp64 =
             "#ifdef HAS_FP64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n#pragma OPENCL FP_CONTRACT OFF\n";
-        let text = &self.expression;
+        let Self { expression: text, functions, .. } = self;
         format!(
-            "{fp64}static inline {to} {name}({from} x)\n{{\n    return\n#line 1 \"expression\"\n{text}\n    ;\n}}\n"
+            "{fp64}#line 1 \"functions\"\n{functions}\nstatic inline {to} {name}({from} x)\n{{\n    return\n#line 1 \"expression\"\n{text}\n    ;\n}}\n"
         )
     }
 }

@@ -192,6 +192,12 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
         Self { texts: self.texts.with_functions(text), ..self }
     }
 
+    /// The operator, of which a device needs doubles or not.
+    #[cfg(feature = "macros")]
+    pub(crate) fn with_fp64(self, needs_fp64: bool) -> Self {
+        Self { needs_fp64, ..self }
+    }
+
     /// The operator's name, as it appears in the compiler's messages.
     ///
     /// ```
@@ -244,6 +250,12 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     /// The operator's text for kernels.
     pub fn source(&self) -> Source {
         Source(Text::Prelude(self.prelude()))
+    }
+
+    /// The device's result for each pair; `None` on the CPU backend.
+    #[cfg(feature = "macros")]
+    pub(crate) fn pairs(&self, device: &crate::Device, a: &[T], b: &[T]) -> Result<Option<Vec<T>>> {
+        super::laws::on_device(device, self, a, b)
     }
 
     pub(crate) fn expect_size(&self) -> Result<()> {

@@ -1,0 +1,59 @@
+//! The Rust side: the user's function, with the arithmetic that devices have.
+
+use quote::{format_ident, quote_spanned};
+use syn::{
+    Expr, Lit, UnOp,
+    spanned::Spanned,
+    visit_mut::{self, VisitMut},
+};
+
+use crate::lower::{assigns, operator};
+
+/// Replaces operators and methods whose results depend on the build, or differ from OpenCL C: sums wrap, a division by zero is
+/// 0, shifts take the count modulo the bits, and min and max have the same bits everywhere.
+pub(crate) struct Twin;
+
+/// Methods that a function of the same meaning replaces.
+const REPLACED: [(&str, &str); 6] = [
+    ("abs", "abs"),
+    ("min", "min"),
+    ("max", "max"),
+    ("clamp", "clamp"),
+    ("wrapping_div", "div"),
+    ("wrapping_rem", "rem"),
+];
+
+impl VisitMut for Twin {
+    fn visit_expr_mut(&mut self, expression: &mut Expr) {
+        visit_mut::visit_expr_mut(self, expression);
+        let at = expression.span();
+        let new = match expression {
+            Expr::Binary(binary) => {
+                let Some(name) = operator(&binary.op) else { return };
+                let (name, left, right) = (format_ident!("{name}", span = at), &binary.left, &binary.right);
+                if assigns(&binary.op) {
+                    quote_spanned!(at=> #left = ::oclprim::once::#name(#left, #right))
+                } else {
+                    quote_spanned!(at=> ::oclprim::once::#name(#left, #right))
+                }
+            }
+            Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_)) => {
+                // A literal with a sign, such as i32::MIN's, is a literal.
+                if matches!(&*unary.expr, Expr::Lit(literal) if matches!(literal.lit, Lit::Int(_) | Lit::Float(_))) {
+                    return;
+                }
+                let value = &unary.expr;
+                quote_spanned!(at=> ::oclprim::once::neg(#value))
+            }
+            Expr::MethodCall(call) => {
+                let method = call.method.to_string();
+                let Some((_, name)) = REPLACED.iter().find(|(from, _)| *from == method) else { return };
+                let (name, receiver, arguments) =
+                    (format_ident!("{name}", span = at), &call.receiver, call.args.iter());
+                quote_spanned!(at=> ::oclprim::once::#name(#receiver #(, #arguments)*))
+            }
+            _ => return,
+        };
+        *expression = Expr::Verbatim(new);
+    }
+}
