@@ -199,7 +199,7 @@ fn order_of(mut function: ItemFn) -> Result<Tokens> {
 
 fn map_of(mut closure: ExprClosure) -> Result<Tokens> {
     if closure.inputs.len() != 1 {
-        return Err(syn::Error::new(closure.or2_token.span(), "a map has one argument, as in map!(|x: f32| x * x)"));
+        return Err(syn::Error::new(closure.inputs_end.span(), "a map has one argument, as in map!(|x: f32| x * x)"));
     }
     if let Some(capture) = &closure.capture {
         return Err(syn::Error::new(

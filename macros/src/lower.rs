@@ -241,10 +241,11 @@ pub(crate) fn lower(function: &ItemFn) -> Result<Lowered> {
     if let Some(first) = signature.generics.params.first() {
         return refused(first.span(), "a function for devices has no parameters for types or lifetimes");
     }
+    let unsafety = if let syn::Safety::Unsafe(token) = &signature.safety { Some(token.span) } else { None };
     for (there, what) in [
         (signature.constness.map(|it| it.span), "const"),
         (signature.asyncness.map(|it| it.span), "async"),
-        (signature.unsafety.map(|it| it.span), "unsafe"),
+        (unsafety, "unsafe"),
         (signature.abi.as_ref().map(|it| it.extern_token.span), "extern"),
     ] {
         if let Some(at) = there {
@@ -788,9 +789,6 @@ impl Lowering {
         let subject = self.kept(choice.expr.span(), value)?;
         let mut open = 0;
         for arm in &choice.arms {
-            if let Some((at, _)) = &arm.guard {
-                return refused(at.span(), "guards are not in the subset");
-            }
             let test = self.pattern(&arm.pat, &subject.text, &ty)?;
             self.line(arm.pat.span(), &format!("if ({test}) {{"));
             let known = into.as_ref().and_then(|into| into.ty.clone());
@@ -842,6 +840,7 @@ impl Lowering {
                 let value = self.path(path)?;
                 format!("{subject} == {}", value.text)
             }
+            Pat::Guard(guard) => return refused(guard.if_token.span(), "guards are not in the subset"),
             _ => return refused(pattern.span(), "a pattern is a number, a range, several of them by |, or _"),
         })
     }
@@ -974,7 +973,7 @@ impl Lowering {
         if let Some(rest) = &literal.rest {
             return refused(rest.span(), "write every field: `..` is not in the subset");
         }
-        let ty = Type::Path(syn::TypePath { qself: None, path: literal.path.clone() });
+        let ty = Type::Path(syn::TypePath { attrs: Vec::new(), qself: None, path: literal.path.clone() });
         let c = Ty(type_text(&ty)?);
         self.types.push(ty);
         let mut fields = Vec::new();
