@@ -83,7 +83,7 @@ impl<T: Element> Bins<T> {
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `bins` is 0 or more than 2^24, or if `upper` is
     /// not above `lower`. The same error if an end is infinite or NaN. The same error if a float range is so narrow
-    /// that edges at its ends or in its middle coincide.
+    /// that two edges coincide.
     ///
     /// ```
     /// use oclprim::{Bins, Device};
@@ -267,7 +267,7 @@ pub struct Edges<F> {
 }
 
 impl<F: Real> Edges<F> {
-    /// `None` if the first, middle or last edges do not rise.
+    /// `None` if two edges coincide.
     fn new(lower: F, upper: F, bins: u32) -> Option<Self> {
         let count = F::of(bins);
         // A single bin has no inner edge, and its width could overflow.
@@ -284,13 +284,13 @@ impl<F: Real> Edges<F> {
         // flushed subnormals add to both.
         let magnitude = lower.wide().abs().max(upper.wide().abs());
         let slack = 20.0 * F::ROUNDOFF * magnitude / width.wide();
-        let slack = if width.wide() > 1e-30 && slack < 0.5 { F::near(slack) } else { F::ONE };
+        // Then bins are tens of units in the last place wide, and all edges are distinct.
+        let wide = width.wide() > 1e-30 && slack < 0.5;
+        let slack = if wide { F::near(slack) } else { F::ONE };
         let edges = Self { lower, upper, width, scale, slack, closed: false, bins };
-        // Magnitudes, and so rounding errors, are largest at both ends. In the middle, the two formulas meet.
-        let middle = bins / 2 + bins % 2;
         let rises = |k: u32| edges.edge(k) < edges.edge(k + 1);
         let finite = scale.wide().is_finite() && (bins == 1 || width.normal());
-        (finite && rises(0) && rises(middle - 1) && rises(bins - 1)).then_some(edges)
+        (finite && (wide || (0..bins).all(rises))).then_some(edges)
     }
 
     /// The lower edge of bin `k`.
@@ -347,6 +347,9 @@ mod tests {
         let narrow = Bins::even(1.0f32, 1.0 + 4.0 * f32::EPSILON, 8).unwrap_err();
         assert!(text(narrow).contains("too narrow for 8 distinct bins"));
         assert!(Bins::even(0.0f32, 1e-40, 8).is_err());
+        // Floats from 2^23 on are whole numbers.
+        let whole = |upper: f32| Bins::even(8_388_608.0, upper, 9);
+        assert!(whole(8_388_613.0).is_err() && whole(8_388_615.0).is_err() && whole(8_388_617.0).is_ok());
         assert!(Bins::even(5i8, 5, 3).is_err());
     }
 

@@ -3,6 +3,10 @@
 //! An operator is associative and commutative up to rounding, and has an identity. The operator computes in the
 //! accumulator of its element type: a sum of `f16` is computed in `f32` and rounded once at the end.
 //!
+//! A user's operator, order or function is a Rust function alone: the feature `macros` has `#[operator]`, `#[order]` and `map!`,
+//! which translate it. What they do not cover, such as a vendor's builtin, [`Operator::new`], [`Less::new`] and [`Map::new`] take
+//! as OpenCL C beside the Rust function.
+//!
 //! # Text is code
 //!
 //! [`Operator`], [`Less`] and [`Map`] take OpenCL C text from the user, and a driver compiles it. The code runs with
