@@ -15,6 +15,7 @@ mod report;
 mod run;
 mod submission;
 mod tune;
+mod warm;
 
 #[cfg(not(unix))]
 use std::process;
@@ -40,7 +41,8 @@ Examples:
   oclprim ladder transpose --svg transpose.svg    the gain of each step of an optimisation
   oclprim report -o report.html                   checks and measurements of a device as one page
   oclprim tune                                    search for the fastest geometry of this device
-  oclprim run reduce samples.npy --op max         one primitive on a NumPy file";
+  oclprim run reduce samples.npy --op max         one primitive on a NumPy file
+  oclprim warm                                    build kernels ahead of the first calls";
 
 /// Check, measure and run data-parallel primitives on OpenCL devices and on the CPU.
 #[derive(Parser)]
@@ -59,6 +61,8 @@ enum Command {
     Tune(tune::Tune),
     Report(report::Command),
     Run(run::Run),
+    Warm(warm::Warm),
+    Cache(warm::Cache),
     /// Write a shell's completion script to standard output.
     #[command(after_help = "Example:\n  oclprim completions bash > ~/.local/share/bash-completion/completions/oclprim")]
     Completions {
@@ -79,6 +83,8 @@ impl Command {
             Self::Tune(command) => command.run(out),
             Self::Report(command) => command.run(out),
             Self::Run(command) => command.run(out),
+            Self::Warm(command) => command.run(out),
+            Self::Cache(command) => command.run(out),
             Self::Completions { shell } => {
                 // clap_complete panics if a write fails, so the script goes to a buffer first.
                 let mut script = Vec::new();

@@ -37,9 +37,19 @@ fn every_subcommand_has_help_with_an_example() {
     folder.save("scores.npy", &[128], &[0.5f32; 128]);
     folder.save("distances.npy", &[12], &[2.5f64; 12]);
     folder.save("colours.npy", &[10], &[[1u8, 2, 3, 4]; 10].map(u32::from_le_bytes));
-    for words in
-        [&[][..], &["devices"], &["check"], &["bench"], &["ladder"], &["tune"], &["report"], &["run"], &["completions"]]
-    {
+    for words in [
+        &[][..],
+        &["devices"],
+        &["check"],
+        &["bench"],
+        &["ladder"],
+        &["tune"],
+        &["report"],
+        &["run"],
+        &["completions"],
+        &["warm"],
+        &["cache"],
+    ] {
         let text = succeeds(&[words, &["--help"]].concat());
         assert!(text.contains("Usage: oclprim") && text.contains("oclprim "), "{words:?}: {text}");
         assert!(text.contains("Example"), "{words:?}: {text}");
@@ -1127,4 +1137,44 @@ fn devices_names_a_library_that_does_not_open() {
     let text = named("/nonexistent/libOpenCL.so");
     let reason = "OPENCL_LIBRARY is `/nonexistent/libOpenCL.so`: the library does not open: ";
     assert!(text.contains(reason) && !text.contains("apt install"), "{text}");
+}
+
+#[test]
+fn warm_fills_the_cache_and_clear_empties_it() {
+    let folder = Folder::new();
+    let run = |words: &[&str]| program(words).env("OCLPRIM_CACHE_DIR", folder.name("cache")).output().unwrap();
+    assert!(stdout(&run(&["cache"])).starts_with("no cache"));
+    let refused = run(&["warm", "--device", "cpu"]);
+    assert!(refused.status.code() == Some(2) && stderr(&refused).contains("has no kernels"), "{}", stderr(&refused));
+    let Some(&device) = devices().get(1) else { return common::skip("warm", "no OpenCL device") };
+    let warm =
+        run(&[&["warm", "reduce", "scan", "--type", "u32", "--type", "f32", "--jobs", "2"][..], &device].concat());
+    assert!(warm.status.success(), "{}", stderr(&warm));
+    assert!(
+        stdout(&warm).contains(": 4 calls in ") && stdout(&warm).contains(" by 2 processes; "),
+        "{}",
+        stdout(&warm)
+    );
+    let shown = || serde_json::from_str::<Value>(&stdout(&run(&["cache", "--json"]))).unwrap();
+    let (programs, bytes) = (shown()["programs"].as_u64().unwrap(), shown()["bytes"].as_u64().unwrap());
+    // Each call has a program, and Oclgrind gives no binaries.
+    assert!(programs >= 4 || (programs == 0 && stdout(&warm).contains("Oclgrind")), "{programs}: {}", stdout(&warm));
+    assert!(bytes > 0 && shown()["self_tests"].as_u64() >= Some(1));
+    // Nothing is left to build.
+    let again = run(&[&["warm", "reduce", "--type", "u32"][..], &device].concat());
+    assert!(stdout(&again).contains("; 0 new programs, "), "{}", stdout(&again));
+    assert!(stdout(&run(&["cache", "clear"])).contains(" entries removed from "));
+    assert_eq!((shown()["programs"].as_u64(), shown()["bytes"].as_u64()), (Some(0), Some(0)));
+}
+
+#[test]
+fn warm_needs_a_cache_folder() {
+    let Some(&device) = devices().get(1) else { return common::skip("warm", "no OpenCL device") };
+    let words = [&["warm", "reduce", "--type", "u32"][..], &device].concat();
+    let output = program(&words).env("OCLPRIM_CACHE_DIR", "").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("OCLPRIM_CACHE_DIR is empty"), "{}", stderr(&output));
+    let output =
+        program(&[&["warm", "--worker"][..], &device].concat()).stdin(std::process::Stdio::null()).output().unwrap();
+    assert!(output.status.success() && output.stdout.is_empty());
 }

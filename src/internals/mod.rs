@@ -7,6 +7,9 @@ pub mod instances;
 pub mod testing;
 
 pub use crate::{with_element, with_integer};
+pub mod cache {
+    pub use crate::runtime::cache::{Contents, clear, contents};
+}
 pub mod parallel {
     pub use crate::parallel::*;
 }

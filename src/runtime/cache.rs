@@ -10,7 +10,7 @@
 
 use std::{
     env, fs,
-    io::Write,
+    io::{self, Write},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::{Duration, SystemTime},
@@ -19,7 +19,7 @@ use std::{
 use sha2::{Digest, Sha256};
 
 use super::folders;
-use crate::files;
+use crate::{Error, ErrorKind, Result, files};
 
 const MAGIC: &[u8; 16] = b"oclprim cache 2\n";
 const DIGEST_BYTES: usize = 32;
@@ -115,6 +115,61 @@ pub(crate) fn remove(key: &Key) {
     if let Some(folder) = folder(false) {
         let _ = fs::remove_file(folder.join(&key.name));
     }
+}
+
+/// What the cache folder holds.
+#[derive(Clone, Debug, Default)]
+pub struct Contents {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The number of built programs.
+    pub programs: usize,
+    /// The number of self-test results.
+    pub self_tests: usize,
+    /// The size of all entries.
+    pub bytes: u64,
+    /// The most bytes of all entries.
+    pub limit: u64,
+}
+
+/// What the cache folder holds; `None` without a folder.
+pub fn contents() -> Option<Contents> {
+    let mut all = Contents { folder: folder(false)?, limit: total_bytes(), ..Contents::default() };
+    for (name, _, len) in entries(&all.folder) {
+        let of_kind = if name.starts_with(KINDS[0]) { &mut all.programs } else { &mut all.self_tests };
+        *of_kind += 1;
+        all.bytes += len;
+    }
+    Some(all)
+}
+
+/// Removes all entries, and returns their number.
+///
+/// # Errors
+///
+/// [`ErrorKind::Io`] if an entry cannot be removed.
+pub fn clear() -> Result<usize> {
+    let Some(folder) = folder(false) else { return Ok(0) };
+    let mut removed = 0;
+    for (_, path, _) in entries(&folder) {
+        match fs::remove_file(&path) {
+            Ok(()) => removed += 1,
+            // Another process was faster.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::new(ErrorKind::Io, format!("{}: {error}", path.display()))),
+        }
+    }
+    Ok(removed)
+}
+
+/// Name, path and size of each entry.
+fn entries(folder: &Path) -> impl Iterator<Item = (String, PathBuf, u64)> {
+    let found = fs::read_dir(folder).into_iter().flatten().flatten();
+    found.filter_map(|file| {
+        let name = file.file_name().into_string().ok().filter(|name| is_entry(name))?;
+        let data = file.metadata().ok().filter(fs::Metadata::is_file)?;
+        Some((name, file.path(), data.len()))
+    })
 }
 
 /// The cache folder, if no other user can write to it; `create` makes a missing folder. `OCLPRIM_CACHE_DIR` names the
