@@ -142,8 +142,8 @@ fn by_least_then_count(a: Extremes, b: Extremes) -> bool {
 
 #[test]
 fn operators_are_those_of_hand_written_text() {
-    for info in Device::list().into_iter().enumerate().map(|(index, _)| index) {
-        let device = Device::at(info).unwrap();
+    for (index, _) in Device::list().iter().enumerate() {
+        let device = Device::at(index).unwrap();
         assert_eq!(device.reduce_by(&[1.0f32, -7.5, 3.0], &larger_magnitude()).unwrap(), -7.5);
         assert_eq!(device.reduce_by(&[12u32, 18, 30], &greatest_divisor()).unwrap(), 6);
         let one = |x: f32| Extremes { least: x, most: x, count: 1 };
@@ -169,9 +169,111 @@ fn maps_are_applied_as_elements_are_loaded() {
 
 #[test]
 fn arithmetic_wraps_and_has_no_undefined_results() {
-    let op = every_integer_operation();
-    let combine = |a, b| Device::cpu().reduce_by(&[a, b], &op).unwrap();
-    assert_eq!(combine(i32::MIN, -1), combine(i32::MIN, -1));
-    let sums = sum_of_bytes();
-    assert_eq!(Device::cpu().reduce_by(&[200u8, 100], &sums).unwrap(), 44);
+    #[device]
+    fn quotient(a: i32, b: i32) -> i32 {
+        a / b + a % b
+    }
+    #[device]
+    fn shifted(a: u8, b: u8) -> u8 {
+        (a << b) + 200
+    }
+    #[device]
+    fn lesser(a: f32, b: f32) -> f32 {
+        a.min(b)
+    }
+    assert_eq!([quotient(i32::MIN, -1), quotient(7, 0), quotient(-7, 2)], [i32::MIN, 7, -4]);
+    assert_eq!(shifted(3, 13), 40);
+    assert_eq!([lesser(f32::NAN, 1.0), lesser(1.0, f32::NAN), lesser(2.0, 1.0)], [1.0; 3]);
+    assert!(lesser(0.0, -0.0).is_sign_negative());
+}
+
+mod doubled {
+    #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, oclprim::Device)]
+    #[repr(C)]
+    pub(crate) struct Pair {
+        pub(crate) a: u32,
+        pub(crate) b: u32,
+    }
+
+    #[oclprim::device]
+    pub(crate) fn scale(x: u32) -> u32 {
+        x * 2
+    }
+}
+
+mod tripled {
+    #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, oclprim::Device)]
+    #[repr(C)]
+    pub(crate) struct Pair {
+        pub(crate) b: u32,
+        pub(crate) a: u32,
+    }
+
+    #[oclprim::device]
+    pub(crate) fn scale(x: u32) -> u32 {
+        x * 3
+    }
+}
+
+type Number = u32;
+use tripled::scale as three_times;
+
+/// Functions and structs of one name, an alias, and another name for an import.
+#[operator(identity = 0)]
+fn names_of_several_modules(a: Number, b: Number) -> Number {
+    let x = doubled::Pair { a: doubled::scale(a), b: tripled::scale(b) };
+    let y = tripled::Pair { b: three_times(x.b), a: x.a };
+    x.a * 7 + y.b ^ y.a
+}
+
+#[device]
+fn combine(a: u32, b: u32) -> u32 {
+    a ^ b << 3
+}
+
+/// A function with the name that the macro could have taken for itself.
+#[operator(identity = combine(0, 0))]
+fn calls_a_function_named_combine(a: u32, b: u32) -> u32 {
+    combine(a, b) + 1
+}
+
+/// Arrays are copied, built and written like other values.
+#[operator(identity = Cell::zeroed())]
+fn arrays_are_values(a: Cell, b: Cell) -> Cell {
+    let old = a.kinds;
+    let mut new = b;
+    new.kinds = a.kinds;
+    new.kinds[0] += b.kinds[(a.int & 3) as usize];
+    for i in 1..4usize {
+        new.kinds[i] = old[(i as u32 - 1) as usize] + new.kinds[0];
+    }
+    let built = Cell { extremes: b.extremes, kinds: [new.kinds[3], 1, old[2], 7], int: new.int };
+    if a.int > 0 { built } else { Cell { extremes: a.extremes, kinds: [old[1]; 4], int: built.int } }
+}
+
+/// Operators for several types.
+macro_rules! differences {
+    ($($name:ident $ty:ty),*) => { $(
+        #[operator(identity = 0 as $ty)]
+        fn $name(a: $ty, b: $ty) -> $ty {
+            if a > b { a - b } else { b - a }
+        }
+    )* };
+}
+
+differences! { difference_of_i16 i16, difference_of_u64 u64, difference_of_f32 f32 }
+
+#[test]
+fn an_index_out_of_range_stays_in_the_array_on_devices() {
+    #[operator(identity = Cell::zeroed(), test = false)]
+    fn indexed(a: Cell, b: Cell) -> Cell {
+        let mut x = a;
+        x.kinds[b.int as usize] = 9;
+        x
+    }
+    let values = [Cell::zeroed(), Cell { int: 3, ..Cell::zeroed() }];
+    for (index, _) in Device::list().iter().enumerate() {
+        let found = Device::at(index).unwrap().reduce_by(&values, &indexed()).unwrap();
+        assert!(found.kinds.iter().filter(|kind| **kind == 9).count() >= 1, "{found:?}");
+    }
 }

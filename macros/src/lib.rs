@@ -3,7 +3,7 @@
 
 use proc_macro::TokenStream;
 use proc_macro2::{Span, TokenStream as Tokens};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{format_ident, quote};
 use syn::{
     Data, DeriveInput, Expr, ExprClosure, Fields, FnArg, ItemFn, Pat, ReturnType, Token, Type,
     parse::{Parse, ParseStream},
@@ -17,39 +17,53 @@ mod twin;
 
 use lower::{Lowered, Result};
 
-/// `identity = value`.
-struct Identity(Expr);
+/// `identity = value`, and `test = false`.
+struct Arguments {
+    identity: Option<Expr>,
+    test: bool,
+}
 
-impl Parse for Identity {
+impl Parse for Arguments {
     fn parse(input: ParseStream) -> syn::Result<Self> {
-        let advice = "write the identity, as in #[operator(identity = 0)]";
-        let name: syn::Ident = input.parse().map_err(|error| syn::Error::new(error.span(), advice))?;
-        if name != "identity" {
-            return Err(syn::Error::new(name.span(), advice));
+        let mut arguments = Self { identity: None, test: true };
+        while !input.is_empty() {
+            let name: syn::Ident = input.parse()?;
+            input.parse::<Token![=]>()?;
+            match name.to_string().as_str() {
+                "identity" => arguments.identity = Some(input.parse()?),
+                "test" => arguments.test = input.parse::<syn::LitBool>()?.value,
+                _ => {
+                    return Err(syn::Error::new(
+                        name.span(),
+                        "the arguments are `identity = value` and `test = false`",
+                    ));
+                }
+            }
+            input.parse::<Option<Token![,]>>()?;
         }
-        input.parse::<Token![=]>()?;
-        let value = input.parse()?;
-        input.parse::<Option<Token![,]>>()?;
-        Ok(Self(value))
+        Ok(arguments)
     }
 }
 
 /// See `oclprim::operator`.
 #[proc_macro_attribute]
 pub fn operator(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    if attribute.is_empty() {
+    let (arguments, function) = (parse_macro_input!(attribute as Arguments), parse_macro_input!(item as ItemFn));
+    let Some(identity) = &arguments.identity else {
         let error = syn::Error::new(Span::call_site(), "write the identity, as in #[operator(identity = 0)]");
         return error.into_compile_error().into();
-    }
-    let (identity, function) = (parse_macro_input!(attribute as Identity), parse_macro_input!(item as ItemFn));
-    expanded(operator_of(&identity.0, function))
+    };
+    expanded(operator_of(identity, arguments.test, function))
 }
 
 /// See `oclprim::order`.
 #[proc_macro_attribute]
 pub fn order(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    let function = parse_macro_input!(item as ItemFn);
-    expanded(no_arguments(&attribute.into(), "order").and_then(|()| order_of(function)))
+    let (arguments, function) = (parse_macro_input!(attribute as Arguments), parse_macro_input!(item as ItemFn));
+    if let Some(identity) = &arguments.identity {
+        return syn::Error::new(identity.span(), "an order has no identity").into_compile_error().into();
+    }
+    expanded(order_of(arguments.test, function))
 }
 
 /// See `oclprim::device`.
@@ -93,10 +107,8 @@ fn item(name: &str, lowered: &Lowered) -> Tokens {
             file: ::core::file!(),
             text: #text,
             helpers: &[#(#helpers),*],
-            uses: &[
-                #(<#types as ::oclprim::once::SharedType>::ITEM,)*
-                #(<#functions as ::oclprim::once::Function>::ITEM,)*
-            ],
+            types: &[#(<#types as ::oclprim::once::SharedType>::ITEM),*],
+            functions: &[#(<#functions as ::oclprim::once::Function>::ITEM),*],
             size: 0,
             fields: &[],
             fp64: false,
@@ -108,10 +120,11 @@ fn device_function(mut function: ItemFn) -> Result<Tokens> {
     let lowered = lower::lower(&function)?;
     let (name, visibility) = (&function.sig.ident, &function.vis);
     let item = item(&lower::function_name(name), &lowered);
-    let marker = quote_spanned! {name.span()=>
+    // Only the name is the user's, so that no lint of the user's crate looks at the rest.
+    let marker = quote! {
         #[doc(hidden)]
         #[allow(non_camel_case_types, dead_code)]
-        #visibility struct #name {}
+        #visibility enum #name {}
     };
     let implementation = quote! {
         impl ::oclprim::once::Function for #name {
@@ -140,60 +153,88 @@ fn two_of_a_type(function: &ItemFn, what: &str) -> Result<Type> {
     Ok((*a.ty).clone())
 }
 
-fn operator_of(identity: &Expr, mut function: ItemFn) -> Result<Tokens> {
-    let ty = two_of_a_type(&function, "an operator")?;
+/// The parts of an operator or an order.
+struct Parts {
+    ty: Type,
+    item: Tokens,
+    /// The Rust function, under its own name and without attributes.
+    twin: Tokens,
+}
+
+fn parts(function: &mut ItemFn, what: &str) -> Result<Parts> {
+    let ty = two_of_a_type(function, what)?;
+    let lowered = lower::lower(function)?;
+    let name = &function.sig.ident;
+    let item = item(&lower::function_name(name), &lowered);
+    twin::Twin.visit_block_mut(&mut function.block);
+    let (signature, body) = (&function.sig, &function.block);
+    let twin = quote! {
+        #[allow(clippy::all, unused_parens)]
+        #signature #body
+    };
+    Ok(Parts { ty, item, twin })
+}
+
+/// The test that compares the function on devices with Rust.
+fn test(wanted: bool, name: &syn::Ident, call: &Tokens) -> Tokens {
+    let test = format_ident!("{}_on_devices_is_that_of_rust", name);
+    if !wanted {
+        return Tokens::new();
+    }
+    quote! {
+        #[cfg(test)]
+        #[test]
+        fn #test() {
+            ::oclprim::once::#call(&#name());
+        }
+    }
+}
+
+fn operator_of(identity: &Expr, tested: bool, mut function: ItemFn) -> Result<Tokens> {
+    let Parts { ty, item, twin } = parts(&mut function, "an operator")?;
     match &function.sig.output {
         ReturnType::Type(_, result) if quote!(#result).to_string() == quote!(#ty).to_string() => {}
         output => return Err(syn::Error::new(output.span(), "an operator returns the type of its arguments")),
     }
-    let lowered = lower::lower(&function)?;
-    let (name, attributes, visibility) = (function.sig.ident.clone(), function.attrs.clone(), function.vis.clone());
-    let (text, c) = (name.to_string(), lower::function_name(&name));
-    let item = item(&c, &lowered);
-    twin::Twin.visit_block_mut(&mut function.block);
-    let (inputs, body) = (&function.sig.inputs, &function.block);
-    let test = format_ident!("{}_on_devices_is_that_of_rust", name);
+    let (name, attributes, visibility) = (&function.sig.ident, &function.attrs, &function.vis);
+    let (text, test) = (name.to_string(), test(tested, name, &quote!(test_operator)));
     Ok(quote! {
         #(#attributes)*
-        #visibility fn #name() -> ::oclprim::op::Operator<#ty, fn(#ty, #ty) -> #ty> {
-            #[allow(clippy::all, unused_parens)]
-            fn combine(#inputs) -> #ty #body
-            ::oclprim::once::operator(#text, #identity, combine as fn(#ty, #ty) -> #ty, #item)
+        #visibility fn #name() -> ::oclprim::op::Operator<
+            #ty,
+            impl ::core::ops::Fn(#ty, #ty) -> #ty + ::core::marker::Copy + ::core::marker::Send + ::core::marker::Sync,
+        > {
+            let identity: #ty = { #identity };
+            let combine = {
+                #twin
+                #name
+            };
+            ::oclprim::once::operator(#text, identity, combine, #item)
         }
-        #[cfg(test)]
-        #[test]
-        fn #test() {
-            ::oclprim::once::test_operator(&#name());
-        }
+        #test
     })
 }
 
-fn order_of(mut function: ItemFn) -> Result<Tokens> {
-    let ty = two_of_a_type(&function, "an order")?;
+fn order_of(tested: bool, mut function: ItemFn) -> Result<Tokens> {
+    let Parts { ty, item, twin } = parts(&mut function, "an order")?;
     match &function.sig.output {
         ReturnType::Type(_, result) if quote!(#result).to_string() == "bool" => {}
         output => return Err(syn::Error::new(output.span(), "an order returns bool: true if a comes before b")),
     }
-    let lowered = lower::lower(&function)?;
-    let (name, attributes, visibility) = (function.sig.ident.clone(), function.attrs.clone(), function.vis.clone());
-    let (text, c) = (name.to_string(), lower::function_name(&name));
-    let item = item(&c, &lowered);
-    twin::Twin.visit_block_mut(&mut function.block);
-    let (inputs, body) = (&function.sig.inputs, &function.block);
-    let test = format_ident!("{}_on_devices_is_that_of_rust", name);
+    let (name, attributes, visibility) = (&function.sig.ident, &function.attrs, &function.vis);
+    let (text, test) = (name.to_string(), test(tested, name, &quote!(test_order::<#ty, _>)));
     Ok(quote! {
         #(#attributes)*
-        #visibility fn #name() -> ::oclprim::op::Less<fn(&#ty, &#ty) -> bool> {
-            #[allow(clippy::all, unused_parens)]
-            fn less(#inputs) -> bool #body
-            let by_reference: fn(&#ty, &#ty) -> bool = |a, b| less(*a, *b);
-            ::oclprim::once::order::<#ty>(#text, by_reference, #item)
+        #visibility fn #name() -> ::oclprim::op::Less<
+            impl ::core::ops::Fn(&#ty, &#ty) -> bool + ::core::marker::Copy + ::core::marker::Send + ::core::marker::Sync,
+        > {
+            let less = {
+                #twin
+                |a: &#ty, b: &#ty| #name(*a, *b)
+            };
+            ::oclprim::once::order::<#ty, _>(#text, less, #item)
         }
-        #[cfg(test)]
-        #[test]
-        fn #test() {
-            ::oclprim::once::test_order::<#ty>(&#name());
-        }
+        #test
     })
 }
 
@@ -207,23 +248,18 @@ fn map_of(mut closure: ExprClosure) -> Result<Tokens> {
             "a map captures nothing: values of the program are not in its text",
         ));
     }
-    // The text decides the name: a program may have several maps.
-    let text = quote!(#closure).to_string();
-    let hash = text
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
-    let name = format!("oclp_map_{hash:016x}");
-    let lowered = lower::lower_closure(&closure, &name)?;
-    let item = item(&name, &lowered);
+    let lowered = lower::lower_closure(&closure)?;
+    let item = item("oclp_map", &lowered);
     let argument = match &closure.inputs[0] {
         Pat::Type(typed) => (*typed.ty).clone(),
         other => return Err(syn::Error::new(other.span(), "write the type of the argument, as in |x: f32|")),
     };
     twin::Twin.visit_expr_mut(&mut closure.body);
     Ok(quote!({
-        // A closure that captures a variable is no function pointer.
         #[allow(clippy::all, unused_parens)]
-        let function: fn(#argument) -> _ = #closure;
+        let function = #closure;
+        // A closure that captures a variable is no function pointer.
+        let _: fn(#argument) -> _ = function;
         ::oclprim::once::map(function, #item)
     }))
 }
@@ -252,7 +288,7 @@ fn device_type(input: &DeriveInput) -> Result<Tokens> {
     }
     let name = &input.ident;
     let c = lower::struct_name(name);
-    let (mut text, mut types, mut fields) = (String::new(), Vec::new(), Vec::new());
+    let (mut text, mut arrays, mut types, mut fields) = (String::new(), String::new(), Vec::new(), Vec::new());
     let (mut compared, mut made) = (Vec::new(), Vec::new());
     for (index, field) in data.fields.iter().enumerate() {
         let (member, field_text) = match &field.ident {
@@ -262,7 +298,7 @@ fn device_type(input: &DeriveInput) -> Result<Tokens> {
                 (quote!(#index), format!("f_{}", index.index))
             }
         };
-        let (element, length) = match &field.ty {
+        let (element, length) = match lower::ungrouped(&field.ty) {
             Type::Array(array) => {
                 let Expr::Lit(length) = &array.len else {
                     return Err(syn::Error::new(array.len.span(), "write the length as a number"));
@@ -270,12 +306,22 @@ fn device_type(input: &DeriveInput) -> Result<Tokens> {
                 let syn::Lit::Int(length) = &length.lit else {
                     return Err(syn::Error::new(length.span(), "write the length as a number"));
                 };
-                (&*array.elem, format!("[{}]", length.base10_digits()))
+                (&*array.elem, length.base10_digits().to_owned())
             }
             ty => (ty, String::new()),
         };
-        text += &format!("    {} {field_text}{length};\n", lower::type_text(element)?);
-        types.push(element.clone());
+        let of = lower::type_text(element, &mut types)?;
+        if length.is_empty() {
+            text += &format!("    {of} {field_text};\n");
+        } else {
+            // In a struct of its own an array is copied as in Rust.
+            let array = format!("oclp_array_{length}_{of}");
+            arrays += &format!(
+                "#ifndef {array}_is_there\n#define {array}_is_there\n\
+                 typedef struct {{ {of} x[{length}]; }} {array};\n#endif\n"
+            );
+            text += &format!("    {array} {field_text};\n");
+        }
         fields.push(quote!((#field_text, ::core::mem::offset_of!(#name, #member))));
         if length.is_empty() {
             compared.push(quote!(<#element as ::oclprim::once::SharedType>::same(&a.#member, &b.#member)));
@@ -292,7 +338,7 @@ fn device_type(input: &DeriveInput) -> Result<Tokens> {
     if matches!(data.fields, Fields::Unit) || fields.is_empty() {
         return Err(syn::Error::new(name.span(), "a struct for devices has a field"));
     }
-    let text = format!("typedef struct {{\n{text}}} {c};\n");
+    let text = format!("{arrays}typedef struct {{\n{text}}} @self@;\n");
     Ok(quote! {
         impl ::oclprim::once::SharedType for #name {
             const ITEM: &'static ::oclprim::once::Item = &::oclprim::once::Item {
@@ -300,7 +346,8 @@ fn device_type(input: &DeriveInput) -> Result<Tokens> {
                 file: ::core::file!(),
                 text: #text,
                 helpers: &[],
-                uses: &[#(<#types as ::oclprim::once::SharedType>::ITEM),*],
+                types: &[#(<#types as ::oclprim::once::SharedType>::ITEM),*],
+                functions: &[],
                 size: ::core::mem::size_of::<#name>(),
                 fields: &[#(#fields),*],
                 fp64: false,

@@ -9,7 +9,7 @@ use proc_macro2::Span;
 use syn::{
     BinOp, Block, Expr, ExprBinary, ExprForLoop, ExprIf, ExprLit, ExprMatch, ExprMethodCall, ExprPath, ExprRange,
     ExprStruct, FnArg, Ident, ItemFn, Lit, Local, Member, Pat, Path, RangeLimits, ReturnType, Stmt, Type, UnOp,
-    spanned::Spanned,
+    spanned::Spanned, visit_mut::VisitMut,
 };
 
 /// The scalar types: in Rust, in OpenCL C, and their bits.
@@ -155,8 +155,9 @@ impl Ty {
         Self(format!("__typeof__((0, ((__private {}*)0)->{name}))", self.0))
     }
 
+    /// The type of an array's elements. In OpenCL C an array is in a struct, so that it is copied as in Rust.
     fn element(&self) -> Self {
-        Self(format!("__typeof__((0, (*(__private {}*)0)[0]))", self.0))
+        Self(format!("__typeof__((0, ((__private {}*)0)->x[0]))", self.0))
     }
 
     fn is_float(&self) -> Option<bool> {
@@ -192,6 +193,7 @@ pub(crate) struct Lowered {
     pub(crate) types: Vec<Type>,
 }
 
+/// The name of a function or a struct in OpenCL C; a digest of its text follows when a program is made.
 pub(crate) fn function_name(name: &Ident) -> String {
     format!("oclp_fn_{}", plain(name))
 }
@@ -213,30 +215,85 @@ fn plain(name: &Ident) -> String {
         .collect()
 }
 
-/// The C text of a type: a scalar or a struct.
-pub(crate) fn type_text(ty: &Type) -> Result<String> {
+/// A type without the groups that a macro or parentheses put around it.
+pub(crate) fn ungrouped(mut ty: &Type) -> &Type {
+    loop {
+        ty = match ty {
+            Type::Group(group) => &group.elem,
+            Type::Paren(paren) => &paren.elem,
+            _ => return ty,
+        };
+    }
+}
+
+/// The C text of a type: a scalar's name, or a placeholder for one of `types`, whose name is known when a program is made.
+pub(crate) fn type_text(ty: &Type, types: &mut Vec<Type>) -> Result<String> {
     let advice = "the device has i8 to i64, u8 to u64, f32, f64, bool, and structs with #[derive(Device)]";
+    let ty = ungrouped(ty);
+    if matches!(ty, Type::Reference(_)) {
+        return refused(ty.span(), "references are not in the subset: take the value");
+    }
     let Type::Path(path) = ty else {
         return refused(ty.span(), format!("this type has no twin in OpenCL C: {advice}"));
     };
     let Some(last) = path.path.segments.last().filter(|last| last.arguments.is_empty() && path.qself.is_none()) else {
         return refused(ty.span(), format!("a type with parameters has no twin in OpenCL C: {advice}"));
     };
-    if let Some(Ty(text)) = Ty::scalar(&last.ident.to_string()).filter(|_| path.path.segments.len() == 1) {
-        return Ok(text);
-    }
+    let scalar = Ty::scalar(&last.ident.to_string()).filter(|_| path.path.segments.len() == 1);
     match last.ident.to_string().as_str() {
         "usize" | "isize" => {
-            refused(ty.span(), "the size of usize differs between hosts and devices: write u64 or u32")
+            return refused(ty.span(), "usize is for indices alone: write u64 or u32, and x[i as usize]");
         }
         "i128" | "u128" | "char" | "str" | "String" | "f16" | "bf16" => {
-            refused(ty.span(), format!("`{}` has no twin in OpenCL C: {advice}", last.ident))
+            return refused(ty.span(), format!("`{}` has no twin in OpenCL C: {advice}", last.ident));
         }
-        _ => Ok(struct_name(&last.ident)),
+        _ => {}
+    }
+    let tokens = quote::quote!(#ty).to_string();
+    let known = types.iter().position(|known| quote::quote!(#known).to_string() == tokens);
+    let index = known.unwrap_or_else(|| {
+        types.push(ty.clone());
+        types.len() - 1
+    });
+    Ok(scalar.map_or_else(|| format!("@t{index}@"), |Ty(text)| text))
+}
+
+/// Refuses names such as `ref x` and `x @ 1`.
+fn plain_name(name: &syn::PatIdent) -> Result<()> {
+    if name.by_ref.is_some() || name.subpat.is_some() {
+        return refused(name.span(), "a variable is a plain name: no `ref`, no `@`");
+    }
+    Ok(())
+}
+
+/// Refuses `#[cfg]`: the text is made before the compiler applies it.
+struct Cfg(Option<Span>);
+
+impl VisitMut for Cfg {
+    fn visit_attribute_mut(&mut self, attribute: &mut syn::Attribute) {
+        if attribute.path().is_ident("cfg") || attribute.path().is_ident("cfg_attr") {
+            self.0 = Some(attribute.span());
+        }
+    }
+}
+
+impl Cfg {
+    fn result(self) -> Result<()> {
+        match self.0 {
+            Some(at) => {
+                refused(at, "#[cfg] inside a function for devices has no effect on its text: write two functions")
+            }
+            None => Ok(()),
+        }
     }
 }
 
 pub(crate) fn lower(function: &ItemFn) -> Result<Lowered> {
+    let mut cfg = Cfg(None);
+    let mut body = function.clone();
+    cfg.visit_block_mut(&mut body.block);
+    cfg.visit_signature_mut(&mut body.sig);
+    cfg.result()?;
     let signature = &function.sig;
     if let Some(first) = signature.generics.params.first() {
         return refused(first.span(), "a function for devices has no parameters for types or lifetimes");
@@ -255,8 +312,8 @@ pub(crate) fn lower(function: &ItemFn) -> Result<Lowered> {
     let ReturnType::Type(_, result) = &signature.output else {
         return refused(signature.ident.span(), "a function for devices returns a value");
     };
-    let mut lowering =
-        Lowering { result: Ty(type_text(result)?), types: vec![(**result).clone()], ..Lowering::default() };
+    let mut lowering = Lowering { name: Some(signature.ident.clone()), ..Lowering::default() };
+    lowering.result = lowering.ty(result)?;
     lowering.scopes.push(HashMap::new());
     let mut parameters = Vec::new();
     for input in &signature.inputs {
@@ -264,8 +321,8 @@ pub(crate) fn lower(function: &ItemFn) -> Result<Lowered> {
         let Pat::Ident(name) = &*input.pat else {
             return refused(input.pat.span(), "a parameter is a name: take it apart in the body");
         };
-        let ty = Ty(type_text(&input.ty)?);
-        lowering.types.push((*input.ty).clone());
+        plain_name(name)?;
+        let ty = lowering.ty(&input.ty)?;
         let c = lowering.declare(&name.ident, ty.clone());
         parameters.push(format!("{} {c}", ty.0));
     }
@@ -274,11 +331,14 @@ pub(crate) fn lower(function: &ItemFn) -> Result<Lowered> {
     if let Some(value) = value {
         lowering.line(function.block.span(), &format!("return {};", value.text));
     }
-    Ok(lowering.finish(&function_name(&signature.ident), &parameters))
+    Ok(lowering.finish(&parameters))
 }
 
-/// A closure of one or more arguments, as the function `name`. The type of its result need not be written.
-pub(crate) fn lower_closure(closure: &syn::ExprClosure, name: &str) -> Result<Lowered> {
+/// A closure. The type of its result need not be written.
+pub(crate) fn lower_closure(closure: &syn::ExprClosure) -> Result<Lowered> {
+    let mut cfg = Cfg(None);
+    cfg.visit_expr_closure_mut(&mut closure.clone());
+    cfg.result()?;
     let mut lowering = Lowering::default();
     lowering.scopes.push(HashMap::new());
     let mut parameters = Vec::new();
@@ -287,16 +347,13 @@ pub(crate) fn lower_closure(closure: &syn::ExprClosure, name: &str) -> Result<Lo
             return refused(input.span(), "write the type of the argument, as in |x: f32|");
         };
         let Pat::Ident(name) = &*typed.pat else { return refused(typed.pat.span(), "the argument is a name") };
-        let ty = Ty(type_text(&typed.ty)?);
-        lowering.types.push((*typed.ty).clone());
+        plain_name(name)?;
+        let ty = lowering.ty(&typed.ty)?;
         let c = lowering.declare(&name.ident, ty.clone());
         parameters.push(format!("{} {c}", ty.0));
     }
     let expected = match &closure.output {
-        ReturnType::Type(_, ty) => {
-            lowering.types.push((**ty).clone());
-            Some(Ty(type_text(ty)?))
-        }
+        ReturnType::Type(_, ty) => Some(lowering.ty(ty)?),
         ReturnType::Default => None,
     };
     if let Some(expected) = &expected {
@@ -308,7 +365,7 @@ pub(crate) fn lower_closure(closure: &syn::ExprClosure, name: &str) -> Result<Lo
     };
     lowering.result = ty;
     lowering.line(closure.body.span(), &format!("return {};", value.text));
-    Ok(lowering.finish(name, &parameters))
+    Ok(lowering.finish(&parameters))
 }
 
 #[derive(Default)]
@@ -323,8 +380,8 @@ struct Lowering {
     functions: Vec<Path>,
     types: Vec<Type>,
     result: Ty,
-    /// The number of loops around.
-    loops: usize,
+    /// The name of the function, which it must not call.
+    name: Option<Ident>,
 }
 
 impl Default for Ty {
@@ -334,10 +391,15 @@ impl Default for Ty {
 }
 
 impl Lowering {
-    fn finish(self, name: &str, parameters: &[String]) -> Lowered {
+    /// The type, or its placeholder.
+    fn ty(&mut self, ty: &Type) -> Result<Ty> {
+        type_text(ty, &mut self.types).map(Ty)
+    }
+
+    fn finish(self, parameters: &[String]) -> Lowered {
         let Self { out, result: Ty(result), helpers, functions, types, .. } = self;
         let parameters = parameters.join(", ");
-        let text = format!("typedef {result} {name}_r;\nstatic inline {name}_r {name}({parameters})\n{{\n{out}}}\n");
+        let text = format!("typedef {result} @self@_r;\nstatic inline @self@_r @self@({parameters})\n{{\n{out}}}\n");
         Lowered { text, helpers, functions, types }
     }
 
@@ -416,6 +478,9 @@ impl Lowering {
                     value = Some(self.expression(expression, expected)?);
                 }
                 Stmt::Expr(expression, _) => self.statement(expression)?,
+                Stmt::Item(syn::Item::Const(item)) => {
+                    return refused(item.span(), "constants are not in the subset: write `let`, with its type");
+                }
                 Stmt::Item(item) => {
                     return refused(item.span(), "items are not allowed here: put it outside the function");
                 }
@@ -434,11 +499,9 @@ impl Lowering {
         let Pat::Ident(name) = pattern else {
             return refused(pattern.span(), "a variable is a name: patterns are not in the subset");
         };
+        plain_name(name)?;
         let expected = match annotated {
-            Some(ty) => {
-                self.types.push(ty.clone());
-                Some(Ty(type_text(ty)?))
-            }
+            Some(ty) => Some(self.ty(ty)?),
             None => None,
         };
         let Some(init) = &local.init else {
@@ -463,14 +526,18 @@ impl Lowering {
         let at = expression.span();
         match expression {
             Expr::Assign(assign) => {
-                let (place, ty) = self.place(&assign.left)?;
+                let (place, ty) = self.place_without_effects(&assign.left)?;
                 let value = self.expression(&assign.right, Some(&ty))?;
                 self.line(at, &format!("{place} = {};", value.text));
             }
             Expr::Binary(ExprBinary { left, op, right, .. }) if assigns(op) => {
                 let name = operator(op).expect("an operator that assigns");
-                let (place, ty) = self.place(left)?;
+                let (place, ty) = self.place_without_effects(left)?;
+                let written = self.out.len();
                 let value = self.binary(name, Value { text: place.clone(), ty: Some(ty) }, right)?;
+                if self.out.len() != written {
+                    return refused(right.span(), "compute this in a statement before this one");
+                }
                 self.line(at, &format!("{place} = {};", value.text));
             }
             Expr::If(branch) => self.branch(branch, None, None)?,
@@ -499,6 +566,9 @@ impl Lowering {
             Expr::Return(end) => {
                 let Some(value) = &end.expr else { return refused(at, "return what?") };
                 let result = self.result.clone();
+                if result == Ty::default() {
+                    return refused(at, "write the type of the result, as in |x: f32| -> f32 { ... }");
+                }
                 let value = self.expression(value, Some(&result))?;
                 self.line(at, &format!("return {};", value.text));
             }
@@ -513,11 +583,9 @@ impl Lowering {
 
     /// A loop's body, and its end.
     fn body(&mut self, block: &Block) -> Result<()> {
-        self.loops += 1;
         if let Some(value) = self.block(block, false, None)? {
             self.line(block.span(), &format!("(void)({});", value.text));
         }
-        self.loops -= 1;
         self.out += "}\n";
         Ok(())
     }
@@ -536,6 +604,7 @@ impl Lowering {
             }
             return refused(repeat.pat.span(), "the variable of a loop is a name");
         };
+        plain_name(name)?;
         let mut bounds = self.values(&[(start, None), (end, None)])?;
         let Some(ty) = bounds[0].ty.clone().or(bounds[1].ty.clone()) else {
             return refused(range.span(), "the type of these numbers is open: write it, as in 0..3u32");
@@ -567,6 +636,15 @@ impl Lowering {
         self.out += "}\n";
         self.last = 0;
         Ok(())
+    }
+
+    fn place_without_effects(&mut self, expression: &Expr) -> Result<(String, Ty)> {
+        let written = self.out.len();
+        let place = self.place(expression)?;
+        if self.out.len() != written {
+            return refused(expression.span(), "compute the index in a statement before this one");
+        }
+        Ok(place)
     }
 
     /// A place that can be written: a variable, a field, an element of an array.
@@ -624,7 +702,15 @@ impl Lowering {
                     let name = operator(op).ok_or_else(|| syn::Error::new(at, "this operator is not in the subset"))?;
                     if name == "shl" || name == "shr" {
                         let value = self.expression(left, expected)?;
-                        return self.binary(name, value, right);
+                        if value.ty.is_none() {
+                            return refused(left.span(), "the type of this number is open: write it, as in 1u32");
+                        }
+                        let begun = self.out.len();
+                        let shifted = self.binary(name, value, right)?;
+                        if self.out.len() != begun {
+                            return refused(right.span(), "compute the count in a statement before this one");
+                        }
+                        return Ok(shifted);
                     }
                     let [a, b] = self.pair(left, right, expected)?;
                     let helper = self.helper(name);
@@ -632,8 +718,10 @@ impl Lowering {
                 }
             },
             Expr::Cast(cast) => {
-                self.types.push((*cast.ty).clone());
-                let to = type_text(&cast.ty)?;
+                let Ty(to) = self.ty(&cast.ty)?;
+                if to.starts_with('@') {
+                    return refused(cast.ty.span(), "write a scalar's own name, such as f32");
+                }
                 let value = self.expression(&cast.expr, None)?;
                 let value = match value.ty {
                     Some(_) => value,
@@ -663,13 +751,8 @@ impl Lowering {
             Expr::Index(index) => {
                 let value = self.expression(&index.expr, None)?;
                 let Some(ty) = value.ty else { return refused(at, "a number has no elements") };
-                let mut inner = &*index.index;
-                // OpenCL C takes an index of any type.
-                if let Expr::Cast(cast) = inner {
-                    inner = &cast.expr;
-                }
-                let place = self.expression(inner, Some(&Ty("uint".into())))?;
-                Ok(Value { text: format!("{}[{}]", value.text, place.text), ty: Some(ty.element()) })
+                let place = self.index(&index.index)?;
+                Ok(Value { text: format!("OCLP_AT({}, {place})", value.text), ty: Some(ty.element()) })
             }
             Expr::Struct(literal) => self.struct_literal(literal),
             Expr::If(branch) => {
@@ -694,14 +777,28 @@ impl Lowering {
             Expr::Reference(_) => refused(at, "references are not in the subset: pass the value"),
             Expr::Closure(_) => refused(at, "closures are not in the subset: write a function with #[device]"),
             Expr::Tuple(_) => refused(at, "tuples are not in the subset: write a struct with #[derive(Device)]"),
-            Expr::Array(_) | Expr::Repeat(_) => refused(at, "an array is only allowed as a field of a struct"),
+            Expr::Array(array) => {
+                let Some(ty) = expected else { return refused(at, "an array is only allowed as a field of a struct") };
+                let elements: Vec<_> = array.elems.iter().map(|element| (element, Some(ty.element()))).collect();
+                let texts: Vec<String> = self.values(&elements)?.into_iter().map(|value| value.text).collect();
+                Ok(Value { text: format!("({}){{ {{ {} }} }}", ty.0, texts.join(", ")), ty: Some(ty.clone()) })
+            }
+            Expr::Repeat(repeat) => {
+                let Some(ty) = expected else { return refused(at, "an array is only allowed as a field of a struct") };
+                let length = match &*repeat.len {
+                    Expr::Lit(ExprLit { lit: Lit::Int(length), .. }) => length.base10_parse::<usize>()?,
+                    len => return refused(len.span(), "write the length as a number"),
+                };
+                let value = self.expression(&repeat.expr, Some(&ty.element()))?;
+                let texts = vec![value.text; length].join(", ");
+                Ok(Value { text: format!("({}){{ {{ {texts} }} }}", ty.0), ty: Some(ty.clone()) })
+            }
             Expr::Macro(_) => refused(at, "a device has no macros such as panic! and println!"),
             Expr::Loop(_) => refused(at, "a loop has no value here: assign to a variable before break"),
             Expr::Unsafe(_) => refused(at, "unsafe blocks are not in the subset"),
             Expr::Try(_) => refused(at, "`?` is not in the subset: a device has no errors"),
-            Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => {
-                refused(at, "write this as a statement, with a semicolon")
-            }
+            Expr::Break(_) | Expr::Continue(_) => refused(at, "labels and values of break are not in the subset"),
+            Expr::Return(_) => refused(at, "write this as a statement, with a semicolon"),
             _ => refused(at, "this expression is not in the subset that devices run"),
         }
     }
@@ -899,7 +996,7 @@ impl Lowering {
             return refused(at, format!("devices have no method `{name}`; they have {}", all.join(", ")));
         };
         if call.args.len() != args.number() {
-            return refused(at, format!("`{name}` takes {} arguments", args.number()));
+            return refused(at, format!("`{name}` takes {} besides the value itself", args.number()));
         }
         let receiver_type = match out {
             Out::Receiver => expected.cloned(),
@@ -945,13 +1042,19 @@ impl Lowering {
         if let [ty @ ("f32" | "f64"), "from_bits"] = names.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             let [bits] = arguments else { return refused(at, "from_bits takes one argument") };
             let (float, unsigned) = if ty == "f32" { ("float", "uint") } else { ("double", "ulong") };
+            self.types.push(syn::parse_str(ty)?);
             let value = self.expression(bits, Some(&Ty(unsigned.into())))?;
             return Ok(Value { text: format!("as_{float}(({unsigned})({}))", value.text), ty: Some(Ty(float.into())) });
         }
         if names.len() == 2 && Ty::scalar(&names[0]).is_some() {
             return refused(at, format!("call it as a method, such as x.{}(...)", names[1]));
         }
-        let name = function_name(&last.ident);
+        if matches!(names[0].as_str(), "std" | "core") {
+            return refused(at, format!("call it as a method, such as x.{}(...)", last.ident));
+        }
+        if path.get_ident().is_some() && path.get_ident() == self.name.as_ref() {
+            return refused(at, "a device has no recursion: write a loop");
+        }
         let wanted: Vec<(&Expr, Option<Ty>)> = arguments.iter().map(|argument| (*argument, None)).collect();
         let values = self.values(&wanted)?;
         let mut texts = Vec::new();
@@ -962,11 +1065,33 @@ impl Lowering {
                 None => self.untyped(argument)?,
             });
         }
-        let known = quote::quote!(#path).to_string();
-        if !self.functions.iter().any(|path| quote::quote!(#path).to_string() == known) {
+        let tokens = quote::quote!(#path).to_string();
+        let known = self.functions.iter().position(|path| quote::quote!(#path).to_string() == tokens);
+        let index = known.unwrap_or_else(|| {
             self.functions.push(path.clone());
+            self.functions.len() - 1
+        });
+        let text = format!("@f{index}@({})", texts.join(", "));
+        Ok(Value { text, ty: Some(Ty(format!("@f{index}@_r"))) })
+    }
+
+    /// An index, as an unsigned number.
+    fn index(&mut self, index: &Expr) -> Result<String> {
+        let index = unparenthesised(index);
+        if let Expr::Cast(cast) = index {
+            let target = &cast.ty;
+            if quote::quote!(#target).to_string() == "usize" {
+                let value = self.expression(&cast.expr, None)?;
+                let value = if value.ty.is_some() { value } else { self.typed_literal(&cast.expr, "ulong")? };
+                let name = self.helper("to_ulong");
+                return Ok(format!("{name}({})", value.text));
+            }
         }
-        Ok(Value { text: format!("{name}({})", texts.join(", ")), ty: Some(Ty(format!("{name}_r"))) })
+        let value = self.expression(index, Some(&Ty("ulong".into())))?;
+        if value.ty != Some(Ty("ulong".into())) {
+            return refused(index.span(), "an index is a usize: write x[i as usize]");
+        }
+        Ok(value.text)
     }
 
     fn struct_literal(&mut self, literal: &ExprStruct) -> Result<Value> {
@@ -974,12 +1099,13 @@ impl Lowering {
             return refused(rest.span(), "write every field: `..` is not in the subset");
         }
         let ty = Type::Path(syn::TypePath { attrs: Vec::new(), qself: None, path: literal.path.clone() });
-        let c = Ty(type_text(&ty)?);
-        self.types.push(ty);
+        let c = self.ty(&ty)?;
         let mut fields = Vec::new();
         for field in &literal.fields {
-            let Member::Named(name) = &field.member else { return refused(field.span(), "fields have names here") };
-            let name = field_name(name);
+            let name = match &field.member {
+                Member::Named(name) => field_name(name),
+                Member::Unnamed(index) => format!("f_{}", index.index),
+            };
             let of = c.field(&name);
             fields.push((name, of, &field.expr));
         }
@@ -1112,7 +1238,10 @@ impl Lowering {
             (true, Some(false)) if to != "bool" => target,
             (true, _) => Ty("int".into()),
             (false, Some(true)) => target,
-            (false, _) => Ty("double".into()),
+            (false, _) => {
+                self.types.push(syn::parse_str("f64")?);
+                Ty("double".into())
+            }
         };
         self.expression(expression, Some(&ty))
     }
@@ -1147,12 +1276,22 @@ fn is_statement(expression: &Expr, wanted: bool) -> bool {
     }
 }
 
+fn unparenthesised(mut expression: &Expr) -> &Expr {
+    loop {
+        expression = match expression {
+            Expr::Paren(inner) => &inner.expr,
+            Expr::Group(inner) => &inner.expr,
+            _ => return expression,
+        };
+    }
+}
+
 /// Returns true for a literal without a point or an exponent.
 fn is_whole(expression: &Expr) -> bool {
-    match expression {
+    match unparenthesised(expression) {
         Expr::Lit(ExprLit { lit: Lit::Int(_), .. }) => true,
-        Expr::Paren(inner) => is_whole(&inner.expr),
         Expr::Unary(unary) => is_whole(&unary.expr),
+        Expr::Binary(binary) => is_whole(&binary.left),
         _ => false,
     }
 }
@@ -1179,8 +1318,8 @@ mod tests {
     fn text_has_a_statement_for_each_statement() {
         let text =
             lowered("fn f(a: u32, b: u32) -> u32 { let mut x = a + b; x <<= 3; if x > 5 { x } else { b } }").unwrap();
-        let want = "typedef uint oclp_fn_f_r;\n\
-            static inline oclp_fn_f_r oclp_fn_f(uint v1_a, uint v2_b)\n{\n\
+        let want = "typedef uint @self@_r;\n\
+            static inline @self@_r @self@(uint v1_a, uint v2_b)\n{\n\
             uint v3_x = oclp_add(v1_a, v2_b);\n\
             v3_x = oclp_shl(v3_x, (uint)(((uint)0x3ul)));\n\
             uint v4_value;\n\
@@ -1201,7 +1340,8 @@ mod tests {
             ("fn f(a: u32) {}", "returns a value"),
             ("fn f<T>(a: T) -> T { a }", "no parameters for types"),
             ("unsafe fn f(a: u32) -> u32 { a }", "is not `unsafe`"),
-            ("fn f(a: &u32) -> u32 { *a }", "no twin in OpenCL C"),
+            ("fn f(a: &u32) -> u32 { *a }", "take the value"),
+            ("fn f(a: (u32, u32)) -> u32 { 1 }", "no twin in OpenCL C"),
             ("fn f(a: usize) -> u32 { 0 }", "write u64 or u32"),
             ("fn f(a: u128) -> u32 { 0 }", "`u128` has no twin"),
             ("fn f((a, b): Pair) -> u32 { a }", "take it apart"),
@@ -1209,7 +1349,7 @@ mod tests {
             ("fn f(a: u32) -> u32 { let (x, y) = a; x }", "patterns are not in the subset"),
             ("fn f(a: u32) -> u32 { panic!() }", "no macros"),
             ("fn f(a: u32) -> u32 { a.pow(2) }", "devices have no method `pow`"),
-            ("fn f(a: u32) -> u32 { a.min(1, 2) }", "takes 1 arguments"),
+            ("fn f(a: u32) -> u32 { a.min(1, 2) }", "takes 1 besides"),
             ("fn f(a: f32) -> f32 { a + 1 }", "written with a point: 1.0"),
             ("fn f(a: f32) -> f32 { match a { _ => a } }", "compare floats by if"),
             ("fn f(a: u32) -> u32 { match a { 1 if a > 0 => 2, _ => 3 } }", "guards"),
@@ -1224,6 +1364,15 @@ mod tests {
             ("fn f(a: P) -> P { P { x: 1, ..a } }", "write every field"),
             ("fn f(a: u32) -> u32 { g(1.5); a }", "write the type of this number"),
             ("fn f(a: u32) -> u32 { a? }", "a device has no errors"),
+            ("fn f(a: u32) -> u32 { f(a) }", "no recursion"),
+            ("fn f(a: u32) -> u32 { std::cmp::max(a, 1) }", "call it as a method"),
+            ("fn f(a: &P) -> u32 { a.x }", "take the value"),
+            ("fn f(a: u32) -> u32 { #[cfg(x)] { return 1; } a }", "write two functions"),
+            ("fn f(a: u32) -> u32 { let ref mut x = a; x }", "no `ref`"),
+            ("fn f(a: u32) -> u32 { let mut x = a; x += { x = 5; 1 }; x }", "in a statement before this one"),
+            ("fn f(a: u32) -> u32 { let mut x = a; x << { x = 2; 1 } }", "in a statement before this one"),
+            ("fn f(a: P) -> u32 { a.x[a.n] }", "write x[i as usize]"),
+            ("fn f(a: u32) -> u32 { const N: u32 = 4; a }", "write `let`"),
         ] {
             let error = lowered(function).expect_err(function).to_string();
             assert!(error.contains(message), "{function}: {error}");

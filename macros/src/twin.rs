@@ -2,7 +2,7 @@
 
 use quote::{format_ident, quote_spanned};
 use syn::{
-    Expr, Lit, UnOp,
+    BinOp, Expr, Lit, UnOp,
     spanned::Spanned,
     visit_mut::{self, VisitMut},
 };
@@ -23,13 +23,26 @@ const REPLACED: [(&str, &str); 6] = [
     ("wrapping_rem", "rem"),
 ];
 
+/// Comparisons are functions too, so that the compiler refuses those of structs.
+fn comparison(op: &BinOp) -> Option<&'static str> {
+    Some(match op {
+        BinOp::Eq(_) => "eq",
+        BinOp::Ne(_) => "ne",
+        BinOp::Lt(_) => "lt",
+        BinOp::Le(_) => "le",
+        BinOp::Gt(_) => "gt",
+        BinOp::Ge(_) => "ge",
+        _ => return None,
+    })
+}
+
 impl VisitMut for Twin {
     fn visit_expr_mut(&mut self, expression: &mut Expr) {
         visit_mut::visit_expr_mut(self, expression);
         let at = expression.span();
         let new = match expression {
             Expr::Binary(binary) => {
-                let Some(name) = operator(&binary.op) else { return };
+                let Some(name) = operator(&binary.op).or(comparison(&binary.op)) else { return };
                 let (name, left, right) = (format_ident!("{name}", span = at), &binary.left, &binary.right);
                 if assigns(&binary.op) {
                     quote_spanned!(at=> #left = ::oclprim::once::#name(#left, #right))
@@ -39,7 +52,11 @@ impl VisitMut for Twin {
             }
             Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_)) => {
                 // A literal with a sign, such as i32::MIN's, is a literal.
-                if matches!(&*unary.expr, Expr::Lit(literal) if matches!(literal.lit, Lit::Int(_) | Lit::Float(_))) {
+                let mut inner = &*unary.expr;
+                while let Expr::Group(group) = inner {
+                    inner = &group.expr;
+                }
+                if matches!(inner, Expr::Lit(literal) if matches!(literal.lit, Lit::Int(_) | Lit::Float(_))) {
                     return;
                 }
                 let value = &unary.expr;

@@ -21,13 +21,14 @@ const FLOATS: [(&str, &str, &str, &str); 2] = [
     ("double", "ulong", "0x8000000000000000ul", "0x7ff0000000000000ul"),
 ];
 
-/// A number that is written once where a struct's field may be `float` or `double`; and a start for what follows.
+/// A number for a field that is `float` or `double`; an element of an array, of which an index out of range takes the first.
 const HEAD: &str = "#ifndef OCLP_FLOAT\n\
     #ifdef HAS_FP64\n\
     #define OCLP_FLOAT(type, single, twice) ((type)(sizeof(type) == 4 ? (single) : (twice)))\n\
     #else\n\
     #define OCLP_FLOAT(type, single, twice) ((type)(single))\n\
     #endif\n\
+    #define OCLP_AT(array, i) (array).x[(i) < sizeof((array).x) / sizeof((array).x[0]) ? (i) : 0]\n\
     #define OCLP_OVERLOADED static inline __attribute__((overloadable))\n\
     #endif\n";
 

@@ -6,13 +6,9 @@
 mod helpers;
 mod twin;
 
-use std::fmt::Write;
-
 use bytemuck::Pod;
 
-pub use self::twin::{
-    Bits, Count, Float, Number, Whole, abs, add, and, clamp, div, max, min, mul, neg, or, rem, shl, shr, sub, xor,
-};
+pub use self::twin::*;
 use crate::{
     Device,
     op::{Less, Map, Operator},
@@ -22,16 +18,17 @@ use crate::{
 /// The text of a function or a type in OpenCL C, and what it uses.
 #[derive(Debug)]
 pub struct Item {
-    /// The name in OpenCL C.
+    /// The start of the name in OpenCL C; the name of a scalar type.
     pub name: &'static str,
     /// The user's file, which the compiler's messages name.
     pub file: &'static str,
-    /// The definition; empty for scalar types.
+    /// The definition; empty for scalar types. `@self@` is the name, `@t0@` that of the first type, `@f0@` that of the first
+    /// function, and so on.
     pub text: &'static str,
     /// Names of the helpers that the text calls.
     pub helpers: &'static [&'static str],
-    /// Types and functions that the text uses.
-    pub uses: &'static [&'static Item],
+    pub types: &'static [&'static Item],
+    pub functions: &'static [&'static Item],
     /// For a struct, its size in Rust, and the offset of each field.
     pub size: usize,
     pub fields: &'static [(&'static str, usize)],
@@ -39,48 +36,72 @@ pub struct Item {
     pub fp64: bool,
 }
 
-impl Item {
-    /// The item and all that it uses, each after what it uses.
-    fn all(&'static self) -> Vec<&'static Item> {
-        fn visit(item: &'static Item, all: &mut Vec<&'static Item>) {
-            if !all.iter().any(|known| std::ptr::eq(*known, item)) {
-                item.uses.iter().for_each(|used| visit(used, all));
-                all.push(item);
+/// The text of an item and of all that it uses, each after what it uses.
+#[derive(Default)]
+struct Program {
+    helpers: Vec<&'static str>,
+    /// Names and definitions.
+    definitions: Vec<(String, String)>,
+    fp64: bool,
+}
+
+impl Program {
+    fn of(item: &'static Item) -> (String, Self) {
+        let mut program = Self::default();
+        (program.add(item), program)
+    }
+
+    /// Adds an item, and returns its name. The name has a digest of the text, so that items of one name are told apart, and the
+    /// same item has the same name in every program.
+    fn add(&mut self, item: &'static Item) -> String {
+        self.fp64 |= item.fp64;
+        self.helpers.extend(item.helpers);
+        let names = |program: &mut Self, used: &[&'static Item]| -> Vec<String> {
+            used.iter().map(|item| program.add(item)).collect()
+        };
+        let (types, functions) = (names(self, item.types), names(self, item.functions));
+        if item.text.is_empty() {
+            return item.name.to_owned();
+        }
+        let mut text = item.text.to_owned();
+        for (kind, names) in [('t', types), ('f', functions)] {
+            for (index, name) in names.iter().enumerate() {
+                text = text.replace(&format!("@{kind}{index}@"), name);
             }
         }
-        let mut all = Vec::new();
-        visit(self, &mut all);
-        all
+        if item.size > 0 {
+            let offsets: String = item
+                .fields
+                .iter()
+                .map(|(name, at)| format!(" && __builtin_offsetof(@self@, {name}) == {at}"))
+                .collect();
+            text +=
+                &format!("typedef char @self@_is_that_of_rust[sizeof(@self@) == {}{offsets} ? 1 : -1];\n", item.size);
+        }
+        let digest = text
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325u64, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+        let name = format!("{}_{digest:016x}", item.name);
+        if !self.definitions.iter().any(|(known, _)| *known == name) {
+            let file = item.file.replace(['"', '\\', '\n', '\r'], "/");
+            let text = format!("#line 1 \"{file}\"\n{}", text.replace("@self@", &name));
+            self.definitions.push((name.clone(), text));
+        }
+        name
     }
 
-    fn needs_fp64(&'static self) -> bool {
-        self.all().iter().any(|item| item.fp64)
-    }
-
-    /// The text of a program with this item. Programs may join several such texts: each definition stands once.
-    fn source(&'static self) -> String {
-        let all = self.all();
-        let mut text = helpers::text(all.iter().flat_map(|item| item.helpers.iter().copied()));
-        for item in all.iter().filter(|item| !item.text.is_empty()) {
-            let (name, file) = (item.name, item.file.replace(['"', '\\', '\n', '\r'], "/"));
-            let _ = writeln!(text, "#ifndef {name}_is_there\n#define {name}_is_there\n#line 1 \"{file}\"");
-            text += item.text;
-            if item.size > 0 {
-                let offsets = item.fields.iter();
-                let offsets = offsets.map(|(field, at)| format!(" && __builtin_offsetof({name}, {field}) == {at}"));
-                let (size, offsets) = (item.size, offsets.collect::<String>());
-                let _ = writeln!(
-                    text,
-                    "typedef char {name}_layout_is_that_of_rust[sizeof({name}) == {size}{offsets} ? 1 : -1];"
-                );
-            }
-            text += "#endif\n";
+    /// A program may join several such texts: each definition stands once.
+    fn text(&self) -> String {
+        let mut text = helpers::text(self.helpers.iter().copied());
+        for (name, definition) in &self.definitions {
+            text += &format!("#ifndef {name}_is_there\n#define {name}_is_there\n{definition}#endif\n");
         }
         text
     }
 }
 
 /// A function with `#[device]`.
+#[diagnostic::on_unimplemented(message = "`{Self}` is no function with #[device]")]
 pub trait Function {
     const ITEM: &'static Item;
 }
@@ -108,7 +129,7 @@ macro_rules! scalars {
         $(
             impl SharedType for $ty {
                 const ITEM: &'static Item =
-                    &Item { name: $name, file: "", text: "", helpers: &[], uses: &[], size: 0, fields: &[], fp64: $fp64 };
+                    &Item { name: $name, file: "", text: "", helpers: &[], types: &[], functions: &[], size: 0, fields: &[], fp64: $fp64 };
 
                 fn same(a: &Self, b: &Self) -> bool {
                     let same: fn(&$ty, &$ty) -> bool = $same;
@@ -162,31 +183,32 @@ scalars! { @floats f32 u32 "float" false f64 u64 "double" true }
 scalars! { bool "bool" false |a, b| a == b, |kind, _| kind % 2 == 0; }
 
 /// The operator of a function with `#[operator]`.
-pub fn operator<T: Pod + SharedType>(
+pub fn operator<T: Pod + SharedType, F: Fn(T, T) -> T>(
     name: &str,
     identity: T,
-    combine: fn(T, T) -> T,
+    combine: F,
     item: &'static Item,
-) -> Operator<T, fn(T, T) -> T> {
-    let call = format!("{}(a, b)", item.name);
-    let operator = Operator::of_struct(name, T::ITEM.name, &T::ITEM.source(), identity, combine, &call);
-    operator.with_functions(&item.source()).with_fp64(item.needs_fp64() || T::ITEM.needs_fp64())
+) -> Operator<T, F> {
+    let ((type_name, types), (function, program)) = (Program::of(T::ITEM), Program::of(item));
+    let call = format!("{function}(a, b)");
+    Operator::of_struct(name, &type_name, &types.text(), identity, combine, &call)
+        .with_functions(&program.text())
+        .with_fp64(program.fp64 || types.fp64)
 }
 
 /// The order of a function with `#[order]`.
-pub fn order<T: Pod + SharedType>(
-    name: &str,
-    less: fn(&T, &T) -> bool,
-    item: &'static Item,
-) -> Less<fn(&T, &T) -> bool> {
-    let call = format!("{}(a, b)", item.name);
-    let order = Less::of_struct::<T>(name, T::ITEM.name, &T::ITEM.source(), less, &call);
-    order.with_functions(&item.source()).with_fp64(item.needs_fp64() || T::ITEM.needs_fp64())
+pub fn order<T: Pod + SharedType, F: Fn(&T, &T) -> bool>(name: &str, less: F, item: &'static Item) -> Less<F> {
+    let ((type_name, types), (function, program)) = (Program::of(T::ITEM), Program::of(item));
+    let call = format!("{function}(a, b)");
+    Less::of_struct::<T>(name, &type_name, &types.text(), less, &call)
+        .with_functions(&program.text())
+        .with_fp64(program.fp64 || types.fp64)
 }
 
 /// The map of `map!`.
-pub fn map<T, U>(function: fn(T) -> U, item: &'static Item) -> Map<fn(T) -> U> {
-    Map::new(function, format!("{}(x)", item.name)).with_functions(item.source())
+pub fn map<T, U, F: Fn(T) -> U>(function: F, item: &'static Item) -> Map<F> {
+    let (name, program) = Program::of(item);
+    Map::new(function, format!("{name}(x)")).with_functions(program.text())
 }
 
 /// Values for tests.
@@ -210,39 +232,33 @@ fn devices(fp64: bool) -> impl Iterator<Item = Device> {
 /// # Panics
 ///
 /// If a result differs, or a device fails.
-pub fn test_operator<T: Pod + SharedType>(operator: &Operator<T, fn(T, T) -> T>) {
+pub fn test_operator<T: Pod + SharedType, F: Fn(T, T) -> T>(operator: &Operator<T, F>) {
     const PAIRS: usize = 4096;
     let (a, b) = (edges::<T>(PAIRS, 1), edges::<T>(PAIRS, 2));
+    // First in Rust: a function that does not end there must not run on a device.
+    let want: Vec<T> = a.iter().zip(&b).map(|(a, b)| (operator.combine)(*a, *b)).collect();
     for device in devices(operator.needs_fp64) {
         let name = operator.name();
         let found = operator.pairs(&device, &a, &b).unwrap_or_else(|error| panic!("{name} on {device:?}: {error}"));
         for (i, found) in found.iter().flatten().enumerate() {
-            let want = (operator.combine)(a[i], b[i]);
             let of = |x: &T| format!("{:02x?}", bytemuck::bytes_of(x));
             assert!(
-                T::same(found, &want),
+                T::same(found, &want[i]),
                 "{name} on {device:?}: of the bytes {} and {} it is {} in OpenCL C, {} in Rust",
                 of(&a[i]),
                 of(&b[i]),
                 of(found),
-                of(&want)
+                of(&want[i])
             );
         }
     }
 }
 
-/// Asserts that every device sorts 4,096 extremes and random values as Rust does.
+/// Asserts that an order has the same results on every device as in Rust, as [`test_operator`] does.
 ///
 /// # Panics
 ///
-/// If the results differ, or a device fails.
-pub fn test_order<T: Pod + SharedType + Send + Sync>(order: &Less<fn(&T, &T) -> bool>) {
-    let values = edges::<T>(4096, 3);
-    let bytes = |values: Vec<T>| bytemuck::cast_slice::<T, u8>(&values).to_vec();
-    let sorted = |device: &Device| device.merge_sort(&values, order).and_then(|sorted| sorted.to_vec()).map(bytes);
-    let want = sorted(&Device::cpu()).expect("the CPU sorts");
-    for device in devices(order.needs_fp64()) {
-        let found = sorted(&device).unwrap_or_else(|error| panic!("{} on {device:?}: {error}", order.name()));
-        assert!(found == want, "{} on {device:?}: another order than in Rust", order.name());
-    }
+/// If a result differs, or a device fails.
+pub fn test_order<T: Pod + SharedType, F: Fn(&T, &T) -> bool>(order: &Less<F>) {
+    test_operator(&order.lesser(T::zeroed()));
 }

@@ -1,6 +1,10 @@
 //! The arithmetic of devices in Rust. [`helpers`](super::helpers) has the same in OpenCL C.
 
 /// Integers and floats.
+#[diagnostic::on_unimplemented(
+    message = "devices have no arithmetic for `{Self}`",
+    note = "an index is counted in u32 or u64, as in x[(i + 1) as usize]"
+)]
 pub trait Number: Copy {
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
@@ -14,6 +18,10 @@ pub trait Number: Copy {
     fn between(self, low: Self, high: Self) -> Self;
 }
 
+/// Numbers, `bool`, and indices.
+#[diagnostic::on_unimplemented(message = "devices compare numbers and bools, not `{Self}`: compare the fields")]
+pub trait Compared: Copy + PartialOrd {}
+
 /// Integers and `bool`.
 pub trait Bits: Copy {
     fn both(self, other: Self) -> Self;
@@ -26,9 +34,6 @@ pub trait Whole: Number + Bits {
     fn left(self, count: u32) -> Self;
     fn right(self, count: u32) -> Self;
 }
-
-/// Floats.
-pub trait Float: Number {}
 
 /// The number of bits of a shift: its lowest bits count.
 pub trait Count: Copy {
@@ -185,8 +190,6 @@ macro_rules! floats {
                     if self < low { low } else if self > high { high } else { self }
                 }
             }
-
-            impl Float for $ty {}
         )*
     };
 }
@@ -235,6 +238,26 @@ functions! {
     /// `a ^ b`.
     xor(a, b): Bits::one;
 }
+
+macro_rules! comparisons {
+    ($($name:ident $sign:tt)*) => {
+        $(
+            /// A comparison of two values.
+            #[inline]
+            pub fn $name<T: Compared>(a: T, b: T) -> bool {
+                a $sign b
+            }
+        )*
+    };
+}
+
+comparisons! { eq == ne != lt < le <= gt > ge >= }
+
+macro_rules! compared {
+    ($($ty:ident)*) => { $(impl Compared for $ty {})* };
+}
+
+compared! { i8 i16 i32 i64 u8 u16 u32 u64 usize f32 f64 bool }
 
 /// `a << n`, with `n` modulo the number of bits.
 #[inline]

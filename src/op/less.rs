@@ -227,11 +227,6 @@ impl<F> Less<F> {
         Self { needs_fp64, ..self }
     }
 
-    #[cfg(feature = "macros")]
-    pub(crate) fn needs_fp64(&self) -> bool {
-        self.needs_fp64
-    }
-
     /// The order's name, as it appears in the compiler's messages.
     ///
     /// ```
@@ -240,6 +235,18 @@ impl<F> Less<F> {
     /// ```
     pub fn name(&self) -> &str {
         &self.name
+    }
+}
+
+#[cfg(feature = "macros")]
+impl<F> Less<F> {
+    /// The operator that takes the lesser of two values.
+    pub(crate) fn lesser<T: Pod>(&self, any: T) -> super::Operator<T, impl Fn(T, T) -> T>
+    where
+        F: Fn(&T, &T) -> bool,
+    {
+        let choose = |a, b| if (self.less)(&a, &b) { a } else { b };
+        super::Operator::of_texts(&self.name, any, choose, self.texts.choice(), self.needs_fp64)
     }
 }
 

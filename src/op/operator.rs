@@ -81,8 +81,14 @@ impl Texts {
     }
 
     pub(super) fn with_functions(mut self, text: &str) -> Self {
-        self.functions = text.to_owned();
+        self.functions += text;
         self
+    }
+
+    /// The first value if the expression is true, else the second.
+    #[cfg(feature = "macros")]
+    pub(super) fn choice(&self) -> Self {
+        Self { expression: format!("({}) ? a : b", self.expression), ..self.clone() }
     }
 
     /// Text that precedes a kernel file: the function `name`, which returns a `result`, over elements of `size` bytes.
@@ -190,6 +196,11 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     /// ```
     pub fn with_functions(self, text: &str) -> Self {
         Self { texts: self.texts.with_functions(text), ..self }
+    }
+
+    #[cfg(feature = "macros")]
+    pub(super) fn of_texts(name: &str, identity: T, combine: F, texts: Texts, needs_fp64: bool) -> Self {
+        Self { name: name.to_owned(), identity, combine, texts, needs_fp64 }
     }
 
     /// The operator, of which a device needs doubles or not.
