@@ -3,10 +3,10 @@
 //! `cargo run --release --features macros --example operators`
 
 use bytemuck::{Pod, Zeroable};
-use oclprim::{Device, Scan, device, map, op::Sum, operator, order};
+use oclprim::{Device, Scan, SharedType, device, map, op::Sum, operator, order};
 
 /// A sample of a series: its value, and when it was taken.
-#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, Device)]
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, SharedType)]
 #[repr(C)]
 struct Sample {
     value: f32,

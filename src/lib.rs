@@ -200,16 +200,16 @@ pub use layout::{Layout, Rows};
 pub use merge::set::SetOp;
 pub use nd::{NdView, NdViewMut};
 pub use num_complex::Complex;
-/// Implements [`SharedType`]: the struct has the same memory layout in OpenCL C.
+/// Implements the trait [`SharedType`](trait@SharedType): the struct has the same memory layout in OpenCL C.
 ///
 /// The struct is `#[repr(C)]`, and also derives `Pod` and `Zeroable` of the crate `bytemuck`. Its fields are `i8` to `i64`, `u8` to `u64`, `f32`, `f64`, other such structs, and arrays of
 /// these. A kernel does not build if the size or an offset differs on the device.
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};
-/// use oclprim::{Device, operator};
+/// use oclprim::{Device, SharedType, operator};
 ///
-/// #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, Device)]
+/// #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, SharedType)]
 /// #[repr(C)]
 /// struct Span {
 ///     from: i32,
@@ -229,14 +229,14 @@ pub use num_complex::Complex;
 /// Rust may reorder the fields of a struct without `#[repr(C)]`:
 ///
 /// ```compile_fail
-/// #[derive(Clone, Copy, oclprim::Device)]
+/// #[derive(Clone, Copy, oclprim::SharedType)]
 /// struct Span {
 ///     from: i32,
 ///     to: i32,
 /// }
 /// ```
 #[cfg(feature = "macros")]
-pub use oclprim_macros::Device;
+pub use oclprim_macros::SharedType;
 /// Makes a Rust function callable from functions with [`#[operator]`](operator), [`#[order]`](order) or `#[device]`, and from
 /// [`map!`].
 ///
@@ -285,7 +285,7 @@ pub use oclprim_macros::map;
 /// ```
 /// use oclprim::{Device, operator};
 ///
-/// #[operator(identity = f32::NEG_INFINITY)]
+/// #[operator(identity = 0.0)]
 /// fn larger_magnitude(a: f32, b: f32) -> f32 {
 ///     if a.abs() > b.abs() { a } else { b }
 /// }
@@ -300,7 +300,7 @@ pub use oclprim_macros::map;
 ///
 /// # The subset
 ///
-/// - Types: `i8` to `i64`, `u8` to `u64`, `f32`, `f64`, `bool`, and structs with [`#[derive(Device)]`](Device). `usize` is for
+/// - Types: `i8` to `i64`, `u8` to `u64`, `f32`, `f64`, `bool`, and structs with [`#[derive(SharedType)]`](derive@SharedType). `usize` is for
 ///   indices: `x[i as usize]`, `0..4usize`.
 /// - Statements: `let`, assignments, `if`, `match` on integers, `while`, `loop`, `for` over a range, `break`, `continue`,
 ///   `return`.
@@ -354,9 +354,9 @@ pub use oclprim_macros::operator;
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};
-/// use oclprim::{Device, order};
+/// use oclprim::{Device, SharedType, order};
 ///
-/// #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, Device)]
+/// #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, SharedType)]
 /// #[repr(C)]
 /// struct Event {
 ///     time: f32,

@@ -2,7 +2,7 @@
 #![cfg(feature = "macros")]
 
 use bytemuck::{Pod, Zeroable};
-use oclprim::{Device, device, map, op::Sum, operator, order};
+use oclprim::{Device, SharedType, device, map, op::Sum, operator, order};
 
 #[operator(identity = 0.0)]
 fn larger_magnitude(a: f32, b: f32) -> f32 {
@@ -90,7 +90,7 @@ fn casts(a: u32, b: u32) -> u32 {
 }
 
 /// Neighbouring extremes of one series.
-#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, Device)]
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, SharedType)]
 #[repr(C)]
 struct Extremes {
     least: f32,
@@ -98,7 +98,7 @@ struct Extremes {
     count: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, Device)]
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, SharedType)]
 #[repr(C)]
 struct Cell {
     extremes: Extremes,
@@ -188,7 +188,7 @@ fn arithmetic_wraps_and_has_no_undefined_results() {
 }
 
 mod doubled {
-    #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, oclprim::Device)]
+    #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, oclprim::SharedType)]
     #[repr(C)]
     pub(crate) struct Pair {
         pub(crate) a: u32,
@@ -202,7 +202,7 @@ mod doubled {
 }
 
 mod tripled {
-    #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, oclprim::Device)]
+    #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, oclprim::SharedType)]
     #[repr(C)]
     pub(crate) struct Pair {
         pub(crate) b: u32,

@@ -80,8 +80,8 @@ pub fn map(closure: TokenStream) -> TokenStream {
     expanded(map_of(closure))
 }
 
-/// See `oclprim::Device`.
-#[proc_macro_derive(Device)]
+/// See `oclprim::SharedType`.
+#[proc_macro_derive(SharedType)]
 pub fn derive_device(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     expanded(device_type(&item))
@@ -266,7 +266,7 @@ fn map_of(mut closure: ExprClosure) -> Result<Tokens> {
 
 fn device_type(input: &DeriveInput) -> Result<Tokens> {
     let Data::Struct(data) = &input.data else {
-        return Err(syn::Error::new(input.ident.span(), "#[derive(Device)] is for structs"));
+        return Err(syn::Error::new(input.ident.span(), "#[derive(SharedType)] is for structs"));
     };
     if let Some(first) = input.generics.params.first() {
         return Err(syn::Error::new(first.span(), "a struct with parameters has no twin in OpenCL C"));

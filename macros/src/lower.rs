@@ -228,7 +228,7 @@ pub(crate) fn ungrouped(mut ty: &Type) -> &Type {
 
 /// The C text of a type: a scalar's name, or a placeholder for one of `types`, whose name is known when a program is made.
 pub(crate) fn type_text(ty: &Type, types: &mut Vec<Type>) -> Result<String> {
-    let advice = "the device has i8 to i64, u8 to u64, f32, f64, bool, and structs with #[derive(Device)]";
+    let advice = "the device has i8 to i64, u8 to u64, f32, f64, bool, and structs with #[derive(SharedType)]";
     let ty = ungrouped(ty);
     if matches!(ty, Type::Reference(_)) {
         return refused(ty.span(), "references are not in the subset: take the value");
@@ -776,7 +776,7 @@ impl Lowering {
             }
             Expr::Reference(_) => refused(at, "references are not in the subset: pass the value"),
             Expr::Closure(_) => refused(at, "closures are not in the subset: write a function with #[device]"),
-            Expr::Tuple(_) => refused(at, "tuples are not in the subset: write a struct with #[derive(Device)]"),
+            Expr::Tuple(_) => refused(at, "tuples are not in the subset: write a struct with #[derive(SharedType)]"),
             Expr::Array(array) => {
                 let Some(ty) = expected else { return refused(at, "an array is only allowed as a field of a struct") };
                 let elements: Vec<_> = array.elems.iter().map(|element| (element, Some(ty.element()))).collect();

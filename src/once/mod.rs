@@ -106,10 +106,10 @@ pub trait Function {
     const ITEM: &'static Item;
 }
 
-/// A type that has the same memory layout in Rust and in OpenCL C: the scalar types, and structs with `#[derive(Device)]`.
+/// A type that has the same memory layout in Rust and in OpenCL C: the scalar types, and structs with `#[derive(SharedType)]`.
 #[diagnostic::on_unimplemented(
     message = "devices do not know the type `{Self}`",
-    note = "for a struct, write `#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, oclprim::Device)]` and `#[repr(C)]`"
+    note = "for a struct, write `#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable, oclprim::SharedType)]` and `#[repr(C)]`"
 )]
 pub trait SharedType: Copy {
     #[doc(hidden)]
