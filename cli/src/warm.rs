@@ -168,16 +168,19 @@ impl Warm {
         });
         let failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
         let after = cache::contents().unwrap_or_default();
+        let new = after.programs.saturating_sub(before.programs);
+        let kept = match after.programs {
+            // PoCL has a cache of its own.
+            0 => "the crate keeps no programs of this driver".to_owned(),
+            all => format!("{new} new programs, {all} in all ({})", bytes(after.bytes)),
+        };
         writeln!(
             out,
-            "{}: {} calls in {:.1} s by {} processes; {} new programs, {} in all ({})",
+            "{}: {} calls in {:.1} s by {} processes; {kept}",
             device.info(),
             tasks.len(),
             start.elapsed().as_secs_f64(),
-            jobs.min(tasks.len()),
-            after.programs.saturating_sub(before.programs),
-            after.programs,
-            bytes(after.bytes)
+            jobs.min(tasks.len())
         )?;
         match &failures[..] {
             [] => Ok(()),
