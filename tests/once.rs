@@ -251,6 +251,24 @@ fn arrays_are_values(a: Cell, b: Cell) -> Cell {
     if a.int > 0 { built } else { Cell { extremes: a.extremes, kinds: [old[1]; 4], int: built.int } }
 }
 
+/// Statements within operands: Rust computes the right side of `+=` before it reads the left, and otherwise from left to right.
+#[operator(identity = 0)]
+fn order_of_evaluation(a: u32, b: u32) -> u32 {
+    let mut x = a;
+    x += {
+        x ^= b;
+        if a > b { 1 } else { b + x }
+    };
+    let y = x << {
+        x = 2;
+        x
+    };
+    y + x * {
+        x = a;
+        x + 1
+    } - if x > b { x } else { 7 }
+}
+
 /// Operators for several types.
 macro_rules! differences {
     ($($name:ident $ty:ty),*) => { $(

@@ -45,7 +45,12 @@ impl VisitMut for Twin {
                 let Some(name) = operator(&binary.op).or(comparison(&binary.op)) else { return };
                 let (name, left, right) = (format_ident!("{name}", span = at), &binary.left, &binary.right);
                 if assigns(&binary.op) {
-                    quote_spanned!(at=> #left = ::oclprim::once::#name(#left, #right))
+                    // The right side first, as in Rust.
+                    let value = syn::Ident::new("right", proc_macro2::Span::mixed_site());
+                    quote_spanned!(at=> {
+                        let #value = #right;
+                        #left = ::oclprim::once::#name(#left, #value);
+                    })
                 } else {
                     quote_spanned!(at=> ::oclprim::once::#name(#left, #right))
                 }
