@@ -338,7 +338,7 @@ pub use oclprim_macros::map;
 /// | `a.clamp(low, high)` | `low` if `a < low`, else `high` if `a > high`, else `a` |
 /// | `x as i32` and so on | as in Rust: saturates, and NaN becomes 0 |
 /// | `a / b`, `a.sqrt()` of `f32` | the nearest float, on devices with `f64`; elsewhere as the driver rounds |
-/// | `a % b` of floats | the driver's `fmod`, which on Mesa takes subnormals for zeros |
+/// | `a % b` of floats, `mul_add` | the driver's `fmod` and `fma`, which on Mesa take subnormals for zeros |
 ///
 /// Three things differ. An index out of range panics on the CPU, and takes the first element on a device. A loop that does not
 /// end hangs. The bits of a NaN are open, so `to_bits` of a computed NaN is, too.
