@@ -10,17 +10,15 @@ use std::{
     time::Instant,
 };
 
+use crate::{
+    options::DeviceChoice,
+    output::{Stop, bytes, json},
+};
 use clap::{Args, Subcommand, ValueEnum};
 use oclprim::{
     Bins, Device, Element, ElementType, Order, Top,
     internals::{cache, with_element},
     op::Sum,
-};
-use serde::Serialize;
-
-use crate::{
-    options::DeviceChoice,
-    output::{Stop, bytes, json},
 };
 
 const EXAMPLES: &str = "\
@@ -143,9 +141,9 @@ impl Warm {
         if self.worker {
             return serve(&device, out);
         }
-        if cache::contents().is_none() {
+        let Some(before) = cache::contents() else {
             return Err(Stop::usage("there is no cache folder: OCLPRIM_CACHE_DIR is empty or cannot be used"));
-        }
+        };
         let primitives = if self.primitives.is_empty() { Primitive::value_variants() } else { &self.primitives };
         let types: Vec<_> = self.types.iter().filter(|element| capabilities.supports(**element).is_ok()).collect();
         let tasks: Vec<Task> = primitives
@@ -153,11 +151,11 @@ impl Warm {
             .flat_map(|&primitive| types.iter().map(move |&&element| Task(primitive, element)))
             .collect();
         let jobs = self.jobs.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from);
-        let (start, before) = (Instant::now(), cache::contents().unwrap_or_default());
+        let (start, processes) = (Instant::now(), jobs.min(tasks.len()));
         // The longest builds are not known, so each worker takes the next task when it is free.
         let (waiting, failures) = (Mutex::new(tasks.iter()), Mutex::new(Vec::new()));
         thread::scope(|scope| {
-            for _ in 0..jobs.min(tasks.len()) {
+            for _ in 0..processes {
                 scope.spawn(|| {
                     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next().copied();
                     if let Err(error) = self.work(next) {
@@ -176,15 +174,14 @@ impl Warm {
         };
         writeln!(
             out,
-            "{}: {} calls in {:.1} s by {} processes; {kept}",
+            "{}: {} calls in {:.1} s by {processes} processes; {kept}",
             device.info(),
             tasks.len(),
-            start.elapsed().as_secs_f64(),
-            jobs.min(tasks.len())
+            start.elapsed().as_secs_f64()
         )?;
         match &failures[..] {
             [] => Ok(()),
-            [first, ..] => Err(Stop::usage(format!("{} of {} processes failed: {first}", failures.len(), jobs))),
+            [first, ..] => Err(Stop::usage(format!("{} of {processes} processes failed: {first}", failures.len()))),
         }
     }
 
@@ -266,15 +263,6 @@ enum Action {
     Clear,
 }
 
-#[derive(Serialize)]
-struct Shown {
-    folder: String,
-    programs: usize,
-    self_tests: usize,
-    bytes: u64,
-    limit: u64,
-}
-
 impl Cache {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let Some(found) = cache::contents() else {
@@ -284,20 +272,13 @@ impl Cache {
             let removed = cache::clear()?;
             return Ok(writeln!(out, "{removed} entries removed from {}", found.folder.display())?);
         }
-        let shown = Shown {
-            folder: found.folder.display().to_string(),
-            programs: found.programs,
-            self_tests: found.self_tests,
-            bytes: found.bytes,
-            limit: found.limit,
-        };
         if self.json {
-            return Ok(out.write_all(&json(&shown)?)?);
+            return Ok(out.write_all(&json(&found)?)?);
         }
-        writeln!(out, "folder      {}", shown.folder)?;
-        writeln!(out, "programs    {}", shown.programs)?;
-        writeln!(out, "self-tests  {}", shown.self_tests)?;
-        writeln!(out, "size        {} of {} at most", bytes(shown.bytes), bytes(shown.limit))?;
+        writeln!(out, "folder      {}", found.folder.display())?;
+        writeln!(out, "programs    {}", found.programs)?;
+        writeln!(out, "self-tests  {}", found.self_tests)?;
+        writeln!(out, "size        {} of {} at most", bytes(found.bytes), bytes(found.limit))?;
         Ok(())
     }
 }

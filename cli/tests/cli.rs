@@ -1162,7 +1162,7 @@ fn warm_fills_the_cache_and_clear_empties_it() {
     assert_eq!(text.contains("the crate keeps no programs of this driver"), own_cache, "{text}");
     assert_eq!(programs >= 4, !own_cache, "{programs}: {text}");
     assert!(bytes > 0 && shown()["self_tests"].as_u64() >= Some(1));
-    // Nothing is left to build.
+    // The second run finds every program in the cache.
     let again = stdout(&run(&[&["warm", "reduce", "--type", "u32"][..], &device].concat()));
     assert!(own_cache || again.contains("; 0 new programs, "), "{again}");
     assert!(stdout(&run(&["cache", "clear"])).contains(" entries removed from "));

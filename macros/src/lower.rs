@@ -100,7 +100,7 @@ pub(crate) enum Out {
     Receiver,
     Bool,
     Uint,
-    /// What the overloaded helper returns.
+    /// The result type of the overloaded helper.
     Helper,
 }
 
@@ -119,6 +119,10 @@ pub(crate) fn operator(op: &BinOp) -> Option<&'static str> {
         BinOp::Shr(_) | BinOp::ShrAssign(_) => "shr",
         _ => return None,
     })
+}
+
+fn is_shift(name: &str) -> bool {
+    name == "shl" || name == "shr"
 }
 
 pub(crate) fn assigns(op: &BinOp) -> bool {
@@ -181,7 +185,7 @@ fn refused<T>(at: Span, what: impl std::fmt::Display) -> Result<T> {
     Err(syn::Error::new(at, what))
 }
 
-/// What a function becomes.
+/// The OpenCL C text of a function, and the names that it uses.
 pub(crate) struct Lowered {
     /// A typedef of the result's type, and the function.
     pub(crate) text: String,
@@ -697,19 +701,17 @@ impl Lowering {
                 op if assigns(op) => refused(at, "an assignment has no value"),
                 op => {
                     let name = operator(op).ok_or_else(|| syn::Error::new(at, "this operator is not in the subset"))?;
-                    if name == "shl" || name == "shr" {
+                    if is_shift(name) {
                         let operands = [(&**left, expected.cloned()), (&**right, Some(Ty("uint".into())))];
                         let values = self.values(&operands)?;
                         if values[0].ty.is_none() {
                             return refused(left.span(), "the type of this number is open: write it, as in 1u32");
                         }
-                        let helper = self.helper(name);
-                        let text = format!("{helper}({}, (uint)({}))", values[0].text, values[1].text);
+                        let text = self.applied(name, &values[0].text, &values[1].text);
                         return Ok(Value { text, ty: values[0].ty.clone() });
                     }
                     let [a, b] = self.pair(left, right, expected)?;
-                    let helper = self.helper(name);
-                    Ok(Value { text: format!("{helper}({}, {})", a.text, b.text), ty: a.ty.or(b.ty) })
+                    Ok(Value { text: self.applied(name, &a.text, &b.text), ty: a.ty.or(b.ty) })
                 }
             },
             Expr::Cast(cast) => {
@@ -975,12 +977,15 @@ impl Lowering {
 
     /// An operator whose left side is known.
     fn binary(&mut self, name: &str, a: Value, right: &Expr) -> Result<Value> {
-        let helper = self.helper(name);
-        let shift = name == "shl" || name == "shr";
-        let expected = if shift { Some(Ty("uint".into())) } else { a.ty.clone() };
+        let expected = if is_shift(name) { Some(Ty("uint".into())) } else { a.ty.clone() };
         let b = self.expression(right, expected.as_ref())?;
-        let text = if shift { format!("(uint)({})", b.text) } else { b.text };
-        Ok(Value { text: format!("{helper}({}, {text})", a.text), ty: a.ty })
+        Ok(Value { text: self.applied(name, &a.text, &b.text), ty: a.ty })
+    }
+
+    /// The call of an operator's helper. The count of a shift may have any integer type.
+    fn applied(&mut self, name: &str, a: &str, b: &str) -> String {
+        let helper = self.helper(name);
+        if is_shift(name) { format!("{helper}({a}, (uint)({b}))") } else { format!("{helper}({a}, {b})") }
     }
 
     fn method(&mut self, call: &ExprMethodCall, expected: Option<&Ty>) -> Result<Value> {
@@ -1251,7 +1256,7 @@ impl Lowering {
     }
 }
 
-/// Where a value goes.
+/// The variable to which a value is assigned.
 struct Place {
     name: String,
     ty: Option<Ty>,

@@ -16,6 +16,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::folders;
@@ -118,7 +119,7 @@ pub(crate) fn remove(key: &Key) {
 }
 
 /// What the cache folder holds.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Contents {
     /// The folder.
     pub folder: PathBuf,
