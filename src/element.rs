@@ -146,7 +146,6 @@ impl ElementType {
     }
 
     /// The type that computations on elements use.
-    #[cfg(feature = "opencl")]
     pub(crate) const fn accumulator(self) -> Self {
         match self {
             Self::F16 | Self::Bf16 => Self::F32,

@@ -82,11 +82,13 @@ impl Error {
         Self::new(ErrorKind::Unsupported, message)
     }
 
+    #[cfg(any(test, feature = "opencl"))]
     pub(crate) fn with_status(mut self, status: i32) -> Self {
         self.0.status = Some(status);
         self
     }
 
+    #[cfg(any(test, feature = "opencl"))]
     pub(crate) fn with_log(mut self, log: String) -> Self {
         self.0.log = Some(log);
         self

@@ -127,10 +127,6 @@
 //! primitive, the benchmarks and the ladders. A ladder shows the steps by which a kernel became fast. The program
 //! `oclprim` runs all three.
 #![deny(unsafe_code)]
-#![cfg_attr(
-    not(feature = "opencl"),
-    allow(dead_code, unused_variables, unused_mut, reason = "the CPU backend alone needs less of the runtime")
-)]
 
 /// Runs the README's example as a test.
 #[cfg(doctest)]
@@ -171,7 +167,6 @@ pub mod internals;
 pub mod interop;
 mod keys;
 mod layout;
-#[cfg(feature = "opencl")]
 mod lookback;
 mod memory;
 mod nd;

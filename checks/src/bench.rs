@@ -5,8 +5,7 @@ use std::{fs, time::Instant};
 use serde::{Deserialize, Serialize};
 
 pub use crate::effort::Effort;
-#[cfg(feature = "opencl")]
-use crate::runtime::opencl::Recorded;
+use crate::runtime::Recorded;
 use crate::{
     Buffer, Determinism, Device, DeviceInfo, DeviceType, Result, Scratch, op::Max, parallel, runtime::Backend,
 };
@@ -220,7 +219,6 @@ struct Runs {
 /// commands have an event, because each event takes time itself.
 fn time(device: &Device, run: &mut Step<'_>, ends: Option<usize>) -> Result<(f64, Option<f64>, usize)> {
     device.finish()?;
-    #[cfg(feature = "opencl")]
     if let Backend::OpenCl(cl) = device.backend() {
         cl.record_only(ends.map_or(Recorded::None, Recorded::Ends));
     }
@@ -229,7 +227,6 @@ fn time(device: &Device, run: &mut Step<'_>, ends: Option<usize>) -> Result<(f64
     let wall = start.elapsed().as_secs_f64();
     let (timings, commands) = match device.backend() {
         Backend::Cpu => (device.take_timings(), 0),
-        #[cfg(feature = "opencl")]
         Backend::OpenCl(cl) => {
             let (timings, commands) = (cl.take_timings(), cl.commands());
             cl.record_only(Recorded::All);
@@ -382,7 +379,6 @@ pub fn copy_roof(device: &Device, bytes: u64, effort: Effort) -> Result<Times> {
             };
             measure(device, effort, || Ok(()), run)
         }
-        #[cfg(feature = "opencl")]
         Backend::OpenCl(cl) => {
             let (from, to) = (from.mem().expect("an OpenCL buffer"), to.mem().expect("an OpenCL buffer"));
             measure(device, effort, || Ok(()), || cl.copy((from, 0), (to, 0), half))

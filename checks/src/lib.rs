@@ -6,12 +6,12 @@
 //! of the time.
 
 #![cfg_attr(
-    not(all(feature = "all", feature = "opencl")),
+    not(feature = "all"),
     allow(
         dead_code,
         unused_imports,
         unused_variables,
-        reason = "a build of one primitive, or of the CPU backend alone, uses only a part of the shared code"
+        reason = "a build of one primitive uses only a part of the shared code"
     )
 )]
 

@@ -56,7 +56,6 @@ pub fn specs() -> &'static [&'static dyn Spec] {
 /// ```
 pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let own = specs().iter().flat_map(|spec| spec.programs(caps));
-    #[cfg(feature = "opencl")]
     let own = own.chain(oclprim::internals::runtime::opencl::programs(caps));
     own.collect()
 }

@@ -32,7 +32,6 @@ macro_rules! by_size {
 #[doc(hidden)]
 pub(crate) mod cpu;
 pub mod gather;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 pub mod nd;
@@ -87,18 +86,15 @@ impl Device {
             (Backend::Cpu, input, output) => {
                 cpu::copy(bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
             }
-            #[cfg(feature = "opencl")]
             (Backend::OpenCl(device), Input::Host(from), output) => {
                 let to = output.cl(device, false)?;
                 device.write(to.mem(), to.byte_offset(), bytemuck::cast_slice(from))?;
                 to.finish(device)?;
             }
-            #[cfg(feature = "opencl")]
             (Backend::OpenCl(device), input, Output::Host(to)) => {
                 let from = input.cl(device)?;
                 device.read(from.mem(), from.byte_offset(), bytemuck::cast_slice_mut(to))?;
             }
-            #[cfg(feature = "opencl")]
             (Backend::OpenCl(device), input, output) => {
                 let from = input.cl(device)?;
                 let bytes = from.len() * size_of::<T>();
@@ -141,7 +137,6 @@ impl<T: Pod> Buffer<T> {
         let device = self.device().clone();
         match device.backend() {
             Backend::Cpu => Output::from(self).host()?.copy_within(first..first + len, dest),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let size = size_of::<T>();
                 let place = Output::from(self).cl(device, true)?;

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-#[cfg(feature = "opencl")]
 use super::held::Held;
 use super::slots::{ABOVE, BELOW, NAN, Real, check_count, to_i128};
 use crate::{Element, ElementType, Error, Result, memory};
@@ -30,7 +29,6 @@ pub struct List {
     pub(crate) values: Values,
     /// An entry per cell, and one more.
     pub(crate) guide: Vec<u32>,
-    #[cfg(feature = "opencl")]
     pub(crate) on_device: Held,
 }
 
@@ -158,13 +156,7 @@ impl List {
             let guide = guide(last, cells, |k| scaled.cell(scaled.edges[k], cells))?;
             (Values::F32(scaled), guide)
         };
-        Ok(Self {
-            bins,
-            values,
-            guide,
-            #[cfg(feature = "opencl")]
-            on_device: Default::default(),
-        })
+        Ok(Self { bins, values, guide, on_device: Default::default() })
     }
 
     /// The number of bins.

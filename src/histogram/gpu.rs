@@ -10,8 +10,8 @@ use super::{
 use crate::{
     Element, ElementType, Output, Result, Scratch,
     runtime::{
-        Capabilities, ClInput, DeviceClass, ProgramSpec,
-        opencl::{COUNTER_BYTES, COUNTERS_AT, ClDevice, ClMem},
+        COUNTER_BYTES, COUNTERS_AT, Capabilities, ClInput, DeviceClass, ProgramSpec,
+        opencl::{ClDevice, ClMem},
     },
     tuning,
 };

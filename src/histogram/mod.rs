@@ -33,16 +33,12 @@ pub(crate) mod channels;
 pub(crate) mod cpu;
 #[doc(hidden)]
 pub(crate) mod edges;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod form;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
-#[cfg(feature = "opencl")]
 mod held;
 pub(crate) mod mapped;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod partition;
 #[doc(hidden)]
@@ -222,7 +218,6 @@ impl Device {
         outside.expect_len(slots::OUTSIDE, "histogram of what is outside")?;
         match self.backend() {
             Backend::Cpu => cpu::histogram(input.host()?, bins, counts.host()?, outside.host()?, accumulate)?,
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 gpu::histogram(device, input.cl(device)?, None, bins, counts, outside, accumulate, scratch)?;
             }
@@ -247,7 +242,6 @@ impl Device {
     pub fn histogram_scratch<T: Element>(&self, n: usize, bins: &Bins<T>) -> Result<usize> {
         match self.backend() {
             Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => gpu::scratch_bytes(device, n, bins),
         }
     }

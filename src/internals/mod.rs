@@ -15,30 +15,25 @@ pub mod parallel {
 }
 
 pub mod copy {
-    #[cfg(feature = "opencl")]
     pub mod gpu {
         pub use crate::copy::gpu::*;
     }
     pub mod gather {
-        #[cfg(feature = "opencl")]
         pub mod gpu {
             pub use crate::copy::gather::gpu::*;
         }
     }
     pub mod nd {
-        #[cfg(feature = "opencl")]
         pub mod gpu {
             pub use crate::copy::nd::gpu::*;
         }
     }
     pub mod ranges {
-        #[cfg(feature = "opencl")]
         pub mod gpu {
             pub use crate::copy::ranges::gpu::*;
         }
     }
     pub mod reverse {
-        #[cfg(feature = "opencl")]
         pub mod gpu {
             pub use crate::copy::reverse::gpu::*;
         }
@@ -47,7 +42,6 @@ pub mod copy {
 
 pub mod histogram {
     pub use crate::histogram::*;
-    #[cfg(feature = "opencl")]
     pub mod gpu {
         pub use crate::histogram::{form::*, gpu::*};
     }
@@ -55,14 +49,12 @@ pub mod histogram {
         pub use crate::histogram::{bins::*, edges::*, slots::*};
     }
     pub mod channels {
-        #[cfg(feature = "opencl")]
         pub mod gpu {
             pub use crate::histogram::channels::gpu::*;
         }
     }
     pub mod weighted {
         pub use crate::histogram::weighted::*;
-        #[cfg(feature = "opencl")]
         pub mod gpu {
             pub use crate::histogram::weighted::gpu::*;
         }
@@ -70,35 +62,29 @@ pub mod histogram {
 }
 
 pub mod iota {
-    #[cfg(feature = "opencl")]
     pub mod gpu {
         pub use crate::iota::gpu::*;
     }
 }
 
 pub mod merge {
-    #[cfg(feature = "opencl")]
     pub use crate::merge::*;
-    #[cfg(feature = "opencl")]
     pub mod gpu {
         pub use crate::merge::gpu::*;
     }
     pub mod search {
         pub use crate::merge::search::*;
-        #[cfg(feature = "opencl")]
         pub mod gpu {
             pub use crate::merge::search::gpu::*;
         }
     }
     pub mod set {
         pub use crate::merge::set::*;
-        #[cfg(feature = "opencl")]
         pub mod gpu {
             pub use crate::merge::set::gpu::*;
         }
     }
     pub mod sort {
-        #[cfg(feature = "opencl")]
         pub mod gpu {
             pub use crate::merge::sort::gpu::*;
         }
@@ -106,7 +92,6 @@ pub mod merge {
 }
 
 pub mod permute {
-    #[cfg(feature = "opencl")]
     pub mod gpu {
         pub use crate::permute::gpu::*;
     }
@@ -117,7 +102,6 @@ pub mod permute {
 
 pub mod random {
     pub use crate::random::*;
-    #[cfg(feature = "opencl")]
     pub mod gpu {
         pub use crate::random::gpu::*;
     }
@@ -125,7 +109,6 @@ pub mod random {
 
 pub mod reduce {
     pub use crate::reduce::*;
-    #[cfg(feature = "opencl")]
     pub mod gpu {
         pub use crate::reduce::gpu::*;
     }
@@ -134,20 +117,17 @@ pub mod reduce {
     }
     pub mod axis {
         pub use crate::reduce::axis::*;
-        #[cfg(feature = "opencl")]
         pub mod gpu {
             pub use crate::reduce::axis::gpu::*;
         }
         pub mod extremes {
             pub use crate::reduce::axis::extremes::*;
-            #[cfg(feature = "opencl")]
             pub mod gpu {
                 pub use crate::reduce::axis::extremes::gpu::*;
             }
         }
         pub mod moments {
             pub use crate::reduce::axis::moments::*;
-            #[cfg(feature = "opencl")]
             pub mod gpu {
                 pub use crate::reduce::axis::moments::gpu::*;
             }
@@ -155,27 +135,23 @@ pub mod reduce {
     }
     pub mod by {
         pub use crate::reduce::by::*;
-        #[cfg(feature = "opencl")]
         pub mod gpu {
             pub use crate::reduce::by::gpu::*;
         }
     }
     pub mod count {
-        #[cfg(feature = "opencl")]
         pub mod gpu {
             pub use crate::reduce::count::gpu::*;
         }
     }
     pub mod segmented {
         pub use crate::reduce::segmented::*;
-        #[cfg(feature = "opencl")]
         pub mod gpu {
             pub use crate::reduce::segmented::gpu::*;
         }
     }
     pub mod statistics {
         pub use crate::reduce::statistics::*;
-        #[cfg(feature = "opencl")]
         pub mod gpu {
             pub use crate::reduce::statistics::gpu::*;
         }
@@ -184,7 +160,6 @@ pub mod reduce {
 
 pub mod scan {
     pub use crate::scan::*;
-    #[cfg(feature = "opencl")]
     pub mod gpu {
         pub use crate::scan::gpu::*;
     }
@@ -193,7 +168,6 @@ pub mod scan {
     }
     pub mod axis {
         pub use crate::scan::axis::*;
-        #[cfg(feature = "opencl")]
         pub mod gpu {
             pub use crate::scan::axis::gpu::*;
         }
@@ -202,12 +176,10 @@ pub mod scan {
 
 pub mod select {
     pub use crate::select::*;
-    #[cfg(feature = "opencl")]
     pub mod gpu {
         pub use crate::select::gpu::*;
     }
     pub mod adjacent {
-        #[cfg(feature = "opencl")]
         pub mod gpu {
             pub use crate::select::adjacent::gpu::*;
         }
@@ -216,7 +188,6 @@ pub mod select {
 
 pub mod sort {
     pub use crate::sort::*;
-    #[cfg(feature = "opencl")]
     pub mod gpu {
         pub use crate::sort::gpu::*;
     }
@@ -227,13 +198,11 @@ pub mod sort {
         pub use crate::sort::columns::*;
     }
     pub mod in_place {
-        #[cfg(feature = "opencl")]
         pub mod gpu {
             pub use crate::sort::in_place::gpu::*;
         }
     }
     pub mod segmented {
-        #[cfg(feature = "opencl")]
         pub mod gpu {
             pub use crate::sort::segmented::gpu::*;
         }
@@ -242,7 +211,6 @@ pub mod sort {
 
 pub mod topk {
     pub use crate::topk::*;
-    #[cfg(feature = "opencl")]
     pub mod gpu {
         pub use crate::topk::gpu::*;
     }
@@ -253,7 +221,6 @@ pub mod topk {
 
 pub mod transpose {
     pub use crate::transpose::*;
-    #[cfg(feature = "opencl")]
     pub mod gpu {
         pub use crate::transpose::gpu::*;
     }
@@ -262,13 +229,11 @@ pub mod transpose {
     }
     pub mod in_place {
         pub use crate::transpose::in_place::*;
-        #[cfg(feature = "opencl")]
         pub mod gpu {
             pub use crate::transpose::in_place::gpu::*;
         }
     }
     pub mod mapped {
-        #[cfg(feature = "opencl")]
         pub mod gpu {
             pub use crate::transpose::mapped::gpu::*;
         }
@@ -277,7 +242,6 @@ pub mod transpose {
 
 pub mod op {
     pub use crate::op::*;
-    #[cfg(feature = "opencl")]
     pub mod gpu {
         pub use crate::op::gpu::*;
     }
@@ -289,7 +253,6 @@ pub mod tuning {
 
 pub mod runtime {
     pub use crate::runtime::*;
-    #[cfg(feature = "opencl")]
     pub mod opencl {
         pub use crate::runtime::opencl::*;
     }

@@ -9,7 +9,6 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
@@ -91,7 +90,6 @@ impl Device {
         let output = output.into();
         match self.backend() {
             Backend::Cpu => cpu::iota(start, step, output.host()?),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => gpu::iota(device, start, step, output)?,
         }
         Ok(())

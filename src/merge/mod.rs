@@ -19,7 +19,6 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 pub mod search;
@@ -42,7 +41,6 @@ fn check_values(keys: usize, values: usize, size: usize, what: &str) -> Result<(
 }
 
 /// The form of a merge of `T` by `order`, with values of `value_bytes` bytes.
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub fn form<T: Pod>(order: &impl Compare<T>, value_bytes: usize) -> Result<gpu::Form> {
     // Checks the element size; the returned function is not used.
@@ -131,7 +129,6 @@ impl Device {
                 let (a, b) = (a.host()?, b.host()?);
                 cpu::merge((a, &none[..a.len()]), (b, &none[..b.len()]), (to, &mut none.clone()), &less)?;
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let form = form(order, 0)?;
                 let (a, b, to) = (a.cl(device)?, b.cl(device)?, output.cl(device, false)?);
@@ -163,7 +160,6 @@ impl Device {
     fn merge_scratch_of<T: Pod, C: Compare<T>>(&self, n: usize, order: &C, value_bytes: usize) -> Result<usize> {
         match self.backend() {
             Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => gpu::scratch_bytes(device, n, &form(order, value_bytes)?),
         }
     }
@@ -250,7 +246,6 @@ impl Device {
                 cpu::merge(a, b, (keys.host()?, values.host()?), &order.function()?)?;
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let form = form(order, size_of::<V>())?;
                 let (a, b) = ((a.0.cl(device)?, a.1.cl(device)?), (b.0.cl(device)?, b.1.cl(device)?));

@@ -5,9 +5,7 @@ use std::fmt::Debug;
 use bytemuck::Pod;
 
 use super::Operator;
-#[cfg(feature = "opencl")]
 use super::gpu;
-#[cfg(feature = "opencl")]
 use crate::runtime::Backend;
 use crate::{Device, Error, Result, rng::Rng};
 
@@ -154,7 +152,6 @@ pub(super) fn on_device<T: Pod, F: Fn(T, T) -> T>(
     a: &[T],
     b: &[T],
 ) -> Result<Option<Vec<T>>> {
-    #[cfg(feature = "opencl")]
     if let Backend::OpenCl(device) = device.backend() {
         let mut out = a.to_vec();
         let form = gpu::Form { source: op.source(), size: size_of::<T>(), needs_fp64: op.needs_fp64 };

@@ -20,7 +20,6 @@
 //! literal would only repeat this promise.
 
 mod complex;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 mod laws;

@@ -15,7 +15,6 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 #[doc(hidden)]
@@ -39,7 +38,6 @@ pub(crate) fn run<T: Pod>(device: &Device, input: NdView<'_, T>, output: NdViewM
         Backend::Cpu => {
             cpu::permute(&job, bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?))?;
         }
-        #[cfg(feature = "opencl")]
         Backend::OpenCl(device) => {
             let input = input.cl(device)?;
             let output = output.cl(device, !to.is_dense())?;

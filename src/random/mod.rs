@@ -24,7 +24,6 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
@@ -310,7 +309,6 @@ impl Device {
         numbers.has(output.len())?;
         match self.backend() {
             Backend::Cpu => cpu::fill(numbers, &draw, output.host()?),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => gpu::fill(device, numbers, &draw, output)?,
         }
         Ok(())

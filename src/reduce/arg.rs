@@ -126,7 +126,6 @@ impl Device {
                 value.host()?[0] = found.value;
                 index.host()?[0] = found.index as u64;
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 statistics::gpu::extremes(device, statistics::gpu::Find::One(end), input, value, index, scratch)?;
             }

@@ -21,7 +21,6 @@ pub mod by;
 pub mod count;
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 pub mod mapped;
@@ -230,7 +229,6 @@ impl Device {
         output.expect_len(1, "reduce")?;
         match self.backend() {
             Backend::Cpu => output.host()?[0] = cpu::reduce(input.host()?, op, determinism)?,
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => gpu::reduce::<T, O>(device, input, determinism, output, scratch)?,
         }
         Ok(())
@@ -244,7 +242,6 @@ impl Device {
     pub fn reduce_scratch<T: Element>(&self, n: usize) -> usize {
         match self.backend() {
             Backend::Cpu => 0,
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(_) => gpu::scratch_bytes::<T, T>(n),
         }
     }

@@ -1,6 +1,5 @@
 //! Device memory, views of it, and the inputs and outputs of primitives.
 
-#[cfg(feature = "opencl")]
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{
     fmt,
@@ -11,16 +10,13 @@ use std::{
 
 use bytemuck::Pod;
 
-#[cfg(feature = "opencl")]
-use super::opencl::{ClDevice, ClMem, Pooled, root};
+use super::opencl::{ClDevice, ClMem, Pooled};
 use super::{Backend, Device};
-#[cfg(feature = "opencl")]
 use crate::ErrorKind;
 use crate::{Error, Result, memory, ranges::within};
 
 enum Storage<T> {
     Host(Vec<T>),
-    #[cfg(feature = "opencl")]
     Cl(ClMem),
 }
 
@@ -45,14 +41,11 @@ pub struct Buffer<T: Pod> {
     len: usize,
     /// The location of a user's own memory, as [`root`] returns it. The user may write it at any time, so it cannot be
     /// mapped.
-    #[cfg(feature = "opencl")]
     shared: Option<(usize, usize)>,
-    #[cfg(feature = "opencl")]
     mappings: Mappings,
 }
 
 /// Maximum bytes of one copy command within a buffer, below the range that a driver can count in 32 bits.
-#[cfg(feature = "opencl")]
 const COPY_BYTES: usize = 1 << 30;
 
 fn byte_len<T>(len: usize) -> Result<usize> {
@@ -89,7 +82,6 @@ impl Device {
                 host.copy_from_slice(data);
                 Storage::Host(host)
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let mem = device.allocate(size_of_val(data))?;
                 device.write(&mem, 0, bytemuck::cast_slice(data))?;
@@ -114,7 +106,6 @@ impl Device {
         let buffer = self.uninit(len)?;
         match &buffer.storage {
             Storage::Host(_) => {}
-            #[cfg(feature = "opencl")]
             Storage::Cl(mem) => buffer.cl().fill(mem, 0, byte_len::<T>(len)?, &[0])?,
         }
         Ok(buffer)
@@ -143,7 +134,6 @@ impl Device {
         let bytes = byte_len::<T>(len)?;
         let storage = match self.backend() {
             Backend::Cpu => Storage::Host(host_memory(len)?),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => Storage::Cl(device.allocate(bytes)?),
         };
         Ok(Buffer::new(self, storage, len))
@@ -152,7 +142,7 @@ impl Device {
     /// A buffer of `len` elements over memory of the device's context that has another owner and is large enough.
     #[cfg(feature = "opencl")]
     pub(crate) fn adopt_buffer<T: Pod>(&self, mem: ClMem, len: usize) -> Result<Buffer<T>> {
-        Ok(Buffer { shared: Some(root(&mem)?), ..Buffer::new(self, Storage::Cl(mem), len) })
+        Ok(Buffer { shared: Some(super::opencl::root(&mem)?), ..Buffer::new(self, Storage::Cl(mem), len) })
     }
 }
 
@@ -161,15 +151,7 @@ impl Device {
 /// These methods read, write and map the elements, and make views of a range.
 impl<T: Pod> Buffer<T> {
     fn new(device: &Device, storage: Storage<T>, len: usize) -> Self {
-        Self {
-            device: device.clone(),
-            storage,
-            len,
-            #[cfg(feature = "opencl")]
-            shared: None,
-            #[cfg(feature = "opencl")]
-            mappings: Mappings::default(),
-        }
+        Self { device: device.clone(), storage, len, shared: None, mappings: Mappings::default() }
     }
 
     /// Copies the elements to the host; waits for all earlier commands.
@@ -290,7 +272,6 @@ impl<T: Pod> Buffer<T> {
         self.len = self.len.min(len);
         match &mut self.storage {
             Storage::Host(host) => host.truncate(len),
-            #[cfg(feature = "opencl")]
             Storage::Cl(_) => {}
         }
     }
@@ -345,7 +326,6 @@ impl<T: Pod> Buffer<T> {
         MapMut::new(self.into())
     }
 
-    #[cfg(feature = "opencl")]
     fn cl(&self) -> &ClDevice {
         match self.device.backend() {
             Backend::OpenCl(device) => device,
@@ -354,7 +334,6 @@ impl<T: Pod> Buffer<T> {
     }
 
     #[doc(hidden)]
-    #[cfg(feature = "opencl")]
     pub fn mem(&self) -> Option<&ClMem> {
         match &self.storage {
             Storage::Cl(mem) => Some(mem),
@@ -363,13 +342,11 @@ impl<T: Pod> Buffer<T> {
     }
 
     /// Returns an error if commands may not read the memory or, with `write`, may not write it.
-    #[cfg(feature = "opencl")]
     pub(crate) fn allow(&self, write: bool) -> Result<()> {
         self.mappings.allow(write)
     }
 
     /// The memory object and its location, after the check of [`allow`](Self::allow).
-    #[cfg(feature = "opencl")]
     fn place(&self, write: bool) -> Result<Option<(&ClMem, (usize, usize))>> {
         self.allow(write)?;
         Ok(self.mem().map(|mem| (mem, self.shared.unwrap_or((mem.as_ptr().addr(), 0)))))
@@ -442,7 +419,6 @@ impl<'a, T: Pod> View<'a, T> {
         }
         match &self.buffer.storage {
             Storage::Host(data) => out.copy_from_slice(&data[self.offset..self.offset + self.len]),
-            #[cfg(feature = "opencl")]
             Storage::Cl(mem) => {
                 self.buffer.allow(false)?;
                 self.buffer.cl().read(mem, byte_len::<T>(self.offset)?, bytemuck::cast_slice_mut(out))?;
@@ -579,7 +555,6 @@ impl<T: Pod> ViewMut<'_, T> {
         let (offset, len) = (self.offset, self.len);
         match &mut self.buffer.storage {
             Storage::Host(host) => host[offset..offset + len].copy_from_slice(data),
-            #[cfg(feature = "opencl")]
             Storage::Cl(mem) => {
                 let mem = mem.clone();
                 self.buffer.allow(true)?;
@@ -605,7 +580,6 @@ impl<T: Pod> ViewMut<'_, T> {
         let (offset, len) = (self.offset, self.len);
         match &mut self.buffer.storage {
             Storage::Host(host) => host[offset..offset + len].fill(value),
-            #[cfg(feature = "opencl")]
             Storage::Cl(mem) => {
                 let mem = mem.clone();
                 self.buffer.allow(true)?;
@@ -691,11 +665,9 @@ impl<'a, T: Pod> From<&'a mut Buffer<T>> for ViewMut<'a, T> {
 ///
 /// Rust's borrows keep commands away from a mapped buffer, unless a mapping is leaked or the driver fails to unmap it.
 /// Commands on mapped memory are undefined in OpenCL, so the buffer refuses them as long as it lives.
-#[cfg(feature = "opencl")]
 #[derive(Default)]
 struct Mappings(AtomicUsize);
 
-#[cfg(feature = "opencl")]
 impl Mappings {
     const WRITING: usize = 1 << (usize::BITS - 1);
 
@@ -726,7 +698,6 @@ impl Mappings {
 }
 
 /// An OpenCL mapping of at least one byte of a buffer.
-#[cfg(feature = "opencl")]
 struct Mapping<'a> {
     device: ClDevice,
     mem: ClMem,
@@ -735,7 +706,6 @@ struct Mapping<'a> {
     mappings: &'a Mappings,
 }
 
-#[cfg(feature = "opencl")]
 impl<'a> Mapping<'a> {
     fn new<T: Pod>(buffer: &'a Buffer<T>, mem: &ClMem, range: std::ops::Range<usize>, write: bool) -> Result<Self> {
         let (device, mappings, align) = (buffer.cl().clone(), &buffer.mappings, align_of::<T>());
@@ -752,7 +722,6 @@ impl<'a> Mapping<'a> {
     }
 }
 
-#[cfg(feature = "opencl")]
 impl Drop for Mapping<'_> {
     fn drop(&mut self) {
         match self.device.unmap(&self.mem, self.address) {
@@ -762,7 +731,6 @@ impl Drop for Mapping<'_> {
     }
 }
 
-#[cfg(feature = "opencl")]
 fn shared() -> Error {
     Error::unsupported(
         "a buffer over a user's own memory cannot be mapped: its other owner could write to it meanwhile",
@@ -773,23 +741,15 @@ fn shared() -> Error {
 struct Mapped<'a, T: Pod> {
     address: NonNull<T>,
     len: usize,
-    #[cfg(feature = "opencl")]
     _mapping: Option<Mapping<'a>>,
     _buffer: PhantomData<&'a [T]>,
 }
 
 impl<'a, T: Pod> Mapped<'a, T> {
     fn host(address: NonNull<T>, len: usize) -> Self {
-        Self {
-            address,
-            len,
-            #[cfg(feature = "opencl")]
-            _mapping: None,
-            _buffer: PhantomData,
-        }
+        Self { address, len, _mapping: None, _buffer: PhantomData }
     }
 
-    #[cfg(feature = "opencl")]
     fn cl(buffer: &'a Buffer<T>, mem: &ClMem, offset: usize, len: usize, write: bool) -> Result<Self> {
         if buffer.shared.is_some() {
             return Err(shared());
@@ -822,7 +782,6 @@ impl<'a, T: Pod> MapRef<'a, T> {
     fn new(View { buffer, offset, len }: View<'a, T>) -> Result<Self> {
         let mapped = match &buffer.storage {
             Storage::Host(data) => Mapped::host(NonNull::from(&data[offset..offset + len]).cast(), len),
-            #[cfg(feature = "opencl")]
             Storage::Cl(mem) => Mapped::cl(buffer, mem, offset, len, false)?,
         };
         Ok(Self { mapped })
@@ -877,7 +836,6 @@ impl<'a, T: Pod> MapMut<'a, T> {
     fn new(ViewMut { buffer, offset, len }: ViewMut<'a, T>) -> Result<Self> {
         let mapped = match &mut buffer.storage {
             Storage::Host(data) => Mapped::host(NonNull::from(&mut data[offset..offset + len]).cast(), len),
-            #[cfg(feature = "opencl")]
             Storage::Cl(mem) => {
                 let mem = mem.clone();
                 Mapped::cl(buffer, &mem, offset, len, true)?
@@ -985,14 +943,12 @@ impl<'a, T: Pod> Input<'a, T> {
             Self::Host(data) => Ok(data),
             Self::Device(view) => match &view.buffer.storage {
                 Storage::Host(data) => Ok(&data[view.offset..view.offset + view.len]),
-                #[cfg(feature = "opencl")]
                 Storage::Cl(_) => Err(foreign(&view.buffer.device, &Device::cpu().info().to_string())),
             },
         }
     }
 
     /// The elements in the device's memory.
-    #[cfg(feature = "opencl")]
     pub fn cl(self, device: &ClDevice) -> Result<ClInput> {
         match self {
             Self::Host(data) => {
@@ -1007,7 +963,6 @@ impl<'a, T: Pod> Input<'a, T> {
     }
 }
 
-#[cfg(feature = "opencl")]
 fn foreign(owner: &Device, user: &str) -> Error {
     Error::invalid(format!("a buffer of {} cannot be used on {user}", owner.info()))
 }
@@ -1119,7 +1074,6 @@ impl<'a, T: Pod> Output<'a, T> {
             Self::Host(data) => Ok(data),
             Self::Device(ViewMut { buffer, offset, len }) => match &mut buffer.storage {
                 Storage::Host(data) => Ok(&mut data[offset..offset + len]),
-                #[cfg(feature = "opencl")]
                 Storage::Cl(_) => Err(foreign(&buffer.device, &Device::cpu().info().to_string())),
             },
         }
@@ -1127,7 +1081,6 @@ impl<'a, T: Pod> Output<'a, T> {
 
     /// The elements in the device's memory; the caller calls `finish` after the launches that write them. With `keep`, a host
     /// slice is copied there first, for primitives that do not write every element.
-    #[cfg(feature = "opencl")]
     pub fn cl(self, device: &ClDevice, keep: bool) -> Result<ClOutput<'a>> {
         match self {
             Self::Host(data) => {
@@ -1177,13 +1130,11 @@ impl<'a, T: Pod> From<ViewMut<'a, T>> for Output<'a, T> {
 }
 
 /// The owner of device memory during a call.
-#[cfg(feature = "opencl")]
 pub(crate) enum Held {
     Buffer(ClMem),
     Pooled(Pooled),
 }
 
-#[cfg(feature = "opencl")]
 impl Held {
     fn mem(&self) -> &ClMem {
         match self {
@@ -1195,10 +1146,8 @@ impl Held {
 
 /// A call on one queue that uses a buffer of another queue. The owner's commands end before the call starts, and the
 /// call's commands end before the owner's next ones.
-#[cfg(feature = "opencl")]
 struct Visit(ClDevice);
 
-#[cfg(feature = "opencl")]
 impl Visit {
     fn start(user: &ClDevice, owner: &ClDevice) -> Result<Option<Self>> {
         if user.same_queue(owner) {
@@ -1209,7 +1158,6 @@ impl Visit {
     }
 }
 
-#[cfg(feature = "opencl")]
 impl Drop for Visit {
     fn drop(&mut self) {
         if let Err(error) = self.0.finish() {
@@ -1219,7 +1167,6 @@ impl Drop for Visit {
 }
 
 /// Contiguous elements in device memory, as a kernel's arguments: a buffer and an offset.
-#[cfg(feature = "opencl")]
 pub struct ClInput {
     held: Held,
     #[allow(dead_code, reason = "kept for its drop")]
@@ -1231,7 +1178,6 @@ pub struct ClInput {
     size: usize,
 }
 
-#[cfg(feature = "opencl")]
 impl ClInput {
     /// `bytes` bytes of the device's pool, for elements of `size` bytes.
     pub(crate) fn pooled(device: &ClDevice, bytes: usize, size: usize) -> Result<Self> {
@@ -1305,7 +1251,6 @@ impl ClInput {
 }
 
 /// Device memory that a primitive writes, and the host slice that receives a copy of it.
-#[cfg(feature = "opencl")]
 #[must_use = "a host slice is written by `finish`"]
 pub struct ClOutput<'a> {
     place: ClInput,
@@ -1314,7 +1259,6 @@ pub struct ClOutput<'a> {
 
 /// Returns an error if an output overlaps an input or another output, as a user's buffers can. Kernels read inputs while they
 /// write outputs.
-#[cfg(feature = "opencl")]
 pub(crate) fn apart(inputs: &[&ClInput], outputs: &[&ClOutput<'_>]) -> Result<()> {
     for (i, output) in outputs.iter().enumerate() {
         let later = outputs[i + 1..].iter().map(|output| &***output);
@@ -1330,7 +1274,6 @@ pub(crate) fn apart(inputs: &[&ClInput], outputs: &[&ClOutput<'_>]) -> Result<()
     Ok(())
 }
 
-#[cfg(feature = "opencl")]
 impl ClOutput<'_> {
     /// If the output is a host slice, copies the result there and waits. Also waits if the memory belongs to another
     /// queue, since that queue does not report failures of this one.
@@ -1343,7 +1286,6 @@ impl ClOutput<'_> {
     }
 }
 
-#[cfg(feature = "opencl")]
 impl Deref for ClOutput<'_> {
     type Target = ClInput;
 
@@ -1371,7 +1313,6 @@ impl Deref for ClOutput<'_> {
 /// ```
 #[derive(Default)]
 pub struct Scratch {
-    #[cfg(feature = "opencl")]
     pooled: Option<Pooled>,
     most: usize,
 }
@@ -1407,7 +1348,6 @@ impl Scratch {
     pub fn reserve(&mut self, device: &Device, bytes: usize) -> Result<()> {
         match device.backend() {
             Backend::Cpu => Ok(()),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => self.cl(device, bytes).map(|_| ()),
         }
     }
@@ -1429,7 +1369,6 @@ impl Scratch {
     }
 
     /// At least `bytes` bytes on the device.
-    #[cfg(feature = "opencl")]
     pub(crate) fn cl(&mut self, device: &ClDevice, bytes: usize) -> Result<&ClMem> {
         self.most = self.most.max(bytes);
         if !self.pooled.as_ref().is_some_and(|pooled| pooled.serves(device, bytes)) {

@@ -2,7 +2,6 @@
 
 use std::{env, fmt};
 
-#[cfg(feature = "opencl")]
 use super::opencl::{self, ClDevice};
 use super::{Capabilities, DeviceInfo, DeviceType, Timing};
 use crate::{Error, ErrorKind, Result, tuning::Tuning};
@@ -13,7 +12,6 @@ pub enum Backend {
     #[doc(hidden)]
     Cpu,
     #[doc(hidden)]
-    #[cfg(feature = "opencl")]
     OpenCl(ClDevice),
 }
 
@@ -158,7 +156,6 @@ impl Device {
         if index == 0 {
             return Ok(Self::cpu());
         }
-        #[cfg(feature = "opencl")]
         if let Some(found) = opencl::found().get(index - 1) {
             return Ok(Self { backend: Backend::OpenCl(found.open()?) });
         }
@@ -166,7 +163,6 @@ impl Device {
         Err(no_device(format!("no device {index}: there are {count}, the first is 0")))
     }
 
-    #[cfg(feature = "opencl")]
     fn best_gpu() -> Option<Self> {
         let found = opencl::found();
         let mut gpus: Vec<_> = found.iter().filter(|found| found.info.ty == DeviceType::Gpu).collect();
@@ -178,12 +174,7 @@ impl Device {
         })
     }
 
-    #[cfg(not(feature = "opencl"))]
-    fn best_gpu() -> Option<Self> {
-        None
-    }
-
-    #[cfg(feature = "opencl")]
+    #[cfg(any(test, feature = "opencl"))]
     pub(crate) fn from_cl(device: ClDevice) -> Self {
         Self { backend: Backend::OpenCl(device) }
     }
@@ -203,7 +194,6 @@ impl Device {
     /// ```
     pub fn list() -> Vec<DeviceInfo> {
         let mut infos = vec![DeviceInfo::cpu()];
-        #[cfg(feature = "opencl")]
         infos.extend(opencl::found().iter().map(|found| found.info.clone()));
         infos
     }
@@ -216,7 +206,6 @@ impl Device {
     pub fn info(&self) -> DeviceInfo {
         match &self.backend {
             Backend::Cpu => DeviceInfo::cpu(),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => device.info().clone(),
         }
     }
@@ -246,7 +235,6 @@ impl Device {
     pub fn finish(&self) -> Result<()> {
         match &self.backend {
             Backend::Cpu => Ok(()),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => device.finish(),
         }
     }
@@ -270,7 +258,6 @@ impl Device {
     pub fn capabilities(&self) -> Result<Option<Capabilities>> {
         match &self.backend {
             Backend::Cpu => Ok(None),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => Ok(Some(device.capabilities()?.as_ref().clone())),
         }
     }
@@ -292,7 +279,6 @@ impl Device {
     pub fn with_tuning(&self, tuning: Tuning) -> Result<Self> {
         match &self.backend {
             Backend::Cpu => Ok(self.clone()),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let device = device.with_tuning(tuning);
                 device.capabilities()?;
@@ -320,7 +306,6 @@ impl Device {
     pub fn tuned(&self) -> Result<usize> {
         match &self.backend {
             Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => device.choice_count(),
         }
     }
@@ -346,7 +331,6 @@ impl Device {
     pub fn profiled(&self) -> Result<Self> {
         match &self.backend {
             Backend::Cpu => Ok(self.clone()),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => Ok(Self { backend: Backend::OpenCl(device.profiled()?) }),
         }
     }
@@ -366,7 +350,6 @@ impl Device {
     pub fn take_timings(&self) -> Result<Vec<Timing>> {
         match &self.backend {
             Backend::Cpu => Ok(Vec::new()),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => device.take_timings(),
         }
     }
@@ -374,16 +357,12 @@ impl Device {
 
 /// The error for a missing device, with the reasons for missing drivers.
 fn no_device(message: String) -> Error {
-    #[cfg(feature = "opencl")]
     let troubles = opencl::troubles();
-    #[cfg(not(feature = "opencl"))]
-    let troubles = &["this build lacks the feature `opencl`".to_owned()];
     let parts: Vec<_> = std::iter::once(&message).chain(troubles).map(String::as_str).collect();
     Error::new(ErrorKind::NoDevice, parts.join("; "))
 }
 
 /// Sort key for GPUs. A GPU that shares the host's memory reports much memory, but is slower.
-#[cfg(feature = "opencl")]
 fn rank(own_memory: bool, info: &DeviceInfo) -> (bool, u64, u32) {
     (own_memory, info.global_bytes, info.compute_units)
 }
@@ -394,7 +373,7 @@ impl fmt::Debug for Device {
     }
 }
 
-#[cfg(all(test, feature = "opencl"))]
+#[cfg(test)]
 mod tests {
     use super::{DeviceInfo, rank};
 

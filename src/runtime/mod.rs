@@ -11,13 +11,15 @@ mod info;
 pub(crate) mod lines;
 #[cfg(feature = "opencl")]
 pub(crate) mod opencl;
+#[cfg(not(feature = "opencl"))]
+#[path = "absent.rs"]
+pub(crate) mod opencl;
 mod program;
 
 pub use buffer::{Buffer, Input, MapMut, MapRef, Output, Scratch, View, ViewMut};
-#[cfg(feature = "opencl")]
 pub(crate) use buffer::{ClInput, ClOutput, apart};
 pub use capabilities::{Capabilities, DeviceClass, RefusedSubGroup, SubGroup, SubGroupBackend};
 pub use device::{Backend, Device};
-pub use info::{DeviceInfo, DeviceType, Timing};
-pub(crate) use program::Text;
+pub use info::{DeviceInfo, DeviceType, Recorded, Timing};
+pub(crate) use program::{COUNTER_BYTES, COUNTERS_AT, Text};
 pub use program::{ProgramSpec, Source};

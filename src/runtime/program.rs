@@ -39,6 +39,11 @@ const LIBRARY: &[(&str, &str)] = &[
     ("lib/outputs.cl", include_str!("../../cl/lib/outputs.cl")),
 ];
 
+/// A queue keeps one word for `cl/lib/ended.cl` and counters. Byte offset of the counters, and their bytes: 8 for each value of 16 digits of
+/// 8 bits.
+pub(crate) const COUNTERS_AT: usize = 64;
+pub(crate) const COUNTER_BYTES: usize = 16 * 256 * 8;
+
 /// The OpenCL C source of an operator or of an order.
 ///
 /// Opaque: the name of a macro in `cl/lib/op.cl`, or the text of a user's [`Operator`](crate::op::Operator) or [`Less`](crate::op::Less).

@@ -23,7 +23,6 @@
 pub mod axis;
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 pub mod segmented;
@@ -253,7 +252,6 @@ impl Device {
                 cpu::scan(&monoid::<T, O>(), x.len(), cpu::run::<T>(), &*load, kind, x.host()?)?;
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let x = x.cl(device, true)?;
                 let form = gpu::Form::of::<T, T, O>(kind.reversed, None);
@@ -437,7 +435,6 @@ impl Device {
                 cpu::scan(op, n, cpu::run::<T>(), &*load, kind, output.host()?)?;
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 crate::runtime::apart(&[&input], &[&output])?;
@@ -456,7 +453,6 @@ impl Device {
     pub fn scan_scratch<T: Element, U: Element>(&self, n: usize) -> usize {
         match self.backend() {
             Backend::Cpu => 0,
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(_) => gpu::scratch_bytes(n.saturating_add(1), T::TYPE, U::Acc::TYPE),
         }
     }

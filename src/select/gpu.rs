@@ -5,8 +5,8 @@ use crate::{
     lookback::{SPINS, TICKET_BYTES, levels},
     op::Map,
     runtime::{
-        Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
-        opencl::{COUNTERS_AT, ClDevice, ClMem, Launch},
+        COUNTERS_AT, Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
+        opencl::{ClDevice, ClMem, Launch},
     },
     tuning,
 };

@@ -26,7 +26,6 @@ pub mod adjacent;
 pub mod by_key;
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 pub mod partition;
@@ -36,7 +35,6 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 
-#[cfg(feature = "opencl")]
 use crate::runtime::apart;
 use crate::{
     Buffer, Device, Element, Error, Input, Offset, Output, Result, Scratch,
@@ -223,7 +221,6 @@ impl Device {
                 count.host()?[0] = found as u64;
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, output, count) = (input.cl(device)?, output.cl(device, true)?, count.cl(device, false)?);
                 apart(&[&input], &[&output, &count])?;
@@ -314,7 +311,6 @@ impl Device {
                 count.host()?[0] = found as u64;
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (values, flags) = (values.cl(device)?, flags.cl(device)?);
                 let (output, count) = (output.cl(device, lists == 1)?, count.cl(device, false)?);
@@ -383,10 +379,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let takes = |x: T| (predicate.function)(x.widen());
-        #[cfg(feature = "opencl")]
         let marks = || gpu::Marks::by::<T, F>(predicate);
-        #[cfg(not(feature = "opencl"))]
-        let marks = || ();
         self.places((input.into(), &takes), &marks, output.into(), count.into(), scratch)
     }
 
@@ -430,10 +423,7 @@ impl Device {
         count: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        #[cfg(feature = "opencl")]
         let marks = || gpu::Marks::Flags;
-        #[cfg(not(feature = "opencl"))]
-        let marks = || ();
         self.places((flags.into(), &|flag| flag != 0), &marks, output.into(), count.into(), scratch)
     }
 
@@ -442,7 +432,7 @@ impl Device {
     fn places<T: Element, I: Offset>(
         &self,
         (input, takes): (Input<'_, T>, &(impl Fn(T) -> bool + Sync)),
-        marks: &dyn Fn() -> DeviceMarks,
+        marks: &dyn Fn() -> gpu::Marks,
         output: Output<'_, I>,
         count: Output<'_, u64>,
         scratch: &mut Scratch,
@@ -456,7 +446,6 @@ impl Device {
                 count.host()?[0] = found as u64;
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, output, count) = (input.cl(device)?, output.cl(device, true)?, count.cl(device, false)?);
                 apart(&[&input], &[&output, &count])?;
@@ -513,14 +502,7 @@ impl Device {
     pub fn select_scratch<T: Element>(&self, n: usize) -> Result<usize> {
         match self.backend() {
             Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => device.most_of("select", n, |caps| gpu::scratch_bytes(n, size_of::<T>(), caps)),
         }
     }
 }
-
-/// The rule that assigns elements to lists, on a device.
-#[cfg(feature = "opencl")]
-type DeviceMarks = gpu::Marks;
-#[cfg(not(feature = "opencl"))]
-type DeviceMarks = ();

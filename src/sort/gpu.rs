@@ -7,8 +7,8 @@ use crate::{
     keys::{Keys, Pass, Place, route},
     lookback::SPINS,
     runtime::{
-        Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroup, SubGroupBackend,
-        opencl::{COUNTERS_AT, ClDevice, ClMem, Launch},
+        COUNTERS_AT, Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroup, SubGroupBackend,
+        opencl::{ClDevice, ClMem, Launch},
     },
     tuning,
 };

@@ -23,7 +23,6 @@
 pub mod columns;
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 pub mod in_place;
@@ -34,7 +33,6 @@ use bytemuck::Pod;
 pub use crate::keys::{Key, Order};
 
 use crate::{Buffer, Device, Error, Input, Offset, Output, Result, Scratch, keys::Keys, memory, runtime::Backend};
-#[cfg(feature = "opencl")]
 use crate::{
     copy::gather::{Way, gpu as gather},
     runtime::{ClInput, opencl::ClDevice},
@@ -137,7 +135,6 @@ impl Device {
             Backend::Cpu => {
                 cpu::keys(&keys, bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?))?;
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 crate::runtime::apart(&[&input], &[&output])?;
@@ -174,7 +171,6 @@ impl Device {
     fn sort_scratch_of(&self, n: usize, key_bytes: usize, value_bytes: usize, keys: bool) -> Result<usize> {
         match self.backend() {
             Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => gpu::scratch_bytes(
                 device,
                 n,
@@ -281,7 +277,6 @@ impl Device {
                     self.gather_into(values, &places, values_out, &mut [0])
                 }
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 let (values, values_out) = (values.cl(device)?, values_out.cl(device, false)?);
@@ -297,7 +292,6 @@ impl Device {
     }
 
     /// Gathers values of any size by `places`, which are all in bounds.
-    #[cfg(feature = "opencl")]
     pub(crate) fn gather_values<I: Offset>(
         &self,
         device: &ClDevice,
@@ -314,7 +308,6 @@ impl Device {
 
     /// Calls `sort` with the values. If a sort cannot move values of this size, calls `sort` with indices, then gathers
     /// the values.
-    #[cfg(feature = "opencl")]
     fn with_values(
         &self,
         device: &ClDevice,
@@ -335,7 +328,6 @@ impl Device {
     }
 
     /// The indices that `sort` writes.
-    #[cfg(feature = "opencl")]
     fn places_by<I: Offset>(
         &self,
         device: &ClDevice,
@@ -441,7 +433,6 @@ impl Device {
                     cpu::places::<u64>(&keys, input, None, bytemuck::cast_slice_mut(output))?;
                 }
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 crate::runtime::apart(&[&input], &[&output])?;

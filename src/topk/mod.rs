@@ -18,7 +18,6 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 pub(crate) mod quantile;
@@ -31,7 +30,6 @@ use crate::{
     Buffer, Device, Element, Error, Input, Offset, Order, Output, Result, Scratch, keys::Keys, memory, parallel,
     runtime::Backend, sort::NARROW,
 };
-#[cfg(feature = "opencl")]
 use crate::{runtime::ClInput, sort};
 
 /// Maximum number of ranks for a selection; for more ranks, the keys are sorted.
@@ -156,7 +154,6 @@ impl Top {
         Ok(self.shape(n)?.0 * self.k)
     }
 
-    #[cfg(feature = "opencl")]
     fn form<'a>(&self, keys: &'a Keys, n: usize, place_bytes: usize) -> Result<gpu::Form<'a>> {
         let (rows, len) = self.shape(n)?;
         let want = gpu::Want::Keys { k: self.k, sorted: self.sorted };
@@ -166,7 +163,6 @@ impl Top {
 
 /// The range of ranks among `sample` keys that contains the key of rank k (from 1 on) of `n`, almost surely; as in
 /// `cl/topk.cl`.
-#[cfg(feature = "opencl")]
 fn bounds(k: f64, n: f64, sample: f64) -> (f64, f64) {
     let middle = k / n * sample;
     let off = 5.0 * (middle * (1.0 - middle / sample).max(0.0)).sqrt() + 8.0;
@@ -264,7 +260,6 @@ impl Device {
         }
         match self.backend() {
             Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => gpu::scratch_bytes(device, &top.form(&keys, n, place_bytes)?),
         }
     }
@@ -459,7 +454,6 @@ impl Device {
                 self.top(keys, keys_out, Some(Places { to, step }), top, scratch)?;
                 self.gather_into(values, &places, values_out, &mut [0])
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (kind, n) = (top.keys::<K>()?, keys.len());
                 let form = top.form(&kind, n, size_of::<I>())?;
@@ -529,7 +523,6 @@ impl Device {
                     Ok(())
                 })?;
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 let form = top.form(&keys, input.len(), places.as_ref().map_or(0, |_| size_of::<I>()))?;
@@ -633,7 +626,6 @@ impl Device {
                     *value = T::from_bits_lossy(cpu::value(&keys, row, rank as usize)?);
                 }
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 crate::runtime::apart(&[&input], &[&output])?;

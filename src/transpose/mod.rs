@@ -14,7 +14,6 @@
 //! bytes. A block has 4 x 4 elements of 4 bytes, for example.
 
 pub(crate) mod batch;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 pub mod in_place;
@@ -134,7 +133,6 @@ impl Device {
                     bytemuck::cast_slice_mut(output.host()?),
                 )?;
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let input = input.cl(device)?;
                 let output = output.cl(device, false)?;

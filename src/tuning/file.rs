@@ -7,17 +7,16 @@ use std::{
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
-    sync::OnceLock,
 };
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{PRIMITIVES, SizeClass, parameters, parameters::MOST_ELEMENT_BYTES, row_bytes};
+use super::{SizeClass, row_bytes};
 use crate::{
     Error, ErrorKind, Result,
     files::{self, Draft, folder, followed},
-    runtime::{Capabilities, DeviceInfo, folders},
+    runtime::{DeviceInfo, folders},
 };
 
 const FORMAT: u32 = 1;
@@ -106,22 +105,6 @@ impl Row {
     fn same_device(&self, other: &Self) -> bool {
         (&self.platform, &self.device, &self.driver, &self.version, self.compute_units)
             == (&other.platform, &other.device, &other.driver, &other.version, other.compute_units)
-    }
-
-    /// The chosen values, if the row is for this device. Tuning files are untrusted input: a value outside a parameter's
-    /// allowed set invalidates its row.
-    pub(super) fn fitting(&self, info: &DeviceInfo, caps: &Capabilities) -> Option<BTreeMap<&'static str, usize>> {
-        let device = Self::new(info, &self.primitive, self.element_bytes, self.size, []);
-        let known = PRIMITIVES.contains(&self.primitive.as_str()) && !self.chosen.is_empty();
-        if !known || !self.same_place(&device) || !(1..=MOST_ELEMENT_BYTES).contains(&self.element_bytes) {
-            return None;
-        }
-        let parameters = parameters(&self.primitive, caps, self.element_bytes);
-        let named = |(name, value): (&String, &usize)| {
-            let parameter = parameters.iter().find(|parameter| parameter.name == name)?;
-            parameter.values.contains(value).then_some((parameter.name, *value))
-        };
-        self.chosen.iter().map(named).collect()
     }
 }
 
@@ -328,51 +311,13 @@ fn locked(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The rows of this machine's file, read once; none if it is missing or damaged.
-pub(super) fn loaded() -> &'static [Row] {
-    static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
-    let read = || TuningFile::read(&TuningFile::path()?).ok().map(|file| file.rows());
-    ROWS.get_or_init(|| read().unwrap_or_default())
-}
-
-#[cfg(all(test, feature = "opencl"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::Device;
 
     fn info() -> DeviceInfo {
         DeviceInfo { driver: "1.2".into(), compute_units: 132, ..Device::cpu().info() }
-    }
-
-    fn nvidia() -> Capabilities {
-        Capabilities::samples().pop().expect("samples").1
-    }
-
-    #[test]
-    fn rows_fit_one_device_driver_and_version() {
-        let (info, caps) = (info(), nvidia());
-        let row = Row::new(&info, "reduce", 4, SizeClass::Large, [("max_groups", 2 * 132), ("work_group", 128)]);
-        let chosen = row.fitting(&info, &caps).expect("a row of this device");
-        assert_eq!(chosen, BTreeMap::from([("max_groups", 264), ("work_group", 128)]));
-        let stale: [fn(&mut Row); 11] = [
-            |row| row.driver = "1.3".into(),
-            |row| row.device = "another".into(),
-            |row| row.platform = "another".into(),
-            |row| row.version = "OpenCL 9".into(),
-            |row| row.compute_units = 131,
-            |row| row.oclprim = "0.0.0".into(),
-            |row| row.primitive = "dance".into(),
-            |row| row.chosen = BTreeMap::new(),
-            |row| row.chosen = BTreeMap::from([("no_such_name".into(), 1), ("work_group".into(), 128)]),
-            // A valid value, but outside the parameter's set.
-            |row| row.chosen = BTreeMap::from([("work_group".into(), 96)]),
-            |row| row.element_bytes = 0,
-        ];
-        for change in stale {
-            let mut row = row.clone();
-            change(&mut row);
-            assert_eq!(row.fitting(&info, &caps), None, "{row:?}");
-        }
     }
 
     #[test]

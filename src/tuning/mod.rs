@@ -10,62 +10,38 @@
 //! - the order of [`select_unordered`](crate::Device::select_unordered).
 
 #[cfg(feature = "opencl")]
+pub(crate) mod choice;
 #[doc(hidden)]
 pub mod copy;
 mod file;
-#[cfg(feature = "opencl")]
 mod histogram;
-#[cfg(feature = "opencl")]
 mod iota;
-#[cfg(feature = "opencl")]
 mod merge;
 mod parameter;
 mod parameters;
-#[cfg(feature = "opencl")]
 mod permute;
-#[cfg(feature = "opencl")]
 mod random;
-#[cfg(feature = "opencl")]
 mod reduce;
-#[cfg(feature = "opencl")]
 mod scan;
-#[cfg(feature = "opencl")]
 mod select;
-#[cfg(feature = "opencl")]
 mod sort;
-#[cfg(feature = "opencl")]
 mod topk;
-#[cfg(feature = "opencl")]
 mod transpose;
 
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub use copy::{Copy, Gather, copy, copy_ranges, gather, reverse};
-#[cfg(feature = "opencl")]
 pub(crate) use histogram::histogram;
-#[cfg(feature = "opencl")]
 pub(crate) use iota::{Iota, iota};
-#[cfg(feature = "opencl")]
 pub(crate) use merge::merge;
-#[cfg(feature = "opencl")]
 pub(crate) use parameter::{RESERVED_BYTES, work_group, work_group_of};
-#[cfg(feature = "opencl")]
 use parameter::{of_units, units, work_groups};
-#[cfg(feature = "opencl")]
 pub(crate) use permute::permute;
-#[cfg(feature = "opencl")]
 pub(crate) use random::{Random, random};
-#[cfg(feature = "opencl")]
 pub(crate) use reduce::{ends_at_once, reduce};
-#[cfg(feature = "opencl")]
 pub(crate) use scan::scan;
-#[cfg(feature = "opencl")]
 pub(crate) use select::select;
-#[cfg(feature = "opencl")]
 pub(crate) use sort::sort;
-#[cfg(feature = "opencl")]
 pub(crate) use topk::{TopK, top_k};
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub use transpose::{InPlace, in_place, narrow, padded_bytes, padding, transpose, unit, unit_type};
 
@@ -73,15 +49,7 @@ pub use file::{Row, TuningFile};
 pub use parameter::Parameter;
 pub use parameters::{PRIMITIVES, SizeClass, parameters, row_bytes};
 
-#[cfg(feature = "opencl")]
-use std::sync::Arc;
-
-#[cfg(feature = "opencl")]
-use crate::runtime::DeviceInfo;
-use crate::{
-    Error, Result,
-    runtime::{Capabilities, DeviceClass, SubGroupBackend},
-};
+use crate::runtime::{DeviceClass, SubGroupBackend};
 
 /// Overrides the crate's choices for a device; every unset field keeps the crate's choice.
 ///
@@ -223,62 +191,9 @@ impl Tuning {
         self
     }
 
-    /// Returns whether the tuning file applies: its values were chosen for the device without other overrides.
-    #[cfg(feature = "opencl")]
-    fn asks_file(&self) -> bool {
-        let as_it_is = self.class.is_none() && self.sub_groups.is_none() && self.local_bytes.is_none();
-        as_it_is && !self.no_look_back && !self.without_file
-    }
-
-    /// Chosen values for single primitives on a device with these capabilities, which [`apply`](Self::apply) has checked.
-    #[cfg(feature = "opencl")]
-    pub(crate) fn choices(&self, info: &DeviceInfo, caps: &Capabilities) -> Vec<Choice> {
-        self.choices_of(if self.asks_file() { file::loaded() } else { &[] }, info, caps)
-    }
-
-    #[cfg(feature = "opencl")]
-    fn choices_of(&self, rows: &[Row], info: &DeviceInfo, caps: &Capabilities) -> Vec<Choice> {
-        let with = |chosen| Arc::new(Capabilities { chosen, ..caps.clone() });
-        let mut choices = Vec::new();
-        for primitive in PRIMITIVES {
-            let set = self.set.iter().filter(|(name, ..)| name == primitive);
-            let known = set.flat_map(|(_, name, value)| {
-                let all = ELEMENT_SIZES.into_iter().flat_map(|size| parameters(primitive, caps, size));
-                let name = all.map(|parameter| parameter.name).find(|known| known == name);
-                name.map(|name| (name, *value))
-            });
-            let chosen: std::collections::BTreeMap<_, _> = known.collect();
-            if !chosen.is_empty() {
-                choices.push(Choice { primitive, place: None, caps: with(chosen) });
-                continue;
-            }
-            for row in rows.iter().filter(|row| row.primitive == primitive) {
-                if let Some(chosen) = row.fitting(info, caps) {
-                    let place = Some((row.element_bytes, row.size));
-                    choices.push(Choice { primitive, place, caps: with(chosen) });
-                }
-            }
-        }
-        choices
-    }
-
     /// Returns whether kernels over `n` elements use 64-bit offsets.
     pub fn wide(&self, n: usize) -> bool {
         self.wide_offsets || n >= 1 << 31
-    }
-
-    pub(crate) fn apply(&self, caps: &mut Capabilities) -> Result<()> {
-        caps.class = self.class.unwrap_or(caps.class);
-        caps.local_bytes = caps.local_bytes.min(self.local_bytes.unwrap_or(usize::MAX));
-        caps.forward_progress &= !self.no_look_back;
-        caps.stall = self.stall;
-        if let Some(backend) = self.sub_groups {
-            let found = caps.sub_groups.iter().find(|group| group.backend == backend);
-            caps.sub_group = *found.ok_or_else(|| {
-                Error::unsupported(format!("sub-group back end `{}` did not pass the self-test", backend.name()))
-            })?;
-        }
-        self.set.iter().try_for_each(|(primitive, name, value)| check(primitive, name, *value, caps))
     }
 }
 
@@ -292,59 +207,10 @@ pub enum Stall {
     Late = 2,
 }
 
-/// Element sizes that cover every parameter of every primitive.
-const ELEMENT_SIZES: [usize; 5] = [1, 2, 4, 8, 16];
-
-/// Returns an error unless `value` is a value of the parameter for some element size.
-fn check(primitive: &str, name: &str, value: usize, caps: &Capabilities) -> Result<()> {
-    if !PRIMITIVES.contains(&primitive) {
-        let all = PRIMITIVES.join(", ");
-        return Err(Error::invalid(format!("no primitive `{primitive}` has parameters: there are {all}")));
-    }
-    let all: Vec<_> = ELEMENT_SIZES.into_iter().flat_map(|size| parameters(primitive, caps, size)).collect();
-    let mut values: Vec<_> =
-        all.iter().filter(|parameter| parameter.name == name).flat_map(|parameter| parameter.values.clone()).collect();
-    if values.is_empty() {
-        let mut names: Vec<_> = all.iter().map(|parameter| parameter.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        let names = if names.is_empty() { "none here".into() } else { names.join(", ") };
-        return Err(Error::invalid(format!("{primitive} has no parameter `{name}`: there are {names}")));
-    }
-    values.sort_unstable();
-    values.dedup();
-    if !values.contains(&value) {
-        return Err(Error::invalid(format!("{name} of {primitive} is one of {values:?} here, not {value}")));
-    }
-    Ok(())
-}
-
-/// Values chosen for one primitive.
-#[cfg(feature = "opencl")]
-pub(crate) struct Choice {
-    primitive: &'static str,
-    /// The element size and the size class to which the choice applies; `None` for all.
-    place: Option<(usize, SizeClass)>,
-    /// The device's capabilities with these values.
-    pub(crate) caps: Arc<Capabilities>,
-}
-
-#[cfg(feature = "opencl")]
-impl Choice {
-    pub(crate) fn is_for(&self, primitive: &str, element_bytes: usize, bytes: usize) -> bool {
-        let place = || (row_bytes(primitive, element_bytes), SizeClass::of(bytes));
-        self.primitive == primitive && self.place.is_none_or(|only| only == place())
-    }
-
-    pub(crate) fn of(&self, primitive: &str) -> bool {
-        self.primitive == primitive
-    }
-}
-
-#[cfg(all(test, feature = "opencl"))]
+#[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::Device;
+    use super::{parameters::ELEMENT_SIZES, *};
+    use crate::Capabilities;
 
     /// The work-groups of every primitive. Also checks the local memory of transpositions.
     fn work_groups(caps: &Capabilities) -> Vec<usize> {
@@ -544,73 +410,5 @@ mod tests {
             }
             _ => unreachable!("{primitive} is none of them"),
         }
-    }
-
-    #[test]
-    fn choices_apply_to_their_size_class() {
-        let (info, (_, caps)) = (Device::cpu().info(), Capabilities::samples().pop().expect("samples"));
-        let rows = [
-            Row::new(&info, "reduce", 4, SizeClass::Large, [("max_groups", 2 * 132)]),
-            Row::new(&info, "reduce", 4, SizeClass::Small, [("max_groups", 132)]),
-            Row::new(&info, "copy", 4, SizeClass::Medium, [("words", 4)]),
-            Row::new(&info, "sort", 4, SizeClass::Medium, [("items", 5)]),
-        ];
-        let choices = Tuning::default().choices_of(&rows, &info, &caps);
-        let chosen = |primitive, size, bytes| {
-            let choice = choices.iter().find(|choice| choice.is_for(primitive, size, bytes))?;
-            choice.caps.chosen.values().next().copied()
-        };
-        assert_eq!(chosen("reduce", 4, 1 << 26), Some(264));
-        assert_eq!(chosen("reduce", 4, (1 << 26) - 1), None);
-        assert_eq!(chosen("reduce", 4, 1 << 20), None);
-        assert_eq!(chosen("reduce", 4, (1 << 20) - 1), Some(132));
-        assert_eq!(chosen("reduce", 8, 1 << 26), None);
-        assert_eq!(chosen("scan", 4, 1 << 26), None);
-        assert_eq!(chosen("copy", 1, 1 << 20), Some(4));
-        assert_eq!(chosen("copy", 16, 1 << 20), Some(4));
-        assert_eq!(chosen("sort", 4, 1 << 20), None);
-        // A set value applies to all sizes, and replaces the file's rows of the primitive.
-        let set = Tuning::default().set("reduce", "work_group", 64);
-        let choices = set.choices_of(&rows, &info, &caps);
-        let of_reduce: Vec<_> = choices.iter().filter(|choice| choice.of("reduce")).collect();
-        assert!(of_reduce.len() == 1 && of_reduce[0].is_for("reduce", 8, 0));
-        assert_eq!(of_reduce[0].caps.chosen, [("work_group", 64)].into());
-        assert!(choices.iter().any(|choice| choice.is_for("copy", 1, 1 << 20)));
-    }
-
-    #[test]
-    fn explicit_tuning_ignores_the_file() {
-        let all = Tuning::default();
-        assert!(all.asks_file() && all.clone().wide_offsets().asks_file());
-        let others = [
-            all.clone().class(DeviceClass::Gpu),
-            all.clone().sub_groups(SubGroupBackend::Local),
-            all.clone().local_bytes(1 << 14),
-            all.clone().without_look_back(),
-            all.without_file(),
-        ];
-        for tuning in others {
-            assert!(
-                !tuning.asks_file() && tuning.choices(&Device::cpu().info(), &Capabilities::samples()[0].1).is_empty()
-            );
-        }
-    }
-
-    #[test]
-    fn unknown_parameters_and_values_are_refused() {
-        let refused = |primitive, name, value| {
-            let mut caps = Capabilities::samples().pop().expect("samples").1;
-            Tuning::default().set(primitive, name, value).apply(&mut caps).map_err(|error| error.to_string())
-        };
-        assert_eq!(refused("transpose", "side", 32), Ok(()));
-        let all = PRIMITIVES.join(", ");
-        assert_eq!(refused("dance", "side", 1), Err(format!("no primitive `dance` has parameters: there are {all}")));
-        let text = "transpose has no parameter `words`: there are max_groups, side, work_group";
-        assert_eq!(refused("transpose", "words", 1), Err(text.into()));
-        let mut checker = Capabilities { checker: true, ..Capabilities::samples().pop().expect("samples").1 };
-        let none = Tuning::default().set("sort", "words", 1).apply(&mut checker).map_err(|error| error.to_string());
-        assert_eq!(none, Err("sort has no parameter `words`: there are none here".into()));
-        let text = "words of copy is one of [1, 2, 4] here, not 3";
-        assert_eq!(refused("copy", "words", 3), Err(text.into()));
     }
 }

@@ -1,6 +1,5 @@
 //! A parameter, and the geometry that a device allows.
 
-#[cfg(feature = "opencl")]
 use crate::runtime::Capabilities;
 
 /// A parameter of a primitive's geometry. The value never changes a result, except for results that
@@ -28,7 +27,6 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    #[cfg(feature = "opencl")]
     pub(super) fn new(name: &'static str, usual: usize, values: impl IntoIterator<Item = usize>) -> Self {
         let mut values: Vec<_> = values.into_iter().chain([usual]).collect();
         values.sort_unstable();
@@ -38,36 +36,30 @@ impl Parameter {
 }
 
 /// Local memory reserved for a few words of the kernels and for additions by compilers.
-#[cfg(feature = "opencl")]
 pub(crate) const RESERVED_BYTES: usize = 64;
 
-#[cfg(feature = "opencl")]
 pub(super) fn units(caps: &Capabilities) -> usize {
     caps.compute_units.max(1) as usize
 }
 
 /// The largest power of two that is at most `most` work-items and that the device allows. Kernels halve groups of lanes, and
 /// devices may report any maximum.
-#[cfg(feature = "opencl")]
 pub(crate) fn work_group(most: usize, caps: &Capabilities) -> usize {
     1 << most.min(caps.max_work_group.max(1)).ilog2()
 }
 
 /// [`work_group`] if each work-item has `bytes` bytes of local memory.
-#[cfg(feature = "opencl")]
 pub(crate) fn work_group_of(most: usize, bytes: usize, caps: &Capabilities) -> usize {
     work_group(most.min((caps.local_bytes.saturating_sub(RESERVED_BYTES) / bytes).max(1)), caps)
 }
 
 /// Multiples of a device's compute units.
-#[cfg(feature = "opencl")]
 pub(super) fn of_units(factors: &[usize], caps: &Capabilities) -> impl Iterator<Item = usize> {
     factors.iter().map(|factor| factor * units(caps))
 }
 
 /// The parameter `work_group`, with the `values` that fit the device; each work-item needs `bytes` bytes of local memory.
 /// `None` if there is no choice.
-#[cfg(feature = "opencl")]
 pub(super) fn work_groups(usual: usize, bytes: usize, values: &[usize], caps: &Capabilities) -> Option<Parameter> {
     let fits = |&items: &usize| work_group_of(items, bytes.max(1), caps) == items;
     let fitting = values.iter().copied().filter(fits);

@@ -36,33 +36,31 @@ pub const PRIMITIVES: [&str; 15] = [
 /// let (_, caps) = &Capabilities::samples()[0];
 /// assert!(parameters("no such primitive", caps, 4).is_empty());
 /// ```
-#[cfg_attr(not(feature = "opencl"), allow(clippy::missing_const_for_fn))]
 pub fn parameters(primitive: &str, caps: &Capabilities, element_bytes: usize) -> Vec<Parameter> {
-    #[cfg(feature = "opencl")]
-    {
-        let caps = &Capabilities { chosen: Default::default(), ..caps.clone() };
-        let size = element_bytes.clamp(1, MOST_ELEMENT_BYTES);
-        match primitive {
-            "reduce" => super::reduce::parameters(caps),
-            "scan" => super::scan::parameters(caps),
-            "copy" | "copy_ranges" => super::copy::parameters(primitive, caps),
-            "gather" => super::copy::gather_parameters(caps, size),
-            "reverse" => super::copy::reverse_parameters(caps),
-            "histogram" => super::histogram::parameters(caps),
-            "transpose" => super::transpose::parameters(caps, size),
-            "permute" => super::permute::parameters(caps, size),
-            "sort" => super::sort::parameters(caps, element_bytes),
-            "merge" => super::merge::parameters(caps),
-            "select" => super::select::parameters(caps),
-            "topk" => super::topk::parameters(caps),
-            "random" => super::random::parameters(caps),
-            "iota" => super::iota::parameters(caps),
-            _ => Vec::new(),
-        }
+    let caps = &Capabilities { chosen: Default::default(), ..caps.clone() };
+    let size = element_bytes.clamp(1, MOST_ELEMENT_BYTES);
+    match primitive {
+        "reduce" => super::reduce::parameters(caps),
+        "scan" => super::scan::parameters(caps),
+        "copy" | "copy_ranges" => super::copy::parameters(primitive, caps),
+        "gather" => super::copy::gather_parameters(caps, size),
+        "reverse" => super::copy::reverse_parameters(caps),
+        "histogram" => super::histogram::parameters(caps),
+        "transpose" => super::transpose::parameters(caps, size),
+        "permute" => super::permute::parameters(caps, size),
+        "sort" => super::sort::parameters(caps, element_bytes),
+        "merge" => super::merge::parameters(caps),
+        "select" => super::select::parameters(caps),
+        "topk" => super::topk::parameters(caps),
+        "random" => super::random::parameters(caps),
+        "iota" => super::iota::parameters(caps),
+        _ => Vec::new(),
     }
-    #[cfg(not(feature = "opencl"))]
-    Vec::new()
 }
+
+/// Element sizes that cover every parameter of every primitive.
+#[cfg(any(test, feature = "opencl"))]
+pub(super) const ELEMENT_SIZES: [usize; 5] = [1, 2, 4, 8, 16];
 
 /// Larger elements use the parameters of this size.
 pub(super) const MOST_ELEMENT_BYTES: usize = 16;

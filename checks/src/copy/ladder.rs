@@ -16,7 +16,6 @@ pub(crate) struct CopyLadder;
 /// Default work-group size.
 const BLOCK: usize = 256;
 /// Largest number of work-groups of a grid-stride kernel.
-#[cfg(feature = "opencl")]
 const MAX_GROUPS: usize = 4096;
 /// Bytes of the widest access of a work-item; a wider vector takes several accesses.
 const WIDEST: u64 = 16;
@@ -147,31 +146,13 @@ fn steps<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
 }
 
 /// Cost of the crate's own kernel; `None` unless neighbouring work-items copy neighbouring words.
-#[cfg(feature = "opencl")]
 fn own_model(device: &Device, bytes: u64) -> Result<Option<Model>> {
     let words = |caps| matches!(crate::tuning::copy(&caps), crate::tuning::Copy::Words { .. });
     Ok(device.capabilities()?.is_some_and(words).then(|| model(bytes, WIDEST)))
 }
 
-#[cfg(not(feature = "opencl"))]
-fn own_model(_: &Device, _: u64) -> Result<Option<Model>> {
-    Ok(None)
-}
-
-#[cfg(not(feature = "opencl"))]
-fn prepare_kernel<T: Element>(_: &Device, _: &Kernel, _: &Shared<Vec<T>>, _: usize, _: usize) -> Result<Climb> {
-    Err(Error::unsupported("a kernel needs an OpenCL device"))
-}
-
-#[cfg(not(feature = "opencl"))]
-fn prepare_driver<T: Element>(_: &Device, _: &Shared<Vec<T>>, _: usize) -> Result<Climb> {
-    Err(Error::unsupported("the driver's copy needs an OpenCL device"))
-}
-
-#[cfg(feature = "opencl")]
 use device::{prepare_driver, prepare_kernel};
 
-#[cfg(feature = "opencl")]
 pub(super) mod device {
     //! Steps on OpenCL devices.
 

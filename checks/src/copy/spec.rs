@@ -280,7 +280,6 @@ impl Spec for Copy {
         benches
     }
 
-    #[cfg(feature = "opencl")]
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
         let own = [1 << 20, 1 << 40].map(|bytes| super::gpu::plan(bytes, 0, 0, caps, |n| n >= 1 << 31).program);
         let forms = [
@@ -289,10 +288,5 @@ impl Spec for Copy {
             super::reverse::spec::programs(caps),
         ];
         own.into_iter().chain(forms.concat()).chain(super::ladder::device::programs(caps)).collect()
-    }
-
-    #[cfg(not(feature = "opencl"))]
-    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
-        Vec::new()
     }
 }

@@ -130,10 +130,7 @@ fn steps<T: Integer>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
             prepare: Box::new(move |device| kernels::prepare::<T>(device, step, &shared, &request)),
         });
     }
-    #[cfg(feature = "opencl")]
     let own = own_model::<T>(request, device)?;
-    #[cfg(not(feature = "opencl"))]
-    let own = None;
     let request = request.clone();
     steps.push(Rung {
         name: "histogram",
@@ -186,7 +183,6 @@ fn model<T>(step: Step, request: &Request, groups: usize) -> Model {
     model
 }
 
-#[cfg(feature = "opencl")]
 fn own_model<T: Integer>(request: &Request, device: &Device) -> Result<Option<Model>> {
     use super::gpu::{Form, Tables, plan};
     use crate::{ElementType, runtime::Backend};
@@ -255,27 +251,6 @@ fn prepare_own<T: Integer>(device: &Device, shared: &Shared<Samples<T>>, request
     ))
 }
 
-#[cfg(not(feature = "opencl"))]
-mod kernels {
-    //! Without OpenCL there are no kernels.
-
-    use super::*;
-
-    #[derive(Default)]
-    pub(super) struct Geometry {
-        pub(super) groups: usize,
-    }
-
-    pub(super) fn geometry(_: Step, _: &Request, _: &Device) -> Result<Result<Geometry, String>> {
-        Ok(Err("a kernel needs an OpenCL device".into()))
-    }
-
-    pub(super) fn prepare<T: Integer>(_: &Device, _: Step, _: &Shared<Samples<T>>, _: &Request) -> Result<Climb> {
-        Err(Error::unsupported("a kernel needs an OpenCL device"))
-    }
-}
-
-#[cfg(feature = "opencl")]
 pub(super) mod kernels {
     //! Steps with kernels, on OpenCL devices.
 

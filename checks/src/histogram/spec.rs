@@ -371,7 +371,6 @@ impl Spec for Histogram {
         benches
     }
 
-    #[cfg(feature = "opencl")]
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
         use super::gpu;
         let mut programs = super::ladder::kernels::programs(caps);
@@ -392,10 +391,5 @@ impl Spec for Histogram {
         super::channels::spec::programs(caps, &mut programs);
         super::mapped::spec::programs(caps, &mut programs);
         programs
-    }
-
-    #[cfg(not(feature = "opencl"))]
-    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
-        Vec::new()
     }
 }

@@ -89,15 +89,9 @@ impl Spec for Iota {
         vec![bench("iota", 7u32, 1), bench("iota by 0.3", -0.7f32, 0.3)]
     }
 
-    #[cfg(feature = "opencl")]
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
         let wide = [false, true];
         let plan = |element, wide| Some(super::gpu::plan(1 << 20, element, caps, wide).ok()?.program);
         ElementType::ALL.into_iter().flat_map(|element| wide.map(|wide| plan(element, wide))).flatten().collect()
-    }
-
-    #[cfg(not(feature = "opencl"))]
-    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
-        Vec::new()
     }
 }

@@ -200,14 +200,8 @@ impl Spec for Merge {
         benches
     }
 
-    #[cfg(feature = "opencl")]
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
         programs::all(caps)
-    }
-
-    #[cfg(not(feature = "opencl"))]
-    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
-        Vec::new()
     }
 }
 
@@ -259,7 +253,6 @@ fn bench_pairs() -> Bench {
     })
 }
 
-#[cfg(feature = "opencl")]
 mod programs {
     use super::{
         super::{

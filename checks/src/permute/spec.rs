@@ -231,7 +231,6 @@ impl Spec for Permute {
         ]
     }
 
-    #[cfg(feature = "opencl")]
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
         use super::{
             gpu::plan,
@@ -245,10 +244,5 @@ impl Spec for Permute {
         };
         let of_size = |size| [false, true].map(|wide| plan(job(size), [0, 0], caps, |_| wide).program);
         [1, 2, 4, 8, 16].into_iter().flat_map(of_size).collect()
-    }
-
-    #[cfg(not(feature = "opencl"))]
-    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
-        Vec::new()
     }
 }

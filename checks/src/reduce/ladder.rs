@@ -201,7 +201,6 @@ pub(super) fn passes<T: Element>(device: &Device, n: usize, determinism: Determi
     // An entry has the numbers of inputs and of outputs of a pass.
     let mut passes = Vec::new();
     let mut model = Model::default();
-    #[cfg(feature = "opencl")]
     if let (crate::runtime::Backend::OpenCl(cl), None) = (device.backend(), lacks_fp64(T::TYPE, device)?) {
         let form = super::gpu::Form::of::<T, Sum>(determinism);
         let caps = cl.capabilities()?;
@@ -229,7 +228,6 @@ pub(super) fn passes<T: Element>(device: &Device, n: usize, determinism: Determi
 
 /// Bank conflicts of `wg_reduce` in `cl/lib/workgroup.cl`. Every `width` work-items write one value to local memory, where a
 /// tree combines neighbours first.
-#[cfg(feature = "opencl")]
 fn tree_conflicts(work_group: u64, width: u64, size: u64) -> f64 {
     let count = work_group / width;
     if work_group == 1 {
@@ -419,9 +417,6 @@ impl Kernel {
     }
 }
 
-#[cfg(not(feature = "opencl"))]
-use cpu_only as kernel_steps;
-#[cfg(feature = "opencl")]
 use device::kernel_steps;
 
 /// Steps with kernels, for the CPU backend. It has models of them, but cannot run them.
@@ -453,7 +448,6 @@ fn check_block(block: usize, most: usize) -> Result<()> {
     )))
 }
 
-#[cfg(feature = "opencl")]
 pub(super) mod device {
     //! Steps with kernels, on OpenCL devices.
 
@@ -638,7 +632,7 @@ pub(super) mod device {
     }
 }
 
-#[cfg(all(test, feature = "opencl"))]
+#[cfg(test)]
 mod tests {
     use super::tree_conflicts;
 

@@ -445,7 +445,6 @@ impl Spec for Reduce {
         benches
     }
 
-    #[cfg(feature = "opencl")]
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
         use crate::reduce::gpu;
         let mut programs = Vec::new();
@@ -484,10 +483,5 @@ impl Spec for Reduce {
         programs.extend(axis::extremes::spec::programs(caps));
         programs.extend(axis::moments::spec::programs(caps));
         programs
-    }
-
-    #[cfg(not(feature = "opencl"))]
-    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
-        Vec::new()
     }
 }

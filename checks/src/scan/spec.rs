@@ -410,7 +410,6 @@ impl Spec for ScanSpec {
         benches
     }
 
-    #[cfg(feature = "opencl")]
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
         use super::gpu;
         let mut forms = vec![
@@ -464,10 +463,5 @@ impl Spec for ScanSpec {
         programs.extend(segmented::spec::programs(caps));
         programs.extend(axis::spec::programs(caps));
         programs
-    }
-
-    #[cfg(not(feature = "opencl"))]
-    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
-        Vec::new()
     }
 }

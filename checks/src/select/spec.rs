@@ -5,7 +5,6 @@ use std::fmt::Debug;
 use bytemuck::Pod;
 use oclprim::internals::instances::below;
 
-#[cfg(feature = "opencl")]
 use super::gpu;
 use super::{
     adjacent, by_key, runs,
@@ -478,7 +477,6 @@ impl Spec for Select {
         benches
     }
 
-    #[cfg(feature = "opencl")]
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
         let mut programs = Vec::new();
         let mut waiting = caps.clone();
@@ -495,15 +493,9 @@ impl Spec for Select {
         programs.extend(by_key::spec::programs(caps));
         programs
     }
-
-    #[cfg(not(feature = "opencl"))]
-    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
-        Vec::new()
-    }
 }
 
 /// Every variant, with every type that needs another program.
-#[cfg(feature = "opencl")]
 pub(in crate::select) fn forms() -> Vec<gpu::Form> {
     use gpu::{Form, Marks};
     fn by<T: Element>() -> Marks {
@@ -541,7 +533,7 @@ pub(in crate::select) fn forms() -> Vec<gpu::Form> {
     forms
 }
 
-#[cfg(all(test, feature = "opencl"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

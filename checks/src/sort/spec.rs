@@ -233,17 +233,11 @@ impl Spec for Sort {
         .collect()
     }
 
-    #[cfg(feature = "opencl")]
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
         let mut programs = super::gpu::programs(caps);
         programs.extend(super::segmented::gpu::programs(caps));
         programs.extend(super::in_place::gpu::programs(caps));
         programs
-    }
-
-    #[cfg(not(feature = "opencl"))]
-    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
-        Vec::new()
     }
 }
 

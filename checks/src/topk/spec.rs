@@ -364,14 +364,8 @@ impl Spec for TopK {
         ]
     }
 
-    #[cfg(feature = "opencl")]
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
         super::gpu::programs(caps)
-    }
-
-    #[cfg(not(feature = "opencl"))]
-    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
-        Vec::new()
     }
 }
 

@@ -15,7 +15,6 @@ use crate::{
 pub(crate) struct TransposeLadder;
 
 /// Largest number of work-groups in the grid's second dimension; the rest go to the third.
-#[cfg(feature = "opencl")]
 const MAX_GROUPS_Y: usize = 1 << 15;
 /// Work-group sizes of the kernels: 32 work-items across, 1 to 32 down.
 const BLOCKS: std::ops::RangeInclusive<usize> = 32..=1024;
@@ -441,13 +440,7 @@ fn steps<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
 /// Work-group sizes of the families of `cl/ladder/transpose.cl`: BLOCK_PLAIN, BLOCK_LOCAL, BLOCK_TILE.
 const KERNEL_BLOCKS: [usize; 3] = [256, 512, 256];
 
-#[cfg(not(feature = "opencl"))]
-fn own_model(_: &crate::Capabilities, _: (usize, usize), _: usize) -> Option<Model> {
-    None
-}
-
 /// Cost of the crate's own kernel, if work-groups share its work.
-#[cfg(feature = "opencl")]
 fn own_model(caps: &crate::Capabilities, (rows, cols): (usize, usize), size: usize) -> Option<Model> {
     use super::gpu::{self, Shape};
     if rows <= 1 || cols <= 1 {
@@ -518,22 +511,8 @@ fn own_model(caps: &crate::Capabilities, (rows, cols): (usize, usize), size: usi
     }
 }
 
-#[cfg(not(feature = "opencl"))]
-fn prepare_kernel<T: Element>(
-    _: &Device,
-    _: &'static Kernel,
-    _: &Shared<Input<T>>,
-    _: (usize, usize),
-    _: Geometry,
-    _: [usize; 3],
-) -> Result<Climb> {
-    Err(Error::unsupported("a kernel needs an OpenCL device"))
-}
-
-#[cfg(feature = "opencl")]
 use device::prepare_kernel;
 
-#[cfg(feature = "opencl")]
 pub(super) mod device {
     //! Steps with kernels, on OpenCL devices.
 
@@ -728,7 +707,6 @@ mod tests {
         assert!(model("smem").bank_conflicts > model("smem_pad").bank_conflicts);
     }
 
-    #[cfg(feature = "opencl")]
     #[test]
     fn kernels_of_the_crate_have_few_bank_conflicts() {
         for (name, caps) in crate::Capabilities::samples() {

@@ -272,7 +272,6 @@ impl Spec for Transpose {
         own.into_iter().chain(mapped::spec::benches()).collect()
     }
 
-    #[cfg(feature = "opencl")]
     fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
         use super::gpu::{Shape, plan};
         let shapes = (1..=16).map(|size| Shape::dense(100, 100, size));
@@ -285,10 +284,5 @@ impl Spec for Transpose {
         let apart = shapes.chain(narrow).chain(odd).chain(uneven).flat_map(each);
         let forms = in_place::gpu::programs(caps).into_iter().chain(mapped::spec::programs(caps));
         apart.chain(forms).chain(super::ladder::device::programs(caps)).collect()
-    }
-
-    #[cfg(not(feature = "opencl"))]
-    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
-        Vec::new()
     }
 }

@@ -11,7 +11,6 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
@@ -166,7 +165,6 @@ impl Device {
                 let (table, line) = (bytemuck::cast_slice(table.host()?), bytemuck::cast_slice_mut(line.host()?));
                 outside.host()?[0] = place(cpu::gather(size, table, Offsets::of(index.host()?), line));
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let form = gpu::Form { way: Way::Gather, size, index_size: size_of::<I>() };
                 let (table, index) = (table.cl(device)?, index.cl(device)?);
@@ -275,7 +273,6 @@ impl Device {
                 let (line, table) = (bytemuck::cast_slice(line.host()?), bytemuck::cast_slice_mut(table.host()?));
                 outside.host()?[0] = place(cpu::scatter(size, table, Offsets::of(index.host()?), line)?);
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let form = gpu::Form { way: Way::Scatter, size, index_size: size_of::<I>() };
                 let (line, index) = (line.cl(device)?, index.cl(device)?);

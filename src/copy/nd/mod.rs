@@ -13,7 +13,6 @@
 //! contiguous on both sides move in words of up to 16 bytes. On GPUs, rows of 256 bytes or more move in 16-byte words
 //! at any offset.
 
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 

@@ -12,7 +12,6 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
@@ -112,7 +111,6 @@ impl Device {
                 let (from, to) = (bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
                 cpu::copy(from, to, &pieces)?;
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (from, to) = (input.cl(device)?, output.cl(device, true)?);
                 crate::runtime::apart(&[&from], &[&to])?;

@@ -13,7 +13,6 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
@@ -80,7 +79,6 @@ impl Device {
             Backend::Cpu => {
                 cpu::reverse(size, bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 crate::runtime::apart(&[&input], &[&output])?;
@@ -117,7 +115,6 @@ impl Device {
         check_size(size)?;
         match self.backend() {
             Backend::Cpu => cpu::swap(size, bytemuck::cast_slice_mut(x.host()?))?,
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let x = x.cl(device, true)?;
                 gpu::swap(device, size, &x)?;

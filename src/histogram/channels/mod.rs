@@ -2,7 +2,6 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
@@ -143,7 +142,6 @@ impl Device {
             Backend::Cpu => {
                 cpu::channels(input.host()?, pixels, channels, bins, counts.host()?, outside.host()?, accumulate)?;
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let keep = accumulate == Accumulate::Add;
                 let maps: Vec<_> = bins.iter().map(|bins| (bins.map(), bins.len())).collect();
@@ -176,7 +174,6 @@ impl Device {
         pixels(n, channels, bins)?;
         match self.backend() {
             Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let maps: Vec<_> = bins.iter().map(|bins| (bins.map(), bins.len())).collect();
                 gpu::scratch_bytes(device, T::TYPE, (n / channels, channels), &maps)

@@ -5,7 +5,6 @@ use super::{
     cpu::{self, BLOCK},
     slots::OUTSIDE,
 };
-#[cfg(feature = "opencl")]
 use super::{form::Mapped, gpu};
 use crate::{Device, Element, Input, Output, Result, Scratch, memory, op::Map, runtime::Backend};
 
@@ -116,7 +115,6 @@ impl Device {
                 };
                 cpu::count(input.len(), &slots, counts.host()?, outside.host()?, accumulate)?;
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let mapped = Mapped { from: T::TYPE, prelude: map.prelude(T::Acc::TYPE, U::TYPE) };
                 let input = input.cl(device)?;
@@ -142,7 +140,6 @@ impl Device {
     pub fn map_histogram_scratch<T: Element, U: Element<Acc = U>>(&self, n: usize, bins: &Bins<U>) -> Result<usize> {
         match self.backend() {
             Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => gpu::mapped_scratch_bytes(device, n, T::TYPE, bins),
         }
     }

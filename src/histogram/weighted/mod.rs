@@ -2,7 +2,6 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
@@ -191,7 +190,6 @@ impl Device {
                 let slots = |start: usize, out: &mut [u32]| bins.slots(&input[start..start + out.len()], out);
                 cpu::weighted::<W>(&slots, weights.host()?, sums.host()?, outside.host()?, accumulate)?;
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let keep = accumulate == Accumulate::Add;
                 let form = gpu::Form { samples: super::form::Form::of(bins), weight: W::TYPE, sum: W::Sum::TYPE };
@@ -223,7 +221,6 @@ impl Device {
     pub fn histogram_weighted_scratch<T: Element, W: Weight>(&self, n: usize, bins: &Bins<T>) -> Result<usize> {
         match self.backend() {
             Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let form = gpu::Form { samples: super::form::Form::of(bins), weight: W::TYPE, sum: W::Sum::TYPE };
                 let caps = device.capabilities_for("histogram", size_of::<T>(), n)?;

@@ -14,13 +14,11 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
 use bytemuck::Pod;
 
-#[cfg(feature = "opencl")]
 use super::form;
 use crate::{Buffer, Device, Error, Input, Offset, Output, Result, op::Compare, runtime::Backend};
 
@@ -175,7 +173,6 @@ impl Device {
                 cpu::bounds(bound, range.host()?, needles.host()?, output.host()?, &order.function()?);
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let form = form(order, 0)?;
                 let (range, needles, to) = (range.cl(device)?, needles.cl(device)?, output.cl(device, false)?);
@@ -274,7 +271,6 @@ impl Device {
                 output.host()?[0] = found.map_or(NONE, |found| found as u64);
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let form = form(order, 0)?;
                 let (input, found) = (input.cl(device)?, output.cl(device, false)?);

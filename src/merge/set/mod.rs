@@ -16,13 +16,11 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
 use bytemuck::Pod;
 
-#[cfg(feature = "opencl")]
 use super::form;
 use crate::{Buffer, Device, Input, Output, Result, Scratch, counted::in_room, op::Compare, runtime::Backend};
 
@@ -129,7 +127,6 @@ impl Device {
                 fill(&kept, Output::from(&mut output).host()?);
                 Ok(output)
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let form = form(order, 0)?;
                 let (a, b, mut scratch) = (a.cl(device)?, b.cl(device)?, Scratch::new());
@@ -208,7 +205,6 @@ impl Device {
                 fill(&kept, output.host()?);
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let form = form(order, 0)?;
                 let (a, b) = (a.cl(device)?, b.cl(device)?);
@@ -242,7 +238,6 @@ impl Device {
     pub fn set_scratch<T: Pod, C: Compare<T>>(&self, n: usize, order: &C) -> Result<usize> {
         match self.backend() {
             Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => gpu::scratch_bytes(device, n, &form(order, 0)?),
         }
     }

@@ -16,14 +16,12 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
 use bytemuck::Pod;
 
 use super::check_values;
-#[cfg(feature = "opencl")]
 use super::form;
 use crate::{Buffer, Device, Input, Output, Result, Scratch, op::Compare, runtime::Backend};
 
@@ -106,7 +104,6 @@ impl Device {
                 let (from, to, less) = ((input.host()?, &none.clone()[..]), output.host()?, order.function()?);
                 cpu::sort(from, (to, &mut none), &less)
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let form = form(order, 0)?;
                 let (from, to) = (input.cl(device)?, output.cl(device, false)?);
@@ -137,7 +134,6 @@ impl Device {
     fn merge_sort_scratch_of<T: Pod, C: Compare<T>>(&self, n: usize, order: &C, value_bytes: usize) -> Result<usize> {
         match self.backend() {
             Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => gpu::scratch_bytes(device, n, &form(order, value_bytes)?),
         }
     }
@@ -220,7 +216,6 @@ impl Device {
                 let (from, to) = ((keys.host()?, values.host()?), (keys_out.host()?, values_out.host()?));
                 cpu::sort(from, to, &order.function()?)
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let form = form(order, size_of::<V>())?;
                 let (keys, values) = (keys.cl(device)?, values.cl(device)?);

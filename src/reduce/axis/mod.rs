@@ -17,7 +17,6 @@
 #[doc(hidden)]
 pub(crate) mod cpu;
 pub mod extremes;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 pub mod moments;
@@ -350,7 +349,6 @@ impl Device {
         output.expect_len(lines.outputs, "reduce along an axis")?;
         match self.backend() {
             Backend::Cpu => cpu::reduce(op, input.host()?, &lines, output.host()?)?,
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let form = gpu::Form::by::<T, U>(source);
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
@@ -398,7 +396,6 @@ impl Device {
         let lines = Lines::of(input.into().layout(), axis)?;
         match self.backend() {
             Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => gpu::scratch_bytes(device, &lines, &gpu::Form::into::<T, U, crate::op::Sum>()),
         }
     }

@@ -15,13 +15,11 @@
 //! bits everywhere, if its Rust function and its expression agree on any two elements. The operator must be
 //! commutative, since neighbouring elements belong to different lanes.
 
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
 use bytemuck::Pod;
 
-#[cfg(feature = "opencl")]
 use crate::op::gpu::Form;
 use crate::{Device, Input, Output, Result, Scratch, op::Operator, parallel, runtime::Backend};
 
@@ -119,7 +117,6 @@ impl Device {
         op.expect_size()?;
         match self.backend() {
             Backend::Cpu => output.host()?[0] = on_cpu(input.host()?, op.identity, &op.combine)?,
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, out) = (input.cl(device)?, output.cl(device, false)?);
                 let form = Form { source: op.source(), size: size_of::<T>(), needs_fp64: op.needs_fp64 };
@@ -138,7 +135,6 @@ impl Device {
     pub fn reduce_by_scratch<T: Pod>(&self, n: usize) -> usize {
         match self.backend() {
             Backend::Cpu => 0,
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(_) => gpu::scratch_bytes(n, size_of::<T>().max(1)),
         }
     }

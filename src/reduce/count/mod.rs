@@ -16,7 +16,6 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
@@ -260,7 +259,6 @@ impl Device {
     pub fn count_scratch(&self) -> Result<usize> {
         match self.backend() {
             Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let all = device.all_capabilities_for("reduce")?;
                 Ok(all.iter().map(|caps| gpu::scratch_bytes(caps)).max().unwrap_or(0))
@@ -283,7 +281,6 @@ impl Device {
                 let answer = cpu::answer(input.host()?, question)?;
                 output.host()?[0] = R::try_from(answer).unwrap_or(R::from(1));
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 gpu::answer(device, question, size_of::<T>(), &input, &output, scratch)?;

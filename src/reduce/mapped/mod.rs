@@ -14,7 +14,6 @@
 
 use std::ops::Range;
 
-#[cfg(feature = "opencl")]
 use super::gpu::{self, Form, Take};
 use super::{Determinism, cpu};
 use crate::{
@@ -105,7 +104,6 @@ impl Device {
                 output.host()?[0] = cpu::reduce_rows::<T, U, O, _>(input.len(), &widen)?;
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let form = Form::into::<T, U, O>(determinism, Take::Elements);
                 let (empty, output) = (O::empty(), output.cl(device, false)?);
@@ -194,7 +192,6 @@ impl Device {
                 output.host()?[0] = cpu::reduce_rows::<T, R, O, _>(input.len(), &values)?;
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let form = Form::into::<T, R, O>(determinism, Take::Mapped(map.prelude(T::Acc::TYPE, R::TYPE)));
                 let (empty, output) = (O::empty(), output.cl(device, false)?);
@@ -287,7 +284,6 @@ impl Device {
                 output.host()?[0] = cpu::reduce_rows::<T, U, Sum, _>(x.len(), &values)?;
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let form = Form::into::<T, U, Sum>(determinism, Take::Products);
                 let (empty, output) = (U::ZERO, output.cl(device, false)?);
@@ -306,7 +302,6 @@ impl Device {
     pub fn reduce_as_scratch<T: Element, U: Element>(&self, n: usize) -> usize {
         match self.backend() {
             Backend::Cpu => 0,
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(_) => gpu::scratch_bytes::<T, U>(n),
         }
     }

@@ -16,7 +16,6 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
@@ -342,7 +341,6 @@ impl Device {
         output.expect_len(segments(offsets.len())?, "reduce of segments")?;
         match self.backend() {
             Backend::Cpu => cpu::reduce(op, input.host()?, Offsets::of(offsets.host()?), output.host()?)?,
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let form = gpu::Form::by::<T, U>(source, C::TYPE);
                 let (input, offsets, output) = (input.cl(device)?, offsets.cl(device)?, output.cl(device, false)?);
@@ -376,7 +374,6 @@ impl Device {
                 let next = |i: usize| (i + 1 < count).then(|| offsets.get(i + 1) as u64);
                 offsets.bad(n).map(|i| (i, offsets.get(i) as u64, next(i)))
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let form = gpu::Form::of::<i32, crate::op::Sum>(C::TYPE);
                 let offsets = offsets.cl(device)?;
@@ -414,7 +411,6 @@ impl Device {
     pub fn reduce_segments_scratch<T: Element>(&self, n: usize) -> Result<usize> {
         match self.backend() {
             Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => gpu::scratch_bytes(device, n, size_of::<T>(), None),
         }
     }

@@ -28,7 +28,6 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
@@ -239,7 +238,6 @@ impl Device {
                 output.host()?[0] = StatisticsRecord(cpu::statistics(input.host()?)?, PhantomData);
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => gpu::statistics(device, input, output, scratch),
         }
     }
@@ -349,7 +347,6 @@ impl Device {
                 indices.host()?.copy_from_slice(&[min.index as u64, max.index as u64]);
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => gpu::extremes(device, gpu::Find::Both, input, values, indices, scratch),
         }
     }
@@ -370,7 +367,6 @@ impl Device {
     pub fn statistics_scratch<T: Element>(&self, n: usize) -> Result<usize> {
         match self.backend() {
             Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => gpu::scratch_bytes(device, n, T::TYPE),
         }
     }

@@ -1,6 +1,7 @@
 //! OpenCL devices. Besides [`interop`](crate::interop), only this module names `ocl`.
 
 mod cl;
+mod entries;
 mod launch;
 mod pool;
 mod program;
@@ -19,10 +20,14 @@ pub(crate) use cl::{CommandQueue, Context, Event, Kernel, Mem};
 pub(crate) use launch::Launch;
 use pool::Pool;
 
-use super::{Capabilities, DeviceInfo, DeviceType, ProgramSpec, Timing};
+use super::{
+    Capabilities, DeviceInfo, DeviceType, ProgramSpec, Timing,
+    info::Recorded,
+    program::{COUNTER_BYTES, COUNTERS_AT},
+};
 use crate::{
     Error, ErrorKind, Result, memory,
-    tuning::{Choice, Tuning},
+    tuning::{Tuning, choice::Choice},
 };
 
 /// A buffer of the device.
@@ -33,9 +38,6 @@ pub(crate) type ClMem = Mem;
 const KEPT_WORD_BYTES: usize = 4 << 20;
 /// The last epoch that fits into a status word (`cl/lib/lookback.cl`).
 const LAST_TURN: u32 = (1 << 20) - 1;
-/// Byte offset of the counters of [`ClDevice::ended`], and their bytes: 8 for each value of 16 digits of 8 bits.
-pub(crate) const COUNTERS_AT: usize = 64;
-pub(crate) const COUNTER_BYTES: usize = 16 * 256 * 8;
 /// Beyond this byte of a buffer, drivers' fills are unreliable. With NVIDIA's driver (580.159), 2^32 + 5 ones summed as if only
 /// 5 had been written. Fills in parts ended in CL_OUT_OF_RESOURCES, and a fill of 2^31 bytes did not end.
 const FILL_BYTES: usize = 1 << 30;
@@ -112,18 +114,6 @@ pub(crate) struct Queue {
     failed: Mutex<Option<Error>>,
     /// Set on profiling queues.
     recorder: Option<Mutex<Recorder>>,
-}
-
-/// Selects the commands whose events a profiling queue keeps. If all have an event, NVIDIA's driver takes 6 µs more for each.
-#[derive(Clone, Copy, Debug, Default)]
-pub enum Recorded {
-    #[doc(hidden)]
-    #[default]
-    All,
-    /// The first and the last of that many commands, and all later ones.
-    Ends(usize),
-    #[doc(hidden)]
-    None,
 }
 
 /// Events of commands, and the number of commands.

@@ -16,11 +16,9 @@ use ocl::core::DeviceId;
 use super::{
     POCL,
     cl::{self, Context, Kernel, Program},
+    entries,
 };
-use crate::{
-    Error, Result,
-    runtime::{ProgramSpec, cache},
-};
+use crate::{Error, Result, runtime::ProgramSpec};
 
 type Slot = Arc<OnceLock<Arc<Built>>>;
 
@@ -172,8 +170,8 @@ impl Programs {
         }
         let source = spec.source();
         let options = &spec.options;
-        let key = cache::key("program", &[&source, options, identity, env!("CARGO_PKG_VERSION")]);
-        if let Some(binary) = cache::load(&key) {
+        let key = entries::key("program", &[&source, options, identity, env!("CARGO_PKG_VERSION")]);
+        if let Some(binary) = entries::load(&key) {
             let load = || {
                 let program = cl::program_from_binary(context, device, &binary)?;
                 cl::build(&program, device, options, spec.name)?;
@@ -185,12 +183,12 @@ impl Programs {
                 Ok(program) => return Ok(program),
                 // A transient failure does not prove that the binary is bad.
                 Err(error) if cl::transient(&error) => self.disturbed.store(true, Ordering::Relaxed),
-                Err(_) => cache::remove(&key),
+                Err(_) => entries::remove(&key),
             }
         }
         let program = build(context, device, spec)?;
         if let Some(binary) = cl::binary(&program) {
-            cache::store(&key, &binary);
+            entries::store(&key, &binary);
         }
         Ok(program)
     }

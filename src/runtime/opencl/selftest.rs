@@ -4,12 +4,11 @@
 //! crash on unknown features. The platform's name and the driver's version also decide which loops use explicit
 //! vectors; no result depends on that. The results are stored on disk by device and driver.
 
-use super::{ClDevice, ClMem as Mem, MAX_BYTES, MAX_WORK_GROUP, POCL, cl, intel_cpu, local_bytes, program};
+use super::{ClDevice, ClMem as Mem, MAX_BYTES, MAX_WORK_GROUP, POCL, cl, entries, intel_cpu, local_bytes, program};
 use crate::{
     Error, ErrorKind, Result,
     runtime::{
         Capabilities, DeviceClass, DeviceInfo, DeviceType, ProgramSpec, RefusedSubGroup, SubGroup, SubGroupBackend,
-        cache,
     },
 };
 
@@ -78,8 +77,9 @@ pub(super) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
 
 pub(super) fn run(device: &ClDevice) -> Result<Capabilities> {
     let reported = Reported::of(device)?;
-    let key = cache::key("selftest", &[TEXT, TESTS, &reported.source(), &reported.identity, env!("CARGO_PKG_VERSION")]);
-    if let Some(caps) = cache::load(&key).and_then(|json| serde_json::from_slice(&json).ok()) {
+    let key =
+        entries::key("selftest", &[TEXT, TESTS, &reported.source(), &reported.identity, env!("CARGO_PKG_VERSION")]);
+    if let Some(caps) = entries::load(&key).and_then(|json| serde_json::from_slice(&json).ok()) {
         return Ok(caps);
     }
     let mut test = SelfTest { device, reported, notes: Vec::new(), disturbed: false };
@@ -88,7 +88,7 @@ pub(super) fn run(device: &ClDevice) -> Result<Capabilities> {
         && !device.shared.programs.disturbed()
         && let Ok(json) = serde_json::to_vec(&caps)
     {
-        cache::store(&key, &json);
+        entries::store(&key, &json);
     }
     Ok(caps)
 }

@@ -18,7 +18,6 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
@@ -269,7 +268,6 @@ impl Device {
                 cpu::scan(by.0, input.host()?, &shape, kind, output.host()?)?;
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 use crate::scan::gpu::{Form, Start};
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
@@ -304,7 +302,6 @@ impl Device {
         let shape = Shape::of(view.shape(), axis)?;
         match self.backend() {
             Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(_) => Ok(match shape.way::<T>() {
                 Way::Rows | Way::Apart => self.scan_segments_scratch::<T, U>(view.len()),
                 Way::Columns => gpu::scratch_bytes(&shape, U::Acc::TYPE),

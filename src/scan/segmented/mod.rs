@@ -18,9 +18,7 @@
 pub(crate) mod cpu;
 
 use super::Scan;
-#[cfg(feature = "opencl")]
 use super::gpu;
-#[cfg(feature = "opencl")]
 use crate::runtime::apart;
 use crate::{
     Buffer, Device, Element, Input, Offset, Output, Result, Scratch,
@@ -464,7 +462,6 @@ impl Device {
                 super::cpu::scan_segments(op, super::cpu::run::<T>(), &*load, &*mark, kind, output.host()?)?;
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let told;
                 let (heads, starts) = match parts {
@@ -503,7 +500,6 @@ impl Device {
     pub fn scan_segments_scratch<T: Element, U: Element>(&self, n: usize) -> usize {
         match self.backend() {
             Backend::Cpu => 0,
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(_) => gpu::segments_scratch_bytes(n, T::TYPE, U::Acc::TYPE),
         }
     }

@@ -11,11 +11,9 @@
 //! The first element has no predecessor and is copied: `out[0] = x[0]`. So the inclusive scan of integer differences is
 //! the input.
 
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
-#[cfg(feature = "opencl")]
 use crate::runtime::apart;
 use crate::{
     Buffer, Device, Element, Input, Output, Result,
@@ -166,7 +164,6 @@ impl Device {
                 });
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 apart(&[&input], &[&output])?;

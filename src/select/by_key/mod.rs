@@ -18,7 +18,6 @@
 //! of one value.
 
 use super::cpu;
-#[cfg(feature = "opencl")]
 use super::gpu;
 use crate::{
     Buffer, Device, Element, Input, Output, Result, Scratch,
@@ -30,7 +29,6 @@ use crate::{
     runtime::Backend,
     segments::Offsets,
 };
-#[cfg(feature = "opencl")]
 use crate::{
     ElementType, Offset,
     runtime::{ClInput, apart, opencl::ClDevice},
@@ -240,7 +238,6 @@ impl Device {
     {
         let n = keys.len();
         expect_beside(n, values.len(), "keys need as many values")?;
-        #[cfg(feature = "opencl")]
         if let Backend::OpenCl(device) = self.backend()
             && !segmented::gpu::finds_runs(device, &keyed::<K, V, U>(source.clone(), n), n)?
         {
@@ -260,7 +257,6 @@ impl Device {
     }
 
     /// `reduce_keyed` in two steps, so that the memory for values has the exact length.
-    #[cfg(feature = "opencl")]
     fn reduce_counted<C: Offset, K, V, U, F>(
         &self,
         device: &ClDevice,
@@ -342,7 +338,6 @@ impl Device {
                 count.host()?[0] = found as u64;
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (keys, values) = (keys.cl(device)?, values.cl(device)?);
                 let (keys_out, values_out) = (to.keys.cl(device, true)?, to.values.cl(device, true)?);
@@ -388,7 +383,6 @@ impl Device {
         let both = self.select_scratch::<K>(n)?.max(self.reduce_segments_scratch::<V>(n)?);
         match self.backend() {
             Backend::Cpu => Ok(both),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 Ok(both.max(segmented::gpu::scratch_bytes(device, n, size_of::<V>(), Some(K::TYPE))?))
             }
@@ -397,14 +391,12 @@ impl Device {
 }
 
 /// The segmented reduction that finds the runs of keys and reduces their values in one pass.
-#[cfg(feature = "opencl")]
 fn keyed<K: Element, V: Element, U: Element>(source: Source, n: usize) -> segmented::gpu::Form {
     let offset = if n > u32::MAX as usize { ElementType::U64 } else { ElementType::U32 };
     segmented::gpu::Form { keys: Some(K::TYPE), ..segmented::gpu::Form::by::<V, U>(source, offset) }
 }
 
 /// Writes the first key of each run to `keys_out`, and its index to `places`, whose elements have the size of an index.
-#[cfg(feature = "opencl")]
 fn heads<K: Element>(
     device: &ClDevice,
     keys: &ClInput,

@@ -12,9 +12,7 @@ use std::ops::Range;
 use bytemuck::Pod;
 
 use super::cpu;
-#[cfg(feature = "opencl")]
 use super::gpu;
-#[cfg(feature = "opencl")]
 use crate::runtime::apart;
 use crate::{Buffer, Device, Element, Input, Output, Result, Scratch, op::Map, runtime::Backend};
 
@@ -294,7 +292,6 @@ impl Device {
                 counts.host()?.iter_mut().zip(found).for_each(|(count, total)| *count = total as u64);
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, output, counts) = (input.cl(device)?, output.cl(device, false)?, counts.cl(device, false)?);
                 apart(&[&input], &[&output, &counts])?;

@@ -10,10 +10,8 @@
 
 use bytemuck::Pod;
 
-#[cfg(feature = "opencl")]
 use super::gpu;
 use super::{cpu, expect_numbers, expect_values};
-#[cfg(feature = "opencl")]
 use crate::runtime::apart;
 use crate::{
     Buffer, Device, Element, Input, Offset, Output, Result, Scratch, arguments::expect_beside, counted::in_room,
@@ -88,7 +86,6 @@ impl Device {
                 count.host()?[0] = (input.len().min(1) + found) as u64;
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, output, count) = (input.cl(device)?, output.cl(device, true)?, count.cl(device, false)?);
                 apart(&[&input], &[&output, &count])?;
@@ -185,7 +182,6 @@ impl Device {
                 count.host()?[0] = found as u64;
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (keys, values, count) = (keys.cl(device)?, values.cl(device)?, count.cl(device, false)?);
                 let (keys_out, values_out) = (keys_out.cl(device, true)?, values_out.cl(device, true)?);
@@ -296,7 +292,6 @@ impl Device {
                 count.host()?[0] = found as u64;
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, count) = (input.cl(device)?, count.cl(device, false)?);
                 let (values, lengths) = (values.cl(device, true)?, lengths.cl(device, true)?);
@@ -385,7 +380,6 @@ impl Device {
                 count.host()?[0] = found as u64;
                 Ok(())
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, count) = (input.cl(device)?, count.cl(device, false)?);
                 let (offsets, lengths) = (offsets.cl(device, true)?, lengths.cl(device, true)?);

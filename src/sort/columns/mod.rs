@@ -13,11 +13,9 @@
 
 use bytemuck::Pod;
 
-#[cfg(feature = "opencl")]
 use super::gpu;
 use super::{Key, NARROW, Order, as_many, cpu};
 use crate::keys::Keys;
-#[cfg(feature = "opencl")]
 use crate::runtime::{ClInput, ClOutput, opencl::ClDevice};
 use crate::{Buffer, Device, Error, Input, Output, Result, Scratch, View, memory, runtime::Backend};
 
@@ -90,7 +88,6 @@ trait Pair<'a> {
     fn check(&self, n: usize) -> Result<()>;
     /// Gathers the column on the host.
     fn gather(self: Box<Self>, device: &Device, places: &Places) -> Result<()>;
-    #[cfg(feature = "opencl")]
     fn cl(self: Box<Self>, device: &ClDevice) -> Result<(ClInput, ClOutput<'a>)>;
 }
 
@@ -115,7 +112,6 @@ impl<'a, V: Pod> Pair<'a> for (Input<'a, V>, Output<'a, V>) {
         }
     }
 
-    #[cfg(feature = "opencl")]
     fn cl(self: Box<Self>, device: &ClDevice) -> Result<(ClInput, ClOutput<'a>)> {
         Ok((self.0.cl(device)?, self.1.cl(device, false)?))
     }
@@ -312,7 +308,6 @@ impl Device {
                 };
                 columns.all.into_iter().try_for_each(|column| column.gather(self, &places))
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 let sizes: Vec<usize> = columns.all.iter().map(|column| column.size()).collect();
@@ -341,7 +336,6 @@ impl Device {
     }
 
     /// Sorts indices and gathers the columns by them.
-    #[cfg(feature = "opencl")]
     fn gather_columns<I: crate::Offset>(
         &self,
         device: &ClDevice,

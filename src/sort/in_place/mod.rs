@@ -12,7 +12,6 @@
 //! compares at four distances with 16 keys in registers, or at all remaining distances in local memory. The CPU uses a
 //! parallel quicksort.
 
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
@@ -59,7 +58,6 @@ impl Device {
         }
         match self.backend() {
             Backend::Cpu => cpu::in_place(&keys, bytemuck::cast_slice_mut(data.host()?)),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let data = data.cl(device, true)?;
                 gpu::run(device, &keys, &data)?;

@@ -19,13 +19,11 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
 use bytemuck::Pod;
 
-#[cfg(feature = "opencl")]
 use super::gpu::{Form, Values};
 use super::{Key, NARROW, Order, as_many};
 use crate::keys::Keys;
@@ -127,7 +125,6 @@ impl Device {
                 let (input, output) = (bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
                 cpu::keys(&keys, input, Offsets::of(offsets.host()?), output)
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, offsets, output) = (input.cl(device)?, offsets.cl(device)?, output.cl(device, false)?);
                 crate::runtime::apart(&[&input, &offsets], &[&output])?;
@@ -155,7 +152,6 @@ impl Device {
     fn sort_segments_scratch_of(&self, n: usize, key_bytes: usize, value_bytes: usize, keys: bool) -> Result<usize> {
         match self.backend() {
             Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 gpu::scratch_bytes(device, n, Form { key_bytes, value_bytes, passes: key_bytes, keys, floats: false })
             }
@@ -254,7 +250,6 @@ impl Device {
                 let values = (values.host()?, values_out.host()?);
                 cpu::pairs(&keys, Offsets::of(offsets.host()?), pair, values)
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 let (values, values_out) = (values.cl(device)?, values_out.cl(device, false)?);
@@ -370,7 +365,6 @@ impl Device {
                 let input = bytemuck::cast_slice(input.host()?);
                 cpu::places(&keys, input, Offsets::of(offsets.host()?), output.host()?)
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, offsets, output) = (input.cl(device)?, offsets.cl(device)?, output.cl(device, false)?);
                 crate::runtime::apart(&[&input, &offsets], &[&output])?;

@@ -14,7 +14,6 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
@@ -74,15 +73,12 @@ pub fn transpose<T: Pod>(
     }
     match device.backend() {
         Backend::Cpu => cpu::transpose(bytemuck::cast_slice_mut(data.host()?), (rows, cols), size, strip)?,
-        #[cfg(feature = "opencl")]
         Backend::OpenCl(device) => {
             let data = data.cl(device, true)?;
             gpu::transpose(device, &data, (rows, cols), size, strip, scratch)?;
             data.finish(device)?;
         }
     }
-    #[cfg(not(feature = "opencl"))]
-    let _ = scratch;
     Ok(())
 }
 
@@ -138,7 +134,6 @@ impl Device {
     pub fn transpose_in_place_scratch<T: Pod>(&self, rows: usize, cols: usize) -> usize {
         match self.backend() {
             Backend::Cpu => 0,
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(_) => scratch_bytes((rows, cols), size_of::<T>().max(1), STRIP_BYTES),
         }
     }

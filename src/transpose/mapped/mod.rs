@@ -9,7 +9,6 @@
 //! | scratch | none |
 //! | limits | matrices without gaps between their rows; any shape that fits the device |
 
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
@@ -116,7 +115,6 @@ impl Device {
                     on_cpu(input, output, (rows, cols), &|x| map.apply(x))?;
                 }
             }
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let input = input.cl(device)?;
                 let output = output.cl(device, false)?;

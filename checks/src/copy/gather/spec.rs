@@ -1,6 +1,5 @@
 //! Cases and benchmark cases of gather and scatter.
 
-#[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};
 use crate::{
     Device, ElementType, Offset,
@@ -307,7 +306,6 @@ pub(in crate::copy) fn benches() -> Vec<Bench> {
     ]
 }
 
-#[cfg(feature = "opencl")]
 pub(in crate::copy) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     super::gpu::programs(caps, &[1, 2, 3, 4, 6, 8, 12, 16, 40])
 }

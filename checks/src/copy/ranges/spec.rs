@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-#[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};
 use crate::{
     Device, ElementType,
@@ -133,7 +132,6 @@ pub(in crate::copy) fn benches() -> Vec<Bench> {
     vec![bench_ranges::<u32>(ElementType::U32), bench_ranges::<u8>(ElementType::U8)]
 }
 
-#[cfg(feature = "opencl")]
 pub(in crate::copy) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     vec![super::gpu::plan(caps).program]
 }

@@ -150,7 +150,6 @@ pub(crate) fn benches(benches: &mut Vec<Bench>) {
     benches.extend([bench::<u8>(4), bench::<u8>(3), bench::<f32>(4)]);
 }
 
-#[cfg(feature = "opencl")]
 pub(crate) fn programs(caps: &crate::Capabilities, programs: &mut Vec<crate::ProgramSpec>) {
     for element in ElementType::ALL {
         for (map, channels, active) in [(0, 4, 4), (1, 3, 3), (2, 4, 3), (3, 2, 1)] {

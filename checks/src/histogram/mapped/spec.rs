@@ -142,7 +142,6 @@ pub(crate) fn benches(benches: &mut Vec<Bench>) {
     }));
 }
 
-#[cfg(feature = "opencl")]
 pub(crate) fn programs(caps: &crate::Capabilities, programs: &mut Vec<crate::ProgramSpec>) {
     use crate::histogram::gpu::{self, Form};
     fn plan<T: Element, U: Element<Acc = U>>(

@@ -309,7 +309,6 @@ pub(crate) fn benches(benches: &mut Vec<Bench>) {
     benches.extend([bench::<i32>(256, false), bench::<f64>(256, false)]);
 }
 
-#[cfg(feature = "opencl")]
 pub(crate) fn programs(caps: &crate::Capabilities, programs: &mut Vec<crate::ProgramSpec>) {
     use super::gpu::{Form, plan};
     use crate::histogram::gpu::Form as Samples;

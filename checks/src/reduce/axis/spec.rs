@@ -17,7 +17,6 @@ use crate::{
     op::{And, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor},
     reduce::shared::thin,
 };
-#[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec, check::operators::divisor};
 
 /// The tree over the elements of one line, by definition.
@@ -328,7 +327,6 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
     ]
 }
 
-#[cfg(feature = "opencl")]
 pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     use super::{Lines, gpu};
     let shapes =

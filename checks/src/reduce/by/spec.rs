@@ -5,7 +5,6 @@ use std::fmt::Debug;
 use bytemuck::{Pod, Zeroable};
 
 use super::{LANES, rows};
-#[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};
 use crate::{
     Complex, Device, ElementType, Float, Scratch,
@@ -175,7 +174,6 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
     vec![bench]
 }
 
-#[cfg(feature = "opencl")]
 pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     use super::gpu::plan;
     use crate::op::gpu::Form;

@@ -11,7 +11,6 @@ use crate::{
     ladder::Climb,
     with_element,
 };
-#[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};
 
 /// Random bits. Of every 4 elements, about `zeros` are replaced by zeros, half of which are -0 for floats.
@@ -118,7 +117,6 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
     ]
 }
 
-#[cfg(feature = "opencl")]
 pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let wide = [false, true];
     let forms = [1, 2, 4, 8].into_iter().flat_map(|size| wide.map(|wide| (size, wide)));

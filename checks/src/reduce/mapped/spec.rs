@@ -20,7 +20,6 @@ use crate::{
     op::{Arithmetic, Map, Max, Min, Op, Product, Sum},
     reduce::{cpu, shared::obvious_tree},
 };
-#[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};
 
 const FIXED: Determinism = Determinism::Fixed;
@@ -208,7 +207,6 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
     ]
 }
 
-#[cfg(feature = "opencl")]
 pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     use crate::{
         ElementType,

@@ -20,7 +20,6 @@ use crate::{
         shared::thin,
     },
 };
-#[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec, check::operators::divisor};
 
 /// The tree over `start..end` within the aligned range `low..low + len`, by definition; `None` if the ranges do not overlap.
@@ -281,7 +280,6 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
     benches
 }
 
-#[cfg(feature = "opencl")]
 pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     use super::gpu::{Form, plan};
     let mut programs = Vec::new();

@@ -9,7 +9,6 @@ use crate::{
     reduce::{End, cpu::tile},
     with_element,
 };
-#[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};
 
 fn extreme<T: Element>(input: &[T], end: End) -> (usize, T) {
@@ -296,7 +295,6 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
     ]
 }
 
-#[cfg(feature = "opencl")]
 pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     use super::gpu::Find;
     use crate::reduce::End;

@@ -21,7 +21,6 @@ use crate::{
         shared::{digits, levels},
     },
 };
-#[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec, scan::gpu::Form as Program};
 
 /// The results of one line by the definition in `cl/scan_axis.cl`.
@@ -269,7 +268,6 @@ pub(in crate::scan) fn benches() -> Vec<Bench> {
     ]
 }
 
-#[cfg(feature = "opencl")]
 pub(in crate::scan) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let shapes = [(1, 1 << 14, 1 << 14), (1 << 10, 3, 33)].map(|(outer, len, inner)| Shape { outer, len, inner });
     let forms = [

@@ -21,7 +21,6 @@ use crate::{
         shared::{exclusive_prefixes, sizes},
     },
 };
-#[cfg(feature = "opencl")]
 use crate::{Capabilities, ElementType, ProgramSpec, scan::gpu};
 
 /// Function that runs an operation on elements and on keys, flags or offsets of type K.
@@ -413,7 +412,6 @@ pub(in crate::scan) fn benches() -> Vec<Bench> {
     benches
 }
 
-#[cfg(feature = "opencl")]
 pub(in crate::scan) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     use gpu::Heads::{Flags, Keys, Offsets, Rows};
     let mut forms = Vec::new();

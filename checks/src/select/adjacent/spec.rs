@@ -1,8 +1,6 @@
 //! Cases and benchmark cases of adjacent differences.
 
-#[cfg(feature = "opencl")]
 use super::gpu;
-#[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};
 use crate::{
     Device, Element, ElementType,
@@ -87,7 +85,6 @@ pub(in crate::select) fn benches() -> Vec<Bench> {
     vec![bench::<u32>(), bench::<f32>(), bench::<u8>()]
 }
 
-#[cfg(feature = "opencl")]
 pub(in crate::select) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let mut programs = Vec::new();
     for (aligned, wide) in [(false, false), (true, false), (true, true)] {

@@ -1,6 +1,5 @@
 //! Cases and benchmark cases of reductions by key.
 
-#[cfg(feature = "opencl")]
 use crate::runtime::{Capabilities, DeviceClass, ProgramSpec};
 use crate::{
     Device, Element, ElementType, Scratch,
@@ -14,7 +13,6 @@ use crate::{
         shared::{filled, rooms, untouched},
     },
 };
-#[cfg(feature = "opencl")]
 use oclprim::internals::reduce::segmented::gpu;
 
 /// The first key of each run, and the reduction of its values by [`crate::reduce::segmented`] on the CPU, which has its own
@@ -87,7 +85,6 @@ pub(in crate::select) fn cases(level: Level, cases: &mut Vec<Case>) {
 }
 
 /// Programs that reduce the runs.
-#[cfg(feature = "opencl")]
 pub(in crate::select) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let forms = [
         gpu::Form::by::<f32, f32>(<Sum as Op<f32>>::source(), ElementType::U32),

@@ -4,7 +4,6 @@ use std::fmt::Debug;
 
 use bytemuck::Pod;
 
-#[cfg(feature = "opencl")]
 use crate::select::gpu::{Form, Marks};
 use crate::{
     Buffer, Device, Element, ElementType, Offset, Scratch,
@@ -310,7 +309,6 @@ pub(in crate::select) fn benches() -> Vec<Bench> {
     benches
 }
 
-#[cfg(feature = "opencl")]
 pub(in crate::select) fn forms() -> Vec<Form> {
     use ElementType::{Bf16, F16, F32, F64, U8, U16, U32, U64};
     let mut forms = Vec::new();

@@ -1,6 +1,5 @@
 //! Cases and benchmark cases of transpositions of mapped elements.
 
-#[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};
 use crate::{
     Device, Element, Result, View, ViewMut,
@@ -153,7 +152,6 @@ pub(in crate::transpose) fn benches() -> Vec<Bench> {
     ]
 }
 
-#[cfg(feature = "opencl")]
 pub(in crate::transpose) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     use super::gpu::{Form, plan};
     fn form<T: Element, U: Element>(map: &impl Mapping<T, U>) -> Form {

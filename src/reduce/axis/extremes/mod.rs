@@ -14,7 +14,6 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
@@ -269,7 +268,6 @@ impl Device {
         let lines = Lines::of(input.into().layout(), axis)?;
         match self.backend() {
             Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => gpu::scratch_bytes(device, &lines, &gpu::Form::of::<T>(Ends::Both)),
         }
     }
@@ -300,7 +298,6 @@ impl Device {
         indices.expect_len(results, ends.name())?;
         match self.backend() {
             Backend::Cpu => cpu::find(input.host()?, &lines, ends.list(), values.host()?, indices.host()?)?,
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, values) = (input.cl(device)?, values.cl(device, false)?);
                 let form = gpu::Form::of::<T>(ends);

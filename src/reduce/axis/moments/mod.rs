@@ -19,7 +19,6 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
-#[cfg(feature = "opencl")]
 #[doc(hidden)]
 pub(crate) mod gpu;
 
@@ -166,7 +165,6 @@ impl Device {
         output.expect_len(results(&lines)?, "moments along an axis")?;
         match self.backend() {
             Backend::Cpu => cpu::moments(input.host()?, &lines, bytemuck::cast_slice_mut(output.host()?))?,
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 gpu::moments(device, &gpu::Form::of::<T>(), &input, &lines, output, scratch)?;
@@ -236,7 +234,6 @@ impl Device {
         let lines = Lines::of(input.into().layout(), axis)?;
         match self.backend() {
             Backend::Cpu => Ok(0),
-            #[cfg(feature = "opencl")]
             Backend::OpenCl(device) => gpu::scratch_bytes(device, &lines, &gpu::Form::of::<T>()),
         }
     }

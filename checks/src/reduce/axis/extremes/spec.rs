@@ -9,7 +9,6 @@ use crate::{
     ladder::Climb,
     reduce::End,
 };
-#[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec};
 
 /// Writes the values and indices of the extremes into views.
@@ -213,7 +212,6 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
     ]
 }
 
-#[cfg(feature = "opencl")]
 pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     use super::gpu;
     use crate::reduce::axis::Lines;

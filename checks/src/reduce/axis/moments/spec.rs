@@ -10,7 +10,6 @@ use crate::{
     ladder::Climb,
     reduce::statistics::spec::{Values, check_moments, same_moments},
 };
-#[cfg(feature = "opencl")]
 use crate::{Capabilities, ProgramSpec, with_element};
 
 fn check<T: Element>(
@@ -191,7 +190,6 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
     ]
 }
 
-#[cfg(feature = "opencl")]
 pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     use super::gpu;
     use crate::reduce::axis::Lines;

@@ -1,0 +1,124 @@
+//! The OpenCL devices of a build without OpenCL: none. Each type has no value, so no method here is ever called.
+
+use std::{marker::PhantomData, sync::Arc};
+
+use super::{Capabilities, DeviceInfo, ProgramSpec, Timing, info::Recorded};
+use crate::{Error, Result, tuning::Tuning};
+
+#[derive(Clone, Copy)]
+enum Never {}
+
+/// A device that does not exist.
+#[derive(Clone)]
+pub struct ClDevice(Never);
+
+/// A buffer of no device.
+#[derive(Clone)]
+pub struct ClMem(Never);
+
+/// Scratch of no device.
+pub struct Pooled(Never);
+
+/// A launch on no device.
+pub struct Launch<'d>(Never, PhantomData<&'d ClDevice>);
+
+/// A device that no loader found.
+pub(crate) struct Found {
+    pub(crate) info: DeviceInfo,
+    pub(crate) own_memory: bool,
+    never: Never,
+}
+
+pub(crate) fn found() -> &'static [Found] {
+    &[]
+}
+
+/// The reason why there is no device.
+pub(crate) fn troubles() -> &'static [String] {
+    static REASON: std::sync::LazyLock<[String; 1]> =
+        std::sync::LazyLock::new(|| ["this build lacks the feature `opencl`".to_owned()]);
+    &*REASON
+}
+
+#[doc(hidden)]
+pub fn programs(_: &Capabilities) -> Vec<ProgramSpec> {
+    Vec::new()
+}
+
+/// Methods with the signatures of those in `opencl/`.
+macro_rules! never {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        $(
+            #[doc(hidden)]
+            #[allow(unused_variables, reason = "no call can pass an argument")]
+            pub fn $name(&self, $($argument: $type),*) -> $result {
+                match self.0 {}
+            }
+        )*
+    };
+}
+
+impl Found {
+    pub(crate) fn open(&self) -> Result<ClDevice> {
+        match self.never {}
+    }
+}
+
+impl ClDevice {
+    never! {
+        info() -> &DeviceInfo;
+        tuning() -> &Tuning;
+        same_queue(other: &Self) -> bool;
+        same_context(other: &Self) -> bool;
+        capabilities() -> Result<Arc<Capabilities>>;
+        capabilities_for(primitive: &str, element_bytes: usize, n: usize) -> Result<Arc<Capabilities>>;
+        all_capabilities_for(primitive: &str) -> Result<Vec<Arc<Capabilities>>>;
+        most_of(primitive: &str, n: usize, bytes: impl Fn(&Capabilities) -> Result<usize>) -> Result<usize>;
+        choice_count() -> Result<usize>;
+        with_tuning(tuning: Tuning) -> Self;
+        with_capabilities(caps: Capabilities) -> Self;
+        profiled() -> Result<Self>;
+        launch(spec: &ProgramSpec, name: &'static str) -> Result<Launch<'_>>;
+        record_only(what: Recorded) -> ();
+        commands() -> usize;
+        take_timings() -> Result<Vec<Timing>>;
+        allocate(bytes: usize) -> Result<ClMem>;
+        holding(data: &[u8]) -> Result<ClMem>;
+        pooled(bytes: usize) -> Result<Pooled>;
+        ended() -> Result<Option<ClMem>>;
+        words(bytes: usize) -> Result<Option<(ClMem, u32)>>;
+        read(mem: &ClMem, offset: usize, out: &mut [u8]) -> Result<()>;
+        write(mem: &ClMem, offset: usize, data: &[u8]) -> Result<()>;
+        fill(mem: &ClMem, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()>;
+        copy(from: (&ClMem, usize), to: (&ClMem, usize), bytes: usize) -> Result<()>;
+        map(mem: &ClMem, offset: usize, bytes: usize, write: bool) -> Result<*mut u8>;
+        unmap(mem: &ClMem, address: *mut u8) -> Result<()>;
+        flush() -> Result<()>;
+        finish() -> Result<()>;
+        owe(error: Error) -> ();
+        overdue() -> Result<()>;
+    }
+}
+
+impl ClMem {
+    never! { as_ptr() -> *mut std::ffi::c_void; }
+}
+
+impl Pooled {
+    never! {
+        mem() -> &ClMem;
+        serves(device: &ClDevice, bytes: usize) -> bool;
+    }
+}
+
+impl<'d> Launch<'d> {
+    never! {
+        mem(mem: &ClMem) -> Self;
+        scalar(value: impl bytemuck::NoUninit) -> Self;
+        plain(bytes: &[u8]) -> Self;
+        eight_offsets(wide: bool, values: impl Iterator<Item = i64>) -> Self;
+        offset(value: u64, wide: bool) -> Self;
+        local(bytes: usize) -> Self;
+        run(groups: [usize; 3], local: [usize; 3]) -> Result<()>;
+    }
+}
