@@ -56,7 +56,17 @@ pub enum ErrorKind {
 /// assert_eq!(error.to_string(), "arg-min of 0 elements has no answer");
 /// assert_eq!((error.status(), error.build_log()), (None, None)); // no driver took part
 /// ```
-pub struct Error(Box<Inner>);
+pub struct Error(Repr);
+
+enum Repr {
+    /// An allocation of `len` elements of `size` bytes failed. This error takes no memory itself, since a failed allocation of
+    /// its text would end the process.
+    Short {
+        len: usize,
+        size: usize,
+    },
+    Full(Box<Inner>),
+}
 
 struct Inner {
     kind: ErrorKind,
@@ -69,7 +79,27 @@ struct Inner {
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self(Box::new(Inner { kind, message, status: None, log: None, source: None }))
+        Self(Repr::Full(Box::new(Inner { kind, message, status: None, log: None, source: None })))
+    }
+
+    /// The error of a failed allocation of `len` elements of `size` bytes.
+    pub(crate) fn short(len: usize, size: usize) -> Self {
+        Self(Repr::Short { len, size })
+    }
+
+    fn inner(&self) -> Option<&Inner> {
+        match &self.0 {
+            Repr::Short { .. } => None,
+            Repr::Full(inner) => Some(inner),
+        }
+    }
+
+    /// The same error with a change to what it tells besides its kind and its message.
+    fn with(mut self, change: impl FnOnce(&mut Inner)) -> Self {
+        if let Repr::Full(inner) = &mut self.0 {
+            change(inner);
+        }
+        self
     }
 
     #[doc(hidden)]
@@ -83,20 +113,17 @@ impl Error {
     }
 
     #[cfg(any(test, feature = "opencl"))]
-    pub(crate) fn with_status(mut self, status: i32) -> Self {
-        self.0.status = Some(status);
-        self
+    pub(crate) fn with_status(self, status: i32) -> Self {
+        self.with(|inner| inner.status = Some(status))
     }
 
     #[cfg(any(test, feature = "opencl"))]
-    pub(crate) fn with_log(mut self, log: String) -> Self {
-        self.0.log = Some(log);
-        self
+    pub(crate) fn with_log(self, log: String) -> Self {
+        self.with(|inner| inner.log = Some(log))
     }
 
-    pub(crate) fn with_source(mut self, source: impl Into<Box<dyn error::Error + Send + Sync>>) -> Self {
-        self.0.source = Some(source.into());
-        self
+    pub(crate) fn with_source(self, source: impl Into<Box<dyn error::Error + Send + Sync>>) -> Self {
+        self.with(|inner| inner.source = Some(source.into()))
     }
 
     /// The class of the failure.
@@ -108,7 +135,7 @@ impl Error {
     /// assert_eq!(Device::cpu().arg_max(&nothing).unwrap_err().kind(), ErrorKind::Empty);
     /// ```
     pub fn kind(&self) -> ErrorKind {
-        self.0.kind
+        self.inner().map_or(ErrorKind::OutOfMemory, |inner| inner.kind)
     }
 
     /// The OpenCL status code that the driver returned, if one did.
@@ -119,7 +146,7 @@ impl Error {
     /// assert_eq!(Layout::contiguous(&[usize::MAX, 2]).unwrap_err().status(), None);
     /// ```
     pub fn status(&self) -> Option<i32> {
-        self.0.status
+        self.inner()?.status
     }
 
     /// The compiler's output if a kernel failed to build.
@@ -135,26 +162,31 @@ impl Error {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn build_log(&self) -> Option<&str> {
-        self.0.log.as_deref()
+        self.inner()?.log.as_deref()
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)
+        match &self.0 {
+            Repr::Short { len, size } => {
+                write!(f, "allocating {} bytes of host memory failed", *len as u128 * *size as u128)
+            }
+            Repr::Full(inner) => f.write_str(&inner.message),
+        }
     }
 }
 
 /// Text for people, since a failing `main` prints it: the kind, the message and the build log if any.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {}", self.0.kind, self.0.message)?;
-        if let Some(status) = self.0.status.map(|status| status.to_string())
-            && !self.0.message.contains(&status)
+        write!(f, "{:?}: {self}", self.kind())?;
+        if let Some(status) = self.status().map(|status| status.to_string())
+            && self.inner().is_some_and(|inner| !inner.message.contains(&status))
         {
             write!(f, " ({status})")?;
         }
-        match self.0.log.as_deref().map(str::trim_end) {
+        match self.build_log().map(str::trim_end) {
             None | Some("") => Ok(()),
             Some(log) => write!(f, "\n{log}"),
         }
@@ -163,7 +195,7 @@ impl fmt::Debug for Error {
 
 impl error::Error for Error {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        self.0.source.as_deref().map(|source| source as _)
+        self.inner()?.source.as_deref().map(|source| source as _)
     }
 }
 

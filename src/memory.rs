@@ -3,16 +3,11 @@
 
 use bytemuck::Zeroable;
 
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// The error of a failed allocation of `len` elements of `T`.
 fn short<T>(len: usize) -> Error {
-    short_of(len as u128 * size_of::<T>() as u128)
-}
-
-#[cold]
-fn short_of(bytes: u128) -> Error {
-    Error::new(ErrorKind::OutOfMemory, format!("allocating {bytes} bytes of host memory failed"))
+    Error::short(len, size_of::<T>())
 }
 
 /// `len` elements, all zero bits.
@@ -78,6 +73,7 @@ pub(crate) fn probe(bytes: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
 
     #[test]
     fn lengths_beyond_the_address_space_are_errors_with_the_bytes() {

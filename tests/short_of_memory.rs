@@ -160,6 +160,10 @@ const CALLS: &[(&str, Call)] = &[
     ("argsort_segments", |i| of(i.device.argsort_segments::<_, _, u32>(&i.x, &i.offsets, Order::ascending())?)),
     ("merge", |i| of(i.device.merge(&i.sorted, &i.keys, &Order::ascending())?)),
     ("merge_sort", |i| of(i.device.merge_sort(&i.x, &Order::ascending())?)),
+    ("intersection", |i| of(i.device.set_operation(SetOp::Intersection, &i.sorted, &i.sorted, &Order::ascending())?)),
+    ("union of equal ranges", |i| {
+        of(i.device.set_operation(SetOp::Union, &i.sorted, &i.sorted, &Order::ascending())?)
+    }),
     ("set_operation", |i| of(i.device.set_operation(SetOp::Union, &i.sorted, &i.keys, &Order::ascending())?)),
     ("lower_bound", |i| of(i.device.lower_bound::<_, u64, _>(&i.sorted, &i.x, &Order::ascending())?)),
     ("is_sorted", |i| i.device.is_sorted(&i.sorted, &Order::ascending()).map(u64::from)),

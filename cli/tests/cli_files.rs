@@ -521,3 +521,28 @@ fn a_file_larger_than_memory_is_refused_in_one_line() {
     }
     assert!(held > 0 && refused > commands.len(), "{held} held, {refused} refused");
 }
+
+/// Small pieces of a result fill the last bytes, and an error needs a few more for its text.
+#[test]
+#[cfg(target_os = "linux")]
+fn results_in_pieces_are_refused_in_one_line_when_memory_is_short() {
+    let folder = Folder::new();
+    let input = folder.save("rising.npy", &[1 << 21], &(0..1 << 21).collect::<Vec<u32>>());
+    let words = [env!("CARGO_BIN_EXE_oclprim"), "run", "merge", &input, "--with", &input, "--keep", "union"];
+    let limited = |mib: u64| {
+        let limit = (mib << 10).to_string();
+        shell("ulimit -v $1; shift; exec \"$@\" -o /dev/null --device cpu", &[&[limit.as_str()], &words[..]].concat())
+    };
+    // Below this limit the loader cannot start the program.
+    let starts = (4..).step_by(4).find(|&mib| limited(mib).status.code() == Some(2)).expect("a limit");
+    let mut refused = 0;
+    for mib in (starts..starts + 48).step_by(2) {
+        let done = limited(mib);
+        if !done.status.success() {
+            let error = fails(&done);
+            assert!(error.contains("memory"), "{mib} MiB: {error}");
+            refused += 1;
+        }
+    }
+    assert!((6..24).contains(&refused), "{refused} of 24 refused");
+}

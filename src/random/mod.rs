@@ -174,7 +174,7 @@ impl<T: Element> Draw<T> {
         // False for NaN.
         let rises = lower < upper;
         if !rises || ![a, b].into_iter().all(finite) {
-            return Err(Error::invalid(format!("{lower}..{upper} is not a range of finite {}", T::TYPE)));
+            return Err(Error::invalid(format!("{lower:?}..{upper:?} is not a range of finite {}", T::TYPE)));
         }
         let scaled = |scale: f64| {
             let part = |x: T::Acc, by: f64| x.mul(T::Acc::from_f64(by / scale));

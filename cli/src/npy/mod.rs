@@ -317,6 +317,12 @@ impl Array {
         bytemuck::cast_slice(self.bytes.get())
     }
 
+    /// Returns whether `U` has the value of each element.
+    pub(crate) fn is_exact_in<U: Element>(&self) -> bool {
+        let Some(element) = self.element() else { return false };
+        with_element!(element, T => self.elements::<T>().iter().all(|&x| Number::of(x).exactly::<U>().is_some()))
+    }
+
     /// The elements converted to `U`; an error if `U` lacks the value of an element.
     pub(crate) fn exactly<U: Element>(&self) -> Result<Cow<'_, [U]>, String> {
         let element = self.element().ok_or_else(|| format!("{} are not numbers", self.type_in_words()))?;

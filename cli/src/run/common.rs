@@ -338,10 +338,11 @@ pub(super) fn common_type(
     (path, other): (&Path, &Array),
 ) -> Result<ElementType, Stop> {
     let converts = |element| with_element!(element, T => other.exactly::<T>().map(drop));
-    match converts(element) {
-        Ok(()) => Ok(element),
-        Err(_) if array.exactly::<f64>().is_ok() && converts(ElementType::F64).is_ok() => Ok(ElementType::F64),
-        Err(why) => Err(of_file(path)(why)),
+    let Err(why) = converts(element) else { return Ok(element) };
+    match (array.exactly::<f64>(), converts(ElementType::F64)) {
+        (Ok(_), Ok(())) => Ok(ElementType::F64),
+        (Err(also), Ok(())) => Err(of_file(path)(format!("{why}, and in the other array {also}"))),
+        _ => Err(of_file(path)(why)),
     }
 }
 

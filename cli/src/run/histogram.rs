@@ -10,7 +10,7 @@ use oclprim_checks::check::same;
 
 use super::common::{Common, common_type, element_of, matches, numpy_name, parse, read, second};
 use crate::{
-    npy::{Made, number},
+    npy::{Array, Made, number},
     output::{Stop, of_file},
 };
 
@@ -41,7 +41,7 @@ pub(super) struct HistogramOf {
     #[arg(long, value_parser = crate::options::size, allow_negative_numbers = true, default_value = "256")]
     bins: usize,
     /// The lower edge of the first bin and the upper edge of the last. If the type of integer samples lacks such a value, as u8
-    /// lacks 256, the samples are counted as i64 or f64.
+    /// lacks 256, the samples are counted as i64 or f64, if that has the value of each sample.
     #[arg(long, num_args = 2, value_names = ["LO", "HI"], allow_hyphen_values = true)]
     range: Option<Vec<String>>,
     /// Count a sample that equals HI in the last bin.
@@ -81,7 +81,7 @@ impl HistogramOf {
         };
         let element = match (&edges, &self.range) {
             (Some((path, edges)), _) => common_type((element, &array), (path, edges))?,
-            (_, Some(range)) => self.type_of_range(element, range)?,
+            (_, Some(range)) => self.type_of_range(element, &array, range),
             _ => element,
         };
         with_element!(element, T => {
@@ -126,17 +126,15 @@ impl HistogramOf {
         self.counted(input, &bins, channels, device, out)
     }
 
-    /// The type in which samples are counted; both ends of the range are values of it.
-    fn type_of_range(&self, element: ElementType, range: &[String]) -> Result<ElementType, Stop> {
+    /// The type in which samples are counted. Both ends of the range and all samples are values of it, unless no type has them,
+    /// which is an error later.
+    fn type_of_range(&self, element: ElementType, array: &Array, range: &[String]) -> ElementType {
         let has = |ty| with_element!(ty, T => range.iter().all(|end| parse::<T>("--range", end).is_ok()));
-        let narrow = element.size() < 8;
-        Ok(match element {
-            _ if element.is_float() || has(element) => element,
-            _ if narrow && has(ElementType::I64) => ElementType::I64,
-            // An end that is not a number is an error later.
-            _ if narrow && has(ElementType::F64) => ElementType::F64,
-            _ => element,
-        })
+        let wider = |ty: &ElementType| has(*ty) && with_element!(*ty, T => array.is_exact_in::<T>());
+        if element.is_float() || has(element) {
+            return element;
+        }
+        [ElementType::I64, ElementType::F64].into_iter().find(wider).unwrap_or(element)
     }
 
     fn even<T: Element>(&self, lower: T, upper: T) -> Result<Bins<T>, Stop> {
