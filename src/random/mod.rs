@@ -332,9 +332,9 @@ mod tests {
         assert_eq!(text(Draw::within(&(..i8::MIN))), "there is no integer from -128 to -129");
         let text = |draw: Result<Draw<f32>>| draw.unwrap_err().to_string();
         let no_range = |range: &str| format!("{range} is not a range of finite f32");
-        assert_eq!(text(Draw::within(&(1.0f32..1.0))), no_range("1..1"));
-        assert_eq!(text(Draw::within(&(0.0..f32::NAN))), no_range("0..NaN"));
-        assert_eq!(text(Draw::within(&(0.0..f32::INFINITY))), no_range("0..inf"));
+        assert_eq!(text(Draw::within(&(1.0f32..1.0))), no_range("1.0..1.0"));
+        assert_eq!(text(Draw::within(&(0.0..f32::NAN))), no_range("0.0..NaN"));
+        assert_eq!(text(Draw::within(&(0.0..f32::INFINITY))), no_range("0.0..inf"));
         assert!(text(Draw::within(&(0.0f32..=1.0))).contains("a..b"));
         assert_eq!(Draw::within(&(..)).unwrap(), Draw::<u64>::Integers { lower: 0, span: 0 });
         let last = Philox::new(0).skip(u64::MAX);
