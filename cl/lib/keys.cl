@@ -1,10 +1,10 @@
 // Keys by their bits, and the numbers that rise with them.
 //
-// KEY: an unsigned integer of KEY_BYTES bytes, of 16 two of 8, the low half first. WORD: what holds its bits. `flip` and
-// `always` are the host's, for each type and direction.
+// KEY: an unsigned integer of KEY_BYTES bytes; of 16 bytes a vector of two, the low half first. WORD: the type of a key's
+// number. The host computes `flip` and `always` for each type and direction.
 //
-// FLOAT_KEYS: the keys are floats in the order of lib/floats.cl. `flip` are infinity's bits then. Several keys have one number:
-// `distinct` is another number, which each key has for itself, and by which equal keys lie side by side.
+// FLOAT_KEYS: the keys are floats in the order of lib/floats.cl, and `flip` has the bits of infinity. Several keys have one
+// number `ordered`. Each key has a number `distinct` of its own, by which equal keys are contiguous.
 #ifndef OCLPRIM_KEYS_CL
 #define OCLPRIM_KEYS_CL
 
@@ -21,35 +21,36 @@
 #endif
 
 #ifdef FLOAT_KEYS
+#define KEYS_ARE_FLOATS 1
 
 #include "lib/floats.cl"
 FLOAT_RANK(rank_of, WORD, 8 * KEY_BYTES)
 
 #define HIGH_BIT ((WORD)1 << (8 * KEY_BYTES - 1))
 
-// What rises with the keys, or falls where the host has it so: zeros have the highest bit alone, or all others.
+// A number that rises with the keys or, with `always`, falls. Zeros have the highest bit alone, or all others.
 static inline WORD ordered(KEY key, WORD flip, WORD always)
 {
     const WORD bias = HIGH_BIT - flip;
     return (rank_of(key, flip) ^ always) + ((bias ^ always) - always);
 }
 
-// -0 is before 0, and NaN are in an order of their bits: those of negative ones wrap round, to behind the others.
+// -0 comes before 0, and NaN are ordered by their bits: the numbers of negative NaN wrap around, and follow the others.
 static inline KEY distinct(KEY key, WORD flip, WORD always)
 {
     const WORD bits = key, total = bits ^ (((WORD)0 - (bits >> (8 * KEY_BYTES - 1))) | HIGH_BIT);
     return (KEY)((total - (HIGH_BIT - 1 - flip)) ^ always);
 }
 
-// The key of such a number.
+// The key with this number.
 static inline KEY key_of_distinct(KEY number, WORD flip, WORD always)
 {
     const WORD total = (KEY)((number ^ always) + (HIGH_BIT - 1 - flip));
     return (KEY)(total ^ (((total >> (8 * KEY_BYTES - 1)) - 1) | HIGH_BIT));
 }
 
-// A key whose digit no other key's exceeds. The digit that has the highest bit rises with the number, so that it is the first's
-// or the last's: NaN's, or -infinity's. Of others all bits are set in the number of the value below 0, or in that of 0.
+// A key with the highest digit of all keys. The digit that has the highest bit rises with the number: NaN has it, or -infinity
+// if `always`. Other digits have all bits set in the number of the largest value below 0, or in that of 0 if `always`.
 static inline KEY highest_key(uint shift, uint mask, WORD flip, WORD always)
 {
     if (((WORD)mask << shift & HIGH_BIT) != 0) {
@@ -59,12 +60,13 @@ static inline KEY highest_key(uint shift, uint mask, WORD flip, WORD always)
 }
 
 #else
+#define KEYS_ARE_FLOATS 0
 
-// What rises with the keys, or falls where the host has it so.
+// A number that rises with the keys or, with `always`, falls.
 static inline WORD ordered(KEY key, WORD flip, WORD always)
 {
 #if KEY_BYTES == 16
-    // There are no floats of that size.
+    // There are no floats of this size.
     return key ^ always;
 #else
     const WORD bits = key;
@@ -72,7 +74,7 @@ static inline WORD ordered(KEY key, WORD flip, WORD always)
 #endif
 }
 
-// The key of such a number: `flip` leaves the highest bit as it is.
+// The key with this number: `flip` leaves the highest bit as it is.
 static inline KEY key_of_ordered(WORD number, WORD flip, WORD always)
 {
 #if KEY_BYTES == 16
@@ -88,7 +90,7 @@ static inline KEY key_of_ordered(WORD number, WORD flip, WORD always)
 
 #endif
 
-// The bits of a number from the one at `shift` on, as far as `mask` has them, which is of 8 bits at most.
+// The bits of `mask`, at most 8, in the number from bit `shift` on.
 static inline uint digit_of(WORD number, uint shift, uint mask)
 {
 #if KEY_BYTES == 16
@@ -101,7 +103,7 @@ static inline uint digit_of(WORD number, uint shift, uint mask)
 #endif
 }
 
-// Whether a number is below another one.
+// True if a is below b.
 static inline int is_below(WORD a, WORD b)
 {
 #if KEY_BYTES == 16
