@@ -94,7 +94,7 @@ impl Error {
         }
     }
 
-    /// The same error with a change to what it tells besides its kind and its message.
+    /// Adds a status, a log or a source. The error of a failed allocation has room for none of them.
     fn with(mut self, change: impl FnOnce(&mut Inner)) -> Self {
         if let Repr::Full(inner) = &mut self.0 {
             change(inner);

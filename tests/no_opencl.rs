@@ -297,3 +297,11 @@ mod fake {
         assert_eq!(with_fake(NAME, "finish-2-fails"), "Some(-1024)");
     }
 }
+
+#[cfg(not(feature = "opencl"))]
+#[test]
+fn a_build_without_opencl_says_so() {
+    let error = oclprim::Device::open("gpu").unwrap_err();
+    assert_eq!(error.kind(), oclprim::ErrorKind::NoDevice);
+    assert!(error.to_string().ends_with("this build lacks the feature `opencl`"), "{error}");
+}

@@ -238,7 +238,7 @@ fn ranges_beyond_an_integer_type_are_counted() {
         assert_eq!((counts.len(), counts[0], counts[255], counts.iter().sum::<u64>()), (256, 1, 2, 6));
     }
     assert_eq!(cpu(&["histogram", &pixels, "--range", "-0.5", "255.5", "--bins", "2"]), "3 3");
-    // NumPy's integers have 64 bits. They are counted in another type that has all of them.
+    // NumPy's default integers have 64 bits. Samples are counted in another type if it has the value of each.
     let ten: Vec<i64> = (0..10).collect();
     let ten = folder.save("ten.npy", &[10], &ten);
     assert_eq!(cpu(&["histogram", &ten, "--range", "0.5", "9.5", "--bins", "3"]), "3 3 3");
@@ -249,7 +249,8 @@ fn ranges_beyond_an_integer_type_are_counted() {
     assert_eq!(cpu(&["histogram", &unsigned, "--range", "-0.5", "9.5", "--bins", "10"]), "1 1 1 1 1 1 1 1 1 1");
     let wide = folder.save("wide.npy", &[2], &[u64::MAX, 0]);
     let text = refuses(&["run", "histogram", &wide, "--range", "0", "18446744073709551616"]);
-    assert!(text.contains("is not a value of type u64, which has 0 to 18446744073709551615"), "{text}");
+    let lacks = "u64 lacks a value of 0 to 18446744073709551616, and f64 lacks a value of the samples";
+    assert!(text.contains(lacks), "{text}");
     assert!(refuses(&["run", "histogram", &pixels, "--range", "0", "x"]).contains("`x` is not a value of type u8"));
 }
 

@@ -1,4 +1,4 @@
-//! The OpenCL devices of a build without OpenCL: none. Each type has no value, so no method here is ever called.
+//! Types of OpenCL devices for a build without OpenCL. They have no values, so no method here is ever called.
 
 use std::{marker::PhantomData, sync::Arc};
 
@@ -22,7 +22,7 @@ pub struct Pooled(Never);
 /// A launch on no device.
 pub struct Launch<'d>(Never, PhantomData<&'d ClDevice>);
 
-/// A device that no loader found.
+/// An entry of the list of devices, which is empty.
 pub(crate) struct Found {
     pub(crate) info: DeviceInfo,
     pub(crate) own_memory: bool,
@@ -45,7 +45,7 @@ pub fn programs(_: &Capabilities) -> Vec<ProgramSpec> {
     Vec::new()
 }
 
-/// Methods with the signatures of those in `opencl/`.
+/// Methods that are called as those in `opencl/`.
 macro_rules! never {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         $(

@@ -39,7 +39,7 @@ pub struct Buffer<T: Pod> {
     device: Device,
     storage: Storage<T>,
     len: usize,
-    /// The location of a user's own memory, as [`root`] returns it. The user may write it at any time, so it cannot be
+    /// The location of a user's own memory, as `opencl::root` returns it. The user may write it at any time, so it cannot be
     /// mapped.
     shared: Option<(usize, usize)>,
     mappings: Mappings,
@@ -1171,7 +1171,7 @@ pub struct ClInput {
     held: Held,
     #[allow(dead_code, reason = "kept for its drop")]
     visit: Option<Visit>,
-    /// The location of the memory, as [`root`] returns it.
+    /// The location of the memory, as `opencl::root` returns it.
     root: (usize, usize),
     offset: usize,
     len: usize,

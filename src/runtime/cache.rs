@@ -1,8 +1,8 @@
 //! The folder of built programs and self-test results, which outlives the process.
 //!
-//! On Unix the folder and each entry must belong to this process's user, and no other user may have write permission, since an
-//! entry is run like any program. On Windows only the folder's permissions keep other users out; the default folder belongs to the
-//! user alone.
+//! On Unix the folder and each entry must belong to this process's user, and no other user may have write permission, since
+//! a stored program runs with the user's rights. On Windows only the folder's permissions keep other users out; the
+//! default folder belongs to the user alone.
 
 use std::{
     env, fs, io,

@@ -39,9 +39,9 @@ const LIBRARY: &[(&str, &str)] = &[
     ("lib/outputs.cl", include_str!("../../cl/lib/outputs.cl")),
 ];
 
-/// A queue keeps one word for `cl/lib/ended.cl` and counters. Byte offset of the counters, and their bytes: 8 for each value of 16 digits of
-/// 8 bits.
+/// Byte offset of the counters in the buffer that [`ClDevice::ended`](super::opencl::ClDevice::ended) returns, after one word.
 pub(crate) const COUNTERS_AT: usize = 64;
+/// Bytes of these counters: 8 for each value of 16 digits of 8 bits.
 pub(crate) const COUNTER_BYTES: usize = 16 * 256 * 8;
 
 /// The OpenCL C source of an operator or of an order.

@@ -41,7 +41,7 @@ pub(super) struct HistogramOf {
     #[arg(long, value_parser = crate::options::size, allow_negative_numbers = true, default_value = "256")]
     bins: usize,
     /// The lower edge of the first bin and the upper edge of the last. If the type of integer samples lacks such a value, as u8
-    /// lacks 256, the samples are counted as i64 or f64, if that has the value of each sample.
+    /// lacks 256, the samples are counted as i64, else as f64. That type must have the value of every sample; f64 rounds the edges.
     #[arg(long, num_args = 2, value_names = ["LO", "HI"], allow_hyphen_values = true)]
     range: Option<Vec<String>>,
     /// Count a sample that equals HI in the last bin.
@@ -81,7 +81,7 @@ impl HistogramOf {
         };
         let element = match (&edges, &self.range) {
             (Some((path, edges)), _) => common_type((element, &array), (path, edges))?,
-            (_, Some(range)) => self.type_of_range(element, &array, range),
+            (_, Some(range)) => self.type_of_range(element, &array, range)?,
             _ => element,
         };
         with_element!(element, T => {
@@ -126,15 +126,21 @@ impl HistogramOf {
         self.counted(input, &bins, channels, device, out)
     }
 
-    /// The type in which samples are counted. Both ends of the range and all samples are values of it, unless no type has them,
-    /// which is an error later.
-    fn type_of_range(&self, element: ElementType, array: &Array, range: &[String]) -> ElementType {
+    /// The type in which samples are counted: their own if it has the ends of the range, else one that has the ends and the
+    /// samples. Ends that are not numbers are an error later.
+    fn type_of_range(&self, element: ElementType, array: &Array, range: &[String]) -> Result<ElementType, Stop> {
         let has = |ty| with_element!(ty, T => range.iter().all(|end| parse::<T>("--range", end).is_ok()));
-        let wider = |ty: &ElementType| has(*ty) && with_element!(*ty, T => array.is_exact_in::<T>());
-        if element.is_float() || has(element) {
-            return element;
+        if element.is_float() || has(element) || !has(ElementType::F64) {
+            return Ok(element);
         }
-        [ElementType::I64, ElementType::F64].into_iter().find(wider).unwrap_or(element)
+        let wider = [ElementType::I64, ElementType::F64];
+        let fits = |ty: &ElementType| has(*ty) && with_element!(*ty, T => array.is_exact_in::<T>());
+        wider.into_iter().find(fits).ok_or_else(|| {
+            let [low, high] = [&range[0], &range[1]];
+            Stop::usage(format!(
+                "--range: {element} lacks a value of {low} to {high}, and f64 lacks a value of the samples"
+            ))
+        })
     }
 
     fn even<T: Element>(&self, lower: T, upper: T) -> Result<Bins<T>, Stop> {
