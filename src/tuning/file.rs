@@ -46,7 +46,7 @@ pub struct Row {
     pub compute_units: u32,
     /// The crate's version.
     pub oclprim: String,
-    /// One of [`PRIMITIVES`].
+    /// One of [`PRIMITIVES`](super::PRIMITIVES).
     pub primitive: String,
     /// Bytes of an element, as [`row_bytes`] returns them.
     pub element_bytes: usize,
