@@ -10,15 +10,16 @@ use std::{
     time::Instant,
 };
 
-use crate::{
-    options::DeviceChoice,
-    output::{Stop, bytes, json},
-};
 use clap::{Args, Subcommand, ValueEnum};
 use oclprim::{
     Bins, Device, Element, ElementType, Order, Top,
     internals::{cache, with_element},
     op::Sum,
+};
+
+use crate::{
+    options::DeviceChoice,
+    output::{Stop, bytes, json},
 };
 
 const EXAMPLES: &str = "\
