@@ -203,7 +203,8 @@ static inline void take(__global const T* in, const long stride, const uint lane
     }
     UNROLL
     for (uint k = 0; k < 4; k++) {
-        lane_moments(&of[k], mean[k], rest[k], m2[k], part[k], in, stride, count, LANES, lane + k);
+        lane_moments(&of[k], mean[k], rest[k], m2[k], part[k]);
+        replace_far_squares(&of[k], part[k], in, stride, count, LANES, lane + k);
     }
     join_lanes(&of[0], &of[1], count, ROWS, LANES, lane, 1);
     join_lanes(&of[2], &of[3], count, ROWS, LANES, lane + 2, 1);
@@ -347,7 +348,8 @@ static inline void take(
             for (uint k = 0; k < 4; k++) {
                 const uint lane = quad * 4 + k, v = lane * COLS + c;
                 const A part = lane < more ? all : less;
-                lane_moments(&of[k], mean[v], rest[v], m2[v], part, in + at[c], stride, count, LANES, lane);
+                lane_moments(&of[k], mean[v], rest[v], m2[v], part);
+                replace_far_squares(&of[k], part, in + at[c], stride, count, LANES, lane);
             }
             join_lanes(&of[0], &of[1], count, ROWS, LANES, quad * 4, 1);
             join_lanes(&of[2], &of[3], count, ROWS, LANES, quad * 4 + 2, 1);

@@ -84,7 +84,7 @@
 #define PLACE(code, in, out, spare)                                                                                    \
     (min((uint)(code), (uint)AT_SPARE) == AT_IN ? (in) : min((uint)(code), (uint)AT_SPARE) == AT_OUT ? (out) : (spare))
 
-#define DIGIT(key) digit_of(ordered(key, flip, always), shift, mask)
+#define DIGIT(key) digit_of_key(key, shift, mask, flip, always)
 
 // The bits that are set in some numbers, and those that are in all.
 #if KEY_BYTES == 16

@@ -254,6 +254,15 @@ static inline void load_rows(__global const T* p, TV* row)
         } \
     } while (0)
 
+#ifdef FLOAT_MOMENTS
+// 1 / n of the n elements in a lane of a tile; 0 without elements.
+static inline A part_of_lane(uint elements, uint lane)
+{
+    const uint count = FULL ? TILE_ROWS : in_lanes(elements, LANES, lane, 1);
+    return FULL ? (A)(1.0f / TILE_ROWS) : count > 0 ? ratio(1, count) : 0;
+}
+#endif
+
 // What the item has of a tile of `elements` > 0 from `p` on.
 // `moments` is written with FLOAT_MOMENTS.
 static inline Record take(__global const T* p, uint elements, ulong tile, Moments* moments)
@@ -379,8 +388,7 @@ static inline Record take(__global const T* p, uint elements, ulong tile, Moment
 #ifdef FLOAT_MOMENTS
         UNROLL
         for (uint k = 0; k < ITEM_LANES; k++) {
-            const uint count = FULL ? TILE_ROWS : in_lanes(elements, LANES, lane + k, 1);
-            mean[k] *= FULL ? (A)(1.0f / TILE_ROWS) : count > 0 ? ratio(1, count) : 0;
+            mean[k] *= part_of_lane(elements, lane + k);
             far |= !IS_FINITE(mean[k]);
         }
         if (far) {
@@ -414,11 +422,19 @@ static inline Record take(__global const T* p, uint elements, ulong tile, Moment
     }
 #ifdef FLOAT_MOMENTS
     Moments of[ITEM_LANES];
+    // It is finite only if every m2 is: none is negative yet.
+    A all = 0;
     UNROLL
     for (uint k = 0; k < ITEM_LANES; k++) {
-        const uint count = FULL ? TILE_ROWS : in_lanes(elements, LANES, lane + k, 1);
-        const A part = FULL ? (A)(1.0f / TILE_ROWS) : count > 0 ? ratio(1, count) : 0;
-        lane_moments(&of[k], mean[k], rest[k], m2[k], part, p, 1, elements, LANES, lane + k);
+        lane_moments(&of[k], mean[k], rest[k], m2[k], part_of_lane(elements, lane + k));
+        all += of[k].m2;
+    }
+    if (!IS_FINITE(all)) {
+        UNROLL
+        for (uint k = 0; k < ITEM_LANES; k++) {
+            const A part = part_of_lane(elements, lane + k);
+            replace_far_squares(&of[k], part, p, 1, elements, LANES, lane + k);
+        }
     }
     UNROLL
     for (uint width = 1; width < ITEM_LANES; width *= 2) {

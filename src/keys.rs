@@ -173,6 +173,17 @@ impl Digit {
     }
 }
 
+/// What the number of a key is, by which keys are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// The key's bits, some of them inverted.
+    Bits,
+    /// The count of floats below it.
+    Ranks,
+    /// The rank plus a bias that makes the highest bit the sign, as [`Order::bits`] documents, for an order of some bits.
+    BiasedRanks,
+}
+
 /// The order of keys, independent of their type. The order compares bits of a number that is made from a key's bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
@@ -231,7 +242,7 @@ impl Keys {
             // As in `cl/lib/floats.cl` and `cl/lib/keys.cl`.
             let (high, always) = (self.high(), self.always as u64);
             let rank = ((key & (high - 1)) ^ negative).wrapping_sub(negative).wrapping_add(self.flip);
-            let bias = high - self.flip;
+            let bias = if self.numbers() == Numbers::BiasedRanks { high - self.flip } else { 0 };
             (rank.min(2 * self.flip + 1) ^ always).wrapping_add((bias ^ always).wrapping_sub(always))
         } else {
             key ^ (negative & self.flip) ^ self.always as u64
@@ -291,6 +302,15 @@ impl Keys {
     /// Returns whether the order compares all bits.
     pub(crate) fn whole(&self) -> bool {
         self.bits == (0..8 * self.bytes as u32)
+    }
+
+    #[inline]
+    pub(crate) fn numbers(&self) -> Numbers {
+        match self.floats {
+            false => Numbers::Bits,
+            true if self.whole() => Numbers::Ranks,
+            true => Numbers::BiasedRanks,
+        }
     }
 
     /// Returns whether each key is its own number.

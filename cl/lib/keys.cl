@@ -27,12 +27,8 @@ FLOAT_RANK(rank_of, WORD, 8 * KEY_BYTES)
 
 #define HIGH_BIT ((WORD)1 << (8 * KEY_BYTES - 1))
 
-// What rises with the keys, or falls where the host has it so: zeros have the highest bit alone, or all others.
-static inline WORD ordered(KEY key, WORD flip, WORD always)
-{
-    const WORD bias = HIGH_BIT - flip;
-    return (rank_of(key, flip) ^ always) + ((bias ^ always) - always);
-}
+// A number that rises with the key, before `always`.
+#define rising(key, flip) rank_of(key, flip)
 
 // -0 is before 0, and NaN are in an order of their bits: those of negative ones wrap round, to behind the others.
 static inline KEY distinct(KEY key, WORD flip, WORD always)
@@ -48,27 +44,34 @@ static inline KEY key_of_distinct(KEY number, WORD flip, WORD always)
     return (KEY)(total ^ (((total >> (8 * KEY_BYTES - 1)) - 1) | HIGH_BIT));
 }
 
-// A key whose digit no other key's exceeds. The digit that has the highest bit rises with the number, so that it is the first's
-// or the last's: NaN's, or -infinity's. Of others all bits are set in the number of the value below 0, or in that of 0.
+// A key with the highest digit of all keys. The digit that has the highest bit rises with the number: NaN has it, or -infinity
+// if `always`. Other digits have all bits set in the number of the key returned.
 static inline KEY highest_key(uint shift, uint mask, WORD flip, WORD always)
 {
-    if (((WORD)mask << shift & HIGH_BIT) != 0) {
+    const WORD digit = (WORD)mask << shift;
+    if ((digit & HIGH_BIT) != 0) {
         return (KEY)(always == 0 ? HIGH_BIT - 1 : HIGH_BIT | flip);
     }
-    return (KEY)(always == 0 ? HIGH_BIT | 1 : 0);
+#ifdef SOME_BITS
+    // The largest value below 0, or 0.
+    const WORD rank = always == 0 ? flip - 1 : flip;
+#else
+    const WORD rank = always == 0 ? digit : (HIGH_BIT - 1) ^ digit;
+#endif
+    return (KEY)(rank < flip ? HIGH_BIT | (flip - rank) : rank - flip);
 }
 
 #else
 
-// What rises with the keys, or falls where the host has it so.
-static inline WORD ordered(KEY key, WORD flip, WORD always)
+// A number that rises with the key, after `always` is applied.
+static inline WORD rising(KEY key, WORD flip)
 {
 #if KEY_BYTES == 16
-    // There are no floats of that size.
-    return key ^ always;
+    // There are no floats of this size.
+    return key;
 #else
     const WORD bits = key;
-    return bits ^ (((WORD)0 - (bits >> (8 * KEY_BYTES - 1))) & flip) ^ always;
+    return bits ^ (((WORD)0 - (bits >> (8 * KEY_BYTES - 1))) & flip);
 #endif
 }
 
@@ -78,11 +81,11 @@ static inline KEY key_of_ordered(WORD number, WORD flip, WORD always)
 #if KEY_BYTES == 16
     return number ^ always;
 #else
-    return (KEY)ordered((KEY)(number ^ always), flip, 0);
+    return (KEY)rising((KEY)(number ^ always), flip);
 #endif
 }
 
-#define distinct(key, flip, always) ((KEY)ordered(key, flip, always))
+#define distinct(key, flip, always) ((KEY)(rising(key, flip) ^ (always)))
 #define key_of_distinct(number, flip, always) key_of_ordered(number, flip, always)
 #define highest_key(shift, mask, flip, always) key_of_ordered(~(WORD)(0), flip, always)
 
@@ -98,6 +101,28 @@ static inline uint digit_of(WORD number, uint shift, uint mask)
     return (uint)(low | high) & mask;
 #else
     return (uint)(number >> shift) & mask;
+#endif
+}
+
+// A number that rises with the key, or falls where the host has it so. SOME_BITS: the order compares some of a float's bits, so
+// the numbers have a bias; zeros have the highest bit alone, or all others.
+static inline WORD ordered(KEY key, WORD flip, WORD always)
+{
+#if defined(FLOAT_KEYS) && defined(SOME_BITS)
+    const WORD bias = HIGH_BIT - flip;
+    return (rising(key, flip) ^ always) + ((bias ^ always) - always);
+#else
+    return rising(key, flip) ^ always;
+#endif
+}
+
+// A digit of that number. The direction is applied to the digit: `always >> shift` is the same for all keys.
+static inline uint digit_of_key(KEY key, uint shift, uint mask, WORD flip, WORD always)
+{
+#if KEY_BYTES == 16 || defined(FLOAT_KEYS) && defined(SOME_BITS)
+    return digit_of(ordered(key, flip, always), shift, mask);
+#else
+    return ((uint)(rising(key, flip) >> shift) ^ (uint)(always >> shift)) & mask;
 #endif
 }
 

@@ -133,10 +133,9 @@ static inline A far_squares(__global const T* p, long stride, uint elements, uin
     return fmax(m2 - rest * (rest * part), (A)0.0f);
 }
 
-// Those of a lane, from what its elements are off its mean in all, and the sum of the squares of that. The elements are those
-// of far_mean.
-static inline void lane_moments(
-    Moments* m, A mean, A rest, A m2, A part, __global const T* p, long stride, uint elements, uint lanes, uint lane)
+// The moments of a lane, from the sum of its elements' distances to its mean, and the sum of the distances' squares. The caller
+// replaces an m2 that is not finite, by replace_far_squares.
+static inline void lane_moments(Moments* m, A mean, A rest, A m2, A part)
 {
     const A off = rest * part, spread = m2 - rest * off;
     const int finite = IS_FINITE(mean);
@@ -144,9 +143,15 @@ static inline void lane_moments(
     m->rest = finite && IS_FINITE(off) ? off : 0;
     m->unused = 0;
     // Rounding can leave less than nothing.
-    m->m2 = finite ? fmax(spread, (A)0.0f) : mean - mean;
-    if (finite && !IS_FINITE(spread)) {
-        m->m2 = -far_squares(p, stride, elements, lanes, lane, mean, part);
+    m->m2 = !finite ? mean - mean : spread < 0 && spread > -A_INFINITY ? (A)0.0f : spread;
+}
+
+// Replaces the m2 of a lane where it is beyond the range although the mean is not. The elements are those of far_mean.
+static inline void replace_far_squares(
+    Moments* m, A part, __global const T* p, long stride, uint elements, uint lanes, uint lane)
+{
+    if (IS_FINITE(m->mean) && !IS_FINITE(m->m2)) {
+        m->m2 = -far_squares(p, stride, elements, lanes, lane, m->mean, part);
     }
 }
 

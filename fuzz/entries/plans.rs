@@ -394,7 +394,12 @@ fn sorts(u: &mut Unstructured, given: &Given) -> Result<()> {
     let value_bytes = *u.choose(&[0, 1, 2, 4, 8, 16])?;
     let passes = u.int_in_range(1..=key_bytes)?;
     let floats = matches!(key_bytes, 2 | 4 | 8) && u.arbitrary()?;
-    let form = sort::gpu::Form { key_bytes, value_bytes, passes, keys: u.arbitrary()?, floats };
+    let numbers = match floats {
+        false => sort::keys::Numbers::Bits,
+        true if u.arbitrary()? => sort::keys::Numbers::BiasedRanks,
+        true => sort::keys::Numbers::Ranks,
+    };
+    let form = sort::gpu::Form { key_bytes, value_bytes, passes, keys: u.arbitrary()?, numbers };
     let caps = &given.tuned(u, "sort", key_bytes)?;
     let wide = given.wide()(n);
     let plan = sort::gpu::plan(n, form, caps, wide);

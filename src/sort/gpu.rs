@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     Result, Scratch,
-    keys::{Keys, Pass, Place, route},
+    keys::{Keys, Numbers, Pass, Place, route},
     lookback::SPINS,
     runtime::{
         COUNTERS_AT, Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroup, SubGroupBackend,
@@ -35,8 +35,7 @@ pub struct Form {
     pub passes: usize,
     /// True if the sorted keys are an output.
     pub keys: bool,
-    /// The value of `Keys::floats`.
-    pub floats: bool,
+    pub numbers: Numbers,
 }
 
 /// The keys that a plan sorts.
@@ -211,7 +210,8 @@ pub fn plan_of(
     let program = program
         .define("KEY", key_type(form.key_bytes))
         .define("KEY_BYTES", form.key_bytes)
-        .flag("FLOAT_KEYS", form.floats)
+        .flag("FLOAT_KEYS", form.numbers != Numbers::Bits)
+        .flag("SOME_BITS", form.numbers == Numbers::BiasedRanks)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .define("OFFSETS_WG", offsets_work_group);
     let program = match form.value_bytes {
@@ -343,7 +343,7 @@ pub(crate) fn run(
     }
     let value_bytes = values.map_or(0, |values| values.bytes);
     let form =
-        Form { key_bytes: keys.bytes, value_bytes, passes: digits.len(), keys: to.is_some(), floats: keys.floats };
+        Form { key_bytes: keys.bytes, value_bytes, passes: digits.len(), keys: to.is_some(), numbers: keys.numbers() };
     let plan = plan(n, form, caps, device.tuning().wide(n));
     let mem: &ClMem = scratch.cl(device, plan.scratch.end)?;
     passes(device, &plan, keys, form, from, to, values, mem)
@@ -437,17 +437,19 @@ pub fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
     Ok(if n == 0 { 0 } else { plan(n, form, &caps, device.tuning().wide(n)).scratch.end })
 }
 
-/// Size of each key type in bytes, and its `Keys::floats`.
-pub(super) const KEY_KINDS: [(usize, bool); 8] =
-    [(1, false), (2, false), (4, false), (8, false), (16, false), (2, true), (4, true), (8, true)];
+/// Size of each key type in bytes, and the numbers of its keys in an order of all bits.
+pub(super) const KEY_KINDS: [(usize, Numbers); 8] = {
+    use Numbers::{Bits, Ranks};
+    [(1, Bits), (2, Bits), (4, Bits), (8, Bits), (16, Bits), (2, Ranks), (4, Ranks), (8, Ranks)]
+};
 
 /// All programs that plans for `caps` use.
 pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let mut programs = Vec::new();
-    for (key_bytes, floats) in KEY_KINDS {
+    for (key_bytes, numbers) in KEY_KINDS {
         for value_bytes in [0].into_iter().chain(VALUE_SIZES) {
             for wide in [false, true] {
-                let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: true, floats };
+                let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: true, numbers };
                 // Few keys have smaller tiles; many keys have larger status words.
                 let waiting = Capabilities { forward_progress: false, ..caps.clone() };
                 programs.extend([1 << 16, 1 << 28, 1 << 31].map(|n| plan(n, form, caps, wide).program));
@@ -478,7 +480,7 @@ mod tests {
             for compute_units in [1000, 1] {
                 let mut caps = Capabilities { max_work_group: 32, compute_units, ..(*caps).clone() };
                 caps.chosen.extend([("max_groups", 8 * compute_units as usize), ("look_back", 0)]);
-                let form = Form { key_bytes: 4, value_bytes: 4, passes: 4, keys: true, floats: false };
+                let form = Form { key_bytes: 4, value_bytes: 4, passes: 4, keys: true, numbers: Numbers::Bits };
                 let plan = plan(N, form, &caps, false);
                 let (rounds, tiles) = (plan.groups.div_ceil(16 * plan.offsets_work_group), plan.tiles);
                 assert!(if compute_units == 1 { tiles > 9 } else { rounds > 1 }, "{info}: {plan:?}");
@@ -507,7 +509,7 @@ mod tests {
             let Backend::OpenCl(cl) = device.backend() else { continue };
             for bit in [0, 8, 32] {
                 let keys = Keys::of(ElementType::U32, &Order::ascending().bits(bit..bit)).unwrap();
-                let form = Form { key_bytes: 4, value_bytes: 0, passes: 1, keys: true, floats: false };
+                let form = Form { key_bytes: 4, value_bytes: 0, passes: 1, keys: true, numbers: Numbers::Bits };
                 let plan = plan(N, form, &cl.capabilities().unwrap(), false);
                 let (buffer, mut sorted) = (device.upload(&x).unwrap(), device.zeroed::<u32>(N).unwrap());
                 let from = Input::from(&buffer).cl(cl).unwrap();
@@ -529,7 +531,13 @@ mod tests {
                 let caps = Capabilities { local_bytes, ..caps.clone() };
                 for n in [1, 1000, 4096, 4097, 1 << 20, (1 << 28) + 1, 1 << 33, 1 << 40, 1 << 48] {
                     for (key_bytes, value_bytes) in [(1, 0), (4, 0), (8, 0), (4, 4), (1, 16), (8, 16), (16, 4)] {
-                        let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: n % 2 == 0, floats: false };
+                        let form = Form {
+                            key_bytes,
+                            value_bytes,
+                            passes: key_bytes,
+                            keys: n % 2 == 0,
+                            numbers: Numbers::Bits,
+                        };
                         let wide = n >= 1 << 31;
                         let plan = plan(n, form, &caps, wide);
                         let what = format!("{name}, {local_bytes} bytes, n = {n}, {form:?}: {plan:?}");
@@ -552,7 +560,7 @@ mod tests {
     #[test]
     fn gpus_rank_with_their_own_sub_groups() {
         for (name, caps) in Capabilities::samples() {
-            let form = Form { key_bytes: 4, value_bytes: 0, passes: 4, keys: true, floats: false };
+            let form = Form { key_bytes: 4, value_bytes: 0, passes: 4, keys: true, numbers: Numbers::Bits };
             let shape = shape(1 << 28, form, 4, &caps);
             let backend = shape.map_or(SubGroupBackend::None, |shape| shape.sub_group.backend);
             assert_eq!(backend, caps.sub_group.backend, "{name}: {shape:?}");

@@ -32,7 +32,12 @@ use bytemuck::Pod;
 
 pub use crate::keys::{Key, Order};
 
-use crate::{Buffer, Device, Error, Input, Offset, Output, Result, Scratch, keys::Keys, memory, runtime::Backend};
+use crate::{
+    Buffer, Device, Error, Input, Offset, Output, Result, Scratch,
+    keys::{Keys, Numbers},
+    memory,
+    runtime::Backend,
+};
 use crate::{
     copy::gather::{Way, gpu as gather},
     runtime::{ClInput, opencl::ClDevice},
@@ -174,7 +179,7 @@ impl Device {
             Backend::OpenCl(device) => gpu::scratch_bytes(
                 device,
                 n,
-                gpu::Form { key_bytes, value_bytes, passes: key_bytes, keys, floats: false },
+                gpu::Form { key_bytes, value_bytes, passes: key_bytes, keys, numbers: Numbers::Bits },
             ),
         }
     }

@@ -426,7 +426,8 @@ pub fn scratch_bytes(device: &ClDevice, form: &Form<'_>) -> Result<usize> {
     match form.want {
         Want::Keys { k, .. } if plan.ordering == Ordering::Sort => {
             let (key_bytes, value_bytes) = (form.keys.bytes, form.place_bytes);
-            let sorted = sort::Form { key_bytes, value_bytes, passes: key_bytes, keys: true, floats: form.keys.floats };
+            let sorted =
+                sort::Form { key_bytes, value_bytes, passes: key_bytes, keys: true, numbers: form.keys.numbers() };
             Ok(plan.scratch_bytes.max(sort::scratch_bytes(device, k, sorted)?))
         }
         _ => Ok(plan.scratch_bytes),

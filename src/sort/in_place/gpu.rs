@@ -3,7 +3,7 @@
 use crate::sort::gpu::KEY_KINDS;
 use crate::{
     Result,
-    keys::Keys,
+    keys::{Keys, Numbers},
     runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
     sort::gpu::{key_type, word},
     tuning,
@@ -113,7 +113,10 @@ pub(crate) fn run(device: &ClDevice, keys: &Keys, data: &ClInput) -> Result<()> 
 /// All programs that plans for `caps` use.
 pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let wide = [false, true].into_iter();
-    wide.flat_map(|wide| KEY_KINDS.map(|(bytes, floats)| plan(1 << 20, bytes, floats, caps, wide).program)).collect()
+    wide.flat_map(|wide| {
+        KEY_KINDS.map(|(bytes, numbers)| plan(1 << 20, bytes, numbers == Numbers::Ranks, caps, wide).program)
+    })
+    .collect()
 }
 
 #[cfg(test)]

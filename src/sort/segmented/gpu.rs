@@ -2,7 +2,7 @@
 
 use crate::{
     ElementType, Result, Scratch,
-    keys::Keys,
+    keys::{Keys, Numbers},
     runtime::{
         Capabilities, ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, ClMem},
@@ -83,7 +83,8 @@ pub fn plan(n: usize, form: Form, offset: ElementType, caps: &Capabilities, wide
     let program = ProgramSpec::new("sort_segments.cl", TEXT, caps_here)
         .define("KEY", gpu::key_type(form.key_bytes))
         .define("KEY_BYTES", form.key_bytes)
-        .flag("FLOAT_KEYS", form.floats)
+        .flag("FLOAT_KEYS", form.numbers != Numbers::Bits)
+        .flag("SOME_BITS", form.numbers == Numbers::BiasedRanks)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .define("S", offset.storage())
         .define("WG", shape.work_group)
@@ -126,7 +127,7 @@ pub(crate) fn run(
     }
     let value_bytes = values.map_or(0, |values| values.bytes);
     let (passes, wanted) = (keys.digits().len(), to.is_some());
-    let form = Form { key_bytes: keys.bytes, value_bytes, passes, keys: wanted, floats: keys.floats };
+    let form = Form { key_bytes: keys.bytes, value_bytes, passes, keys: wanted, numbers: keys.numbers() };
     let caps = gpu::capabilities(device, keys, from)?;
     let wide = device.tuning().wide(n) || device.tuning().wide(segments);
     let plan = plan(n, form, offset, &caps, wide);
@@ -173,10 +174,10 @@ pub fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
 /// All programs that plans for `caps` use.
 pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let mut programs = Vec::new();
-    for (key_bytes, floats) in gpu::KEY_KINDS {
+    for (key_bytes, numbers) in gpu::KEY_KINDS {
         for value_bytes in [0].into_iter().chain(gpu::VALUE_SIZES) {
             for (wide, offset) in [(false, ElementType::U32), (false, ElementType::U64), (true, ElementType::U64)] {
-                let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: true, floats };
+                let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: true, numbers };
                 let plan = plan(1 << 28, form, offset, caps, wide);
                 programs.extend([plan.program, plan.long.program]);
             }
@@ -196,7 +197,13 @@ mod tests {
                 let caps = Capabilities { local_bytes, ..caps.clone() };
                 for n in [1, 1000, 100_000, 1 << 28, 1 << 33] {
                     for (key_bytes, value_bytes) in [(1, 0), (4, 0), (8, 8), (16, 0), (16, 16)] {
-                        let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: n % 2 == 0, floats: false };
+                        let form = Form {
+                            key_bytes,
+                            value_bytes,
+                            passes: key_bytes,
+                            keys: n % 2 == 0,
+                            numbers: Numbers::Bits,
+                        };
                         let plan = plan(n, form, ElementType::U64, &caps, n >= 1 << 31);
                         let what = format!("{name}, {local_bytes} bytes, n = {n}, {form:?}: {plan:?}");
                         assert!(

@@ -26,7 +26,7 @@ use bytemuck::Pod;
 
 use super::gpu::{Form, Values};
 use super::{Key, NARROW, Order, as_many};
-use crate::keys::Keys;
+use crate::keys::{Keys, Numbers};
 use crate::{
     Buffer, Device, Error, Input, Offset, Output, Result, Scratch,
     runtime::Backend,
@@ -152,9 +152,11 @@ impl Device {
     fn sort_segments_scratch_of(&self, n: usize, key_bytes: usize, value_bytes: usize, keys: bool) -> Result<usize> {
         match self.backend() {
             Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => {
-                gpu::scratch_bytes(device, n, Form { key_bytes, value_bytes, passes: key_bytes, keys, floats: false })
-            }
+            Backend::OpenCl(device) => gpu::scratch_bytes(
+                device,
+                n,
+                Form { key_bytes, value_bytes, passes: key_bytes, keys, numbers: Numbers::Bits },
+            ),
         }
     }
 
