@@ -3,6 +3,7 @@
 import itertools
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -43,13 +44,24 @@ def random_array(dtype, shape):
 POOL = ThreadPoolExecutor(os.cpu_count())
 NUMBERS = itertools.count()
 jobs = []
+on_opencl = set()
+
+
+def devices_for(name):
+    """The CPU; and the OpenCL device for one integer and one float type of each operation. `check` compares it with the CPU for
+    all types."""
+    operation = re.sub(r"\b[iu][1248]\b", "integers", re.sub(r"\bf[248]\b", "floats", name))
+    if operation in on_opencl:
+        return DEVICES[:1]
+    on_opencl.add(operation)
+    return DEVICES
 
 
 def compare(folder, name, family, array, options, is_right, second=None):
-    """Runs one family on every device. `is_right` judges the output, or the file of the option `second`."""
+    """Runs one family on the devices for `name`. `is_right` judges the output, or the file of the option `second`."""
     path = folder / f"in{next(NUMBERS)}.npy"
     numpy.save(path, array)
-    for device in DEVICES:
+    for device in devices_for(name):
         output = path.with_suffix(f".{device}.npy")
         judged = path.with_suffix(f".{device}.2.npy") if second else output
         more = [second, str(judged)] if second else []

@@ -1,12 +1,15 @@
 //! The order of floats: -0 equals 0, and every NaN is the largest value and equals every other NaN. Each primitive that
 //! compares is tested on the CPU and on every OpenCL device, in its own geometry and in that of GPUs. Elements keep their bits.
 
+mod common;
+
 use std::cmp::Ordering;
 use std::sync::{Mutex, MutexGuard};
 
+use common::{a_form_of_each_kernel, devices, gpu, tiny, tuned};
 use oclprim::{
-    Columns, Device, DeviceClass, Element, ElementType, Extreme, Interpolation, Order, Scan, Scratch, SetOp,
-    SubGroupBackend, Top, Tuning, bf16, f16,
+    Columns, Device, Element, ElementType, Extreme, Interpolation, Order, Scan, Scratch, SetOp, SubGroupBackend, Top,
+    Tuning, bf16, f16,
     op::{Max, Sum},
     tuning::parameters,
 };
@@ -19,33 +22,12 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// Geometries of GPUs: with everything, and without look-back, sub-groups or local memory.
 fn tunings() -> [(&'static str, Tuning); 4] {
-    let gpu = || Tuning::default().class(DeviceClass::Gpu);
     [
         ("a GPU", gpu()),
         ("a GPU without look-back", gpu().without_look_back()),
         ("a GPU without sub-groups", gpu().sub_groups(SubGroupBackend::Local)),
         ("a GPU without local memory", gpu().local_bytes(1024)),
     ]
-}
-
-/// Every device. OpenCL devices are listed in the geometries of GPUs, too.
-fn devices() -> Vec<(String, Device)> {
-    let tunings = tunings();
-    let mut all = Vec::new();
-    for (index, info) in Device::list().iter().enumerate() {
-        let device = Device::at(index).unwrap_or_else(|error| panic!("{info}: {error}"));
-        for (kind, tuning) in tunings.iter().filter(|_| !device.is_cpu()) {
-            all.push((format!("{info} as {kind}"), device.with_tuning(tuning.clone()).unwrap()));
-        }
-        all.push((info.to_string(), device));
-    }
-    all
-}
-
-/// Returns true if an interpreter runs the kernels.
-fn tiny() -> bool {
-    std::env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("tiny")
-        || Device::list().iter().any(|info| info.platform.contains("Oclgrind"))
 }
 
 fn bits<T: Element>(x: T) -> u64 {
@@ -168,14 +150,16 @@ fn lengths<T: Element>() -> &'static [usize] {
     }
 }
 
-/// Runs a generic test on the devices: f32 in each geometry, other types in a device's own and in that of a GPU. A test gets
-/// all devices of a type, so that it computes the expected results once.
+/// Runs a generic test on the devices: f32 in each geometry, other types in a device's own and in that of a GPU. If a form
+/// of each kernel is enough, other types run in a device's own geometry. A test gets all devices of a type, so that it computes
+/// the expected results once.
 macro_rules! each_type {
     ($test:ident) => {{
         let _alone = alone();
-        let mut devices = devices();
+        let mut devices = tuned(&tunings());
         $test::<f32>(&devices);
-        devices.retain(|(name, _)| !name.contains("GPU without"));
+        let left_out = if a_form_of_each_kernel() { "as a GPU" } else { "GPU without" };
+        devices.retain(|(name, _)| !name.contains(left_out));
         $test::<f16>(&devices);
         $test::<bf16>(&devices);
         $test::<f64>(&devices);
