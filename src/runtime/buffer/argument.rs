@@ -1,0 +1,265 @@
+//! The arguments of primitives: elements in host memory or on a device.
+
+use bytemuck::Pod;
+
+use super::resident::{ClInput, ClOutput, foreign};
+use super::{Buffer, ClDevice, Device, Storage, View, ViewMut};
+use crate::{Error, Result};
+
+/// Input of a primitive: a host slice, a buffer or a view.
+///
+/// A host slice is copied to an OpenCL device for the call; a buffer must belong to the device.
+///
+/// Methods take `impl Into<Input<T>>`: `&[T]`, `&[T; N]`, `&Vec<T>`, `&Buffer<T>` or a [`View`]. `T` is plain data
+/// ([`bytemuck::Pod`]), which `bool` is not. An array of `ndarray` converts by `Input::try_from(&array)?`, with the feature
+/// `ndarray`.
+///
+/// ```
+/// use oclprim::{Device, Input, op::Max};
+///
+/// fn largest<'a>(device: &Device, x: impl Into<Input<'a, i32>>) -> oclprim::Result<i32> {
+///     device.reduce(x.into(), Max)
+/// }
+///
+/// let device = Device::best()?;
+/// assert_eq!(largest(&device, &[1, 5, 3])?, 5);
+/// assert_eq!(largest(&device, &vec![1, 5, 3])?, 5);
+/// let x = device.upload(&[1, 5, 3])?;
+/// assert_eq!(largest(&device, &x)?, 5);
+/// assert_eq!(largest(&device, x.view(2..)?)?, 3);
+/// assert!(Input::from(&x).len() == 3 && !Input::from(&x).is_empty());
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+///
+/// A `Vec` or a [`Buffer`] is passed by reference:
+///
+/// ```compile_fail,E0277
+/// oclprim::Device::cpu().reduce(vec![1.0f32, 2.0], oclprim::op::Sum)?;
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Input<'a, T: Pod> {
+    /// Elements in host memory.
+    Host(&'a [T]),
+    /// Elements in device memory.
+    Device(View<'a, T>),
+}
+
+impl<'a, T: Pod> Input<'a, T> {
+    /// The number of elements.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Input::from(&[1u8, 2, 3]).len(), 3);
+    /// ```
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Host(data) => data.len(),
+            Self::Device(view) => view.len,
+        }
+    }
+
+    /// Returns whether there are no elements.
+    ///
+    /// ```
+    /// assert!(oclprim::Input::<u8>::from(&[]).is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The `len` elements from index `start` on, which must exist.
+    pub(crate) fn part(self, start: usize, len: usize) -> Self {
+        match self {
+            Self::Host(data) => Self::Host(&data[start..start + len]),
+            Self::Device(view) => Self::Device(View { offset: view.offset + start, len, ..view }),
+        }
+    }
+
+    /// The elements as a slice, for the CPU backend.
+    pub(crate) fn host(self) -> Result<&'a [T]> {
+        match self {
+            Self::Host(data) => Ok(data),
+            Self::Device(view) => match &view.buffer.storage {
+                Storage::Host(data) => Ok(&data[view.offset..view.offset + view.len]),
+                Storage::Cl(_) => Err(foreign(&view.buffer.device, &Device::cpu().info().to_string())),
+            },
+        }
+    }
+
+    /// The elements in the device's memory.
+    pub fn cl(self, device: &ClDevice) -> Result<ClInput> {
+        match self {
+            Self::Host(data) => {
+                let input = ClInput::pooled(device, size_of_val(data), size_of::<T>())?;
+                device.write(input.mem(), 0, bytemuck::cast_slice(data))?;
+                Ok(input)
+            }
+            Self::Device(View { buffer, offset, len }) => {
+                ClInput::within(device, &buffer.device, buffer.place(false)?, offset, len, size_of::<T>())
+            }
+        }
+    }
+}
+
+impl<'a, T: Pod> From<&'a [T]> for Input<'a, T> {
+    fn from(data: &'a [T]) -> Self {
+        Self::Host(data)
+    }
+}
+
+impl<'a, T: Pod, const N: usize> From<&'a [T; N]> for Input<'a, T> {
+    fn from(data: &'a [T; N]) -> Self {
+        Self::Host(data)
+    }
+}
+
+impl<'a, T: Pod> From<&'a Vec<T>> for Input<'a, T> {
+    fn from(data: &'a Vec<T>) -> Self {
+        Self::Host(data)
+    }
+}
+
+impl<'a, T: Pod> From<&'a Buffer<T>> for Input<'a, T> {
+    fn from(buffer: &'a Buffer<T>) -> Self {
+        Self::Device(buffer.into())
+    }
+}
+
+impl<'a, T: Pod> From<View<'a, T>> for Input<'a, T> {
+    fn from(view: View<'a, T>) -> Self {
+        Self::Device(view)
+    }
+}
+
+/// Output of a primitive: a host slice, a buffer or a view.
+///
+/// On an OpenCL device, the call waits for the result if the output is a host slice. It also waits if the output is a buffer of
+/// another queue in the same context. Buffers of other devices are refused.
+///
+/// Methods take `impl Into<Output<T>>`: `&mut [T]`, `&mut [T; N]`, `&mut Vec<T>`, `&mut Buffer<T>` or a [`ViewMut`]. An
+/// array of `ndarray` converts by `Output::try_from(&mut array)?`, with the feature `ndarray`. An output never grows:
+/// its length is that of the result. If the device finds the length, the output may be longer.
+///
+/// ```
+/// use oclprim::{Device, Output};
+///
+/// let device = Device::best()?;
+/// let mut on_host = [0u8; 3];
+/// device.copy(&[1u8, 2, 3], &mut on_host)?;
+/// let mut on_device = device.zeroed::<u8>(5)?;
+/// device.copy(&on_host, on_device.view_mut(1..4)?)?;
+/// assert_eq!(on_device.to_vec()?, [0, 1, 2, 3, 0]);
+///
+/// let output = Output::from(&mut on_device);
+/// assert!(output.len() == 5 && !output.is_empty());
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Output<'a, T: Pod> {
+    /// Elements in host memory.
+    Host(&'a mut [T]),
+    /// Elements in device memory.
+    Device(ViewMut<'a, T>),
+}
+
+impl<'a, T: Pod> Output<'a, T> {
+    /// The number of elements.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Output::from(&mut [0u8; 3]).len(), 3);
+    /// ```
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Host(data) => data.len(),
+            Self::Device(view) => view.len,
+        }
+    }
+
+    /// Returns whether there are no elements.
+    ///
+    /// ```
+    /// assert!(oclprim::Output::<u8>::from(&mut []).is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns an error unless the output has the `len` elements that a primitive will write.
+    pub(crate) fn expect_len(&self, len: usize, what: &str) -> Result<()> {
+        if self.len() == len {
+            Ok(())
+        } else {
+            Err(Error::invalid(format!("{what} needs an output of {len} elements, got {}", self.len())))
+        }
+    }
+
+    /// The `len` elements from index `start` on, which must exist.
+    pub(crate) fn part(self, start: usize, len: usize) -> Self {
+        match self {
+            Self::Host(data) => Self::Host(&mut data[start..start + len]),
+            Self::Device(view) => Self::Device(ViewMut { offset: view.offset + start, len, ..view }),
+        }
+    }
+
+    /// The elements as a slice, for the CPU backend.
+    pub(crate) fn host(self) -> Result<&'a mut [T]> {
+        match self {
+            Self::Host(data) => Ok(data),
+            Self::Device(ViewMut { buffer, offset, len }) => match &mut buffer.storage {
+                Storage::Host(data) => Ok(&mut data[offset..offset + len]),
+                Storage::Cl(_) => Err(foreign(&buffer.device, &Device::cpu().info().to_string())),
+            },
+        }
+    }
+
+    /// The elements in the device's memory; the caller calls `finish` after the launches that write them. With `keep`, a host
+    /// slice is copied there first, for primitives that do not write every element.
+    pub fn cl(self, device: &ClDevice, keep: bool) -> Result<ClOutput<'a>> {
+        match self {
+            Self::Host(data) => {
+                let place = ClInput::pooled(device, size_of_val(data), size_of::<T>())?;
+                let host: &'a mut [u8] = bytemuck::cast_slice_mut(data);
+                if keep {
+                    device.write(place.mem(), 0, host)?;
+                }
+                Ok(ClOutput { place, host: Some(host) })
+            }
+            Self::Device(ViewMut { buffer, offset, len }) => {
+                let place = ClInput::within(device, &buffer.device, buffer.place(true)?, offset, len, size_of::<T>())?;
+                Ok(ClOutput { place, host: None })
+            }
+        }
+    }
+}
+
+impl<'a, T: Pod> From<&'a mut [T]> for Output<'a, T> {
+    fn from(data: &'a mut [T]) -> Self {
+        Self::Host(data)
+    }
+}
+
+impl<'a, T: Pod, const N: usize> From<&'a mut [T; N]> for Output<'a, T> {
+    fn from(data: &'a mut [T; N]) -> Self {
+        Self::Host(data)
+    }
+}
+
+impl<'a, T: Pod> From<&'a mut Vec<T>> for Output<'a, T> {
+    fn from(data: &'a mut Vec<T>) -> Self {
+        Self::Host(data)
+    }
+}
+
+impl<'a, T: Pod> From<&'a mut Buffer<T>> for Output<'a, T> {
+    fn from(buffer: &'a mut Buffer<T>) -> Self {
+        Self::Device(buffer.into())
+    }
+}
+
+impl<'a, T: Pod> From<ViewMut<'a, T>> for Output<'a, T> {
+    fn from(view: ViewMut<'a, T>) -> Self {
+        Self::Device(view)
+    }
+}

@@ -1,0 +1,176 @@
+//! Elements in device memory during a call, as kernels take them.
+
+use std::ops::Deref;
+
+use super::{Backend, ClDevice, ClMem, Device};
+use crate::runtime::opencl::Pooled;
+use crate::{Error, Result};
+
+/// The owner of device memory during a call.
+pub(crate) enum Held {
+    Buffer(ClMem),
+    Pooled(Pooled),
+}
+
+impl Held {
+    fn mem(&self) -> &ClMem {
+        match self {
+            Self::Buffer(mem) => mem,
+            Self::Pooled(pooled) => pooled.mem(),
+        }
+    }
+}
+
+/// A call on one queue that uses a buffer of another queue. The owner's commands end before the call starts, and the
+/// call's commands end before the owner's next ones.
+struct Visit(ClDevice);
+
+impl Visit {
+    fn start(user: &ClDevice, owner: &ClDevice) -> Result<Option<Self>> {
+        if user.same_queue(owner) {
+            return Ok(None);
+        }
+        owner.finish()?;
+        Ok(Some(Self(user.clone())))
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.finish() {
+            self.0.owe(error);
+        }
+    }
+}
+
+/// Contiguous elements in device memory, as a kernel's arguments: a buffer and an offset.
+pub struct ClInput {
+    held: Held,
+    #[allow(dead_code, reason = "kept for its drop")]
+    visit: Option<Visit>,
+    /// The location of the memory, as `opencl::root` returns it.
+    root: (usize, usize),
+    offset: usize,
+    len: usize,
+    size: usize,
+}
+
+impl ClInput {
+    /// `bytes` bytes of the device's pool, for elements of `size` bytes.
+    pub(crate) fn pooled(device: &ClDevice, bytes: usize, size: usize) -> Result<Self> {
+        let held = Held::Pooled(device.pooled(bytes)?);
+        let root = (held.mem().as_ptr().addr(), 0);
+        Ok(Self { held, visit: None, root, offset: 0, len: bytes / size.max(1), size })
+    }
+
+    /// `len` elements of a buffer of `owner`, whose memory is `place`.
+    pub(super) fn within(
+        device: &ClDevice,
+        owner: &Device,
+        place: Option<(&ClMem, (usize, usize))>,
+        offset: usize,
+        len: usize,
+        size: usize,
+    ) -> Result<Self> {
+        match (owner.backend(), place) {
+            (Backend::OpenCl(owner), Some((mem, root))) if device.same_context(owner) => {
+                let visit = Visit::start(device, owner)?;
+                Ok(Self { held: Held::Buffer(mem.clone()), visit, root, offset, len, size })
+            }
+            _ => Err(foreign(owner, &device.info().to_string())),
+        }
+    }
+
+    pub fn mem(&self) -> &ClMem {
+        self.held.mem()
+    }
+
+    /// The `len` elements from index `start` on, which must exist, for a call that ends before `self` is dropped.
+    pub(crate) fn part(&self, start: usize, len: usize) -> Self {
+        let held = Held::Buffer(self.mem().clone());
+        Self { held, visit: None, root: self.root, offset: self.offset + start, len, size: self.size }
+    }
+
+    /// The offset of the first element in the buffer.
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes of an element.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The byte offset of the first element in the buffer. Buffers themselves are at least 16-byte aligned.
+    pub(crate) fn byte_offset(&self) -> usize {
+        self.offset * self.size
+    }
+
+    /// The byte range of the elements in their memory object.
+    fn bytes(&self) -> std::ops::Range<usize> {
+        let first = self.root.1 + self.byte_offset();
+        first..first + self.len * self.size
+    }
+
+    /// Returns whether the first element is aligned for 16-byte accesses.
+    pub(crate) fn aligned(&self) -> bool {
+        self.byte_offset().is_multiple_of(16)
+    }
+
+    /// Returns whether the end of the last element is aligned for 16-byte accesses.
+    pub(crate) fn ends_aligned(&self) -> bool {
+        (self.byte_offset() + self.len * self.size).is_multiple_of(16)
+    }
+}
+
+/// Device memory that a primitive writes, and the host slice that receives a copy of it.
+#[must_use = "a host slice is written by `finish`"]
+pub struct ClOutput<'a> {
+    pub(super) place: ClInput,
+    pub(super) host: Option<&'a mut [u8]>,
+}
+
+/// Returns an error if an output overlaps an input or another output, as a user's buffers can. Kernels read inputs while they
+/// write outputs.
+pub(crate) fn apart(inputs: &[&ClInput], outputs: &[&ClOutput<'_>]) -> Result<()> {
+    for (i, output) in outputs.iter().enumerate() {
+        let later = outputs[i + 1..].iter().map(|output| &***output);
+        for other in inputs.iter().copied().chain(later) {
+            let (from, to) = (other.bytes(), output.bytes());
+            if other.root.0 == output.root.0 && from.start.max(to.start) < from.end.min(to.end) {
+                let text =
+                    format!("an output overlaps another argument: bytes {to:?} and {from:?} of one memory object");
+                return Err(Error::invalid(text));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl ClOutput<'_> {
+    /// If the output is a host slice, copies the result there and waits. Also waits if the memory belongs to another
+    /// queue, since that queue does not report failures of this one.
+    pub(crate) fn finish(self, device: &ClDevice) -> Result<()> {
+        match self.host {
+            Some(host) => device.read(self.place.mem(), 0, host),
+            None if self.place.visit.is_some() => device.finish(),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Deref for ClOutput<'_> {
+    type Target = ClInput;
+
+    fn deref(&self) -> &ClInput {
+        &self.place
+    }
+}
+
+pub(super) fn foreign(owner: &Device, user: &str) -> Error {
+    Error::invalid(format!("a buffer of {} cannot be used on {user}", owner.info()))
+}
