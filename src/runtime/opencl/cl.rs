@@ -106,68 +106,85 @@ handles! {
     /// The state of a command.
     pub(crate) Event: cl_event, clRetainEvent, clReleaseEvent;
 }
-const DEVICE_NOT_FOUND: cl_int = -1;
+/// The status of a loader without a driver (`cl_khr_icd`).
+const CL_PLATFORM_NOT_FOUND_KHR: cl_int = -1001;
+
+macro_rules! names {
+    ($status:expr, $($name:ident)*) => {
+        match $status {
+            $(ffi::$name => stringify!($name),)*
+            CL_PLATFORM_NOT_FOUND_KHR => "CL_PLATFORM_NOT_FOUND_KHR",
+            _ => "unlisted status",
+        }
+    };
+}
 
 /// The name of an OpenCL status, for messages.
 fn status_name(status: cl_int) -> &'static str {
-    match status {
-        -1 => "CL_DEVICE_NOT_FOUND",
-        -2 => "CL_DEVICE_NOT_AVAILABLE",
-        -3 => "CL_COMPILER_NOT_AVAILABLE",
-        -4 => "CL_MEM_OBJECT_ALLOCATION_FAILURE",
-        -5 => "CL_OUT_OF_RESOURCES",
-        -6 => "CL_OUT_OF_HOST_MEMORY",
-        -7 => "CL_PROFILING_INFO_NOT_AVAILABLE",
-        -8 => "CL_MEM_COPY_OVERLAP",
-        -11 => "CL_BUILD_PROGRAM_FAILURE",
-        -12 => "CL_MAP_FAILURE",
-        -13 => "CL_MISALIGNED_SUB_BUFFER_OFFSET",
-        -14 => "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST",
-        -15 => "CL_COMPILE_PROGRAM_FAILURE",
-        -16 => "CL_LINKER_NOT_AVAILABLE",
-        -17 => "CL_LINK_PROGRAM_FAILURE",
-        -30 => "CL_INVALID_VALUE",
-        -31 => "CL_INVALID_DEVICE_TYPE",
-        -32 => "CL_INVALID_PLATFORM",
-        -33 => "CL_INVALID_DEVICE",
-        -34 => "CL_INVALID_CONTEXT",
-        -35 => "CL_INVALID_QUEUE_PROPERTIES",
-        -36 => "CL_INVALID_COMMAND_QUEUE",
-        -37 => "CL_INVALID_HOST_PTR",
-        -38 => "CL_INVALID_MEM_OBJECT",
-        -42 => "CL_INVALID_BINARY",
-        -43 => "CL_INVALID_BUILD_OPTIONS",
-        -44 => "CL_INVALID_PROGRAM",
-        -45 => "CL_INVALID_PROGRAM_EXECUTABLE",
-        -46 => "CL_INVALID_KERNEL_NAME",
-        -47 => "CL_INVALID_KERNEL_DEFINITION",
-        -48 => "CL_INVALID_KERNEL",
-        -49 => "CL_INVALID_ARG_INDEX",
-        -50 => "CL_INVALID_ARG_VALUE",
-        -51 => "CL_INVALID_ARG_SIZE",
-        -52 => "CL_INVALID_KERNEL_ARGS",
-        -53 => "CL_INVALID_WORK_DIMENSION",
-        -54 => "CL_INVALID_WORK_GROUP_SIZE",
-        -55 => "CL_INVALID_WORK_ITEM_SIZE",
-        -56 => "CL_INVALID_GLOBAL_OFFSET",
-        -57 => "CL_INVALID_EVENT_WAIT_LIST",
-        -58 => "CL_INVALID_EVENT",
-        -59 => "CL_INVALID_OPERATION",
-        -61 => "CL_INVALID_BUFFER_SIZE",
-        -63 => "CL_INVALID_GLOBAL_WORK_SIZE",
-        -64 => "CL_INVALID_PROPERTY",
-        -66 => "CL_INVALID_COMPILER_OPTIONS",
-        -1001 => "CL_PLATFORM_NOT_FOUND_KHR",
-        _ => "unlisted status",
-    }
+    names!(
+        status,
+        CL_DEVICE_NOT_FOUND
+        CL_DEVICE_NOT_AVAILABLE
+        CL_COMPILER_NOT_AVAILABLE
+        CL_MEM_OBJECT_ALLOCATION_FAILURE
+        CL_OUT_OF_RESOURCES
+        CL_OUT_OF_HOST_MEMORY
+        CL_PROFILING_INFO_NOT_AVAILABLE
+        CL_MEM_COPY_OVERLAP
+        CL_BUILD_PROGRAM_FAILURE
+        CL_MAP_FAILURE
+        CL_MISALIGNED_SUB_BUFFER_OFFSET
+        CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST
+        CL_COMPILE_PROGRAM_FAILURE
+        CL_LINKER_NOT_AVAILABLE
+        CL_LINK_PROGRAM_FAILURE
+        CL_INVALID_VALUE
+        CL_INVALID_DEVICE_TYPE
+        CL_INVALID_PLATFORM
+        CL_INVALID_DEVICE
+        CL_INVALID_CONTEXT
+        CL_INVALID_QUEUE_PROPERTIES
+        CL_INVALID_COMMAND_QUEUE
+        CL_INVALID_HOST_PTR
+        CL_INVALID_MEM_OBJECT
+        CL_INVALID_BINARY
+        CL_INVALID_BUILD_OPTIONS
+        CL_INVALID_PROGRAM
+        CL_INVALID_PROGRAM_EXECUTABLE
+        CL_INVALID_KERNEL_NAME
+        CL_INVALID_KERNEL_DEFINITION
+        CL_INVALID_KERNEL
+        CL_INVALID_ARG_INDEX
+        CL_INVALID_ARG_VALUE
+        CL_INVALID_ARG_SIZE
+        CL_INVALID_KERNEL_ARGS
+        CL_INVALID_WORK_DIMENSION
+        CL_INVALID_WORK_GROUP_SIZE
+        CL_INVALID_WORK_ITEM_SIZE
+        CL_INVALID_GLOBAL_OFFSET
+        CL_INVALID_EVENT_WAIT_LIST
+        CL_INVALID_EVENT
+        CL_INVALID_OPERATION
+        CL_INVALID_BUFFER_SIZE
+        CL_INVALID_GLOBAL_WORK_SIZE
+        CL_INVALID_PROPERTY
+        CL_INVALID_COMPILER_OPTIONS
+    )
 }
 
 /// The error for a failed call; `what` describes the request, with its numbers.
 pub(super) fn failure(status: cl_int, what: impl Display) -> Error {
     let kind = match status {
-        -4 | -6 | -61 => ErrorKind::OutOfMemory,
-        -3 | -11 | -45..=-42 => ErrorKind::Build,
-        DEVICE_NOT_FOUND | -2 | -1001 => ErrorKind::NoDevice,
+        ffi::CL_MEM_OBJECT_ALLOCATION_FAILURE | ffi::CL_OUT_OF_HOST_MEMORY | ffi::CL_INVALID_BUFFER_SIZE => {
+            ErrorKind::OutOfMemory
+        }
+        ffi::CL_COMPILER_NOT_AVAILABLE
+        | ffi::CL_BUILD_PROGRAM_FAILURE
+        | ffi::CL_INVALID_BINARY
+        | ffi::CL_INVALID_BUILD_OPTIONS
+        | ffi::CL_INVALID_PROGRAM
+        | ffi::CL_INVALID_PROGRAM_EXECUTABLE => ErrorKind::Build,
+        ffi::CL_DEVICE_NOT_FOUND | ffi::CL_DEVICE_NOT_AVAILABLE | CL_PLATFORM_NOT_FOUND_KHR => ErrorKind::NoDevice,
         _ => ErrorKind::Driver,
     };
     Error::new(kind, format!("{what} failed: {} ({status})", status_name(status))).with_status(status)
@@ -183,20 +200,44 @@ fn is_transient(status: cl_int) -> bool {
     let lasting = matches!(
         status,
         SUCCESS
-            | -1
-            | -8..=-7
-            | -11
-            | -13
-            | -17..=-15
-            | -32..=-30
-            | -35
-            | -37
-            | -47..=-39
-            | -57..=-49
-            | -59
-            | -61
-            | -66..=-63
-            | -1001
+            | ffi::CL_DEVICE_NOT_FOUND
+            | ffi::CL_PROFILING_INFO_NOT_AVAILABLE
+            | ffi::CL_MEM_COPY_OVERLAP
+            | ffi::CL_BUILD_PROGRAM_FAILURE
+            | ffi::CL_MISALIGNED_SUB_BUFFER_OFFSET
+            | ffi::CL_COMPILE_PROGRAM_FAILURE
+            | ffi::CL_LINKER_NOT_AVAILABLE
+            | ffi::CL_LINK_PROGRAM_FAILURE
+            | ffi::CL_INVALID_VALUE
+            | ffi::CL_INVALID_DEVICE_TYPE
+            | ffi::CL_INVALID_PLATFORM
+            | ffi::CL_INVALID_QUEUE_PROPERTIES
+            | ffi::CL_INVALID_HOST_PTR
+            | ffi::CL_INVALID_IMAGE_FORMAT_DESCRIPTOR
+            | ffi::CL_INVALID_IMAGE_SIZE
+            | ffi::CL_INVALID_SAMPLER
+            | ffi::CL_INVALID_BINARY
+            | ffi::CL_INVALID_BUILD_OPTIONS
+            | ffi::CL_INVALID_PROGRAM
+            | ffi::CL_INVALID_PROGRAM_EXECUTABLE
+            | ffi::CL_INVALID_KERNEL_NAME
+            | ffi::CL_INVALID_KERNEL_DEFINITION
+            | ffi::CL_INVALID_ARG_INDEX
+            | ffi::CL_INVALID_ARG_VALUE
+            | ffi::CL_INVALID_ARG_SIZE
+            | ffi::CL_INVALID_KERNEL_ARGS
+            | ffi::CL_INVALID_WORK_DIMENSION
+            | ffi::CL_INVALID_WORK_GROUP_SIZE
+            | ffi::CL_INVALID_WORK_ITEM_SIZE
+            | ffi::CL_INVALID_GLOBAL_OFFSET
+            | ffi::CL_INVALID_EVENT_WAIT_LIST
+            | ffi::CL_INVALID_OPERATION
+            | ffi::CL_INVALID_BUFFER_SIZE
+            | ffi::CL_INVALID_GLOBAL_WORK_SIZE
+            | ffi::CL_INVALID_PROPERTY
+            | ffi::CL_INVALID_IMAGE_DESCRIPTOR
+            | ffi::CL_INVALID_COMPILER_OPTIONS
+            | CL_PLATFORM_NOT_FOUND_KHR
     );
     !lasting
 }
@@ -267,11 +308,10 @@ pub(super) fn platforms() -> Result<Vec<PlatformId>> {
 
 /// Every device of a platform; an empty list for a platform without devices.
 pub(super) fn devices(platform: PlatformId) -> Result<Vec<DeviceId>> {
-    const ALL: u64 = 0xffff_ffff;
     let list = |most, ids, count| {
         // SAFETY: as for `platforms`.
-        let status = unsafe { ffi::clGetDeviceIDs(platform.as_ptr(), ALL, most, ids, count) };
-        if status == DEVICE_NOT_FOUND { SUCCESS } else { status }
+        let status = unsafe { ffi::clGetDeviceIDs(platform.as_ptr(), ffi::CL_DEVICE_TYPE_ALL, most, ids, count) };
+        if status == ffi::CL_DEVICE_NOT_FOUND { SUCCESS } else { status }
     };
     let ids = listed("devices", list)?;
     // SAFETY: the platform just returned the device ids, and they live as long as the process.
@@ -360,9 +400,10 @@ fn number(bytes: Option<Vec<u8>>) -> Option<u64> {
 
 /// A context's devices.
 pub(super) fn context_devices(context: &Context) -> Result<Vec<ffi::cl_device_id>> {
-    const DEVICES: u32 = 0x1081;
     // SAFETY: `info` passes a null pointer or a large enough buffer.
-    let query = |size, value, ret| unsafe { ffi::clGetContextInfo(context.as_ptr(), DEVICES, size, value, ret) };
+    let query = |size, value, ret| unsafe {
+        ffi::clGetContextInfo(context.as_ptr(), ffi::CL_CONTEXT_DEVICES, size, value, ret)
+    };
     let ids = info("a context's devices", MAX_PROPERTY_BYTES, query)?.unwrap_or_default();
     let ids = ids.chunks_exact(size_of::<usize>()).map(|id| usize::from_ne_bytes(id.try_into().expect("one pointer")));
     Ok(ids.map(|id| id as ffi::cl_device_id).collect())
@@ -577,8 +618,6 @@ pub(super) fn barrier(queue: &CommandQueue, events: &[cl_event]) -> Result<Event
 
 /// Start and end of a finished command on a profiling queue, in nanoseconds of the device's clock.
 pub(super) fn profile(event: &Event) -> Result<(u64, u64)> {
-    const START: u32 = 0x1282;
-    const END: u32 = 0x1283;
     let read = |name| {
         let mut value = 0u64;
         // SAFETY: `value` has the 8 bytes that the query writes.
@@ -593,7 +632,7 @@ pub(super) fn profile(event: &Event) -> Result<(u64, u64)> {
         };
         check(status, "reading an event's times").map(|()| value)
     };
-    Ok((read(START)?, read(END)?))
+    Ok((read(ffi::CL_PROFILING_COMMAND_START)?, read(ffi::CL_PROFILING_COMMAND_END)?))
 }
 
 pub(super) fn program_from_source(context: &Context, source: &str) -> Result<Program> {
@@ -622,8 +661,6 @@ pub(super) fn program_from_binary(context: &Context, device: DeviceId, binary: &
 
 /// Builds a program; on failure the error holds the compiler's log.
 pub(super) fn build(program: &Program, device: DeviceId, options: &str, name: &str) -> Result<()> {
-    const STATUS: u32 = 0x1181;
-    const LOG: u32 = 0x1183;
     let options = std::ffi::CString::new(options).map_err(|_| Error::invalid("build options contain a NUL"))?;
     let ids = [device.as_raw()];
     // SAFETY: valid handles, a NUL-terminated string, no callback, so the call blocks until the build is done.
@@ -636,13 +673,14 @@ pub(super) fn build(program: &Program, device: DeviceId, options: &str, name: &s
         })
     };
     if status == SUCCESS {
-        let built = query(STATUS, "the status of a build", MAX_PROPERTY_BYTES)?;
+        let built = query(ffi::CL_PROGRAM_BUILD_STATUS, "the status of a build", MAX_PROPERTY_BYTES)?;
         if built.is_some_and(|bytes| bytes.iter().all(|&byte| byte == 0)) {
             return Ok(());
         }
     }
     // If the log cannot be read, the reason replaces it in the error.
-    let log = query(LOG, "the log of a build", MAX_LOG_BYTES).map_or_else(|error| error.to_string(), log);
+    let log = query(ffi::CL_PROGRAM_BUILD_LOG, "the log of a build", MAX_LOG_BYTES)
+        .map_or_else(|error| error.to_string(), log);
     let first = log.lines().find(|line| line.contains("error")).or(log.lines().next()).unwrap_or("no log");
     let first: String = first.replace(char::is_control, " ").trim().chars().take(MAX_LINE).collect();
     let status = if status == SUCCESS { -11 } else { status };
@@ -652,12 +690,16 @@ pub(super) fn build(program: &Program, device: DeviceId, options: &str, name: &s
 
 /// The built program's binary for its only device; `None` if the driver returns none, or one that is too large.
 pub(super) fn binary(program: &Program) -> Option<Vec<u8>> {
-    const SIZES: u32 = 0x1165;
-    const BINARIES: u32 = 0x1166;
     let mut size = 0usize;
     // SAFETY: a program of one device has one size.
     let status = ask(|| unsafe {
-        ffi::clGetProgramInfo(program.as_ptr(), SIZES, size_of::<usize>(), (&raw mut size).cast(), ptr::null_mut())
+        ffi::clGetProgramInfo(
+            program.as_ptr(),
+            ffi::CL_PROGRAM_BINARY_SIZES,
+            size_of::<usize>(),
+            (&raw mut size).cast(),
+            ptr::null_mut(),
+        )
     });
     if status != SUCCESS || size == 0 || size > MAX_BINARY_BYTES {
         return None;
@@ -668,7 +710,7 @@ pub(super) fn binary(program: &Program) -> Option<Vec<u8>> {
     let status = ask(|| unsafe {
         ffi::clGetProgramInfo(
             program.as_ptr(),
-            BINARIES,
+            ffi::CL_PROGRAM_BINARIES,
             size_of::<*mut u8>(),
             (&raw mut address).cast(),
             ptr::null_mut(),
@@ -714,9 +756,9 @@ pub(super) fn kernel_numbers(kernel: &Kernel, device: DeviceId, name: u32) -> Re
 
 /// The context of a kernel; `None` if the driver does not know it.
 pub(super) fn kernel_context(kernel: &Kernel) -> Result<Option<u64>> {
-    const CONTEXT: u32 = 0x1193;
     // SAFETY: `info` passes a null pointer or a large enough buffer.
-    let query = |size, value, ret| unsafe { ffi::clGetKernelInfo(kernel.as_ptr(), CONTEXT, size, value, ret) };
+    let query =
+        |size, value, ret| unsafe { ffi::clGetKernelInfo(kernel.as_ptr(), ffi::CL_KERNEL_CONTEXT, size, value, ret) };
     info("a kernel's context", MAX_PROPERTY_BYTES, query).map(number)
 }
 

@@ -13,7 +13,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 
-use ocl::core::{DeviceId, PlatformId};
+use ocl::{
+    core::{DeviceId, PlatformId},
+    ffi,
+};
 
 use cl::EventSlot;
 pub(crate) use cl::{CommandQueue, Context, Event, Kernel, Mem};
@@ -42,7 +45,6 @@ const LAST_TURN: u32 = (1 << 20) - 1;
 /// 5 had been written. Fills in parts ended in CL_OUT_OF_RESOURCES, and a fill of 2^31 bytes did not end.
 const FILL_BYTES: usize = 1 << 30;
 const FILL_WORK_GROUP: usize = 64;
-const PLATFORM_NAME: u32 = 0x0902;
 const POCL: &str = "Portable Computing Language";
 /// Above this size a launch is faster than a fill by Intel's driver for CPUs, which writes one pattern after the other.
 const SLOW_FILL_BYTES: usize = 1 << 20;
@@ -183,7 +185,7 @@ fn discovered() -> &'static (Vec<Found>, Vec<String>) {
         for platform in platforms {
             // A broken platform is left out, and does not affect the others.
             let mut trouble = |error: Error| {
-                let name = cl::platform_text(platform, PLATFORM_NAME).unwrap_or_else(|_| "a platform".into());
+                let name = cl::platform_text(platform, ffi::CL_PLATFORM_NAME).unwrap_or_else(|_| "a platform".into());
                 troubles.push(format!("{name}: {error}"));
             };
             let ids = cl::devices(platform).map_err(&mut trouble).unwrap_or_default();
@@ -195,9 +197,8 @@ fn discovered() -> &'static (Vec<Found>, Vec<String>) {
 
 impl Found {
     fn new(platform: PlatformId, id: DeviceId) -> Result<Self> {
-        const HOST_UNIFIED_MEMORY: u32 = 0x1035;
         let info = describe(platform, id)?;
-        let own_memory = cl::device_number(id, HOST_UNIFIED_MEMORY)? == 0;
+        let own_memory = cl::device_number(id, ffi::CL_DEVICE_HOST_UNIFIED_MEMORY)? == 0;
         Ok(Self { platform, id, info, own_memory, opened: OnceLock::new(), opening: Mutex::new(()) })
     }
 
@@ -220,41 +221,32 @@ impl Found {
 
 /// Names and sizes, as the driver reports them; sizes are clamped to the limits above.
 fn describe(platform: PlatformId, id: DeviceId) -> Result<DeviceInfo> {
-    const TYPE: u32 = 0x1000;
-    const COMPUTE_UNITS: u32 = 0x1002;
-    const MAX_ALLOCATION: u32 = 0x1010;
-    const GLOBAL_BYTES: u32 = 0x101F;
-    const NAME: u32 = 0x102B;
-    const VENDOR: u32 = 0x102C;
-    const DRIVER: u32 = 0x102D;
-    const VERSION: u32 = 0x102F;
-    let bits = cl::device_number(id, TYPE)?;
+    let bits = cl::device_number(id, ffi::CL_DEVICE_TYPE)?;
     // Oclgrind reports every type at once: a device that runs on the host counts as a CPU.
-    let ty = if bits & 2 != 0 {
+    let ty = if bits & ffi::CL_DEVICE_TYPE_CPU != 0 {
         DeviceType::Cpu
-    } else if bits & 4 != 0 {
+    } else if bits & ffi::CL_DEVICE_TYPE_GPU != 0 {
         DeviceType::Gpu
     } else {
         DeviceType::Accelerator
     };
     Ok(DeviceInfo {
-        name: cl::device_text(id, NAME)?,
-        platform: cl::platform_text(platform, PLATFORM_NAME)?,
-        vendor: cl::device_text(id, VENDOR)?,
-        driver: cl::device_text(id, DRIVER)?,
-        version: cl::device_text(id, VERSION)?,
+        name: cl::device_text(id, ffi::CL_DEVICE_NAME)?,
+        platform: cl::platform_text(platform, ffi::CL_PLATFORM_NAME)?,
+        vendor: cl::device_text(id, ffi::CL_DEVICE_VENDOR)?,
+        driver: cl::device_text(id, ffi::CL_DRIVER_VERSION)?,
+        version: cl::device_text(id, ffi::CL_DEVICE_VERSION)?,
         ty,
         opencl: true,
-        compute_units: cl::device_number(id, COMPUTE_UNITS)?.min(MAX_COMPUTE_UNITS) as u32,
-        global_bytes: cl::device_number(id, GLOBAL_BYTES)?.min(MAX_BYTES),
-        max_allocation_bytes: cl::device_number(id, MAX_ALLOCATION)?.min(MAX_BYTES),
+        compute_units: cl::device_number(id, ffi::CL_DEVICE_MAX_COMPUTE_UNITS)?.min(MAX_COMPUTE_UNITS) as u32,
+        global_bytes: cl::device_number(id, ffi::CL_DEVICE_GLOBAL_MEM_SIZE)?.min(MAX_BYTES),
+        max_allocation_bytes: cl::device_number(id, ffi::CL_DEVICE_MAX_MEM_ALLOC_SIZE)?.min(MAX_BYTES),
     })
 }
 
 /// Bytes of local memory in a work-group, as the driver reports them.
 fn local_bytes(id: DeviceId) -> Result<usize> {
-    const LOCAL_BYTES: u32 = 0x1023;
-    Ok(cl::device_number(id, LOCAL_BYTES)?.min(MAX_LOCAL_BYTES) as usize)
+    Ok(cl::device_number(id, ffi::CL_DEVICE_LOCAL_MEM_SIZE)?.min(MAX_LOCAL_BYTES) as usize)
 }
 
 impl Shared {
@@ -336,26 +328,22 @@ fn knobs(variables: impl Iterator<Item = (OsString, OsString)>) -> String {
 impl ClDevice {
     /// A device on a user's own context and queue.
     pub(crate) fn adopt(id: DeviceId, context: Context, queue: CommandQueue) -> Result<Self> {
-        const PLATFORM: u32 = 0x1031;
-        const QUEUE_CONTEXT: u32 = 0x1090;
-        const QUEUE_DEVICE: u32 = 0x1091;
-        const QUEUE_PROPERTIES: u32 = 0x1093;
-        const OUT_OF_ORDER: u64 = 1;
         // Drivers accept objects of another context without an error, and their behaviour is then undefined.
         // SAFETY: the device's platform id is valid as long as the device id.
-        let platform = unsafe { PlatformId::from_raw(cl::device_number(id, PLATFORM)? as usize as _) };
+        let platform = unsafe { PlatformId::from_raw(cl::device_number(id, ffi::CL_DEVICE_PLATFORM)? as usize as _) };
         let info = describe(platform, id)?;
         let name = &info.name;
         if !cl::context_devices(&context)?.contains(&id.as_raw()) {
             return Err(Error::invalid(format!("the context does not have the device {name}")));
         }
-        if cl::queue_number(&queue, QUEUE_CONTEXT)? != Some(context.as_ptr() as u64) {
+        if cl::queue_number(&queue, ffi::CL_QUEUE_CONTEXT)? != Some(context.as_ptr() as u64) {
             return Err(Error::invalid("the queue belongs to another context"));
         }
-        if cl::queue_number(&queue, QUEUE_DEVICE)? != Some(id.as_raw() as u64) {
+        if cl::queue_number(&queue, ffi::CL_QUEUE_DEVICE)? != Some(id.as_raw() as u64) {
             return Err(Error::invalid(format!("the queue belongs to another device than {name}")));
         }
-        let unordered = cl::queue_number(&queue, QUEUE_PROPERTIES)?.unwrap_or(OUT_OF_ORDER) & OUT_OF_ORDER != 0;
+        let properties = cl::queue_number(&queue, ffi::CL_QUEUE_PROPERTIES)?;
+        let unordered = properties.is_none_or(|bits| bits & ffi::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE != 0);
         let shared = Arc::new(Shared::new(id, context, info)?);
         let queue = Arc::new(Queue::new(&shared, queue, unordered, false));
         Ok(Self { shared, queue, tuned: Arc::default() })
@@ -368,30 +356,23 @@ impl ClDevice {
 
     /// Checks that kernels can read and write `bytes` bytes of a user's buffer.
     pub(crate) fn check_user_buffer(&self, mem: &Mem, bytes: usize) -> Result<()> {
-        const TYPE: u32 = 0x1100;
-        const FLAGS: u32 = 0x1101;
-        const SIZE: u32 = 0x1102;
-        const HOST_POINTER: u32 = 0x1103;
-        const CONTEXT: u32 = 0x1106;
-        const ORIGIN: u32 = 0x1108;
-        const IS_BUFFER: u64 = 0x10F0;
         const ONE_WAY: u64 = 0b110;
         const ALIGNMENT: u64 = 16;
         let property = |name| cl::mem_number(mem, name);
-        if property(CONTEXT)? != Some(self.context().as_ptr() as u64) {
+        if property(ffi::CL_MEM_CONTEXT)? != Some(self.context().as_ptr() as u64) {
             return Err(Error::invalid(format!("the buffer belongs to another context than {}", self.info())));
         }
-        if property(TYPE)? != Some(IS_BUFFER) {
+        if property(ffi::CL_MEM_TYPE)? != Some(ffi::CL_MEM_OBJECT_BUFFER.into()) {
             return Err(Error::invalid("the memory object is not a buffer"));
         }
-        let size = property(SIZE)?.unwrap_or(0);
+        let size = property(ffi::CL_MEM_SIZE)?.unwrap_or(0);
         if (bytes as u64) > size {
             return Err(Error::invalid(format!("the buffer has {size} bytes, {bytes} are needed")));
         }
-        if property(FLAGS)?.is_some_and(|flags| flags & ONE_WAY != 0) {
+        if property(ffi::CL_MEM_FLAGS)?.is_some_and(|flags| flags & ONE_WAY != 0) {
             return Err(Error::invalid("the buffer was not created with CL_MEM_READ_WRITE"));
         }
-        for (name, what) in [(HOST_POINTER, "host pointer"), (ORIGIN, "origin in its parent")] {
+        for (name, what) in [(ffi::CL_MEM_HOST_PTR, "host pointer"), (ffi::CL_MEM_OFFSET, "origin in its parent")] {
             let at = property(name)?.unwrap_or(0);
             if !at.is_multiple_of(ALIGNMENT) {
                 return Err(Error::unsupported(format!(
@@ -404,18 +385,16 @@ impl ClDevice {
 
     /// Makes later commands wait for a user's `events`.
     pub(crate) fn wait_for(&self, events: &[Event]) -> Result<()> {
-        const QUEUE: u32 = 0x11D0;
-        const CONTEXT: u32 = 0x11D4;
         if events.is_empty() {
             return Ok(());
         }
         for (i, event) in events.iter().enumerate() {
-            if cl::event_number(event, CONTEXT)? != Some(self.context().as_ptr() as u64) {
+            if cl::event_number(event, ffi::CL_EVENT_CONTEXT)? != Some(self.context().as_ptr() as u64) {
                 let message = format!("event {i} of {} belongs to another context than {}", events.len(), self.info());
                 return Err(Error::invalid(message));
             }
             // On some drivers an event never completes if its queue was not flushed; a user event has no queue.
-            if let Some(queue) = cl::event_number(event, QUEUE)?.filter(|&queue| queue != 0) {
+            if let Some(queue) = cl::event_number(event, ffi::CL_EVENT_COMMAND_QUEUE)?.filter(|&queue| queue != 0) {
                 // SAFETY: the event holds its queue as long as it lives.
                 cl::flush(&unsafe { CommandQueue::from_raw_copied_ptr(queue as usize as _) }?)?;
             }
@@ -746,11 +725,10 @@ impl ClDevice {
     }
 
     pub(crate) fn write(&self, mem: &Mem, offset: usize, data: &[u8]) -> Result<()> {
-        const SIZE: u32 = 0x1102;
         if data.is_empty() {
             return Ok(());
         }
-        let whole = if self.checker() { cl::mem_number(mem, SIZE)?.unwrap_or(0) as usize } else { 0 };
+        let whole = if self.checker() { cl::mem_number(mem, ffi::CL_MEM_SIZE)?.unwrap_or(0) as usize } else { 0 };
         if data.len() < whole {
             let mut all = memory::zeroed(whole)?;
             self.read(mem, 0, &mut all)?;
@@ -860,12 +838,10 @@ impl ClDevice {
 /// The location of memory: the handle of the memory object that contains it, and the first byte in that object. A sub-buffer is
 /// an object of its own.
 pub(crate) fn root(mem: &Mem) -> Result<(usize, usize)> {
-    const PARENT: u32 = 0x1107;
-    const ORIGIN: u32 = 0x1108;
     let number = |name| Ok::<_, Error>(cl::mem_number(mem, name)?.unwrap_or(0) as usize);
-    match number(PARENT)? {
+    match number(ffi::CL_MEM_ASSOCIATED_MEMOBJECT)? {
         0 => Ok((mem.as_ptr().addr(), 0)),
-        parent => Ok((parent, number(ORIGIN)?)),
+        parent => Ok((parent, number(ffi::CL_MEM_OFFSET)?)),
     }
 }
 

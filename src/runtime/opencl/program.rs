@@ -11,7 +11,7 @@ use std::{
 };
 
 use lru::LruCache;
-use ocl::core::DeviceId;
+use ocl::{core::DeviceId, ffi};
 
 use super::{
     POCL,
@@ -83,10 +83,6 @@ impl Built {
 
     /// A kernel for the caller alone, who sets all its arguments and may [return](Self::put) it.
     pub(super) fn take(&self, device: DeviceId, name: &'static str) -> Result<(Prepared, Limits)> {
-        const DEVICE_WORK_GROUP: u32 = 0x1004;
-        const WORK_GROUP: u32 = 0x11B0;
-        const DEMANDED: u32 = 0x11B1;
-        const LOCAL_BYTES: u32 = 0x11B2;
         if let Some(Kept { limits, idle }) = self.kernels().get_mut(name)
             && let Some(prepared) = idle.pop()
         {
@@ -98,11 +94,13 @@ impl Built {
         }
         // NVIDIA's driver reports 256 even for kernels whose attribute demands more, and still builds and runs such
         // kernels. The device's limit applies too, since PoCL also builds kernels beyond that limit.
-        let demanded = cl::kernel_numbers(&kernel, device, DEMANDED)?.into_iter().fold(1, u64::saturating_mul);
-        let allowed = demanded.min(cl::device_number(device, DEVICE_WORK_GROUP)?);
+        let demanded = cl::kernel_numbers(&kernel, device, ffi::CL_KERNEL_COMPILE_WORK_GROUP_SIZE)?
+            .into_iter()
+            .fold(1, u64::saturating_mul);
+        let allowed = demanded.min(cl::device_number(device, ffi::CL_DEVICE_MAX_WORK_GROUP_SIZE)?);
         let limits = Limits {
-            work_group: cl::kernel_numbers(&kernel, device, WORK_GROUP)?[0].max(allowed) as usize,
-            local_bytes: cl::kernel_numbers(&kernel, device, LOCAL_BYTES)?[0] as usize,
+            work_group: cl::kernel_numbers(&kernel, device, ffi::CL_KERNEL_WORK_GROUP_SIZE)?[0].max(allowed) as usize,
+            local_bytes: cl::kernel_numbers(&kernel, device, ffi::CL_KERNEL_LOCAL_MEM_SIZE)?[0] as usize,
         };
         self.kernels().entry(name).or_insert(Kept { limits, idle: Vec::new() });
         Ok((Prepared { kernel, arguments: Vec::new() }, limits))

@@ -4,6 +4,8 @@
 //! crash on unknown features. The platform's name and the driver's version also decide which loops use explicit
 //! vectors; no result depends on that. The results are stored on disk by device and driver.
 
+use ocl::ffi;
+
 use super::{ClDevice, ClMem as Mem, MAX_BYTES, MAX_WORK_GROUP, POCL, cl, entries, intel_cpu, local_bytes, program};
 use crate::{
     Error, ErrorKind, Result,
@@ -111,16 +113,13 @@ struct Reported {
 
 impl Reported {
     fn of(device: &ClDevice) -> Result<Self> {
-        const DEVICE_WORK_GROUP: u32 = 0x1004;
-        const CACHE_BYTES: u32 = 0x101E;
-        const EXTENSIONS: u32 = 0x1030;
         const MAX_SUB_GROUPS: u32 = 0x105C;
         const INTEL_SUB_GROUP_SIZES: u32 = 0x4108;
         const NV_CAPABILITY_MAJOR: u32 = 0x4000;
         const NV_CAPABILITY_MINOR: u32 = 0x4001;
         const MAX_CAPABILITY: u64 = 1000;
         let (id, info) = (device.id(), device.info());
-        let extensions = cl::device_text(id, EXTENSIONS)?;
+        let extensions = cl::device_text(id, ffi::CL_DEVICE_EXTENSIONS)?;
         let nvidia = extensions.contains("cl_nv_");
         let standards = if info.version.starts_with("OpenCL 3") {
             vec!["CL3.0", "CL2.0"]
@@ -133,9 +132,9 @@ impl Reported {
             |name| if nvidia { cl::device_number(id, name).map(|part| part.min(MAX_CAPABILITY)) } else { Ok(0) };
         let mut reported = Self {
             class: if info.ty == DeviceType::Cpu { DeviceClass::Cpu } else { DeviceClass::Gpu },
-            work_group: cl::device_number(id, DEVICE_WORK_GROUP)?.min(MAX_WORK_GROUP) as usize,
+            work_group: cl::device_number(id, ffi::CL_DEVICE_MAX_WORK_GROUP_SIZE)?.min(MAX_WORK_GROUP) as usize,
             local_bytes: local_bytes(id)?,
-            cache_bytes: cl::device_number(id, CACHE_BYTES)?.min(MAX_BYTES),
+            cache_bytes: cl::device_number(id, ffi::CL_DEVICE_GLOBAL_MEM_CACHE_SIZE)?.min(MAX_BYTES),
             compute_capability: 10 * capability(NV_CAPABILITY_MAJOR)? + capability(NV_CAPABILITY_MINOR)?,
             platform: info.platform.clone(),
             standards,
