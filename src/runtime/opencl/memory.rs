@@ -1,0 +1,297 @@
+//! A device's memory: allocation, the pool of scratch, transfers, and words that stay between launches.
+
+use std::sync::{Arc, Weak};
+
+use ocl::ffi;
+
+use super::{COUNTER_BYTES, COUNTERS_AT, ClDevice, Mem, ProgramSpec, Queue, cl, intel_cpu, lock};
+use crate::{Error, ErrorKind, Result, memory};
+
+/// Maximum bytes of status words that a queue keeps; a fill of that size costs little compared to the launch that needs
+/// the words.
+const KEPT_WORD_BYTES: usize = 4 << 20;
+/// The last epoch that fits into a status word (`cl/lib/lookback.cl`).
+const LAST_TURN: u32 = (1 << 20) - 1;
+/// Beyond this byte of a buffer, drivers' fills are unreliable. With NVIDIA's driver (580.159), 2^32 + 5 ones summed as if only
+/// 5 had been written. Fills in parts ended in CL_OUT_OF_RESOURCES, and a fill of 2^31 bytes did not end.
+const FILL_BYTES: usize = 1 << 30;
+const FILL_WORK_GROUP: usize = 64;
+/// Above this size a launch is faster than a fill by Intel's driver for CPUs, which writes one pattern after the other.
+const SLOW_FILL_BYTES: usize = 1 << 20;
+/// Up to this size, fills on a checker are launches, which the checker checks. Larger launches would take the
+/// interpreter too long.
+const CHECKED_FILL_BYTES: usize = 1 << 16;
+
+pub(super) fn fill_spec() -> ProgramSpec {
+    ProgramSpec::bare("fill.cl", include_str!("../../../cl/fill.cl"), "CL1.2").define("WG", FILL_WORK_GROUP)
+}
+
+/// Status words for decoupled look-back, and the epoch of the last launch that used them.
+pub(super) struct Words {
+    mem: Mem,
+    bytes: usize,
+    turn: u32,
+}
+
+impl ClDevice {
+    /// Checks that kernels can read and write `bytes` bytes of a user's buffer.
+    pub(crate) fn check_user_buffer(&self, mem: &Mem, bytes: usize) -> Result<()> {
+        const ONE_WAY: u64 = ffi::CL_MEM_WRITE_ONLY | ffi::CL_MEM_READ_ONLY;
+        const ALIGNMENT: u64 = 16;
+        let property = |name| cl::mem_number(mem, name);
+        if property(ffi::CL_MEM_CONTEXT)? != Some(self.context().as_ptr() as u64) {
+            return Err(Error::invalid(format!("the buffer belongs to another context than {}", self.info())));
+        }
+        if property(ffi::CL_MEM_TYPE)? != Some(ffi::CL_MEM_OBJECT_BUFFER.into()) {
+            return Err(Error::invalid("the memory object is not a buffer"));
+        }
+        let size = property(ffi::CL_MEM_SIZE)?.unwrap_or(0);
+        if (bytes as u64) > size {
+            return Err(Error::invalid(format!("the buffer has {size} bytes, {bytes} are needed")));
+        }
+        if property(ffi::CL_MEM_FLAGS)?.is_some_and(|flags| flags & ONE_WAY != 0) {
+            return Err(Error::invalid("the buffer was not created with CL_MEM_READ_WRITE"));
+        }
+        for (name, what) in [(ffi::CL_MEM_HOST_PTR, "host pointer"), (ffi::CL_MEM_OFFSET, "origin in its parent")] {
+            let at = property(name)?.unwrap_or(0);
+            if !at.is_multiple_of(ALIGNMENT) {
+                return Err(Error::unsupported(format!(
+                    "the buffer's {what} is {at:#x}, not a multiple of {ALIGNMENT}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps memory as long as the device is open, so that no other memory gets its address.
+    pub(super) fn keep(&self, mem: &Mem) {
+        self.shared.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(mem.clone());
+    }
+
+    /// Runs an idempotent call, and repeats it once if memory is short. Before the second call, all queues release the scratch
+    /// that they keep for later calls. Some drivers allocate when a buffer is first used, so any command may fail.
+    ///
+    /// A driver may report the shortage after it has run the command. So the call must be idempotent: it allocates, or it
+    /// writes values that do not depend on its own output. Kernels that count, or that use an atomic tile counter, are not
+    /// idempotent.
+    pub(super) fn with_memory<R>(&self, mut call: impl FnMut() -> Result<R>) -> Result<R> {
+        match call().inspect_err(|error| self.give_up_scratch(error)) {
+            Err(error) if error.kind() == ErrorKind::OutOfMemory => {
+                // If an earlier command failed too, this returns that error.
+                cl::finish(self.queue()).inspect_err(|_| self.forget())?;
+                call()
+            }
+            result => result,
+        }
+    }
+
+    /// Releases the scratch that all queues keep, if the error says that memory is short.
+    pub(super) fn give_up_scratch(&self, error: &Error) {
+        if error.kind() == ErrorKind::OutOfMemory {
+            lock(&self.shared.pools).iter().filter_map(Weak::upgrade).for_each(|pool| lock(&pool).clear());
+        }
+    }
+
+    /// Allocates `bytes` bytes, but at least one.
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<Mem> {
+        self.allocate_with(bytes.max(1), None)
+    }
+
+    /// Memory with a copy of `data`, of at least one byte, for commands that are enqueued later. Unlike a write it uses no
+    /// queue, and so waits for no command.
+    pub(crate) fn holding(&self, data: &[u8]) -> Result<Mem> {
+        self.allocate_with(data.len(), Some(data))
+    }
+
+    pub(super) fn allocate_with(&self, bytes: usize, data: Option<&[u8]>) -> Result<Mem> {
+        let (limit, global) = (self.info().max_allocation_bytes, self.info().global_bytes);
+        let short = || {
+            let name = &self.info().name;
+            let message = format!("allocating {bytes} bytes: {name} allows {limit} at once, of {global} in all");
+            Error::new(ErrorKind::OutOfMemory, message)
+        };
+        // Some drivers over-commit and some abort, so the crate checks the limits; 0 means unknown.
+        if bytes > isize::MAX as usize || (limit != 0 && bytes as u64 > limit) {
+            return Err(short());
+        }
+        let result = self.with_memory(|| cl::create_buffer(self.context(), bytes, data));
+        let mem = result.map_err(|error| match (error.kind(), error.status()) {
+            (ErrorKind::OutOfMemory, Some(status)) => short().with_status(status).with_source(error),
+            _ => error,
+        })?;
+        if self.checker() {
+            self.keep(&mem);
+        }
+        Ok(mem)
+    }
+
+    /// A scratch buffer of at least `bytes` bytes, returned to the queue's pool when dropped.
+    ///
+    /// Reuse needs no wait: commands run in the order in which they are enqueued, so those of the next user run later.
+    pub(crate) fn pooled(&self, bytes: usize) -> Result<Pooled> {
+        let kept = if self.checker() { None } else { lock(&self.queue.pool).take(bytes) };
+        let (size, mem) = match kept {
+            Some(found) => found,
+            None => {
+                // A size that cannot be rounded up is refused as too large.
+                let rounded = bytes.max(256).checked_next_multiple_of(256).unwrap_or(bytes);
+                let size = if self.checker() { bytes.max(1) } else { rounded };
+                (size, self.allocate(size)?)
+            }
+        };
+        Ok(Pooled { queue: self.queue.clone(), size, mem })
+    }
+
+    /// A word for last-block reductions (`cl/lib/ended.cl`), and counters. All are 0 before and after each launch, so
+    /// only an in-order queue has them.
+    pub(crate) fn ended(&self) -> Result<Option<Mem>> {
+        if self.queue.unordered {
+            return Ok(None);
+        }
+        if let Some(ended) = lock(&self.queue.ended).clone() {
+            return Ok(Some(ended));
+        }
+        // The lock is free here, since `forget` takes it after a failure.
+        let mem = self.holding(&[0; COUNTERS_AT + COUNTER_BYTES])?;
+        Ok(Some(lock(&self.queue.ended).get_or_insert(mem).clone()))
+    }
+
+    /// Status words for one launch, and its epoch, which starts at 1 and differs from the epoch of every word. So the
+    /// buffer is never cleared between launches. `None` for more than `KEPT_WORD_BYTES`, or on an out-of-order queue.
+    pub(crate) fn words(&self, bytes: usize) -> Result<Option<(Mem, u32)>> {
+        if self.queue.unordered || bytes > KEPT_WORD_BYTES {
+            return Ok(None);
+        }
+        if let Some(kept) = &mut *lock(&self.queue.words)
+            && kept.bytes >= bytes
+            && kept.turn < LAST_TURN
+        {
+            kept.turn += 1;
+            return Ok(Some((kept.mem.clone(), kept.turn)));
+        }
+        // The lock is free here too. If two threads get here, the later one replaces the words.
+        let bytes = bytes.next_power_of_two().max(1 << 16);
+        let mem = self.allocate(bytes)?;
+        self.fill(&mem, 0, bytes, &[0; 8])?;
+        let turn = 1;
+        *lock(&self.queue.words) = Some(Words { mem: mem.clone(), bytes, turn });
+        Ok(Some((mem, turn)))
+    }
+
+    pub(crate) fn read(&self, mem: &Mem, offset: usize, out: &mut [u8]) -> Result<()> {
+        if out.is_empty() {
+            return Ok(());
+        }
+        self.with_memory(|| cl::read(self.queue(), mem, offset, out)).inspect_err(|_| self.forget())?;
+        self.overdue()
+    }
+
+    pub(crate) fn write(&self, mem: &Mem, offset: usize, data: &[u8]) -> Result<()> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        let whole = if self.checker() { cl::mem_number(mem, ffi::CL_MEM_SIZE)?.unwrap_or(0) as usize } else { 0 };
+        if data.len() < whole {
+            let mut all = memory::zeroed(whole)?;
+            self.read(mem, 0, &mut all)?;
+            all[offset..offset + data.len()].copy_from_slice(data);
+            return self.write(mem, 0, &all);
+        }
+        self.with_memory(|| cl::write(self.queue(), mem, offset, data))?;
+        // Intel's runtime copies a few bytes and returns; on an out-of-order queue a kernel could overtake the copy.
+        self.settle()
+    }
+
+    /// Enqueues a fill; the pattern has 1, 2, 4, 8 or 16 bytes.
+    pub fn fill(&self, mem: &Mem, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let caps = self.probed()?;
+        if caps.checker && bytes > CHECKED_FILL_BYTES {
+            let mut all = memory::with_capacity(bytes)?;
+            all.extend(pattern.iter().cycle().take(bytes));
+            return self.write(mem, offset, &all);
+        }
+        let slow = bytes > SLOW_FILL_BYTES && intel_cpu(self.info());
+        // With wide offsets, the kernel for large fills runs at every size, as other kernels do.
+        if caps.checker || slow || offset + bytes > FILL_BYTES || self.tuning().wide(0) {
+            return self.fill_large(mem, offset, bytes, pattern);
+        }
+        let mut slot = self.event_slot();
+        self.with_memory(|| cl::fill(self.queue(), mem, offset, bytes, pattern, &mut slot))?;
+        self.record("clEnqueueFillBuffer", slot)
+    }
+
+    pub(super) fn fill_large(&self, mem: &Mem, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()> {
+        let mut word = [0u8; 16];
+        word.chunks_mut(pattern.len()).for_each(|part| part.copy_from_slice(pattern));
+        let groups = bytes.div_ceil(16 * FILL_WORK_GROUP).min(32 * self.info().compute_units.max(1) as usize);
+        let launch =
+            self.launch(&fill_spec(), "fill")?.mem(mem).scalar(offset as u64).scalar(bytes as u64).scalar(word);
+        launch.repeatable().run([groups, 1, 1], [FILL_WORK_GROUP, 1, 1])
+    }
+
+    /// Enqueues a copy by the driver.
+    pub fn copy(&self, from: (&Mem, usize), to: (&Mem, usize), bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        if self.checker() {
+            let mut data = memory::zeroed(bytes)?;
+            self.read(from.0, from.1, &mut data)?;
+            return self.write(to.0, to.1, &data);
+        }
+        let mut slot = self.event_slot();
+        self.with_memory(|| cl::copy(self.queue(), from, to, bytes, &mut slot))?;
+        self.record("clEnqueueCopyBuffer", slot)
+    }
+
+    /// Maps a range after all earlier commands. The caller checks for [`overdue`](Self::overdue) errors, and unmaps the range.
+    pub(crate) fn map(&self, mem: &Mem, offset: usize, bytes: usize, write: bool) -> Result<*mut u8> {
+        cl::map(self.queue(), mem, offset, bytes, write).inspect_err(|_| self.forget()).map(|address| address.cast())
+    }
+
+    /// Enqueues an unmap. An error means that the range is still mapped.
+    pub(crate) fn unmap(&self, mem: &Mem, address: *mut u8) -> Result<()> {
+        cl::unmap(self.queue(), mem, address.cast())?;
+        if let Err(error) = self.settle() {
+            self.owe(error);
+        }
+        Ok(())
+    }
+}
+
+/// The location of memory: the handle of the memory object that contains it, and the first byte in that object. A sub-buffer is
+/// an object of its own.
+pub(crate) fn root(mem: &Mem) -> Result<(usize, usize)> {
+    let number = |name| Ok::<_, Error>(cl::mem_number(mem, name)?.unwrap_or(0) as usize);
+    match number(ffi::CL_MEM_ASSOCIATED_MEMOBJECT)? {
+        0 => Ok((mem.as_ptr().addr(), 0)),
+        parent => Ok((parent, number(ffi::CL_MEM_OFFSET)?)),
+    }
+}
+
+/// A buffer from a queue's pool.
+pub(crate) struct Pooled {
+    queue: Arc<Queue>,
+    size: usize,
+    mem: Mem,
+}
+
+impl Pooled {
+    pub(crate) fn mem(&self) -> &Mem {
+        &self.mem
+    }
+
+    /// Returns whether the buffer serves as `bytes` bytes of scratch for commands on the device's queue.
+    pub(crate) fn serves(&self, device: &ClDevice, bytes: usize) -> bool {
+        Arc::ptr_eq(&self.queue, &device.queue) && self.size >= bytes
+    }
+}
+
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        lock(&self.queue.pool).put(self.size, self.mem.clone());
+    }
+}
