@@ -19,7 +19,7 @@ use std::{
 use oclprim::{
     Device,
     op::{Max, Min, Operator, Product, Sum},
-    tuning::{Row, SizeClass, TuningFile},
+    tuning::{Primitive, Row, SizeClass, TuningFile},
 };
 
 fn opencl_devices() -> Vec<Device> {
@@ -408,7 +408,7 @@ fn obstacles_at_the_tuning_path_neither_hang_nor_fill_the_memory() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tuning.json");
     let lock = folder.path().join("tuning.json.lock");
-    let row = Row::new(&Device::cpu().info(), "sort", 4, SizeClass::Small, [("items", 512)]);
+    let row = Row::new(&Device::cpu().info(), Primitive::Sort, 4, SizeClass::Small, [("items", 512)]);
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         for (what, put) in OBSTACLES {

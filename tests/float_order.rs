@@ -11,7 +11,7 @@ use oclprim::{
     Columns, Device, Element, ElementType, Extreme, Interpolation, Order, Scan, Scratch, SetOp, SubGroupBackend, Top,
     Tuning, bf16, f16,
     op::{Max, Sum},
-    tuning::parameters,
+    tuning::{Primitive, parameters},
 };
 
 /// Runs one test at a time, because Oclgrind runs one kernel at a time.
@@ -482,11 +482,11 @@ fn with_few_samples(devices: &[(String, Device)]) -> Vec<(String, Device)> {
         let groups = 2 * device.info().compute_units as usize;
         let geometry = tunings().into_iter().find(|(kind, _)| name.ends_with(kind));
         let tuning = geometry.map_or(Tuning::default(), |(_, tuning)| tuning);
-        let mut tuning = tuning.set("topk", "each", 16).set("topk", "max_groups", groups);
+        let mut tuning = tuning.set(Primitive::TopK, "each", 16).set(Primitive::TopK, "max_groups", groups);
         // Small work-groups have few samples anyway.
         let caps = device.capabilities().unwrap();
-        if caps.is_some_and(|caps| parameters("topk", &caps, 4).iter().any(|known| known.name == "sample")) {
-            tuning = tuning.set("topk", "sample", 1024);
+        if caps.is_some_and(|caps| parameters(Primitive::TopK, &caps, 4).iter().any(|known| known.name == "sample")) {
+            tuning = tuning.set(Primitive::TopK, "sample", 1024);
         }
         (format!("{name}, few samples"), device.with_tuning(tuning).unwrap())
     };

@@ -10,7 +10,7 @@ use std::fs;
 use oclprim::{
     Buffer, Device, ErrorKind, Order, Philox, SetOp, Top, Tuning,
     op::{Map, Sum},
-    tuning::{Row, SizeClass, TuningFile, parameters},
+    tuning::{Primitive, Row, SizeClass, TuningFile, parameters},
 };
 use oclprim_checks::{
     check::{Level, Verdict, few_builds},
@@ -18,9 +18,9 @@ use oclprim_checks::{
 };
 
 /// The registry's entry and the operations that run the kernels of a primitive's parameters.
-fn forms(primitive: &str) -> (&str, &[&str]) {
+fn forms(primitive: Primitive) -> (&'static str, &'static [&'static str]) {
     match primitive {
-        "reduce" => {
+        Primitive::Reduce => {
             let forms = &[
                 "sum fixed",
                 "arg-max",
@@ -34,47 +34,45 @@ fn forms(primitive: &str) -> (&str, &[&str]) {
             ];
             ("reduce", forms)
         }
-        "scan" => ("scan", &["sum inclusive"]),
-        "copy" => ("copy", &["copy 4 bytes", "copy 1 byte"]),
-        "copy_ranges" => ("copy", &["copy ranges 4 bytes", "strided copy 1 byte"]),
-        "gather" => ("copy", &["gather 4 bytes by u32", "scatter 3 bytes by u64"]),
-        "reverse" => ("copy", &["reverse 4 bytes"]),
-        "histogram" => ("histogram", &["ids", "edges", "edges weighted f32", "channels even"]),
-        "transpose" => {
+        Primitive::Scan => ("scan", &["sum inclusive"]),
+        Primitive::Copy => ("copy", &["copy 4 bytes", "copy 1 byte"]),
+        Primitive::CopyRanges => ("copy", &["copy ranges 4 bytes", "strided copy 1 byte"]),
+        Primitive::Gather => ("copy", &["gather 4 bytes by u32", "scatter 3 bytes by u64"]),
+        Primitive::Reverse => ("copy", &["reverse 4 bytes"]),
+        Primitive::Histogram => ("histogram", &["ids", "edges", "edges weighted f32", "channels even"]),
+        Primitive::Transpose => {
             ("transpose", &["4-byte elements", "batch, 4-byte elements", "in place, 4-byte elements", "cast in f16"])
         }
-        "permute" => ("permute", &["4-byte elements"]),
-        "sort" => ("sort", &["4-byte keys", "pairs of 4 and 4 bytes"]),
-        "merge" => ("merge", &["merge", "merge pairs with 4 bytes", "union", "lower bound"]),
-        "select" => ("select", &["selected", "parted", "unique", "adjacent difference"]),
-        "topk" => ("topk", &["top-k with places", "keys of ranks"]),
-        "random" => ("random", &["random", "random of few"]),
-        "iota" => ("iota", &["iota"]),
+        Primitive::Permute => ("permute", &["4-byte elements"]),
+        Primitive::Sort => ("sort", &["4-byte keys", "pairs of 4 and 4 bytes"]),
+        Primitive::Merge => ("merge", &["merge", "merge pairs with 4 bytes", "union", "lower bound"]),
+        Primitive::Select => ("select", &["selected", "parted", "unique", "adjacent difference"]),
+        Primitive::TopK => ("topk", &["top-k with places", "keys of ranks"]),
+        Primitive::Random => ("random", &["random", "random of few"]),
+        Primitive::Iota => ("iota", &["iota"]),
         _ => unreachable!("{primitive}"),
     }
 }
 
 macro_rules! primitives {
-    ($($name:ident $primitive:literal)*) => { $(
+    ($($name:ident $primitive:ident)*) => { $(
         #[test]
         fn $name() {
-            every_value($primitive);
+            every_value(Primitive::$primitive);
         }
     )* };
 }
-primitives!(reduce "reduce" scan "scan" copy "copy" copy_ranges "copy_ranges" gather "gather" reverse "reverse"
-    histogram "histogram" transpose "transpose" permute "permute" sort "sort" merge "merge" select "select" topk "topk"
-    random "random" iota "iota");
+primitives!(reduce Reduce scan Scan copy Copy copy_ranges CopyRanges gather Gather reverse Reverse histogram Histogram transpose Transpose permute Permute sort Sort merge Merge select Select topk TopK random Random iota Iota);
 
-fn every_value(primitive: &str) {
+fn every_value(primitive: Primitive) {
     if common::variant() {
-        return common::skip(primitive, "other settings of a driver do not affect the values of parameters");
+        return common::skip(primitive.name(), "other settings of a driver do not affect the values of parameters");
     }
     let (spec, wanted) = forms(primitive);
     let spec = registry::specs().iter().find(|other| other.name() == spec).expect("the registry has it");
     let mut failures = Vec::new();
     for (name, tuning) in [("itself", Tuning::default()), ("a GPU", common::gpu())] {
-        for (device_name, plain) in common::opencl_devices_or_skip(primitive) {
+        for (device_name, plain) in common::opencl_devices_or_skip(primitive.name()) {
             let caps = plain.with_tuning(tuning.clone()).unwrap().capabilities().unwrap().expect("an OpenCL device");
             let mut cases = spec.cases(Level::Tiny);
             few_builds(&mut cases, true);
@@ -122,7 +120,7 @@ fn max_groups_does_not_change_results() {
     let scanned = Device::cpu().inclusive_scan(&x, Sum).unwrap().to_vec().unwrap();
     for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
         let Some(caps) = device.capabilities().unwrap() else { continue };
-        for primitive in ["reduce", "scan"] {
+        for primitive in [Primitive::Reduce, Primitive::Scan] {
             for parameter in parameters(primitive, &caps, 4).iter().filter(|it| it.name == "max_groups") {
                 for value in parameter.values.iter() {
                     let set = Tuning::default().class(caps.class).set(primitive, "max_groups", *value);
@@ -137,11 +135,11 @@ fn max_groups_does_not_change_results() {
 }
 
 /// Results of a primitive on many elements. With few elements, one tile or work-group would do all the work.
-fn made(device: &Device, primitive: &str, x: &[u32], sorted: [&[u32]; 2]) -> Vec<Vec<u32>> {
+fn made(device: &Device, primitive: Primitive, x: &[u32], sorted: [&[u32]; 2]) -> Vec<Vec<u32>> {
     let (odd, up) = (Map::new(|x: u32| x & 1 == 1, "x & 1"), Order::ascending());
     let all = |buffer: oclprim::Result<Buffer<u32>>| buffer.unwrap().to_vec().unwrap();
     match primitive {
-        "merge" => {
+        Primitive::Merge => {
             let [a, b] = sorted;
             vec![
                 all(device.merge(a, b, &up)),
@@ -149,19 +147,19 @@ fn made(device: &Device, primitive: &str, x: &[u32], sorted: [&[u32]; 2]) -> Vec
                 all(device.set_operation(SetOp::Union, a, b, &up)),
             ]
         }
-        "select" => vec![
+        Primitive::Select => vec![
             all(device.select(x, &odd)),
             all(device.partition(x, &odd).map(|(partitioned, _)| partitioned)),
             all(device.adjacent_difference(x)),
         ],
-        "topk" => {
+        Primitive::TopK => {
             let (best, indices) = device.top_k_places::<u32, u32>(x, Top::largest(1000).sorted()).unwrap();
             vec![all(Ok(best)), all(Ok(indices)), all(device.top_k(x, Top::smallest(100)))]
         }
-        "random" => {
+        Primitive::Random => {
             vec![all(device.random(x.len(), Philox::new(5))), all(device.random_in(x.len(), Philox::new(6), 1..=6))]
         }
-        "iota" => vec![all(device.iota_by(x.len(), 3, 7))],
+        Primitive::Iota => vec![all(device.iota_by(x.len(), 3, 7))],
         _ => unreachable!("{primitive}"),
     }
 }
@@ -174,11 +172,11 @@ fn parameters_do_not_change_results_of_many_tiles() {
     let x: Vec<u32> = (0..300_007u32).map(|i| i.wrapping_mul(2_654_435_761) >> 8).collect();
     let (a, b) = x.split_at(x.len() / 3);
     let sorted = [a, b].map(|part| Device::cpu().sort(part, Order::ascending()).unwrap().to_vec().unwrap());
-    for primitive in ["merge", "select", "topk", "random", "iota"] {
+    for primitive in [Primitive::Merge, Primitive::Select, Primitive::TopK, Primitive::Random, Primitive::Iota] {
         let made = |device: &Device| made(device, primitive, &x, [&sorted[0], &sorted[1]]);
         let want = made(&Device::cpu());
         for (name, tuning) in [("itself", Tuning::default()), ("a GPU", common::gpu())] {
-            for (device_name, plain) in common::opencl_devices_or_skip(primitive) {
+            for (device_name, plain) in common::opencl_devices_or_skip(primitive.name()) {
                 let caps =
                     plain.with_tuning(tuning.clone()).unwrap().capabilities().unwrap().expect("an OpenCL device");
                 for parameter in parameters(primitive, &caps, 4) {
@@ -196,10 +194,8 @@ fn parameters_do_not_change_results_of_many_tiles() {
 #[test]
 fn unknown_parameters_and_values_are_refused() {
     for (name, device) in common::opencl_devices_or_skip("unknown_parameters_and_values_are_refused") {
-        for (primitive, parameter, value) in
-            [("dance", "max_groups", 8), ("reduce", "colour", 8), ("reduce", "max_groups", 7_919)]
-        {
-            let error = device.with_tuning(Tuning::default().set(primitive, parameter, value)).unwrap_err();
+        for (parameter, value) in [("colour", 8), ("max_groups", 7_919)] {
+            let error = device.with_tuning(Tuning::default().set(Primitive::Reduce, parameter, value)).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
             assert_eq!(error.to_string().lines().count(), 1, "{name}");
         }
@@ -222,9 +218,11 @@ fn only_valid_rows_of_the_tuning_file_are_used() {
     let devices = common::opencl_devices_or_skip(NAME);
     let Some((_, device)) = devices.first() else { return };
     let caps = device.capabilities().unwrap().expect("an OpenCL device");
-    let Some(parameter) = parameters("reduce", &caps, 4).into_iter().find(|it| it.name == "max_groups") else { return };
+    let Some(parameter) = parameters(Primitive::Reduce, &caps, 4).into_iter().find(|it| it.name == "max_groups") else {
+        return;
+    };
     let value = *parameter.values.iter().find(|&&value| value != parameter.usual).expect("another value");
-    let row = Row::new(&device.info(), "reduce", 4, SizeClass::Medium, [("max_groups", value)]);
+    let row = Row::new(&device.info(), Primitive::Reduce, 4, SizeClass::Medium, [("max_groups", value)]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tuning.json");
     let counts = |change: &dyn Fn(&mut Row)| {

@@ -8,12 +8,15 @@ use std::{
     time::Instant,
 };
 
-use clap::{Args, builder::PossibleValuesParser};
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use comfy_table::Cell;
 use indicatif::ProgressBar;
 use oclprim::{
     Capabilities, Device, DeviceInfo, DeviceType, ElementType, ErrorKind, Tuning,
-    tuning::{PRIMITIVES, Parameter, Row, SizeClass, TuningFile, parameters, row_bytes},
+    tuning::{Parameter, Primitive, Row, SizeClass, TuningFile, parameters, row_bytes},
 };
 use oclprim_checks::{
     bench::{Bench, Effort, Sample, measure_in_turns},
@@ -51,8 +54,8 @@ equal indices, and the order of an unordered selection. The exit code is 1 if a 
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Tune {
     /// The primitives to tune; default: all.
-    #[arg(value_parser = PossibleValuesParser::from(PRIMITIVES))]
-    primitives: Vec<String>,
+    #[arg(value_parser = names())]
+    primitives: Vec<Primitive>,
     #[command(flatten)]
     device: DeviceChoice,
     /// Element types whose sizes are tuned, such as f32, separated by commas.
@@ -81,7 +84,7 @@ pub(crate) struct Tune {
 
 /// The operations of one primitive on elements of one size.
 struct Subject {
-    primitive: &'static str,
+    primitive: Primitive,
     element_bytes: usize,
     benches: Vec<Bench>,
 }
@@ -92,7 +95,7 @@ type Chosen = BTreeMap<&'static str, usize>;
 /// The result for a primitive, element size and size class.
 #[derive(Serialize)]
 struct Line {
-    primitive: &'static str,
+    primitive: Primitive,
     element_bytes: usize,
     size: SizeClass,
     /// Bytes of the inputs that were measured.
@@ -196,7 +199,8 @@ impl Tune {
     /// The primitives and element sizes that have parameters on this device.
     fn subjects(&self, caps: &Capabilities) -> Vec<Subject> {
         let mut subjects: Vec<Subject> = Vec::new();
-        for primitive in PRIMITIVES.into_iter().filter(|&name| crate::bench::wanted(&self.primitives, &name.to_owned()))
+        for primitive in
+            Primitive::ALL.into_iter().filter(|primitive| crate::bench::wanted(&self.primitives, primitive))
         {
             let benches =
                 registry::specs().iter().flat_map(|spec| spec.benches().into_iter().map(move |it| (spec.name(), it)));
@@ -237,28 +241,35 @@ impl Tune {
     }
 }
 
+fn names() -> impl TypedValueParser<Value = Primitive> {
+    PossibleValuesParser::new(Primitive::ALL.map(Primitive::name)).try_map(|name| name.parse())
+}
+
 fn shipped() -> Tuning {
     Tuning::default().without_file()
 }
 
 /// The spec that contains a primitive.
-fn spec_of(primitive: &str) -> &str {
-    if matches!(primitive, "copy_ranges" | "gather" | "reverse") { "copy" } else { primitive }
+fn spec_of(primitive: Primitive) -> &'static str {
+    match primitive {
+        Primitive::CopyRanges | Primitive::Gather | Primitive::Reverse => Primitive::Copy.name(),
+        _ => primitive.name(),
+    }
 }
 
 /// Returns true if an operation of `spec` uses the parameters of `primitive`.
-fn is_of(primitive: &str, spec: &str, form: &str) -> bool {
+fn is_of(primitive: Primitive, spec: &str, form: &str) -> bool {
     let starts = |names: &[&str]| names.iter().any(|name| form.starts_with(name));
     match (primitive, spec) {
-        ("copy", "copy") => starts(&["aligned", "from element"]),
-        ("copy_ranges", "copy") => starts(&["ranges", "strided rows"]),
-        ("gather", "copy") => starts(&["gather", "scatter"]),
-        ("reverse", "copy") => starts(&["reverse"]),
+        (Primitive::Copy, "copy") => starts(&["aligned", "from element"]),
+        (Primitive::CopyRanges, "copy") => starts(&["ranges", "strided rows"]),
+        (Primitive::Gather, "copy") => starts(&["gather", "scatter"]),
+        (Primitive::Reverse, "copy") => starts(&["reverse"]),
         // These use the parameters of reductions.
-        ("reduce", "scan") => form.contains("of lines"),
-        ("reduce", "select") => form.contains("by key"),
-        ("scan", "scan") => !form.contains("of lines"),
-        _ => primitive == spec,
+        (Primitive::Reduce, "scan") => form.contains("of lines"),
+        (Primitive::Reduce, "select") => form.contains("by key"),
+        (Primitive::Scan, "scan") => !form.contains("of lines"),
+        _ => primitive.name() == spec,
     }
 }
 
@@ -286,10 +297,10 @@ impl From<oclprim::Error> for Lost {
 
 impl Site<'_> {
     fn tune(&self) -> Line {
-        let Subject { primitive, element_bytes, benches } = self.subject;
+        let &Subject { primitive, element_bytes, ref benches } = self.subject;
         let mut line = Line {
             primitive,
-            element_bytes: *element_bytes,
+            element_bytes,
             size: SizeClass::of(self.bytes),
             bytes: self.bytes,
             form: format!("{} {}", benches[0].form, benches[0].element),
@@ -463,7 +474,7 @@ impl Site<'_> {
 
     /// Checks all operations and types of this element size, including those without a benchmark case.
     fn check(&self, chosen: &Chosen) -> Result<(), Lost> {
-        let Subject { primitive, element_bytes, .. } = self.subject;
+        let &Subject { primitive, element_bytes, .. } = self.subject;
         let device = self.variant(chosen)?;
         let cases = registry::specs().iter().flat_map(|spec| {
             let own = spec.name() == spec_of(primitive);
@@ -472,7 +483,7 @@ impl Site<'_> {
         });
         for case in cases {
             let fails = |device| matches!(case.run(device).verdict, Verdict::Fail(_));
-            let concerned = row_bytes(primitive, case.element.size()) == *element_bytes;
+            let concerned = row_bytes(primitive, case.element.size()) == element_bytes;
             if concerned && fails(&device) && !fails(self.device) {
                 let (form, shape, data) = (&case.form, &case.shape, &case.data);
                 return Err(Lost::Wrong(format!("{form} {}, {shape}, {data} data", case.element)));

@@ -3,7 +3,7 @@
 use arbitrary::{Result, Unstructured};
 use oclprim::{
     Capabilities,
-    tuning::{PRIMITIVES, parameters},
+    tuning::{Primitive, parameters},
 };
 
 fn tried(u: &mut Unstructured) -> Result<()> {
@@ -29,7 +29,7 @@ fn tried(u: &mut Unstructured) -> Result<()> {
         caps.global_bytes = size(u)? as u64;
     }
     let bytes = size(u)?;
-    for primitive in PRIMITIVES {
+    for primitive in Primitive::ALL {
         for parameter in parameters(primitive, &caps, bytes) {
             let rising = parameter.values.windows(2).all(|pair| pair[0] < pair[1]);
             assert!(rising && parameter.values.contains(&parameter.usual), "{primitive} {parameter:?} {caps:?}");

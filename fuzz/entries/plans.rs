@@ -11,7 +11,7 @@ use oclprim::{
         topk, transpose, with_element,
     },
     op::{Max, Min, Op, Sum},
-    tuning,
+    tuning::{self, Primitive},
 };
 
 /// Limits of [`Capabilities`]; larger values of a driver are clamped.
@@ -90,7 +90,7 @@ impl Given {
     }
 
     /// The capabilities, with some values of a primitive's parameters.
-    fn tuned(&self, u: &mut Unstructured, primitive: &str, bytes: usize) -> Result<Capabilities> {
+    fn tuned(&self, u: &mut Unstructured, primitive: Primitive, bytes: usize) -> Result<Capabilities> {
         let mut caps = self.caps.clone();
         if u.ratio(1, 3)? {
             for parameter in tuning::parameters(primitive, &self.caps, bytes) {
@@ -155,7 +155,7 @@ fn bytes(u: &mut Unstructured) -> Result<usize> {
 }
 
 fn reductions(u: &mut Unstructured, given: &Given) -> Result<()> {
-    let caps = &given.tuned(u, "reduce", given.element.size())?;
+    let caps = &given.tuned(u, Primitive::Reduce, given.element.size())?;
     let (n, element, acc, wide) = (given.n.max(1), given.element, accumulator(given.element), given.wide());
     let determinism = *u.choose(&[Determinism::Fixed, Determinism::Fast])?;
     let (source, aligned) = (<Sum as Op<u32>>::source(), u.arbitrary()?);
@@ -216,7 +216,7 @@ fn size_of_part(u: &mut Unstructured, most: usize) -> Result<usize> {
 
 fn along_axes(u: &mut Unstructured, given: &Given) -> Result<()> {
     let (element, acc, aligned) = (given.element, accumulator(given.element), u.arbitrary()?);
-    let caps = &given.tuned(u, "reduce", element.size())?;
+    let caps = &given.tuned(u, Primitive::Reduce, element.size())?;
     let len = size_of_part(u, given.n)?;
     let rest = (given.n / len).max(1);
     let inner = size_of_part(u, rest)?;
@@ -284,7 +284,7 @@ fn along_axes(u: &mut Unstructured, given: &Given) -> Result<()> {
 
 fn scans(u: &mut Unstructured, given: &Given) -> Result<()> {
     let (n, element, acc) = (given.n.max(1), given.element, accumulator(given.element));
-    let caps = &given.tuned(u, "scan", element.size())?;
+    let caps = &given.tuned(u, Primitive::Scan, element.size())?;
     use scan::gpu::Heads;
     let heads = match u.int_in_range(0..=4)? {
         0 => None,
@@ -345,7 +345,7 @@ fn selections(u: &mut Unstructured, given: &Given) -> Result<()> {
         _ => Form { value, moved: u.arbitrary()?, place, ..Form::of(marks) },
     };
     let size = form.element().size();
-    let caps = &given.tuned(u, "select", size)?;
+    let caps = &given.tuned(u, Primitive::Select, size)?;
     let wide = given.wide()(n);
     if let Some(plan) = accepted(select::gpu::plan(n, &form, u.arbitrary()?, caps, wide)) {
         let local = plan.tile * if form.moved { size } else { 0 };
@@ -400,7 +400,7 @@ fn sorts(u: &mut Unstructured, given: &Given) -> Result<()> {
         true => sort::keys::Numbers::Ranks,
     };
     let form = sort::gpu::Form { key_bytes, value_bytes, passes, keys: u.arbitrary()?, numbers };
-    let caps = &given.tuned(u, "sort", key_bytes)?;
+    let caps = &given.tuned(u, Primitive::Sort, key_bytes)?;
     let wide = given.wide()(n);
     let plan = sort::gpu::plan(n, form, caps, wide);
     let tile = plan.tile * key_bytes.max(value_bytes);
@@ -435,7 +435,7 @@ fn sorts(u: &mut Unstructured, given: &Given) -> Result<()> {
 fn selections_by_rank(u: &mut Unstructured, given: &Given) -> Result<()> {
     use topk::gpu::{Form, Want};
     let bytes = *u.choose(&[1, 2, 4, 8])?;
-    let caps = &given.tuned(u, "topk", bytes)?;
+    let caps = &given.tuned(u, Primitive::TopK, bytes)?;
     let floats = bytes > 1 && u.arbitrary()?;
     let keys = &sort::keys::Keys { bytes, flip: 0, always: 0, bits: 0..8 * bytes as u32, floats };
     let len = size_of_part(u, given.n)?;
@@ -487,7 +487,7 @@ fn selections_by_rank(u: &mut Unstructured, given: &Given) -> Result<()> {
 fn merges(u: &mut Unstructured, given: &Given) -> Result<()> {
     let n = given.n.max(1);
     let size = u.int_in_range(1..=64)?;
-    let caps = &given.tuned(u, "merge", size)?;
+    let caps = &given.tuned(u, Primitive::Merge, size)?;
     let order = op::Compare::<u32>::source(&Order::ascending()).expect("the usual order");
     let values = if u.arbitrary()? { u.int_in_range(1..=64)? } else { 0 };
     let form = merge::gpu::Form { order, size, value_bytes: values };
@@ -536,7 +536,7 @@ const ROUND: usize = 1 << 31;
 fn histograms(u: &mut Unstructured, given: &Given) -> Result<()> {
     use histogram::gpu::{Form, Tables};
     let (n, element) = (given.n.max(1), given.element);
-    let caps = &given.tuned(u, "histogram", element.size())?;
+    let caps = &given.tuned(u, Primitive::Histogram, element.size())?;
     let counter = *u.choose(&[ElementType::U32, ElementType::U64])?;
     let most = histogram::bins::MAX_BINS;
     let form = Form { element, bins: size_of_part(u, most)?, map: u.int_in_range(0..=3)? };
@@ -599,7 +599,7 @@ fn histograms(u: &mut Unstructured, given: &Given) -> Result<()> {
 
 fn transposes(u: &mut Unstructured, given: &Given) -> Result<()> {
     let bytes = bytes(u)?;
-    let caps = &given.tuned(u, "transpose", bytes)?;
+    let caps = &given.tuned(u, Primitive::Transpose, bytes)?;
     let rows = size_of_part(u, given.n)?;
     let rest = (given.n / rows).max(1);
     let cols = size_of_part(u, rest)?;
@@ -649,15 +649,15 @@ fn transposes(u: &mut Unstructured, given: &Given) -> Result<()> {
 fn copies(u: &mut Unstructured, given: &Given) -> Result<()> {
     let (n, bytes, wide) = (given.n.max(1), bytes(u)?, given.wide());
     let [from, to] = [u.int_in_range(0..=1000)?, u.int_in_range(0..=1000)?];
-    let plan = copy::gpu::plan(n, from, to, &given.tuned(u, "copy", 1)?, &wide);
+    let plan = copy::gpu::plan(n, from, to, &given.tuned(u, Primitive::Copy, 1)?, &wide);
     given.fits(&plan, plan.groups, plan.work_group, 0);
     if let copy::gpu::Kernel::Runs { run } = plan.kernel {
         given.covers(&plan, plan.groups, run, n);
     }
-    let plan = copy::ranges::gpu::plan(&given.tuned(u, "copy_ranges", 1)?);
+    let plan = copy::ranges::gpu::plan(&given.tuned(u, Primitive::CopyRanges, 1)?);
     given.fits(&plan, 1, plan.work_group, 0);
 
-    let caps = &given.tuned(u, "reverse", bytes)?;
+    let caps = &given.tuned(u, Primitive::Reverse, bytes)?;
     for plan in [
         copy::reverse::gpu::plan(n, bytes, from * bytes, to * bytes, caps),
         copy::reverse::gpu::plan_swap(n.max(2), bytes, from * bytes, caps),
@@ -665,7 +665,7 @@ fn copies(u: &mut Unstructured, given: &Given) -> Result<()> {
         given.fits(&plan, plan.groups, plan.work_group, 0);
         assert!(plan.groups > 0, "{plan:?}");
     }
-    let caps = &given.tuned(u, "gather", bytes)?;
+    let caps = &given.tuned(u, Primitive::Gather, bytes)?;
     let index = *u.choose(&[4, 8])?;
     // The number of elements of one launch fits in 32 bits.
     let part = n.min(1 << 29);
@@ -678,7 +678,9 @@ fn copies(u: &mut Unstructured, given: &Given) -> Result<()> {
 
 fn others(u: &mut Unstructured, given: &Given) -> Result<()> {
     let (n, element, wide) = (given.n.max(1), given.element, given.wide());
-    if let Some(plan) = accepted(iota::gpu::plan(n, element, &given.tuned(u, "iota", element.size())?, wide(n))) {
+    if let Some(plan) =
+        accepted(iota::gpu::plan(n, element, &given.tuned(u, Primitive::Iota, element.size())?, wide(n)))
+    {
         given.fits(&plan, plan.groups, plan.work_group, 0);
         given.covers(&plan, plan.groups, plan.work_group * plan.run, n);
     }
@@ -686,7 +688,7 @@ fn others(u: &mut Unstructured, given: &Given) -> Result<()> {
     let draw = if range && !element.is_float() { 2 * element.size().max(4) } else { element.size() };
     let form = random::gpu::Form { element, draw, range };
     let pad = u.int_in_range(0..=16 / element.size() - 1)?;
-    let caps = given.tuned(u, "random", element.size())?;
+    let caps = given.tuned(u, Primitive::Random, element.size())?;
     if let Some(plan) = accepted(random::gpu::plan(n, form, pad, u.arbitrary()?, &caps, wide(n))) {
         given.fits(&plan, plan.groups, plan.work_group, 16 * plan.work_group);
         assert!(plan.words * (16 / element.size()) >= n + pad && plan.groups > 0, "{plan:?}");
@@ -705,7 +707,7 @@ fn others(u: &mut Unstructured, given: &Given) -> Result<()> {
     }
     let job = Job { size: bytes, axes, from: size(u, 1000)?, to: size(u, 1000)? };
     let bases = [bytes * u.int_in_range(0..=8)?, bytes * u.int_in_range(0..=8)?];
-    let plan = permute::gpu::plan(job, bases, &given.tuned(u, "permute", bytes)?, &wide);
+    let plan = permute::gpu::plan(job, bases, &given.tuned(u, Primitive::Permute, bytes)?, &wide);
     given.fits(&plan, plan.groups, plan.work_group, 0);
     assert!(plan.groups > 0, "{plan:?}");
     if plan.run > 0 {

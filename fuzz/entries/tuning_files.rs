@@ -5,7 +5,7 @@ use std::fs;
 use arbitrary::{Result, Unstructured};
 use oclprim::{
     Device,
-    tuning::{Row, SizeClass, TuningFile},
+    tuning::{Primitive, Row, SizeClass, TuningFile},
 };
 
 /// Pieces of valid and invalid files.
@@ -40,7 +40,8 @@ fn row(u: &mut Unstructured) -> Result<String> {
     let text = |u: &mut Unstructured| {
         Ok(["CPU", "", "reduce", "scan", "\u{1f600}", "a\nb"][u.int_in_range(0..=5)?].to_owned())
     };
-    let mut row = Row::new(&Device::cpu().info(), &text(u)?, u.arbitrary()?, SizeClass::Small, []);
+    let mut row = Row::new(&Device::cpu().info(), Primitive::Reduce, u.arbitrary()?, SizeClass::Small, []);
+    row.primitive = text(u)?;
     row.device = text(u)?;
     row.chosen.insert(text(u)?, u.arbitrary()?);
     Ok(serde_json::to_string(&row).expect("strings and numbers"))
@@ -90,7 +91,7 @@ pub(crate) fn run(bytes: &[u8]) {
     let rows = file.rows();
     file.write(&path).expect("writable");
     assert_eq!(TuningFile::read(&path).expect("was written").rows(), rows);
-    let row = Row::new(&Device::cpu().info(), "scan", 4, SizeClass::Large, [("max_groups", 64)]);
+    let row = Row::new(&Device::cpu().info(), Primitive::Scan, 4, SizeClass::Large, [("max_groups", 64)]);
     file.put(&row);
     file.write(&path).expect("writable");
     let now = TuningFile::read(&path).expect("was written").rows();

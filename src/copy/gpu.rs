@@ -8,7 +8,7 @@ use crate::{
         Capabilities, ProgramSpec,
         opencl::{ClDevice, ClMem},
     },
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../cl/copy.cl");
@@ -94,7 +94,7 @@ pub fn copy(
     if bytes == 0 {
         return Ok(());
     }
-    let caps = device.capabilities_for("copy", 1, bytes)?;
+    let caps = device.capabilities_for(Primitive::Copy, 1, bytes)?;
     let plan = plan(bytes, from_byte, to_byte, &caps, |n| device.tuning().wide(n));
     let name = match plan.kernel {
         Kernel::Runs { .. } => "copy_runs",

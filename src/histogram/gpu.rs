@@ -13,7 +13,7 @@ use crate::{
         COUNTER_BYTES, COUNTERS_AT, Capabilities, ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, ClMem},
     },
-    tuning,
+    tuning::{self, Primitive},
 };
 
 /// Maximum samples of one launch: `cl/histogram.cl` counts and indexes them in 32 bits.
@@ -204,7 +204,7 @@ pub fn round(device: &ClDevice) -> usize {
 }
 
 pub fn scratch_bytes<T: Element>(device: &ClDevice, n: usize, bins: &Bins<T>) -> Result<usize> {
-    let caps = device.capabilities_for("histogram", size_of::<T>(), n)?;
+    let caps = device.capabilities_for(Primitive::Histogram, size_of::<T>(), n)?;
     Ok(plan(n, Form::of(bins), ElementType::U64, &caps, round(device))?.scratch_bytes)
 }
 
@@ -216,7 +216,7 @@ pub fn mapped_scratch_bytes<U: Element>(
 ) -> Result<usize> {
     // The size does not depend on the source of the function.
     let mapped = Mapped { from, prelude: String::new() };
-    let caps = device.capabilities_for("histogram", from.size(), n)?;
+    let caps = device.capabilities_for(Primitive::Histogram, from.size(), n)?;
     let round = round(device);
     Ok(plan_mapped(n, Form::of(bins), Some(&mapped), ElementType::U64, &caps, round)?.scratch_bytes)
 }
@@ -233,7 +233,7 @@ pub fn histogram<T: Element, C: Counter>(
     scratch: &mut Scratch,
 ) -> Result<()> {
     let size = mapped.map_or(T::TYPE, |mapped| mapped.from).size();
-    let caps = device.capabilities_for("histogram", size, input.len())?;
+    let caps = device.capabilities_for(Primitive::Histogram, size, input.len())?;
     let plan = plan_mapped(input.len(), Form::of(bins), mapped, C::TYPE, &caps, round(device))?;
     let keep = accumulate == Accumulate::Add;
     let (counts, outside) = (counts.cl(device, keep)?, outside.cl(device, keep)?);

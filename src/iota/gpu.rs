@@ -3,7 +3,7 @@
 use crate::{
     Element, ElementType, Output, Result,
     runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../cl/iota.cl");
@@ -48,7 +48,7 @@ fn launch(device: &ClDevice, element: ElementType, terms: [&[u8]; 2], out: &ClIn
     if n == 0 {
         return Ok(());
     }
-    let caps = device.capabilities_for("iota", element.size(), n)?;
+    let caps = device.capabilities_for(Primitive::Iota, element.size(), n)?;
     let plan = plan(n, element, &caps, device.tuning().wide(n))?;
     device
         .launch(&plan.program, "iota")?

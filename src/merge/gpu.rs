@@ -7,7 +7,7 @@ use crate::{
         Capabilities, ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, ClMem, Launch},
     },
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../cl/merge.cl");
@@ -193,7 +193,7 @@ pub fn run(
     if n == 0 {
         return Ok(());
     }
-    let plan = plan(n, form, &*device.capabilities_for("merge", form.size, n)?, device.tuning().wide(n))?;
+    let plan = plan(n, form, &*device.capabilities_for(Primitive::Merge, form.size, n)?, device.tuning().wide(n))?;
     let mem = scratch.cl(device, plan.room * plan.offset_bytes())?;
     let pass = Pass {
         a: (Place::of(a), a.len()),
@@ -207,7 +207,7 @@ pub fn run(
 }
 
 pub fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
-    device.most_of("merge", n, |caps| {
+    device.most_of(Primitive::Merge, n, |caps| {
         let plan = plan(n, form, caps, device.tuning().wide(n))?;
         Ok(plan.room * plan.offset_bytes())
     })
@@ -223,7 +223,7 @@ mod tests {
         let order = Compare::<u32>::source(&Order::ascending()).unwrap();
         let form = Form { order, size: 4, value_bytes: 0 };
         for (name, caps) in Capabilities::samples() {
-            for parameter in tuning::parameters("merge", &caps, 4) {
+            for parameter in tuning::parameters(Primitive::Merge, &caps, 4) {
                 for value in parameter.values {
                     let caps = Capabilities { chosen: [(parameter.name, value)].into(), ..caps.clone() };
                     let mut room = 0;

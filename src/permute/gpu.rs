@@ -6,7 +6,7 @@ use crate::{
     copy::nd::gpu::{self as nd, Rows},
     runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
     transpose::gpu::{self as matrices, Shape},
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../cl/permute.cl");
@@ -82,12 +82,12 @@ pub fn permute(device: &ClDevice, job: Job, input: &ClInput, output: &ClInput) -
             return matrices::launch(device, &shape, input.mem(), output.mem());
         }
     }
-    let caps = device.capabilities_for("copy_ranges", 1, bytes)?;
+    let caps = device.capabilities_for(Primitive::CopyRanges, 1, bytes)?;
     if let Some(rows) = Rows::of(&job, bases, &caps) {
         let (from, to) = (bases[0] + job.from * job.size, bases[1] + job.to * job.size);
         return nd::copy(device, &rows, (input, from), (output, to));
     }
-    let caps = device.capabilities_for("permute", job.size, job.len())?;
+    let caps = device.capabilities_for(Primitive::Permute, job.size, job.len())?;
     // Elements of several units add an axis, so there can be one axis too many.
     for part in job.widened(bases).split(MAX_AXES) {
         gather(device, plan(part, bases, &caps, |n| device.tuning().wide(n)), input, output)?;

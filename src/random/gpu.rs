@@ -4,7 +4,7 @@ use super::{Draw, Philox};
 use crate::{
     Element, ElementType, Output, Result,
     runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../cl/random.cl");
@@ -117,7 +117,7 @@ fn launch(
     if n == 0 {
         return Ok(());
     }
-    let caps = device.capabilities_for("random", form.element.size(), n)?;
+    let caps = device.capabilities_for(Primitive::Random, form.element.size(), n)?;
     let plan = plan(n, form, start.pad, start.shift != 0, &caps, device.tuning().wide(n))?;
     let launch = device
         .launch(&plan.program, "random_words")?

@@ -5,7 +5,7 @@ use crate::{
     Element, ElementType, Input, Output, Result, Scratch,
     op::{Op, Source},
     runtime::{Capabilities, ClInput, ClOutput, DeviceClass, ProgramSpec, opencl::ClDevice},
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../cl/reduce.cl");
@@ -170,7 +170,7 @@ fn run(
     if input.len() == 0 {
         return device.fill(out.mem(), out.byte_offset(), empty.len(), empty);
     }
-    let caps = device.capabilities_for("reduce", form.element.size(), input.len())?;
+    let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), input.len())?;
     let aligned = input.aligned() && second.is_none_or(ClInput::aligned);
     let plan = plan(input.len(), form, aligned, &caps, &|n| device.tuning().wide(n))?;
     let partials = scratch.cl(device, plan.scratch_bytes)?;

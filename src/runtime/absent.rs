@@ -3,7 +3,7 @@
 use std::{marker::PhantomData, sync::Arc};
 
 use super::{Capabilities, DeviceInfo, ProgramSpec, Timing, info::Recorded};
-use crate::{Error, Result, tuning::Tuning};
+use crate::{Error, Result, tuning::{Primitive, Tuning}};
 
 #[derive(Clone, Copy)]
 enum Never {}
@@ -71,9 +71,9 @@ impl ClDevice {
         same_queue(other: &Self) -> bool;
         same_context(other: &Self) -> bool;
         capabilities() -> Result<Arc<Capabilities>>;
-        capabilities_for(primitive: &str, element_bytes: usize, n: usize) -> Result<Arc<Capabilities>>;
-        all_capabilities_for(primitive: &str) -> Result<Vec<Arc<Capabilities>>>;
-        most_of(primitive: &str, n: usize, bytes: impl Fn(&Capabilities) -> Result<usize>) -> Result<usize>;
+        capabilities_for(primitive: Primitive, element_bytes: usize, n: usize) -> Result<Arc<Capabilities>>;
+        all_capabilities_for(primitive: Primitive) -> Result<Vec<Arc<Capabilities>>>;
+        most_of(primitive: Primitive, n: usize, bytes: impl Fn(&Capabilities) -> Result<usize>) -> Result<usize>;
         choice_count() -> Result<usize>;
         with_tuning(tuning: Tuning) -> Self;
         with_capabilities(caps: Capabilities) -> Self;

@@ -9,7 +9,7 @@ use crate::{
         Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
         opencl::{ClDevice, ClMem, Launch},
     },
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../cl/scan.cl");
@@ -227,7 +227,7 @@ pub fn scan(
     if n == 0 {
         return device.fill(out.mem(), out.byte_offset(), outputs * start.out.len(), &start.out);
     }
-    let caps = device.capabilities_for("scan", form.element.size(), n)?;
+    let caps = device.capabilities_for(Primitive::Scan, form.element.size(), n)?;
     let aligned = |place: &ClInput| if form.reversed { place.ends_aligned() } else { place.aligned() };
     // Offsets are not read in vectors, so one program serves all alignments.
     let (heads_aligned, most) = match starts {

@@ -8,7 +8,7 @@ use crate::{
         COUNTERS_AT, Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
         opencl::{ClDevice, ClMem, Launch},
     },
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../cl/select.cl");
@@ -306,7 +306,7 @@ pub fn run(device: &ClDevice, form: &Form, job: &Job<'_>, scratch: &mut Scratch)
     if n == 0 {
         return zero_counts();
     }
-    let caps = device.capabilities_for("select", form.moved_bytes(), n)?;
+    let caps = device.capabilities_for(Primitive::Select, form.moved_bytes(), n)?;
     let plan = plan(n, form, job.input.aligned(), &caps, device.tuning().wide(n))?;
     let mem = scratch.cl(device, plan.scratch_bytes)?;
     if plan.way == Way::Counter {

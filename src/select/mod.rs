@@ -42,6 +42,7 @@ use crate::{
     counted::{expect_room, in_room},
     op::Map,
     runtime::Backend,
+    tuning::Primitive,
 };
 
 /// Maximum bytes of a value that moves with a flag or a key.
@@ -502,7 +503,9 @@ impl Device {
     pub fn select_scratch<T: Element>(&self, n: usize) -> Result<usize> {
         match self.backend() {
             Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => device.most_of("select", n, |caps| gpu::scratch_bytes(n, size_of::<T>(), caps)),
+            Backend::OpenCl(device) => {
+                device.most_of(Primitive::Select, n, |caps| gpu::scratch_bytes(n, size_of::<T>(), caps))
+            }
         }
     }
 }

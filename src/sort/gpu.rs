@@ -10,7 +10,7 @@ use crate::{
         COUNTERS_AT, Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroup, SubGroupBackend,
         opencl::{ClDevice, ClMem, Launch},
     },
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../cl/sort.cl");
@@ -324,7 +324,7 @@ pub fn word(launch: Launch<'_>, value: impl Into<u128>, bytes: usize) -> Launch<
 
 /// The device's capabilities, with the tuned parameters for these keys.
 pub(crate) fn capabilities(device: &ClDevice, keys: &Keys, from: &ClInput) -> Result<Arc<Capabilities>> {
-    device.capabilities_for("sort", keys.bytes, from.len())
+    device.capabilities_for(Primitive::Sort, keys.bytes, from.len())
 }
 
 /// Sorts `from` into `to`, if any, and the values with the keys, by the plan for `caps`.
@@ -433,7 +433,7 @@ pub(crate) fn passes(
 }
 
 pub fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
-    let caps = device.capabilities_for("sort", form.key_bytes, n)?;
+    let caps = device.capabilities_for(Primitive::Sort, form.key_bytes, n)?;
     Ok(if n == 0 { 0 } else { plan(n, form, &caps, device.tuning().wide(n)).scratch.end })
 }
 

@@ -11,7 +11,7 @@ use crate::{
         opencl::{ClDevice, ClMem, Launch},
     },
     sort::gpu::{self as sort, word},
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../cl/topk.cl");
@@ -58,7 +58,7 @@ impl Form<'_> {
     /// The capabilities of the device, with the tuning for this number of keys.
     fn capabilities(&self, device: &ClDevice) -> Result<Arc<Capabilities>> {
         let n = self.stride().saturating_mul(self.rows.saturating_sub(1)).saturating_add(self.len);
-        device.capabilities_for("topk", self.keys.bytes, n)
+        device.capabilities_for(Primitive::TopK, self.keys.bytes, n)
     }
 }
 

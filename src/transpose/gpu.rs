@@ -7,7 +7,7 @@ use crate::{
         Capabilities, ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, ClMem},
     },
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../cl/transpose.cl");
@@ -207,7 +207,7 @@ pub fn transpose(
 /// Transposes matrices of at least two rows and two columns; `shape` has the offsets in both buffers.
 pub fn launch(device: &ClDevice, shape: &Shape, input: &ClMem, output: &ClMem) -> Result<()> {
     let cells = shape.count() * shape.rows * shape.cols;
-    let caps = device.capabilities_for("transpose", shape.size, cells)?;
+    let caps = device.capabilities_for(Primitive::Transpose, shape.size, cells)?;
     let plan = plan(shape, &caps, |n| device.tuning().wide(n));
     let &Shape { rows, cols, size, ld_in, ld_out, .. } = shape;
     let wide = plan.wide;

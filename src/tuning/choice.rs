@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    PRIMITIVES, SizeClass, Tuning,
+    Primitive, SizeClass, Tuning,
     file::{Row, TuningFile},
     parameters,
     parameters::{ELEMENT_SIZES, MOST_ELEMENT_BYTES},
@@ -32,8 +32,8 @@ impl Tuning {
     fn choices_of(&self, rows: &[Row], info: &DeviceInfo, caps: &Capabilities) -> Vec<Choice> {
         let with = |chosen| Arc::new(Capabilities { chosen, ..caps.clone() });
         let mut choices = Vec::new();
-        for primitive in PRIMITIVES {
-            let set = self.set.iter().filter(|(name, ..)| name == primitive);
+        for primitive in Primitive::ALL {
+            let set = self.set.iter().filter(|(of, ..)| *of == primitive);
             let known = set.flat_map(|(_, name, value)| {
                 let all = ELEMENT_SIZES.into_iter().flat_map(|size| parameters(primitive, caps, size));
                 let name = all.map(|parameter| parameter.name).find(|known| known == name);
@@ -44,7 +44,7 @@ impl Tuning {
                 choices.push(Choice { primitive, place: None, caps: with(chosen) });
                 continue;
             }
-            for row in rows.iter().filter(|row| row.primitive == primitive) {
+            for row in rows.iter().filter(|row| row.primitive == primitive.name()) {
                 if let Some(chosen) = row.fitting(info, caps) {
                     let place = Some((row.element_bytes, row.size));
                     choices.push(Choice { primitive, place, caps: with(chosen) });
@@ -65,7 +65,7 @@ impl Tuning {
                 Error::unsupported(format!("sub-group back end `{}` did not pass the self-test", backend.name()))
             })?;
         }
-        self.set.iter().try_for_each(|(primitive, name, value)| check(primitive, name, *value, caps))
+        self.set.iter().try_for_each(|(primitive, name, value)| check(*primitive, name, *value, caps))
     }
 }
 
@@ -73,12 +73,15 @@ impl Row {
     /// The chosen values, if the row is for this device. Tuning files are untrusted input: a value outside a parameter's
     /// allowed set invalidates its row.
     fn fitting(&self, info: &DeviceInfo, caps: &Capabilities) -> Option<BTreeMap<&'static str, usize>> {
-        let device = Self::new(info, &self.primitive, self.element_bytes, self.size, []);
-        let known = PRIMITIVES.contains(&self.primitive.as_str()) && !self.chosen.is_empty();
-        if !known || !self.same_place(&device) || !(1..=MOST_ELEMENT_BYTES).contains(&self.element_bytes) {
+        let primitive = self.primitive.parse().ok()?;
+        let device = Self::new(info, primitive, self.element_bytes, self.size, []);
+        if self.chosen.is_empty()
+            || !self.same_place(&device)
+            || !(1..=MOST_ELEMENT_BYTES).contains(&self.element_bytes)
+        {
             return None;
         }
-        let parameters = parameters(&self.primitive, caps, self.element_bytes);
+        let parameters = parameters(primitive, caps, self.element_bytes);
         let named = |(name, value): (&String, &usize)| {
             let parameter = parameters.iter().find(|parameter| parameter.name == name)?;
             parameter.values.contains(value).then_some((parameter.name, *value))
@@ -95,11 +98,7 @@ fn loaded() -> &'static [Row] {
 }
 
 /// Returns an error unless `value` is a value of the parameter for some element size.
-fn check(primitive: &str, name: &str, value: usize, caps: &Capabilities) -> Result<()> {
-    if !PRIMITIVES.contains(&primitive) {
-        let all = PRIMITIVES.join(", ");
-        return Err(Error::invalid(format!("no primitive `{primitive}` has parameters: there are {all}")));
-    }
+fn check(primitive: Primitive, name: &str, value: usize, caps: &Capabilities) -> Result<()> {
     let all: Vec<_> = ELEMENT_SIZES.into_iter().flat_map(|size| parameters(primitive, caps, size)).collect();
     let mut values: Vec<_> =
         all.iter().filter(|parameter| parameter.name == name).flat_map(|parameter| parameter.values.clone()).collect();
@@ -120,7 +119,7 @@ fn check(primitive: &str, name: &str, value: usize, caps: &Capabilities) -> Resu
 
 /// Values chosen for one primitive.
 pub(crate) struct Choice {
-    primitive: &'static str,
+    primitive: Primitive,
     /// The element size and the size class to which the choice applies; `None` for all.
     place: Option<(usize, SizeClass)>,
     /// The device's capabilities with these values.
@@ -128,12 +127,12 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    pub(crate) fn is_for(&self, primitive: &str, element_bytes: usize, bytes: usize) -> bool {
+    pub(crate) fn is_for(&self, primitive: Primitive, element_bytes: usize, bytes: usize) -> bool {
         let place = || (row_bytes(primitive, element_bytes), SizeClass::of(bytes));
         self.primitive == primitive && self.place.is_none_or(|only| only == place())
     }
 
-    pub(crate) fn of(&self, primitive: &str) -> bool {
+    pub(crate) fn of(&self, primitive: Primitive) -> bool {
         self.primitive == primitive
     }
 }
@@ -154,7 +153,8 @@ mod tests {
     #[test]
     fn rows_fit_one_device_driver_and_version() {
         let (info, caps) = (info(), nvidia());
-        let row = Row::new(&info, "reduce", 4, SizeClass::Large, [("max_groups", 2 * 132), ("work_group", 128)]);
+        let row =
+            Row::new(&info, Primitive::Reduce, 4, SizeClass::Large, [("max_groups", 2 * 132), ("work_group", 128)]);
         let chosen = row.fitting(&info, &caps).expect("a row of this device");
         assert_eq!(chosen, BTreeMap::from([("max_groups", 264), ("work_group", 128)]));
         let stale: [fn(&mut Row); 11] = [
@@ -182,32 +182,32 @@ mod tests {
     fn choices_apply_to_their_size_class() {
         let (info, (_, caps)) = (Device::cpu().info(), Capabilities::samples().pop().expect("samples"));
         let rows = [
-            Row::new(&info, "reduce", 4, SizeClass::Large, [("max_groups", 2 * 132)]),
-            Row::new(&info, "reduce", 4, SizeClass::Small, [("max_groups", 132)]),
-            Row::new(&info, "copy", 4, SizeClass::Medium, [("words", 4)]),
-            Row::new(&info, "sort", 4, SizeClass::Medium, [("items", 5)]),
+            Row::new(&info, Primitive::Reduce, 4, SizeClass::Large, [("max_groups", 2 * 132)]),
+            Row::new(&info, Primitive::Reduce, 4, SizeClass::Small, [("max_groups", 132)]),
+            Row::new(&info, Primitive::Copy, 4, SizeClass::Medium, [("words", 4)]),
+            Row::new(&info, Primitive::Sort, 4, SizeClass::Medium, [("items", 5)]),
         ];
         let choices = Tuning::default().choices_of(&rows, &info, &caps);
         let chosen = |primitive, size, bytes| {
             let choice = choices.iter().find(|choice| choice.is_for(primitive, size, bytes))?;
             choice.caps.chosen.values().next().copied()
         };
-        assert_eq!(chosen("reduce", 4, 1 << 26), Some(264));
-        assert_eq!(chosen("reduce", 4, (1 << 26) - 1), None);
-        assert_eq!(chosen("reduce", 4, 1 << 20), None);
-        assert_eq!(chosen("reduce", 4, (1 << 20) - 1), Some(132));
-        assert_eq!(chosen("reduce", 8, 1 << 26), None);
-        assert_eq!(chosen("scan", 4, 1 << 26), None);
-        assert_eq!(chosen("copy", 1, 1 << 20), Some(4));
-        assert_eq!(chosen("copy", 16, 1 << 20), Some(4));
-        assert_eq!(chosen("sort", 4, 1 << 20), None);
+        assert_eq!(chosen(Primitive::Reduce, 4, 1 << 26), Some(264));
+        assert_eq!(chosen(Primitive::Reduce, 4, (1 << 26) - 1), None);
+        assert_eq!(chosen(Primitive::Reduce, 4, 1 << 20), None);
+        assert_eq!(chosen(Primitive::Reduce, 4, (1 << 20) - 1), Some(132));
+        assert_eq!(chosen(Primitive::Reduce, 8, 1 << 26), None);
+        assert_eq!(chosen(Primitive::Scan, 4, 1 << 26), None);
+        assert_eq!(chosen(Primitive::Copy, 1, 1 << 20), Some(4));
+        assert_eq!(chosen(Primitive::Copy, 16, 1 << 20), Some(4));
+        assert_eq!(chosen(Primitive::Sort, 4, 1 << 20), None);
         // A set value applies to all sizes, and replaces the file's rows of the primitive.
-        let set = Tuning::default().set("reduce", "work_group", 64);
+        let set = Tuning::default().set(Primitive::Reduce, "work_group", 64);
         let choices = set.choices_of(&rows, &info, &caps);
-        let of_reduce: Vec<_> = choices.iter().filter(|choice| choice.of("reduce")).collect();
-        assert!(of_reduce.len() == 1 && of_reduce[0].is_for("reduce", 8, 0));
+        let of_reduce: Vec<_> = choices.iter().filter(|choice| choice.of(Primitive::Reduce)).collect();
+        assert!(of_reduce.len() == 1 && of_reduce[0].is_for(Primitive::Reduce, 8, 0));
         assert_eq!(of_reduce[0].caps.chosen, [("work_group", 64)].into());
-        assert!(choices.iter().any(|choice| choice.is_for("copy", 1, 1 << 20)));
+        assert!(choices.iter().any(|choice| choice.is_for(Primitive::Copy, 1, 1 << 20)));
     }
 
     #[test]
@@ -234,15 +234,16 @@ mod tests {
             let mut caps = Capabilities::samples().pop().expect("samples").1;
             Tuning::default().set(primitive, name, value).apply(&mut caps).map_err(|error| error.to_string())
         };
-        assert_eq!(refused("transpose", "side", 32), Ok(()));
-        let all = PRIMITIVES.join(", ");
-        assert_eq!(refused("dance", "side", 1), Err(format!("no primitive `dance` has parameters: there are {all}")));
+        assert_eq!(refused(Primitive::Transpose, "side", 32), Ok(()));
+        let error = "dance".parse::<Primitive>().expect_err("no primitive").to_string();
+        assert!(error.starts_with("no primitive `dance` has parameters: there are reduce, scan, "), "{error}");
         let text = "transpose has no parameter `words`: there are max_groups, side, work_group";
-        assert_eq!(refused("transpose", "words", 1), Err(text.into()));
+        assert_eq!(refused(Primitive::Transpose, "words", 1), Err(text.into()));
         let mut checker = Capabilities { checker: true, ..Capabilities::samples().pop().expect("samples").1 };
-        let none = Tuning::default().set("sort", "words", 1).apply(&mut checker).map_err(|error| error.to_string());
+        let none =
+            Tuning::default().set(Primitive::Sort, "words", 1).apply(&mut checker).map_err(|error| error.to_string());
         assert_eq!(none, Err("sort has no parameter `words`: there are none here".into()));
         let text = "words of copy is one of [1, 2, 4] here, not 3";
-        assert_eq!(refused("copy", "words", 3), Err(text.into()));
+        assert_eq!(refused(Primitive::Copy, "words", 3), Err(text.into()));
     }
 }

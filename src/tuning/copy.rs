@@ -1,6 +1,6 @@
 //! Parameters of copies.
 
-use super::{Parameter, of_units, work_groups};
+use super::{Parameter, Primitive, of_units, work_groups};
 use crate::runtime::{Capabilities, DeviceClass};
 
 /// Geometry of copies.
@@ -35,8 +35,8 @@ fn words(work_group: usize, words: usize, caps: &Capabilities) -> Copy {
 }
 
 /// The parameters that `oclprim tune` searches, for copies and for copies of many ranges.
-pub fn parameters(primitive: &str, caps: &Capabilities) -> Vec<Parameter> {
-    let many = primitive == "copy_ranges";
+pub fn parameters(primitive: Primitive, caps: &Capabilities) -> Vec<Parameter> {
+    let many = primitive == Primitive::CopyRanges;
     match if many { copy_ranges(caps) } else { copy(caps) } {
         Copy::Runs { min_run, .. } if many => {
             vec![Parameter::new("min_run", min_run, [16 << 10, 64 << 10, 256 << 10])]

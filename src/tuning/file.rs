@@ -12,7 +12,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{SizeClass, row_bytes};
+use super::{Primitive, SizeClass, row_bytes};
 use crate::{
     Error, ErrorKind, Result,
     files::{self, Draft, folder, followed},
@@ -26,9 +26,9 @@ const MOST_BYTES: u64 = 4 << 20;
 /// Parameter values for a primitive on a device. A row applies only to one driver and one version of the crate.
 ///
 /// ```
-/// use oclprim::{Device, tuning::{Row, SizeClass}};
+/// use oclprim::{Device, tuning::{Primitive, Row, SizeClass}};
 ///
-/// let row = Row::new(&Device::cpu().info(), "reduce", 4, SizeClass::Large, [("max_groups", 64)]);
+/// let row = Row::new(&Device::cpu().info(), Primitive::Reduce, 4, SizeClass::Large, [("max_groups", 64)]);
 /// assert_eq!((row.primitive.as_str(), row.chosen["max_groups"]), ("reduce", 64));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub struct Row {
     pub compute_units: u32,
     /// The crate's version.
     pub oclprim: String,
-    /// One of [`PRIMITIVES`](super::PRIMITIVES).
+    /// The name of a [`Primitive`].
     pub primitive: String,
     /// Bytes of an element, as [`row_bytes`] returns them.
     pub element_bytes: usize,
@@ -60,14 +60,14 @@ impl Row {
     /// A row for a device.
     ///
     /// ```
-    /// use oclprim::{Device, tuning::{Row, SizeClass}};
+    /// use oclprim::{Device, tuning::{Primitive, Row, SizeClass}};
     ///
-    /// let row = Row::new(&Device::cpu().info(), "copy", 1, SizeClass::Large, [("max_groups", 64)]);
+    /// let row = Row::new(&Device::cpu().info(), Primitive::Copy, 1, SizeClass::Large, [("max_groups", 64)]);
     /// assert_eq!((row.device.as_str(), row.size), ("CPU", SizeClass::Large));
     /// ```
     pub fn new<'a>(
         info: &DeviceInfo,
-        primitive: &str,
+        primitive: Primitive,
         element_bytes: usize,
         size: SizeClass,
         chosen: impl IntoIterator<Item = (&'a str, usize)>,
@@ -79,7 +79,7 @@ impl Row {
             version: info.version.clone(),
             compute_units: info.compute_units,
             oclprim: env!("CARGO_PKG_VERSION").into(),
-            primitive: primitive.into(),
+            primitive: primitive.name().into(),
             element_bytes: row_bytes(primitive, element_bytes),
             size,
             chosen: chosen.into_iter().map(|(name, value)| (name.into(), value)).collect(),
@@ -90,9 +90,9 @@ impl Row {
     /// one such row.
     ///
     /// ```
-    /// use oclprim::{Device, tuning::{Row, SizeClass}};
+    /// use oclprim::{Device, tuning::{Primitive, Row, SizeClass}};
     ///
-    /// let row = |size, groups| Row::new(&Device::cpu().info(), "reduce", 4, size, [("max_groups", groups)]);
+    /// let row = |size, groups| Row::new(&Device::cpu().info(), Primitive::Reduce, 4, size, [("max_groups", groups)]);
     /// assert!(row(SizeClass::Large, 64).same_place(&row(SizeClass::Large, 128)));
     /// assert!(!row(SizeClass::Large, 64).same_place(&row(SizeClass::Small, 64)));
     /// ```
@@ -111,11 +111,11 @@ impl Row {
 /// The rows of a tuning file. Rows that this version does not understand are kept, but not used.
 ///
 /// ```
-/// use oclprim::{Device, tuning::{Row, SizeClass, TuningFile}};
+/// use oclprim::{Device, tuning::{Primitive, Row, SizeClass, TuningFile}};
 ///
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("tuning.json");
-/// let row = Row::new(&Device::cpu().info(), "sort", 4, SizeClass::Small, [("items", 512)]);
+/// let row = Row::new(&Device::cpu().info(), Primitive::Sort, 4, SizeClass::Small, [("items", 512)]);
 /// let mut file = TuningFile::read(&path)?; // a missing file has no rows
 /// file.put(&row);
 /// file.write(&path)?;
@@ -190,9 +190,9 @@ impl TuningFile {
     /// The well-formed rows, for all devices.
     ///
     /// ```
-    /// use oclprim::{Device, tuning::{Row, SizeClass, TuningFile}};
+    /// use oclprim::{Device, tuning::{Primitive, Row, SizeClass, TuningFile}};
     ///
-    /// let row = Row::new(&Device::cpu().info(), "copy", 1, SizeClass::Large, [("max_groups", 64)]);
+    /// let row = Row::new(&Device::cpu().info(), Primitive::Copy, 1, SizeClass::Large, [("max_groups", 64)]);
     /// let mut file = TuningFile::default();
     /// file.put(&row);
     /// assert_eq!(file.rows(), [row]);
@@ -205,9 +205,9 @@ impl TuningFile {
     /// versions for this device. A row without values is not stored: the crate's defaults apply.
     ///
     /// ```
-    /// use oclprim::{Device, tuning::{Row, SizeClass, TuningFile}};
+    /// use oclprim::{Device, tuning::{Primitive, Row, SizeClass, TuningFile}};
     ///
-    /// let row = Row::new(&Device::cpu().info(), "copy", 1, SizeClass::Large, [("max_groups", 64)]);
+    /// let row = Row::new(&Device::cpu().info(), Primitive::Copy, 1, SizeClass::Large, [("max_groups", 64)]);
     /// let mut file = TuningFile::default();
     /// file.put(&row);
     /// let mut nothing = row.clone();
@@ -272,12 +272,12 @@ impl TuningFile {
     /// As [`TuningFile::read`] and [`TuningFile::write`].
     ///
     /// ```
-    /// use oclprim::{Device, tuning::{Row, SizeClass, TuningFile}};
+    /// use oclprim::{Device, tuning::{Primitive, Row, SizeClass, TuningFile}};
     ///
     /// let folder = tempfile::tempdir()?;
     /// let path = folder.path().join("tuning.json");
     /// for n in [512, 1024] {
-    ///     let row = Row::new(&Device::cpu().info(), "sort", 4, SizeClass::Small, [("items", n)]);
+    ///     let row = Row::new(&Device::cpu().info(), Primitive::Sort, 4, SizeClass::Small, [("items", n)]);
     ///     TuningFile::update(&path, |file| file.put(&row))?;
     /// }
     /// assert_eq!(TuningFile::read(&path)?.rows()[0].chosen["items"], 1024);
@@ -326,7 +326,7 @@ mod tests {
         {
             assert!(TuningFile::parse(text.as_bytes()).is_err(), "{text}");
         }
-        let row = Row::new(&info(), "scan", 4, SizeClass::Small, [("max_groups", 4)]);
+        let row = Row::new(&info(), Primitive::Scan, 4, SizeClass::Small, [("max_groups", 4)]);
         let good = serde_json::to_value(&row).unwrap();
         for change in [("chosen", Value::from(3)), ("size", Value::from("huge")), ("element_bytes", Value::from(-1))] {
             let mut bad = good.clone();
@@ -347,7 +347,7 @@ mod tests {
         let other = DeviceInfo { name: "other".into(), ..info() };
         let [small, large, others] =
             [(info(), SizeClass::Small), (info(), SizeClass::Large), (other, SizeClass::Small)]
-                .map(|(info, size)| Row::new(&info, "copy", 4, size, [("words", 2)]));
+                .map(|(info, size)| Row::new(&info, Primitive::Copy, 4, size, [("words", 2)]));
         let mut file = TuningFile::read(&path).unwrap();
         [&small, &large, &others].into_iter().for_each(|row| file.put(row));
         file.put(&Row { chosen: BTreeMap::from([("words".into(), 4)]), ..large.clone() });
@@ -362,11 +362,11 @@ mod tests {
 
     #[test]
     fn rows_of_other_versions_are_removed_for_the_same_device() {
-        let row = Row::new(&info(), "scan", 4, SizeClass::Small, [("max_groups", 4)]);
+        let row = Row::new(&info(), Primitive::Scan, 4, SizeClass::Small, [("max_groups", 4)]);
         let elsewhere = Row { driver: "1.3".into(), oclprim: "0.0.0".into(), ..row.clone() };
-        let old = ["reduce", "scan"].map(|primitive| Row {
+        let old = [Primitive::Reduce, Primitive::Scan].map(|primitive| Row {
             oclprim: "0.0.0".into(),
-            primitive: primitive.into(),
+            primitive: primitive.name().into(),
             ..row.clone()
         });
         let same = Row { primitive: "copy".into(), ..row.clone() };
@@ -380,7 +380,7 @@ mod tests {
     fn written_files_can_be_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tuning.json");
-        let row = |i| Row::new(&info(), "copy", 4, SizeClass::Small, [("words", i)]);
+        let row = |i| Row::new(&info(), Primitive::Copy, 4, SizeClass::Small, [("words", i)]);
         let n = 20_000;
         let rows = (0..n).map(|i| serde_json::to_value(row(i)).unwrap()).collect();
         TuningFile { format: FORMAT, rows }.write(&path).unwrap();
@@ -394,7 +394,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new").join("tuning.json");
         std::thread::scope(|scope| {
-            for primitive in ["reduce", "scan", "copy", "gather", "sort", "permute"] {
+            use Primitive::{Copy, Gather, Permute, Reduce, Scan, Sort};
+            for primitive in [Reduce, Scan, Copy, Gather, Sort, Permute] {
                 let path = &path;
                 scope.spawn(move || {
                     for size in [1, 2, 4, 8, 16] {
@@ -415,7 +416,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [path, other, link, far] =
             ["tuning.json", "other.json", "link", "far"].map(|name| folder.path().join(name));
-        let row = |n| Row::new(&info(), "copy", 4, SizeClass::Small, [("words", n)]);
+        let row = |n| Row::new(&info(), Primitive::Copy, 4, SizeClass::Small, [("words", n)]);
         let put = |path: &Path, n| TuningFile::update(path, |file| file.put(&row(n)));
         let rows = |path: &Path| TuningFile::read(path).unwrap().rows();
         put(&path, 1).unwrap();

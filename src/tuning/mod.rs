@@ -20,6 +20,7 @@ mod merge;
 mod parameter;
 mod parameters;
 mod permute;
+mod primitive;
 mod random;
 mod reduce;
 mod scan;
@@ -47,7 +48,8 @@ pub use transpose::{InPlace, in_place, narrow, padded_bytes, padding, transpose,
 
 pub use file::{Row, TuningFile};
 pub use parameter::Parameter;
-pub use parameters::{PRIMITIVES, SizeClass, parameters, row_bytes};
+pub use parameters::{SizeClass, parameters, row_bytes};
+pub use primitive::Primitive;
 
 use crate::runtime::{DeviceClass, SubGroupBackend};
 
@@ -73,7 +75,7 @@ pub struct Tuning {
     no_look_back: bool,
     without_file: bool,
     stall: u8,
-    set: Vec<(String, String, usize)>,
+    set: Vec<(Primitive, String, usize)>,
 }
 
 impl Tuning {
@@ -175,19 +177,19 @@ impl Tuning {
     /// [`Device::with_tuning`](crate::Device::with_tuning).
     ///
     /// ```
-    /// use oclprim::{Device, ErrorKind, Tuning, op::Sum};
+    /// use oclprim::{Device, ErrorKind, Tuning, op::Sum, tuning::Primitive};
     ///
     /// let device = Device::best()?;
-    /// let wide = Tuning::default().set("reduce", "max_groups", 16 * device.info().compute_units as usize);
+    /// let wide = Tuning::default().set(Primitive::Reduce, "max_groups", 16 * device.info().compute_units as usize);
     /// assert_eq!(device.with_tuning(wide)?.reduce(&[1u32, 2, 3], Sum)?, 6);
     /// if !device.is_cpu() {
-    ///     let error = device.with_tuning(Tuning::default().set("reduce", "colour", 3)).unwrap_err();
+    ///     let error = device.with_tuning(Tuning::default().set(Primitive::Reduce, "colour", 3)).unwrap_err();
     ///     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     /// }
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn set(mut self, primitive: &str, parameter: &str, value: usize) -> Self {
-        self.set.push((primitive.into(), parameter.into(), value));
+    pub fn set(mut self, primitive: Primitive, parameter: &str, value: usize) -> Self {
+        self.set.push((primitive, parameter.into(), value));
         self
     }
 
@@ -257,7 +259,7 @@ mod tests {
                     }
                 };
                 lawful(&caps);
-                for primitive in PRIMITIVES {
+                for primitive in Primitive::ALL {
                     for parameter in ELEMENT_SIZES.into_iter().flat_map(|size| parameters(primitive, &caps, size)) {
                         for value in parameter.values {
                             lawful(&Capabilities { chosen: [(parameter.name, value)].into(), ..caps.clone() });
@@ -271,7 +273,7 @@ mod tests {
     #[test]
     fn every_candidate_is_used_as_chosen() {
         for (name, caps) in Capabilities::samples() {
-            for primitive in PRIMITIVES {
+            for primitive in Primitive::ALL {
                 let all = parameters(primitive, &caps, 4);
                 for parameter in &all {
                     let what = format!("{name}: {primitive}, {parameter:?}");
@@ -295,13 +297,13 @@ mod tests {
     }
 
     /// The value that a primitive on 4-byte elements uses for each of its parameters.
-    fn parameters_of(primitive: &str, caps: &Capabilities) -> Vec<(&'static str, usize)> {
+    fn parameters_of(primitive: Primitive, caps: &Capabilities) -> Vec<(&'static str, usize)> {
         let of_copy = |copy| match copy {
             Copy::Runs { max_groups, min_run } => vec![("max_groups", max_groups), ("min_run", min_run)],
             Copy::Words { work_group, words } => vec![("work_group", work_group), ("words", words)],
         };
         match primitive {
-            "reduce" => {
+            Primitive::Reduce => {
                 let it = reduce(caps);
                 let one_pass = usize::from(it.one_pass);
                 vec![
@@ -312,7 +314,7 @@ mod tests {
                     ("key_registers", it.key_registers),
                 ]
             }
-            "scan" => {
+            Primitive::Scan => {
                 let it = scan(caps, 0);
                 vec![
                     ("work_group", it.work_group),
@@ -322,17 +324,17 @@ mod tests {
                     ("aside", usize::from(it.aside)),
                 ]
             }
-            "copy" => of_copy(copy(caps)),
-            "copy_ranges" => of_copy(copy_ranges(caps)),
-            "gather" => {
+            Primitive::Copy => of_copy(copy(caps)),
+            Primitive::CopyRanges => of_copy(copy_ranges(caps)),
+            Primitive::Gather => {
                 let Gather { work_group, each, max_groups, min_run } = gather(caps, 4);
                 vec![("work_group", work_group), ("each", each), ("max_groups", max_groups), ("min_run", min_run)]
             }
-            "reverse" => {
+            Primitive::Reverse => {
                 let it = self::reverse(caps);
                 vec![("work_group", it.work_group), ("max_groups", it.max_groups), ("min_run", it.min_run)]
             }
-            "histogram" => {
+            Primitive::Histogram => {
                 let it = histogram(caps);
                 vec![
                     ("work_group", it.work_group),
@@ -344,18 +346,18 @@ mod tests {
                     ("one_pass", usize::from(it.one_pass_slots > 0)),
                 ]
             }
-            "transpose" => {
+            Primitive::Transpose => {
                 let it = transpose(caps, 4);
                 // A smaller side limits the work-group.
                 let work_group = it.work_group;
                 vec![("work_group", work_group), ("side", it.side), ("max_groups", it.max_groups)]
             }
-            "permute" => {
+            Primitive::Permute => {
                 let it = permute(caps, 4);
                 let run = [("max_groups", it.max_groups), ("min_run", it.min_run)];
                 [("work_group", it.work_group), ("each", it.each)].into_iter().chain(run).collect()
             }
-            "sort" => {
+            Primitive::Sort => {
                 let it = sort(caps, 4, 0);
                 vec![
                     ("items", it.items),
@@ -366,7 +368,7 @@ mod tests {
                     ("look_back", usize::from(it.look_back)),
                 ]
             }
-            "merge" => {
+            Primitive::Merge => {
                 let it = merge(caps);
                 let registers = [("registers", it.registers), ("most_registers", it.most_registers)];
                 let others = [
@@ -379,7 +381,7 @@ mod tests {
                 ];
                 others.into_iter().chain(registers.map(|(name, value)| (name, value.unwrap_or(0)))).collect()
             }
-            "select" => {
+            Primitive::Select => {
                 let it = select(caps);
                 vec![
                     ("work_group", it.work_group),
@@ -390,7 +392,7 @@ mod tests {
                     ("partition_registers", it.partition_registers),
                 ]
             }
-            "topk" => {
+            Primitive::TopK => {
                 let it = top_k(caps)[0];
                 vec![
                     ("work_group", it.work_group),
@@ -400,15 +402,14 @@ mod tests {
                     ("max_groups", it.max_groups),
                 ]
             }
-            "random" => {
+            Primitive::Random => {
                 let it = random(caps);
                 vec![("work_group", it.work_group), ("max_groups", it.max_groups), ("min_run", it.min_run)]
             }
-            "iota" => {
+            Primitive::Iota => {
                 let it = iota(caps);
                 vec![("work_group", it.work_group), ("max_groups", it.max_groups), ("min_run", it.min_run)]
             }
-            _ => unreachable!("{primitive} is none of them"),
         }
     }
 }

@@ -6,10 +6,10 @@ use crate::runtime::Capabilities;
 /// [`tuning`](crate::tuning) lists as unspecified.
 ///
 /// ```
-/// use oclprim::{Capabilities, tuning::parameters};
+/// use oclprim::{Capabilities, tuning::{Primitive, parameters}};
 ///
 /// for (name, caps) in Capabilities::samples() {
-///     for parameter in parameters("transpose", &caps, 4) {
+///     for parameter in parameters(Primitive::Transpose, &caps, 4) {
 ///         println!("{name}: {} is {}, or one of {:?}", parameter.name, parameter.usual, parameter.values);
 ///         assert!(parameter.values.contains(&parameter.usual));
 ///     }

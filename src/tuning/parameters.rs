@@ -2,59 +2,35 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::parameter::Parameter;
+use super::{Primitive, parameter::Parameter};
 use crate::runtime::Capabilities;
 
-/// The primitives that have parameters.
+/// The parameters of a primitive for elements of that many bytes.
 ///
 /// ```
-/// assert!(oclprim::tuning::PRIMITIVES.contains(&"reduce"));
-/// ```
-pub const PRIMITIVES: [&str; 15] = [
-    "reduce",
-    "scan",
-    "copy",
-    "copy_ranges",
-    "gather",
-    "reverse",
-    "histogram",
-    "transpose",
-    "permute",
-    "sort",
-    "merge",
-    "select",
-    "topk",
-    "random",
-    "iota",
-];
-
-/// The parameters of a primitive for elements of that many bytes; empty if it is not in [`PRIMITIVES`].
-///
-/// ```
-/// use oclprim::{Capabilities, tuning::parameters};
+/// use oclprim::{Capabilities, tuning::{Primitive, parameters}};
 ///
 /// let (_, caps) = &Capabilities::samples()[0];
-/// assert!(parameters("no such primitive", caps, 4).is_empty());
+/// assert!(parameters(Primitive::Reduce, caps, 4).iter().any(|parameter| parameter.name == "max_groups"));
 /// ```
-pub fn parameters(primitive: &str, caps: &Capabilities, element_bytes: usize) -> Vec<Parameter> {
+pub fn parameters(primitive: Primitive, caps: &Capabilities, element_bytes: usize) -> Vec<Parameter> {
     let caps = &Capabilities { chosen: Default::default(), ..caps.clone() };
     let size = element_bytes.clamp(1, MOST_ELEMENT_BYTES);
     match primitive {
-        "reduce" => super::reduce::parameters(caps),
-        "scan" => super::scan::parameters(caps),
-        "copy" | "copy_ranges" => super::copy::parameters(primitive, caps),
-        "gather" => super::copy::gather_parameters(caps, size),
-        "reverse" => super::copy::reverse_parameters(caps),
-        "histogram" => super::histogram::parameters(caps),
-        "transpose" => super::transpose::parameters(caps, size),
-        "permute" => super::permute::parameters(caps, size),
-        "sort" => super::sort::parameters(caps, element_bytes),
-        "merge" => super::merge::parameters(caps),
-        "select" => super::select::parameters(caps),
-        "topk" => super::topk::parameters(caps),
-        "random" => super::random::parameters(caps),
-        "iota" => super::iota::parameters(caps),
-        _ => Vec::new(),
+        Primitive::Reduce => super::reduce::parameters(caps),
+        Primitive::Scan => super::scan::parameters(caps),
+        Primitive::Copy | Primitive::CopyRanges => super::copy::parameters(primitive, caps),
+        Primitive::Gather => super::copy::gather_parameters(caps, size),
+        Primitive::Reverse => super::copy::reverse_parameters(caps),
+        Primitive::Histogram => super::histogram::parameters(caps),
+        Primitive::Transpose => super::transpose::parameters(caps, size),
+        Primitive::Permute => super::permute::parameters(caps, size),
+        Primitive::Sort => super::sort::parameters(caps, element_bytes),
+        Primitive::Merge => super::merge::parameters(caps),
+        Primitive::Select => super::select::parameters(caps),
+        Primitive::TopK => super::topk::parameters(caps),
+        Primitive::Random => super::random::parameters(caps),
+        Primitive::Iota => super::iota::parameters(caps),
     }
 }
 
@@ -68,12 +44,12 @@ pub(super) const MOST_ELEMENT_BYTES: usize = 16;
 /// The element size in rows for a primitive: 1 for copies, which move bytes, else `element_bytes`.
 ///
 /// ```
-/// use oclprim::tuning::row_bytes;
+/// use oclprim::tuning::{Primitive, row_bytes};
 ///
-/// assert_eq!((row_bytes("reduce", 4), row_bytes("copy", 4)), (4, 1));
+/// assert_eq!((row_bytes(Primitive::Reduce, 4), row_bytes(Primitive::Copy, 4)), (4, 1));
 /// ```
-pub fn row_bytes(primitive: &str, element_bytes: usize) -> usize {
-    if matches!(primitive, "copy" | "copy_ranges") { 1 } else { element_bytes }
+pub fn row_bytes(primitive: Primitive, element_bytes: usize) -> usize {
+    if matches!(primitive, Primitive::Copy | Primitive::CopyRanges) { 1 } else { element_bytes }
 }
 
 /// A class of input sizes; each class can have its own row in a tuning file.

@@ -4,7 +4,7 @@ use super::Way;
 use crate::{
     Result,
     runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../../cl/gather.cl");
@@ -86,7 +86,7 @@ fn run_by(
 ) -> Result<()> {
     device.fill(outside.mem(), outside.byte_offset(), 8, &[0xFF; 8])?;
     let Form { way, size, index_size } = form;
-    let caps = device.capabilities_for("gather", size, index.len())?;
+    let caps = device.capabilities_for(Primitive::Gather, size, index.len())?;
     for first in (0..index.len()).step_by(most) {
         let n = (index.len() - first).min(most);
         let begin = [line.byte_offset() + first * size, index.byte_offset() + first * index_size];

@@ -6,7 +6,7 @@ use crate::{
     copy::gpu::Body,
     memory,
     runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../../cl/copy_ranges.cl");
@@ -60,7 +60,7 @@ fn tables(plan: &Plan, pieces: &[Piece], begin: [usize; 2]) -> Result<(Vec<[u64;
 /// Enqueues the copies; there is at least one.
 pub(crate) fn copy(device: &ClDevice, from: &ClInput, to: &ClInput, pieces: &[Piece]) -> Result<()> {
     let bytes = pieces.iter().map(|piece| piece.bytes).sum();
-    let plan = plan(device.capabilities_for("copy_ranges", 1, bytes)?.as_ref());
+    let plan = plan(device.capabilities_for(Primitive::CopyRanges, 1, bytes)?.as_ref());
     let (ranges, owner) = tables(&plan, pieces, [from.byte_offset(), to.byte_offset()])?;
     let parts: [&[u8]; 2] = [bytemuck::cast_slice(&ranges), bytemuck::cast_slice(&owner)];
     let mut table = memory::with_capacity(parts[0].len() + parts[1].len())?;

@@ -3,7 +3,7 @@
 use crate::{
     Result,
     runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../../cl/reverse.cl");
@@ -100,7 +100,7 @@ pub fn reverse(device: &ClDevice, size: usize, input: &ClInput, output: &ClInput
     if n == 0 {
         return Ok(());
     }
-    let caps = device.capabilities_for("reverse", size, n)?;
+    let caps = device.capabilities_for(Primitive::Reverse, size, n)?;
     let plan = plan(n, size, input.byte_offset(), output.byte_offset(), &caps);
     let launch = device
         .launch(&plan.program, plan.kernel)?
@@ -122,7 +122,7 @@ pub fn swap(device: &ClDevice, size: usize, x: &ClInput) -> Result<()> {
     if n < 2 {
         return Ok(());
     }
-    let plan = plan_swap(n, size, x.byte_offset(), device.capabilities_for("reverse", size, n)?.as_ref());
+    let plan = plan_swap(n, size, x.byte_offset(), device.capabilities_for(Primitive::Reverse, size, n)?.as_ref());
     let launch = device.launch(&plan.program, plan.kernel)?.mem(x.mem()).scalar(x.offset() as u64).scalar(n as u64);
     let launch = match plan.way {
         Way::Runs(run) => launch.scalar(run as u64),

@@ -13,7 +13,7 @@ use crate::{
         Capabilities, ClInput, ProgramSpec,
         opencl::{ClDevice, Launch},
     },
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const NAME: &str = "histogram_channels.cl";
@@ -122,7 +122,7 @@ pub fn scratch_bytes(
     mut maps: &[(&Map, usize)],
 ) -> Result<usize> {
     let size = element.size();
-    let caps = device.capabilities_for("histogram", size, pixels.saturating_mul(channels))?;
+    let caps = device.capabilities_for(Primitive::Histogram, size, pixels.saturating_mul(channels))?;
     let (most, mut bytes) = (round(device) / channels, 0);
     while !maps.is_empty() {
         let these = pass(maps);
@@ -156,7 +156,7 @@ pub fn channels(
         }
         return Ok(());
     }
-    let caps = device.capabilities_for("histogram", size, input.len())?;
+    let caps = device.capabilities_for(Primitive::Histogram, size, input.len())?;
     let most = round(device) / channels;
     let (mut first, mut counts_at, mut outside_at) = (0, counts.offset(), outside.offset());
     while first < maps.len() {

@@ -6,7 +6,9 @@ pub(crate) mod cpu;
 pub(crate) mod gpu;
 
 use super::{Accumulate, Bins, Outside, slots::OUTSIDE};
-use crate::{Device, Element, Error, Input, Output, Result, Scratch, bf16, f16, memory, runtime::Backend};
+use crate::{
+    Device, Element, Error, Input, Output, Result, Scratch, bf16, f16, memory, runtime::Backend, tuning::Primitive,
+};
 
 /// A type of weights, with the type of their sums.
 ///
@@ -223,7 +225,7 @@ impl Device {
             Backend::Cpu => Ok(0),
             Backend::OpenCl(device) => {
                 let form = gpu::Form { samples: super::form::Form::of(bins), weight: W::TYPE, sum: W::Sum::TYPE };
-                let caps = device.capabilities_for("histogram", size_of::<T>(), n)?;
+                let caps = device.capabilities_for(Primitive::Histogram, size_of::<T>(), n)?;
                 Ok(gpu::plan(n, form, true, &caps, device.tuning().wide(n))?.scratch_bytes)
             }
         }

@@ -5,7 +5,7 @@ use crate::{
     Result,
     merge::gpu::{Form, Place, Plan, Shape, shape},
     runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../../cl/search.cl");
@@ -50,7 +50,7 @@ pub fn bounds(
     if count == 0 {
         return Ok(());
     }
-    let caps = device.capabilities_for("merge", form.size, n.max(count))?;
+    let caps = device.capabilities_for(Primitive::Merge, form.size, n.max(count))?;
     // The last work-group's share may reach beyond the last needle.
     let wide = device.tuning().wide(n.max(2 * count));
     let plan = plan(bound, place_bytes, n.max(count), form, &caps, wide)?;
@@ -70,7 +70,7 @@ pub fn first_unsorted(device: &ClDevice, form: &Form, range: &ClInput, found: &C
 /// [`first_unsorted`] by launches over `most` elements each; `most` is a power of two.
 fn first_unsorted_by(device: &ClDevice, form: &Form, range: &ClInput, found: &ClInput, most: usize) -> Result<()> {
     device.fill(found.mem(), found.byte_offset(), 8, &[0xFF; 8])?;
-    let caps = device.capabilities_for("merge", form.size, range.len())?;
+    let caps = device.capabilities_for(Primitive::Merge, form.size, range.len())?;
     let plan = plan(Bound::Lower, 4, range.len(), form, &caps, device.tuning().wide(range.len()))?;
     for start in (0..range.len()).step_by(most) {
         // The first element has no predecessor.

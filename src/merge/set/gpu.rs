@@ -8,6 +8,7 @@ use crate::{
         Capabilities, ClInput, ProgramSpec,
         opencl::{ClDevice, Launch},
     },
+    tuning::Primitive,
 };
 
 const TEXT: &str = include_str!("../../../cl/set.cl");
@@ -39,7 +40,8 @@ impl<'a> Run<'a> {
         scratch: &'a mut Scratch,
     ) -> Result<Self> {
         let n = ranges[0].len() + ranges[1].len();
-        let plan = plan(op, n, form, &*device.capabilities_for("merge", form.size, n)?, device.tuning().wide(n))?;
+        let plan =
+            plan(op, n, form, &*device.capabilities_for(Primitive::Merge, form.size, n)?, device.tuning().wide(n))?;
         Ok(Self { device, plan, ranges, scratch })
     }
 
@@ -81,5 +83,5 @@ fn bytes(plan: &Plan) -> usize {
 }
 
 pub fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
-    device.most_of("merge", n, |caps| Ok(bytes(&plan(SetOp::Union, n, form, caps, device.tuning().wide(n))?)))
+    device.most_of(Primitive::Merge, n, |caps| Ok(bytes(&plan(SetOp::Union, n, form, caps, device.tuning().wide(n))?)))
 }

@@ -4,6 +4,7 @@ use crate::{
     Error, ErrorKind, Result, Scratch,
     merge::gpu::{Form, Pass, Place, Plan, plan},
     runtime::{ClInput, opencl::ClDevice},
+    tuning::Primitive,
 };
 
 /// Byte offsets of the regions in scratch.
@@ -35,7 +36,7 @@ pub fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> 
         let message = format!("{n} elements of {each} bytes exceed the memory of any device");
         return Err(Error::new(ErrorKind::OutOfMemory, message));
     }
-    device.most_of("merge", n, |caps| {
+    device.most_of(Primitive::Merge, n, |caps| {
         let plan = plan(n, form, caps, device.tuning().wide(n))?;
         Ok(if n == 0 { 0 } else { regions(n, form, &plan).end })
     })
@@ -54,7 +55,7 @@ pub fn run(
     if n == 0 {
         return Ok(());
     }
-    let plan = plan(n, form, &*device.capabilities_for("merge", form.size, n)?, device.tuning().wide(n))?;
+    let plan = plan(n, form, &*device.capabilities_for(Primitive::Merge, form.size, n)?, device.tuning().wide(n))?;
     let at = regions(n, form, &plan);
     let mem = scratch.cl(device, at.end)?;
     let spare = Place { mem, offset: at.spare };

@@ -10,7 +10,7 @@ use crate::{
         Capabilities, ClInput, ClOutput, ProgramSpec,
         opencl::{ClDevice, Launch},
     },
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../../cl/reduce_axis.cl");
@@ -184,7 +184,7 @@ impl<'a> OnDevice<'a> {
     pub fn new(device: &'a ClDevice, lines: &'a Lines, element: ElementType) -> Result<Self> {
         let wide = device.tuning().wide(lines.outputs.max(lines.len));
         let n = lines.outputs.saturating_mul(lines.len);
-        Ok(Self { device, caps: device.capabilities_for("reduce", element.size(), n)?, lines, wide })
+        Ok(Self { device, caps: device.capabilities_for(Primitive::Reduce, element.size(), n)?, lines, wide })
     }
 
     /// Scratch bytes of a plan; 0 if there are no elements or no outputs.

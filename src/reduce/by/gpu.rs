@@ -5,7 +5,7 @@ use crate::{
     Result, Scratch,
     op::gpu::{Form, program, work_group},
     runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
-    tuning,
+    tuning::{self, Primitive},
 };
 
 /// A launch that reduces `n` elements or partials to `tiles` partials.
@@ -63,7 +63,7 @@ pub fn reduce(
             .enumerate()
             .try_for_each(|(i, part)| device.fill(out.mem(), out.byte_offset() + i * size, size, part));
     }
-    let caps = device.capabilities_for("reduce", form.size, input.len())?;
+    let caps = device.capabilities_for(Primitive::Reduce, form.size, input.len())?;
     let plan = plan(input.len(), form, &caps, &|n| device.tuning().wide(n))?;
     let partials = scratch.cl(device, scratch_bytes(input.len(), form.size))?;
     let (mut from, mut from_offset, mut end) = (input.mem(), input.offset(), 0);

@@ -4,7 +4,7 @@ use super::Question;
 use crate::{
     Result, Scratch,
     runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../../cl/count.cl");
@@ -52,7 +52,7 @@ pub(super) fn answer(
     scratch: &mut Scratch,
 ) -> Result<()> {
     let n = input.len();
-    let caps = device.capabilities_for("reduce", size, n)?;
+    let caps = device.capabilities_for(Primitive::Reduce, size, n)?;
     let plan = plan(n, size, input.aligned(), &caps, device.tuning().wide(n));
     let counts = scratch.cl(device, 8 * plan.groups)?;
     let local = [plan.work_group, 1, 1];

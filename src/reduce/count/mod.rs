@@ -21,7 +21,7 @@ pub(crate) mod gpu;
 
 use bytemuck::Pod;
 
-use crate::{Device, Element, Input, Output, Result, Scratch, element, runtime::Backend};
+use crate::{Device, Element, Input, Output, Result, Scratch, element, runtime::Backend, tuning::Primitive};
 
 /// A question about the elements that differ from `key` in a bit of `mask`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -260,7 +260,7 @@ impl Device {
         match self.backend() {
             Backend::Cpu => Ok(0),
             Backend::OpenCl(device) => {
-                let all = device.all_capabilities_for("reduce")?;
+                let all = device.all_capabilities_for(Primitive::Reduce)?;
                 Ok(all.iter().map(|caps| gpu::scratch_bytes(caps)).max().unwrap_or(0))
             }
         }

@@ -9,7 +9,7 @@ use crate::{
         Capabilities, ClInput, ClOutput, ProgramSpec, SubGroupBackend,
         opencl::{ClDevice, ClMem, Launch},
     },
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../../cl/reduce_segmented.cl");
@@ -192,7 +192,7 @@ pub fn plan(
 /// Upper bound on the scratch bytes of any operation over `n` elements of `size` bytes. `keys` is the type of the keys;
 /// without it, offsets define the segments.
 pub fn scratch_bytes(device: &ClDevice, n: usize, size: usize, keys: Option<ElementType>) -> Result<usize> {
-    let caps = device.capabilities_for("reduce", size, n)?;
+    let caps = device.capabilities_for(Primitive::Reduce, size, n)?;
     let element = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64][size.ilog2() as usize];
     let source = <Sum as Op<u8>>::source();
     // Wide accumulators make tiles small.
@@ -247,7 +247,7 @@ pub fn reduce_found<T: Element, U: Element>(
 
 /// Returns whether the tiles can find the runs of keys themselves.
 pub fn finds_runs(device: &ClDevice, form: &Form, n: usize) -> Result<bool> {
-    let caps = device.capabilities_for("reduce", form.element.size(), n)?;
+    let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), n)?;
     Ok(caps.looks_back() && work_group(form, &caps) >= 32)
 }
 
@@ -271,7 +271,7 @@ pub fn reduce_runs(
     if n == 0 {
         return device.fill(runs.count.mem(), runs.count.byte_offset(), 8, &[0; 8]);
     }
-    let caps = device.capabilities_for("reduce", form.element.size(), n)?;
+    let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), n)?;
     let aligned = input.aligned() && runs.keys.aligned();
     let plan = plan(n, runs.keys_out.len(), form, aligned, &caps, &|n| device.tuning().wide(n))?;
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
@@ -328,7 +328,7 @@ fn run(
     if segments == 0 {
         return Ok(());
     }
-    let caps = device.capabilities_for("reduce", form.element.size(), n)?;
+    let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), n)?;
     let plan = plan(n, segments, form, input.aligned(), &caps, &|n| device.tuning().wide(n))?;
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let local = [plan.work_group, 1, 1];

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use super::{Capabilities, ClDevice, Queue, cl, lock, selftest};
 use crate::{
     Error, ErrorKind, Result,
-    tuning::{Tuning, choice::Choice},
+    tuning::{Primitive, Tuning, choice::Choice},
 };
 
 /// A tuning, and the resulting capabilities and choices for the device.
@@ -48,7 +48,7 @@ impl ClDevice {
     /// plan's sizes could overflow.
     pub(crate) fn capabilities_for(
         &self,
-        primitive: &str,
+        primitive: Primitive,
         element_bytes: usize,
         n: usize,
     ) -> Result<Arc<Capabilities>> {
@@ -59,7 +59,7 @@ impl ClDevice {
     }
 
     /// The capabilities for all choices of a primitive, for sizes that must hold for inputs of every size.
-    pub(crate) fn all_capabilities_for(&self, primitive: &str) -> Result<Vec<Arc<Capabilities>>> {
+    pub(crate) fn all_capabilities_for(&self, primitive: Primitive) -> Result<Vec<Arc<Capabilities>>> {
         let caps = self.capabilities()?;
         let chosen = self.choices(&caps).iter().filter(|choice| choice.of(primitive));
         let mut all: Vec<_> = chosen.map(|choice| choice.caps.clone()).collect();
@@ -70,7 +70,7 @@ impl ClDevice {
     /// The most bytes that a plan for `n` elements takes with any choice for the primitive.
     pub(crate) fn most_of(
         &self,
-        primitive: &str,
+        primitive: Primitive,
         n: usize,
         bytes: impl Fn(&Capabilities) -> Result<usize>,
     ) -> Result<usize> {

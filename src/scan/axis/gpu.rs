@@ -6,7 +6,7 @@ use crate::{
     lookback::levels,
     runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
     scan::gpu::{Form, Start},
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../../cl/scan_axis.cl");
@@ -76,7 +76,7 @@ pub fn scan(
     out: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let caps = device.capabilities_for("reduce", form.element.size(), shape.elements())?;
+    let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), shape.elements())?;
     let plan = plan(shape, form, input.aligned() && out.aligned(), &caps, device.tuning().wide(shape.elements()))?;
     let totals = scratch.cl(device, plan.scratch_bytes)?;
     let Plan { program, chunks, pieces, stride, wide, .. } = &plan;

@@ -4,7 +4,7 @@ use crate::{
     ElementType, Result,
     op::Source,
     runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../../cl/adjacent.cl");
@@ -63,7 +63,7 @@ pub fn run(
         return Ok(());
     }
     let aligned = input.aligned() && out.aligned();
-    let caps = device.capabilities_for("select", element.size(), n)?;
+    let caps = device.capabilities_for(Primitive::Select, element.size(), n)?;
     let plan = plan(n, element, source, aligned, &caps, device.tuning().wide(n))?;
     device
         .launch(&plan.program, "adjacent")?

@@ -6,7 +6,7 @@ use crate::{
     keys::{Keys, Numbers},
     runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
     sort::gpu::{key_type, word},
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../../cl/sort_in_place.cl");
@@ -79,7 +79,7 @@ pub(crate) fn run(device: &ClDevice, keys: &Keys, data: &ClInput) -> Result<()> 
     if n == 0 {
         return Ok(());
     }
-    let caps = device.capabilities_for("sort", keys.bytes, n)?;
+    let caps = device.capabilities_for(Primitive::Sort, keys.bytes, n)?;
     let wide = device.tuning().wide(n);
     let plan = plan(n, keys.bytes, keys.floats, &caps, wide);
     let local = [plan.work_group, 1, 1];

@@ -8,7 +8,7 @@ use crate::{
         opencl::{ClDevice, ClMem},
     },
     sort::gpu::{self, Form, Parts, Values, word},
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../../cl/sort_segments.cl");
@@ -166,7 +166,7 @@ pub(crate) fn run(
 }
 
 pub fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
-    let caps = device.capabilities_for("sort", form.key_bytes, n)?;
+    let caps = device.capabilities_for(Primitive::Sort, form.key_bytes, n)?;
     let wide = device.tuning().wide(n);
     Ok(if n == 0 { 0 } else { plan(n, form, ElementType::U64, &caps, wide).long.scratch.end })
 }

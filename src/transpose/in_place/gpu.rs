@@ -8,7 +8,7 @@ use crate::{
         opencl::{ClDevice, ClMem},
     },
     transpose::gpu::{self as apart, Shape},
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../../cl/transpose_in_place.cl");
@@ -90,7 +90,7 @@ pub fn transpose(
     if rows <= 1 || cols <= 1 {
         return Ok(());
     }
-    let caps = device.capabilities_for("transpose", size, rows * cols)?;
+    let caps = device.capabilities_for(Primitive::Transpose, size, rows * cols)?;
     let plan = plan(rows * cols, size, &caps, |n| device.tuning().wide(n));
     if rows == cols {
         return square(device, &plan, data, rows, size);

@@ -4,7 +4,7 @@ use crate::{
     ElementType, Result,
     runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
     transpose::gpu::sides,
-    tuning,
+    tuning::{self, Primitive},
 };
 
 const TEXT: &str = include_str!("../../../cl/transpose_map.cl");
@@ -98,7 +98,7 @@ pub fn transpose(
     if rows * cols == 0 {
         return Ok(());
     }
-    let caps = device.capabilities_for("transpose", form.acc.size(), rows * cols)?;
+    let caps = device.capabilities_for(Primitive::Transpose, form.acc.size(), rows * cols)?;
     let in_blocks = input.offset().is_multiple_of(BLOCK) && output.offset().is_multiple_of(BLOCK);
     let plan = plan(form, (rows, cols), in_blocks, &caps, |n| device.tuning().wide(n))?;
     let name = match plan.kernel {
