@@ -422,7 +422,7 @@ static inline Record take(__global const T* p, uint elements, ulong tile, Moment
     }
 #ifdef FLOAT_MOMENTS
     Moments of[ITEM_LANES];
-    // It is finite only if every m2 is: none is negative yet.
+    // Not finite if an m2 is not: the only negative one is -infinity.
     A all = 0;
     UNROLL
     for (uint k = 0; k < ITEM_LANES; k++) {

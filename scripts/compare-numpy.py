@@ -44,24 +44,26 @@ def random_array(dtype, shape):
 POOL = ThreadPoolExecutor(os.cpu_count())
 NUMBERS = itertools.count()
 jobs = []
+# Operations with these types run on the OpenCL device, too; the others run there with their first type. `check` compares the
+# device with the CPU for all types.
+PREFERRED = ["i4", "f4"]
 on_opencl = set()
 
 
-def devices_for(name):
-    """The CPU; and the OpenCL device for one integer and one float type of each operation. `check` compares it with the CPU for
-    all types."""
-    operation = re.sub(r"\b[iu][1248]\b", "integers", re.sub(r"\bf[248]\b", "floats", name))
-    if operation in on_opencl:
-        return DEVICES[:1]
-    on_opencl.add(operation)
-    return DEVICES
+def devices_for(name, options, array):
+    element = re.search(r"\b[iuf][1248]\b", name)
+    operation = (name.replace(element[0], "", 1) if element else name, tuple(o for o in options if "/" not in o), array.shape)
+    if not element or element[0] in PREFERRED or operation not in on_opencl:
+        on_opencl.add(operation)
+        return DEVICES
+    return DEVICES[:1]
 
 
 def compare(folder, name, family, array, options, is_right, second=None):
-    """Runs one family on the devices for `name`. `is_right` judges the output, or the file of the option `second`."""
+    """Runs one family on the devices for this operation. `is_right` judges the output, or the file of the option `second`."""
     path = folder / f"in{next(NUMBERS)}.npy"
     numpy.save(path, array)
-    for device in devices_for(name):
+    for device in devices_for(name, options, array):
         output = path.with_suffix(f".{device}.npy")
         judged = path.with_suffix(f".{device}.2.npy") if second else output
         more = [second, str(judged)] if second else []

@@ -173,7 +173,7 @@ impl Digit {
     }
 }
 
-/// What the number of a key is, by which keys are compared.
+/// The kind of number by which an order compares keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
     /// The key's bits, some of them inverted.
@@ -304,6 +304,7 @@ impl Keys {
         self.bits == (0..8 * self.bytes as u32)
     }
 
+    /// The kind of the keys' numbers.
     #[inline]
     pub(crate) fn numbers(&self) -> Numbers {
         match self.floats {

@@ -62,7 +62,9 @@ macro_rules! primitives {
         }
     )* };
 }
-primitives!(reduce Reduce scan Scan copy Copy copy_ranges CopyRanges gather Gather reverse Reverse histogram Histogram transpose Transpose permute Permute sort Sort merge Merge select Select topk TopK random Random iota Iota);
+primitives!(reduce Reduce scan Scan copy Copy copy_ranges CopyRanges gather Gather reverse Reverse
+    histogram Histogram transpose Transpose permute Permute sort Sort merge Merge select Select topk TopK
+    random Random iota Iota);
 
 fn every_value(primitive: Primitive) {
     if common::variant() {

@@ -27,7 +27,7 @@ FLOAT_RANK(rank_of, WORD, 8 * KEY_BYTES)
 
 #define HIGH_BIT ((WORD)1 << (8 * KEY_BYTES - 1))
 
-// A number that rises with the key, before `always`.
+// With `^ always` a number that rises with the key, or falls where the host has it so.
 #define rising(key, flip) rank_of(key, flip)
 
 // -0 is before 0, and NaN are in an order of their bits: those of negative ones wrap round, to behind the others.
@@ -63,7 +63,7 @@ static inline KEY highest_key(uint shift, uint mask, WORD flip, WORD always)
 
 #else
 
-// A number that rises with the key, after `always` is applied.
+// With `^ always` a number that rises with the key, or falls where the host has it so.
 static inline WORD rising(KEY key, WORD flip)
 {
 #if KEY_BYTES == 16

@@ -3,7 +3,10 @@
 use std::{marker::PhantomData, sync::Arc};
 
 use super::{Capabilities, DeviceInfo, ProgramSpec, Timing, info::Recorded};
-use crate::{Error, Result, tuning::{Primitive, Tuning}};
+use crate::{
+    Error, Result,
+    tuning::{Primitive, Tuning},
+};
 
 #[derive(Clone, Copy)]
 enum Never {}

@@ -35,6 +35,7 @@ pub struct Form {
     pub passes: usize,
     /// True if the sorted keys are an output.
     pub keys: bool,
+    /// What the order compares.
     pub numbers: Numbers,
 }
 
@@ -437,11 +438,20 @@ pub fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
     Ok(if n == 0 { 0 } else { plan(n, form, &caps, device.tuning().wide(n)).scratch.end })
 }
 
-/// Size of each key type in bytes, and the numbers of its keys in an order of all bits.
-pub(super) const KEY_KINDS: [(usize, Numbers); 8] = {
-    use Numbers::{Bits, Ranks};
-    [(1, Bits), (2, Bits), (4, Bits), (8, Bits), (16, Bits), (2, Ranks), (4, Ranks), (8, Ranks)]
-};
+/// Size of each key type in bytes, and the numbers of its keys.
+pub(super) const KEY_KINDS: [(usize, Numbers); 11] = [
+    (1, Numbers::Bits),
+    (2, Numbers::Bits),
+    (4, Numbers::Bits),
+    (8, Numbers::Bits),
+    (16, Numbers::Bits),
+    (2, Numbers::Ranks),
+    (4, Numbers::Ranks),
+    (8, Numbers::Ranks),
+    (2, Numbers::BiasedRanks),
+    (4, Numbers::BiasedRanks),
+    (8, Numbers::BiasedRanks),
+];
 
 /// All programs that plans for `caps` use.
 pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {

@@ -27,7 +27,9 @@ macro_rules! primitives {
             /// All primitives that have parameters.
             ///
             /// ```
-            /// assert!(oclprim::tuning::Primitive::ALL.is_sorted());
+            /// use oclprim::tuning::Primitive;
+            ///
+            /// assert!(Primitive::ALL.iter().all(|primitive| primitive.name().parse() == Ok(*primitive)));
             /// ```
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$primitive),*];
 

@@ -434,11 +434,10 @@ pub(super) fn event_number(event: &Event, name: u32) -> Result<Option<u64>> {
 }
 
 pub(super) fn create_context(platform: PlatformId, device: DeviceId) -> Result<Context> {
-    const CONTEXT_PLATFORM: isize = 0x1084;
     let mut status = SUCCESS;
     let ids = [device.as_raw()];
     // `ocl` panics if it queries a context's properties and there are none.
-    let properties = [CONTEXT_PLATFORM, platform.as_ptr().addr() as isize, 0];
+    let properties = [ffi::CL_CONTEXT_PLATFORM as isize, platform.as_ptr().addr() as isize, 0];
     // SAFETY: one valid device id of that platform, a list of properties that ends with 0, no callback.
     let raw = unsafe { ffi::clCreateContext(properties.as_ptr(), 1, ids.as_ptr(), None, ptr::null_mut(), &mut status) };
     let raw = created(raw, status, "creating a context")?;
@@ -683,7 +682,7 @@ pub(super) fn build(program: &Program, device: DeviceId, options: &str, name: &s
         .map_or_else(|error| error.to_string(), log);
     let first = log.lines().find(|line| line.contains("error")).or(log.lines().next()).unwrap_or("no log");
     let first: String = first.replace(char::is_control, " ").trim().chars().take(MAX_LINE).collect();
-    let status = if status == SUCCESS { -11 } else { status };
+    let status = if status == SUCCESS { ffi::CL_BUILD_PROGRAM_FAILURE } else { status };
     let message = format!("{name} did not build ({}, {status}): {first}", status_name(status));
     Err(Error::new(ErrorKind::Build, message).with_status(status).with_log(log))
 }
@@ -729,9 +728,8 @@ pub(super) fn create_kernel(program: &Program, name: &str) -> Result<Kernel> {
     Ok(unsafe { Kernel::from_raw_create_ptr(raw) })
 }
 
-/// A kernel's work-group property of up to three words; the other words are 0. Property 0x11B0 is the largest work-group.
-/// Property 0x11B1 is the work-group that the kernel's attribute demands. Property 0x11B2 is its local bytes, including
-/// arguments. All are 0 if the driver does not know the property.
+/// A kernel's work-group property of up to three words; the other words are 0. All are 0 if the driver does not know the
+/// property.
 pub(super) fn kernel_numbers(kernel: &Kernel, device: DeviceId, name: u32) -> Result<[u64; 3]> {
     let mut values = [0u64; 3];
     // SAFETY: each of these properties fits into the array.

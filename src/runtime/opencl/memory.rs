@@ -103,7 +103,7 @@ impl ClDevice {
         self.allocate_with(data.len(), Some(data))
     }
 
-    pub(super) fn allocate_with(&self, bytes: usize, data: Option<&[u8]>) -> Result<Mem> {
+    fn allocate_with(&self, bytes: usize, data: Option<&[u8]>) -> Result<Mem> {
         let (limit, global) = (self.info().max_allocation_bytes, self.info().global_bytes);
         let short = || {
             let name = &self.info().name;
@@ -223,7 +223,7 @@ impl ClDevice {
         self.record("clEnqueueFillBuffer", slot)
     }
 
-    pub(super) fn fill_large(&self, mem: &Mem, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()> {
+    fn fill_large(&self, mem: &Mem, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()> {
         let mut word = [0u8; 16];
         word.chunks_mut(pattern.len()).for_each(|part| part.copy_from_slice(pattern));
         let groups = bytes.div_ceil(16 * FILL_WORK_GROUP).min(32 * self.info().compute_units.max(1) as usize);

@@ -9,7 +9,7 @@ use crate::{Error, Result};
 
 /// One queue, with the scratch buffers that the order of its commands protects.
 pub(crate) struct Queue {
-    pub(super) queue: CommandQueue,
+    queue: CommandQueue,
     /// True if the queue is the user's and out of order: each command then needs a barrier.
     pub(super) unordered: bool,
     pub(super) pool: Arc<Mutex<Pool<Mem>>>,

@@ -113,7 +113,6 @@ struct Reported {
 
 impl Reported {
     fn of(device: &ClDevice) -> Result<Self> {
-        const MAX_SUB_GROUPS: u32 = 0x105C;
         const INTEL_SUB_GROUP_SIZES: u32 = 0x4108;
         const NV_CAPABILITY_MAJOR: u32 = 0x4000;
         const NV_CAPABILITY_MINOR: u32 = 0x4001;
@@ -138,7 +137,7 @@ impl Reported {
             compute_capability: 10 * capability(NV_CAPABILITY_MAJOR)? + capability(NV_CAPABILITY_MINOR)?,
             platform: info.platform.clone(),
             standards,
-            sub_groups: cl::device_number(id, MAX_SUB_GROUPS)?,
+            sub_groups: cl::device_number(id, ffi::CL_DEVICE_MAX_NUM_SUB_GROUPS)?,
             extensions,
             identity: String::new(),
         };

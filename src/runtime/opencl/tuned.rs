@@ -78,7 +78,7 @@ impl ClDevice {
         self.all_capabilities_for(primitive)?.iter().try_fold(0, |most, caps| Ok(bytes(caps)?.max(most)))
     }
 
-    pub(super) fn choices(&self, caps: &Capabilities) -> &[Choice] {
+    fn choices(&self, caps: &Capabilities) -> &[Choice] {
         self.tuned.choices.get_or_init(|| self.tuned.tuning.choices(self.info(), caps))
     }
 

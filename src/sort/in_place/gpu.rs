@@ -114,7 +114,7 @@ pub(crate) fn run(device: &ClDevice, keys: &Keys, data: &ClInput) -> Result<()> 
 pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let wide = [false, true].into_iter();
     wide.flat_map(|wide| {
-        KEY_KINDS.map(|(bytes, numbers)| plan(1 << 20, bytes, numbers == Numbers::Ranks, caps, wide).program)
+        KEY_KINDS.map(|(bytes, numbers)| plan(1 << 20, bytes, numbers != Numbers::Bits, caps, wide).program)
     })
     .collect()
 }
