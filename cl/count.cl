@@ -1,19 +1,20 @@
-// Counting: how many elements differ from a key in the bits of a mask.
+// Count: count = the number of i with ((x[i] ^ key) & mask) != 0, elements taken as bits.
 //
-// All that is counted comes down to that. Non-zero integers differ from 0 in some bit, floats in some bit other than the
-// sign; what equals a value is the rest of what differs from it. So an element is its bits, and only its size counts.
+// Every count is such a one. A non-zero integer differs from 0 in some bit, a non-zero float in some bit other than the sign. The
+// elements that equal a value are the rest of n.
 //
-// Bytes: reads n elements once, writes a count a group.
-#ifdef ONE_PASS
+// Bytes: reads n elements once; writes a count a work-group.
+//
+//     count_runs: for each run of contiguous elements, by one work-group:
+//         each work-item counts its elements that differ; GPU: four 16-byte vectors in flight
+//         counts[g] = the sum over the work-group
+//         ONE_PASS: the last work-group stores the answer (a last-block reduction)
+//     count_last: one work-group adds up counts, and stores the answer
 #include "lib/subgroup.cl"
 #include "lib/ended.cl"
-#endif
 
 #ifndef BYTES
 #define BYTES 4
-#endif
-#ifndef WG
-#define WG 256
 #endif
 #ifndef OFFSET_T
 #define OFFSET_T uint
@@ -43,22 +44,56 @@ static inline uint4 load_words(__global const T* p)
 #endif
 }
 
-// The elements in v that are not 0.
+// Returns how many elements of v are not 0.
 static inline uint non_zero(uint4 v)
 {
-#if BYTES <= 2
-    // An element's high bit is set by a carry out of its other bits, or is set already.
-    const uint high = BYTES == 1 ? 0x80808080u : 0x80008000u;
-    v = (((v & ~high) + ~high) | v) & high;
-    return popcount(v.x) + popcount(v.y) + popcount(v.z) + popcount(v.w);
-#elif BYTES == 4
-    return (v.x != 0) + (v.y != 0) + (v.z != 0) + (v.w != 0);
-#else
+    if (BYTES <= 2) {
+        // A carry out of an element's other bits sets its high bit, or it is set already.
+        const uint high = BYTES == 1 ? 0x80808080u : 0x80008000u;
+        v = (((v & ~high) + ~high) | v) & high;
+        return popcount(v.x) + popcount(v.y) + popcount(v.z) + popcount(v.w);
+    }
+    if (BYTES == 4) {
+        return (v.x != 0) + (v.y != 0) + (v.z != 0) + (v.w != 0);
+    }
     return ((v.x | v.y) != 0) + ((v.z | v.w) != 0);
-#endif
 }
 
-// The sum over the work-group, valid in item 0. All WG items call it, in uniform flow.
+// Returns how many elements of x[first .. end) differ, of those that the work-item takes: vectors, WG apart.
+static inline OFFSET_T count_vectors(
+    __global const T* x, OFFSET_T first, OFFSET_T end, const ulong key, const ulong mask)
+{
+    const uint4 k = as_uint4((ulong2)(key)), m = as_uint4((ulong2)(mask));
+    OFFSET_T i = first + get_local_id(0) * VEC, count = 0;
+    // Four vectors in flight.
+    for (; i < end && end - i >= (3 * WG + 1) * VEC; i += 4 * WG * VEC) {
+        const uint4 a = load_words(x + i), b = load_words(x + i + WG * VEC);
+        const uint4 c = load_words(x + i + 2 * WG * VEC), d = load_words(x + i + 3 * WG * VEC);
+        count += non_zero((a ^ k) & m) + non_zero((b ^ k) & m) + non_zero((c ^ k) & m) + non_zero((d ^ k) & m);
+    }
+    for (; i < end && end - i >= VEC; i += WG * VEC) {
+        count += non_zero((load_words(x + i) ^ k) & m);
+    }
+    for (; i < end; i++) {
+        count += ((x[i] ^ (T)key) & (T)mask) != 0;
+    }
+    return count;
+}
+
+// Returns the same of a contiguous share of the work-item, which the compilers of CPU drivers vectorise.
+static inline OFFSET_T count_share(
+    __global const T* x, OFFSET_T first, OFFSET_T end, OFFSET_T share, const ulong key, const ulong mask)
+{
+    const OFFSET_T start = first + get_local_id(0) * share;
+    const OFFSET_T stop = start < end ? start + min(share, end - start) : start;
+    OFFSET_T count = 0;
+    for (OFFSET_T i = start; i < stop; i++) {
+        count += ((x[i] ^ (T)key) & (T)mask) != 0;
+    }
+    return count;
+}
+
+// Returns the sum over the work-group, valid in work-item 0. All WG work-items call it, in uniform flow.
 static inline ulong group_sum(ulong x, __local ulong* parts)
 {
     const uint item = get_local_id(0);
@@ -73,9 +108,9 @@ static inline ulong group_sum(ulong x, __local ulong* parts)
     return parts[0];
 }
 
-// The answer from the `groups` counts of elements that differ. ANSWER 0: their sum, 1: the rest of n, as ulong; 2: whether there
-// are any, 3: whether all do, as uchar. All WG items call it, in uniform flow.
-static inline void give_answer(
+// Stores the answer from the work-groups' counts. `answer` 0: their sum, 1: the rest of n, as ulong; 2: whether any element
+// differs, 3: whether all do, as uchar. All WG work-items call it, in uniform flow.
+static inline void store_answer(
     __global const ulong* counts, const uint groups, const ulong n, const uint answer, __global void* out,
     const ulong out_offset, __local ulong* parts)
 {
@@ -93,63 +128,53 @@ static inline void give_answer(
     }
 }
 
+// The parameters of a last-block reduction; without it, ENDING_ARGS gives their values.
 #ifdef ONE_PASS
 #define ENDING_PARAMS                                                                                                  \
     , const uint ends, const uint answer, __global void *result, const ulong result_offset ENDED_PARAM
+#define ENDING_ARGS ends, answer, result, result_offset, ended
 #else
+#define ONE_PASS 0
 #define ENDING_PARAMS
+#define ENDING_ARGS 0, 0, 0, 0, 0
 #endif
 
-// Group g takes a contiguous run of `run` elements, a multiple of WG x VEC. `key` and `mask` hold theirs in every
-// element of their 8 bytes. With ONE_PASS, where `ends` is not 0, the group that ends last gives the answer.
+// If `ends` is not 0, the work-group that ends last stores the answer.
+static inline void finish(
+    __global const ulong* counts, const ulong n, const uint ends, const uint answer, __global void* result,
+    const ulong result_offset, volatile __global uint* ended, __local ulong* parts, __local uint* last)
+{
+    if (ends && ends_last(ended, get_num_groups(0), last)) {
+        store_answer(counts, get_num_groups(0), n, answer, result, result_offset, parts);
+    }
+}
+
+// Work-group g takes a contiguous run of `run` elements, a multiple of WG x VEC. `key` and `mask` repeat theirs in each element of
+// their 8 bytes.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void count_runs(
     __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, const OFFSET_T run, const ulong key,
     const ulong mask, __global ulong* counts ENDING_PARAMS)
 {
     __local ulong parts[WG];
-    __global const T* in = in_base + in_offset;
+    __local uint last[1];
+    __global const T* x = in_base + in_offset;
     const OFFSET_T first = get_group_id(0) * run, end = n - first > run ? first + run : n;
-    OFFSET_T count = 0;
-#if WG >= 32
-    const uint4 k = as_uint4((ulong2)(key)), m = as_uint4((ulong2)(mask));
-    OFFSET_T i = first + get_local_id(0) * VEC;
-    // Four vectors in flight.
-    for (; i < end && end - i >= (3 * WG + 1) * VEC; i += 4 * WG * VEC) {
-        const uint4 a = load_words(in + i), b = load_words(in + i + WG * VEC);
-        const uint4 c = load_words(in + i + 2 * WG * VEC), d = load_words(in + i + 3 * WG * VEC);
-        count += non_zero((a ^ k) & m) + non_zero((b ^ k) & m) + non_zero((c ^ k) & m) + non_zero((d ^ k) & m);
-    }
-    for (; i < end && end - i >= VEC; i += WG * VEC) {
-        count += non_zero((load_words(in + i) ^ k) & m);
-    }
-    for (; i < end; i++) {
-        count += ((in[i] ^ (T)key) & (T)mask) != 0;
-    }
-#else
-    // Contiguous elements, for the compilers of CPU drivers to vectorise.
-    const OFFSET_T share = run / WG, start = first + get_local_id(0) * share;
-    const OFFSET_T stop = start < end ? start + min(share, end - start) : start;
-    for (OFFSET_T i = start; i < stop; i++) {
-        count += ((in[i] ^ (T)key) & (T)mask) != 0;
-    }
-#endif
+    const OFFSET_T count =
+        WG >= 32 ? count_vectors(x, first, end, key, mask) : count_share(x, first, end, run / WG, key, mask);
     const ulong sum = group_sum(count, parts);
     if (get_local_id(0) == 0) {
         counts[get_group_id(0)] = sum;
     }
-#ifdef ONE_PASS
-    __local uint last[1];
-    if (ends && ends_last(ended, get_num_groups(0), last)) {
-        give_answer(counts, get_num_groups(0), n, answer, result, result_offset, parts);
+    if (ONE_PASS) {
+        finish(counts, n, ENDING_ARGS, parts, last);
     }
-#endif
 }
 
-// One group.
+// One work-group.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void count_last(
     __global const ulong* counts, const uint groups, const ulong n, const uint answer, __global void* out,
     const ulong out_offset)
 {
     __local ulong parts[WG];
-    give_answer(counts, groups, n, answer, out, out_offset, parts);
+    store_answer(counts, groups, n, answer, out, out_offset, parts);
 }

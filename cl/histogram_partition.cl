@@ -1,23 +1,24 @@
-// Histograms of more bins than local memory holds: samples are shared out by ranges of slots first, as 16-bit numbers within
-// their range; then each range is counted in local memory (as radix sorts do; Adinets, Merrill 2022).
+// Histogram of more bins than local memory has counters for: table[s] = #{i : slot(in[i]) == s}. One launch takes at most 2^31
+// samples.
 //
-// A range has 2^RANGE_BITS slots. RANGES, at most WG, is what arrays have room for. Scratch holds a table of the slots; from
-// word `head` on `totals`, the samples of each range, `starts`, where each range's samples begin, and the end of the last,
-// and `cursors`, where the next sample of each goes; from word `numbers_at` on, a multiple of 4, `numbers`, the samples. The
-// host zeroes table and totals.
+// The samples are partitioned by ranges of 2^RANGE_BITS slots, as 16-bit numbers within their range; then each range is counted in
+// local memory, as in the passes of a radix sort (Adinets and Merrill 2022).
 //
-//     totals:  totals[r] += the samples in range r
-//     offsets: starts, cursors = sums of totals before each
-//     scatter: numbers[starts[r] .. starts[r + 1]] = the samples of range r, in any order
-//     count:   table[slot] += the samples there; group g counts an even share of `numbers`, range by range
+// Bytes: reads the samples twice, writes and reads 2 bytes for each.
 //
-// One launch takes at most 2^31 samples. Bytes: reads the samples twice, writes and reads 2 bytes for each.
+//     totals:  totals[r] = #{samples in range r}
+//     offsets: starts, cursors = exclusive prefix sums of totals
+//     scatter: for each tile: counts its samples by range; takes numbers[cursors[r] ..] for each range; writes them there
+//     count:   table[slot] += the samples there; work-group g counts an even share of `numbers`, range by range
+//
+// Scratch: the table; from word `head` on totals[RANGES], starts[RANGES + 1] and cursors[RANGES]; from word `numbers_at` on, a
+// multiple of 4, `numbers`. The host zeroes table and totals. There are at most RANGES ranges, and at most WG.
 #include "lib/bins.cl"
 
 #ifndef WG
 #define WG 256
 #endif
-// Items of the count, whose table takes most of the local memory.
+// Work-items of `count`, whose table takes most of the local memory.
 #ifndef COUNT_WG
 #define COUNT_WG 256
 #endif
@@ -27,21 +28,27 @@
 #ifndef RANGE_BITS
 #define RANGE_BITS 10
 #endif
-// Samples that an item shares out at a time.
+// Samples of a work-item in a tile.
 #ifndef ITEMS
 #define ITEMS 8
 #endif
 #define TILE (WG * ITEMS)
-#define TOTALS (scratch + head)
-#define STARTS (scratch + head + RANGES)
-#define CURSORS (scratch + head + 2 * RANGES + 1)
 // Replicas of the counters of `totals`.
 #ifndef REPLICAS
 #define REPLICAS 8
 #endif
 
-// counts[0 .. RANGES] become the sums of those before them. All items call it, after a barrier; `sums` has WG words.
-static inline __attribute__((always_inline)) void scan_ranges(__local uint* counts, __local uint* sums)
+#define TOTALS(scratch, head) ((scratch) + (head))
+#define STARTS(scratch, head) ((scratch) + (head) + RANGES)
+#define CURSORS(scratch, head) ((scratch) + (head) + 2 * RANGES + 1)
+
+// The slot of a sample beyond the end.
+#define NO_SLOT 0xffffffffu
+
+static inline uint range_of(const uint slot) { return slot >> RANGE_BITS; }
+
+// Makes counts[0 .. RANGES] their exclusive prefix sums. All work-items call it, after a barrier; `sums` has WG words.
+INLINED void scan_ranges(__local uint* counts, __local uint* sums)
 {
     const uint item = get_local_id(0), count = item < RANGES ? counts[item] : 0;
     sums[item] = count;
@@ -58,25 +65,35 @@ static inline __attribute__((always_inline)) void scan_ranges(__local uint* coun
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// The slots of an item's samples in a tile; those beyond the end have no range.
-#define NO_SLOT 0xffffffffu
-#define READ_TILE(base)                                                                                                \
-    IN held[ITEMS];                                                                                                    \
-    uint slots[ITEMS];                                                                                                 \
-    if (n - (base) > (ITEMS - 1) * WG + item) {                                                                        \
-        _Pragma("unroll") for (uint k = 0; k < ITEMS; k++) { held[k] = in[(base) + k * WG + item]; }                   \
-        _Pragma("unroll") for (uint k = 0; k < ITEMS; k++) { slots[k] = SLOT(held[k]); }                               \
-    } else {                                                                                                           \
-        for (uint k = 0; k < ITEMS; k++) {                                                                             \
-            const uint i = (base) + k * WG + item;                                                                     \
-            slots[k] = i < n ? SLOT(in[i]) : NO_SLOT;                                                                  \
-        }                                                                                                              \
-    }                                                                                                                  \
-    /* Runs of one range are added at once. */                                                                         \
-    int alike = slots[ITEMS - 1] != NO_SLOT;                                                                           \
-    _Pragma("unroll") for (uint k = 1; k < ITEMS; k++) {                                                               \
-        alike &= slots[k] >> RANGE_BITS == slots[0] >> RANGE_BITS;                                                     \
+// Loads the slots of the work-item's samples of the tile at `base`. Returns true if all are in one range, which are counted at
+// once.
+INLINED int load_slots(
+    uint* slots, __global const IN* in, const uint base, const uint n, const uint bins SLOT_PARAMS)
+{
+    const uint item = get_local_id(0);
+    if (n - base > (ITEMS - 1) * WG + item) {
+        IN held[ITEMS];
+#pragma unroll
+        for (uint k = 0; k < ITEMS; k++) {
+            held[k] = in[base + k * WG + item];
+        }
+#pragma unroll
+        for (uint k = 0; k < ITEMS; k++) {
+            slots[k] = SLOT(held[k]);
+        }
+    } else {
+        for (uint k = 0; k < ITEMS; k++) {
+            const uint i = base + k * WG + item;
+            slots[k] = i < n ? SLOT(in[i]) : NO_SLOT;
+        }
     }
+    int alike = slots[ITEMS - 1] != NO_SLOT;
+#pragma unroll
+    for (uint k = 1; k < ITEMS; k++) {
+        alike &= range_of(slots[k]) == range_of(slots[0]);
+    }
+    return alike;
+}
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_totals(
     __global const IN* restrict in_base, const ulong in_offset, const uint n, const uint bins,
@@ -92,13 +109,13 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_totals(
     barrier(CLK_LOCAL_MEM_FENCE);
     const uint replica = item % REPLICAS, step = get_num_groups(0) * TILE;
     for (uint base = get_group_id(0) * TILE; base < n; base += min(step, n - base)) {
-        READ_TILE(base)
-        if (alike) {
-            atomic_add(counts + (slots[0] >> RANGE_BITS) * REPLICAS + replica, (uint)ITEMS);
+        uint slots[ITEMS];
+        if (load_slots(slots, in, base, n, bins MAP_ARGS)) {
+            atomic_add(counts + range_of(slots[0]) * REPLICAS + replica, (uint)ITEMS);
         } else {
             for (uint k = 0; k < ITEMS; k++) {
                 if (slots[k] != NO_SLOT) {
-                    atomic_inc(counts + (slots[k] >> RANGE_BITS) * REPLICAS + replica);
+                    atomic_inc(counts + range_of(slots[k]) * REPLICAS + replica);
                 }
             }
         }
@@ -110,12 +127,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_totals(
             sum += counts[r * REPLICAS + k];
         }
         if (sum != 0) {
-            atomic_add(TOTALS + r, sum);
+            atomic_add(TOTALS(scratch, head) + r, sum);
         }
     }
 }
 
-// One group.
+// One work-group.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_offsets(
     __global uint* restrict scratch, const uint head, const uint n)
 {
@@ -123,16 +140,33 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_offsets(
     __local uint sums[WG];
     const uint item = get_local_id(0);
     if (item < RANGES) {
-        counts[item] = TOTALS[item];
+        counts[item] = TOTALS(scratch, head)[item];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     scan_ranges(counts, sums);
     if (item < RANGES) {
-        STARTS[item] = counts[item];
-        CURSORS[item] = counts[item];
+        STARTS(scratch, head)[item] = counts[item];
+        CURSORS(scratch, head)[item] = counts[item];
     }
     if (item == 0) {
-        STARTS[RANGES] = n;
+        STARTS(scratch, head)[RANGES] = n;
+    }
+}
+
+// Counts the work-item's samples by range; rank[k] is the rank of sample k in its range, in any order.
+INLINED void rank_samples(uint* rank, const uint* slots, const int alike, __local uint* counts)
+{
+    if (alike) {
+        const uint first = atomic_add(counts + range_of(slots[0]), (uint)ITEMS);
+#pragma unroll
+        for (uint k = 0; k < ITEMS; k++) {
+            rank[k] = first + k;
+        }
+    } else {
+#pragma unroll
+        for (uint k = 0; k < ITEMS; k++) {
+            rank[k] = slots[k] == NO_SLOT ? 0 : atomic_inc(counts + range_of(slots[k]));
+        }
     }
 }
 
@@ -142,7 +176,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_scatter(
 {
     __global ushort* numbers = (__global ushort*)(scratch + numbers_at);
     __local uint counts[RANGES];
-    // What is added to a place in the tile to get the one in `numbers`.
+    // The difference between a sample's position in `numbers` and in the sorted tile.
     __local uint moves[RANGES];
     __local uint sums[WG];
     __local uint sorted[TILE];
@@ -154,23 +188,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_scatter(
             counts[item] = 0;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        READ_TILE(base)
-        uint place[ITEMS];
-        if (alike) {
-            const uint first = atomic_add(counts + (slots[0] >> RANGE_BITS), (uint)ITEMS);
-#pragma unroll
-            for (uint k = 0; k < ITEMS; k++) {
-                place[k] = first + k;
-            }
-        } else {
-#pragma unroll
-            for (uint k = 0; k < ITEMS; k++) {
-                place[k] = slots[k] == NO_SLOT ? 0 : atomic_inc(counts + (slots[k] >> RANGE_BITS));
-            }
-        }
+        uint slots[ITEMS], rank[ITEMS];
+        const int alike = load_slots(slots, in, base, n, bins MAP_ARGS);
+        rank_samples(rank, slots, alike, counts);
         barrier(CLK_LOCAL_MEM_FENCE);
         if (item < RANGES) {
-            moves[item] = counts[item] == 0 ? 0 : atomic_add(CURSORS + item, counts[item]);
+            moves[item] = counts[item] == 0 ? 0 : atomic_add(CURSORS(scratch, head) + item, counts[item]);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         scan_ranges(counts, sums);
@@ -180,30 +203,22 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_scatter(
 #pragma unroll
         for (uint k = 0; k < ITEMS; k++) {
             if (slots[k] != NO_SLOT) {
-                sorted[counts[slots[k] >> RANGE_BITS] + place[k]] = slots[k];
+                sorted[counts[range_of(slots[k])] + rank[k]] = slots[k];
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         const uint len = min((uint)TILE, n - base);
         for (uint i = item; i < len; i += WG) {
             const uint slot = sorted[i];
-            numbers[moves[slot >> RANGE_BITS] + i] = (ushort)(slot & ((1u << RANGE_BITS) - 1));
+            numbers[moves[range_of(slot)] + i] = (ushort)(slot & ((1u << RANGE_BITS) - 1));
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
 
-// Group g counts numbers [g * per, (g + 1) * per); `per` is a multiple of 8, and `numbers` is 16-byte aligned.
-__kernel __attribute__((reqd_work_group_size(COUNT_WG, 1, 1))) void partition_count(
-    volatile __global uint* restrict scratch, const uint head, const uint numbers_at, const uint n, const uint per,
-    const uint slots)
+// Returns the last range that begins at `first` or before.
+static inline uint find_range(__global const uint* starts, const uint first)
 {
-    __global const uint* starts = (__global const uint*)STARTS;
-    __global const ushort* numbers = (__global const ushort*)(scratch + numbers_at);
-    __local uint counts[1 << RANGE_BITS];
-    const uint item = get_local_id(0), first = get_group_id(0) * per, end = first + min(per, n - first);
-    __global const ushort8* words = (__global const ushort8*)numbers;
-    // The last range that begins at `first` or before.
     uint range = 0, left = RANGES - 1;
     while (left > 0) {
         const uint half_left = (left + 1) / 2;
@@ -211,6 +226,46 @@ __kernel __attribute__((reqd_work_group_size(COUNT_WG, 1, 1))) void partition_co
         range += reached ? half_left : 0;
         left = reached ? left - half_left : half_left - 1;
     }
+    return range;
+}
+
+// Counts numbers [at, stop), eight at a time; equal ones at once.
+INLINED void count_numbers(__local uint* counts, __global const ushort* numbers, const uint at, const uint stop)
+{
+    for (uint w = at / 8 + get_local_id(0); w < (stop + 7) / 8; w += COUNT_WG) {
+        const uint low = w * 8;
+        if (low >= at && low + 8 <= stop) {
+            const ushort8 v = ((__global const ushort8*)numbers)[w];
+            if (all(v == (ushort8)(v.s0))) {
+                atomic_add(counts + v.s0, 8u);
+            } else {
+                atomic_inc(counts + v.s0);
+                atomic_inc(counts + v.s1);
+                atomic_inc(counts + v.s2);
+                atomic_inc(counts + v.s3);
+                atomic_inc(counts + v.s4);
+                atomic_inc(counts + v.s5);
+                atomic_inc(counts + v.s6);
+                atomic_inc(counts + v.s7);
+            }
+        } else {
+            for (uint i = max(low, at); i < min(low + 8, stop); i++) {
+                atomic_inc(counts + numbers[i]);
+            }
+        }
+    }
+}
+
+// Work-group g counts numbers [g * per, (g + 1) * per); `per` is a multiple of 8, and `numbers` is 16-byte aligned.
+__kernel __attribute__((reqd_work_group_size(COUNT_WG, 1, 1))) void partition_count(
+    volatile __global uint* restrict scratch, const uint head, const uint numbers_at, const uint n, const uint per,
+    const uint slots)
+{
+    __global const uint* starts = (__global const uint*)STARTS(scratch, head);
+    __global const ushort* numbers = (__global const ushort*)(scratch + numbers_at);
+    __local uint counts[1 << RANGE_BITS];
+    const uint item = get_local_id(0), first = get_group_id(0) * per, end = first + min(per, n - first);
+    uint range = find_range(starts, first);
     for (uint at = first; at < end;) {
         while (starts[range + 1] <= at) {
             range++;
@@ -220,28 +275,7 @@ __kernel __attribute__((reqd_work_group_size(COUNT_WG, 1, 1))) void partition_co
             counts[i] = 0;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint w = at / 8 + item; w < (stop + 7) / 8; w += COUNT_WG) {
-            const uint low = w * 8;
-            if (low >= at && low + 8 <= stop) {
-                const ushort8 v = words[w];
-                if (all(v == (ushort8)(v.s0))) {
-                    atomic_add(counts + v.s0, 8u);
-                } else {
-                    atomic_inc(counts + v.s0);
-                    atomic_inc(counts + v.s1);
-                    atomic_inc(counts + v.s2);
-                    atomic_inc(counts + v.s3);
-                    atomic_inc(counts + v.s4);
-                    atomic_inc(counts + v.s5);
-                    atomic_inc(counts + v.s6);
-                    atomic_inc(counts + v.s7);
-                }
-            } else {
-                for (uint i = max(low, at); i < min(low + 8, stop); i++) {
-                    atomic_inc(counts + numbers[i]);
-                }
-            }
-        }
+        count_numbers(counts, numbers, at, stop);
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint i = item; i < len; i += COUNT_WG) {
             const uint count = counts[i];

@@ -1,17 +1,20 @@
-// Reduction: one partial result a tile, then the partials likewise, until one is left.
+// Reduction: result = x[0] op x[1] op ... op x[n - 1]; with DOT, of the products x[i] * y[i].
 //
-// A tile is TILE_ROWS rows of 256 x VEC lanes. Lane j takes the elements j, j + LANES, ... of its tile in order; the
-// lanes then combine as a tree of neighbours. So the result is a function of n and the type alone: the number of
-// work-items that share the lanes (WG), the sub-group width and the grid do not enter. Missing elements of the last tile
-// are the operator's identity. With DOT an element is the product of x[i] and y[i]. With FAST one work-group walks over many
-// tiles before the tree, which reorders floats.
-//
-//     partial[t] = tree(lane[0..LANES]),  lane[j] = x[j] op x[j + LANES] op ... within tile t
-//
-// With ONE_PASS, and no more partials than a tile has, the work-group that ends last combines them, without a further launch.
+//     partial[t] = tree(lane[0 .. LANES]),  lane[j] = x[j] op x[j + LANES] op ... within tile t
+//     result     = partial[0] op partial[1] op ..., likewise
 //
 // Bytes: reads n elements once, writes n / TILE partials.
 //
+//     for each tile t of the work-group:
+//         for each row of the tile: lane[j] = lane[j] op x[row][j], for all lanes j of the work-item
+//         partial[t] = the tree of neighbours over the lanes of the work-item, then over the work-group
+//     repeat on the partials until one is left
+//
+// A tile is TILE_ROWS rows of LANES = 256 * VEC elements. In the last tile the identity replaces missing elements. So the order
+// is a function of n and the type alone: it does not depend on the work-group size, the sub-group width or the grid. With FAST a
+// work-group takes many tiles before the tree, which reorders floats.
+//
+// With ONE_PASS and at most a tile of partials, the work-group that finishes last combines them, without a further launch.
 // With VECTORS lanes are combined by 16, which the compilers of most CPU drivers do by themselves.
 #if defined(OPERATOR) || defined(MAPPED) || defined(DOT)
 #undef VECTORS
@@ -22,37 +25,43 @@
 #include "lib/workgroup.cl"
 #ifdef ONE_PASS
 #include "lib/ended.cl"
+#define RESULT_PARAMS , __global OUT *result_base, const ulong result_offset ENDED_PARAM
+#else
+#define RESULT_PARAMS
 #endif
 
+#ifndef DOT
+#define DOT 0
+#endif
+#ifndef FAST
+#define FAST 0
+#endif
 #ifndef TILE_ROWS
 #define TILE_ROWS 16
 #endif
 #define LANES (256 * VEC)
 #define TILE (TILE_ROWS * LANES)
-// Neighbouring lanes of one work-item, a whole number of 16-byte vectors.
+// Neighbouring lanes of a work-item, a whole number of 16-byte vectors.
 #define ITEM_LANES (LANES / WG)
 #define ITEM_VECS (ITEM_LANES / VEC)
 
-// Private arrays lie in registers where the loops over them are unrolled. CPU drivers would only take longer to compile.
+// Small work-groups, as on CPU drivers, have too many lanes for registers. With large ones, unrolled loops keep private arrays in
+// registers; unrolling would only make CPU drivers compile longer.
 #if WG >= 32
+#define IN_REGISTERS 1
 #define UNROLL _Pragma("unroll")
 #else
+#define IN_REGISTERS 0
 #define UNROLL
 #endif
 
 // Rows whose loads are in flight at once.
 #define FLIGHT (TILE_ROWS / 2)
-#ifdef DOT
-// What a lane takes: of x[i], and with DOT of y[i].
-#define ELEMENT(x, y, i) MULTIPLY(to_acc((x)[i]), to_acc((y)[i]))
-#else
-#define ELEMENT(x, y, i) TAKEN((x)[i])
-#endif
 
-// Sums of narrow integers, in any order and one lane: four bytes or two words of 16 bits in one instruction, into 32 bits,
-// where a tile's fit.
-#if defined(OP_SUM) && !defined(A_FLOAT) && T_BYTES <= 2 && !defined(DOT) && !defined(MAPPED) && INLINE_PTX && PTX_SM >= 61
-#define PACKED
+// Sums of narrow integers, in any order and in one lane: one instruction adds four bytes or two 16-bit words to 32 bits, which
+// hold the sum of a tile.
+#if defined(OP_SUM) && !defined(A_FLOAT) && T_BYTES <= 2 && !DOT && !defined(MAPPED) && INLINE_PTX && PTX_SM >= 61
+#define PACKED 1
 #if T_BYTES == 1
 #define ADD_WORD "dp4a."
 #define ONES 0x01010101u
@@ -69,108 +78,137 @@ static inline uint add_packed(uint words, uint sum)
     }
     return sum;
 }
-#define LANE(k) 0
+static inline A sum_of_packed(uint sum) { return (T)-1 < 0 ? (A)(int)sum : (A)sum; }
 #else
-#define LANE(k) (k)
+#define PACKED 0
+static inline uint add_packed(uint words, uint sum) { return sum; }
+static inline A sum_of_packed(uint sum) { return OP_IDENTITY; }
 #endif
 
-// `y` is read with DOT alone.
-static inline void take_tile(__global const T* x, __global const T* y, OFFSET_T base, OFFSET_T n, A* lane)
+// Element i: of x, or with DOT the product of those of x and y.
+static inline A element(__global const T* x, __global const T* y, OFFSET_T i)
 {
-    const OFFSET_T first = base + get_local_id(0) * ITEM_LANES;
-    if (n - base >= TILE) {
-#if WG >= 32
-        // Few lanes an item: the rows of an item are in flight at once.
-        for (uint start = 0; start < TILE_ROWS; start += FLIGHT) {
-            TV row[FLIGHT * ITEM_VECS];
-            for (uint r = 0; r < FLIGHT; r++) {
-                for (uint v = 0; v < ITEM_VECS; v++) {
-                    row[r * ITEM_VECS + v] = load_vec(x + first + (start + r) * LANES + v * VEC);
-                }
-            }
-#ifdef PACKED
-            uint sum = 0;
-            UNROLL
-            for (uint q = 0; q < FLIGHT * ITEM_VECS; q++) {
-                uint words[4];
-                vstore4(as_uint4(row[q]), 0, words);
-                UNROLL
-                for (uint k = 0; k < 4; k++) {
-                    sum = add_packed(words[k], sum);
-                }
-            }
-            lane[0] = OP(lane[0], (T)-1 < 0 ? (A)(int)sum : (A)sum);
-#else
-#ifdef DOT
-            TV other[FLIGHT * ITEM_VECS];
-            for (uint r = 0; r < FLIGHT; r++) {
-                for (uint v = 0; v < ITEM_VECS; v++) {
-                    other[r * ITEM_VECS + v] = load_vec(y + first + (start + r) * LANES + v * VEC);
-                }
-            }
-#endif
-            for (uint r = 0; r < FLIGHT; r++) {
-                for (uint v = 0; v < ITEM_VECS; v++) {
-                    A a[VEC];
-                    unpack(row[r * ITEM_VECS + v], a);
-#ifdef DOT
-                    A b[VEC];
-                    unpack(other[r * ITEM_VECS + v], b);
-                    for (uint k = 0; k < VEC; k++) {
-                        a[k] = MULTIPLY(a[k], b[k]);
-                    }
-#endif
-                    for (uint k = 0; k < VEC; k++) {
-                        lane[v * VEC + k] = OP(lane[v * VEC + k], a[k]);
-                    }
-                }
-            }
-#endif
+    return DOT ? MULTIPLY(to_acc(x[i]), to_acc(y[i])) : TAKEN(x[i]);
+}
+
+INLINED void load_rows(__global const T* p, TV* row)
+{
+    for (uint r = 0; r < FLIGHT; r++) {
+        for (uint v = 0; v < ITEM_VECS; v++) {
+            row[r * ITEM_VECS + v] = load_vec(p + r * LANES + v * VEC);
         }
-#elif defined(VECTORS)
-        for (uint k = 0; k < ITEM_LANES; k += 16) {
-            A16 own = vload16(0, lane + k);
-            for (uint r = 0; r < TILE_ROWS; r++) {
-                own = OP16(own, TAKEN16(x + first + r * LANES + k));
-            }
-            vstore16(own, 0, lane + k);
+    }
+}
+
+INLINED void add_packed_rows(const TV* row, A* lane)
+{
+    uint sum = 0;
+    UNROLL
+    for (uint q = 0; q < FLIGHT * ITEM_VECS; q++) {
+        uint words[4];
+        vstore4(as_uint4(row[q]), 0, words);
+        UNROLL
+        for (uint k = 0; k < 4; k++) {
+            sum = add_packed(words[k], sum);
         }
-#else
-        // Many lanes an item: plain loops over contiguous elements, for the compilers of CPU drivers to vectorise.
-        for (uint r = 0; r < TILE_ROWS; r++) {
-            const OFFSET_T row = first + r * LANES;
-            IN_VECTORS
-            for (uint k = 0; k < ITEM_LANES; k++) {
-                lane[k] = OP(lane[k], ELEMENT(x, y, row + k));
-            }
-        }
-#endif
-    } else {
-        for (uint r = 0; r < TILE_ROWS; r++) {
-            for (uint k = 0; k < ITEM_LANES; k++) {
-                const OFFSET_T i = first + r * LANES + k;
-                if (i < n) {
-                    lane[LANE(k)] = OP(lane[LANE(k)], ELEMENT(x, y, i));
+    }
+    lane[0] = OP(lane[0], sum_of_packed(sum));
+}
+
+// Combines the lanes with rows of x, and with DOT of y.
+INLINED void add_rows(const TV* row, const TV* other, A* lane)
+{
+    for (uint r = 0; r < FLIGHT; r++) {
+        for (uint v = 0; v < ITEM_VECS; v++) {
+            A a[VEC];
+            unpack(row[r * ITEM_VECS + v], a);
+            if (DOT) {
+                A b[VEC];
+                unpack(other[r * ITEM_VECS + v], b);
+                for (uint k = 0; k < VEC; k++) {
+                    a[k] = MULTIPLY(a[k], b[k]);
                 }
+            }
+            for (uint k = 0; k < VEC; k++) {
+                lane[v * VEC + k] = OP(lane[v * VEC + k], a[k]);
             }
         }
     }
 }
 
-#ifdef ONE_PASS
+// A whole tile, FLIGHT rows at a time. The work-item's elements start at x and y.
+INLINED void take_flights(__global const T* x, __global const T* y, A* lane)
+{
+    for (uint start = 0; start < TILE_ROWS; start += FLIGHT) {
+        TV row[FLIGHT * ITEM_VECS];
+        load_rows(x + start * LANES, row);
+        if (PACKED) {
+            add_packed_rows(row, lane);
+        } else {
+            TV other[FLIGHT * ITEM_VECS];
+            if (DOT) {
+                load_rows(y + start * LANES, other);
+            }
+            add_rows(row, other, lane);
+        }
+    }
+}
 
-// Neighbouring lanes of partials of one work-item, and where its k-th partial lies from its first on.
+// A whole tile, row by row.
+INLINED void take_rows(__global const T* x, __global const T* y, A* lane)
+{
+#ifdef VECTORS
+    for (uint k = 0; k < ITEM_LANES; k += 16) {
+        A16 own = vload16(0, lane + k);
+        for (uint r = 0; r < TILE_ROWS; r++) {
+            own = OP16(own, TAKEN16(x + r * LANES + k));
+        }
+        vstore16(own, 0, lane + k);
+    }
+#else
+    // Loops over contiguous elements, for the compilers of CPU drivers to vectorise.
+    for (uint r = 0; r < TILE_ROWS; r++) {
+        const OFFSET_T row = r * LANES;
+        IN_VECTORS
+        for (uint k = 0; k < ITEM_LANES; k++) {
+            lane[k] = OP(lane[k], element(x, y, row + k));
+        }
+    }
+#endif
+}
+
+// Combines the work-item's lanes with its elements of the tile at `base`. `y` is read only with DOT.
+INLINED void take_tile(__global const T* x, __global const T* y, OFFSET_T base, OFFSET_T n, A* lane)
+{
+    const OFFSET_T first = base + get_local_id(0) * ITEM_LANES;
+    if (n - base >= TILE) {
+        if (IN_REGISTERS) {
+            take_flights(x + first, y + first, lane);
+        } else {
+            take_rows(x + first, y + first, lane);
+        }
+        return;
+    }
+    for (uint r = 0; r < TILE_ROWS; r++) {
+        for (uint k = 0; k < ITEM_LANES; k++) {
+            const OFFSET_T i = first + r * LANES + k;
+            if (i < n) {
+                A* own = lane + (PACKED ? 0 : k);
+                *own = OP(*own, element(x, y, i));
+            }
+        }
+    }
+}
+
+// Neighbouring lanes of partials of a work-item, and the offset of its k-th partial from its first one.
 #define OWN_PARTIALS (256 * 16 / A_BYTES / WG)
 #define PARTIAL_AT(k) ((k) / OWN_PARTIALS * (OWN_PARTIALS * WG) + (k) % OWN_PARTIALS)
-// How many are in flight: whole rows.
+// Partials in flight: whole rows.
 #define USUALLY_HELD (A_BYTES == 8 ? 16 : 32)
-#if TILE_ROWS * OWN_PARTIALS < USUALLY_HELD || OWN_PARTIALS > USUALLY_HELD
-#define HELD (TILE_ROWS * OWN_PARTIALS)
-#else
-#define HELD USUALLY_HELD
-#endif
+#define HELD \
+    (TILE_ROWS * OWN_PARTIALS < USUALLY_HELD || OWN_PARTIALS > USUALLY_HELD ? TILE_ROWS * OWN_PARTIALS : USUALLY_HELD)
 
-// What `count` partials come to, which are one tile at most, in item 0. All items call it, in uniform flow.
+// Returns the result of `count` partials, at most a tile of them, in work-item 0. All work-items call it, in uniform flow.
 SG_INLINE A combine_partials(__global const A* partials, OFFSET_T count, __local A* tree, __local uint* sg_scratch)
 {
     const OFFSET_T first = get_local_id(0) * OWN_PARTIALS;
@@ -204,18 +242,13 @@ SG_INLINE A combine_partials(__global const A* partials, OFFSET_T count, __local
     return wg_reduce(lane[0], tree, sg_scratch);
 }
 
-#define ENDING_PARAMS , __global OUT *result_base, const ulong result_offset ENDED_PARAM
-#else
-#define ENDING_PARAMS
-#endif
-
-// Group g writes the partial of tile g, g + groups, ...; with FAST one partial a group. With `last` there is one
-// group, and the result is stored as OUT. With ONE_PASS, where `last` is 2, that is what the group that ends last stores at
-// `result_base`. The host starts no more groups than there are tiles. Without DOT `in2_base` is not read, and is `in_base`.
+// Work-group g writes the partials of the tiles g, g + groups, ...; with FAST one partial of all of them. With `last` 1 there is
+// one work-group, and it stores the result as OUT. With ONE_PASS and `last` 2, the work-group that finishes last stores it at
+// `result_base`. The host starts at most as many work-groups as tiles. Without DOT `in2_base` is `in_base`, and is not read.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_tiles(
     __global const T* restrict in_base, const ulong in_offset, __global const T* restrict in2_base,
     const ulong in2_offset, const OFFSET_T n, __global void* out_base, const ulong out_offset,
-    const uint last ENDING_PARAMS)
+    const uint last RESULT_PARAMS)
 {
     __local A tree[WG];
     __local uint sg_scratch[SG_SCRATCH_WORDS];
@@ -229,41 +262,32 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_tiles(
         for (uint k = 0; k < ITEM_LANES; k++) {
             lane[k] = OP_IDENTITY;
         }
-#ifdef FAST
-        const OFFSET_T slot = tile;
-        for (; tile < tiles; tile += get_num_groups(0)) {
+        const OFFSET_T partial = tile;
+        do {
             take_tile(x, y, tile * TILE, n, lane);
-        }
-#else
-        const OFFSET_T slot = tile;
-        take_tile(x, y, tile * TILE, n, lane);
-        tile += get_num_groups(0);
-#endif
+            tile += get_num_groups(0);
+        } while (FAST && tile < tiles);
         for (uint width = ITEM_LANES; width > 1; width /= 2) {
             for (uint k = 0; k < width / 2; k++) {
                 lane[k] = OP(lane[2 * k], lane[2 * k + 1]);
             }
         }
-        const A total = wg_reduce(lane[0], tree, sg_scratch);
+        const A aggregate = wg_reduce(lane[0], tree, sg_scratch);
         if (get_local_id(0) == 0) {
             if (last == 1) {
-                store_acc((__global OUT*)out_base + out_offset, total);
+                store_acc((__global OUT*)out_base + out_offset, aggregate);
             } else {
-                ((__global A*)out_base)[out_offset + slot] = total;
+                ((__global A*)out_base)[out_offset + partial] = aggregate;
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     } while (tile < tiles);
 #ifdef ONE_PASS
     if (last == 2 && ends_last(ended, get_num_groups(0), sg_scratch)) {
-#ifdef FAST
-        const OFFSET_T count = get_num_groups(0);
-#else
-        const OFFSET_T count = tiles;
-#endif
-        const A total = combine_partials((__global A*)out_base + out_offset, count, tree, sg_scratch);
+        const OFFSET_T count = FAST ? get_num_groups(0) : tiles;
+        const A result = combine_partials((__global A*)out_base + out_offset, count, tree, sg_scratch);
         if (get_local_id(0) == 0) {
-            store_acc(result_base + result_offset, total);
+            store_acc(result_base + result_offset, result);
         }
     }
 #endif

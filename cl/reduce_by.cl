@@ -1,11 +1,18 @@
-// Reduction by an operator of the user's: one partial result a tile, then the partials likewise, until one is left.
+// Reduction by a user's operator: partials[t] = x[t * TILE] op ... op x[t * TILE + TILE - 1]. The host repeats it on the partials,
+// until one is left.
 //
-// The host puts the user's text in front: the element type T of T_BYTES bytes, op_combine(a, b), op_identity(). A tile is
-// ROWS rows of 256 lanes. Lane j takes the elements j, j + 256, ... of its tile in order, from the identity on; the lanes
-// then combine as a tree of neighbours. So the result is a function of n and the size of T alone.
+// Order: a tile is ROWS rows of LANES elements. Lane j combines the elements j, j + LANES, ... of its tile, from the identity on.
+// Then neighbouring lanes are combined, as a tree. So the result depends only on the elements, n and the size of T.
 //
-// Bytes: reads n elements once, writes n / TILE partials.
-
+// Bytes: reads n elements once; writes n / TILE partials.
+//
+//     for each tile, by one work-group:
+//         each work-item: combine the rows of its LANES / WG lanes
+//         combine the lanes of the work-item, neighbours first
+//         combine the work-items' aggregates in local memory, neighbours first
+//         store the tile's aggregate
+//
+// The host puts the user's text first: the type T of T_BYTES bytes, op_combine(a, b), op_identity().
 #ifndef OPERATOR
 #define T float
 #define T_BYTES 4
@@ -19,28 +26,58 @@ static inline T op_identity(void) { return 0; }
 #define OFFSET_T uint
 #endif
 
+// PoCL 3.1 breaks barriers in functions that it calls.
+#define INLINED static inline __attribute__((always_inline))
+
 #define LANES 256
 #define ITEM_LANES (LANES / WG)
-#if T_BYTES <= 1
-#define ROWS 256
-#elif T_BYTES <= 2
-#define ROWS 128
-#elif T_BYTES <= 4
-#define ROWS 64
-#elif T_BYTES <= 8
-#define ROWS 32
-#elif T_BYTES <= 16
-#define ROWS 16
-#elif T_BYTES <= 32
-#define ROWS 8
-#else
-#define ROWS 4
-#endif
+#define ROWS                                                                                                           \
+    (T_BYTES <= 1        ? 256                                                                                         \
+         : T_BYTES <= 2  ? 128                                                                                         \
+         : T_BYTES <= 4  ? 64                                                                                          \
+         : T_BYTES <= 8  ? 32                                                                                          \
+         : T_BYTES <= 16 ? 16                                                                                          \
+         : T_BYTES <= 32 ? 8                                                                                           \
+                         : 4)
 #define TILE (ROWS * LANES)
 // Rows that are loaded before the first of them is combined.
 #define FLIGHT (ROWS < 16 ? ROWS : 16)
 
-// Group g writes the partial of tile g, g + groups, ... The host starts no more groups than there are tiles.
+// Combines the rows of the last tile, which has `elements` elements.
+INLINED void combine_part(__global const T* p, uint item, uint elements, T* lane)
+{
+    for (uint row = item * ITEM_LANES; row < elements; row += LANES) {
+        for (uint k = 0; k < ITEM_LANES && row + k < elements; k++) {
+            lane[k] = op_combine(lane[k], p[row + k]);
+        }
+    }
+}
+
+// Combines the work-item's lanes to lane[0], neighbours first.
+INLINED void combine_lanes(T* lane)
+{
+    for (uint width = ITEM_LANES; width > 1; width /= 2) {
+        for (uint k = 0; k < width / 2; k++) {
+            lane[k] = op_combine(lane[2 * k], lane[2 * k + 1]);
+        }
+    }
+}
+
+// Combines the work-items' aggregates to tree[0], neighbours first. It ends with a barrier.
+INLINED void combine_items(__local T* tree)
+{
+    const uint item = get_local_id(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint d = 1; d < WG; d <<= 1) {
+        const uint i = 2 * d * item;
+        if (i + d < WG) {
+            tree[i] = op_combine(tree[i], tree[i + d]);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+
+// Work-group g stores the partials of tiles g, g + groups, ... The host starts no more work-groups than there are tiles.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_by_tiles(
     __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, __global T* restrict out_base,
     const ulong out_offset)
@@ -56,47 +93,33 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_by_tiles(
         for (uint k = 0; k < ITEM_LANES; k++) {
             lane[k] = op_identity();
         }
+        // Not in functions: clang 15 then unrolls the loops, and the gcd of u32 takes 72 registers of sm_90 instead of 32.
         if (elements == TILE) {
-#if WG == LANES
-            for (uint r = 0; r < ROWS; r += FLIGHT) {
-                T x[FLIGHT];
-                for (uint i = 0; i < FLIGHT; i++) {
-                    x[i] = p[(r + i) * LANES + item];
+            if (WG == LANES) {
+                for (uint r = 0; r < ROWS; r += FLIGHT) {
+                    T x[FLIGHT];
+                    for (uint i = 0; i < FLIGHT; i++) {
+                        x[i] = p[(r + i) * LANES + item];
+                    }
+                    for (uint i = 0; i < FLIGHT; i++) {
+                        lane[0] = op_combine(lane[0], x[i]);
+                    }
                 }
-                for (uint i = 0; i < FLIGHT; i++) {
-                    lane[0] = op_combine(lane[0], x[i]);
+            } else {
+                // Contiguous elements, so that the compilers of CPU drivers vectorise.
+                for (uint r = 0; r < ROWS; r++) {
+                    __global const T* q = p + r * LANES + item * ITEM_LANES;
+                    for (uint k = 0; k < ITEM_LANES; k++) {
+                        lane[k] = op_combine(lane[k], q[k]);
+                    }
                 }
             }
-#else
-            // Contiguous elements, for the compilers of CPU drivers to vectorise.
-            for (uint r = 0; r < ROWS; r++) {
-                __global const T* q = p + r * LANES + item * ITEM_LANES;
-                for (uint k = 0; k < ITEM_LANES; k++) {
-                    lane[k] = op_combine(lane[k], q[k]);
-                }
-            }
-#endif
         } else {
-            for (uint row = item * ITEM_LANES; row < elements; row += LANES) {
-                for (uint k = 0; k < ITEM_LANES && row + k < elements; k++) {
-                    lane[k] = op_combine(lane[k], p[row + k]);
-                }
-            }
+            combine_part(p, item, elements, lane);
         }
-        for (uint width = ITEM_LANES; width > 1; width /= 2) {
-            for (uint k = 0; k < width / 2; k++) {
-                lane[k] = op_combine(lane[2 * k], lane[2 * k + 1]);
-            }
-        }
+        combine_lanes(lane);
         tree[item] = lane[0];
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint d = 1; d < WG; d <<= 1) {
-            const uint i = 2 * d * item;
-            if (i + d < WG) {
-                tree[i] = op_combine(tree[i], tree[i + d]);
-            }
-            barrier(CLK_LOCAL_MEM_FENCE);
-        }
+        combine_items(tree);
         if (item == 0) {
             out_base[out_offset + tile] = tree[0];
         }
@@ -104,7 +127,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_by_tiles(
     }
 }
 
-// For the check of an operator's laws: out[i] = a[i] op b[i], of `n` pairs.
+// Combines `n` pairs to check an operator's laws: out[i] = a[i] op b[i].
 __kernel void combine_pairs(
     __global const T* restrict a, __global const T* restrict b, __global T* restrict out, const uint n)
 {

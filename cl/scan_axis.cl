@@ -1,18 +1,22 @@
-// Scan along an axis whose neighbours lie apart: of outer x len x inner elements, one after another, each line of `len` that
-// are `inner` apart.
+// Scan along an axis with stride `inner`: of outer x len x inner elements, each line of `len` elements by itself.
 //
-// A line is cut into chunks of CHUNK elements, whose totals are taken one after another. With the carry of lib/spine.cl over
-// the totals of its line, for element i of chunk c:
+//     inclusive: out[i] = initial op x[0] op ... op x[i];  exclusive: without op x[i]      i: index in the line
 //
-//     out = ((carry(c) op x[first]) op ...) op x[i], without x[i] if exclusive
+// With REVERSE i counts from the last element of the line. A line has chunks of CHUNK elements. For element i of chunk c, with the
+// exclusive prefix of c over the aggregates of the line's chunks (lib/spine.cl):
 //
-// So the order depends on the place in the line alone. With REVERSE the last element of a line is the first one.
+//     out[i] = ((prefix(c) op x[first of c]) op ...) op x[i]
 //
-// Launches: the totals of all chunks but the last; before() of them, level after level; the results. Of one chunk, the last of
-// them alone. Neighbouring items have neighbouring lines, of which each has COLUMNS: one, or a vector of 16 bytes of them; on
-// CPU drivers some that fill cache lines. Columns are the same chunk of as many lines.
+// So the order depends on the index in the line alone.
 //
-// Bytes: reads n elements, twice where there are several chunks, and writes n.
+// Bytes: reads n elements, twice if a line has several chunks; writes n.
+//
+//     axis_totals:  totals[line][c] = aggregate of chunk c, for all chunks but the last
+//     axis_spine:   prefixes of totals[line], per level
+//     axis_results: for each chunk: acc = prefix(c); for each element: acc = acc op x[i]; out[i] = acc
+//
+// If lines have one chunk, axis_results alone is launched. A work-item scans one chunk of COLUMNS contiguous lines: one, or a
+// vector of 16 bytes; on CPUs as many as fill cache lines. Neighbouring work-items have neighbouring lines.
 #include "lib/types.cl"
 #include "lib/op.cl"
 #include "lib/spine.cl"
@@ -21,115 +25,140 @@
 #ifndef WG
 #define WG 256
 #endif
-// Lines of an item; WHOLE: none of them is ever missing.
+// Lines of a work-item; WHOLE: no work-item has fewer.
 #ifndef COLUMNS
 #define COLUMNS 1
-#define WHOLE
+#define WHOLE 1
+#endif
+#ifndef WHOLE
+#define WHOLE 0
+#endif
+#ifndef REVERSE
+#define REVERSE 0
 #endif
 #define CHUNK 512
-// Elements of a line that are asked for at once.
+// Loads in flight along a line.
 #define AHEAD 8
 
 #define KERNEL __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
 
-// Where the i-th of `len` elements lies in its line.
-#ifdef REVERSE
-#define AT(i, len) ((len) - 1 - (i))
-#else
-#define AT(i, len) (i)
-#endif
+// The index in its line of the i-th of `len` elements.
+#define AT(i, len) (REVERSE ? (len) - 1 - (i) : (i))
 
-#if COLUMNS == VEC && defined(WHOLE)
-#define RAW TV
-#define LOAD(p) load_vec(p)
-#define TAKE(raw, a) unpack(raw, a)
+// The lines of a work-item and its chunk of them.
+typedef struct {
+    OFFSET_T line;  // the first line
+    uint count;     // their number
+    OFFSET_T base;  // the index of the first line's first element
+    OFFSET_T chunk; // the chunk
+    OFFSET_T first; // the index of its first element in the line
+} Columns;
+
+// Item w of the work, where each outer index has `pieces` groups of lines in `chunks` chunks.
+static inline Columns columns_of(OFFSET_T w, OFFSET_T len, OFFSET_T inner, OFFSET_T pieces, OFFSET_T chunks)
+{
+    const OFFSET_T rest = w / pieces, piece = w - rest * pieces, outer = rest / chunks;
+    Columns own;
+    own.line = outer * inner + piece * COLUMNS;
+    own.count = WHOLE ? COLUMNS : min((OFFSET_T)COLUMNS, inner - piece * COLUMNS);
+    own.base = outer * len * inner + piece * COLUMNS;
+    own.chunk = rest - outer * chunks;
+    own.first = own.chunk * CHUNK;
+    return own;
+}
+
+// A row: the elements of one index of all lines of a work-item. Rows of fixed size are loaded AHEAD at a time.
+#if COLUMNS == VEC && WHOLE
+#define ROW TV
+static inline TV load_row(__global const T* p) { return load_vec(p); }
+static inline void take_row(TV row, A* a) { unpack(row, a); }
+static inline void store_row(__global OUT* p, const A* a)
+{
+    OUT results[VEC];
+    for (uint j = 0; j < VEC; j++) {
+        results[j] = narrow_acc(a[j]);
+    }
+    store_run(p, results);
+}
 #elif COLUMNS == 1
-#define RAW T
-#define LOAD(p) (*(p))
-#define TAKE(raw, a) ((a)[0] = TAKEN(raw))
+#define ROW T
+static inline T load_row(__global const T* p) { return *p; }
+static inline void take_row(T row, A* a) { a[0] = TAKEN(row); }
+static inline void store_row(__global OUT* p, const A* a) { store_acc(p, a[0]); }
 #endif
 
-// The columns of piece `w`, of which an outer place has `pieces`: where they start, their number, their chunk and their first
-// line.
-#define COLUMNS_OF(w, pieces, chunks)                                                                                  \
-    const OFFSET_T rest = (w) / (pieces), piece = (w) - rest * (pieces), outer = rest / (chunks);                      \
-    const OFFSET_T chunk = rest - outer * (chunks), line = outer * inner + piece * COLUMNS;                            \
-    const OFFSET_T base = outer * len * inner + piece * COLUMNS, first = chunk * CHUNK
+#ifdef ROW
+static inline void add_row(ROW row, A* total)
+{
+    A a[COLUMNS];
+    take_row(row, a);
+    for (uint j = 0; j < COLUMNS; j++) {
+        total[j] = OP(total[j], a[j]);
+    }
+}
 
-#ifdef WHOLE
-#define COUNT COLUMNS
-#else
-#define COUNT min((OFFSET_T)COLUMNS, inner - piece * COLUMNS)
+// Stores the results of a row, and advances the prefixes acc[j] of the lines.
+static inline void scan_row(ROW row, A* acc, uint inclusive, __global OUT* out)
+{
+    A a[COLUMNS], next[COLUMNS];
+    take_row(row, a);
+    for (uint j = 0; j < COLUMNS; j++) {
+        next[j] = OP(acc[j], a[j]);
+        a[j] = inclusive ? next[j] : acc[j];
+        acc[j] = next[j];
+    }
+    store_row(out, a);
+}
 #endif
 
-// totals[line * stride + chunk] for the chunks below `chunks`, which are whole.
+// totals[line * stride + chunk], for the chunks below `chunks`, which are whole.
 KERNEL void axis_totals(
     __global const T* in_base, const ulong in_offset, const OFFSET_T len, const OFFSET_T inner, const OFFSET_T pieces,
     const OFFSET_T chunks, const OFFSET_T work, __global A* totals, const OFFSET_T stride)
 {
     for (OFFSET_T w = get_global_id(0); w < work; w += get_global_size(0)) {
-        COLUMNS_OF(w, pieces, chunks);
-        const uint count = COUNT;
-        __global const T* x = in_base + in_offset + base;
+        const Columns own = columns_of(w, len, inner, pieces, chunks);
+        __global const T* x = in_base + in_offset + own.base;
         A total[COLUMNS];
-        for (uint j = 0; j < count; j++) {
-            total[j] = TAKEN(x[AT(first, len) * inner + j]);
+        for (uint j = 0; j < own.count; j++) {
+            total[j] = TAKEN(x[AT(own.first, len) * inner + j]);
         }
-#ifdef RAW
+#ifdef ROW
         for (uint i = 1; i < CHUNK; i += AHEAD) {
-            RAW raw[AHEAD];
+            ROW rows[AHEAD];
             for (uint k = 0; k < AHEAD; k++) {
-                // The last ones are read again.
-                raw[k] = LOAD(x + AT(first + min(i + k, (uint)CHUNK - 1), len) * inner);
+                // Beyond the chunk the last row is loaded again.
+                rows[k] = load_row(x + AT(own.first + min(i + k, (uint)CHUNK - 1), len) * inner);
             }
             for (uint k = 0; k < AHEAD; k++) {
                 if (i + k < CHUNK) {
-                    A a[COLUMNS];
-                    TAKE(raw[k], a);
-                    for (uint j = 0; j < COLUMNS; j++) {
-                        total[j] = OP(total[j], a[j]);
-                    }
+                    add_row(rows[k], total);
                 }
             }
         }
 #else
         for (uint i = 1; i < CHUNK; i++) {
-            __global const T* row = x + AT(first + i, len) * inner;
-            for (uint j = 0; j < count; j++) {
+            __global const T* row = x + AT(own.first + i, len) * inner;
+            for (uint j = 0; j < own.count; j++) {
                 total[j] = OP(total[j], TAKEN(row[j]));
             }
         }
 #endif
-        for (uint j = 0; j < count; j++) {
-            totals[(line + j) * stride + chunk] = total[j];
+        for (uint j = 0; j < own.count; j++) {
+            totals[(own.line + j) * stride + own.chunk] = total[j];
         }
     }
 }
 
-// One level of the spines of all lines: lib/spine.cl.
+// Scans one level of the aggregates of all lines.
 KERNEL void axis_spine(
     __global A* totals, const OFFSET_T stride, const OFFSET_T first, const OFFSET_T count, const OFFSET_T above,
-    const OFFSET_T blocks, const OFFSET_T work)
+    const OFFSET_T groups, const OFFSET_T work)
 {
     for (OFFSET_T w = get_global_id(0); w < work; w += get_global_size(0)) {
-        const OFFSET_T line = w / blocks;
-        spine_level(totals + line * stride, first, count, above, w - line * blocks);
+        const OFFSET_T line = w / groups;
+        scan_level(totals + line * stride, first, count, above, w - line * groups);
     }
-}
-
-static inline void store_columns(__global OUT* p, const A* a, uint count)
-{
-#if COLUMNS == VEC && defined(WHOLE)
-    OUT run[VEC];
-    for (uint j = 0; j < VEC; j++) {
-        run[j] = narrow_acc(a[j]);
-    }
-    store_run(p, run);
-#else
-    for (uint j = 0; j < count; j++) {
-        store_acc(p + j, a[j]);
-    }
-#endif
 }
 
 KERNEL void axis_results(
@@ -138,37 +167,30 @@ KERNEL void axis_results(
     const ulong out_offset, const A initial, const uint inclusive)
 {
     for (OFFSET_T w = get_global_id(0); w < work; w += get_global_size(0)) {
-        COLUMNS_OF(w, pieces, chunks);
-        const uint count = COUNT, stop = min((OFFSET_T)CHUNK, len - first);
-        __global const T* x = in_base + in_offset + base;
-        __global OUT* out = out_base + out_offset + base;
+        const Columns own = columns_of(w, len, inner, pieces, chunks);
+        const uint stop = min((OFFSET_T)CHUNK, len - own.first);
+        __global const T* x = in_base + in_offset + own.base;
+        __global OUT* out = out_base + out_offset + own.base;
         A acc[COLUMNS];
-        for (uint j = 0; j < count; j++) {
-            acc[j] = carry_of(totals + (line + j) * stride, chunk, chunks, initial);
+        for (uint j = 0; j < own.count; j++) {
+            acc[j] = exclusive_prefix(totals + (own.line + j) * stride, own.chunk, chunks, initial);
         }
-#ifdef RAW
+#ifdef ROW
         for (uint i = 0; i < stop; i += AHEAD) {
-            RAW raw[AHEAD];
+            ROW rows[AHEAD];
             for (uint k = 0; k < AHEAD; k++) {
-                raw[k] = LOAD(x + AT(first + min(i + k, stop - 1), len) * inner);
+                rows[k] = load_row(x + AT(own.first + min(i + k, stop - 1), len) * inner);
             }
             for (uint k = 0; k < AHEAD; k++) {
                 if (i + k < stop) {
-                    A a[COLUMNS], next[COLUMNS];
-                    TAKE(raw[k], a);
-                    for (uint j = 0; j < COLUMNS; j++) {
-                        next[j] = OP(acc[j], a[j]);
-                        a[j] = inclusive ? next[j] : acc[j];
-                        acc[j] = next[j];
-                    }
-                    store_columns(out + AT(first + i + k, len) * inner, a, count);
+                    scan_row(rows[k], acc, inclusive, out + AT(own.first + i + k, len) * inner);
                 }
             }
         }
 #else
         for (uint i = 0; i < stop; i++) {
-            const OFFSET_T row = AT(first + i, len) * inner;
-            for (uint j = 0; j < count; j++) {
+            const OFFSET_T row = AT(own.first + i, len) * inner;
+            for (uint j = 0; j < own.count; j++) {
                 const A next = OP(acc[j], TAKEN(x[row + j]));
                 store_acc(out + row + j, inclusive ? next : acc[j]);
                 acc[j] = next;

@@ -1,24 +1,24 @@
-// Searches in a sorted range, and for the first place at which a range is not sorted.
+// Searches in a sorted range, and a test whether a range is sorted.
 //
-//     search_bounds     for each needle the place of the first element that does not come before it (UPPER: that comes after
-//                       it). An item has EACH needles at once, WG apart, so that as many loads are on their way. All go
-//                       through the same steps, whatever they find: half of what is left each.
-//     search_unsorted   the first element that comes before the one in front of it, to `found`: cl/lib/first.cl
+//     search_bounds:    to[i] = min {j : not op_less(range[j], needles[i])}; with UPPER, min {j : op_less(needles[i], range[j])}
+//     search_unsorted:  found = min {j > 0 : op_less(range[j], range[j - 1])}
 //
-// Where there are work-groups, each first takes PIVOTS elements of the range, evenly apart, to local memory, so that the
-// first steps, which are the same for all, stay there. Bytes of search_bounds: reads each needle, and for each a cache line
-// for each step beyond; writes each place. Of search_unsorted: reads all.
+// Bytes: search_bounds reads each needle, and a cache line for each of its steps beyond the pivots, and writes each index.
+// search_unsorted reads all elements.
+//
+//     search_bounds:
+//         load PIVOTS elements of the range, evenly apart, to local memory; unless WG == 1
+//         for EACH needles of a work-item at a time: binary search among the pivots, then among the elements between two of them
+//
+// All needles take the same steps, whatever they find, so that the loads of a work-item's EACH needles overlap.
 
 #include "lib/first.cl"
 #include "lib/merge.cl"
 
+// PLACE: the type of an index. EACH: needles of a work-item at a time.
 #ifndef PLACE
 #define PLACE uint
-#endif
-#ifndef EACH
 #define EACH 4
-#endif
-#ifndef PIVOTS
 #define PIVOTS 512
 #endif
 
@@ -28,38 +28,43 @@
 #define IS_BEFORE(x, needle) op_less(x, needle)
 #endif
 
-// Adds to each of at[0 .. EACH] how many of `len` elements of `range` from there on are before its needle. Elements beyond
-// `end` are after all.
-#define HALVE(INDEX, at, range, len, end)                                                                              \
-    for (INDEX left = (len); left > 0;) {                                                                              \
-        const INDEX step = left - left / 2;                                                                            \
-        UNROLL                                                                                                         \
-        for (uint k = 0; k < EACH; k++) {                                                                              \
-            const INDEX probe = at[k] + (step - 1);                                                                    \
-            if (probe < (end) && IS_BEFORE((range)[probe], needles[k])) {                                              \
-                at[k] += step;                                                                                         \
+// NAME(at, needles, range, len, end): adds to each at[k] how many of the `len` elements of `range` from there on come before
+// needle k. Elements from `end` on count as coming after all needles.
+#define DEFINE_HALVE(NAME, INDEX, SPACE)                                                                               \
+    INLINED void NAME(INDEX* at, const T* needles, SPACE const T* range, const INDEX len, const INDEX end)             \
+    {                                                                                                                  \
+        for (INDEX left = len; left > 0;) {                                                                            \
+            const INDEX step = left - left / 2;                                                                        \
+            UNROLL                                                                                                     \
+            for (uint k = 0; k < EACH; k++) {                                                                          \
+                const INDEX probe = at[k] + (step - 1);                                                                \
+                if (probe < end && IS_BEFORE(range[probe], needles[k])) {                                              \
+                    at[k] += step;                                                                                     \
+                }                                                                                                      \
             }                                                                                                          \
+            left -= step;                                                                                              \
         }                                                                                                              \
-        left -= step;                                                                                                  \
     }
+DEFINE_HALVE(halve, OFFSET_T, __global)
+DEFINE_HALVE(halve_local, uint, __local)
 
-// Each group takes `share` times EACH * WG neighbouring needles.
+// Each work-group takes `share` times EACH * WG contiguous needles.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void search_bounds(
     __global const T* range_base, const ulong range_offset, const OFFSET_T n, __global const T* needles_base,
     const ulong needles_offset, const OFFSET_T count, __global PLACE* restrict to_base, const ulong to_offset,
     const OFFSET_T share)
 {
     __global const T* range = range_base + range_offset;
+    __local T pivots[WG > 1 ? PIVOTS : 1];
     const uint item = get_local_id(0);
-#if WG > 1
-    __local T pivots[PIVOTS];
     const OFFSET_T apart = n / PIVOTS + 1;
     const uint pivot_count = (uint)(n / apart);
-    for (uint i = item; i < pivot_count; i += WG) {
-        pivots[i] = range[apart * (i + 1) - 1];
+    if (WG > 1) {
+        for (uint i = item; i < pivot_count; i += WG) {
+            pivots[i] = range[apart * (i + 1) - 1];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
-#endif
     const OFFSET_T begin = get_group_id(0) * share * (EACH * WG);
     const OFFSET_T end = begin + min(share * (EACH * WG), count - begin);
     for (OFFSET_T first = begin; first < end; first += EACH * WG) {
@@ -71,21 +76,19 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void search_bounds(
             needles[k] = needles_base[needles_offset + first + min(k * WG + item, own - 1)];
             at[k] = 0;
         }
-#if WG > 1
-        uint pivot[EACH];
-        UNROLL
-        for (uint k = 0; k < EACH; k++) {
-            pivot[k] = 0;
+        if (WG > 1) {
+            uint pivot[EACH];
+            UNROLL
+            for (uint k = 0; k < EACH; k++) {
+                pivot[k] = 0;
+            }
+            halve_local(pivot, needles, pivots, pivot_count, pivot_count);
+            UNROLL
+            for (uint k = 0; k < EACH; k++) {
+                at[k] = apart * pivot[k];
+            }
         }
-        HALVE(uint, pivot, pivots, pivot_count, pivot_count)
-        UNROLL
-        for (uint k = 0; k < EACH; k++) {
-            at[k] = apart * pivot[k];
-        }
-        HALVE(OFFSET_T, at, range, apart - 1, n)
-#else
-        HALVE(OFFSET_T, at, range, n, n)
-#endif
+        halve(at, needles, range, WG > 1 ? apart - 1 : n, n);
         UNROLL
         for (uint k = 0; k < EACH; k++) {
             if (k * WG + item < own) {
@@ -95,8 +98,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void search_bounds(
     }
 }
 
-// `n` elements from `first` on, and the one in front of them; `first` is 1 at least. A group takes ITEMS * WG of them, then
-// those `groups` times as far.
+// Tests `n` elements from `first` on; `first` is at least 1. Work-groups take tiles of TILE elements by turns.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void search_unsorted(
     __global const T* range_base, const ulong range_offset, const ulong first, const uint n, __global uint* found_base,
     const ulong found_offset)

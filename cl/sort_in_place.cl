@@ -1,16 +1,18 @@
-// Sort of keys in their own memory: bitonic (Batcher 1968), for any n. Not stable, which shows of floats alone: -0 comes before 0,
-// and NaN in an order of their bits.
+// Bitonic sort of keys in their own memory (Batcher 1968), for any n. It is not stable, which shows only with float keys: -0
+// comes before 0, and NaN are ordered by their bits.
 //
-// Blocks of 2^k keys are made of sorted halves, k from 1 on: first each key meets the one that is as far from the block's end as
-// it is from its begin, then those 2^(k - 2), 2^(k - 3), ... 1 apart meet. The smaller one goes to the front each time, so
-// that behind the last key may be as many of the largest as a power of two takes: they stay there, and are nowhere in memory.
+//     for k = 1, 2, ...: each block of 2^k keys: compare keys i and 2^k - 1 - i; then keys 2^(k - 2), 2^(k - 3), ... 1 apart
 //
-//     tiles:     2^TILE_BITS keys in local memory: all of k = 1 .. TILE_BITS, or the last TILE_BITS distances of a larger k
-//     exchange:  four distances of a larger k
+// Bytes: each launch reads and writes every key once. Of each k > TILE_BITS there are (k - TILE_BITS) / 4 launches, rounded up,
+// of `exchange`, and one of `tiles`.
 //
-// Both take four distances at a time, for which an item holds 16 keys. What is sorted is a number that rises with the keys;
-// the first kernel makes it of them, the last one makes keys of it. Bytes: each launch reads and writes every key once. Of
-// k > TILE_BITS there are (k - TILE_BITS) / 4 launches, rounded up, and one of tiles.
+//     sort_in_place_tiles:     2^TILE_BITS keys in local memory: all of k = 1 .. TILE_BITS, or the last TILE_BITS distances of a larger k
+//     sort_in_place_exchange:  four distances of a larger k
+//
+// Each comparison moves the smaller key to the lower index. So a last block that is not full can be thought of as padded with
+// largest keys: they never move, and are not stored. Both kernels take four distances at a time, for which a work-item holds 16
+// keys. The sort compares numbers that rise with the keys: the first kernel makes them of the keys, and the last one makes keys
+// of them.
 #include "lib/types.cl"
 #include "lib/keys.cl"
 
@@ -39,57 +41,78 @@
 
 #define UNROLL _Pragma("unroll")
 
-#if KEY_BYTES == 16
-#define LARGEST (~(KEY)(0))
-#else
-#define LARGEST ((KEY)(~(WORD)0))
-#endif
+#define LARGEST ((KEY)(~(WORD)(0)))
 
-// The smaller one to the front.
-#define MEET(i, j)                                                                                                     \
-    {                                                                                                                  \
-        const KEY a = x[i], b = x[j];                                                                                  \
-        const int swap = is_below(b, a);                                                                               \
-        x[i] = swap ? b : a;                                                                                           \
-        x[j] = swap ? a : b;                                                                                           \
-    }
-#define MEET_APART(distance)                                                                                           \
-    UNROLL                                                                                                             \
-    for (uint m = 0; m < HELD / 2; m++) {                                                                              \
-        const uint i = m / (distance) * 2 * (distance) + m % (distance);                                               \
-        MEET(i, i + (distance))                                                                                        \
-    }
-// Those that are as far from the begin of a block of twice `half_block` as from its end.
-#define MEET_TURNED(half_block)                                                                                        \
-    UNROLL                                                                                                             \
-    for (uint m = 0; m < HELD / 2; m++) {                                                                              \
-        const uint i = m / (half_block) * 2 * (half_block), j = m % (half_block);                                      \
-        MEET(i + j, i + 2 * (half_block) - 1 - j)                                                                      \
-    }
-// The last `count` distances of the item's keys, of which the largest is turned, if `turned`.
-#define EXCHANGE(turned, count)                                                                                        \
-    if (turned) {                                                                                                      \
-        MEET_TURNED(8)                                                                                                 \
-    } else if ((count) > 3) {                                                                                          \
-        MEET_APART(8)                                                                                                  \
-    }                                                                                                                  \
-    if ((count) > 2) {                                                                                                 \
-        MEET_APART(4)                                                                                                  \
-    }                                                                                                                  \
-    if ((count) > 1) {                                                                                                 \
-        MEET_APART(2)                                                                                                  \
-    }                                                                                                                  \
-    if ((count) > 0) {                                                                                                 \
-        MEET_APART(1)                                                                                                  \
-    }
+// Moves the smaller one of keys i and j to i.
+INLINED void compare(KEY* x, const uint i, const uint j)
+{
+    const KEY a = x[i], b = x[j];
+    const int swap = is_below(b, a);
+    x[i] = swap ? b : a;
+    x[j] = swap ? a : b;
+}
 
-// The item's m-th key: they are 2^low_bits apart; the upper half begins as far from its end, if `turned`.
+// Compares the work-item's keys that are `distance` apart.
+INLINED void compare_apart(KEY* x, const uint distance)
+{
+    UNROLL
+    for (uint m = 0; m < HELD / 2; m++) {
+        const uint i = m / distance * 2 * distance + m % distance;
+        compare(x, i, i + distance);
+    }
+}
+
+// Compares keys as far from the begin of a block of twice `half_block` as from its end.
+INLINED void compare_mirrored(KEY* x, const uint half_block)
+{
+    UNROLL
+    for (uint m = 0; m < HELD / 2; m++) {
+        const uint i = m / half_block * 2 * half_block, j = m % half_block;
+        compare(x, i + j, i + 2 * half_block - 1 - j);
+    }
+}
+
+// Compares keys at the last `count` distances of the work-item's keys. The first comparison is mirrored, if `turned`.
+INLINED void exchange(KEY* x, const uint turned, const uint count)
+{
+    if (turned) {
+        compare_mirrored(x, 8);
+    } else if (count > 3) {
+        compare_apart(x, 8);
+    }
+    if (count > 2) {
+        compare_apart(x, 4);
+    }
+    if (count > 1) {
+        compare_apart(x, 2);
+    }
+    if (count > 0) {
+        compare_apart(x, 1);
+    }
+}
+
+// Sorts the work-item's keys: blocks of 2, 4, 8 and 16.
+INLINED void sort_held(KEY* x)
+{
+    compare_apart(x, 1);
+    compare_mirrored(x, 2);
+    compare_apart(x, 1);
+    compare_mirrored(x, 4);
+    compare_apart(x, 2);
+    compare_apart(x, 1);
+    compare_mirrored(x, 8);
+    compare_apart(x, 4);
+    compare_apart(x, 2);
+    compare_apart(x, 1);
+}
+
+// The index of key m of a set: keys are 2^low_bits apart; the upper half counts from its end, if `turned`.
 #define KEY_AT(INDEX, set, m, low_bits, turned)                                                                        \
     ((((set) >> (low_bits)) << ((low_bits) + HELD_BITS)) + ((INDEX)(m) << (low_bits)) +                                \
      ((turned) && (m) >= HELD / 2 ? ~(set) & (((INDEX)1 << (low_bits)) - 1)                                            \
                                   : (set) & (((INDEX)1 << (low_bits)) - 1)))
 
-// `sets` of HELD keys each, `run` of them to an item, one to a group's item after the other.
+// Exchanges `sets` sets of HELD keys each. A work-item takes `run` of them, WG apart.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_in_place_exchange(
     __global KEY* keys_base, const ulong keys_offset, const OFFSET_T n, const OFFSET_T sets, const uint run,
     const uint low_bits, const uint turned)
@@ -105,7 +128,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_in_place_exch
                 const OFFSET_T i = KEY_AT(OFFSET_T, set, m, low_bits, turned);
                 x[m] = i < n ? keys[i] : LARGEST;
             }
-            EXCHANGE(turned, HELD_BITS)
+            exchange(x, turned, HELD_BITS);
             UNROLL
             for (uint m = 0; m < HELD; m++) {
                 const OFFSET_T i = KEY_AT(OFFSET_T, set, m, low_bits, turned);
@@ -119,24 +142,43 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_in_place_exch
 
 // Neighbours 16 apart are in different banks.
 #define PADDED(i) ((i) + (i) / HELD)
-// All items exchange in the tile.
-#define EXCHANGE_TILE(low_bits, turned, count)                                                                         \
-    for (uint set = item; set < TILE / HELD; set += WG) {                                                              \
-        KEY x[HELD];                                                                                                   \
-        UNROLL                                                                                                         \
-        for (uint m = 0; m < HELD; m++) {                                                                              \
-            x[m] = tile[PADDED(KEY_AT(uint, set, m, low_bits, turned))];                                               \
-        }                                                                                                              \
-        EXCHANGE(turned, count)                                                                                        \
-        UNROLL                                                                                                         \
-        for (uint m = 0; m < HELD; m++) {                                                                              \
-            tile[PADDED(KEY_AT(uint, set, m, low_bits, turned))] = x[m];                                               \
-        }                                                                                                              \
-    }                                                                                                                  \
-    barrier(CLK_LOCAL_MEM_FENCE);
 
-// A group for each tile: sorts it, or does the distances within it of a larger block, if `merges`. Distances that `exchange` has
-// done find nothing to do.
+// Compares keys of the tile at `count` distances, of which 2^low_bits is the smallest. All work-items call it.
+INLINED void exchange_tile(HELD_IN KEY* tile, const uint low_bits, const uint turned, const uint count)
+{
+    for (uint set = get_local_id(0); set < TILE / HELD; set += WG) {
+        KEY x[HELD];
+        UNROLL
+        for (uint m = 0; m < HELD; m++) {
+            x[m] = tile[PADDED(KEY_AT(uint, set, m, low_bits, turned))];
+        }
+        exchange(x, turned, count);
+        UNROLL
+        for (uint m = 0; m < HELD; m++) {
+            tile[PADDED(KEY_AT(uint, set, m, low_bits, turned))] = x[m];
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+// Sorts each 16 contiguous keys of the tile.
+INLINED void sort_sets(HELD_IN KEY* tile)
+{
+    for (uint set = get_local_id(0); set < TILE / HELD; set += WG) {
+        KEY x[HELD];
+        UNROLL
+        for (uint m = 0; m < HELD; m++) {
+            x[m] = tile[PADDED(set * HELD + m)];
+        }
+        sort_held(x);
+        UNROLL
+        for (uint m = 0; m < HELD; m++) {
+            tile[PADDED(set * HELD + m)] = x[m];
+        }
+    }
+}
+
+// Sorts a tile or, if `merges`, ends the merge of a larger block within it. Distances that `exchange` has done change nothing.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_in_place_tiles(
     __global KEY* keys_base, const ulong keys_offset, const OFFSET_T n, const uint merges, const uint mode,
     const WORD flip, const WORD always)
@@ -155,39 +197,18 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_in_place_tile
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (merges == 0) {
-        // Of an item's own keys: blocks of 2, 4, 8 and 16.
-        for (uint set = item; set < TILE / HELD; set += WG) {
-            KEY x[HELD];
-            UNROLL
-            for (uint m = 0; m < HELD; m++) {
-                x[m] = tile[PADDED(set * HELD + m)];
-            }
-            MEET_APART(1)
-            MEET_TURNED(2)
-            MEET_APART(1)
-            MEET_TURNED(4)
-            MEET_APART(2)
-            MEET_APART(1)
-            MEET_TURNED(8)
-            MEET_APART(4)
-            MEET_APART(2)
-            MEET_APART(1)
-            UNROLL
-            for (uint m = 0; m < HELD; m++) {
-                tile[PADDED(set * HELD + m)] = x[m];
-            }
-        }
+        sort_sets(tile);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    // Of larger blocks, the distances of the highest four bits that are left each time.
+    // For each block size: the largest four distances that are left, each time.
     for (uint bits = merges == 0 ? HELD_BITS + 1 : TILE_BITS; bits <= TILE_BITS; bits++) {
         uint left = bits - HELD_BITS;
         const uint turned = merges == 0;
-        EXCHANGE_TILE(left, turned, HELD_BITS)
+        exchange_tile(tile, left, turned, HELD_BITS);
         for (; left > 0; left -= min(left, (uint)HELD_BITS)) {
             // By `max`: Oclgrind 21.10 does not know the saturated subtraction that clang makes of a condition.
             const uint low_bits = max(left, (uint)HELD_BITS) - HELD_BITS;
-            EXCHANGE_TILE(low_bits, 0, left - low_bits)
+            exchange_tile(tile, low_bits, 0, left - low_bits);
         }
     }
     for (uint i = item; i < len; i += WG) {

@@ -1,23 +1,33 @@
-// Statistics in one pass over memory, and extremes with their places.
+// Extremes of x[0..n] with their first indices, the number of NaN, and the moments.
 //
-// A tile is TILE_ROWS rows of 256 x VEC lanes, as in reduce.cl; lane j has the elements j, j + LANES, ... of its tile.
-// Sub-groups, grid and work-group size do not enter the result.
+//     low = min x[i],  high = max x[i]  (NaN excluded),  low_at, high_at = first index of each; of a NaN if there is one
+//     moments of integers: sum x[i], sum x[i]^2, exact;  of floats: mean, sum (x[i] - mean)^2
 //
-//   extremes  each work-group has the values of its tiles, and the first tile of each; the last launch looks there for the
-//             first place. Likewise for the first NaN
-//   integers  each work-group has the exact sums of its tiles
-//   floats    a lane's moments; lanes, then tiles, join as a tree of neighbours
+// Bytes: reads n elements once, and up to three tiles again; writes a record for each work-group, and the moments of each tile of
+// floats.
 //
-// With ONE_PASS, not of floats' moments, the work-group of the first launch that ends last does what the last launch would.
+// A tile is TILE_ROWS rows of LANES elements, as in reduce.cl: lane j has the elements j, j + LANES, ... of its tile. Moments of
+// floats join as a tree of neighbours: lanes, then tiles. So no result depends on sub-groups, the grid or the work-group size.
 //
-// With VECTORS the one item of a group, as on CPU drivers, compares 16 elements at a time, which compilers do not do by themselves.
-// Without MOMENTS there are the extremes alone: the least where ENDS has bit 0, the largest where it has bit 1. Bytes: reads
-// n elements once and up to three tiles again, writes a record a group, and n / TILE moments of floats.
+//     statistics_tiles: for each tile of the work-group:
+//         take:        extremes and sums of the work-item's lanes; the record names the first tile with each extreme
+//         join_batch:  moments of floats: joins the lanes' moments to the tile's
+//         merges the records of all work-items
+//     statistics_moments (floats): joins the moments of FAN tiles
+//     statistics_last:
+//         merges the records of all work-groups; joins the last moments
+//         searches the named tiles for the extremes' indices; writes the answer
+//
+// With ONE_PASS (not for moments of floats), the work-group that finishes the first launch last does the work of statistics_last.
+// Without MOMENTS the answer is the extremes alone: the least if ENDS has bit 0, the largest if it has bit 1.
 #include "lib/types.cl"
+
 #ifdef MOMENTS
 #include "lib/moments.cl"
 #else
+#define MOMENTS 0
 typedef int Moments;
+static inline void store_moments(__global ulong* words, const Moments* m) {}
 #endif
 
 #ifdef ONE_PASS
@@ -31,55 +41,26 @@ typedef int Moments;
 #ifndef ENDS
 #define ENDS 3
 #endif
+#define WANTS_LOW (ENDS & 1)
+#define WANTS_HIGH (ENDS & 2)
 #ifndef TILE_ROWS
 #define TILE_ROWS 16
 #endif
-#define LANES (256 * VEC)
-#define TILE (TILE_ROWS * LANES)
-#define ITEM_LANES (LANES / WG)
-#define ITEM_VECS (ITEM_LANES / VEC)
-// Rows whose loads are in flight at once. Of integers' moments, whose sums take registers, fewer.
-#if defined(MOMENTS) && !defined(A_FLOAT)
-#define FLIGHT (TILE_ROWS / 2)
-#else
-#define FLIGHT TILE_ROWS
+// 16 elements at a time on a CPU driver's single work-item: compilers do not vectorise these loops by themselves.
+#ifndef VECTORS
+#define VECTORS 0
 #endif
-// Few lanes an item stay in registers where their loops are unrolled. With many, the code would be large: Intel's driver for CPUs
-// took more than eight minutes to build the moments of 64 lanes.
-#if ITEM_LANES <= 32
-#define UNROLL _Pragma("unroll")
-#define FOR_LANES(k, count) UNROLL for (uint k = 0; k < ITEM_LANES; k++) if (k < (count))
-#else
-#define UNROLL
-#define FOR_LANES(k, count) for (uint k = 0; k < (count); k++)
-#endif
-#if defined(MOMENTS) && defined(A_FLOAT)
-#define FLOAT_MOMENTS
-#elif defined(MOMENTS)
-#define INTEGER_MOMENTS
-#endif
-// Tiles whose lanes join at once: with one, most items would wait for the few that do.
-#if defined(FLOAT_MOMENTS) && WG >= 32
-#define BATCH (16 / A_BYTES)
-#else
-#define BATCH 1
-#endif
-// NVIDIA's compiler keeps to a limit of registers only where the size of work-groups is open.
-#if defined(MOMENTS) && INLINE_PTX
-#define KERNEL __kernel
-#else
-#define KERNEL __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
-#endif
-// Moments that one group joins.
-#define FAN 1024
-#define ITEM_MOMENTS (FAN / WG)
 
+// Keys of floats are their bits as integers in order; W holds a key in a record. A record has no padding: W of integers has
+// 8 bytes.
 #ifdef A_FLOAT
 #define W A_BITS
 #define IS_NAN(x) ((x) != (x))
+#define UNORDERED(x, y) isunordered(x, y)
+#define NANS16 CAT(A_BITS, 16)
+#define FLOAT_MOMENTS MOMENTS
+#define INTEGER_MOMENTS 0
 #else
-// What holds every value of the type in 8 bytes: no record has padding.
-#define W T_WORD
 #ifndef T_WORD
 #define T_WORD long
 #endif
@@ -87,92 +68,42 @@ typedef int Moments;
 #define A_LOWEST 0
 #define A_HIGHEST 0
 #endif
+#define W T_WORD
 #define IS_NAN(x) 0
+#define UNORDERED(x, y) 0
+#define NANS16 int16
+#define FLOAT_MOMENTS 0
+#define INTEGER_MOMENTS MOMENTS
 #endif
 
-typedef struct {
-    ulong nan;                     // elements that are NaN
-    ulong low_at, high_at, nan_at; // tiles
-    W low, high;                   // keys, NaN aside
-#ifdef INTEGER_MOMENTS
-    Moments sums;
+#define LANES (256 * VEC)
+#define TILE (TILE_ROWS * LANES)
+#define ITEM_LANES (LANES / WG)
+#define ITEM_VECS (ITEM_LANES / VEC)
+// Small work-groups, as on CPU drivers, have too many lanes for registers.
+#define IN_REGISTERS (WG >= 32)
+// Rows whose loads are in flight at once; half as many for integers' moments, whose sums take registers.
+#define FLIGHT (INTEGER_MOMENTS ? TILE_ROWS / 2 : TILE_ROWS)
+// Loops over up to 32 lanes are unrolled, so that the lanes stay in registers. With more, the code would be large: Intel's driver
+// for CPUs took more than eight minutes to build the moments of 64 lanes.
+#if ITEM_LANES <= 32
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL
 #endif
-} Record;
+#define LANE_LOOP(count) (ITEM_LANES <= 32 ? ITEM_LANES : (count))
 
-// Both; they may have any tiles.
-static inline void merge(Record* a, const Record* b)
-{
-    if (b->nan != 0 && (a->nan == 0 || b->nan_at < a->nan_at)) {
-        a->nan_at = b->nan_at;
-    }
-    a->nan += b->nan;
-    if (b->low < a->low || (b->low == a->low && b->low_at < a->low_at)) {
-        a->low = b->low;
-        a->low_at = b->low_at;
-    }
-    if (b->high > a->high || (b->high == a->high && b->high_at < a->high_at)) {
-        a->high = b->high;
-        a->high_at = b->high_at;
-    }
-#ifdef INTEGER_MOMENTS
-    join_moments(&a->sums, &b->sums, 0, 0);
+// NVIDIA's compiler obeys a limit of registers only if the kernel does not fix the size of work-groups.
+#if MOMENTS && INLINE_PTX
+#define KERNEL __kernel
+#else
+#define KERNEL __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
 #endif
-}
 
-#define RECORD_WORDS (sizeof(Record) / 4)
-typedef union {
-    Record record;
-    uint words[RECORD_WORDS];
-} Words;
+// Extremes
 
-INLINED void from_local(__local const uint* tree, uint i, Record* r)
-{
-    Words x;
-    UNROLL
-    for (uint w = 0; w < RECORD_WORDS; w++) {
-        x.words[w] = tree[w * WG + i];
-    }
-    *r = x.record;
-}
-
-INLINED void to_local(__local uint* tree, uint i, const Record* r)
-{
-    Words x;
-    x.record = *r;
-    UNROLL
-    for (uint w = 0; w < RECORD_WORDS; w++) {
-        tree[w * WG + i] = x.words[w];
-    }
-}
-
-// The records of the items merged, valid in all of them. All WG items call it, in uniform flow; `tree` may be reused after
-// the caller's next barrier. Each word of all records lies together, and what is left moves to the front: neighbouring
-// items use neighbouring banks.
-INLINED void merge_group(Record* r, __local uint* tree)
-{
-#if WG > 1
-    const uint item = get_local_id(0);
-    to_local(tree, item, r);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint left = WG / 2; left > 0; left /= 2) {
-        if (item < left) {
-            Record b;
-            from_local(tree, 2 * item, r);
-            from_local(tree, 2 * item + 1, &b);
-            merge(r, &b);
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (item < left) {
-            to_local(tree, item, r);
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    from_local(tree, 0, r);
-#endif
-}
-
-// The least or the largest so far and an element, where NaN does not count; and the key of what comes out. FLUSHED: the device
-// takes subnormals for zeros, so that keys are compared, which cost more.
+// The smaller, or larger, of the extreme so far and an element; NaN does not count. FLUSHED: the device flushes subnormals, so
+// keys are compared, which takes longer.
 #if defined(A_FLOAT) && !defined(FLUSHED)
 #define EXTREME_T A
 #define LOWEST (-A_INFINITY)
@@ -201,39 +132,147 @@ INLINED void merge_group(Record* r, __local uint* tree)
 #define EXTREME_KEY(a) (a)
 #endif
 
-#ifdef VECTORS
-#define A16 CAT(A, 16)
-#endif
+// Extremes of a work-item's part of a tile. `odd` is not 0 if there may be NaN.
+typedef struct {
+    EXTREME_T low, high;
+    int odd;
+} Extremes;
 
-// No elements; in a tile, where they come after all others that are alike.
-static inline Record none(ulong tile)
+INLINED void add_element(Extremes* e, A x)
 {
-    Record r;
-    r.nan = 0;
-    r.low_at = r.high_at = r.nan_at = tile;
-    r.low = EXTREME_KEY(HIGHEST);
-    r.high = EXTREME_KEY(LOWEST);
-#ifdef INTEGER_MOMENTS
-    r.sums.sum0 = r.sums.sum1 = r.sums.squares0 = r.sums.squares1 = r.sums.squares2 = 0;
-#endif
-    return r;
+    if (WANTS_LOW) {
+        e->low = LESSER(e->low, x);
+    }
+    if (WANTS_HIGH) {
+        e->high = LARGER(e->high, x);
+    }
 }
 
-#define FULL (elements == TILE)
+// Records
 
-#ifdef FLOAT_MOMENTS
-// Adds the moments of up to `width` elements, from `first` of n on, to those of `width` before them: a power of two of tiles,
-// which is exact as a float.
-static inline void join_tiles(Moments* a, const Moments* b, ulong first, ulong width, ulong n)
+typedef struct {
+    ulong nan;                     // Number of NaN.
+    ulong low_at, high_at, nan_at; // First tile with each.
+    W low, high;                   // Keys of the extremes, without NaN.
+#if INTEGER_MOMENTS
+    Moments sums;
+#endif
+} Record;
+
+#if INTEGER_MOMENTS
+static inline void clear_sums(Record* r)
 {
-    join_moments(a, b, width, first < n ? min(width, n - first) : 0);
+    r->sums.sum0 = r->sums.sum1 = r->sums.squares0 = r->sums.squares1 = r->sums.squares2 = 0;
 }
-
-// Moments in local memory.
-#define SLOTS (BATCH * WG)
+static inline void merge_sums(Record* a, const Record* b) { join_moments(&a->sums, &b->sums, 0, 0); }
+static inline void put_sums(Record* r, const Sums* sums) { sums_moments(&r->sums, sums); }
+static inline const Moments* moments_of(const Record* r, const Moments* m) { return &r->sums; }
+#else
+typedef int Sums;
+static inline void sums_add(Sums* s, A x) {}
+static inline void sums_add_two(Sums* s, A x, A y) {}
+static inline void clear_sums(Record* r) {}
+static inline void merge_sums(Record* a, const Record* b) {}
+static inline void put_sums(Record* r, const Sums* sums) {}
+static inline const Moments* moments_of(const Record* r, const Moments* m) { return m; }
 #endif
 
-static inline void load_rows(__global const T* p, TV* row)
+// Makes a record without elements. It names `tile`, and loses to every other record that names an earlier tile.
+INLINED void clear_record(Record* r, ulong tile)
+{
+    r->nan = 0;
+    r->low_at = r->high_at = r->nan_at = tile;
+    r->low = EXTREME_KEY(HIGHEST);
+    r->high = EXTREME_KEY(LOWEST);
+    clear_sums(r);
+}
+
+// Merges record b into a, in any order of tiles.
+static inline void merge(Record* a, const Record* b)
+{
+    if (b->nan != 0 && (a->nan == 0 || b->nan_at < a->nan_at)) {
+        a->nan_at = b->nan_at;
+    }
+    a->nan += b->nan;
+    if (b->low < a->low || (b->low == a->low && b->low_at < a->low_at)) {
+        a->low = b->low;
+        a->low_at = b->low_at;
+    }
+    if (b->high > a->high || (b->high == a->high && b->high_at < a->high_at)) {
+        a->high = b->high;
+        a->high_at = b->high_at;
+    }
+    merge_sums(a, b);
+}
+
+#define RECORD_WORDS (sizeof(Record) / 4)
+typedef union {
+    Record record;
+    uint words[RECORD_WORDS];
+} Words;
+
+// Local memory has word w of all records together, so that neighbouring work-items use neighbouring banks.
+INLINED void from_local(__local const uint* tree, uint i, Record* r)
+{
+    Words x;
+    UNROLL
+    for (uint w = 0; w < RECORD_WORDS; w++) {
+        x.words[w] = tree[w * WG + i];
+    }
+    *r = x.record;
+}
+
+INLINED void to_local(__local uint* tree, uint i, const Record* r)
+{
+    Words x;
+    x.record = *r;
+    UNROLL
+    for (uint w = 0; w < RECORD_WORDS; w++) {
+        tree[w * WG + i] = x.words[w];
+    }
+}
+
+// Merges the records of all work-items; the result is valid in all of them. All call it, in uniform flow; `tree` may be reused
+// after the caller's next barrier.
+INLINED void merge_group(Record* r, __local uint* tree)
+{
+    if (WG == 1) {
+        return;
+    }
+    const uint item = get_local_id(0);
+    to_local(tree, item, r);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint left = WG / 2; left > 0; left /= 2) {
+        if (item < left) {
+            Record b;
+            from_local(tree, 2 * item, r);
+            from_local(tree, 2 * item + 1, &b);
+            merge(r, &b);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item < left) {
+            to_local(tree, item, r);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    from_local(tree, 0, r);
+}
+
+// Tiles
+
+static inline uint elements_of(OFFSET_T tile, OFFSET_T n)
+{
+    return n - tile * TILE >= TILE ? TILE : n - tile * TILE;
+}
+
+// Elements of row i of a tile that are in the work-item's lanes, from `lane` on.
+static inline uint elements_of_row(uint elements, uint lane, uint i)
+{
+    const uint first = lane + i * LANES;
+    return first < elements ? min((uint)ITEM_LANES, elements - first) : 0;
+}
+
+INLINED void load_rows(__global const T* p, TV* row)
 {
     UNROLL
     for (uint i = 0; i < FLIGHT; i++) {
@@ -244,298 +283,49 @@ static inline void load_rows(__global const T* p, TV* row)
     }
 }
 
-#define EXTREMES(x) \
-    do { \
-        if (ENDS & 1) { \
-            low = LESSER(low, x); \
-        } \
-        if (ENDS & 2) { \
-            high = LARGER(high, x); \
-        } \
-    } while (0)
+// take_elements adds the work-item's part of a tile to the extremes, and to the sums or the moments.
+#if FLOAT_MOMENTS
+#include "statistics_floats.cl"
+#else
+#include "statistics_exact.cl"
+#endif
 
-#ifdef FLOAT_MOMENTS
-// 1 / n of the n elements in a lane of a tile; 0 without elements.
-static inline A part_of_lane(uint elements, uint lane)
+// Makes the work-item's record of a tile of `elements` > 0 from `p` on, and its moments if they are of floats.
+INLINED void take(__global const T* p, uint elements, ulong tile, Record* r, Moments* moments)
 {
-    const uint count = FULL ? TILE_ROWS : in_lanes(elements, LANES, lane, 1);
-    return FULL ? (A)(1.0f / TILE_ROWS) : count > 0 ? ratio(1, count) : 0;
-}
-#endif
-
-// What the item has of a tile of `elements` > 0 from `p` on.
-// `moments` is written with FLOAT_MOMENTS.
-static inline Record take(__global const T* p, uint elements, ulong tile, Moments* moments)
-{
-    const uint lane = get_local_id(0) * ITEM_LANES;
-    EXTREME_T low = HIGHEST, high = LOWEST;
-    int odd = 0;
-    Record r = none(tile);
-#ifdef FLOAT_MOMENTS
-    A mean[ITEM_LANES], rest[ITEM_LANES], m2[ITEM_LANES];
-    int far = 0;
-    UNROLL
-    for (uint k = 0; k < ITEM_LANES; k++) {
-        mean[k] = rest[k] = m2[k] = 0;
-    }
-#elif defined(INTEGER_MOMENTS)
-    Sums sums = {0};
-#endif
-
-#ifdef VECTORS
-    if (FULL) {
-        A16 lows = HIGHEST, highs = LOWEST;
-#ifdef A_FLOAT
-        CAT(A_BITS, 16) odds = 0;
-#endif
-        for (uint i = 0; i < TILE; i += 16) {
-            const A16 x = CAT(convert_, A16)(vload16(0, p + i));
-            lows = x < lows ? x : lows;
-            highs = x > highs ? x : highs;
-#ifdef A_FLOAT
-            odds |= isunordered(x, x);
-#endif
-        }
-        A each_low[16], each_high[16];
-        vstore16(lows, 0, each_low);
-        vstore16(highs, 0, each_high);
-#ifdef A_FLOAT
-        odd = any(odds);
-#endif
-        for (uint k = 0; k < 16; k++) {
-            low = LESSER(low, each_low[k]);
-            high = LARGER(high, each_high[k]);
-        }
-    } else
-#elif WG >= 32
-    if (FULL) {
-        TV row[FLIGHT * ITEM_VECS];
-        for (uint start = 0; start < TILE_ROWS; start += FLIGHT) {
-            load_rows(p + lane + start * LANES, row);
-            UNROLL
-            for (uint i = 0; i < FLIGHT * ITEM_VECS; i++) {
-                A x[VEC];
-                unpack(row[i], x);
-                UNROLL
-                for (uint k = 0; k < VEC; k++) {
-                    EXTREMES(x[k]);
-#ifdef FLOAT_MOMENTS
-                    mean[i % ITEM_VECS * VEC + k] += x[k];
-#endif
-                }
-#if defined(A_FLOAT) && !defined(FLOAT_MOMENTS)
-                UNROLL
-                for (uint k = 0; k < VEC; k += 2) {
-                    odd |= isunordered(x[k], x[k + 1]);
-                }
-#endif
-#ifdef INTEGER_MOMENTS
-                UNROLL
-                for (uint k = 0; k < VEC; k += 2) {
-                    sums_add_two(&sums, x[k], x[k + 1]);
-                }
-#endif
-            }
-        }
-#ifdef FLOAT_MOMENTS
-        UNROLL
-        for (uint k = 0; k < ITEM_LANES; k++) {
-            mean[k] *= (A)(1.0f / TILE_ROWS);
-            far |= !IS_FINITE(mean[k]);
-        }
-        // The mean of a lane with a NaN is one.
-        odd = far;
-        if (far) {
-            UNROLL
-            for (uint k = 0; k < ITEM_LANES; k++) {
-                if (!IS_FINITE(mean[k])) {
-                    mean[k] = far_mean(p, 1, elements, LANES, lane + k, (A)(1.0f / TILE_ROWS));
-                }
-            }
-        }
-        UNROLL
-        for (uint i = 0; i < TILE_ROWS * ITEM_VECS; i++) {
-            A x[VEC];
-            unpack(row[i], x);
-            UNROLL
-            for (uint k = 0; k < VEC; k++) {
-                const uint at = i % ITEM_VECS * VEC + k;
-                const A d = x[k] - mean[at];
-                rest[at] += d;
-                m2[at] += d * d;
-            }
-        }
-#endif
-    } else
-#endif
-    {
-        const uint rows = (elements + LANES - 1) / LANES;
-        for (uint i = 0; i < rows; i++) {
-            // Contiguous elements, for the compilers of CPU drivers to vectorise.
-            const uint first = lane + i * LANES;
-            const uint count = first < elements ? min((uint)ITEM_LANES, elements - first) : 0;
-            FOR_LANES(k, count) {
-                const A x = to_acc(p[first + k]);
-                EXTREMES(x);
-                odd |= IS_NAN(x);
-#ifdef FLOAT_MOMENTS
-                mean[k] += x;
-#elif defined(INTEGER_MOMENTS)
-                sums_add(&sums, x);
-#endif
-            }
-        }
-#ifdef FLOAT_MOMENTS
-        UNROLL
-        for (uint k = 0; k < ITEM_LANES; k++) {
-            mean[k] *= part_of_lane(elements, lane + k);
-            far |= !IS_FINITE(mean[k]);
-        }
-        if (far) {
-            UNROLL
-            for (uint k = 0; k < ITEM_LANES; k++) {
-                if (!IS_FINITE(mean[k])) {
-                    const A part = ratio(1, in_lanes(elements, LANES, lane + k, 1));
-                    mean[k] = far_mean(p, 1, elements, LANES, lane + k, part);
-                }
-            }
-        }
-        for (uint i = 0; i < rows; i++) {
-            const uint first = lane + i * LANES;
-            const uint count = first < elements ? min((uint)ITEM_LANES, elements - first) : 0;
-            FOR_LANES(k, count) {
-                const A d = to_acc(p[first + k]) - mean[k];
-                rest[k] += d;
-                m2[k] += d * d;
-            }
-        }
-#endif
-    }
-    r.low = EXTREME_KEY(low);
-    r.high = EXTREME_KEY(high);
-    if (odd) {
-        for (uint i = lane; i < elements; i += LANES) {
+    clear_record(r, tile);
+    Extremes e;
+    e.low = HIGHEST;
+    e.high = LOWEST;
+    e.odd = 0;
+    take_elements(p, elements, &e, r, moments);
+    r->low = EXTREME_KEY(e.low);
+    r->high = EXTREME_KEY(e.high);
+    if (e.odd) {
+        for (uint i = get_local_id(0) * ITEM_LANES; i < elements; i += LANES) {
             for (uint k = 0; k < ITEM_LANES && i + k < elements; k++) {
-                r.nan += IS_NAN(to_acc(p[i + k]));
+                r->nan += IS_NAN(to_acc(p[i + k]));
             }
         }
     }
-#ifdef FLOAT_MOMENTS
-    Moments of[ITEM_LANES];
-    // Not finite if an m2 is not: the only negative one is -infinity.
-    A all = 0;
-    UNROLL
-    for (uint k = 0; k < ITEM_LANES; k++) {
-        lane_moments(&of[k], mean[k], rest[k], m2[k], part_of_lane(elements, lane + k));
-        all += of[k].m2;
-    }
-    if (!IS_FINITE(all)) {
-        UNROLL
-        for (uint k = 0; k < ITEM_LANES; k++) {
-            const A part = part_of_lane(elements, lane + k);
-            replace_far_squares(&of[k], part, p, 1, elements, LANES, lane + k);
-        }
-    }
-    UNROLL
-    for (uint width = 1; width < ITEM_LANES; width *= 2) {
-        UNROLL
-        for (uint k = 0; k < ITEM_LANES / (2 * width); k++) {
-            of[k] = of[2 * k];
-            join_lanes(&of[k], &of[2 * k + 1], elements, TILE_ROWS, LANES, lane + 2 * k * width, width);
-        }
-    }
-    *moments = of[0];
-#elif defined(INTEGER_MOMENTS)
-    sums_moments(&r.sums, &sums);
-#endif
-    return r;
 }
 
-static inline uint elements_of(OFFSET_T tile, OFFSET_T n)
-{
-    return n - tile * TILE >= TILE ? TILE : n - tile * TILE;
-}
+// The answer
 
-#ifdef FLOAT_MOMENTS
-// The moments of the FAN records of `span` elements each, from `start` on, of `count`; valid in item 0. All WG items call
-// it, in uniform flow.
-INLINED void join_group(
-    __global const Moments* from, uint start, uint count, ulong span, ulong n, __local A* tree, Moments* m)
-{
-    const uint item = get_local_id(0), first = start + item * ITEM_MOMENTS;
-    const uint taken = first < count ? min((uint)ITEM_MOMENTS, count - first) : 0;
-    // Neighbours first: as many are kept as the number of those taken has bits set.
-    Moments kept[12];
-    uint depth = 0;
-    for (uint i = 0; i < taken; i++) {
-        kept[depth++] = from[first + i];
-        uint width = 1;
-        for (uint bits = i; (bits & 1) != 0; bits >>= 1) {
-            depth--;
-            join_tiles(&kept[depth - 1], &kept[depth], (first + i + 1 - width) * span, width * span, n);
-            width *= 2;
-        }
-    }
-    for (uint rest = taken; depth > 1; depth--) {
-        const uint width = rest & -rest;
-        rest -= width;
-        join_tiles(&kept[depth - 2], &kept[depth - 1], (first + rest) * span, (rest & -rest) * span, n);
-    }
-    *m = taken > 0 ? kept[0] : from[0];
-#if WG > 1
-    put_moments(tree, SLOTS, item, m);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    ulong width = ITEM_MOMENTS * span;
-    for (uint left = WG / 2; left > 0; left /= 2) {
-        if (item < left) {
-            Moments b;
-            get_moments(tree, SLOTS, 2 * item, m);
-            get_moments(tree, SLOTS, 2 * item + 1, &b);
-            join_tiles(m, &b, start * span + (2 * item + 1) * width, width, n);
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (item < left) {
-            put_moments(tree, SLOTS, item, m);
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        width *= 2;
-    }
-#endif
-}
+// Whether x is the wanted key or, with `nan`, NaN. A function would cost a branch.
+#define IS_WANTED(x, nan, key) ((nan) ? IS_NAN(x) : key_of(x) == (key))
 
-// Group g joins the FAN moments from g x FAN on, of `count` from `from` on, into number g from `to` on.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_moments(
-    __global void* moments, const ulong from, const uint count, const ulong span, const ulong n, const ulong to)
-{
-    __local A tree[3 * SLOTS];
-    __global Moments* all = (__global Moments*)moments;
-    Moments m;
-    join_group(all + from, get_group_id(0) * FAN, count, span, n, tree, &m);
-    if (get_local_id(0) == 0) {
-        all[to + get_group_id(0)] = m;
-    }
-}
-#endif
-
-// The first place in a tile of a key, or of a NaN; valid in every item. All WG items call it, in uniform flow.
-INLINED ulong find(__global const T* in, ulong tile, ulong n, int nan, KEY_T key, __local uint* place)
+// Returns the first index in a tile of a key, or of a NaN; valid in every work-item. All call it, in uniform flow.
+INLINED ulong find(__global const T* in, ulong tile, ulong n, int nan, KEY_T key, __local uint* first_found)
 {
     const ulong first = tile * TILE;
     const uint elements = n - first >= TILE ? TILE : n - first, item = get_local_id(0);
     uint found = elements - 1;
     if (item == 0) {
-        *place = found;
+        *first_found = found;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-#define FIND(x, at) \
-    do { \
-        const A e = x; \
-        if (nan ? IS_NAN(e) : key_of(e) == key) { \
-            found = min(found, (uint)(at)); \
-        } \
-    } while (0)
-#if WG >= 32
-    if (FULL) {
+    if (IN_REGISTERS && elements == TILE) {
         const uint lane = item * ITEM_LANES;
         TV row[FLIGHT * ITEM_VECS];
         for (uint start = 0; start < TILE_ROWS; start += FLIGHT) {
@@ -546,22 +336,25 @@ INLINED ulong find(__global const T* in, ulong tile, ulong n, int nan, KEY_T key
                 unpack(row[i], x);
                 UNROLL
                 for (uint k = 0; k < VEC; k++) {
-                    FIND(x[k], (start + i / ITEM_VECS) * LANES + lane + i % ITEM_VECS * VEC + k);
+                    if (IS_WANTED(x[k], nan, key)) {
+                        found = min(found, (start + i / ITEM_VECS) * LANES + lane + i % ITEM_VECS * VEC + k);
+                    }
                 }
             }
         }
-    } else
-#endif
-    {
+    } else {
         for (uint i = item; i < elements; i += WG) {
-            FIND(to_acc(in[first + i]), i);
+            const A x = to_acc(in[first + i]);
+            if (IS_WANTED(x, nan, key)) {
+                found = min(found, i);
+            }
         }
     }
     if (found < elements - 1) {
-        atomic_min(place, found);
+        atomic_min(first_found, found);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    found = *place;
+    found = *first_found;
     barrier(CLK_LOCAL_MEM_FENCE);
     return first + found;
 }
@@ -578,161 +371,119 @@ static inline ulong element_bits(T x)
 #endif
 }
 
-// Merges the records of all groups, finds the extremes' places and writes the answer: with MOMENTS to 12 words of `out`, where
-// those of floats are `m`, else the values to `out` and their places to `places_out`. All WG items call it, in uniform flow.
-INLINED void give_answer(
+// Merges the records of all work-groups, finds the indices of the extremes, and writes the answer: with MOMENTS 12 words to `out`;
+// else the values to `out` and their indices to `indices_out`. `m` are the moments of floats. All work-items call it, in uniform
+// flow.
+INLINED void write_answer(
     __global const T* in, const ulong n, __global const Record* records, const uint groups, const Moments* m,
-    __global void* out, const ulong out_offset, __global ulong* places_out, const ulong places_offset,
-    __local uint* tree, __local uint* place)
+    __global void* out, const ulong out_offset, __global ulong* indices_out, const ulong indices_offset,
+    __local uint* tree, __local uint* first_found)
 {
     const uint item = get_local_id(0);
-    // After all tiles that there are.
-    Record r = none(n);
+    Record r;
+    // n is after all tiles.
+    clear_record(&r, n);
     for (uint i = item; i < groups; i += WG) {
         const Record other = records[i];
         merge(&r, &other);
     }
     merge_group(&r, tree);
     const int nan = r.nan != 0;
-#if ENDS & 1
-    const ulong low_at = find(in, nan ? r.nan_at : r.low_at, n, nan, (KEY_T)r.low, place);
-#endif
-#if ENDS & 2
-    const ulong high_at = find(in, nan ? r.nan_at : r.high_at, n, nan, (KEY_T)r.high, place);
-#endif
+    ulong low_at = 0, high_at = 0;
+    if (WANTS_LOW) {
+        low_at = find(in, nan ? r.nan_at : r.low_at, n, nan, (KEY_T)r.low, first_found);
+    }
+    if (WANTS_HIGH) {
+        high_at = find(in, nan ? r.nan_at : r.high_at, n, nan, (KEY_T)r.high, first_found);
+    }
     if (item != 0) {
         return;
     }
-#ifdef MOMENTS
-    __global ulong* words = (__global ulong*)out + out_offset;
-    words[0] = n;
-    words[1] = r.nan;
-    words[2] = low_at;
-    words[3] = high_at;
-    words[4] = element_bits(in[low_at]);
-    words[5] = element_bits(in[high_at]);
-#ifdef A_FLOAT
-    store_moments(words + 6, m);
-#else
-    store_moments(words + 6, &r.sums);
-#endif
-    words[11] = 0;
-#else
+    if (MOMENTS) {
+        __global ulong* words = (__global ulong*)out + out_offset;
+        words[0] = n;
+        words[1] = r.nan;
+        words[2] = low_at;
+        words[3] = high_at;
+        words[4] = element_bits(in[low_at]);
+        words[5] = element_bits(in[high_at]);
+        store_moments(words + 6, moments_of(&r, m));
+        words[11] = 0;
+        return;
+    }
     __global T* values = (__global T*)out + out_offset;
-    __global ulong* places = places_out + places_offset;
-#if ENDS & 1
-    values[0] = in[low_at];
-    places[0] = low_at;
-#endif
-#if ENDS & 2
-    values[ENDS == 3] = in[high_at];
-    places[ENDS == 3] = high_at;
-#endif
-#endif
+    __global ulong* indices = indices_out + indices_offset;
+    if (WANTS_LOW) {
+        values[0] = in[low_at];
+        indices[0] = low_at;
+    }
+    if (WANTS_HIGH) {
+        values[ENDS == 3] = in[high_at];
+        indices[ENDS == 3] = high_at;
+    }
 }
 
 #ifdef ONE_PASS
-#define ENDING_PARAMS                                                                                                  \
-    , const uint ends, __global void *out, const ulong out_offset, __global ulong *places_out,                         \
-        const ulong places_offset ENDED_PARAM
+#define ANSWER_PARAMS                                                                                                  \
+    , const uint ends, __global void *out, const ulong out_offset, __global ulong *indices_out,                        \
+        const ulong indices_offset ENDED_PARAM
 #else
-#define ENDING_PARAMS
+#define ANSWER_PARAMS
 #endif
 
-// Group g takes the tiles g, g + groups, ...; their records merged become record g, and each tile has its moments. With
-// ONE_PASS, where `ends` is not 0, the group that ends last gives the answer.
+// Work-group g takes the tiles g, g + groups, ...; the merged record becomes record g. With ONE_PASS and if `ends` is not 0, the
+// work-group that finishes last writes the answer.
 KERNEL void statistics_tiles(
     __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, __global void* records,
-    __global void* moments, const ulong moments_offset ENDING_PARAMS)
+    __global void* moments, const ulong moments_offset ANSWER_PARAMS)
 {
     __local uint tree[RECORD_WORDS * WG];
-#if defined(FLOAT_MOMENTS) && WG > 1
-    __local A lanes[3 * SLOTS];
-#endif
+    __local A lanes[LANE_WORDS];
     __global const T* in = in_base + in_offset;
+    __global Moments* moments_of_tiles = (__global Moments*)moments + moments_offset;
     const OFFSET_T tiles = n / TILE + (n % TILE != 0), groups = get_num_groups(0);
-    const uint item = get_local_id(0);
-    Record all = none(get_group_id(0));
+    Record all;
+    clear_record(&all, get_group_id(0));
     for (OFFSET_T base = get_group_id(0); base < tiles; base += BATCH * groups) {
         for (uint t = 0; t < BATCH; t++) {
             const OFFSET_T tile = base + t * groups;
             if (tile < tiles) {
+                Record r;
                 Moments m;
-                const Record r = take(in + tile * TILE, elements_of(tile, n), tile, &m);
+                take(in + tile * TILE, elements_of(tile, n), tile, &r, &m);
                 merge(&all, &r);
-#ifdef FLOAT_MOMENTS
-#if WG > 1
-                put_moments(lanes, SLOTS, t * WG + item, &m);
-#else
-                ((__global Moments*)moments)[moments_offset + tile] = m;
-#endif
-#endif
+                put_tile(lanes, t, &m, moments_of_tiles + tile);
             }
         }
-#if defined(FLOAT_MOMENTS) && WG > 1
-        uint width = ITEM_LANES;
-        UNROLL
-        for (uint left = WG; left > 1;) {
-            // Four neighbours become one, `next` of them a tile.
-            const uint fan = left >= 4 ? 4 : 2, next = left / fan;
-            const uint t = item / next, i = item % next;
-            const OFFSET_T tile = base + t * groups;
-            const int mine = t < BATCH && tile < tiles;
-            Moments m;
-            barrier(CLK_LOCAL_MEM_FENCE);
-            if (mine) {
-                const uint elements = elements_of(tile, n), from = t * WG + i * fan, lane = i * fan * width;
-                Moments b;
-                get_moments(lanes, SLOTS, from, &m);
-                get_moments(lanes, SLOTS, from + 1, &b);
-                join_lanes(&m, &b, elements, TILE_ROWS, LANES, lane, width);
-                if (fan == 4) {
-                    Moments c;
-                    get_moments(lanes, SLOTS, from + 2, &b);
-                    get_moments(lanes, SLOTS, from + 3, &c);
-                    join_lanes(&b, &c, elements, TILE_ROWS, LANES, lane + 2 * width, width);
-                    join_lanes(&m, &b, elements, TILE_ROWS, LANES, lane, 2 * width);
-                }
-            }
-            barrier(CLK_LOCAL_MEM_FENCE);
-            if (mine && next > 1) {
-                put_moments(lanes, SLOTS, t * WG + i, &m);
-            } else if (mine) {
-                ((__global Moments*)moments)[moments_offset + tile] = m;
-            }
-            left = next;
-            width *= fan;
-        }
-#endif
+        join_batch(lanes, base, groups, tiles, n, moments_of_tiles);
     }
     merge_group(&all, tree);
-    if (item == 0) {
+    if (get_local_id(0) == 0) {
         ((__global Record*)records)[get_group_id(0)] = all;
     }
 #ifdef ONE_PASS
-    __local uint place;
-    if (ends && ends_last(ended, groups, &place)) {
-        give_answer(
-            in, n, (__global const Record*)records, groups, 0, out, out_offset, places_out, places_offset, tree, &place);
+    __local uint first_found;
+    if (ends && ends_last(ended, groups, &first_found)) {
+        write_answer(
+            in, n, (__global const Record*)records, groups, 0, out, out_offset, indices_out, indices_offset, tree,
+            &first_found);
     }
 #endif
 }
 
-// One group: joins the last `count` moments, of `span` elements each, and gives the answer.
+// One work-group: joins the last `count` moments, of `span` elements each, and writes the answer.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_last(
     __global const T* restrict in_base, const ulong in_offset, const ulong n, __global const void* restrict records,
     const uint groups, __global const void* restrict moments, const ulong moments_offset, const uint count,
-    const ulong span, __global void* restrict out, const ulong out_offset, __global ulong* restrict places_out,
-    const ulong places_offset)
+    const ulong span, __global void* restrict out, const ulong out_offset, __global ulong* restrict indices_out,
+    const ulong indices_offset)
 {
     __local uint tree[RECORD_WORDS * WG];
-    __local uint place;
+    __local A lanes[LANE_WORDS];
+    __local uint first_found;
     Moments m;
-#ifdef FLOAT_MOMENTS
-    __local A joined[3 * SLOTS];
-    join_group((__global const Moments*)moments + moments_offset, 0, count, span, n, joined, &m);
-#endif
-    give_answer(
-        in_base + in_offset, n, (__global const Record*)records, groups, &m, out, out_offset, places_out, places_offset,
-        tree, &place);
+    join_group((__global const Moments*)moments + moments_offset, 0, count, span, n, lanes, &m);
+    write_answer(
+        in_base + in_offset, n, (__global const Record*)records, groups, &m, out, out_offset, indices_out,
+        indices_offset, tree, &first_found);
 }

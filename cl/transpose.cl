@@ -178,7 +178,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
         for (uint j = 0; j < ITEM_BLOCKS; j++) {
             const uint i = item + j * WG, r = i / SIDE, c = i % SIDE;
             if (r0 + r < block_rows && c0 + c < block_cols) {
-                put_turned(tile + c * BLOCK * SIDE + (r ^ c), x + j * BLOCK);
+                store_transposed(tile + c * BLOCK * SIDE + (r ^ c), x + j * BLOCK);
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);

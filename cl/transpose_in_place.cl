@@ -201,7 +201,7 @@ static inline void keep_turned(__local V* tile, OFFSET_T words, OFFSET_T r0, OFF
     for (uint j = 0; j < ITEM_BLOCKS; j++) {
         const uint i = get_local_id(0) + j * WG, r = i / SIDE, c = i % SIDE;
         if (r0 + r < words && c0 + c < words) {
-            put_turned(tile + c * BLOCK * SIDE + (r ^ c), x + j * BLOCK);
+            store_transposed(tile + c * BLOCK * SIDE + (r ^ c), x + j * BLOCK);
         }
     }
 }

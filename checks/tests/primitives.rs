@@ -3,7 +3,10 @@
 #[path = "../../tests/common/mod.rs"]
 mod common;
 
-use std::{collections::HashSet, process::ExitCode};
+use std::{
+    collections::{HashMap, HashSet},
+    process::ExitCode,
+};
 
 use libtest_mimic::{Arguments, Completion, Trial};
 use oclprim::{Capabilities, Device, DeviceClass, Tuning};
@@ -171,14 +174,32 @@ fn forms_launch_each_kernel() {
 fn kernels() -> HashSet<Kernel> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../cl");
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let files = files.filter(|path| path.is_file() && !path.ends_with("selftest.cl"));
-    files.flat_map(|path| kernels_of(&std::fs::read_to_string(path).unwrap())).collect()
+    let files: HashMap<_, _> = files
+        .filter(|path| path.is_file() && !path.ends_with("selftest.cl"))
+        .map(|path| {
+            (path.file_name().unwrap().to_owned().into_string().unwrap(), std::fs::read_to_string(path).unwrap())
+        })
+        .collect();
+    let included: HashSet<_> = files.values().flat_map(|text| text.lines().filter_map(included)).collect();
+    let mut kernels = HashSet::new();
+    for (name, text) in &files {
+        if !included.contains(name.as_str()) {
+            add_kernels(text, None, &files, &mut kernels);
+        }
+    }
+    kernels
 }
 
-fn kernels_of(text: &str) -> Vec<Kernel> {
+fn included(line: &str) -> Option<&str> {
+    line.strip_prefix("#include \"")?.strip_suffix('"')
+}
+
+/// Adds the kernels of a text that is compiled for `outer`, or for both geometries, and of the files that it includes.
+fn add_kernels(text: &str, outer: Option<DeviceClass>, files: &HashMap<String, String>, kernels: &mut HashSet<Kernel>) {
     let (cpu, gpu) = (Some(DeviceClass::Cpu), Some(DeviceClass::Gpu));
-    let (mut conditions, mut kernels) = (Vec::new(), Vec::new());
+    let mut conditions = vec![outer];
     for line in text.lines() {
+        let class = conditions.iter().find_map(|class| *class);
         let word = line.split_whitespace().next().unwrap_or_default();
         match word {
             "#if" | "#ifdef" | "#ifndef" => conditions.push(match line {
@@ -191,14 +212,19 @@ fn kernels_of(text: &str) -> Vec<Kernel> {
                 *last = last.map(|class| if class == DeviceClass::Cpu { DeviceClass::Gpu } else { DeviceClass::Cpu });
             }
             "#endif" => drop(conditions.pop()),
-            "__kernel" | "KERNEL" => {
+            "#include" => {
+                // The files of `cl/lib` have no kernels.
+                if let Some(text) = included(line).and_then(|name| files.get(name)) {
+                    add_kernels(text, class, files, kernels);
+                }
+            }
+            "__kernel" | "KERNEL" | "SCATTER_KERNEL" => {
                 let name = line.split_once(" void ").and_then(|(_, rest)| rest.split_once('(')).expect("a kernel").0;
-                kernels.push((name.to_owned(), conditions.iter().find_map(|class| *class)));
+                kernels.insert((name.to_owned(), class));
             }
             _ => {}
         }
     }
-    kernels
 }
 
 /// The level that `OCLPRIM_TEST_LEVEL` names.

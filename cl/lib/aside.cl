@@ -1,22 +1,34 @@
-// Copies from global to local memory that take no registers, where COPIES_ASIDE is defined.
+// Asynchronous copies from global to local memory, which need no registers. COPIES_ASIDE is defined where they exist: on NVIDIA's
+// GPUs with compute capability 8.0 and above.
 //
-// copy_aside(to, from): 16 bytes, both aligned to them. COPY_ASIDE(bytes, to, from): 4, 8 or 16, likewise. await_copies(): the
-// item's own are there; others' after a barrier.
+//     copy_async_16(to, from)        copies 16 bytes past the L1 cache
+//     copy_async(bytes, to, from)    copies 4, 8 or 16 bytes, a constant
+//     await_copies()                 waits for the work-item's own copies; other work-items see them after a barrier
+//
+// Both pointers are aligned to the number of bytes. Needs subgroup.cl.
 #ifndef OCLPRIM_ASIDE_CL
 #define OCLPRIM_ASIDE_CL
 
 #if INLINE_PTX && PTX_SM >= 80
 #define COPIES_ASIDE
-static inline __attribute__((always_inline)) void copy_aside(__local void* to, __global const void* from)
+
+SG_INLINE void copy_async_16(__local void* to, __global const void* from)
 {
     __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint)(size_t)to), "l"(from) : "memory");
 }
-#define COPY_ASIDE(BYTES, to, from)                                                                                    \
-    __asm__ volatile("cp.async.ca.shared.global [%0], [%1], " TEXT_OF(BYTES) ";" ::"r"((uint)(size_t)(to)), "l"(from)  \
-                     : "memory")
-#define TEXT_OF(x) TEXT_OF_(x)
-#define TEXT_OF_(x) #x
-static inline __attribute__((always_inline)) void await_copies(void) { __asm__ volatile("cp.async.wait_all;" ::: "memory"); }
+
+SG_INLINE void copy_async(const uint bytes, __local void* to, __global const void* from)
+{
+    if (bytes == 4) {
+        __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((uint)(size_t)to), "l"(from) : "memory");
+    } else if (bytes == 8) {
+        __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"((uint)(size_t)to), "l"(from) : "memory");
+    } else {
+        __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"((uint)(size_t)to), "l"(from) : "memory");
+    }
+}
+
+SG_INLINE void await_copies(void) { __asm__ volatile("cp.async.wait_all;" ::: "memory"); }
 #endif
 
 #endif

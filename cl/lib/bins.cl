@@ -1,14 +1,15 @@
-// The slot of a sample: its bin, or one of three slots after the bins.
+// The slot of a sample: slot(x) = its bin, or bins + BELOW, bins + ABOVE or bins + NOT_A_NUMBER.
 //
-// SLOT(x) is the slot of x, an IN. A kernel has MAP_PARAMS at the end of its parameters, `const uint bins` among them, and
-// MAP_SETUP(item, items) at its start, which all items of the work-group call; no SLOT before the barrier after it.
+// SLOT(x) is the slot of x, of type IN. A kernel that uses it has a parameter `const uint bins`, has MAP_PARAMS at the end of its
+// parameters, and begins with MAP_SETUP(item, items), which all work-items call. A barrier follows before the first SLOT. A
+// function that uses SLOT has parameters `const uint bins SLOT_PARAMS`; callers pass `bins MAP_ARGS`.
 #ifndef OCLPRIM_BINS_CL
 #define OCLPRIM_BINS_CL
 
 #include "lib/types.cl"
 
-// What is long and seldom needed: called where calls are sound and keep the rest short, else inlined, since PoCL 3.1 gives
-// a function that is called other local memory than the kernel's.
+// For long functions that are seldom needed. With CALLS they are called, which keeps the rest short. Else they are inlined: PoCL
+// 3.1 gives a called function other local memory than the kernel's.
 #ifdef CALLS
 #define SELDOM static __attribute__((noinline))
 #else
@@ -37,34 +38,32 @@
 #if MAP == MAP_IDS
 
 #define MAP_PARAMS
+#define SLOT_PARAMS
 #define MAP_ARGS
-static inline uint slot_of(const T x, const uint bins MAP_PARAMS)
+static inline uint slot_of(const T x, const uint bins SLOT_PARAMS)
 {
-    // Negative ids turn into numbers beyond every bin.
-#if T_BYTES == 8
-    const ulong id = (ulong)x;
-#else
-    const uint id = (uint)x;
-#endif
+    // A negative id wraps to a number above every bin.
+    const DISTANCE id = (DISTANCE)x;
     return id < bins ? (uint)id : bins + (x < 0 ? BELOW : ABOVE);
 }
 
 #elif MAP == MAP_INTEGERS
 
-// reciprocal = floor((2^64 - 1) / (extent >> shift)), where shift leaves 40 bits of the extent.
+// reciprocal = floor((2^64 - 1) / (extent >> shift)); shift leaves 40 bits of the extent.
 #define MAP_PARAMS \
     , const ulong lower, const ulong extent, const ulong reciprocal, const uint shift, const uint closed
+#define SLOT_PARAMS MAP_PARAMS
 #define MAP_ARGS , lower, extent, reciprocal, shift, closed
 
-// Whether bin * extent <= distance * bins, in 128 bits.
+// Returns true if bin * extent <= distance * bins, in 128 bits.
 static inline int reached(const ulong bin, const ulong extent, const ulong distance, const ulong bins)
 {
     const ulong high = mul_hi(bin, extent), wanted = mul_hi(distance, bins);
     return high < wanted || (high == wanted && bin * extent <= distance * bins);
 }
 
-// floor((x - lower) * bins / extent)
-static inline uint slot_of(const T x, const uint bins MAP_PARAMS)
+// Bin: floor((x - lower) * bins / extent).
+static inline uint slot_of(const T x, const uint bins SLOT_PARAMS)
 {
     const DISTANCE distance = (DISTANCE)x - (DISTANCE)lower, whole = (DISTANCE)extent;
     if (x < (T)lower) {
@@ -73,9 +72,8 @@ static inline uint slot_of(const T x, const uint bins MAP_PARAMS)
     if (distance >= whole) {
         return distance == whole && closed ? bins - 1 : bins + ABOVE;
     }
-#if T_BYTES == 8
-    if (shift != 0) {
-        ulong bin = mul_hi((distance >> shift) * bins, reciprocal);
+    if (T_BYTES == 8 && shift != 0) {
+        ulong bin = mul_hi((ulong)(distance >> shift) * bins, reciprocal);
         while (!reached(bin, extent, distance, bins)) {
             bin--;
         }
@@ -84,18 +82,18 @@ static inline uint slot_of(const T x, const uint bins MAP_PARAMS)
         }
         return (uint)bin;
     }
-#endif
-    // The reciprocal is rounded down, so that the guess is right or one too low.
+    // The reciprocal is rounded down, so the guess is right or one too low.
     const ulong product = (ulong)distance * bins, bin = mul_hi(product, reciprocal);
     return (uint)bin + (product - bin * extent >= extent);
 }
 
 #elif MAP == MAP_EDGES
 
-// edges[0 .. bins + 1] rise or stay; those of integers are distances from the first. guide[cell] has, for the edges but the
-// first and the last, how many lie in earlier cells, and from bit 24 on how many in this one, or MANY if there are more; one
-// entry follows the cells. Cells rise with x. With EDGE_ROOM, a power of two of at least four times the bins and of at least
-// the cells, both are copied to local memory; with EDGE_PAIRS cells with one edge or none need one access.
+// edges[0 .. bins + 1] do not decrease; those of integers are distances from the first. `guide` divides the range into cells,
+// which rise with x. Of the edges without the first and the last, guide[cell] has the number in earlier cells, and from bit 24 on
+// the number in this cell, or MANY if it is larger. One entry follows the cells. With EDGE_ROOM both are copied to local memory;
+// it is a power of two, at least four times the bins, and at least the cells. With EDGE_PAIRS a cell with one edge or none needs
+// one access.
 #ifdef T_FLOAT
 #define EDGE A
 #define AS_EDGE_BITS(x) as_uint(x)
@@ -120,10 +118,10 @@ static inline uint slot_of(const T x, const uint bins MAP_PARAMS)
 #endif
 
 #ifdef EDGE_PAIRS
-// Beside each entry the bits of its first edge, of 4 bytes, or of the next one if the cell has none.
+// The second word of an entry has the bits of the cell's first edge, of 4 bytes, or of the next one if the cell has none.
 #define ENTRY uint2
 #define NUMBER_OF(entry) entry.s0
-// By words: Oclgrind sees undefined ones in a vector that is put together.
+// By words: Oclgrind reports undefined ones in a vector that is put together.
 #define SET_ENTRY(k)                                                                                                   \
     {                                                                                                                  \
         __local uint* words = (__local uint*)(guide + k);                                                              \
@@ -149,9 +147,11 @@ static inline uint slot_of(const T x, const uint bins MAP_PARAMS)
 #else
 #define MAP_SETUP(item, items) __global const EDGE *edges = edge_table; __global const uint *guide = guide_table;
 #endif
+#define SLOT_PARAMS                                                                                                    \
+    , EDGE_SPACE const EDGE *edges, EDGE_SPACE const ENTRY *guide, const uint cells MAP_BOUNDS
 #define MAP_ARGS , edges, guide, cells MAP_BOUND_ARGS
 
-// The bin is one of bin .. bin + left.
+// Binary search: the bin is in [bin, bin + left].
 SELDOM uint search(
     const EDGE x, EDGE_SPACE const EDGE* edges, EDGE_SPACE const ENTRY* guide, const uint cell, uint bin, uint left)
 {
@@ -167,9 +167,7 @@ SELDOM uint search(
     return bin;
 }
 
-static inline __attribute__((always_inline)) uint slot_of(
-    const T raw, const uint bins, EDGE_SPACE const EDGE* edges, EDGE_SPACE const ENTRY* guide,
-    const uint cells MAP_BOUNDS)
+INLINED uint slot_of(const T raw, const uint bins SLOT_PARAMS)
 {
 #ifdef T_FLOAT
     const A x = to_acc(raw);
@@ -204,6 +202,7 @@ static inline __attribute__((always_inline)) uint slot_of(
 
 #define MAP_PARAMS \
     , const A lower, const A upper, const A width, const A scale, const A slack, const uint closed
+#define SLOT_PARAMS MAP_PARAMS
 #define MAP_ARGS , lower, upper, width, scale, slack, closed
 
 #if A_BYTES == 8
@@ -221,8 +220,8 @@ static inline A edge(const uint k, const uint bins, const A lower, const A upper
     return 2 * k < bins ? lower + (A)k * width : upper - (A)(bins - k) * width;
 }
 
-// The slot of what is outside or close to an edge: the largest k with edge(k) <= x, from a guess on.
-SELDOM uint slot_near_edge(const A x, const A guess, const uint bins MAP_PARAMS)
+// Returns the slot of a sample outside the bins or close to an edge: the largest k with edge(k) <= x, searched from a guess.
+SELDOM uint slot_near_edge(const A x, const A guess, const uint bins SLOT_PARAMS)
 {
     if (x < lower) {
         return bins + BELOW;
@@ -243,9 +242,9 @@ SELDOM uint slot_near_edge(const A x, const A guess, const uint bins MAP_PARAMS)
     return k;
 }
 
-// A guess that is further than the slack from a whole number is certain. Adding and subtracting ROUNDER rounds to a whole
-// number, whose lowest bits the sum has; guesses out of its reach fail one of the comparisons, as NaN does.
-static inline uint slot_of(const T raw, const uint bins MAP_PARAMS)
+// A guess that is further than the slack from a whole number is certain. Adding and subtracting ROUNDER rounds to a whole number,
+// whose lowest bits are those of the sum. Guesses out of its reach fail one of the comparisons, and so does NaN.
+static inline uint slot_of(const T raw, const uint bins SLOT_PARAMS)
 {
     const A x = to_acc(raw);
     const A guess = (x * (A)0.5f - lower * (A)0.5f) * scale;
@@ -263,16 +262,17 @@ static inline uint slot_of(const T raw, const uint bins MAP_PARAMS)
 #define MAP_SETUP(item, items)
 #endif
 
-// IN: a sample as it lies in memory, a T; with MAPPED what the caller's function takes, which the host puts in front of all
-// and which gives the T. VEC and TV are those of IN.
+// IN is the type of a sample in memory: T, or with MAPPED the argument of the caller's function, which returns a T. The host puts
+// that function before this text. VEC and TV are those of IN.
 #ifdef MAPPED
 #if defined(IN_F16)
-#define SLOT(x) slot_of((T)mapped(f16_to_float(x)), bins MAP_ARGS)
+#define WIDEN_IN(x) f16_to_float(x)
 #elif defined(IN_BF16)
-#define SLOT(x) slot_of((T)mapped(bf16_to_float(x)), bins MAP_ARGS)
+#define WIDEN_IN(x) bf16_to_float(x)
 #else
-#define SLOT(x) slot_of((T)mapped(x), bins MAP_ARGS)
+#define WIDEN_IN(x) (x)
 #endif
+#define SLOT(x) slot_of((T)mapped(WIDEN_IN(x)), bins MAP_ARGS)
 #undef VEC
 #undef TV
 #define VEC (16 / IN_BYTES)

@@ -1,13 +1,14 @@
-// Which of some work-groups ends last: it does what a further launch would, and reads what all of them have written.
+// Last-block reduction: the work-group that ends last reads what all of them wrote, and saves a launch.
 //
-// `ended` counts those that are done, and is 0 before and after each launch. The launches of one queue that is in order may share
-// it. Needs subgroup.cl.
+// `ended` counts the work-groups that are done. It is 0 before and after each launch, so all launches of one in-order queue can
+// share it. Needs subgroup.cl.
 #ifndef OCLPRIM_ENDED_CL
 #define OCLPRIM_ENDED_CL
 
 #define ENDED_PARAM , volatile __global uint *ended
 
-// Whether this one is the last of `groups`. All items call it once, in uniform flow, after all that they write for others.
+// True in the last of `groups` work-groups. All work-items call it once, in uniform flow, after their last store for other
+// work-groups. `scratch` is one word of local memory.
 SG_INLINE bool ends_last(volatile __global uint* ended, uint groups, __local uint* scratch)
 {
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);

@@ -1,7 +1,7 @@
-// Whether keys are equal, by their bits.
+// Equality of keys by their bits: equal(a, b).
 //
-// KEY: an unsigned integer of KEY_BYTES bytes. INFINITY_BITS: those of the keys' infinity, if they are floats, which are equal as
-// lib/floats.cl has it.
+// KEY is the type of a key, of KEY_BYTES bytes. For floats it is an unsigned integer, and INFINITY_BITS are the bits of infinity:
+// then all NaN are equal, and -0 equals +0 (lib/floats.cl).
 #ifndef OCLPRIM_EQUAL_CL
 #define OCLPRIM_EQUAL_CL
 
@@ -12,15 +12,12 @@ FLOAT_RANK(rank_of_key, ulong, 64)
 #else
 FLOAT_RANK(rank_of_key, uint, 8 * KEY_BYTES)
 #endif
-#endif
-
 static inline bool equal(KEY a, KEY b)
 {
-#ifdef INFINITY_BITS
     return rank_of_key(a, INFINITY_BITS) == rank_of_key(b, INFINITY_BITS);
-#else
-    return a == b;
-#endif
 }
+#else
+static inline bool equal(KEY a, KEY b) { return a == b; }
+#endif
 
 #endif

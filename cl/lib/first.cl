@@ -1,21 +1,22 @@
-// The first place of many that work-groups find, in 64 bits that are all ones before the first launch, without 64-bit
-// atomics. A launch looks at places from `first` on, all between neighbouring multiples of 2^31; launches come in the order
-// of their places.
+// The smallest index that work-items note over several launches, in 64 bits, without 64-bit atomics.
+//
+// All 64 bits are ones before the first launch. A launch notes indices from `first` on, which share their high 32 bits. Launches
+// come in the order of their indices.
 #ifndef OCLPRIM_FIRST_CL
 #define OCLPRIM_FIRST_CL
 
-// No place of a launch.
+// No index.
 #define NONE 0xffffffffu
 
-// Notes place `at` of the launch, the first that an item met. Any item may call it.
+// Notes index first + at, unless `at` is NONE. Any work-item may call it.
 static inline void note_first(__global uint* noted, ulong first, uint at)
 {
     if (at != NONE) {
-        const ulong place = first + at;
-        // High words differ between launches alone, and an earlier launch's stays.
-        const uint high = (uint)(place >> 32);
+        const ulong index = first + at;
+        // The high word differs between launches only, and that of an earlier launch stays.
+        const uint high = (uint)(index >> 32);
         if (atomic_min(noted + 1, high) >= high) {
-            atomic_min(noted, (uint)place);
+            atomic_min(noted, (uint)index);
         }
     }
 }

@@ -1,17 +1,20 @@
-// Where segments start in a scan: a bit for each element of a tile.
+// Segment-head flags of a scan: bit i is set if element i of a tile starts a segment.
 //
-//     BY_KEYS      where a key differs from the one before it
-//     BY_FLAGS     where a byte is not 0
-//     BY_OFFSETS   at offsets, of type S, which may repeat; RANK(t) .. RANK(t + 1) are those in tile t
-//     BY_ROWS      at each multiple of `row`
+//     BY_KEYS      keys[i] != keys[i - 1]
+//     BY_FLAGS     flags[i] != 0
+//     BY_OFFSETS   i is one of the offsets, of type S, which may repeat; ranks[t] is the number of offsets before tile t
+//     BY_ROWS      i is a multiple of `row`
+//     none         no flag is set
 //
-// With REVERSE a segment starts with its last element, and the ranks fall. Whether the first element of all starts one makes no
-// difference to a scan; nor do bits of elements that are missing.
+// With REVERSE a segment starts at its last element, and the ranks fall from tile to tile. The flag of the scan's first element has
+// no effect, nor have flags beyond its last one.
 //
-// HEAD_PARAMS: parameters behind the others; HEAD_PASS: what to pass for them. Needs types.cl, TILE, and where things lie in the
-// order of the scan: AT, RUN_AT and IN_RUN.
+// HEAD_PARAMS: parameters after the others; HEAD_PASS: the arguments for them. Needs types.cl, TILE, REVERSE as 0 or 1, and the
+// order of the scan: AT, VECTOR_AT and IN_VECTOR.
 #ifndef OCLPRIM_HEADS_CL
 #define OCLPRIM_HEADS_CL
+
+// SEARCHES_OFFSETS: 1 if the flags of a tile are found by searches of the offsets, together; else 0.
 
 #if defined(BY_KEYS) || defined(BY_FLAGS)
 
@@ -19,13 +22,17 @@
 #define KEY uchar
 #define KEY_BYTES 1
 #endif
+#define SEARCHES_OFFSETS 0
 #define HEAD_PARAMS , __global const KEY *keys_base, const ulong keys_offset
 #define HEAD_PASS , keys_base, keys_offset
+#ifndef HEADS_ALIGNED
+#define HEADS_ALIGNED 0
+#endif
 #ifdef BY_KEYS
 #include "lib/equal.cl"
 #endif
 
-// A run's keys are one vector, or some of 16 bytes.
+// The keys of a vector of elements: one vector of PIECE keys, or several of 16 bytes.
 #if VEC * KEY_BYTES >= 16
 #define PIECE (16 / KEY_BYTES)
 #else
@@ -49,63 +56,57 @@
 #define KEY_VSTORE vstore2
 #endif
 
-// The bits of the run at `place` of the tile that starts at `base`. `whole`: none of the tile's elements is missing. Any item
-// may call it.
-static inline uint run_heads(const bool whole, OFFSET_T base, uint place, OFFSET_T n HEAD_PARAMS)
+// True if an element is a segment head: `own` is its key or flag, `before` that of the element before it.
+static inline bool is_head(KEY before, KEY own)
+{
+#ifdef BY_KEYS
+    return !equal(before, own);
+#else
+    return (REVERSE ? before : own) != 0;
+#endif
+}
+
+// The flags of the vector of elements at `position` of the tile that starts at `base`. `whole`: all of its elements exist.
+static inline uint vector_heads(const bool whole, OFFSET_T base, uint position, OFFSET_T n HEAD_PARAMS)
 {
     __global const KEY* keys = keys_base + keys_offset;
-    const OFFSET_T first = base + place;
-    KEY run[VEC];
+    const OFFSET_T first = base + position;
+    KEY own[VEC];
     if (whole) {
-        __global const KEY* p = keys + RUN_AT(first, n);
+        __global const KEY* p = keys + VECTOR_AT(first, n);
         for (uint v = 0; v < VEC / PIECE; v++) {
-#ifdef HEADS_ALIGNED
-            KEY_VSTORE(((__global const KEYV*)p)[v], v, run);
-#else
-            KEY_VSTORE(KEY_VLOAD(v, p), v, run);
-#endif
+            KEY_VSTORE(HEADS_ALIGNED ? ((__global const KEYV*)p)[v] : KEY_VLOAD(v, p), v, own);
         }
     } else {
         for (uint j = 0; j < VEC; j++) {
-            run[IN_RUN(j)] = keys[AT(min(first + j, n - 1), n)];
+            own[IN_VECTOR(j)] = keys[AT(min(first + j, n - 1), n)];
         }
     }
     uint heads = 0;
-#if defined(BY_KEYS) || defined(REVERSE)
     KEY before = keys[AT(min(first > 0 ? first - 1 : 0, n - 1), n)];
     for (uint j = 0; j < VEC; j++) {
-        const KEY key = run[IN_RUN(j)];
-#ifdef BY_KEYS
-        heads |= (uint)!equal(before, key) << j;
-#else
-        heads |= (uint)(before != 0) << j;
-#endif
-        before = key;
+        heads |= (uint)is_head(before, own[IN_VECTOR(j)]) << j;
+        before = own[IN_VECTOR(j)];
     }
-#else
-    for (uint j = 0; j < VEC; j++) {
-        heads |= (uint)(run[j] != 0) << j;
-    }
-#endif
     return heads;
 }
 
 #elif defined(BY_ROWS)
 
+#define SEARCHES_OFFSETS 0
 #define HEAD_PARAMS , const OFFSET_T row
 #define HEAD_PASS , row
 
-// As above.
-static inline uint run_heads(const bool whole, OFFSET_T base, uint place, OFFSET_T n HEAD_PARAMS)
+static inline uint vector_heads(const bool whole, OFFSET_T base, uint position, OFFSET_T n HEAD_PARAMS)
 {
-    // The place of the tile's first head.
+    // The position of the tile's first head.
     const OFFSET_T rest = base % row, next = rest == 0 ? 0 : row - rest;
     if (row >= TILE) {
-        const OFFSET_T at = next - place;
+        const OFFSET_T at = next - position;
         return at < VEC ? 1u << (uint)at : 0;
     }
     const uint length = (uint)row;
-    uint heads = 0, at = (place + length - (uint)next) % length;
+    uint heads = 0, at = (position + length - (uint)next) % length;
     for (uint j = 0; j < VEC; j++) {
         heads |= (uint)(at == 0) << j;
         at = at + 1 == length ? 0 : at + 1;
@@ -121,78 +122,78 @@ static inline uint run_heads(const bool whole, OFFSET_T base, uint place, OFFSET
 #define POS_T ulong
 #include "lib/ranks.cl"
 
+#define SEARCHES_OFFSETS 1
 #define HEAD_PARAMS                                                                                                    \
     , __global const S *offsets_base, const ulong offsets_offset, __global const OFFSET_T *ranks_base,                 \
         const ulong ranks_at
 #define HEAD_PASS , offsets_base, offsets_offset, ranks_base, ranks_at
-#ifdef REVERSE
-#define FIRST_RANK(tile) ranks_base[ranks_at + (tile) + 1]
-#define END_RANK(tile) ranks_base[ranks_at + (tile)]
-#else
-#define FIRST_RANK(tile) ranks_base[ranks_at + (tile)]
-#define END_RANK(tile) ranks_base[ranks_at + (tile) + 1]
-#endif
 
-// What is in ranks[t], of `count` offsets.
+// The offsets of a tile have ranks in [first_rank(), end_rank()).
+static inline OFFSET_T first_rank(__global const OFFSET_T* ranks, OFFSET_T tile) { return ranks[(ulong)tile + REVERSE]; }
+static inline OFFSET_T end_rank(__global const OFFSET_T* ranks, OFFSET_T tile) { return ranks[(ulong)tile + 1 - REVERSE]; }
+
+// ranks[t]: the number of offsets, of `count`, before tile t. With REVERSE the segment whose last element is p - 1 starts at offset
+// p, and ranks[t] is the number of offsets that are at most n - t * TILE.
 static inline OFFSET_T rank_of_tile(__global const S* offsets, OFFSET_T count, OFFSET_T t, OFFSET_T n)
 {
     const ulong base = (ulong)t * TILE;
-#ifdef REVERSE
-    return base > n ? 0 : rank_within(offsets, 0, count, n - base);
-#else
+    if (REVERSE) {
+        return base > n ? 0 : rank_within(offsets, 0, count, n - base);
+    }
     return base == 0 ? 0 : rank_within(offsets, 0, count, base - 1);
-#endif
 }
 
-// Whether element i starts a segment, if the offsets of its tile are those from `low` on, below `high`.
-static inline bool starts(__global const S* offsets, OFFSET_T low, OFFSET_T high, OFFSET_T i, OFFSET_T n)
+// True if element i is a segment head. The offsets of its tile have ranks in [low, high).
+static inline bool is_head(__global const S* offsets, OFFSET_T low, OFFSET_T high, OFFSET_T i, OFFSET_T n)
 {
     const ulong p = AT(i, (ulong)n + 1);
     const OFFSET_T rank = rank_within(offsets, low, high, p);
     return rank > low && offsets[rank - 1] == p;
 }
 
-// As above, by a search for each element.
-static inline uint run_heads(const bool whole, OFFSET_T base, uint place, OFFSET_T n HEAD_PARAMS)
+// Searches the offsets for each element.
+static inline uint vector_heads(const bool whole, OFFSET_T base, uint position, OFFSET_T n HEAD_PARAMS)
 {
     __global const S* offsets = offsets_base + offsets_offset;
-    const OFFSET_T tile = base / TILE, low = FIRST_RANK(tile), high = END_RANK(tile);
+    __global const OFFSET_T* ranks = ranks_base + ranks_at;
+    const OFFSET_T tile = base / TILE, low = first_rank(ranks, tile), high = end_rank(ranks, tile);
     uint heads = 0;
     for (uint j = 0; j < VEC; j++) {
-        heads |= (uint)starts(offsets, low, high, base + place + j, n) << j;
+        heads |= (uint)is_head(offsets, low, high, base + position + j, n) << j;
     }
     return heads;
 }
 
-// One item has bits of its own, several share them. AT_ONCE offsets are on their way to each: H200, 2^28 u32 by a power law, 867 us
-// for 934 with one.
+// The flags of a tile: private if one work-item has the tile, else shared by the work-group. IN_FLIGHT: offsets that a work-item
+// loads at once. H200, 2^28 u32 in segments by a power law: 867 us; with one at a time 934 us.
 #if WG == 1
-#define AT_ONCE 1
-#define SHARED
+#define IN_FLIGHT 1
+#define FLAG_SPACE
 #define SET_BIT(bits, at) ((bits)[(at) / 32] |= 1u << (at) % 32)
 #else
-#define AT_ONCE 4
-#define SHARED __local
+#define IN_FLIGHT 4
+#define FLAG_SPACE __local
 #define SET_BIT(bits, at) atomic_or((bits) + (at) / 32, 1u << (at) % 32)
 #endif
 
-// Puts the bits of a tile into `bits`, where all are 0. All items of the work-group call it, and wait for one another then.
-// Many more offsets than elements are of segments of length 0, and are searched instead.
-INLINED void mark_offsets(SHARED uint* bits, OFFSET_T tile, OFFSET_T n HEAD_PARAMS)
+// Sets the flags of a tile in `bits`, which are 0 before. All work-items call it; the flags are there after the next barrier.
+// If most segments are empty, there are far more offsets than elements: then each element searches the offsets.
+INLINED void set_head_bits(FLAG_SPACE uint* bits, OFFSET_T tile, OFFSET_T n HEAD_PARAMS)
 {
     __global const S* offsets = offsets_base + offsets_offset;
-    const OFFSET_T low = FIRST_RANK(tile), high = END_RANK(tile);
+    __global const OFFSET_T* ranks = ranks_base + ranks_at;
+    const OFFSET_T low = first_rank(ranks, tile), high = end_rank(ranks, tile);
     const ulong base = (ulong)tile * TILE;
     if (high - low <= 2 * TILE) {
-        for (OFFSET_T rank = low + (OFFSET_T)get_local_id(0); rank < high; rank += AT_ONCE * WG) {
-            S offset[AT_ONCE];
+        for (OFFSET_T rank = low + (OFFSET_T)get_local_id(0); rank < high; rank += IN_FLIGHT * WG) {
+            S offset[IN_FLIGHT];
             _Pragma("unroll")
-            for (uint h = 0; h < AT_ONCE; h++) {
+            for (uint h = 0; h < IN_FLIGHT; h++) {
                 offset[h] = offsets[min(rank + h * WG, high - 1)];
             }
             _Pragma("unroll")
-            for (uint h = 0; h < AT_ONCE; h++) {
-                // Offsets that are in no order may be anywhere.
+            for (uint h = 0; h < IN_FLIGHT; h++) {
+                // Offsets that are not sorted may lie outside the tile.
                 const ulong at = AT((ulong)offset[h], (ulong)n + 1) - base;
                 if (rank + h * WG < high && at < TILE) {
                     SET_BIT(bits, (uint)at);
@@ -201,12 +202,20 @@ INLINED void mark_offsets(SHARED uint* bits, OFFSET_T tile, OFFSET_T n HEAD_PARA
         }
     } else {
         for (uint at = get_local_id(0); at < TILE; at += WG) {
-            if (starts(offsets, low, high, base + at, n)) {
+            if (is_head(offsets, low, high, base + at, n)) {
                 SET_BIT(bits, at);
             }
         }
     }
 }
+
+#else
+
+#define SEARCHES_OFFSETS 0
+#define HEAD_PARAMS
+#define HEAD_PASS
+
+static inline uint vector_heads(const bool whole, OFFSET_T base, uint position, OFFSET_T n HEAD_PARAMS) { return 0; }
 
 #endif
 #endif

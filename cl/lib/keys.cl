@@ -1,10 +1,10 @@
 // Keys by their bits, and the numbers that rise with them.
 //
-// KEY: an unsigned integer of KEY_BYTES bytes, of 16 two of 8, the low half first. WORD: what holds its bits. `flip` and
-// `always` are the host's, for each type and direction.
+// KEY: an unsigned integer of KEY_BYTES bytes; of 16 bytes a vector of two, the low half first. WORD: the type of a key's
+// number. The host computes `flip` and `always` for each type and direction.
 //
-// FLOAT_KEYS: the keys are floats in the order of lib/floats.cl. `flip` are infinity's bits then. Several keys have one number:
-// `distinct` is another number, which each key has for itself, and by which equal keys lie side by side.
+// FLOAT_KEYS: the keys are floats in the order of lib/floats.cl, and `flip` has the bits of infinity. Several keys have one
+// number `ordered`. Each key has a number `distinct` of its own, by which equal keys are contiguous.
 #ifndef OCLPRIM_KEYS_CL
 #define OCLPRIM_KEYS_CL
 
@@ -21,6 +21,7 @@
 #endif
 
 #ifdef FLOAT_KEYS
+#define KEYS_ARE_FLOATS 1
 
 #include "lib/floats.cl"
 FLOAT_RANK(rank_of, WORD, 8 * KEY_BYTES)
@@ -30,14 +31,14 @@ FLOAT_RANK(rank_of, WORD, 8 * KEY_BYTES)
 // With `^ always` a number that rises with the key, or falls where the host has it so.
 #define rising(key, flip) rank_of(key, flip)
 
-// -0 is before 0, and NaN are in an order of their bits: those of negative ones wrap round, to behind the others.
+// -0 comes before 0, and NaN are ordered by their bits: the numbers of negative NaN wrap around, and follow the others.
 static inline KEY distinct(KEY key, WORD flip, WORD always)
 {
     const WORD bits = key, total = bits ^ (((WORD)0 - (bits >> (8 * KEY_BYTES - 1))) | HIGH_BIT);
     return (KEY)((total - (HIGH_BIT - 1 - flip)) ^ always);
 }
 
-// The key of such a number.
+// The key with this number.
 static inline KEY key_of_distinct(KEY number, WORD flip, WORD always)
 {
     const WORD total = (KEY)((number ^ always) + (HIGH_BIT - 1 - flip));
@@ -62,6 +63,7 @@ static inline KEY highest_key(uint shift, uint mask, WORD flip, WORD always)
 }
 
 #else
+#define KEYS_ARE_FLOATS 0
 
 // With `^ always` a number that rises with the key, or falls where the host has it so.
 static inline WORD rising(KEY key, WORD flip)
@@ -75,7 +77,7 @@ static inline WORD rising(KEY key, WORD flip)
 #endif
 }
 
-// The key of such a number: `flip` leaves the highest bit as it is.
+// The key with this number: `flip` leaves the highest bit as it is.
 static inline KEY key_of_ordered(WORD number, WORD flip, WORD always)
 {
 #if KEY_BYTES == 16
@@ -91,7 +93,7 @@ static inline KEY key_of_ordered(WORD number, WORD flip, WORD always)
 
 #endif
 
-// The bits of a number from the one at `shift` on, as far as `mask` has them, which is of 8 bits at most.
+// The bits of `mask`, at most 8, in the number from bit `shift` on.
 static inline uint digit_of(WORD number, uint shift, uint mask)
 {
 #if KEY_BYTES == 16
@@ -126,7 +128,7 @@ static inline uint digit_of_key(KEY key, uint shift, uint mask, WORD flip, WORD 
 #endif
 }
 
-// Whether a number is below another one.
+// True if a is below b.
 static inline int is_below(WORD a, WORD b)
 {
 #if KEY_BYTES == 16

@@ -1,12 +1,16 @@
-// Merge path (Green, McColl and Bader 2012): two sorted ranges are merged by parts of the result, each of which begins at a
-// split: how many of the elements before it are of the first range. Splits are found by binary search, so that parts are
-// equal whatever the data.
+// Merge path (Green, McColl and Bader 2012): the first d elements of the merge of two sorted ranges a and b are the first
+// `split` of a and the first d - split of b, where
 //
-// The host puts the order in front: the element type T of T_BYTES bytes, and op_less(a, b), whether a comes before b. Where it
-// is no strict weak order the results mean nothing, but every loop ends and every access is within: splits are between the
-// bounds that lengths give, and a part never takes more than there is.
+//     split = min {s : s >= d - len_b, s >= 0, and s == min(d, len_a) or b[d - 1 - s] comes before a[s]}
 //
-// A work-group of WG items has a tile of ITEMS elements each. With WG == 1 the item walks through the tile in global memory.
+// A binary search finds it, so that tiles of the result have equal sizes whatever the data. Of equal elements those of a come
+// first.
+//
+// The host defines the element type T of T_BYTES bytes, and op_less(x, y): x comes before y. Where op_less is no strict weak
+// order, the results are unspecified, but loops end and accesses stay within bounds: the lengths bound each split, and a part
+// takes at most the elements that there are.
+//
+// A work-group of WG work-items has tiles of TILE elements. If WG == 1, the work-item merges a tile in global memory.
 #ifndef OCLPRIM_MERGE_CL
 #define OCLPRIM_MERGE_CL
 
@@ -14,14 +18,8 @@
 #define T uint
 #define T_BYTES 4
 static inline int op_less(const T a, const T b) { return a < b; }
-#endif
-#ifndef OFFSET_T
 #define OFFSET_T uint
-#endif
-#ifndef WG
 #define WG 256
-#endif
-#ifndef ITEMS
 #define ITEMS 17
 #endif
 #define TILE (WG * ITEMS)
@@ -37,92 +35,121 @@ static inline int op_less(const T a, const T b) { return a < b; }
 // For functions with barriers or local memory: PoCL 3.1 gets both wrong in functions that it calls.
 #define INLINED static inline __attribute__((always_inline))
 
-// split: how many of the first `d` elements are of `first`, which has `len_a` elements, the others being of `second`. Of equal
-// ones those of `first` come first. The pointers may be to any memory; d is at most len_a + len_b. By `max`: Oclgrind 21.10
-// does not know the saturated subtraction that clang makes of a condition.
-#define FIND_SPLIT(INDEX, split, first, len_a, second, len_b, d)                                                       \
-    INDEX split = max((INDEX)(d), (INDEX)(len_b)) - (INDEX)(len_b);                                                    \
-    for (INDEX high = min((INDEX)(d), (INDEX)(len_a)); split < high;) {                                                \
-        const INDEX mid = split + (high - split) / 2;                                                                  \
-        if (op_less((second)[(d) - 1 - mid], (first)[mid])) {                                                          \
-            high = mid;                                                                                                \
-        } else {                                                                                                       \
-            split = mid + 1;                                                                                           \
-        }                                                                                                              \
-    }
-
-// found: where in the `len` elements of `range` the first is that does not come before `x`.
-#define FIND_LOWER(INDEX, found, range, len, x)                                                                        \
-    INDEX found = 0;                                                                                                   \
-    for (INDEX high = (len); found < high;) {                                                                          \
-        const INDEX mid = found + (high - found) / 2;                                                                  \
-        if (op_less((range)[mid], x)) {                                                                                \
-            found = mid + 1;                                                                                           \
-        } else {                                                                                                       \
-            high = mid;                                                                                                \
-        }                                                                                                              \
-    }
-
-// What a tile merges: `part` elements from the d-th of a and b on, the first count_a from a[begin_a] on, the others from
-// b[begin_b] on. `next` is the split behind the tile.
-#define FIND_PART(begin, next)                                                                                         \
-    const uint part = (uint)min((OFFSET_T)TILE, len_a + len_b - d);                                                    \
-    const OFFSET_T begin_a = (begin), begin_b = d - begin_a;                                                           \
-    const OFFSET_T end_a = len_a + len_b - d <= TILE ? len_a : (next);                                                 \
-    const uint count_a = end_a < begin_a ? 0 : (uint)min(end_a - begin_a, (OFFSET_T)part);
-
-#if WG > 1
-
-// The tile's elements, in tile[0 .. TILE + 1]: beyond its end the last one again, so that all is written that is read. All
-// items call it; x has ITEMS elements.
-#define LOAD_PART(tile, x)                                                                                             \
-    UNROLL                                                                                                             \
-    for (uint k = 0; k < ITEMS; k++) {                                                                                 \
-        const uint i = min(k * WG + item, part - 1);                                                                   \
-        x[k] = *(i < count_a ? a + (begin_a + i) : b + (begin_b + (i - count_a)));                                     \
-    }                                                                                                                  \
-    UNROLL                                                                                                             \
-    for (uint k = 0; k < ITEMS; k++) {                                                                                 \
-        tile[k * WG + item] = x[k];                                                                                    \
-    }                                                                                                                  \
-    if (item == 0) {                                                                                                   \
-        tile[TILE] = x[0];                                                                                             \
-    }                                                                                                                  \
-    barrier(CLK_LOCAL_MEM_FENCE);
-
-// One step of an item's merge: whether the next element is of the second range, where its next is at_b, and ends at stop_b.
-#define TAKES_SECOND(x_a, x_b) ((at_a >= stop_a) | ((at_b < stop_b) & (op_less(x_b, x_a) != 0)))
-
-// Goes on in one of the ranges. Beyond both ends, as items do that have nothing left, ITEMS steps stay within the tile.
-#define STEP(tile, second, x_a, x_b)                                                                                   \
-    at_a += second ? 0 : 1;                                                                                            \
-    at_b += second ? 1 : 0;                                                                                            \
+// NAME(a, len_a, b, len_b, d): the split at d, which is at most len_a + len_b. By `max`: Oclgrind 21.10 does not know the
+// saturated subtraction that clang makes of a condition.
+#define DEFINE_SPLIT(NAME, INDEX, SPACE)                                                                               \
+    INLINED INDEX NAME(SPACE const T* a, const INDEX len_a, SPACE const T* b, const INDEX len_b, const INDEX d)        \
     {                                                                                                                  \
-        const T next = tile[second ? at_b : at_a];                                                                     \
-        if (second) {                                                                                                  \
-            x_b = next;                                                                                                \
-        } else {                                                                                                       \
-            x_a = next;                                                                                                \
-        }                                                                                                              \
-    }
-
-// ITEMS elements from tile[at_a ..stop_a] and tile[at_b .. stop_b], to x; NOTE(k, place) is told where the k-th was.
-#define MERGE_ITEMS(tile, x, NOTE)                                                                                     \
-    {                                                                                                                  \
-        T x_a = tile[at_a], x_b = tile[at_b];                                                                          \
-        UNROLL                                                                                                         \
-        for (uint k = 0; k < ITEMS; k++) {                                                                             \
-            const int second = TAKES_SECOND(x_a, x_b);                                                                 \
-            NOTE(k, second ? at_b : at_a)                                                                              \
-            if (second) {                                                                                              \
-                x[k] = x_b;                                                                                            \
+        INDEX split = max(d, len_b) - len_b;                                                                           \
+        for (INDEX high = min(d, len_a); split < high;) {                                                              \
+            const INDEX mid = split + (high - split) / 2;                                                              \
+            if (op_less(b[d - 1 - mid], a[mid])) {                                                                     \
+                high = mid;                                                                                            \
             } else {                                                                                                   \
-                x[k] = x_a;                                                                                            \
+                split = mid + 1;                                                                                       \
             }                                                                                                          \
-            STEP(tile, second, x_a, x_b)                                                                               \
         }                                                                                                              \
+        return split;                                                                                                  \
     }
+DEFINE_SPLIT(find_split, OFFSET_T, __global)
+DEFINE_SPLIT(find_split_local, uint, __local)
 
-#endif
+// NAME(range, len, x): the index of the first of `len` elements that does not come before x.
+#define DEFINE_LOWER(NAME, INDEX, SPACE)                                                                               \
+    INLINED INDEX NAME(SPACE const T* range, const INDEX len, const T x)                                               \
+    {                                                                                                                  \
+        INDEX found = 0;                                                                                               \
+        for (INDEX high = len; found < high;) {                                                                        \
+            const INDEX mid = found + (high - found) / 2;                                                              \
+            if (op_less(range[mid], x)) {                                                                              \
+                found = mid + 1;                                                                                       \
+            } else {                                                                                                   \
+                high = mid;                                                                                            \
+            }                                                                                                          \
+        }                                                                                                              \
+        return found;                                                                                                  \
+    }
+DEFINE_LOWER(find_lower, OFFSET_T, __global)
+DEFINE_LOWER(find_lower_local, uint, __local)
+
+// The part that a tile merges: `count` elements, the first count_a of a from begin_a on, the others of b from begin_b on.
+typedef struct {
+    OFFSET_T begin_a, begin_b;
+    uint count, count_a;
+} part_t;
+
+// The part of the tile whose result begins at d: splits[0] is the tile's split, and splits[1] that of the next tile, if there is
+// one.
+INLINED part_t find_part(
+    const OFFSET_T len_a, const OFFSET_T len_b, const OFFSET_T d, __global const OFFSET_T* splits)
+{
+    part_t part;
+    part.count = (uint)min((OFFSET_T)TILE, len_a + len_b - d);
+    part.begin_a = splits[0];
+    part.begin_b = d - part.begin_a;
+    const OFFSET_T end_a = len_a + len_b - d <= TILE ? len_a : splits[1];
+    part.count_a = end_a < part.begin_a ? 0 : (uint)min(end_a - part.begin_a, (OFFSET_T)part.count);
+    return part;
+}
+
+// Loads the part's elements to tile[0 .. TILE + 1]; the last one follows again and again, so that nothing is read that is not
+// written. x has ITEMS elements, and is free afterwards. All work-items call it.
+INLINED void load_part(
+    __local T* tile, T* x, __global const T* a, __global const T* b, const part_t* part)
+{
+    const uint item = get_local_id(0);
+    UNROLL
+    for (uint k = 0; k < ITEMS; k++) {
+        const uint i = min(k * WG + item, part->count - 1);
+        x[k] = *(i < part->count_a ? a + (part->begin_a + i) : b + (part->begin_b + (i - part->count_a)));
+    }
+    UNROLL
+    for (uint k = 0; k < ITEMS; k++) {
+        tile[k * WG + item] = x[k];
+    }
+    if (item == 0) {
+        tile[TILE] = x[0];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+// True if the next element of a merge is of the second range. at_a and at_b are the positions of the next elements x_a and x_b;
+// the ranges end at stop_a and stop_b.
+INLINED int takes_second(
+    const uint at_a, const uint stop_a, const T x_a, const uint at_b, const uint stop_b, const T x_b)
+{
+    return (at_a >= stop_a) | ((at_b < stop_b) & (op_less(x_b, x_a) != 0));
+}
+
+// Merges ITEMS elements of tile[at_a .. stop_a] and tile[at_b .. stop_b] to x. Their positions in the tile go to `positions`
+// and, if `notes`, to `sources`. Beyond both ends, where work-items are that have no elements left, ITEMS steps stay in the
+// tile.
+INLINED void merge_items(
+    T* x, uint* positions, __local ushort* sources, const bool notes, __local const T* tile, uint at_a,
+    const uint stop_a, uint at_b, const uint stop_b)
+{
+    T x_a = tile[at_a], x_b = tile[at_b];
+    UNROLL
+    for (uint k = 0; k < ITEMS; k++) {
+        const int second = takes_second(at_a, stop_a, x_a, at_b, stop_b, x_b);
+        positions[k] = second ? at_b : at_a;
+        if (notes) {
+            sources[k] = (ushort)positions[k];
+        }
+        if (second) {
+            x[k] = x_b;
+        } else {
+            x[k] = x_a;
+        }
+        at_a += second ? 0 : 1;
+        at_b += second ? 1 : 0;
+        const T next = tile[second ? at_b : at_a];
+        if (second) {
+            x_b = next;
+        } else {
+            x_a = next;
+        }
+    }
+}
 
 #endif

@@ -1,14 +1,20 @@
-// Sums, means and sums of squares, and how they join. Needs types.cl.
+// Moments of elements, and joining them. Needs types.cl.
 //
-//   floats    a lane's mean, corrected by the sum of what its elements are off it, and the sum of their squares; they join
-//             by Chan, Golub and LeVeque 1979, with the mean in two floats
-//   integers  the exact sum in 128 bits, and the exact sum of squares in 192
+//     integers: sum x[i] in 128 bits, sum x[i]^2 in 192 bits; exact
+//     floats:   mean, in two floats, and m2 = sum (x[i] - mean)^2
 //
-// No function that is inlined returns a struct, which Oclgrind does not take.
+// A lane of floats is read twice: first for its mean, then for the sums of d = x[i] - mean and of d^2, which correct mean and m2.
+// Moments of n and of m elements with means a and b join as
+//
+//     mean = a + (b - a) * m / (n + m),   m2 = m2a + m2b + (b - a)^2 * n * m / (n + m)
+//
+// Source: Chan, Golub and LeVeque, 1979.
+//
+// No inlined function returns a struct: Oclgrind refuses them.
 #ifndef OCLPRIM_MOMENTS_CL
 #define OCLPRIM_MOMENTS_CL
 
-// Of the first `elements`, which fill rows of `lanes`, those that are in the `width` lanes from `lane` on.
+// Returns how many of `elements` elements, which fill rows of `lanes`, are in the `width` lanes from `lane` on.
 static inline OFFSET_T in_lanes(OFFSET_T elements, uint lanes, uint lane, uint width)
 {
     const OFFSET_T rows = elements / lanes;
@@ -18,13 +24,13 @@ static inline OFFSET_T in_lanes(OFFSET_T elements, uint lanes, uint lane, uint w
 
 #ifdef A_FLOAT
 
-// Not by x - x, on which the compiler of PoCL 6 gives up.
+// Not x - x: the compiler of PoCL 6 fails on it.
 #define IS_FINITE(x) (fabs(x) < A_INFINITY)
 
-// The sum of squared distances is m2, or where that is beyond the range, -m2 / (DOWN * DOWN).
+// If the sum of squared distances overflows, m2 is negative and the sum is -m2 / (DOWN * DOWN).
 #define DOWN (A)(A_BYTES == 8 ? 0x1p-530 : 0x1p-82f)
 typedef struct {
-    A mean, rest, m2, unused; // the mean in two parts, the sum of squared distances to it
+    A mean, rest, m2, unused; // The mean is mean + rest; m2 is the sum of squared distances to it.
 } Moments;
 
 static inline A scaled_down(A m2)
@@ -32,7 +38,7 @@ static inline A scaled_down(A m2)
     return m2 < 0 ? -m2 : m2 * DOWN * DOWN;
 }
 
-// part / all to some 23 bits or more. Devices divide floats as they like, integers and doubles exactly.
+// Returns part / all to about 23 bits or more. Divisions of floats differ between devices; those of integers and doubles do not.
 static inline A ratio(ulong part, ulong all)
 {
 #if A_BYTES == 8
@@ -49,12 +55,12 @@ static inline A ratio(ulong part, ulong all)
 #endif
 }
 
-// Adds to a mean and its sum of squares those of other elements: `weight` is their part of all, `paired` that times the
-// elements that there were.
+// Adds the moments y of other elements to x: `weight` is their share of all elements, `paired` is `weight` times the number of
+// elements in x.
 static inline void add_moments(Moments* x, const Moments* y, A weight, A paired)
 {
     const A a = x->mean, b = y->mean;
-    // b - a, its rounding error added.
+    // b - a, plus its rounding error.
     const A d = b - a, v = d - b;
     const A e = (b - (d - v)) - (a + v);
     const A delta = d + (e + (y->rest - x->rest));
@@ -71,13 +77,13 @@ static inline void add_moments(Moments* x, const Moments* y, A weight, A paired)
         x->rest = r;
         x->m2 = m2;
     } else if (IS_FINITE(a) && IS_FINITE(b)) {
-        // The distance, or the sum of squares, is beyond the range.
+        // The distance or the sum of squares overflows.
         const A down = IS_FINITE(m) ? delta * DOWN : b * DOWN - a * DOWN;
         x->m2 = -((scaled_down(x->m2) + scaled_down(y->m2)) + down * (down * paired));
         x->mean = IS_FINITE(m) ? m : a + (b * weight - a * weight);
         x->rest = IS_FINITE(m) ? r : 0;
     } else {
-        // Infinities and NaN add up as they do in a sum.
+        // Infinities and NaN behave as in a sum.
         const A ends = a + b;
         x->mean = ends;
         x->rest = 0;
@@ -85,7 +91,7 @@ static inline void add_moments(Moments* x, const Moments* y, A weight, A paired)
     }
 }
 
-// Adds the moments of m elements, if any, to those of n.
+// Adds the moments y of m elements, if any, to x, of n elements.
 static inline void join_moments(Moments* x, const Moments* y, OFFSET_T n, OFFSET_T m)
 {
     if (m > 0) {
@@ -94,7 +100,8 @@ static inline void join_moments(Moments* x, const Moments* y, OFFSET_T n, OFFSET
     }
 }
 
-// Adds the moments of `width` lanes to those of as many before them, from `lane` on, of `elements` in up to `rows` rows.
+// Adds the moments b of `width` lanes to a, of the `width` lanes before them, from `lane` on. There are `elements` in up to `rows`
+// rows.
 static inline void join_lanes(
     Moments* a, const Moments* b, uint elements, uint rows, uint lanes, uint lane, uint width)
 {
@@ -105,8 +112,8 @@ static inline void join_lanes(
     }
 }
 
-// The mean of a lane whose sum is beyond the range: finite where its elements are, as a little less is taken than the part
-// that each has. What its elements are off it makes up for that.
+// Returns the mean of a lane whose sum overflows. `part`, the weight of an element, is reduced a little, so that the mean is
+// finite if the elements are. The second pass corrects that.
 static inline A far_mean(__global const T* p, long stride, uint elements, uint lanes, uint lane, A part)
 {
     A mean = 0;
@@ -118,8 +125,7 @@ static inline A far_mean(__global const T* p, long stride, uint elements, uint l
     return mean;
 }
 
-// The sum of squares of a lane where elements, or their squares, are too far from the mean for the range: that of the elements
-// by DOWN.
+// Returns the sum of squares of a lane in which a distance from the mean or its square overflows: that of the elements times DOWN.
 static inline A far_squares(__global const T* p, long stride, uint elements, uint lanes, uint lane, A mean, A part)
 {
     const A down = mean * DOWN;
@@ -133,8 +139,8 @@ static inline A far_squares(__global const T* p, long stride, uint elements, uin
     return fmax(m2 - rest * (rest * part), (A)0.0f);
 }
 
-// The moments of a lane, from the sum of its elements' distances to its mean, and the sum of the distances' squares. The caller
-// replaces an m2 that is not finite, by replace_far_squares.
+// Makes the moments of a lane from the sums of the distances to its mean and of their squares. The caller replaces an m2 that is
+// not finite, by replace_far_squares.
 static inline void lane_moments(Moments* m, A mean, A rest, A m2, A part)
 {
     const A off = rest * part, spread = m2 - rest * off;
@@ -142,11 +148,11 @@ static inline void lane_moments(Moments* m, A mean, A rest, A m2, A part)
     m->mean = mean;
     m->rest = finite && IS_FINITE(off) ? off : 0;
     m->unused = 0;
-    // Rounding can leave less than nothing.
+    // Rounding can make it negative.
     m->m2 = !finite ? mean - mean : spread < 0 && spread > -A_INFINITY ? (A)0.0f : spread;
 }
 
-// Replaces the m2 of a lane where it is beyond the range although the mean is not. The elements are those of far_mean.
+// Replaces the m2 of a lane that overflows although the mean does not. The elements are those of far_mean.
 static inline void replace_far_squares(
     Moments* m, A part, __global const T* p, long stride, uint elements, uint lanes, uint lane)
 {
@@ -172,7 +178,7 @@ static inline void store_moments(__global ulong* words, const Moments* m)
 #define MOMENT_T A
 #define MOMENT_WORDS 3
 
-// Moments in local memory, of `slots`: a word of all lies together, so that neighbours meet no bank twice.
+// Moments in local memory with `slots` slots: each word of all slots is contiguous, so that neighbours use different banks.
 INLINED void put_moments(__local A* tree, uint slots, uint slot, const Moments* m)
 {
     tree[slot] = m->mean;
@@ -206,7 +212,7 @@ static inline void join_moments(Moments* a, const Moments* b, OFFSET_T n, OFFSET
     a->squares2 += b->squares2 + carried + (a->squares1 < carry);
 }
 
-// Sums of up to 2^15 elements, of 8 bits 2^16, in as few bits as hold them.
+// Sums of up to 2^15 elements, or 2^16 of 8 bits, in as few bits as can hold them.
 typedef struct {
 #if T_BYTES <= 4
 #if T_BYTES == 1
@@ -217,7 +223,7 @@ typedef struct {
     ulong squares;
 #else
     long sum;
-    ulong squares, high; // the squares' lower halves, and their upper ones
+    ulong squares, high; // Of the squares' lower and upper halves.
 #endif
 #else
     ulong sum0, sum1, squares0, squares1, squares2;
@@ -235,7 +241,7 @@ static inline void sums_add(Sums* s, A x)
     s->squares += (uint)square;
     s->high += square >> 32;
 #else
-    // Not abs, which PoCL 5 gets wrong for the lowest number.
+    // Not abs: PoCL 5 miscompiles it for the lowest number.
     const ulong low = (ulong)x, size = x < 0 ? 0 - low : low;
     s->sum0 += low;
     s->sum1 += (x < 0 ? ~0ul : 0ul) + (s->sum0 < low);
@@ -252,7 +258,7 @@ static inline void sums_add(Sums* s, A x)
 static inline void sums_add_two(Sums* s, A x, A y)
 {
 #if T_BYTES == 4
-    // Squares of two signed words fit one of twice as many bits: half as many additions.
+    // The squares of two signed words fit into 64 bits together: half as many additions.
     if ((T)-1 < (T)0) {
         const ulong squares = (ulong)(long)x * (ulong)(long)x + (ulong)(long)y * (ulong)(long)y;
         s->sum += (long)x + (long)y;

@@ -1,15 +1,15 @@
-// The operator of a reduction: OP(a, b) and its neutral element OP_IDENTITY, on the accumulator A.
+// The operator of a reduction: OP(a, b) and its identity OP_IDENTITY, on the accumulator A.
 //
-// Floats: min and max give NaN if either side is NaN, and order -0 below +0. Where no instruction does that they compare
-// bits, for the reason that types.cl gives: as integers, floats are in order, where both are negative in reverse.
+// min and max of floats are NaN if either side is NaN, and order -0 below +0. If no instruction does that, they compare bits, for
+// the reason in types.cl: as integers, the bits are in the order of the floats; if both are negative, in the reverse order.
 
 #if !defined(OP_SUM) && !defined(OP_PRODUCT) && !defined(OP_MIN) && !defined(OP_MAX) && !defined(OP_AND) && \
     !defined(OP_OR) && !defined(OP_XOR) && !defined(OPERATOR)
 #define OP_SUM
 #endif
 
-// The host passes the extremes of integer accumulators, and their unsigned type: signed overflow is undefined, unsigned
-// wraps.
+// The host passes the extremes of integer accumulators, and their unsigned type: signed overflow is undefined, but unsigned
+// integers wrap.
 #ifndef A_UNSIGNED
 #define A_UNSIGNED A
 #endif
@@ -25,16 +25,16 @@
 #define MULTIPLY(a, b) ((A)((A_UNSIGNED)(a) * 1u * (A_UNSIGNED)(b)))
 #endif
 
-// What does that in one instruction.
+// One instruction returns such extremes.
 #if A_BYTES == 4 && INLINE_PTX && PTX_SM >= 80
 #define NAN_EXTREMES
 #endif
-// What does all of it but NaN.
+// One instruction does all of it except NaN.
 #if A_BYTES == 8 && INLINE_PTX
 #define EXTREMES_BUT_NAN
 #endif
 
-// The user's comes in front of the file.
+// The host puts the user's operator before this text.
 #if defined(OPERATOR)
 #define OP_IDENTITY op_identity()
 #define OP(a, b) op_combine(a, b)
@@ -115,7 +115,7 @@ static inline A op_max(A a, A b)
 #define OP(a, b) ((A)((a) ^ (b)))
 #endif
 
-// OP on vectors of 16 accumulators, where the host wants them written out, and those of the elements from p on.
+// OP16: OP on vectors of 16 accumulators, if the host asks for them. TAKEN16(p): the accumulators of the elements from p on.
 #ifdef VECTORS
 #define A16 CAT(A, 16)
 #define TAKEN16(p) CAT(convert_, A16)(vload16(0, p))
@@ -141,7 +141,7 @@ static inline A op_max(A a, A b)
 #endif
 static inline A16 op16(A16 a, A16 b)
 {
-    // Selected by the highest bit: where both are negative.
+    // `select` tests the highest bit: both are negative.
     const CAT(A_BITS, 16) x = AS_BITS16(a), y = AS_BITS16(b), ordered = select(NEAR16(x, y), FAR16(x, y), x & y);
     return select(CAT(as_, A16)(ordered), (A16)NAN, (a != a) | (b != b));
 }
@@ -152,7 +152,7 @@ static inline A16 op16(A16 a, A16 b)
 #elif defined(OP_MAX)
 #define OP16(a, b) max(a, b)
 #else
-// Unsigned numbers wrap.
+// Unsigned integers wrap.
 #define UNSIGNED16 CAT(as_, CAT(A_UNSIGNED, 16))
 #ifdef OP_SUM
 #define OP16(a, b) CAT(as_, A16)(UNSIGNED16(a) + UNSIGNED16(b))

@@ -1,8 +1,8 @@
-// Stores of the results of a run: of VEC elements of T, as many of OUT. Needs types.cl.
+// Stores a run of results: VEC elements of OUT, one for each of VEC elements of T. Needs types.cl.
 #ifndef OCLPRIM_OUTPUTS_CL
 #define OCLPRIM_OUTPUTS_CL
 
-// OUT_RUN: vectors of 16 bytes that a run's results fill.
+// OUT_RUN: 16-byte vectors in a run of results.
 #ifndef OUT_BYTES
 #define OUT_BYTES T_BYTES
 #endif
@@ -25,6 +25,7 @@
 #define OUT_VSTORE vstore2
 #endif
 
+// Stores run[0 .. VEC] from p on.
 static inline void store_run(__global OUT* p, const OUT* run)
 {
 #if OUT_BYTES < T_BYTES

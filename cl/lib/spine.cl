@@ -1,92 +1,87 @@
-// What precedes each of many things, level after level of blocks of 32. Needs the type A, OP and OP_IDENTITY; and THING, with
-// what belongs to it, where things are no accumulators.
+// Multi-level scan of tile aggregates, in groups of 32.
 //
-// Of 2^m things x_0, x_1, ..., with b over the bits that are set in k, the lowest first:
+// Tree scan of 2^m partials x[0], x[1], ...: with b over the bits that are set in k, the lowest first,
 //
-//     before(k) = ... op (total of the 2^b before those op (total of the 2^b before k op identity))
+//     prefix(k) = ... op (tree of the next 2^b before those op (tree of the 2^b before k op identity))
 //
-// where the total of 2^b neighbours is the tree of neighbours over them. The total of a block of 32 is before(31) op x_31.
-// What precedes thing t, in block u, in block v ... is ((initial ... op before(v)) op before(u)) op before(t), each among the
-// 32 of its own block.
+// where the tree over 2^b partials combines neighbours, then pairs of neighbours, and so on.
+//
+// Level 0 has a partial for each tile, level l + 1 one for each group of 32 of level l: prefix(31) op x[31] of the group. With the
+// tree-scan prefixes p0, p1, p2, ... of entries t, t / 32, t / 32^2, ... within their groups:
+//
+//     exclusive prefix of tile t = ((initial ... op p2) op p1) op p0
+//
+// Launches: scan_level() of level 0, 1, ..., then exclusive_prefix(). Needs types.cl and op.cl.
 #ifndef OCLPRIM_SPINE_CL
 #define OCLPRIM_SPINE_CL
+#include "lib/partial.cl"
 
-// Levels that there can be: 32^6 things.
+// The most levels: for 32^6 tiles.
 #define LEVELS 6
 
-// The type of a thing, what two of them and none come to, what is carried beyond one, from `initial` on, and a thing's way out of
-// shared memory and into it.
-#ifndef THING
-#define THING A
-#define THING_OP(a, b) OP(a, b)
-#define THING_IDENTITY OP_IDENTITY
-#define THING_CARRY(initial, carry, thing) OP(carry, thing)
-#define THING_GET(place) (place)
-#define THING_PUT(place, thing) ((place) = (thing))
-#endif
-
-// Puts before() of `count` neighbours, a power of two, into `before`; their total into total[0], the rest is used up.
-static inline void leaves_scan(THING* total, THING* before, uint count)
+// Tree scan of `count` partials, a power of two. Their aggregate goes to total[0]; the rest of `total` is overwritten.
+static inline void tree_scan(Partial* total, Partial* prefix, uint count)
 {
     for (uint k = 0; k < count; k++) {
-        before[k] = THING_IDENTITY;
+        prefix[k] = identity_partial();
     }
     for (uint d = 1; d < count; d *= 2) {
         for (uint q = 0; q < count; q += 2 * d) {
-            const THING low = total[q];
+            const Partial low = total[q];
             for (uint k = q + d; k < q + 2 * d; k++) {
-                before[k] = THING_OP(low, before[k]);
+                prefix[k] = join(low, prefix[k]);
             }
-            total[q] = THING_OP(low, total[q + d]);
+            total[q] = join(low, total[q + d]);
         }
     }
 }
 
-// Of `count` totals from totals[first] on, the last of which is not there, those of one block become before() of each. Its
-// own total, if it is whole, goes to totals[above + block]. One item calls it for each block, or for more.
-static inline void spine_level(__global THING* totals, OFFSET_T first, OFFSET_T count, OFFSET_T above, OFFSET_T block)
+// Replaces the aggregates of one group of a level by their prefixes. The level has `count` entries from totals[first] on, the last
+// of which is unset. The aggregate of a whole group goes to totals[above + group]. One work-item calls it for each group; it does
+// nothing for groups beyond the last.
+static inline void scan_level(__global Partial* totals, OFFSET_T first, OFFSET_T count, OFFSET_T above, OFFSET_T group)
 {
-    const OFFSET_T own = block * 32;
+    const OFFSET_T own = group * 32;
     if (own < count) {
-        __global THING* p = totals + first + own;
-        THING total[32], before[32];
+        __global Partial* p = totals + first + own;
+        Partial total[32], prefix[32];
         for (uint k = 0; k < 32; k++) {
-            total[k] = THING_IDENTITY;
+            total[k] = identity_partial();
             if (own + k + 1 < count) {
-                total[k] = THING_GET(p[k]);
+                total[k] = LOAD_PARTIAL(p[k]);
             }
         }
-        const THING last = total[31];
-        leaves_scan(total, before, 32);
+        const Partial last = total[31];
+        tree_scan(total, prefix, 32);
         for (uint k = 0; k < 32 && own + k < count; k++) {
-            THING_PUT(p[k], before[k]);
+            STORE_PARTIAL(p[k], prefix[k]);
         }
         if (own + 32 < count) {
-            const THING whole = THING_OP(before[31], last);
-            THING_PUT(totals[above + block], whole);
+            const Partial whole = join(prefix[31], last);
+            STORE_PARTIAL(totals[above + group], whole);
         }
     }
 }
 
-// What precedes thing `index` of `count`, from what the levels became.
-static inline A carry_of(__global const THING* totals, OFFSET_T index, OFFSET_T count, A initial)
+// The exclusive prefix of entry `index` of `count` of level 0, after scan_level() of all levels.
+static inline A exclusive_prefix(__global const Partial* totals, OFFSET_T index, OFFSET_T count, A initial)
 {
-    THING digit[LEVELS];
-    A carry = initial;
+    Partial own[LEVELS];
+    A prefix = initial;
     OFFSET_T at = 0;
     for (uint level = 0; level < LEVELS; level++) {
-        digit[level] = THING_IDENTITY;
+        own[level] = identity_partial();
         if (count > 1) {
-            digit[level] = THING_GET(totals[at + index]);
+            own[level] = LOAD_PARTIAL(totals[at + index]);
             at += count;
             index /= 32;
             count = (count - 1) / 32 + 1;
         }
     }
     for (uint level = LEVELS; level > 0; level--) {
-        carry = THING_CARRY(initial, carry, digit[level - 1]);
+        prefix = extend(initial, prefix, own[level - 1]);
     }
-    return carry;
+    return prefix;
 }
 
 #endif

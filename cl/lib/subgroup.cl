@@ -1,24 +1,24 @@
-// Sub-groups: one interface, six back ends. Below them, the fence and the atomic accesses by which work-groups meet.
+// Sub-groups: one interface, six back ends. Then the fence and the atomic accesses for communication between work-groups.
 //
-//   sg_size() sg_lane()                   the width; the item's place, in the order of local ids
-//   sg_id() sg_count()                    the sub-group's place in the work-group; how many there are
+//   sg_size() sg_lane()                   the width; the work-item's lane, in the order of local ids
+//   sg_id() sg_count()                    the sub-group's index in the work-group; the number of sub-groups
 //   sg_shuffle_T(v, lane, s)              v of that lane, which is below sg_size(); T is u32 or u64
-//   sg_shuffle_xor_T(v, mask, s)          v of the item's lane ^ mask, which is below sg_size()
-//   sg_shuffle_up_T(v, delta, s)          v of the lane `delta` below; items that have none keep their own
-//   sg_shuffle_down_T(v, delta, s)        likewise above
-//   sg_ballot(pred, s)                    ulong: bit i is lane i's pred != 0; needs sg_size() <= 64
-//   sg_alike(pred, s)                     ulong: the lanes, and none beyond them, whose pred != 0 is as the item's
-//   sg_any(pred, s) sg_all(pred, s)       whether pred != 0 in some lane, in all
+//   sg_shuffle_xor_T(v, mask, s)          v of lane sg_lane() ^ mask, which is below sg_size()
+//   sg_shuffle_up_T(v, delta, s)          v of lane sg_lane() - delta; the own v if there is no such lane
+//   sg_shuffle_down_T(v, delta, s)        likewise for sg_lane() + delta
+//   sg_ballot(pred, s)                    ulong: bit i is pred != 0 of lane i; needs sg_size() <= 64
+//   sg_alike(pred, s)                     ulong: the lanes whose pred != 0 equals the own one; bits from sg_size() on are 0
+//   sg_any(pred, s) sg_all(pred, s)       pred != 0 in some lane; in all lanes
 //   sg_match_u32(v, bits, s)              ulong: the lanes with the same low `bits` bits of v; needs sg_size() <= 64
-//   sg_rank(mask)                         the set bits of mask below the item's lane
+//   sg_rank(mask)                         the number of bits of mask that are set below sg_lane()
 //   sg_barrier()                          orders the sub-group's accesses to local memory
 //
-// The host picks a back end, proves it with cl/selftest.cl, and promises:
-// - work-groups are one-dimensional, and their size is a multiple of sg_size(): all sub-groups are full;
-// - all items of the work-group call sg_barrier and what takes `s`, in the same order. Hardware would need no more than
-//   all items of the sub-group; back end 5 exchanges through local memory, between work-group barriers;
+// The host chooses a back end and tests it with cl/selftest.cl. Callers guarantee:
+// - Work-groups are one-dimensional, and their size is a multiple of sg_size(): all sub-groups are full.
+// - All work-items of the work-group call sg_barrier and the functions with `s`, in the same order. For hardware, those of the
+//   sub-group would be enough; back end 5 exchanges through local memory, between work-group barriers.
 // - `s` is the caller's `__local uint sg_scratch[SG_SCRATCH_WORDS];`, free for other use between the calls.
-// Results are valid in every item.
+// Results are valid in every work-item.
 #ifndef OCLPRIM_SUBGROUP_CL
 #define OCLPRIM_SUBGROUP_CL
 
@@ -27,22 +27,22 @@
 #define SG_INTEL 2  // cl_intel_subgroups
 #define SG_AMDGCN 3 // the compiler's amdgcn builtins
 #define SG_PTX 4    // inline PTX
-#define SG_LOCAL 5  // logical sub-groups of SG_SIZE items, through local memory
+#define SG_LOCAL 5  // logical sub-groups of SG_SIZE work-items, through local memory
 #ifndef SG_BACKEND
 #define SG_BACKEND SG_LOCAL
 #endif
 
-// Items of a work-group. Only SG_LOCAL asks: its scratch has a word for each.
+// Work-items of a work-group. Only SG_LOCAL needs it: its scratch has a word for each.
 #ifndef WG
 #define WG 256
 #endif
 
-// The width: SG_LOCAL's own, a power of two up to 64; on SG_KHR and SG_INTEL the one to pin, where it is given.
+// The width: for SG_LOCAL a power of two up to 64; for SG_KHR and SG_INTEL the required width, if it is defined.
 #if SG_BACKEND == SG_LOCAL && !defined(SG_SIZE)
 #define SG_SIZE 32
 #endif
 
-// What every kernel that uses sub-groups carries: `__kernel SG_KERNEL void f(...)`.
+// The attribute of a kernel that uses sub-groups: `__kernel SG_KERNEL void f(...)`.
 #if defined(SG_SIZE) && (SG_BACKEND == SG_KHR || SG_BACKEND == SG_INTEL)
 #define SG_KERNEL __attribute__((intel_reqd_sub_group_size(SG_SIZE)))
 #else
@@ -55,7 +55,7 @@
 #define SG_SCRATCH_WORDS 1
 #endif
 
-// Inline PTX is known to work (whatever the back end), and the compute capability times ten.
+// INLINE_PTX: inline PTX works, with any back end. PTX_SM: the compute capability times ten.
 #ifndef INLINE_PTX
 #define INLINE_PTX (SG_BACKEND == SG_PTX)
 #endif
@@ -63,11 +63,11 @@
 #define PTX_SM 50
 #endif
 
-// By force, because Mesa 25 crashes on a barrier two calls deep.
+// always_inline, since Mesa 25 crashes on a barrier two calls deep.
 #define SG_INLINE static inline __attribute__((always_inline))
 
-// Each back end defines sg_size, sg_lane, sg_barrier, sg_shuffle_u32 and sg_ballot, and says by a macro what else it
-// has of its own; the rest is composed below.
+// Each back end defines sg_size, sg_lane, sg_barrier, sg_shuffle_u32 and sg_ballot. An SG_OWN macro marks a further function that
+// it defines itself; the others are composed below.
 
 #if SG_BACKEND == SG_NONE
 
@@ -93,7 +93,7 @@ SG_INLINE void sg_barrier(void) { sub_group_barrier(CLK_LOCAL_MEM_FENCE); }
 SG_INLINE int sg_any(int pred, __local uint* s) { return sub_group_any(pred); }
 SG_INLINE int sg_all(int pred, __local uint* s) { return sub_group_all(pred); }
 
-// SG_NO_BALLOT: the extension is listed and does not link.
+// SG_NO_BALLOT: the extension is listed but does not link.
 #if defined(cl_khr_subgroup_ballot) && !defined(SG_NO_BALLOT)
 SG_INLINE ulong sg_ballot(int pred, __local uint* s)
 {
@@ -165,7 +165,7 @@ SG_INLINE void sg_barrier(void)
     __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
     __builtin_amdgcn_wave_barrier();
 }
-// Addresses are in bytes. Where 64 lanes run on a unit of 32, bpermute stays within each half: the self-test sees it.
+// Addresses are in bytes. If 64 lanes run on a unit of 32, bpermute stays within each half: the self-test detects that.
 SG_INLINE uint sg_shuffle_u32(uint v, uint lane, __local uint* s)
 {
     return (uint)__builtin_amdgcn_ds_bpermute((int)(lane << 2), (int)v);
@@ -186,7 +186,7 @@ SG_INLINE ulong sg_ballot(int pred, __local uint* s)
 #define SG_OWN_XOR
 #define SG_OWN_RELATIVE
 #define SG_OWN_RANK
-// The width is a constant of the instruction set. What meets other lanes is volatile: it must not be moved or merged.
+// The instruction set fixes the width. Instructions that communicate are volatile: the compiler must not move or merge them.
 SG_INLINE uint sg_size(void) { return 32; }
 SG_INLINE uint sg_lane(void)
 {
@@ -201,7 +201,7 @@ SG_INLINE uint sg_rank(ulong mask)
     return popcount((uint)mask & below);
 }
 SG_INLINE void sg_barrier(void) { __asm__ volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
-// CLAMP is the last lane that may be read; beyond it an item keeps its own value.
+// CLAMP is the last lane that may be read; a work-item that would read beyond it keeps its own value.
 #define SG_PTX_SHUFFLE(NAME, MODE, CLAMP)                                                                              \
     SG_INLINE uint NAME(uint v, uint lane, __local uint* s) {                                                          \
         uint r;                                                                                                        \
@@ -254,7 +254,7 @@ SG_INLINE uint sg_shuffle_u32(uint v, uint lane, __local uint* s)
     barrier(CLK_LOCAL_MEM_FENCE);
     return r;
 }
-// Lanes whose `v` is the item's `wanted`. All lanes read the same word at a time.
+// Returns the lanes whose `v` equals the own `wanted`. All lanes read the same word at a time.
 SG_INLINE ulong sg_lanes_with(uint v, uint wanted, __local uint* s)
 {
     uint l = get_local_id(0), first = l - l % SG_SIZE;
@@ -337,10 +337,10 @@ SG_SHUFFLE_U64(sg_shuffle_xor)
 SG_SHUFFLE_U64(sg_shuffle_up)
 SG_SHUFFLE_U64(sg_shuffle_down)
 
-// Between work-groups a barrier or a mem_fence orders nothing on some drivers.
-// To publish: items store; barrier(CLK_GLOBAL_MEM_FENCE); one item: fence_device(), store_relaxed of a flag.
-// To read: one item spins, boundedly, on load_relaxed, then fence_device(); barrier(CLK_GLOBAL_MEM_FENCE); items load.
-// Where flag and value share a word, load_relaxed and store_relaxed are enough.
+// On some drivers a barrier or a mem_fence orders nothing between work-groups.
+// To publish: work-items store; barrier(CLK_GLOBAL_MEM_FENCE); one work-item calls fence_device() and store_relaxed of a flag.
+// To read: one work-item polls load_relaxed, a bounded number of times, and calls fence_device(); barrier(CLK_GLOBAL_MEM_FENCE);
+// work-items load. If flag and value share a word, load_relaxed and store_relaxed are enough.
 #if INLINE_PTX
 #define DEVICE_SCOPE_PTX
 #elif defined(__opencl_c_atomic_order_acq_rel) && defined(__opencl_c_atomic_scope_device)
@@ -349,7 +349,7 @@ SG_SHUFFLE_U64(sg_shuffle_down)
 #define DEVICE_SCOPE_C11
 #endif
 
-// Orders the item's own accesses to global memory, and those that a barrier put before it, across the device.
+// Orders the work-item's accesses to global memory, and those before its last barrier, across the device.
 SG_INLINE void fence_device(void)
 {
 #if defined(DEVICE_SCOPE_PTX) && PTX_SM >= 70
@@ -363,8 +363,8 @@ SG_INLINE void fence_device(void)
 #endif
 }
 
-// load_relaxed_T(p), store_relaxed_T(p, v): a word that other work-groups may access at the same time; no order. T is
-// u32, or u64 where there are 64-bit atomics.
+// load_relaxed_T(p), store_relaxed_T(p, v): access a word that other work-groups may access at the same time; no order. T is u32,
+// or u64 with 64-bit atomics.
 #if defined(DEVICE_SCOPE_PTX)
 
 #if PTX_SM >= 70
@@ -406,31 +406,5 @@ DEVICE_SCOPE(u32, uint, atomic_uint, atomic, "r")
 #pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable
 DEVICE_SCOPE(u64, ulong, atomic_ulong, atom, "l")
 #endif
-
-// As a test wants it, one of every five tiles stalls, so that others have to do without: a silent one publishes nothing before
-// it has looked back, a late one publishes, too, when others have done so in its place. Who waits looks a few times only.
-#define STALL_SILENT 1
-#define STALL_LATE 2
-#ifndef STALL
-#define STALL 0
-#endif
-#define STALLS(tile) ((tile) % 5 == 2)
-#define SPINS(spins) (STALL ? 3 : (spins))
-
-SG_INLINE bool silent(ulong tile) { return STALL == STALL_SILENT && STALLS(tile); }
-
-// All items call it, before one publishes; `word` is any of those that are published, or the ticket.
-SG_INLINE void delay(ulong tile, volatile __global void* word)
-{
-#if STALL == STALL_LATE
-    if (STALLS(tile) && get_local_id(0) == 0) {
-        // From less time than others take to read the tile to much more.
-        for (uint look = 0; look < 1024u << tile / 5 % 8; look++) {
-            load_relaxed_u32((volatile __global uint*)word);
-        }
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-#endif
-}
 
 #endif

@@ -1,8 +1,9 @@
 // Element and accumulator types, and 16-byte loads of elements.
 //
-// T: an element as it lies in memory. f16 and bf16 are ushort there, told apart by T_F16 and T_BF16.
+// T: an element in memory; ushort for f16 (with T_F16) and bf16 (with T_BF16).
 // A: the accumulator: float for f16 and bf16, else T, unless the caller chose a wider one.
-// OFFSET_T: uint below 2^31 elements, else ulong. ALIGNED: the host promises a 16-byte aligned first element.
+// OFFSET_T: uint below 2^31 elements, else ulong.
+// ALIGNED: the host promises that the first element is aligned to 16 bytes.
 #ifndef OCLPRIM_TYPES_CL
 #define OCLPRIM_TYPES_CL
 
@@ -18,7 +19,7 @@
 #define A_FLOAT
 #endif
 #endif
-// OUT: the element type of a result, likewise ushort with OUT_F16 or OUT_BF16.
+// OUT: the element type of a result; ushort with OUT_F16 or OUT_BF16.
 #ifndef OUT
 #define OUT T
 #endif
@@ -32,17 +33,17 @@
 // Sums must not depend on whether a compiler fuses a multiply into them.
 #pragma OPENCL FP_CONTRACT OFF
 
-// For functions with barriers or local memory: PoCL 3.1 gets both wrong in functions that it calls.
+// For functions with barriers or local memory: PoCL 3.1 miscompiles both in functions that it calls.
 #define INLINED static inline __attribute__((always_inline))
 
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 
-// Before loops that add up floats: in a loop that it vectorises, Intel's driver for CPUs adds them in another order.
+// Before loops that add floats: if Intel's driver for CPUs vectorises such a loop, it changes the order of the additions.
 #define IN_ORDER _Pragma("clang loop vectorize(disable) interleave(disable)")
 
-// In front of loops over elements on one work-item: some CPU drivers' compilers make vectors of them, and unroll them, only where
-// they are told to; the others do better by themselves. IN_VECTORS is not for loops that add up floats, whose order it gives away.
+// Before loops over elements on one work-item: some compilers of CPU drivers vectorise or unroll them only on request; the others
+// do better by themselves. IN_VECTORS is not for loops that add floats, since it changes the order of the additions.
 #ifdef EXPLICIT_VECTORS
 #define IN_VECTORS _Pragma("clang loop vectorize_width(16)")
 #define IN_EIGHTS _Pragma("clang loop unroll_count(8)")
@@ -71,7 +72,7 @@
 #define VSTORE vstore2
 #endif
 
-// The bits of a 16-bit float to a float; exact.
+// Converts the bits of an f16 to a float; exact.
 static inline float f16_to_float(const ushort x)
 {
 #ifdef DEVICE_CPU
@@ -86,26 +87,27 @@ static inline float f16_to_float(const ushort x)
 #endif
 }
 
+// Converts the bits of a bf16 to a float; exact.
 static inline float bf16_to_float(const uint x)
 {
     return as_float(x << 16);
 }
 
-// The nearest bf16, ties to even.
+// Returns the nearest bf16, ties to even.
 static inline ushort float_to_bf16(const float x)
 {
     const uint bits = as_uint(x);
     return (ushort)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40 : (bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
 }
 
-// X: the type in which T is computed with.
+// X: the type in which elements are computed with.
 #if defined(T_F16) || defined(T_BF16)
 #define X float
 #else
 #define X T
 #endif
 
-// One element to X; exact.
+// Converts an element to X; exact.
 static inline X widen(T x)
 {
 #if defined(T_F16)
@@ -117,7 +119,7 @@ static inline X widen(T x)
 #endif
 }
 
-// One element to its accumulator; exact where the host promises that A holds every T.
+// Converts an element to its accumulator; exact if the host promises that A holds every T.
 static inline A to_acc(T x)
 {
     return (A)widen(x);
@@ -141,8 +143,8 @@ static inline A to_acc(T x)
 #endif
 #endif
 
-// What orders accumulators, NaN aside. Of a float its bits, the negative ones turned round, so that -0 and +0 are both 0: a
-// device may take subnormals for zeros when it compares floats.
+// key_of: an integer in the order of accumulators, except NaN. That of a float is its bits, reversed for negative ones, so that -0
+// and +0 are both 0. Floats are not compared, since a device may flush subnormals.
 #ifdef A_FLOAT
 #define KEY_T A_BITS
 static inline KEY_T key_of(A x)
@@ -155,14 +157,14 @@ static inline KEY_T key_of(A x)
 #define key_of(x) (x)
 #endif
 
-// What is taken of an element: itself, or what the caller's function gives for it, which the host puts in front of all.
+// TAKEN(x): the accumulator of an element, or of the result of the caller's function, which the host puts before this text.
 #ifdef MAPPED
 #define TAKEN(x) ((A)mapped(widen(x)))
 #else
 #define TAKEN(x) to_acc(x)
 #endif
 
-// An accumulator to the nearest OUT, ties to even.
+// Stores an accumulator as the nearest OUT, ties to even.
 static inline void store_acc(__global OUT* p, A x)
 {
 #if defined(OUT_F16)
@@ -174,7 +176,7 @@ static inline void store_acc(__global OUT* p, A x)
 #endif
 }
 
-// The same, as a value.
+// Returns the nearest OUT, ties to even.
 static inline OUT narrow_acc(A x)
 {
 #if defined(OUT_F16)
@@ -198,7 +200,7 @@ static inline TV load_vec(__global const T* p)
 #endif
 }
 
-// What is taken of the components of v, in a[0..VEC].
+// a[0 .. VEC] = TAKEN of the components of v.
 static inline void unpack(TV v, A* a)
 {
     a[0] = TAKEN(v.s0);

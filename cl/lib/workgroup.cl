@@ -1,13 +1,14 @@
 // Work-group collectives on the accumulator A with the operator OP. Needs types.cl, op.cl and subgroup.cl.
 //
-// The shape of the tree is part of the contract of `Fixed` sums: always neighbours first, (0,1) (2,3) ... then the
-// pairs' neighbours, whatever the sub-group width, so that every device and back end rounds alike.
+// The shape of the tree is part of the contract of `Fixed` sums: neighbours first, (0,1) (2,3) ..., then neighbouring pairs, and
+// so on. It does not depend on the sub-group width, so that all devices round alike.
 
 #ifndef WG
 #define WG 256
 #endif
 
 #if SG_BACKEND != SG_NONE
+// Returns x of the lane whose number is the own one ^ mask.
 SG_INLINE A shuffle_xor_acc(A x, uint mask, __local uint* s)
 {
 #if A_BYTES == 8
@@ -24,8 +25,8 @@ SG_INLINE A shuffle_xor_acc(A x, uint mask, __local uint* s)
 }
 #endif
 
-// The tree of x over the work-group. All WG items call it, in uniform flow; WG is a power of two. The result is valid
-// in item 0. `tree` holds WG accumulators; it may be reused after the caller's next barrier.
+// Returns the tree of x over the work-group, valid in work-item 0. All work-items call it, in uniform flow; WG is a power of two.
+// `tree` has WG accumulators; it may be reused after the caller's next barrier.
 SG_INLINE A wg_reduce(A x, __local A* tree, __local uint* sg_scratch)
 {
 #if WG == 1

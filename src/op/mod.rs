@@ -219,7 +219,7 @@ impl<F> Map<F> {
         self.definition("mapped", from, to.storage())
     }
 
-    /// The function that `cl/select.cl` calls to test for the first kind of element (`kind` = 0) or the second (`kind` = 1).
+    /// The function that `cl/lib/select.cl` calls to test for the first kind of element (`kind` = 0) or the second (`kind` = 1).
     pub fn of_kind(&self, kind: usize, from: ElementType) -> String {
         self.definition(["first_kind", "second_kind"][kind], from, "bool")
     }

@@ -236,7 +236,7 @@ pub struct Capabilities {
     /// Values that a tuning chose for one primitive, by name; else empty.
     #[serde(skip)]
     pub(crate) chosen: BTreeMap<&'static str, usize>,
-    /// Fault injection for tests (`cl/lib/subgroup.cl`); 0: none.
+    /// Fault injection for tests (`cl/lib/status_word.cl`); 0: none.
     #[serde(skip)]
     pub(crate) stall: u8,
 }

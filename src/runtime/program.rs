@@ -12,32 +12,88 @@ use std::{
 use super::{Capabilities, DeviceClass, SubGroup, SubGroupBackend};
 use crate::ElementType;
 
-/// The files of `cl/lib`, by the names under which kernel files include them.
-const LIBRARY: &[(&str, &str)] = &[
-    ("lib/types.cl", include_str!("../../cl/lib/types.cl")),
-    ("lib/op.cl", include_str!("../../cl/lib/op.cl")),
-    ("lib/subgroup.cl", include_str!("../../cl/lib/subgroup.cl")),
-    ("lib/workgroup.cl", include_str!("../../cl/lib/workgroup.cl")),
-    ("lib/spine.cl", include_str!("../../cl/lib/spine.cl")),
-    ("lib/ended.cl", include_str!("../../cl/lib/ended.cl")),
-    ("lib/aside.cl", include_str!("../../cl/lib/aside.cl")),
-    ("lib/ticket.cl", include_str!("../../cl/lib/ticket.cl")),
-    ("lib/lookback.cl", include_str!("../../cl/lib/lookback.cl")),
-    ("lib/lines.cl", include_str!("../../cl/lib/lines.cl")),
-    ("lib/moments.cl", include_str!("../../cl/lib/moments.cl")),
-    ("lib/bins.cl", include_str!("../../cl/lib/bins.cl")),
-    ("lib/turn.cl", include_str!("../../cl/lib/turn.cl")),
-    ("lib/words.cl", include_str!("../../cl/lib/words.cl")),
-    ("lib/first.cl", include_str!("../../cl/lib/first.cl")),
-    ("lib/merge.cl", include_str!("../../cl/lib/merge.cl")),
-    ("lib/floats.cl", include_str!("../../cl/lib/floats.cl")),
-    ("lib/keys.cl", include_str!("../../cl/lib/keys.cl")),
-    ("lib/segments.cl", include_str!("../../cl/lib/segments.cl")),
-    ("lib/equal.cl", include_str!("../../cl/lib/equal.cl")),
-    ("lib/ranks.cl", include_str!("../../cl/lib/ranks.cl")),
-    ("lib/heads.cl", include_str!("../../cl/lib/heads.cl")),
-    ("lib/outputs.cl", include_str!("../../cl/lib/outputs.cl")),
-];
+/// The names of files of `cl` with their texts.
+macro_rules! files {
+    ($($name:literal)*) => { &[$(($name, include_str!(concat!("../../cl/", $name)))),*] };
+}
+
+/// The files that kernel files include.
+const INCLUDED: &[(&str, &str)] = files! {
+    "lib/aside.cl"
+    "lib/bins.cl"
+    "lib/ended.cl"
+    "lib/equal.cl"
+    "lib/first.cl"
+    "lib/floats.cl"
+    "lib/heads.cl"
+    "lib/keys.cl"
+    "lib/lines.cl"
+    "lib/lookback.cl"
+    "lib/merge.cl"
+    "lib/moments.cl"
+    "lib/op.cl"
+    "lib/outputs.cl"
+    "lib/partial.cl"
+    "lib/radix.cl"
+    "lib/ranks.cl"
+    "lib/segment_nodes.cl"
+    "lib/segment_offsets.cl"
+    "lib/segment_tiles.cl"
+    "lib/segments.cl"
+    "lib/select.cl"
+    "lib/select_finish.cl"
+    "lib/spine.cl"
+    "lib/status_word.cl"
+    "lib/subgroup.cl"
+    "lib/ticket.cl"
+    "lib/topk_row.cl"
+    "lib/turn.cl"
+    "lib/types.cl"
+    "lib/words.cl"
+    "lib/workgroup.cl"
+    "histogram_count.cl"
+    "histogram_global.cl"
+    "histogram_local.cl"
+    "histogram_merge.cl"
+    "histogram_weights_count.cl"
+    "histogram_weights_merge.cl"
+    "histogram_zero.cl"
+    "merge_cpu.cl"
+    "merge_gpu.cl"
+    "reduce_axis_chunks.cl"
+    "reduce_axis_columns.cl"
+    "reduce_axis_cpu.cl"
+    "reduce_axis_extremes_cpu.cl"
+    "reduce_axis_extremes_gpu.cl"
+    "reduce_axis_gpu.cl"
+    "reduce_axis_moments_cpu.cl"
+    "reduce_axis_moments_gpu.cl"
+    "reduce_axis_rows.cl"
+    "reduce_axis_short.cl"
+    "reduce_segmented_cpu.cl"
+    "reduce_segmented_gpu.cl"
+    "reduce_segmented_keys.cl"
+    "scan_cpu.cl"
+    "scan_cpu_vectors.cl"
+    "scan_gpu.cl"
+    "scan_look_back.cl"
+    "select_cpu.cl"
+    "select_gpu.cl"
+    "set_cpu.cl"
+    "set_gpu.cl"
+    "sort_counts.cl"
+    "sort_cpu.cl"
+    "sort_histograms.cl"
+    "sort_offsets.cl"
+    "sort_scatter.cl"
+    "sort_segments_cpu.cl"
+    "sort_segments_gpu.cl"
+    "statistics_exact.cl"
+    "statistics_floats.cl"
+    "topk_bounds.cl"
+    "topk_digits.cl"
+    "topk_write.cl"
+};
 
 /// Byte offset of the counters in the buffer that [`ClDevice::ended`](super::opencl::ClDevice::ended) returns, after one word.
 pub(crate) const COUNTERS_AT: usize = 64;
@@ -307,7 +363,7 @@ impl ProgramSpec {
         options.filter_map(|rest| rest.strip_prefix('=')).next()
     }
 
-    /// The full text: each file of `cl/lib` replaces its first include, and `#line` keeps the line numbers of the files.
+    /// The full text: each included file replaces its first include, and `#line` keeps the line numbers of the files.
     ///
     /// ```
     /// use oclprim::{Capabilities, ProgramSpec};
@@ -337,12 +393,12 @@ fn current(name: &str, text: &'static str) -> Cow<'static, str> {
 fn expand(name: &str, text: &'static str, seen: &mut Vec<&'static str>, out: &mut String) {
     for (number, line) in current(name, text).lines().enumerate() {
         let include = line.strip_prefix("#include \"").and_then(|rest| rest.strip_suffix('"'));
-        match include.and_then(|path| LIBRARY.iter().find(|(known, _)| *known == path)) {
-            Some(&(path, library)) => {
+        match include.and_then(|path| INCLUDED.iter().find(|(known, _)| *known == path)) {
+            Some(&(path, included)) => {
                 if !seen.contains(&path) {
                     seen.push(path);
                     out.push_str(&format!("#line 1 \"{path}\"\n"));
-                    expand(path, library, seen, out);
+                    expand(path, included, seen, out);
                 }
                 out.push_str(&format!("#line {} \"{name}\"\n", number + 2));
             }

@@ -15,7 +15,7 @@ const TEXT: &str = include_str!("../../cl/select.cl");
 
 /// Local memory that compilers add to the arrays of the kernels.
 const RESERVED_BYTES: usize = 128;
-/// Words of a record in `cl/select.cl`.
+/// Words of a record in `cl/lib/select.cl`.
 const RECORD: usize = 3;
 
 /// The rule that assigns elements to lists.

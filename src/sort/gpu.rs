@@ -300,7 +300,7 @@ pub struct Values<'a> {
     pub to: &'a ClInput,
 }
 
-/// Codes as in `cl/sort.cl`.
+/// Codes as in `cl/lib/radix.cl`.
 const ACTIVE: u32 = 16;
 const LAST: u32 = 32;
 

@@ -15,11 +15,11 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../cl/topk.cl");
-/// Minimum listed keys that are written at a time, as in `cl/topk.cl`.
+/// Minimum listed keys that are written at a time, as in `cl/topk_bounds.cl`.
 const FLUSH: usize = 1024;
 /// Maximum keys that a tile lists one by one; at most the work-items of a work-group.
 const FEW: usize = 64;
-/// Keys of a tile of one work-item, as in `cl/topk.cl`.
+/// Keys of a tile of one work-item, as in `cl/lib/topk_row.cl`.
 const TILE_ALONE: usize = 4096;
 /// Maximum scratch bytes of the rows that are searched at a time.
 const BATCH_BYTES: usize = 1 << 30;
@@ -457,7 +457,7 @@ mod tests {
     /// Returns whether keys were selected from the list, by the state of the first row in scratch. Otherwise results
     /// are right too, but after more reads.
     fn in_list(cl: &ClDevice, scratch: &mut Scratch) -> bool {
-        /// `IN_LIST` of `cl/topk.cl`, and its byte offset in the state of a row.
+        /// `IN_LIST` of `cl/lib/topk_row.cl`, and its byte offset in the state of a row.
         const IN_LIST: u64 = 8;
         const WAY: usize = 24;
         let mut way = [0; 8];

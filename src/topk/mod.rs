@@ -162,7 +162,7 @@ impl Top {
 }
 
 /// The range of ranks among `sample` keys that contains the key of rank k (from 1 on) of `n`, almost surely; as in
-/// `cl/topk.cl`.
+/// `cl/topk_bounds.cl`.
 fn bounds(k: f64, n: f64, sample: f64) -> (f64, f64) {
     let middle = k / n * sample;
     let off = 5.0 * (middle * (1.0 - middle / sample).max(0.0)).sqrt() + 8.0;

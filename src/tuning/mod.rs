@@ -199,7 +199,7 @@ impl Tuning {
     }
 }
 
-/// Fault injection in tiles that others look back at, as in `cl/lib/subgroup.cl`.
+/// Fault injection in tiles that others look back at, as in `cl/lib/status_word.cl`.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stall {

@@ -1,4 +1,4 @@
-//! Segmented reduction on the CPU: the same tree as in `cl/reduce_segmented.cl`. Threads share the tiles.
+//! Segmented reduction on the CPU: the same tree as in `cl/lib/segment_nodes.cl`. Threads share the tiles.
 
 use super::{ABREAST, BLOCK_BYTES, Marks};
 use crate::{Element, Result, memory, op::Monoid, parallel, segments::Offsets};
@@ -8,7 +8,7 @@ const TILE_BLOCKS: usize = 1024;
 /// Input bytes up to which one thread is faster than several.
 const SERIAL_BYTES: usize = 128 << 10;
 
-/// A node of the tree: its part of the segments that reach beyond it. `cl/reduce_segmented.cl` defines the fields.
+/// A node of the tree: its part of the segments that reach beyond it. `cl/lib/segment_nodes.cl` defines the fields.
 #[derive(Clone, Copy)]
 struct Node<A> {
     flagged: bool,

@@ -10,7 +10,7 @@ use crate::{Error, ErrorKind, Result, memory};
 /// Maximum bytes of status words that a queue keeps; a fill of that size costs little compared to the launch that needs
 /// the words.
 const KEPT_WORD_BYTES: usize = 4 << 20;
-/// The last epoch that fits into a status word (`cl/lib/lookback.cl`).
+/// The last epoch that fits into a status word (`cl/lib/status_word.cl`).
 const LAST_TURN: u32 = (1 << 20) - 1;
 /// Beyond this byte of a buffer, drivers' fills are unreliable. With NVIDIA's driver (580.159), 2^32 + 5 ones summed as if only
 /// 5 had been written. Fills in parts ended in CL_OUT_OF_RESOURCES, and a fill of 2^31 bytes did not end.

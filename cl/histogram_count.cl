@@ -1,0 +1,164 @@
+// Counts samples into tables (histogram.cl). A launch calls count_sample once for each sample.
+#include "lib/bins.cl"
+
+#ifdef GLOBAL_TABLES
+
+// With PRIVATE each work-group has one work-item and a table of its own.
+#ifndef PRIVATE
+#define PRIVATE 0
+#endif
+
+// A run of samples with slot `held`, whose number is added at once. Samples outside the bins go to local memory: many of them must
+// not meet in three words of global memory.
+typedef struct {
+    volatile __global uint* table;
+    __local uint* outside;
+    uint held, length;
+} Counter;
+
+INLINED void add_global(volatile __global uint* table, const uint slot, const uint count)
+{
+    if (PRIVATE) {
+        table[slot] += count;
+    } else {
+        atomic_add(table + slot, count);
+    }
+}
+
+INLINED void flush_run(const Counter* counter)
+{
+    if (counter->length != 0) {
+        add_global(counter->table, counter->held, counter->length);
+    }
+}
+
+INLINED void count_sample(Counter* counter, const IN x, const uint bins SLOT_PARAMS)
+{
+    const uint slot = SLOT(x);
+    if (slot != counter->held) {
+        flush_run(counter);
+        counter->length = 0;
+        counter->held = slot;
+    }
+    if (slot < bins) {
+        counter->length++;
+    } else {
+        atomic_inc(counter->outside + (slot - bins));
+    }
+}
+
+#else
+
+// Words of a work-group's table in local memory.
+#ifndef LOCAL_WORDS
+#define LOCAL_WORDS 1024
+#endif
+// The table has 2^REPLICA_BITS replicas; those of a slot are neighbours, so that 32 of them are in different banks.
+#ifndef REPLICA_BITS
+#define REPLICA_BITS 0
+#endif
+#define REPLICAS (1u << REPLICA_BITS)
+// With RANGES there is more than one range of slots.
+#ifndef RANGES
+#define RANGES 0
+#endif
+// With BYTES, samples of one byte are counted by value; at the end each value's count is added to its slot. There is one range.
+#ifndef BYTES
+#define BYTES 0
+#endif
+#define VALUES 256
+
+// The work-item's replica, and the range of slots.
+typedef struct {
+    __local uint* table;
+    uint first, len;
+} Counter;
+
+INLINED void add_local(const Counter* counter, const uint row)
+{
+    if (WG == 1) {
+        counter->table[row]++;
+    } else {
+        atomic_inc(counter->table + (row << REPLICA_BITS));
+    }
+}
+
+INLINED void count_sample(Counter* counter, const IN x, const uint bins SLOT_PARAMS)
+{
+    if (BYTES) {
+        add_local(counter, (uint)(uchar)x);
+    } else if (RANGES) {
+        const uint slot = SLOT(x) - counter->first;
+        if (slot < counter->len) {
+            add_local(counter, slot);
+        }
+    } else {
+        add_local(counter, SLOT(x));
+    }
+}
+
+#endif
+
+// 16 bytes of samples; bytes are extracted from words.
+#if VEC == 16
+#define BODY uint4
+#else
+#define BODY TV
+#endif
+typedef union {
+    BODY all;
+    uint words[4];
+    IN one[VEC];
+} Samples;
+
+INLINED void count_vector(Counter* counter, const Samples* samples, const uint bins SLOT_PARAMS)
+{
+#pragma unroll
+    for (uint k = 0; k < VEC; k++) {
+        const IN x = VEC == 16 ? (IN)(samples->words[k / 4] >> 8 * (k % 4)) : samples->one[k];
+        count_sample(counter, x, bins MAP_ARGS);
+    }
+}
+
+// Counts the n samples of the launch. One work-item takes a contiguous run. Several take vectors, four of them in flight, and then
+// the few samples around these; `head` samples are before the first 16-byte boundary.
+INLINED void count_samples(
+    Counter* counter, __global const IN* in, const uint n, const uint head, const uint bins SLOT_PARAMS)
+{
+    if (WG == 1) {
+        const uint run = n / get_num_groups(0) + 1, first = min(n, (uint)get_group_id(0) * run);
+        const uint end = first + min(run, n - first);
+        for (uint i = first; i < end; i++) {
+            count_sample(counter, in[i], bins MAP_ARGS);
+        }
+        return;
+    }
+    const uint vecs = (n - head) / VEC, step = get_num_groups(0) * WG;
+    __global const BODY* body = (__global const BODY*)(in + head);
+    uint v = get_global_id(0);
+    for (; v < vecs && vecs - v > 3 * step; v += 4 * step) {
+        Samples four[4];
+#pragma unroll
+        for (uint k = 0; k < 4; k++) {
+            four[k].all = body[v + k * step];
+        }
+#pragma unroll
+        for (uint k = 0; k < 4; k++) {
+            count_vector(counter, &four[k], bins MAP_ARGS);
+        }
+    }
+    for (; v < vecs; v += step) {
+        Samples samples;
+        samples.all = body[v];
+        count_vector(counter, &samples, bins MAP_ARGS);
+    }
+    for (uint i = get_global_id(0); i < n - vecs * VEC; i += step) {
+        count_sample(counter, in[i < head ? i : i + vecs * VEC], bins MAP_ARGS);
+    }
+}
+
+#ifdef GLOBAL_TABLES
+#include "histogram_global.cl"
+#else
+#include "histogram_local.cl"
+#endif

@@ -1,0 +1,113 @@
+// Segmented reduction: what its variants share. The tree, its nodes, and their memory.
+//
+// One binary tree over the indices of the input gives the order. A leaf is a line of LINE elements, 64 bytes, combined from left to
+// right; above, neighbours are combined: lines 2i and 2i + 1, then their pairs, and so on. A segment's result is the value of this
+// tree without all other elements. So it depends only on where the segment starts and ends.
+//
+// At most two segments reach beyond a node: one from the left, and one to the right.
+//
+//     starts    a segment starts in the node
+//     prefix    the aggregate of its elements before the first start; the identity if the first element is a start
+//     suffix    the aggregate of its elements from the last start on
+//     rank      how many offsets are at most its last index: the number of the segment that is open at its end
+//
+// In a node without a start, prefix and suffix are the aggregate of all its elements. A join of two neighbours with a start each
+// completes the segment between them. Except for the prefix, the join is the operator of segmented scans (Blelloch, "Prefix sums
+// and their applications", 1990).
+//
+// Offsets may be in any order: no rank exceeds their number, elements are read by their index, and results are written by rank. So
+// no access is out of bounds.
+#ifndef OCLPRIM_SEGMENT_NODES_CL
+#define OCLPRIM_SEGMENT_NODES_CL
+
+#include "lib/types.cl"
+#include "lib/op.cl"
+#include "lib/subgroup.cl"
+
+// The type of an offset, and one that holds offsets and indices.
+#ifndef S
+#define S uint
+#endif
+#ifndef POS_T
+#define POS_T uint
+#endif
+// Contiguous lines of a work-item: 1, 2 or 4; lines of a tile, a power of two.
+#ifndef ITEM_BLOCKS
+#define ITEM_BLOCKS 4
+#endif
+#ifndef BLOCKS
+#define BLOCKS (ITEM_BLOCKS * WG)
+#endif
+#define LINE_VECS 4
+#define LINE (LINE_VECS * VEC)
+#define TILE (BLOCKS * LINE)
+#define UNROLL _Pragma("unroll")
+
+// The kernels' parameters that give the number of offsets; COUNT_ARGS passes them to offset_count(). COUNTED: other kernels have
+// found the segments, their number is in memory, and there is room for `room` offsets. The last offset, n, is not there yet.
+#ifdef COUNTED
+#define COUNT_PARAMS const OFFSET_T room, __global const ulong *found_base, const ulong found_offset
+#define COUNT_ARGS room, found_base[found_offset]
+#define OFFSETS_ARG __global S*
+#else
+#define COUNTED 0
+#define COUNT_PARAMS const OFFSET_T room
+#define COUNT_ARGS room, ~0ul
+#define OFFSETS_ARG __global const S* restrict
+#endif
+
+// Returns the number of offsets: one more than segments.
+static inline OFFSET_T offset_count(OFFSET_T room, ulong found) { return (OFFSET_T)min((ulong)(room - 1), found) + 1; }
+
+typedef struct {
+    A prefix, suffix;
+    OFFSET_T rank;
+    uint starts;
+} Node;
+
+// `scratch` has four arrays of `nodes` parts of nodes, 8 bytes each, then the ranks of the tiles.
+#define PREFIXES(scratch, nodes) ((__global A*)(scratch))
+#define SUFFIXES(scratch, nodes) ((__global A*)((scratch) + 8 * (nodes)))
+#define NODE_RANKS(scratch, nodes) ((__global OFFSET_T*)((scratch) + 16 * (nodes)))
+#define STARTS(scratch, nodes) ((__global uint*)((scratch) + 24 * (nodes)))
+// How many offsets are before each tile, and before the end of the input.
+#define TILE_RANKS(scratch, nodes) ((__global OFFSET_T*)((scratch) + 32 * (nodes)))
+
+static inline void store_node(__global uchar* scratch, ulong nodes, ulong at, const Node* node)
+{
+    PREFIXES(scratch, nodes)[at] = node->prefix;
+    SUFFIXES(scratch, nodes)[at] = node->suffix;
+    NODE_RANKS(scratch, nodes)[at] = node->rank;
+    STARTS(scratch, nodes)[at] = node->starts;
+}
+
+// Stores the result of the segment of a rank. There is none before the first offset, and none after the last.
+static inline void emit(__global OUT* out, OFFSET_T count, OFFSET_T rank, A x)
+{
+    if (rank >= 1 && rank < count) {
+        store_acc(out + (rank - 1), x);
+    }
+}
+
+// Joins a node and its right neighbour.
+static inline void join(Node* left, const Node* right, __global OUT* out, OFFSET_T count)
+{
+    const A across = OP(left->suffix, right->prefix);
+    if (right->starts) {
+        if (left->starts) {
+            emit(out, count, left->rank, across);
+        } else {
+            left->prefix = across;
+        }
+        left->suffix = right->suffix;
+    } else {
+        left->suffix = across;
+        if (!left->starts) {
+            left->prefix = across;
+        }
+    }
+    left->starts |= right->starts;
+    left->rank = right->rank;
+}
+
+#endif

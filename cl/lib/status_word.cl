@@ -1,0 +1,162 @@
+// Status words: the messages of decoupled look-back from a tile to the tiles after it; and the faults that tests inject.
+//
+// A status word is valid in one launch only, the launch of its epoch. State, epoch and payload of a word are one atomic access, so
+// relaxed loads and stores are enough. There are three layouts, from the highest bit to the lowest:
+//
+//     STATUS_VALUES    epoch: 31, segment-head flag: 1, payload: 32    a value of any type; 8 bytes take two words
+//     LOOK_TURNS       state: 2, epoch: 20, count: 42                  a count, where words of many launches share a buffer
+//     neither          state + 2 * epoch modulo 4: 2, count: the rest  a count, in words of LOOK_BYTES: 4 or 8
+//
+// The layouts differ because a value fills its 32 bits whereas a count leaves room for a state, and because a radix sort, with a
+// word for each digit of a tile, has words of 4 bytes where its counts fit.
+//
+// - STATUS_VALUES: a word of another epoch is invalid, so the buffer need not be cleared. Each payload has its own word, therefore no
+//   state says what it is. All publishes of a word within a launch store the same bits, so two words of one value cannot disagree.
+// - LOOK_TURNS: likewise for epochs. The state says whether the count is the tile's aggregate or its inclusive prefix.
+// - neither: there is no room for an epoch. Each word must end a launch as a prefix; with the next epoch the same bits read as
+//   invalid. All words are 0 before epoch 0.
+//
+// publish() stores a word, and poll_limit() is the most polls of one: both obey the fault injection. Needs types.cl and
+// subgroup.cl, and 64-bit atomics for words of 8 bytes. STATUS_VALUES needs partial.cl, bits_of_value() and value_of_bits().
+#ifndef OCLPRIM_STATUS_WORD_CL
+#define OCLPRIM_STATUS_WORD_CL
+
+// Fault injection: STALL disturbs one of every five tiles, so that the tiles after it must do without its status words.
+// DROP_PUBLISH: the tile publishes nothing that the layout allows to be missing. DELAY_PUBLISH: work-item 0 publishes late, when
+// others have recomputed the value; in a scan they have published it, too.
+#define DROP_PUBLISH 1
+#define DELAY_PUBLISH 2
+#ifndef STALL
+#define STALL 0
+#endif
+
+// The most polls of one status word; few under fault injection.
+static inline uint poll_limit(uint polls) { return STALL != 0 ? 3 : polls; }
+
+static inline bool is_faulty(ulong tile) { return STALL != 0 && tile % 5 == 2; }
+
+static inline bool is_dropped(ulong tile) { return STALL == DROP_PUBLISH && is_faulty(tile); }
+
+// Delays a publish of `word`, from less time than others take to read the tile to much more.
+static inline void delay_publish(ulong tile, volatile __global void* word)
+{
+    if (STALL == DELAY_PUBLISH && is_faulty(tile) && get_local_id(0) == 0) {
+        for (uint poll = 0; poll < 1024u << tile / 5 % 8; poll++) {
+            load_relaxed_u32((volatile __global uint*)word);
+        }
+    }
+}
+
+#ifdef STATUS_VALUES
+
+// Status words of a partial result.
+#define STATUS_WORDS (A_BYTES == 8 ? 2 : 1)
+
+// Stores partial `at` of `words`, without faults: for a work-group that does so in another's place.
+static inline void store_status(volatile __global ulong* words, OFFSET_T at, Partial x, uint epoch)
+{
+    const ulong bits = bits_of_value(value_of(x)), tag = (ulong)(epoch << 1 | head_of(x)) << 32;
+    for (uint w = 0; w < STATUS_WORDS; w++) {
+        store_relaxed_u64(words + at * STATUS_WORDS + w, tag | (bits >> (32 * w) & 0xffffffffu));
+    }
+}
+
+// Publishes partial `at`, on behalf of `tile`.
+static inline void publish(volatile __global ulong* words, OFFSET_T at, Partial x, OFFSET_T tile, uint epoch)
+{
+    delay_publish(tile, words + at * STATUS_WORDS);
+    if (!is_dropped(tile)) {
+        store_status(words, at, x, epoch);
+    }
+}
+
+// Publishes what publish() dropped: for a tile that overwrites its elements, so that no other can recompute it.
+static inline void publish_dropped(volatile __global ulong* words, OFFSET_T at, Partial x, OFFSET_T tile, uint epoch)
+{
+    if (is_dropped(tile)) {
+        store_status(words, at, x, epoch);
+        fence_device();
+    }
+}
+
+// Polls once: true if partial `at` is valid; then *x receives it.
+static inline bool poll_status(volatile __global ulong* words, OFFSET_T at, Partial* x, uint epoch)
+{
+    ulong bits = 0, word = 0;
+    bool valid = true;
+    for (uint w = 0; w < STATUS_WORDS; w++) {
+        word = load_relaxed_u64(words + at * STATUS_WORDS + w);
+        valid = valid && word >> 33 == epoch;
+        bits |= (word & 0xffffffffu) << (32 * w);
+    }
+    if (valid) {
+        *x = partial(value_of_bits(bits), (uint)(word >> 32) & 1);
+    }
+    return valid;
+}
+
+#else
+
+#ifndef LOOK_BYTES
+#define LOOK_BYTES 8
+#endif
+#if LOOK_BYTES == 4
+#define LOOK_WORD uint
+#define LOAD_STATUS load_relaxed_u32
+#define STORE_STATUS store_relaxed_u32
+#else
+#define LOOK_WORD ulong
+#define LOAD_STATUS load_relaxed_u64
+#define STORE_STATUS store_relaxed_u64
+#endif
+#ifdef LOOK_TURNS
+#define HAS_EPOCH 1
+#else
+#define HAS_EPOCH 0
+#endif
+#define COUNT_BITS (8 * LOOK_BYTES - 2)
+#define EPOCH_SHIFT 42
+
+// A status: a state over a count, whatever the layout. It is invalid if it is below STATUS_AGGREGATE.
+#define STATUS_AGGREGATE (1ul << 62)
+#define STATUS_PREFIX (1ul << 63)
+#define STATUS_COUNT(status) ((status) & (STATUS_AGGREGATE - 1))
+
+// Stores word `at`, without faults. `state` is STATUS_AGGREGATE or STATUS_PREFIX.
+static inline void store_status(volatile __global LOOK_WORD* words, ulong at, ulong state, ulong count, uint epoch)
+{
+    if (HAS_EPOCH) {
+        STORE_STATUS(words + at, (LOOK_WORD)(state | (ulong)epoch << EPOCH_SHIFT | count));
+    } else {
+        const LOOK_WORD bits = (LOOK_WORD)(((uint)(state >> 62) + 2 * epoch) & 3);
+        STORE_STATUS(words + at, bits << COUNT_BITS | (LOOK_WORD)count);
+    }
+}
+
+// Publishes word `slot` of the `slots` of `tile`. Without an epoch, no fault drops a prefix: a word must end as one.
+static inline void publish(
+    volatile __global LOOK_WORD* words, uint slots, uint slot, ulong tile, ulong state, ulong count, uint epoch)
+{
+    const ulong at = tile * slots + slot;
+    if (state == STATUS_AGGREGATE) {
+        delay_publish(tile, words + at);
+    }
+    const bool may_be_missing = HAS_EPOCH ? true : state == STATUS_AGGREGATE;
+    if (!(is_dropped(tile) && may_be_missing)) {
+        store_status(words, at, state, count, epoch);
+    }
+}
+
+// The status in a word.
+static inline ulong status_of(LOOK_WORD word, uint epoch)
+{
+    if (HAS_EPOCH) {
+        const ulong status = word - ((ulong)epoch << EPOCH_SHIFT);
+        return STATUS_COUNT(status) >> EPOCH_SHIFT == 0 ? status : 0;
+    }
+    const uint bits = ((uint)(word >> COUNT_BITS) - 2 * epoch) & 3;
+    return (ulong)bits << 62 | (word & (((LOOK_WORD)1 << COUNT_BITS) - 1));
+}
+
+#endif
+#endif

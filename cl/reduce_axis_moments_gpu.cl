@@ -1,0 +1,300 @@
+// Moments along an axis for work-groups (reduce_axis_moments.cl): several work-items share a line.
+
+#define TQ CAT(T, 4)
+
+static inline TQ load_quad(__global const T* in, const long stride)
+{
+#if defined(UNIT) && defined(ALIGNED)
+    return *(__global const TQ*)in;
+#elif defined(UNIT)
+    return vload4(0, in);
+#else
+    return (TQ)(in[0], in[stride], in[2 * stride], in[3 * stride]);
+#endif
+}
+
+INLINED void unpack_quad(const TQ q, A* x)
+{
+    x[0] = to_acc(q.s0);
+    x[1] = to_acc(q.s1);
+    x[2] = to_acc(q.s2);
+    x[3] = to_acc(q.s3);
+}
+
+INLINED void load_quads(TQ* row, __global const T* in, const long stride, const uint lane)
+{
+    UNROLL
+    for (uint r = 0; r < ROWS; r++) {
+        row[r] = load_quad(in + (long)(r * LANES + lane) * stride, stride);
+    }
+}
+
+#ifdef A_FLOAT
+
+// The mean of each lane of a quad; then the sums of the distances to it, and of their squares. An element has weight part[k].
+typedef struct {
+    A mean[4], rest[4], m2[4], part[4];
+} Quad;
+
+INLINED void add_to_sum(Quad* quad, const uint k, const A x) { quad->mean[k] += x; }
+
+INLINED void add_distance(Quad* quad, const uint k, const A x)
+{
+    const A d = x - quad->mean[k];
+    quad->rest[k] += d;
+    quad->m2[k] += d * d;
+}
+
+// Makes means of the lanes' sums; a sum that overflows is computed in another way.
+INLINED void divide(Quad* quad, __global const T* in, const long stride, const uint lane, const uint count)
+{
+    int far = 0;
+    UNROLL
+    for (uint k = 0; k < 4; k++) {
+        quad->mean[k] *= quad->part[k];
+        far |= !IS_FINITE(quad->mean[k]);
+    }
+    if (far) {
+        UNROLL
+        for (uint k = 0; k < 4; k++) {
+            if (!IS_FINITE(quad->mean[k])) {
+                quad->mean[k] = far_mean(in, stride, count, LANES, lane + k, quad->part[k]);
+            }
+        }
+    }
+}
+
+// A whole chunk, which stays in registers for the second pass.
+INLINED void take_whole(Quad* quad, __global const T* in, const long stride, const uint lane)
+{
+    TQ row[ROWS];
+    load_quads(row, in, stride, lane);
+    UNROLL
+    for (uint r = 0; r < ROWS; r++) {
+        A x[4];
+        unpack_quad(row[r], x);
+        UNROLL
+        for (uint k = 0; k < 4; k++) {
+            add_to_sum(quad, k, x[k]);
+        }
+    }
+    UNROLL
+    for (uint k = 0; k < 4; k++) {
+        quad->part[k] = (A)(1.0f / ROWS);
+    }
+    divide(quad, in, stride, lane, CHUNK);
+    UNROLL
+    for (uint r = 0; r < ROWS; r++) {
+        A x[4];
+        unpack_quad(row[r], x);
+        UNROLL
+        for (uint k = 0; k < 4; k++) {
+            add_distance(quad, k, x[k]);
+        }
+    }
+}
+
+// One pass over the first `count` elements of a chunk: adds to the sums or, with `second`, the distances.
+INLINED void pass_part(
+    Quad* quad, __global const T* in, const long stride, const uint lane, const uint count, const int second)
+{
+    const uint rows = count / LANES, more = count % LANES;
+    _Pragma("unroll 4")
+    for (uint r = 0; r < rows; r++) {
+        A x[4];
+        unpack_quad(load_quad(in + (long)(r * LANES + lane) * stride, stride), x);
+        UNROLL
+        for (uint k = 0; k < 4; k++) {
+            if (second) {
+                add_distance(quad, k, x[k]);
+            } else {
+                add_to_sum(quad, k, x[k]);
+            }
+        }
+    }
+    UNROLL
+    for (uint k = 0; k < 4; k++) {
+        if (lane + k < more) {
+            const A x = to_acc(in[(long)(rows * LANES + lane + k) * stride]);
+            if (second) {
+                add_distance(quad, k, x);
+            } else {
+                add_to_sum(quad, k, x);
+            }
+        }
+    }
+}
+
+// Makes the moments of the quad from `lane` on, of the `count` > 0 elements of a chunk that starts at `in`.
+static inline void take(__global const T* in, const long stride, const uint lane, const uint count, Moments* m)
+{
+    Quad quad = {{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}};
+    if (count == CHUNK) {
+        take_whole(&quad, in, stride, lane);
+    } else {
+        const uint rows = count / LANES, more = count % LANES;
+        const A less = rows > 0 ? ratio(1, rows) : 0, all = ratio(1, rows + 1);
+        UNROLL
+        for (uint k = 0; k < 4; k++) {
+            quad.part[k] = lane + k < more ? all : less;
+        }
+        pass_part(&quad, in, stride, lane, count, 0);
+        divide(&quad, in, stride, lane, count);
+        pass_part(&quad, in, stride, lane, count, 1);
+    }
+    Moments of[4];
+    UNROLL
+    for (uint k = 0; k < 4; k++) {
+        lane_moments(&of[k], quad.mean[k], quad.rest[k], quad.m2[k], quad.part[k]);
+        replace_far_squares(&of[k], quad.part[k], in, stride, count, LANES, lane + k);
+    }
+    join_lanes(&of[0], &of[1], count, ROWS, LANES, lane, 1);
+    join_lanes(&of[2], &of[3], count, ROWS, LANES, lane + 2, 1);
+    join_lanes(&of[0], &of[2], count, ROWS, LANES, lane, 2);
+    *m = of[0];
+}
+
+#else
+
+// Makes the sums of the quad from `lane` on, of the `count` > 0 elements of a chunk that starts at `in`.
+static inline void take(__global const T* in, const long stride, const uint lane, const uint count, Moments* m)
+{
+    const uint rows = count / LANES, more = count % LANES;
+    Sums sums = {0};
+    A x[4];
+    if (count == CHUNK) {
+        TQ row[ROWS];
+        load_quads(row, in, stride, lane);
+        UNROLL
+        for (uint r = 0; r < ROWS; r++) {
+            unpack_quad(row[r], x);
+            sums_add_two(&sums, x[0], x[1]);
+            sums_add_two(&sums, x[2], x[3]);
+        }
+    } else {
+        _Pragma("unroll 4")
+        for (uint r = 0; r < rows; r++) {
+            unpack_quad(load_quad(in + (long)(r * LANES + lane) * stride, stride), x);
+            UNROLL
+            for (uint k = 0; k < 4; k++) {
+                sums_add(&sums, x[k]);
+            }
+        }
+        UNROLL
+        for (uint k = 0; k < 4; k++) {
+            if (lane + k < more) {
+                sums_add(&sums, to_acc(in[(long)(rows * LANES + lane + k) * stride]));
+            }
+        }
+    }
+    sums_moments(m, &sums);
+}
+
+#endif
+
+// Joins the moments of the `share` work-items of an output, which are `distance` apart. Work-item `own` has quad own % QUADS of
+// `span` elements from span * (own / QUADS) on, of `left`. First each quad is joined, valid if own < QUADS; with `whole` then the
+// quads, valid if `own` is 0. All work-items call it, in uniform flow, with the same arguments except `own`.
+INLINED void join_share(
+    Moments* m, const uint own, const uint share, const uint distance, const ulong span, const OFFSET_T left,
+    const uint whole, __local MOMENT_T* tree)
+{
+    const uint item = get_local_id(0);
+    put_moments(tree, WG, item, m);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint d = QUADS; d < share; d *= 2) {
+        if ((own / QUADS * QUADS) % (2 * d) == 0) {
+            const ulong middle = (own + d) / QUADS * span, most = middle + d / QUADS * span;
+            if (middle < left) {
+                const OFFSET_T to = min(most, (ulong)left);
+                Moments other;
+                get_moments(tree, WG, item + d * distance, &other);
+                join_moments(m, &other, d / QUADS * span / QUADS, between(middle, to, own % QUADS * 4, 4));
+                put_moments(tree, WG, item, m);
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    const uint quads = whole ? QUADS : 1;
+    for (uint d = 1; d < quads; d *= 2) {
+        if (own < QUADS && own % (2 * d) == 0) {
+            Moments other;
+            get_moments(tree, WG, item + d * distance, &other);
+            join_moments(m, &other, between(0, left, own * 4, d * 4), between(0, left, (own + d) * 4, d * 4));
+            put_moments(tree, WG, item, m);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+
+// Work-group g has part g % parts of the `columns` outputs from columns * (g / parts) on. With one part it writes records, else the
+// moments of quads.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments(
+    LINES, const OFFSET_T len, const OFFSET_T run, const OFFSET_T parts, const uint columns, const uint across,
+    __global void* restrict out, const ulong out_offset)
+{
+    const OFFSET_T part = (OFFSET_T)get_group_id(0) % parts;
+    const OFFSET_T first = (OFFSET_T)get_group_id(0) / parts * columns;
+    const OFFSET_T chunks = len / CHUNK + (len % CHUNK != 0);
+    __local MOMENT_T tree[MOMENT_WORDS * WG];
+    const uint item = get_local_id(0), share = WG / columns;
+    const uint column = across ? item % columns : item / share, own = across ? item / columns : item % share;
+    const uint lane = own % QUADS * 4;
+    const OFFSET_T output = first + column;
+    // Work-items without an output process the last one, and write nothing.
+    __global const T* in = LINE(min(output, (OFFSET_T)(outputs - 1)));
+    // Chunks of a work-item.
+    const OFFSET_T each = run / (share / QUADS), start = part * run + own / QUADS * each;
+    const uint number = start < chunks ? min(each, (OFFSET_T)(chunks - start)) : 0;
+    const OFFSET_T left = number > 0 ? len - start * CHUNK : 0;
+    Moments carry[CHUNKS_DEPTH] = {NOTHING};
+    uint depth = 0;
+    for (uint i = 0; i < number; i++) {
+        const OFFSET_T base = (start + i) * CHUNK;
+        Moments m;
+        take(in + (long)base * stride, stride, lane, min((OFFSET_T)CHUNK, (OFFSET_T)(len - base)), &m);
+        push(carry, &depth, i, &m, CHUNK, left, lane, 1, 1);
+    }
+    if (number > 0) {
+        fold(carry, depth, number, CHUNK, left, lane, 1, 1);
+    }
+    Moments m = carry[0];
+    const OFFSET_T before = part * run * CHUNK;
+    join_share(&m, own, share, across ? columns : 1, (ulong)each * CHUNK, len - before, parts == 1, tree);
+    if (output < outputs) {
+        if (parts > 1 && own < QUADS) {
+            ((__global Moments*)out)[((ulong)output * parts + part) * QUADS + own] = m;
+        } else if (own == 0) {
+            store_record(out, out_offset, output, len, &m);
+        }
+    }
+}
+
+// Work-group g has the outputs from columns * g on. It joins the moments from axis_moments: each part but the last has `unit`
+// elements. A work-item has `each` parts, a power of two.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments_parts(
+    __global const void* restrict from_base, const OFFSET_T outputs, const OFFSET_T len, const OFFSET_T unit,
+    const OFFSET_T parts, const OFFSET_T each, const uint columns, __global void* restrict out, const ulong out_offset)
+{
+    __global const Moments* from = (__global const Moments*)from_base;
+    __local MOMENT_T tree[MOMENT_WORDS * WG];
+    const uint item = get_local_id(0), share = WG / columns, own = item % share, lane = own % QUADS * 4;
+    const OFFSET_T output = (OFFSET_T)get_group_id(0) * columns + item / share;
+    const OFFSET_T start = own / QUADS * each;
+    const uint number = output < outputs && start < parts ? min(each, (OFFSET_T)(parts - start)) : 0;
+    const OFFSET_T left = number > 0 ? len - start * unit : 0;
+    Moments carry[PARTS_DEPTH] = {NOTHING};
+    uint depth = 0;
+    for (uint i = 0; i < number; i++) {
+        Moments m = from[((ulong)output * parts + start + i) * QUADS + own % QUADS];
+        push(carry, &depth, i, &m, unit, left, lane, 1, 1);
+    }
+    if (number > 0) {
+        fold(carry, depth, number, unit, left, lane, 1, 1);
+    }
+    Moments m = carry[0];
+    join_share(&m, own, share, 1, (ulong)each * unit, len, 1, tree);
+    if (own == 0 && output < outputs) {
+        store_record(out, out_offset, output, len, &m);
+    }
+}

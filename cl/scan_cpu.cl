@@ -1,0 +1,219 @@
+// Scan on CPUs: one work-item scans a tile. Order and kernels: scan.cl.
+//
+//     tile of scan_totals:
+//         EXACT: totals[t] = x[0] op x[1] op ...
+//         else:  for each chunk: tree scan of its vectors' aggregates; totals[t] = tree scan of the chunks' aggregates
+//     tile of scan_tiles:
+//         EXACT: prefix = prefix(t); for each element: out[i] = prefix op x[i]; prefix = out[i]
+//         else:  tree scan as above
+//                for each chunk: tree scan of its vectors' aggregates again
+//                    for each vector: as for EXACT, from prefix(t) op (prefix(c) op prefix(v)) on
+//
+// A chunk is scanned twice, so that no array holds the prefixes of all vectors of a tile.
+
+// Words of a tile's segment-head flags, and the flag of an element.
+#define HEAD_WORDS (SEGMENTED ? TILE / 32 : 1)
+#define HEAD_AT(heads, position) HEAD_BIT((heads)[(position) / 32], (position) % 32)
+#define CHUNK (CHUNK_VECTORS * VEC)
+
+// Loads the segment-head flags of a tile.
+static inline void load_heads(uint* heads, OFFSET_T tile, OFFSET_T n HEAD_PARAMS)
+{
+    for (uint k = 0; k < HEAD_WORDS; k++) {
+        heads[k] = 0;
+    }
+#ifdef BY_OFFSETS
+    set_head_bits(heads, tile, n HEAD_PASS);
+#else
+    if (!SEGMENTED) {
+        return;
+    }
+    const OFFSET_T base = tile * TILE;
+    for (uint position = 0; position < TILE && position < n - base; position += VEC) {
+        heads[position / 32] |= vector_heads(n - base >= TILE, base, position, n HEAD_PASS) << position % 32;
+    }
+#endif
+}
+
+// The aggregate of `count` elements of a tile, from `position` on, one after another.
+static inline Partial reduce_elements(
+    __global const T* x, OFFSET_T base, uint position, uint count, OFFSET_T n, const uint* heads)
+{
+    Partial total = partial(TAKEN(x[AT(base + position, n)]), HEAD_AT(heads, position));
+    // EXACT excludes sums of floats and operators of the caller.
+#if EXACT && !SEGMENTED
+    IN_VECTORS
+#endif
+    for (uint k = 1; k < count; k++) {
+        const Partial own = partial(TAKEN(x[AT(base + position + k, n)]), HEAD_AT(heads, position + k));
+        total = join(total, own);
+    }
+    return total;
+}
+
+#ifdef VECTORS
+#include "scan_cpu_vectors.cl"
+#endif
+
+// Tree scan of a chunk's vectors: their prefixes, and the aggregate of the chunk if it is whole.
+static inline Partial scan_chunk(
+    __global const T* x, OFFSET_T base, uint position, OFFSET_T n, const uint* heads, Partial* prefix)
+{
+    Partial total[CHUNK_VECTORS];
+    if (n - base - position >= CHUNK) {
+        for (uint q = 0; q < CHUNK_VECTORS; q++) {
+            total[q] = reduce_elements(x, base, position + q * VEC, VEC, n, heads);
+        }
+    } else {
+        for (uint q = 0; q < CHUNK_VECTORS; q++) {
+            const OFFSET_T first = base + position + q * VEC;
+            total[q] = identity_partial();
+            if (first < n) {
+                total[q] = reduce_elements(x, base, position + q * VEC, min((OFFSET_T)VEC, n - first), n, heads);
+            }
+        }
+    }
+    tree_scan(total, prefix, CHUNK_VECTORS);
+    return total[0];
+}
+
+// Tree scan of a tile's chunks: their prefixes, and the aggregate of the tile if it is whole.
+static inline Partial scan_chunks(__global const T* x, OFFSET_T base, OFFSET_T n, const uint* heads, Partial* prefix)
+{
+    Partial total[CHUNKS], unused[CHUNK_VECTORS];
+    for (uint c = 0; c < CHUNKS; c++) {
+        const uint position = c * CHUNK;
+        total[c] = identity_partial();
+#ifdef VECTORS
+        if (n - base >= position + CHUNK) {
+            A16 unused_vectors[2];
+            total[c] = scan_whole_chunk(x, base + position, n, unused_vectors);
+            continue;
+        }
+#endif
+        if (base + position < n) {
+            total[c] = scan_chunk(x, base, position, n, heads, unused);
+        }
+    }
+    tree_scan(total, prefix, CHUNKS);
+    return total[0];
+}
+
+static inline Partial reduce_tile(__global const T* x, OFFSET_T base, OFFSET_T n, const uint* heads)
+{
+    if (EXACT) {
+        return reduce_elements(x, base, 0, TILE, n, heads);
+    }
+    Partial unused[CHUNKS];
+    return scan_chunks(x, base, n, heads, unused);
+}
+
+// totals[t] for the whole tiles t < tiles.
+KERNEL void scan_totals(
+    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global Partial* totals,
+    const OFFSET_T tiles HEAD_PARAMS)
+{
+    __global const T* x = in_base + in_offset;
+    const OFFSET_T end = end_tile(tiles);
+    for (OFFSET_T tile = first_tile(tiles); tile < end; tile += TILE_STEP) {
+        uint heads[HEAD_WORDS];
+        load_heads(heads, tile, n HEAD_PASS);
+        const Partial total = reduce_tile(x, tile * TILE, n, heads);
+        STORE_PARTIAL(totals[tile], total);
+    }
+}
+
+// Scans the first `stop` elements of a tile one by one, from `prefix` on. Returns the prefix after them.
+static inline A scan_elements(
+    __global const T* x, OFFSET_T base, uint stop, OFFSET_T n, __global OUT* out, OFFSET_T outputs, const uint* heads,
+    A initial, A prefix, uint inclusive)
+{
+    if (inclusive) {
+        IN_EIGHTS
+        for (uint i = 0; i < stop; i++) {
+            prefix = OP(restart(initial, prefix, HEAD_AT(heads, i)), TAKEN(x[AT(base + i, n)]));
+            store_acc(out + AT(base + i, outputs), prefix);
+        }
+    } else {
+        IN_EIGHTS
+        for (uint i = 0; i < stop; i++) {
+            const A value = TAKEN(x[AT(base + i, n)]);
+            prefix = restart(initial, prefix, HEAD_AT(heads, i));
+            store_acc(out + AT(base + i, outputs), prefix);
+            prefix = OP(prefix, value);
+        }
+    }
+    return prefix;
+}
+
+// Scans the `count` elements of a vector, from `prefix` on. Returns the prefix after them.
+static inline A scan_vector(
+    __global const T* x, OFFSET_T base, uint position, uint count, OFFSET_T n, __global OUT* out, OFFSET_T outputs,
+    const uint* heads, A initial, A prefix, uint inclusive)
+{
+    for (uint k = 0; k < count; k++) {
+        const A value = TAKEN(x[AT(base + position + k, n)]);
+        prefix = restart(initial, prefix, HEAD_AT(heads, position + k));
+        const A next = OP(prefix, value);
+        store_acc(out + AT(base + position + k, outputs), inclusive ? next : prefix);
+        prefix = next;
+    }
+    return prefix;
+}
+
+// Scans the first `stop` elements of a tile in the order of scan.cl, from the tile's `prefix` on. Returns the prefix after them.
+static inline A scan_in_order(
+    __global const T* x, OFFSET_T base, uint stop, OFFSET_T n, __global OUT* out, OFFSET_T outputs, const uint* heads,
+    A initial, A prefix, uint inclusive)
+{
+    A after = prefix;
+    Partial chunk[CHUNKS], vector[CHUNK_VECTORS];
+    scan_chunks(x, base, n, heads, chunk);
+    for (uint c = 0; c * CHUNK < stop; c++) {
+        const uint first = c * CHUNK;
+#ifdef VECTORS
+        if (stop - first >= CHUNK) {
+            store_whole_chunk(x, base + first, n, out, outputs, prefix, chunk[c], inclusive);
+            continue;
+        }
+#endif
+        scan_chunk(x, base, first, n, heads, vector);
+        for (uint q = 0; q < CHUNK_VECTORS && first + q * VEC < stop; q++) {
+            const uint position = first + q * VEC, count = min((uint)VEC, stop - position);
+            const A before = extend(initial, prefix, join(chunk[c], vector[q]));
+            after = scan_vector(x, base, position, count, n, out, outputs, heads, initial, before, inclusive);
+        }
+    }
+    // After a whole vector the next one starts, with a prefix of its own.
+    if (outputs > n && stop < TILE && stop % VEC == 0) {
+        const uint next = stop / VEC;
+        if (next % CHUNK_VECTORS == 0) {
+            vector[0] = identity_partial();
+        }
+        after = extend(initial, prefix, join(chunk[next / CHUNK_VECTORS], vector[next % CHUNK_VECTORS]));
+    }
+    return after;
+}
+
+// There are n results; or n + 1 if the scan is exclusive and the last one is the aggregate of the whole input.
+KERNEL void scan_tiles(
+    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
+    const OFFSET_T outputs, __global const Partial* totals, const OFFSET_T tiles, const A initial,
+    const uint inclusive HEAD_PARAMS)
+{
+    __global const T* x = in_base + in_offset;
+    __global OUT* out = out_base + out_offset;
+    const OFFSET_T end = end_tile(tiles);
+    for (OFFSET_T tile = first_tile(tiles); tile < end; tile += TILE_STEP) {
+        const OFFSET_T base = tile * TILE;
+        const uint stop = min((OFFSET_T)TILE, n - min(base, n));
+        const A prefix = exclusive_prefix(totals, tile, tiles, initial);
+        uint heads[HEAD_WORDS];
+        load_heads(heads, tile, n HEAD_PASS);
+        const A after = EXACT ? scan_elements(x, base, stop, n, out, outputs, heads, initial, prefix, inclusive)
+                              : scan_in_order(x, base, stop, n, out, outputs, heads, initial, prefix, inclusive);
+        if (outputs > n && stop < TILE) {
+            store_acc(out + AT(n, outputs), after);
+        }
+    }
+}

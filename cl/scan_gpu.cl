@@ -1,0 +1,503 @@
+// Scan on GPUs: one work-group scans a tile. Order and kernels: scan.cl; with LOOK_BACK: scan_look_back.cl.
+//
+//     load_tile:  each work-item loads its vectors, and their segment-head flags
+//     scan_tile:  reduce each vector; tree scan of the vectors of each chunk by a lane group; tree scan of the chunks' aggregates
+//     store_tile: for each vector: scan its elements from prefix(t) op (prefix(c) op prefix(v)) on; store
+//
+// Eight lane groups have a chunk each in every row of a tile. Lane l of a group has LANE_VECTORS contiguous vectors of the chunk.
+// So a work-item has ITEM_VECTORS vectors: vector k lies in row k / LANE_VECTORS.
+#define LANE_GROUPS 8
+#define LANES (WG / LANE_GROUPS)
+#define LANE_VECTORS (CHUNK_VECTORS / LANES)
+#define ROWS (CHUNKS / LANE_GROUPS)
+#define ITEM_VECTORS (ROWS * LANE_VECTORS)
+
+// SHUFFLES: lanes exchange values by shuffles, if the compiler has one sub-group width for all kernels. Else they exchange values
+// by EXCHANGE accumulators and WORDS words of local memory.
+//
+// UNROLL: private arrays are in registers only in unrolled loops. CPU drivers would only take longer to compile.
+//
+// choose_value() and choose_word() return the place for a value that a branch chooses: the variable itself, or without SHUFFLES
+// the work-item's entry of local memory, since PoCL may take such a variable for uniform.
+#if SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN
+#define SHUFFLES 1
+#define UNROLL _Pragma("unroll")
+#define EXCHANGE 1
+#define WORDS SG_SCRATCH_WORDS
+#define CHOICE
+static inline A* choose_value(A* value, __local A* exchange) { return value; }
+static inline uint* choose_word(uint* word, __local uint* words) { return word; }
+#else
+#define SHUFFLES 0
+#define UNROLL
+#define EXCHANGE (ROWS * WG)
+#define WORDS (SEGMENTED ? WG : SG_SCRATCH_WORDS)
+#define CHOICE volatile __local
+static inline volatile __local A* choose_value(A* value, __local A* exchange) { return exchange + get_local_id(0); }
+static inline volatile __local uint* choose_word(uint* word, __local uint* words) { return words + get_local_id(0); }
+#endif
+
+// BATCH: the rows that are scanned at a time. Until the results, the prefixes of a work-item's vectors stay in PREFIX_SPACE: on
+// NVIDIA's GPUs in local memory, PREFIX_STRIDE apart, which leaves registers for more work-groups.
+#if SG_BACKEND == SG_PTX
+#define BATCH 2
+#define PREFIX_SPACE __local
+#define PREFIX_STRIDE WG
+#else
+#define BATCH ROWS
+#define PREFIX_SPACE __private
+#define PREFIX_STRIDE 1
+#endif
+
+// The vectors of a work-item, TILE_STRIDE apart. With ASIDE they are copied asynchronously to local memory, past the registers.
+#ifdef ASIDE
+#include "lib/aside.cl"
+#define TILE_SPACE __local
+#define TILE_STRIDE WG
+static inline void start_load(TILE_SPACE TV* to, __global const T* from) { copy_async_16(to, from); }
+static inline void await_loads(void) { await_copies(); }
+#else
+#define TILE_SPACE __private
+#define TILE_STRIDE 1
+static inline void start_load(TILE_SPACE TV* to, __global const T* from) { *to = load_vec(from); }
+static inline void await_loads(void) {}
+#endif
+
+// The index of the work-item's k-th of `stride` interleaved entries.
+static inline size_t own_entry(uint k, uint stride) { return stride == 1 ? k : k * stride + get_local_id(0); }
+
+// The segment-head flags of a work-item's vectors, VEC bits each. BITS_WORDS: local memory for the flags of a tile.
+#define HEAD_WORDS (SEGMENTED ? (ITEM_VECTORS * VEC + 31) / 32 : 1)
+#define VECTOR_HEADS(heads, k) (SEGMENTED ? (heads)[(k) * VEC / 32] >> (k) * VEC % 32 & ((1u << VEC) - 1) : 0u)
+#define BITS_WORDS (SEARCHES_OFFSETS ? TILE / 32 : 1)
+
+// The position in its tile of the work-item's vector k, and the position after its last one.
+static inline uint position_of(uint k)
+{
+    return (k / LANE_VECTORS * (CHUNK_VECTORS * LANE_GROUPS) + (uint)get_local_id(0) * LANE_VECTORS + k % LANE_VECTORS) * VEC;
+}
+#define ITEM_END (position_of(ITEM_VECTORS - 1) + VEC)
+
+// Element i of the input. After its end: a value without effect, but for MAPPED an element, since the caller's function may not
+// accept other values.
+static inline T element_or_identity(__global const T* x, OFFSET_T i, OFFSET_T n)
+{
+#ifdef MAPPED
+    return x[AT(min(i, n - 1), n)];
+#elif defined(OPERATOR)
+    return i < n ? x[AT(i, n)] : op_identity();
+#else
+    return i < n ? x[AT(i, n)] : (T)0;
+#endif
+}
+
+// Loads the work-item's vectors of a tile; they are there after await_loads(). Each work-item tests for itself whether all of
+// its elements exist: PoCL sometimes miscompiles loops in a branch that all work-items take.
+static inline void load_vectors(__global const T* x, OFFSET_T base, OFFSET_T n, TILE_SPACE TV* vectors)
+{
+    if (n - base >= ITEM_END) {
+        UNROLL
+        for (uint k = 0; k < ITEM_VECTORS; k++) {
+            start_load(&vectors[own_entry(k, TILE_STRIDE)], x + VECTOR_AT(base + position_of(k), n));
+        }
+    } else {
+        UNROLL
+        for (uint k = 0; k < ITEM_VECTORS; k++) {
+            T vector[VEC];
+            for (uint j = 0; j < VEC; j++) {
+                vector[IN_VECTOR(j)] = element_or_identity(x, base + position_of(k) + j, n);
+            }
+            vectors[own_entry(k, TILE_STRIDE)] = VLOAD(0, vector);
+        }
+    }
+}
+
+// Loads the segment-head flags of the work-item's vectors. All work-items call it, in uniform flow, after the last use of `words`;
+// `bits` is free after the next barrier.
+INLINED void load_heads(__local uint* bits, __local uint* words, uint* heads, OFFSET_T tile, OFFSET_T n HEAD_PARAMS)
+{
+#ifdef BY_OFFSETS
+    UNROLL
+    for (uint k = 0; k < HEAD_WORDS; k++) {
+        heads[k] = 0;
+    }
+    for (uint k = get_local_id(0); k < BITS_WORDS; k += WG) {
+        bits[k] = 0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    set_head_bits(bits, tile, n HEAD_PASS);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    UNROLL
+    for (uint k = 0; k < ITEM_VECTORS; k++) {
+        const uint position = position_of(k);
+        heads[k * VEC / 32] |= (bits[position / 32] >> position % 32 & ((1u << VEC) - 1)) << k * VEC % 32;
+    }
+#else
+    if (!SEGMENTED) {
+        return;
+    }
+    const uint word_vectors = ITEM_VECTORS / HEAD_WORDS;
+    const OFFSET_T base = tile * TILE;
+    UNROLL
+    for (uint m = 0; m < HEAD_WORDS; m++) {
+        CHOICE uint* word = choose_word(heads + m, words);
+        *word = 0;
+        if (n - base >= ITEM_END) {
+            UNROLL
+            for (uint k = m * word_vectors; k < (m + 1) * word_vectors; k++) {
+                *word |= vector_heads(true, base, position_of(k), n HEAD_PASS) << k * VEC % 32;
+            }
+        } else {
+            UNROLL
+            for (uint k = m * word_vectors; k < (m + 1) * word_vectors; k++) {
+                *word |= vector_heads(false, base, position_of(k), n HEAD_PASS) << k * VEC % 32;
+            }
+        }
+        heads[m] = *word;
+    }
+#endif
+}
+
+// Loads the work-item's vectors of a tile and their segment-head flags. Each search of offsets waits for the load before, so the
+// elements are loaded meanwhile: H200, 2^28 u32 in segments of 256, 812 us instead of 842. Keys are independent loads and go first:
+// segments of 16, 902 us instead of 938.
+INLINED void load_tile(
+    __global const T* x, OFFSET_T tile, OFFSET_T n, TILE_SPACE TV* vectors, __local uint* bits, __local uint* words,
+    uint* heads HEAD_PARAMS)
+{
+    if (SEARCHES_OFFSETS) {
+        load_vectors(x, tile * TILE, n, vectors);
+        load_heads(bits, words, heads, tile, n HEAD_PASS);
+    } else {
+        load_heads(bits, words, heads, tile, n HEAD_PASS);
+        load_vectors(x, tile * TILE, n, vectors);
+    }
+    await_loads();
+}
+
+// The accumulators of a vector's elements, in the order of the scan.
+static inline void take_vector(TV vector, A* a)
+{
+    A in_memory[VEC];
+    unpack(vector, in_memory);
+    for (uint j = 0; j < VEC; j++) {
+        a[j] = in_memory[IN_VECTOR(j)];
+    }
+}
+
+static inline A reduce_vector(TV vector, uint heads)
+{
+    A a[VEC];
+    take_vector(vector, a);
+    A total = a[0];
+    for (uint j = 1; j < VEC; j++) {
+        total = join_values(total, a[j], HEAD_BIT(heads, j));
+    }
+    return total;
+}
+
+// The tree scans below hold for each of `rows` rows `own` contiguous partials per lane: of row r and neighbour k the value is
+// total[r * own + k], its prefix is prefix[r * own + k]; the segment-head flags are bit r of heads[k] and of prefix_heads[k].
+
+// The levels of the tree scans within a lane. Initialises the prefixes; the lane's aggregates go to total[r * own] and heads[0].
+INLINED void scan_lane(const uint rows, const uint own, A* total, uint* heads, A* prefix, uint* prefix_heads)
+{
+    UNROLL
+    for (uint k = 0; k < rows * own; k++) {
+        prefix[k] = OP_IDENTITY;
+    }
+    if (SEGMENTED) {
+        UNROLL
+        for (uint k = 0; k < own; k++) {
+            prefix_heads[k] = 0;
+        }
+    }
+    UNROLL
+    for (uint d = 1; d < own; d *= 2) {
+        UNROLL
+        for (uint k = 0; k < rows * own; k++) {
+            if (k & d) {
+                prefix[k] = join_values(total[k & ~(2 * d - 1)], prefix[k], HEAD_BIT(prefix_heads[k % own], k / own));
+            }
+        }
+        UNROLL
+        for (uint k = 0; k < rows * own; k += 2 * d) {
+            total[k] = join_values(total[k], total[k + d], HEAD_BIT(heads[(k + d) % own], k / own));
+        }
+        if (SEGMENTED) {
+            UNROLL
+            for (uint k = 0; k < own; k++) {
+                if (k & d) {
+                    prefix_heads[k] |= heads[k & ~(2 * d - 1)];
+                }
+            }
+            UNROLL
+            for (uint k = 0; k < own; k += 2 * d) {
+                heads[k] |= heads[k + d];
+            }
+        }
+    }
+}
+
+// The aggregates and head flags of lane ^ d, by shuffles or local memory. All work-items call it, in uniform flow.
+INLINED uint exchange_totals(
+    const uint rows, const uint own, uint d, const A* total, uint heads, A* other, __local A* exchange, __local uint* words)
+{
+    uint other_heads = 0;
+#if SHUFFLES
+    UNROLL
+    for (uint r = 0; r < rows; r++) {
+        other[r] = shuffle_xor_acc(total[r * own], d, words);
+    }
+    if (SEGMENTED) {
+        other_heads = sg_shuffle_xor_u32(heads, d, words);
+    }
+#else
+    const uint item = get_local_id(0);
+    for (uint r = 0; r < rows; r++) {
+        exchange[r * WG + item] = total[r * own];
+    }
+    if (SEGMENTED) {
+        words[item] = heads;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint r = 0; r < rows; r++) {
+        other[r] = exchange[r * WG + (item ^ d)];
+    }
+    if (SEGMENTED) {
+        other_heads = words[item ^ d];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+    return other_heads;
+}
+
+// One level of the tree scans between lanes: `other` has the aggregates of the other half. `upper`: the lane is in the upper half.
+INLINED void join_halves(
+    const uint rows, const uint own, const bool upper, const A* other, const uint other_heads, A* total, uint* heads,
+    A* prefix, uint* prefix_heads)
+{
+    UNROLL
+    for (uint r = 0; r < rows; r++) {
+        // Selects among computed values: PoCL might take for uniform what a branch chooses.
+        const A sum = total[r * own], more = other[r], after = OP(more, sum), before = OP(sum, more);
+        UNROLL
+        for (uint k = 0; k < own; k++) {
+            const A old = prefix[r * own + k], both = OP(more, old), joined = HEAD_BIT(prefix_heads[k], r) ? old : both;
+            prefix[r * own + k] = upper ? joined : old;
+        }
+        const A as_upper = HEAD_BIT(heads[0], r) ? sum : after, as_lower = HEAD_BIT(other_heads, r) ? more : before;
+        total[r * own] = upper ? as_upper : as_lower;
+    }
+    if (SEGMENTED) {
+        UNROLL
+        for (uint k = 0; k < own; k++) {
+            prefix_heads[k] |= upper ? other_heads : 0;
+        }
+        heads[0] |= other_heads;
+    }
+}
+
+// Tree scans by a lane group. The aggregates are in total[r * own] and heads[0] of every lane afterwards. All work-items call it,
+// in uniform flow.
+INLINED void scan_lanes(
+    const uint rows, const uint own, A* total, uint* heads, A* prefix, uint* prefix_heads, __local A* exchange,
+    __local uint* words)
+{
+    scan_lane(rows, own, total, heads, prefix, prefix_heads);
+    for (uint d = 1; d < LANES; d *= 2) {
+        A other[ROWS];
+        const uint other_heads = exchange_totals(rows, own, d, total, heads[0], other, exchange, words);
+        join_halves(
+            rows, own, ((uint)get_local_id(0) & d) != 0, other, other_heads, total, heads, prefix, prefix_heads);
+    }
+}
+
+// Tree scan of the chunks of BATCH rows, from row r on: the prefixes of the work-item's vectors. The aggregates of the chunks go to
+// chunks[0..CHUNKS), unless they are `known`. All work-items call it, in uniform flow.
+INLINED void scan_rows(
+    const TILE_SPACE TV* vectors, const uint* heads, const uint r, A* prefix, uint* prefix_heads, const bool known,
+    __local Partial* chunks, __local A* exchange, __local uint* words)
+{
+    const uint item = get_local_id(0), lane = item % LANES, lane_group = item / LANES;
+    A total[BATCH * LANE_VECTORS];
+    uint total_heads[LANE_VECTORS];
+    UNROLL
+    for (uint k = 0; k < LANE_VECTORS; k++) {
+        total_heads[k] = 0;
+        prefix_heads[k] = 0;
+    }
+    UNROLL
+    for (uint k = 0; k < BATCH * LANE_VECTORS; k++) {
+        const uint own = r * LANE_VECTORS + k;
+        total[k] = reduce_vector(vectors[own_entry(own, TILE_STRIDE)], VECTOR_HEADS(heads, own));
+        if (SEGMENTED) {
+            total_heads[k % LANE_VECTORS] |= (uint)(VECTOR_HEADS(heads, own) != 0) << k / LANE_VECTORS;
+        }
+    }
+    scan_lanes(BATCH, LANE_VECTORS, total, total_heads, prefix, prefix_heads, exchange, words);
+    if (lane == 0 && !known) {
+        UNROLL
+        for (uint q = 0; q < BATCH; q++) {
+            const Partial chunk = partial(total[q * LANE_VECTORS], HEAD_BIT(total_heads[0], q));
+            STORE_PARTIAL(chunks[(r + q) * LANE_GROUPS + lane_group], chunk);
+        }
+    }
+}
+
+// Tree scan of the tile's chunks, by each lane group: the prefixes of the lane's chunks. Returns the aggregate of the tile.
+INLINED Partial scan_chunks(
+    __local const Partial* chunks, A* prefix, uint* prefix_heads, __local A* exchange, __local uint* words)
+{
+    const uint lane = (uint)get_local_id(0) % LANES, own = CHUNKS / LANES;
+    A total[CHUNKS / LANES];
+    uint heads[CHUNKS / LANES];
+    for (uint k = 0; k < own; k++) {
+        const Partial chunk = LOAD_PARTIAL(chunks[lane * own + k]);
+        total[k] = value_of(chunk);
+        heads[k] = head_of(chunk);
+        prefix_heads[k] = 0;
+    }
+    scan_lanes(1, CHUNKS / LANES, total, heads, prefix, prefix_heads, exchange, words);
+    return partial(total[0], heads[0]);
+}
+
+// Tree scans of a tile: the prefixes of the work-item's vectors in their chunks, where bit r of prefix_heads[k] is the flag of
+// neighbour k in row r. The prefixes of the chunks are in chunks[CHUNKS..2 * CHUNKS) after the next barrier. `known`: the
+// aggregates of the chunks are in chunks[0..CHUNKS) already. Returns the aggregate of the tile. All work-items call it, in
+// uniform flow.
+INLINED Partial scan_tile(
+    const TILE_SPACE TV* vectors, const uint* heads, PREFIX_SPACE A* prefix, uint* prefix_heads, const bool known,
+    __local Partial* chunks, __local A* exchange, __local uint* words)
+{
+    const uint item = get_local_id(0), lane = item % LANES, own = CHUNKS / LANES;
+    UNROLL
+    for (uint k = 0; k < LANE_VECTORS; k++) {
+        prefix_heads[k] = 0;
+    }
+    UNROLL
+    for (uint r = 0; r < ROWS; r += BATCH) {
+        A row_prefix[BATCH * LANE_VECTORS];
+        uint row_heads[LANE_VECTORS];
+        scan_rows(vectors, heads, r, row_prefix, row_heads, known, chunks, exchange, words);
+        UNROLL
+        for (uint k = 0; k < BATCH * LANE_VECTORS; k++) {
+            prefix[own_entry(r * LANE_VECTORS + k, PREFIX_STRIDE)] = row_prefix[k];
+        }
+        UNROLL
+        for (uint k = 0; k < LANE_VECTORS; k++) {
+            prefix_heads[k] |= row_heads[k] << r;
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    A chunk_prefix[CHUNKS / LANES];
+    uint chunk_heads[CHUNKS / LANES];
+    const Partial total = scan_chunks(chunks, chunk_prefix, chunk_heads, exchange, words);
+    if (item < LANES) {
+        for (uint k = 0; k < own; k++) {
+            const Partial chunk = partial(chunk_prefix[k], chunk_heads[k]);
+            STORE_PARTIAL(chunks[CHUNKS + lane * own + k], chunk);
+        }
+    }
+    if (!SHUFFLES) {
+        // Without it PoCL 5.0 (LLVM 16) loses aggregates of bytes in segments between here and the next barrier.
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    return total;
+}
+
+// Stores the results of a vector, from result `first` on; those that exist, unless it is `whole`.
+static inline void store_results(__global OUT* out, OFFSET_T first, OFFSET_T outputs, bool whole, const OUT* vector)
+{
+    if (whole) {
+        store_run(out + VECTOR_AT(first, outputs), vector);
+    } else {
+        for (uint j = 0; j < VEC; j++) {
+            if (first + j < outputs) {
+                out[AT(first + j, outputs)] = vector[IN_VECTOR(j)];
+            }
+        }
+    }
+}
+
+// Scans the elements of the work-item's vectors, from the exclusive prefix of the tile on, and stores the results.
+static inline void store_tile(
+    __global OUT* out, OFFSET_T base, OFFSET_T outputs, const TILE_SPACE TV* vectors, const uint* heads,
+    const PREFIX_SPACE A* prefix, const uint* prefix_heads, __local const Partial* chunks, A initial, A tile_prefix,
+    uint inclusive)
+{
+    const uint lane_group = (uint)get_local_id(0) / LANES;
+    UNROLL
+    for (uint k = 0; k < ITEM_VECTORS; k++) {
+        A a[VEC];
+        take_vector(vectors[own_entry(k, TILE_STRIDE)], a);
+        OUT results[VEC];
+        const uint row = k / LANE_VECTORS;
+        const Partial own = partial(prefix[own_entry(k, PREFIX_STRIDE)], HEAD_BIT(prefix_heads[k % LANE_VECTORS], row));
+        const Partial chunk = LOAD_PARTIAL(chunks[CHUNKS + row * LANE_GROUPS + lane_group]);
+        A acc = extend(initial, tile_prefix, join(chunk, own));
+        for (uint j = 0; j < VEC; j++) {
+            acc = restart(initial, acc, HEAD_BIT(VECTOR_HEADS(heads, k), j));
+            const A next = OP(acc, a[j]);
+            results[IN_VECTOR(j)] = narrow_acc(inclusive ? next : acc);
+            acc = next;
+        }
+        const uint position = position_of(k);
+        store_results(out, base + position, outputs, outputs - base >= position + VEC, results);
+    }
+}
+
+#ifdef LOOK_BACK
+#include "scan_look_back.cl"
+#else
+
+// totals[t] for the whole tiles t < tiles.
+KERNEL SG_KERNEL void scan_totals(
+    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global Partial* totals,
+    const OFFSET_T tiles HEAD_PARAMS)
+{
+    __local Partial chunks[2 * CHUNKS];
+    __local A exchange[EXCHANGE];
+    __local uint words[WORDS];
+    __local uint bits[BITS_WORDS];
+    PREFIX_SPACE A prefix[ITEM_VECTORS * PREFIX_STRIDE];
+    __global const T* x = in_base + in_offset;
+    for (OFFSET_T tile = first_tile(tiles); tile < end_tile(tiles); tile += TILE_STEP) {
+        TV vectors[ITEM_VECTORS];
+        uint heads[HEAD_WORDS], prefix_heads[LANE_VECTORS];
+        load_tile(x, tile, n, vectors, bits, words, heads HEAD_PASS);
+        const Partial total = scan_tile(vectors, heads, prefix, prefix_heads, false, chunks, exchange, words);
+        if (get_local_id(0) == 0) {
+            STORE_PARTIAL(totals[tile], total);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+
+// There are n results; or n + 1 if the scan is exclusive and the last one is the aggregate of the whole input.
+KERNEL SG_KERNEL void scan_tiles(
+    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
+    const OFFSET_T outputs, __global const Partial* totals, const OFFSET_T tiles, const A initial,
+    const uint inclusive HEAD_PARAMS)
+{
+    __local Partial chunks[2 * CHUNKS];
+    __local A exchange[EXCHANGE];
+    __local uint words[WORDS];
+    __local uint bits[BITS_WORDS];
+    PREFIX_SPACE A prefix[ITEM_VECTORS * PREFIX_STRIDE];
+    __global const T* x = in_base + in_offset;
+    __global OUT* out = out_base + out_offset;
+    for (OFFSET_T tile = first_tile(tiles); tile < end_tile(tiles); tile += TILE_STEP) {
+        TV vectors[ITEM_VECTORS];
+        uint heads[HEAD_WORDS], prefix_heads[LANE_VECTORS];
+        load_tile(x, tile, n, vectors, bits, words, heads HEAD_PASS);
+        scan_tile(vectors, heads, prefix, prefix_heads, false, chunks, exchange, words);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const A tile_prefix = exclusive_prefix(totals, tile, tiles, initial);
+        store_tile(
+            out, tile * TILE, outputs, vectors, heads, prefix, prefix_heads, chunks, initial, tile_prefix, inclusive);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+
+#endif

@@ -1,0 +1,375 @@
+// Scan on GPUs in one launch: decoupled look-back over the levels of lib/spine.cl, so that the order is that of scan.cl.
+//
+//     take a tile; load it
+//     publish its aggregate; with SHUFFLES compute it before the scan, since others wait for it
+//     scan the tile
+//     lane group l, for each level l:
+//         poll the status words of the entries before the tile's entry in its group of 32
+//         tree scan of these aggregates: prefix l of the tile
+//     if the tile is the last of its group of 32, of the group of that group, ...: publish the group's aggregate
+//     exclusive prefix of the tile = ((initial ... op prefix 2) op prefix 1) op prefix 0
+//     store the results
+//
+// Status words hold aggregates, never prefixes. So a tile waits only for tiles that need not wait, or for the last tile of a group,
+// which publishes the group's aggregate. With SHUFFLES lane groups without a level are helpers: they combine the tiles of the tile
+// groups just before, so that nothing waits for these groups' words. A work-group recomputes an aggregate whose word is still
+// invalid after `spins` polls.
+// Source: Merrill and Garland, Single-pass Parallel Prefix Scan with Decoupled Look-back, 2016.
+#include "lib/ticket.cl"
+#define STATUS_VALUES
+
+// The bits of a value in the payload of status words, and back.
+#if !defined(A_FLOAT)
+static inline ulong bits_of_value(A x) { return (ulong)(A_UNSIGNED)x; }
+static inline A value_of_bits(ulong bits) { return (A)bits; }
+#elif A_BYTES == 8
+static inline ulong bits_of_value(A x) { return as_ulong(x); }
+static inline A value_of_bits(ulong bits) { return as_double(bits); }
+#else
+static inline ulong bits_of_value(A x) { return as_uint(x); }
+static inline A value_of_bits(ulong bits) { return as_float((uint)bits); }
+#endif
+#include "lib/status_word.cl"
+
+// With SHUFFLES the aggregate of a tile is computed before its scan. H200, 2^28 elements: u32 686 -> 628 us, u64 1.39 -> 1.22 ms,
+// f32 693 -> 644 us. CHUNKS_KNOWN: it has the order of scan.cl, and so gives the aggregates of the chunks, too.
+#define CHUNKS_KNOWN (!EXACT || SEGMENTED)
+#if SHUFFLES
+
+// The aggregate in any order, for EXACT; valid in work-item 0. `sums` has LANE_GROUPS entries. All work-items call it, in uniform
+// flow.
+INLINED Partial reduce_in_any_order(const TILE_SPACE TV* vectors, __local Partial* sums, __local uint* words)
+{
+    const uint item = get_local_id(0);
+    A total = reduce_vector(vectors[own_entry(0, TILE_STRIDE)], 0);
+    UNROLL
+    for (uint k = 1; k < ITEM_VECTORS; k++) {
+        total = OP(total, reduce_vector(vectors[own_entry(k, TILE_STRIDE)], 0));
+    }
+    UNROLL
+    for (uint d = 1; d < LANES; d *= 2) {
+        total = OP(total, shuffle_xor_acc(total, d, words));
+    }
+    if (item % LANES == 0) {
+        STORE_PARTIAL(sums[item / LANES], partial(total, 0));
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item == 0) {
+        UNROLL
+        for (uint g = 1; g < LANE_GROUPS; g++) {
+            total = OP(total, value_of(LOAD_PARTIAL(sums[g])));
+        }
+    }
+    return partial(total, 0);
+}
+
+// The aggregate in the order of scan.cl, valid in work-item 0; those of the chunks go to chunks[0..CHUNKS). All work-items call it,
+// in uniform flow.
+INLINED Partial reduce_in_order(
+    const TILE_SPACE TV* vectors, const uint* heads, __local Partial* chunks, __local A* exchange, __local uint* words)
+{
+    UNROLL
+    for (uint r = 0; r < ROWS; r += BATCH) {
+        A unused[BATCH * LANE_VECTORS];
+        uint unused_heads[LANE_VECTORS];
+        scan_rows(vectors, heads, r, unused, unused_heads, false, chunks, exchange, words);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    Partial total = identity_partial();
+    // A whole sub-group, since it shuffles.
+    if (get_local_id(0) < max((uint)LANES, (uint)sg_size())) {
+        A unused[CHUNKS / LANES];
+        uint unused_heads[CHUNKS / LANES];
+        total = scan_chunks(chunks, unused, unused_heads, exchange, words);
+    }
+    return total;
+}
+#endif
+
+// Appends partial k of a sequence to its tree: for each bit b that is set in the number of partials, stack[b] has the aggregate
+// of 2^b of them. Returns the entry that it sets: after 2^m partials the aggregate of all.
+static inline Partial push(Partial* stack, uint k, Partial x)
+{
+    uint b = 0;
+    for (; k >> b & 1; b++) {
+        x = join(stack[b], x);
+    }
+    stack[b] = x;
+    return x;
+}
+
+// The aggregate of a tile: from its status word, or recomputed by one work-item, which then publishes it.
+static inline Partial recompute_tile(
+    __global const T* x, OFFSET_T n, volatile __global ulong* words, OFFSET_T tile, uint epoch HEAD_PARAMS)
+{
+    Partial stack[12], total = identity_partial();
+    if (poll_status(words, tile, &total, epoch)) {
+        return total;
+    }
+    for (uint q = 0; q < TILE_VECTORS; q++) {
+        const uint heads = vector_heads(true, tile * TILE, q * VEC, n HEAD_PASS);
+        const A vector = reduce_vector(load_vec(x + VECTOR_AT(tile * TILE + q * VEC, n)), heads);
+        total = push(stack, q, partial(vector, heads != 0));
+    }
+    // In place, results may have replaced the elements. Then the status word was stored before, and is valid now.
+    fence_device();
+    if (!poll_status(words, tile, &total, epoch)) {
+        store_status(words, tile, total, epoch);
+    }
+    return total;
+}
+
+// The aggregate of entry `index` of a level, from the aggregates of its 32^level tiles: in each group of 32, prefix(31) op x[31].
+static __attribute__((noinline)) Partial recompute_entry(
+    __global const T* x, OFFSET_T n, volatile __global ulong* words, OFFSET_T index, uint level, uint epoch HEAD_PARAMS)
+{
+    Partial stack[LEVELS * 5], total = identity_partial();
+    const OFFSET_T first = index << (5 * level), count = (OFFSET_T)1 << (5 * level);
+    for (OFFSET_T k = 0; k < count; k++) {
+        total = recompute_tile(x, n, words, first + k, epoch HEAD_PASS);
+        OFFSET_T q = k;
+        uint l = 0;
+        for (; l < level && q % 32 == 31; l++) {
+            Partial prefix = identity_partial();
+            for (uint b = 0; b < 5; b++) {
+                prefix = join(stack[l * 5 + b], prefix);
+            }
+            total = join(prefix, total);
+            q /= 32;
+        }
+        if (l < level) {
+            push(stack + l * 5, q % 32, total);
+        }
+    }
+    return total;
+}
+
+// The number of levels of lib/spine.cl whose entries a tile waits for: 1 for up to 32 tiles.
+static inline uint levels_of(OFFSET_T tiles)
+{
+    uint levels = 1;
+    for (OFFSET_T above = (tiles - 1) / 32; above > 0; above /= 32) {
+        levels++;
+    }
+    return levels;
+}
+
+// Entries of a group per lane.
+#define LANE_ENTRIES (32 / LANES)
+
+// The work of a lane group. If it has a level, it combines the entries of that level before the tile's entry in its group. Helper h
+// combines all tiles of the (h + 1)-th tile group before the tile's own: the result replaces the last entries of lane group 1.
+typedef struct {
+    bool has_level;
+    bool is_helper;
+    uint helper;       // h
+    uint level;        // the level of its entries
+    OFFSET_T words_at; // the status word of entry 0 of the level
+    OFFSET_T first;    // its first entry
+    uint count;        // the number of its entries
+    uint polled;       // its first ones, whose status words it polls
+} Work;
+
+static inline Work work_of(uint lane_group, OFFSET_T tile, OFFSET_T tiles, uint levels)
+{
+    Work work;
+    const uint helpers = SHUFFLES ? min(LANE_GROUPS - levels, (uint)(tile / 32 % 32)) : 0;
+    work.has_level = lane_group < levels;
+    work.helper = SHUFFLES ? lane_group - levels : 0;
+    work.is_helper = SHUFFLES ? lane_group >= levels && work.helper < helpers : false;
+    work.level = work.is_helper ? 0 : min(lane_group, levels);
+    const OFFSET_T end = work.is_helper        ? tile / 32 * 32 - work.helper * 32
+                         : lane_group < levels ? tile >> (5 * work.level)
+                                               : 0;
+    work.count = work.is_helper ? 32 : end % 32;
+    work.first = end - work.count;
+    work.polled = work.count - (lane_group == 1 ? helpers : 0);
+    work.words_at = 0;
+    OFFSET_T count = tiles;
+    for (uint l = 0; l < work.level; l++) {
+        work.words_at += count;
+        count = (count - 1) / 32 + 1;
+    }
+    return work;
+}
+
+static inline void choose(Partial x, CHOICE A* value, CHOICE uint* head)
+{
+    *value = value_of(x);
+    if (SEGMENTED) {
+        *head = head_of(x);
+    }
+}
+
+// The aggregates of the lane's entries: from their status words or, after too many polls, recomputed. Identities for the others.
+INLINED void wait_for_entries(
+    __global const T* x, OFFSET_T n, volatile __global ulong* status, const Work work, uint spins, uint epoch, A* value,
+    uint* heads, __local A* exchange, __local uint* words HEAD_PARAMS)
+{
+    const uint lane = (uint)get_local_id(0) % LANES;
+    for (uint k = 0; k < LANE_ENTRIES; k++) {
+        CHOICE A* chosen = choose_value(value + k, exchange);
+        CHOICE uint* chosen_head = choose_word(heads + k, words);
+        const uint own = lane * LANE_ENTRIES + k;
+        Partial found = identity_partial();
+        choose(found, chosen, chosen_head);
+        if (own < work.polled) {
+            const OFFSET_T entry = work.first + own;
+            bool valid = false;
+            for (uint poll = 0; poll < poll_limit(spins) && !valid; poll++) {
+                valid = poll_status(status, work.words_at + entry, &found, epoch);
+                if (valid) {
+                    choose(found, chosen, chosen_head);
+                }
+            }
+            if (!valid) {
+                found = recompute_entry(x, n, status, entry, work.level, epoch HEAD_PASS);
+                choose(found, chosen, chosen_head);
+            }
+        }
+        value[k] = *chosen;
+        heads[k] = SEGMENTED ? *chosen_head : 0;
+    }
+}
+
+// Lane group 1 receives what the helpers combine, by way of `recent`. All work-items call it, in uniform flow.
+INLINED void add_recent_groups(
+    const Work work, A* value, uint* heads, __local Partial* recent, __local A* exchange, __local uint* words)
+{
+    const uint lane = (uint)get_local_id(0) % LANES, lane_group = (uint)get_local_id(0) / LANES;
+    A total[LANE_ENTRIES], prefix[LANE_ENTRIES];
+    uint total_heads[LANE_ENTRIES], prefix_heads[LANE_ENTRIES];
+    UNROLL
+    for (uint k = 0; k < LANE_ENTRIES; k++) {
+        total[k] = value[k];
+        total_heads[k] = heads[k];
+        prefix_heads[k] = 0;
+    }
+    scan_lanes(1, LANE_ENTRIES, total, total_heads, prefix, prefix_heads, exchange, words);
+    if (work.is_helper && lane == LANES - 1) {
+        const Partial before_last = partial(prefix[LANE_ENTRIES - 1], prefix_heads[LANE_ENTRIES - 1]);
+        const Partial group = join(before_last, partial(value[LANE_ENTRIES - 1], heads[LANE_ENTRIES - 1]));
+        STORE_PARTIAL(recent[work.helper], group);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint k = 0; k < LANE_ENTRIES; k++) {
+        const uint own = lane * LANE_ENTRIES + k;
+        if (lane_group == 1 && own >= work.polled && own < work.count) {
+            const Partial group = LOAD_PARTIAL(recent[work.count - 1 - own]);
+            value[k] = value_of(group);
+            heads[k] = head_of(group);
+        }
+    }
+}
+
+// The tile's prefix of each level goes to level_prefix[level]. The last tile of a tile group publishes the group's aggregate at
+// once, since others wait for it. `total` is the tile's aggregate. All work-items call it, in uniform flow.
+INLINED void scan_levels(
+    const Work work, A* value, uint* heads, volatile __global ulong* status, Partial total, OFFSET_T tile,
+    OFFSET_T tiles, uint epoch, __local Partial* level_prefix, __local A* exchange, __local uint* words)
+{
+    const uint lane = (uint)get_local_id(0) % LANES, lane_group = (uint)get_local_id(0) / LANES;
+    A prefix[LANE_ENTRIES];
+    uint prefix_heads[LANE_ENTRIES];
+    for (uint k = 0; k < LANE_ENTRIES; k++) {
+        prefix_heads[k] = 0;
+    }
+    scan_lanes(1, LANE_ENTRIES, value, heads, prefix, prefix_heads, exchange, words);
+    const OFFSET_T groups = (tiles - 1) / 32 + 1;
+    for (uint k = 0; k < LANE_ENTRIES; k++) {
+        if (work.has_level && lane * LANE_ENTRIES + k == work.count) {
+            const Partial own = partial(prefix[k], prefix_heads[k]);
+            STORE_PARTIAL(level_prefix[lane_group], own);
+            if (lane_group == 0 && work.count == 31 && tile / 32 + 1 < groups) {
+                publish(status, tiles + tile / 32, join(own, total), tile, epoch);
+            }
+        }
+    }
+}
+
+// Publishes the aggregates of the groups that end with `tile`, from level 2 on.
+static inline void publish_groups(
+    volatile __global ulong* words, __local const Partial* level_prefix, Partial total, OFFSET_T tile, OFFSET_T tiles,
+    uint epoch)
+{
+    const OFFSET_T groups = (tiles - 1) / 32 + 1;
+    Partial group = join(LOAD_PARTIAL(level_prefix[0]), total);
+    OFFSET_T q = tile / 32, at = tiles, count = groups;
+    for (uint level = 1; level + 1 < LEVELS && q % 32 == 31; level++) {
+        group = join(LOAD_PARTIAL(level_prefix[level]), group);
+        at += count;
+        count = (count - 1) / 32 + 1;
+        q /= 32;
+        if (q + 1 < count) {
+            publish(words, at + q, group, tile, epoch);
+        }
+    }
+}
+
+// `state` has 16 bytes for the atomic tile counter, then the status words of all levels, which are 0 or of other epochs.
+// There are n results; or n + 1 if the scan is exclusive and the last one is the aggregate of the whole input.
+KERNEL SG_KERNEL void scan_look_back(
+    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
+    const OFFSET_T outputs, __global ulong* state, const OFFSET_T tiles, const A initial, const uint inclusive,
+    const uint in_place, const uint spins, const uint epoch HEAD_PARAMS)
+{
+    __local Partial chunks[2 * CHUNKS];
+    __local Partial level_prefix[LANE_GROUPS];
+    __local Partial recent[SHUFFLES ? LANE_GROUPS : 1];
+    __local A exchange[EXCHANGE];
+    __local uint words[WORDS];
+    __local uint bits[BITS_WORDS];
+    __local uint taken[1];
+    PREFIX_SPACE A prefix[ITEM_VECTORS * PREFIX_STRIDE];
+    TILE_SPACE TV vectors[ITEM_VECTORS * TILE_STRIDE];
+    __global const T* x = in_base + in_offset;
+    volatile __global ulong* status = state + 2;
+    const uint item = get_local_id(0);
+    const OFFSET_T tile = take_tile(state, taken, tiles > 1);
+    uint heads[HEAD_WORDS], prefix_heads[LANE_VECTORS];
+    load_tile(x, tile, n, vectors, bits, words, heads HEAD_PASS);
+
+    Partial total;
+#if SHUFFLES
+    total = CHUNKS_KNOWN ? reduce_in_order(vectors, heads, chunks, exchange, words)
+                         : reduce_in_any_order(vectors, level_prefix, words);
+#else
+    total = scan_tile(vectors, heads, prefix, prefix_heads, false, chunks, exchange, words);
+#endif
+    if (item == 0 && tile + 1 < tiles) {
+        publish(status, tile, total, tile, epoch);
+        if (in_place) {
+            // A work-group that reads results in place of elements sees this status word afterwards.
+            fence_device();
+        }
+    }
+    if (SHUFFLES) {
+        total = scan_tile(vectors, heads, prefix, prefix_heads, CHUNKS_KNOWN, chunks, exchange, words);
+    }
+
+    const uint levels = levels_of(tiles);
+    const Work work = work_of(item / LANES, tile, tiles, levels);
+    A value[LANE_ENTRIES];
+    uint value_heads[LANE_ENTRIES];
+    wait_for_entries(x, n, status, work, spins, epoch, value, value_heads, exchange, words HEAD_PASS);
+    if (SHUFFLES) {
+        add_recent_groups(work, value, value_heads, recent, exchange, words);
+    }
+    scan_levels(work, value, value_heads, status, total, tile, tiles, epoch, level_prefix, exchange, words);
+    if (item == 0 && tile + 1 < tiles && in_place) {
+        publish_dropped(status, tile, total, tile, epoch);
+    }
+    // In place, the publishes come before the results overwrite the input.
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+
+    A tile_prefix = initial;
+    for (uint l = levels; l > 0; l--) {
+        tile_prefix = extend(initial, tile_prefix, LOAD_PARTIAL(level_prefix[l - 1]));
+    }
+    if (item == 0 && tile % 32 == 31) {
+        publish_groups(status, level_prefix, total, tile, tiles, epoch);
+    }
+    store_tile(
+        out_base + out_offset, tile * TILE, outputs, vectors, heads, prefix, prefix_heads, chunks, initial, tile_prefix,
+        inclusive);
+}

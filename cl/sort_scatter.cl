@@ -1,0 +1,478 @@
+// sort_scatter on GPUs: to[totals[d] + prefix[d] + rank] = key, for the digit d of each key and its rank among the equal digits of
+// its tile; prefix[d] counts the keys with digit d before the tile.
+//
+// Bytes: reads and writes keys and values once; with look-back also the status words, RADIX a tile.
+//
+//     for each tile:
+//         load keys:                the keys of a work-item are one sub-group apart
+//         rank keys:                by sub-group ballots, or by masks in local memory; a counter a digit and sub-group
+//         publish:                  the tile's counts of all digits, with look-back
+//         scan:                     counters become positions in the tile; position = counter + rank in the sub-group
+//         scatter in local memory:  tile[position] = key
+//         look back:                offsets[d] = totals[d] + prefix[d] - position of the first key with digit d
+//         scatter in global memory: to[offsets[d] + position] = tile[position]
+//         values:                   likewise
+//
+// With VALUES_ASIDE, asynchronous copies bring a tile's values to local memory (lib/aside.cl) while its keys are ranked.
+//
+// Adinets and Merrill 2022; CUB's AgentRadixSortOnesweep.
+
+// Sub-groups of a work-group. Each has a counter for every digit.
+#define ROWS ((WG + LANES - 1) / LANES)
+#if SG_BACKEND == SG_LOCAL
+#define COUNTER uint
+// With barriers in them compilers for CPUs take long.
+#define UNROLL
+#elif LANES < 32
+#define COUNTER ushort
+#define UNROLL _Pragma("unroll")
+#else
+#define COUNTER uint
+#define UNROLL _Pragma("unroll")
+#endif
+// Ballots are instructions on some GPUs, and many of them elsewhere.
+#if SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN
+#define UNROLL_BALLOTS _Pragma("unroll")
+#else
+#define UNROLL_BALLOTS _Pragma("unroll 1")
+#endif
+// Local memory has the counters, to which SG_LOCAL adds as many masks; then the tile's keys, and then its values.
+#define RANK_WORDS (SG_BACKEND == SG_LOCAL ? 2 * ROWS * RADIX : LANES < 32 ? ROWS * RADIX / 2 : ROWS * RADIX)
+#define TILE_WORDS (TILE * (VALUE_BYTES > KEY_BYTES ? VALUE_BYTES : KEY_BYTES) / 4)
+#define POOL_WORDS (RANK_WORDS > TILE_WORDS ? RANK_WORDS : TILE_WORDS)
+
+// Digits of a work-item: item * OWN + o. Loops over a work-item's digits or keys move a pointer to the first one, so that
+// constant offsets reach the others. With an index for each, ptxas takes up to 15 registers more.
+#define OWN (RADIX / WG)
+
+// Position k of a work-item's keys in the tile; two positions share a word.
+#define PAIRS ((ITEMS + 1) / 2)
+#define POSITION(positions, k) ((positions)[(k) / 2] >> (k) % 2 * 16 & 0xffff)
+#define ADD_POSITION(positions, k, more) ((positions)[(k) / 2] += (uint)(more) << (k) % 2 * 16)
+
+// A work-item, its lane and sub-group, and the position of its first key in a tile; the others follow `lanes` apart.
+typedef struct {
+    uint item, lane, row, lanes, first;
+} lane_t;
+
+INLINED lane_t find_lane(void)
+{
+    lane_t me;
+    me.item = get_local_id(0);
+    me.lane = sg_lane();
+    me.row = sg_id();
+    me.lanes = sg_size();
+    me.first = me.row * me.lanes * ITEMS + me.lane;
+    return me;
+}
+
+// Loads the tile at `base`, which has `len` keys. `padding`, a key of the highest digit, follows them, and stays there.
+INLINED void load_keys(
+    KEY* keys, __global const KEY* from, const OFFSET_T base, const uint len, const KEY padding, const lane_t* me)
+{
+    UNROLL
+    for (uint k = 0; k < ITEMS; k++) {
+        const uint i = me->first + k * me->lanes;
+        keys[k] = i < len ? from[base + i] : padding;
+    }
+}
+
+// The rank of a key among the keys with its digit that the sub-group has ranked so far; counts the sub-group's keys.
+INLINED uint rank_key(__local COUNTER* counts, const uint digit, const lane_t* me, __local uint* sg_scratch)
+{
+    const uint slot = me->row * RADIX + digit;
+    if (SG_BACKEND == SG_LOCAL) {
+        volatile __local uint* masks = (volatile __local uint*)counts + ROWS * RADIX;
+        const uint bit = 1u << me->lane;
+        atomic_or(masks + slot, bit);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const uint same = masks[slot], before = counts[slot];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        atomic_xor(masks + slot, bit);
+        atomic_inc((volatile __local uint*)counts + slot);
+        return before + popcount(same & (bit - 1));
+    } else {
+        ulong same = ~0ul;
+        UNROLL_BALLOTS
+        for (uint b = 0; b < 8; b++) {
+            same &= sg_alike(digit & (1u << b), sg_scratch);
+        }
+        const uint below = sg_rank(same), before = counts[slot];
+        sg_barrier();
+        if (below == 0) {
+            counts[slot] = (COUNTER)(before + (uint)popcount(same));
+        }
+        sg_barrier();
+        return before + below;
+    }
+}
+
+// Sets `positions` to the ranks of the keys among those of the sub-group with the same digit, and `counts` to how many there are.
+INLINED void rank_keys(
+    uint* positions, const KEY* keys, const digit_t* digit, __local uint4* pool, const lane_t* me,
+    __local uint* sg_scratch)
+{
+    for (uint i = me->item; i < RANK_WORDS / 4; i += WG) {
+        pool[i] = (uint4)(0);
+    }
+    UNROLL
+    for (uint k = 0; k < PAIRS; k++) {
+        positions[k] = 0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    UNROLL
+    for (uint k = 0; k < ITEMS; k++) {
+        ADD_POSITION(positions, k, rank_key((__local COUNTER*)pool, digit_in(keys[k], digit), me, sg_scratch));
+        OPAQUE_4(positions[k / 2]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+// Sets own[o] to the tile's count of the work-item's digit o; returns their sum.
+INLINED uint sum_counts(uint* own, __local const COUNTER* counts, const lane_t* me)
+{
+    counts += me->item * OWN;
+    uint all = 0;
+    UNROLL
+    for (uint o = 0; o < OWN; o++) {
+        const uint earlier = all;
+        UNROLL
+        for (uint r = 0; r < ROWS; r++) {
+            all += r < WG / me->lanes ? counts[r * RADIX + o] : 0;
+        }
+        own[o] = all - earlier;
+    }
+    return all;
+}
+
+// The sum of x over the work-items before this one. All work-items call it; `sums` has an element for each sub-group.
+INLINED uint sum_before(const uint x, const lane_t* me, __local uint* sums, __local uint* sg_scratch)
+{
+    uint sum = x;
+    UNROLL
+    for (uint d = 1; d < me->lanes; d *= 2) {
+        const uint more = sg_shuffle_up_u32(sum, d, sg_scratch);
+        sum += me->lane >= d ? more : 0;
+    }
+    if (me->lane == me->lanes - 1) {
+        sums[me->row] = sum;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint before = sum - x;
+    for (uint r = 0; r < me->row; r++) {
+        before += sums[r];
+    }
+    return before;
+}
+
+// Turns the counters of the work-item's digits into the positions of their first keys. Those of digit o begin at starts[o].
+INLINED void scan_counts(uint* starts, __local COUNTER* counts, uint position, const lane_t* me)
+{
+    counts += me->item * OWN;
+    UNROLL
+    for (uint o = 0; o < OWN; o++) {
+        starts[o] = position;
+        UNROLL
+        for (uint r = 0; r < ROWS; r++) {
+            if (r < WG / me->lanes) {
+                const uint count = counts[r * RADIX + o];
+                counts[r * RADIX + o] = position;
+                position += count;
+            }
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+// Adds the position of its sub-group's first key of the same digit to the rank of each key, and puts the keys there.
+INLINED void scatter_keys_local(
+    uint* positions, KEY* keys, const digit_t* digit, __local uint4* pool, const lane_t* me)
+{
+    __local const COUNTER* counts = (__local const COUNTER*)pool;
+    __local KEY* tile = (__local KEY*)pool;
+    UNROLL
+    for (uint k = 0; k < ITEMS; k++) {
+        OPAQUE_KEY(keys[k]);
+        ADD_POSITION(positions, k, counts[me->row * RADIX + digit_in(keys[k], digit)]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    UNROLL
+    for (uint k = 0; k < ITEMS; k++) {
+        tile[POSITION(positions, k)] = keys[k];
+    }
+}
+
+// Writes the tile's `len` keys; all TILE of them without a test for each, if `whole`, so that loads do not wait for one another.
+// Keeps their digits, four in a word, for the values.
+INLINED void scatter_keys(
+    __global KEY* to, __local const KEY* tile, __local const OFFSET_T* offsets, const digit_t* digit, uint* digits,
+    const bool whole, const uint len, const int keep, const lane_t* me)
+{
+    tile += me->item;
+    UNROLL
+    for (uint k = 0; k < (ITEMS + 3) / 4; k++) {
+        digits[k] = 0;
+    }
+    UNROLL
+    for (uint k = 0; k < ITEMS; k++) {
+        const uint i = k * WG + me->item;
+        const KEY key = tile[k * WG];
+        const uint d = digit_in(key, digit);
+        digits[k / 4] |= d << k % 4 * 8;
+        if (whole || (i < len && keep)) {
+            to[offsets[d] + i] = key;
+        }
+    }
+}
+
+#ifdef VALUES_ASIDE
+#define VALUES_HELD 0
+// Starts the copies of the values of the tile at `base` to local memory.
+INLINED void copy_values(
+    const values_t* values, const OFFSET_T base, const uint len, __local VALUE* aside, const lane_t* me)
+{
+    UNROLL
+    for (uint k = 0; k < ITEMS; k++) {
+        const uint i = me->first + k * me->lanes;
+        if (values->are_indices) {
+            aside[i] = (VALUE)(base + i);
+        } else if (i < len) {
+            copy_async(VALUE_BYTES, aside + i, values->from + base + i);
+        }
+    }
+}
+INLINED void await_values(void) { await_copies(); }
+#else
+#define VALUES_ASIDE 0
+// Values pass through registers.
+#define VALUES_HELD (VALUE_BYTES > 0)
+INLINED void copy_values(
+    const values_t* values, const OFFSET_T base, const uint len, __local VALUE* aside, const lane_t* me)
+{
+}
+INLINED void await_values(void) {}
+#endif
+
+// Loads the values of the tile at `base` to registers.
+INLINED void load_values(VALUE* held, const values_t* values, const OFFSET_T base, const uint len, const lane_t* me)
+{
+    UNROLL
+    for (uint k = 0; k < ITEMS; k++) {
+        const uint i = min(me->first + k * me->lanes, len - 1);
+        held[k] = values->are_indices ? (VALUE)(base + i) : values->from[base + i];
+    }
+}
+
+// Puts the values where their keys were put.
+INLINED void scatter_values_local(
+    __local VALUE* tile, const uint* positions, const VALUE* held, __local const VALUE* aside, const lane_t* me)
+{
+    aside += me->first;
+    UNROLL
+    for (uint k = 0; k < ITEMS; k++) {
+        tile[POSITION(positions, k)] = VALUES_ASIDE ? aside[k * me->lanes] : held[k];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+// Writes the tile's `len` values; all TILE of them without a test for each, if `whole`.
+INLINED void scatter_values(
+    __global VALUE* to, __local const VALUE* tile, __local const OFFSET_T* offsets, const uint* digits,
+    const bool whole, const uint len, const lane_t* me)
+{
+    tile += me->item;
+    UNROLL
+    for (uint k = 0; k < ITEMS; k++) {
+        const uint i = k * WG + me->item;
+        if (whole || i < len) {
+            to[offsets[digits[k / 4] >> k % 4 * 8 & 255] + i] = tile[k * WG];
+        }
+    }
+}
+
+// Sets next[o] to the index to which the part's first key of the work-item's digit o goes.
+INLINED void load_offsets(
+    OFFSET_T* next, __global const OFFSET_T* table, __global const OFFSET_T* totals, const part_t* part,
+    __local OFFSET_T* offsets, __local OFFSET_T* offset_sums, const lane_t* me)
+{
+    for (uint d = me->item; d < RADIX; d += WG) {
+        offsets[d] = totals[total_of(part, d)];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    scan_digits(offsets, offset_sums);
+    UNROLL
+    for (uint o = 0; o < OWN; o++) {
+        const uint d = me->item * OWN + o;
+        next[o] = part->origin + offsets[d] + table[cell_of(part, d)];
+    }
+}
+
+// Computes `offsets`, and goes on beyond the tile's keys.
+INLINED void advance_offsets(
+    OFFSET_T* next, const uint* own, const uint* starts, __local OFFSET_T* offsets, const lane_t* me)
+{
+    UNROLL
+    for (uint o = 0; o < OWN; o++) {
+        offsets[me->item * OWN + o] = next[o] - starts[o];
+        next[o] += own[o];
+    }
+}
+
+#if LOOK_BACK
+
+#define LOOK_PARAMS , const uint spins
+#define LOOK_CONTEXT                                                                                                   \
+    __global const KEY *from, const OFFSET_T n, const uint shift, const uint mask, const WORD flip, const WORD always
+#define LOOK_PASS from, n, shift, mask, flip, always
+#include "lib/lookback.cl"
+
+// Counts a tile's keys with one digit, if its work-group has not published the count in time.
+static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile, uint slot)
+{
+    const digit_t digit = {shift, mask, flip, always};
+    const OFFSET_T first = tile * TILE, end = first + min((OFFSET_T)TILE, n - first);
+    ulong count = 0;
+    for (OFFSET_T i = first; i < end; i++) {
+        count += digit_in(from[i], &digit) == slot;
+    }
+    return count;
+}
+
+// Publishes the tile's counts of the work-item's digits.
+INLINED void publish_counts(
+    volatile __global LOOK_WORD* words, const uint tile, const uint* own, const uint epoch, const lane_t* me)
+{
+    UNROLL
+    for (uint o = 0; o < OWN; o++) {
+        publish(words, RADIX, me->item * OWN + o, tile, tile == 0 ? STATUS_PREFIX : STATUS_AGGREGATE, own[o], epoch);
+    }
+}
+
+// Takes the exclusive prefixes of the work-item's digits from earlier tiles, publishes the inclusive ones, and computes `offsets`.
+INLINED void look_back_digits(
+    LOOK_CONTEXT, volatile __global LOOK_WORD* words, const uint tile, const uint* own, const uint* starts,
+    __global const OFFSET_T* totals, __local OFFSET_T* offsets, const uint spins, const uint epoch,
+    const lane_t* me)
+{
+    UNROLL
+    for (uint o = 0; o < OWN; o++) {
+        const uint d = me->item * OWN + o;
+        const ulong before = look_back(LOOK_PASS, words, RADIX, d, tile, spins, epoch);
+        if (tile > 0) {
+            publish(words, RADIX, d, tile, STATUS_PREFIX, before + own[o], epoch);
+        }
+        offsets[d] = totals[d] + (OFFSET_T)before - starts[o];
+    }
+}
+
+#else
+#define LOOK_PARAMS
+#endif
+
+// NVIDIA's compiler keeps to a limit of registers only where the size of work-groups is open.
+#if SG_BACKEND == SG_PTX
+#define SCATTER_KERNEL __kernel
+#else
+#define SCATTER_KERNEL __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1)))
+#endif
+
+SCATTER_KERNEL void sort_scatter(
+    __global const KEY* in_base, const ulong in_offset, __global KEY* out_base, const ulong out_offset,
+    __global uchar* scratch, const ulong spare_at, const ulong table_at, const ulong totals_at, const ulong codes_at,
+    const OFFSET_T n, const uint tiles, const uint given, const uint pass, const uint shift,
+    const uint mask, const WORD flip, const WORD always VALUE_PARAMS SEGMENT_PARAMS LOOK_PARAMS)
+{
+    __local uint4 pool[POOL_WORDS / 4];
+    // offsets[digit] + position in the tile = index in `to`.
+    __local OFFSET_T offsets[RADIX];
+    __local uint sums[ROWS];
+    __local uint sg_scratch[SG_SCRATCH_WORDS];
+    __local OFFSET_T offset_sums[16];
+    __local VALUE aside[VALUES_ASIDE ? TILE : 1];
+    __local uint taken[1];
+    const uint code = pass_code(scratch, codes_at, given, pass), parts = count_parts(scratch, 0 SEGMENT_ARGS);
+    if (code == 0) {
+        return;
+    }
+    if (SEGMENTS && get_group_id(0) >= parts) {
+        return;
+    }
+    const digit_t digit = {shift, mask, flip, always};
+    __global const KEY* from = BUFFER(
+        SOURCE(code), in_base + in_offset, out_base + out_offset, (__global const KEY*)(scratch + spare_at));
+    __global KEY* to =
+        BUFFER(TARGET(code), (__global KEY*)0, out_base + out_offset, (__global KEY*)(scratch + spare_at));
+    const values_t values = route_values(scratch, code VALUE_ARGS);
+    uint group = get_group_id(0);
+    if (LOOK_BACK) {
+        group = take_tile((volatile __global uint*)(scratch + table_at) + pass, taken, get_num_groups(0) > 1);
+    }
+    const lane_t me = find_lane();
+    do {
+        const part_t part = find_part(scratch, group, tiles, n SEGMENT_ARGS);
+        OFFSET_T next[OWN];
+        if (!LOOK_BACK) {
+            load_offsets(
+                next, (__global const OFFSET_T*)(scratch + table_at), (__global const OFFSET_T*)(scratch + totals_at),
+                &part, offsets, offset_sums, &me);
+        }
+        const KEY padding = highest_key(shift, mask, flip, always);
+        KEY keys[ITEMS];
+        load_keys(keys, from, part.begin, (uint)min((OFFSET_T)TILE, part.end - part.begin), padding, &me);
+        OFFSET_T base = part.begin;
+        do {
+            const uint len = (uint)min((OFFSET_T)TILE, part.end - base);
+            copy_values(&values, base, len, aside, &me);
+            uint positions[PAIRS], own[OWN], starts[OWN];
+            rank_keys(positions, keys, &digit, pool, &me, sg_scratch);
+            const uint all = sum_counts(own, (__local const COUNTER*)pool, &me);
+#if LOOK_BACK
+            volatile __global LOOK_WORD* words =
+                (volatile __global LOOK_WORD*)(scratch + table_at + TILE_COUNTER_BYTES);
+            const uint epoch = (code & ODD) != 0;
+            publish_counts(words, group, own, epoch, &me);
+#endif
+            scan_counts(starts, (__local COUNTER*)pool, sum_before(all, &me, sums, sg_scratch), &me);
+            scatter_keys_local(positions, keys, &digit, pool, &me);
+            // The loads overlap with the look-back. Earlier, the values would take the registers of the keys.
+            VALUE held[ITEMS];
+            if (VALUES_HELD) {
+                load_values(held, &values, base, len, &me);
+            }
+#if LOOK_BACK
+            look_back_digits(
+                LOOK_PASS, words, group, own, starts, (__global const OFFSET_T*)(scratch + totals_at) + pass * RADIX,
+                offsets, spins, epoch, &me);
+#else
+            advance_offsets(next, own, starts, offsets, &me);
+#endif
+            barrier(CLK_LOCAL_MEM_FENCE);
+            // The loads of the next tile overlap with the stores of this one.
+            if (!LOOK_BACK && base + TILE < part.end) {
+                load_keys(
+                    keys, from, base + TILE, (uint)min((OFFSET_T)TILE, part.end - base - TILE), padding, &me);
+            }
+            uint digits[(ITEMS + 3) / 4];
+            if (len == TILE && values.keep_keys) {
+                scatter_keys(to, (__local const KEY*)pool, offsets, &digit, digits, true, len, true, &me);
+            } else {
+                scatter_keys(
+                    to, (__local const KEY*)pool, offsets, &digit, digits, false, len, values.keep_keys, &me);
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (VALUE_BYTES > 0) {
+                await_values();
+                scatter_values_local((__local VALUE*)pool, positions, held, aside, &me);
+                if (len == TILE) {
+                    scatter_values(values.to, (__local const VALUE*)pool, offsets, digits, true, len, &me);
+                } else {
+                    scatter_values(values.to, (__local const VALUE*)pool, offsets, digits, false, len, &me);
+                }
+                barrier(CLK_LOCAL_MEM_FENCE);
+            }
+            base += TILE;
+            // With look-back, a part is one tile.
+        } while (!LOOK_BACK && base < part.end);
+        group += get_num_groups(0);
+    } while (SEGMENTS && group < parts);
+}

@@ -1,0 +1,280 @@
+// statistics.cl for the moments of floats: of lanes, then of tiles, then of FAN tiles, as a tree of neighbours.
+
+// Tiles whose lanes join at once: with one, most work-items would wait for the few that join.
+#define BATCH (IN_REGISTERS ? 16 / A_BYTES : 1)
+// Moments in local memory, and their words.
+#define SLOTS (BATCH * WG)
+#define LANE_WORDS (3 * SLOTS)
+// Moments that one work-group joins.
+#define FAN 1024
+#define ITEM_MOMENTS (FAN / WG)
+#define INVERSE_ROWS ((A)(1.0f / TILE_ROWS))
+
+// The mean of each lane of the work-item; then the sums of the distances to it, and of their squares.
+typedef struct {
+    A mean[ITEM_LANES], rest[ITEM_LANES], m2[ITEM_LANES];
+} Lanes;
+
+// Takes a whole tile, which stays in registers for the second pass. The work-item's first lane is `lane`.
+INLINED void take_tile(__global const T* p, uint lane, Extremes* e, Lanes* lanes)
+{
+    TV row[TILE_ROWS * ITEM_VECS];
+    load_rows(p + lane, row);
+    UNROLL
+    for (uint i = 0; i < TILE_ROWS * ITEM_VECS; i++) {
+        A x[VEC];
+        unpack(row[i], x);
+        UNROLL
+        for (uint k = 0; k < VEC; k++) {
+            add_element(e, x[k]);
+            lanes->mean[i % ITEM_VECS * VEC + k] += x[k];
+        }
+    }
+    int far = 0;
+    UNROLL
+    for (uint k = 0; k < ITEM_LANES; k++) {
+        lanes->mean[k] *= INVERSE_ROWS;
+        far |= !IS_FINITE(lanes->mean[k]);
+    }
+    // The mean of a lane with a NaN is NaN.
+    e->odd = far;
+    if (far) {
+        UNROLL
+        for (uint k = 0; k < ITEM_LANES; k++) {
+            if (!IS_FINITE(lanes->mean[k])) {
+                lanes->mean[k] = far_mean(p, 1, TILE, LANES, lane + k, INVERSE_ROWS);
+            }
+        }
+    }
+    UNROLL
+    for (uint i = 0; i < TILE_ROWS * ITEM_VECS; i++) {
+        A x[VEC];
+        unpack(row[i], x);
+        UNROLL
+        for (uint k = 0; k < VEC; k++) {
+            const uint at = i % ITEM_VECS * VEC + k;
+            const A d = x[k] - lanes->mean[at];
+            lanes->rest[at] += d;
+            lanes->m2[at] += d * d;
+        }
+    }
+}
+
+// The reciprocal of the number of elements in a lane, or 0.
+INLINED A inverse_count(uint elements, uint lane)
+{
+    const uint count = elements == TILE ? TILE_ROWS : in_lanes(elements, LANES, lane, 1);
+    return elements == TILE ? INVERSE_ROWS : count > 0 ? ratio(1, count) : 0;
+}
+
+// Takes any tile, in two passes over memory: contiguous elements, which compilers of CPU drivers vectorise.
+INLINED void take_rows(__global const T* p, uint elements, uint lane, Extremes* e, Lanes* lanes)
+{
+    const uint rows = (elements + LANES - 1) / LANES;
+    for (uint i = 0; i < rows; i++) {
+        const uint count = elements_of_row(elements, lane, i);
+        UNROLL
+        for (uint k = 0; k < LANE_LOOP(count); k++) {
+            if (k < count) {
+                const A x = to_acc(p[lane + i * LANES + k]);
+                add_element(e, x);
+                e->odd |= IS_NAN(x);
+                lanes->mean[k] += x;
+            }
+        }
+    }
+    int far = 0;
+    UNROLL
+    for (uint k = 0; k < ITEM_LANES; k++) {
+        lanes->mean[k] *= inverse_count(elements, lane + k);
+        far |= !IS_FINITE(lanes->mean[k]);
+    }
+    if (far) {
+        UNROLL
+        for (uint k = 0; k < ITEM_LANES; k++) {
+            if (!IS_FINITE(lanes->mean[k])) {
+                const A part = ratio(1, in_lanes(elements, LANES, lane + k, 1));
+                lanes->mean[k] = far_mean(p, 1, elements, LANES, lane + k, part);
+            }
+        }
+    }
+    for (uint i = 0; i < rows; i++) {
+        const uint count = elements_of_row(elements, lane, i);
+        UNROLL
+        for (uint k = 0; k < LANE_LOOP(count); k++) {
+            if (k < count) {
+                const A d = to_acc(p[lane + i * LANES + k]) - lanes->mean[k];
+                lanes->rest[k] += d;
+                lanes->m2[k] += d * d;
+            }
+        }
+    }
+}
+
+// Joins the moments of the work-item's lanes.
+INLINED void join_own_lanes(__global const T* p, uint elements, uint lane, const Lanes* lanes, Moments* moments)
+{
+    Moments of[ITEM_LANES];
+    // Not finite if an m2 is not: the only negative one is -infinity.
+    A all = 0;
+    UNROLL
+    for (uint k = 0; k < ITEM_LANES; k++) {
+        lane_moments(&of[k], lanes->mean[k], lanes->rest[k], lanes->m2[k], inverse_count(elements, lane + k));
+        all += of[k].m2;
+    }
+    if (!IS_FINITE(all)) {
+        UNROLL
+        for (uint k = 0; k < ITEM_LANES; k++) {
+            const A part = inverse_count(elements, lane + k);
+            replace_far_squares(&of[k], part, p, 1, elements, LANES, lane + k);
+        }
+    }
+    UNROLL
+    for (uint width = 1; width < ITEM_LANES; width *= 2) {
+        UNROLL
+        for (uint k = 0; k < ITEM_LANES / (2 * width); k++) {
+            of[k] = of[2 * k];
+            join_lanes(&of[k], &of[2 * k + 1], elements, TILE_ROWS, LANES, lane + 2 * k * width, width);
+        }
+    }
+    *moments = of[0];
+}
+
+INLINED void take_elements(__global const T* p, uint elements, Extremes* e, Record* r, Moments* moments)
+{
+    const uint lane = get_local_id(0) * ITEM_LANES;
+    Lanes lanes;
+    UNROLL
+    for (uint k = 0; k < ITEM_LANES; k++) {
+        lanes.mean[k] = lanes.rest[k] = lanes.m2[k] = 0;
+    }
+    if (IN_REGISTERS && elements == TILE) {
+        take_tile(p, lane, e, &lanes);
+    } else {
+        take_rows(p, elements, lane, e, &lanes);
+    }
+    join_own_lanes(p, elements, lane, &lanes, moments);
+}
+
+// Puts the work-item's moments of tile t of the batch into local memory; a work-item alone has those of the tile.
+INLINED void put_tile(__local A* lanes, uint t, const Moments* m, __global Moments* moments_of_tile)
+{
+    if (WG > 1) {
+        put_moments(lanes, SLOTS, t * WG + get_local_id(0), m);
+    } else {
+        *moments_of_tile = *m;
+    }
+}
+
+// Joins the work-items' moments of each tile of the batch. In each step four neighbours become one. All work-items call it.
+INLINED void join_batch(
+    __local A* lanes, OFFSET_T base, OFFSET_T groups, OFFSET_T tiles, OFFSET_T n, __global Moments* moments)
+{
+    const uint item = get_local_id(0);
+    uint width = ITEM_LANES;
+    UNROLL
+    for (uint left = WG; left > 1;) {
+        // `next` moments of each tile remain.
+        const uint fan = left >= 4 ? 4 : 2, next = left / fan;
+        const uint t = item / next, i = item % next;
+        const OFFSET_T tile = base + t * groups;
+        const int mine = t < BATCH && tile < tiles;
+        Moments m;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (mine) {
+            const uint elements = elements_of(tile, n), from = t * WG + i * fan, lane = i * fan * width;
+            Moments b;
+            get_moments(lanes, SLOTS, from, &m);
+            get_moments(lanes, SLOTS, from + 1, &b);
+            join_lanes(&m, &b, elements, TILE_ROWS, LANES, lane, width);
+            if (fan == 4) {
+                Moments c;
+                get_moments(lanes, SLOTS, from + 2, &b);
+                get_moments(lanes, SLOTS, from + 3, &c);
+                join_lanes(&b, &c, elements, TILE_ROWS, LANES, lane + 2 * width, width);
+                join_lanes(&m, &b, elements, TILE_ROWS, LANES, lane, 2 * width);
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (mine && next > 1) {
+            put_moments(lanes, SLOTS, t * WG + i, &m);
+        } else if (mine) {
+            moments[tile] = m;
+        }
+        left = next;
+        width *= fan;
+    }
+}
+
+// Joins to `a` the moments of up to `width` elements, from `first` of n on. `a` has the `width` elements before them: a power of
+// two of tiles, which is exact as a float.
+static inline void join_tiles(Moments* a, const Moments* b, ulong first, ulong width, ulong n)
+{
+    join_moments(a, b, width, first < n ? min(width, n - first) : 0);
+}
+
+// Joins the moments from[first..first + taken], of `span` elements each; neighbours first. `kept` has as many as the number of
+// moments so far has bits set.
+INLINED void join_own_tiles(
+    __global const Moments* from, uint first, uint taken, ulong span, ulong n, Moments* m)
+{
+    Moments kept[12];
+    uint depth = 0;
+    for (uint i = 0; i < taken; i++) {
+        kept[depth++] = from[first + i];
+        uint width = 1;
+        for (uint bits = i; (bits & 1) != 0; bits >>= 1) {
+            depth--;
+            join_tiles(&kept[depth - 1], &kept[depth], (first + i + 1 - width) * span, width * span, n);
+            width *= 2;
+        }
+    }
+    for (uint rest = taken; depth > 1; depth--) {
+        const uint width = rest & -rest;
+        rest -= width;
+        join_tiles(&kept[depth - 2], &kept[depth - 1], (first + rest) * span, (rest & -rest) * span, n);
+    }
+    *m = taken > 0 ? kept[0] : from[0];
+}
+
+// Joins the FAN moments of `span` elements each, from `start` on, of `count`; the result is valid in work-item 0. All call it,
+// in uniform flow.
+INLINED void join_group(
+    __global const Moments* from, uint start, uint count, ulong span, ulong n, __local A* tree, Moments* m)
+{
+    const uint item = get_local_id(0), first = start + item * ITEM_MOMENTS;
+    join_own_tiles(from, first, first < count ? min((uint)ITEM_MOMENTS, count - first) : 0, span, n, m);
+    if (WG == 1) {
+        return;
+    }
+    put_moments(tree, SLOTS, item, m);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    ulong width = ITEM_MOMENTS * span;
+    for (uint left = WG / 2; left > 0; left /= 2) {
+        if (item < left) {
+            Moments b;
+            get_moments(tree, SLOTS, 2 * item, m);
+            get_moments(tree, SLOTS, 2 * item + 1, &b);
+            join_tiles(m, &b, start * span + (2 * item + 1) * width, width, n);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item < left) {
+            put_moments(tree, SLOTS, item, m);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        width *= 2;
+    }
+}
+
+// Work-group g joins the FAN moments from g * FAN on, of `count` from `from` on, into number g from `to` on.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_moments(
+    __global void* moments, const ulong from, const uint count, const ulong span, const ulong n, const ulong to)
+{
+    __local A lanes[LANE_WORDS];
+    __global Moments* all = (__global Moments*)moments;
+    Moments m;
+    join_group(all + from, get_group_id(0) * FAN, count, span, n, lanes, &m);
+    if (get_local_id(0) == 0) {
+        all[to + get_group_id(0)] = m;
+    }
+}
