@@ -342,6 +342,11 @@ static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile,
 INLINED void publish_counts(
     volatile __global LOOK_WORD* words, const uint tile, const uint* own, const uint epoch, const lane_t* me)
 {
+    if (STALL == DELAY_PUBLISH) {
+        // All digits are late, not only those of work-item 0.
+        delay_publish(tile, words + (ulong)tile * RADIX);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
     UNROLL
     for (uint o = 0; o < OWN; o++) {
         publish(words, RADIX, me->item * OWN + o, tile, tile == 0 ? STATUS_PREFIX : STATUS_AGGREGATE, own[o], epoch);

@@ -172,19 +172,20 @@ fn forms_launch_each_kernel() {
 /// All kernels except those of the self-test. Kernels with one name and geometry, such as the `gather` variants by element
 /// size, count as one.
 fn kernels() -> HashSet<Kernel> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../cl");
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let files: HashMap<_, _> = files
-        .filter(|path| path.is_file() && !path.ends_with("selftest.cl"))
-        .map(|path| {
-            (path.file_name().unwrap().to_owned().into_string().unwrap(), std::fs::read_to_string(path).unwrap())
-        })
-        .collect();
+    let mut files = HashMap::new();
+    for folder in ["", "lib/"] {
+        let path = format!("{}/../cl/{folder}", env!("CARGO_MANIFEST_DIR"));
+        let paths = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+        for path in paths.filter(|path| path.is_file() && !path.ends_with("selftest.cl")) {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            files.insert(format!("{folder}{name}"), std::fs::read_to_string(&path).unwrap());
+        }
+    }
     let included: HashSet<_> = files.values().flat_map(|text| text.lines().filter_map(included)).collect();
     let mut kernels = HashSet::new();
     for (name, text) in &files {
         if !included.contains(name.as_str()) {
-            add_kernels(text, None, &files, &mut kernels);
+            add_kernels(text, None, &files, &mut HashSet::new(), &mut kernels);
         }
     }
     kernels
@@ -194,8 +195,15 @@ fn included(line: &str) -> Option<&str> {
     line.strip_prefix("#include \"")?.strip_suffix('"')
 }
 
-/// Adds the kernels of a text that is compiled for `outer`, or for both geometries, and of the files that it includes.
-fn add_kernels(text: &str, outer: Option<DeviceClass>, files: &HashMap<String, String>, kernels: &mut HashSet<Kernel>) {
+/// Adds the kernels of a text that is compiled for `outer`, or for both geometries, and of the files that it includes. Each file
+/// counts where it is included first, as in a build.
+fn add_kernels<'a>(
+    text: &'a str,
+    outer: Option<DeviceClass>,
+    files: &'a HashMap<String, String>,
+    seen: &mut HashSet<&'a str>,
+    kernels: &mut HashSet<Kernel>,
+) {
     let (cpu, gpu) = (Some(DeviceClass::Cpu), Some(DeviceClass::Gpu));
     let mut conditions = vec![outer];
     for line in text.lines() {
@@ -213,9 +221,9 @@ fn add_kernels(text: &str, outer: Option<DeviceClass>, files: &HashMap<String, S
             }
             "#endif" => drop(conditions.pop()),
             "#include" => {
-                // The files of `cl/lib` have no kernels.
-                if let Some(text) = included(line).and_then(|name| files.get(name)) {
-                    add_kernels(text, class, files, kernels);
+                let name = included(line).expect("the name of a file");
+                if seen.insert(name) {
+                    add_kernels(files.get(name).expect("an included file"), class, files, seen, kernels);
                 }
             }
             "__kernel" | "KERNEL" | "SCATTER_KERNEL" => {
