@@ -29,7 +29,10 @@ macro_rules! primitives {
             /// ```
             /// use oclprim::tuning::Primitive;
             ///
-            /// assert!(Primitive::ALL.iter().all(|primitive| primitive.name().parse() == Ok(*primitive)));
+            /// for primitive in Primitive::ALL {
+            ///     assert_eq!(primitive.name().parse::<Primitive>()?, primitive);
+            /// }
+            /// # Ok::<(), oclprim::Error>(())
             /// ```
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$primitive),*];
 
