@@ -134,7 +134,7 @@
 #define OUTPUT_PARAMS MOVE_PARAMS VALUE_PARAMS PLACES_PARAMS LENGTHS_PARAMS RECORDS_PARAMS
 #define OUTPUT_ARGS MOVE_ARGS, VALUE_ARGS, PLACES_ARGS, LENGTHS_ARGS, RECORDS_ARGS
 
-// Where the outputs are; pointers of outputs that the options leave out are null.
+// Pointers to the outputs. Those of outputs that the options leave out are null.
 typedef struct {
     __global T* elements;
     ulong elements_offset, elements_room;

@@ -35,7 +35,7 @@ pub struct Form {
     pub passes: usize,
     /// True if the sorted keys are an output.
     pub keys: bool,
-    /// What the order compares.
+    /// The kind of the keys' numbers.
     pub numbers: Numbers,
 }
 
