@@ -196,7 +196,8 @@ fn included(line: &str) -> Option<&str> {
 }
 
 /// Adds the kernels of a text that is compiled for `outer`, or for both geometries, and of the files that it includes. Each file
-/// counts where it is included first, as in a build.
+/// counts where it is included first, as in a build. The runtime finds kernels by their first and last line, which must start in
+/// the first column.
 fn add_kernels<'a>(
     text: &'a str,
     outer: Option<DeviceClass>,
@@ -205,8 +206,15 @@ fn add_kernels<'a>(
     kernels: &mut HashSet<Kernel>,
 ) {
     let (cpu, gpu) = (Some(DeviceClass::Cpu), Some(DeviceClass::Gpu));
-    let mut conditions = vec![outer];
+    let (mut conditions, mut open) = (vec![outer], None);
     for line in text.lines() {
+        if line == "}" {
+            open = None;
+        }
+        assert!(
+            open.is_none() || !["static ", "INLINED "].iter().any(|start| line.starts_with(start)),
+            "{open:?}: {line}"
+        );
         let class = conditions.iter().find_map(|class| *class);
         let word = line.split_whitespace().next().unwrap_or_default();
         match word {
@@ -226,13 +234,16 @@ fn add_kernels<'a>(
                     add_kernels(files.get(name).expect("an included file"), class, files, seen, kernels);
                 }
             }
-            "__kernel" | "KERNEL" | "SCATTER_KERNEL" => {
+            "__kernel" | "KERNEL" => {
+                assert!(line.starts_with(word), "{line}");
                 let name = line.split_once(" void ").and_then(|(_, rest)| rest.split_once('(')).expect("a kernel").0;
+                assert_eq!(open.replace(name), None, "the kernel does not end before {name}");
                 kernels.insert((name.to_owned(), class));
             }
             _ => {}
         }
     }
+    assert_eq!(open, None, "the kernel does not end");
 }
 
 /// The level that `OCLPRIM_TEST_LEVEL` names.

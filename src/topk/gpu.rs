@@ -262,6 +262,29 @@ pub fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
     }
 }
 
+impl Plan {
+    /// The kernels that select keys, or with `ranks` the keys of ranks.
+    fn kernels(&self, ranks: bool, floats: bool) -> Vec<&'static str> {
+        let mut kernels = Vec::new();
+        if self.parts == 0 {
+            kernels.push("topk_rows");
+        } else {
+            kernels.extend(["topk_start", "topk_count"]);
+            kernels.extend(self.pick.then_some(["topk_filter", "topk_settle"]).into_iter().flatten());
+            kernels.extend((!self.one_pass).then_some("topk_find"));
+            kernels.extend(tallies(ranks, floats).then_some("topk_tally"));
+            kernels.push(if ranks { "topk_values" } else { "topk_write" });
+        }
+        kernels.extend(matches!(self.ordering, Ordering::Group(_)).then_some("topk_order"));
+        kernels
+    }
+}
+
+/// Returns whether keys are looked up. For ranks of integers, the threshold's number determines the key.
+fn tallies(ranks: bool, floats: bool) -> bool {
+    !ranks || floats
+}
+
 /// Memory, and the index of the first element that is written there.
 type To<'a> = (&'a ClMem, usize);
 
@@ -341,6 +364,7 @@ fn select<'d>(
         Want::Ranks(ranks) => (1, Some(Input::from(ranks).cl(device)?)),
     };
     let local = [plan.work_group, 1, 1];
+    device.build_ahead(&plan.program, &plan.kernels(ranks.is_some(), keys.floats));
     for first in (0..form.rows).step_by(plan.batch) {
         let rows = plan.batch.min(form.rows - first);
         let (wanted, wanted_places) = (later(to.keys, first * k), to.places.map(|to| later(to, first * k)));
@@ -397,8 +421,7 @@ fn select<'d>(
                     with_rows("topk_find")?.scalar(shift).scalar(bits).scalar(exact).run(each, local)?;
                 }
             }
-            // For ranks of integers, the threshold's number determines the key, so no key is looked up.
-            if ranks.is_none() || keys.floats {
+            if tallies(ranks.is_some(), keys.floats) {
                 with_rows("topk_tally")?.scalar(segments).run(of_parts, local)?;
             }
             if ranks.is_some() {

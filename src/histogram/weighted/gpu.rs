@@ -164,6 +164,12 @@ pub fn weighted(
     let (local, merge_local) = ([plan.work_group, 1, 1], [plan.merge_work_group, 1, 1]);
     let per = n.div_ceil(plan.groups).next_multiple_of(32);
     let all = bins + OUTSIDE;
+    if form.weight.is_float() {
+        device.build_ahead(
+            &plan.weights,
+            &["histogram_weights_zero", "histogram_weights_max", "histogram_weights_merge"],
+        );
+    }
     for low in (0..all).step_by(plan.range) {
         let slots = plan.range.min(all - low);
         let global = plan.replica_bits.is_none();

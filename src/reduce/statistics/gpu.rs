@@ -162,6 +162,9 @@ fn launch(
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let local = [plan.work_group, 1, 1];
     let ended = if plan.one_pass { device.ended()? } else { None };
+    if ended.is_none() {
+        device.build_ahead(&plan.program, &["statistics_tiles", "statistics_last"]);
+    }
     let tiles = device
         .launch(&plan.program, "statistics_tiles")?
         .mem(input.mem())

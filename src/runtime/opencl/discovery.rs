@@ -15,6 +15,8 @@ use super::{ClDevice, DeviceInfo, DeviceType, Queue, Shared, cl, lock};
 use crate::{Error, Result};
 
 pub(super) const POCL: &str = "Portable Computing Language";
+pub(super) const OCLGRIND: &str = "Oclgrind";
+pub(super) const NVIDIA: &str = "NVIDIA CUDA";
 
 // Upper limits on the capacities that a driver reports. No plan needs more, and no arithmetic on these overflows.
 const MAX_COMPUTE_UNITS: u64 = 1 << 16;

@@ -11,7 +11,10 @@ mod queue;
 mod selftest;
 mod tuned;
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    thread,
+};
 
 use ocl::{
     core::{DeviceId, PlatformId},
@@ -20,12 +23,13 @@ use ocl::{
 
 use cl::EventSlot;
 pub(crate) use cl::{CommandQueue, Context, Event, Kernel, Mem};
-use discovery::{MAX_BYTES, MAX_WORK_GROUP, POCL, describe, identity, intel_cpu, local_bytes};
+use discovery::{MAX_BYTES, MAX_WORK_GROUP, NVIDIA, OCLGRIND, POCL, describe, identity, intel_cpu, local_bytes};
 pub(crate) use discovery::{found, troubles};
 pub(crate) use launch::Launch;
 pub(crate) use memory::{Pooled, root};
 use memory::{Words, fill_spec};
 use pool::Pool;
+use program::Compiler;
 pub(crate) use queue::Queue;
 use tuned::Tuned;
 
@@ -52,12 +56,13 @@ struct Shared {
     context: Context,
     info: DeviceInfo,
     identity: String,
+    compiler: Compiler,
     programs: program::Programs,
     capabilities: OnceLock<Capabilities>,
     probing: Mutex<()>,
     /// The pools of all queues; each lives as long as its queue.
     pools: Mutex<Vec<Weak<Mutex<Pool<Mem>>>>>,
-    /// On a checker: all memory that was ever allocated.
+    /// On a checker: all memory that was allocated, so that no later buffer gets its address.
     kept: Mutex<Vec<Mem>>,
     /// Local memory that a launch may use before the self-test has measured it.
     local_tried: usize,
@@ -74,12 +79,13 @@ pub struct ClDevice {
 impl Shared {
     fn new(id: DeviceId, context: Context, info: DeviceInfo) -> Result<Self> {
         let local_tried = local_bytes(id)?.max(selftest::LOCAL_TRIED);
-        let identity = identity(&info);
+        let (identity, compiler) = (identity(&info), Compiler::of(&info.platform));
         Ok(Self {
             id,
             context,
             info,
             identity,
+            compiler,
             programs: program::Programs::default(),
             capabilities: OnceLock::new(),
             probing: Mutex::new(()),
@@ -143,12 +149,45 @@ impl ClDevice {
         self.shared.context.as_ptr() == other.shared.context.as_ptr()
     }
 
-    /// The program of `spec`, which has the kernel `name`.
-    fn program(&self, spec: &ProgramSpec, name: &str) -> Result<Arc<program::Built>> {
-        self.shared.programs.get(self.context(), self.id(), self.identity(), spec, name)
+    fn target(&self) -> program::Target<'_> {
+        let Shared { id, context, identity, compiler, .. } = &*self.shared;
+        program::Target { context, device: *id, identity, compiler: *compiler }
     }
 
-    /// Starts a launch of kernel `name`; its program is built on demand.
+    /// Returns the program with the kernel `name`, built from `spec`.
+    fn program(&self, spec: &ProgramSpec, name: &'static str) -> Result<Arc<program::Built>> {
+        self.shared.programs.get(&self.target(), spec, name)
+    }
+
+    /// Builds some kernels of `spec` in parallel, if the driver can.
+    ///
+    /// A primitive that launches several kernels calls this function first. A failure has no effect here: the launch
+    /// builds the kernel again, and returns the error.
+    pub(crate) fn build_ahead(&self, spec: &ProgramSpec, kernels: &[&'static str]) {
+        if !self.shared.compiler.in_parallel() {
+            return;
+        }
+        let missing = self.shared.programs.missing(spec, kernels);
+        if missing.len() > 1 {
+            let programs: Vec<_> = missing.into_iter().map(|kernel| (spec.clone(), kernel)).collect();
+            self.build_in_parallel(&programs);
+        }
+    }
+
+    /// Builds programs, each with one of its kernels, in parallel, if the driver can. A failure has no effect here.
+    fn build_in_parallel(&self, programs: &[(ProgramSpec, &'static str)]) {
+        if !self.shared.compiler.in_parallel() {
+            return;
+        }
+        thread::scope(|scope| {
+            for (spec, kernel) in programs {
+                // Without a thread, the launch builds the program.
+                let _ = thread::Builder::new().spawn_scoped(scope, move || self.program(spec, kernel).map(drop));
+            }
+        });
+    }
+
+    /// Returns a launch of the kernel `name`, whose arguments are not set yet. Its program is built on demand.
     pub fn launch(&self, spec: &ProgramSpec, name: &'static str) -> Result<Launch<'_>> {
         Launch::new(self, spec, name)
     }

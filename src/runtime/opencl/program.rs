@@ -5,7 +5,7 @@ use std::{
     env,
     num::NonZeroUsize,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -14,21 +14,24 @@ use lru::LruCache;
 use ocl::{core::DeviceId, ffi};
 
 use super::{
-    POCL,
+    NVIDIA, OCLGRIND, POCL,
     cl::{self, Context, Kernel, Program},
-    entries,
+    entries, selftest,
 };
 use crate::{Error, Result, runtime::ProgramSpec};
 
-type Slot = Arc<OnceLock<Arc<Built>>>;
+type Slot = Arc<Place>;
+/// The programs of one `ProgramSpec`: one for each kernel, or one with all kernels.
+type Slots = Vec<(Option<&'static str>, Slot)>;
 
-/// Maximum programs of a context, unless `OCLPRIM_CACHE_PROGRAMS` is set. A program takes 3 MB with PoCL and 7 MB with Intel's
-/// driver for CPUs. Building one takes 0.1 to 0.5 s, so a program in constant use should stay.
+/// Maximum number of `ProgramSpec`s of a context, unless `OCLPRIM_CACHE_PROGRAMS` is set. A program takes 3 MB with
+/// PoCL and 7 MB with Intel's driver for CPUs. A build takes 0.1 to 0.5 s, so a program in constant use should stay.
 const KEPT: NonZeroUsize = NonZeroUsize::new(128).expect("not 0");
 
-/// The most recently used programs of one context. The number is bounded, since users may create any number of operators.
+/// The programs of the most recently used `ProgramSpec`s of one context. Their number is bounded, since users may
+/// create any number of operators.
 pub(super) struct Programs {
-    slots: Mutex<LruCache<ProgramSpec, Slot>>,
+    slots: Mutex<LruCache<ProgramSpec, Slots>>,
     /// True after a transient failure to load a binary, which a build replaced.
     disturbed: AtomicBool,
 }
@@ -40,8 +43,80 @@ impl Default for Programs {
     }
 }
 
-/// Held while the driver compiles: some compilers cannot run in two threads, even for two contexts.
-static BUILDING: Mutex<()> = Mutex::new(());
+/// The builds that run now: their number, and how many may run in parallel.
+///
+/// Some compilers cannot run in two threads, even for two contexts. NVIDIA's driver compiles two programs in parallel. The builds of
+/// two drivers do not overlap.
+struct Builds {
+    running: Mutex<(usize, usize)>,
+    ended: Condvar,
+}
+
+static BUILDS: Builds = Builds { running: Mutex::new((0, 0)), ended: Condvar::new() };
+
+/// A program that is built once.
+#[derive(Default)]
+struct Place {
+    built: OnceLock<Arc<Built>>,
+    /// Held by the thread that builds, so that another one does not build the same program.
+    building: Mutex<()>,
+}
+
+/// A guard that a thread holds while the driver compiles.
+struct Building;
+
+impl Building {
+    /// Waits until fewer than `at_once` builds run, and no build of a driver with another limit runs.
+    fn start(at_once: usize) -> Self {
+        let running = BUILDS.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_full = |(count, limit): &mut (usize, usize)| *count > 0 && (*limit != at_once || *count >= at_once);
+        let mut running = BUILDS.ended.wait_while(running, is_full).unwrap_or_else(PoisonError::into_inner);
+        *running = (running.0 + 1, at_once);
+        Self
+    }
+}
+
+impl Drop for Building {
+    fn drop(&mut self) {
+        BUILDS.running.lock().unwrap_or_else(PoisonError::into_inner).0 -= 1;
+        BUILDS.ended.notify_all();
+    }
+}
+
+/// How a driver compiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Compiler {
+    /// True if the driver compiles each kernel at its first launch and keeps the code itself.
+    lazy: bool,
+    /// Each kernel is a program of its own, so that a build compiles no kernel that is not launched. The self-test
+    /// launches most kernels of its programs, so these stay whole.
+    by_kernel: bool,
+    /// Maximum number of builds that run in parallel.
+    at_once: usize,
+}
+
+impl Compiler {
+    /// The compiler of a platform.
+    ///
+    /// PoCL compiles a kernel for the work-group of its first launch. For a binary, PoCL compiles every kernel again,
+    /// for any work-group. With binaries the checks of reduce took 99 s of processor time, without them 30. Oclgrind
+    /// interprets kernels, so its builds are mostly the parsing of the text.
+    pub(super) fn of(platform: &str) -> Self {
+        let lazy = platform == POCL;
+        let by_kernel = !lazy && platform != OCLGRIND;
+        Self { lazy, by_kernel, at_once: if platform == NVIDIA { 2 } else { 1 } }
+    }
+
+    /// The kernel that is a program of its own; `None` if the program has all kernels of `spec`.
+    fn alone(self, spec: &ProgramSpec, kernel: &'static str) -> Option<&'static str> {
+        (self.by_kernel && spec.name != selftest::FILE).then_some(kernel)
+    }
+
+    /// Returns true if two builds in parallel take less time than one after the other.
+    pub(super) fn in_parallel(self) -> bool {
+        self.at_once > 1
+    }
+}
 
 /// Resources of a kernel before its arguments are set.
 #[derive(Clone, Copy)]
@@ -64,7 +139,7 @@ struct Kept {
     idle: Vec<Prepared>,
 }
 
-/// A kernel, and the bytes of the arguments that it already holds; empty for arguments that must be set again.
+/// A kernel, and the bytes of each argument that it holds. An argument without bytes must be set again.
 ///
 /// NVIDIA's driver takes 0.2 µs to set an argument. A pass of a sort has twenty arguments, of which five change.
 pub(super) struct Prepared {
@@ -81,7 +156,8 @@ impl Built {
         self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A kernel for the caller alone, who sets all its arguments and may [return](Self::put) it.
+    /// Returns a kernel that only the caller uses. The caller sets the arguments that differ, and may
+    /// [return](Self::put) the kernel.
     pub(super) fn take(&self, device: DeviceId, name: &'static str) -> Result<(Prepared, Limits)> {
         if let Some(Kept { limits, idle }) = self.kernels().get_mut(name)
             && let Some(prepared) = idle.pop()
@@ -92,8 +168,8 @@ impl Built {
         if let Some(kept) = self.kernels().get(name) {
             return Ok((Prepared { kernel, arguments: Vec::new() }, kept.limits));
         }
-        // NVIDIA's driver reports 256 even for kernels whose attribute demands more, and still builds and runs such
-        // kernels. The device's limit applies too, since PoCL also builds kernels beyond that limit.
+        // The attribute's size counts if it exceeds the report: NVIDIA's driver reports 256, but runs larger kernels.
+        // The device's limit bounds it: PoCL builds kernels beyond that limit.
         let demanded = cl::kernel_numbers(&kernel, device, ffi::CL_KERNEL_COMPILE_WORK_GROUP_SIZE)?
             .into_iter()
             .fold(1, u64::saturating_mul);
@@ -115,39 +191,48 @@ impl Built {
 }
 
 impl Programs {
-    /// The built program: from memory, else from disk, else from source.
-    ///
-    /// `identity` names platform, device, driver version and settings, for which a binary is valid. `kernel` is one of the
-    /// program's kernels.
-    pub(super) fn get(
-        &self,
-        context: &Context,
-        device: DeviceId,
-        identity: &str,
-        spec: &ProgramSpec,
-        kernel: &str,
-    ) -> Result<Arc<Built>> {
-        // An evicted program stays alive in its launches and builds, and in the driver for enqueued commands.
-        let (slot, _gone) = {
-            let mut slots = self.slots.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            match slots.get(spec) {
-                Some(slot) => (slot.clone(), None),
-                None => {
-                    let slot = Slot::default();
-                    (slot.clone(), slots.push(spec.clone(), slot))
-                }
-            }
-        };
-        if let Some(built) = slot.get() {
+    /// The built program with `kernel`: from memory, else from disk, else from source.
+    pub(super) fn get(&self, target: &Target<'_>, spec: &ProgramSpec, kernel: &'static str) -> Result<Arc<Built>> {
+        let alone = target.compiler.alone(spec, kernel);
+        let slot = self.slot(spec, alone);
+        if let Some(built) = slot.built.get() {
             return Ok(built.clone());
         }
-        let _building = BUILDING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let _first = slot.building.lock().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have built the program in the meantime.
-        if let Some(built) = slot.get() {
+        if let Some(built) = slot.built.get() {
             return Ok(built.clone());
         }
-        let program = self.load_or_build(context, device, identity, spec, kernel)?;
-        Ok(slot.get_or_init(|| Arc::new(Built::new(program))).clone())
+        let _building = Building::start(target.compiler.at_once);
+        let source = alone.map_or_else(|| spec.source(), |kernel| source_of(spec, kernel));
+        let program = self.load_or_build(target, spec, kernel, &source)?;
+        Ok(slot.built.get_or_init(|| Arc::new(Built::new(program))).clone())
+    }
+
+    /// Those of `kernels` whose programs are not in memory.
+    pub(super) fn missing(&self, spec: &ProgramSpec, kernels: &[&'static str]) -> Vec<&'static str> {
+        let mut all = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = all.get(spec).map_or(&[][..], Vec::as_slice);
+        let is_there = |kernel| slots.iter().any(|(of, slot)| *of == Some(kernel) && slot.built.get().is_some());
+        kernels.iter().copied().filter(|kernel| !is_there(*kernel)).collect()
+    }
+
+    /// The slot of the program of `spec` with one kernel, or with all.
+    fn slot(&self, spec: &ProgramSpec, kernel: Option<&'static str>) -> Slot {
+        // Evicted programs stay alive in their launches and builds, and in the driver for enqueued commands.
+        let _gone;
+        let mut all = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slots) = all.get_mut(spec) {
+            let known = slots.iter().find(|(of, _)| *of == kernel).map(|(_, slot)| slot.clone());
+            return known.unwrap_or_else(|| {
+                let slot = Slot::default();
+                slots.push((kernel, slot.clone()));
+                slot
+            });
+        }
+        let slot = Slot::default();
+        _gone = all.push(spec.clone(), vec![(kernel, slot.clone())]);
+        slot
     }
 
     /// Returns true if a binary could not be loaded for a transient reason and a build took its place.
@@ -155,20 +240,13 @@ impl Programs {
         self.disturbed.load(Ordering::Relaxed)
     }
 
-    fn load_or_build(
-        &self,
-        context: &Context,
-        device: DeviceId,
-        identity: &str,
-        spec: &ProgramSpec,
-        kernel: &str,
-    ) -> Result<Program> {
-        if keeps_its_own_cache(identity) {
-            return build(context, device, spec);
+    fn load_or_build(&self, target: &Target<'_>, spec: &ProgramSpec, kernel: &str, source: &str) -> Result<Program> {
+        let &Target { context, device, identity, compiler } = target;
+        if compiler.lazy {
+            return build(context, device, spec, source);
         }
-        let source = spec.source();
         let options = &spec.options;
-        let key = entries::key("program", &[&source, options, identity, env!("CARGO_PKG_VERSION")]);
+        let key = entries::key("program", &[source, options, identity, env!("CARGO_PKG_VERSION")]);
         if let Some(binary) = entries::load(&key) {
             let load = || {
                 let program = cl::program_from_binary(context, device, &binary)?;
@@ -184,7 +262,7 @@ impl Programs {
                 Err(_) => entries::remove(&key),
             }
         }
-        let program = build(context, device, spec)?;
+        let program = build(context, device, spec, source)?;
         if let Some(binary) = cl::binary(&program) {
             entries::store(&key, &binary);
         }
@@ -192,21 +270,155 @@ impl Programs {
     }
 }
 
-/// PoCL compiles a kernel at its first launch, for the launch's work-group, and has its own cache for that. If it is asked for
-/// a binary, it compiles every kernel of the program again, for any work-group. The reduction's checks took 99 s of processor
-/// time with binaries, and 30 s without.
-fn keeps_its_own_cache(identity: &str) -> bool {
-    identity.split('|').next() == Some(POCL)
+/// The device for which programs are built.
+pub(super) struct Target<'a> {
+    pub(super) context: &'a Context,
+    pub(super) device: DeviceId,
+    /// Platform, device, driver version and settings, for which a binary is valid.
+    pub(super) identity: &'a str,
+    pub(super) compiler: Compiler,
 }
 
 /// Builds a program and one of its kernels, queries the kernel's limits, and drops both.
-pub(super) fn try_build(context: &Context, device: DeviceId, spec: &ProgramSpec, kernel: &'static str) -> Result<()> {
-    let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
-    Built::new(build(context, device, spec)?).take(device, kernel).map(drop)
+pub(super) fn try_build(target: &Target<'_>, spec: &ProgramSpec, kernel: &'static str) -> Result<()> {
+    let &Target { context, device, compiler, .. } = target;
+    let _building = Building::start(compiler.at_once);
+    Built::new(build(context, device, spec, &spec.source())?).take(device, kernel).map(drop)
 }
 
-fn build(context: &Context, device: DeviceId, spec: &ProgramSpec) -> Result<Program> {
-    let program = cl::program_from_source(context, &spec.source())?;
+fn build(context: &Context, device: DeviceId, spec: &ProgramSpec, source: &str) -> Result<Program> {
+    let program = cl::program_from_source(context, source)?;
     cl::build(&program, device, &spec.options, spec.name)?;
     Ok(program)
+}
+
+/// The source of `spec`, with empty lines instead of the kernels other than `kernel`. Kernels that macros define are kept.
+fn source_of(spec: &ProgramSpec, kernel: &str) -> String {
+    let whole = spec.source();
+    let (prelude, text) = whole.split_at(spec.prelude.len());
+    let (mut source, mut dropping) = (prelude.to_owned(), false);
+    for line in text.lines() {
+        dropping = dropping || kernel_in(line).is_some_and(|name| name != kernel);
+        if dropping {
+            dropping = line != "}";
+        } else {
+            source.push_str(line);
+        }
+        source.push('\n');
+    }
+    source
+}
+
+/// The name of the kernel whose definition starts in this line. Definitions of kernels start and end in the first column.
+fn kernel_in(line: &str) -> Option<&str> {
+    let is_kernel = line.starts_with("__kernel ") || line.starts_with("KERNEL ");
+    let (_, signature) = line.split_once(" void ").filter(|_| is_kernel)?;
+    Some(signature.split_once('(')?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::Capabilities;
+
+    const TEXT: &str = "\
+#define KERNEL __kernel
+static inline uint twice(uint x)
+{
+    return 2 * x;
+}
+KERNEL SG_KERNEL void first(__global uint* x)
+{
+    x[0] = twice(x[0]);
+}
+#ifdef SECOND
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void second(
+    __global uint* x)
+{
+    x[1] = twice(x[1]);
+}
+#endif
+";
+
+    #[test]
+    fn a_program_of_one_kernel_keeps_functions_directives_and_lines() {
+        let (_, caps) = &Capabilities::samples()[0];
+        // A user's text may contain what looks like a kernel.
+        let prelude = "__kernel void third(void)\n{\n}\n";
+        let spec = ProgramSpec::new("sample.cl", TEXT, caps).prelude(prelude.into());
+        let whole = spec.source();
+        for (kept, dropped) in [("first", "second"), ("second", "first")] {
+            let source = source_of(&spec, kept);
+            assert_eq!(source.lines().count(), whole.lines().count());
+            assert!(source.starts_with(prelude), "{source}");
+            assert!(
+                source.contains(&format!("void {kept}(")) && !source.contains(&format!("void {dropped}(")),
+                "{source}"
+            );
+            for directive in ["#define KERNEL", "#ifdef SECOND", "#endif", "    return 2 * x;"] {
+                assert!(source.contains(directive), "{source}");
+            }
+            assert_eq!(source.matches('{').count(), source.matches('}').count(), "{source}");
+        }
+    }
+
+    #[test]
+    fn a_program_of_one_kernel_of_the_crate_has_no_other_kernel() {
+        const FILES: [(&str, &str); 4] = [
+            ("scan.cl", include_str!("../../../cl/scan.cl")),
+            ("select.cl", include_str!("../../../cl/select.cl")),
+            ("sort.cl", include_str!("../../../cl/sort.cl")),
+            ("topk.cl", include_str!("../../../cl/topk.cl")),
+        ];
+        let (_, caps) = &Capabilities::samples()[0];
+        for (name, text) in FILES {
+            let spec = ProgramSpec::new(name, text, caps);
+            let whole = spec.source();
+            let kernels: Vec<_> = whole.lines().filter_map(kernel_in).collect();
+            let starts = ["\n__kernel ", "\nKERNEL "].map(|start| whole.matches(start).count());
+            assert_eq!(kernels.len(), starts.iter().sum::<usize>(), "{name}: {kernels:?}");
+            for &kernel in &kernels {
+                let source = source_of(&spec, kernel);
+                let left: Vec<_> = source.lines().filter_map(kernel_in).collect();
+                assert!(left.iter().all(|&name| name == kernel) && !left.is_empty(), "{name}, {kernel}: {left:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_compiler_has_its_way() {
+        let ways = [
+            (POCL, true, false, 1),
+            (OCLGRIND, false, false, 1),
+            (NVIDIA, false, true, 2),
+            ("rusticl", false, true, 1),
+        ];
+        for (platform, lazy, by_kernel, at_once) in ways {
+            assert_eq!(Compiler::of(platform), Compiler { lazy, by_kernel, at_once }, "{platform}");
+        }
+    }
+
+    /// As many threads build at once as the driver supports.
+    #[test]
+    fn builds_wait_for_each_other() {
+        let (now, most) = (Mutex::new(0), Mutex::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let _building = Building::start(2);
+                    let running = {
+                        let mut now = now.lock().unwrap();
+                        *now += 1;
+                        *now
+                    };
+                    let mut most = most.lock().unwrap();
+                    *most = running.max(*most);
+                    drop(most);
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                    *now.lock().unwrap() -= 1;
+                });
+            }
+        });
+        assert_eq!(*most.lock().unwrap(), 2);
+    }
 }

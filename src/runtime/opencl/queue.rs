@@ -98,6 +98,12 @@ impl ClDevice {
         Ok(Self { queue: Arc::new(queue), ..self.clone() })
     }
 
+    /// The same device with another queue.
+    pub(crate) fn beside(&self) -> Result<Self> {
+        let queue = Queue::new(&self.shared, cl::create_queue(self.context(), self.id(), false)?, false, false);
+        Ok(Self { queue: Arc::new(queue), ..self.clone() })
+    }
+
     /// Storage for the next command's event, which only a profiled device keeps.
     pub(super) fn event_slot(&self) -> EventSlot {
         EventSlot::new(self.queue.recorder.as_ref().is_some_and(|recorder| lock(recorder).wants()))

@@ -1,12 +1,14 @@
 //! Determines a device's capabilities by running `cl/selftest.cl` on it.
 //!
-//! The self-test trusts no version string or extension list. Both only select the tests to try, because some compilers
-//! crash on unknown features. The platform's name and the driver's version also decide which loops use explicit
-//! vectors; no result depends on that. The results are stored on disk by device and driver.
+//! The self-test trusts no version string or extension list. They only select the tests to try, because some compilers
+//! crash on unknown features. The platform's name and the driver's version also select loops with explicit vectors,
+//! which changes only speed. The capabilities are stored on disk by device and driver.
 
 use ocl::ffi;
 
-use super::{ClDevice, ClMem as Mem, MAX_BYTES, MAX_WORK_GROUP, POCL, cl, entries, intel_cpu, local_bytes, program};
+use super::{
+    ClDevice, ClMem as Mem, MAX_BYTES, MAX_WORK_GROUP, OCLGRIND, POCL, cl, entries, intel_cpu, local_bytes, program,
+};
 use crate::{
     Error, ErrorKind, Result,
     runtime::{
@@ -14,15 +16,16 @@ use crate::{
     },
 };
 
+pub(super) const FILE: &str = "selftest.cl";
 const TEXT: &str = include_str!("../../../cl/selftest.cl");
 /// The self-test's own code, on which the results also depend.
 const TESTS: &str = include_str!("selftest.rs");
 
-/// Maximum local memory that is tried: NVIDIA's driver allows more than it reports.
+/// Maximum local memory that is tried beyond the reported size: NVIDIA's driver allows more than it reports.
 pub(super) const LOCAL_TRIED: usize = 164 << 10;
 const KIB: usize = 1 << 10;
 
-/// Maximum runs of a test that fails with a transient status.
+/// Maximum number of runs of a test that fails with a transient status.
 const TRIES: usize = 3;
 
 /// Work-items of a work-group in the tests.
@@ -35,7 +38,7 @@ const FP64: &[&str] = &["-DSG_BACKEND=0", "-DTEST_FP64"];
 const FP16: &[&str] = &["-DSG_BACKEND=0", "-DTEST_FP16"];
 
 fn spec(work_group: usize, standard: &str, options: &[&str]) -> ProgramSpec {
-    ProgramSpec::bare("selftest.cl", TEXT, standard).define("WG", work_group).with(options)
+    ProgramSpec::bare(FILE, TEXT, standard).define("WG", work_group).with(options)
 }
 
 fn local_memory_spec(work_group: usize, bytes: usize) -> ProgramSpec {
@@ -57,7 +60,7 @@ fn ptx_meeting_spec(work_group: usize, compute_capability: u64) -> ProgramSpec {
     spec(work_group, "CL1.2", &["-DSG_BACKEND=0", "-DINLINE_PTX=1", &sm])
 }
 
-/// The programs that a device with these capabilities passes.
+/// The programs that the self-test builds on a device with these capabilities.
 pub(super) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     let work_group = WORK_GROUP.min(caps.max_work_group);
     let capability = caps.compute_capability.into();
@@ -159,16 +162,16 @@ impl Reported {
 
     /// Oclgrind runs work-items one after another and reports races; it has no memory order to test.
     fn oclgrind(&self) -> bool {
-        self.platform == "Oclgrind"
+        self.platform == OCLGRIND
     }
 
     fn source(&self) -> String {
-        ProgramSpec::bare("selftest.cl", TEXT, "CL1.2").source()
+        ProgramSpec::bare(FILE, TEXT, "CL1.2").source()
     }
 }
 
-/// Intel's compiler for CPUs vectorises over work-items, but few loops. PoCL 5 optimises loops without knowing the target's
-/// vectors, and unrolls none.
+/// Intel's compiler for CPUs vectorises over work-items, and few loops. PoCL 5 optimises loops without knowing the
+/// target's vectors, and unrolls no loop.
 fn makes_no_vectors(info: &DeviceInfo) -> bool {
     intel_cpu(info) || (info.ty == DeviceType::Cpu && info.platform == POCL && info.driver.starts_with("5."))
 }
@@ -177,8 +180,8 @@ struct SelfTest<'d> {
     device: &'d ClDevice,
     reported: Reported,
     notes: Vec<String>,
-    /// True after a transient failure of a test. The results are then not stored, as after a transient failure to load
-    /// a program.
+    /// True after a transient failure of a test. Then the results are not stored. A transient failure to load a program
+    /// has the same effect.
     disturbed: bool,
 }
 
@@ -195,6 +198,7 @@ fn mix64(i: u32) -> u64 {
 
 impl SelfTest<'_> {
     fn run(&mut self) -> Result<Capabilities> {
+        self.device.build_in_parallel(&self.programs());
         self.settled(Self::must_run)??;
         let fp64 = self.reported.has("cl_khr_fp64") && self.passed("fp64", Self::arithmetic_f64)?;
         // NVIDIA's compiler supports halves without reporting it.
@@ -250,6 +254,42 @@ impl SelfTest<'_> {
         })
     }
 
+    /// The programs that the tests probably build, each with one of its kernels.
+    fn programs(&self) -> Vec<(ProgramSpec, &'static str)> {
+        let mut programs = vec![(self.base(), "long_loop"), (self.meeting(), "ticket_chain")];
+        let wide = [("cl_khr_fp64", FP64, "arithmetic_f64"), ("cl_khr_int64_base_atomics", ATOMIC64, "atomics64")];
+        let wide = wide.into_iter().filter(|(extension, ..)| self.reported.has(extension));
+        programs.extend(wide.map(|(_, options, kernel)| (self.spec(options), kernel)));
+        if self.reported.nvidia() {
+            programs.push((self.spec(FP16), "arithmetic_f16"));
+            programs.push((local_memory_spec(self.work_group(), LOCAL_TRIED), "local_memory"));
+        }
+        for backend in [SubGroupBackend::Ptx, SubGroupBackend::Khr, SubGroupBackend::Local] {
+            programs.extend(
+                self.tried(backend).first().map(|standard| (self.sub_group_spec(backend, standard), "sg_width")),
+            );
+        }
+        programs
+    }
+
+    /// The standards of OpenCL C with which a back end is tried, best first.
+    fn tried(&self, backend: SubGroupBackend) -> &[&'static str] {
+        match backend {
+            SubGroupBackend::Ptx if self.reported.nvidia() => &["CL1.2"],
+            SubGroupBackend::Khr if self.reported.has("cl_khr_subgroup") || self.reported.sub_groups > 0 => {
+                &self.reported.standards
+            }
+            SubGroupBackend::Intel if self.reported.has("cl_intel_subgroups") => &self.reported.standards,
+            SubGroupBackend::Amd if self.reported.has("cl_amd_") => &self.reported.standards,
+            SubGroupBackend::Local | SubGroupBackend::None => &["CL1.2"],
+            _ => &[],
+        }
+    }
+
+    fn sub_group_spec(&self, backend: SubGroupBackend, standard: &str) -> ProgramSpec {
+        sub_group_spec(self.work_group(), standard, backend, self.reported.compute_capability)
+    }
+
     /// Returns whether a test passed; if not, a note has the reason.
     fn passed(&mut self, what: &str, test: impl Fn(&Self) -> Result<()>) -> Result<bool> {
         let result = self.settled(test)?;
@@ -281,7 +321,7 @@ impl SelfTest<'_> {
 
     /// Builds and runs a plain kernel. If this kernel fails, an earlier failure says nothing about the device.
     fn plain_kernel(&self) -> Result<()> {
-        program::try_build(self.device.context(), self.device.id(), &self.base(), "long_loop")?;
+        program::try_build(&self.device.target(), &self.base(), "long_loop")?;
         self.long_loop(1)
     }
 
@@ -402,7 +442,7 @@ impl SelfTest<'_> {
         self.arithmetic("arithmetic_f16", &self.spec(FP16), &rows)
     }
 
-    /// The largest size of local memory with which a kernel runs and keeps its data.
+    /// Returns the first of the listed sizes of local memory, largest first, with which a kernel keeps its data.
     fn local_bytes(&mut self) -> Result<usize> {
         let reported = self.reported.local_bytes;
         let mut sizes: Vec<usize> = Vec::new();
@@ -419,7 +459,7 @@ impl SelfTest<'_> {
                 Err(error) => self.notes.push(format!("{} KiB of local memory: {error}", size / KIB)),
             }
             if size > reported {
-                // The driver only confirms the size that it reports.
+                // A failure beyond the reported size is expected, so it does not prevent storing the results.
                 self.disturbed = disturbed;
             }
         }
@@ -437,24 +477,14 @@ impl SelfTest<'_> {
         expect(words == [0, (groups * bytes / 4) as u32], "local memory loses data")
     }
 
-    /// The back ends that pass, those that build but fail, and the `-cl-std` of the first one that passes.
+    /// Returns the back ends that pass, those that build but fail, and a `-cl-std`: the first one above CL1.2 that
+    /// passes, else CL1.2.
     fn sub_groups(&mut self) -> Result<(Vec<SubGroup>, Vec<RefusedSubGroup>, &'static str)> {
         let (mut found, mut refused) = (Vec::new(), Vec::new());
         let mut standard = "CL1.2";
         for backend in SubGroupBackend::ALL {
-            let standards = self.reported.standards.clone();
-            let tried: &[&'static str] = match backend {
-                SubGroupBackend::Ptx if self.reported.nvidia() => &["CL1.2"],
-                SubGroupBackend::Khr if self.reported.has("cl_khr_subgroup") || self.reported.sub_groups > 0 => {
-                    &standards
-                }
-                SubGroupBackend::Intel if self.reported.has("cl_intel_subgroups") => &standards,
-                SubGroupBackend::Amd if self.reported.has("cl_amd_") => &standards,
-                SubGroupBackend::Local | SubGroupBackend::None => &["CL1.2"],
-                _ => &[],
-            };
             let (mut reasons, mut built) = (Vec::new(), false);
-            for &tried in tried {
+            for tried in self.tried(backend).to_vec() {
                 match self.settled(|test| test.sub_group(backend, tried))? {
                     Ok(group) => {
                         if standard == "CL1.2" {
@@ -480,7 +510,7 @@ impl SelfTest<'_> {
     }
 
     fn sub_group(&self, backend: SubGroupBackend, standard: &str) -> Result<SubGroup> {
-        let spec = sub_group_spec(self.work_group(), standard, backend, self.reported.compute_capability);
+        let spec = self.sub_group_spec(backend, standard);
         let width = self.sub_group_width(&spec)?;
         self.shuffles(&spec, width)?;
         self.sub_group_barriers(&spec, width)?;
@@ -579,7 +609,8 @@ impl SelfTest<'_> {
         Ok(())
     }
 
-    /// Number of work-groups in the tests where they wait for one another: more than can run at once.
+    /// Number of work-groups in the tests where they wait for one another: 16 for each compute unit, from 64 to 2,048;
+    /// 16 under Oclgrind.
     fn waiting_groups(&self) -> usize {
         let units = self.device.info().compute_units as usize;
         if self.reported.oclgrind() { 16 } else { (16 * units).clamp(64, 2048) }
