@@ -14,8 +14,9 @@
 //!
 //! # Primitives
 //!
-//! All primitives are methods of [`Device`]. They take host slices, [`Buffer`]s or [`View`]s ([`Input`]). Methods that
-//! end in `_into` write to the caller's [`Output`]; methods that need temporary memory use the caller's [`Scratch`].
+//! Nearly all primitives are methods of [`Device`]; `fill` and `copy_within` are methods of [`Buffer`]. Primitives take
+//! host slices, [`Buffer`]s or [`View`]s ([`Input`]). Methods that end in `_into` write to the caller's [`Output`];
+//! methods that need temporary memory use the caller's [`Scratch`].
 //!
 //! | | |
 //! |---|---|
@@ -35,7 +36,7 @@
 //! | [`reduce_by_key`](Device::reduce_by_key) | one value from the values of each run of equal keys: [`select::by_key`] |
 //! | [`adjacent_difference`](Device::adjacent_difference) | difference between each element and the one before it: [`select::adjacent`] |
 //! | [`transpose`](Device::transpose), [`transpose_batch`](Device::transpose_batch) | rows become columns: [`transpose`] |
-//! | [`transpose_in_place`](Device::transpose_in_place) | transpose within the matrix's memory, of rectangles too: [`transpose::in_place`] |
+//! | [`transpose_in_place`](Device::transpose_in_place) | transpose of a square or rectangular matrix within its own memory: [`transpose::in_place`] |
 //! | [`transpose_map`](Device::transpose_map) | transpose with another type, a factor, or a function of each element: [`transpose::mapped`] |
 //! | [`permute`](Device::permute) | axes in another order: [`permute`] |
 //! | [`histogram`](Device::histogram), [`histogram_weighted`](Device::histogram_weighted), [`histogram_channels`](Device::histogram_channels), [`map_histogram`](Device::map_histogram) | number or total weight of the samples in each bin: [`histogram`] |
@@ -69,7 +70,7 @@
 //!
 //! - its result goes to the host: a value, a slice as output, [`Buffer::to_vec`];
 //! - an input is a host slice, which is copied to the device first, as by [`Device::upload`];
-//! - a buffer is used on another queue than its own, since each [`Device::open`] makes a queue;
+//! - an argument belongs to another queue of the device (each [`Device::open`] makes a queue);
 //! - a device is used for the first time, and its self-test runs;
 //! - it allocates a result whose length the device finds: [`Device::select`] and its like, [`Device::partition`],
 //!   [`Device::unique`] and other [runs](select::runs), [`Device::reduce_by_key`], [`Device::set_operation`];
@@ -84,39 +85,51 @@
 //!
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
-//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; scans; transpose, permute; copy, gather, scatter to different indices, reverse; sorts, also of segments and in place; selections, partitions, runs; merge, merge sort, set operations, searches; top-k, keys of ranks, quantiles; iota of integers; random numbers | yes | yes |
-//! | float sum and product, [`Determinism::Fixed`] (the default: same bits everywhere); scans; statistics, also along an axis; by key; adjacent differences; by an [`Operator`](op::Operator) of the user; histogram of floats, float weights; transpose with a cast or a factor; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
+//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; transpose, permute; copy, gather, scatter to different indices, reverse; sorts, also of segments and in place; selections, partitions, runs; merge, merge sort, set operations, searches; top-k, keys of ranks, quantiles; iota of integers; random numbers | yes | yes |
+//! | float sum and product, [`Determinism::Fixed`] (the default: same bits everywhere); scans of floats; statistics, also along an axis; by key; adjacent differences; by an [`Operator`](op::Operator) of the user; histogram of floats, float weights; transpose with a cast or a factor; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`] (any order of additions); scatter by equal indices; the order of [`Device::select_unordered`] | no promise | no |
 //!
 //! [`Capabilities::denormals`] reports whether a device keeps subnormals.
 //!
 //! # Errors
 //!
-//! Every failure is an [`Error`] with a [kind](ErrorKind) and a one-line message that has the numbers. Bad input, a missing
-//! driver, an unknown status code or a kernel that does not build never panic.
+//! Every failure is an [`Error`] with a [kind](ErrorKind) and a one-line message that has the numbers. No call panics
+//! on bad input, a missing driver, an unknown status code or a kernel that does not build.
 //!
 //! # Threads and processes
 //!
-//! All threads of a process can use one [`Device`]. A child process that `fork` makes has no driver threads and no rayon
-//! threads. Python's `multiprocessing` uses `fork` by default on some systems. After the parent has used any device, a call in
-//! the child can wait forever, for example with PoCL. Fork before the first call, or start a new program as
-//! [`std::process::Command`] does.
+//! All threads of a process can use one [`Device`]. `fork` does not copy threads, so the child has neither the driver's
+//! nor rayon's. Python's `multiprocessing` uses `fork` by default on some systems. After the parent has used any
+//! device, a call in the child can wait forever, for example with PoCL. Fork before the first call, or start a new
+//! program as [`std::process::Command`] does.
+//!
+//! # First calls
+//!
+//! The first use of a device runs its self-test, and the first call of an operation builds its kernels. On an H100 a
+//! kernel takes from 0.05 s to 1.5 s; NVIDIA's driver builds two at a time. The cache folder keeps the self-test's
+//! result and the kernels, so later processes load them in milliseconds. PoCL keeps its kernels in its own cache.
+//! Kernels depend on the device, the element types, the operator, the options, and the alignment and size class of the
+//! data.
+//!
+//! To build kernels before the first call, call [`Device::prepare`], which builds in the background. Or run
+//! `oclprim warm`, which fills the cache folder with several processes. A machine image can contain that folder.
 //!
 //! # Files
 //!
-//! The crate keeps built programs and self-test results in the folder `OCLPRIM_CACHE_DIR`. If the variable is empty, it
-//! keeps none; if it is unset, the folder is in the user's cache folder. If the entries have more than
+//! The crate keeps built programs and self-test results in the folder `OCLPRIM_CACHE_DIR`. An empty variable disables
+//! the cache. Without the variable, the folder is in the user's cache folder. If the entries have more than
 //! `OCLPRIM_CACHE_BYTES` bytes, 256 MiB by default, the crate removes the least recently used ones. Each process checks
-//! at its first write, and after each sixteenth of that size. Processes may share the folder. A device keeps its
-//! `OCLPRIM_CACHE_PROGRAMS` most recently used programs in memory, 128 by default. These bounds do not apply to a
-//! driver's own cache, such as PoCL's.
+//! the size at its first write, and again whenever it has written a sixteenth of the limit. Processes may share the
+//! folder. In memory, a device keeps the programs of its most recently used kernel files. `OCLPRIM_CACHE_PROGRAMS`
+//! limits the files, each with its options, to 128 by default. These bounds do not apply to a driver's own cache, such
+//! as PoCL's.
 //!
 //! An entry is machine code that the driver runs in this process, so anyone who can write to the folder gets the user's
 //! rights. The digest of an entry detects damage and wrong names, but not forgery. The crate therefore creates the
 //! folder and its entries for the user alone. On Unix it uses no folder and no entry that another user owns or can
-//! write to, and it follows no link to an entry. `chmod go-w` makes a folder usable that others can write to; the crate
-//! creates the folder with mode 0700. On Windows the crate checks none of this: the folder's permissions decide, and
-//! those of the default folder are safe.
+//! write to, and it follows no link to an entry. The crate creates the folder with mode 0700. If others can write to
+//! your folder, `chmod go-w` makes it usable. On Windows the crate checks none of this: the folder's permissions
+//! decide, and those of the default folder are safe.
 //!
 //! The [tuning file](tuning::TuningFile) has only names and numbers, which the crate checks; a wrong number only costs
 //! time.
@@ -235,7 +248,7 @@ pub use oclprim_macros::SharedType;
 /// Makes a Rust function callable from functions with [`#[operator]`](operator), [`#[order]`](order) or `#[device]`, and from
 /// [`map!`].
 ///
-/// The function stays as it is in Rust, but for [its arithmetic](operator#arithmetic).
+/// In Rust only [its arithmetic](operator#arithmetic) changes.
 ///
 /// ```
 /// use oclprim::{Device, device, map, op::Sum};
@@ -263,7 +276,7 @@ pub use oclprim_macros::device;
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
-/// A variable of the program is not in the device's text:
+/// A closure that uses a variable of the program does not compile:
 ///
 /// ```compile_fail
 /// let scale = 2.0f32;
@@ -274,24 +287,32 @@ pub use oclprim_macros::map;
 /// Turns a Rust function of two values into a function that returns an [`op::Operator`]: the same source runs on the CPU and on
 /// OpenCL devices.
 ///
-/// `identity` is neutral: `f(identity, x) = x`. The user promises that, and that the function is associative and commutative;
-/// [`op::laws`] checks it on values.
+/// The user promises that `identity` is neutral, `f(identity, x) = f(x, identity) = x`, and that the function is
+/// associative and commutative. Scans, segmented reductions and reductions by key need no commutative function.
+/// [`op::laws`] checks these laws on values.
 ///
 /// ```
 /// use oclprim::{Device, operator};
 ///
-/// #[operator(identity = 0.0)]
-/// fn larger_magnitude(a: f32, b: f32) -> f32 {
-///     if a.abs() > b.abs() { a } else { b }
+/// #[operator(identity = 0)]
+/// fn larger_magnitude(a: i32, b: i32) -> i32 {
+///     if a.unsigned_abs() == b.unsigned_abs() {
+///         a.max(b)
+///     } else if a.unsigned_abs() > b.unsigned_abs() {
+///         a
+///     } else {
+///         b
+///     }
 /// }
 ///
-/// assert_eq!(Device::best()?.reduce_by(&[1.0, -7.5, 3.0], &larger_magnitude())?, -7.5);
+/// assert_eq!(Device::best()?.reduce_by(&[1, -7, 3], &larger_magnitude())?, -7);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
-/// The attribute also writes a test, `larger_magnitude_on_devices_is_that_of_rust`. `cargo test` then compares the results for
-/// 4,096 pairs on every OpenCL device. The values are NaN, infinities, subnormals, extremes and random bits, also in fields of
-/// structs. With `test = false` there is no test: for a loop whose length is an argument, and for a function inside a function.
+/// The attribute also writes a test, `larger_magnitude_on_devices_is_that_of_rust`. `cargo test` then compares the
+/// results for 4,096 pairs on every OpenCL device. The values are NaN, infinities, subnormals, extremes and random
+/// bits, also in fields of structs. `test = false` leaves out the test. Write it if an argument sets the length of a
+/// loop, or if the function is inside another function.
 ///
 /// # The subset
 ///
@@ -307,7 +328,8 @@ pub use oclprim_macros::map;
 ///   `round_ties_even`, `sqrt`, `to_bits`, `trunc`; and `f32::from_bits`.
 /// - Constants of types, such as `f32::MAX`.
 ///
-/// The compiler refuses everything else, points at it, and says what to write. So it refuses numbers whose type is open:
+/// The compiler refuses everything else, points at it, and says what to write. For example, it refuses a number whose
+/// type is not written:
 ///
 /// ```compile_fail
 /// #[oclprim::operator(identity = 0)]
@@ -322,7 +344,7 @@ pub use oclprim_macros::map;
 ///
 /// # Arithmetic
 ///
-/// The function has the same result in every build, on the CPU and on devices:
+/// Except where this section says otherwise, the function has the same result in every build, on the CPU and on devices:
 ///
 /// | | |
 /// |---|---|
@@ -333,20 +355,21 @@ pub use oclprim_macros::map;
 /// | `a.clamp(low, high)` | `low` if `a < low`, else `high` if `a > high`, else `a` |
 /// | `x as i32` and so on | as in Rust: saturates, and NaN becomes 0 |
 /// | `a / b`, `a.sqrt()` of `f32` | the nearest float, on devices with `f64`; elsewhere as the driver rounds |
-/// | `a % b` of floats, `mul_add` | the driver's `fmod` and `fma`, which on Mesa take subnormals for zeros |
+/// | `a % b` of floats, `mul_add` | the driver's `fmod` and `fma`, which treat subnormals as zeros on Mesa |
 ///
-/// Three things differ. An index out of range panics on the CPU, and takes the first element on a device. A loop that does not
-/// end hangs. The bits of a NaN are open, so `to_bits` of a computed NaN is, too.
+/// Two things differ. An index out of range panics on the CPU, and takes the first element on a device. The bits of a
+/// computed NaN, and so its `to_bits`, are not specified. A loop that does not end hangs everywhere.
 ///
 /// A multiplication is fused with an addition only by `mul_add`. Devices that
-/// [treat subnormals as zeros](Capabilities::denormals) may give another result where Rust's is subnormal.
+/// [treat subnormals as zeros](Capabilities::denormals) may give another result where an argument or Rust's result is
+/// subnormal.
 #[cfg(feature = "macros")]
 pub use oclprim_macros::operator;
 /// Turns a Rust function of two values into a function that returns an [`op::Less`]: the function is true if `a` comes before
 /// `b`.
 ///
-/// The function is a strict weak order. The one below is that for times without NaN. [The subset](operator#the-subset) and [the arithmetic](operator#arithmetic) are those of
-/// operators.
+/// The function must be a strict weak order. The example is one if no time is NaN. [The subset](operator#the-subset)
+/// and [the arithmetic](operator#arithmetic) are those of operators.
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};
@@ -382,8 +405,8 @@ pub use reduce::{
     statistics::{MinMax, Statistics, StatisticsRecord},
 };
 pub use runtime::{
-    Buffer, Capabilities, Device, DeviceClass, DeviceInfo, DeviceType, Input, MapMut, MapRef, Output, ProgramSpec,
-    RefusedSubGroup, Scratch, SubGroup, SubGroupBackend, Timing, View, ViewMut,
+    Buffer, Capabilities, Device, DeviceClass, DeviceInfo, DeviceType, Input, MapMut, MapRef, Output, Preparation,
+    ProgramSpec, RefusedSubGroup, Scratch, SubGroup, SubGroupBackend, Timing, View, ViewMut,
 };
 pub use scan::Scan;
 pub use sort::{

@@ -12,7 +12,7 @@ use std::{
 use bytemuck::{Pod, Zeroable};
 use common::{devices, random};
 use oclprim::{
-    Bins, Buffer, Device, DeviceType, ErrorKind, Histogram, Result, Scratch, SubGroupBackend, Tuning, View,
+    Bins, Buffer, Device, DeviceType, ErrorKind, Histogram, Order, Result, Scratch, SubGroupBackend, Tuning, View,
     internals::data::Rng, op::Sum,
 };
 use proptest::prelude::*;
@@ -639,4 +639,32 @@ fn the_cache_survives_damaged_entries_and_folders() {
     let (sum, _) = common::run(off.env("HOME", home.path()).env("XDG_CACHE_HOME", home.path()));
     assert_eq!(sum, sums[0]);
     assert!(!home.path().join("oclprim").exists(), "a cache that is off was written");
+}
+
+/// The calls of a preparation run on a queue of their own, beside calls of the application; errors and results come back.
+#[test]
+fn a_preparation_runs_its_calls_and_returns_their_error() {
+    for (name, device) in devices() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let preparation = device
+            .prepare(move |beside| {
+                sender.send(beside.reduce(&[1u32, 2, 3], Sum)?).unwrap();
+                beside.sort(&[3u32, 1, 2], Order::ascending()).map(drop)
+            })
+            .unwrap();
+        assert_eq!(device.reduce(&[4u32, 5], Sum).unwrap(), 9, "{name}");
+        preparation.wait().unwrap();
+        // The CPU has no kernels to build, so the calls do not run.
+        assert_eq!(receiver.try_recv().ok(), (!device.is_cpu()).then_some(6), "{name}");
+        let preparation = device.prepare(|beside| beside.transpose(&beside.zeroed::<u32>(5)?, 2, 3).map(drop)).unwrap();
+        assert_eq!(preparation.wait().is_err(), !device.is_cpu(), "{name}");
+        // A dropped preparation has ended.
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        let calls = move |_: &Device| {
+            drop(sender);
+            Ok(())
+        };
+        drop(device.prepare(calls).unwrap());
+        assert_eq!(receiver.try_recv(), Err(std::sync::mpsc::TryRecvError::Disconnected), "{name}");
+    }
 }

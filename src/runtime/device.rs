@@ -31,7 +31,7 @@ pub enum Backend {
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
-/// The methods stand in sections:
+/// The methods are grouped in sections:
 ///
 /// | | |
 /// |---|---|
@@ -54,13 +54,13 @@ pub struct Device {
 impl Device {
     /// The default device: the one that `OCLPRIM_DEVICE` selects, else a GPU, else the CPU through rayon.
     ///
-    /// The GPU is the first that passes its self-test. GPUs with memory of their own come first, those with more memory
-    /// before others. If a GPU is missing, the error of [`Device::open`] for `gpu` or `opencl` has the reason, such as
-    /// an `OPENCL_LIBRARY` that does not open.
+    /// The GPU is the first that passes its self-test. GPUs with memory of their own are tried before the others; in
+    /// both groups, those with more memory are tried first. If a GPU is missing, the error of [`Device::open`] for
+    /// `gpu` or `opencl` has the reason, such as an `OPENCL_LIBRARY` that does not open.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoDevice`] if `OCLPRIM_DEVICE` is set and matches no device.
+    /// The errors of [`Device::open`], if `OCLPRIM_DEVICE` is set.
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -89,10 +89,10 @@ impl Device {
     /// The first device that matches a selector.
     ///
     /// A selector is an index into [`Device::list`], `cpu` (rayon), `gpu`, `accelerator`, `opencl`, or a part of
-    /// `platform / name`; upper and lower case are equal. `opencl` is any OpenCL device, GPUs first. Only an index
+    /// `platform / name`; case is ignored. `opencl` is any OpenCL device, GPUs first. Only an index
     /// selects between devices of the same name. A number that is not an index matches a part of a name.
     ///
-    /// A selector of the CPU backend, which has index 0, calls no driver.
+    /// Selectors of the CPU backend (`0`, `cpu`, or a part of `rayon / CPU`) open no OpenCL library.
     ///
     /// # Errors
     ///
@@ -241,8 +241,9 @@ impl Device {
 
     /// The capabilities of an OpenCL device; `None` for the CPU backend, which lacks none.
     ///
-    /// The first call on a device compiles and runs small kernels. The result is stored on disk by device and driver. A test
-    /// that fails for a transient reason, such as a shortage of memory, runs again; the result then stays in this process only.
+    /// The first call compiles and runs small kernels, unless the cache folder has their result. The result is stored
+    /// on disk by device and driver. A test that fails for a transient reason, such as a shortage of memory, runs
+    /// again; the result then stays in this process only.
     ///
     /// # Errors
     ///
@@ -262,12 +263,13 @@ impl Device {
         }
     }
 
-    /// The same device with another tuning, which applies to this handle and its clones. No effect on the CPU backend.
+    /// Returns a handle of the same device with another tuning, which applies to the new handle and its clones. No
+    /// effect on the CPU backend.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`] if the device lacks a requested capability, [`ErrorKind::InvalidInput`] for an unknown
-    /// parameter or a value outside its set.
+    /// [`ErrorKind::Unsupported`] if the device lacks a requested capability, [`ErrorKind::InvalidInput`] for an
+    /// unknown parameter, or a value outside a parameter's allowed set.
     ///
     /// ```
     /// use oclprim::{Device, Tuning, op::Sum};
@@ -312,8 +314,8 @@ impl Device {
 
     /// The same device with its own queue, which records the time of each command.
     ///
-    /// Waits for this device's commands first. Keeps an event for each command until [`Device::take_timings`], which
-    /// long runs should therefore call regularly. No effect on the CPU backend.
+    /// The call first waits for this device's commands. The new device keeps an event for each command until
+    /// [`Device::take_timings`]; long runs should call that regularly. No effect on the CPU backend.
     ///
     /// # Errors
     ///
@@ -332,6 +334,14 @@ impl Device {
         match &self.backend {
             Backend::Cpu => Ok(self.clone()),
             Backend::OpenCl(device) => Ok(Self { backend: Backend::OpenCl(device.profiled()?) }),
+        }
+    }
+
+    /// The same device with its own queue.
+    pub(super) fn beside(&self) -> Result<Self> {
+        match &self.backend {
+            Backend::Cpu => Ok(self.clone()),
+            Backend::OpenCl(device) => Ok(Self { backend: Backend::OpenCl(device.beside()?) }),
         }
     }
 
@@ -362,7 +372,8 @@ fn no_device(message: String) -> Error {
     Error::new(ErrorKind::NoDevice, parts.join("; "))
 }
 
-/// Sort key for GPUs. A GPU that shares the host's memory reports much memory, but is slower.
+/// Returns the key by which `best_gpu` sorts GPUs. A GPU that shares the host's memory reports much memory but is
+/// slower, so it comes last.
 fn rank(own_memory: bool, info: &DeviceInfo) -> (bool, u64, u32) {
     (own_memory, info.global_bytes, info.compute_units)
 }

@@ -14,6 +14,7 @@ pub(crate) mod opencl;
 #[cfg(not(feature = "opencl"))]
 #[path = "absent.rs"]
 pub(crate) mod opencl;
+mod prepare;
 mod program;
 
 pub use buffer::{Buffer, Input, MapMut, MapRef, Output, Scratch, View, ViewMut};
@@ -21,5 +22,6 @@ pub(crate) use buffer::{ClInput, ClOutput, apart};
 pub use capabilities::{Capabilities, DeviceClass, RefusedSubGroup, SubGroup, SubGroupBackend};
 pub use device::{Backend, Device};
 pub use info::{DeviceInfo, DeviceType, Recorded, Timing};
+pub use prepare::Preparation;
 pub(crate) use program::{COUNTER_BYTES, COUNTERS_AT, Text};
 pub use program::{ProgramSpec, Source};
