@@ -11,16 +11,16 @@ use std::{
 
 use clap::{Args, builder::PossibleValuesParser};
 use comfy_table::Cell;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use oclprim::{Capabilities, Device, DeviceClass, DeviceType, ElementType, RefusedSubGroup, SubGroupBackend, Tuning};
 use oclprim_checks::{
     check::{Case, Level, Spec, Verdict, few_builds},
     registry,
 };
-use serde::Serialize;
 
 use crate::{
     check_results::{Counts, Form, Report, level_name},
+    check_workers::{self, All},
     devices::{Description, no_driver},
     output::{BOLD, RED, STDOUT, Stop, Style, digits, distinct, json, paint, table},
     submission::{Run, Submission},
@@ -28,29 +28,30 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
-  oclprim check                        every device, in under a minute
+  oclprim check                        every device, in about a minute
   oclprim check --full --device gpu    every size, type and data set on one device
   oclprim check --only reduce --json   JSON for other programs
   oclprim check --full --part 1/4      a quarter; other processes or machines do the rest
   oclprim check --full --report device.json    a file to send in, without paths, user names and host names
 
 The CPU backend is compared with plain loops, and OpenCL devices are compared with the CPU backend. An OpenCL device \
-that is a CPU also runs the tiny checks in the geometry of a GPU. There each operation runs with one type. Further \
-sub-group backends run those operations whose work-items exchange values. With --full it runs the quick checks with \
-every type and each sub-group backend instead. Checks of a backend that failed the self-test count as skipped. --quick \
-ends in about a minute. If kernels are built for the first time, it may skip checks; it counts them, and a second run \
-does more. The exit code is 1 if a result is wrong, and 101 if a check panics, which ends the run.";
+that is a CPU also runs the tiny checks in the geometry of a GPU, each operation with one type. With each further \
+sub-group back end it runs only operations whose work-items exchange values. With --full it runs the quick checks in \
+that geometry, with every type and each sub-group back end. Checks of a back end that failed the self-test count as \
+skipped. --quick ends in about a minute; several processes share its checks. If builds take too long, it skips \
+checks and counts them, and a second run skips fewer. The exit code is 1 if a result is wrong, or if a process of \
+--quick ends early. A panic ends the run with the exit code 101.";
 
-/// The check that runs now.
+/// The name of the running check.
 static RUNNING: Mutex<Option<String>> = Mutex::new(None);
 
-/// The name of the check that runs now.
+/// Returns the name of the running check.
 pub(crate) fn running() -> Option<String> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Runs checks whose panics are failures: the report has their messages, so they print none. A build that does not unwind ends
-/// with the first panic; the hook of `main` then names the check.
+/// Runs checks, and prints no message for a panic: it is a failure, and the report has its message. If panics abort,
+/// the first one ends the program, and the hook of `main` names the check.
 fn panics_are_failures<R>(checks: impl FnOnce() -> R) -> R {
     if cfg!(panic = "abort") {
         return checks();
@@ -62,7 +63,7 @@ fn panics_are_failures<R>(checks: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Check every primitive, type and size on every device.
+/// Compare results with a reference, for every primitive and type, on every device.
 #[derive(Args, Default)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Check {
@@ -95,13 +96,16 @@ pub(crate) struct Check {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Also write a report to this file, and update it after each device: versions, devices, counts, reasons and failures. It has
+    /// Also write a report to this file: versions, devices, counts, reasons and failures. It has
     /// no paths, user names or host names, so you can send it in.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Print the operations and types that took longest, with their times.
     #[arg(long, hide = true)]
     times: bool,
+    /// Work for another process, which has spent this many milliseconds.
+    #[arg(long, hide = true)]
+    worker: Option<u64>,
 }
 
 /// The names of all primitives, for clap.
@@ -131,8 +135,8 @@ struct Target {
     own: bool,
     /// True if the driver may be at fault, as in [`Report`].
     doubtful: bool,
-    /// `Some` keeps only checks that are worth their builds, which take up to 10 s each. It is true for the first sub-group
-    /// backend.
+    /// `Some` keeps only the cases of [`few_builds`], because a build takes up to 10 s. The value is true for the first
+    /// sub-group backend.
     few_builds: Option<bool>,
     /// The reason for which all checks are skipped: the sub-groups failed the self-test.
     refused: Option<String>,
@@ -146,15 +150,16 @@ struct Targets {
 }
 
 /// `--quick` starts no check after this time, so that it ends in about a minute even if every kernel must be built.
-const STARTED_WITHIN: Duration = Duration::from_secs(45);
+const STARTED_WITHIN: Duration = Duration::from_secs(50);
 
 /// The time after which no check starts, and the reason for skipping the others.
 type Patience = (Instant, &'static str);
 
 impl Check {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        let started = Instant::now();
         let Targets { targets, unusable, descriptions } = self.targets()?;
-        if targets.iter().all(|target| self.cases(target).is_empty()) {
+        if self.worker.is_none() && targets.iter().all(|target| self.cases(target).is_empty()) {
             return Err(Stop::usage("nothing to check: no operation of these primitives has such a name"));
         }
         let mut reports = unusable;
@@ -163,8 +168,20 @@ impl Check {
         }
         // Writes the report once before the checks: a file that cannot be written must not cost a full check.
         let begin = Instant::now();
+        let spent = Duration::from_millis(self.worker.unwrap_or(0));
         self.submit(&descriptions, &reports, begin, false)?;
         let bar = self.progress(&targets);
+        if let Some(shared) = self.share(&targets, started, &bar) {
+            for report in shared {
+                if !self.json {
+                    bar.suspend(|| print(&report, self.times, out))?;
+                }
+                reports.push(report);
+            }
+            self.submit(&descriptions, &reports, begin, true)?;
+            bar.finish_and_clear();
+            return self.conclude(reports, out);
+        }
         panics_are_failures(|| -> Result<(), Stop> {
             for (index, target) in targets.iter().enumerate() {
                 let patience = (self.level() == Level::Quick).then(|| {
@@ -172,10 +189,11 @@ impl Check {
                     let sharing = targets[index..].iter().filter(|target| target.own).count().max(1);
                     let reason =
                         "not started: --quick ends in about a minute; if builds took the time, a second run does more";
-                    (Instant::now() + STARTED_WITHIN.saturating_sub(begin.elapsed()) / sharing as u32, reason)
+                    let left = STARTED_WITHIN.saturating_sub(spent + begin.elapsed());
+                    (Instant::now() + left / sharing as u32, reason)
                 });
                 let report = self.check(target, patience, &bar);
-                if !self.json {
+                if !self.json && self.worker.is_none() {
                     bar.suspend(|| print(&report, self.times, out))?;
                 }
                 reports.push(report);
@@ -185,6 +203,74 @@ impl Check {
         })?;
         bar.finish_and_clear();
         self.conclude(reports, out)
+    }
+
+    /// The number of processes that share the checks. Only `--quick` has several, since its time is limited. PoCL 5 and 6 may
+    /// miscompile a kernel in one process and not in another, so one process checks them.
+    fn processes(&self, targets: &[Target]) -> usize {
+        let alone = self.level() != Level::Quick || self.part.is_some() || self.worker.is_some() || self.times;
+        let infos = targets.iter().map(|target| target.device.info()).filter(|info| info.opencl);
+        match infos.map(|info| info.global_bytes).min() {
+            Some(bytes) if !alone && targets.iter().all(|target| !target.doubtful) => check_workers::processes(bytes),
+            _ => 1,
+        }
+    }
+
+    /// Runs the checks in several processes, and returns a report for each target. `None` if one process does better,
+    /// or if none of the processes returned a report: some devices serve only one process.
+    fn share(&self, targets: &[Target], started: Instant, bar: &ProgressBar) -> Option<Vec<Report>> {
+        let processes = self.processes(targets);
+        if processes == 1 {
+            return None;
+        }
+        let mut arguments = vec!["--quick".to_owned(), format!("--worker={}", started.elapsed().as_millis())];
+        let lists = [("--device", &self.device), ("--only", &self.only), ("--except", &self.except)];
+        let lists = lists.iter().flat_map(|(name, values)| values.iter().map(move |value| (*name, value)));
+        for (name, value) in lists.chain(self.form.iter().map(|text| ("--form", text))) {
+            arguments.push(format!("{name}={value}"));
+        }
+        let parts = check_workers::share(&arguments, processes, || bar.inc(1));
+        if parts.iter().all(Result::is_err) {
+            bar.reset();
+            return None;
+        }
+        let reasons: Vec<_> = parts.iter().filter_map(|part| part.as_ref().err().cloned()).collect();
+        Some(self.join(targets, parts.into_iter().flatten(), &reasons))
+    }
+
+    /// Joins the reports of several processes. Checks of a target that no report has count as one failure, for the given reasons.
+    fn join(&self, targets: &[Target], parts: impl Iterator<Item = Vec<Report>>, reasons: &[String]) -> Vec<Report> {
+        let mut reports: Vec<_> = targets.iter().map(Target::report).collect();
+        for part in parts {
+            // Devices of one name have their reports in one order. If a device fails in a process, it has the report of its self-test.
+            let mut open: Vec<_> = reports.iter_mut().collect();
+            for found in part {
+                let same = |report: &&mut Report| report.device == found.device && report.level == found.level;
+                let Some(index) = open.iter().position(same) else { continue };
+                let report = open.remove(index);
+                let seconds = report.seconds.max(found.seconds);
+                report.merge(found);
+                report.seconds = seconds;
+            }
+        }
+        for (report, target) in reports.iter_mut().zip(targets) {
+            let (mut order, mut expected) = (HashMap::new(), 0);
+            for (primitive, case) in self.cases(target) {
+                let next = order.len();
+                order.entry(format!("{primitive} {}", case.form)).or_insert(next);
+                expected += 1;
+            }
+            report.forms.sort_by_key(|form| order.get(&form.name).copied());
+            let Counts { passed, failed, skipped } = report.counts;
+            if passed + failed + skipped != expected {
+                let lost = expected.abs_diff(passed + failed + skipped);
+                let reason =
+                    if reasons.is_empty() { "the device failed in a process".into() } else { reasons.join("; ") };
+                let case = Case::new("processes", ElementType::U32, format!("{lost} checks"), "no", 0, |_| Ok(()));
+                report.add("check", case, Verdict::Fail(reason), 0.0);
+            }
+        }
+        reports
     }
 
     /// Writes the current results to the file of `--report`.
@@ -293,15 +379,17 @@ impl Check {
         let template = "{bar:30} {pos}/{len} {elapsed} {wide_msg}";
         let style = ProgressStyle::with_template(template).expect("a constant template");
         // Draws on standard error, and only on a terminal.
-        ProgressBar::new(total as u64).with_style(style)
+        let bar = ProgressBar::new(total as u64).with_style(style);
+        if self.worker.is_some() {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        bar
     }
 
     /// After the time of `patience` no case starts.
     fn check(&self, target: &Target, patience: Option<Patience>, bar: &ProgressBar) -> Report {
         let start = Instant::now();
-        let mut report = Report::new(target.label.clone(), target.level, target.own);
-        report.described = target.described;
-        report.doubtful = target.doubtful;
+        let mut report = target.report();
         let mut last_drawn = Instant::now();
         for (primitive, case) in self.cases(target) {
             if last_drawn.elapsed() > Duration::from_millis(100) {
@@ -318,6 +406,10 @@ impl Check {
                 let outcome = case.run(&target.device);
                 report.add(primitive, case, outcome.verdict, outcome.seconds);
             }
+            if self.worker.is_some() && check_workers::tell(&mut io::stdout()).is_err() {
+                // Nobody waits for the results.
+                break;
+            }
             bar.inc(1);
         }
         *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -328,13 +420,10 @@ impl Check {
     fn conclude(&self, reports: Vec<Report>, out: &mut dyn Write) -> Result<(), Stop> {
         let mut total = Counts::default();
         reports.iter().for_each(|report| total.add_all(&report.counts));
+        if self.worker.is_some() {
+            return check_workers::give(&All { total, devices: reports }, out);
+        }
         if self.json {
-            #[derive(Serialize)]
-            struct All {
-                #[serde(flatten)]
-                total: Counts,
-                devices: Vec<Report>,
-            }
             let wrong = total.failed;
             out.write_all(&json(&All { total, devices: reports })?)?;
             return if wrong == 0 { Ok(()) } else { Err(Stop::mismatch(format!("{wrong} checks failed"))) };
@@ -373,15 +462,23 @@ impl Target {
     /// A target with the device's own geometry.
     fn own(label: String, described: usize, device: Device, level: Level) -> Self {
         let checker = device.capabilities().is_ok_and(|caps| caps.is_some_and(|caps| caps.checker));
-        // A CPU's own geometry has one work-item per work-group, so a checker finds no races in it. One type of each operation
-        // is enough to find other defects.
+        // A CPU's own geometry has one work-item per work-group, so a checker finds no races in it. So one type of each
+        // operation has to do.
         let few_builds = (level == Level::Tiny && checker).then_some(true);
         Self { label, described, device, level, own: true, doubtful: false, few_builds, refused: None }
     }
+
+    /// A report without results.
+    fn report(&self) -> Report {
+        let mut report = Report::new(self.label.clone(), self.level, self.own);
+        report.described = self.described;
+        report.doubtful = self.doubtful;
+        report
+    }
 }
 
-/// The sub-group backends with which a CPU is checked in the geometry of a GPU. A reason means that a backend failed the
-/// self-test.
+/// The sub-group backends with which a CPU is checked in the geometry of a GPU. `Some` has the reason why the backend
+/// failed the self-test.
 fn geometries(caps: &Capabilities) -> Vec<(SubGroupBackend, Option<String>)> {
     let passed = caps.sub_groups.iter().map(|group| (group.backend, None));
     let refused = caps.refused.iter().map(|RefusedSubGroup { backend, reason, .. }| {
@@ -499,6 +596,37 @@ mod tests {
         let Counts { passed, failed, skipped } = report.counts;
         assert!(passed == 0 && failed == 0 && skipped == check.cases(&targets[0]).len(), "{}", report.counts.line());
         assert_eq!(report.skips, BTreeMap::from([(reason.to_owned(), skipped)]));
+    }
+
+    /// Each process checks a part of every target. A part that is lost is a failure.
+    #[test]
+    fn reports_of_processes_join_by_device() {
+        use ElementType::{F32, U8};
+        let check = Cli::parse_from(["", "--tiny", "--device", "cpu", "--only", "iota"]).check;
+        let two = || {
+            let mut targets = check.targets().expect("the CPU").targets;
+            // Two devices of one name.
+            targets.extend(check.targets().expect("the CPU").targets);
+            targets
+        };
+        let targets = two();
+        let all = check.cases(&targets[0]).len();
+        let part = |passed: usize| -> Vec<Report> {
+            let mut reports: Vec<_> = targets.iter().map(Target::report).collect();
+            for (report, passed) in reports.iter_mut().zip([passed, all - passed]) {
+                for i in 0..passed {
+                    let case = Case::new("iota", if i % 2 == 0 { F32 } else { U8 }, "", "", i, |_| Ok(()));
+                    report.add("iota", case, Verdict::Pass, 0.0);
+                }
+            }
+            reports
+        };
+        let counts = |reports: &[Report]| reports.iter().map(|report| report.counts.line()).collect::<Vec<_>>();
+        let joined = check.join(&targets, [part(all / 3), part(all - all / 3)].into_iter(), &[]);
+        assert_eq!(counts(&joined), [all, all].map(|all| format!("{all} passed, 0 failed, 0 skipped")));
+        let joined = check.join(&targets, [part(all / 3)].into_iter(), &["part 2/2 ended".into()]);
+        assert_eq!(counts(&joined)[0], format!("{} passed, 1 failed, 0 skipped", all / 3));
+        assert_eq!(joined[0].failures[0].what, "part 2/2 ended");
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! `oclprim warm` and `oclprim cache`
 
 use std::{
-    env,
     io::{self, BufRead, BufReader, Write},
-    process::{Child, Command, Stdio},
+    process::{Child, Stdio},
     str::FromStr,
     sync::{Mutex, PoisonError},
     thread,
@@ -18,6 +17,7 @@ use oclprim::{
 };
 
 use crate::{
+    itself,
     options::DeviceChoice,
     output::{Stop, bytes, json},
 };
@@ -189,8 +189,7 @@ impl Warm {
     /// Gives tasks to a process, one after another.
     fn work(&self, next: impl Fn() -> Option<Task>) -> Result<(), String> {
         let Some(mut task) = next() else { return Ok(()) };
-        let program = env::current_exe().map_err(|error| error.to_string())?;
-        let mut command = Command::new(program);
+        let mut command = itself::command().map_err(|error| error.to_string())?;
         command.args(["warm", "--worker"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(device) = self.device.selector() {
             command.args(["--device", device]);
