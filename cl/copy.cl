@@ -37,9 +37,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void copy_runs(
 
 #ifndef WG
 #define WG 128
-#endif
 // Words of one item, WG apart; all are read before the first is written.
-#ifndef WORDS
 #define WORDS 1
 #endif
 

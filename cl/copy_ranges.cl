@@ -1,14 +1,14 @@
-// Many copies at once: bytes from places of one buffer to places of another.
+// Copies many byte ranges at once, each from an offset of one buffer to an offset of another.
 //
-// Range r is (from, to, bytes, first) of `ranges`, places counted from the buffers' offsets. It is cut into tiles, of which
-// `first` is the first one's number; behind the `count` ranges the same memory has the range of each tile. A work-group
-// moves a tile, whatever the range.
+// Range r is (from, to, bytes, first) of `ranges`; `from` and `to` are counted from the buffers' offsets. A range is cut into
+// tiles, and `first` is the number of its first tile. After the `count` ranges, the same memory lists the range of each tile. Each
+// work-group moves one tile.
 //
 //     copy_tiles       a tile is WG * WORDS words of the destination, as in copy.cl: the first tile of a range moves its
 //                      edges as well
-//     copy_rows        the same for rows of one length, whose places are those of an N-dimensional array; rows that are
-//                      short share a group
-//     copy_tiles_runs  one item a group, on TILE bytes: for CPU drivers (DEVICE_CPU)
+//     copy_rows        the same for rows of one length, whose offsets are those of an N-dimensional array; short rows
+//                      share a work-group
+//     copy_tiles_runs  one work-item in a work-group copies TILE bytes: for CPU drivers (DEVICE_CPU)
 //
 // The host promises that no range is empty, and that no destination overlaps another or the source. Bytes: reads and writes
 // those of all ranges once.
@@ -38,9 +38,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void copy_tiles_runs(
 
 #ifndef WG
 #define WG 256
-#endif
 // Words of one item; all are read before the first is written.
-#ifndef WORDS
 #define WORDS 4
 #endif
 

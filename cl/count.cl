@@ -1,9 +1,9 @@
 // Count: count = the number of i with ((x[i] ^ key) & mask) != 0, elements taken as bits.
 //
-// Every count is such a one. A non-zero integer differs from 0 in some bit, a non-zero float in some bit other than the sign. The
-// elements that equal a value are the rest of n.
+// Every counting operation has this form. For non-zero elements key is 0; for floats mask leaves out the sign. The number of
+// elements equal to a value is n minus a count.
 //
-// Bytes: reads n elements once; writes a count a work-group.
+// Bytes: reads n elements once; writes one count for each work-group.
 //
 //     count_runs: for each run of contiguous elements, by one work-group:
 //         each work-item counts its elements that differ; GPU: four 16-byte vectors in flight
@@ -15,8 +15,6 @@
 
 #ifndef BYTES
 #define BYTES 4
-#endif
-#ifndef OFFSET_T
 #define OFFSET_T uint
 #endif
 

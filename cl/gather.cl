@@ -20,11 +20,7 @@
 #ifndef UNIT
 #define UNIT uint
 #define UNIT_BYTES 4
-#endif
-#ifndef PARTS
 #define PARTS 1
-#endif
-#ifndef INDEX
 #define INDEX uint
 #define INDEX_BYTES 4
 #endif
@@ -89,8 +85,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scatter_runs(
 
 #ifndef WG
 #define WG 256
-#endif
-#ifndef EACH
 #define EACH 2
 #endif
 

@@ -14,11 +14,7 @@
 
 #ifndef WG
 #define WG 256
-#endif
-#ifndef CHANNELS
 #define CHANNELS 3
-#endif
-#ifndef ACTIVE
 #define ACTIVE 3
 #endif
 // Words of a work-group's tables in local memory.

@@ -52,9 +52,7 @@ INLINED void count_sample(Counter* counter, const IN x, const uint bins SLOT_PAR
 // Words of a work-group's table in local memory.
 #ifndef LOCAL_WORDS
 #define LOCAL_WORDS 1024
-#endif
 // The table has 2^REPLICA_BITS replicas; those of a slot are neighbours, so that 32 of them are in different banks.
-#ifndef REPLICA_BITS
 #define REPLICA_BITS 0
 #endif
 #define REPLICAS (1u << REPLICA_BITS)

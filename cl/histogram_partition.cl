@@ -17,19 +17,11 @@
 
 #ifndef WG
 #define WG 256
-#endif
 // Work-items of `count`, whose table takes most of the local memory.
-#ifndef COUNT_WG
 #define COUNT_WG 256
-#endif
-#ifndef RANGES
 #define RANGES 256
-#endif
-#ifndef RANGE_BITS
 #define RANGE_BITS 10
-#endif
 // Samples of a work-item in a tile.
-#ifndef ITEMS
 #define ITEMS 8
 #endif
 #define TILE (WG * ITEMS)

@@ -4,32 +4,30 @@
 //
 // Bytes: reads samples and weights once.
 //
-//     zero:  scratch = 0, or BIAS_WORD in the rest
-//     max:   exponent = the largest exponent field of the finite weights in a sample: the window's upper end
+//     zero:  the accumulators of the rest = BIAS_WORD, other scratch = 0
+//     max:   exponent = the largest exponent field of some of the finite weights, which is the window's upper end
 //     count: for each sample and its weight w:
 //                if w is a multiple of 2^q in the window: table[slot] += w / 2^q
 //                else if w is infinite or NaN:            marks[slot] |= its mark
 //                else:                                    rest[slot] += w
 //     merge: sums[bin] (+)= the sum over all tables * 2^q + rest; outside[k] (+)= likewise for the three slots after the bins
 //
-// A finite float is size * 2^position in units of the type's least number. The window has 64 bits, for doubles 128; its numbers are
-// signed. It has room for the sum of 2^log_n weights of a table (for doubles, of all tables) below the exponent. The rest has words
-// for the whole range. So the exponent decides the time, but never the sum.
+// A finite float is size * 2^position times the smallest subnormal. The window is a signed integer of 64 bits, for f64 of 128. It
+// holds the sum of 2^log_n weights of a table (for f64, of all tables) below the exponent without overflow. The rest covers the
+// whole range of the type. So the exponent affects the time, but not the sum.
 //
-// A table is in local memory and belongs to one work-group; with GLOBAL_TABLES, group g adds to table g mod count with atomics, and
-// a launch counts only the `slots` slots from `low_slot` on.
+// Each work-group has its table in local memory. With GLOBAL_TABLES, work-group g adds to table g mod count by atomics. Such a
+// launch counts only the `slots` slots from `low_slot` on.
 //
-// Scratch: HEAD words: the exponent; REST minus the lowest word of the rest that was touched; the highest such word, plus 1. Then
-// for floats the marks of each slot and the rest; then the tables. A sum has LIMBS words, or REST in the rest, each in a plane of
-// its own.
+// Scratch begins with HEAD words: the exponent; REST minus the lowest touched word of the rest; the highest touched word plus 1;
+// one unused. Then for floats the marks of each slot and the rest; then the tables. A sum has LIMBS words in a table and REST words
+// in the rest. Word k of all slots is contiguous: plane k.
 //
 // W is the type of weights and SUM that of sums. The count also needs T and MAP of lib/bins.cl.
 #include "lib/types.cl"
 
 #ifndef WG
 #define WG 256
-#endif
-#ifndef W
 #define W float
 #define W_BYTES 4
 #define W_FLOAT

@@ -11,8 +11,6 @@
 // have one place in the output, and that input and output do not overlap. Bytes: reads and writes every unit once.
 #ifndef UNIT
 #define UNIT uint
-#endif
-#ifndef OFFSET_T
 #define OFFSET_T uint
 #endif
 
@@ -86,9 +84,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void permute_runs(
 
 #ifndef WG
 #define WG 256
-#endif
 // Units of one item; all are read before the first is written.
-#ifndef EACH
 #define EACH 4
 #endif
 

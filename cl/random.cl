@@ -17,9 +17,7 @@
 
 #ifndef WG
 #define WG 256
-#endif
 // Bytes of a stream that an element takes.
-#ifndef DRAW
 #define DRAW T_BYTES
 #endif
 

@@ -28,11 +28,7 @@
 
 #ifndef WG
 #define WG 256
-#endif
-#ifndef COLS
 #define COLS 32
-#endif
-#ifndef LT
 #define LT (WG / COLS)
 #endif
 // Neighbouring outputs of a work-item.
@@ -44,9 +40,7 @@
 // Fewer only if lines have no more elements: the missing lanes would be empty.
 #ifndef LANES
 #define LANES 32
-#endif
 // Outputs of a work-item in axis_short.
-#ifndef BATCH
 #define BATCH 4
 #endif
 #define CHUNK_ROWS 16

@@ -18,9 +18,7 @@
 
 #ifndef WG
 #define WG 256
-#endif
 // 1: the smallest, or with ARG_MAX the largest; 2: the smallest, then the largest.
-#ifndef ENDS
 #define ENDS 1
 #endif
 

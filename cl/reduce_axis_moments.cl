@@ -23,12 +23,8 @@
 
 #ifndef WG
 #define WG 256
-#endif
-#ifndef LANES
 #define LANES 32
-#endif
 // Rows of a chunk, a power of two: fewer than 16 only with 4 lanes, or for integers, whose order does not matter.
-#ifndef ROWS
 #define ROWS 16
 #endif
 #define CHUNK (ROWS * LANES)

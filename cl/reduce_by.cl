@@ -21,8 +21,6 @@ static inline T op_identity(void) { return 0; }
 #endif
 #ifndef WG
 #define WG 256
-#endif
-#ifndef OFFSET_T
 #define OFFSET_T uint
 #endif
 

@@ -16,8 +16,6 @@
 #ifndef UNIT
 #define UNIT uint
 #define UNIT_BYTES 4
-#endif
-#ifndef PARTS
 #define PARTS 1
 #endif
 

@@ -12,11 +12,11 @@
 //     out[i] = ((prefix(t) op (prefix(c) op prefix(v))) op x[first of v]) ... op x[i]
 //
 // prefix(v) and prefix(c) are tree-scan prefixes in the chunk and in the tile, prefix(t) is the tile's exclusive prefix
-// (lib/spine.cl). So the results depend on no work-group size, sub-group width or grid. EXACT: any order gives the same results.
-// `out` may be `x`: a tile is read before it is written.
+// (lib/spine.cl). So the results depend on no work-group size, sub-group width or grid. EXACT promises that
+// every order gives the same results, so that kernels may use another one. `out` may be `x`: a tile is read before it is written.
 //
-// Bytes: reads n elements twice, writes n results, and 24 bytes for each tile of 32 KiB. With LOOK_BACK it reads them once. Keys,
-// flags or offsets of segments are read as often as elements.
+// Bytes: reads n elements twice and writes n results; a tile of 32 KiB has one aggregate, which is written and read twice. With
+// LOOK_BACK it reads the elements once. Keys, flags or offsets of segments are read as often as elements.
 //
 //     with LOOK_BACK: scan_look_back
 //     else:           scan_totals:  totals[t] = aggregate of tile t, for all tiles but the last
@@ -51,7 +51,7 @@
 #define TILE_VECTORS (CHUNKS * CHUNK_VECTORS)
 #define TILE (TILE_VECTORS * VEC)
 
-// NVIDIA's compiler obeys a limit of registers only if the size of work-groups is open.
+// NVIDIA's compiler obeys a register limit only if the kernel does not fix its work-group size.
 #if SG_BACKEND == SG_PTX
 #define KERNEL __kernel
 #else

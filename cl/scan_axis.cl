@@ -24,9 +24,7 @@
 
 #ifndef WG
 #define WG 256
-#endif
 // Lines of a work-item; WHOLE: no work-item has fewer.
-#ifndef COLUMNS
 #define COLUMNS 1
 #define WHOLE 1
 #endif

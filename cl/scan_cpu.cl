@@ -1,10 +1,10 @@
-// Scan on CPUs: one work-item scans a tile. Order and kernels: scan.cl.
+// Scan by single work-items, each of which scans a tile: on CPUs, and on GPUs with little local memory. Order and kernels: scan.cl.
 //
 //     tile of scan_totals:
 //         EXACT: totals[t] = x[0] op x[1] op ...
 //         else:  for each chunk: tree scan of its vectors' aggregates; totals[t] = tree scan of the chunks' aggregates
 //     tile of scan_tiles:
-//         EXACT: prefix = prefix(t); for each element: out[i] = prefix op x[i]; prefix = out[i]
+//         EXACT: prefix = prefix(t); for each element: prefix = prefix op x[i], before or after out[i] = prefix
 //         else:  tree scan as above
 //                for each chunk: tree scan of its vectors' aggregates again
 //                    for each vector: as for EXACT, from prefix(t) op (prefix(c) op prefix(v)) on
@@ -40,7 +40,7 @@ static inline Partial reduce_elements(
     __global const T* x, OFFSET_T base, uint position, uint count, OFFSET_T n, const uint* heads)
 {
     Partial total = partial(TAKEN(x[AT(base + position, n)]), HEAD_AT(heads, position));
-    // EXACT excludes sums of floats and operators of the caller.
+    // EXACT excludes sums and products of floats, and operators of the caller.
 #if EXACT && !SEGMENTED
     IN_VECTORS
 #endif
@@ -195,7 +195,7 @@ static inline A scan_in_order(
     return after;
 }
 
-// There are n results; or n + 1 if the scan is exclusive and the last one is the aggregate of the whole input.
+// There are n results; without segments also n + 1, if the scan is exclusive and the last one is the aggregate of the whole input.
 KERNEL void scan_tiles(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
     const OFFSET_T outputs, __global const Partial* totals, const OFFSET_T tiles, const A initial,

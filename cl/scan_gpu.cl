@@ -4,8 +4,8 @@
 //     scan_tile:  reduce each vector; tree scan of the vectors of each chunk by a lane group; tree scan of the chunks' aggregates
 //     store_tile: for each vector: scan its elements from prefix(t) op (prefix(c) op prefix(v)) on; store
 //
-// Eight lane groups have a chunk each in every row of a tile. Lane l of a group has LANE_VECTORS contiguous vectors of the chunk.
-// So a work-item has ITEM_VECTORS vectors: vector k lies in row k / LANE_VECTORS.
+// A tile has ROWS rows of eight chunks. Each of the eight lane groups has one chunk of every row. Lane l of a lane group has
+// LANE_VECTORS contiguous vectors of the chunk. So a work-item has ITEM_VECTORS vectors: vector k lies in row k / LANE_VECTORS.
 #define LANE_GROUPS 8
 #define LANES (WG / LANE_GROUPS)
 #define LANE_VECTORS (CHUNK_VECTORS / LANES)
@@ -196,8 +196,8 @@ static inline A reduce_vector(TV vector, uint heads)
     return total;
 }
 
-// The tree scans below hold for each of `rows` rows `own` contiguous partials per lane: of row r and neighbour k the value is
-// total[r * own + k], its prefix is prefix[r * own + k]; the segment-head flags are bit r of heads[k] and of prefix_heads[k].
+// In the tree scans below a lane has `own` contiguous partials in each of `rows` rows. Partial k of row r has the value
+// total[r * own + k] and the prefix prefix[r * own + k]; the segment-head flags are bit r of heads[k] and of prefix_heads[k].
 
 // The levels of the tree scans within a lane. Initialises the prefixes; the lane's aggregates go to total[r * own] and heads[0].
 INLINED void scan_lane(const uint rows, const uint own, A* total, uint* heads, A* prefix, uint* prefix_heads)
@@ -400,7 +400,7 @@ INLINED Partial scan_tile(
         }
     }
     if (!SHUFFLES) {
-        // Without it PoCL 5.0 (LLVM 16) loses aggregates of bytes in segments between here and the next barrier.
+        // Without this barrier PoCL 5.0 (LLVM 16) loses aggregates of bytes in segments between here and the next barrier.
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     return total;
@@ -474,7 +474,7 @@ KERNEL SG_KERNEL void scan_totals(
     }
 }
 
-// There are n results; or n + 1 if the scan is exclusive and the last one is the aggregate of the whole input.
+// There are n results; without segments also n + 1, if the scan is exclusive and the last one is the aggregate of the whole input.
 KERNEL SG_KERNEL void scan_tiles(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
     const OFFSET_T outputs, __global const Partial* totals, const OFFSET_T tiles, const A initial,

@@ -10,9 +10,9 @@
 //     exclusive prefix of the tile = ((initial ... op prefix 2) op prefix 1) op prefix 0
 //     store the results
 //
-// Status words hold aggregates, never prefixes. So a tile waits only for tiles that need not wait, or for the last tile of a group,
-// which publishes the group's aggregate. With SHUFFLES lane groups without a level are helpers: they combine the tiles of the tile
-// groups just before, so that nothing waits for these groups' words. A work-group recomputes an aggregate whose word is still
+// Status words hold aggregates, never prefixes. A tile publishes its own aggregate without waiting, and the last tile of a group
+// publishes the group's. With SHUFFLES some lane groups without a level are helpers: each combines the tiles of one of the groups
+// just before, so that this tile does not wait for that group's word. A work-group recomputes an aggregate whose word is still
 // invalid after `spins` polls.
 // Source: Merrill and Garland, Single-pass Parallel Prefix Scan with Decoupled Look-back, 2016.
 #include "lib/ticket.cl"
@@ -86,8 +86,9 @@ INLINED Partial reduce_in_order(
 }
 #endif
 
-// Appends partial k of a sequence to its tree: for each bit b that is set in the number of partials, stack[b] has the aggregate
-// of 2^b of them. Returns the entry that it sets: after 2^m partials the aggregate of all.
+// Appends partial k of a sequence to its tree: for each bit b that is set in the number of partials, stack[b] has the aggregate of
+// 2^b of them. After 6 partials, stack[2] has that of the first 4, and stack[1] that of the next 2. Returns the entry that it sets:
+// after 2^m partials the aggregate of all.
 static inline Partial push(Partial* stack, uint k, Partial x)
 {
     uint b = 0;
@@ -158,7 +159,7 @@ static inline uint levels_of(OFFSET_T tiles)
 #define LANE_ENTRIES (32 / LANES)
 
 // The work of a lane group. If it has a level, it combines the entries of that level before the tile's entry in its group. Helper h
-// combines all tiles of the (h + 1)-th tile group before the tile's own: the result replaces the last entries of lane group 1.
+// combines all tiles of the (h + 1)-th tile group before the tile's own. Its result replaces entry count - 1 - h of lane group 1.
 typedef struct {
     bool has_level;
     bool is_helper;
@@ -306,8 +307,9 @@ static inline void publish_groups(
     }
 }
 
-// `state` has 16 bytes for the atomic tile counter, then the status words of all levels, which are 0 or of other epochs.
-// There are n results; or n + 1 if the scan is exclusive and the last one is the aggregate of the whole input.
+// `state` has 16 bytes for the atomic tile counter, which is 0 where lib/ticket.cl uses it, then the status words of all levels,
+// which are 0 or of other epochs. There are n results; without segments also n + 1, if the scan is exclusive and the last one is
+// the aggregate of the whole input.
 KERNEL SG_KERNEL void scan_look_back(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
     const OFFSET_T outputs, __global ulong* state, const OFFSET_T tiles, const A initial, const uint inclusive,
@@ -359,7 +361,7 @@ KERNEL SG_KERNEL void scan_look_back(
     if (item == 0 && tile + 1 < tiles && in_place) {
         publish_dropped(status, tile, total, tile, epoch);
     }
-    // In place, the publishes come before the results overwrite the input.
+    // In place, the publish of the tile's aggregate comes before the results overwrite the input.
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 
     A tile_prefix = initial;

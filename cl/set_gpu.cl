@@ -70,7 +70,8 @@ INLINED uint select_elements(
                 kept = SET == SET_UNION || (SET == SET_INTERSECTION) == matched;
             }
         }
-        keep |= kept ? 1u << k : 0;
+        // No branch: PoCL 5 aborts on it for some types.
+        keep |= (uint)kept << k;
         at_a += second ? 0 : 1;
         at_b += second ? 1 : 0;
         const T next = tile[second ? at_b : at_a];

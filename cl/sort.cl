@@ -3,15 +3,16 @@
 //     out[j] = in[i],  where j = |{k : number[k] < number[i]}| + |{k < i : number[k] == number[i]}|
 //
 // Bytes: a pass reads the keys twice and writes them once; it reads and writes the values once. With LOOK_BACK a pass reads and
-// writes keys and status words once, and one further kernel reads the keys once.
+// writes the keys once, it publishes status words, and one further kernel reads the keys once.
 //
 // Passes sort by one digit of 8 bits each, from the least significant digit on. Keys move unchanged, so that keys with equal
-// numbers keep their bits. The code of a pass selects the buffers between which it moves keys: `in`, `out` and `spare`. A pass
-// whose digit is the same in all keys is skipped. Part g has `tiles` tiles of TILE keys. d is a digit:
+// numbers keep their bits. The code of a pass selects the buffers between which it moves keys: `in`, `out` and `spare`. Of several
+// passes one whose digit is the same in all keys is skipped, unless all of them are. Part g has `tiles` tiles of TILE keys. d is a
+// digit:
 //
 //     for each pass p:
 //         sort_counts:   table[d][g] = keys of part g with digit d
-//         sort_passes:   after the first counts: which passes are needed
+//         sort_passes:   after the first counts of several passes: which of them are needed
 //         sort_offsets:  table[d][g] = sum of table[d][h] over h < g; totals[d] = sum over all parts
 //         sort_scatter:  to[sum of totals below d + table[d][g] + rank within the part] = key
 //

@@ -2,7 +2,7 @@
 //
 // Bytes: reads the keys of a part once; writes RADIX counts a part.
 //
-//     for each part g of the work-group:
+//     for the part g of the work-group; with SEGMENTS for each of its parts:
 //         clear REPLICAS counters a digit in local memory
 //         for each key: counts[digit][work-item % REPLICAS] += 1
 //         table[d][g] = sum of counts[d]

@@ -124,7 +124,8 @@ INLINED void scan_histograms(
     }
 }
 
-// The global counters follow the counter of lib/ended.cl; like it, they are 0 before and after each launch.
+// The global counters follow the counter of lib/ended.cl; like it, they are 0 before and after each launch. `tiles` is the number
+// of all tiles.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_histograms(
     __global const KEY* in_base, const ulong in_offset, __global uchar* scratch, const ulong table_at,
     const ulong totals_at, const ulong codes_at, __global uchar* ended_base, const ulong ended_at, const OFFSET_T n,

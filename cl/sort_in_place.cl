@@ -18,9 +18,7 @@
 
 #ifndef WG
 #define WG 256
-#endif
 // 4 at least.
-#ifndef TILE_BITS
 #define TILE_BITS 12
 #endif
 #define TILE (1u << TILE_BITS)

@@ -42,7 +42,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_passes(
 }
 
 // Exclusive prefix sum of `len` counts, in place; returns their sum. All work-items of `sort_offsets` call it; `sums` has an
-// element for each.
+// element for each work-item.
 INLINED OFFSET_T scan_row(__global OFFSET_T* row, const uint len, __local OFFSET_T* sums)
 {
     const uint item = get_local_id(0);

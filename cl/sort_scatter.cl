@@ -1,7 +1,8 @@
-// sort_scatter on GPUs: to[totals[d] + prefix[d] + rank] = key, for the digit d of each key and its rank among the equal digits of
-// its tile; prefix[d] counts the keys with digit d before the tile.
+// sort_scatter on GPUs: to[below[d] + prefix[d] + rank] = key, for the digit d of each key and its rank among the equal digits of
+// its tile. below[d] counts the keys with a lower digit, and prefix[d] those with digit d before the tile. With look-back `totals`
+// is `below`; without, it has the counts of each digit, which load_offsets adds up.
 //
-// Bytes: reads and writes keys and values once; with look-back also the status words, RADIX a tile.
+// Bytes: reads and writes keys and values once; with look-back it also publishes RADIX status words a tile, each up to twice.
 //
 //     for each tile:
 //         load keys:                the keys of a work-item are one sub-group apart
@@ -9,7 +10,7 @@
 //         publish:                  the tile's counts of all digits, with look-back
 //         scan:                     counters become positions in the tile; position = counter + rank in the sub-group
 //         scatter in local memory:  tile[position] = key
-//         look back:                offsets[d] = totals[d] + prefix[d] - position of the first key with digit d
+//         look back:                offsets[d] = below[d] + prefix[d] - position of the first key with digit d
 //         scatter in global memory: to[offsets[d] + position] = tile[position]
 //         values:                   likewise
 //
@@ -36,7 +37,8 @@
 #else
 #define UNROLL_BALLOTS _Pragma("unroll 1")
 #endif
-// Local memory has the counters, to which SG_LOCAL adds as many masks; then the tile's keys, and then its values.
+// One array in local memory has the counters, to which SG_LOCAL adds as many masks. Later it has the tile's keys, and at last the
+// tile's values.
 #define RANK_WORDS (SG_BACKEND == SG_LOCAL ? 2 * ROWS * RADIX : LANES < 32 ? ROWS * RADIX / 2 : ROWS * RADIX)
 #define TILE_WORDS (TILE * (VALUE_BYTES > KEY_BYTES ? VALUE_BYTES : KEY_BYTES) / 4)
 #define POOL_WORDS (RANK_WORDS > TILE_WORDS ? RANK_WORDS : TILE_WORDS)
@@ -77,7 +79,8 @@ INLINED void load_keys(
     }
 }
 
-// The rank of a key among the keys with its digit that the sub-group has ranked so far; counts the sub-group's keys.
+// Returns the rank of a key among the sub-group's keys with its digit: those of earlier calls, and those of lower lanes in this
+// call. Counts the keys of this call.
 INLINED uint rank_key(__local COUNTER* counts, const uint digit, const lane_t* me, __local uint* sg_scratch)
 {
     const uint slot = me->row * RADIX + digit;
@@ -107,7 +110,8 @@ INLINED uint rank_key(__local COUNTER* counts, const uint digit, const lane_t* m
     }
 }
 
-// Sets `positions` to the ranks of the keys among those of the sub-group with the same digit, and `counts` to how many there are.
+// Sets `positions` to the ranks of the keys among those of the sub-group with the same digit. `pool` gets a counter for each digit
+// and sub-group.
 INLINED void rank_keys(
     uint* positions, const KEY* keys, const digit_t* digit, __local uint4* pool, const lane_t* me,
     __local uint* sg_scratch)
@@ -165,7 +169,8 @@ INLINED uint sum_before(const uint x, const lane_t* me, __local uint* sums, __lo
     return before;
 }
 
-// Turns the counters of the work-item's digits into the positions of their first keys. Those of digit o begin at starts[o].
+// Turns the counters of the work-item's digits into the positions of their first keys. The tile's keys with digit o begin at
+// position starts[o].
 INLINED void scan_counts(uint* starts, __local COUNTER* counts, uint position, const lane_t* me)
 {
     counts += me->item * OWN;
@@ -202,8 +207,8 @@ INLINED void scatter_keys_local(
     }
 }
 
-// Writes the tile's `len` keys; all TILE of them without a test for each, if `whole`, so that loads do not wait for one another.
-// Keeps their digits, four in a word, for the values.
+// Writes the tile's `len` keys. If `whole`, writes all TILE keys without a test for each, so that the loads from local memory do
+// not wait for one another. Keeps their digits, four in a word, for the values.
 INLINED void scatter_keys(
     __global KEY* to, __local const KEY* tile, __local const OFFSET_T* offsets, const digit_t* digit, uint* digits,
     const bool whole, const uint len, const int keep, const lane_t* me)
@@ -307,7 +312,7 @@ INLINED void load_offsets(
     }
 }
 
-// Computes `offsets`, and goes on beyond the tile's keys.
+// Computes `offsets`, and adds the tile's counts to next[].
 INLINED void advance_offsets(
     OFFSET_T* next, const uint* own, const uint* starts, __local OFFSET_T* offsets, const lane_t* me)
 {
@@ -374,14 +379,14 @@ INLINED void look_back_digits(
 #define LOOK_PARAMS
 #endif
 
-// NVIDIA's compiler keeps to a limit of registers only where the size of work-groups is open.
+// NVIDIA's compiler obeys a register limit only if the kernel does not fix its work-group size.
 #if SG_BACKEND == SG_PTX
-#define SCATTER_KERNEL __kernel
+#define KERNEL __kernel
 #else
-#define SCATTER_KERNEL __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1)))
+#define KERNEL __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1)))
 #endif
 
-SCATTER_KERNEL void sort_scatter(
+KERNEL void sort_scatter(
     __global const KEY* in_base, const ulong in_offset, __global KEY* out_base, const ulong out_offset,
     __global uchar* scratch, const ulong spare_at, const ulong table_at, const ulong totals_at, const ulong codes_at,
     const OFFSET_T n, const uint tiles, const uint given, const uint pass, const uint shift,
@@ -439,7 +444,7 @@ SCATTER_KERNEL void sort_scatter(
 #endif
             scan_counts(starts, (__local COUNTER*)pool, sum_before(all, &me, sums, sg_scratch), &me);
             scatter_keys_local(positions, keys, &digit, pool, &me);
-            // The loads overlap with the look-back. Earlier, the values would take the registers of the keys.
+            // The loads overlap with the look-back. Earlier, keys and values would both need registers.
             VALUE held[ITEMS];
             if (VALUES_HELD) {
                 load_values(held, &values, base, len, &me);

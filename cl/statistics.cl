@@ -37,8 +37,6 @@ static inline void store_moments(__global ulong* words, const Moments* m) {}
 
 #ifndef WG
 #define WG 256
-#endif
-#ifndef ENDS
 #define ENDS 3
 #endif
 #define WANTS_LOW (ENDS & 1)

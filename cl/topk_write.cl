@@ -7,8 +7,8 @@
 #define ORDER 2048
 #endif
 
-// The threshold of a row: keys whose number from bit `shift` on is below `prefix` are selected, and the first `need` of
-// those at it.
+// The threshold of a row. A key is selected if its number >> shift is below `prefix`. Of the keys where it equals `prefix`, the
+// first `need` are selected.
 typedef struct {
     WORD prefix;
     uint shift;

@@ -22,8 +22,6 @@
 
 #ifndef OFFSET_T
 #define OFFSET_T uint
-#endif
-#ifndef WG
 #define WG 256
 #endif
 

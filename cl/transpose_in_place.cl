@@ -24,12 +24,8 @@
 
 #ifndef OFFSET_T
 #define OFFSET_T uint
-#endif
-#ifndef WG
 #define WG 256
-#endif
 // Side of a tile that is moved element by element, a power of two; its elements are a multiple of WG. Not on CPU drivers.
-#ifndef TILE_SIDE
 #define TILE_SIDE 32
 #endif
 

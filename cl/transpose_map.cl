@@ -209,8 +209,6 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void map_blocks(
 
 #ifndef TILE
 #define TILE 4096
-#endif
-#ifndef LOG_PAD
 #define LOG_PAD 5
 #define PAD 1
 #endif

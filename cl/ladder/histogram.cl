@@ -1,7 +1,7 @@
-// The histogram ladder: counts of bin numbers by the steps of the article, one kernel a step.
+// The histogram ladder counts bin numbers. Each kernel is a step of an article.
 //
-// Tables have `bins` counters and one for samples that are no bin's number. The host zeroes counters that are added to,
-// and promises n < 2^32.
+// Tables have `bins` counters and one for samples outside the bins. The host zeroes counters that are added to, and promises
+// n < 2^32.
 //
 // What differs from the originals:
 // - samples outside the bins are counted, where the originals wrote out of bounds;
@@ -35,7 +35,7 @@ RUNG(WG) void v1_global(__global const T* restrict in, const uint n, const uint 
     }
 }
 
-// The counters' lines are the last that the L2 cache gives up.
+// The L2 cache evicts the counters' cache lines last.
 #if INLINE_PTX && PTX_SM >= 80
 RUNG(WG) void v1_persist(__global const T* restrict in, const uint n, const uint bins, volatile __global uint* counts)
 {

@@ -6,8 +6,6 @@
 //     await_copies()                 waits for the work-item's own copies; other work-items see them after a barrier
 //
 // Both pointers are aligned to the number of bytes. Needs subgroup.cl.
-#ifndef OCLPRIM_ASIDE_CL
-#define OCLPRIM_ASIDE_CL
 
 #if INLINE_PTX && PTX_SM >= 80
 #define COPIES_ASIDE
@@ -29,6 +27,4 @@ SG_INLINE void copy_async(const uint bytes, __local void* to, __global const voi
 }
 
 SG_INLINE void await_copies(void) { __asm__ volatile("cp.async.wait_all;" ::: "memory"); }
-#endif
-
 #endif

@@ -1,15 +1,13 @@
 // The slot of a sample: slot(x) = its bin, or bins + BELOW, bins + ABOVE or bins + NOT_A_NUMBER.
 //
-// SLOT(x) is the slot of x, of type IN. A kernel that uses it has a parameter `const uint bins`, has MAP_PARAMS at the end of its
-// parameters, and begins with MAP_SETUP(item, items), which all work-items call. A barrier follows before the first SLOT. A
-// function that uses SLOT has parameters `const uint bins SLOT_PARAMS`; callers pass `bins MAP_ARGS`.
-#ifndef OCLPRIM_BINS_CL
-#define OCLPRIM_BINS_CL
+// SLOT(x) is the slot of x, of type IN. A kernel that uses SLOT has the parameter `const uint bins`, and MAP_PARAMS at the end. It
+// begins with MAP_SETUP(item, items), which all work-items call. A barrier follows before the first SLOT. A function that uses SLOT
+// has parameters `const uint bins SLOT_PARAMS`; callers pass `bins MAP_ARGS`.
 
 #include "lib/types.cl"
 
-// For long functions that are seldom needed. With CALLS they are called, which keeps the rest short. Else they are inlined: PoCL
-// 3.1 gives a called function other local memory than the kernel's.
+// SELDOM marks long functions that are rarely needed. With CALLS they are not inlined, which keeps the rest short. PoCL 3.1 needs
+// them inlined: it gives a called function other local memory than the kernel's.
 #ifdef CALLS
 #define SELDOM static __attribute__((noinline))
 #else
@@ -288,6 +286,4 @@ static inline uint slot_of(const T raw, const uint bins SLOT_PARAMS)
 #else
 #define IN T
 #define SLOT(x) slot_of(x, bins MAP_ARGS)
-#endif
-
 #endif

@@ -2,8 +2,6 @@
 //
 // `ended` counts the work-groups that are done. It is 0 before and after each launch, so all launches of one in-order queue can
 // share it. Needs subgroup.cl.
-#ifndef OCLPRIM_ENDED_CL
-#define OCLPRIM_ENDED_CL
 
 #define ENDED_PARAM , volatile __global uint *ended
 
@@ -24,5 +22,3 @@ SG_INLINE bool ends_last(volatile __global uint* ended, uint groups, __local uin
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     return *scratch;
 }
-
-#endif

@@ -2,8 +2,6 @@
 //
 // KEY is the type of a key, of KEY_BYTES bytes. For floats it is an unsigned integer, and INFINITY_BITS are the bits of infinity:
 // then all NaN are equal, and -0 equals +0 (lib/floats.cl).
-#ifndef OCLPRIM_EQUAL_CL
-#define OCLPRIM_EQUAL_CL
 
 #ifdef INFINITY_BITS
 #include "lib/floats.cl"
@@ -18,6 +16,4 @@ static inline bool equal(KEY a, KEY b)
 }
 #else
 static inline bool equal(KEY a, KEY b) { return a == b; }
-#endif
-
 #endif

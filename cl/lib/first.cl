@@ -2,8 +2,6 @@
 //
 // All 64 bits are ones before the first launch. A launch notes indices from `first` on, which share their high 32 bits. Launches
 // come in the order of their indices.
-#ifndef OCLPRIM_FIRST_CL
-#define OCLPRIM_FIRST_CL
 
 // No index.
 #define NONE 0xffffffffu
@@ -20,5 +18,3 @@ static inline void note_first(__global uint* noted, ulong first, uint at)
         }
     }
 }
-
-#endif

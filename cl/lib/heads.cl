@@ -11,10 +11,8 @@
 //
 // HEAD_PARAMS: parameters after the others; HEAD_PASS: the arguments for them. Needs types.cl, TILE, REVERSE as 0 or 1, and the
 // order of the scan: AT, VECTOR_AT and IN_VECTOR.
-#ifndef OCLPRIM_HEADS_CL
-#define OCLPRIM_HEADS_CL
 
-// SEARCHES_OFFSETS: 1 if the flags of a tile are found by searches of the offsets, together; else 0.
+// SEARCHES_OFFSETS: 1 if the work-items of a tile find its flags together, by searching the offsets; else 0.
 
 #if defined(BY_KEYS) || defined(BY_FLAGS)
 
@@ -217,5 +215,4 @@ INLINED void set_head_bits(FLAG_SPACE uint* bits, OFFSET_T tile, OFFSET_T n HEAD
 
 static inline uint vector_heads(const bool whole, OFFSET_T base, uint position, OFFSET_T n HEAD_PARAMS) { return 0; }
 
-#endif
 #endif

@@ -1,12 +1,10 @@
 // Keys by their bits, and the numbers that rise with them.
 //
 // KEY: an unsigned integer of KEY_BYTES bytes; of 16 bytes a vector of two, the low half first. WORD: the type of a key's
-// number. The host computes `flip` and `always` for each type and direction.
+// number. The host computes `flip` and `always` for each type, order and direction.
 //
 // FLOAT_KEYS: the keys are floats in the order of lib/floats.cl, and `flip` has the bits of infinity. Several keys have one
 // number `ordered`. Each key has a number `distinct` of its own, by which equal keys are contiguous.
-#ifndef OCLPRIM_KEYS_CL
-#define OCLPRIM_KEYS_CL
 
 #ifndef KEY
 #define KEY uint
@@ -45,8 +43,8 @@ static inline KEY key_of_distinct(KEY number, WORD flip, WORD always)
     return (KEY)(total ^ (((total >> (8 * KEY_BYTES - 1)) - 1) | HIGH_BIT));
 }
 
-// A key with the highest digit of all keys. The digit that has the highest bit rises with the number: NaN has it, or -infinity
-// if `always`. Other digits have all bits set in the number of the key returned.
+// A key with the highest digit of all keys. The digit that has the highest bit rises with the number. NaN has the highest number,
+// or -infinity if `always` is set, which reverses the order. Other digits have all bits set in the number of the key returned.
 static inline KEY highest_key(uint shift, uint mask, WORD flip, WORD always)
 {
     const WORD digit = (WORD)mask << shift;
@@ -106,8 +104,8 @@ static inline uint digit_of(WORD number, uint shift, uint mask)
 #endif
 }
 
-// A number that rises with the key, or falls where the host has it so. SOME_BITS: the order compares some of a float's bits, so
-// the numbers have a bias; zeros have the highest bit alone, or all others.
+// A number that rises with the key, or falls where the host has it so. SOME_BITS: the order compares some of a float's bits, so the
+// numbers have a bias. Only the highest bit is set in the number of a zero; if the numbers fall, all other bits are.
 static inline WORD ordered(KEY key, WORD flip, WORD always)
 {
 #if defined(FLOAT_KEYS) && defined(SOME_BITS)
@@ -137,5 +135,3 @@ static inline int is_below(WORD a, WORD b)
     return a < b;
 #endif
 }
-
-#endif

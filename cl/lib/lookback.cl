@@ -11,14 +11,14 @@
 //         poll the word of tile p; if it is still invalid after `spins` polls, recompute the aggregate of tile p
 //         prefix += its count; stop at an inclusive prefix
 //
-// Since a work-group recomputes what it misses, look-back needs no guarantee that other work-groups make progress. The file that
+// Since a work-group recomputes what it misses, no result depends on the progress of other work-groups. Time does, so the host uses
+// look-back only where a self-test saw that progress. The file that
 // includes this one defines LOOK_CONTEXT, the first parameters; LOOK_PASS, the arguments for them; and the recomputation:
 //
 //     ulong look_missing(LOOK_CONTEXT, OFFSET_T tile, uint slot)
 //
 // Source: Merrill and Garland, Single-pass Parallel Prefix Scan with Decoupled Look-back, 2016.
-#ifndef OCLPRIM_LOOKBACK_CL
-#define OCLPRIM_LOOKBACK_CL
+
 #include "lib/status_word.cl"
 
 static ulong look_missing(LOOK_CONTEXT, OFFSET_T tile, uint slot);
@@ -89,5 +89,3 @@ SG_INLINE ulong look_back_together(
     }
     return prefix;
 }
-
-#endif

@@ -11,8 +11,6 @@
 // takes at most the elements that there are.
 //
 // A work-group of WG work-items has tiles of TILE elements. If WG == 1, the work-item merges a tile in global memory.
-#ifndef OCLPRIM_MERGE_CL
-#define OCLPRIM_MERGE_CL
 
 #ifndef OPERATOR
 #define T uint
@@ -151,5 +149,3 @@ INLINED void merge_items(
         }
     }
 }
-
-#endif

@@ -3,16 +3,14 @@
 //     integers: sum x[i] in 128 bits, sum x[i]^2 in 192 bits; exact
 //     floats:   mean, in two floats, and m2 = sum (x[i] - mean)^2
 //
-// A lane of floats is read twice: first for its mean, then for the sums of d = x[i] - mean and of d^2, which correct mean and m2.
+// A lane of floats is read twice: first for its mean, then for sum d and sum d^2 with d = x[i] - mean. These correct mean and m2.
 // Moments of n and of m elements with means a and b join as
 //
 //     mean = a + (b - a) * m / (n + m),   m2 = m2a + m2b + (b - a)^2 * n * m / (n + m)
 //
 // Source: Chan, Golub and LeVeque, 1979.
 //
-// No inlined function returns a struct: Oclgrind refuses them.
-#ifndef OCLPRIM_MOMENTS_CL
-#define OCLPRIM_MOMENTS_CL
+// No inlined function returns a struct, because Oclgrind refuses such functions.
 
 // Returns how many of `elements` elements, which fill rows of `lanes`, are in the `width` lanes from `lane` on.
 static inline OFFSET_T in_lanes(OFFSET_T elements, uint lanes, uint lane, uint width)
@@ -322,7 +320,5 @@ INLINED void get_moments(__local const ulong* tree, uint slots, uint slot, Momen
     m->squares1 = tree[3 * slots + slot];
     m->squares2 = tree[4 * slots + slot];
 }
-
-#endif
 
 #endif

@@ -12,8 +12,6 @@
 // integers wrap.
 #ifndef A_UNSIGNED
 #define A_UNSIGNED A
-#endif
-#ifndef A_LOWEST
 #define A_LOWEST 0
 #define A_HIGHEST 0
 #endif

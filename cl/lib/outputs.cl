@@ -1,6 +1,4 @@
 // Stores a run of results: VEC elements of OUT, one for each of VEC elements of T. Needs types.cl.
-#ifndef OCLPRIM_OUTPUTS_CL
-#define OCLPRIM_OUTPUTS_CL
 
 // OUT_RUN: 16-byte vectors in a run of results.
 #ifndef OUT_BYTES
@@ -42,5 +40,3 @@ static inline void store_run(__global OUT* p, const OUT* run)
     }
 #endif
 }
-
-#endif

@@ -4,8 +4,6 @@
 //
 // So a partial's value combines the elements from the last segment head on. Without SEGMENTED a partial is a value alone.
 // Needs the type A, OP and OP_IDENTITY.
-#ifndef OCLPRIM_PARTIAL_CL
-#define OCLPRIM_PARTIAL_CL
 
 #ifndef SEGMENTED
 #define SEGMENTED 0
@@ -46,5 +44,3 @@ static inline A restart(A initial, A prefix, uint head) { return SEGMENTED && he
 
 // The prefix after a partial.
 static inline A extend(A initial, A prefix, Partial x) { return OP(restart(initial, prefix, head_of(x)), value_of(x)); }
-
-#endif

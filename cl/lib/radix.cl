@@ -1,15 +1,13 @@
 // Shared parts of the kernels of sort.cl: options, digits, passes, parts of the keys, and values.
 //
 // Needs types.cl, subgroup.cl and keys.cl.
-#ifndef OCLPRIM_RADIX_CL
-#define OCLPRIM_RADIX_CL
 
 // VALUE_BYTES == 0: there are no values.
 #ifndef VALUE_BYTES
 #define VALUE_BYTES 0
 #define VALUE uint
 #endif
-// Work-items of a work-group, keys of a work-item in a tile, and work-items of `sort_offsets`.
+// Keys of a work-item in a tile, and work-items of a work-group of `sort_offsets`.
 #ifndef ITEMS
 #define ITEMS 16
 #define OFFSETS_WG WG
@@ -73,8 +71,8 @@ INLINED BIT_PAIR joined(__local const uint* words) { return (ulong)words[2] << 3
 #endif
 #define OPAQUE_KEY(x) CAT(OPAQUE_, KEY_BYTES)(x)
 
-// The code of a pass: the buffer that it reads, four times the buffer that it writes, and flags. A pass whose digit is the same in
-// all keys has code 0 and moves nothing. ODD: an odd number of active passes precede it.
+// The code of a pass: source + 4 * target + flags, for the buffers that it reads and writes. A pass whose digit is the same in all
+// keys has code 0 and moves nothing. ODD: an odd number of active passes precede it.
 #define AT_IN 0
 #define AT_OUT 1
 #define AT_SPARE 2
@@ -227,7 +225,8 @@ INLINED values_t route_values(__global uchar* scratch, const uint code)
 }
 #endif
 
-// Exclusive prefix sum of x[0 .. RADIX], in place. All work-items, 16 at least, call it after a barrier; `sums` has 16 elements.
+// Exclusive prefix sum of the RADIX elements of x, in place. All work-items, 16 at least, call it after a barrier; `sums` has 16
+// elements.
 INLINED void scan_digits(__local OFFSET_T* x, __local OFFSET_T* sums)
 {
     const uint i = get_local_id(0);
@@ -252,5 +251,3 @@ INLINED void scan_digits(__local OFFSET_T* x, __local OFFSET_T* sums)
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
-
-#endif

@@ -1,8 +1,6 @@
 // Ranks among sorted offsets. S: the type of an offset. POS_T: one that holds offsets and positions.
-#ifndef OCLPRIM_RANKS_CL
-#define OCLPRIM_RANKS_CL
 
-// How many of the offsets are at most p, where the first `low` are and those from `high` on are not.
+// Returns the number of offsets <= p. The caller knows that the first `low` offsets are, and that those from `high` on are not.
 static inline OFFSET_T rank_within(__global const S* offsets, OFFSET_T low, OFFSET_T high, POS_T p)
 {
     while (low < high) {
@@ -15,5 +13,3 @@ static inline OFFSET_T rank_within(__global const S* offsets, OFFSET_T low, OFFS
     }
     return low;
 }
-
-#endif

@@ -17,8 +17,6 @@
 //
 // Offsets may be in any order: no rank exceeds their number, elements are read by their index, and results are written by rank. So
 // no access is out of bounds.
-#ifndef OCLPRIM_SEGMENT_NODES_CL
-#define OCLPRIM_SEGMENT_NODES_CL
 
 #include "lib/types.cl"
 #include "lib/op.cl"
@@ -27,12 +25,8 @@
 // The type of an offset, and one that holds offsets and indices.
 #ifndef S
 #define S uint
-#endif
-#ifndef POS_T
 #define POS_T uint
-#endif
 // Contiguous lines of a work-item: 1, 2 or 4; lines of a tile, a power of two.
-#ifndef ITEM_BLOCKS
 #define ITEM_BLOCKS 4
 #endif
 #ifndef BLOCKS
@@ -109,5 +103,3 @@ static inline void join(Node* left, const Node* right, __global OUT* out, OFFSET
     left->starts |= right->starts;
     left->rank = right->rank;
 }
-
-#endif

@@ -1,9 +1,9 @@
-// Segmented reduction on GPUs: the tile of a work-group as a node, and the joins of nodes, whatever gives the segments.
+// Segmented reduction on GPUs, for all ways to give segments: a work-group reduces its tile to a node (segment_nodes.cl), and nodes
+// are joined.
 //
-// Work-item i has the lines from ITEM_BLOCKS * i on of the tile. Its elements lie in local memory as accumulators. The result of a
-// segment that ends in the tile replaces its last element, until all are known.
-#ifndef OCLPRIM_SEGMENT_TILES_CL
-#define OCLPRIM_SEGMENT_TILES_CL
+// Work-item i has ITEM_BLOCKS lines of the tile, from line ITEM_BLOCKS * i on. Local memory holds the tile's elements, converted to
+// accumulators. If a segment ends in the tile, its result replaces the segment's last element there, until the work-group stores
+// all results.
 
 #include "lib/segment_nodes.cl"
 #include "lib/aside.cl"
@@ -15,7 +15,7 @@
 // Lanes exchange values by shuffles, and synchronise without a work-group barrier, if the sub-groups' width is known.
 #define SHUFFLES (SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN)
 
-// NVIDIA's compiler keeps to a limit of registers only if the size of work-groups is open.
+// NVIDIA's compiler obeys a register limit only if the kernel does not fix its work-group size.
 #if INLINE_PTX
 #define KERNEL __kernel
 #else
@@ -372,5 +372,3 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_nodes(
         }
     }
 }
-
-#endif

@@ -1,14 +1,17 @@
 // The segments of a segmented sort, as its kernels know them; sort_segments_mark computes them. All of it is in scratch memory.
 //
-// 32-bit words of the header: BAD, nonzero if an offset exceeds the next one, which makes all else invalid; LISTED, FEW and MANY,
-// the lengths of the lists; TILES, the number of tiles of the long segments. 64-bit words: FIRST, the begin of the first segment,
-// and LAST_END, the end of the last one.
+// The header has 32-bit words, and 64-bit words from FIRST on:
 //
-// A segment that does not end in the tile of its window (cl/sort_segments.cl) is in a list. If it fits a tile, `listed` has its
-// begin and end. Else it is long: `bounds` has its begin and end, and `tiles` the number of its first tile and of its tiles. Long
-// segments of at most FEW_TILES tiles are listed from the front, the others from the back. `owners` has the segment of each tile.
-#ifndef OCLPRIM_SEGMENTS_CL
-#define OCLPRIM_SEGMENTS_CL
+//     BAD                nonzero if an offset exceeds the next one, which makes all else invalid
+//     LISTED, FEW, MANY  the lengths of the lists
+//     TILES              the number of tiles of the long segments
+//     FIRST              start of the first segment
+//     LAST_END           end of the last segment
+//
+// A work-group sorts the segments that start in its window of keys and end in its tile, which is longer (sort_segments.cl). All
+// other segments are in a list. If one fits a tile, `listed` has its start and end. Else it is long: `bounds` has its start and
+// end, `tiles` its first tile's number and its number of tiles. Long segments of at most FEW_TILES tiles are listed from the front,
+// the others from the back. `owners` has the segment of each tile.
 
 #define BAD 0
 #define LISTED 1
@@ -26,5 +29,3 @@ static inline uint count_of(__global const uint* header, const uint which)
 {
     return header[BAD] != 0 ? 0 : header[which];
 }
-
-#endif

@@ -17,8 +17,6 @@
 //     LENGTHS    the lengths of the runs, of type PLACE; NON_TRIVIAL writes the indices of their last elements first
 //
 // An output has room for a given number of items; further items are counted but not written.
-#ifndef OCLPRIM_SELECT_CL
-#define OCLPRIM_SELECT_CL
 
 // The multi-level scan (lib/spine.cl) adds counts.
 #define A ulong
@@ -228,5 +226,3 @@ static inline void store_counts(__global ulong* count, const ulong* before, cons
         *count = before[0] + last;
     }
 }
-
-#endif

@@ -3,8 +3,6 @@
 //     select_spine        one level of the multi-level scan over the tiles' counts
 //     select_run_ends     NON_TRIVIAL: turns the ends of runs into their lengths
 //     select_last_runs    LENGTHS: the length of the last run that begins in each tile
-#ifndef OCLPRIM_SELECT_FINISH_CL
-#define OCLPRIM_SELECT_FINISH_CL
 
 #include "lib/select.cl"
 
@@ -62,6 +60,4 @@ KERNEL void select_last_runs(
         lengths_base[lengths_offset + heads - 1] = (PLACE)(end - RECORD(records, tile)[2]);
     }
 }
-#endif
-
 #endif

@@ -1,22 +1,22 @@
 // Multi-level scan of tile aggregates, in groups of 32.
 //
-// Tree scan of 2^m partials x[0], x[1], ...: with b over the bits that are set in k, the lowest first,
+// Tree scan of 2^m partials x[0], x[1], ...: let b1 < b2 < ... be the bits that are set in k. The last 2^b1 partials before k form
+// tree1, the 2^b2 partials before those form tree2, and so on:
 //
-//     prefix(k) = ... op (tree of the next 2^b before those op (tree of the 2^b before k op identity))
+//     prefix(k) = ... op (tree2 op (tree1 op identity))
 //
-// where the tree over 2^b partials combines neighbours, then pairs of neighbours, and so on.
+// A tree over 2^b partials combines neighbours, then pairs of neighbours, and so on.
 //
-// Level 0 has a partial for each tile, level l + 1 one for each group of 32 of level l: prefix(31) op x[31] of the group. With the
-// tree-scan prefixes p0, p1, p2, ... of entries t, t / 32, t / 32^2, ... within their groups:
+// Level 0 has a partial for each tile. Level l + 1 has one for each group of 32 partials of level l: the group's
+// prefix(31) op x[31]. With the tree-scan prefixes p0, p1, p2, ... of entries t, t / 32, t / 32^2, ... within their groups:
 //
 //     exclusive prefix of tile t = ((initial ... op p2) op p1) op p0
 //
 // Launches: scan_level() of level 0, 1, ..., then exclusive_prefix(). Needs types.cl and op.cl.
-#ifndef OCLPRIM_SPINE_CL
-#define OCLPRIM_SPINE_CL
+
 #include "lib/partial.cl"
 
-// The most levels: for 32^6 tiles.
+// Maximum number of levels, enough for 32^6 tiles.
 #define LEVELS 6
 
 // Tree scan of `count` partials, a power of two. Their aggregate goes to total[0]; the rest of `total` is overwritten.
@@ -83,5 +83,3 @@ static inline A exclusive_prefix(__global const Partial* totals, OFFSET_T index,
     }
     return prefix;
 }
-
-#endif

@@ -1,25 +1,24 @@
 // Status words: the messages of decoupled look-back from a tile to the tiles after it; and the faults that tests inject.
 //
-// A status word is valid in one launch only, the launch of its epoch. State, epoch and payload of a word are one atomic access, so
+// A status word is valid in the launch of its epoch alone. State, epoch and payload of a word are one atomic access, so
 // relaxed loads and stores are enough. There are three layouts, from the highest bit to the lowest:
 //
 //     STATUS_VALUES    epoch: 31, segment-head flag: 1, payload: 32    a value of any type; 8 bytes take two words
 //     LOOK_TURNS       state: 2, epoch: 20, count: 42                  a count, where words of many launches share a buffer
-//     neither          state + 2 * epoch modulo 4: 2, count: the rest  a count, in words of LOOK_BYTES: 4 or 8
+//     neither          (state + 2 * epoch) % 4: 2, count: the rest     a count, in words of LOOK_BYTES: 4 or 8
 //
 // The layouts differ because a value fills its 32 bits whereas a count leaves room for a state, and because a radix sort, with a
 // word for each digit of a tile, has words of 4 bytes where its counts fit.
 //
-// - STATUS_VALUES: a word of another epoch is invalid, so the buffer need not be cleared. Each payload has its own word, therefore no
-//   state says what it is. All publishes of a word within a launch store the same bits, so two words of one value cannot disagree.
+// - STATUS_VALUES: a word of another epoch is invalid, so a launch that uses no tile counter can take the buffer of an earlier one.
+//   Aggregates of tiles and of groups have words of their own, so no state tells them apart. All publishes of a word within a
+//   launch store the same bits, so two words of one value cannot disagree.
 // - LOOK_TURNS: likewise for epochs. The state says whether the count is the tile's aggregate or its inclusive prefix.
-// - neither: there is no room for an epoch. Each word must end a launch as a prefix; with the next epoch the same bits read as
-//   invalid. All words are 0 before epoch 0.
+// - neither: there is no room for an epoch, which is 0 and 1 in turn. Each word must end a launch as a prefix, whose two bits are 2
+//   in epoch 0, and 0 in epoch 1. With the next epoch the same bits read as invalid. All words are 0 before epoch 0.
 //
 // publish() stores a word, and poll_limit() is the most polls of one: both obey the fault injection. Needs types.cl and
 // subgroup.cl, and 64-bit atomics for words of 8 bytes. STATUS_VALUES needs partial.cl, bits_of_value() and value_of_bits().
-#ifndef OCLPRIM_STATUS_WORD_CL
-#define OCLPRIM_STATUS_WORD_CL
 
 // Fault injection: STALL disturbs one of every five tiles, so that the tiles after it must do without its status words.
 // DROP_PUBLISH: the tile publishes nothing that the layout allows to be missing. DELAY_PUBLISH: work-item 0 publishes late, when
@@ -158,5 +157,4 @@ static inline ulong status_of(LOOK_WORD word, uint epoch)
     return (ulong)bits << 62 | (word & (((LOOK_WORD)1 << COUNT_BITS) - 1));
 }
 
-#endif
 #endif

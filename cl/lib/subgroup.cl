@@ -1,4 +1,4 @@
-// Sub-groups: one interface, six back ends. Then the fence and the atomic accesses for communication between work-groups.
+// Sub-groups: one interface, six back ends. The file also has the fence and the atomic accesses by which work-groups communicate.
 //
 //   sg_size() sg_lane()                   the width; the work-item's lane, in the order of local ids
 //   sg_id() sg_count()                    the sub-group's index in the work-group; the number of sub-groups
@@ -15,12 +15,10 @@
 //
 // The host chooses a back end and tests it with cl/selftest.cl. Callers guarantee:
 // - Work-groups are one-dimensional, and their size is a multiple of sg_size(): all sub-groups are full.
-// - All work-items of the work-group call sg_barrier and the functions with `s`, in the same order. For hardware, those of the
-//   sub-group would be enough; back end 5 exchanges through local memory, between work-group barriers.
+// - All work-items of the work-group call sg_barrier and the functions with `s`, in the same order. Hardware needs only the
+//   work-items of the sub-group. SG_LOCAL needs all, because it exchanges values in local memory between work-group barriers.
 // - `s` is the caller's `__local uint sg_scratch[SG_SCRATCH_WORDS];`, free for other use between the calls.
 // Results are valid in every work-item.
-#ifndef OCLPRIM_SUBGROUP_CL
-#define OCLPRIM_SUBGROUP_CL
 
 #define SG_NONE 0   // a sub-group is one work-item: CPU drivers
 #define SG_KHR 1    // cl_khr_subgroups or OpenCL C 3.0's, with cl_khr_subgroup_shuffle
@@ -30,10 +28,7 @@
 #define SG_LOCAL 5  // logical sub-groups of SG_SIZE work-items, through local memory
 #ifndef SG_BACKEND
 #define SG_BACKEND SG_LOCAL
-#endif
-
 // Work-items of a work-group. Only SG_LOCAL needs it: its scratch has a word for each.
-#ifndef WG
 #define WG 256
 #endif
 
@@ -58,8 +53,6 @@
 // INLINE_PTX: inline PTX works, with any back end. PTX_SM: the compute capability times ten.
 #ifndef INLINE_PTX
 #define INLINE_PTX (SG_BACKEND == SG_PTX)
-#endif
-#ifndef PTX_SM
 #define PTX_SM 50
 #endif
 
@@ -405,6 +398,4 @@ DEVICE_SCOPE(u32, uint, atomic_uint, atomic, "r")
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 #pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable
 DEVICE_SCOPE(u64, ulong, atomic_ulong, atom, "l")
-#endif
-
 #endif

@@ -1,10 +1,8 @@
-// The tile of a work-group that waits for earlier tiles: each of those belongs to a work-group that has started.
+// Returns a tile number to each work-group, so that the work-groups of all earlier tiles have started.
 //
-// An atomic counter before the status words numbers the work-groups in the order in which they start. NVIDIA's GPUs start
-// work-groups in the order of their ids, so they need no counter. No document guarantees that order, but only time depends on it:
-// a work-group recomputes an aggregate that does not arrive. Needs types.cl and subgroup.cl.
-#ifndef OCLPRIM_TICKET_CL
-#define OCLPRIM_TICKET_CL
+// An atomic counter before the status words numbers the work-groups in the order in which they start. With SG_PTX the id of the
+// work-group is the number: NVIDIA's GPUs start work-groups in the order of their ids. No document guarantees that order. If it is
+// broken, only time is lost: a work-group recomputes an aggregate that does not arrive. Needs types.cl and subgroup.cl.
 
 // All work-items call it; it contains a barrier. The counter at `state` is 0 before the launch; it is not used unless there are
 // several tiles. `taken` is one word of local memory.
@@ -19,5 +17,3 @@ INLINED OFFSET_T take_tile(volatile __global void* state, __local uint* taken, b
     barrier(CLK_LOCAL_MEM_FENCE);
     return *taken;
 }
-
-#endif

@@ -1,30 +1,21 @@
 // The rows of a selection (topk.cl): options, layout of the scratch, sums over a work-group, tiles, and digits.
 //
 // On CPU drivers (WG is 1) a work-group is one work-item, and its private memory replaces local memory (SHARED).
-#ifndef OCLPRIM_TOPK_ROW_CL
-#define OCLPRIM_TOPK_ROW_CL
+
 #include "lib/types.cl"
 #include "lib/keys.cl"
 
 #ifndef WG
 #define WG 256
-#endif
 // 16-byte words of a work-item in a tile.
-#ifndef ROWS
 #define ROWS 4
-#endif
-#ifndef RADIX_BITS
 #define RADIX_BITS 11
-#endif
 // Replicas of the digit counters, against contention.
-#ifndef REPLICAS
 #define REPLICAS 2
 #endif
 // Bytes of an index; 0 if indices are not wanted.
 #ifndef PLACE_BYTES
 #define PLACE_BYTES 0
-#endif
-#ifndef PLACE
 #define PLACE uint
 #endif
 
@@ -328,7 +319,7 @@ INLINED void find_digit(
 }
 
 // Appends to `prefix` the digit with the key of rank `need` among the counted ones, and makes `need` its rank among
-// the keys with that digit-> All work-items call it after a barrier; it ends with one.
+// the keys with that digit. All work-items call it after a barrier; it ends with one.
 INLINED void append_digit(
     const SHARED uint* counts, uint bits, WORD* prefix, ulong* need, SHARED ulong* found, SHARED ulong2* sums,
     SHARED ulong2* totals)
@@ -351,5 +342,3 @@ INLINED ulong rank_of_row(ulong k, __global const ulong* ranks, uint given, ulon
 {
     return given ? ranks[given - 1 + row] + 1 : k;
 }
-
-#endif

@@ -3,8 +3,6 @@
 // E: an element: UNITS units of type UNIT, of UNIT_BYTES bytes each.
 // With BLOCK, on GPUs: a block is BLOCK x BLOCK elements, where BLOCK elements fill a vector V; SIDE x SIDE blocks are a tile in
 // local memory.
-#ifndef OCLPRIM_TURN_CL
-#define OCLPRIM_TURN_CL
 
 #ifndef UNIT
 #define UNIT uint
@@ -96,8 +94,6 @@ static inline void store_transposed(__local V* to, const V* x)
 #else
 
 static inline void store_transposed(__local V* to, const V* x) { to[0] = x[0]; }
-
-#endif
 
 #endif
 

@@ -4,8 +4,6 @@
 // A: the accumulator: float for f16 and bf16, else T, unless the caller chose a wider one.
 // OFFSET_T: uint below 2^31 elements, else ulong.
 // ALIGNED: the host promises that the first element is aligned to 16 bytes.
-#ifndef OCLPRIM_TYPES_CL
-#define OCLPRIM_TYPES_CL
 
 #ifndef T
 #define T float
@@ -226,5 +224,3 @@ static inline void unpack(TV v, A* a)
     a[15] = TAKEN(v.sf);
 #endif
 }
-
-#endif
