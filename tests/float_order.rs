@@ -6,7 +6,7 @@ mod common;
 use std::cmp::Ordering;
 use std::sync::{Mutex, MutexGuard};
 
-use common::{gpu, opencl_devices, runs_kernels_at_once, tuned};
+use common::{a_form_of_each_kernel, gpu, opencl_devices, runs_kernels_at_once, tuned};
 use oclprim::{
     Columns, Device, Element, ElementType, Extreme, Interpolation, Order, Scan, Scratch, SetOp, SubGroupBackend, Top,
     Tuning, bf16, f16,
@@ -20,14 +20,14 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Geometries of GPUs: with everything, and without look-back, sub-groups or local memory.
-fn tunings() -> [(&'static str, Tuning); 4] {
-    [
-        ("a GPU", gpu()),
-        ("a GPU without look-back", gpu().without_look_back()),
-        ("a GPU without sub-groups", gpu().sub_groups(SubGroupBackend::Local)),
-        ("a GPU without local memory", gpu().local_bytes(1024)),
-    ]
+/// Geometries of GPUs: with everything, and without look-back, sub-groups or local memory; fewer if time is short.
+fn tunings() -> Vec<(&'static str, Tuning)> {
+    let mut tunings = vec![("a GPU", gpu()), ("a GPU without local memory", gpu().local_bytes(1024))];
+    if !a_form_of_each_kernel() {
+        tunings.push(("a GPU without look-back", gpu().without_look_back()));
+        tunings.push(("a GPU without sub-groups", gpu().sub_groups(SubGroupBackend::Local)));
+    }
+    tunings
 }
 
 /// Returns true if an interpreter runs the kernels. Other short runs have whole sizes, because kernels take longer to build.
@@ -156,17 +156,18 @@ fn lengths<T: Element>() -> &'static [usize] {
     }
 }
 
-/// Runs a generic test on the devices: f32 in each geometry, other types in a device's own and in that of a GPU. A test gets
-/// all devices of a type, so that it computes the expected results once.
+/// Runs a generic test on the devices: f32 in each geometry, other types in a device's own and in that of a GPU; bf16 only in
+/// its own if time is short. A test gets all devices of a type, so that it computes the expected results once.
 macro_rules! each_type {
     ($test:ident) => {{
         let _alone = alone();
         let mut devices = tuned(&tunings());
         $test::<f32>(&devices);
-        devices.retain(|(name, _)| !name.contains("GPU without"));
+        devices.retain(|(name, _)| !name.contains("as a GPU without"));
         $test::<f16>(&devices);
-        $test::<bf16>(&devices);
         $test::<f64>(&devices);
+        devices.retain(|(name, _)| !(a_form_of_each_kernel() && name.contains("as a GPU")));
+        $test::<bf16>(&devices);
     }};
 }
 
