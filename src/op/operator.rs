@@ -23,9 +23,9 @@ use crate::{Element, ElementType, Error, Result};
 /// ```
 /// use oclprim::{Device, op::Operator};
 ///
-/// let larger = Operator::new("absolute maximum", 0.0f32, |a, b| a.abs().max(b.abs()), "fmax(fabs(a), fabs(b))");
-/// assert_eq!(Device::best()?.reduce_by(&[1.0, -3.0, 2.5], &larger)?, 3.0);
-/// assert_eq!(larger.name(), "absolute maximum");
+/// let larger = Operator::new("larger", f32::NEG_INFINITY, |a: f32, b| a.max(b), "fmax(a, b)");
+/// assert_eq!(Device::best()?.reduce_by(&[1.0, -3.0, 2.5], &larger)?, 2.5);
+/// assert_eq!(larger.name(), "larger");
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
