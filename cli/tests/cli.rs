@@ -1167,6 +1167,25 @@ fn warm_fills_the_cache_and_clear_empties_it() {
     assert_eq!((shown()["programs"].as_u64(), shown()["bytes"].as_u64()), (Some(0), Some(0)));
 }
 
+/// With --part one process runs the checks; without, several.
+#[test]
+fn quick_checks_of_several_processes_are_those_of_one() {
+    let Some(&device) = devices().get(1) else { return common::skip("check --quick", "no OpenCL device") };
+    let counts = |more: &[&str]| {
+        let words = [&["check", "--quick", "--only", "iota", "--form", "i", "--json"][..], &device, more].concat();
+        let all: Value = serde_json::from_str(&succeeds(&words)).expect("JSON");
+        let of = |report: &Value| (report["device"].clone(), report["forms"].clone(), report["skipped"].clone());
+        (
+            all["passed"].clone(),
+            all["failed"].clone(),
+            all["devices"].as_array().expect("a list").iter().map(of).collect::<Vec<_>>(),
+        )
+    };
+    let one = counts(&["--part", "1/1"]);
+    assert!(one.0.as_u64() > Some(0) && one.1 == 0, "{one:?}");
+    assert_eq!(counts(&[]), one);
+}
+
 #[test]
 fn warm_needs_a_cache_folder() {
     let Some(&device) = devices().get(1) else { return common::skip("warm", "no OpenCL device") };
