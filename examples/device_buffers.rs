@@ -1,4 +1,4 @@
-//! Keeps data and results on the device: one upload, several primitives in a row, one small download at the end.
+//! Keeps data and results on the device: one upload, several primitives in a row, small downloads at the end.
 //!
 //! `cargo run --release --example device_buffers`
 

@@ -196,7 +196,7 @@ class Report:
         return line
 
     def share(self, goal, line, wish):
-        """The reached share of one goal, if it is known; from 1 on, the goal is met."""
+        """How much of a goal was reached, as a ratio; None if unknown. The goal is met from 1 on."""
         own = line["own"]
         if found := re.fullmatch(r"([\d.]+) of (peer|copy)", goal):
             got = line.get("ratio" if found[2] == "peer" else "of_copy")
@@ -240,7 +240,7 @@ COLUMNS = (
 
 
 def table(lines):
-    """A CSV row per row and peer: seconds by the device's clock, `wall` by the host's; one line for a row without a peer."""
+    """One CSV line for each row and peer, or for a row without a peer. Seconds by the device's clock; `wall` by the host's."""
     text = io.StringIO()
     out = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
     out.writeheader()

@@ -98,7 +98,7 @@ fn no_arguments(attribute: &Tokens, name: &str) -> Result<()> {
     Err(syn::Error::new(attribute.span(), format!("#[{name}] takes no arguments")))
 }
 
-/// The static description of a function's or a type's text.
+/// The static `Item` of a function: its text, and the helpers, types and functions that the text uses.
 fn item(name: &str, lowered: &Lowered) -> Tokens {
     let Lowered { text, helpers, functions, types } = lowered;
     quote! {
@@ -120,7 +120,7 @@ fn device_function(mut function: ItemFn) -> Result<Tokens> {
     let lowered = lower::lower(&function)?;
     let (name, visibility) = (&function.sig.ident, &function.vis);
     let item = item(&lower::function_name(name), &lowered);
-    // Only the name is the user's, so that no lint of the user's crate looks at the rest.
+    // Only the name has a span of the user's code, so lints of the user's crate ignore the rest.
     let marker = quote! {
         #[doc(hidden)]
         #[allow(non_camel_case_types, dead_code)]
@@ -140,7 +140,7 @@ fn device_function(mut function: ItemFn) -> Result<Tokens> {
     })
 }
 
-/// The types of a function's two parameters, which are the same.
+/// The type of a function's two parameters, or an error if they differ.
 fn two_of_a_type(function: &ItemFn, what: &str) -> Result<Type> {
     let parameters: Vec<&FnArg> = function.sig.inputs.iter().collect();
     let [FnArg::Typed(a), FnArg::Typed(b)] = parameters[..] else {
@@ -314,7 +314,7 @@ fn device_type(input: &DeriveInput) -> Result<Tokens> {
         if length.is_empty() {
             text += &format!("    {of} {field_text};\n");
         } else {
-            // In a struct of its own an array is copied as in Rust.
+            // A struct around each array, so that OpenCL C copies the array as Rust does.
             let array = format!("oclp_array_{length}_{of}");
             arrays += &format!(
                 "#ifndef {array}_is_there\n#define {array}_is_there\n\

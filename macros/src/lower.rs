@@ -1,7 +1,7 @@
 //! From a Rust function to OpenCL C: statements, expressions and their types.
 //!
 //! Types of structs' fields and of other functions' results are not known here. Such a type is the text of a C expression in
-//! [`Ty`], which the device's compiler evaluates; the C helpers are overloaded, so that a name alone picks the right one.
+//! [`Ty`], which the device's compiler evaluates. The C helpers are overloaded, so that compiler picks one by its arguments.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ const SCALARS: [(&str, &str, u32); 11] = [
     ("bool", "bool", 8),
 ];
 
-/// A method: its name in Rust, the helper that replaces it in both languages, what its arguments are, and its result.
+/// A method: its name in Rust, the helper that replaces it in OpenCL C, its arguments, and the type of its result.
 pub(crate) const METHODS: [(&str, &str, Args, Out); 37] = {
     use Args::{Count, None, Same, Two};
     use Out::{Bool, Helper, Receiver, Uint};
@@ -141,7 +141,7 @@ pub(crate) fn assigns(op: &BinOp) -> bool {
     )
 }
 
-/// The text of a type in OpenCL C, valid wherever the function's types are.
+/// The OpenCL C text of a type. It names no variable, so it is valid in every scope of the function.
 #[derive(Clone, Debug, PartialEq)]
 struct Ty(String);
 
@@ -378,7 +378,7 @@ struct Lowering {
     /// The number of variables so far: each has a name of its own.
     variables: usize,
     out: String,
-    /// The last line of Rust that `out` names.
+    /// The line number that a compiler gives to the next line of `out`, by its last `#line`; 0 if unknown.
     last: usize,
     helpers: Vec<String>,
     functions: Vec<Path>,
@@ -811,7 +811,7 @@ impl Lowering {
         let (before, last) = (std::mem::take(&mut self.out), self.last);
         self.last = 0;
         let mut filled = fill(self, &mut into);
-        // A number may have stood before the value that tells its type.
+        // A literal may precede the first value with a type. Now the type is known, so the text is made again.
         if filled.is_ok() && expected.is_none() && into.ty.is_some() {
             self.out.clear();
             filled = fill(self, &mut into);
@@ -845,7 +845,7 @@ impl Lowering {
                 self.line(at, &format!("{} = {};", into.name, value.text));
             }
             (Some(value), None) => self.line(at, &format!("(void)({});", value.text)),
-            // It returns, breaks or continues.
+            // There is no value to store: the block is a statement, or it returns, breaks or continues.
             (None, _) => {}
         }
         Ok(())
@@ -975,7 +975,7 @@ impl Lowering {
         Ok([a?, b?])
     }
 
-    /// An operator whose left side is known.
+    /// The call of the helper of operator `name`. `a` is the left operand, which is already lowered.
     fn binary(&mut self, name: &str, a: Value, right: &Expr) -> Result<Value> {
         let expected = if is_shift(name) { Some(Ty("uint".into())) } else { a.ty.clone() };
         let b = self.expression(right, expected.as_ref())?;
@@ -1168,7 +1168,7 @@ impl Lowering {
             let text = match ty.0.as_str() {
                 "float" => single(&format!("{sign}{digits}"), literal)?,
                 "double" => double(&format!("{sign}{digits}"), literal)?,
-                // The type is a field's: the size tells f32 from f64.
+                // The type is not known here, such as a field's. OCLP_FLOAT picks f32 or f64 by its size.
                 c if ty.is_float().is_none() && float => {
                     let number = format!("{sign}{digits}");
                     let (f, d) = (single(&number, literal)?, double(&number, literal)?);

@@ -13,7 +13,7 @@ use crate::lower::{assigns, operator};
 /// 0, shifts take the count modulo the bits, and min and max have the same bits everywhere.
 pub(crate) struct Twin;
 
-/// Methods that a function of the same meaning replaces.
+/// Methods, each with the function of `oclprim::once` that replaces it.
 const REPLACED: [(&str, &str); 6] = [
     ("abs", "abs"),
     ("min", "min"),
@@ -56,7 +56,7 @@ impl VisitMut for Twin {
                 }
             }
             Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_)) => {
-                // A literal with a sign, such as i32::MIN's, is a literal.
+                // A literal keeps its sign: the positive part of -2147483648 alone does not fit an i32.
                 let mut inner = &*unary.expr;
                 while let Expr::Group(group) = inner {
                     inner = &group.expr;

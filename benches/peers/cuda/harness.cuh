@@ -66,8 +66,8 @@ __host__ __device__ inline T random(uint64_t i)
     }
 }
 
-// Offsets of segments as in the crate. Half of the segments have 0 or 1 elements; each next power of two is half as
-// frequent.
+// Offsets of segments as in the crate. Lengths are uniform below 2^k. Half of the segments have k = 1, and each next k
+// is half as frequent.
 inline std::vector<uint32_t> power_law(size_t n)
 {
     std::vector<uint32_t> offsets{0};

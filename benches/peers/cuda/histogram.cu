@@ -14,7 +14,7 @@ bool counted(const T* in, size_t n, const int* counts, int bins)
     return total(bins, [=] __device__(size_t i) { return counts[i] != want[i]; }) == 0;
 }
 
-// Each block counts in its shared memory and writes its counts after those of the previous block.
+// Each block counts in its shared memory, and writes its counts to row blockIdx.x of `counts`.
 template <class T>
 __global__ void count_in_blocks(const T* in, size_t n, int bins, unsigned* counts)
 {
@@ -116,7 +116,7 @@ void even(const Wanted& wanted, const std::string& what, const char* element, in
     one<T>(wanted, what, element, bins, make, count);
 }
 
-// The bin of sample i. The share of bin k is about 1 / (k + 1), because the logarithm of the bin plus 1 is uniform.
+// The bin of sample i. The share of bin k falls about as 1 / (k + 1), because the logarithm of the bin plus 1 is uniform.
 __host__ __device__ inline double zipf(size_t i, int bins)
 {
     double share = (mix(i) >> 11) * (1.0 / (1ull << 53));

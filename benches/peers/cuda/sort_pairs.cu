@@ -23,7 +23,7 @@ void pairs(const Wanted& wanted)
         };
         Prepared run(call);
         Times times = measure([&] { run(); });
-        // Pairs that ascend and all occur in the input are the sorted input.
+        // The output is right if its pairs ascend strictly and each pair occurs in the input.
         const uint32_t *in = keys.data, *key = keys_out.data, *value = values_out.data;
         auto wrong = [=] __device__(size_t i) {
             auto pair = [=](size_t i) { return (uint64_t)key[i] << 32 | value[i]; };

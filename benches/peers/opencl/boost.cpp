@@ -186,7 +186,7 @@ Outcome sorted_pairs(size_t n)
         on([&](compute::command_queue& queue) {
             compute::stable_sort_by_key(at(keys_out), end(keys_out), at(values_out), queue);
         }));
-    // Pairs that ascend and all occur in the input are the sorted input.
+    // The output is right if its pairs ascend strictly and each pair occurs in the input.
     std::vector<uint32_t> key = keys_out.host(), value = values_out.host();
     auto pair = [&](size_t i) { return (uint64_t)key[i] << 32 | value[i]; };
     bool ok = true;
@@ -210,7 +210,7 @@ Outcome merge_sorted(size_t n)
 
 Outcome merged(size_t n)
 {
-    // Each half ascends. The range of u32 has as many steps as a half has elements, and each step has one of them.
+    // Each half ascends: its element i is random, at least i * step and less than (i + 1) * step.
     size_t half = n / 2, step = (uint64_t(1) << 32) / std::max<size_t>(half, 1);
     std::vector<uint32_t> all = made<uint32_t>(2 * half, [&](size_t i) { return i % half * step + mix(i) % step; });
     Buffer<uint32_t> in(all), out(2 * half);

@@ -179,7 +179,7 @@ def sorted_keys(opened, n, pairs):
     (out, _), times = measure(opened, lambda queue: sort(*arrays, key_bits=32, queue=queue))
     got = [array.get(opened.plain) for array in out]
     if pairs:
-        # Pairs that ascend and all occur in the input are the sorted input.
+        # The output is right if its pairs ascend strictly and each pair occurs in the input.
         both = got[0].astype(np.uint64) << np.uint64(32) | got[1]
         ok = bool((both[:-1] < both[1:]).all()) and int(got[1].max()) < n and np.array_equal(keys[got[1]], got[0])
     else:
