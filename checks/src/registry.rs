@@ -60,6 +60,75 @@ pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
     own.collect()
 }
 
+/// Operations that together launch every kernel. Short runs check only these.
+///
+/// ```
+/// use oclprim_checks::registry::A_FORM_OF_EACH_KERNEL;
+///
+/// assert!(A_FORM_OF_EACH_KERNEL.contains(&"merge sort"));
+/// ```
+pub const A_FORM_OF_EACH_KERNEL: &[&str] = &[
+    "sum fixed",
+    "arg-max",
+    "count",
+    "statistics",
+    "by vector sum",
+    "sum of segments",
+    "sum along an axis",
+    "min-max along an axis",
+    "moments along an axis",
+    "sum inclusive",
+    "sum, launch after launch",
+    "parted, launch after launch",
+    "segmented sum by key",
+    "segmented sum at offsets",
+    "segmented max flagged",
+    "sum of lines",
+    "ids",
+    "ids in many ranges",
+    "edges",
+    "edges weighted f32",
+    "channels even",
+    "4-byte elements",
+    "batch, 4-byte elements",
+    "in place, 4-byte elements",
+    "in place by strips, 4-byte elements",
+    "cast in f16",
+    "copy 4 bytes",
+    "fill 4 bytes",
+    "gather 4 bytes by u32",
+    "gather 3 bytes by u64",
+    "scatter 4 bytes by u32",
+    "scatter 3 bytes by u64",
+    "strided copy 1 byte",
+    "copy ranges 4 bytes",
+    "reverse 4 bytes",
+    "selected",
+    "selected unordered",
+    "parted",
+    "run-length encoded",
+    "non-trivial runs",
+    "adjacent difference",
+    "4-byte keys",
+    "pairs of 4 and 4 bytes",
+    "16-byte keys",
+    "segments of 4-byte keys",
+    "in place, 4-byte keys",
+    "merge pairs with 4 bytes",
+    "merge sort",
+    "union",
+    "lower bound",
+    "first unsorted",
+    "top-k of 4-byte keys",
+    "top-k with places",
+    "top-k with places, of many groups",
+    "keys of ranks",
+    "key of a rank, of many groups",
+    "random",
+    "random of few",
+    "iota",
+];
+
 /// All ladders.
 ///
 /// ```

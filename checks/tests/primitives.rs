@@ -12,71 +12,8 @@ use libtest_mimic::{Arguments, Completion, Trial};
 use oclprim::{Capabilities, Device, DeviceClass, Tuning};
 use oclprim_checks::{
     check::{Case, Level, Spec, Verdict, few_builds},
-    registry,
+    registry::{self, A_FORM_OF_EACH_KERNEL},
 };
-
-/// Operations that cover every kernel, for short runs.
-const A_FORM_OF_EACH_KERNEL: &[&str] = &[
-    "sum fixed",
-    "arg-max",
-    "count",
-    "statistics",
-    "by vector sum",
-    "sum of segments",
-    "sum along an axis",
-    "min-max along an axis",
-    "moments along an axis",
-    "sum inclusive",
-    "sum, launch after launch",
-    "parted, launch after launch",
-    "segmented sum by key",
-    "segmented sum at offsets",
-    "segmented max flagged",
-    "sum of lines",
-    "ids",
-    "ids in many ranges",
-    "edges",
-    "edges weighted f32",
-    "channels even",
-    "4-byte elements",
-    "batch, 4-byte elements",
-    "in place, 4-byte elements",
-    "in place by strips, 4-byte elements",
-    "cast in f16",
-    "copy 4 bytes",
-    "fill 4 bytes",
-    "gather 4 bytes by u32",
-    "gather 3 bytes by u64",
-    "scatter 4 bytes by u32",
-    "scatter 3 bytes by u64",
-    "strided copy 1 byte",
-    "copy ranges 4 bytes",
-    "reverse 4 bytes",
-    "selected",
-    "selected unordered",
-    "parted",
-    "run-length encoded",
-    "non-trivial runs",
-    "adjacent difference",
-    "4-byte keys",
-    "pairs of 4 and 4 bytes",
-    "16-byte keys",
-    "segments of 4-byte keys",
-    "in place, 4-byte keys",
-    "merge pairs with 4 bytes",
-    "merge sort",
-    "union",
-    "lower bound",
-    "first unsorted",
-    "top-k of 4-byte keys",
-    "top-k with places",
-    "top-k with places, of many groups",
-    "keys of ranks",
-    "key of a rank, of many groups",
-    "random",
-    "random of few",
-    "iota",
-];
 
 fn forms_of_each_kernel_are_there() {
     for form in A_FORM_OF_EACH_KERNEL {
@@ -85,7 +22,7 @@ fn forms_of_each_kernel_are_there() {
     }
 }
 
-/// A kernel of `cl` and its geometry. `None` stands for kernels of both geometries, which must be launched as on a GPU.
+/// A kernel of `cl` and its geometry. A kernel of both geometries has `None`, and must be launched in that of a GPU.
 type Kernel = (String, Option<DeviceClass>);
 
 /// Returns true if the device runs the kernel.
@@ -255,7 +192,8 @@ fn level() -> Level {
     }
 }
 
-/// The cases of a primitive for a device. The geometry of a GPU takes few; the first such geometry takes every operation.
+/// The cases of a primitive for a device. Geometries of a GPU take the few cases of [`few_builds`]: the first geometry takes
+/// every operation, with one type.
 fn cases_of(spec: &dyn Spec, gpu: bool, first: bool) -> Vec<Case> {
     let mut cases = spec.cases(if gpu { Level::Tiny } else { level() });
     if common::a_form_of_each_kernel() {

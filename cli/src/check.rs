@@ -15,7 +15,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use oclprim::{Capabilities, Device, DeviceClass, DeviceType, ElementType, RefusedSubGroup, SubGroupBackend, Tuning};
 use oclprim_checks::{
     check::{Case, Level, Spec, Verdict, few_builds},
-    registry,
+    registry::{self, A_FORM_OF_EACH_KERNEL},
 };
 
 use crate::{
@@ -89,6 +89,9 @@ pub(crate) struct Check {
     /// Check only operations whose name contains this text, such as `segments`.
     #[arg(long, value_name = "TEXT")]
     form: Option<String>,
+    /// Check only operations that together launch every kernel.
+    #[arg(long)]
+    each_kernel: bool,
     /// Check only the K-th of N parts, so that N processes or machines share the work. All checks of one operation with one type
     /// are in one part.
     #[arg(long, value_name = "K/N", value_parser = part)]
@@ -229,6 +232,7 @@ impl Check {
         for (name, value) in lists.chain(self.form.iter().map(|text| ("--form", text))) {
             arguments.push(format!("{name}={value}"));
         }
+        arguments.extend(self.each_kernel.then(|| "--each-kernel".to_owned()));
         let parts = check_workers::share(&arguments, processes, || bar.inc(1));
         if parts.iter().all(Result::is_err) {
             bar.reset();
@@ -238,11 +242,13 @@ impl Check {
         Some(self.join(targets, parts.into_iter().flatten(), &reasons))
     }
 
-    /// Joins the reports of several processes. Checks of a target that no report has count as one failure, for the given reasons.
+    /// Joins the reports of several processes. If checks of a target are in no report, they count as one failure, for the given
+    /// reasons.
     fn join(&self, targets: &[Target], parts: impl Iterator<Item = Vec<Report>>, reasons: &[String]) -> Vec<Report> {
         let mut reports: Vec<_> = targets.iter().map(Target::report).collect();
         for part in parts {
-            // Devices of one name have their reports in one order. If a device fails in a process, it has the report of its self-test.
+            // All processes report devices of equal names in the same order. If a device does not work in a process, that process
+            // reports a failed self-test.
             let mut open: Vec<_> = reports.iter_mut().collect();
             for found in part {
                 let same = |report: &&mut Report| report.device == found.device && report.level == found.level;
@@ -287,6 +293,7 @@ impl Check {
             limits.extend((!values.is_empty()).then(|| (name, values.join(", "))));
         }
         limits.extend(self.form.as_ref().map(|text| ("form", text.clone())));
+        limits.extend(self.each_kernel.then(|| ("each-kernel", "yes".to_owned())));
         limits.extend(self.part.map(|(k, n)| ("part", format!("{k}/{n}"))));
         let run = Run { level: level_name(self.level()), limits, seconds: begin.elapsed().as_secs_f64(), complete };
         Submission::new(run, descriptions, reports).save(path)
@@ -367,6 +374,7 @@ impl Check {
                 few_builds(&mut cases, first);
             }
             cases.retain(|case| self.form.as_ref().is_none_or(|part| case.form.contains(part.as_str())));
+            cases.retain(|case| !self.each_kernel || A_FORM_OF_EACH_KERNEL.contains(&&*case.form));
             cases.into_iter().map(|case| (spec.name(), case))
         };
         let cases: Vec<_> = registry::specs().iter().filter(|spec| wanted(spec.name())).flat_map(cases).collect();
@@ -462,8 +470,8 @@ impl Target {
     /// A target with the device's own geometry.
     fn own(label: String, described: usize, device: Device, level: Level) -> Self {
         let checker = device.capabilities().is_ok_and(|caps| caps.is_some_and(|caps| caps.checker));
-        // A CPU's own geometry has one work-item per work-group, so a checker finds no races in it. So one type of each
-        // operation has to do.
+        // A CPU's own geometry has one work-item per work-group, so a checker finds no races in it. One type of each
+        // operation is enough there.
         let few_builds = (level == Level::Tiny && checker).then_some(true);
         Self { label, described, device, level, own: true, doubtful: false, few_builds, refused: None }
     }

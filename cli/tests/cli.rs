@@ -119,6 +119,17 @@ fn wrong_arguments_are_refused() {
 }
 
 #[test]
+fn each_kernel_leaves_out_operations_of_the_same_kernel() {
+    let passed = |more: &[&str]| {
+        let all = [&["check", "--tiny", "--device", "cpu", "--only", "reduce", "--json"][..], more].concat();
+        let report: Value = serde_json::from_str(&succeeds(&all)).expect("JSON");
+        report["passed"].as_u64().expect("a number")
+    };
+    let few = passed(&["--each-kernel"]);
+    assert!(0 < few && few < passed(&[]), "{few}");
+}
+
+#[test]
 fn devices_are_listed() {
     let devices: Value = serde_json::from_str(&succeeds(&["devices", "--json"])).expect("JSON");
     let devices = devices.as_array().expect("a list");
