@@ -1,4 +1,4 @@
-"""Runs `oclprim run` on arrays that NumPy wrote, and compares the results with NumPy's: compare-numpy.py PROGRAM."""
+"""Runs `oclprim run` on arrays that NumPy wrote, and compares the results with NumPy's: compare-numpy.py PROGRAM [DEVICE...]."""
 
 import itertools
 import math
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy
 
 PROGRAM = sys.argv[1]
-DEVICES = ["cpu", "opencl"]
+DEVICES = sys.argv[2:] or ["cpu", "opencl"]
 INTEGERS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
 FLOATS = ["f2", "f4", "f8"]
 RANDOM = numpy.random.default_rng(1)
@@ -44,8 +44,8 @@ def random_array(dtype, shape):
 POOL = ThreadPoolExecutor(os.cpu_count())
 NUMBERS = itertools.count()
 jobs = []
-# Operations with these types run on the OpenCL device, too; the others run there with their first type. `check` compares the
-# device with the CPU for all types.
+# On the OpenCL device, an operation runs only with its first type and with these types. `check` compares the device with the CPU
+# for all types.
 PREFERRED = ["i4", "f4"]
 on_opencl = set()
 

@@ -1,7 +1,7 @@
 """Compares the files that two builds of the program write: same-bits.py PROGRAM WORD...
 
 The words are the other build's command, such as `wine64 oclprim.exe`. Both run the same commands on the CPU. Standard output and
-files must have the same bytes. A file in the other byte order is turned first. The bits of a NaN that an operation makes may differ.
+files must have the same bytes, but the byte order of a file may differ. So may the bits of a NaN that an operation makes.
 """
 
 import random
@@ -112,7 +112,7 @@ def parse(data):
 
 
 def elements(data, made):
-    """The header without byte order, and the elements as numbers; NaN that an operation made as one."""
+    """The header without byte order, and the bits of the elements as integers. If `made`, all NaN are the same integer."""
     header, order, kind, size, payload = parse(data)
     words = struct.unpack(f"{'>' if order == '>' else '<'}{len(payload) // size}{CODES[size]}", payload)
     if made and kind == "f":

@@ -321,7 +321,7 @@ fn processes_that_share_a_cache_keep_its_bound() {
     for child in children {
         assert_eq!(child::value_of(&child.wait_with_output().unwrap()), "done");
     }
-    // Each process may have written a sixteenth since its last check, and one more entry.
+    // Since its last look at the folder, each process may have written a sixteenth of the limit and one more entry.
     let largest = entries(folder.path()).values().map(|bytes| bytes.len() as u64).max().unwrap_or(0);
     assert!(bytes() <= limit + 3 * (limit / 16 + largest), "{} of {limit}", bytes());
 }
@@ -342,7 +342,8 @@ fn programs_of_many_operators_are_freed() {
     if child::part().is_some() {
         for device in opencl_devices() {
             let reduce = |i: u32| {
-                // No other test has these texts. If the first programs came from disk, a later one would start the compiler.
+                // No other test has these texts, so no program comes from disk. Otherwise the compiler could start, and take
+                // its memory, only after `before`.
                 let sum = Operator::new("sum", 0u32, move |a, b| a + b, &format!("a + b + {} * 0", 1000 + i));
                 assert_eq!(device.reduce_by(&vec![1u32; 100_000], &sum).unwrap(), 100_000);
             };

@@ -67,7 +67,8 @@ fn other_selectors_call_the_driver() {
     }
 }
 
-/// Most of the time is the start of the process. Other processes may keep the machine busy, so the best of ten runs counts.
+/// The start of the process takes most of the time. Other processes may keep the machine busy, so the best of ten runs
+/// counts.
 #[test]
 fn the_cpu_opens_within_20_ms() {
     const NAME: &str = "the_cpu_opens_within_20_ms";

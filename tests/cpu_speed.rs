@@ -1,4 +1,4 @@
-//! Times of the CPU backend's fast paths, beside another way to the same results in this process.
+//! Compares the times of the CPU backend's fast paths with those of another way to compute the same results.
 //!
 //! Times of unoptimised code are meaningless: run `cargo test --profile overflow --test cpu_speed -- --ignored`.
 

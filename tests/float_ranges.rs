@@ -225,7 +225,7 @@ fn random_floats_keep_the_bits_of_usual_ranges() {
 
 /// Checks the statistics of the elements, and those along a contiguous and a strided axis, which sum by other trees.
 fn statistics_are<T: Element>(x: &[T], mean: f64, variance: f64) {
-    // `part` is far larger than the documented bounds. The bound of the variance is the square of the mean's error.
+    // `part` is far larger than the documented bounds. The bound of a variance also has the square of the mean's error.
     let (part, most) = if T::TYPE.needs_fp64() { (1e-12, f64::MAX) } else { (1e-5, f64::from(f32::MAX)) };
     let most = x.iter().map(|x| x.to_f64().abs()).fold(0.0, f64::max).min(most);
     let near = |found: f64, want: f64, least: f64, name: &str| {
@@ -307,7 +307,7 @@ fn variance_is_infinite_only_beyond_the_range_of_its_type() {
 
 #[test]
 fn statistics_beyond_the_range_have_the_bits_of_the_cpu_backend() {
-    // An addition in another order changes the last bit of about one array in twenty; on Intel's driver it was stream 7.
+    // Additions in another order change the last bit for about one array in twenty: on Intel's driver, for stream 7.
     for i in 0..16u64 {
         let n = 16_384 + 61 * i as usize;
         let parts = Device::cpu().random::<f32>(n, Philox::new(i)).unwrap().to_vec().unwrap();

@@ -405,7 +405,7 @@ fn overlap(result: oclprim::Result<()>, text: &str) {
     assert_eq!(error.to_string(), format!("an output overlaps another argument: {text} of one memory object"));
 }
 
-/// Outputs of other element types and pairs of outputs are refused, too.
+/// An output of another element type must not overlap an input, and two outputs must not overlap each other.
 #[test]
 fn results_that_overlap_inputs_or_each_other_are_refused() {
     let _alone = alone();

@@ -58,7 +58,7 @@ impl Source {
         let ends = sorted.iter().copied().chain([MANY]);
         let mut keys = Vec::with_capacity(MANY);
         ends.zip(0..).for_each(|(end, key)| keys.resize(end.min(MANY), key));
-        // Copies of few elements are made faster than many elements; no two tiles are equal, because 4099 is a prime number.
+        // To repeat few elements is faster than to generate many. No two tiles are equal, because 4099 is a prime number.
         let few: Vec<i64> = Data::Random.generate(4099, 3);
         let mut longs = few.repeat(MANY.div_ceil(few.len()));
         longs.truncate(MANY);

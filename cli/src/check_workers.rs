@@ -40,8 +40,8 @@ pub(crate) fn processes(device_bytes: u64) -> usize {
     threads.min(MAX_PROCESSES).min((bytes / PROCESS_BYTES) as usize).max(1)
 }
 
-/// Runs parts of a check with these arguments in as many processes, and returns their reports, or how a process ended without one.
-/// Calls `checked` after each check.
+/// Splits a check with these arguments into `processes` parts, and runs each part in its own process. Returns the reports of each
+/// part, or how its process ended without them. Calls `checked` after each check.
 pub(crate) fn share(
     arguments: &[String],
     processes: usize,
@@ -76,13 +76,13 @@ fn of_part(arguments: &[String], part: &str, checked: impl Fn()) -> Result<Vec<R
     results.map(|all| all.devices).ok_or_else(|| format!("the process of part {part} ended without results: {status}"))
 }
 
-/// Tells the process that shares the checks that one has ended. An error if that process has ended.
+/// Tells the parent process that one check has ended. An error if the parent has ended.
 pub(crate) fn tell(out: &mut dyn Write) -> Result<(), Stop> {
     writeln!(out, "{CHECKED}")?;
     Ok(out.flush()?)
 }
 
-/// Gives the results to the process that shares the checks.
+/// Gives the results to the parent process.
 pub(crate) fn give(results: &All, out: &mut dyn Write) -> Result<(), Stop> {
     Ok(writeln!(out, "{RESULTS}{}", serde_json::to_string(results)?)?)
 }

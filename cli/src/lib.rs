@@ -104,7 +104,8 @@ impl Command {
 /// Handles SIGXFSZ: a write beyond the file size limit fails with an error, and the signal does not end the process.
 #[cfg(unix)]
 fn limits_are_errors() {
-    // If the handler cannot be set, the signal ends the process. The output is then still a draft that has replaced no file.
+    // If the handler cannot be set, the signal ends the process. The output is then still a temporary file, and the old
+    // file is unchanged.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 

@@ -522,7 +522,7 @@ fn a_file_larger_than_memory_is_refused_in_one_line() {
     assert!(held > 0 && refused > commands.len(), "{held} held, {refused} refused");
 }
 
-/// Small pieces of a result fill the last bytes, and an error needs a few more for its text.
+/// Small pieces of a result fill the last bytes of memory, and an error needs a few more for its text.
 #[test]
 #[cfg(target_os = "linux")]
 fn results_in_pieces_are_refused_in_one_line_when_memory_is_short() {

@@ -7,7 +7,7 @@ use std::{fs, path::Path};
 
 use program::{Folder, load, names, program, refuses, stderr, succeeds};
 
-/// More bytes than a file of few, which is read and never mapped.
+/// Number of elements of a file that may be mapped; a file of few bytes is always read.
 const LARGE: usize = 100_000;
 
 #[test]

@@ -1,4 +1,4 @@
-//! The files for others: the report of `oclprim check --report`, and the page of `oclprim report`.
+//! Files that a user gives to others: the report of `oclprim check --report`, and the page of `oclprim report`.
 
 #[path = "common/program.rs"]
 mod program;

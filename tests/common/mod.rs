@@ -23,7 +23,8 @@ pub(crate) fn a_form_of_each_kernel() -> bool {
     env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("kernels") || variant()
 }
 
-/// Returns true if a driver tested elsewhere runs with other settings. They affect how work-groups run, not element types.
+/// Returns true for the shortest runs, such as those of a driver with other settings. Settings affect how work-groups run,
+/// but not element types.
 pub(crate) fn variant() -> bool {
     env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("variant")
 }
@@ -81,8 +82,8 @@ pub(crate) fn wide() -> Vec<(String, Device)> {
     all
 }
 
-/// Every device in its own geometry, and as a GPU with each kind of sub-groups that it has. A driver with further settings runs
-/// only as a GPU with the first kind, because the settings affect only work-groups of many work-items.
+/// Every device in its own geometry, and as a GPU with each kind of sub-groups that it has. In the runs of [`variant`], OpenCL
+/// devices are listed only as a GPU with the first kind, because settings affect only work-groups of many work-items.
 pub(crate) fn with_sub_groups() -> Vec<(String, Device)> {
     let mut all = Vec::new();
     for (name, device) in devices() {

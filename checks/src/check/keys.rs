@@ -101,8 +101,9 @@ impl Keys {
     }
 }
 
-/// Key number `i` of clusters of keys that share their higher digits. Of any 256 neighbouring keys, 16 are below 1040, the
-/// next 16 equal 1040, and 248 are below the last cluster. Bounds near the ranks 16 and 248 of 256 lie within clusters.
+/// Key number `i` of clusters of keys that share their higher digits. In any 256 consecutive keys, the 16 smallest are below
+/// 1040 and the next larger 16 equal 1040. The 8 largest are the last cluster. So bounds near the ranks 16 and 248 of 256
+/// lie within clusters.
 pub(crate) fn clustered(i: usize) -> u64 {
     let number = i as u64 * 151 % 256;
     match number {

@@ -5,11 +5,11 @@ use crate::{
     op::{Monoid, Op, Operator},
 };
 
-/// Function that combines two accumulators. With a pointer, references are compiled once per type, not once per operator
-/// and type.
+/// Function that combines two accumulators. It is a pointer, so that a reference implementation is compiled once per type,
+/// not once per operator and type.
 pub(crate) type Function<A> = fn(A, A) -> A;
 
-/// Built-in operator with a function pointer, for the references.
+/// Built-in operator with a function pointer, for the reference implementations.
 pub(crate) fn monoid<U: Element, O: Op<U>>() -> Monoid<U, Function<U::Acc>> {
     let Monoid { identity, empty, ordered, .. } = crate::op::monoid::<U, O>();
     Monoid { identity, empty, ordered, combine: O::combine }

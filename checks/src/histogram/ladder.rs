@@ -200,8 +200,8 @@ fn own_model<T: Integer>(request: &Request, device: &Device) -> Result<Option<Mo
             let word = |bin: u64, lane: u64| bin * replicas + lane % replicas;
             model.bank_conflicts = expected(request, |bin| bank_conflicts(|lane| Some(word(bin(lane), lane))));
         }
-        // The kernels read the samples twice, and write and read the samples' numbers. The model omits the extra cost of
-        // scattered stores.
+        // The kernels read the samples twice. They write and read the 16-bit number of each sample's bin within its range.
+        // The model omits the extra cost of scattered stores.
         Tables::Partition(_) => {
             let numbers = n.div_ceil(16) as f64;
             model.load_sectors = 2.0 * model.load_sectors + numbers + words(slots);

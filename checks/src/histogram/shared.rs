@@ -54,7 +54,7 @@ pub(super) fn from_i128<T: Element>(value: i128) -> T {
     with_integer!(T::TYPE, U => bytemuck::cast::<U, T>(U::from_i128(value)), unreachable!("only integers have steps"))
 }
 
-/// The value `by` steps of the type from `x`.
+/// The value that is `by` representable values away from `x`.
 pub(super) fn neighbour<T: Element>(x: T, by: i32) -> T {
     if !T::TYPE.is_float() {
         return from_i128(to_i128(x) + i128::from(by));

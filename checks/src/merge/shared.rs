@@ -89,7 +89,7 @@ struct Colour([u8; 3]);
 #[repr(C)]
 struct Point([i32; 3]);
 
-/// Sixteen bytes, or the largest size of elements.
+/// Elements of 16 bytes (`N = 2`) or of the largest size, 64 bytes (`N = 8`).
 type Named<const N: usize> = [u64; N];
 
 fn of_numbers<T: Pod, N: Element>(keys: Keys, n: usize, one: fn(N, usize) -> T) -> Vec<T> {

@@ -119,7 +119,7 @@ fn obvious<T: Element>(what: What, numbers: Philox, n: usize) -> Vec<T> {
             if x < T::from_f64(upper) {
                 return x;
             }
-            // The number below `upper`, which is positive.
+            // The largest number below `upper`. Its bits are those of `upper` minus 1, because `upper` is positive.
             return T::from_bits_lossy(oclprim::internals::data::bits(T::from_f64(upper)) - 1);
         }
         if what == What::Whole {

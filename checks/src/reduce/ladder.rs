@@ -350,7 +350,7 @@ impl Counter {
             }
         }
         if kernel.memory == Memory::Registers {
-            // Each sub-group of 32 passes one value through local memory, until one value is left.
+            // In each round, every sub-group of 32 passes one value through local memory, until one value is left.
             let mut values = block.div_ceil(LANES);
             while values > 1 {
                 self.local(|i| Some(i / LANES).filter(|&j| i % LANES == 0 && j < values));

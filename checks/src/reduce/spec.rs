@@ -125,7 +125,7 @@ fn fast_products<T: Element>(level: Level, form: &str, cases: &mut Vec<Case>) {
     }
 }
 
-/// A built-in operator: its monoid for the references, its kind, and the function that runs it on a device.
+/// A built-in operator: its monoid for the plain loops, its kind, and the function that runs it on a device.
 #[derive(Clone, Copy)]
 struct BuiltIn<T: Element> {
     op: Monoid<T, Function<T::Acc>>,

@@ -583,8 +583,8 @@ pub(super) mod device {
     mod tests {
         use super::*;
 
-        /// B25: a kernel's work-items load and store the elements that its model predicts. So neighbouring work-items access
-        /// neighbouring elements where `models_show_the_effect_of_each_step` asserts it.
+        /// B25: a kernel's work-items load and store the elements that its model predicts. So accesses that are coalesced in
+        /// the model, as `models_show_the_effect_of_each_step` asserts, are coalesced on a device.
         #[test]
         fn kernels_access_what_their_models_predict() {
             let shape = (70, 130);

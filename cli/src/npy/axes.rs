@@ -1,4 +1,5 @@
-//! Arrays in C order with more axes than a [`Layout`] can have: axes that stay neighbours are merged.
+//! Arrays in C order with more axes than a [`Layout`] can have. Axes that are neighbours in both input and output are
+//! merged.
 
 use bytemuck::Pod;
 use oclprim::{Device, Input, Layout, Output, Result};
@@ -45,7 +46,8 @@ pub(crate) fn permute<'a, 'b, T: Pod>(
     device.permute_into(input.nd(&shape)?, &axes, output.nd(&out)?)
 }
 
-/// The same permutation with the fewest axes: axes of length 1 are dropped, and axes that stay neighbours are merged.
+/// The same permutation with the fewest axes. Axes of length 1 are dropped, and axes that are neighbours in both input
+/// and output are merged.
 fn fold(shape: &[usize], axes: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let left: Vec<_> = axes.iter().copied().filter(|&axis| shape[axis] != 1).collect();
     // A dropped axis between two others does not separate them.

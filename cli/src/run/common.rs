@@ -171,7 +171,8 @@ pub(super) use with_size;
 /// Returns the largest value of a type that is not above a number, and the smallest that is not below it.
 ///
 /// Both equal the number if the type has it. For floats both are the nearest value, unless the number is beyond the range. For
-/// NaN and an integer type, they are its largest and its smallest value: no value is above the first or below the second.
+/// NaN and an integer type, the first is the type's largest value and the second its smallest. So no value is above the first
+/// or below the second.
 pub(super) fn neighbours<T: Element>(option: &str, text: &str) -> Result<(Option<T>, Option<T>), Stop> {
     let wrong = || Stop::usage(format!("{option}: `{text}` is not a value of type {}", T::TYPE));
     let wide: f64 = text.parse().map_err(|_| wrong())?;
@@ -300,7 +301,8 @@ macro_rules! with_wider {
 }
 pub(super) use with_wider;
 
-/// A pair of types whose wrapped sums and products have the same bits: without a sign, where the elements need none.
+/// A pair of types whose wrapped sums and products have the same bits. It is unsigned, unless signed elements are added in a wider
+/// type.
 pub(super) fn without_sign((element, wide): (ElementType, ElementType)) -> (ElementType, ElementType) {
     use ElementType::{I8, I16, I32, I64, U8, U16, U32, U64};
     match (element, wide) {

@@ -8,7 +8,8 @@ use crate::{
     ladder::Climb,
 };
 
-/// Layout of the last `cols` columns of rows of `pitch` elements, in planes with one more row at the start.
+/// Layout of the last `cols` elements of each row of `pitch` elements. In memory, each plane has one more row at its
+/// start.
 fn pitched(planes: usize, rows: usize, cols: usize, pitch: usize) -> Result<Layout> {
     Layout::contiguous(&[planes, rows + 1, pitch])?.slice(1, 1..)?.slice(2, pitch - cols..)
 }

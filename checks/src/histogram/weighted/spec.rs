@@ -24,7 +24,7 @@ enum Weights {
     Data(Data),
     /// Floats so small that most of them, and most of their sums, are subnormal.
     Tiny,
-    /// One weight in the middle is larger than all others. Among some thousands of weights, it is not read first.
+    /// One weight in the middle is larger than all others. Among some thousands of weights, devices do not sample it.
     OneLarge,
 }
 
@@ -223,7 +223,8 @@ fn pair<T: Element, W: Weight>(level: Level, shape: Shape, bin_counts: &'static 
     for &bins in bin_counts {
         for &n in sizes {
             for (i, &data) in sets[..if float { sets.len() } else { 1 }].iter().enumerate() {
-                // Small inputs take two data sets. At `Tiny`, the large input only has weights beyond the window.
+                // Small inputs take two data sets. At `Tiny`, the large input only takes `OneLarge`, whose large weight is
+                // beyond the window.
                 let tried = match level {
                     Level::Tiny => (n == 300 && i < 2) || (n > 300 && data == Weights::OneLarge && W::TYPE.size() == 4),
                     _ => n >= 300 || i < 2,
