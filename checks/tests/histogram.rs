@@ -134,7 +134,7 @@ fn b16_old_counts_and_scratch_do_not_matter() {
 }
 
 /// B30: the gain of tables in local memory was mixed up with that of fewer work-groups. The ladder separates them: both
-/// steps read the same, and each work-group of the launched grid has a table.
+/// steps read the same data, and differ only in the number of work-groups, each with a table.
 #[test]
 fn b30_full_and_capped_grids_are_separate_steps() {
     for device in devices() {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use libtest_mimic::{Arguments, Completion, Trial};
-use oclprim::{Capabilities, Device, DeviceClass, Tuning};
+use oclprim::{Capabilities, Device, DeviceClass, Tuning, internals::runtime::kernel_in};
 use oclprim_checks::{
     check::{Case, Level, Spec, Verdict, few_builds},
     registry::{self, A_FORM_OF_EACH_KERNEL},
@@ -172,8 +172,7 @@ fn add_kernels<'a>(
                 }
             }
             "__kernel" | "KERNEL" => {
-                assert!(line.starts_with(word), "{line}");
-                let name = line.split_once(" void ").and_then(|(_, rest)| rest.split_once('(')).expect("a kernel").0;
+                let name = kernel_in(line).expect("a kernel that starts in the first column");
                 assert_eq!(open.replace(name), None, "the kernel does not end before {name}");
                 kernels.insert((name.to_owned(), class));
             }

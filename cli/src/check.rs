@@ -170,9 +170,8 @@ impl Check {
             distinct(&[("standard output", Path::new(STDOUT)), ("--report", path)])?;
         }
         // Writes the report once before the checks: a file that cannot be written must not cost a full check.
-        let begin = Instant::now();
+        self.submit(&descriptions, &reports, started, false)?;
         let spent = Duration::from_millis(self.worker.unwrap_or(0));
-        self.submit(&descriptions, &reports, begin, false)?;
         let bar = self.progress(&targets);
         if let Some(shared) = self.share(&targets, started, &bar) {
             for report in shared {
@@ -181,7 +180,7 @@ impl Check {
                 }
                 reports.push(report);
             }
-            self.submit(&descriptions, &reports, begin, true)?;
+            self.submit(&descriptions, &reports, started, true)?;
             bar.finish_and_clear();
             return self.conclude(reports, out);
         }
@@ -192,7 +191,7 @@ impl Check {
                     let sharing = targets[index..].iter().filter(|target| target.own).count().max(1);
                     let reason =
                         "not started: --quick ends in about a minute; if builds took the time, a second run does more";
-                    let left = STARTED_WITHIN.saturating_sub(spent + begin.elapsed());
+                    let left = STARTED_WITHIN.saturating_sub(spent + started.elapsed());
                     (Instant::now() + left / sharing as u32, reason)
                 });
                 let report = self.check(target, patience, &bar);
@@ -200,7 +199,7 @@ impl Check {
                     bar.suspend(|| print(&report, self.times, out))?;
                 }
                 reports.push(report);
-                self.submit(&descriptions, &reports, begin, index + 1 == targets.len())?;
+                self.submit(&descriptions, &reports, started, index + 1 == targets.len())?;
             }
             Ok(())
         })?;
@@ -284,7 +283,7 @@ impl Check {
         &self,
         descriptions: &[Description],
         reports: &[Report],
-        begin: Instant,
+        started: Instant,
         complete: bool,
     ) -> Result<(), Stop> {
         let Some(path) = &self.report else { return Ok(()) };
@@ -295,7 +294,7 @@ impl Check {
         limits.extend(self.form.as_ref().map(|text| ("form", text.clone())));
         limits.extend(self.each_kernel.then(|| ("each-kernel", "yes".to_owned())));
         limits.extend(self.part.map(|(k, n)| ("part", format!("{k}/{n}"))));
-        let run = Run { level: level_name(self.level()), limits, seconds: begin.elapsed().as_secs_f64(), complete };
+        let run = Run { level: level_name(self.level()), limits, seconds: started.elapsed().as_secs_f64(), complete };
         Submission::new(run, descriptions, reports).save(path)
     }
 

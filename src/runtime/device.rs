@@ -341,7 +341,7 @@ impl Device {
     pub(super) fn beside(&self) -> Result<Self> {
         match &self.backend {
             Backend::Cpu => Ok(self.clone()),
-            Backend::OpenCl(device) => Ok(Self { backend: Backend::OpenCl(device.beside()?) }),
+            Backend::OpenCl(device) => Ok(Self { backend: Backend::OpenCl(device.with_queue(false)?) }),
         }
     }
 

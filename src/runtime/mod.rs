@@ -24,4 +24,4 @@ pub use device::{Backend, Device};
 pub use info::{DeviceInfo, DeviceType, Recorded, Timing};
 pub use prepare::Preparation;
 pub(crate) use program::{COUNTER_BYTES, COUNTERS_AT, Text};
-pub use program::{ProgramSpec, Source};
+pub use program::{ProgramSpec, Source, kernel_in};

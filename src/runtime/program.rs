@@ -410,6 +410,13 @@ fn expand(name: &str, text: &'static str, seen: &mut Vec<&'static str>, out: &mu
     }
 }
 
+/// The name of the kernel whose definition starts in this line. Definitions of kernels start and end in the first column.
+pub fn kernel_in(line: &str) -> Option<&str> {
+    let is_kernel = line.starts_with("__kernel ") || line.starts_with("KERNEL ");
+    let (_, signature) = line.split_once(" void ").filter(|_| is_kernel)?;
+    Some(signature.split_once('(')?.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

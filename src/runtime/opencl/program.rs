@@ -18,7 +18,10 @@ use super::{
     cl::{self, Context, Kernel, Program},
     entries, selftest,
 };
-use crate::{Error, Result, runtime::ProgramSpec};
+use crate::{
+    Error, Result,
+    runtime::{ProgramSpec, kernel_in},
+};
 
 type Slot = Arc<Place>;
 /// The programs of one `ProgramSpec`: one for each kernel, or one with all kernels.
@@ -307,13 +310,6 @@ fn source_of(spec: &ProgramSpec, kernel: &str) -> String {
         source.push('\n');
     }
     source
-}
-
-/// The name of the kernel whose definition starts in this line. Definitions of kernels start and end in the first column.
-fn kernel_in(line: &str) -> Option<&str> {
-    let is_kernel = line.starts_with("__kernel ") || line.starts_with("KERNEL ");
-    let (_, signature) = line.split_once(" void ").filter(|_| is_kernel)?;
-    Some(signature.split_once('(')?.0)
 }
 
 #[cfg(test)]

@@ -94,13 +94,12 @@ impl ClDevice {
     /// The same device with a queue that records the time of each command.
     pub(crate) fn profiled(&self) -> Result<Self> {
         self.finish()?;
-        let queue = Queue::new(&self.shared, cl::create_queue(self.context(), self.id(), true)?, false, true);
-        Ok(Self { queue: Arc::new(queue), ..self.clone() })
+        self.with_queue(true)
     }
 
-    /// The same device with another queue.
-    pub(crate) fn beside(&self) -> Result<Self> {
-        let queue = Queue::new(&self.shared, cl::create_queue(self.context(), self.id(), false)?, false, false);
+    /// The same device with its own queue. A profiled queue records the time of each command.
+    pub(crate) fn with_queue(&self, profiled: bool) -> Result<Self> {
+        let queue = Queue::new(&self.shared, cl::create_queue(self.context(), self.id(), profiled)?, false, profiled);
         Ok(Self { queue: Arc::new(queue), ..self.clone() })
     }
 
