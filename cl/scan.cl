@@ -1,30 +1,33 @@
 // Scan: each result combines the elements up to one index, in an order that depends on that index and the types alone.
 //
 //     inclusive: out[i] = initial op x[0] op ... op x[i]
-//     exclusive: out[i] = initial op x[0] op ... op x[i - 1]
+//     exclusive: out[i] = initial op x[0] op ... op x[i - 1]; without segments also out[n], if there are n + 1 results
 //
 // With REVERSE i counts from the last element, in the input and in the output. With BY_* the input has segments (lib/heads.cl): a
 // scan restarts from `initial` at each segment head.
 //
 // Order: a vector is VEC elements, 16 bytes, combined one after another. A chunk is 32 vectors; a tile is 64 chunks. Aggregates of
-// chunks and tiles are trees of neighbours. For element i of vector v of chunk c of tile t:
+// chunks and tiles are trees of neighbours. That of a group of 32 tiles is not: it is prefix(31) op x[31] of lib/spine.cl. For
+// element i of vector v of chunk c of tile t:
 //
 //     out[i] = ((prefix(t) op (prefix(c) op prefix(v))) op x[first of v]) ... op x[i]
 //
 // prefix(v) and prefix(c) are tree-scan prefixes in the chunk and in the tile, prefix(t) is the tile's exclusive prefix
-// (lib/spine.cl). So the results depend on no work-group size, sub-group width or grid. EXACT promises that
-// every order gives the same results, so that kernels may use another one. `out` may be `x`: a tile is read before it is written.
+// (lib/spine.cl). So the results depend on no work-group size, sub-group width or grid, except for the bits of a NaN. EXACT
+// promises that every order gives the same results, so that kernels may use another one. `out` may be `x`: a tile is read before it
+// is written.
 //
 // Bytes: reads n elements twice and writes n results; a tile of 32 KiB has one aggregate, which is written and read twice. With
 // LOOK_BACK it reads the elements once. Keys, flags or offsets of segments are read as often as elements.
 //
+//     with BY_OFFSETS: scan_ranks, before the others: the rank of each tile among the offsets (lib/heads.cl)
 //     with LOOK_BACK: scan_look_back
 //     else:           scan_totals:  totals[t] = aggregate of tile t, for all tiles but the last
 //                     scan_spine:   prefixes of the totals, one launch per level
 //                     scan_tiles:   results of tile t
 //
-// Without LOOK_BACK one tile needs scan_tiles alone. A tile is scanned by one work-item in scan_cpu.cl, by a work-group in
-// scan_gpu.cl; the look-back is in scan_look_back.cl.
+// Without LOOK_BACK one tile needs neither scan_totals nor scan_spine. A tile is scanned by one work-item in scan_cpu.cl, by a
+// work-group in scan_gpu.cl; the look-back is in scan_look_back.cl.
 #if defined(BY_KEYS) || defined(BY_FLAGS) || defined(BY_OFFSETS) || defined(BY_ROWS)
 #define SEGMENTED 1
 #endif

@@ -49,7 +49,8 @@ static inline volatile __local uint* choose_word(uint* word, __local uint* words
 #define PREFIX_STRIDE 1
 #endif
 
-// The vectors of a work-item, TILE_STRIDE apart. With ASIDE they are copied asynchronously to local memory, past the registers.
+// The vectors of a work-item, TILE_STRIDE apart, in private memory. With ASIDE, for some scans of segments on NVIDIA's GPUs, they
+// are copied asynchronously to local memory, past the registers.
 #ifdef ASIDE
 #include "lib/aside.cl"
 #define TILE_SPACE __local
@@ -78,8 +79,8 @@ static inline uint position_of(uint k)
 }
 #define ITEM_END (position_of(ITEM_VECTORS - 1) + VEC)
 
-// Element i of the input. After its end: a value without effect, but for MAPPED an element, since the caller's function may not
-// accept other values.
+// Element i of the input. After its end: a value on which no result depends, and which need not be the identity. For MAPPED it is
+// the last element, since the caller's function may not accept other values.
 static inline T element_or_identity(__global const T* x, OFFSET_T i, OFFSET_T n)
 {
 #ifdef MAPPED

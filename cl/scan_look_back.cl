@@ -1,19 +1,21 @@
-// Scan on GPUs in one launch: decoupled look-back over the levels of lib/spine.cl, so that the order is that of scan.cl.
+// Scan on GPUs in one launch over the elements: decoupled look-back over the levels of lib/spine.cl, in the order of scan.cl.
 //
 //     take a tile; load it
 //     publish its aggregate; with SHUFFLES compute it before the scan, since others wait for it
 //     scan the tile
 //     lane group l, for each level l:
-//         poll the status words of the entries before the tile's entry in its group of 32
+//         poll the status words of the entries before the tile's entry in its group of 32, of level 1 without those of helpers
 //         tree scan of these aggregates: prefix l of the tile
 //     if the tile is the last of its group of 32, of the group of that group, ...: publish the group's aggregate
 //     exclusive prefix of the tile = ((initial ... op prefix 2) op prefix 1) op prefix 0
 //     store the results
 //
 // Status words hold aggregates, never prefixes. A tile publishes its own aggregate without waiting, and the last tile of a group
-// publishes the group's. With SHUFFLES some lane groups without a level are helpers: each combines the tiles of one of the groups
-// just before, so that this tile does not wait for that group's word. A work-group recomputes an aggregate whose word is still
-// invalid after `spins` polls.
+// publishes the group's. The last tile of all publishes neither, since no tile comes after it. With SHUFFLES some lane groups
+// without a level are helpers: each combines the tiles of one of the groups just before, so that this tile does not wait for that
+// group's word. If a word is still invalid after `spins` polls, the work-item that polls it recomputes the aggregate. It recomputes
+// a tile from its elements, and a group from its tiles. It publishes the aggregates of tiles that it recomputes, but not that of
+// the group.
 // Source: Merrill and Garland, Single-pass Parallel Prefix Scan with Decoupled Look-back, 2016.
 #include "lib/ticket.cl"
 #define STATUS_VALUES

@@ -7,12 +7,12 @@
 //
 // Passes sort by one digit of 8 bits each, from the least significant digit on. Keys move unchanged, so that keys with equal
 // numbers keep their bits. The code of a pass selects the buffers between which it moves keys: `in`, `out` and `spare`. Of several
-// passes one whose digit is the same in all keys is skipped, unless all of them are. Part g has `tiles` tiles of TILE keys. d is a
-// digit:
+// passes one whose digit is the same in all keys is skipped, unless all of them are. Part g has `tiles` tiles of TILE keys, at
+// least one. d is a digit:
 //
 //     for each pass p:
 //         sort_counts:   table[d][g] = keys of part g with digit d
-//         sort_passes:   after the first counts of several passes: which of them are needed
+//         sort_passes:   after sort_counts of pass 0, if there are several passes: which of them are needed
 //         sort_offsets:  table[d][g] = sum of table[d][h] over h < g; totals[d] = sum over all parts
 //         sort_scatter:  to[sum of totals below d + table[d][g] + rank within the part] = key
 //
@@ -36,6 +36,7 @@
 #include "lib/segments.cl"
 #include "lib/radix.cl"
 
+// DEVICE_CPU is also set for a GPU with too little local memory.
 #ifdef DEVICE_CPU
 #include "sort_cpu.cl"
 #else

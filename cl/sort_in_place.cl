@@ -1,5 +1,5 @@
 // Bitonic sort of keys in their own memory (Batcher 1968), for any n. It is not stable, which shows only with float keys: -0
-// comes before 0, and NaN are ordered by their bits.
+// comes before 0, and NaN are ordered by their bits. Descending, both are reversed.
 //
 //     for k = 1, 2, ...: each block of 2^k keys: compare keys i and 2^k - 1 - i; then keys 2^(k - 2), 2^(k - 3), ... 1 apart
 //
@@ -16,9 +16,9 @@
 #include "lib/types.cl"
 #include "lib/keys.cl"
 
+// The host chooses both. TILE_BITS is 4 at least.
 #ifndef WG
 #define WG 256
-// 4 at least.
 #define TILE_BITS 12
 #endif
 #define TILE (1u << TILE_BITS)

@@ -3,6 +3,9 @@
 //     sort_passes:   active[p] = digit p differs among the keys
 //     sort_offsets:  totals[d] = sum of table[d][g] over the parts g; table[d][g] = sum of table[d][h] over h < g
 //
+// A work-group of sort_offsets has one digit. With SEGMENTS it has one digit of each segment with many parts, and all digits of
+// some segments with few parts.
+//
 // Bytes: sort_passes reads the bits of each part; sort_offsets reads and writes the table once.
 
 // One work-group reduces the bits of all parts. Pass p sorts by bits [begin + 8 p, min(begin + 8 p + 8, end)).

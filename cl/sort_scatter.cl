@@ -5,8 +5,8 @@
 // Bytes: reads and writes keys and values once; with look-back it also publishes RADIX status words a tile, each up to twice.
 //
 //     for each tile:
-//         load keys:                the keys of a work-item are one sub-group apart
-//         rank keys:                by sub-group ballots, or by masks in local memory; a counter a digit and sub-group
+//         load keys:                the keys of a work-item are one sub-group's width apart
+//         rank keys:                by sub-group ballots, with SG_LOCAL by masks in local memory; a counter a digit and sub-group
 //         publish:                  the tile's counts of all digits, with look-back
 //         scan:                     counters become positions in the tile; position = counter + rank in the sub-group
 //         scatter in local memory:  tile[position] = key
@@ -15,6 +15,9 @@
 //         values:                   likewise
 //
 // With VALUES_ASIDE, asynchronous copies bring a tile's values to local memory (lib/aside.cl) while its keys are ranked.
+//
+// With look-back, if a tile's count is still invalid after `spins` polls, the waiting work-item recomputes it from the tile's keys.
+// It is right, since a pass never writes the buffer that it reads.
 //
 // Adinets and Merrill 2022; CUB's AgentRadixSortOnesweep.
 
@@ -68,7 +71,8 @@ INLINED lane_t find_lane(void)
     return me;
 }
 
-// Loads the tile at `base`, which has `len` keys. `padding`, a key of the highest digit, follows them, and stays there.
+// Loads the tile at `base`, which has `len` keys. `padding`, a key of the highest digit, follows them, and stays there. The tile's
+// count of that digit includes it. With look-back the last tile publishes such a count, which no tile reads.
 INLINED void load_keys(
     KEY* keys, __global const KEY* from, const OFFSET_T base, const uint len, const KEY padding, const lane_t* me)
 {

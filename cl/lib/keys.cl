@@ -5,6 +5,10 @@
 //
 // FLOAT_KEYS: the keys are floats in the order of lib/floats.cl, and `flip` has the bits of infinity. Several keys have one
 // number `ordered`. Each key has a number `distinct` of its own, by which equal keys are contiguous.
+//
+// Without FLOAT_KEYS `flip` has the bits to invert in keys whose highest bit is set. For floats in IEEE 754's total order these are
+// all other bits: -0 is below 0, and NaN differ by their bits. For other keys `flip` is 0. `always` has the bits to invert in all
+// keys afterwards.
 
 #ifndef KEY
 #define KEY uint
@@ -29,7 +33,8 @@ FLOAT_RANK(rank_of, WORD, 8 * KEY_BYTES)
 // With `^ always` a number that rises with the key, or falls where the host has it so.
 #define rising(key, flip) rank_of(key, flip)
 
-// -0 comes before 0, and NaN are ordered by their bits: the numbers of negative NaN wrap around, and follow the others.
+// -0 comes before 0, and NaN are ordered by their bits: the numbers of negative NaN wrap around, and follow the others. `^ always`
+// may reverse this.
 static inline KEY distinct(KEY key, WORD flip, WORD always)
 {
     const WORD bits = key, total = bits ^ (((WORD)0 - (bits >> (8 * KEY_BYTES - 1))) | HIGH_BIT);

@@ -1,7 +1,8 @@
 // Status words: the messages of decoupled look-back from a tile to the tiles after it; and the faults that tests inject.
 //
 // A status word is valid in the launch of its epoch alone. State, epoch and payload of a word are one atomic access, so
-// relaxed loads and stores are enough. There are three layouts, from the highest bit to the lowest:
+// relaxed loads and stores are enough. A scan in place needs fences, too: whoever reads a result in place of an element must see
+// the status word afterwards. There are three layouts, from the highest bit to the lowest:
 //
 //     STATUS_VALUES    epoch: 31, segment-head flag: 1, payload: 32    a value of any type; 8 bytes take two words
 //     LOOK_TURNS       state: 2, epoch: 20, count: 42                  a count, where words of many launches share a buffer
@@ -14,8 +15,9 @@
 //   Aggregates of tiles and of groups have words of their own, so no state tells them apart. All publishes of a word within a
 //   launch store the same bits, so two words of one value cannot disagree.
 // - LOOK_TURNS: likewise for epochs. The state says whether the count is the tile's aggregate or its inclusive prefix.
-// - neither: there is no room for an epoch, which is 0 and 1 in turn. Each word must end a launch as a prefix, whose two bits are 2
-//   in epoch 0, and 0 in epoch 1. With the next epoch the same bits read as invalid. All words are 0 before epoch 0.
+// - neither: there is no room for an epoch, which is 0 and 1 in turn; a pass that is skipped takes no turn. Each word must end a
+//   launch as a prefix, whose two bits are 2 in epoch 0, and 0 in epoch 1. With the next epoch the same bits read as invalid. All
+//   words are 0 before epoch 0.
 //
 // publish() stores a word, and poll_limit() is the most polls of one: both obey the fault injection. Needs types.cl and
 // subgroup.cl, and 64-bit atomics for words of 8 bytes. STATUS_VALUES needs partial.cl, bits_of_value() and value_of_bits().
