@@ -81,7 +81,7 @@ impl ClDevice {
         with_tuning(tuning: Tuning) -> Self;
         with_capabilities(caps: Capabilities) -> Self;
         profiled() -> Result<Self>;
-        beside() -> Result<Self>;
+        with_queue(profiled: bool) -> Result<Self>;
         build_ahead(spec: &ProgramSpec, kernels: &[&'static str]) -> ();
         launch(spec: &ProgramSpec, name: &'static str) -> Result<Launch<'_>>;
         record_only(what: Recorded) -> ();
