@@ -284,7 +284,7 @@ impl<F: Real> Edges<F> {
         // flushed subnormals add to both.
         let magnitude = lower.wide().abs().max(upper.wide().abs());
         let slack = 20.0 * F::ROUNDOFF * magnitude / width.wide();
-        // Then bins are tens of units in the last place wide, and all edges are distinct.
+        // If `wide`, a bin spans tens of units in the last place, so all edges are distinct.
         let wide = width.wide() > 1e-30 && slack < 0.5;
         let slack = if wide { F::near(slack) } else { F::ONE };
         let edges = Self { lower, upper, width, scale, slack, closed: false, bins };

@@ -6,8 +6,8 @@ use super::held::Held;
 use super::slots::{ABOVE, BELOW, NAN, Real, check_count, to_i128};
 use crate::{Element, ElementType, Error, Result, memory};
 
-/// The table has at least 4 cells per bin, but at most 2^20 in all. Few bins get 16 cells each, up to 4096 in all: a
-/// cell with at most one edge needs at most one comparison.
+/// The table has room for at least 4 cells per bin, but at most 2^20 in all. If there are few bins, it has room for 16
+/// cells per bin, up to 4096 in all. A cell with at most one edge needs at most one comparison.
 const CELLS_PER_BIN: usize = 4;
 const CELLS_PER_FEW: usize = 16;
 const FEW_CELLS: usize = 4096;

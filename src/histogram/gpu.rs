@@ -157,7 +157,7 @@ pub struct Merge {
 pub fn merge_plan(slots: usize, table_count: usize, counter: ElementType, caps: &Capabilities) -> Merge {
     let params = tuning::histogram(caps);
     let work_group = tuning::work_group_of(params.work_group, size_of::<u64>(), caps);
-    // Rows of at least 8 work-items share many tables, because each work-item waits for one load after another.
+    // Rows share the tables, because each work-item waits for one load after another. A row has at least 8 work-items.
     let row_bits = table_count.min(work_group / 8).max(1).ilog2();
     let column_bits = work_group.ilog2() - row_bits;
     let per_group = slots.div_ceil(8 * params.max_groups).max(if work_group == 1 { 1024 } else { 1 });

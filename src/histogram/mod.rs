@@ -12,11 +12,11 @@
 //!
 //! On an OpenCL device, each work-group counts in its own table in local memory, with a replica per lane if they fit
 //! (Gómez-Luna et al. 2013). A second kernel, or the last work-group, sums the tables. If local memory does not hold
-//! all bins, each of a few ranges of bins is counted in one read of the input.
+//! all bins, the bins form a few ranges, and each range is counted in its own read of the input.
 //!
 //! With more ranges, the samples are first partitioned by range, as 16-bit numbers. Rounds keep the scratch below 1 GiB
-//! and below a sixteenth of the device's memory. Atomics in global memory count few samples, and all samples on drivers
-//! without sub-groups: PoCL without sub-groups compiles the loops of a partition wrongly.
+//! and below a sixteenth of the device's memory. If the samples are few, or the driver has no sub-groups, atomics in
+//! global memory count them. PoCL without sub-groups compiles the loops of a partition wrongly.
 //!
 //! For [custom functions](Device::map_histogram) of the samples, the same kernels apply the function when they load a
 //! sample.

@@ -9,7 +9,7 @@ use crate::{Element, Result, memory, op::Op, parallel};
 const TILE_ROWS: usize = 16;
 /// Bytes of a row: 256 work-items of 16 bytes.
 const ROW_BYTES: usize = 4096;
-/// Elements that are tested together for one that beats the best so far.
+/// Elements of a group. A branch-free loop first tests whether any of them beats the best so far.
 const BLOCK: usize = 64;
 /// Input bytes up to which one thread is faster than several.
 const SERIAL_BYTES: usize = 128 << 10;
@@ -72,7 +72,7 @@ fn tiles<T: Element, R: Send + Sync>(input: &[T], body: &(dyn Fn(usize, &[T]) ->
     parallel::map(input.len().div_ceil(len), &|i| body(i * len, &input[i * len..input.len().min((i + 1) * len)]))
 }
 
-/// Reduces one tile, if the order of operations does not change the result: the lanes are few enough for registers.
+/// Reduces one tile, for operations whose order does not change the result. Its few lanes fit in registers.
 fn reduce_any<U: Element, O: Op<U>, R: Iterator<Item = U::Acc>>(
     tile: Range<usize>,
     row: &impl Fn(Range<usize>) -> R,
@@ -116,7 +116,7 @@ pub(super) fn arg_reduce<T: Element>(input: &[T], end: End) -> Result<Extreme<T>
     let scan = |(start, chunk): (usize, &[T])| {
         let mut best = Extreme { index: start, value: chunk[0] };
         for (block, part) in chunk.chunks(BLOCK).enumerate() {
-            // Few groups contain a better element, so each is first tested for one without branches.
+            // Few groups contain a better element. So a branch-free loop first tests whether a group contains one.
             let value = best.value;
             if part.iter().fold(false, |any, &x| any | end.before(x, value)) {
                 let each =

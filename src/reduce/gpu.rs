@@ -275,7 +275,7 @@ pub mod tests {
         }
     }
 
-    /// With this option, compilers may compare floats like a device that flushes subnormals.
+    /// With `-cl-denorms-are-zero`, compilers may compare floats like a device that flushes subnormals.
     #[test]
     fn extremes_keep_subnormals_that_compilers_treat_as_zeros() {
         let x: Vec<f32> = (0..5000).map(|i| f32::from_bits(5000 - i)).collect();
@@ -300,7 +300,7 @@ pub mod tests {
                 assert_eq!((ends.min.index, ends.max.index), (4999, 0), "{info}");
                 assert_eq!((ends.min.value.to_bits(), ends.max.value.to_bits()), (1, 5000), "{info}");
                 assert_eq!((found.min.index, found.max.index), (0, 4999), "{info}");
-                // If the self-test wrongly reports subnormals, the indices may be wrong, but are within bounds.
+                // If the self-test wrongly finds that subnormals are kept, indices may be wrong, but are within bounds.
                 let device = Device::from_cl(cl.with_capabilities(mistaken));
                 let ends = device.min_max(&x).unwrap();
                 assert!(ends.min.index < x.len() && ends.max.index < x.len(), "{info}: {ends:?}");

@@ -100,7 +100,7 @@ pub struct Extreme<T> {
     pub value: T,
 }
 
-/// The end of the order at which an arg-reduction finds the extreme.
+/// The extreme that an arg-reduction finds: the smallest or the largest element.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {

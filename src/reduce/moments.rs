@@ -77,7 +77,7 @@ fn integer_variance(n: u64, sum: i128, squares: [u64; 3]) -> f64 {
         return f64::NAN;
     }
     // Let m be the integer nearest to the mean, and sum = m n + r. Then Σ(x - m)² = squares - m (sum + r), exactly. The
-    // sum of squared distances to the mean is r²/n less, and r²/n is at most half of Σ(x - m)².
+    // sum of squared distances to the mean is smaller by r²/n, and r²/n is at most half of Σ(x - m)².
     let count = i128::from(n);
     let m = (sum + (count / 2)).div_euclid(count);
     let r = sum - m * count;

@@ -225,9 +225,9 @@ fn total<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(op: &Monoid<U, F>, values:
 
 /// Writes the results of whole groups of runs, if any order is allowed.
 ///
-/// Runs are scanned side by side. An operator such as the maximum of floats takes several instructions. So only the
-/// aggregates of runs form a chain of dependent operations. Returns the number of elements, and the exclusive prefix of
-/// the next one.
+/// Runs are scanned side by side. Some operators take several instructions, such as the maximum of floats, so long
+/// chains of dependent operations are slow. Here only the aggregates of runs form such a chain. Returns the number of
+/// elements whose results are written, and the exclusive prefix of the next one.
 fn blocks<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     op: &Monoid<U, F>,
     values: &[U::Acc],
@@ -530,8 +530,8 @@ impl<P: Copy, A> Work<P, A> {
         self.totals[t] = combine(self.totals[t], total);
     }
 
-    /// Computes the exclusive prefix of each chunk of tile t, and its aggregate. For each chunk, `of_chunks` has the
-    /// exclusive prefixes of its runs, and its aggregate.
+    /// Computes the exclusive prefix of each chunk of tile t, and the tile's aggregate. For each chunk, `of_chunks` has
+    /// the exclusive prefixes of its runs, and its aggregate.
     fn precede(
         &mut self,
         t: usize,

@@ -14,8 +14,8 @@ use crate::{
 
 const TEXT: &str = include_str!("../../cl/scan.cl");
 
-/// Bytes of local memory that segments add to a scan: a bit for each byte of a tile, and a word per work-item and
-/// aggregate.
+/// Bytes of local memory that segments add to a scan: a bit for each byte of a tile, a word for each work-item, and 8
+/// bytes for each aggregate.
 const HEAD_BYTES: usize = cpu::TILE_RUNS * 16 / 8 + 4 * 256 + 8 * (2 * cpu::CHUNKS + 8);
 
 /// The source of segment heads.
@@ -95,7 +95,7 @@ impl Start {
 pub struct Plan {
     pub program: ProgramSpec,
     pub tiles: usize,
-    /// Most work-groups. Each takes at least one tile.
+    /// Maximum number of work-groups. Each takes at least one tile.
     pub max_groups: usize,
     pub work_group: usize,
     pub wide: bool,

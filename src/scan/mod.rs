@@ -138,7 +138,7 @@ impl Device {
 
     /// Scan of any kind: `out[i] = x[0] op ... op x[i]` if inclusive, without `x[i]` if exclusive; also reversed.
     ///
-    /// The type of the results is `T`, or a type that holds every `T`.
+    /// The type of the results is `T`, or a type that holds every value of `T`.
     ///
     /// # Errors
     ///

@@ -135,8 +135,8 @@ pub fn scratch_bytes(
     Ok(bytes)
 }
 
-/// `maps` has the bins of each counted channel, and their number. `outputs` are the counts, and the counts outside the
-/// bins.
+/// `maps` has the bins of each counted channel, and their number. Writes the counts to `counts`, and those outside the
+/// bins to `outside`. With `keep`, adds to them.
 #[allow(clippy::too_many_arguments, reason = "what is generic above ends here")]
 pub fn channels(
     device: &ClDevice,

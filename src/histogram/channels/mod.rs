@@ -37,8 +37,8 @@ fn total<T: Element>(bins: &[Bins<T>]) -> usize {
 ///
 /// These methods return a histogram per channel of interleaved pixels. Module: [`histogram`](crate::histogram).
 impl Device {
-    /// A histogram per channel of interleaved pixels: sample `c` of pixel `i` is `input[i * channels + c]`, and falls
-    /// into `bins[c]`.
+    /// A histogram per channel of interleaved pixels: sample `c` of pixel `i` is `input[i * channels + c]`, and its
+    /// bins are `bins[c]`.
     ///
     /// On an OpenCL device, neighbouring channels with bins of one kind share a pass over the input. The kinds are
     /// [`ids`](Bins::ids) and [`even`](Bins::even); each channel with [given edges](Bins::edges) takes its own pass.

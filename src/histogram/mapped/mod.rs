@@ -21,7 +21,7 @@ impl Device {
     /// # Errors
     ///
     /// Same as [`Device::histogram`]; [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the
-    /// expression. The [log](crate::Error::build_log) shows the lines of the expression.
+    /// expression. Line numbers in the [log](crate::Error::build_log) refer to the expression.
     ///
     /// ```
     /// use oclprim::{Bins, Device, op::Map};

@@ -1,7 +1,8 @@
 //! Weighted histograms on the CPU: threads sum parts of the input in tables of 128-bit sums.
 //!
-//! Sums of floats are whole multiples of a unit that follows from the largest weight. A weight that is not such a
-//! multiple is stored with its slot. At the end, these weights are summed per slot in digits that hold every float.
+//! A table holds sums of floats as whole multiples of a unit, which follows from the largest weight. A weight that is
+//! not such a multiple is stored with its slot. At the end, these weights are summed per slot in digits that hold every
+//! float.
 
 use super::{Weight, log_n};
 use crate::{

@@ -17,8 +17,8 @@ const NAME: &str = "histogram_weighted.cl";
 const TEXT: &str = include_str!("../../../cl/histogram_weighted.cl");
 /// Words of the kernels' `HEAD`.
 const HEAD: usize = 4;
-/// Number of weights that each work-group reads before the count. The largest weight of all work-groups is the upper
-/// end of the window.
+/// Maximum number of weights that each work-group reads before the count. The largest of these weights defines the
+/// upper end of the window.
 const LOOKED: usize = 1 << 10;
 /// Maximum bytes of scratch, and the divisor of the device's memory that also limits scratch. If the slots need more,
 /// they are counted in ranges, and each range reads the input once. `LEAST_BYTES` is the limit on devices with little
@@ -116,8 +116,8 @@ pub fn plan(n: usize, form: Form, aligned: bool, caps: &Capabilities, wide: bool
     let merge_slots = merge_slots.next_multiple_of(1 << merge_column_bits);
     let weights = ProgramSpec::new(NAME, TEXT, caps).unoptimised_on_a_checker(caps);
     let weights = with_weights(weights).flag("WEIGHTS_ONLY", true);
-    // Maximum samples of a table, with the last vectors and elements of its work-groups. Sums over tables have 128
-    // bits.
+    // Maximum samples of a table. Each of its work-groups takes an equal part, at most one more vector per work-item,
+    // and at most 4 more samples. Sums over tables have 128 bits.
     let samples_of_table = (n.div_ceil(groups) + 4 * work_group + 4) * groups.div_ceil(table_count);
     let log_n = log_n(if weight.needs_fp64() { n } else { samples_of_table.min(n) });
     Ok(Plan {
@@ -139,7 +139,7 @@ pub fn plan(n: usize, form: Form, aligned: bool, caps: &Capabilities, wide: bool
     })
 }
 
-/// `inputs` are samples and weights; `outputs` are the sums, and the sums outside the bins.
+/// Writes the sums of `weights` to `sums`, and those outside the bins to `outside`. With `keep`, adds to them.
 pub fn weighted(
     device: &ClDevice,
     form: Form,

@@ -13,7 +13,7 @@ const NARROW_BYTES: usize = 512;
 const TASK: usize = 1 << 16;
 /// Elements of short lines that are combined at once; a multiple of [`LANES`].
 const SHORT: usize = 1024;
-/// Elements of a line below which lines are transposed: the tree over one line's lanes costs more.
+/// Lines of fewer elements are transposed: the tree over the lanes of each single line would cost more.
 const FEW: usize = 128;
 /// Lines that are transposed at once.
 const ABREAST: usize = 256;

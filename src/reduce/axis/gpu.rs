@@ -59,7 +59,7 @@ pub struct Plan {
     pub few: bool,
     /// True if a work-item has a vector of outputs, and the axis is longer.
     pub vectors: bool,
-    /// Chunks of a part, a power of two, and parts of each output.
+    /// Chunks of a part (a power of two), and parts of each output.
     pub run: usize,
     pub parts: usize,
     pub groups: usize,

@@ -45,8 +45,8 @@ pub struct Lines {
     pub(crate) offset: usize,
 }
 
-/// The number of results; `None` if it overflows, as it can if the reduced axis is empty. A second empty axis leaves no
-/// results.
+/// The number of results; `None` if it overflows, as it can if the reduced axis is empty. If another axis is empty
+/// too, there are no results.
 fn outputs(kept: &[usize]) -> Option<usize> {
     if kept.contains(&0) { Some(0) } else { kept.iter().try_fold(1usize, |product, &n| product.checked_mul(n)) }
 }
@@ -197,7 +197,7 @@ impl Device {
         self.reduce_lines(&op, source, input.into(), axis, output.into(), scratch)
     }
 
-    /// [`Device::reduce_axis`] in a type that holds every `T`, such as `i64` for `i32` or `f32` for `f16`.
+    /// [`Device::reduce_axis`] in a type that holds every value of `T`, such as `i64` for `i32` or `f32` for `f16`.
     ///
     /// Elements are converted as they are read, as in [`Device::reduce_as`].
     ///

@@ -29,8 +29,8 @@ pub(super) fn answer<T: Pod>(input: &[T], question: Question) -> Result<u64> {
     })
 }
 
-/// Counts the words that differ. For words of at most 2 bytes, neighbours have byte counters of their own, so that the
-/// loop vectorises. A counter takes at most 255 words.
+/// Counts the words that differ. For words of at most 2 bytes, each word of a row has its own byte counter, so that the
+/// loop vectorises. A counter counts at most 255 words.
 fn differing<W: Copy>(words: &[W], differs: impl Fn(W) -> bool) -> u64 {
     const ABREAST: usize = 64;
     if size_of::<W>() > 2 {

@@ -200,11 +200,11 @@ impl Device {
         }
     }
 
-    /// Dot product in a type that holds every `T`: `x[0] * y[0] + ... + x[n - 1] * y[n - 1]`. The sum is
+    /// Dot product in a type that holds every value of `T`: `x[0] * y[0] + ... + x[n - 1] * y[n - 1]`. The sum is
     /// [`Determinism::Fixed`]: same bits everywhere.
     ///
-    /// Products have the type of the result. They are exact for `i32` in `i64` and `f16` in `f32`; else they wrap or
-    /// round. They are never fused with the addition.
+    /// Products have the type of the result. They are exact if that type is wide enough, such as `i64` for `i32`, or
+    /// `f32` for `f16`. Else they wrap or round. They are never fused with the addition.
     ///
     /// # Errors
     ///

@@ -8,7 +8,8 @@ const TILE_BLOCKS: usize = 1024;
 /// Input bytes up to which one thread is faster than several.
 const SERIAL_BYTES: usize = 128 << 10;
 
-/// A node of the tree: its part of the segments that reach beyond it. `cl/lib/segment_nodes.cl` defines the fields.
+/// A node of the tree: its partial results of the segments that reach beyond it. `cl/lib/segment_nodes.cl` defines the
+/// fields, as `starts`, `prefix`, `suffix` and `rank`.
 #[derive(Clone, Copy)]
 struct Node<A> {
     flagged: bool,
@@ -27,7 +28,7 @@ struct Tree<'a, U: Element, F> {
 }
 
 impl<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc> Tree<'_, U, F> {
-    /// Writes the result of the segment with a rank, if it is in `out`.
+    /// Writes the result of the segment of `rank`, if `out` has an element for it.
     fn emit(&mut self, rank: usize, x: U::Acc) {
         if let Some(out) = self.out.get_mut(rank.wrapping_sub(1 + self.first)) {
             *out = U::narrow(x);
@@ -36,7 +37,7 @@ impl<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc> Tree<'_, U, F> {
 
     fn join(&mut self, left: Node<U::Acc>, right: Node<U::Acc>) -> Node<U::Acc> {
         let across = (self.op.combine)(left.tail, right.head);
-        // This result is final if a segment starts in both nodes; else a later join overwrites it. A test would cost
+        // This result is final if each node has a segment start; else a later join overwrites it. A test would cost
         // more, since its branch would often be mispredicted.
         self.emit(left.last, across);
         Node {
@@ -299,7 +300,8 @@ fn join_blocks<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(op: &Monoid<U, F>, m
     x[0]
 }
 
-/// The index in `sums` of the sum up to element `e` of a group. Element k of all cache lines is contiguous.
+/// The index in `sums` of the sum up to element `e` of a group. The sums at element k of all cache lines are
+/// contiguous.
 #[inline]
 fn place(e: usize, item: usize) -> usize {
     e % item * ABREAST + e / item

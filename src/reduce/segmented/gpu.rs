@@ -17,7 +17,7 @@ const TEXT: &str = include_str!("../../../cl/reduce_segmented.cl");
 const CPU_BLOCKS: usize = 1024;
 /// Scratch bytes of a node, for any types.
 const NODE_BYTES: usize = 32;
-/// Most work-items of a work-group, and most bytes of a tile in local memory, so that several work-groups fit.
+/// Maximum work-items of a work-group, and maximum bytes of a tile in local memory, so that several work-groups fit.
 const ITEMS: usize = 256;
 const STAGE_BYTES: usize = 32 << 10;
 /// Nodes that a work-item joins by itself, if many work-items share a tile.
@@ -74,7 +74,7 @@ pub struct Plan {
     /// The number of nodes of all levels.
     pub nodes: usize,
     pub scratch_bytes: usize,
-    /// Whether ranks, and whether indices, need 64 bits.
+    /// `wide`: ranks need 64 bits. `wide_positions`: offsets or indices need 64 bits.
     pub wide: bool,
     pub wide_positions: bool,
     /// True if look-back can reuse the status words of an earlier launch, since the kernel uses no atomic tile counter.

@@ -49,7 +49,7 @@ impl Marks {
         self.words[0] == 1 && self.words[1..].iter().all(|&word| word == 0)
     }
 
-    /// Returns whether only first elements of cache lines, which have `item` elements, have flags.
+    /// Returns whether all flags are at first elements of cache lines. A cache line has `item` elements.
     fn between_blocks(&self, item: usize) -> bool {
         let firsts = (0..64).step_by(item).fold(0, |bits, at| bits | 1 << at);
         self.words.iter().all(|word| word & !firsts == 0)
@@ -64,7 +64,7 @@ impl Marks {
 }
 
 impl Offsets<'_> {
-    /// Sets the flags and ranks of the elements `p..p + len`; `rank` is the number of the first offset among them.
+    /// Sets the flags and ranks of the elements `p..p + len`; `rank` is the index of the first offset from `p` on.
     /// Returns how many offsets are before `p + len`.
     fn mark(self, rank: usize, p: usize, len: usize, marks: &mut Marks) -> usize {
         fn mark<C: Copy>(offsets: &[C], rank: usize, len: usize, marks: &mut Marks, at: impl Fn(C) -> usize) -> usize {
@@ -118,8 +118,8 @@ impl Device {
     ///
     /// Float sums and products have the same bits on every run, every device and the CPU, if the devices keep
     /// subnormals. Each 64-byte cache line of the input is combined from left to right. The results combine as a binary
-    /// tree of neighbours over the input, without the elements of other segments. So a result depends on where its
-    /// segment starts and ends.
+    /// tree of neighbours over the whole input, which leaves out the elements of other segments. So a result depends on
+    /// where its segment starts and ends.
     ///
     /// Checks the offsets, which waits for the device. [`Device::reduce_segments_into`] does not check.
     ///
@@ -190,7 +190,7 @@ impl Device {
         self.reduce_parts(&op, source, input.into(), offsets.into(), output.into(), scratch)
     }
 
-    /// [`Device::reduce_segments`] in a type that holds every `T`, such as `i64` for `i32` or `f32` for `f16`.
+    /// [`Device::reduce_segments`] in a type that holds every value of `T`, such as `i64` for `i32` or `f32` for `f16`.
     ///
     /// Elements are converted as they are read, as in [`Device::reduce_as`].
     ///

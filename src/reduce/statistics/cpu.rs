@@ -257,7 +257,8 @@ fn mean_of_parts<A: Real>(elements: impl Iterator<Item = A>, part: A) -> A {
     elements.fold(A::ZERO, |mean, x| mean + x * part)
 }
 
-/// Writes the moments of up to 16 rows of `all` lanes to `lane`: one for each `width_most` lanes, a power of two.
+/// Writes the moments of up to 16 rows of `all` lanes to `lane`: one for each group of `width_most` lanes. `width_most`
+/// is a power of two.
 pub(in crate::reduce) fn spread_lanes<T: Element<Acc = A>, A: Real>(
     elements: &[T],
     all: usize,
@@ -370,7 +371,7 @@ impl<A: Real> Joins for Spreads<A> {
     }
 }
 
-/// [`spread_lanes`] for columns, of up to 16 times `all` rows that are `stride` apart.
+/// [`spread_lanes`] for columns. They have up to 16 times `all` rows, which are `stride` apart.
 pub(in crate::reduce) fn spread_columns<T: Element<Acc = A>, A: Real>(
     input: &[T],
     (n, stride): (usize, usize),

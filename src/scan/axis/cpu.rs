@@ -15,7 +15,7 @@ use crate::{
 /// Neighbouring lines of a task.
 const COLUMNS: usize = 512;
 
-/// The same chunk of neighbouring lines: its outer index, its number, the first of the lines, and its rows.
+/// A chunk of neighbouring lines: their outer index, the chunk's number, the first line, and the chunk's rows.
 struct Part<'o, U> {
     outer: usize,
     chunk: usize,

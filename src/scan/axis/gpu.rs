@@ -20,7 +20,7 @@ pub struct Plan {
     pub work_group: usize,
     pub max_groups: usize,
     pub chunks: usize,
-    /// Work-items that share an outer index.
+    /// Groups of neighbouring lines for each outer index. A work-item takes one chunk of a group at a time.
     pub pieces: usize,
     /// Aggregates of a line, over all levels.
     pub stride: usize,

@@ -31,7 +31,7 @@ use crate::{
 /// Elements of a chunk of a line; as in `cl/scan_axis.cl`.
 #[doc(hidden)]
 pub const CHUNK: usize = 512;
-/// Minimum bytes of the stride along an axis at which neighbouring lines are enough for one work-item each.
+/// Minimum stride along an axis, in bytes, at which work-items walk neighbouring lines. Below it, lines are transposed.
 const LEAST_BYTES: usize = 32;
 
 /// An array `[outer, len, inner]`, which is scanned along `len`.

@@ -35,7 +35,8 @@ pub(super) fn flags<K: PartialEq + Sync>(flags: &[K], unset: K, reversed: bool) 
     }
 }
 
-/// Marks the segment heads: the elements at the offsets, which need not be in order.
+/// Marks the segment heads: the elements at the offsets. If offsets are not in order, heads are unspecified, but in
+/// bounds.
 pub(super) fn offsets(offsets: Offsets<'_>, n: usize, reversed: bool) -> impl Fn(usize, &mut [bool]) + Sync {
     move |first, heads| {
         heads.fill(false);

@@ -225,7 +225,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::scan_segments`], except for unordered offsets;
+    /// Same as [`Device::scan_segments`], but values of offsets are not checked;
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has another length, or overlaps an
     /// input.
     ///

@@ -157,8 +157,8 @@ fn offer<A: Element<Acc = A>, const N: usize>(
     }
 }
 
-/// The first extremes of at most [`COLUMNS`] lines within `range`, with their indices. The extremes of all lines at one
-/// end precede those at the next. `room` is the memory for transposed elements.
+/// The first extremes of at most [`COLUMNS`] lines within `range`, with their indices. The results of all lines for the
+/// first of `ends` come before those for the next. `room` is the memory for transposed elements.
 fn search<T: Element>(
     input: &[T],
     lines: &Lines,

@@ -9,7 +9,7 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../../../cl/reduce_axis_extremes.cl");
-/// `COLS` of the kernels: most outputs of a work-item on CPU drivers.
+/// `COLS` of the kernels: maximum outputs of a work-item on CPU drivers.
 const CPU_COLUMNS: usize = 64;
 /// Fewest elements of a work-item on CPU drivers, if it has several lines.
 const CPU_ELEMENTS: usize = 4096;

@@ -13,7 +13,7 @@ use crate::{
     with_integer,
 };
 
-/// At least [`FEW`] lines are computed side by side, unless their elements are contiguous and at least [`MANY`].
+/// Lines are computed side by side if there are at least [`FEW`], unless each has [`MANY`] or more contiguous elements.
 const FEW: usize = 8;
 const MANY: usize = 128;
 /// Elements of a task.
@@ -37,7 +37,7 @@ struct Walk<'a, T, M> {
     width: usize,
     /// Lines that are computed side by side. One `M` holds the moments of all these lines.
     columns: usize,
-    /// Computes the moments of each `width` lanes that have elements.
+    /// Computes the moments of each group of `width` lanes, for the groups that have elements.
     of: &'a Find<'a, T, M>,
 }
 

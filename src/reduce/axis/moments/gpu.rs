@@ -15,7 +15,7 @@ const CPU_COLUMNS: usize = 16;
 const CPU_ELEMENTS: usize = 4096;
 /// Rows of a chunk of integers on CPU drivers.
 const CPU_INTEGER_ROWS: usize = 128;
-/// Most chunks of a work-item; see `CHUNKS_DEPTH` of the kernels.
+/// Maximum chunks of a work-item; see `CHUNKS_DEPTH` of the kernels.
 const MOST_CHUNKS: usize = 512;
 
 /// The types, without the shape.
@@ -47,11 +47,11 @@ pub struct Plan {
     /// Elements of a chunk, and quads of a chunk, each with moments of its own.
     pub chunk: usize,
     pub quads: usize,
-    /// Chunks of a part, a power of two, and parts of each output.
+    /// Chunks of a part (a power of two), and parts of each output.
     pub run: usize,
     pub parts: usize,
     pub groups: usize,
-    /// Outputs of a work-group that joins parts, and parts that each of its work-items joins, a power of two.
+    /// Outputs of a work-group that joins parts, and parts that each of its work-items joins (a power of two).
     pub joined_columns: usize,
     pub joined_each: usize,
     pub scratch_bytes: usize,

@@ -11,11 +11,11 @@
 //! Types, error bounds, NaN, infinities and elements at the ends of the range are as in
 //! [`statistics`](crate::reduce::statistics): floats compute in their accumulator, integers exactly.
 //!
-//! The order is fixed. A chunk is 16 rows of 32 lanes. For shorter lines, a chunk is 16 rows of the fewest of 4, 8 and
-//! 16 lanes that hold the line. Each lane computes its mean, and then a correction from the distances of its elements
-//! to that mean. Four neighbouring lanes, a quad, join first. The same quad of all chunks then joins as a tree of
-//! neighbours; last, the quads join (Chan, Golub and LeVeque 1979). Work-items synchronise only once, at the end of a
-//! line.
+//! The order is fixed. A chunk is 16 rows of 32 lanes. For shorter lines, a chunk is 16 rows of 4, 8 or 16 lanes: the
+//! fewest that hold the line. Each lane computes its mean, and then a correction from the distances of its elements
+//! to that mean. Four neighbouring lanes, a quad, join first. Then each quad joins with the same quad of other chunks,
+//! as a tree of neighbours. Last, the quads join (Chan, Golub and LeVeque 1979). Work-items synchronise only once, at
+//! the end of a line.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -90,9 +90,10 @@ impl<T: Element> std::fmt::Debug for MomentsRecord<T> {
 impl Device {
     /// Count, sum, mean and variance of each line along an axis, in one pass over memory.
     ///
-    /// There is one record for each index of the other axes, in row-major order. Values are those of
-    /// [`Device::statistics`]; [the module](crate::reduce::axis::moments) defines the order of float operations, which
-    /// is the same on every device. Strides may be zero or negative. Does not wait for the result.
+    /// There is one record for each index of the other axes, in row-major order. The error bounds are those of
+    /// [`Device::statistics`], whose float results can round differently. [The module](crate::reduce::axis::moments)
+    /// defines the order of float operations, which is the same on every device. Strides may be zero or negative. Does
+    /// not wait for the result.
     ///
     /// # Errors
     ///
