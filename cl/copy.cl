@@ -2,8 +2,8 @@
 //
 // Memory moves fastest in aligned words of 16 bytes a work-item. The destination decides where they start: its whole
 // words, `words` of them from byte `head` on, are the body; the bytes before and after it are the edges, moved one by
-// one. If the source lies alike, a word of the body is one word of the source; else it straddles two, which are read
-// whole and shifted together. Neighbouring work-items share the words they straddle, through the first cache.
+// one. If the source has the same alignment, a word of the body is one word of the source; else it straddles two, which
+// are read whole and shifted together. Neighbouring work-items share the words they straddle, through the first cache.
 //
 //     out: [head bytes | word 0 | word 1 | ... | tail bytes]      aligned at word 0
 //     in:        [ a[0] | a[1] | a[2] ... ]                       aligned at a[0], `shift` bytes before the body
@@ -51,7 +51,7 @@ static inline void copy_edges(__global const uchar* in, __global uchar* out, ulo
     }
 }
 
-// Source and destination lie alike.
+// Source and destination have the same alignment: (in_offset + head) % 16 is 0.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_words(
     __global const uchar* restrict in_base, const ulong in_offset, __global uchar* restrict out_base,
     const ulong out_offset, const ulong bytes, const uint head, const OFFSET_T words)
@@ -73,7 +73,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_words(
     copy_edges(in_base + in_offset, out_base + out_offset, bytes, head, (ulong)words * 16);
 }
 
-// The source lies otherwise than the destination: (in_offset + head) % 16 is not 0.
+// The source has another alignment than the destination: (in_offset + head) % 16 is not 0.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_shifted(
     __global const uchar* restrict in_base, const ulong in_offset, __global uchar* restrict out_base,
     const ulong out_offset, const ulong bytes, const uint head, const OFFSET_T words)

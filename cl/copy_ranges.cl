@@ -42,13 +42,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void copy_tiles_runs(
 #define WORDS 4
 #endif
 
-// Tile `tile` of the copy of `bytes` bytes from byte `from` to byte `to`, by `lanes` items with WORDS words each, `lanes`
+// Moves tile `tile` of the copy of `bytes` bytes from byte `from` to byte `to`: `lanes` items have WORDS words each, `lanes`
 // apart. Each of them calls it with its own number, `lane`.
 static inline void move_tile(
     __global const uchar* restrict in_base, ulong from, __global uchar* restrict out_base, ulong to, ulong bytes,
     ulong tile, uint lane, uint lanes)
 {
-    // The whole words of the destination, made of whole words within the source, as the host counts them.
+    // `words` whole words of the destination, from byte `head` on, are made of whole words within the source. The host counts
+    // them in the same way.
     uint head = (uint)(16 - to % 16) % 16;
     const uint shift = (uint)((from + head) % 16);
     head += shift > head ? 16 : 0;
@@ -104,9 +105,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_tiles(
     move_tile(in_base, from, out_base, to, range.z, tile - range.w, get_local_id(0), WG);
 }
 
-// `rows` rows of `bytes` bytes, each of `tiles` tiles of 1 << log_lanes items. Row i, counted along the output's axes, lies
-// at the sum of k * from in the input and of k * to in the output, k being its index along each of `dims` axes, the
-// innermost first. There are fewer than 2^31 tiles; strides wrap where they are negative.
+// `rows` rows of `bytes` bytes, each of `tiles` tiles of 1 << log_lanes items. Rows are counted along the output's axes. Row i
+// has an index k along each of `dims` axes, the innermost first. It lies at the sum of k * from in the input, and of k * to in
+// the output. There are fewer than 2^31 tiles; strides wrap where they are negative.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_rows(
     __global const uchar* restrict in_base, const ulong in_offset, __global uchar* restrict out_base,
     const ulong out_offset, const ulong bytes, const uint rows, const uint tiles, const uint log_lanes, const uint dims,
@@ -119,7 +120,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_rows(
         return;
     }
     ulong in_at = in_offset, out_at = out_offset;
-    // By leaving early: the compiler of PoCL 6 gives up on a condition for each axis.
+    // The steps leave early, because the compiler of PoCL 6 gives up on one condition for each axis.
 #define STEP(d, s)                          \
     if (dims < d) {                         \
         break;                              \

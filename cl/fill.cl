@@ -1,4 +1,5 @@
-// Fills a run of bytes, where a driver's own fill cannot: beyond 2^30 bytes of a buffer; and on checkers.
+// Fills a run of bytes in place of a driver's own fill. It is for fills that drivers fail on (beyond 2^30 bytes of a
+// buffer) or do slowly, and for Oclgrind, which checks its stores.
 //
 // `word` is the pattern repeated to 16 bytes. The pattern's size divides 16 and the run's offset, so that every 16-byte
 // word of the buffer starts with a whole pattern.

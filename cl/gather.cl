@@ -4,16 +4,17 @@
 // `table_len` reads and writes nothing; the first one's position goes to `outside`, 64 bits that are all ones before the
 // first launch.
 //
-//     gather, scatter            of elements of 1, 2 and 4 bytes an item takes EACH times four neighbours, WG apart. The
-//                                line's are one access; those before the first aligned ones, `head` of them, and those
-//                                behind the last four are the edges, taken one by one. Indices are read in 16-byte words
-//                                where they lie `whole`. Of other elements an item takes EACH units, WG apart. All is read
-//                                before the first write.
+//     gather, scatter            elements of 1, 2 and 4 bytes: an item takes EACH times four neighbours, WG fours apart.
+//                                Four neighbours of the line are one access. The `head` elements before the first
+//                                aligned four, and those after the last four, are the edges, taken one by one. With
+//                                `whole`, indices are read in 16-byte words. Other elements: an item takes EACH units,
+//                                WG apart. All reads come before the first write.
 //     gather_runs, scatter_runs  one item a group, on `run` neighbours: for CPU drivers (DEVICE_CPU)
 //
-// A launch takes at most 2^31 units; its elements are those from `first` on, a multiple of a power of two that n is at
-// most. Launches come in the order of their elements. The host promises that no two of the arrays overlap. Bytes: reads n
-// indices; reads and writes n elements, and as much of the table's cache lines as the indices touch.
+// A launch takes at most 2^31 units. Its elements are those from `first` on, which is a multiple of a power of two that
+// is at least n. So their indices share the high 32 bits. Launches come in the order of their elements. The host promises
+// that no two of the arrays overlap. Bytes: reads n indices; reads and writes n elements, and as much of the table's
+// cache lines as the indices touch.
 
 #include "lib/first.cl"
 
@@ -92,7 +93,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scatter_runs(
 
 #define UNIT4 CAT(UNIT, 4)
 
-// Four neighbouring indices, the first of them 16-byte aligned where they lie `whole`.
+// Loads four neighbouring indices; if `whole`, the first of them is 16-byte aligned.
 static inline void load_indices(__global const INDEX* from, INDEX* at, uint whole)
 {
     if (whole) {

@@ -25,7 +25,7 @@
 // Component c of a vector of four.
 #define AT(v, c) ((c) == 0 ? (v).s0 : (c) == 1 ? (v).s1 : (c) == 2 ? (v).s2 : (v).s3)
 
-// CHANNEL_PARAMS: the parameters of lib/bins.cl, with four components each, one for a channel. Functions that call slot_in have
+// CHANNEL_PARAMS: the parameters of lib/bins.cl, with four components each, one for a channel. Functions that use SLOT_IN have
 // CHANNEL_SLOT_PARAMS.
 #if MAP == MAP_EDGES
 #define CHANNEL_PARAMS MAP_PARAMS

@@ -12,7 +12,7 @@
 //     count:   table[slot] += the samples there; work-group g counts an even share of `numbers`, range by range
 //
 // Scratch: the table; from word `head` on totals[RANGES], starts[RANGES + 1] and cursors[RANGES]; from word `numbers_at` on, a
-// multiple of 4, `numbers`. The host zeroes table and totals. There are at most RANGES ranges, and at most WG.
+// multiple of 4, `numbers`. The host zeroes table and totals. There are at most RANGES ranges; RANGES is at most WG.
 #include "lib/bins.cl"
 
 #ifndef WG
@@ -57,8 +57,8 @@ INLINED void scan_ranges(__local uint* counts, __local uint* sums)
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// Loads the slots of the work-item's samples of the tile at `base`. Returns true if all are in one range, which are counted at
-// once.
+// Loads the slots of the work-item's samples of the tile at `base`. Returns true if all of them are in one range; then the caller
+// counts them at once.
 INLINED int load_slots(
     uint* slots, __global const IN* in, const uint base, const uint n, const uint bins SLOT_PARAMS)
 {

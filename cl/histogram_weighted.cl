@@ -13,8 +13,8 @@
 //     merge: sums[bin] (+)= the sum over all tables * 2^q + rest; outside[k] (+)= likewise for the three slots after the bins
 //
 // A finite float is size * 2^position times the smallest subnormal. The window is a signed integer of 64 bits, for f64 of 128. It
-// holds the sum of 2^log_n weights of a table (for f64, of all tables) below the exponent without overflow. The rest covers the
-// whole range of the type. So the exponent affects the time, but not the sum.
+// holds the sum of 2^log_n weights whose exponent fields are at most `exponent`, without overflow: all those of a table, or for
+// f64 of all tables. The rest covers the whole range of the type. So the exponent affects the time, but not the sum.
 //
 // Each work-group has its table in local memory. With GLOBAL_TABLES, work-group g adds to table g mod count by atomics. Such a
 // launch counts only the `slots` slots from `low_slot` on.

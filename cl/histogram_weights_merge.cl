@@ -105,7 +105,8 @@ static inline REAL rounded(
         carry >>= 32;
     }
     const int negative = (int)digit < 0;
-    // Once more, of its size: the highest word that is not 0, the two below it, and whether there is more.
+    // A second pass, over the absolute value, finds the highest word that is not 0, the two below it, and whether lower bits are
+    // set.
     uint lead = 0, high = 0, middle = 0, low = 0, more = 0, one_below = 0, two_below = 0, others = 0;
     uint complement = negative ? 1 : 0;
     carry = 0;
@@ -143,7 +144,7 @@ static inline REAL rounded(
     } else {
         const ulong whole = top >> (64 - PRECISION), part = top << PRECISION, half_unit = (ulong)1 << 63;
         const ulong up = part > half_unit || (part == half_unit && (whole & 1));
-        // The first bit adds 1 to the exponent, and so does what is rounded up to the next power of two.
+        // The leading bit of `whole` adds 1 to the exponent field, and so does the carry if `up` rounds to the next power of two.
         const ulong sum = ((ulong)(above - (PRECISION - 1)) << (PRECISION - 1)) + whole + up;
         bits = (BITS)min(sum, (ulong)NO_NUMBER << (PRECISION - 1));
     }

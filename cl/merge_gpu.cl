@@ -36,7 +36,7 @@ __kernel GROUP void merge_tiles(
         barrier(CLK_LOCAL_MEM_FENCE);
         put_elements(tile, x);
         barrier(CLK_LOCAL_MEM_FENCE);
-        // Stores are no functions: clang 15 unrolls a loop in a function wholly.
+        // The stores are not in functions, because clang 15 fully unrolls a loop in a function.
         __global T* to = to_base + to_offset + pair.first + pair.d;
         UNROLL_SOME
         for (uint k = 0; k < ITEMS; k++) {
@@ -59,8 +59,8 @@ __kernel GROUP void merge_tiles(
     }
 }
 
-// Takes a work-item's elements from the tile, and their positions. Beyond the tile's `count` elements it takes its largest
-// element again, which stays there.
+// Takes a work-item's elements from the tile, and their positions. Beyond the tile's `count` elements it repeats the work-item's
+// largest element, which the sort leaves there.
 INLINED void take_elements(T* x, uint* positions, __local const T* tile, const uint count)
 {
     const uint item = get_local_id(0);

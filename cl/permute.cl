@@ -1,14 +1,14 @@
-// Permutation: elements from the places of one N-dimensional layout to those of another, in any order.
+// Permutation: moves elements from one N-dimensional layout to another, with the axes in any order.
 //
-// Element i, counted along the output's axes, lies at the sum of k * from in the input and of k * to in the output, k
-// being its index along each of `dims` axes. Axes come innermost first. A UNIT is an element, a part of one, or several
-// that are neighbours on both sides: the host takes the widest that fits.
+// Elements are counted along the output's axes. Element i has an index k along each of `dims` axes. It lies at the sum of
+// k * from in the input, and of k * to in the output. Axes come innermost first. A UNIT is an element, a part of one, or
+// several that are neighbours on both sides: the host takes the widest that fits.
 //
 //     permute_gather  an item moves EACH units, WG apart, so that neighbouring items write neighbours
 //     permute_runs    one work-item a group, on a run of units, row by row: for CPU drivers (DEVICE_CPU)
 //
-// Strides wrap where they are negative; `first_in` is the place of the first unit. The host promises that no two units
-// have one place in the output, and that input and output do not overlap. Bytes: reads and writes every unit once.
+// Negative strides wrap; `first_in` is the offset of the first unit. The host promises that no two units have the same
+// offset in the output, and that input and output do not overlap. Bytes: reads and writes every unit once.
 #ifndef UNIT
 #define UNIT uint
 #define OFFSET_T uint
@@ -22,7 +22,7 @@
     const uint dims, const OFFSET_T first_in, const OFFSET8 length, const OFFSET8 magic, const uint8 shift, \
     const OFFSET8 from, const OFFSET8 to
 
-// The places of unit i, from those of the first one.
+// Adds the offsets of unit i from the first one to *in and *out.
 static inline void find_unit(
     OFFSET_T i, uint dims, OFFSET8 length, OFFSET8 magic, uint8 shift, OFFSET8 from, OFFSET8 to, OFFSET_T* in,
     OFFSET_T* out)

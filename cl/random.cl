@@ -5,8 +5,9 @@
 //
 //     integers, all bits     its own bytes
 //     floats in [0, 1)       the highest bits of its own bytes, as many as the type's precision, times a power of two
-//     floats in a range      the same u, as (lower + u * width) * scale; what is rounded to the upper bound becomes `last`,
-//                            below it; the scale is 1, or 2 with halves of a range whose width is beyond A
+//     floats in a range      the same u, as (lower + u * width) * scale; a result that rounds to the upper bound becomes
+//                            `last`, the value below it. The scale is 1. If the width overflows A, `lower` and `width`
+//                            are halved, and the scale is 2
 //     integers in a range    lower + the high half of span * (8 bytes), or of 16 bytes for types of 8
 //
 // Where the output's words of 16 bytes hold parts of two blocks, STRADDLE is set. On a GPU an item writes a word at a time, and
@@ -162,8 +163,9 @@ static inline void put(__global T* out, const OFFSET_T n, const uint pad, const 
     }
 }
 
-// `words` words of the output, the first of which begins `pad` elements before it, and with byte `shift` of block `first`; where
-// elements take more than their own bytes, with its second half if STRADDLE is set.
+// Writes `words` words. The first one begins `pad` elements before the output, and takes bytes from byte `shift` of block `first`
+// on. If elements take more than their own bytes, it begins with a half of that block: the second one if STRADDLE is set, else
+// the first.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void random_words(
     __global T* restrict out_base, const ulong out_offset, const OFFSET_T n, const uint pad, const OFFSET_T words,
     const OFFSET_T run, const ulong first, const uint shift, const ulong stream, const ulong seed RANGE_PARAMS)

@@ -48,8 +48,8 @@ static inline OFFSET_T between(OFFSET_T from, OFFSET_T to, uint lane, uint width
     return to > from ? in_lanes(to - from, LANES, lane, width) : 0;
 }
 
-// Adds the moments x[0 .. values] of unit `number`; the `left` elements are in units of `unit` each. `columns` values at a time
-// are of one quad; those of the first quad begin at `lane`.
+// Adds the moments x[0 .. values] of unit `number`. The `left` elements are divided into units of `unit` elements. Each `columns`
+// values in turn are of one quad; the first quad begins at lane `lane`.
 static inline void push(
     Moments* carry, uint* depth, uint number, Moments* x, OFFSET_T unit, OFFSET_T left, uint lane, uint values,
     uint columns)
@@ -84,7 +84,7 @@ static inline void push(
 #endif
 }
 
-// Joins the moments that are left of `number` units into the first `values` of `carry`.
+// Joins the moments that remain after `number` units into the first `values` of `carry`.
 static inline void fold(
     Moments* carry, uint depth, uint number, OFFSET_T unit, OFFSET_T left, uint lane, uint values, uint columns)
 {

@@ -193,8 +193,9 @@ static inline void take(__global const T* in, const long stride, const uint lane
 #endif
 
 // Joins the moments of the `share` work-items of an output, which are `distance` apart. Work-item `own` has quad own % QUADS of
-// `span` elements from span * (own / QUADS) on, of `left`. First each quad is joined, valid if own < QUADS; with `whole` then the
-// quads, valid if `own` is 0. All work-items call it, in uniform flow, with the same arguments except `own`.
+// the `span` elements from span * (own / QUADS) on; `left` elements exist. First the moments of the same quad are joined: the
+// results are valid if own < QUADS. With `whole` the quads are then joined: the result is valid if `own` is 0. All work-items
+// call it, in uniform flow, with the same arguments except `own`.
 INLINED void join_share(
     Moments* m, const uint own, const uint share, const uint distance, const ulong span, const OFFSET_T left,
     const uint whole, __local MOMENT_T* tree)

@@ -91,7 +91,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_by_tiles(
         for (uint k = 0; k < ITEM_LANES; k++) {
             lane[k] = op_identity();
         }
-        // Not in functions: clang 15 then unrolls the loops, and the gcd of u32 takes 72 registers of sm_90 instead of 32.
+        // The loops are not in functions, where clang 15 would unroll them: then the gcd of u32 takes 72 registers of sm_90
+        // instead of 32.
         if (elements == TILE) {
             if (WG == LANES) {
                 for (uint r = 0; r < ROWS; r += FLIGHT) {

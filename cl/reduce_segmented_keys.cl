@@ -22,7 +22,7 @@
 
 // Words of local memory to exchange counts: one for each sub-group with shuffles, else two copies of one for each work-item.
 #define EXCHANGE (SHUFFLES ? WG / 32 + 1 : 2 * WG)
-// Words of a bit for each element of a tile; those of a work-item.
+// Words that hold a bit for each element of a tile; the words of a work-item.
 #define WORDS (TILE / 32)
 #define ITEM_WORDS ((WORDS + WG - 1) / WG)
 // Keys in 16 bytes; rows of such vectors in a tile, and those that a work-item has in flight.

@@ -3,8 +3,9 @@
 // An element is PARTS units, each the largest power of two of bytes, up to 16, that divides it. Where it is one unit, whole
 // words of 16 bytes are turned:
 //
-//     reverse_words               word w of the output, from byte `head` on, is the one that ends as far from the input's
-//                                 end; it straddles two aligned words, which are read whole, unless it is aligned itself
+//     reverse_words               word w of the output, from byte `head` on, mirrors the 16 bytes that end head + 16 * w
+//                                 bytes before the input's end. Unless these are aligned, they straddle two words, which
+//                                 are read whole
 //     swap_words                  in place: words from both ends, where both are aligned
 //     reverse_units, swap_units   unit by unit: all other cases
 //     reverse_runs, swap_runs     one item a group, on `run` neighbours: for CPU drivers (DEVICE_CPU)
@@ -19,7 +20,7 @@
 #define PARTS 1
 #endif
 
-// The unit of the other half, or of the input, that goes where unit i is.
+// Returns the index of the unit of the input that goes to unit i. In place, the two units change places.
 static inline ulong mirrored(ulong i, ulong n)
 {
     return PARTS == 1 ? n - 1 - i : (n - 1 - i / PARTS) * PARTS + i % PARTS;
@@ -113,7 +114,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reverse_words(
     }
 }
 
-// The bytes before and after the words are as many. An item takes a pair of words; the middle one is its own pair.
+// As many bytes come before the words as after them. An item takes a pair of words; the middle one is its own pair.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void swap_words(
     __global UNIT* restrict x_base, const ulong offset, const ulong n, const uint head, const ulong words)
 {

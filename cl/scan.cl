@@ -61,8 +61,8 @@
 #define KERNEL __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
 #endif
 
-// The index of the i-th of `len` elements; of the first element in memory of a vector whose first is the i-th; the position in
-// memory of a vector's j-th element.
+// AT: the index of the i-th of `len` elements. VECTOR_AT: the lowest index in the vector that begins with the i-th element.
+// IN_VECTOR: the position in memory of a vector's j-th element.
 #define AT(i, len) (REVERSE ? (len) - 1 - (i) : (i))
 #define VECTOR_AT(i, len) (REVERSE ? (len) - VEC - (i) : (i))
 #define IN_VECTOR(j) (REVERSE ? VEC - 1 - (j) : (j))

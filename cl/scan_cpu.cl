@@ -195,7 +195,7 @@ static inline A scan_in_order(
     return after;
 }
 
-// There are n results; without segments also n + 1, if the scan is exclusive and the last one is the aggregate of the whole input.
+// There are n results. An exclusive scan without segments may have n + 1: the last one is the aggregate of the whole input.
 KERNEL void scan_tiles(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
     const OFFSET_T outputs, __global const Partial* totals, const OFFSET_T tiles, const A initial,

@@ -17,8 +17,8 @@
 //
 // UNROLL: private arrays are in registers only in unrolled loops. CPU drivers would only take longer to compile.
 //
-// choose_value() and choose_word() return the place for a value that a branch chooses: the variable itself, or without SHUFFLES
-// the work-item's entry of local memory, since PoCL may take such a variable for uniform.
+// choose_value() and choose_word() return where to store a value that a branch chooses: in the variable itself, or without
+// SHUFFLES in the work-item's entry of local memory. PoCL may take such a variable for uniform.
 #if SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN
 #define SHUFFLES 1
 #define UNROLL _Pragma("unroll")
@@ -37,8 +37,8 @@ static inline volatile __local A* choose_value(A* value, __local A* exchange) { 
 static inline volatile __local uint* choose_word(uint* word, __local uint* words) { return words + get_local_id(0); }
 #endif
 
-// BATCH: the rows that are scanned at a time. Until the results, the prefixes of a work-item's vectors stay in PREFIX_SPACE: on
-// NVIDIA's GPUs in local memory, PREFIX_STRIDE apart, which leaves registers for more work-groups.
+// BATCH: the rows that are scanned at a time. The prefixes of a work-item's vectors stay in PREFIX_SPACE until the results are
+// stored. On NVIDIA's GPUs this is local memory, PREFIX_STRIDE apart, which leaves registers for more work-groups.
 #if SG_BACKEND == SG_PTX
 #define BATCH 2
 #define PREFIX_SPACE __local
@@ -280,7 +280,7 @@ INLINED void join_halves(
 {
     UNROLL
     for (uint r = 0; r < rows; r++) {
-        // Selects among computed values: PoCL might take for uniform what a branch chooses.
+        // The code selects among computed values, because PoCL might take a value that a branch chooses for uniform.
         const A sum = total[r * own], more = other[r], after = OP(more, sum), before = OP(sum, more);
         UNROLL
         for (uint k = 0; k < own; k++) {
@@ -475,7 +475,7 @@ KERNEL SG_KERNEL void scan_totals(
     }
 }
 
-// There are n results; without segments also n + 1, if the scan is exclusive and the last one is the aggregate of the whole input.
+// There are n results. An exclusive scan without segments may have n + 1: the last one is the aggregate of the whole input.
 KERNEL SG_KERNEL void scan_tiles(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
     const OFFSET_T outputs, __global const Partial* totals, const OFFSET_T tiles, const A initial,

@@ -34,7 +34,7 @@ static inline A value_of_bits(ulong bits) { return as_float((uint)bits); }
 #include "lib/status_word.cl"
 
 // With SHUFFLES the aggregate of a tile is computed before its scan. H200, 2^28 elements: u32 686 -> 628 us, u64 1.39 -> 1.22 ms,
-// f32 693 -> 644 us. CHUNKS_KNOWN: it has the order of scan.cl, and so gives the aggregates of the chunks, too.
+// f32 693 -> 644 us. CHUNKS_KNOWN: this computation has the order of scan.cl, so it gives the aggregates of the chunks, too.
 #define CHUNKS_KNOWN (!EXACT || SEGMENTED)
 #if SHUFFLES
 
@@ -310,8 +310,8 @@ static inline void publish_groups(
 }
 
 // `state` has 16 bytes for the atomic tile counter, which is 0 where lib/ticket.cl uses it, then the status words of all levels,
-// which are 0 or of other epochs. There are n results; without segments also n + 1, if the scan is exclusive and the last one is
-// the aggregate of the whole input.
+// which are 0 or of other epochs. There are n results. An exclusive scan without segments may have n + 1: the last one is the
+// aggregate of the whole input.
 KERNEL SG_KERNEL void scan_look_back(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
     const OFFSET_T outputs, __global ulong* state, const OFFSET_T tiles, const A initial, const uint inclusive,

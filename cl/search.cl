@@ -106,7 +106,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void search_unsorted(
     __global const T* range = range_base + range_offset + first;
     const uint tiles = n / TILE + (n % TILE != 0);
     uint found = NONE;
-    // Without ways out of the loops, which Intel's compiler for CPUs fails on.
+    // The loops have no early exits, because Intel's compiler for CPUs fails on these.
     for (uint tile = get_group_id(0); tile < tiles; tile += get_num_groups(0)) {
         const uint base = tile * TILE;
 #if WG == 1

@@ -35,7 +35,7 @@ static inline void flag_batch(
     IN_EIGHTS
     for (; i < len; i++) {
         const uint list = list_of_later(x, base + i, n);
-        // Several lists contain all elements: the last one has those that the others leave.
+        // With CLASSES > 1 each element is in one list: the last list has the elements that the others leave.
         uint rest = i;
         for (uint c = 0; c + (CLASSES > 1) < LISTS; c++) {
             positions[c * BATCH + count[c]] = i;
@@ -97,8 +97,8 @@ static inline void write_indices(
     }
 }
 
-// Writes the lengths of the runs that a head of this batch ends, except the tile's first: its start is not known here, so the
-// record keeps its end. `last` is 1 + the index of the tile's last head so far, or 0.
+// Writes the lengths of the runs that end at a head of this batch. The start of the run that ends at the tile's first head is not
+// known here, so the record keeps its end. `last` is 1 + the index of the tile's last head so far, or 0.
 static inline void write_lengths(
     OFFSET_T base, const ushort* positions, uint count, ulong at, OFFSET_T tile, ulong* last, const Outputs* outputs)
 {

@@ -46,7 +46,7 @@
 #define EXCHANGE (SHUFFLES ? MASKS * ROWS * WG / 32 : 2 * WORDS * WG)
 // Words from which row_rank() finds the ranks of a work-item's elements.
 #define RANKS (SHUFFLES ? WORDS + MASKS : MASKS * ROWS)
-// Rows of sub-groups of which one lane has the counts.
+// Each row of each sub-group has a count. LANE_ROWS: how many of these counts one lane adds up.
 #define LANE_ROWS(sub_groups, lanes) max(ROWS * (sub_groups) / (lanes), 1u)
 
 // A tile in order, and one vector after it that may be read; or the positions of a tile.
@@ -216,8 +216,9 @@ SG_INLINE void scan_lanes(uint* sum, uint words, __local uint* sg_scratch)
     }
 }
 
-// Leaves in `rank` the exclusive prefixes of the lane's counts in its sub-group. A word for each mask follows. In lane l it is the
-// exclusive prefix of the rows of sub-groups from l * LANE_ROWS on, in the order of rows, then sub-groups.
+// Leaves in `rank` the exclusive prefixes of the lane's counts in its sub-group. A word for each mask follows. Row k of sub-group
+// g has number k * sub_groups + g. In lane l the word is the exclusive prefix of row number l * LANE_ROWS + sub_group %
+// LANE_ROWS.
 INLINED void rank_by_shuffles(
     const uint* word, uint* rank, uint* count, __local uint* exchange, __local uint* sg_scratch)
 {
@@ -336,7 +337,7 @@ static inline uint find_list(const uint* mask, const uint* before, uint k, uint 
             found = second;
         }
     }
-    // Several lists contain all elements: the last one has those that the others leave.
+    // With CLASSES > 1 each element is in one list: the last list has the elements that the others leave.
     if (CLASSES > 1) {
         const uint position = position_of(k) + j;
         if (list == LISTS && position < length) {
@@ -368,7 +369,7 @@ static inline void count_rest(uint* count, uint length)
     }
 }
 
-// Lanes whose vectors start in the same bank of local memory start with another of their words or halves.
+// Lanes whose vectors start in the same bank of local memory start with different words, or halves, of their vectors.
 SG_INLINE uint first_word(void) { return !SHUFFLES ? 0 : T_BYTES == 8 ? sg_lane() / 8 % 2 : sg_lane() / 8 % 4; }
 
 // Element j of the rotated vector is element j ^ (word * WORD_ELEMENTS) of `own`.

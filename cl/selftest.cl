@@ -1,7 +1,7 @@
 // Kernels by which the host finds out, by running them, what a device and its driver do right.
 //
 // Each writes words that the host can compute too. With -DTEST_SUBGROUPS, -DTEST_FP64, -DTEST_FP16, -DTEST_ATOMIC64 or
-// -DLOCAL_BYTES=n the program holds those tests alone, so that what does not even build takes no other with it. Without
+// -DLOCAL_BYTES=n the program has those tests alone, so that a test that does not build spoils no other one. Without
 // any: what every device must have, and the sub-group tests.
 //
 // Work-groups are one-dimensional, of WG items. Every spin ends after `spins` loads. The other sub-group tests are run
@@ -183,7 +183,7 @@ __kernel void long_loop(__global const uint* in, __global uint* out, uint n)
 
 // Progress between work-groups, in the look-back pattern with flag and value in one word. Groups take tickets; the
 // holder of ticket t waits until t - 1 has published, then publishes one more. Every eighth is slow, so that others do
-// wait. Who waits in vain publishes BROKEN, and so do all after it, without waiting.
+// wait. A group that waits in vain publishes BROKEN, and so do all groups after it, as soon as they read it.
 // All is 0 before. status[t] = PUBLISHED | t + 1; out[0] = spins that ran out: 0; out[1] = loads in the longest spin.
 KERNEL void ticket_chain(__global uint* ticket, volatile __global uint* status, __global uint* out, uint spins)
 {
@@ -199,16 +199,17 @@ KERNEL void ticket_chain(__global uint* ticket, volatile __global uint* status, 
 
         uint delay = before | 1;
         for (uint i = 0; i < 1000 && t % 8 == 0; i++) delay = mix(delay);
-        // Always: mix maps 0 alone to 0. But a compiler has to run the loop.
+        // The condition always holds, since mix maps only 0 to 0. It makes the compiler run the loop.
         if (delay != 0) store_relaxed_u32(status + t, before == 0 || before == BROKEN ? BROKEN : before + 1);
     }
 }
 
-// Fences between work-groups: the holder of ticket t stores WG words as ordinary data, publishes a flag by the protocol
-// of lib/subgroup.cl, waits for the flag of t - 1 and compares its data, which it looked at before, so that a stale
-// copy may lie in its cache. All is 0 before the first run, `ticket` and `out` before each; `epoch` is above 0 and new
-// each time. out[0] = words that differ: 0; out[1] = spins that ran out: 0; out[2] = words compared: WG * (groups - 1);
-// out[3] = words that were there at the first look: any number; the more, the less was tested.
+// Fences between work-groups. The holder of ticket t first reads the data of t - 1, so that a stale copy may lie in its
+// cache. It stores WG words as ordinary data, and publishes a flag by the protocol of lib/subgroup.cl. Then it waits for
+// the flag of t - 1, and compares the data of t - 1. All is 0 before the first run, `ticket` and `out` before each;
+// `epoch` is above 0 and new each time. out[0] = words that differ: 0; out[1] = spins that ran out: 0; out[2] = words
+// compared: WG * (groups - 1); out[3] = words that were there at the first look: any number; the more, the less was
+// tested.
 KERNEL void fence_chain(__global uint* ticket, __global uint* data, volatile __global uint* flag, __global uint* out,
                         uint epoch, uint spins)
 {

@@ -6,9 +6,9 @@
 // writes the keys once, it publishes status words, and one further kernel reads the keys once.
 //
 // Passes sort by one digit of 8 bits each, from the least significant digit on. Keys move unchanged, so that keys with equal
-// numbers keep their bits. The code of a pass selects the buffers between which it moves keys: `in`, `out` and `spare`. Of several
-// passes one whose digit is the same in all keys is skipped, unless all of them are. Part g has `tiles` tiles of TILE keys, at
-// least one. d is a digit:
+// numbers keep their bits. The code of a pass selects the buffers between which it moves keys: `in`, `out` and `spare`. If there
+// are several passes, one whose digit is the same in all keys is skipped. If that holds for all passes, the first one runs. Part
+// g has `tiles` tiles of TILE keys, at least one. d is a digit:
 //
 //     for each pass p:
 //         sort_counts:   table[d][g] = keys of part g with digit d

@@ -52,7 +52,7 @@ INLINED void clear_status(__global uint4* words, const uint tiles)
     }
 }
 
-// Counts the digits of those of a work-item's keys from `base` on that are below n; of all of them, if `whole`.
+// Counts the digits of a work-item's keys, from index `base` on: of those with an index below n, or of all if `whole`.
 INLINED void count_digits(
     KEY* keys, const bool whole, const OFFSET_T base, const OFFSET_T n, const uint passes, const uint begin,
     const WORD mask, const WORD flip, const WORD always, __local uint* counts)

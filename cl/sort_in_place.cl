@@ -22,11 +22,11 @@
 #define TILE_BITS 12
 #endif
 #define TILE (1u << TILE_BITS)
-// Keys of an item, and the bits of how many there are.
+// Keys of a work-item, and the logarithm of their number.
 #define HELD 16
 #define HELD_BITS 4
 
-// What is made of the memory's keys, and of the numbers that are written.
+// Modes: FROM_KEYS makes numbers of the keys in memory; TO_KEYS makes keys of the numbers that are written.
 #define FROM_KEYS 1
 #define TO_KEYS 2
 
@@ -60,7 +60,7 @@ INLINED void compare_apart(KEY* x, const uint distance)
     }
 }
 
-// Compares keys as far from the begin of a block of twice `half_block` as from its end.
+// Compares each key in the first half of a block of 2 * half_block keys with the one that is as far from the block's end.
 INLINED void compare_mirrored(KEY* x, const uint half_block)
 {
     UNROLL
@@ -204,7 +204,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_in_place_tile
         const uint turned = merges == 0;
         exchange_tile(tile, left, turned, HELD_BITS);
         for (; left > 0; left -= min(left, (uint)HELD_BITS)) {
-            // By `max`: Oclgrind 21.10 does not know the saturated subtraction that clang makes of a condition.
+            // `max` is used because Oclgrind 21.10 does not know the saturated subtraction that clang makes of a condition.
             const uint low_bits = max(left, (uint)HELD_BITS) - HELD_BITS;
             exchange_tile(tile, low_bits, 0, left - low_bits);
         }

@@ -25,7 +25,7 @@
 #define ROWS ((WG + LANES - 1) / LANES)
 #if SG_BACKEND == SG_LOCAL
 #define COUNTER uint
-// With barriers in them compilers for CPUs take long.
+// No unrolling: compilers for CPUs take long to unroll loops with barriers.
 #define UNROLL
 #elif LANES < 32
 #define COUNTER ushort
@@ -34,7 +34,7 @@
 #define COUNTER uint
 #define UNROLL _Pragma("unroll")
 #endif
-// Ballots are instructions on some GPUs, and many of them elsewhere.
+// A ballot is one instruction on some GPUs, and many instructions elsewhere.
 #if SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN
 #define UNROLL_BALLOTS _Pragma("unroll")
 #else

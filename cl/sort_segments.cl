@@ -125,7 +125,7 @@ __kernel GROUP void sort_segments_mark(
     }
 }
 
-// Of segments with more tiles than FEW_TILES.
+// Sets the owners of the tiles of segments with more than FEW_TILES tiles.
 __kernel GROUP void sort_segments_owners(
     __global uchar* scratch, const ulong header_at, const ulong tiles_at, const ulong owners_at, const uint long_room)
 {

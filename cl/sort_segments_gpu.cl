@@ -122,7 +122,7 @@ INLINED void merge_items(
 {
     // Of the segment's first d keys, `split` are of the first list.
     const uint d = min(max(mine, from), to) - from, len_a = mid - from, len_b = to - mid;
-    // By `max`: Oclgrind 21.10 does not know the saturated subtraction that clang makes of a condition.
+    // `max` is used because Oclgrind 21.10 does not know the saturated subtraction that clang makes of a condition.
     uint split = max(d, len_b) - len_b;
     for (uint high = min(d, len_a); split < high;) {
         const uint middle = split + (high - split) / 2;
@@ -210,7 +210,7 @@ __kernel GROUP void sort_segments_small(
         int changed = 1;
         for (uint lists = 1; lists * ITEMS < part; lists *= 2) {
             put_items(tile, tile_at, x, at, changed);
-            // Lists of so many work-items' keys meet at `mid`, where the segment [from, to) is in both.
+            // Two lists, each of the keys of `lists` work-items, meet at `mid`. The segment [from, to) is in both.
             const uint low = item & ~(2 * lists - 1), meet = low + lists, mid = meet * ITEMS;
             const uint from = max(segment_begins[meet], low * ITEMS);
             const uint to = min(segment_ends[meet], mid + lists * ITEMS);

@@ -115,7 +115,7 @@ INLINED void take_rows(__global const T* p, uint elements, uint lane, Extremes* 
 INLINED void join_own_lanes(__global const T* p, uint elements, uint lane, const Lanes* lanes, Moments* moments)
 {
     Moments of[ITEM_LANES];
-    // Not finite if an m2 is not: the only negative one is -infinity.
+    // `all` is not finite if an m2 is not, since the only negative m2 is -infinity.
     A all = 0;
     UNROLL
     for (uint k = 0; k < ITEM_LANES; k++) {
@@ -156,7 +156,8 @@ INLINED void take_elements(__global const T* p, uint elements, Extremes* e, Reco
     join_own_lanes(p, elements, lane, &lanes, moments);
 }
 
-// Puts the work-item's moments of tile t of the batch into local memory; a work-item alone has those of the tile.
+// Puts the work-item's moments of tile t of the batch into local memory. A single work-item (WG is 1) has those of the whole
+// tile, and stores them.
 INLINED void put_tile(__local A* lanes, uint t, const Moments* m, __global Moments* moments_of_tile)
 {
     if (WG > 1) {
@@ -213,8 +214,8 @@ static inline void join_tiles(Moments* a, const Moments* b, ulong first, ulong w
     join_moments(a, b, width, first < n ? min(width, n - first) : 0);
 }
 
-// Joins the moments from[first..first + taken], of `span` elements each; neighbours first. `kept` has as many as the number of
-// moments so far has bits set.
+// Joins the moments from[first..first + taken], of `span` elements each; neighbours first. `kept` has an entry for each bit that
+// is set in the number of moments so far.
 INLINED void join_own_tiles(
     __global const Moments* from, uint first, uint taken, ulong span, ulong n, Moments* m)
 {
@@ -266,7 +267,8 @@ INLINED void join_group(
     }
 }
 
-// Work-group g joins the FAN moments from g * FAN on, of `count` from `from` on, into number g from `to` on.
+// The input is the `count` moments from index `from` on. Work-group g joins FAN of them, from number g * FAN on, to the moments
+// at index to + g.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_moments(
     __global void* moments, const ulong from, const uint count, const ulong span, const ulong n, const ulong to)
 {

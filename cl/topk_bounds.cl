@@ -258,9 +258,9 @@ INLINED uint distance_of(OFFSET_T base, uint r, OFFSET_T begin, uint bits)
     return (uint)(position_of(base, r) - begin) + 31 - clz(bits & -bits);
 }
 
-// Lists the chosen keys of a tile if they are at most FEW: collects them in any order, then each counts those before it.
-// Returns the number of chosen keys. met[tile % 3] is the tile's counter. It is 0 before, and the next tile's is cleared
-// while nobody uses it.
+// Lists the chosen keys of a tile if they are at most FEW: collects them in any order, then finds the rank of each by
+// counting those before it. Returns the number of chosen keys. met[tile % 3] is the tile's counter. It is 0 before.
+// Meanwhile the counter of the tile after the next one is cleared, which no work-item uses.
 INLINED uint list_few(
     const uint* chosen, bool any, OFFSET_T base, OFFSET_T begin, uint tile, List* own, SHARED uint* list,
     SHARED uint* met, SHARED uint* few)

@@ -69,7 +69,7 @@ INLINED void tally_segments(
     }
 }
 
-// One work-group for each part of each row, which is done.
+// One work-group for each part of each row. All rows are done.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_tally(ROW_PARAMS, const uint segments)
 {
     SHARED uint counted[2];

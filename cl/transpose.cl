@@ -7,17 +7,18 @@
 //                       memory is a whole vector: the host promises that rows, cols and both offsets are multiples of BLOCK.
 //     transpose_tiles   work-groups on tiles of TILE elements, element by element: any shape and offset. The host picks
 //                       the tile's sides, so that a matrix with a short side fills its tiles too.
-//     transpose_narrow  work-groups on chunks of a matrix with NARROW columns, or as many rows, so that arrays of small
-//                       structs become one array a member, and back: both sides in whole 16-byte words of VEC elements.
+//     transpose_narrow  work-groups on chunks of a matrix with NARROW columns or rows, in whole 16-byte words of VEC
+//                       elements on both sides: arrays of small structs become one array a member, and back.
 //     transpose_runs    one work-item a group, on a run of tiles: for CPU drivers (DEVICE_CPU), in place of the others.
 //
-// Rows are ld_in elements apart in the input and ld_out in the output. There are `count` matrices, at the places that
-// MATRICES describes: up to six axes, the innermost one first, with their strides, which wrap where they are negative.
+// Rows are ld_in elements apart in the input and ld_out in the output. There are `count` matrices, at the offsets that MATRICES
+// describes: up to six axes, the innermost one first, with their strides. Negative strides wrap.
 //
 // Neighbouring items read neighbouring elements of a row and write neighbouring elements of a row of the output. Tiles go along
-// the rows of the output, so that what is written at about the same time lies together: H200, 16,384 x 16,384, along those of the
-// input u16 289 us, now 271, f32 534 and 522, u64 1.15 and 1.08 ms; 10,000 x 30,000 662 and 607 us. Groups take the tiles t,
-// t + groups, ...; every item reaches every barrier. Bytes: reads and writes every element once, but for LEAD rows of a tile.
+// the rows of the output, so that stores at about the same time are close together. H200, along the rows of the input and of the
+// output: 16,384 x 16,384 u16 289 and 271 us, f32 534 and 522 us, u64 1.15 and 1.08 ms; 10,000 x 30,000 662 and 607 us. Groups
+// take the tiles t, t + groups, ...; every item reaches every barrier. Bytes: reads and writes every element once, except that a
+// tile reads LEAD rows more.
 #include "lib/turn.cl"
 
 #ifndef OFFSET_T
@@ -28,11 +29,11 @@
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 #define OFFSET8 CAT(OFFSET_T, 8)
-// The last arguments of every kernel: how many matrices, and where they lie. `first_in` is the first one's place.
+// The last arguments of every kernel: the number of matrices, and their offsets. `first_in` is the first one's offset.
 #define MATRICES \
     const OFFSET_T count, const OFFSET_T first_in, const OFFSET8 lengths, const OFFSET8 steps_in, const OFFSET8 steps_out
 
-// The places of matrix b, from those of the first one.
+// Adds the offsets of matrix b from the first one to *in and *out.
 static inline void find_matrix(
     OFFSET_T b, OFFSET8 lengths, OFFSET8 steps_in, OFFSET8 steps_out, OFFSET_T* in, OFFSET_T* out)
 {
@@ -57,7 +58,7 @@ static inline void find_matrix(
 
 #ifdef DEVICE_CPU
 
-// A block's side is a cache line, about; a tile has several, so that neighbouring lines are used while their page is at
+// A block's side is about a cache line. A tile has several blocks, so that neighbouring lines are used while their page is at
 // hand.
 #ifndef BLOCK
 #define BLOCK 16
@@ -65,8 +66,9 @@ static inline void find_matrix(
 #endif
 #define TILE (SIDE * BLOCK)
 
-// BLOCK x BLOCK elements, by way of a buffer: the lines of a matrix whose row is a power of two long compete for the same
-// places of a cache, so each is used whole at once. VECTORS, if it is there, is the type of 16 elements that are moved at once.
+// Transposes BLOCK x BLOCK elements by way of a buffer. If the rows' length is a power of two, their cache lines compete for the
+// same sets of the cache. So each line is used whole at once. VECTORS, if it is defined, is the type of 16 elements that are
+// moved at once.
 static inline void turn_block(__global const E* in, OFFSET_T ld_in, __global E* out, OFFSET_T ld_out)
 {
     E block[BLOCK * BLOCK];
@@ -140,8 +142,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void transpose_runs(
 // Blocks of one item.
 #define ITEM_BLOCKS (SIDE * SIDE / WG)
 
-// The tile's line l, a row of the output, has SIDE vectors; the one of block row b is at b ^ (l / BLOCK), so that both the
-// items that write a column of vectors and those that read a row of them meet no bank twice.
+// Line l of the tile, a row of the output, has SIDE vectors: that of block row b is at b ^ (l / BLOCK). So neither items that
+// write a column of vectors nor those that read a row of them have bank conflicts.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
     __global const UNIT* restrict in_base, const ulong in_offset, __global UNIT* restrict out_base,
     const ulong out_offset, const OFFSET_T rows, const OFFSET_T cols, const OFFSET_T ld_in, const OFFSET_T ld_out,
@@ -202,9 +204,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
 #ifndef TILE
 #define TILE 4096
 #endif
-// With LEAD the rows of the output begin anywhere in sectors of memory, of LEAD elements each. Of each row a tile then writes what
-// begins with a sector, up to LEAD - 1 elements before its own, so that within a row no two work-groups write to one: H200,
-// 4,097 x 8,191 f32, 99 us without, 91 with. It reads LEAD rows more, and its sides are known when it is built: 79 us.
+// LEAD: the elements of a sector of memory; rows of the output may begin anywhere in a sector. In each row a tile then writes
+// from the begin of a sector on, up to LEAD - 1 elements before its own. So no two work-groups write to one sector of a row:
+// H200, 4,097 x 8,191 f32, 99 us without, 91 with. The tile reads LEAD rows more. With sides that are known at build time: 79 us.
 #ifdef LEAD
 #define READ (TILE + (LEAD << LOG_COLS))
 #else
@@ -213,10 +215,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
 #define LOG_COLS log_cols
 #define READ TILE
 #endif
-// Whether an item's i-th element is one of them, where they are not the same number for each.
+// Whether the tile reads element i: it reads READ elements, and some items may have fewer than others.
 #define IS_READ(i) (READ % (BATCH * WG) == 0 || (i) < READ)
-// Whether one is read that may be beyond the matrix, as rows before the first are, too, since they wrap. With LEAD it is, of the
-// last row or column, which takes no branch. Without, a matrix may be much smaller than a tile.
+// Whether element (r, c) is read, which may be beyond the matrix. Rows before the first one are, too, since they wrap. With LEAD
+// an element of the last row or column is read instead, without a branch. Without LEAD it is not read, since a matrix may be much
+// smaller than a tile.
 #define IS_READ_AT(r, c) (LEAD > 0 || ((r) < rows && (c) < cols))
 // Elements that an item has in flight.
 #if READ / WG <= 20
@@ -244,7 +247,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_tiles(
     __local E tile[READ + (READ >> LOG_PAD) * PAD];
     const uint item = get_local_id(0), log_pad = max((uint)LOG_COLS, (uint)LOG_PAD);
     const uint row_mask = (1u << LOG_ROWS) - 1, col_mask = (1u << LOG_COLS) - 1;
-    // Of the last rows, too, what is not written by a tile before.
+    // With LEAD up to LEAD - 1 last rows are left for one more tile.
     const OFFSET_T end = rows + (LEAD > 0 ? LEAD - 1 : 0), down = (end >> LOG_ROWS) + ((end & row_mask) != 0);
     const OFFSET_T tiles = down * ((cols >> LOG_COLS) + ((cols & col_mask) != 0));
     for (OFFSET_T t = get_group_id(0); t < tiles * count; t += get_num_groups(0)) {
@@ -301,15 +304,15 @@ typedef union {
     UNIT element[VEC];
 } Word;
 
-// Where local memory has element e of the chunk: a bank is skipped after each round of them.
+// The position of element e of the chunk in local memory: one bank is skipped after each round of all banks.
 static inline uint padded(uint e)
 {
     return e + (e >> LOG_PAD) * PAD;
 }
 
-// The matrix has NARROW columns if `tall`, else NARROW rows; `length` is its long side, `ld` the distance of the lines on
-// the side where they are long. On the other side elements lie without gaps. A chunk is a word an item of each long line.
-// The host promises that length, ld and all places are multiples of VEC.
+// The matrix has NARROW columns if `tall`, else NARROW rows; `length` is its long side. Either the input or the output has long
+// lines, `ld` elements apart; in the other, elements lie without gaps. A chunk has a word of each long line for each item. The
+// host promises that length, ld and all offsets are multiples of VEC.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_narrow(
     __global const UNIT* restrict in_base, const ulong in_offset, __global UNIT* restrict out_base,
     const ulong out_offset, const OFFSET_T length, const OFFSET_T ld, const uint tall, MATRICES)
@@ -323,7 +326,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_narrow(
         find_matrix(matrix, lengths, steps_in, steps_out, &from_first, &to_first);
         __global const uint4* in = (__global const uint4*)(in_base + in_offset) + from_first / VEC;
         __global uint4* out = (__global uint4*)(out_base + out_offset) + to_first / VEC;
-        // Of each long line, and of the other side in all.
+        // The chunk's words in each long line, and in all on the other side.
         const uint line_words = min(words - first, (OFFSET_T)WG), packed_words = line_words * NARROW;
         Word x[NARROW];
         UNROLL

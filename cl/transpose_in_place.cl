@@ -14,9 +14,9 @@
 //     rows           goes to column ((i + j / b) % m + j * m) % n
 //     columns        comes from row (j + i * n - i / a) % m
 //
-// stage_columns takes element (i, j) from row (i + j / div) % m, put_columns row i from row (i * step - i / a) % m of the
-// strip: the first step is a stage with div = b, put back as it is (step = 1, a = m), the third one with div = 1 and
-// step = n % m. Rows are put back by a copy.
+// stage_columns takes element (i, j) from row (i + j / div) % m. put_columns takes row i from row (i * step - i / a) % m of the
+// strip. The first step has div = b, and is put back as it is: step = 1, a = m. The third step has div = 1 and step = n % m. Rows
+// are put back by a copy.
 //
 // Bytes: a square is read and written once; each of the three steps reads and writes every element twice, once in scratch,
 // which is small enough for a cache.
@@ -29,8 +29,7 @@
 #define TILE_SIDE 32
 #endif
 
-// Pair p of the pairs (a, b) with a <= b < tiles. Two rows of that triangle, a long and a short one, make one of
-// `tiles | 1`.
+// Pair p of the pairs (a, b) with a <= b < tiles. A long row and a short row of that triangle together have `tiles | 1` pairs.
 static inline void find_pair(OFFSET_T p, OFFSET_T tiles, OFFSET_T* a, OFFSET_T* b)
 {
     const OFFSET_T length = tiles | 1, skip = length - tiles, y = p / length, x = p - y * length;
@@ -45,7 +44,7 @@ static inline void find_pair(OFFSET_T p, OFFSET_T tiles, OFFSET_T* a, OFFSET_T* 
 
 #ifdef DEVICE_CPU
 
-// A block's side is a cache line, about, and a tile has several blocks, as in transpose.cl.
+// A block's side is about a cache line, and a tile has several blocks, as in transpose.cl.
 #ifndef BLOCK
 #define BLOCK 16
 #define SIDE 8
@@ -111,7 +110,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void stage_columns(
     OF_ITEM
     __global const E* data = (__global const E*)data_base + offset;
     __global E* scratch = (__global E*)scratch_base;
-    // Without a remainder, for which compilers put in what Oclgrind 21.10 does not know.
+    // Not by first % div, for which compilers emit what Oclgrind 21.10 does not know.
     const OFFSET_T turns = first / div, shift = turns % rows, left_of_first = (turns + 1) * div - first;
     for (OFFSET_T i = begin; i < end; i++) {
         OFFSET_T from = i + shift, left = left_of_first;
@@ -190,7 +189,7 @@ static inline void load_blocks(__global const V* data, OFFSET_T words, OFFSET_T 
     }
 }
 
-// What load_blocks loaded from (r0, c0).
+// Puts the blocks that load_blocks loaded from (r0, c0) into `tile`, transposed.
 static inline void keep_turned(__local V* tile, OFFSET_T words, OFFSET_T r0, OFFSET_T c0, const V* x)
 {
     UNROLL
@@ -256,7 +255,7 @@ static inline void load_tile(__global const E* data, OFFSET_T n, OFFSET_T r0, OF
     }
 }
 
-// What load_tile loaded from (r0, c0).
+// Puts the elements that load_tile loaded from (r0, c0) into `tile`.
 static inline void keep_tile(__local E* tile, OFFSET_T n, OFFSET_T r0, OFFSET_T c0, const E* x)
 {
     UNROLL
@@ -305,12 +304,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void swap_tiles(
     }
 }
 
-// Rows of one item. Where they come from is counted beyond the last one, too: LLVM 19 in PoCL 6 aborts on what is counted
-// under a condition.
+// Rows of one item. The row that each comes from is computed beyond the last one, too, because LLVM 19 in PoCL 6 aborts if it is
+// computed under a condition.
 #define EACH 8
 
-// A group takes 1 << log_cols columns of a strip's `width`. An item has column c of EACH rows from i on, so that neighbours'
-// rows, which differ by one in places, meet in a cache.
+// A group takes 1 << log_cols columns of a strip's `width`. An item has column c of EACH rows from row i on. The rows that
+// neighbouring columns come from may differ by one, and so overlap in a cache.
 #define OF_ITEM                                                                                           \
     const OFFSET_T across = (width >> log_cols) + ((width & ((1u << log_cols) - 1)) != 0);                \
     const OFFSET_T down = (OFFSET_T)get_group_id(0) / across;                                             \
@@ -353,7 +352,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void put_columns(
     OF_ITEM
     __global E* data = (__global E*)data_base + offset + first;
     __global const E* scratch = (__global const E*)scratch_base;
-    // Without a remainder, for which compilers put in what Oclgrind 21.10 does not know.
+    // Not by i % a, for which compilers emit what Oclgrind 21.10 does not know.
     const OFFSET_T turns = i / a;
     OFFSET_T from = (OFFSET_T)(((ulong)i * step + rows - turns) % rows), left = (turns + 1) * a - i;
     E x[EACH];

@@ -1,4 +1,4 @@
-// Transposition of what is made of the elements: out[c * rows + r] = f(in[r * cols + c]).
+// Transposition of mapped elements: out[c * rows + r] = f(in[r * cols + c]).
 //
 // f converts T to A, as Rust's `as` does, and multiplies by `factor`; or it is the caller's function (MAPPED). The result is
 // rounded to OUT.
@@ -10,7 +10,8 @@
 //
 // Tiles cross local memory as A, and go along the rows of the output, as in transpose.cl. Bytes: reads and writes every element once.
 //
-// CPU drivers turn no blocks by themselves: where vectors convert as `as` does, a block is 16 of them, turned in registers.
+// Compilers of CPU drivers do not transpose blocks in vectors by themselves. So if vectors convert as Rust's `as` does, a block
+// is 16 vectors, transposed in registers.
 #if defined(DEVICE_CPU) && !defined(MAPPED) && !defined(T_F16) && !defined(T_BF16) && !defined(OUT_F16) && \
     !defined(OUT_BF16) && (defined(A_FLOAT) || !defined(T_FLOAT))
 #define VECTORS
@@ -28,7 +29,7 @@ static inline A converted(X x)
 {
     // What does not fit has no defined result in C.
 #if defined(T_FLOAT) && !defined(A_FLOAT) && A_BYTES < 4
-    // By way of int: Rusticl 25 crashes where vectors of bytes are chosen from.
+    // By way of int, because Rusticl 25 crashes on selections among vectors of bytes.
     return (A)(int)(x != x ? (X)0 : fmin(fmax(x, (X)(A)A_LOWEST), (X)A_HIGHEST));
 #elif defined(T_FLOAT) && !defined(A_FLOAT)
     // As floats the bounds are exact, or one more than the highest value.
@@ -48,7 +49,7 @@ static inline A converted(X x)
 
 #ifdef DEVICE_CPU
 
-// A block's side is a cache line, about.
+// A block's side is about a cache line.
 #define BLOCK 16
 #define TILE (8 * BLOCK)
 
@@ -61,7 +62,8 @@ static inline void map_block(__global const T* from, OFFSET_T cols, __global OUT
     for (uint k = 0; k < BLOCK; k++) {
         row[k] = OP16((A16)factor, TAKEN16(from + k * cols));
     }
-    // Each turn is by a bit of the eight that tell the place of an element in the block; those of the column come first at last.
+    // Eight bits are an element's position in the block, those of the row first. Each step rotates them by one, so at the end
+    // those of the column come first.
     _Pragma("unroll")
     for (uint d = 1; d < BLOCK; d *= 2) {
         A16 before[BLOCK];

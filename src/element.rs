@@ -488,7 +488,7 @@ fn wide_f16(x: f16) -> f32 {
     let bits = u32::from(x.to_bits());
     let size = bits & 0x7fff;
     let aligned = size << 13;
-    // The sum `aligned + least` has the value of the smallest normal number plus the subnormal: subtract that number.
+    // As a float, `aligned + least` is the smallest normal `f16` plus the subnormal: subtract that smallest normal.
     let least = BIAS + (1 << 23);
     let small = (f32::from_bits(aligned + least) - f32::from_bits(least)).to_bits();
     let finite = if size < 0x0400 { small } else { aligned + BIAS };

@@ -45,7 +45,7 @@ impl Draft {
             Err(error) => return Err(error),
         };
         if in_place || old.as_ref().is_some_and(|old| !old.is_file()) {
-            // A shell may have redirected its output to a file: append to it.
+            // A link in `/proc`, such as `/dev/stdout`, may name a plain file to which a shell redirects: append to it.
             let append = old.is_some_and(|old| old.is_file());
             let file = File::options().write(true).append(append).open(path)?;
             return Ok(Self { path: target, place: Place::Here(file) });

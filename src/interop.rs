@@ -83,8 +83,8 @@ pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -
 ///
 /// The crate and the user can both use the memory. The result cannot be [mapped](Buffer::map).
 ///
-/// If two results overlap in memory, calls refuse them as input and output, or as two outputs. A reduction to one value
-/// may overwrite a part of its input, since all elements are read first. Such reductions are
+/// If two such buffers overlap in memory, calls refuse them as input and output, or as two outputs. A reduction to one
+/// value may overwrite a part of its input, since all elements are read first. Such reductions are
 /// [`reduce_into`](Device::reduce_into), [`reduce_as_into`](Device::reduce_as_into),
 /// [`map_reduce_into`](Device::map_reduce_into), [`dot_into`](Device::dot_into),
 /// [`reduce_by_into`](Device::reduce_by_into), [`count_into`](Device::count_into),
@@ -347,7 +347,7 @@ pub fn wait_for(device: &Device, events: &[ocl::Event]) -> Result<()> {
     device.wait_for(&kept.collect::<Result<Vec<_>>>()?)
 }
 
-/// An event that completes when all commands of a device so far are done; does not wait itself.
+/// An event that completes when all commands enqueued so far on a device are done; does not wait itself.
 ///
 /// Flushes the device's queue, so that other queues and threads can wait for the event at once.
 ///

@@ -180,7 +180,8 @@ pub enum Numbers {
     Bits,
     /// The count of floats below it.
     Ranks,
-    /// The rank plus a bias that makes the highest bit the sign, as [`Order::bits`] documents, for an order of some bits.
+    /// The rank plus a bias that makes the highest bit the sign, as [`Order::bits`] documents. Used if the order
+    /// compares only some of the bits.
     BiasedRanks,
 }
 

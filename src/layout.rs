@@ -154,7 +154,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The layout with strides and offset 0 if it has no elements, so that no offset is computed from them.
+    /// Sets strides and offset to 0 if there are no elements, so that no offset is computed from them.
     fn settled(mut self) -> Self {
         if self.is_empty() {
             (self.strides, self.offset) = ([0; MAX], 0);

@@ -54,7 +54,7 @@
 //! | [`set_operation`](Device::set_operation) | union, intersection, difference of sorted ranges: [`merge::set`] |
 //! | [`lower_bound`](Device::lower_bound), [`upper_bound`](Device::upper_bound), [`is_sorted`](Device::is_sorted) | insertion indices of many needles in a sorted range; test for sorted order: [`merge::search`] |
 //! | [`top_k`](Device::top_k), [`top_k_places`](Device::top_k_places), [`top_k_pairs`](Device::top_k_pairs) | the largest or smallest keys, with their indices or values, also of each row: [`topk`] |
-//! | [`nth_element`](Device::nth_element), [`quantiles`](Device::quantiles), [`median`](Device::median) | the key of a rank, and quantiles: [`topk`] |
+//! | [`nth_element`](Device::nth_element), [`quantiles`](Device::quantiles), [`median`](Device::median) | the key at a given rank, and quantiles: [`topk`] |
 //! | [`iota`](Device::iota), [`iota_by`](Device::iota_by) | consecutive numbers from a start, or with a step: [`iota`] |
 //! | [`random`](Device::random), [`random_in`](Device::random_in) | random numbers by counter, over all values or in a range: [`random`] |
 //!
@@ -85,8 +85,8 @@
 //!
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
-//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; transpose, permute; copy, gather, scatter to different indices, reverse; sorts, also of segments and in place; selections, partitions, runs; merge, merge sort, set operations, searches; top-k, keys of ranks, quantiles; iota of integers; random numbers | yes | yes |
-//! | float sum and product, [`Determinism::Fixed`] (the default: same bits everywhere); scans of floats; statistics, also along an axis; by key; adjacent differences; by an [`Operator`](op::Operator) of the user; histogram of floats, float weights; transpose with a cast or a factor; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
+//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, with integer weights too; transpose, permute; copy, gather, scatter to different indices, reverse; sorts, also of segments and in place; selections, partitions, runs; merge, merge sort, set operations, searches; top-k, keys at given ranks, quantiles; iota of integers; random numbers | yes | yes |
+//! | float sum and product, [`Determinism::Fixed`] (the default: same bits everywhere); scans of floats; statistics, also along an axis; reductions by key; adjacent differences; reductions and scans by an [`Operator`](op::Operator) of the user; histogram of floats, float weights; transpose with a cast or a factor; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`] (any order of additions); scatter by equal indices; the order of [`Device::select_unordered`] | no promise | no |
 //!
 //! [`Capabilities::denormals`] reports whether a device keeps subnormals.
@@ -99,8 +99,8 @@
 //! # Threads and processes
 //!
 //! All threads of a process can use one [`Device`]. `fork` does not copy threads, so the child has neither the driver's
-//! nor rayon's. Python's `multiprocessing` uses `fork` by default on some systems. After the parent has used any
-//! device, a call in the child can wait forever, for example with PoCL. Fork before the first call, or start a new
+//! threads nor rayon's. Python's `multiprocessing` uses `fork` by default on some systems. After the parent has used
+//! any device, a call in the child can wait forever, for example with PoCL. Fork before the first call, or start a new
 //! program as [`std::process::Command`] does.
 //!
 //! # First calls
@@ -112,17 +112,18 @@
 //! data.
 //!
 //! To build kernels before the first call, call [`Device::prepare`], which builds in the background. Or run
-//! `oclprim warm`, which fills the cache folder with several processes. A machine image can contain that folder.
+//! `oclprim warm`: several processes build the kernels and fill the cache folder. A machine image can contain that
+//! folder.
 //!
 //! # Files
 //!
-//! The crate keeps built programs and self-test results in the folder `OCLPRIM_CACHE_DIR`. An empty variable disables
-//! the cache. Without the variable, the folder is in the user's cache folder. If the entries have more than
-//! `OCLPRIM_CACHE_BYTES` bytes, 256 MiB by default, the crate removes the least recently used ones. Each process checks
-//! the size at its first write, and again whenever it has written a sixteenth of the limit. Processes may share the
-//! folder. In memory, a device keeps the programs of its most recently used kernel files. `OCLPRIM_CACHE_PROGRAMS`
-//! limits the files, each with its options, to 128 by default. These bounds do not apply to a driver's own cache, such
-//! as PoCL's.
+//! The crate keeps built programs and self-test results in the folder that the environment variable
+//! `OCLPRIM_CACHE_DIR` names. If the variable is empty, there is no cache. Without the variable, the folder is in the
+//! user's cache folder. If the entries have more than `OCLPRIM_CACHE_BYTES` bytes, 256 MiB by default, the crate
+//! removes the least recently used ones. Each process checks the size at its first write, and again whenever it has
+//! written a sixteenth of the limit. Processes may share the folder. In memory, a device keeps the programs of its most
+//! recently used kernel files. `OCLPRIM_CACHE_PROGRAMS` sets how many files, 128 by default; a file with other options
+//! counts again. These bounds do not apply to a driver's own cache, such as PoCL's.
 //!
 //! An entry is machine code that the driver runs in this process, so anyone who can write to the folder gets the user's
 //! rights. The digest of an entry detects damage and wrong names, but not forgery. The crate therefore creates the
@@ -210,8 +211,9 @@ pub use nd::{NdView, NdViewMut};
 pub use num_complex::Complex;
 /// Implements the trait [`SharedType`](trait@SharedType): the struct has the same memory layout in OpenCL C.
 ///
-/// The struct is `#[repr(C)]`, and also derives `Pod` and `Zeroable` of the crate `bytemuck`. Its fields are `i8` to `i64`, `u8` to `u64`, `f32`, `f64`, other such structs, and arrays of
-/// these. A kernel does not build if the size or an offset differs on the device.
+/// The struct must be `#[repr(C)]`, and must derive `Pod` and `Zeroable` of the crate `bytemuck`. Its fields are `i8`
+/// to `i64`, `u8` to `u64`, `f32`, `f64`, other such structs, and arrays of these. A kernel does not build if the size or
+/// an offset differs on the device.
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};
@@ -248,7 +250,7 @@ pub use oclprim_macros::SharedType;
 /// Makes a Rust function callable from functions with [`#[operator]`](operator), [`#[order]`](order) or `#[device]`, and from
 /// [`map!`].
 ///
-/// In Rust only [its arithmetic](operator#arithmetic) changes.
+/// In Rust it stays an ordinary function, but its arithmetic follows [these rules](operator#arithmetic).
 ///
 /// ```
 /// use oclprim::{Device, device, map, op::Sum};
@@ -357,12 +359,12 @@ pub use oclprim_macros::map;
 /// | `a / b`, `a.sqrt()` of `f32` | the nearest float, on devices with `f64`; elsewhere as the driver rounds |
 /// | `a % b` of floats, `mul_add` | the driver's `fmod` and `fma`, which treat subnormals as zeros on Mesa |
 ///
-/// Two things differ. An index out of range panics on the CPU, and takes the first element on a device. The bits of a
-/// computed NaN, and so its `to_bits`, are not specified. A loop that does not end hangs everywhere.
+/// Two more things can differ between the CPU and devices. An index out of range panics on the CPU, and takes the first
+/// element on a device. The bits of a computed NaN, and so its `to_bits`, are not specified.
 ///
-/// A multiplication is fused with an addition only by `mul_add`. Devices that
-/// [treat subnormals as zeros](Capabilities::denormals) may give another result where an argument or Rust's result is
-/// subnormal.
+/// A loop that does not end hangs everywhere. A multiplication is fused with an addition only by `mul_add`. Devices
+/// that [treat subnormals as zeros](Capabilities::denormals) may give another result where an argument or Rust's result
+/// is subnormal.
 #[cfg(feature = "macros")]
 pub use oclprim_macros::operator;
 /// Turns a Rust function of two values into a function that returns an [`op::Less`]: the function is true if `a` comes before

@@ -387,8 +387,8 @@ impl<'a, T: Pod> NdViewMut<'a, T> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an element is outside `output`, or as
-    /// [`Layout::check_writable`].
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an element is outside `output`, or if
+    /// [`Layout::check_writable`] fails.
     ///
     /// ```
     /// use oclprim::{Device, Layout, NdViewMut};
@@ -425,8 +425,8 @@ impl<'a, T: Pod> Input<'a, T> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the shape does not have exactly as many elements, or as
-    /// [`Layout::contiguous`].
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the shape and the input differ in the number of
+    /// elements, or if [`Layout::contiguous`] fails.
     ///
     /// ```
     /// let x = oclprim::Input::from(&[1u8, 2, 3, 4, 5, 6]);

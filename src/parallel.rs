@@ -195,8 +195,8 @@ fn take_turns<K, W>(slots: &[Slot<K, W>], line: &Mutex<(usize, &mut Turn<'_, K, 
 /// caches hold the data.
 ///
 /// No thread waits for another thread or for a lock: the functions may call rayon, which may run this function again on
-/// the same thread. After the last `find`, a thread leaves its tasks without a `turn` to the thread that runs `turn`.
-/// If `room` fails for a task, `turn` runs neither for this task nor for any later one.
+/// the same thread. When no task is left to find, a thread hands its tasks that await `turn` to the thread that runs
+/// `turn`. If `room` fails for a task, `turn` runs neither for this task nor for any later one.
 pub(crate) fn in_turn<K: Send, W: Send>(
     tasks: usize,
     room: &(dyn Fn() -> Result<K> + Sync),

@@ -5,7 +5,7 @@
 // the others have an item for each vector.
 //
 // What differs from the originals, which lost elements at most sizes:
-// - the last n mod V elements are moved by a strided loop, not by the item number n / V, which there may not be;
+// - the last n mod V elements are moved by a strided loop, not by item n / V, which may not exist;
 // - there is always a group, so that n < V works;
 // - counters have OFFSET_T, which is wide enough for n and one stride more.
 #ifndef T

@@ -1,13 +1,13 @@
 // The reduction ladder: sums by the steps of "Professional CUDA C Programming", chapters 3 and 5, one kernel a step.
 //
 // Group g reduces elements [g U B, (g + 1) U B) to partials[g], where B is the work-group and U the elements that an item
-// adds up first. The crate's own reduction sums the partials. The host starts ceil(n / (U B)) groups; `block` is B, and
-// equal to WG: a number that the compiler does not know, as in the originals.
+// adds up first. The crate's own reduction sums the partials. The host starts ceil(n / (U B)) groups. `block` is B. It
+// equals WG, but it is a parameter, so that the compiler does not know it, as in the originals.
 //
 // What differs from the originals, whose results were wrong for some n or device:
 // - the last group may be short: an item without an element takes no part in a step, but reaches every barrier;
 // - each of the U loads has its own bound;
-// - the "warp" tails do without work-group barriers only as far as the compiler knows that the sub-group reaches;
+// - the "warp" tails leave out work-group barriers only for steps within a sub-group whose width the compiler knows;
 // - kernels that reduce in global memory destroy their input, so the host gives them a copy.
 #include "lib/types.cl"
 #include "lib/op.cl"
@@ -23,8 +23,9 @@
 #define SYNC_GLOBAL(s) barrier(CLK_GLOBAL_MEM_FENCE)
 #define SYNC_LOCAL(s) barrier(CLK_LOCAL_MEM_FENCE)
 
-// Before a step among items below s: the first sub-group alone has to wait where it holds them all. That is so where the
-// compiler knows the width. A choice between two barriers by a width that is read made PoCL 6's compiler crash.
+// Before a step that reads values of items below s. If the first sub-group holds all of these items, only sub-groups
+// wait, each for itself. That needs a width that the compiler knows. If it is read at run time, the choice between two
+// barriers crashes PoCL 6's compiler.
 #if SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN
 // These sg_barriers order all memory.
 #define WARP_SYNC_GLOBAL(s)                                                                                            \
@@ -79,10 +80,11 @@
     UNROLLED_STEP(data, 64, count, block, SYNC_##PLACE);                                                               \
     WARP_TAIL(data, count, WARP_SYNC_##PLACE)
 
-// The elements of a group's `most` that there are.
+// Returns how many of a group's `most` elements exist: at most `left`.
 static inline uint present(OFFSET_T left, uint most) { return left < most ? (uint)left : most; }
 
-// The item's elements of the group's unroll x block, of which `left` there are; the identity where it has none.
+// Returns the aggregate of the item's elements among the group's unroll * block, of which the first `left` exist; the
+// identity if it has none.
 static inline A take(__global const T* data, uint item, uint block, OFFSET_T left, uint unroll)
 {
     A x = OP_IDENTITY;
@@ -154,7 +156,7 @@ RUNG void interleaved(__global T* data, const OFFSET_T n, __global T* partials, 
     }
 }
 
-// What the unrolled kernels in global memory begin with: the group's place, and its first sums.
+// The start of the unrolled kernels in global memory: finds the group's elements, and stores the items' first sums.
 #define TAKE_GLOBAL(U, block)                                                                                          \
     const uint item = get_local_id(0);                                                                                 \
     const OFFSET_T base = (OFFSET_T)get_group_id(0) * ((U) * (block)), left = n - base;                                \
@@ -305,7 +307,7 @@ RUNG void shuffle_xor(__global const T* restrict in, const OFFSET_T n, __global 
         for (uint d = width / 2; d > 0; d /= 2) {
             x = OP(x, shuffle_xor_acc(x, d, sg_scratch));
         }
-        // Full sub-groups, or one of which the rest holds identities.
+        // The values fill whole sub-groups, or they are in one sub-group whose other lanes hold identities.
         count = (count + width - 1) / width;
         if (count == 1) {
             break;

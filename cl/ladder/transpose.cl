@@ -1,16 +1,18 @@
 // The transposition ladder: the kernels of "Professional CUDA C Programming" (chapters 4 and 5), of a port to SYCL and of
-// a well-known CUDA sample, one kernel a step. Each moves rows x cols elements of T, stored row by row; the copies are
-// the roof, the others put element (r, c) at out[c * rows + r].
+// a well-known CUDA sample, one kernel a step. Each moves rows x cols elements of T, stored row by row. The copies show
+// the upper bound of the throughput; the others put element (r, c) at out[c * rows + r].
 //
 // A group is DIM_X x DIM_Y items in the first two families, where DIM_X is 16 and 32, and TILE_DIM x BLOCK_ROWS in the
-// others. The second dimension of the grid goes on in the third, because some devices allow few groups there.
+// others. Groups beyond the limit of the grid's second dimension go to the third, because some devices allow few groups
+// in the second.
 //
 // What differs from the originals, whose results were wrong for some shapes:
 // - every access has its own bound, and both matrices have their own row length: any rows x cols will do;
 // - unrolled kernels have as many groups as there are tiles to unroll over, and drop no columns;
 // - the diagonal order is a bijection on every grid, not only on square ones;
 // - items that are out of bounds skip their accesses, not the barrier;
-// - in the SYCL kernels neighbouring items lie along a row. There dimension 0 is the slowest, but was taken for x.
+// - in the SYCL kernels neighbouring items lie along a row. In SYCL dimension 0 varies slowest, but the originals took
+//   it for x.
 #ifndef T
 #define T uint
 #endif
@@ -28,8 +30,8 @@
 #define GROUP_Y ((OFFSET_T)(get_group_id(1) + get_group_id(2) * get_num_groups(1)))
 #define LOCAL_X ((uint)get_local_id(0))
 #define LOCAL_Y ((uint)get_local_id(1))
-// A tracing build, of 32-bit elements, moves numbers of items: that of the one that loads an element in the lower half,
-// that of the one that stores it in the upper half.
+// A tracing build has 32-bit elements, and moves item numbers. The lower half of an element has the item that loads it,
+// the upper half the item that stores it.
 #ifdef TRACE
 #define GROUP ((get_group_id(2) * get_num_groups(1) + get_group_id(1)) * get_num_groups(0) + get_group_id(0))
 #define ITEM ((uint)((GROUP * get_local_size(1) + get_local_id(1)) * get_local_size(0) + get_local_id(0)))

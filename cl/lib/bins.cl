@@ -88,8 +88,8 @@ static inline uint slot_of(const T x, const uint bins SLOT_PARAMS)
 #elif MAP == MAP_EDGES
 
 // edges[0 .. bins + 1] do not decrease; those of integers are distances from the first. `guide` divides the range into cells,
-// which rise with x. Of the edges without the first and the last, guide[cell] has the number in earlier cells, and from bit 24 on
-// the number in this cell, or MANY if it is larger. One entry follows the cells. With EDGE_ROOM both are copied to local memory;
+// which rise with x. guide[cell] counts edges, but not the first and the last one: in its low 24 bits those in earlier cells,
+// from bit 24 on those in this cell, at most MANY. One entry follows the cells. With EDGE_ROOM both are copied to local memory;
 // it is a power of two, at least four times the bins, and at least the cells. With EDGE_PAIRS a cell with one edge or none needs
 // one access.
 #ifdef T_FLOAT

@@ -2,8 +2,8 @@
 // devices that flush subnormals give the same order.
 
 // Defines NAME(bits, infinity), the number of values below a float of WIDTH bits, from its bits and the bits of infinity; a WORD
-// holds each. The rank of -infinity is 0, that of zeros is `infinity`. Before the minimum, every NaN exceeds 2 * `infinity`: ranks
-// of negative NaN wrap around.
+// holds each. The rank of -infinity is 0, that of zeros is `infinity`. Before `min` is applied, every NaN exceeds 2 * `infinity`,
+// since ranks of negative NaN wrap around.
 #define FLOAT_RANK(NAME, WORD, WIDTH)                                                                                  \
     static inline WORD NAME(const WORD bits, const WORD infinity)                                                      \
     {                                                                                                                  \

@@ -3,8 +3,9 @@
 // KEY: an unsigned integer of KEY_BYTES bytes; of 16 bytes a vector of two, the low half first. WORD: the type of a key's
 // number. The host computes `flip` and `always` for each type, order and direction.
 //
-// FLOAT_KEYS: the keys are floats in the order of lib/floats.cl, and `flip` has the bits of infinity. Several keys have one
-// number `ordered`. Each key has a number `distinct` of its own, by which equal keys are contiguous.
+// FLOAT_KEYS: the keys are floats in the order of lib/floats.cl, and `flip` has the bits of infinity. Keys that compare equal
+// have one number, `ordered`. Each key also has a number of its own, `distinct`, in whose order keys that compare equal are
+// contiguous.
 //
 // Without FLOAT_KEYS `flip` has the bits to invert in keys whose highest bit is set. For floats in IEEE 754's total order these are
 // all other bits: -0 is below 0, and NaN differ by their bits. For other keys `flip` is 0. `always` has the bits to invert in all
@@ -30,7 +31,7 @@ FLOAT_RANK(rank_of, WORD, 8 * KEY_BYTES)
 
 #define HIGH_BIT ((WORD)1 << (8 * KEY_BYTES - 1))
 
-// With `^ always` a number that rises with the key, or falls where the host has it so.
+// `rising(key, flip) ^ always` rises with the key, or falls if the host asks for the reverse order.
 #define rising(key, flip) rank_of(key, flip)
 
 // -0 comes before 0, and NaN are ordered by their bits: the numbers of negative NaN wrap around, and follow the others. `^ always`
@@ -68,7 +69,7 @@ static inline KEY highest_key(uint shift, uint mask, WORD flip, WORD always)
 #else
 #define KEYS_ARE_FLOATS 0
 
-// With `^ always` a number that rises with the key, or falls where the host has it so.
+// `rising(key, flip) ^ always` rises with the key, or falls if the host asks for the reverse order.
 static inline WORD rising(KEY key, WORD flip)
 {
 #if KEY_BYTES == 16
@@ -109,8 +110,9 @@ static inline uint digit_of(WORD number, uint shift, uint mask)
 #endif
 }
 
-// A number that rises with the key, or falls where the host has it so. SOME_BITS: the order compares some of a float's bits, so the
-// numbers have a bias. Only the highest bit is set in the number of a zero; if the numbers fall, all other bits are.
+// A number that rises with the key, or falls if the host asks for the reverse order. SOME_BITS: the order compares some of a
+// float's bits, so the numbers have a bias. Only the highest bit is set in the number of a zero; if the numbers fall, all other
+// bits are.
 static inline WORD ordered(KEY key, WORD flip, WORD always)
 {
 #if defined(FLOAT_KEYS) && defined(SOME_BITS)

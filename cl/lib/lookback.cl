@@ -79,7 +79,7 @@ SG_INLINE ulong look_back_together(
             status = wait_for_status(LOOK_PASS, words, slots, slot, end - 1 - lane, spins, epoch);
         }
         known = sg_ballot(status >= STATUS_PREFIX, sg_scratch);
-        // The lanes up to the nearest prefix count.
+        // Adds only the counts of the lanes up to the nearest prefix.
         const uint last = known != 0 ? (uint)popcount((known & (0ul - known)) - 1) : lanes - 1;
         ulong count = lane <= last ? STATUS_COUNT(status) : 0;
         for (uint d = 1; d < lanes; d *= 2) {

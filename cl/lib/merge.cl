@@ -6,9 +6,9 @@
 // A binary search finds it, so that tiles of the result have equal sizes whatever the data. Of equal elements those of a come
 // first.
 //
-// The host defines the element type T of T_BYTES bytes, and op_less(x, y): x comes before y. Where op_less is no strict weak
-// order, the results are unspecified, but loops end and accesses stay within bounds: the lengths bound each split, and a part
-// takes at most the elements that there are.
+// The host defines the element type T of T_BYTES bytes, and op_less(x, y): x comes before y. If op_less is not a strict weak
+// order, the results are unspecified, but loops end and accesses stay within bounds. The lengths bound each split, and a part
+// takes no more elements than exist.
 //
 // A work-group of WG work-items has tiles of TILE elements. If WG == 1, the work-item merges a tile in global memory.
 
@@ -28,13 +28,13 @@ static inline int op_less(const T a, const T b) { return a < b; }
 #define GROUP __attribute__((reqd_work_group_size(WG, 1, 1)))
 #endif
 #define UNROLL _Pragma("unroll")
-// Where all at once would take the registers of other work-groups.
+// UNROLL_SOME: for loops that, fully unrolled, would take registers that other work-groups need.
 #define UNROLL_SOME _Pragma("unroll 4")
 // For functions with barriers or local memory: PoCL 3.1 gets both wrong in functions that it calls.
 #define INLINED static inline __attribute__((always_inline))
 
-// NAME(a, len_a, b, len_b, d): the split at d, which is at most len_a + len_b. By `max`: Oclgrind 21.10 does not know the
-// saturated subtraction that clang makes of a condition.
+// NAME(a, len_a, b, len_b, d): the split at d, which is at most len_a + len_b. It uses `max`, because Oclgrind 21.10 does not
+// know the saturated subtraction that clang makes of a condition.
 #define DEFINE_SPLIT(NAME, INDEX, SPACE)                                                                               \
     INLINED INDEX NAME(SPACE const T* a, const INDEX len_a, SPACE const T* b, const INDEX len_b, const INDEX d)        \
     {                                                                                                                  \
@@ -90,8 +90,8 @@ INLINED part_t find_part(
     return part;
 }
 
-// Loads the part's elements to tile[0 .. TILE + 1]; the last one follows again and again, so that nothing is read that is not
-// written. x has ITEMS elements, and is free afterwards. All work-items call it.
+// Loads the part's elements to tile[0 .. TILE], where the last one fills the rest; tile[TILE] has the first one. So every element
+// that is read was written. x has ITEMS elements, and is free afterwards. All work-items call it.
 INLINED void load_part(
     __local T* tile, T* x, __global const T* a, __global const T* b, const part_t* part)
 {
@@ -120,7 +120,7 @@ INLINED int takes_second(
 }
 
 // Merges ITEMS elements of tile[at_a .. stop_a] and tile[at_b .. stop_b] to x. Their positions in the tile go to `positions`
-// and, if `notes`, to `sources`. Beyond both ends, where work-items are that have no elements left, ITEMS steps stay in the
+// and, if `notes`, to `sources`. A work-item that has no elements left reads beyond both ends, but its ITEMS steps stay in the
 // tile.
 INLINED void merge_items(
     T* x, uint* positions, __local ushort* sources, const bool notes, __local const T* tile, uint at_a,

@@ -3,8 +3,8 @@
 //     integers: sum x[i] in 128 bits, sum x[i]^2 in 192 bits; exact
 //     floats:   mean, in two floats, and m2 = sum (x[i] - mean)^2
 //
-// A lane of floats is read twice: first for its mean, then for sum d and sum d^2 with d = x[i] - mean. These correct mean and m2.
-// Moments of n and of m elements with means a and b join as
+// Lane j of `lanes` has the elements j, j + lanes, ... A lane of floats is read twice: first for its mean, then for sum d and sum
+// d^2 with d = x[i] - mean. These correct mean and m2. Moments of n and of m elements with means a and b join as
 //
 //     mean = a + (b - a) * m / (n + m),   m2 = m2a + m2b + (b - a)^2 * n * m / (n + m)
 //
@@ -98,8 +98,8 @@ static inline void join_moments(Moments* x, const Moments* y, OFFSET_T n, OFFSET
     }
 }
 
-// Adds the moments b of `width` lanes to a, of the `width` lanes before them, from `lane` on. There are `elements` in up to `rows`
-// rows.
+// Joins b to a: a has the moments of the `width` lanes from `lane` on, b those of the next `width` lanes. The `elements` elements
+// fill up to `rows` rows.
 static inline void join_lanes(
     Moments* a, const Moments* b, uint elements, uint rows, uint lanes, uint lane, uint width)
 {

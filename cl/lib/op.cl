@@ -1,7 +1,8 @@
 // The operator of a reduction: OP(a, b) and its identity OP_IDENTITY, on the accumulator A.
 //
-// min and max of floats are NaN if either side is NaN, and order -0 below +0. If no instruction does that, they compare bits, for
-// the reason in types.cl: as integers, the bits are in the order of the floats; if both are negative, in the reverse order.
+// min and max of floats are NaN if either side is NaN, and order -0 below +0. If no instruction does that, they compare bits,
+// because a device may flush subnormals. Bits as signed integers are in the order of the floats, except that two negative floats
+// are in reverse order.
 
 #if !defined(OP_SUM) && !defined(OP_PRODUCT) && !defined(OP_MIN) && !defined(OP_MAX) && !defined(OP_AND) && \
     !defined(OP_OR) && !defined(OP_XOR) && !defined(OPERATOR)
@@ -23,11 +24,11 @@
 #define MULTIPLY(a, b) ((A)((A_UNSIGNED)(a) * 1u * (A_UNSIGNED)(b)))
 #endif
 
-// One instruction returns such extremes.
+// NAN_EXTREMES: one instruction returns min or max in this order, with NaN.
 #if A_BYTES == 4 && INLINE_PTX && PTX_SM >= 80
 #define NAN_EXTREMES
 #endif
-// One instruction does all of it except NaN.
+// EXTREMES_BUT_NAN: one instruction returns min or max in this order, but not NaN.
 #if A_BYTES == 8 && INLINE_PTX
 #define EXTREMES_BUT_NAN
 #endif
@@ -139,7 +140,7 @@ static inline A op_max(A a, A b)
 #endif
 static inline A16 op16(A16 a, A16 b)
 {
-    // `select` tests the highest bit: both are negative.
+    // `select` tests the highest bit of x & y, which is set if both floats are negative.
     const CAT(A_BITS, 16) x = AS_BITS16(a), y = AS_BITS16(b), ordered = select(NEAR16(x, y), FAR16(x, y), x & y);
     return select(CAT(as_, A16)(ordered), (A16)NAN, (a != a) | (b != b));
 }

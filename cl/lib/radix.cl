@@ -42,8 +42,8 @@ INLINED uint digit_in(const KEY key, const digit_t* digit)
     return digit_of_key(key, digit->shift, digit->mask, digit->flip, digit->always);
 }
 
-// BIT_PAIR holds the bits that are set in some numbers, or in all. word_of(x, w): 32-bit word w of a number. joined(words): the
-// number whose word w is words[2 * w].
+// BIT_PAIR: the type of a set of bits, those set in some numbers or those set in all. word_of(x, w): 32-bit word w of a number.
+// joined(words): the number whose word w is words[2 * w].
 #if KEY_BYTES == 16
 #define BIT_PAIR ulong2
 INLINED uint word_of(const WORD x, const uint w) { return (uint)((w < 2 ? x.x : x.y) >> w % 2 * 32); }
@@ -57,7 +57,7 @@ INLINED uint word_of(const WORD x, const uint w) { return (uint)(x >> w * 32); }
 INLINED BIT_PAIR joined(__local const uint* words) { return (ulong)words[2] << 32 | words[0]; }
 #endif
 
-// Makes x opaque to the compiler, which then keeps x alone in a register: not its parts, and nothing derived from it.
+// Makes x opaque to the compiler, which then keeps only x in a register, not its parts or values derived from it.
 // OPAQUE_KEY leaves keys alone that are neither 4 nor 8 bytes.
 #define OPAQUE_1(x)
 #define OPAQUE_2(x)
@@ -81,7 +81,7 @@ INLINED BIT_PAIR joined(__local const uint* words) { return (ulong)words[2] << 3
 #define ODD 64
 #define SOURCE(code) ((code) & 3)
 #define TARGET(code) ((code) >> 2 & 3)
-// By `min`: clang makes a switch of the two bits alone, which Oclgrind 21.10 takes for no bits.
+// `min` keeps clang from a switch on a 2-bit integer, which Oclgrind 21.10 takes to have no bits.
 #define BUFFER(at, in, out, spare)                                                                                     \
     (min((uint)(at), (uint)AT_SPARE) == AT_IN ? (in) : min((uint)(at), (uint)AT_SPARE) == AT_OUT ? (out) : (spare))
 
@@ -183,7 +183,7 @@ INLINED part_t find_part(__global const uchar* scratch, const uint group, const 
 #define INDICES 1
 #define NO_KEYS 2
 
-// The values of a pass. If `are_indices`, the value of key i is i. The last pass of a sort without keys does not keep them.
+// The values of a pass. If `are_indices`, the value of key i is i. With NO_KEYS the last pass stores no keys.
 typedef struct {
     __global const VALUE* from;
     __global VALUE* to;

@@ -9,7 +9,7 @@
 //     starts    a segment starts in the node
 //     prefix    the aggregate of its elements before the first start; the identity if the first element is a start
 //     suffix    the aggregate of its elements from the last start on
-//     rank      how many offsets are at most its last index: the number of the segment that is open at its end
+//     rank      the number of offsets <= its last index; segment rank - 1 is open at its end
 //
 // In a node without a start, prefix and suffix are the aggregate of all its elements. A join of two neighbours with a start each
 // completes the segment between them. Except for the prefix, the join is the operator of segmented scans (Blelloch, "Prefix sums
@@ -59,7 +59,8 @@ typedef struct {
     uint starts;
 } Node;
 
-// `scratch` has four arrays of `nodes` parts of nodes, 8 bytes each, then the ranks of the tiles.
+// `scratch` has an array for each of the four fields of a Node, with room for `nodes` values of 8 bytes, then the ranks of the
+// tiles.
 #define PREFIXES(scratch, nodes) ((__global A*)(scratch))
 #define SUFFIXES(scratch, nodes) ((__global A*)((scratch) + 8 * (nodes)))
 #define NODE_RANKS(scratch, nodes) ((__global OFFSET_T*)((scratch) + 16 * (nodes)))

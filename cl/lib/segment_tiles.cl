@@ -2,8 +2,8 @@
 // are joined.
 //
 // Work-item i has ITEM_BLOCKS lines of the tile, from line ITEM_BLOCKS * i on. Local memory holds the tile's elements, converted to
-// accumulators. If a segment ends in the tile, its result replaces the segment's last element there, until the work-group stores
-// all results.
+// accumulators. If a segment starts and ends in the tile, its result replaces the segment's last element there, until the
+// work-group stores all results.
 
 #include "lib/segment_nodes.cl"
 #include "lib/aside.cl"
@@ -25,7 +25,8 @@
 // Vectors and elements of a work-item.
 #define ITEM_VECS (ITEM_BLOCKS * LINE_VECS)
 #define ITEM_ELEMENTS (ITEM_BLOCKS * LINE)
-// Accumulators in 16 bytes; such vectors of a work-item, of a line, and of a vector of elements.
+// AVEC: accumulators in 16 bytes. ITEM_AVECS, LINE_AVECS and PARTS: such vectors of a work-item, of a line, and of one vector of
+// elements.
 #define AVEC (16 / A_BYTES)
 #if A_BYTES == 1
 #define AV CAT(A, 16)
@@ -47,8 +48,8 @@
 #define ITEM_AVECS (ITEM_BLOCKS * LINE_AVECS)
 #define LINE_AVECS (LINE / AVEC)
 #define PARTS (VEC / AVEC)
-// The slot in local memory of vector q of a tile, and of element e. Neither the vectors of a row nor those of neighbouring
-// work-items share a bank.
+// The slot in local memory of vector q of a tile, and of element e. A row has one vector of each work-item, as loaded. Neither
+// the vectors of a row nor those that neighbouring work-items then reduce share a bank.
 #define VECTOR_SLOT(q) ((q) ^ ((q) / ITEM_AVECS & 7))
 #define ELEMENT_SLOT(e) (VECTOR_SLOT((e) / AVEC) * AVEC + (e) % AVEC)
 // No segment starts.
@@ -200,7 +201,7 @@ INLINED void reduce_line(
     __local AV* stage, __local const uint* starts, uint own, uint begin, uint length, TileNode* node)
 {
     __local A* results = (__local A*)stage;
-    // The line's bits: of 64 elements two words.
+    // The line's bits: two words if it has 64 elements.
     uint bits = starts[begin / 32] >> begin % 32, more = 0;
     if (LINE > 32) {
         more = starts[begin / 32 + 1];
@@ -221,7 +222,7 @@ INLINED void reduce_line(
         node->start = bits ? begin : NOWHERE;
         node->prefix = bits ? OP_IDENTITY : suffix;
     } else {
-        // Without a test for each element in whole lines: it would lengthen the chain of operations.
+        // Whole lines have no test for each element, because it would lengthen the chain of operations.
         if (begin + LINE <= length) {
             suffix = scan_line(stage, own, bits, more, true, LINE);
         } else {
@@ -329,8 +330,9 @@ INLINED void share_node(
     starts[item] = node->starts;
 }
 
-// Work-group g joins the nodes from + NODE_FAN * WG * g .. of `level` nodes to node to + g; a work-item joins NODE_FAN of them
-// first. With `last` there is one work-group, and the segment that is open at the end is complete.
+// A level has `level` nodes, from index `from` on. Work-group g joins NODE_FAN * WG of them, from number NODE_FAN * WG * g on, to
+// the node at index to + g. First each work-item joins NODE_FAN of them. With `last` there is one work-group, and the segment
+// that is open at the end is complete.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_nodes(
     __global uchar* scratch, const ulong nodes, const ulong from, const ulong level, const ulong to,
     COUNT_PARAMS, __global OUT* out_base, const ulong out_offset, const uint last)

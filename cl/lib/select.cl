@@ -14,7 +14,8 @@
 //     MOVE       the elements
 //     VALUE      a value of VALUE_UNITS units for each element
 //     PLACES     the indices of the elements, of type PLACE
-//     LENGTHS    the lengths of the runs, of type PLACE; NON_TRIVIAL writes the indices of their last elements first
+//     LENGTHS    the lengths of the runs, of type PLACE; with NON_TRIVIAL first the indices of the runs' last
+//                elements, which select_run_ends turns into lengths
 //
 // An output has room for a given number of items; further items are counted but not written.
 
@@ -200,7 +201,8 @@ static inline void output_offsets(
     }
 }
 
-// The entries of the multi-level scan: a count for each tile, and one more entry whose exclusive prefix is the sum of all.
+// The entries of the multi-level scan: a count for each tile. With NEEDS_ALL there is one more, whose exclusive prefix is the sum
+// of all.
 #define SCANNED(tiles) ((tiles) + NEEDS_ALL)
 
 // Loads the exclusive prefixes of a tile's counts, and the sums over all tiles if tiles need them.

@@ -8,23 +8,23 @@
 //     LOOK_TURNS       state: 2, epoch: 20, count: 42                  a count, where words of many launches share a buffer
 //     neither          (state + 2 * epoch) % 4: 2, count: the rest     a count, in words of LOOK_BYTES: 4 or 8
 //
-// The layouts differ because a value fills its 32 bits whereas a count leaves room for a state, and because a radix sort, with a
-// word for each digit of a tile, has words of 4 bytes where its counts fit.
+// The layouts differ for two reasons. A value fills its 32 bits, whereas a count leaves room for a state. A radix sort has a word
+// for each digit of a tile, so its words have 4 bytes if its counts fit.
 //
 // - STATUS_VALUES: a word of another epoch is invalid, so a launch that uses no tile counter can take the buffer of an earlier one.
 //   Aggregates of tiles and of groups have words of their own, so no state tells them apart. All publishes of a word within a
 //   launch store the same bits, so two words of one value cannot disagree.
 // - LOOK_TURNS: likewise for epochs. The state says whether the count is the tile's aggregate or its inclusive prefix.
-// - neither: there is no room for an epoch, which is 0 and 1 in turn; a pass that is skipped takes no turn. Each word must end a
-//   launch as a prefix, whose two bits are 2 in epoch 0, and 0 in epoch 1. With the next epoch the same bits read as invalid. All
-//   words are 0 before epoch 0.
+// - neither: the epoch has one bit, and shares two bits with the state. It alternates between 0 and 1; a skipped pass does not
+//   change it. Each word must end a launch as a prefix, whose two bits are 2 in epoch 0, and 0 in epoch 1. With the next epoch the
+//   same bits read as invalid. All words are 0 before epoch 0.
 //
 // publish() stores a word, and poll_limit() is the most polls of one: both obey the fault injection. Needs types.cl and
 // subgroup.cl, and 64-bit atomics for words of 8 bytes. STATUS_VALUES needs partial.cl, bits_of_value() and value_of_bits().
 
 // Fault injection: STALL disturbs one of every five tiles, so that the tiles after it must do without its status words.
-// DROP_PUBLISH: the tile publishes nothing that the layout allows to be missing. DELAY_PUBLISH: work-item 0 publishes late, when
-// others have recomputed the value; in a scan they have published it, too.
+// DROP_PUBLISH: the tile publishes nothing that the layout allows to be missing. DELAY_PUBLISH: work-item 0 publishes late.
+// Others may have recomputed the value by then, and in a scan published it, too.
 #define DROP_PUBLISH 1
 #define DELAY_PUBLISH 2
 #ifndef STALL
@@ -134,7 +134,7 @@ static inline void store_status(volatile __global LOOK_WORD* words, ulong at, ul
     }
 }
 
-// Publishes word `slot` of the `slots` of `tile`. Without an epoch, no fault drops a prefix: a word must end as one.
+// Publishes word `slot` of the `slots` of `tile`. Without HAS_EPOCH no fault drops a prefix: each word must end as one.
 static inline void publish(
     volatile __global LOOK_WORD* words, uint slots, uint slot, ulong tile, ulong state, ulong count, uint epoch)
 {

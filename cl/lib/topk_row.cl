@@ -44,7 +44,7 @@ INLINED uint shared_add(__local uint* p, uint x) { return atomic_add(p, x); }
 #define UNROLL
 #endif
 
-// The work-group that finishes a row last goes on with it.
+// ONE_PASS: of the work-groups of a row, the one that finishes a launch last does the row's next step.
 #ifdef ONE_PASS
 #include "lib/subgroup.cl"
 #include "lib/ended.cl"
@@ -260,7 +260,7 @@ INLINED void count_digit(WORD number, const Digit* digit, SHARED uint* counts)
     }
 }
 
-// Adds the digits of a tile of `keys`, of which [begin, end) count. Several work-items call it between barriers.
+// Adds the digits of a tile of `keys`, of which [begin, end) count. All work-items call it, between barriers.
 INLINED void count_tile(
     const Row* row, __global const KEY* keys, OFFSET_T base, OFFSET_T begin, OFFSET_T end, const Digit* digit,
     SHARED uint* counts)
@@ -337,7 +337,7 @@ INLINED void append_digit(
     sync_shared();
 }
 
-// Returns the key of a row's rank, from 1 on: k for all rows, or ranks[given - 1 + row] + 1 if `given` is not 0.
+// Returns the rank of the wanted key of a row, from 1 on: k if `given` is 0, else ranks[given - 1 + row] + 1.
 INLINED ulong rank_of_row(ulong k, __global const ulong* ranks, uint given, ulong row)
 {
     return given ? ranks[given - 1 + row] + 1 : k;

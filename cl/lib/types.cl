@@ -98,7 +98,7 @@ static inline ushort float_to_bf16(const float x)
     return (ushort)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40 : (bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
 }
 
-// X: the type in which elements are computed with.
+// X: the type to which elements are widened for computations.
 #if defined(T_F16) || defined(T_BF16)
 #define X float
 #else

@@ -106,7 +106,7 @@ pub(crate) struct Check {
     /// Print the operations and types that took longest, with their times.
     #[arg(long, hide = true)]
     times: bool,
-    /// Work for another process, which has spent this many milliseconds.
+    /// Run as a worker of another process, which started this many milliseconds ago.
     #[arg(long, hide = true)]
     worker: Option<u64>,
 }

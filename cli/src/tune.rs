@@ -61,8 +61,8 @@ pub(crate) struct Tune {
     /// Element types whose sizes are tuned, such as f32, separated by commas.
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     element: Vec<ElementType>,
-    /// Numbers of elements, such as 1000000, 2^24 or 64Mi, separated by commas. Each must be of another size class: less than 1
-    /// MiB, less than 64 MiB, and the rest.
+    /// Numbers of elements, such as 1000000, 2^24 or 64Mi, separated by commas. Each must be in a different size class. The
+    /// classes are: less than 1 MiB, less than 64 MiB, and the rest.
     #[arg(long, value_parser = positive, allow_negative_numbers = true, value_delimiter = ',')]
     n: Vec<usize>,
     /// Seconds for the search of each primitive, element size and size class. No variant starts after that time.

@@ -11,8 +11,8 @@
 //! | limits | any n that fits the device |
 //!
 //! Bytes move in aligned 16-byte words at any offset. If source and destination have different offsets within a word,
-//! two words are read and shifted together. `memcpy` does this on machines without unaligned accesses (e.g. glibc's
-//! `wordcopy.c`).
+//! each word is put together by shifts from two words of the source. `memcpy` does this on machines without unaligned
+//! accesses (e.g. glibc's `wordcopy.c`).
 
 /// Calls a loop for elements of `$size` bytes. Common sizes have their own instance, in which the size is constant.
 macro_rules! by_size {

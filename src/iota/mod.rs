@@ -53,8 +53,8 @@ impl Device {
     ///
     /// Integers wrap. Floats are computed in their type; `f16` and `bf16` in `f32`. The conversion of `i`, the product
     /// and the sum each round to nearest, ties to even, and are never fused. `f16` and `bf16` round once more at the
-    /// end. So the error does not accumulate with `i`. An element is infinite only if the sum overflows, even if the
-    /// product alone overflows.
+    /// end. So the error does not accumulate with `i`. An overflow of the product alone does not make the element
+    /// infinite.
     ///
     /// # Errors
     ///

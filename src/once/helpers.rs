@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-/// An integer type: its name, that of the unsigned type of its size, the type in which its sums wrap, and its bits.
+/// An integer type: its name, the unsigned type of its size, the type in which its sums wrap, and its bit count.
 const INTEGERS: [(&str, &str, &str, u32); 8] = [
     ("char", "uchar", "uint", 8),
     ("short", "ushort", "uint", 16),
@@ -21,7 +21,8 @@ const FLOATS: [(&str, &str, &str, &str); 2] = [
     ("double", "ulong", "0x8000000000000000ul", "0x7ff0000000000000ul"),
 ];
 
-/// A number for a field that is `float` or `double`; an element of an array, of which an index out of range takes the first.
+/// `OCLP_FLOAT` is a number of type `type`, which is `float` or `double`. `OCLP_AT` is element `i` of an array; an
+/// index out of range takes element 0.
 const HEAD: &str = "#ifndef OCLP_FLOAT\n\
     #ifdef HAS_FP64\n\
     #define OCLP_FLOAT(type, single, twice) ((type)(sizeof(type) == 4 ? (single) : (twice)))\n\
@@ -43,7 +44,8 @@ pub(super) fn text<'a>(names: impl Iterator<Item = &'a str>) -> String {
     text
 }
 
-/// The quotient of two numbers of 8 bits. The half keeps it away from whole numbers, as devices need not round it correctly.
+/// The quotient of two 8-bit integers, truncated. Devices need not round a float quotient correctly, so 0.5 is added
+/// to the dividend: the quotient is then never close to a whole number.
 fn quotient_of_bytes() -> &'static str {
     "(((a < 0) == (b < 0) ? 1 : -1) * (int)(((float)(a < 0 ? -a : a) + 0.5f) / (float)(b < 0 ? -b : b)))"
 }
@@ -61,7 +63,7 @@ fn one(name: &str) -> String {
             let body = match (ty, to) {
                 ("float" | "double", "float" | "double") => format!("return ({to})a;"),
                 ("float" | "double", "bool") => continue,
-                // Mesa 25 crashes where it converts a float to 8 bits, or divides these.
+                // Mesa 25 crashes if it converts a float to an 8-bit integer, or divides 8-bit integers.
                 ("float" | "double", "char") => {
                     "return a != a ? (char)0 : (char)clamp(convert_int_sat_rtz(a), -128, 127);".into()
                 }
@@ -73,7 +75,7 @@ fn one(name: &str) -> String {
                 (_, "float" | "double") => format!("return convert_{to}_rte(a);"),
                 _ => format!("return ({to})a;"),
             };
-            // A double on either side.
+            // `define` guards an overload for `double`, so it gets `double` if either type is one.
             define(if to == "double" { to } else { ty }, to, &[(ty, "a")], &body);
         }
         return text;
@@ -168,7 +170,8 @@ fn one(name: &str) -> String {
             "add" => define(ty, ty, two, "return a + b;"),
             "sub" => define(ty, ty, two, "return a - b;"),
             "mul" => define(ty, ty, two, "return a * b;"),
-            // OpenCL C rounds a quotient of doubles correctly, and that of two floats, rounded again, is the nearest float.
+            // OpenCL C rounds a quotient of doubles correctly. If both are floats, the quotient rounded to
+            // `float` is the nearest float.
             "div" if ty == "float" => define(
                 ty,
                 ty,

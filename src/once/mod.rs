@@ -1,4 +1,5 @@
-//! What `oclprim-macros` writes into a user's crate: descriptions of functions and types, and the constructors of operators.
+//! Support for the code that `oclprim-macros` writes into a user's crate: descriptions of functions and types, and the
+//! constructors of operators.
 //!
 //! A function is translated once, when the user's crate is compiled. Its text becomes a part of a program when an operator is
 //! made: helpers first, then each type and function after those that it uses.
@@ -18,7 +19,7 @@ use crate::{
 /// The text of a function or a type in OpenCL C, and what it uses.
 #[derive(Debug)]
 pub struct Item {
-    /// The start of the name in OpenCL C; the name of a scalar type.
+    /// The start of the name in OpenCL C; for a scalar type, the whole name.
     pub name: &'static str,
     /// The user's file, which the compiler's messages name.
     pub file: &'static str,
@@ -36,7 +37,7 @@ pub struct Item {
     pub fp64: bool,
 }
 
-/// The text of an item and of all that it uses, each after what it uses.
+/// The text of an item and of all items that it uses; each definition comes after those that it uses.
 #[derive(Default)]
 struct Program {
     helpers: Vec<&'static str>,
@@ -90,7 +91,7 @@ impl Program {
         name
     }
 
-    /// A program may join several such texts: each definition stands once.
+    /// A program may contain several such texts. The `#ifndef` lines let the compiler see each definition once.
     fn text(&self) -> String {
         let mut text = helpers::text(self.helpers.iter().copied());
         for (name, definition) in &self.definitions {

@@ -35,7 +35,7 @@ pub trait Whole: Number + Bits {
     fn right(self, count: u32) -> Self;
 }
 
-/// The number of bits of a shift: its lowest bits count.
+/// The count of a shift, of which only the lowest bits matter.
 pub trait Count: Copy {
     fn bits(self) -> u32;
 }
@@ -217,19 +217,19 @@ functions! {
     sub(a, b): Number::minus;
     /// `a * b`; integers wrap.
     mul(a, b): Number::times;
-    /// `a / b`; of integers 0 if `b` is 0, and the smallest number over -1 is itself.
+    /// `a / b`; for integers, 0 if `b` is 0, and `MIN / -1` is `MIN`.
     div(a, b): Number::over;
-    /// `a % b`; of integers `a` if `b` is 0.
+    /// `a % b`; for integers, `a` if `b` is 0.
     rem(a, b): Number::modulo;
     /// `-a`; the smallest integer is its own negative.
     neg(a): Number::negative;
-    /// `|a|`; the smallest integer is its own.
+    /// `|a|`; the smallest integer is its own absolute value.
     abs(a): Number::size;
     /// The lesser; -0 is less than 0, and a number is preferred to NaN.
     min(a, b): Number::lesser;
     /// The larger; 0 is larger than -0, and a number is preferred to NaN.
     max(a, b): Number::larger;
-    /// `a`, or `low` if it is less, or else `high` if it is larger.
+    /// `low` if `a < low`, else `high` if `a > high`, else `a`.
     clamp(a, low, high): Number::between;
     /// `a & b`.
     and(a, b): Bits::both;

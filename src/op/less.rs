@@ -221,7 +221,7 @@ impl<F> Less<F> {
         Self { texts: self.texts.with_functions(text), ..self }
     }
 
-    /// The order, of which a device needs doubles or not.
+    /// Sets whether a device needs fp64 for the order.
     #[cfg(feature = "macros")]
     pub(crate) fn with_fp64(self, needs_fp64: bool) -> Self {
         Self { needs_fp64, ..self }

@@ -3,9 +3,9 @@
 //! An operator is associative and commutative up to rounding, and has an identity. The operator computes in the
 //! accumulator of its element type: a sum of `f16` is computed in `f32` and rounded once at the end.
 //!
-//! A user's operator, order or function is a Rust function alone: the feature `macros` has `#[operator]`, `#[order]` and `map!`,
-//! which translate it. What they do not cover, such as a vendor's builtin, [`Operator::new`], [`Less::new`] and [`Map::new`] take
-//! as OpenCL C beside the Rust function.
+//! With the feature `macros`, a user writes an operator, an order or a function in Rust only: `#[operator]`, `#[order]`
+//! and `map!` translate it. They do not cover everything, such as a vendor's builtin. For the rest, [`Operator::new`],
+//! [`Less::new`] and [`Map::new`] take OpenCL C beside the Rust function.
 //!
 //! # Text is code
 //!
@@ -315,8 +315,8 @@ macro_rules! op {
 }
 
 op!(
-    /// Sum: `a + b`. Integers wrap; [`Determinism`](crate::Determinism) bounds the error of floats. The sum of an empty
-    /// input is 0.
+    /// Sum: `a + b`. Integers wrap; [`Determinism`](crate::Determinism) has the error bound of floats. The sum of an
+    /// empty input is 0.
     ///
     /// ```
     /// use oclprim::{Device, op::Sum};

@@ -92,8 +92,8 @@ impl Texts {
     }
 
     /// Text that precedes a kernel file: the function `name`, which returns a `result`, over elements of `size` bytes.
-    /// `#line` numbers lines as in the user's texts, under names that contain `whose`. The text `more` comes after the
-    /// function. The macros come last, since members of the user's struct may be named `T` or `T_BYTES`.
+    /// `#line` numbers the lines as in the user's texts, and its file names contain `whose`. The text `more` comes
+    /// after the function. The macros come last, since members of the user's struct may be named `T` or `T_BYTES`.
     pub(super) fn prelude(&self, whose: &str, size: usize, result: &str, name: &str, more: &str) -> String {
         let Self { type_name, types, functions, expression } = self;
         format!(
@@ -203,7 +203,7 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
         Self { name: name.to_owned(), identity, combine, texts, needs_fp64 }
     }
 
-    /// The operator, of which a device needs doubles or not.
+    /// Sets whether a device needs fp64 for the operator.
     #[cfg(feature = "macros")]
     pub(crate) fn with_fp64(self, needs_fp64: bool) -> Self {
         Self { needs_fp64, ..self }

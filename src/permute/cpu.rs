@@ -12,7 +12,7 @@ use crate::{
 const SERIAL_BYTES: usize = 128 << 10;
 /// Rows of at most this many elements are not split.
 const WHOLE_ROW: usize = 1 << 12;
-/// Minimum elements of a task, if there are as many.
+/// Minimum elements of a task, unless there are fewer in all.
 const TASK_CELLS: usize = 1 << 14;
 /// Minimum elements of a part of a row: each part costs a slice.
 const CUT_ROW: usize = 256;
@@ -24,8 +24,8 @@ const HIGH: usize = 4;
 const WIDE: [usize; 2] = [16, 8];
 /// Width of a tile in blocks, if results stay in caches.
 const CACHED_WIDE: usize = 4;
-/// Number of rows ahead at which a piece is prefetched. If the row length is a power of two, caches hold few more
-/// pieces.
+/// Number of rows by which the prefetch of a piece runs ahead. If the row length is a power of two, caches hold hardly
+/// more pieces than these.
 const AHEAD: usize = 16;
 /// Minimum bytes of a row of the result that is streamed.
 const STREAM_ROW_BYTES: usize = 256;
@@ -262,7 +262,8 @@ fn blocks<const N: usize, const S: usize>(
             Ok(())
         });
     }
-    // Tasks share the lines of each column, or pieces of each line if there are few lines.
+    // Each column has `inner_count` lines of `rows.n` elements. A task takes several lines of each column of a band.
+    // If there are few lines, it takes one line of each column, or a piece of one.
     let wanted = wanted.div_ceil(all);
     let lines = inner_count.div_ceil(wanted);
     let chunks = inner_count.div_ceil(lines);
@@ -318,10 +319,11 @@ impl Form {
 /// sets of a cache. So each cache line is read and written whole at once.
 struct Tiles<const N: usize, const S: usize> {
     form: Form,
-    /// Rows of the input. A cache line lies between two rows, so that the rows of a block are in different sets of the
-    /// cache.
+    /// Rows of the input. Padding of one cache line separates them, so that the rows of a block are in different sets
+    /// of the cache.
     panel: Vec<[u128; LINE / 16]>,
-    /// Rows of the output. The bytes of an incomplete cache line precede each row, since only whole lines are streamed.
+    /// Rows of the output. Room before each row holds the bytes that wait for the rest of their cache line, since only
+    /// whole lines are streamed.
     stage: Vec<u8>,
     block: [[[u8; N]; S]; S],
     turned: [[[u8; N]; S]; S],
@@ -483,7 +485,7 @@ impl<const N: usize, const S: usize> Tiles<N, S> {
     }
 }
 
-/// Copies at most `S` elements; `S` elements are copied at once.
+/// Copies at most `S` elements. Exactly `S` elements are copied as one array.
 #[inline(always)]
 pub(crate) fn copy_line<const N: usize, const S: usize>(to: &mut [[u8; N]], from: &[[u8; N]]) {
     match (<&mut [[u8; N]; S]>::try_from(&mut *to), <&[[u8; N]; S]>::try_from(from)) {

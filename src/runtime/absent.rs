@@ -48,7 +48,7 @@ pub fn programs(_: &Capabilities) -> Vec<ProgramSpec> {
     Vec::new()
 }
 
-/// Methods that are called as those in `opencl/`.
+/// Methods that take the same calls as those in `opencl/`.
 macro_rules! never {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         $(

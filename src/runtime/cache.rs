@@ -19,7 +19,7 @@ const TOTAL_BYTES: u64 = 256 << 20;
 /// The kinds of entries, with which their names begin.
 pub(super) const KINDS: [&str; 2] = ["program", "selftest"];
 
-/// What the cache folder holds.
+/// The contents of the cache folder.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Contents {
     /// The folder.
@@ -30,11 +30,11 @@ pub struct Contents {
     pub self_tests: usize,
     /// The size of all entries.
     pub bytes: u64,
-    /// The most bytes of all entries.
+    /// Maximum bytes of all entries.
     pub limit: u64,
 }
 
-/// What the cache folder holds; `None` without a folder.
+/// The contents of the cache folder; `None` without a folder.
 pub fn contents() -> Option<Contents> {
     let mut all = Contents { folder: folder(false)?, limit: total_bytes(), ..Contents::default() };
     for (name, _, len) in entries(&all.folder) {
@@ -84,8 +84,8 @@ pub(super) fn folder(create: bool) -> Option<PathBuf> {
         None => folders::own(|user| user.cache_dir())?,
     };
     let found = match fs::metadata(&folder) {
-        // The crate owns the default folder, and each entry is checked separately. So a lax umask must not disable the cache
-        // for good.
+        // The crate owns the default folder, and checks each entry separately. So it corrects the folder's permissions: a
+        // lax umask must not disable the cache for good.
         #[cfg(unix)]
         Ok(found) if named.is_none() && found.is_dir() && of_this_user(&found) && !of_this_user_alone(&found) => {
             fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).ok()?;

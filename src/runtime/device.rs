@@ -239,7 +239,7 @@ impl Device {
         }
     }
 
-    /// The capabilities of an OpenCL device; `None` for the CPU backend, which lacks none.
+    /// The capabilities of an OpenCL device; `None` for the CPU backend, which has them all.
     ///
     /// The first call compiles and runs small kernels, unless the cache folder has their result. The result is stored
     /// on disk by device and driver. A test that fails for a transient reason, such as a shortage of memory, runs

@@ -150,8 +150,8 @@ where
     Ok(if all { parted::<_, _, _, 2>(n, items, get, out)?[0] } else { lists(n, items, get, [out])?[0] })
 }
 
-/// The elements from the second on, with their lists. An element that differs from its predecessor starts a run and is
-/// in list 0.
+/// The elements `part.start + 1..=part.end`, with their lists. An element that differs from its predecessor starts a
+/// run and is in list 0.
 pub(super) fn heads<T: Element>(input: &[T], part: Range<usize>) -> impl Iterator<Item = (usize, T)> {
     let (before, own) = (&input[part.clone()], &input[part.start + 1..=part.end]);
     before.iter().zip(own).map(|(&before, &x)| (usize::from(equal(before, x)), x))
@@ -191,8 +191,8 @@ pub(super) fn non_trivial<T: Element, C: Offset>(
     mut lengths: &mut [C],
 ) -> Result<usize> {
     let n = input.len();
-    // Whether the first two elements are equal, and whether the last two are. At all other elements, three neighbours
-    // decide.
+    // `first` and `last` are true if the first two and the last two elements are equal. At all other elements, three
+    // neighbours decide.
     let (first, last) = (n > 1 && equal(input[0], input[1]), n > 1 && equal(input[n - 2], input[n - 1]));
     let number = |i: usize| C::from_i128(i as i128);
     let (mut begun, mut count) = (None, usize::from(first));

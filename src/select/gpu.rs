@@ -87,7 +87,7 @@ impl Form {
         if self.marks == Marks::Flags { self.value.max(1) } else { self.element().size() }
     }
 
-    /// Bit masks that encode an element's list.
+    /// Number of bit masks that encode an element's list.
     fn masks(&self) -> usize {
         if self.classes == 3 || matches!(self.marks, Marks::NonTrivial(_)) { 2 } else { 1 }
     }
@@ -97,12 +97,12 @@ impl Form {
         self.value > 0 || self.places || self.lengths
     }
 
-    /// Lists that are counted over all tiles.
+    /// Number of lists that are counted over all tiles.
     pub fn counted(&self) -> usize {
         if self.classes == 3 { 2 } else { 1 }
     }
 
-    /// Returns whether tiles need the lengths of these lists over the whole input.
+    /// Returns whether tiles need the lengths of the counted lists over the whole input.
     fn needs_all(&self) -> bool {
         self.classes > 1 && !self.reversed
     }
@@ -436,7 +436,7 @@ pub fn scratch_bytes(n: usize, size: usize, caps: &Capabilities) -> Result<usize
         return Ok(0);
     }
     let element = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64][size.ilog2() as usize];
-    // Forms that differ in the shape of a tile or in its words.
+    // Operations whose tiles differ in shape or in scratch words.
     let by = || Form::of(Marks::By { element, functions: String::new() });
     let heads = || Form::of(Marks::Heads(element));
     let flags = || Form { moved: false, value: 1, ..Form::of(Marks::Flags) };
@@ -471,7 +471,7 @@ mod tests {
         for (name, cl) in ending() {
             let back = cl.capabilities().unwrap().looks_back();
             let device = Device::from_cl(cl.profiled().unwrap());
-            // Memory that the queue's first launch creates and fills is kept.
+            // The first launch creates and fills memory that the queue keeps. The launches below must not fill it.
             device.partition(&x, &low).unwrap();
             device.take_timings().unwrap();
             for n in [1, 2000, x.len()] {

@@ -12,10 +12,10 @@
 //! | limits | any n that fits the device; values of up to 64 KiB |
 //!
 //! The number of selected elements is an output of its own, one `u64`, which may be on the device. Methods that end in
-//! `_into` do not wait for it. A too short output receives the first elements, and no element is written beyond its
-//! end. The count is then the length that the output needs. If the count is a host slice, a too short output is an
-//! error; otherwise [`Device::selected`] reads and checks the count. Elements of an output after the count do not
-//! change.
+//! `_into` wait for it only if an output is a host slice. A too short output receives the first elements, and no
+//! element is written beyond its end. The count is then the length that the output needs. If the count is a host
+//! slice, a too short output is an error; otherwise [`Device::selected`] reads and checks the count. Elements of an
+//! output after the count do not change.
 //!
 //! The other methods allocate memory for all elements, wait for the count, and [truncate](Buffer::truncate).
 //!
@@ -464,8 +464,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the number is more than `room`, with both
-    /// numbers, or if `count` does not have exactly one element.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the number is more than `room` (the message has
+    /// both), or if `count` does not have exactly one element.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};

@@ -120,7 +120,7 @@ fn by_size<V: With>(keys: &Keys, input: &[u8], output: Option<&mut [u8]>, values
 pub(super) fn in_place(keys: &Keys, data: &mut [u8]) {
     fn of<K: Word>(keys: &Keys, data: &mut [u8]) {
         let data: &mut [K] = bytemuck::cast_slice_mut(data);
-        // The sort works on numbers in place of the keys, so that comparisons need no conversion.
+        // Numbers replace the keys before the sort, so that comparisons need no conversion.
         let make = |data: &mut [K], number: &(dyn Fn(u64) -> u64 + Sync)| {
             parallel::chunks_mut(data, SERIAL, &|_, part| {
                 part.iter_mut().for_each(|x| *x = K::of(number((*x).into())))

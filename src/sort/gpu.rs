@@ -76,7 +76,7 @@ pub struct Plan {
 /// Byte offsets of the regions in scratch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Regions {
-    /// Keys between passes; then sorted keys that are not an output.
+    /// `spare`: keys between passes. `unwanted`: sorted keys that are not an output.
     pub spare: usize,
     pub unwanted: usize,
     pub values: usize,
@@ -127,8 +127,8 @@ impl Shape {
     }
 }
 
-/// How lanes communicate, and the number of lanes: by sub-group ballots of at most 64 lanes, otherwise through local
-/// memory.
+/// The way in which lanes communicate, and the minimum lanes of a sub-group. Lanes use ballots in sub-groups of at most
+/// 64 lanes, otherwise local memory.
 fn sub_group(work_group: usize, caps: &Capabilities) -> (SubGroup, usize) {
     let (found, local) = (caps.sub_group, work_group.min(32));
     let width = found.width as usize;
@@ -439,7 +439,7 @@ pub fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
     Ok(if n == 0 { 0 } else { plan(n, form, &caps, device.tuning().wide(n)).scratch.end })
 }
 
-/// Size of each key type in bytes, and the numbers of its keys.
+/// Size of each key type in bytes, and the kind of its keys' numbers.
 pub(super) const KEY_KINDS: [(usize, Numbers); 11] = [
     (1, Numbers::Bits),
     (2, Numbers::Bits),

@@ -28,7 +28,7 @@ impl Library {
         Self::open(OsStr::new(first)).or_else(other)
     }
 
-    /// Opens the library that `OPENCL_LIBRARY` names, and no other. A name of no library makes the program run without
+    /// Opens the library that `OPENCL_LIBRARY` names, and no other. If it does not open, the program runs without
     /// OpenCL.
     pub(super) fn named(name: OsString) -> Result<Self, String> {
         let which = format!("OPENCL_LIBRARY is `{}`", name.to_string_lossy());

@@ -50,8 +50,8 @@ pub(super) struct Room {
     places: Vec<usize>,
 }
 
-/// The indices of the first k keys of a row: sorted by key, or in the order of the row. `row` has the bytes of the
-/// keys, of which there are at least k > 0.
+/// The indices of the first k keys of a row in the order of `keys`: sorted by key if `sorted`, else ascending. `row`
+/// has the bytes of at least k keys, and k > 0.
 pub(super) fn select<'a>(keys: &Keys, row: &[u8], k: usize, sorted: bool, room: &'a mut Room) -> Result<&'a [usize]> {
     with_keys!(keys, row, row => {
         if row.len() <= SMALL {
@@ -135,8 +135,8 @@ fn threshold<K: Word>(keys: &Keys, row: &[K], k: usize) -> Result<Threshold> {
     Ok(Threshold { number, need })
 }
 
-/// For each value of the `bits` bits above the lowest `left` bits, the number of keys with this value and with the
-/// higher bits `number`.
+/// Counts the keys whose numbers have the highest bits `number`, by the next `bits` bits. The lowest `left` bits are
+/// ignored.
 fn counts<K: Word>(keys: &Keys, row: &[K], number: u64, left: u32, bits: u32) -> Result<Vec<usize>> {
     let parts = parallel::parts(row.len(), parallel::SERIAL);
     let own = parallel::try_map(parts.len(), &|i| {

@@ -185,7 +185,7 @@ impl Device {
     ///
     /// | between | and | is |
     /// |---|---|---|
-    /// | finite keys | finite keys | from the first to the second, and rises with `q`; never infinite |
+    /// | a finite key | a finite key | finite, from the lower key to the higher one, and rises with `q` |
     /// | a finite key | infinity | infinity |
     /// | -infinity | a finite key | -infinity |
     /// | -infinity | infinity | NaN, as in NumPy |

@@ -149,8 +149,8 @@ fn in_blocks(shape: &Shape, block: usize) -> bool {
     shape.whole(block * shape.size) && shape.rows.is_multiple_of(block) && shape.cols.is_multiple_of(block)
 }
 
-/// Elements of a 32-byte memory sector, by which each tile grows if rows of the output are not aligned to sectors; else
-/// 0. The result is also 0 if rows have few tiles, since one more sector per tile would cost too much.
+/// Number of elements by which each tile grows. It is one 32-byte memory sector if rows of the output are not aligned
+/// to sectors, else 0. The result is also 0 if rows have few tiles, since one more sector per tile would cost too much.
 fn lead(shape: &Shape, (log_rows, log_cols): (u32, u32), tile: usize, caps: &Capabilities) -> usize {
     const SECTOR: usize = 32;
     let lead = SECTOR / shape.size;

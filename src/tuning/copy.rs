@@ -57,8 +57,8 @@ pub fn parameters(primitive: Primitive, caps: &Capabilities) -> Vec<Parameter> {
 pub struct Gather {
     #[doc(hidden)]
     pub work_group: usize,
-    /// On GPUs: groups of four neighbouring elements that each work-item moves, for elements of 1, 2 or 4 bytes; else
-    /// units.
+    /// On GPUs: number of groups of four neighbouring elements that each work-item moves, if elements have 1, 2 or 4
+    /// bytes. For other elements, number of units.
     pub each: usize,
     /// On CPU drivers: maximum groups, of one work-item each, and minimum elements of each group.
     pub max_groups: usize,
@@ -100,7 +100,7 @@ fn runs(max_groups: usize, min_run: usize, caps: &Capabilities) -> Vec<Parameter
     ]
 }
 
-/// Parameters by device class of copies of many ranges and of rows. On CPU drivers, a tile has `min_run` bytes.
+/// Parameters of copies of many ranges and of rows, by device class. On CPU drivers, a tile has `min_run` bytes.
 pub fn copy_ranges(caps: &Capabilities) -> Copy {
     match caps.class {
         DeviceClass::Cpu => Copy::Runs { max_groups: usize::MAX, min_run: caps.chosen("min_run", 64 << 10) },

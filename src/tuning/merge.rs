@@ -13,7 +13,8 @@ pub(crate) struct Merge {
     pub(crate) items_with_values: usize,
     /// Elements of each work-item in merges of many elements.
     pub(crate) most_items: usize,
-    /// Maximum registers of a work-item, also with `most_items`, for merges without values, if the compiler accepts a limit.
+    /// Maximum registers of a work-item in merges without values, with `items` and with `most_items`. `None` if the compiler
+    /// accepts no limit.
     pub(crate) registers: Option<usize>,
     pub(crate) most_registers: Option<usize>,
     pub(crate) max_groups: usize,
@@ -84,7 +85,7 @@ pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
         DeviceClass::Gpu => {
             let work_group = work_groups(usual.work_group, 0, &[64, 128, 256], caps);
             let others = [
-                // At most one bit of a word for each, as set operations need.
+                // At most 32: set operations keep one bit for each element in a word.
                 Parameter::new("items", usual.items, [9, 13, 17, 21, 25]),
                 Parameter::new("items_with_values", usual.items_with_values, [9, 13, 17]),
                 Parameter::new("most_items", usual.most_items, [17, 25, 27, 33]),

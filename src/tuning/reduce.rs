@@ -32,7 +32,7 @@ pub(crate) fn reduce(caps: &Capabilities) -> Reduce {
             // Six groups for each unit make whole waves, whether two, three or six run on a unit at a time. On an H200, sums of
             // 2^28 i32 take 240 µs with 4, 6 and 16 groups for each unit, and 245 µs with 8.
             let max_groups = max_groups(6);
-            // Two sub-groups in local memory: an interpreter runs the work-items one after another.
+            // On a checker, two sub-groups in local memory suffice: an interpreter runs work-items one after another.
             let usual = if caps.checker { 64 } else { 256 };
             let work_group = super::work_group_of(caps.chosen("work_group", usual), ITEM_BYTES, caps);
             let one_pass = ends_at_once(caps) && caps.chosen("one_pass", 1) != 0;

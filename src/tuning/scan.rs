@@ -70,7 +70,7 @@ pub(crate) fn scan(caps: &Capabilities, more: usize) -> Scan {
     Scan { work_group, max_groups, shuffles, aside: copies && caps.chosen("aside", 1) != 0, ..alone }
 }
 
-/// The parameters that `oclprim tune` searches. If sub-groups make tiles, the work-group follows from their width.
+/// The parameters that `oclprim tune` searches. If sub-groups use shuffles, their width determines the work-group.
 pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
     let usual = scan(caps, 0);
     let mut parameters = Vec::new();

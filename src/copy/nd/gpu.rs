@@ -1,5 +1,6 @@
 //! Strided copies of long rows on GPUs, unless all rows begin and end at multiples of 16 bytes on both sides. Each row
-//! is copied in its own words, as in other copies.
+//! is copied as [`copy_ranges`](crate::Device::copy_ranges) copies a range: in 16-byte words that are aligned in the
+//! row's destination.
 
 use crate::{
     Result,
@@ -14,7 +15,7 @@ const MIN_ROW: usize = 256;
 const MIN_LANES: usize = 8;
 /// Maximum number of axes that the kernel takes.
 const MAX_AXES: usize = 8;
-/// Maximum tiles, those that fill the last work-group included, so that 32-bit counters hold the number.
+/// Maximum number of tiles, including those that pad the last work-group, so that 32-bit counters hold it.
 const MAX_TILES: usize = 1 << 31;
 
 /// The rows of a copy.

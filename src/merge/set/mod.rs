@@ -43,7 +43,7 @@ use crate::{Buffer, Device, Input, Output, Result, Scratch, counted::in_room, op
 pub enum SetOp {
     /// All elements of the first range, and the surplus of the second.
     Union,
-    /// The elements of the first range without its surplus: the first `min(m, n)` of m and n equals.
+    /// The elements of the first range without its surplus: the first `min(m, n)` of its m equal elements.
     Intersection,
     /// The surplus of the first range.
     Difference,

@@ -3,7 +3,7 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | n log n comparisons. The sort of tiles of some thousand elements reads and writes each element once, and so does each pass that doubles the length of runs |
+//! | work | n log n comparisons. The sort of tiles of a few thousand elements reads and writes each element once, and so does each pass that doubles the length of runs |
 //! | order | the order of [`sort`](crate::sort), or a custom order: [`Compare`]. Stable: equal elements keep their order |
 //! | elements | integers and floats; with a custom order, any plain type of 1 to 64 bytes. Values: any plain type |
 //! | determinism | same bits everywhere: the result is a function of the input |
@@ -65,7 +65,7 @@ impl Device {
     /// # Errors
     ///
     /// Same as [`Device::merge_sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths
-    /// differ, or both overlap in imported OpenCL memory.
+    /// differ, or if the arguments overlap in imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::{Device, Order, Scratch};

@@ -139,7 +139,8 @@ impl<'a, T: Pod> From<View<'a, T>> for Input<'a, T> {
 ///
 /// Methods take `impl Into<Output<T>>`: `&mut [T]`, `&mut [T; N]`, `&mut Vec<T>`, `&mut Buffer<T>` or a [`ViewMut`]. An
 /// array of `ndarray` converts by `Output::try_from(&mut array)?`, with the feature `ndarray`. An output never grows:
-/// its length is that of the result. If the device finds the length, the output may be longer.
+/// it must have the length of the result. If only the call finds this length, as in selections, the output may have
+/// another length.
 ///
 /// ```
 /// use oclprim::{Device, Output};

@@ -16,7 +16,8 @@ use crate::{Error, ErrorKind, Result};
 /// The driver's mappings of a buffer: the number of mappings for reading, and a bit for a mapping for writing.
 ///
 /// Rust's borrows keep commands away from a mapped buffer, unless a mapping is leaked or the driver fails to unmap it.
-/// Commands on mapped memory are undefined in OpenCL, so the buffer refuses them as long as it lives.
+/// In OpenCL, behaviour is undefined if a command writes mapped memory, or reads memory that is mapped for writing. So
+/// a buffer refuses such commands as long as it is mapped.
 #[derive(Default)]
 pub(super) struct Mappings(AtomicUsize);
 

@@ -98,7 +98,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) with both numbers if the device allows less.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device allows fewer bytes. The message has both
+    /// numbers.
     ///
     /// ```
     /// let zeros = oclprim::Device::best()?.zeroed::<u16>(3)?;
@@ -142,7 +143,8 @@ impl Device {
         Ok(Buffer::new(self, storage, len))
     }
 
-    /// A buffer of `len` elements over memory of the device's context that has another owner and is large enough.
+    /// A buffer of `len` elements over memory of another owner. The memory belongs to the device's context, and is
+    /// large enough.
     #[cfg(feature = "opencl")]
     pub(crate) fn adopt_buffer<T: Pod>(&self, mem: ClMem, len: usize) -> Result<Buffer<T>> {
         Ok(Buffer { shared: Some(super::opencl::root(&mem)?), ..Buffer::new(self, Storage::Cl(mem), len) })

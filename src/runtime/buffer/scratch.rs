@@ -48,7 +48,8 @@ impl Scratch {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) with both numbers if the device allows less.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device allows fewer bytes. The message has both
+    /// numbers.
     ///
     /// ```
     /// use oclprim::{Device, Scratch};

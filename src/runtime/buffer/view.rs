@@ -236,7 +236,7 @@ impl<T: Pod> ViewMut<'_, T> {
                 if pattern.len().is_power_of_two() && pattern.len() <= 16 {
                     self.buffer.cl().fill(&mem, byte_len::<T>(offset)?, byte_len::<T>(len)?, pattern)?;
                 } else {
-                    // OpenCL fills only with powers of two: write a first part, then copy it to double its length.
+                    // OpenCL's fill patterns have 2^k bytes: write a first part, then copy it to double its length.
                     let (cl, start) = (self.buffer.cl(), byte_len::<T>(offset)?);
                     let block = memory::filled(len.min(4096), value)?;
                     cl.write(&mem, start, bytemuck::cast_slice(&block))?;

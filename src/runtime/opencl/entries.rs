@@ -80,7 +80,7 @@ pub(crate) fn load(key: &Key) -> Option<Vec<u8>> {
     if key.digest(payload).as_slice() != digest {
         return None;
     }
-    // The least recently used entries are removed first. In a read-only folder this has no effect.
+    // Marks the entry as used, since the least recently used ones are removed first. A failure has no effect.
     let _ = file.set_modified(SystemTime::now());
     Some(bytes.split_off(HEADER_BYTES))
 }

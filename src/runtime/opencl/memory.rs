@@ -262,8 +262,8 @@ impl ClDevice {
     }
 }
 
-/// The location of memory: the handle of the memory object that contains it, and the first byte in that object. A sub-buffer is
-/// an object of its own.
+/// The location of memory: the handle of the memory object that contains it, and the first byte in that object. For a
+/// sub-buffer, this object is the parent.
 pub(crate) fn root(mem: &Mem) -> Result<(usize, usize)> {
     let number = |name| Ok::<_, Error>(cl::mem_number(mem, name)?.unwrap_or(0) as usize);
     match number(ffi::CL_MEM_ASSOCIATED_MEMOBJECT)? {

@@ -171,8 +171,8 @@ impl Built {
         if let Some(kept) = self.kernels().get(name) {
             return Ok((Prepared { kernel, arguments: Vec::new() }, kept.limits));
         }
-        // The attribute's size counts if it exceeds the report: NVIDIA's driver reports 256, but runs larger kernels.
-        // The device's limit bounds it: PoCL builds kernels beyond that limit.
+        // The size in `reqd_work_group_size` counts if it exceeds the reported maximum: NVIDIA's driver reports 256,
+        // but runs larger kernels. The device's limit bounds this size, since PoCL builds kernels beyond that limit.
         let demanded = cl::kernel_numbers(&kernel, device, ffi::CL_KERNEL_COMPILE_WORK_GROUP_SIZE)?
             .into_iter()
             .fold(1, u64::saturating_mul);

@@ -154,7 +154,7 @@ impl ClDevice {
         times.collect()
     }
 
-    /// A failed launch may have left any value in words that must be 0 between launches.
+    /// Drops the words that launches share, since a failed launch may have left any value in them.
     pub(super) fn forget(&self) {
         *lock(&self.queue.ended) = None;
         *lock(&self.queue.words) = None;

@@ -299,7 +299,7 @@ impl SelfTest<'_> {
     /// Runs a test until it passes, gives a wrong answer, or the device refuses it for a lasting reason.
     ///
     /// After a transient failure, such as a shortage of memory, a plain kernel must build and run, and the test runs
-    /// again. If the same failure returns [`TRIES`] times, the device refuses the test in this process. If the plain
+    /// again. If the same failure occurs [`TRIES`] times, the test counts as failed in this process. If the plain
     /// kernel fails, or the failures differ, the self-test returns an error, and the next call runs it again.
     fn settled<T>(&mut self, test: impl Fn(&Self) -> Result<T>) -> Result<Result<T>> {
         let mut first: Option<Error> = None;

@@ -58,7 +58,7 @@ impl ClDevice {
         Ok(choice.map_or(caps, |choice| choice.caps.clone()))
     }
 
-    /// The capabilities for all choices of a primitive, for sizes that must hold for inputs of every size.
+    /// The capabilities for all choices of a primitive. Callers compute bounds that hold for inputs of every size.
     pub(crate) fn all_capabilities_for(&self, primitive: Primitive) -> Result<Vec<Arc<Capabilities>>> {
         let caps = self.capabilities()?;
         let chosen = self.choices(&caps).iter().filter(|choice| choice.of(primitive));

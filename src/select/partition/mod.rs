@@ -251,7 +251,8 @@ impl Device {
         self.move_flagged(values, flags.into(), output, count.into(), 2, scratch)
     }
 
-    /// Writes the elements for which `predicate` is true, then the others, in reversed order if `reversed`.
+    /// Writes the elements for which `predicate` is true, then the others. If `reversed`, the others are in reversed
+    /// order.
     fn part_in_two<T: Element, F: Fn(T::Acc) -> bool + Sync>(
         &self,
         input: Input<'_, T>,

@@ -5,8 +5,8 @@
 //! Floats compare as in [sorts](crate::sort), on every device: -0 equals +0, and all NaN are equal. Outputs, counts,
 //! work, scratch and limits are those of [`select`](crate::select).
 //!
-//! The tile in which a run starts knows its length, unless the run reaches into later tiles. Each tile therefore
-//! records where its first and last runs start. A second launch finds the tile of the next run's start by bisection.
+//! A tile finds the length of a run if the next run starts in the same tile. For its last run, a second launch finds
+//! the next tile in which a run starts, by bisection. For this, each tile records where its first and last runs start.
 
 use bytemuck::Pod;
 

@@ -22,7 +22,7 @@ const TO_KEYS: u32 = 2;
 /// One launch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
-    /// All comparisons within a tile. If `merges`, only those that end the merge of a block larger than a tile.
+    /// All comparisons within a tile. If `merges`, only the last ones of a merge of more keys than a tile.
     Tiles { merges: bool },
     /// Compares keys at four distances, from 2^(low_bits + 3) down to 2^low_bits.
     Exchange { low_bits: u32, turned: bool },
@@ -44,7 +44,7 @@ pub fn plan(n: usize, key_bytes: usize, floats: bool, caps: &Capabilities, wide:
         keys * key_bytes <= most && (keys + keys / HELD) * key_bytes + tuning::RESERVED_BYTES <= caps.local_bytes
     };
     let (work_group, tile_bits) = if caps.class == DeviceClass::Cpu {
-        // A tile is filled up for a few keys, too, which takes an interpreter long.
+        // Even a few keys are padded to a whole tile. On a checker, tiles are smaller, since an interpreter is slow.
         let most = if caps.checker { 10 } else { 14 };
         (1, (HELD_BITS..=most).rev().find(|&bits| fits(bits, CPU_TILE_BYTES)).unwrap_or(HELD_BITS))
     } else {

@@ -23,7 +23,7 @@ use crate::{Device, Error, Output, Result, runtime::Backend};
 ///
 /// This method sorts keys in place. Module: [`sort::in_place`](crate::sort::in_place).
 impl Device {
-    /// Sort in place: afterwards, no key comes before its predecessor in `order`.
+    /// Sorts the keys in place, in `order`.
     ///
     /// Takes no memory besides the keys. For large n, this is slower than [`Device::sort`], which takes two more arrays
     /// of n keys. If `keys` is a host slice, a device sorts a copy, and the call waits for the result.

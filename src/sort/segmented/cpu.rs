@@ -21,7 +21,7 @@ const TASK: usize = 1 << 16;
 trait Ranked: Pod + Send + Sync {
     type Rank: Copy + Ord;
     fn rank(self, keys: &Keys, mask: u128) -> Self::Rank;
-    /// The ranks that keys with different bits share, if the order compares all bits.
+    /// The ranks of zeros and of NaN, which keys with different bits share. Only for orders that compare all bits.
     fn shared(keys: &Keys) -> impl Iterator<Item = Self::Rank>;
 }
 

@@ -13,7 +13,7 @@ use crate::{
 
 /// Blocks per side of a tile; pairs of tiles are swapped.
 const SIDE: usize = 8;
-/// Minimum elements of a task, if there are as many.
+/// Minimum elements of a task, unless there are fewer in all.
 const TASK_CELLS: usize = parallel::SERIAL;
 
 /// Transposes `rows * cols` elements of `size` bytes in `data`.

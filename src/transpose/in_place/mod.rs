@@ -2,7 +2,7 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | a square: one read and one write of each element. Other matrices: two or three passes, each with two reads and two writes, of which one goes to scratch |
+//! | work | a square: one read and one write of each element. Other matrices: two or three passes, or one if scratch holds the matrix. In each pass, every element moves to scratch and back |
 //! | elements | any plain type of 1 to 16 bytes; only its size counts |
 //! | determinism | same bits everywhere: elements are moved, not computed |
 //! | scratch | none for a square; otherwise at most 16 MiB, or one row or column if that is larger |
@@ -89,9 +89,9 @@ impl Device {
     /// Transposition in place: `data[c * rows + r]` becomes `data[r * cols + c]`, so `data` has `cols` rows of `rows`
     /// elements.
     ///
-    /// A square needs no scratch, and is as fast as [`Device::transpose`]. Other matrices go through `scratch` in
-    /// strips, two or three times, and take several times as long. Waits for the result only if `data` is a host
-    /// slice.
+    /// A square needs no scratch, and is as fast as [`Device::transpose`]. Other matrices take several times as
+    /// long: they go through `scratch` in two or three passes, or in one if they fit it. Waits for the result only if
+    /// `data` is a host slice.
     ///
     /// # Errors
     ///
@@ -122,8 +122,8 @@ impl Device {
     /// A square, a row or a column needs none. Other matrices need their own size, but at most 16 MiB, or one row or
     /// column if that is larger.
     ///
-    /// The result for the CPU backend is 0, since that backend allocates as much host memory itself, and one row per
-    /// thread.
+    /// The result for the CPU backend is 0, since that backend does not use `scratch`. It allocates as many bytes of
+    /// host memory as a device needs of scratch, and one row per thread.
     ///
     /// ```
     /// let device = oclprim::Device::best()?;

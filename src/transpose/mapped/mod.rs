@@ -38,9 +38,9 @@ impl Device {
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `input` does not have `rows * cols` elements or
     /// that product overflows; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a
-    /// type needs it; [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the custom expression: the
-    /// [log](crate::Error::build_log) shows its lines; [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the
-    /// result does not fit the device.
+    /// type needs it; [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the custom expression; line
+    /// numbers in the [log](crate::Error::build_log) refer to the expression;
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the result does not fit the device.
     ///
     /// ```
     /// use oclprim::{Device, f16, op::{Cast, Map, Scale}};
