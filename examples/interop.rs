@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     unsafe { kernel.cmd().enew(&mut squared).enq()? };
     interop::wait_for(&device, &[squared])?;
     let total = device.reduce(&x, Sum)?;
-    println!("the squares below {N} sum up to {total}");
+    println!("the squares of the integers below {N} sum to {total}");
     assert_eq!(total, 332_833_500);
 
     // First a primitive runs. Then a command of the program waits for it on the device.
@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let copied = interop::marker(&device)?;
     let mut last = [0];
     moved.cmd().read(&mut last[..]).offset(N - 2).ewait(&copied).enq()?;
-    println!("moved down by one, the last is {}", last[0]);
+    println!("after a copy one index down, the last element is {}", last[0]);
     assert_eq!(last[0], 998_001);
     Ok(())
 }

@@ -29,7 +29,7 @@ fn values(n: usize) -> Vec<f32> {
 }
 
 #[test]
-#[ignore = "times of optimised code alone"]
+#[ignore = "run only in an optimised build"]
 fn scans_of_extremes_take_no_longer_than_those_by_a_user_s_operator() {
     let (cpu, x) = (Device::cpu(), values(1 << 23));
     let larger = Operator::new("larger", f32::NEG_INFINITY, |a: f32, b| if b > a { b } else { a }, "b > a ? b : a");
@@ -42,7 +42,7 @@ const ROWS: usize = 10_000;
 const COLS: usize = 300;
 
 #[test]
-#[ignore = "times of optimised code alone"]
+#[ignore = "run only in an optimised build"]
 fn moments_of_columns_take_no_longer_than_those_of_the_transposed() {
     let (cpu, x) = (Device::cpu(), values(ROWS * COLS));
     let x = cpu.upload(&x).unwrap();
@@ -56,7 +56,7 @@ fn moments_of_columns_take_no_longer_than_those_of_the_transposed() {
 }
 
 #[test]
-#[ignore = "times of optimised code alone"]
+#[ignore = "run only in an optimised build"]
 fn extremes_of_columns_take_a_few_times_as_long_as_a_loop() {
     let (cpu, data) = (Device::cpu(), values(ROWS * COLS));
     let x = cpu.upload(&data).unwrap();

@@ -158,7 +158,7 @@ class Report:
         }
         for key, value in known.items():
             if self.about.get(key, value) != value:
-                sys.exit(f"{self.folder} is of {key} {self.about[key]}, this is {value}: give another folder by --out")
+                sys.exit(f"{self.folder} has results of {key} {self.about[key]}, but this run has {value}: choose another folder with --out")
         self.about |= known
         for line in report["lines"]:
             row = Row(f"{line['primitive']} {line['form']}", line["element"], line["n"])
@@ -336,7 +336,7 @@ def chart(about, lines):
         told = f"{own['gb_per_s']:,.0f}" + (f", {line['ratio']:.2f} of {line['peers'][0]['peer']}" if "ratio" in line else "")
         out.append(f'<text x="{left + width + 8}" y="{y + 10}">{html.escape(told)}</text>')
         y += step
-    key = "GB/s: green where the goal is met, red where not; black the fastest peer, yellow the driver's copy"
+    key = "GB/s. Bars: green if the goal is met, red if missed, grey without a goal; marks: black fastest peer, yellow driver's copy"
     head = html.escape(f"{about.get('device', 'No device')}, {about['date']}, commit {about.get('commit') or 'unknown'}")
     return "\n".join(
         [
@@ -580,7 +580,7 @@ def main():
     parser.add_argument("--device", default="gpu", help="as for `oclprim bench`")
     parser.add_argument("--goals", type=pathlib.Path, help="a file of rows; default: the file in goals/ for the device")
     parser.add_argument("--only", type=lambda text: text.split(","), help="families, such as scan,sort, in this order")
-    parser.add_argument("--budget", type=float, help="seconds after which the run starts nothing and waits for nothing")
+    parser.add_argument("--budget", type=float, help="time limit in seconds; then no program starts, and a running one is ended")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "target/peers/results", help="the folder of the results")
     parser.add_argument("--resume", action="store_true", help="keep the results in --out, and measure the given families (again)")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "target/peers/programs", help="the folder of the peers' programs")

@@ -56,7 +56,7 @@ pub(crate) fn share(
 }
 
 fn of_part(arguments: &[String], part: &str, checked: impl Fn()) -> Result<Vec<Report>, String> {
-    let failed = |error: io::Error| format!("part {part} has no process: {error}");
+    let failed = |error: io::Error| format!("the process of part {part}: {error}");
     let mut command = itself::command().map_err(failed)?;
     command.arg("check").args(arguments).args(["--part", part]);
     let mut worker = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(failed)?;

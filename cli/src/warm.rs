@@ -231,7 +231,8 @@ fn last_words(worker: Child) -> String {
 fn serve(device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
     for line in io::stdin().lock().lines() {
         let line = line?;
-        let task = Task::parse(&line).ok_or_else(|| Stop::usage(format!("`{line}` is no primitive and type")))?;
+        let task =
+            Task::parse(&line).ok_or_else(|| Stop::usage(format!("expected a primitive and a type, got `{line}`")))?;
         task.run(device)?;
         writeln!(out, "built")?;
         out.flush()?;

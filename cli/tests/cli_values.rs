@@ -249,7 +249,7 @@ fn ranges_beyond_an_integer_type_are_counted() {
     assert_eq!(cpu(&["histogram", &unsigned, "--range", "-0.5", "9.5", "--bins", "10"]), "1 1 1 1 1 1 1 1 1 1");
     let wide = folder.save("wide.npy", &[2], &[u64::MAX, 0]);
     let text = refuses(&["run", "histogram", &wide, "--range", "0", "18446744073709551616"]);
-    let lacks = "u64 lacks a value of 0 to 18446744073709551616, and f64 lacks a value of the samples";
+    let lacks = "u64 cannot represent 0 to 18446744073709551616, and f64 cannot represent every sample";
     assert!(text.contains(lacks), "{text}");
     assert!(refuses(&["run", "histogram", &pixels, "--range", "0", "x"]).contains("`x` is not a value of type u8"));
 }

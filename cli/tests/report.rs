@@ -182,9 +182,9 @@ fn records_that_do_not_fit_are_refused() {
     let lines = write("lines.json", "{\"lines\": 3}");
     let page = folder.name("page.html");
     for (files, says) in [
-        ([&checks, &quick], "checks of level quick, those before are of level tiny"),
+        ([&checks, &quick], "checks of level quick, but the files before it have level tiny"),
         ([&bench, &other], "no device in common"),
-        ([&bench, &cold], "measured with cold caches, those before with warm ones"),
+        ([&bench, &cold], "measured with cold caches, but the files before it with warm caches"),
         ([&bench, &not_json], "not.json: not a file of `bench --json`"),
         ([&bench, &lines], "lines.json: not a file of `bench --json`"),
         ([&bench, &page], "page.html: "),

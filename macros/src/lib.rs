@@ -245,7 +245,7 @@ fn map_of(mut closure: ExprClosure) -> Result<Tokens> {
     if let Some(capture) = &closure.capture {
         return Err(syn::Error::new(
             capture.span(),
-            "a map captures nothing: values of the program are not in its text",
+            "a map captures nothing: its OpenCL C text cannot read variables of the program",
         ));
     }
     let lowered = lower::lower_closure(&closure)?;
@@ -269,7 +269,7 @@ fn device_type(input: &DeriveInput) -> Result<Tokens> {
         return Err(syn::Error::new(input.ident.span(), "#[derive(SharedType)] is for structs"));
     };
     if let Some(first) = input.generics.params.first() {
-        return Err(syn::Error::new(first.span(), "a struct with parameters has no twin in OpenCL C"));
+        return Err(syn::Error::new(first.span(), "a generic struct has no equivalent in OpenCL C"));
     }
     let mut plain = false;
     for attribute in &input.attrs {
@@ -277,7 +277,9 @@ fn device_type(input: &DeriveInput) -> Result<Tokens> {
             attribute.parse_nested_meta(|meta| {
                 plain |= meta.path.is_ident("C");
                 if meta.path.is_ident("packed") || meta.path.is_ident("align") {
-                    return Err(meta.error("a struct for devices has the layout of #[repr(C)] alone"));
+                    return Err(
+                        meta.error("remove `packed` and `align`: a struct for devices has the plain #[repr(C)] layout")
+                    );
                 }
                 Ok(())
             })?;
@@ -336,7 +338,7 @@ fn device_type(input: &DeriveInput) -> Result<Tokens> {
         }
     }
     if matches!(data.fields, Fields::Unit) || fields.is_empty() {
-        return Err(syn::Error::new(name.span(), "a struct for devices has a field"));
+        return Err(syn::Error::new(name.span(), "a struct for devices has at least one field"));
     }
     let text = format!("{arrays}typedef struct {{\n{text}}} @self@;\n");
     Ok(quote! {

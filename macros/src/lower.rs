@@ -241,12 +241,12 @@ pub(crate) fn type_text(ty: &Type, types: &mut Vec<Type>) -> Result<String> {
         return refused(ty.span(), format!("this type has no twin in OpenCL C: {advice}"));
     };
     let Some(last) = path.path.segments.last().filter(|last| last.arguments.is_empty() && path.qself.is_none()) else {
-        return refused(ty.span(), format!("a type with parameters has no twin in OpenCL C: {advice}"));
+        return refused(ty.span(), format!("a generic type has no twin in OpenCL C: {advice}"));
     };
     let scalar = Ty::scalar(&last.ident.to_string()).filter(|_| path.path.segments.len() == 1);
     match last.ident.to_string().as_str() {
         "usize" | "isize" => {
-            return refused(ty.span(), "usize is for indices alone: write u64 or u32, and x[i as usize]");
+            return refused(ty.span(), "usize is only for indices: write u64 or u32, and x[i as usize]");
         }
         "i128" | "u128" | "char" | "str" | "String" | "f16" | "bf16" => {
             return refused(ty.span(), format!("`{}` has no twin in OpenCL C: {advice}", last.ident));
@@ -300,7 +300,7 @@ pub(crate) fn lower(function: &ItemFn) -> Result<Lowered> {
     cfg.result()?;
     let signature = &function.sig;
     if let Some(first) = signature.generics.params.first() {
-        return refused(first.span(), "a function for devices has no parameters for types or lifetimes");
+        return refused(first.span(), "a function for devices has no type or lifetime parameters");
     }
     let unsafety = if let syn::Safety::Unsafe(token) = &signature.safety { Some(token.span) } else { None };
     for (there, what) in [
@@ -365,7 +365,10 @@ pub(crate) fn lower_closure(closure: &syn::ExprClosure) -> Result<Lowered> {
     }
     let value = lowering.expression(&closure.body, expected.as_ref())?;
     let Some(ty) = expected.or(value.ty) else {
-        return refused(closure.body.span(), "the type of the result is open: write it, as in |x: f32| -> f32 { ... }");
+        return refused(
+            closure.body.span(),
+            "the type of the result is not determined: write it, as in |x: f32| -> f32 { ... }",
+        );
     };
     lowering.result = ty;
     lowering.line(closure.body.span(), &format!("return {};", value.text));
@@ -486,7 +489,7 @@ impl Lowering {
                     return refused(item.span(), "constants are not in the subset: write `let`, with its type");
                 }
                 Stmt::Item(item) => {
-                    return refused(item.span(), "items are not allowed here: put it outside the function");
+                    return refused(item.span(), "items are not allowed here: move this one out of the function");
                 }
                 Stmt::Macro(call) => return refused(call.span(), "a device has no macros such as panic! and println!"),
             }
@@ -519,7 +522,10 @@ impl Lowering {
         }
         let value = self.expression(&init.expr, expected.as_ref())?;
         let Some(ty) = expected.or(value.ty) else {
-            return refused(init.expr.span(), "the type of this number is open: write it, as in `let n: u32 = 0`");
+            return refused(
+                init.expr.span(),
+                "the type of this number is not determined: write it, as in `let n: u32 = 0`",
+            );
         };
         let c = self.declare(&name.ident, ty.clone());
         self.line(local.span(), &format!("{} {c} = {};", ty.0, value.text));
@@ -565,7 +571,7 @@ impl Lowering {
             Expr::Break(end) if end.label.is_none() && end.expr.is_none() => self.line(at, "break;"),
             Expr::Continue(next) if next.label.is_none() => self.line(at, "continue;"),
             Expr::Return(end) => {
-                let Some(value) = &end.expr else { return refused(at, "return what?") };
+                let Some(value) = &end.expr else { return refused(at, "write the value to return") };
                 let result = self.result.clone();
                 if result == Ty::default() {
                     return refused(at, "write the type of the result, as in |x: f32| -> f32 { ... }");
@@ -608,7 +614,7 @@ impl Lowering {
         plain_name(name)?;
         let mut bounds = self.values(&[(start, None), (end, None)])?;
         let Some(ty) = bounds[0].ty.clone().or(bounds[1].ty.clone()) else {
-            return refused(range.span(), "the type of these numbers is open: write it, as in 0..3u32");
+            return refused(range.span(), "the type of these numbers is not determined: write it, as in 0..3u32");
         };
         for (bound, expression) in bounds.iter_mut().zip([start, end]) {
             if bound.ty.is_none() {
@@ -653,7 +659,7 @@ impl Lowering {
         match expression {
             Expr::Path(_) | Expr::Field(_) | Expr::Index(_) => {
                 let value = self.expression(expression, None)?;
-                let Some(ty) = value.ty else { return refused(expression.span(), "this is no variable") };
+                let Some(ty) = value.ty else { return refused(expression.span(), "this is not a variable") };
                 Ok((value.text, ty))
             }
             Expr::Paren(inner) => self.place(&inner.expr),
@@ -705,7 +711,10 @@ impl Lowering {
                         let operands = [(&**left, expected.cloned()), (&**right, Some(Ty("uint".into())))];
                         let values = self.values(&operands)?;
                         if values[0].ty.is_none() {
-                            return refused(left.span(), "the type of this number is open: write it, as in 1u32");
+                            return refused(
+                                left.span(),
+                                "the type of this number is not determined: write it, as in 1u32",
+                            );
                         }
                         let text = self.applied(name, &values[0].text, &values[1].text);
                         return Ok(Value { text, ty: values[0].ty.clone() });
@@ -717,7 +726,10 @@ impl Lowering {
             Expr::Cast(cast) => {
                 let Ty(to) = self.ty(&cast.ty)?;
                 if to.starts_with('@') {
-                    return refused(cast.ty.span(), "write a scalar's own name, such as f32");
+                    return refused(
+                        cast.ty.span(),
+                        "`as` needs the name of a scalar type, such as f32, not an alias or a struct",
+                    );
                 }
                 let value = self.expression(&cast.expr, None)?;
                 let value = match value.ty {
@@ -775,13 +787,17 @@ impl Lowering {
             Expr::Closure(_) => refused(at, "closures are not in the subset: write a function with #[device]"),
             Expr::Tuple(_) => refused(at, "tuples are not in the subset: write a struct with #[derive(SharedType)]"),
             Expr::Array(array) => {
-                let Some(ty) = expected else { return refused(at, "an array is only allowed as a field of a struct") };
+                let Some(ty) = expected else {
+                    return refused(at, "an array literal is only allowed as the value of a struct field");
+                };
                 let elements: Vec<_> = array.elems.iter().map(|element| (element, Some(ty.element()))).collect();
                 let texts: Vec<String> = self.values(&elements)?.into_iter().map(|value| value.text).collect();
                 Ok(Value { text: format!("({}){{ {{ {} }} }}", ty.0, texts.join(", ")), ty: Some(ty.clone()) })
             }
             Expr::Repeat(repeat) => {
-                let Some(ty) = expected else { return refused(at, "an array is only allowed as a field of a struct") };
+                let Some(ty) = expected else {
+                    return refused(at, "an array literal is only allowed as the value of a struct field");
+                };
                 let length = match &*repeat.len {
                     Expr::Lit(ExprLit { lit: Lit::Int(length), .. }) => length.base10_parse::<usize>()?,
                     len => return refused(len.span(), "write the length as a number"),
@@ -820,7 +836,10 @@ impl Lowering {
         let after = std::mem::replace(&mut self.last, last);
         filled?;
         let Some(ty) = into.ty else {
-            return refused(at, "the type of this value is open: give it to a variable, as in `let x: f32 = ...`");
+            return refused(
+                at,
+                "the type of this value is not determined: give it to a variable, as in `let x: f32 = ...`",
+            );
         };
         self.line(at, &format!("{} {};", ty.0, into.name));
         self.out += &added;
@@ -965,7 +984,7 @@ impl Lowering {
         let expected = expected.cloned();
         let values = self.values(&[(left, None), (right, None)])?;
         let Some(ty) = values[0].ty.clone().or(values[1].ty.clone()).or(expected) else {
-            return refused(left.span(), "the type of these numbers is open: write it, as in 1u32");
+            return refused(left.span(), "the type of these numbers is not determined: write it, as in 1u32");
         };
         let mut values = values.into_iter().zip([left, right]).map(|(value, expression)| match value.ty {
             Some(_) => Ok(value),
@@ -996,7 +1015,8 @@ impl Lowering {
             return refused(at, format!("devices have no method `{name}`; they have {}", all.join(", ")));
         };
         if call.args.len() != args.number() {
-            return refused(at, format!("`{name}` takes {} besides the value itself", args.number()));
+            let number = ["no arguments", "1 argument", "2 arguments"][args.number()];
+            return refused(at, format!("`{name}` takes {number} besides the receiver"));
         }
         let receiver_type = match out {
             Out::Receiver => expected.cloned(),
@@ -1012,7 +1032,7 @@ impl Lowering {
         let mut values = self.values(&wanted)?;
         let same = values.iter().take(if counted { 1 } else { values.len() }).find_map(|value| value.ty.clone());
         let Some(ty) = same.or(receiver_type) else {
-            return refused(call.receiver.span(), "the type of this number is open: write it, as in 1.0f32");
+            return refused(call.receiver.span(), "the type of this number is not determined: write it, as in 1.0f32");
         };
         for (value, expression) in values.iter_mut().zip(&expressions) {
             if value.ty.is_none() {
@@ -1036,7 +1056,7 @@ impl Lowering {
     fn call(&mut self, path: &Path, arguments: &[&Expr], at: Span) -> Result<Value> {
         let last = path.segments.last().expect("a path has a name");
         if !last.arguments.is_empty() {
-            return refused(at, "a function for devices has no parameters for types");
+            return refused(at, "a function for devices has no type or lifetime parameters");
         }
         let names: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         if let [ty @ ("f32" | "f64"), "from_bits"] = names.iter().map(String::as_str).collect::<Vec<_>>()[..] {
@@ -1123,7 +1143,7 @@ impl Lowering {
             let Some((text, ty)) = self.find(name).cloned() else {
                 return refused(
                     path.span(),
-                    format!("`{name}` is no variable here: constants and statics are not in the subset"),
+                    format!("`{name}` is not a variable here: constants and statics are not in the subset"),
                 );
             };
             return Ok(Value { text, ty: Some(ty) });
@@ -1297,12 +1317,12 @@ fn is_whole(expression: &Expr) -> bool {
 }
 
 fn single(number: &str, at: &ExprLit) -> Result<String> {
-    let value: f32 = number.parse().map_err(|_| syn::Error::new(at.span(), "this is no f32"))?;
+    let value: f32 = number.parse().map_err(|_| syn::Error::new(at.span(), "this is not an f32"))?;
     Ok(format!("as_float({:#x}u)", value.to_bits()))
 }
 
 fn double(number: &str, at: &ExprLit) -> Result<String> {
-    let value: f64 = number.parse().map_err(|_| syn::Error::new(at.span(), "this is no f64"))?;
+    let value: f64 = number.parse().map_err(|_| syn::Error::new(at.span(), "this is not an f64"))?;
     Ok(format!("as_double({:#x}ul)", value.to_bits()))
 }
 
@@ -1340,18 +1360,18 @@ mod tests {
     fn what_is_outside_the_subset_is_refused() {
         for (function, message) in [
             ("fn f(a: u32) {}", "returns a value"),
-            ("fn f<T>(a: T) -> T { a }", "no parameters for types"),
+            ("fn f<T>(a: T) -> T { a }", "no type or lifetime parameters"),
             ("unsafe fn f(a: u32) -> u32 { a }", "is not `unsafe`"),
             ("fn f(a: &u32) -> u32 { *a }", "take the value"),
             ("fn f(a: (u32, u32)) -> u32 { 1 }", "no twin in OpenCL C"),
             ("fn f(a: usize) -> u32 { 0 }", "write u64 or u32"),
             ("fn f(a: u128) -> u32 { 0 }", "`u128` has no twin"),
             ("fn f((a, b): Pair) -> u32 { a }", "take it apart"),
-            ("fn f(a: u32) -> u32 { let x = 0; a }", "the type of this number is open"),
+            ("fn f(a: u32) -> u32 { let x = 0; a }", "the type of this number is not determined"),
             ("fn f(a: u32) -> u32 { let (x, y) = a; x }", "patterns are not in the subset"),
             ("fn f(a: u32) -> u32 { panic!() }", "no macros"),
             ("fn f(a: u32) -> u32 { a.pow(2) }", "devices have no method `pow`"),
-            ("fn f(a: u32) -> u32 { a.min(1, 2) }", "takes 1 besides"),
+            ("fn f(a: u32) -> u32 { a.min(1, 2) }", "takes 1 argument besides"),
             ("fn f(a: f32) -> f32 { a + 1 }", "written with a point: 1.0"),
             ("fn f(a: f32) -> f32 { match a { _ => a } }", "compare floats by if"),
             ("fn f(a: u32) -> u32 { match a { 1 if a > 0 => 2, _ => 3 } }", "guards"),
@@ -1361,7 +1381,7 @@ mod tests {
             ("fn f(a: u32) -> u32 { LIMIT + a }", "constants and statics"),
             ("fn f(a: u32) -> u32 { u32::from(a) }", "call it as a method"),
             ("fn f(a: u32) -> u32 { (|x: u32| x)(a) }", "only functions with #[device]"),
-            ("fn f(a: u32) -> u32 { let x = [a, a]; a }", "an array is only allowed"),
+            ("fn f(a: u32) -> u32 { let x = [a, a]; a }", "an array literal is only allowed"),
             ("fn f(a: u32) -> u32 { if let x = a { a } else { a } }", "if let"),
             ("fn f(a: P) -> P { P { x: 1, ..a } }", "write every field"),
             ("fn f(a: u32) -> u32 { g(1.5); a }", "write the type of this number"),

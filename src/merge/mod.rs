@@ -3,7 +3,7 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | one read and one write of each element, and a binary search per tile of some thousand elements |
+//! | work | one read and one write of each element, and a binary search per tile of a few thousand elements |
 //! | order | the order of [`sort`](crate::sort): for floats, -0 equals 0, and all NaN are equal and the largest. Or a custom order: [`Compare`]. Among equal elements, those of the first range come first |
 //! | elements | integers and floats; with a custom order, any plain type of 1 to 64 bytes. Values: any plain type |
 //! | determinism | same bits everywhere: the result is a function of the input |
@@ -32,7 +32,7 @@ use crate::{Buffer, Device, Error, Input, Output, Result, Scratch, op::Compare, 
 /// Returns an error if values are zero-sized, or if the numbers of keys and values differ.
 fn check_values(keys: usize, values: usize, size: usize, what: &str) -> Result<()> {
     if size == 0 {
-        return Err(Error::unsupported("values of 0 bytes have no places"));
+        return Err(Error::unsupported("values must have at least 1 byte"));
     }
     if keys == values {
         return Ok(());

@@ -29,7 +29,7 @@ use job::Job;
 pub(crate) fn run<T: Pod>(device: &Device, input: NdView<'_, T>, output: NdViewMut<'_, T>) -> Result<()> {
     let size = size_of::<T>();
     if size == 0 {
-        return Err(Error::unsupported("elements of 0 bytes have no places"));
+        return Err(Error::unsupported("elements must have at least 1 byte"));
     }
     let (input, from) = input.parts();
     let (output, to) = output.parts();

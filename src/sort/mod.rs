@@ -100,7 +100,7 @@ impl Device {
     /// # Errors
     ///
     /// Same as [`Device::sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths
-    /// differ, or both overlap in imported OpenCL memory.
+    /// differ, or if the arguments overlap in imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::{Device, Order, Scratch};
@@ -263,7 +263,7 @@ impl Device {
         output.expect_len(n, "a sort of keys")?;
         values_out.expect_len(n, "a sort of values")?;
         if size == 0 {
-            return Err(Error::unsupported("values of 0 bytes have no places"));
+            return Err(Error::unsupported("values must have at least 1 byte"));
         }
         let keys = Keys::new::<K>(order)?;
         match self.backend() {
@@ -394,7 +394,7 @@ impl Device {
     /// # Errors
     ///
     /// Same as [`Device::argsort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths
-    /// differ, or both overlap in imported OpenCL memory.
+    /// differ, or if the arguments overlap in imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::{Device, Order, Scratch};

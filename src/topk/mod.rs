@@ -9,7 +9,7 @@
 //! | order of floats | as in [`sort`]: -0 equals +0, every NaN is the largest, and all NaN are equal; or the [total order](Top::total_order) |
 //! | ties | of equal keys, the first are selected |
 //! | determinism | same bits everywhere: the result is a function of the input |
-//! | scratch | for a row, or a rank: at most an eighth of its keys, their indices if these are wanted, and some KiB; the selected keys, if they are sorted. Rows are processed in batches that fit 1 GiB, and one allocation of the device: [`Device::top_k_scratch`] |
+//! | scratch | for a row or a rank, some KiB, and at most an eighth of its keys, with their indices if these are wanted. If the selected keys are sorted, also a copy of these. Rows are processed in batches whose scratch fits both 1 GiB and one allocation of the device: [`Device::top_k_scratch`] |
 //! | limits | any n that fits the device |
 //!
 //! This is radix selection from the most significant digit on (Zhang, Naruse, Li and Wang 2023). The host reads no
@@ -140,11 +140,11 @@ impl Top {
     fn shape(&self, n: usize) -> Result<(usize, usize)> {
         let len = self.row.unwrap_or(n);
         if self.row.is_some() && (len == 0 || !n.is_multiple_of(len)) {
-            return Err(Error::invalid(format!("{n} keys are no rows of {len}")));
+            return Err(Error::invalid(format!("{n} keys are not a whole number of rows of {len}")));
         }
         if self.k > len {
             let which = if self.largest { "largest" } else { "smallest" };
-            return Err(Error::invalid(format!("there are no {} {which} of {len} keys", self.k)));
+            return Err(Error::invalid(format!("{len} keys are fewer than the {} {which} to select", self.k)));
         }
         Ok((n.checked_div(len).unwrap_or(0), len))
     }
@@ -161,8 +161,8 @@ impl Top {
     }
 }
 
-/// The range of ranks among `sample` keys that contains the key of rank k (from 1 on) of `n`, almost surely; as in
-/// `cl/topk_bounds.cl`.
+/// A range of ranks in a sample of `sample` keys, as in `cl/topk_bounds.cl`. The key of rank k of all `n` keys, counted
+/// from 1, is almost surely between the sampled keys of these ranks.
 fn bounds(k: f64, n: f64, sample: f64) -> (f64, f64) {
     let middle = k / n * sample;
     let off = 5.0 * (middle * (1.0 - middle / sample).max(0.0)).sqrt() + 8.0;
@@ -194,7 +194,8 @@ impl Device {
     /// let x = device.upload(&[2.5f32, -0.0, f32::NAN, 0.0, -1.0])?;
     /// assert_eq!(device.top_k(&x, Top::smallest(2).sorted())?.to_vec()?, [-1.0, -0.0]);
     /// assert!(device.top_k(&x, Top::largest(1))?.to_vec()?[0].is_nan());
-    /// assert_eq!(device.top_k(&x, Top::largest(6)).unwrap_err().to_string(), "there are no 6 largest of 5 keys");
+    /// let error = device.top_k(&x, Top::largest(6)).unwrap_err();
+    /// assert_eq!(error.to_string(), "5 keys are fewer than the 6 largest to select");
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn top_k<'a, T: Element>(&self, input: impl Into<Input<'a, T>>, top: Top) -> Result<Buffer<T>> {
@@ -237,7 +238,8 @@ impl Device {
 
     /// The scratch bytes of [`Device::top_k_into`] with `n` keys.
     ///
-    /// This excludes memory for the selected keys if more are sorted than one work-group can sort: 512 or 2048.
+    /// If more keys are sorted than one work-group can sort (512 or 2048), the call takes further memory for the
+    /// selected keys.
     ///
     /// # Errors
     ///
@@ -327,8 +329,8 @@ impl Device {
 
     /// The scratch bytes of [`Device::top_k_places_into`] with `n` keys.
     ///
-    /// This excludes memory for the selected keys and indices if more are sorted than one work-group can sort: 512 or
-    /// 2048.
+    /// If more keys are sorted than one work-group can sort (512 or 2048), the call takes further memory for the
+    /// selected keys and indices.
     ///
     /// # Errors
     ///
@@ -424,7 +426,7 @@ impl Device {
             return Err(Error::invalid(format!("selecting from {n} keys with {} values", values.len())));
         }
         if size_of::<V>() == 0 {
-            return Err(Error::unsupported("values of 0 bytes have no places"));
+            return Err(Error::unsupported("values must have at least 1 byte"));
         }
         let taken = top.taken(n)?;
         keys_out.expect_len(taken, "a selection of keys")?;

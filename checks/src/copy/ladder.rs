@@ -42,7 +42,7 @@ const KERNELS: [Kernel; 10] = [
     Kernel::new("copy_scalar", 1, true, "a grid-stride loop, one element a work-item and iteration"),
     Kernel::new("copy_vector2", 2, true, "2 elements an access: half as many requests for as many bytes"),
     Kernel::new("copy_vector4", 4, true, "4 elements an access: 16 bytes if an element has 4, the widest access"),
-    Kernel::new("copy_vector8", 8, true, "8 elements: two accesses a work-item, each of them with gaps"),
+    Kernel::new("copy_vector8", 8, true, "8 elements: two accesses a work-item, so that neighbouring work-items leave gaps"),
     Kernel::new("copy_vector16", 16, true, "16 elements: four accesses a work-item"),
     Kernel::new("copy_item1", 1, false, "no loop: a work-item for each element"),
     Kernel::new("copy_item2", 2, false, "a work-item for each vector of 2"),

@@ -91,10 +91,10 @@ fn count_and_widen_bytes(device: &Device) -> Result<(), Failure> {
     drop(x);
     // The last element decides the result.
     let ones = marked(device, (N, 1), 1u8, &[(N - 1, 0)])?;
-    equal((device.all(&ones)?, device.all(ones.view(..N - 1)?)?), (false, true), "whether all are not 0")?;
+    equal((device.all(&ones)?, device.all(ones.view(..N - 1)?)?), (false, true), "all")?;
     drop(ones);
     let zeros = marked(device, (N, 1), 0u8, &[(N - 1, 1)])?;
-    equal((device.any(&zeros)?, device.any(zeros.view(..N - 1)?)?), (true, false), "whether any is not 0")
+    equal((device.any(&zeros)?, device.any(zeros.view(..N - 1)?)?), (true, false), "any")
 }
 
 fn scan_bytes(device: &Device) -> Result<(), Failure> {

@@ -146,7 +146,7 @@ fn check_host(device: &Device) -> Result<(), Failure> {
     let unequal = device.merge_pairs((&[1u8, 2], &[1u8]), (&[1u8], &[1u8]), &order).map(drop);
     refused(unequal, "merging 2 keys with 1 values")?;
     let nothing = device.merge_sort_pairs(&[1u8], &[()], &order).map(drop);
-    refused(nothing, "values of 0 bytes have no places")?;
+    refused(nothing, "values must have at least 1 byte")?;
     let beyond = device.merge_sort(&[1u8], &Order::ascending().bits(2..9)).map(drop);
     refused(beyond, "bits 2..9 are not a range of the 8 bits of u8")?;
     let before: fn(&[u64; 9], &[u64; 9]) -> bool = |a, b| a < b;

@@ -74,7 +74,7 @@ const KERNELS: [Kernel; 16] = {
         kernel("neighbored", BLOCK_R, 1, InPlace, Neighbors,
             "in global memory, neighbours first: active work-items are ever further apart"),
         kernel("neighbored_less", BLOCK_R, 1, InPlace, NeighborsPacked,
-            "the same pairs by the first work-items: whole sub-groups are idle instead of parts of all"),
+            "the same pairs by the first work-items: some sub-groups are idle as a whole, instead of all in part"),
         kernel("interleaved", BLOCK_R, 1, InPlace, Halves,
             "the upper half onto the lower: neighbouring work-items access neighbouring elements"),
         kernel("unrolling2", BLOCK_R, 2, InPlace, Halves,

@@ -112,7 +112,7 @@ fn check_host(device: &Device) -> Result<(), Failure> {
     let unequal = device.sort_pairs(&[1u8, 2], &[1u8], Order::ascending()).map(drop);
     refused(unequal, "sorting 2 keys with 1 values")?;
     let nothing = device.sort_pairs(&[1u8], &[()], Order::ascending()).map(drop);
-    refused(nothing, "values of 0 bytes have no places")?;
+    refused(nothing, "values must have at least 1 byte")?;
     let beyond = device.sort(&[1u8], Order::ascending().bits(2..9)).map(drop);
     refused(beyond, "bits 2..9 are not a range of the 8 bits of u8")
 }

@@ -223,13 +223,13 @@ fn check_host(device: &Device) -> Result<(), Failure> {
     };
     let short = device.top_k_into(&x, &mut keys, Top::largest(3), scratch);
     refused(short, "a selection of keys needs an output of 3 elements, got 2")?;
-    refused(device.top_k(&x, Top::smallest(5)).map(drop), "there are no 5 smallest of 4 keys")?;
-    refused(device.top_k(&x, Top::largest(1).in_rows(3)).map(drop), "4 keys are no rows of 3")?;
-    refused(device.top_k(&x, Top::largest(0).in_rows(0)).map(drop), "4 keys are no rows of 0")?;
+    refused(device.top_k(&x, Top::smallest(5)).map(drop), "4 keys are fewer than the 5 smallest to select")?;
+    refused(device.top_k(&x, Top::largest(1).in_rows(3)).map(drop), "4 keys are not a whole number of rows of 3")?;
+    refused(device.top_k(&x, Top::largest(0).in_rows(0)).map(drop), "4 keys are not a whole number of rows of 0")?;
     let unequal = device.top_k_pairs(&x, &[1u8, 2], Top::largest(1)).map(drop);
     refused(unequal, "selecting from 4 keys with 2 values")?;
     let nothing = device.top_k_pairs(&[1u8], &[()], Top::largest(1)).map(drop);
-    refused(nothing, "values of 0 bytes have no places")?;
+    refused(nothing, "values must have at least 1 byte")?;
     refused(device.nth_element(&x, 4).map(drop), "there is no rank 4 among 4 keys, from 0 on")?;
     let beyond = device.quantile(&x, 1.5, Interpolation::Linear).map(drop);
     refused(beyond, "quantiles are from 0 to 1, not 1.5")

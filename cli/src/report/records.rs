@@ -66,7 +66,7 @@ impl Record {
         } else if has("devices") && has("format") {
             parse(value).map(Self::Checks)
         } else {
-            Err("it has neither `lines` nor `rungs` nor `format` and `devices` nor `bandwidths`".into())
+            Err("expected the key `bandwidths`, `lines` or `rungs`, or both `format` and `devices`".into())
         };
         record.map_err(refused)
     }
@@ -151,7 +151,9 @@ impl Found {
         {
             let how = |cold| if cold { "cold" } else { "warm" };
             let (path, cold, known) = (path.display(), how(cold), how(known));
-            return Err(Stop::usage(format!("{path}: measured with {cold} caches, those before with {known} ones")));
+            return Err(Stop::usage(format!(
+                "{path}: measured with {cold} caches, but the files before it with {known} caches"
+            )));
         }
         self.cold = cold.or(self.cold);
         Ok(())
@@ -164,7 +166,9 @@ impl Found {
             && level != known.level
         {
             let (path, known) = (path.display(), &known.level);
-            return Err(Stop::usage(format!("{path}: checks of level {level}, those before are of level {known}")));
+            return Err(Stop::usage(format!(
+                "{path}: checks of level {level}, but the files before it have level {known}"
+            )));
         }
         for checks in geometries {
             match &mut self.checks {

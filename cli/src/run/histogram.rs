@@ -138,7 +138,7 @@ impl HistogramOf {
         wider.into_iter().find(fits).ok_or_else(|| {
             let [low, high] = [&range[0], &range[1]];
             Stop::usage(format!(
-                "--range: {element} lacks a value of {low} to {high}, and f64 lacks a value of the samples"
+                "--range: {element} cannot represent {low} to {high}, and f64 cannot represent every sample"
             ))
         })
     }

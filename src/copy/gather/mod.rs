@@ -33,7 +33,7 @@ impl Way {
     /// Returns an error for zero-sized elements, and for lengths that do not match.
     fn check(self, size: usize, indices: usize, line: usize, outside: usize) -> Result<()> {
         if size == 0 {
-            return Err(Error::unsupported("elements of 0 bytes have no places"));
+            return Err(Error::unsupported("elements must have at least 1 byte"));
         }
         if outside != 1 {
             return Err(Error::invalid(format!("the first index out of range needs 1 element, got {outside}")));
@@ -109,8 +109,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a length does not match, or if two arguments
-    /// overlap. It also fails if `outside` is a host slice and an index is out of range;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a length does not match, or if an output
+    /// overlaps another argument. It also fails if `outside` is a host slice and an index is out of range;
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the elements are zero-sized.
     ///
     /// ```

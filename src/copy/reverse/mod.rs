@@ -8,8 +8,8 @@
 //! | scratch | none |
 //! | limits | any n that fits the device |
 //!
-//! Elements of 1, 2, 4, 8 or 16 bytes move in aligned 16-byte words, at any offset. In place, that requires a start as
-//! far before a word boundary as the end is behind one. All other elements move one by one.
+//! Elements of 1, 2, 4, 8 or 16 bytes move in aligned 16-byte words, at any offset. In place, that requires
+//! that the start is as far before a word boundary as the end is after one. All other elements move one by one.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -21,7 +21,7 @@ use bytemuck::Pod;
 use crate::{Buffer, Device, Error, Input, Output, Result, runtime::Backend};
 
 fn check_size(size: usize) -> Result<()> {
-    if size > 0 { Ok(()) } else { Err(Error::unsupported("elements of 0 bytes have no places")) }
+    if size > 0 { Ok(()) } else { Err(Error::unsupported("elements must have at least 1 byte")) }
 }
 
 /// # Reversals

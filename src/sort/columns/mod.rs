@@ -5,7 +5,7 @@
 //! | work | a [sort](crate::sort) of the keys with their indices, and a [gather](crate::copy::gather) of each column |
 //! | keys, determinism | as for `sort`; stable |
 //! | values | any plain type, a different one in each column |
-//! | scratch | as for `sort` with values of 4 bytes, or of 8 bytes from 2^32 keys on: [`Device::sort_columns_scratch`]. A call also allocates 4 or 8 bytes per key |
+//! | scratch | as for `sort` with values of 4 bytes, or of 8 bytes for more than 2^32 keys: [`Device::sort_columns_scratch`]. A call also allocates 4 or 8 bytes per key |
 //! | limits | any n that fits the device |
 //!
 //! If values moved with the keys, each pass would read and write every column. From two columns on, it is cheaper to
@@ -100,7 +100,7 @@ impl<'a, V: Pod> Pair<'a> for (Input<'a, V>, Output<'a, V>) {
         as_many(n, self.0.len())?;
         self.1.expect_len(n, "a sort of values")?;
         if self.size() == 0 {
-            return Err(Error::unsupported("values of 0 bytes have no places"));
+            return Err(Error::unsupported("values must have at least 1 byte"));
         }
         Ok(())
     }

@@ -10,12 +10,13 @@
 //! | scratch | as for `sort`, and about one byte more per key: [`Device::sort_segments_scratch`] |
 //! | limits | any n and any number of segments that fit the device |
 //!
-//! Work-groups share the keys, not the segments, so any mix of lengths is balanced. A window is some thousand keys. A
+//! Work-groups share the keys, not the segments, so any mix of lengths is balanced. A window is a few thousand keys. A
 //! work-group sorts all segments that begin in its window, by merges in local memory. These merges never cross the end
 //! of a segment (after Baxter's segmented sort of 2013).
 //!
-//! The device lists the segments that do not fit a work-group's tile. One work-group then sorts each listed segment of
-//! up to a tile. One radix sort takes all longer segments, in tiles of their own. The host does not wait.
+//! The device lists the segments that do not end within their work-group's tile, which is about a quarter longer than
+//! the window. One work-group then sorts each listed segment that fits a tile. One radix sort takes all longer
+//! segments, in tiles of their own. The host does not wait.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -243,7 +244,7 @@ impl Device {
         output.expect_len(n, "a sort of keys")?;
         values_out.expect_len(n, "a sort of values")?;
         if size_of::<V>() == 0 {
-            return Err(Error::unsupported("values of 0 bytes have no places"));
+            return Err(Error::unsupported("values must have at least 1 byte"));
         }
         let keys = Keys::new::<K>(order)?;
         match self.backend() {
@@ -285,8 +286,8 @@ impl Device {
         self.sort_segments_scratch_of(n, size_of::<K>(), super::moved_bytes(size_of::<V>(), n), true)
     }
 
-    /// Indices in the whole input that sort the keys of each segment: `output[offsets[s]]` is the index of the first
-    /// key of segment `s`.
+    /// Indices in the whole input that sort the keys of each segment: `output[offsets[s]]` is the index of the key of
+    /// segment `s` that comes first in `order`.
     ///
     /// A key in no segment has its own index. Indices are `u32` or `u64`.
     ///
