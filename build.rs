@@ -1,10 +1,13 @@
-//! The link shim's other half: an empty OpenCL library on the search path, so that no OpenCL SDK is needed.
+//! The build-time part of the link shim: an empty OpenCL library on the linker's search path, so that no OpenCL SDK is
+//! needed.
 //!
-//! `cl-sys` asks the linker for `-lOpenCL`. An empty archive satisfies it, and `src/sys` exports the entry points. On macOS it asks
-//! for the framework, which each SDK of the system has, but the linker finds the entry points of `src/sys` first.
+//! `cl-sys` asks the linker for `-lOpenCL`. An empty archive satisfies it, and `src/sys` exports the entry points. On
+//! macOS, `cl-sys` asks for the framework, which every SDK of macOS has. The linker finds the entry points of `src/sys`
+//! first.
 use std::{env, fs, path::PathBuf};
 
-/// The list of symbols with which Microsoft's libraries begin: its header, and their number, 0, in four bytes.
+/// The first member of Microsoft's libraries, an empty symbol table: its header, and the number of symbols, 0, in four
+/// bytes.
 const NO_SYMBOLS: &str = "/               0           0     0     0       4         `\n\0\0\0\0";
 
 fn main() {

@@ -1,4 +1,4 @@
-//! Benchmarks of every spec by the host's clock: `cargo bench -p oclprim-checks -- "scan sum"`.
+//! Benchmarks of every [`Spec`] by the host's clock: `cargo bench -p oclprim-checks -- "scan sum"`.
 //!
 //! They run on the device that `OCLPRIM_DEVICE` selects, or else on the best one.
 

@@ -142,7 +142,7 @@ struct Slot<K, W> {
     cell: Mutex<Option<(K, Option<W>)>>,
 }
 
-/// `find` fills the cell.
+/// `find` has not filled the cell yet.
 const SOUGHT: u8 = 0;
 /// `find` has run, so `turn` may run. The thread that ran `find` will finish the task.
 const FOUND: u8 = 1;

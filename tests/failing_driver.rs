@@ -220,7 +220,7 @@ impl Data {
     }
 }
 
-/// A named user operation and its result.
+/// An operation: its name, and a function that returns its result.
 type Operation = (&'static str, fn(&Device, &Data) -> Result<Vec<u32>>);
 
 const OPERATIONS: [Operation; 14] = [

@@ -30,7 +30,8 @@ fn tunings() -> Vec<(&'static str, Tuning)> {
     tunings
 }
 
-/// Returns true if an interpreter runs the kernels. Other short runs have whole sizes, because kernels take longer to build.
+/// Returns true if an interpreter runs the kernels. Other short runs use the full sizes, because building the
+/// kernels takes longer than running them.
 fn tiny() -> bool {
     std::env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("tiny")
         || opencl_devices().iter().any(|(_, device)| !runs_kernels_at_once(device))
@@ -510,7 +511,7 @@ fn selects<T: Element>(devices: &[(String, Device)]) {
         let tuned = if n == MANY { with_few_samples(devices) } else { Vec::new() };
         let devices = if n == MANY { &tuned } else { devices };
         let x: Vec<T> = floats(n, 11);
-        // `rare` has few NaN and zeros, so that the case of sampled bounds that hold is tested, too.
+        // `rare` has few NaN and zeros, so its sampled bounds hold. This tests that case, too.
         let rare: Vec<T> = (0..n)
             .map(|i| if mixed(i).is_multiple_of(50) { x[i] } else { T::from_bits_lossy(mixed(i) >> 5) })
             .collect();

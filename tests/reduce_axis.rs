@@ -1,4 +1,4 @@
-//! Reductions along an axis: cases that the specs do not cover.
+//! Reductions along an axis: cases that `oclprim-checks` does not cover.
 
 mod common;
 

@@ -164,7 +164,7 @@ fn extremes_of_f64_have_the_known_values() {
     extremes_by_hand::<f64>();
 }
 
-/// The known answers for each line of a matrix and each segment, whose last element is repeated.
+/// The known answers for each line of a matrix and each segment. Each repeats its last element up to `LEN` elements.
 #[test]
 fn extremes_of_lines_and_segments_have_the_known_values() {
     const LEN: usize = 6;

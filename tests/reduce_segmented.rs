@@ -1,4 +1,4 @@
-//! Segmented reductions: cases that the specs do not cover.
+//! Segmented reductions: cases that `oclprim-checks` does not cover.
 
 mod common;
 

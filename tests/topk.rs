@@ -110,10 +110,10 @@ fn wrong_bounds_do_not_change_results() {
     }
 }
 
-/// Keys between the bounds are all taken, and share their higher digits with keys beyond the bounds.
+/// The result takes all keys between the bounds. They share their higher digits with keys beyond the bounds.
 #[test]
 fn bounds_within_clusters_do_not_change_results() {
-    // Of every 256 keys, 16 are below the last key of a cluster, and 248 are below the last cluster.
+    // Of every 256 keys, 16 are less than 1024 + 16, the last key of its cluster; 248 are less than the last cluster.
     let blocks = if common::tiny() { 12 } else { 1100 };
     let key = |i: u32| match i * 151 % 256 {
         x @ 0..13 => x,
@@ -206,7 +206,7 @@ fn quantiles_of_floats_equal_sorted_elements() {
 fn quantiles_of_doubles_are_given_on_every_device() {
     let keys: Vec<f64> = (0..5003).map(|i| f64::from(i * 1009 % 5003)).collect();
     for (name, device) in tuned(&[("a GPU", gpu())]) {
-        // These numbers of quantiles take each method: selection with the ends, selection without them, and a sort.
+        // These numbers of quantiles take each path: one selection, two selections (the second for NaN), and a sort.
         for count in [1, 7, 8, 20] {
             let q: Vec<f64> = (0..count).map(|i| (f64::from(i) + 0.3) / f64::from(count)).collect();
             let of = |keys: &[f64]| {

@@ -215,8 +215,8 @@ struct Runs {
 }
 
 /// Times one run: its seconds on the host's clock, its seconds on the device's clock, and its number of commands.
-/// The device's clock needs `ends`, the number of commands of an earlier run. Only the first and the last of that many
-/// commands have an event, because each event takes time itself.
+/// `ends` is the number of commands of an earlier run; with `None`, there is no time on the device's clock. The first
+/// command and every command from number `ends` on have an event. The others have none, because events take time.
 fn time(device: &Device, run: &mut Step<'_>, ends: Option<usize>) -> Result<(f64, Option<f64>, usize)> {
     device.finish()?;
     if let Backend::OpenCl(cl) = device.backend() {

@@ -39,7 +39,7 @@ fn run_steps(device: &(String, Device), element: ElementType, n: usize, fits: im
     steps::run_steps("copy", device, &request, fits);
 }
 
-/// B40: work-item n / V copied the tail. That work-item is missing at these sizes, and also where the grid is capped.
+/// B40: work-item n / V copied the tail. At these sizes, and where the grid is capped, no work-item has this number.
 #[test]
 fn b40_tails_are_copied() {
     for device in devices() {

@@ -138,7 +138,7 @@ fn b16_old_counts_and_scratch_do_not_matter() {
 #[test]
 fn b30_full_and_capped_grids_are_separate_steps() {
     for device in devices() {
-        // Only the models are read: no device runs that many work-groups at a time.
+        // Reads only the models. The full grid of this input has more work-groups than any device's capped grid.
         let request = request(1 << 28, 256);
         let model = |name| step(&device, &request, name).map(|step| step.model.expect("a kernel of the crate's own"));
         if let (Some(full), Some(capped)) = (model("v2_local full grid"), model("v2_local capped grid")) {
@@ -609,7 +609,7 @@ fn weights_must_be_as_many_as_samples() {
     }
 }
 
-/// Bins beyond local memory: GPUs split the samples, in any order, by ranges of bins.
+/// Bins beyond local memory: GPUs partition the samples by ranges of bins. The order of the samples does not matter.
 #[test]
 fn bins_beyond_local_memory_count_any_samples() {
     let (n, bins) = (6011, 9000);

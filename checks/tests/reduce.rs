@@ -82,7 +82,8 @@ fn b2_nothing_past_the_end_is_read() {
     let all = &["unroll", "complete", "template", "gmem", "smem"][..];
     let names = if common::tiny() { &["unrolling4", "gmem_unroll", "smem_unroll"] } else { all };
     for device in common::devices() {
-        // Work-groups of 64 take 2, 4 or 8 elements a work-item. The sizes are whole tiles, and whole rounds of a last tile.
+        // Work-groups of 64 take 2, 4 or 8 elements a work-item. Each size is a multiple of 64, so
+        // it ends with a whole tile or with a whole round of a tile.
         for n in [64, 128, 192, 256, 448, 512, 576, 1024] {
             run_steps(&device, n, Some(64), names);
         }

@@ -1,7 +1,7 @@
 //! `oclprim`: checks and measures the primitives on the devices of this machine, and runs them on data files.
 //!
-//! The program is a library and a one-line `main`. Cargo compiles this library at the same time as the specs, but a
-//! program only after all its libraries.
+//! The program is a library and a one-line `main`, because this shortens builds. Cargo can compile a library while it
+//! still compiles `oclprim-checks`, but a program only after all its libraries.
 
 mod bench;
 mod chart;

@@ -73,7 +73,8 @@ fn fits(bytes: u64, ty: DeviceType, there: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Parses a [`size`] from 1 to 2^48. So there is an element, and the number of bytes does not overflow.
+/// Parses a [`size`] from 1 to 2^48. The lower limit excludes empty inputs. The upper limit keeps the number of bytes
+/// from overflowing.
 pub(crate) fn positive(text: &str) -> Result<usize, String> {
     match number(text)? {
         Some(0) => Err("expected at least 1".into()),

@@ -38,16 +38,17 @@ Examples:
   oclprim tune reduce --type f32 --dry-run      the gain, without writing a file
   oclprim tune sort --n 2^26 --seconds 60 --verbose
 
-The search tries the parameters of each primitive's geometry one after another. Inputs have 256 KiB, 16 MiB and \
-256 MiB (96 MiB on CPUs), or --n elements. Each variant's results are compared with the CPU's before it is timed. \
-The best variant and the default are measured again, interleaved, with every operation that `oclprim bench` has for \
-this primitive and element size. The variant is kept if no operation is slower, an operation of the search is faster, \
-and the mean gain of the search exceeds 2 %. It must also pass the tiny checks of this element size. Faster and slower \
-mean a difference of more than 2 % and of more than the sum of both spreads. Kept values go to `tuning.json` in the \
-user's configuration folder, or to the file in the variable OCLPRIM_TUNING. Every program with this crate reads that \
-file. A search that fails or runs out of time replaces no row of it; a wrong result restores the default. Tuning never \
-changes a specified result. Unspecified are the rounding of `fast` float sums, the element that a scatter keeps among \
-equal indices, and the order of an unordered selection. The exit code is 1 if a result is wrong.";
+The search tries the parameters of each primitive's geometry one after another. It times each variant with up to four \
+operations. Inputs have 256 KiB, 16 MiB and 256 MiB (96 MiB on CPUs), or --n elements. Each variant's results are \
+compared with the CPU's before it is timed. The best variant and the default are measured again, interleaved, with \
+every operation that `oclprim bench` has for this primitive and element size. The variant is kept if no operation is \
+slower, an operation of the search is faster, and the mean gain of the search exceeds 2 %. It must also pass the tiny \
+checks of this element size. Faster and slower mean a difference of more than 2 % and of more than the sum of both \
+spreads. Kept values go to `tuning.json` in the user's configuration folder, or to the file in the variable \
+OCLPRIM_TUNING. Every program with this crate reads that file. A search that fails or runs out of time replaces no \
+row of it; a wrong result restores the default. Tuning never changes a specified result. Unspecified are the rounding \
+of `fast` float sums, the element that a scatter keeps among equal indices, and the order of an unordered selection. \
+The exit code is 1 if a result is wrong.";
 
 /// Search for the fastest geometry of a device, and keep it if it is faster than the default.
 #[derive(Args)]

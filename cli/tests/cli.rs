@@ -686,7 +686,7 @@ fn largest_elements_and_quantiles_are_selected() {
         run(&["run", "quantile", &input, "--q", "0.9", "--method", "lower", "-o", name]);
         assert_eq!(load::<f64>(&output), (vec![1], vec![3.5]));
     }
-    assert!(refuses(&["run", "topk", &input, "--k", "7"]).contains("no 7 largest of 6 keys"));
+    assert!(refuses(&["run", "topk", &input, "--k", "7"]).contains("6 keys are fewer than the 7 largest to select"));
     assert!(refuses(&["run", "quantile", &input, "--q", "2"]).contains("from 0 to 1"));
 }
 
@@ -1066,7 +1066,7 @@ fn bad_files_are_refused_in_one_line() {
         assert!(text.contains(&expected), "{cut}: {text}");
     }
 
-    // This header claims more elements than memory holds.
+    // `patch` replaces a part of the header. The tests below need other types, too large shapes and invalid text.
     let patch = |from: &str, to: &str| {
         let at = bytes.windows(from.len()).position(|window| window == from.as_bytes()).expect("in the header");
         let mut bytes = bytes.clone();

@@ -257,7 +257,7 @@ fn ranges_beyond_an_integer_type_are_counted() {
 #[test]
 fn edges_and_needles_of_another_type_are_converted_exactly_or_refused() {
     let folder = Folder::new();
-    // The edges are those of numpy.linspace(0, 1, 11), and others of type float64.
+    // `tenths` has the values of numpy.linspace(0, 1, 11).
     let tenths: Vec<f64> = (0..=10).map(|i| f64::from(i) * 0.1).collect();
     let tenths = folder.save("tenths.npy", &[11], &tenths);
     let whole = folder.save("whole.npy", &[3], &[0.0f64, 2.0, 4.0]);

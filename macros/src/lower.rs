@@ -1,7 +1,8 @@
 //! From a Rust function to OpenCL C: statements, expressions and their types.
 //!
 //! Types of structs' fields and of other functions' results are not known here. Such a type is the text of a C expression in
-//! [`Ty`], which the device's compiler evaluates. The C helpers are overloaded, so that compiler picks one by its arguments.
+//! [`Ty`], which the device's compiler evaluates. The C helpers are overloaded; that compiler picks one by the types of
+//! its arguments.
 
 use std::collections::HashMap;
 
@@ -104,7 +105,7 @@ pub(crate) enum Out {
     Helper,
 }
 
-/// The operators that are helpers in both languages.
+/// The name of the helper that replaces an operator in Rust and in OpenCL C.
 pub(crate) fn operator(op: &BinOp) -> Option<&'static str> {
     Some(match op {
         BinOp::Add(_) | BinOp::AddAssign(_) => "add",
@@ -197,7 +198,7 @@ pub(crate) struct Lowered {
     pub(crate) types: Vec<Type>,
 }
 
-/// The name of a function or a struct in OpenCL C; a digest of its text follows when a program is made.
+/// The name of a function or a struct in OpenCL C. `oclprim::once` appends a digest of its text to the name.
 pub(crate) fn function_name(name: &Ident) -> String {
     format!("oclp_fn_{}", plain(name))
 }
@@ -734,7 +735,8 @@ impl Lowering {
                 let value = self.expression(&cast.expr, None)?;
                 let value = match value.ty {
                     Some(_) => value,
-                    // As in Rust, a number without a type is the target's if that fits, else i32 or f64.
+                    // As in Rust, a literal without a type takes the target type if both are integers or both are
+                    // floats, else i32 or f64.
                     None => self.typed_literal(&cast.expr, &to)?,
                 };
                 let name = self.helper(&format!("to_{to}"));
@@ -816,7 +818,8 @@ impl Lowering {
         }
     }
 
-    /// A variable that `fill` assigns to, and its type: the expected one, or that of the first value that has one.
+    /// Declares a variable that `fill` assigns to. Returns its name and its type: the expected type, or that of the
+    /// first value with a type.
     fn result_of(
         &mut self,
         at: Span,
@@ -1250,7 +1253,7 @@ impl Lowering {
         }
     }
 
-    /// A literal whose type `as` leaves open.
+    /// The value of a literal without a type, which `as` converts to the type `to`.
     fn typed_literal(&mut self, expression: &Expr, to: &str) -> Result<Value> {
         let target = Ty(to.into());
         let whole = is_whole(expression);

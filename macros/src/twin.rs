@@ -9,8 +9,9 @@ use syn::{
 
 use crate::lower::{assigns, operator};
 
-/// Replaces operators and methods whose results depend on the build, or differ from OpenCL C: sums wrap, a division by zero is
-/// 0, shifts take the count modulo the bits, and min and max have the same bits everywhere.
+/// Replaces operators and methods whose results depend on the build profile or differ from OpenCL C. Integers wrap, an
+/// integer divided by zero is 0, and shift counts are modulo the number of bits. min and max have the same bits
+/// everywhere.
 pub(crate) struct Twin;
 
 /// Methods, each with the function of `oclprim::once` that replaces it.

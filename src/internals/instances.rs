@@ -1,9 +1,9 @@
 //! Instances of generic functions that the library compiles itself.
 //!
 //! A generic function is compiled in the crate that calls it, at the optimisation level of that crate. If it is
-//! `#[inline(never)]` and the library has the instance, the caller links the library's instance instead. The specs and
-//! the program are compiled at a low level for a short build; the instances below give both the CPU backend of a user's
-//! release build.
+//! `#[inline(never)]` and the library has the instance, the caller links the library's instance instead.
+//! `oclprim-checks` and the program are compiled at a low optimisation level, for a short build. With the instances
+//! below, both run the CPU backend as a user's release build does.
 //!
 //! The list contains the instances that benchmarks measure. Nothing calls these functions.
 

@@ -180,7 +180,8 @@ impl<F> Less<F> {
     }
 
     /// An order of a user's type, `type_name` in OpenCL C, which `types` defines. A kernel does not build if the two
-    /// types differ in size. [`Operator::of_struct`](super::Operator::of_struct) lists names that do not build either.
+    /// types differ in size. [`Operator::of_struct`](super::Operator::of_struct) lists names that `type_name` and
+    /// `types` must not use.
     ///
     /// The driver compiles `type_name`, `types` and `expression` into this process, so they must never come from untrusted
     /// input. See [text is code](crate::op#text-is-code).

@@ -229,7 +229,7 @@ pub struct Capabilities {
     /// loses that state if memory is reused, or if the host or the driver writes a part of a buffer. The crate does
     /// neither on a checker.
     pub checker: bool,
-    /// The compiler does not vectorise most loops by itself, as with Intel's CPU driver and PoCL 5.
+    /// The compiler vectorises few loops by itself. Intel's CPU driver and PoCL 5 have such compilers.
     pub explicit_vectors: bool,
     /// Other self-tests that failed or could not run, each with its reason.
     pub notes: Vec<String>,

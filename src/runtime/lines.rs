@@ -13,8 +13,8 @@ pub(crate) const STREAM_BYTES: usize = 8 << 20;
 const PIECE: usize = 4096;
 
 /// Stores that bypass the caches. Dropping the stream executes a store fence. A task drops its stream before it ends,
-/// so a thread that waits for the task sees the stores. The fence orders only the stores of its own thread, so the
-/// pointer makes a stream neither `Send` nor `Sync`.
+/// so a thread that waits for the task sees the stores. The fence orders only the stores of its own thread. So the
+/// `PhantomData` of a raw pointer makes a stream neither `Send` nor `Sync`.
 pub(crate) struct Stream(PhantomData<*const ()>);
 
 impl Stream {

@@ -141,8 +141,8 @@ pub struct ProgramSpec {
     pub name: &'static str,
     /// The file's text before its includes are expanded.
     pub text: &'static str,
-    /// Build options for the driver, those of the device first; one text, since each launch assembles the options
-    /// again.
+    /// Build options for the driver; those of the device come first. They are one `String`, since each launch assembles
+    /// them again.
     pub options: String,
     /// Text that precedes the file: a user's operator.
     pub prelude: String,

@@ -13,8 +13,8 @@ pub(crate) fn of_target(setting: &str) -> Option<String> {
     env::var(format!("CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_{setting}", env::consts::ARCH.to_uppercase())).ok()
 }
 
-/// A command that runs `program` as this process runs. With drivers of another system, that system's loader comes before the
-/// program. A program for another processor needs an emulator.
+/// A command that runs `program` through cargo's runner, if one is set. For drivers of another system, the runner is
+/// that system's loader. For another processor, the runner is an emulator.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let runner = of_target("RUNNER").unwrap_or_default();
     let mut words = runner.split_whitespace();

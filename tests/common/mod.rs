@@ -103,8 +103,8 @@ pub(crate) fn with_sub_groups() -> Vec<(String, Device)> {
     all
 }
 
-/// Returns true if a build log names the wrong line of the user's text, such as `expression:2:3:`. Oclgrind counts the lines of
-/// the whole program, so there the log must quote the line and give the right column.
+/// Returns true if a build log names the faulty line of the user's text, such as `expression:2:3:`. Oclgrind counts the
+/// lines of the whole program, so there the log must quote the line and give the right column.
 pub(crate) fn names_line(device: &Device, log: &str, (place, column, line): (&str, usize, &str)) -> bool {
     if runs_kernels_at_once(device) {
         return log.contains(&format!("{place}:{column}:"));

@@ -146,8 +146,8 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
     text.unwrap_or("no message")
 }
 
-/// Returns true if `level` checks operations that take all types with this one. `Tiny` takes one integer type of each size,
-/// and all floats except bf16.
+/// Returns true if `level` checks `element` in operations that accept all types. `Tiny` checks one integer type of each
+/// size, and all floats except bf16.
 pub(crate) fn stands_for_its_size(level: Level, element: ElementType) -> bool {
     use ElementType::{F16, F32, F64, I16, I64, U8, U32};
     level > Level::Tiny || matches!(element, U8 | I16 | U32 | I64 | F16 | F32 | F64)

@@ -15,7 +15,7 @@ use crate::{
 /// The ladder's entry in the registry.
 pub(crate) struct ReduceLadder;
 
-/// Default work-group sizes, as in the originals' chapters 3 and 5.
+/// Default work-group sizes of the kernels from chapters 3 and 5 of the book that `cl/ladder/reduce.cl` names.
 const BLOCK_R: usize = 512;
 const BLOCK_S: usize = 128;
 /// The largest work-group size for which `cl/ladder/reduce.cl` has unrolled steps.
@@ -105,7 +105,7 @@ const KERNELS: [Kernel; 16] = {
             "1 element a work-item; sub-groups exchange registers, then combine in local memory"),
     ]
 };
-/// Line of `shuffle_xor` on devices without sub-groups that fit the work-group.
+/// Text of the step `shuffle_xor` on devices without sub-groups that fit the work-group.
 const SHUFFLE_EMULATED: &str =
     "1 element a work-item; sub-groups are emulated in local memory, because the device has no fitting ones";
 

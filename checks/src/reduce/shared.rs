@@ -6,7 +6,7 @@ use crate::{
     op::{Monoid, OpKind},
 };
 
-/// For a bitwise AND or OR, replaces all but one of `every` elements by the operator's identity.
+/// For a bitwise AND or OR, keeps one element in `every`, and replaces the others by the operator's identity.
 /// The AND of many random elements would be 0 and the OR all ones, even with missing elements.
 pub(super) fn thin<T: Element>(values: &mut [T], op: OpKind, every: usize) {
     let neutral = match op {

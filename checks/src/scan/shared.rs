@@ -25,8 +25,8 @@ impl<A: Copy> Blocks<A> {
     }
 }
 
-/// Exclusive prefixes of each run of `results` results, by the definition in `cl/scan.cl`. A run has the prefixes over tile
-/// groups and tiles, the highest level first, and its prefix within the tile.
+/// Exclusive prefixes by the definition in `cl/scan.cl`, with an entry for each run of `run` of the `results` results.
+/// An entry has the prefixes over tile groups and tiles, the highest level first, and the run's prefix within its tile.
 pub(super) fn exclusive_prefixes<P: Copy>(
     combine: &dyn Fn(P, P) -> P,
     identity: P,

@@ -128,7 +128,7 @@ fn check_pairs<K: Element, V: Pod + PartialEq + std::fmt::Debug>(device: &Device
     same_bytes(&got_values, &want_values, "values")
 }
 
-/// Checks keys of several ranks in one row, for any `top.k`.
+/// Checks keys of several ranks in one row; ignores `top.k`.
 fn check_ranks<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
     let n = what.len;
     // Some ranks occur twice. For more than 16 ranks, all keys are sorted.
@@ -297,8 +297,8 @@ fn case(form: &str, element: ElementType, check: Check, what: What) -> Case {
     Case::new(form, element, what.shape(), what.keys.name(), what.n(), move |device| everywhere(check(device, what)))
 }
 
-/// Cases of a row that many work-groups share. Devices sample bounds for the longer row only. On a GPU with little local
-/// memory, short rows suffice for both.
+/// Cases of a row that many work-groups share: a short row without sampled bounds, and a longer row with them. The
+/// tuning has little local memory, so that rows of these lengths need many work-groups.
 fn shared_cases(form: &str, element: ElementType, check: Check, cases: &mut Vec<Case>) {
     let little = Tuning::default().class(DeviceClass::Gpu).local_bytes(12 << 10);
     for (len, keys, top) in

@@ -273,7 +273,7 @@ impl Counter {
         }
     }
 
-    /// The cost of moving `n` vectors or elements at the same rate.
+    /// The counted cost, scaled from the moved vectors or elements to `n` of them.
     fn model(self, n: u64) -> Model {
         let times = n as f64 / Ord::max(self.moved, 1) as f64;
         Model {
@@ -583,8 +583,9 @@ pub(super) mod device {
     mod tests {
         use super::*;
 
-        /// B25: a kernel's work-items load and store the elements that its model predicts. So accesses that are coalesced in
-        /// the model, as `models_show_the_effect_of_each_step` asserts, are coalesced on a device.
+        /// A kernel's work-items load and store the elements that its model predicts. So accesses that are coalesced in
+        /// the model, as `models_show_the_effect_of_each_step` asserts, are coalesced on a device. Accesses of the
+        /// original SYCL kernels were not (fault B25).
         #[test]
         fn kernels_access_what_their_models_predict() {
             let shape = (70, 130);

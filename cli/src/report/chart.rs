@@ -91,7 +91,7 @@ pub(super) fn bars(label: &str, axis: &str, bars: &[Bar], line: (f64, &str)) -> 
     }
 }
 
-/// The powers of `base` that lie from below `least` to above `most`.
+/// Ascending exponents `k`. The first `base^k` is at most `least`, and the last is at least `most`.
 fn powers(base: f64, least: f64, most: f64) -> Vec<i32> {
     let low = (least.log(base) + 1e-9).floor() as i32;
     let high = ((most.log(base) - 1e-9).ceil() as i32).max(low + 1);
@@ -168,7 +168,7 @@ pub(super) fn growth(label: &str, axis: &str, curves: &[Curve]) -> Markup {
     }
 }
 
-/// A power of ten of seconds.
+/// The text of `10^power` seconds, with its unit.
 fn duration(power: i32) -> String {
     let (unit, base) = match power {
         0.. => ("s", 0),

@@ -30,7 +30,7 @@ pub(super) fn of(found: &Found) -> Markup {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 title { "oclprim on " (info) }
-                // The style cannot end its element: the file has no `<`.
+                // The text of `page.css` cannot close the `style` element, because it has no `<`.
                 style { (PreEscaped(include_str!("page.css"))) }
             }
             body {

@@ -159,7 +159,8 @@ impl Found {
         Ok(())
     }
 
-    /// Adds up checks of the same level, in all geometries. The level is that of the first geometry, which is the device's own.
+    /// Adds the results of all `geometries` to those of earlier files. Fails if the level of the first geometry, which
+    /// is the device's own, differs from the level of the earlier files.
     fn add_checks(&mut self, geometries: Vec<check_results::Report>, path: &Path) -> Result<(), Stop> {
         let level = geometries.first().map(|own| own.level.clone());
         if let (Some(level), Some(known)) = (level, &self.checks)
@@ -210,7 +211,8 @@ fn device_of(records: &[(&Path, Record)], selector: Option<&str>) -> Result<Devi
     }
 }
 
-/// The operation and type that represent a primitive: those of a new measurement, or else the first that were measured.
+/// The operation and type that represent a primitive: those of [`representatives`] if they were measured, or else the
+/// first in `lines` that were.
 fn representative<'a>(primitive: &str, lines: &'a [Line]) -> Option<(&'a str, ElementType)> {
     let measured = || lines.iter().filter(|line| line.primitive == primitive && line.sample.is_some());
     let usual = representatives().into_iter().find(|(name, _)| *name == primitive).map(|(_, bench)| bench);
@@ -219,7 +221,7 @@ fn representative<'a>(primitive: &str, lines: &'a [Line]) -> Option<(&'a str, El
     usual.or_else(|| measured().next()).map(|line| (line.form.as_str(), line.element))
 }
 
-/// The lines with figures of the operation and type that represent a primitive, by ascending size, one for each size.
+/// The measured lines of the operation and type that represent a primitive: one for each size, in ascending order.
 fn sizes_of(primitive: &str, lines: &[Line]) -> Vec<Line> {
     let Some(of) = representative(primitive, lines) else { return Vec::new() };
     let is_of = |line: &&Line| line.primitive == primitive && (line.form.as_str(), line.element) == of;

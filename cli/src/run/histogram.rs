@@ -40,8 +40,9 @@ pub(super) struct HistogramOf {
     /// The number of bins.
     #[arg(long, value_parser = crate::options::size, allow_negative_numbers = true, default_value = "256")]
     bins: usize,
-    /// The lower edge of the first bin and the upper edge of the last. If the type of integer samples lacks such a value, as u8
-    /// lacks 256, the samples are counted as i64, else as f64. That type must have the value of every sample; f64 rounds the edges.
+    /// The lower edge of the first bin and the upper edge of the last. If the type of integer samples cannot represent
+    /// both, as u8 cannot represent 256, the samples are counted as i64, or else as f64. That type must represent every
+    /// sample. As f64, LO and HI are rounded.
     #[arg(long, num_args = 2, value_names = ["LO", "HI"], allow_hyphen_values = true)]
     range: Option<Vec<String>>,
     /// Count a sample that equals HI in the last bin.
@@ -210,7 +211,7 @@ impl HistogramOf {
         device: &Device,
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
-        // More than 4 channels are an error of the primitive; a header can claim any number.
+        // The primitive refuses more than 4 channels. A file can have any number, so at most 5 copies are made.
         let all = vec![bins.clone(); channels.min(5)];
         let found = device.histogram_channels(input, channels, &all)?;
         if self.common.verify {

@@ -62,8 +62,8 @@ Examples:
 
 /// Generate random numbers with Philox4x32-10; they are the same on every device.
 ///
-/// Integers have all values of their type, or those of a range with both its ends. Floats are in [0, 1), or in a range without its
-/// upper end.
+/// Integers take all values of their type, or those from LO to HI, both included. Floats are in [0, 1), or from LO up
+/// to, but not including, HI.
 #[derive(Args)]
 #[command(after_help = RANDOM_EXAMPLES)]
 pub(super) struct Random {

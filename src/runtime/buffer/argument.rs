@@ -139,8 +139,8 @@ impl<'a, T: Pod> From<View<'a, T>> for Input<'a, T> {
 ///
 /// Methods take `impl Into<Output<T>>`: `&mut [T]`, `&mut [T; N]`, `&mut Vec<T>`, `&mut Buffer<T>` or a [`ViewMut`]. An
 /// array of `ndarray` converts by `Output::try_from(&mut array)?`, with the feature `ndarray`. An output never grows:
-/// it must have the length of the result. If only the call finds this length, as in selections, the output may have
-/// another length.
+/// it must have the length of the result. If that length depends on the data, as in selections, the output may be
+/// longer. An output that is too short receives the elements that fit.
 ///
 /// ```
 /// use oclprim::{Device, Output};

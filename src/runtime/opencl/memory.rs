@@ -214,7 +214,7 @@ impl ClDevice {
             return self.write(mem, offset, &all);
         }
         let slow = bytes > SLOW_FILL_BYTES && intel_cpu(self.info());
-        // With wide offsets, the kernel for large fills runs at every size, as other kernels do.
+        // With `Tuning::wide_offsets`, fills of every size run the kernel for large fills.
         if caps.checker || slow || offset + bytes > FILL_BYTES || self.tuning().wide(0) {
             return self.fill_large(mem, offset, bytes, pattern);
         }

@@ -35,7 +35,7 @@ const KEPT: NonZeroUsize = NonZeroUsize::new(128).expect("not 0");
 /// create any number of operators.
 pub(super) struct Programs {
     slots: Mutex<LruCache<ProgramSpec, Slots>>,
-    /// True after a transient failure to load a binary, which a build replaced.
+    /// True if a binary did not load for a transient reason, so that a build replaced it.
     disturbed: AtomicBool,
 }
 

@@ -170,8 +170,8 @@ impl Reported {
     }
 }
 
-/// Intel's compiler for CPUs vectorises over work-items, and few loops. PoCL 5 optimises loops without knowing the
-/// target's vectors, and unrolls no loop.
+/// Intel's compiler for CPUs vectorises across work-items; it vectorises few loops within a work-item. PoCL 5 optimises
+/// loops without knowing the target's vectors, and unrolls no loop.
 fn makes_no_vectors(info: &DeviceInfo) -> bool {
     intel_cpu(info) || (info.ty == DeviceType::Cpu && info.platform == POCL && info.driver.starts_with("5."))
 }

@@ -14,7 +14,7 @@ use crate::{
     op::Map,
 };
 
-/// A function of `A`, the same as an OpenCL C expression, and the bins of its results.
+/// A function of `A`, its text in OpenCL C, and the bins of its results.
 #[derive(Clone, Copy)]
 struct Mapped<A, U: Element> {
     function: fn(A) -> U,

@@ -223,8 +223,8 @@ fn pair<T: Element, W: Weight>(level: Level, shape: Shape, bin_counts: &'static 
     for &bins in bin_counts {
         for &n in sizes {
             for (i, &data) in sets[..if float { sets.len() } else { 1 }].iter().enumerate() {
-                // Small inputs take two data sets. At `Tiny`, the large input only takes `OneLarge`, whose large weight is
-                // beyond the window.
+                // Small inputs take two data sets. At `Tiny`, the large input only takes `OneLarge`. Its large weight
+                // exceeds the window of bits in which devices sum the other weights.
                 let tried = match level {
                     Level::Tiny => (n == 300 && i < 2) || (n > 300 && data == Weights::OneLarge && W::TYPE.size() == 4),
                     _ => n >= 300 || i < 2,

@@ -122,7 +122,7 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> Result<(), Failure> {
     let mut rng = Rng::new(n as u64);
     let wild: Vec<C> = (0..300).map(|_| C::from_bits_lossy(rng.next() >> (rng.next() % 60))).collect();
     guarded(device, n, 1, |out| Ok(device.sort_segments_into(&x, &wild, out, up(), scratch)?))?;
-    // These segments overlap, and there are more of them than there is room for.
+    // These segments overlap, and there are more of them than the lists in scratch hold.
     let folded: Vec<C> = (0..2000).map(|i| C::from_i128((n * (i % 2)) as i128)).collect();
     guarded(device, n, 1, |out| Ok(device.sort_segments_into(&x, &folded, out, up(), scratch)?))?;
     for offsets in [vec![0, n / 2, n / 3, n], vec![0, n, n + 1], vec![n + 1], vec![]] {

@@ -12,7 +12,7 @@ use crate::{
     transpose::shared::obvious,
 };
 
-/// A mapping, and the same as a Rust function.
+/// A mapping, and a Rust function that computes the same result.
 #[derive(Clone, Copy)]
 struct Form<M, T, U> {
     map: M,
