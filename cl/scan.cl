@@ -3,22 +3,31 @@
 //     inclusive: out[i] = initial op x[0] op ... op x[i]
 //     exclusive: out[i] = initial op x[0] op ... op x[i - 1]; without segments also out[n], if there are n + 1 results
 //
-// With REVERSE i counts from the last element, in the input and in the output. With BY_* the input has segments (lib/heads.cl): a
-// scan restarts from `initial` at each segment head.
+// With REVERSE i counts from the last element, in the input and in the output. With BY_* the input has segments: a scan
+// restarts from `initial` at each segment head. REVERSE changes which element of a segment is its head (lib/heads.cl).
 //
-// Order: a vector is VEC elements, 16 bytes, combined one after another. A chunk is 32 vectors; a tile is 64 chunks. Aggregates of
-// chunks and tiles are trees of neighbours. That of a group of 32 tiles is not: it is prefix(31) op x[31] of lib/spine.cl. For
-// element i of vector v of chunk c of tile t:
+// Order: a vector is VEC elements, 16 bytes, combined one after another. A chunk is 32 vectors; a tile is 64 chunks. A
+// balanced tree of neighbours reduces the vectors of a chunk, and another one the chunks of a tile. A group of 32 tiles
+// has no such tree: with LOOK_BACK its last tile has only prefix(31) and its own aggregate x[31] to join. So the
+// aggregate of a group is prefix(31) op x[31] (lib/spine.cl). For element i of vector v of chunk c of tile t:
 //
 //     out[i] = ((prefix(t) op (prefix(c) op prefix(v))) op x[first of v]) ... op x[i]
 //
-// prefix(v) and prefix(c) are tree-scan prefixes in the chunk and in the tile, prefix(t) is the tile's exclusive prefix
-// (lib/spine.cl). So the results depend on no work-group size, sub-group width or grid, except for the bits of a NaN. EXACT
-// promises that every order gives the same results, so that kernels may use another one. `out` may be `x`: a tile is read before it
-// is written.
+// prefix(v) and prefix(c) are tree-scan prefixes in the chunk and in the tile. prefix(t) is the tile's exclusive prefix
+// (lib/spine.cl). So the results depend on no work-group size, sub-group width, grid or look-back. Two exceptions are
+// the bits of a NaN, and subnormals on a device that flushes them.
 //
-// Bytes: reads n elements twice and writes n results; a tile of 32 KiB has one aggregate, which is written and read twice. With
-// LOOK_BACK it reads the elements once. Keys, flags or offsets of segments are read as often as elements.
+// EXACT promises that every order gives the same results. Then scan_cpu.cl combines the elements of a tile one after
+// another. Of the other code, only reduce_in_any_order() of scan_look_back.cl uses another order.
+//
+// `out` may be `x`, since every element is used before its result is stored. scan_gpu.cl loads a whole tile before it
+// stores a result. scan_cpu.cl reads a chunk, with EXACT an element, for the last time just before it stores the
+// results there.
+//
+// Bytes without LOOK_BACK: scan_totals reads all tiles but the last. scan_tiles reads n elements and writes n results.
+// Each tile of 32 KiB has one entry in `totals`. scan_totals writes those of its tiles, scan_spine reads these and
+// writes all, and scan_tiles reads all. With LOOK_BACK the elements are read once. Keys, flags or offsets of segments
+// are read as often as elements.
 //
 //     with BY_OFFSETS: scan_ranks, before the others: the rank of each tile among the offsets (lib/heads.cl)
 //     with LOOK_BACK: scan_look_back
@@ -26,8 +35,8 @@
 //                     scan_spine:   prefixes of the totals, one launch per level
 //                     scan_tiles:   results of tile t
 //
-// Without LOOK_BACK one tile needs neither scan_totals nor scan_spine. A tile is scanned by one work-item in scan_cpu.cl, by a
-// work-group in scan_gpu.cl; the look-back is in scan_look_back.cl.
+// Without LOOK_BACK one tile needs only scan_tiles, and with BY_OFFSETS scan_ranks before it. If WG == 1, a work-item
+// scans a tile (scan_cpu.cl); else a work-group does (scan_gpu.cl). The look-back is in scan_look_back.cl.
 #if defined(BY_KEYS) || defined(BY_FLAGS) || defined(BY_OFFSETS) || defined(BY_ROWS)
 #define SEGMENTED 1
 #endif

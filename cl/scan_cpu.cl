@@ -9,7 +9,8 @@
 //                for each chunk: tree scan of its vectors' aggregates again
 //                    for each vector: as for EXACT, from prefix(t) op (prefix(c) op prefix(v)) on
 //
-// A chunk is scanned twice, so that no array holds the prefixes of all vectors of a tile.
+// A chunk is scanned twice, so that no array holds the prefixes of all vectors of a tile. A tile that is not full has
+// no filler elements here: loops end at the end of the input.
 
 // Words of a tile's segment-head flags, and the flag of an element.
 #define HEAD_WORDS (SEGMENTED ? TILE / 32 : 1)
@@ -184,7 +185,8 @@ static inline A scan_in_order(
             after = scan_vector(x, base, position, count, n, out, outputs, heads, initial, before, inclusive);
         }
     }
-    // After a whole vector the next one starts, with a prefix of its own.
+    // Result n is the exclusive prefix of element n. If a vector ends before element n, element n would begin a vector.
+    // Then its prefix is prefix(t) op (prefix(c) op prefix(v)) of that vector, in place of the running value.
     if (outputs > n && stop < TILE && stop % VEC == 0) {
         const uint next = stop / VEC;
         if (next % CHUNK_VECTORS == 0) {
@@ -195,7 +197,8 @@ static inline A scan_in_order(
     return after;
 }
 
-// There are n results. An exclusive scan without segments may have n + 1: the last one is the aggregate of the whole input.
+// There are n results. An exclusive scan without segments may have n + 1: the last one is `initial` op the aggregate of
+// the whole input.
 KERNEL void scan_tiles(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
     const OFFSET_T outputs, __global const Partial* totals, const OFFSET_T tiles, const A initial,

@@ -4,8 +4,10 @@
 //     scan_tile:  reduce each vector; tree scan of the vectors of each chunk by a lane group; tree scan of the chunks' aggregates
 //     store_tile: for each vector: scan its elements from prefix(t) op (prefix(c) op prefix(v)) on; store
 //
-// A tile has ROWS rows of eight chunks. Each of the eight lane groups has one chunk of every row. Lane l of a lane group has
-// LANE_VECTORS contiguous vectors of the chunk. So a work-item has ITEM_VECTORS vectors: vector k lies in row k / LANE_VECTORS.
+// The 64 chunks of a tile form ROWS = 8 rows of 8: chunk c is in row c / 8. A work-group has 8 lane groups of LANES
+// work-items. Lane group g has chunk g of each row. Lane l of it has LANE_VECTORS contiguous vectors of that chunk,
+// from l * LANE_VECTORS on. So a work-item has ITEM_VECTORS vectors. Its vector k is vector k % LANE_VECTORS of its
+// vectors in row k / LANE_VECTORS.
 #define LANE_GROUPS 8
 #define LANES (WG / LANE_GROUPS)
 #define LANE_VECTORS (CHUNK_VECTORS / LANES)
@@ -79,8 +81,9 @@ static inline uint position_of(uint k)
 }
 #define ITEM_END (position_of(ITEM_VECTORS - 1) + VEC)
 
-// Element i of the input. After its end: a value on which no result depends, and which need not be the identity. For MAPPED it is
-// the last element, since the caller's function may not accept other values.
+// Element i of the input. On GPUs every tile is full: after the end of the input come values on which no result
+// depends. They need not be the identity. For MAPPED it is the last element, since the caller's function may not accept
+// other values.
 static inline T element_or_identity(__global const T* x, OFFSET_T i, OFFSET_T n)
 {
 #ifdef MAPPED
@@ -363,10 +366,11 @@ INLINED Partial scan_chunks(
     return partial(total[0], heads[0]);
 }
 
-// Tree scans of a tile: the prefixes of the work-item's vectors in their chunks, where bit r of prefix_heads[k] is the flag of
-// neighbour k in row r. The prefixes of the chunks are in chunks[CHUNKS..2 * CHUNKS) after the next barrier. `known`: the
-// aggregates of the chunks are in chunks[0..CHUNKS) already. Returns the aggregate of the tile. All work-items call it, in
-// uniform flow.
+// Tree scans of a tile. Entry k of `prefix` receives the prefix of the work-item's vector k in its chunk. For its
+// vector q in row r, k is r * LANE_VECTORS + q, and the head flag of that prefix is bit r of prefix_heads[q]. The
+// prefixes of the chunks are in chunks[CHUNKS..2 * CHUNKS) after the next barrier. If `known`, reduce_in_order() has
+// stored the aggregates of all chunks in chunks[0..CHUNKS) before. Returns the aggregate of the tile. All work-items
+// call it, in uniform flow.
 INLINED Partial scan_tile(
     const TILE_SPACE TV* vectors, const uint* heads, PREFIX_SPACE A* prefix, uint* prefix_heads, const bool known,
     __local Partial* chunks, __local A* exchange, __local uint* words)
@@ -475,7 +479,8 @@ KERNEL SG_KERNEL void scan_totals(
     }
 }
 
-// There are n results. An exclusive scan without segments may have n + 1: the last one is the aggregate of the whole input.
+// There are n results. An exclusive scan without segments may have n + 1: the last one is `initial` op the aggregate of
+// the whole input.
 KERNEL SG_KERNEL void scan_tiles(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
     const OFFSET_T outputs, __global const Partial* totals, const OFFSET_T tiles, const A initial,

@@ -3,19 +3,29 @@
 //     take a tile; load it
 //     publish its aggregate; with SHUFFLES compute it before the scan, since others wait for it
 //     scan the tile
-//     lane group l, for each level l:
-//         poll the status words of the entries before the tile's entry in its group of 32, of level 1 without those of helpers
+//     lane group l, for each level l, all at the same time:
+//         poll the entries of level l before the tile's entry in its group of 32; level 1 leaves out those of helpers
 //         tree scan of these aggregates: prefix l of the tile
+//     helpers, with SHUFFLES, at the same time: the aggregates of the entries that level 1 leaves out
 //     if the tile is the last of its group of 32, of the group of that group, ...: publish the group's aggregate
 //     exclusive prefix of the tile = ((initial ... op prefix 2) op prefix 1) op prefix 0
 //     store the results
 //
-// Status words hold aggregates, never prefixes. A tile publishes its own aggregate without waiting, and the last tile of a group
-// publishes the group's. The last tile of all publishes neither, since no tile comes after it. With SHUFFLES some lane groups
-// without a level are helpers: each combines the tiles of one of the groups just before, so that this tile does not wait for that
-// group's word. If a word is still invalid after `spins` polls, the work-item that polls it recomputes the aggregate. It recomputes
-// a tile from its elements, and a group from its tiles. It publishes the aggregates of tiles that it recomputes, but not that of
+// Publishing: status words hold aggregates, never prefixes. A tile publishes its own aggregate without waiting. The
+// last tile of a tile group also publishes the group's aggregate, after it has waited for its own prefixes. This holds
+// for groups of groups, too. The last tile of all publishes nothing, since no tile comes after it.
+//
+// Helpers: with SHUFFLES, lane groups without a level may be helpers. Helper h combines the 32 tiles of the (h + 1)-th
+// tile group before the tile's own. So the tile does not wait for that group's status word, which comes late.
+//
+// Recomputation: if a status word is still invalid after `spins` polls, the work-item that polls it recomputes the
+// aggregate. It recomputes a tile from its elements. It recomputes a group from its tiles, each from its status word
+// after one poll or else from its elements. It publishes the aggregates of tiles that it recomputes, but not that of
 // the group.
+//
+// Polled entries: a lane group with a level polls at most 31. A helper polls 32. So with two levels a tile polls at
+// most 31 + 25 + 6 * 32 = 248 with SHUFFLES, else 31 + 31. An entry is one status word, or two if A has 8 bytes.
+//
 // Source: Merrill and Garland, Single-pass Parallel Prefix Scan with Decoupled Look-back, 2016.
 #include "lib/ticket.cl"
 #define STATUS_VALUES
@@ -33,8 +43,10 @@ static inline A value_of_bits(ulong bits) { return as_float((uint)bits); }
 #endif
 #include "lib/status_word.cl"
 
-// With SHUFFLES the aggregate of a tile is computed before its scan. H200, 2^28 elements: u32 686 -> 628 us, u64 1.39 -> 1.22 ms,
-// f32 693 -> 644 us. CHUNKS_KNOWN: this computation has the order of scan.cl, so it gives the aggregates of the chunks, too.
+// With SHUFFLES the aggregate of a tile is computed before its scan. H200, 2^28 elements: u32 686 -> 628 us, f32 693 ->
+// 644 us, u64 1.39 -> 1.22 ms. If CHUNKS_KNOWN, reduce_in_order() computes it in the order of scan.cl, and gives the
+// aggregates of the chunks, too. Else reduce_in_any_order() does. Without SHUFFLES scan_tile() returns it, in the order
+// of scan.cl even with EXACT.
 #define CHUNKS_KNOWN (!EXACT || SEGMENTED)
 #if SHUFFLES
 
@@ -88,9 +100,11 @@ INLINED Partial reduce_in_order(
 }
 #endif
 
-// Appends partial k of a sequence to its tree: for each bit b that is set in the number of partials, stack[b] has the aggregate of
-// 2^b of them. After 6 partials, stack[2] has that of the first 4, and stack[1] that of the next 2. Returns the entry that it sets:
-// after 2^m partials the aggregate of all.
+// Appends partial k, which follows partials 0 .. k - 1, to a tree of neighbours. `stack` works as a binary counter
+// does. If bit b of the number of partials is set, stack[b] has the aggregate of 2^b contiguous partials. Higher
+// entries have earlier partials: after 6 partials, stack[2] has the first 4, and stack[1] the next 2. A push joins the
+// partial with entries 0, 1, ... like a carry, stores it in the first unused entry, and returns it. After 2^m partials
+// the returned value is the aggregate of all.
 static inline Partial push(Partial* stack, uint k, Partial x)
 {
     uint b = 0;
@@ -114,7 +128,9 @@ static inline Partial recompute_tile(
         const A vector = reduce_vector(load_vec(x + VECTOR_AT(tile * TILE + q * VEC, n)), heads);
         total = push(stack, q, partial(vector, heads != 0));
     }
-    // In place, results may have replaced the elements. Then the status word was stored before, and is valid now.
+    // In place, the tile's own work-group may have stored results where this loop read elements. It publishes and
+    // fences before such a store. So if the loop read a result, the poll after this fence sees a valid word, whose
+    // value replaces `total`.
     fence_device();
     if (!poll_status(words, tile, &total, epoch)) {
         store_status(words, tile, total, epoch);
@@ -160,8 +176,10 @@ static inline uint levels_of(OFFSET_T tiles)
 // Entries of a group per lane.
 #define LANE_ENTRIES (32 / LANES)
 
-// The work of a lane group. If it has a level, it combines the entries of that level before the tile's entry in its group. Helper h
-// combines all tiles of the (h + 1)-th tile group before the tile's own. Its result replaces entry count - 1 - h of lane group 1.
+// The work of a lane group. Lane group l, below the number of levels, combines the entries of level l before the tile's
+// entry in its group of 32. Helper h combines the 32 tiles of the (h + 1)-th tile group before the tile's own. That
+// tile group is entry count - 1 - h of lane group 1. Lane group 1 does not poll this entry, but takes the helper's
+// result (add_recent_groups).
 typedef struct {
     bool has_level;
     bool is_helper;
@@ -265,8 +283,13 @@ INLINED void add_recent_groups(
     }
 }
 
-// The tile's prefix of each level goes to level_prefix[level]. The last tile of a tile group publishes the group's aggregate at
-// once, since others wait for it. `total` is the tile's aggregate. All work-items call it, in uniform flow.
+// The tile's prefix of each level goes to level_prefix[level]. The last tile of a tile group publishes the group's
+// aggregate here, before publish_groups() and the stores, since others wait for it. `total` is the tile's aggregate.
+// All work-items call it, in uniform flow.
+//
+// With SHUFFLES or LANES > 1, all lane groups have ended their polls by then: add_recent_groups() or scan_lanes() has a
+// barrier before. So the word of a tile group waits for the words of level 1 that this tile polls. With two levels and
+// SHUFFLES these are of the tile groups 7 and more before this one; without SHUFFLES, 1 and more before.
 INLINED void scan_levels(
     const Work work, A* value, uint* heads, volatile __global ulong* status, Partial total, OFFSET_T tile,
     OFFSET_T tiles, uint epoch, __local Partial* level_prefix, __local A* exchange, __local uint* words)
@@ -309,9 +332,12 @@ static inline void publish_groups(
     }
 }
 
-// `state` has 16 bytes for the atomic tile counter, which is 0 where lib/ticket.cl uses it, then the status words of all levels,
-// which are 0 or of other epochs. There are n results. An exclusive scan without segments may have n + 1: the last one is the
-// aggregate of the whole input.
+// `state` has 16 bytes for the atomic tile counter, then the status words of all levels. If lib/ticket.cl uses the
+// counter, the host clears `state` before each launch. Else the words may be those of earlier launches, with other
+// epochs. Epochs begin with 1, so a cleared word is invalid.
+//
+// There are n results. An exclusive scan without segments may have n + 1: the last one is `initial` op the aggregate of
+// the whole input.
 KERNEL SG_KERNEL void scan_look_back(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
     const OFFSET_T outputs, __global ulong* state, const OFFSET_T tiles, const A initial, const uint inclusive,

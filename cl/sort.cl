@@ -5,10 +5,12 @@
 // Bytes: a pass reads the keys twice and writes them once; it reads and writes the values once. With LOOK_BACK a pass reads and
 // writes the keys once, it publishes status words, and one further kernel reads the keys once.
 //
-// Passes sort by one digit of 8 bits each, from the least significant digit on. Keys move unchanged, so that keys with equal
-// numbers keep their bits. The code of a pass selects the buffers between which it moves keys: `in`, `out` and `spare`. If there
-// are several passes, one whose digit is the same in all keys is skipped. If that holds for all passes, the first one runs. Part
-// g has `tiles` tiles of TILE keys, at least one. d is a digit:
+// Passes sort by one digit of 8 bits each, from the least significant digit on; the last digit may have fewer. If begin
+// == end, one pass copies the keys. Keys move unchanged, so that keys with equal numbers keep their bits. A pass reads
+// keys from one of the buffers `in`, `out` and `spare`, and writes them to another. Its code (lib/radix.cl) names both,
+// or skips the pass. Of several passes, one whose digit is the same in all keys is skipped; if that holds for all of
+// them, the first one runs. Even one tile of keys takes these kernels. Part g has `tiles` tiles of TILE keys, at least
+// one. d is a digit:
 //
 //     for each pass p:
 //         sort_counts:   table[d][g] = keys of part g with digit d
@@ -21,8 +23,8 @@
 //         for each pass p:
 //             sort_scatter:  to[totals[p][d] + keys with digit d in earlier tiles + rank within the tile] = key
 //
-// With SEGMENTS it sorts those segments of the keys that are too long for sort_segments.cl, each in its own range. Parts are then
-// parts of a segment, and each segment has a table and totals of its own.
+// With SEGMENTS, without LOOK_BACK, it sorts those segments of the keys that are too long for sort_segments.cl, each in
+// its own range. Parts are then parts of a segment. Each segment has a table and totals of its own (sort_offsets.cl).
 //
 // All regions of scratch begin at multiples of 16 bytes.
 //
@@ -36,7 +38,8 @@
 #include "lib/segments.cl"
 #include "lib/radix.cl"
 
-// DEVICE_CPU is also set for a GPU with too little local memory.
+// The host sets DEVICE_CPU for CPU drivers, and for this file also for a GPU with too little local memory. For scans it
+// does not: scan.cl selects scan_cpu.cl by WG == 1.
 #ifdef DEVICE_CPU
 #include "sort_cpu.cl"
 #else

@@ -3,8 +3,8 @@
 //
 //     for k = 1, 2, ...: each block of 2^k keys: compare keys i and 2^k - 1 - i; then keys 2^(k - 2), 2^(k - 3), ... 1 apart
 //
-// Bytes: each launch reads and writes every key once. Of each k > TILE_BITS there are (k - TILE_BITS) / 4 launches, rounded up,
-// of `exchange`, and one of `tiles`.
+// Bytes: each launch reads and writes every key once. k = 1 .. TILE_BITS take one launch of sort_in_place_tiles in all.
+// Each larger k takes ceil((k - TILE_BITS) / 4) launches of sort_in_place_exchange, then one of sort_in_place_tiles.
 //
 //     sort_in_place_tiles:     2^TILE_BITS keys in local memory: all of k = 1 .. TILE_BITS, or the last TILE_BITS distances of a larger k
 //     sort_in_place_exchange:  four distances of a larger k

@@ -3,8 +3,8 @@
 //     sort_passes:   active[p] = digit p differs among the keys
 //     sort_offsets:  totals[d] = sum of table[d][g] over the parts g; table[d][g] = sum of table[d][h] over h < g
 //
-// A work-group of sort_offsets has one digit. With SEGMENTS it has one digit of each segment with many parts, and all digits of
-// some segments with few parts.
+// sort_offsets has RADIX work-groups. Without SEGMENTS each scans the row of one digit. With SEGMENTS each scans the
+// row of one digit of every segment with many parts, and the whole tables of some segments with few parts.
 //
 // Bytes: sort_passes reads the bits of each part; sort_offsets reads and writes the table once.
 

@@ -1,6 +1,9 @@
-// sort_scatter on GPUs: to[below[d] + prefix[d] + rank] = key, for the digit d of each key and its rank among the equal digits of
-// its tile. below[d] counts the keys with a lower digit, and prefix[d] those with digit d before the tile. With look-back `totals`
-// is `below`; without, it has the counts of each digit, which load_offsets adds up.
+// sort_scatter on GPUs: to[below[d] + prefix[d] + rank] = key, for the digit d of each key and its rank among the equal
+// digits of its tile. below[d] counts the keys with a lower digit, and prefix[d] those with digit d before the tile.
+// below[] comes from `totals`, which has two meanings:
+//
+//     with look-back:   totals[pass][d] = below[d], from sort_histograms
+//     without:          totals[d] = keys with d, from sort_offsets; load_offsets() scans them in each work-group
 //
 // Bytes: reads and writes keys and values once; with look-back it also publishes RADIX status words a tile, each up to twice.
 //
@@ -21,7 +24,9 @@
 //
 // Adinets and Merrill 2022; CUB's AgentRadixSortOnesweep.
 
-// Sub-groups of a work-group. Each has a counter for every digit.
+// ROWS: the most sub-groups of a work-group, since LANES is a lower bound of the width that the compiler chooses. Each
+// sub-group has a counter for every digit. If LANES < 32, counters have 16 bits even if the width is 32, since ROWS is
+// large. With SG_LOCAL they have 32 bits at any width, for atomics. A tile has fewer than 2^16 keys.
 #define ROWS ((WG + LANES - 1) / LANES)
 #if SG_BACKEND == SG_LOCAL
 #define COUNTER uint
@@ -40,14 +45,15 @@
 #else
 #define UNROLL_BALLOTS _Pragma("unroll 1")
 #endif
-// One array in local memory has the counters, to which SG_LOCAL adds as many masks. Later it has the tile's keys, and at last the
-// tile's values.
+// One array in local memory, `pool`, has three uses in turn. First it has the counters, and with SG_LOCAL after them a
+// mask of lanes for each counter. Then it has the tile's keys, and at last the tile's values.
 #define RANK_WORDS (SG_BACKEND == SG_LOCAL ? 2 * ROWS * RADIX : LANES < 32 ? ROWS * RADIX / 2 : ROWS * RADIX)
 #define TILE_WORDS (TILE * (VALUE_BYTES > KEY_BYTES ? VALUE_BYTES : KEY_BYTES) / 4)
 #define POOL_WORDS (RANK_WORDS > TILE_WORDS ? RANK_WORDS : TILE_WORDS)
 
-// Digits of a work-item: item * OWN + o. Loops over a work-item's digits or keys move a pointer to the first one, so that
-// constant offsets reach the others. With an index for each, ptxas takes up to 15 registers more.
+// Digits of a work-item: item * OWN + o. If WG == RADIX, each work-item has one digit, so neighbours access
+// neighbouring status words. Loops over a work-item's digits or keys move a pointer to the first one, so that constant
+// offsets reach the others. With an index for each, ptxas takes up to 15 registers more.
 #define OWN (RADIX / WG)
 
 // Position k of a work-item's keys in the tile; two positions share a word.
@@ -71,8 +77,10 @@ INLINED lane_t find_lane(void)
     return me;
 }
 
-// Loads the tile at `base`, which has `len` keys. `padding`, a key of the highest digit, follows them, and stays there. The tile's
-// count of that digit includes it. With look-back the last tile publishes such a count, which no tile reads.
+// Loads the tile at `base`, which has `len` keys. If the tile is not full, copies of `padding`, a key of the highest
+// digit, follow them. In the sorted tile these copies have positions from `len` on, and are not written. The tile's
+// count of that digit includes them. But only the last tile of all keys, or of a segment, has padding, and no tile uses
+// its counts. With look-back the count in its status words may even overflow.
 INLINED void load_keys(
     KEY* keys, __global const KEY* from, const OFFSET_T base, const uint len, const KEY padding, const lane_t* me)
 {

@@ -247,8 +247,8 @@ pub trait Arithmetic: Copy + PartialEq + sealed::Sealed {
     message = "`{Self}` is not an element type",
     label = "expected `i8`..`i64`, `u8`..`u64`, `f16`, `bf16`, `f32` or `f64`",
     note = "use `u8` (0 and 1) for `bool`, `u64` for `usize`, and `i64` for `isize`",
-    note = "for other plain types, call a method that takes an operator or an order of your own: `Device::reduce_by` with an \
-            `op::Operator::of_struct`, `Device::merge_sort` with an `op::Less::of_struct`"
+    note = "structs: `Device::reduce_by` takes an `op::Operator::of_struct`, `Device::merge_sort` an `op::Less::of_struct`; \
+            scans, segments and axes take element types only, so pack two small fields into a `u64`"
 )]
 pub trait Element: Pod + PartialOrd + fmt::Debug + fmt::Display + Send + Sync + Arithmetic {
     /// The type's name at run time.

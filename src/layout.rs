@@ -242,7 +242,10 @@ impl Layout {
     /// ```
     pub fn offset_of(&self, index: &[usize]) -> Result<usize> {
         if index.len() != self.ndim || index.iter().zip(self.shape()).any(|(&i, &n)| i >= n) {
-            return Err(Error::invalid(format!("index {index:?} of a shape of {:?}", self.shape())));
+            return Err(Error::invalid(format!(
+                "index {index:?} is out of range for an array of shape {:?}",
+                self.shape()
+            )));
         }
         let mut layout = *self;
         for (axis, &i) in index.iter().enumerate() {

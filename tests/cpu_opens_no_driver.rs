@@ -96,7 +96,7 @@ fn no_device_errors_name_the_library_that_does_not_open() {
     let told = |value: &str, part: &str| child::run(child::child(NAME, part).env("OPENCL_LIBRARY", value)).0;
     for part in ["open", "at"] {
         let start = if part == "open" {
-            "no device fits `gpu`; known are 0: rayon / CPU"
+            "no device fits `gpu`; the devices are 0: rayon / CPU"
         } else {
             "no device 1: there are 1, the first is 0"
         };
@@ -124,5 +124,5 @@ fn no_device_errors_report_a_missing_driver() {
     let mut child = child::child(NAME, "open");
     let (told, _) = child::run(child.env("OCL_ICD_VENDORS", "/nonexistent").env_remove("OPENCL_LIBRARY"));
     let reasons = ["the OpenCL loader has no driver", "the library does not open: libOpenCL.so.1: "];
-    assert!(reasons.iter().any(|reason| told.contains(&format!("known are 0: rayon / CPU; {reason}"))), "{told}");
+    assert!(reasons.iter().any(|reason| told.contains(&format!("the devices are 0: rayon / CPU; {reason}"))), "{told}");
 }

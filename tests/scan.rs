@@ -360,7 +360,7 @@ fn invalid_keys_flags_and_offsets_are_refused() {
         let beyond = refused(device.scan_segments(&x, &[0u32, 3, 2], Sum, kind));
         assert_eq!(beyond, "offset 1 is 3, beyond the next one, 2");
         assert_eq!(refused(device.scan_segments(&x, &[0u32; 0], Sum, kind)), "n segments need n + 1 offsets, got 0");
-        assert_eq!(refused(device.scan_axis(&x, 1, Sum, kind)), "axis 1 of a shape of [4]");
+        assert_eq!(refused(device.scan_axis(&x, 1, Sum, kind)), "axis 1 is out of range for an array of shape [4]");
         let mut out = [0; 3];
         let error = device.scan_by_key_into(&x, &x, Sum, kind, &mut out, &mut Scratch::new()).unwrap_err();
         assert_eq!(error.to_string(), "scan in segments needs an output of 4 elements, got 3");

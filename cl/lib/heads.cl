@@ -6,8 +6,9 @@
 //     BY_ROWS      i is a multiple of `row`
 //     none         no flag is set
 //
-// With REVERSE a segment starts at its last element, and the ranks fall from tile to tile. The flag of the scan's first element has
-// no effect, nor have flags beyond its last one.
+// With REVERSE the segments are the same, but the head of a segment is its last element in memory. So flags[i + 1]
+// marks element i, where i is an index in memory, and the ranks fall from tile to tile. The flag of the scan's first
+// element has no effect, nor have flags beyond its last one.
 //
 // HEAD_PARAMS: parameters after the others; HEAD_PASS: the arguments for them. Needs types.cl, TILE, REVERSE as 0 or 1, and the
 // order of the scan: AT, VECTOR_AT and IN_VECTOR.
@@ -130,8 +131,9 @@ static inline uint vector_heads(const bool whole, OFFSET_T base, uint position, 
 static inline OFFSET_T first_rank(__global const OFFSET_T* ranks, OFFSET_T tile) { return ranks[(ulong)tile + REVERSE]; }
 static inline OFFSET_T end_rank(__global const OFFSET_T* ranks, OFFSET_T tile) { return ranks[(ulong)tile + 1 - REVERSE]; }
 
-// ranks[t]: the number of offsets, of `count`, before tile t. With REVERSE the segment whose last element is p - 1 starts at offset
-// p, and ranks[t] is the number of offsets that are at most n - t * TILE.
+// ranks[t], from `count` sorted offsets. Without REVERSE it is the number of offsets below t * TILE, the index of tile
+// t's first element. With REVERSE it is the number of offsets p <= n - t * TILE. There an offset p, the end of a
+// segment, makes element p - 1 in memory a head. This is element n - p of the scan.
 static inline OFFSET_T rank_of_tile(__global const S* offsets, OFFSET_T count, OFFSET_T t, OFFSET_T n)
 {
     const ulong base = (ulong)t * TILE;

@@ -7,9 +7,15 @@
 // have one number, `ordered`. Each key also has a number of its own, `distinct`, in whose order keys that compare equal are
 // contiguous.
 //
-// Without FLOAT_KEYS `flip` has the bits to invert in keys whose highest bit is set. For floats in IEEE 754's total order these are
-// all other bits: -0 is below 0, and NaN differ by their bits. For other keys `flip` is 0. `always` has the bits to invert in all
-// keys afterwards.
+// Without FLOAT_KEYS, if the highest bit of a key is set, the bits of `flip` are inverted. Then the bits of `always`
+// are inverted in every key. The result is the number. Floats without FLOAT_KEYS are in IEEE 754's total order: -0 is
+// below 0, and NaN differ by their bits. The host passes:
+//
+//     keys                     flip                        always, ascending    always, descending
+//     unsigned integers        0                           0                    all bits
+//     signed integers          0                           the highest bit      all other bits
+//     floats, total order      all bits but the highest    the highest bit      all other bits
+//     floats, FLOAT_KEYS       the bits of infinity        0                    all bits
 
 #ifndef KEY
 #define KEY uint
@@ -49,8 +55,9 @@ static inline KEY key_of_distinct(KEY number, WORD flip, WORD always)
     return (KEY)(total ^ (((total >> (8 * KEY_BYTES - 1)) - 1) | HIGH_BIT));
 }
 
-// A key with the highest digit of all keys. The digit that has the highest bit rises with the number. NaN has the highest number,
-// or -infinity if `always` is set, which reverses the order. Other digits have all bits set in the number of the key returned.
+// Returns a key that has the highest digit of all possible keys. If the digit contains the highest bit, the key with
+// the highest number has it: NaN, or -infinity if `always` is set. Else any key will do whose number has all bits of
+// the digit set.
 static inline KEY highest_key(uint shift, uint mask, WORD flip, WORD always)
 {
     const WORD digit = (WORD)mask << shift;
@@ -110,9 +117,9 @@ static inline uint digit_of(WORD number, uint shift, uint mask)
 #endif
 }
 
-// A number that rises with the key, or falls if the host asks for the reverse order. SOME_BITS: the order compares some of a
-// float's bits, so the numbers have a bias. Only the highest bit is set in the number of a zero; if the numbers fall, all other
-// bits are.
+// The number of a key. It rises with the key; in descending order it falls as the key rises. SOME_BITS: the order
+// compares only some bits of a float's number. Then a bias is added, so that zeros have the number HIGH_BIT. Descending
+// inverts all bits afterwards, so zeros have HIGH_BIT - 1.
 static inline WORD ordered(KEY key, WORD flip, WORD always)
 {
 #if defined(FLOAT_KEYS) && defined(SOME_BITS)

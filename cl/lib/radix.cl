@@ -71,8 +71,13 @@ INLINED BIT_PAIR joined(__local const uint* words) { return (ulong)words[2] << 3
 #endif
 #define OPAQUE_KEY(x) CAT(OPAQUE_, KEY_BYTES)(x)
 
-// The code of a pass: source + 4 * target + flags, for the buffers that it reads and writes. A pass whose digit is the same in all
-// keys has code 0 and moves nothing. ODD: an odd number of active passes precede it.
+// The code of a pass is source + 4 * target + flags. Source and target are AT_IN, AT_OUT or AT_SPARE: the buffers that
+// the pass reads and writes. ACTIVE: the pass runs. LAST: it is the last pass that runs. ODD: an odd number of passes
+// that run precede it. Code 0: the kernels of the pass return at once.
+//
+// The host gives the code of a single pass. Of several passes, the device gives code 0 to one whose digit is the same
+// in all keys. But it never skips all of them. Without look-back sort_counts of pass 0 finds these digits. So it always
+// runs, with a code of the host.
 #define AT_IN 0
 #define AT_OUT 1
 #define AT_SPARE 2

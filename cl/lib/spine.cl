@@ -1,9 +1,11 @@
 // Multi-level scan of tile aggregates, in groups of 32.
 //
-// Tree scan of 2^m partials x[0], x[1], ...: let b1 < b2 < ... be the bits that are set in k. The last 2^b1 partials before k form
-// tree1, the 2^b2 partials before those form tree2, and so on:
+// Tree scan of 2^m partials x[0], x[1], ...: let b1 < b2 < ... be the bits that are set in k. tree1 has the 2^b1
+// partials just before k. tree2 has the 2^b2 partials just before tree1, and so on, down to x[0]. The nearest and
+// smallest tree is combined first; each further tree is a left operand:
 //
 //     prefix(k) = ... op (tree2 op (tree1 op identity))
+//     prefix(6) = tree(x[0], x[1], x[2], x[3]) op (tree(x[4], x[5]) op identity)
 //
 // A tree over 2^b partials combines neighbours, then pairs of neighbours, and so on.
 //
@@ -36,9 +38,10 @@ static inline void tree_scan(Partial* total, Partial* prefix, uint count)
     }
 }
 
-// Replaces the aggregates of one group of a level by their prefixes. The level has `count` entries from totals[first] on, the last
-// of which is unset. The aggregate of a whole group goes to totals[above + group]. One work-item calls it for each group; it does
-// nothing for groups beyond the last.
+// Replaces the aggregates of one group of 32 entries of a level by their prefixes. The level has `count` entries from
+// totals[first] on. The last entry of the level, count - 1, has no aggregate yet: it is not read, but its prefix is
+// written. If another group follows this one, the aggregate of this group goes to totals[above + group]. One work-item
+// calls it for each group; it does nothing for groups beyond the last.
 static inline void scan_level(__global Partial* totals, OFFSET_T first, OFFSET_T count, OFFSET_T above, OFFSET_T group)
 {
     const OFFSET_T own = group * 32;

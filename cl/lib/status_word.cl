@@ -1,23 +1,33 @@
 // Status words: the messages of decoupled look-back from a tile to the tiles after it; and the faults that tests inject.
 //
 // A status word is valid in the launch of its epoch alone. State, epoch and payload of a word are one atomic access, so
-// relaxed loads and stores are enough. A scan in place needs fences, too: whoever reads a result in place of an element must see
-// the status word afterwards. There are three layouts, from the highest bit to the lowest:
+// relaxed loads and stores are enough. A value of 8 bytes takes two words, each with the epoch: it is valid if both
+// are. A scan in place needs fences, too: a work-group that reads a result in place of an element must see the status
+// word afterwards.
 //
-//     STATUS_VALUES    epoch: 31, segment-head flag: 1, payload: 32    a value of any type; 8 bytes take two words
-//     LOOK_TURNS       state: 2, epoch: 20, count: 42                  a count, where words of many launches share a buffer
-//     neither          (state + 2 * epoch) % 4: 2, count: the rest     a count, in words of LOOK_BYTES: 4 or 8
+// The macros STATUS_VALUES and LOOK_TURNS select one of three layouts. Fields and their bits, from the highest to the
+// lowest:
 //
-// The layouts differ for two reasons. A value fills its 32 bits, whereas a count leaves room for a state. A radix sort has a word
-// for each digit of a tile, so its words have 4 bytes if its counts fit.
+//     STATUS_VALUES   scans: an aggregate                         epoch: 31, segment-head flag: 1, payload: 32
+//     LOOK_TURNS      counts of selections and reductions by key  state: 2, epoch: 20, count: 42
+//     neither         counts of radix sorts                       (state + 2 * epoch) % 4: 2, count: 30 or 62
 //
-// - STATUS_VALUES: a word of another epoch is invalid, so a launch that uses no tile counter can take the buffer of an earlier one.
-//   Aggregates of tiles and of groups have words of their own, so no state tells them apart. All publishes of a word within a
-//   launch store the same bits, so two words of one value cannot disagree.
+// The layouts differ for two reasons. A value fills its 32 bits, whereas a count leaves room for a state. A radix sort
+// has a word for each digit of a tile. So its words have LOOK_BYTES = 4 if n < 2^30 and OFFSET_T is uint, else 8.
+//
+// - STATUS_VALUES: a word of another epoch is invalid. So a launch without a tile counter can take the buffer of an
+//   earlier one, and the host clears the buffer for all others. Aggregates of tiles and of groups have words of their
+//   own, so no state tells them apart. All publishes of a word within a launch store the same bits, so two words of one
+//   value cannot disagree.
 // - LOOK_TURNS: likewise for epochs. The state says whether the count is the tile's aggregate or its inclusive prefix.
-// - neither: the epoch has one bit, and shares two bits with the state. It alternates between 0 and 1; a skipped pass does not
-//   change it. Each word must end a launch as a prefix, whose two bits are 2 in epoch 0, and 0 in epoch 1. With the next epoch the
-//   same bits read as invalid. All words are 0 before epoch 0.
+// - neither: a launch is a pass of the sort, and its epoch is 0 or 1: the number of active passes before it, modulo 2.
+//   States are 0 (invalid), 1 (aggregate) and 2 (prefix). All words are 0 before the first pass, and end each active
+//   pass as a prefix. So words of the pass before read as invalid, as the table shows. A skipped pass changes neither
+//   words nor epoch.
+//
+//     two highest bits   0          1            2          3
+//     epoch 0            invalid    aggregate    prefix     never
+//     epoch 1            prefix     never        invalid    aggregate
 //
 // publish() stores a word, and poll_limit() is the most polls of one: both obey the fault injection. Needs types.cl and
 // subgroup.cl, and 64-bit atomics for words of 8 bytes. STATUS_VALUES needs partial.cl, bits_of_value() and value_of_bits().

@@ -432,7 +432,7 @@ fn files_are_scanned() {
         succeeds(&[&["run", "scan", &input, "-o", name, "--verify"], &device[..]].concat());
         assert_eq!(load::<i64>(&output), (vec![3, 2], vec![1, 6, 8, 8, 15, 18]));
         let text = succeeds(&[&["run", "scan", &input, "--exclusive", "--verify"], &device[..]].concat());
-        assert_eq!(text.trim(), "0 1 6 8 8 15");
+        assert_eq!(text.trim(), "0 1\n6 8\n8 15");
         let text = succeeds(&[&["run", "scan", &input, "--reverse", "--verify"], &device[..]].concat());
         assert_eq!(text.trim(), "18 17 12 10 10 3");
     }
@@ -1008,9 +1008,9 @@ fn dot_min_max_any_and_all_are_reduced() {
         reduce(&[&flags, "--op", "any", "-o", name]);
         assert_eq!(load::<bool>(&output), (vec![], vec![true]));
     }
-    assert!(refuses(&["run", "reduce", &x, "--dot", &flags]).contains("dot of 6 and 3 elements"));
+    assert!(refuses(&["run", "reduce", &x, "--dot", &flags]).contains("has 3 elements, but the input has 6"));
     let short = folder.save("short.npy", &[5], &[1i32; 5]);
-    assert!(refuses(&["run", "reduce", &x, "--dot", &short]).contains("dot of 6 and 5 elements"));
+    assert!(refuses(&["run", "reduce", &x, "--dot", &short]).contains("has 5 elements, but the input has 6"));
     assert_eq!(oclprim(&["run", "reduce", &x, "--dot", &y, "--op", "max"]).status.code(), Some(2));
     assert!(refuses(&["run", "reduce", &x, "--op", "any", "--axis", "0"]).contains("--op any: --axis is not allowed"));
     let nothing = folder.save::<f32>("empty.npy", &[0], &[]);

@@ -40,8 +40,11 @@ use crate::{Element, Error, Integer, Result};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bins<T: Element> {
+    #[doc(hidden)]
     pub count: u32,
+    #[doc(hidden)]
     pub map: Map,
+    #[doc(hidden)]
     pub element: PhantomData<T>,
 }
 
@@ -184,6 +187,7 @@ impl<T: Element> Bins<T> {
     }
 
     /// Writes the slot of each sample, on the CPU.
+    #[doc(hidden)]
     pub fn slots(&self, input: &[T], out: &mut [u32]) {
         let (pairs, count) = (input.iter().zip(&mut *out), self.count);
         match &self.map {

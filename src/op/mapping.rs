@@ -66,7 +66,10 @@ impl<T: Element, U: Element> Mapping<T, U> for Cast {
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scale<A>(pub A);
+pub struct Scale<A>(
+    /// The factor.
+    pub A,
+);
 
 impl<A> Sealed for Scale<A> {}
 

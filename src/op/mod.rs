@@ -215,11 +215,13 @@ impl<F> Map<F> {
     }
 
     /// OpenCL C text of the function `mapped`, which `cl/lib/types.cl` calls.
+    #[doc(hidden)]
     pub fn prelude(&self, from: ElementType, to: ElementType) -> String {
         self.definition("mapped", from, to.storage())
     }
 
     /// The function that `cl/lib/select.cl` calls to test for the first kind of element (`kind` = 0) or the second (`kind` = 1).
+    #[doc(hidden)]
     pub fn of_kind(&self, kind: usize, from: ElementType) -> String {
         self.definition(["first_kind", "second_kind"][kind], from, "bool")
     }

@@ -243,6 +243,7 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     }
 
     /// An operator over an element type, for the CPU backend, and its source for kernels with `cl/lib/op.cl`.
+    #[doc(hidden)]
     pub fn monoid(&self) -> Result<(Monoid<T, &F>, Source)>
     where
         T: Element<Acc = T>,
@@ -259,6 +260,7 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     }
 
     /// The operator's text for kernels.
+    #[doc(hidden)]
     pub fn source(&self) -> Source {
         Source(Text::Prelude(self.prelude()))
     }

@@ -69,7 +69,7 @@ impl Device {
     /// ```
     pub fn best() -> Result<Self> {
         match env::var_os("OCLPRIM_DEVICE") {
-            Some(selector) if !selector.is_empty() => Self::open(&selector.to_string_lossy()),
+            Some(selector) if !selector.is_empty() => Self::fitting(&selector.to_string_lossy(), " of OCLPRIM_DEVICE"),
             _ => Ok(Self::best_gpu().unwrap_or_else(Self::cpu)),
         }
     }
@@ -109,6 +109,11 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn open(selector: &str) -> Result<Self> {
+        Self::fitting(selector, "")
+    }
+
+    /// [`Device::open`]. `whose` says in the error where the selector is from.
+    fn fitting(selector: &str, whose: &str) -> Result<Self> {
         let wanted = selector.trim().to_lowercase();
         // The CPU backend comes first in the list, so it matches first. A hanging driver must not block access to it.
         let of_the_cpu = DeviceInfo::cpu().to_string().to_lowercase().contains(&wanted) && !wanted.is_empty();
@@ -131,7 +136,7 @@ impl Device {
             Some(index) => Self::at(index),
             None => {
                 let known: Vec<_> = infos.iter().enumerate().map(|(i, info)| format!("{i}: {info}")).collect();
-                Err(no_device(format!("no device fits `{selector}`; known are {}", known.join(", "))))
+                Err(no_device(format!("no device fits `{selector}`{whose}; the devices are {}", known.join(", "))))
             }
         }
     }

@@ -194,6 +194,7 @@ impl Tuning {
     }
 
     /// Returns whether kernels over `n` elements use 64-bit offsets.
+    #[doc(hidden)]
     pub fn wide(&self, n: usize) -> bool {
         self.wide_offsets || n >= 1 << 31
     }

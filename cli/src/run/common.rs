@@ -133,8 +133,9 @@ pub(super) fn in_words<T: Element>(values: &[T], shape: &[usize], ty: &str, devi
     if values.len() > SHOWN {
         return format!("{shape:?} {ty} on {}; -o writes it to a file", device.info());
     }
-    let words: Vec<_> = values.iter().map(|&value| number(value)).collect();
-    words.join(" ")
+    let line = |row: &[T]| row.iter().map(|&value| number(value)).collect::<Vec<_>>().join(" ");
+    let row = if shape.len() < 2 { values.len() } else { shape[shape.len() - 1] };
+    values.chunks(row.max(1)).map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Prints a result. A result without elements is an empty line, so that programs read no number from it; a notice on standard error

@@ -48,7 +48,7 @@ pub(super) struct HistogramOf {
     /// Count a sample that equals HI in the last bin.
     #[arg(long, requires = "range")]
     closed: bool,
-    /// The edges of the bins, in any type: n + 1 edges for n bins. If the type of the samples lacks such a value, the samples are
+    /// A file of the edges of the bins, in any type: n + 1 edges for n bins. If the type of the samples lacks such a value, the samples are
     /// counted as f64.
     #[arg(long, value_name = "EDGES.npy", conflicts_with_all = ["range", "bins"])]
     edges: Option<PathBuf>,

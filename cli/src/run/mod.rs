@@ -59,9 +59,9 @@ Examples:
   oclprim run random 1000000 --type f32 --seed 7 -o uniform.npy
   oclprim run iota 1000000 --type u32 -o indices.npy
 
-Files are .npy files, as numpy.save writes them, in any byte order and in C or Fortran order. `-` is standard input, or with -o
-standard output. A result goes to a new file, which replaces the old one when it is complete; so -o may name the input. Booleans
-are the numbers 0 and 1.";
+Files are .npy files, as numpy.save writes them, in any byte order and in C or Fortran order. `-` is standard input, or \
+with -o standard output. A result goes to a new file, which replaces the old one when it is complete; so -o may name \
+the input. Booleans are the numbers 0 and 1. To sort values by keys, write `sort keys.npy --indices`, then `gather`.";
 
 /// Run a primitive on a .npy file.
 #[derive(Args)]

@@ -81,7 +81,7 @@ Examples:
 pub(super) struct Reduce {
     #[command(flatten)]
     common: Common,
-    /// The operator.
+    /// The operator. Means and variances: `oclprim run statistics`.
     #[arg(long, value_enum, default_value_t = Op::Sum)]
     op: Op,
     /// The order of float sums and products: `fixed` gives the same bits on every device, `fast` is any order. Along an axis the
@@ -355,7 +355,13 @@ impl Reduce {
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
         let other = second(path)?;
-        let (x, y) = (array.elements::<T>(), other.exactly::<T>().map_err(of_file(path))?);
+        let x = array.elements::<T>();
+        let n: usize = other.shape.iter().product();
+        if n != x.len() {
+            let says = format!("--dot: {} has {n} elements, but the input has {}", path.display(), x.len());
+            return Err(Stop::usage(says));
+        }
+        let y = other.exactly::<T>().map_err(of_file(path))?;
         let value = device.dot::<T, U>(x, &*y)?;
         if self.common.verify {
             matches(same(&[value], &[Device::cpu().dot::<T, U>(x, &*y)?], "dot "))?;

@@ -29,7 +29,7 @@ pub(super) struct TopK {
     #[command(flatten)]
     common: Common,
     /// The number of elements to take.
-    #[arg(long, value_parser = crate::options::size, allow_negative_numbers = true)]
+    #[arg(short, long, value_parser = crate::options::size, allow_negative_numbers = true)]
     k: usize,
     /// Take the largest; the default.
     #[arg(long, conflicts_with = "smallest")]

@@ -42,8 +42,8 @@ impl Way {
             return Ok(());
         }
         Err(Error::invalid(match self {
-            Self::Gather => format!("gathering by {indices} indices into {line} elements"),
-            Self::Scatter => format!("scattering {line} elements by {indices} indices"),
+            Self::Gather => format!("a gather by {indices} indices needs an output of {indices} elements, got {line}"),
+            Self::Scatter => format!("a scatter of {line} elements needs {line} indices, got {indices}"),
         }))
     }
 }

@@ -55,7 +55,10 @@ impl Lines {
     #[doc(hidden)]
     pub fn of(layout: &Layout, axis: usize) -> Result<Self> {
         if axis >= layout.ndim() {
-            return Err(Error::invalid(format!("axis {axis} of a shape of {:?}", layout.shape())));
+            return Err(Error::invalid(format!(
+                "axis {axis} is out of range for an array of shape {:?}",
+                layout.shape()
+            )));
         }
         let (len, stride) = (layout.shape()[axis], layout.strides()[axis]);
         let kept: Vec<usize> = (0..layout.ndim()).filter(|&k| k != axis).map(|k| layout.shape()[k]).collect();

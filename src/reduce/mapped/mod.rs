@@ -273,7 +273,11 @@ impl Device {
     ) -> Result<()> {
         output.expect_len(1, "dot")?;
         if x.len() != y.len() {
-            return Err(Error::invalid(format!("dot of {} and {} elements", x.len(), y.len())));
+            return Err(Error::invalid(format!(
+                "a dot product needs arrays of one length, got {} and {} elements",
+                x.len(),
+                y.len()
+            )));
         }
         match self.backend() {
             Backend::Cpu => {

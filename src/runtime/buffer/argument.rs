@@ -88,6 +88,7 @@ impl<'a, T: Pod> Input<'a, T> {
     }
 
     /// The elements in the device's memory.
+    #[doc(hidden)]
     pub fn cl(self, device: &ClDevice) -> Result<ClInput> {
         match self {
             Self::Host(data) => {
@@ -217,6 +218,7 @@ impl<'a, T: Pod> Output<'a, T> {
 
     /// The elements in the device's memory; the caller calls `finish` after the launches that write them. With `keep`, a host
     /// slice is copied there first, for primitives that do not write every element.
+    #[doc(hidden)]
     pub fn cl(self, device: &ClDevice, keep: bool) -> Result<ClOutput<'a>> {
         match self {
             Self::Host(data) => {

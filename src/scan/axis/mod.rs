@@ -62,7 +62,7 @@ impl Shape {
     /// The shape of an array without gaps.
     pub fn of(shape: &[usize], axis: usize) -> Result<Self> {
         if axis >= shape.len() {
-            return Err(Error::invalid(format!("axis {axis} of a shape of {shape:?}")));
+            return Err(Error::invalid(format!("axis {axis} is out of range for an array of shape {shape:?}")));
         }
         let product = |part: &[usize]| part.iter().product();
         // In an array without elements, a product can overflow.

@@ -159,9 +159,9 @@ fn check_host(device: &Device) -> Result<(), Failure> {
     let by = device.upload(&[0u32, 2, 7])?;
     refused(device.gather(&[1u8, 2], &by).map(drop), "index 1 is 2, beyond the 2 elements")?;
     refused(device.scatter(&[1u8, 2], by.view(1..)?, 7).map(drop), "index 1 is 7, beyond the 7 elements")?;
-    refused(device.scatter(&[1u8, 2], &[0u32], 2).map(drop), "scattering 2 elements by 1 indices")?;
+    refused(device.scatter(&[1u8, 2], &[0u32], 2).map(drop), "a scatter of 2 elements needs 2 indices, got 1")?;
     let short = device.gather_into(&[1u16, 2], &[1u32, 0], &mut out, &mut outside);
-    refused(short, "gathering by 2 indices into 3 elements")?;
+    refused(short, "a gather by 2 indices needs an output of 2 elements, got 3")?;
     let none = device.gather_into(&[1u16, 2], &[1u32, 0, 0], &mut out, &mut [0u64; 0]);
     refused(none, "the first index out of range needs 1 element, got 0")?;
     refused(device.gather(&[()], &[0u32]).map(drop), "elements must have at least 1 byte")
