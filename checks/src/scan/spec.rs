@@ -333,7 +333,7 @@ struct Measured<T: Element> {
 
 fn bench<T: Element>(form: Form, look_back: bool) -> Bench {
     let bytes = |n: usize| 2 * (n * size_of::<T>()) as u64;
-    let name = format!("sum {}{}", form.name(), if look_back { "" } else { ", launch after launch" });
+    let name = format!("sum {}{}", form.name(), if look_back { "" } else { ", without look-back" });
     Bench::new(name, T::TYPE, bytes, move |device, n| {
         let host = Data::Random.generate::<T>(n, n as u64);
         let (x, out) = (device.upload(&host)?, device.zeroed(form.outputs(n))?);
@@ -378,7 +378,7 @@ impl Spec for ScanSpec {
         let (several, mut sums) = (Tuning::default().class(DeviceClass::Gpu).without_look_back(), Vec::new());
         op_cases::<f32, Sum>(level, &mut sums);
         sums.retain(|case| case.form == "sum with the total");
-        cases.extend(sums.into_iter().map(|case| case.tuned("sum, launch after launch", several.clone())));
+        cases.extend(sums.into_iter().map(|case| case.tuned("sum, without look-back", several.clone())));
         operator_cases(level, affine, &mut cases);
         mapped_cases::<f32, u32>(level, (|x| u32::from(x > 0.5), "x > 0.5f"), &mut cases);
         if level >= Level::Full {
