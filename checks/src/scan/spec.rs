@@ -142,7 +142,7 @@ fn check<T: Element, U: Element + From<T>>(
     let input = &all[offset..];
     let (outputs, kind) = (form.outputs(input.len()), form.kind::<U>());
     let on_device = device.upload(all)?;
-    // Input and output have different alignments.
+    // Unless `offset` is 0, input and output have different alignments.
     let got = guarded(device, outputs, 2 * offset, |out| {
         Ok((built_in.run)(device, on_device.view(offset..)?.into(), kind, out.into())?)
     })?;
@@ -266,7 +266,7 @@ fn wide_cases<T: Element, U: Element + From<T>>(level: Level, cases: &mut Vec<Ca
     }
 }
 
-/// Cases of sums of a function of each element, in a type of another size.
+/// Cases of sums of a function of each element, in another type.
 fn mapped_cases<T: Element, R: Element<Acc = R>>(
     level: Level,
     (function, text): (fn(T::Acc) -> R, &'static str),

@@ -8,7 +8,7 @@ use oclprim::internals::instances::below;
 use super::gpu;
 use super::{
     adjacent, by_key, runs,
-    shared::{filled, rooms, sizes},
+    shared::{filled, out_offset, rooms, sizes},
 };
 use crate::{
     Buffer, Capabilities, Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Scratch, Tuning,
@@ -90,9 +90,9 @@ pub(in crate::select) struct What {
 }
 
 impl What {
-    /// Offset of the output. Unless it is 0, its alignment to 16-byte words differs from the input's.
+    /// Offset of the output.
     pub(in crate::select) fn out_offset(self) -> usize {
-        3 * self.offset
+        out_offset(self.offset)
     }
 }
 

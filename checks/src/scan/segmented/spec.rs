@@ -147,7 +147,7 @@ where
     F: Fn(U::Acc, U::Acc) -> U::Acc,
 {
     let input = &all[at..];
-    // Elements, keys and results have different alignments.
+    // Unless `at` is 0, elements, keys and results have different offsets.
     let (x, padded) = (device.upload(all)?, device.upload(&[&[K::ZERO; 3][..3 * at.min(1)], descriptors].concat())?);
     let descriptors_at = padded.len() - descriptors.len();
     let got = guarded(device, input.len(), 2 * at, |out| {
