@@ -274,7 +274,10 @@ fn the_least_recently_used_entries_are_evicted_first() {
     assert!(others.iter().all(|other| is_there(other)), "files of the user's are gone");
     let left: Vec<_> = (0..30).filter(|&i| is_there(&entry(i))).collect();
     assert!((20..26).contains(&left.len()) && left.last() == Some(&29), "{left:?}");
-    assert!(left.windows(2).all(|pair| pair[0] + 1 == pair[1]), "not the oldest were evicted: {left:?}");
+    assert!(
+        left.windows(2).all(|pair| pair[0] + 1 == pair[1]),
+        "entries other than the oldest were evicted: {left:?} are left"
+    );
 
     // Use renews the time of an entry.
     let ours: Vec<_> = entries(folder).into_keys().filter(|path| fs::metadata(path).unwrap().len() < 5 << 20).collect();

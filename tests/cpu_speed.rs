@@ -30,7 +30,7 @@ fn values(n: usize) -> Vec<f32> {
 
 #[test]
 #[ignore = "run only in an optimised build"]
-fn scans_of_extremes_take_no_longer_than_those_by_a_user_s_operator() {
+fn scans_of_extremes_take_at_most_twice_as_long_as_those_by_a_user_s_operator() {
     let (cpu, x) = (Device::cpu(), values(1 << 23));
     let larger = Operator::new("larger", f32::NEG_INFINITY, |a: f32, b| if b > a { b } else { a }, "b > a ? b : a");
     let by = || drop(black_box(cpu.scan_by(&x, &larger, Scan::inclusive()).unwrap()));
@@ -43,7 +43,7 @@ const COLS: usize = 300;
 
 #[test]
 #[ignore = "run only in an optimised build"]
-fn moments_of_columns_take_no_longer_than_those_of_the_transposed() {
+fn moments_of_columns_take_at_most_twice_as_long_as_those_of_the_transposed() {
     let (cpu, x) = (Device::cpu(), values(ROWS * COLS));
     let x = cpu.upload(&x).unwrap();
     let transposed = |along: &dyn Fn(&oclprim::Buffer<f32>)| along(&cpu.transpose(&x, ROWS, COLS).unwrap());

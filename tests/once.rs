@@ -141,7 +141,7 @@ fn by_least_then_count(a: Extremes, b: Extremes) -> bool {
 }
 
 #[test]
-fn operators_are_those_of_hand_written_text() {
+fn operators_equal_hand_written_ones() {
     for (index, _) in Device::list().iter().enumerate() {
         let device = Device::at(index).unwrap();
         assert_eq!(device.reduce_by(&[1.0f32, -7.5, 3.0], &larger_magnitude()).unwrap(), -7.5);

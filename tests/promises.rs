@@ -63,7 +63,7 @@ fn the_documentation_of_the_crate_and_of_devices_warns_of_fork() {
 }
 
 #[test]
-fn what_ocl_brings_is_written_down_and_no_licence_is_of_another_kind() {
+fn dependencies_of_ocl_are_documented_and_licences_are_checked() {
     let written = text("docs/dependencies.md");
     for name in ["futures", "nodrop", "enum_primitive", "bitflags", "qutex"] {
         assert!(written.contains(name), "docs/dependencies.md does not name {name}");

@@ -111,7 +111,7 @@ fn b44_any_alignment_is_copied() {
 }
 
 /// B45: lengths passed through `float`, which is exact only up to 2^24. The crate uses integers throughout.
-/// (Bytes were counted in one direction only, too: see b26 in tests/transpose.rs.)
+/// (Bytes were counted in one direction only, too: see b26 in checks/tests/transpose.rs.)
 #[test]
 fn b45_lengths_beyond_24_bits_are_exact() {
     for device in common::devices() {

@@ -257,7 +257,7 @@ fn b15_each_element_counts_once() {
     }
 }
 
-// B16, B17 and B18 are defects of a histogram, a scan and a merge: see tests/histogram.rs, tests/scan.rs, tests/merge.rs.
+// B16, B17 and B18 are defects of a histogram, a scan and a merge: see checks/tests/histogram.rs, tests/scan.rs, tests/merge.rs.
 
 /// `Fast` floats, added in any order: the tolerance counts the additions and multiplications on the path of a value.
 #[test]

@@ -170,7 +170,7 @@ pub(crate) fn table(style: Style, header: &[&str], numbers: std::ops::Range<usiz
     table
 }
 
-/// A time with three digits and its unit.
+/// A time with three significant digits and its unit.
 pub(crate) fn time(seconds: f64) -> String {
     let (value, unit) = match seconds {
         s if s >= 1.0 => (s, "s"),
@@ -181,13 +181,12 @@ pub(crate) fn time(seconds: f64) -> String {
     format!("{} {unit}", digits(value))
 }
 
-/// Three significant digits, without an exponent.
+/// Three significant digits without an exponent; all digits of a larger integer part.
 pub(crate) fn digits(value: f64) -> String {
-    match value {
-        v if v >= 100.0 => format!("{v:.0}"),
-        v if v >= 10.0 => format!("{v:.1}"),
-        v => format!("{v:.2}"),
-    }
+    // This format rounds to three digits, so its exponent is that of the rounded number.
+    let rounded = format!("{value:.2e}");
+    let exponent: i32 = rounded.rsplit_once('e').map_or(0, |(_, exponent)| exponent.parse().unwrap_or(0));
+    format!("{value:.*}", (2 - exponent).max(0) as usize)
 }
 
 pub(crate) fn percent(part: f64) -> String {
@@ -207,4 +206,28 @@ pub(crate) fn bytes(count: u64) -> String {
 /// An element count. A power of two is written as `2^k` if it is at least 2^10.
 pub(crate) fn count(n: usize) -> String {
     if n >= 1 << 10 && n.is_power_of_two() { format!("2^{}", n.trailing_zeros()) } else { n.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_significant_digits() {
+        for (value, text) in [
+            (4367.4, "4367"),
+            (442.0, "442"),
+            (99.96, "100"),
+            (12.34, "12.3"),
+            (9.996, "10.0"),
+            (1.0, "1.00"),
+            (0.012, "0.0120"),
+            (0.000_999_6, "0.00100"),
+            (0.0, "0.00"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(digits(value), text);
+        }
+        assert_eq!([time(1.5), time(0.002), time(25e-9)], ["1.50 s", "2.00 ms", "25.0 ns"]);
+    }
 }

@@ -329,7 +329,7 @@ fn ladders_run_and_are_drawn() {
         ("transpose", &["--rows", "70", "--cols", "40"]),
         ("copy", &["--n", "2000"]),
     ] {
-        // tests/ladders.rs runs all ladders.
+        // checks/tests/ladders.rs runs all ladders.
         if ladder != "copy" && common::tiny() {
             continue;
         }

@@ -93,7 +93,7 @@ fn files_that_cannot_be_written_are_refused_before_anything_runs() {
 fn the_page_is_whole_and_says_why_the_cpu_has_no_ladders() {
     let folder = Folder::new();
     let path = folder.path("page.html");
-    // In one second few measurements start. The page names the measurements that were left out.
+    // One second is enough for some measurements.
     succeeds(&["report", "--quick", "--seconds", "1", "--device", "cpu", "-o", path.to_str().expect("UTF-8")]);
     let page = fs::read_to_string(&path).expect("the page");
     assert!(page.starts_with("<!DOCTYPE html><html lang=\"en\">") && page.ends_with("</html>"));

@@ -177,7 +177,7 @@ fn parts(function: &mut ItemFn, what: &str) -> Result<Parts> {
 
 /// The test that compares the function on devices with Rust.
 fn test(wanted: bool, name: &syn::Ident, call: &Tokens) -> Tokens {
-    let test = format_ident!("{}_on_devices_is_that_of_rust", name);
+    let test = format_ident!("{}_on_devices_equals_rust", name);
     if !wanted {
         return Tokens::new();
     }

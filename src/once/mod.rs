@@ -77,7 +77,7 @@ impl Program {
                 .map(|(name, at)| format!(" && __builtin_offsetof(@self@, {name}) == {at}"))
                 .collect();
             text +=
-                &format!("typedef char @self@_is_that_of_rust[sizeof(@self@) == {}{offsets} ? 1 : -1];\n", item.size);
+                &format!("typedef char @self@_has_rust_layout[sizeof(@self@) == {}{offsets} ? 1 : -1];\n", item.size);
         }
         let digest = text
             .bytes()

@@ -152,8 +152,8 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     /// An operator over a user's type, `type_name` in OpenCL C, which `types` defines. A kernel does not build if the
     /// type's size differs from that of `T`. `type_name` must not be a macro of the build or of a kernel file, such as
     /// `WG` or `TILE`. Nor may `type_name` be a variable of a kernel file, such as `pair` or `item`. No name in `types`
-    /// may be a macro of a device; such macros start with `HAS_`, `SG_`, `PTX_`, `DEVICE_` or `INLINE_`. Names such as
-    /// `Span` avoid all of these.
+    /// may be a macro of a device; such macros start with `HAS_`, `SG_`, `PTX_`, `DEVICE_`, `INLINE_` or `EXPLICIT_`.
+    /// Names such as `Span` avoid all of these.
     ///
     /// The driver compiles `type_name`, `types` and `expression` into this process, so they must never come from untrusted
     /// input. See [text is code](crate::op#text-is-code).

@@ -45,7 +45,7 @@ use crate::{Device, Element, Input, Output, Result, Scratch, op::Op, runtime::Ba
 /// | | d |
 /// |---|---|
 /// | [`Fixed`](Self::Fixed) | 28 for each level of tiles of 64 KiB: of `f32`, 28 up to 2^14 elements, 56 up to 2^28, 84 up to 2^42 |
-/// | [`Fast`](Self::Fast) | 40 + 16 ⌈t / g⌉ for t tiles of 64 KiB and g = 8 work-groups per compute unit; on the CPU as [`Fixed`](Self::Fixed) |
+/// | [`Fast`](Self::Fast) | 40 + 16 ⌈t / g⌉ for t tiles of 64 KiB and at most g work-groups; g is 6 times the number of compute units on a GPU, and 8 times on a CPU driver, unless tuned; on the CPU as [`Fixed`](Self::Fixed) |
 ///
 /// ```
 /// use oclprim::{Determinism, Device, op::Sum};

@@ -1,4 +1,4 @@
-//! Description of a program: a kernel file with its includes, and its options. Pure; the OpenCL runtime builds it.
+//! Description of a program: a kernel file with its includes, and its options. The OpenCL runtime builds it.
 
 use std::{
     borrow::Cow,

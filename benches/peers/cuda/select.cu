@@ -59,7 +59,7 @@ int main(int argc, char** argv)
                 return cub::DeviceSelect::Flagged(t, b, in.data, flags.data, out.data, count.data, (int)n);
             }, out, count, taken, taken);
             // CUB writes rejected elements backwards from the end.
-            for (const char* name : {"select parted", "select parted, rest reversed"}) {
+            for (const char* name : {"select partitioned", "select partitioned, unstable tail"}) {
                 one(wanted, name + share, n, 8.0 * n, [&](void* t, size_t& b) {
                     return cub::DevicePartition::If(t, b, in.data, out.data, count.data, (int)n, Below{});
                 }, out, count, taken, n);

@@ -310,7 +310,7 @@ int main(int count, char** arguments)
     for (unsigned percent : {10, 50, 90}) {
         std::string share = ", " + std::to_string(percent) + " % u32";
         rows["select selected" + share] = [=](size_t n) { return selected<false>(n, percent); };
-        rows["select parted" + share] = [=](size_t n) { return selected<true>(n, percent); };
+        rows["select partitioned" + share] = [=](size_t n) { return selected<true>(n, percent); };
     }
     for (size_t length : {2, 16, 256}) {
         std::string runs = ", runs of " + std::to_string(length);

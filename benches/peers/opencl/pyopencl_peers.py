@@ -167,7 +167,7 @@ def scanned(opened, n, element, inclusive):
 
 def sorted_keys(opened, n, pairs):
     keys = random(n).astype(np.uint32)
-    names = ["keys", "places"] if pairs else ["keys"]
+    names = ["keys", "values"] if pairs else ["keys"]
     sort = cl.algorithm.RadixSort(
         opened.context,
         ", ".join(f"__global uint *{name}" for name in names),
@@ -191,16 +191,16 @@ def sorted_keys(opened, n, pairs):
 LIMIT = np.uint32(1 << 31)
 
 
-def selected(opened, n, percent, parted):
+def selected(opened, n, percent, partitioned):
     host = np.arange(n, dtype=np.uint32) | np.where(random(n) % np.uint64(100) < percent, np.uint32(0), LIMIT)
     x = opened.array(host)
-    call = cl.algorithm.partition if parted else cl.algorithm.copy_if
+    call = cl.algorithm.partition if partitioned else cl.algorithm.copy_if
     result, times = measure(opened, lambda queue: call(x, f"ary[i] < {LIMIT}u", queue=queue))
     *outs, count, _ = result
     lists = [host[host < LIMIT], host[host >= LIMIT]]
     ok = int(count.get(opened.plain)) == len(lists[0])
     ok = ok and all(np.array_equal(out.get(opened.plain)[: len(want)], want) for out, want in zip(outs, lists))
-    return 4 * n + (4 * n if parted else 4 * len(lists[0])), times, ok
+    return 4 * n + (4 * n if partitioned else 4 * len(lists[0])), times, ok
 
 
 def runs(n, length):
@@ -239,9 +239,9 @@ def known():
     rows["sort keys, bits u32"] = lambda opened, n: sorted_keys(opened, n, False)
     rows["sort pairs with u32, bits u32"] = lambda opened, n: sorted_keys(opened, n, True)
     for percent in [10, 50, 90]:
-        for name in ["selected", "parted"]:
+        for name in ["selected", "partitioned"]:
             rows[f"select {name}, {percent} % u32"] = lambda opened, n, percent=percent, name=name: selected(
-                opened, n, percent, name == "parted"
+                opened, n, percent, name == "partitioned"
             )
     for length in [2, 16, 256]:
         rows[f"select unique, runs of {length} u32"] = lambda opened, n, length=length: unique(opened, n, length)

@@ -156,8 +156,8 @@ pub(crate) fn stands_for_its_size(level: Level, element: ElementType) -> bool {
 /// Keeps the cases that are worth their builds in another geometry of a device.
 ///
 /// For the first back end of sub-groups, these are all operations, each with one type: f32 or i64 if possible. For a further
-/// back end, these are operations in which lanes exchange values. A sum, an arg-max, a scan and a sort stand for them, each
-/// with one type of each size.
+/// back end, these are operations in which lanes exchange values. A sum, an arg-max and a scan stand for them, each with one
+/// type of each size, and a sort of f32.
 ///
 /// ```
 /// use oclprim_checks::{check::{Level, few_builds}, registry};

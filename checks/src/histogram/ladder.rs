@@ -40,7 +40,7 @@ const STEPS: [(Step, &str, &str); 5] = [
     (Step::LocalCapped, "v2_local capped grid",
         "the same kernel with as many work-groups as run at a time: far fewer tables to add"),
     (Step::Merge, "v3_local + v3_merge",
-        "the same grid; work-groups write their tables, a second kernel adds them up without atomics"),
+        "the capped grid; work-groups write their tables, then a second kernel adds them without atomics"),
 ];
 
 /// The samples, and their counts by the CPU.

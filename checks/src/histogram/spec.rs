@@ -304,7 +304,7 @@ impl<T: Element> fmt::Display for Text<T> {
     }
 }
 
-/// Ranges that reach the ends of the type, and some that do not.
+/// Ranges that reach the ends of an integer type, or from -60,000 to 60,000 for floats, and smaller ranges.
 fn ranges<T: Element>(level: Level) -> Vec<Shape<T>> {
     let real = |lower: f64, upper: f64| (T::from_f64(lower), T::from_f64(upper));
     let ends = if T::TYPE.is_float() { real(-6e4, 6e4) } else { (T::LOWEST, T::HIGHEST) };

@@ -49,7 +49,7 @@ pub struct Request {
     pub bins: usize,
     /// Distribution of a histogram's samples.
     pub distribution: Distribution,
-    /// Number of timed runs of each step.
+    /// Runs of each step: their number, time limit, warm-up and state of the caches.
     pub effort: Effort,
 }
 

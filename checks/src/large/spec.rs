@@ -566,7 +566,7 @@ impl Spec for Large {
             case("transpose 1 x n", ElementType::U8, N, transpose_row),
             case("sort", ElementType::U8, N, sort_bytes),
             case("sort of random keys", ElementType::U8, N, sort_random_bytes),
-            case("sort of places", ElementType::U8, N_WORDS, sort_random_pairs),
+            case("sort of indices", ElementType::U8, N_WORDS, sort_random_pairs),
             case("sort of segments", ElementType::U8, N, sort_segments_of_bytes),
             case("scan of segments", ElementType::U8, N, scan_segments_of_bytes),
             case("reduce by key", ElementType::U8, N, reduce_bytes_by_key),

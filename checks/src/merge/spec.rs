@@ -94,7 +94,7 @@ impl Visit for Cases {
 }
 
 /// Checks invalid comparators. Any result is right, but calls terminate and write only to their outputs.
-fn check_no_order(device: &Device, n: usize) -> Result<(), Failure> {
+fn check_invalid_comparators(device: &Device, n: usize) -> Result<(), Failure> {
     let never: fn(&u32, &u32) -> bool = |_, _| false;
     let always: fn(&u32, &u32) -> bool = |_, _| true;
     let odd: fn(&u32, &u32) -> bool = |a, b| (a.wrapping_mul(0x9e37_79b1) ^ b) & 4 != 0;
@@ -102,7 +102,7 @@ fn check_no_order(device: &Device, n: usize) -> Result<(), Failure> {
     let (a, b) = x.split_at(n / 3);
     let (a, b) = (device.upload(a)?, device.upload(b)?);
     for (less, text) in [(never, "0"), (always, "1"), (odd, "((a * 0x9e3779b1u) ^ b) & 4")] {
-        let (order, scratch) = (Less::new("no order", less, text), &mut Scratch::new());
+        let (order, scratch) = (Less::new("invalid comparator", less, text), &mut Scratch::new());
         guarded(device, n, 1, |out| Ok(device.merge_into(&a, &b, out, &order, scratch)?))?;
         guarded(device, b.len(), 1, |out| {
             guarded(device, b.len(), 1, |values| {
@@ -184,9 +184,14 @@ impl Spec for Merge {
         cases.extend(set::spec::cases(level));
         cases.extend(search::spec::cases(level));
         for n in if level == Level::Tiny { vec![700] } else { vec![700, 20_011] } {
-            cases.push(Case::new("no order", ElementType::U32, format!("n = {n}"), "random", n, move |device| {
-                check_no_order(device, n)
-            }));
+            cases.push(Case::new(
+                "invalid comparators",
+                ElementType::U32,
+                format!("n = {n}"),
+                "random",
+                n,
+                move |device| check_invalid_comparators(device, n),
+            ));
         }
         cases.push(Case::new("merge host slices", ElementType::I8, "n = 4", "by hand", 4, check_host));
         cases

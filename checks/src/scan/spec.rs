@@ -142,7 +142,7 @@ fn check<T: Element, U: Element + From<T>>(
     let input = &all[offset..];
     let (outputs, kind) = (form.outputs(input.len()), form.kind::<U>());
     let on_device = device.upload(all)?;
-    // Input and output have different alignments.
+    // Unless `offset` is 0, input and output have different alignments.
     let got = guarded(device, outputs, 2 * offset, |out| {
         Ok((built_in.run)(device, on_device.view(offset..)?.into(), kind, out.into())?)
     })?;
@@ -266,7 +266,7 @@ fn wide_cases<T: Element, U: Element + From<T>>(level: Level, cases: &mut Vec<Ca
     }
 }
 
-/// Cases of sums of a function of each element, in a type of another size.
+/// Cases of sums of a function of each element, in another type.
 fn mapped_cases<T: Element, R: Element<Acc = R>>(
     level: Level,
     (function, text): (fn(T::Acc) -> R, &'static str),
@@ -333,7 +333,7 @@ struct Measured<T: Element> {
 
 fn bench<T: Element>(form: Form, look_back: bool) -> Bench {
     let bytes = |n: usize| 2 * (n * size_of::<T>()) as u64;
-    let name = format!("sum {}{}", form.name(), if look_back { "" } else { ", launch after launch" });
+    let name = format!("sum {}{}", form.name(), if look_back { "" } else { ", without look-back" });
     Bench::new(name, T::TYPE, bytes, move |device, n| {
         let host = Data::Random.generate::<T>(n, n as u64);
         let (x, out) = (device.upload(&host)?, device.zeroed(form.outputs(n))?);
@@ -378,7 +378,7 @@ impl Spec for ScanSpec {
         let (several, mut sums) = (Tuning::default().class(DeviceClass::Gpu).without_look_back(), Vec::new());
         op_cases::<f32, Sum>(level, &mut sums);
         sums.retain(|case| case.form == "sum with the total");
-        cases.extend(sums.into_iter().map(|case| case.tuned("sum, launch after launch", several.clone())));
+        cases.extend(sums.into_iter().map(|case| case.tuned("sum, without look-back", several.clone())));
         operator_cases(level, affine, &mut cases);
         mapped_cases::<f32, u32>(level, (|x| u32::from(x > 0.5), "x > 0.5f"), &mut cases);
         if level >= Level::Full {

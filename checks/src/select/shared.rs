@@ -27,6 +27,12 @@ pub(in crate::select) fn rooms(n: usize, found: usize, i: usize) -> usize {
     }
 }
 
+/// Offset of an output whose input begins at `offset`. Unless it is 0, the two differ in their alignment to 16-byte words, if
+/// their elements have the same size of at most 8 bytes.
+pub(in crate::select) fn out_offset(offset: usize) -> usize {
+    if offset == 0 { 0 } else { offset + 1 }
+}
+
 /// Sizes at the edges of vectors, rows and tiles of 4 KiB to 32 KiB, for elements of `size` bytes.
 pub(in crate::select) fn sizes(level: Level, size: usize) -> Vec<usize> {
     let (row, tile) = (4096 / size, (16 << 10) / size);
@@ -38,4 +44,18 @@ pub(in crate::select) fn sizes(level: Level, size: usize) -> Vec<usize> {
         sizes.extend([2, row - 1, row, tile - 1, tile, tile + 1, 2 * tile, 1_000_003]);
     }
     sizes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_differ_from_inputs_in_alignment() {
+        for size in [1, 2, 4, 8] {
+            for offset in 1..4 {
+                assert_ne!(offset * size % 16, out_offset(offset) * size % 16, "{size} bytes at {offset}");
+            }
+        }
+    }
 }

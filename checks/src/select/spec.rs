@@ -8,7 +8,7 @@ use oclprim::internals::instances::below;
 use super::gpu;
 use super::{
     adjacent, by_key, runs,
-    shared::{filled, rooms, sizes},
+    shared::{filled, out_offset, rooms, sizes},
 };
 use crate::{
     Buffer, Capabilities, Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Scratch, Tuning,
@@ -90,9 +90,9 @@ pub(in crate::select) struct What {
 }
 
 impl What {
-    /// Offset of the output. Unless it is 0, its alignment to 16-byte words differs from the input's.
+    /// Offset of the output.
     pub(in crate::select) fn out_offset(self) -> usize {
-        3 * self.offset
+        out_offset(self.offset)
     }
 }
 
@@ -360,7 +360,7 @@ fn bench_unordered<T: Element>(percent: u64) -> Bench {
 
 fn bench_partition<T: Element, const REVERSED: bool>(percent: u64) -> Bench {
     bench::<T>(
-        if REVERSED { "parted, rest reversed" } else { "parted" },
+        if REVERSED { "partitioned, unstable tail" } else { "partitioned" },
         percent,
         |n| n,
         |device, x, out, count, scratch| {
@@ -418,42 +418,42 @@ impl Spec for Select {
         }
         let mut push = |form, element, check: Check| cases_of(level, form, element, check, &mut cases);
         push("selected unordered", ElementType::F32, check_unordered::<f32>);
-        push("places in u32", ElementType::F32, check_indices::<f32, u32>);
+        push("indices in u32", ElementType::F32, check_indices::<f32, u32>);
         push("values of 4 bytes flagged", ElementType::U32, check_flags::<u32>);
-        push("parted", ElementType::F32, check_partition::<f32, false>);
-        push("parted, rest reversed", ElementType::F32, check_partition::<f32, true>);
-        push("parted in three", ElementType::I64, check_three::<i64>);
+        push("partitioned", ElementType::F32, check_partition::<f32, false>);
+        push("partitioned, unstable tail", ElementType::F32, check_partition::<f32, true>);
+        push("partitioned in three", ElementType::I64, check_three::<i64>);
         if level >= Level::Quick {
             push("selected unordered", ElementType::U8, check_unordered::<u8>);
-            push("places in u64", ElementType::I64, check_indices::<i64, u64>);
+            push("indices in u64", ElementType::I64, check_indices::<i64, u64>);
             push("values of 1 byte flagged", ElementType::U8, check_flags::<u8>);
             push("values of 12 bytes flagged", ElementType::U32, check_flags::<[u32; 3]>);
             push("values of 16 bytes flagged", ElementType::U64, check_flags::<u128>);
-            push("parted", ElementType::U8, check_partition::<u8, false>);
-            push("parted, rest reversed", ElementType::U8, check_partition::<u8, true>);
-            push("parted in three", ElementType::F16, check_three::<f16>);
+            push("partitioned", ElementType::U8, check_partition::<u8, false>);
+            push("partitioned, unstable tail", ElementType::U8, check_partition::<u8, true>);
+            push("partitioned in three", ElementType::F16, check_three::<f16>);
         }
         if level >= Level::Full {
             push("selected unordered", ElementType::I64, check_unordered::<i64>);
-            push("places in u64", ElementType::U8, check_indices::<u8, u64>);
+            push("indices in u64", ElementType::U8, check_indices::<u8, u64>);
             push("values of 2 bytes flagged", ElementType::I16, check_flags::<u16>);
             push("values of 3 bytes flagged", ElementType::U8, check_flags::<[u8; 3]>);
             push("values of 8 bytes flagged", ElementType::F64, check_flags::<u64>);
             for element in ElementType::ALL {
                 with_element!(element, T => {
-                    cases_of(level, "parted", element, check_partition::<T, false>, &mut cases);
-                    cases_of(level, "parted, rest reversed", element, check_partition::<T, true>, &mut cases);
-                    cases_of(level, "parted in three", element, check_three::<T>, &mut cases);
+                    cases_of(level, "partitioned", element, check_partition::<T, false>, &mut cases);
+                    cases_of(level, "partitioned, unstable tail", element, check_partition::<T, true>, &mut cases);
+                    cases_of(level, "partitioned in three", element, check_three::<T>, &mut cases);
                 });
             }
         }
         // Without look-back, work-groups do not wait for one another.
         let (several, mut partitions) = (Tuning::default().class(DeviceClass::Gpu).without_look_back(), Vec::new());
-        cases_of(level, "parted", ElementType::F32, check_partition::<f32, false>, &mut partitions);
-        cases_of(level, "parted, rest reversed", ElementType::F32, check_partition::<f32, true>, &mut partitions);
-        cases_of(level, "parted in three", ElementType::I64, check_three::<i64>, &mut partitions);
+        cases_of(level, "partitioned", ElementType::F32, check_partition::<f32, false>, &mut partitions);
+        cases_of(level, "partitioned, unstable tail", ElementType::F32, check_partition::<f32, true>, &mut partitions);
+        cases_of(level, "partitioned in three", ElementType::I64, check_three::<i64>, &mut partitions);
         cases.extend(partitions.into_iter().map(|case| {
-            let form = format!("{}, launch after launch", case.form);
+            let form = format!("{}, without look-back", case.form);
             case.tuned(form, several.clone())
         }));
         runs::spec::cases(level, &mut cases);

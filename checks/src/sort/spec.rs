@@ -180,14 +180,14 @@ impl Spec for Sort {
         wide("16-byte keys", check_keys::<u128>);
         if level >= Level::Quick {
             wide("pairs of 16 and 4 bytes", check_pairs::<u128, u32>);
-            wide("places of 16-byte keys", check_indices::<u128, u32>);
+            wide("indices of 16-byte keys", check_indices::<u128, u32>);
             cases_of::<i128>(level, "16-byte keys", check_keys::<i128>, &mut cases);
         }
         if level >= Level::Full {
             cases_of::<i128>(level, "pairs of 16 and 16 bytes", check_pairs::<i128, u128>, &mut cases);
         }
         cases_of::<f32>(level, "pairs of 4 and 4 bytes", check_pairs::<f32, u32>, &mut cases);
-        cases_of::<u32>(level, "places of 4-byte keys", check_indices::<u32, u32>, &mut cases);
+        cases_of::<u32>(level, "indices of 4-byte keys", check_indices::<u32, u32>, &mut cases);
         if level >= Level::Quick {
             cases_of::<u8>(level, "pairs of 1 and 16 bytes", check_pairs::<u8, u128>, &mut cases);
             cases_of::<i64>(level, "pairs of 8 and 8 bytes", check_pairs::<i64, u64>, &mut cases);
@@ -200,8 +200,8 @@ impl Spec for Sort {
             cases_of::<u64>(level, "pairs of 8 and 16 bytes", check_pairs::<u64, u128>, &mut cases);
             cases_of::<i32>(level, "pairs of 4 and 2 bytes", check_pairs::<i32, u16>, &mut cases);
             cases_of::<u32>(level, "pairs of 4 and 12 bytes", check_pairs::<u32, [u32; 3]>, &mut cases);
-            cases_of::<f64>(level, "places of 8-byte keys, u64", check_indices::<f64, u64>, &mut cases);
-            cases_of::<i8>(level, "places of 1-byte keys", check_indices::<i8, u32>, &mut cases);
+            cases_of::<f64>(level, "indices of 8-byte keys, u64", check_indices::<f64, u64>, &mut cases);
+            cases_of::<i8>(level, "indices of 1-byte keys", check_indices::<i8, u32>, &mut cases);
         }
         super::segmented::spec::cases(level, &mut cases);
         super::columns::spec::cases(level, &mut cases);
@@ -284,7 +284,7 @@ fn bench_pairs<K: Element, V: Offset>() -> Bench {
 
 fn bench_indices<T: Element>() -> Bench {
     let bytes = |n| (n * (size_of::<T>() + size_of::<u32>())) as u64;
-    Bench::new("places, bits", T::TYPE, bytes, |device, n| {
+    Bench::new("indices, bits", T::TYPE, bytes, |device, n| {
         let keys = device.upload(&Data::Bits.generate::<T>(n, n as u64))?;
         Ok(Climb::new(
             (device.clone(), keys, device.zeroed::<u32>(n)?, Scratch::new()),

@@ -160,7 +160,7 @@ fn check_these_ranks<T: Element>(device: &Device, what: What, ranks: &[usize]) -
         Device::cpu().nth_elements_into(input, ranks, &mut want, &mut Scratch::new())?;
         want
     };
-    same_bytes(&got, &want, "keys of ranks")
+    same_bytes(&got, &want, "keys at given ranks")
 }
 
 fn check_quantiles<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
@@ -324,22 +324,22 @@ impl Spec for TopK {
             with_element!(element, T => cases_of(level, &form, element, check_keys::<T>, &mut cases));
         }
         let mut push = |form, element, check: Check| cases_of(level, form, element, check, &mut cases);
-        push("top-k with places", ElementType::F32, check_indices::<f32, u32>);
-        push("keys of ranks", ElementType::U32, check_ranks::<u32>);
-        shared_cases("top-k with places", ElementType::F32, check_indices::<f32, u32>, &mut cases);
+        push("top-k with indices", ElementType::F32, check_indices::<f32, u32>);
+        push("keys at given ranks", ElementType::U32, check_ranks::<u32>);
+        shared_cases("top-k with indices", ElementType::F32, check_indices::<f32, u32>, &mut cases);
         shared_cases("key of a rank", ElementType::U32, check_rank::<u32>, &mut cases);
         let mut push = |form, element, check: Check| cases_of(level, form, element, check, &mut cases);
         if level >= Level::Quick {
-            push("top-k with u64 places", ElementType::U64, check_indices::<u64, u64>);
+            push("top-k with u64 indices", ElementType::U64, check_indices::<u64, u64>);
             push("top-k of pairs", ElementType::I16, check_pairs::<i16, [u8; 3]>);
             push("quantiles", ElementType::F32, check_quantiles::<f32>);
         }
         if level >= Level::Full {
-            push("top-k with places", ElementType::U8, check_indices::<u8, u32>);
+            push("top-k with indices", ElementType::U8, check_indices::<u8, u32>);
             push("top-k of pairs", ElementType::F32, check_pairs::<f32, u32>);
-            push("keys of ranks", ElementType::F16, check_ranks::<crate::f16>);
-            push("keys of ranks", ElementType::I8, check_ranks::<i8>);
-            push("keys of ranks", ElementType::I64, check_ranks::<i64>);
+            push("keys at given ranks", ElementType::F16, check_ranks::<crate::f16>);
+            push("keys at given ranks", ElementType::I8, check_ranks::<i8>);
+            push("keys at given ranks", ElementType::I64, check_ranks::<i64>);
             push("quantiles", ElementType::I32, check_quantiles::<i32>);
         }
         cases.push(Case::new("selections of host slices", ElementType::I8, "n = 4", "by hand", 4, check_host));
@@ -398,7 +398,7 @@ fn bench_keys<T: Element>(keys: Keys, k: fn(usize) -> usize) -> Bench {
 fn bench_indices() -> Bench {
     let top = |n: usize| Top::largest(n.clamp(0, 1024)).sorted();
     Bench::new(
-        "1024 with places, sorted, random",
+        "1024 with indices, sorted, random",
         ElementType::F32,
         |n| 4 * n as u64,
         move |device, n| {

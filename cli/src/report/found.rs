@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations_that_grow_are_of_the_registry() {
+    fn primitives_of_the_growth_chart_have_benchmarks() {
         let known: Vec<_> = representatives().into_iter().map(|(primitive, _)| primitive).collect();
         assert!(GROWING.iter().all(|primitive| known.contains(primitive)), "{known:?}");
     }

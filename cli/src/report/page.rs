@@ -365,7 +365,7 @@ fn checks(checks: Option<&Checks>) -> Markup {
         section id="checks" {
             h2 { "Checks" }
             p {
-                "Results of the level " (checks.level) " by primitive and element type: " (checks.counts.line()) ". A cell has the number "
+                "Results of a check of level " (checks.level) " by primitive and element type: " (checks.counts.line()) ". A cell has the number "
                 "of passed checks, and a stronger colour for more. Hatched cells were skipped, red ones have failures, and a dot means that "
                 "there is no check."
             }

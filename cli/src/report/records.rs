@@ -160,7 +160,7 @@ impl Found {
     }
 
     /// Adds the results of all `geometries` to those of earlier files. Fails if the level of the first geometry, which
-    /// is the device's own, differs from the level of the earlier files.
+    /// is the device's own, differs from the level of the earlier files. The other geometries may have a lower level.
     fn add_checks(&mut self, geometries: Vec<check_results::Report>, path: &Path) -> Result<(), Stop> {
         let level = geometries.first().map(|own| own.level.clone());
         if let (Some(level), Some(known)) = (level, &self.checks)

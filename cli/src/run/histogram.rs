@@ -24,7 +24,7 @@ Examples:
 
 /// Count the samples in each bin.
 ///
-/// Integers are bin numbers from 0 on, unless --range is given. Floats are counted in bins of equal width. Without --range the bins
+/// Integers are bin numbers from 0 on, unless --range or --edges is given. Floats are counted in bins of equal width. Without --range the bins
 /// go from the smallest to the largest sample, as in numpy.histogram, and the last bin contains its upper edge. If all samples are
 /// equal, the range is wider by 0.5 on either side; without samples it is 0 to 1. A --range for floats is rounded to their type, so
 /// a sample next to an edge can be in another bin than with NumPy.

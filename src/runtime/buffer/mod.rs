@@ -98,8 +98,9 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device allows fewer bytes. The message has both
-    /// numbers.
+    /// - [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device or the host has too little memory. If the
+    ///   device allows fewer bytes at once, the message has both numbers.
+    /// - [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the number of bytes exceeds the address space.
     ///
     /// ```
     /// let zeros = oclprim::Device::best()?.zeroed::<u16>(3)?;

@@ -382,7 +382,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void second(
     }
 
     #[test]
-    fn each_compiler_has_its_way() {
+    fn compilers_differ_by_platform() {
         let ways = [
             (POCL, true, false, 1),
             (OCLGRIND, false, false, 1),

@@ -147,7 +147,7 @@ where
     F: Fn(U::Acc, U::Acc) -> U::Acc,
 {
     let input = &all[at..];
-    // Elements, keys and results have different alignments.
+    // Unless `at` is 0, elements, keys and results have different offsets.
     let (x, padded) = (device.upload(all)?, device.upload(&[&[K::ZERO; 3][..3 * at.min(1)], descriptors].concat())?);
     let descriptors_at = padded.len() - descriptors.len();
     let got = guarded(device, input.len(), 2 * at, |out| {
@@ -363,7 +363,7 @@ where
         scratch: Scratch,
     }
     let bytes = move |n: usize| (n * (2 * size_of::<T>() + form.descriptor_bytes)) as u64;
-    let name = format!("{name} {}{}", cut.name(), if look_back { "" } else { ", launch after launch" });
+    let name = format!("{name} {}{}", cut.name(), if look_back { "" } else { ", without look-back" });
     Bench::new(name, T::TYPE, bytes, move |device, n| {
         let host = (Data::Random.generate::<T>(n, n as u64), (form.describe)(cut, n));
         let (x, descriptors, out) = (device.upload(&host.0)?, device.upload(&host.1)?, device.zeroed(n)?);

@@ -18,7 +18,7 @@ use crate::{
     },
     f16,
     ladder::Climb,
-    select::shared::{filled, rooms, sizes},
+    select::shared::{filled, out_offset, rooms, sizes},
     with_element,
 };
 
@@ -118,7 +118,7 @@ pub(in crate::select) fn pair<A: Pod + PartialEq, B: Pod + PartialEq>(
     call: impl FnOnce(crate::ViewMut<'_, A>, crate::ViewMut<'_, B>, crate::ViewMut<'_, u64>) -> crate::Result<()>,
 ) -> Result<(Vec<A>, Vec<B>, u64), Failure> {
     let (mut second, mut count) = (Vec::new(), Vec::new());
-    let first = guarded(device, room, 3 * offset, |first| {
+    let first = guarded(device, room, out_offset(offset), |first| {
         second = guarded(device, room, offset, |second| {
             count = guarded(device, 1, offset, |count| Ok(call(first, second, count)?))?;
             Ok(())
@@ -135,7 +135,7 @@ fn check_unique<T: Element>(device: &Device, what: What) -> Result<(), Failure> 
     let heads = offsets(input);
     let want: Vec<T> = heads[..heads.len() - 1].iter().map(|&i| input[i]).collect();
     let mut count = Vec::new();
-    let got = guarded(device, rooms(n, want.len(), what.room), 3 * offset, |out| {
+    let got = guarded(device, rooms(n, want.len(), what.room), out_offset(offset), |out| {
         count = guarded(device, 1, offset, |count| {
             Ok(device.unique_into(on_device.view(offset..)?, out, count, &mut Scratch::new())?)
         })?;

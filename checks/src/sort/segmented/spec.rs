@@ -195,7 +195,7 @@ fn form<K: Made, C: Offset>(level: Level, form: &str, check: Check, cases: &mut 
 
 pub(in crate::sort) fn cases(level: Level, cases: &mut Vec<Case>) {
     form::<u32, u32>(level, "segments of 4-byte keys", check_keys::<u32, u32>, cases);
-    form::<f32, u32>(level, "segments, places of 4-byte keys", check_indices::<f32, u32, u32>, cases);
+    form::<f32, u32>(level, "segments, indices of 4-byte keys", check_indices::<f32, u32, u32>, cases);
     if level >= Level::Quick {
         form::<i64, u64>(level, "segments of 8-byte keys", check_keys::<i64, u64>, cases);
         form::<u8, u32>(level, "segments, pairs of 1 and 4 bytes", check_pairs::<u8, u32, u32>, cases);
@@ -206,7 +206,7 @@ pub(in crate::sort) fn cases(level: Level, cases: &mut Vec<Case>) {
         form::<u128, u32>(level, "segments of 16-byte keys", check_keys::<u128, u32>, cases);
         form::<f64, u32>(level, "segments, pairs of 8 and 16 bytes", check_pairs::<f64, u128, u32>, cases);
         form::<u32, u64>(level, "segments, pairs of 4 and 3 bytes", check_pairs::<u32, [u8; 3], u64>, cases);
-        form::<i128, u32>(level, "segments, places of 16-byte keys, u64", check_indices::<i128, u64, u32>, cases);
+        form::<i128, u32>(level, "segments, indices of 16-byte keys, u64", check_indices::<i128, u64, u32>, cases);
         form::<i16, u32>(Level::Quick, "segments of 2-byte keys", check_keys::<i16, u32>, cases);
     }
     let wrong = [("u32", check_wrong::<u32> as fn(&Device, usize) -> _), ("u64", check_wrong::<u64>)];
@@ -214,7 +214,7 @@ pub(in crate::sort) fn cases(level: Level, cases: &mut Vec<Case>) {
         for n in if level >= Level::Quick { &[1000, 50_003][..] } else { &[1000] } {
             let (n, shape) = (*n, format!("n = {n}, {name} offsets"));
             let element = crate::ElementType::U32;
-            cases.push(Case::new("offsets that are none", element, shape, "bits", n, move |device| check(device, n)));
+            cases.push(Case::new("invalid offsets", element, shape, "bits", n, move |device| check(device, n)));
         }
     }
 }
@@ -257,7 +257,7 @@ fn bench_keys<K: Made>(mean: usize) -> Bench {
 
 fn bench_indices<K: Made>(mean: usize) -> Bench {
     let bytes = |n| (n * (size_of::<K>() + size_of::<u32>())) as u64;
-    Bench::new(format!("places in segments of {mean}"), K::ELEMENT, bytes, move |device, n| {
+    Bench::new(format!("indices in segments of {mean}"), K::ELEMENT, bytes, move |device, n| {
         let keys = device.upload(&K::make(Keys::As(Data::Bits), n))?;
         let state = (device.clone(), keys, device.upload(&offsets(n, mean))?, device.zeroed::<u32>(n)?, Scratch::new());
         Ok(Climb::new(
