@@ -238,7 +238,7 @@ fn ranges_beyond_an_integer_type_are_counted() {
         assert_eq!((counts.len(), counts[0], counts[255], counts.iter().sum::<u64>()), (256, 1, 2, 6));
     }
     assert_eq!(cpu(&["histogram", &pixels, "--range", "-0.5", "255.5", "--bins", "2"]), "3 3");
-    // NumPy's default integers have 64 bits. Samples are counted in another type if it has the value of each.
+    // NumPy's default integers have 64 bits. Samples are counted in another type if it represents each of them exactly.
     let ten: Vec<i64> = (0..10).collect();
     let ten = folder.save("ten.npy", &[10], &ten);
     assert_eq!(cpu(&["histogram", &ten, "--range", "0.5", "9.5", "--bins", "3"]), "3 3 3");

@@ -112,7 +112,7 @@ impl Device {
         Self::fitting(selector, "")
     }
 
-    /// [`Device::open`]. `whose` says in the error where the selector is from.
+    /// [`Device::open`]. In the error, `whose` names the origin of the selector.
     fn fitting(selector: &str, whose: &str) -> Result<Self> {
         let wanted = selector.trim().to_lowercase();
         // The CPU backend comes first in the list, so it matches first. A hanging driver must not block access to it.

@@ -97,7 +97,7 @@ const INCLUDED: &[(&str, &str)] = files! {
 
 /// Byte offset of the counters in the buffer that [`ClDevice::ended`](super::opencl::ClDevice::ended) returns, after one word.
 pub(crate) const COUNTERS_AT: usize = 64;
-/// Bytes of these counters: 8 for each value of 16 digits of 8 bits.
+/// Bytes of these counters: enough for a sort by 16 digits of 256 values, with counters of 8 bytes.
 pub(crate) const COUNTER_BYTES: usize = 16 * 256 * 8;
 
 /// The OpenCL C source of an operator or of an order.

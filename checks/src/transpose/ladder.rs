@@ -273,7 +273,7 @@ impl Counter {
         }
     }
 
-    /// The counted cost, scaled from the moved vectors or elements to `n` of them.
+    /// The counted cost, scaled from the counted loads to `n` loads. A load moves an element or a vector.
     fn model(self, n: u64) -> Model {
         let times = n as f64 / Ord::max(self.moved, 1) as f64;
         Model {
@@ -440,7 +440,8 @@ fn steps<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
 /// Work-group sizes of the families of `cl/ladder/transpose.cl`: BLOCK_PLAIN, BLOCK_LOCAL, BLOCK_TILE.
 const KERNEL_BLOCKS: [usize; 3] = [256, 512, 256];
 
-/// Cost of the crate's own kernel, if work-groups share its work.
+/// Cost of the crate's own kernel for blocks or for tiles. `None` for other kernels, and if the driver copies the
+/// matrix.
 fn own_model(caps: &crate::Capabilities, (rows, cols): (usize, usize), size: usize) -> Option<Model> {
     use super::gpu::{self, Shape};
     if rows <= 1 || cols <= 1 {
@@ -585,7 +586,7 @@ pub(super) mod device {
 
         /// A kernel's work-items load and store the elements that its model predicts. So accesses that are coalesced in
         /// the model, as `models_show_the_effect_of_each_step` asserts, are coalesced on a device. Accesses of the
-        /// original SYCL kernels were not (fault B25).
+        /// original SYCL kernels were not: see B25 in `checks/tests/transpose.rs`.
         #[test]
         fn kernels_access_what_their_models_predict() {
             let shape = (70, 130);

@@ -169,7 +169,8 @@ macro_rules! with_size {
 }
 pub(super) use with_size;
 
-/// Returns the largest value of a type that is not above a number, and the smallest that is not below it.
+/// Returns the largest value of type `T` at or below a number, and the smallest value at or above it. `None` means that
+/// `T` has no such value.
 ///
 /// Both equal the number if the type has it. For floats both are the nearest value, unless the number is beyond the range. For
 /// NaN and an integer type, the first is the type's largest value and the second its smallest. So no value is above the first
