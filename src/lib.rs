@@ -150,6 +150,7 @@ struct Readme;
 // rustdoc lists the methods of `Device` in the order of these modules: the devices first, then the primitives.
 #[allow(unsafe_code, reason = "the boundary to OpenCL and to the processor; every block names its promise")]
 mod runtime;
+pub mod tuning;
 
 pub mod reduce;
 pub mod scan;
@@ -179,6 +180,7 @@ pub mod internals;
 #[cfg(feature = "opencl")]
 #[allow(unsafe_code, reason = "takes and gives OpenCL's own objects; every block names its promise")]
 pub mod interop;
+mod kept;
 mod keys;
 mod layout;
 mod lookback;
@@ -197,7 +199,6 @@ mod segments;
 #[allow(unsafe_code, reason = "the boundary to the loader")]
 mod sys;
 mod threads;
-pub mod tuning;
 
 #[cfg(feature = "ndarray")]
 pub use self::ndarray::NdCow;

@@ -95,7 +95,7 @@ pub fn copy(
         return Ok(());
     }
     let caps = device.capabilities_for(Primitive::Copy, 1, bytes)?;
-    let plan = plan(bytes, from_byte, to_byte, &caps, |n| device.tuning().wide(n));
+    let plan = plan(bytes, from_byte, to_byte, &caps, |n| device.wide(n));
     let name = match plan.kernel {
         Kernel::Runs { .. } => "copy_runs",
         Kernel::Words { shifted: false, .. } => "copy_words",

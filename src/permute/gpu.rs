@@ -90,7 +90,7 @@ pub fn permute(device: &ClDevice, job: Job, input: &ClInput, output: &ClInput) -
     let caps = device.capabilities_for(Primitive::Permute, job.size, job.len())?;
     // Elements of several units add an axis, so there can be one axis too many.
     for part in job.widened(bases).split(MAX_AXES) {
-        gather(device, plan(part, bases, &caps, |n| device.tuning().wide(n)), input, output)?;
+        gather(device, plan(part, bases, &caps, |n| device.wide(n)), input, output)?;
     }
     Ok(())
 }

@@ -208,7 +208,7 @@ pub fn transpose(
 pub fn launch(device: &ClDevice, shape: &Shape, input: &ClMem, output: &ClMem) -> Result<()> {
     let cells = shape.count() * shape.rows * shape.cols;
     let caps = device.capabilities_for(Primitive::Transpose, shape.size, cells)?;
-    let plan = plan(shape, &caps, |n| device.tuning().wide(n));
+    let plan = plan(shape, &caps, |n| device.wide(n));
     let &Shape { rows, cols, size, ld_in, ld_out, .. } = shape;
     let wide = plan.wide;
     let name = match plan.kernel {

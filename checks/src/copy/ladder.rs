@@ -183,7 +183,7 @@ pub(super) mod device {
         let Backend::OpenCl(cl) = device.backend() else {
             return Err(Error::unsupported("a kernel needs an OpenCL device"));
         };
-        let (cl, wide) = (cl.clone(), cl.tuning().wide(n));
+        let (cl, wide) = (cl.clone(), cl.wide(n));
         let program = program(size_of::<T>(), wide, &*cl.capabilities()?);
         let groups = (n / kernel.width).div_ceil(block).max(1);
         let groups = if kernel.strides { groups.min(MAX_GROUPS) } else { groups };

@@ -549,7 +549,7 @@ pub(super) mod device {
         let Backend::OpenCl(cl) = device.backend() else {
             return Err(Error::unsupported("a kernel needs an OpenCL device"));
         };
-        let (cl, wide) = (cl.clone(), cl.tuning().wide(shape.0 * shape.1));
+        let (cl, wide) = (cl.clone(), cl.wide(shape.0 * shape.1));
         let program = program(size_of::<T>(), blocks, wide, &*cl.capabilities()?);
         let state = State::new(device, shared, shape, kernel.transposes)?;
         Ok(state.into_case(move |state| launch(&cl, &program, wide, kernel, &geometry, &state.x, &mut state.out)))

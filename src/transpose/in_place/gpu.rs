@@ -91,7 +91,7 @@ pub fn transpose(
         return Ok(());
     }
     let caps = device.capabilities_for(Primitive::Transpose, size, rows * cols)?;
-    let plan = plan(rows * cols, size, &caps, |n| device.tuning().wide(n));
+    let plan = plan(rows * cols, size, &caps, |n| device.wide(n));
     if rows == cols {
         return square(device, &plan, data, rows, size);
     }

@@ -100,7 +100,7 @@ pub fn transpose(
     }
     let caps = device.capabilities_for(Primitive::Transpose, form.acc.size(), rows * cols)?;
     let in_blocks = input.offset().is_multiple_of(BLOCK) && output.offset().is_multiple_of(BLOCK);
-    let plan = plan(form, (rows, cols), in_blocks, &caps, |n| device.tuning().wide(n))?;
+    let plan = plan(form, (rows, cols), in_blocks, &caps, |n| device.wide(n))?;
     let name = match plan.kernel {
         Kernel::Blocks => "map_blocks",
         Kernel::Tiles { .. } => "map_tiles",
