@@ -6,9 +6,11 @@ use arbitrary::{Result, Unstructured};
 use oclprim::{
     Capabilities, Determinism, DeviceClass, Element, ElementType, Layout, Order, ProgramSpec, SubGroupBackend,
     internals::{
-        copy, histogram, iota, merge, op, permute, random, reduce, scan, select, sort,
+        histogram, iota,
+        layout::{copy, permute, transpose},
+        merge, op, random, reduce, scan, select, sort,
         testing::{accepted, with_choice},
-        topk, transpose, with_element,
+        topk, with_element,
     },
     op::{Max, Min, Op, Sum},
     tuning::{self, Primitive},
