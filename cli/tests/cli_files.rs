@@ -16,7 +16,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use program::{Folder, devices, load, names, oclprim, program, refuses, shell, stderr, stdout, succeeds};
+use program::{
+    Folder, devices, load, names, oclprim, program, refuses, runner, shell, stderr, stdout, succeeds, words,
+};
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
@@ -85,12 +87,18 @@ fn a_killed_program_keeps_the_old_file() {
         let words = ["run", "iota", "2^25", "--device", "cpu", "-o", text(&output)];
         let mut child = program(&words).stdout(Stdio::null()).spawn().expect("the program starts");
         let start = Instant::now();
-        // Waits until a part of the new file exists, under any name.
+        // Waits until a part of the new file is written. On Linux it may have no name yet.
         let started = |name: &String| {
             let len = fs::metadata(folder.path(name)).map_or(8, |found| found.len());
+        let child_id = child.id();
             if name == "out.npy" { len != 8 } else { len > round << 20 }
         };
-        while !names(folder.0.path()).iter().any(started) {
+        let written = || {
+            let counts = fs::read_to_string(format!("/proc/{child_id}/io")).unwrap_or_default();
+            let bytes = counts.lines().find_map(|line| line.strip_prefix("wchar: ")?.parse::<u64>().ok());
+            bytes.is_some_and(|bytes| bytes > round << 20)
+        };
+        while !written() && !names(folder.0.path()).iter().any(started) {
             assert!(start.elapsed() < Duration::from_secs(100), "no new file");
             if child.try_wait().expect("its state").is_some() {
                 break;
