@@ -91,7 +91,7 @@ impl Random {
     fn make<T: Element>(&self, device: &Device) -> Result<Vec<T>, Stop> {
         let numbers = Philox::new(self.seed).stream(self.stream).skip(self.skip);
         let Some(range) = &self.range else {
-            return Ok(device.random(self.made.n, numbers)?.to_vec()?);
+            return Ok(device.random(self.made.n, numbers)?.into_vec()?);
         };
         let (low, high) = (parse::<T>("--range", &range[0])?, parse::<T>("--range", &range[1])?);
         let values = if T::TYPE.is_float() {
@@ -99,7 +99,7 @@ impl Random {
         } else {
             device.random_in(self.made.n, numbers, low..=high)?
         };
-        Ok(values.to_vec()?)
+        Ok(values.into_vec()?)
     }
 }
 
@@ -126,7 +126,7 @@ impl Iota {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         with_element!(self.made.element, T => {
             let (start, step) = (parse::<T>("--start", &self.start)?, parse::<T>("--step", &self.step)?);
-            self.made.finish(|device| Ok(device.iota_by(self.made.n, start, step)?.to_vec()?), out)
+            self.made.finish(|device| Ok(device.iota_by(self.made.n, start, step)?.into_vec()?), out)
         })
     }
 }

@@ -109,12 +109,12 @@ impl Select {
         let map = op::Map::new(holds, text);
         let run = |device: &Device| -> oclprim::Result<Selected<T>> {
             Ok(match (flags, self.indices, self.others) {
-                (None, false, false) => Selected::Elements(device.select(input, &map)?.to_vec()?),
-                (None, false, true) => Selected::Elements(device.partition(input, &map)?.0.to_vec()?),
-                (None, true, _) => Selected::Indices(device.select_indices::<T, u64, _>(input, &map)?.to_vec()?),
-                (Some(flags), false, false) => Selected::Elements(device.select_flagged(input, flags)?.to_vec()?),
-                (Some(flags), false, true) => Selected::Elements(device.partition_flagged(input, flags)?.0.to_vec()?),
-                (Some(flags), true, _) => Selected::Indices(device.select_indices_flagged::<u64>(flags)?.to_vec()?),
+                (None, false, false) => Selected::Elements(device.select(input, &map)?.into_vec()?),
+                (None, false, true) => Selected::Elements(device.partition(input, &map)?.0.into_vec()?),
+                (None, true, _) => Selected::Indices(device.select_indices::<T, u64, _>(input, &map)?.into_vec()?),
+                (Some(flags), false, false) => Selected::Elements(device.select_flagged(input, flags)?.into_vec()?),
+                (Some(flags), false, true) => Selected::Elements(device.partition_flagged(input, flags)?.0.into_vec()?),
+                (Some(flags), true, _) => Selected::Indices(device.select_indices_flagged::<u64>(flags)?.into_vec()?),
             })
         };
         let found = run(device)?;
@@ -158,9 +158,9 @@ impl Unique {
         let device = self.common.device.open()?;
         with_element!(element, T => {
             let input = array.elements::<T>();
-            let found = device.unique(input)?.to_vec()?;
+            let found = device.unique(input)?.into_vec()?;
             if self.common.verify {
-                matches(same_bytes(&found, &Device::cpu().unique(input)?.to_vec()?, "element "))?;
+                matches(same_bytes(&found, &Device::cpu().unique(input)?.into_vec()?, "element "))?;
             }
             self.common.finish_line(&array.like(&[found.len()], &found), &found, &device, out)
         })
@@ -198,7 +198,7 @@ impl Rle {
             let input = array.elements::<T>();
             let encode = |device: &Device| -> oclprim::Result<_> {
                 let (values, lengths) = device.run_length_encode::<T, u64>(input)?;
-                Ok((values.to_vec()?, lengths.to_vec()?))
+                Ok((values.into_vec()?, lengths.into_vec()?))
             };
             let (values, lengths) = encode(&device)?;
             if self.common.verify {

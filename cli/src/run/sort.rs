@@ -46,14 +46,14 @@ impl Sort {
     fn sort<T: Element>(&self, array: &Array, input: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
         let (order, shape) = (order(self.descending), [input.len()]);
         if self.indices {
-            let indices = device.argsort::<T, u64>(input, order.clone())?.to_vec()?;
+            let indices = device.argsort::<T, u64>(input, order.clone())?.into_vec()?;
             if self.common.verify {
-                matches(same(&indices, &Device::cpu().argsort::<T, u64>(input, order)?.to_vec()?, "index "))?;
+                matches(same(&indices, &Device::cpu().argsort::<T, u64>(input, order)?.into_vec()?, "index "))?;
             }
             let text = in_words(&indices, &shape, "<i8", device);
             return self.common.finish(&Made::of("<i8", &shape, &indices), text, out);
         }
-        let sorted = device.sort(input, order.clone())?.to_vec()?;
+        let sorted = device.sort(input, order.clone())?.into_vec()?;
         if self.common.verify {
             matches(same_bytes(&sorted, &Device::cpu().sort(input, order)?.to_vec()?, "element "))?;
         }

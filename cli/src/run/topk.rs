@@ -82,15 +82,15 @@ impl TopK {
         if self.indices {
             let indices = device.top_k_places::<T, u64>(input, top)?.1.to_vec()?;
             if self.common.verify {
-                let want = Device::cpu().top_k_places::<T, u64>(input, top)?.1.to_vec()?;
+                let want = Device::cpu().top_k_places::<T, u64>(input, top)?.1.into_vec()?;
                 matches(same(&indices, &want, "index "))?;
             }
             let text = in_words(&indices, shape, "<i8", device);
             return self.common.finish(&Made::of("<i8", shape, &indices), text, out);
         }
-        let taken = device.top_k(input, top)?.to_vec()?;
+        let taken = device.top_k(input, top)?.into_vec()?;
         if self.common.verify {
-            matches(same_bytes(&taken, &Device::cpu().top_k(input, top)?.to_vec()?, "element "))?;
+            matches(same_bytes(&taken, &Device::cpu().top_k(input, top)?.into_vec()?, "element "))?;
         }
         self.common.finish(&array.like(shape, &taken), in_words(&taken, shape, &array.type_name(), device), out)
     }
