@@ -14,7 +14,7 @@ use comfy_table::{
 };
 use oclprim::files::{self, Draft};
 
-use crate::npy::mapped;
+use crate::{npy::mapped, progress};
 
 /// The exit code and the message of a program that ends early.
 #[derive(Debug)]
@@ -92,13 +92,19 @@ pub(crate) fn save<P: AsRef<[u8]>>(files: &[(&Path, &[P])], out: &mut dyn Write)
         // Bytes in a pipe cannot be taken back, so inputs are checked before each file.
         inputs_are_whole()?;
         if path.as_os_str() == STDOUT {
-            parts.iter().try_for_each(|part| out.write_all(part.as_ref()))?;
+            // Linux copies a large write into a file several times as slowly as small ones.
+            let mut pieces = parts.iter().flat_map(|part| part.as_ref().chunks(1 << 20));
+            pieces.try_for_each(|piece| out.write_all(piece))?;
             out.flush()?;
             continue;
         }
         let failed = of_file(path);
         let mut draft = Draft::new(path).map_err(&failed)?;
-        parts.iter().try_for_each(|part| draft.write_all(part.as_ref())).map_err(&failed)?;
+        let bytes = parts.iter().map(|part| part.as_ref().len() as u64).sum();
+        draft.reserve(bytes).map_err(&failed)?;
+        let mut file = progress::writing(&mut draft, bytes);
+        parts.iter().try_for_each(|part| file.write_all(part.as_ref())).map_err(&failed)?;
+        drop(file);
         draft.sync().map_err(&failed)?;
         drafts.push((failed, draft));
     }

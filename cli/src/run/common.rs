@@ -1,7 +1,7 @@
 //! Shared parts of the primitives of `oclprim run`: options, inputs, values and results.
 
 use std::{
-    io::{self, Write},
+    io::Write,
     path::{Path, PathBuf},
 };
 
@@ -14,6 +14,7 @@ use crate::{
     npy::{self, Array, Made, number},
     options::DeviceChoice,
     output::{Stop, inputs_are_whole, of_file, save},
+    progress,
 };
 
 /// The arguments of every primitive that reads an array.
@@ -144,8 +145,7 @@ pub(super) fn print(text: &str, out: &mut dyn Write) -> Result<(), Stop> {
     inputs_are_whole()?;
     writeln!(out, "{text}")?;
     if text.is_empty() {
-        // If standard error is closed, the message is lost.
-        let _ = writeln!(io::stderr(), "the result has 0 elements");
+        progress::notice("the result has 0 elements");
     }
     Ok(())
 }

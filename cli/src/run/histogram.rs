@@ -12,6 +12,7 @@ use super::common::{Common, common_type, element_of, matches, numpy_name, parse,
 use crate::{
     npy::{Array, Made, number},
     output::{Stop, of_file},
+    progress,
 };
 
 const HISTOGRAM_EXAMPLES: &str = "\
@@ -102,8 +103,7 @@ impl HistogramOf {
         let unit = if self.weights.is_some() { "of weight" } else { "samples" };
         for (amount, side) in outside.iter().zip(["below the first bin", "above the last", "NaN"]) {
             if amount != "0" {
-                // If standard error is closed, the message is lost.
-                let _ = writeln!(std::io::stderr(), "{amount} {unit} {side}");
+                progress::notice(&format!("{amount} {unit} {side}"));
             }
         }
         self.common.finish(found, text, out)

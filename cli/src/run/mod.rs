@@ -30,7 +30,7 @@ use self::{
     topk::{Quantile, TopK},
     transpose::{Permute, Transpose},
 };
-use crate::output::Stop;
+use crate::{output::Stop, progress};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -98,28 +98,37 @@ enum Primitive {
 
 impl Run {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        match self.primitive {
-            Primitive::Reduce(reduce) => reduce.run(out),
-            Primitive::Count(count) => count.run(out),
-            Primitive::Statistics(statistics) => statistics.run(out),
-            Primitive::Scan(scan) => scan.run(out),
-            Primitive::Sort(sort) => sort.run(out),
-            Primitive::Select(select) => select.run(out),
-            Primitive::Unique(unique) => unique.run(out),
-            Primitive::Rle(rle) => rle.run(out),
-            Primitive::Topk(top) => top.run(out),
-            Primitive::Quantile(quantile) => quantile.run(out),
-            Primitive::Transpose(transpose) => transpose.run(out),
-            Primitive::Permute(permute) => permute.run(out),
-            Primitive::Histogram(histogram) => histogram.run(out),
-            Primitive::Copy(copy) => copy.run(out),
-            Primitive::Reverse(reverse) => reverse.run(out),
-            Primitive::Gather(gather) => gather.run(out),
-            Primitive::Scatter(scatter) => scatter.run(out),
-            Primitive::Merge(merge) => merge.run(out),
-            Primitive::Search(search) => search.run(out),
-            Primitive::Random(random) => random.run(out),
-            Primitive::Iota(iota) => iota.run(out),
+        progress::start();
+        let result = self.primitive.run(&mut progress::Last(out));
+        progress::end();
+        result
+    }
+}
+
+impl Primitive {
+    fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        match self {
+            Self::Reduce(reduce) => reduce.run(out),
+            Self::Count(count) => count.run(out),
+            Self::Statistics(statistics) => statistics.run(out),
+            Self::Scan(scan) => scan.run(out),
+            Self::Sort(sort) => sort.run(out),
+            Self::Select(select) => select.run(out),
+            Self::Unique(unique) => unique.run(out),
+            Self::Rle(rle) => rle.run(out),
+            Self::Topk(top) => top.run(out),
+            Self::Quantile(quantile) => quantile.run(out),
+            Self::Transpose(transpose) => transpose.run(out),
+            Self::Permute(permute) => permute.run(out),
+            Self::Histogram(histogram) => histogram.run(out),
+            Self::Copy(copy) => copy.run(out),
+            Self::Reverse(reverse) => reverse.run(out),
+            Self::Gather(gather) => gather.run(out),
+            Self::Scatter(scatter) => scatter.run(out),
+            Self::Merge(merge) => merge.run(out),
+            Self::Search(search) => search.run(out),
+            Self::Random(random) => random.run(out),
+            Self::Iota(iota) => iota.run(out),
         }
     }
 }

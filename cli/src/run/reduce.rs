@@ -1,7 +1,7 @@
 //! `oclprim run reduce`
 
 use std::{
-    io::{self, Write},
+    io::Write,
     ops::Add,
     ops::Mul,
     path::{Path, PathBuf},
@@ -20,6 +20,7 @@ use super::common::{
 use crate::{
     npy::{Array, Made, axes::around, number},
     output::{Stop, of_file},
+    progress,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -490,8 +491,7 @@ fn report_outside(offsets: &[u64], n: usize) {
     let after = (n as u64).saturating_sub(last);
     if first > 0 || after > 0 {
         let text = format!("{} of {n} elements lie outside all segments: {first} before, {after} after", first + after);
-        // If standard error is closed, the message is lost.
-        let _ = writeln!(io::stderr(), "{text}");
+        progress::notice(&text);
     }
 }
 
