@@ -72,6 +72,10 @@ fn outputs_are_replaced_only_when_all_are_complete() {
     let [values, lengths] = ["values.npy", "lengths.npy"].map(|name| folder.path(name));
     let error = fails(&shell(script, &[&input, text(&values), text(&lengths)]));
     assert!(error.contains("lengths.npy: File too large"), "{error}");
+    let archive = folder.path("runs.npz");
+    let error =
+        fails(&shell("ulimit -f 400; $OCLPRIM run rle \"$1\" -o \"$2\" --device cpu", &[&input, text(&archive)]));
+    assert!(error.contains("runs.npz: File too large"), "{error}");
     for name in ["values.npy", "lengths.npy"] {
         assert_eq!(fs::read(folder.path(name)).expect("the old file"), name.as_bytes());
     }

@@ -10,7 +10,7 @@ use super::common::{in_words, matches, numpy_name, parse, print};
 use crate::{
     npy::Made,
     options::DeviceChoice,
-    output::{Stop, save},
+    output::{Stop, save_array},
 };
 
 /// The arguments of primitives that read no file.
@@ -22,7 +22,7 @@ struct Numbers {
     /// The type of the numbers: i8 to i64, u8 to u64, f16, f32 or f64.
     #[arg(long = "type", value_name = "TYPE", default_value = "f64")]
     element: ElementType,
-    /// Write the result to this .npy file instead of printing it; `-` writes to standard output.
+    /// Write the result to this .npy file, or to an archive OUT.npz, instead of printing it; `-` writes to standard output.
     #[arg(short, long, value_name = "OUT.npy")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -48,7 +48,7 @@ impl Numbers {
         }
         let (shape, name) = ([values.len()], numpy_name(T::TYPE));
         match &self.output {
-            Some(path) => save(&[(path, &Made::of(name, &shape, &values).parts())], out),
+            Some(path) => save_array(path, &Made::of(name, &shape, &values), out),
             None => print(&in_words(&values, &shape, name, &device), out),
         }
     }

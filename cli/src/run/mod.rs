@@ -44,6 +44,7 @@ Examples:
   oclprim run select samples.npy --above 1.5 -o large.npy
   oclprim run unique labels.npy -o runs.npy
   oclprim run rle labels.npy -o values.npy --lengths lengths.npy
+  oclprim run rle labels.npy -o runs.npz
   oclprim run topk scores.npy --k 100 --sorted -o best.npy
   oclprim run quantile samples.npy --q 0.25,0.5,0.75
   oclprim run transpose matrix.npy -o transposed.npy
@@ -61,7 +62,13 @@ Examples:
 
 Files are .npy files, as numpy.save writes them, in any byte order and in C or Fortran order. `-` is standard input, or \
 with -o standard output. A result goes to a new file, which replaces the old one when it is complete; so -o may name \
-the input. Booleans are the numbers 0 and 1. To sort values by keys, write `sort keys.npy --indices`, then `gather`.";
+the input. Booleans are the numbers 0 and 1. To sort values by keys, write `sort keys.npy --indices`, then `gather`.
+
+If -o names a .npz file, the results go to an archive of named arrays, as numpy.savez writes it. The help of rle, sort, topk, \
+histogram and statistics lists their arrays; a command with one result names it arr_0.
+
+A command that takes more than a second shows the elapsed time on a terminal, and the bytes and the rate of a file that it \
+writes. It shows nothing if standard error is redirected.";
 
 /// Run a primitive on a .npy file.
 #[derive(Args)]

@@ -170,11 +170,12 @@ impl Unique {
 const RLE_EXAMPLES: &str = "\
 Examples:
   oclprim run rle labels.npy
-  oclprim run rle labels.npy -o values.npy --lengths lengths.npy --verify";
+  oclprim run rle labels.npy -o values.npy --lengths lengths.npy --verify
+  oclprim run rle labels.npy -o runs.npz";
 
 /// Run-length encode an array of any shape: the first element of each run of equal neighbours, and the length of the run.
 ///
-/// -0 equals 0, and all NaN are equal.
+/// -0 equals 0, and all NaN are equal. An archive has the arrays values and lengths.
 #[derive(Args)]
 #[command(after_help = RLE_EXAMPLES)]
 pub(super) struct Rle {
@@ -187,7 +188,10 @@ pub(super) struct Rle {
 
 impl Rle {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        if self.common.output.is_some() || self.lengths.is_some() {
+        if self.common.to_archive() && self.lengths.is_some() {
+            return Err(Stop::usage("--lengths: the archive of -o has the lengths"));
+        }
+        if !self.common.to_archive() && (self.common.output.is_some() || self.lengths.is_some()) {
             let path = |path: &Option<PathBuf>| path.clone().unwrap_or(STDOUT.into());
             distinct(&[("-o", &path(&self.common.output)), ("--lengths", &path(&self.lengths))])?;
         }
@@ -208,6 +212,9 @@ impl Rle {
             }
             let shape = [values.len()];
             let (encoded, counted) = (array.like(&shape, &values), Made::of("<u8", &shape, &lengths));
+            if self.common.to_archive() {
+                return self.common.finish_archive(&[("values", &encoded), ("lengths", &counted)]);
+            }
             if self.common.output.is_none() {
                 print(&in_words(&values, &shape, &encoded.type_name(), &device), out)?;
             }
