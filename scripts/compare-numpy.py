@@ -743,6 +743,37 @@ def other_types(folder):
         compare(folder, f"histogram of equal {dtype}", "histogram", array, ["--bins", "4"], same(expected))
 
 
+def archives(folder):
+    """Archives of named arrays, which NumPy loads."""
+    labels = numpy.sort(RANDOM.integers(0, 9, 100_003, dtype="i4"))
+    samples = RANDOM.uniform(-1, 1, 100_003)
+    starts = numpy.flatnonzero(numpy.diff(labels, prepend=-1))
+    runs = {"values": labels[starts], "lengths": numpy.diff(starts, append=labels.size).astype("u8")}
+    order = numpy.argsort(samples, kind="stable")
+    counts, edges = numpy.histogram(samples, 8, (-0.75, 0.5))
+    outside = numpy.array([(samples < -0.75).sum(), (samples > 0.5).sum(), 0], "u8")
+    figures = {"count": samples.size, "nan": 0, "min": samples.min(), "max": samples.max(), "arg_min": samples.argmin()}
+    figures |= {"arg_max": samples.argmax(), "sum": math.fsum(samples), "mean": samples.mean(), "variance": samples.var()}
+    for family, array, options, expected in [
+        ("rle", labels, [], runs),
+        ("sort", samples, ["--indices"], {"values": samples[order], "indices": order}),
+        ("topk", samples, ["--k", "7", "--smallest", "--sorted"], {"values": samples[order[:7]], "indices": order[:7]}),
+        ("histogram", samples, ["--bins", "8", "--range", "-0.75", "0.5", "--closed"], {"counts": counts.astype("u8"), "edges": edges, "outside": outside}),
+        ("statistics", samples, [], figures),
+        ("scan", labels, [], {"arr_0": labels.cumsum()}),
+    ]:
+        path = folder / "named.npy"
+        numpy.save(path, array)
+        for device in DEVICES:
+            code, text = run(family, path, path.with_suffix(".npz"), device, *options)
+            if code != 0:
+                record(f"archive of {family} on {device}", False, f"exit code {code}: {text}")
+                continue
+            with numpy.load(path.with_suffix(".npz")) as found:
+                good = list(found) == list(expected) and all(numpy.allclose(found[name], expected[name], 1e-12, 1e-12) for name in expected)
+                record(f"archive of {family} on {device}", good, str({name: found[name] for name in found}))
+
+
 def bad_files(folder):
     """A file that cannot be used is an error with a message, not a crash."""
     path, output = folder / "in.npy", folder / "out.npy"
@@ -778,6 +809,7 @@ def main():
         for family in (*figures, scan, sort, merge, top_k, runs, quantiles, random, transpose, permute, histogram, ranges, copy, reversed_and_picked, orders_and_types, other_types):
             family(Path(folder))
         judge()
+        archives(Path(folder))
         bad_files(Path(folder))
     print(f"numpy: {counts['passed']} passed, {counts['failed']} failed")
     sys.exit(1 if counts["failed"] else 0)

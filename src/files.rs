@@ -8,12 +8,18 @@ use std::{
 
 use tempfile::NamedTempFile;
 
+/// Bytes of one write. Linux copies a larger write into the page cache several times as slowly.
+const PIECE: usize = 1 << 20;
+/// Start and end of the name of a temporary file.
+const PREFIX: &str = ".oclprim-";
+const SUFFIX: &str = ".tmp";
 /// Largest number of symbolic links that are followed.
 const MOST_LINKS: usize = 40;
 
 /// New contents of a file. They go to a temporary file in the same folder, which takes the file's name when it is complete.
 ///
-/// Until then the old file is unchanged, and a dropped draft leaves no file. Symbolic links are followed, and the old file's
+/// Until then the old file is unchanged, and a dropped draft leaves no file. On Linux, most file systems have files without a name.
+/// There a killed process leaves no file, either. Symbolic links are followed, and the old file's
 /// owner and permissions are kept. A target that is not a plain file, such as a pipe, `/dev/null` or `/dev/stdout`, is written
 /// in place.
 #[derive(Debug)]
@@ -24,8 +30,37 @@ pub struct Draft {
 
 #[derive(Debug)]
 enum Place {
-    Beside { file: NamedTempFile, replaces: bool },
+    Beside { file: Temporary, replaces: bool },
     Here(File),
+}
+
+/// A temporary file.
+#[derive(Debug)]
+enum Temporary {
+    Named(NamedTempFile),
+    /// A file that is in no folder yet.
+    #[cfg(target_os = "linux")]
+    Nameless(File),
+}
+
+impl Temporary {
+    fn file(&self) -> &File {
+        match self {
+            Self::Named(file) => file.as_file(),
+            #[cfg(target_os = "linux")]
+            Self::Nameless(file) => file,
+        }
+    }
+
+    /// Gives the file this name; replaces an old file.
+    fn rename(self, target: &Path) -> io::Result<()> {
+        let file = match self {
+            Self::Named(file) => file,
+            #[cfg(target_os = "linux")]
+            Self::Nameless(file) => named(&file, folder(target))?,
+        };
+        Ok(file.persist(target).map(drop)?)
+    }
 }
 
 impl Draft {
@@ -56,9 +91,22 @@ impl Draft {
         }
         let file = beside(&target)?;
         if let Some(old) = &old {
-            keep(&file, old)?;
+            keep(file.file(), old)?;
         }
         Ok(Self { path: target, place: Place::Beside { file, replaces: old.is_some() } })
+    }
+
+    /// Allocates room for contents of `bytes` bytes, if the file system can. So a full disk is an error before the first write,
+    /// and the writes take less time. The contents must then have this length.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the disk, a quota or the limit of a file's size has no room.
+    pub fn reserve(&self, bytes: u64) -> io::Result<()> {
+        match &self.place {
+            Place::Beside { file, .. } if bytes > PIECE as u64 => reserve(file.file(), bytes),
+            Place::Beside { .. } | Place::Here(_) => Ok(()),
+        }
     }
 
     /// Waits until contents that replace an old file are on the disk, so that a crash does not lose that file. Does not
@@ -69,7 +117,7 @@ impl Draft {
     /// Fails if the disk does not accept the contents.
     pub fn sync(&self) -> io::Result<()> {
         match &self.place {
-            Place::Beside { file, replaces: true } => file.as_file().sync_all(),
+            Place::Beside { file, replaces: true } => file.file().sync_all(),
             Place::Beside { .. } | Place::Here(_) => Ok(()),
         }
     }
@@ -81,7 +129,7 @@ impl Draft {
     /// Fails if the old file cannot be replaced.
     pub fn replace(self) -> io::Result<()> {
         if let Place::Beside { file, .. } = self.place {
-            file.persist(self.path)?;
+            file.rename(&self.path)?;
         }
         Ok(())
     }
@@ -89,15 +137,16 @@ impl Draft {
 
 impl Write for Draft {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let bytes = &bytes[..bytes.len().min(PIECE)];
         match &mut self.place {
-            Place::Beside { file, .. } => file.write(bytes),
+            Place::Beside { file, .. } => file.file().write(bytes),
             Place::Here(file) => file.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.place {
-            Place::Beside { file, .. } => file.flush(),
+            Place::Beside { file, .. } => file.file().flush(),
             Place::Here(file) => file.flush(),
         }
     }
@@ -192,30 +241,82 @@ fn one_inode(_: &Metadata, _: &Metadata) -> Option<bool> {
 }
 
 /// A new file in the folder of `target`, with the permissions of a new file.
-fn beside(target: &Path) -> io::Result<NamedTempFile> {
+fn beside(target: &Path) -> io::Result<Temporary> {
+    #[cfg(target_os = "linux")]
+    if let Some(file) = nameless(folder(target)) {
+        return Ok(Temporary::Nameless(file));
+    }
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".oclprim-").suffix(".tmp");
+    builder.prefix(PREFIX).suffix(SUFFIX);
     #[cfg(unix)]
     builder.permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
-    // The error's own message names the temporary file, which the user does not know.
-    builder.tempfile_in(folder(target)).map_err(|error| match error.raw_os_error() {
-        Some(code) => io::Error::from_raw_os_error(code),
-        None => error,
-    })
+    builder.tempfile_in(folder(target)).map(Temporary::Named).map_err(without_name)
+}
+
+/// The error without the name of the temporary file, which the user does not know.
+fn without_name(error: io::Error) -> io::Error {
+    error.raw_os_error().map_or(error, io::Error::from_raw_os_error)
+}
+
+/// A new file without a name, or `None` if it cannot be made or get a name later.
+#[cfg(target_os = "linux")]
+fn nameless(folder: &Path) -> Option<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = rustix::fs::OFlags::TMPFILE.bits() as _;
+    let file = File::options().write(true).mode(0o666).custom_flags(flags).open(folder).ok()?;
+    open_file(&file).exists().then_some(file)
+}
+
+/// The name in `/proc` of a file that this process has open.
+#[cfg(target_os = "linux")]
+fn open_file(file: &File) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}
+
+/// Gives a temporary name in `folder` to a file without a name.
+#[cfg(target_os = "linux")]
+fn named(file: &File, folder: &Path) -> io::Result<NamedTempFile> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    let link = |path: &Path| {
+        linkat(CWD, open_file(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?;
+        file.try_clone()
+    };
+    tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).make_in(folder, link).map_err(without_name)
+}
+
+/// Allocates room for `bytes` bytes of an empty file.
+#[cfg(target_os = "linux")]
+fn reserve(file: &File, bytes: u64) -> io::Result<()> {
+    use rustix::{
+        fs::{FallocateFlags, fallocate},
+        io::{Errno, retry_on_intr},
+    };
+    match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, bytes)) {
+        Err(error @ (Errno::NOSPC | Errno::FBIG | Errno::DQUOT)) => Err(error.into()),
+        // Not every file system allocates ahead.
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Other systems allocate as the file is written.
+#[cfg(not(target_os = "linux"))]
+fn reserve(_: &File, _: u64) -> io::Result<()> {
+    Ok(())
 }
 
 /// Gives `file` the permissions of an old file and, if the system allows it, its owner.
-fn keep(file: &NamedTempFile, old: &Metadata) -> io::Result<()> {
+fn keep(file: &File, old: &Metadata) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt, fchown};
-        let new = file.as_file().metadata()?;
+        let new = file.metadata()?;
         if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
             // Only the superuser may change a file's owner.
-            let _ = fchown(file.as_file(), Some(old.uid()), Some(old.gid()));
+            let _ = fchown(file, Some(old.uid()), Some(old.gid()));
         }
     }
-    file.as_file().set_permissions(old.permissions())
+    file.set_permissions(old.permissions())
 }
 
 /// Opens a plain file. It follows a final symbolic link only if `follow` is set. A FIFO is an error; the call does not wait for

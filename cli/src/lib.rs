@@ -16,6 +16,7 @@ mod ladder_results;
 mod npy;
 mod options;
 mod output;
+mod progress;
 mod report;
 mod run;
 mod submission;

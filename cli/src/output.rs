@@ -14,7 +14,10 @@ use comfy_table::{
 };
 use oclprim::files::{self, Draft};
 
-use crate::npy::mapped;
+use crate::{
+    npy::{Made, archive, mapped},
+    progress,
+};
 
 /// The exit code and the message of a program that ends early.
 #[derive(Debug)]
@@ -92,18 +95,45 @@ pub(crate) fn save<P: AsRef<[u8]>>(files: &[(&Path, &[P])], out: &mut dyn Write)
         // Bytes in a pipe cannot be taken back, so inputs are checked before each file.
         inputs_are_whole()?;
         if path.as_os_str() == STDOUT {
-            parts.iter().try_for_each(|part| out.write_all(part.as_ref()))?;
+            // Linux copies a large write into a file several times as slowly as small ones.
+            let mut pieces = parts.iter().flat_map(|part| part.as_ref().chunks(1 << 20));
+            pieces.try_for_each(|piece| out.write_all(piece))?;
             out.flush()?;
             continue;
         }
         let failed = of_file(path);
         let mut draft = Draft::new(path).map_err(&failed)?;
-        parts.iter().try_for_each(|part| draft.write_all(part.as_ref())).map_err(&failed)?;
+        let bytes = parts.iter().map(|part| part.as_ref().len() as u64).sum();
+        draft.reserve(bytes).map_err(&failed)?;
+        let mut file = progress::writing(&mut draft, bytes);
+        parts.iter().try_for_each(|part| file.write_all(part.as_ref())).map_err(&failed)?;
+        drop(file);
         draft.sync().map_err(&failed)?;
         drafts.push((failed, draft));
     }
     inputs_are_whole()?;
     drafts.into_iter().try_for_each(|(failed, draft)| draft.replace().map_err(failed))
+}
+
+/// Writes an archive of arrays with these names. It replaces an old file only when it is complete.
+pub(crate) fn save_archive(path: &Path, arrays: &[(&str, &Made<'_>)]) -> Result<(), Stop> {
+    inputs_are_whole()?;
+    let failed = of_file(path);
+    let mut draft = Draft::new(path).map_err(&failed)?;
+    let bytes = arrays.iter().map(|(_, array)| array.bytes() as u64).sum();
+    archive::write(&mut progress::writing(&mut draft, bytes), arrays).map_err(&failed)?;
+    draft.sync().map_err(&failed)?;
+    inputs_are_whole()?;
+    draft.replace().map_err(failed)
+}
+
+/// Writes one array to a .npy file or to an archive, in which it has the name that `numpy.savez` gives it.
+pub(crate) fn save_array(path: &Path, array: &Made<'_>, out: &mut dyn Write) -> Result<(), Stop> {
+    if archive::is_archive(path) {
+        save_archive(path, &[(archive::FIRST, array)])
+    } else {
+        save(&[(path, &array.parts())], out)
+    }
 }
 
 /// Fails if a mapped input file has changed since it was opened.

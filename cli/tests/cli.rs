@@ -1104,7 +1104,9 @@ fn bad_files_are_refused_in_one_line() {
 fn a_closed_pipe_does_not_panic() {
     let program = env!("CARGO_BIN_EXE_oclprim");
     let runner = program::runner();
-    for command in ["devices", "completions bash", "check --tiny --device cpu --only copy"] {
+    let folder = Folder::new();
+    let copy = format!("run copy {} -o - --device cpu", folder.save("in.npy", &[1 << 20], &vec![7u32; 1 << 20]));
+    for command in ["devices", "completions bash", "check --tiny --device cpu --only copy", &copy] {
         let script = format!("{runner} {program} {command} | head -c 1");
         let output = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell");
         assert_eq!(stderr(&output), "", "{command}");

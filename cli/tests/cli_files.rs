@@ -16,7 +16,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use program::{Folder, devices, load, names, oclprim, program, refuses, shell, stderr, stdout, succeeds};
+use program::{
+    Folder, devices, load, names, oclprim, program, refuses, runner, shell, stderr, stdout, succeeds, words,
+};
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
@@ -70,6 +72,10 @@ fn outputs_are_replaced_only_when_all_are_complete() {
     let [values, lengths] = ["values.npy", "lengths.npy"].map(|name| folder.path(name));
     let error = fails(&shell(script, &[&input, text(&values), text(&lengths)]));
     assert!(error.contains("lengths.npy: File too large"), "{error}");
+    let archive = folder.path("runs.npz");
+    let error =
+        fails(&shell("ulimit -f 400; $OCLPRIM run rle \"$1\" -o \"$2\" --device cpu", &[&input, text(&archive)]));
+    assert!(error.contains("runs.npz: File too large"), "{error}");
     for name in ["values.npy", "lengths.npy"] {
         assert_eq!(fs::read(folder.path(name)).expect("the old file"), name.as_bytes());
     }
@@ -84,13 +90,19 @@ fn a_killed_program_keeps_the_old_file() {
         fs::write(&output, "precious").expect("a file");
         let words = ["run", "iota", "2^25", "--device", "cpu", "-o", text(&output)];
         let mut child = program(&words).stdout(Stdio::null()).spawn().expect("the program starts");
+        let child_id = child.id();
         let start = Instant::now();
-        // Waits until a part of the new file exists, under any name.
+        // Waits until a part of the new file is written. On Linux it may have no name yet.
         let started = |name: &String| {
             let len = fs::metadata(folder.path(name)).map_or(8, |found| found.len());
             if name == "out.npy" { len != 8 } else { len > round << 20 }
         };
-        while !names(folder.0.path()).iter().any(started) {
+        let written = || {
+            let counts = fs::read_to_string(format!("/proc/{child_id}/io")).unwrap_or_default();
+            let bytes = counts.lines().find_map(|line| line.strip_prefix("wchar: ")?.parse::<u64>().ok());
+            bytes.is_some_and(|bytes| bytes > round << 20)
+        };
+        while !written() && !names(folder.0.path()).iter().any(started) {
             assert!(start.elapsed() < Duration::from_secs(100), "no new file");
             if child.try_wait().expect("its state").is_some() {
                 break;
@@ -152,6 +164,121 @@ fn a_mapped_file_that_is_cut_short_is_an_error_and_leaves_no_output() {
         let _ = fs::remove_file(&output);
     }
     assert_eq!(names(folder.0.path()), ["few.npy", "in.npy", "indices.npy"]);
+}
+
+/// The threads of the CPU backend read the mapped array here.
+#[test]
+fn a_file_that_is_cut_short_is_an_error_of_a_reduction() {
+    const N: usize = 1 << 22;
+    let folder = Folder::new();
+    let (input, fifo) = (folder.save("in.npy", &[N as u64], &vec![7u32; N]), folder.path("offsets.npy"));
+    let offsets = fs::read(folder.save("ends.npy", &[2], &[0u32, N as u32])).expect("a file");
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs").success());
+    let words = ["run", "reduce", &input, "--segments", text(&fifo), "--device", "cpu"];
+    let child = program(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut pipe = fs::OpenOptions::new().write(true).open(&fifo).expect("the pipe");
+    fs::OpenOptions::new().write(true).open(&input).expect("the input").set_len(1 << 20).expect("a shorter file");
+    pipe.write_all(&offsets).expect("the pipe takes them");
+    drop(pipe);
+    let found = child.wait_with_output().expect("its end");
+    assert!(fails(&found).contains("was cut short"), "{}", stderr(&found));
+    assert_eq!(stdout(&found), "");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_an_error_and_keeps_the_old_file() {
+    let folder = Folder::new();
+    let input = folder.save("in.npy", &[1 << 20], &vec![7u32; 1 << 20]);
+    let small = folder.save("small.npy", &[1 << 17], &vec![7u32; 1 << 17]);
+    let full = |words: &[&str]| {
+        let error = fails(&oclprim(&[&["run"], words, &["-o", "/dev/full", "--device", "cpu"]].concat()));
+        assert!(error.contains("/dev/full: No space left on device"), "{words:?}: {error}");
+    };
+    full(&["copy", &input]);
+    full(&["scan", &small]);
+    // A disk of its own needs a namespace, which a container may refuse.
+    let disk = |script: &str, name: &str, input: &str| {
+        fs::create_dir_all(folder.path("disk")).expect("a folder");
+        let script = format!("mount -t tmpfs -o size=$4k none \"$1\" && {script}");
+        let program = words(&runner(), &[]).join(" ");
+        let mut command = Command::new("unshare");
+        command.args(["-rm", "sh", "-c", &script, "sh", text(&folder.path("disk")), input, name, "256"]);
+        command.env("OCLPRIM", program).env_remove("OCLPRIM_DEVICE").output()
+    };
+    if !disk("true", "", "").is_ok_and(|done| done.status.success()) {
+        return common::skip("a_full_disk_is_an_error_and_keeps_the_old_file", "no mount in a namespace");
+    }
+    // The larger result is refused before the first write, the smaller one by a write, and an archive, too.
+    for (input, name) in [(&input, "out.npy"), (&small, "out.npy"), (&input, "out.npz"), (&small, "out.npz")] {
+        let script = "echo old > \"$1/$3\"; $OCLPRIM run copy \"$2\" -o \"$1/$3\" --device cpu; echo $?; cd \"$1\"; ls -A; cat *";
+        let done = disk(script, name, input).expect("unshare runs");
+        assert_eq!(stdout(&done), format!("2\n{name}\nold\n"), "{}", stderr(&done));
+        let error = stderr(&done);
+        assert!(error.contains(&format!("{name}: No space left on device")) && error.lines().count() == 1, "{error}");
+    }
+}
+
+/// Bytes of anonymous memory, as the system counts them.
+#[cfg(target_os = "linux")]
+fn anonymous_memory(process: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_large_file_with_a_small_result_takes_little_memory() {
+    let folder = Folder::new();
+    // A file with a hole: 512 MiB that take no disk.
+    let input = folder.save("in.npy", &[0], &[0f64; 0]);
+    let n = 1u64 << 26;
+    let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({n},)}}");
+    let mut header = format!("{header:<117}\n").into_bytes();
+    header.splice(0..0, *b"\x93NUMPY\x01\x00\x76\x00");
+    assert_eq!(header.len(), 128);
+    fs::write(&input, &header).expect("a header");
+    let file = fs::OpenOptions::new().write(true).open(&input).expect("the input");
+    file.set_len(128 + 8 * n).expect("a file with a hole");
+    for words in [&["reduce"][..], &["count"], &["reduce", "--op", "arg-max"]] {
+        let words = [&["run", words[0], &input, "--device", "cpu"], &words[1..]].concat();
+        let mut child = program(&words).stdout(Stdio::null()).spawn().expect("the program starts");
+        let (mut most, mut polls) = (0, 0);
+        while child.try_wait().expect("its state").is_none() {
+            if let Some(bytes) = anonymous_memory(child.id()) {
+                (most, polls) = (most.max(bytes), polls + 1);
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        assert!(child.wait().expect("its end").success(), "{words:?}");
+        assert!(polls > 0 && most < 64 << 20, "{words:?}: {most} bytes in {polls} polls");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn progress_is_shown_on_a_terminal_only() {
+    let folder = Folder::new();
+    let input = folder.save("in.npy", &[3], &[3i32, 1, 2]);
+    let fifo = folder.path("pipe.npy");
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs").success());
+    // The command waits for its input for longer than a second.
+    let slow = |run: &str| {
+        let script = format!("(exec 3> \"$2\"; sleep 2; cat \"$1\" >&3) & {run}; wait");
+        shell(&script, &[&input, text(&fifo)])
+    };
+    let redirected = slow("$OCLPRIM run sort \"$2\" --device cpu");
+    assert_eq!((stdout(&redirected), stderr(&redirected)), ("1 2 3\n".into(), String::new()));
+    if !shell("command -v script", &[]).status.success() {
+        return common::skip("progress_is_shown_on_a_terminal_only", "no program `script`");
+    }
+    // `script` runs a command on a terminal of its own.
+    let shown = slow("script -qec \"$OCLPRIM run sort $2 --device cpu\" /dev/null < /dev/null");
+    let shown = stdout(&shown);
+    assert!(shown.contains(" 1s") && shown.trim_end().ends_with("1 2 3"), "{shown:?}");
+    let quick = shell("script -qec \"$OCLPRIM run sort $1 --device cpu\" /dev/null < /dev/null", &[&input]);
+    assert_eq!(stdout(&quick), "1 2 3\r\n");
 }
 
 #[test]

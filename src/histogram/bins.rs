@@ -6,7 +6,7 @@ use super::{
     edges::List,
     slots::{ABOVE, BELOW, NAN, Real, check_count, to_i128},
 };
-use crate::{Element, Error, Integer, Result};
+use crate::{Element, Error, Integer, Result, memory};
 
 /// A mapping from samples of type `T` to bins.
 ///
@@ -182,6 +182,23 @@ impl<T: Element> Bins<T> {
         false
     }
 
+    /// The lower edge of each bin, and the upper edge of the last, each rounded to `f64`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if host memory is short.
+    #[doc(hidden)]
+    pub fn rounded_edges(&self) -> Result<Vec<f64>> {
+        let edge = |k: usize| match &self.map {
+            Map::Ids => k as f64,
+            Map::Integers(steps) => steps.edge(k as u32),
+            Map::F32(edges) => edges.edge(k as u32).wide(),
+            Map::F64(edges) => edges.edge(k as u32),
+            Map::List { edges, .. } => edges.edge(k),
+        };
+        memory::collect((0..self.len() + 1).map(edge))
+    }
+
     pub(crate) fn map(&self) -> &Map {
         &self.map
     }
@@ -225,6 +242,13 @@ impl Steps {
         let extent = (upper - lower) as u64;
         let shift = 24u32.saturating_sub(extent.leading_zeros());
         Self { lower, extent, reciprocal: u64::MAX / (extent >> shift), shift, closed: false, bins }
+    }
+
+    /// The lower edge of bin `k`, rounded to `f64`.
+    fn edge(&self, k: u32) -> f64 {
+        let product = u128::from(k) * u128::from(self.extent);
+        let (whole, rest) = (product / u128::from(self.bins), product % u128::from(self.bins));
+        (self.lower + whole as i128) as f64 + rest as f64 / f64::from(self.bins)
     }
 
     /// The slot of a sample, by the arithmetic of `cl/lib/bins.cl`.

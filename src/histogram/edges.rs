@@ -126,6 +126,15 @@ fn search<E: Copy + PartialOrd>(edges: &[E], guide: &[u32], cell: usize, x: E) -
 }
 
 impl List {
+    /// Edge `k`, rounded to `f64`.
+    pub(crate) fn edge(&self, k: usize) -> f64 {
+        match &self.values {
+            Values::Integers { lower, edges, .. } => (lower + i128::from(edges[k])) as f64,
+            Values::F32(scaled) => scaled.edges[k].into(),
+            Values::F64(scaled) => scaled.edges[k],
+        }
+    }
+
     pub(crate) fn new<T: Element>(edges: &[T]) -> Result<Self> {
         if edges.len() < 2 {
             return Err(Error::invalid(format!("n bins have n + 1 edges, of which {} are too few", edges.len())));

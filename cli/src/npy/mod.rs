@@ -1,5 +1,6 @@
 //! Arrays in .npy files.
 
+pub(crate) mod archive;
 pub(crate) mod axes;
 mod header;
 pub(crate) mod mapped;
@@ -454,5 +455,10 @@ impl<'a> Made<'a> {
     /// The parts of the file: header and data.
     pub(crate) fn parts(&self) -> [Cow<'_, [u8]>; 2] {
         [Header::write(&self.dtype, &self.shape).into(), self.bytes.into()]
+    }
+
+    /// The number of bytes of the data.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
     }
 }

@@ -1,7 +1,7 @@
 //! Shared parts of the primitives of `oclprim run`: options, inputs, values and results.
 
 use std::{
-    io::{self, Write},
+    io::Write,
     path::{Path, PathBuf},
 };
 
@@ -11,9 +11,10 @@ use oclprim_checks::check::Failure;
 
 use crate::{
     bench::failure_text,
-    npy::{self, Array, Made, number},
+    npy::{self, Array, Made, archive::is_archive, number},
     options::DeviceChoice,
-    output::{Stop, inputs_are_whole, of_file, save},
+    output::{Stop, inputs_are_whole, of_file, save_archive, save_array},
+    progress,
 };
 
 /// The arguments of every primitive that reads an array.
@@ -22,7 +23,7 @@ pub(super) struct Common {
     /// The array, as numpy.save writes it; `-` reads standard input.
     #[arg(value_name = "IN.npy")]
     pub(super) input: PathBuf,
-    /// Write the result to this .npy file instead of printing it; `-` writes to standard output.
+    /// Write the result to this .npy file, or to an archive OUT.npz, instead of printing it; `-` writes to standard output.
     #[arg(short, long, value_name = "OUT.npy")]
     pub(super) output: Option<PathBuf>,
     #[command(flatten)]
@@ -39,9 +40,19 @@ impl Common {
 
     pub(super) fn finish(&self, result: &Made<'_>, text: String, out: &mut dyn Write) -> Result<(), Stop> {
         match &self.output {
-            Some(path) => save(&[(path, &result.parts())], out),
+            Some(path) => save_array(path, result, out),
             None => print(&text, out),
         }
+    }
+
+    /// Returns whether -o names an archive, which takes several results.
+    pub(super) fn to_archive(&self) -> bool {
+        self.output.as_deref().is_some_and(is_archive)
+    }
+
+    /// Writes results with these names to the archive of -o.
+    pub(super) fn finish_archive(&self, results: &[(&str, &Made<'_>)]) -> Result<(), Stop> {
+        self.output.as_deref().map_or(Ok(()), |path| save_archive(path, results))
     }
 
     /// Like `finish`, for a result that is described, not printed.
@@ -144,8 +155,7 @@ pub(super) fn print(text: &str, out: &mut dyn Write) -> Result<(), Stop> {
     inputs_are_whole()?;
     writeln!(out, "{text}")?;
     if text.is_empty() {
-        // If standard error is closed, the message is lost.
-        let _ = writeln!(io::stderr(), "the result has 0 elements");
+        progress::notice("the result has 0 elements");
     }
     Ok(())
 }

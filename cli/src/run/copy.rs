@@ -1,6 +1,6 @@
 //! `oclprim run copy`, `reverse`, `gather` and `scatter`
 
-use std::{io::Write, path::PathBuf};
+use std::{borrow::Cow, io::Write, path::PathBuf};
 
 use bytemuck::Pod;
 use clap::Args;
@@ -16,6 +16,8 @@ Examples:
   oclprim run copy samples.npy --device 1 --verify";
 
 /// Copy an array to the device, to other memory of the device, and back; elements of any size.
+///
+/// On the CPU, the bytes of the input are written without a copy in memory.
 #[derive(Args)]
 #[command(after_help = COPY_EXAMPLES)]
 pub(super) struct Copy {
@@ -28,10 +30,15 @@ impl Copy {
         let array = self.common.read()?;
         let device = self.common.device.open()?;
         let input = array.elements::<u8>();
-        let from = device.upload(input)?;
-        let mut to = device.zeroed::<u8>(input.len())?;
-        device.copy(&from, &mut to)?;
-        let copied = to.to_vec()?;
+        let copied: Cow<'_, [u8]> = if device.is_cpu() {
+            input.into()
+        } else {
+            let from = device.upload(input)?;
+            let mut to = device.uninit::<u8>(input.len())?;
+            device.copy(&from, &mut to)?;
+            drop(from);
+            to.into_vec()?.into()
+        };
         if self.common.verify {
             matches(same_bytes(&copied, input, "byte "))?;
         }
@@ -70,9 +77,9 @@ impl Reverse {
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
         let input = array.elements::<T>();
-        let reversed = device.reverse(input)?.to_vec()?;
+        let reversed = device.reverse(input)?.into_vec()?;
         if self.common.verify {
-            matches(same_bytes(&reversed, &Device::cpu().reverse(input)?.to_vec()?, "element "))?;
+            matches(same_bytes(&reversed, &Device::cpu().reverse(input)?.into_vec()?, "element "))?;
         }
         self.common.finish_whole(&array.like(&array.shape, &reversed), device, out)
     }
@@ -116,9 +123,9 @@ impl Gather {
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
         let input = array.elements::<T>();
-        let picked = device.gather(input, indices)?.to_vec()?;
+        let picked = device.gather(input, indices)?.into_vec()?;
         if self.common.verify {
-            matches(same_bytes(&picked, &Device::cpu().gather(input, indices)?.to_vec()?, "element "))?;
+            matches(same_bytes(&picked, &Device::cpu().gather(input, indices)?.into_vec()?, "element "))?;
         }
         self.common.finish_whole(&array.like(shape, &picked), device, out)
     }
@@ -168,9 +175,9 @@ impl Scatter {
     ) -> Result<(), Stop> {
         let input = array.elements::<T>();
         let len = self.len.unwrap_or(input.len());
-        let put = device.scatter(input, indices, len)?.to_vec()?;
+        let put = device.scatter(input, indices, len)?.into_vec()?;
         if self.common.verify {
-            matches(same_bytes(&put, &Device::cpu().scatter(input, indices, len)?.to_vec()?, "element "))?;
+            matches(same_bytes(&put, &Device::cpu().scatter(input, indices, len)?.into_vec()?, "element "))?;
         }
         self.common.finish_whole(&array.like(&[len], &put), device, out)
     }

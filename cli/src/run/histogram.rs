@@ -10,6 +10,7 @@ use super::common::{Common, common_type, element_of, matches, numpy_name, parse,
 use crate::{
     npy::{Array, Made, number},
     output::{Stop, of_file},
+    progress,
 };
 
 const HISTOGRAM_EXAMPLES: &str = "\
@@ -18,7 +19,8 @@ Examples:
   oclprim run histogram heights.npy --bins 20 --range 1.5 2.0 --closed -o counts.npy
   oclprim run histogram levels.npy --bins 2^8 --range -32768 32767 --closed --verify
   oclprim run histogram heights.npy --edges edges.npy --weights weights.npy
-  oclprim run histogram pixels.npy --channels -o counts.npy";
+  oclprim run histogram pixels.npy --channels -o counts.npy
+  oclprim run histogram heights.npy --bins 20 -o histogram.npz";
 
 /// Count the samples in each bin.
 ///
@@ -30,6 +32,9 @@ Examples:
 /// With --edges the last bin contains its upper edge, too. With -o, counts are written as uint64, and sums of weights as int64,
 /// uint64 or float64, depending on the weights. With --channels the result has a row of bins for each channel. Standard error
 /// reports the number of samples outside the bins.
+///
+/// An archive has the arrays counts, or with --weights sums; edges, rounded to float64; and outside: the number or weight of the
+/// samples below the bins, above them, and of NaN.
 #[derive(Args)]
 #[command(after_help = HISTOGRAM_EXAMPLES)]
 pub(super) struct HistogramOf {
@@ -96,13 +101,26 @@ impl HistogramOf {
     }
 
     /// Writes the counts, and reports the samples outside the bins on standard error.
-    fn finish(&self, found: &Made<'_>, text: String, outside: [String; 3], out: &mut dyn Write) -> Result<(), Stop> {
+    fn finish<T: Element, W: Element>(
+        &self,
+        found: &Made<'_>,
+        text: String,
+        (bins, sides): (&Bins<T>, [W; 3]),
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
+        let outside = sides.map(number);
         let unit = if self.weights.is_some() { "of weight" } else { "samples" };
         for (amount, side) in outside.iter().zip(["below the first bin", "above the last", "NaN"]) {
             if amount != "0" {
-                // If standard error is closed, the message is lost.
-                let _ = writeln!(std::io::stderr(), "{amount} {unit} {side}");
+                progress::notice(&format!("{amount} {unit} {side}"));
             }
+        }
+        if self.common.to_archive() {
+            let edges = bins.rounded_edges()?;
+            let edges = Made::of("<f8", &[edges.len()], &edges);
+            let outside = Made::of(numpy_name(W::TYPE), &[3], &sides);
+            let name = if self.weights.is_some() { "sums" } else { "counts" };
+            return self.common.finish_archive(&[(name, found), ("edges", &edges), ("outside", &outside)]);
         }
         self.common.finish(found, text, out)
     }
@@ -197,7 +215,7 @@ impl HistogramOf {
             same_counts(&found, &Device::cpu().histogram(input, bins)?)?;
         }
         let made = Made::of("<u8", &[found.counts.len()], &found.counts);
-        self.finish(&made, counts_in_words(&found.counts), outside(&found).map(|count| count.to_string()), out)
+        self.finish(&made, counts_in_words(&found.counts), (bins, outside(&found)), out)
     }
 
     /// Counts each channel in the same bins. The counts outside of them are sums over all channels.
@@ -220,7 +238,7 @@ impl HistogramOf {
         let lines: Vec<_> = found.iter().map(|found| counts_in_words(&found.counts)).collect();
         let sums = found.iter().map(outside).fold([0; 3], |sums, next| [0, 1, 2].map(|i| sums[i] + next[i]));
         let made = Made::of("<u8", &[channels, bins.len()], &counts);
-        self.finish(&made, lines.join("\n"), sums.map(|count| count.to_string()), out)
+        self.finish(&made, lines.join("\n"), (bins, sums), out)
     }
 
     fn weighed<T: Element, W: Weight>(
@@ -243,7 +261,7 @@ impl HistogramOf {
         }
         let words: Vec<_> = found.sums.iter().map(|&sum| number(sum)).collect();
         let made = Made::of(numpy_name(<W::Sum as Element>::TYPE), &[found.sums.len()], &found.sums);
-        self.finish(&made, words.join(" "), outside(&found).map(number), out)
+        self.finish(&made, words.join(" "), (bins, outside(&found)), out)
     }
 }
 

@@ -10,7 +10,7 @@ use super::common::{in_words, matches, numpy_name, parse, print, with_number};
 use crate::{
     npy::Made,
     options::DeviceChoice,
-    output::{Stop, save},
+    output::{Stop, save_array},
 };
 
 /// The arguments of primitives that read no file.
@@ -22,7 +22,7 @@ struct Numbers {
     /// The type of the numbers: i8 to i64, u8 to u64, f16, f32 or f64.
     #[arg(long = "type", value_name = "TYPE", default_value = "f64")]
     element: ElementType,
-    /// Write the result to this .npy file instead of printing it; `-` writes to standard output.
+    /// Write the result to this .npy file, or to an archive OUT.npz, instead of printing it; `-` writes to standard output.
     #[arg(short, long, value_name = "OUT.npy")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -53,7 +53,7 @@ impl Numbers {
         }
         let (shape, name) = ([values.len()], numpy_name(T::TYPE));
         match &self.output {
-            Some(path) => save(&[(path, &Made::of(name, &shape, &values).parts())], out),
+            Some(path) => save_array(path, &Made::of(name, &shape, &values), out),
             None => print(&in_words(&values, &shape, name, &device), out),
         }
     }
@@ -96,7 +96,7 @@ impl Random {
     fn make<T: Element>(&self, device: &Device) -> Result<Vec<T>, Stop> {
         let numbers = Philox::new(self.seed).stream(self.stream).skip(self.skip);
         let Some(range) = &self.range else {
-            return Ok(device.random(self.made.n, numbers)?.to_vec()?);
+            return Ok(device.random(self.made.n, numbers)?.into_vec()?);
         };
         let (low, high) = (parse::<T>("--range", &range[0])?, parse::<T>("--range", &range[1])?);
         let values = if T::TYPE.is_float() {
@@ -104,7 +104,7 @@ impl Random {
         } else {
             device.random_in(self.made.n, numbers, low..=high)?
         };
-        Ok(values.to_vec()?)
+        Ok(values.into_vec()?)
     }
 }
 
@@ -131,7 +131,7 @@ impl Iota {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         with_number!(self.made.element()?, T => {
             let (start, step) = (parse::<T>("--start", &self.start)?, parse::<T>("--step", &self.step)?);
-            self.made.finish(|device| Ok(device.iota_by(self.made.n, start, step)?.to_vec()?), out)
+            self.made.finish(|device| Ok(device.iota_by(self.made.n, start, step)?.into_vec()?), out)
         })
     }
 }

@@ -96,8 +96,8 @@ impl Merge {
         in_order(path, a, &order, device)?;
         in_order(&self.with, &b, &order, device)?;
         let merged = |device: &Device| match self.keep.op() {
-            None => device.merge(a, &*b, &order)?.to_vec(),
-            Some(op) => device.set_operation(op, a, &*b, &order)?.to_vec(),
+            None => device.merge(a, &*b, &order)?.into_vec(),
+            Some(op) => device.set_operation(op, a, &*b, &order)?.into_vec(),
         };
         let result = merged(device)?;
         if self.common.verify {
@@ -155,8 +155,8 @@ impl Search {
         let needles = needles.exactly::<T>().map_err(of_file(&self.needles))?;
         in_order(path, &range, &order, device)?;
         let found = |device: &Device| match self.upper {
-            false => device.lower_bound::<T, u64, _>(&*range, &*needles, &order)?.to_vec(),
-            true => device.upper_bound::<T, u64, _>(&*range, &*needles, &order)?.to_vec(),
+            false => device.lower_bound::<T, u64, _>(&*range, &*needles, &order)?.into_vec(),
+            true => device.upper_bound::<T, u64, _>(&*range, &*needles, &order)?.into_vec(),
         };
         let indices = found(device)?;
         if self.common.verify {

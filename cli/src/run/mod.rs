@@ -30,7 +30,7 @@ use self::{
     topk::{Quantile, TopK},
     transpose::{Permute, Transpose},
 };
-use crate::output::Stop;
+use crate::{output::Stop, progress};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -44,6 +44,7 @@ Examples:
   oclprim run select samples.npy --above 1.5 -o large.npy
   oclprim run unique labels.npy -o runs.npy
   oclprim run rle labels.npy -o values.npy --lengths lengths.npy
+  oclprim run rle labels.npy -o runs.npz
   oclprim run topk scores.npy --k 100 --sorted -o best.npy
   oclprim run quantile samples.npy --q 0.25,0.5,0.75
   oclprim run transpose matrix.npy -o transposed.npy
@@ -61,7 +62,13 @@ Examples:
 
 Files are .npy files, as numpy.save writes them, in any byte order and in C or Fortran order. `-` is standard input, or \
 with -o standard output. A result goes to a new file, which replaces the old one when it is complete; so -o may name \
-the input. Booleans are the numbers 0 and 1. To sort values by keys, write `sort keys.npy --indices`, then `gather`.";
+the input. Booleans are the numbers 0 and 1. To sort values by keys, write `sort keys.npy --indices`, then `gather`.
+
+If -o names a .npz file, the results go to an archive of named arrays, as numpy.savez writes it. The help of rle, sort, topk, \
+histogram and statistics lists their arrays; a command with one result names it arr_0.
+
+A command that takes more than a second shows the elapsed time on a terminal, and the bytes and the rate of a file that it \
+writes. It shows nothing if standard error is redirected.";
 
 /// Run a primitive on a .npy file.
 #[derive(Args)]
@@ -98,28 +105,37 @@ enum Primitive {
 
 impl Run {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        match self.primitive {
-            Primitive::Reduce(reduce) => reduce.run(out),
-            Primitive::Count(count) => count.run(out),
-            Primitive::Statistics(statistics) => statistics.run(out),
-            Primitive::Scan(scan) => scan.run(out),
-            Primitive::Sort(sort) => sort.run(out),
-            Primitive::Select(select) => select.run(out),
-            Primitive::Unique(unique) => unique.run(out),
-            Primitive::Rle(rle) => rle.run(out),
-            Primitive::Topk(top) => top.run(out),
-            Primitive::Quantile(quantile) => quantile.run(out),
-            Primitive::Transpose(transpose) => transpose.run(out),
-            Primitive::Permute(permute) => permute.run(out),
-            Primitive::Histogram(histogram) => histogram.run(out),
-            Primitive::Copy(copy) => copy.run(out),
-            Primitive::Reverse(reverse) => reverse.run(out),
-            Primitive::Gather(gather) => gather.run(out),
-            Primitive::Scatter(scatter) => scatter.run(out),
-            Primitive::Merge(merge) => merge.run(out),
-            Primitive::Search(search) => search.run(out),
-            Primitive::Random(random) => random.run(out),
-            Primitive::Iota(iota) => iota.run(out),
+        progress::start();
+        let result = self.primitive.run(&mut progress::Last(out));
+        progress::end();
+        result
+    }
+}
+
+impl Primitive {
+    fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
+        match self {
+            Self::Reduce(reduce) => reduce.run(out),
+            Self::Count(count) => count.run(out),
+            Self::Statistics(statistics) => statistics.run(out),
+            Self::Scan(scan) => scan.run(out),
+            Self::Sort(sort) => sort.run(out),
+            Self::Select(select) => select.run(out),
+            Self::Unique(unique) => unique.run(out),
+            Self::Rle(rle) => rle.run(out),
+            Self::Topk(top) => top.run(out),
+            Self::Quantile(quantile) => quantile.run(out),
+            Self::Transpose(transpose) => transpose.run(out),
+            Self::Permute(permute) => permute.run(out),
+            Self::Histogram(histogram) => histogram.run(out),
+            Self::Copy(copy) => copy.run(out),
+            Self::Reverse(reverse) => reverse.run(out),
+            Self::Gather(gather) => gather.run(out),
+            Self::Scatter(scatter) => scatter.run(out),
+            Self::Merge(merge) => merge.run(out),
+            Self::Search(search) => search.run(out),
+            Self::Random(random) => random.run(out),
+            Self::Iota(iota) => iota.run(out),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `oclprim run reduce`
 
 use std::{
-    io::{self, Write},
+    io::Write,
     ops::Add,
     ops::Mul,
     path::{Path, PathBuf},
@@ -19,6 +19,7 @@ use super::common::{
 use crate::{
     npy::{Array, Made, axes::around, number},
     output::{Stop, of_file},
+    progress,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -131,9 +132,9 @@ impl Extent<'_> {
         match *self {
             Extent::All => Ok(vec![device.reduce_as(input, op)?]),
             Extent::Along(shape, axis) => {
-                device.reduce_axis_as(Input::from(input).nd(&around(shape, axis))?, 1, op)?.to_vec()
+                device.reduce_axis_as(Input::from(input).nd(&around(shape, axis))?, 1, op)?.into_vec()
             }
-            Extent::Segments(offsets) => device.reduce_segments_as(input, offsets, op)?.to_vec(),
+            Extent::Segments(offsets) => device.reduce_segments_as(input, offsets, op)?.into_vec(),
         }
     }
 }
@@ -274,9 +275,9 @@ impl Reduce {
             device: &Device,
             verify: bool,
         ) -> Result<Vec<T>, Stop> {
-            let values = device.reduce_segments(input, offsets, op)?.to_vec()?;
+            let values = device.reduce_segments(input, offsets, op)?.into_vec()?;
             if verify {
-                let want = Device::cpu().reduce_segments(input, offsets, op)?.to_vec()?;
+                let want = Device::cpu().reduce_segments(input, offsets, op)?.into_vec()?;
                 matches(same(&values, &want, O::KIND.name()))?;
             }
             Ok(values)
@@ -489,8 +490,7 @@ fn report_outside(offsets: &[u64], n: usize) {
     let after = (n as u64).saturating_sub(last);
     if first > 0 || after > 0 {
         let text = format!("{} of {n} elements lie outside all segments: {first} before, {after} after", first + after);
-        // If standard error is closed, the message is lost.
-        let _ = writeln!(io::stderr(), "{text}");
+        progress::notice(&text);
     }
 }
 
@@ -514,9 +514,9 @@ impl Line<'_> {
 
     fn combine<T: Element, O: op::Op<T>>(&self, op: O, input: &[T]) -> Result<Vec<T>, Stop> {
         let view = self.view(input)?;
-        let values = self.device.reduce_axis(view, 1, op)?.to_vec()?;
+        let values = self.device.reduce_axis(view, 1, op)?.into_vec()?;
         if self.verify {
-            let want = Device::cpu().reduce_axis(view, 1, op)?.to_vec()?;
+            let want = Device::cpu().reduce_axis(view, 1, op)?.into_vec()?;
             matches(same(&values, &want, O::KIND.name()))?;
         }
         Ok(values)
@@ -525,8 +525,8 @@ impl Line<'_> {
     fn find<T: Element>(&self, op: Op, input: &[T]) -> Result<Vec<i64>, Stop> {
         let view = self.view(input)?;
         let run = |device: &Device| match op {
-            Op::ArgMin => device.arg_min_axis(view, 1)?.indices.to_vec(),
-            _ => device.arg_max_axis(view, 1)?.indices.to_vec(),
+            Op::ArgMin => device.arg_min_axis(view, 1)?.indices.into_vec(),
+            _ => device.arg_max_axis(view, 1)?.indices.into_vec(),
         };
         let indices = run(self.device)?;
         if self.verify {
@@ -539,11 +539,11 @@ impl Line<'_> {
     fn min_max<T: Element>(&self, input: &[T]) -> Result<Vec<T>, Stop> {
         let view = self.view(input)?;
         let found = self.device.min_max_axis(view, 1)?;
-        let values = found.values.to_vec()?;
+        let values = found.values.into_vec()?;
         if self.verify {
             let want = Device::cpu().min_max_axis(view, 1)?;
-            matches(same(&found.indices.to_vec()?, &want.indices.to_vec()?, "index "))?;
-            matches(same(&values, &want.values.to_vec()?, "value "))?;
+            matches(same(&found.indices.into_vec()?, &want.indices.into_vec()?, "index "))?;
+            matches(same(&values, &want.values.into_vec()?, "value "))?;
         }
         Ok(values)
     }
@@ -552,7 +552,7 @@ impl Line<'_> {
     pub(super) fn moments<T: Element>(&self, input: &[T]) -> Result<Vec<f64>, Stop> {
         let view = self.view(input)?;
         let run = |device: &Device| -> Result<Vec<f64>, Stop> {
-            let records = device.moments_axis(view, 1)?.to_vec()?;
+            let records = device.moments_axis(view, 1)?.into_vec()?;
             collect((0..3 * records.len()).map(|i| {
                 let found = records[i / 3].get();
                 [found.sum, found.mean, found.variance][i % 3]

@@ -115,7 +115,7 @@ impl Lines {
             Self::Axis(shape) => device.scan_axis(Input::from(input).nd(shape)?, 1, op, kind),
             Self::Segments(offsets) => device.scan_segments(input, offsets, op, kind),
         }?
-        .to_vec()
+        .into_vec()
     }
 }
 

@@ -109,12 +109,12 @@ impl Select {
         let map = op::Map::new(holds, text);
         let run = |device: &Device| -> oclprim::Result<Selected<T>> {
             Ok(match (flags, self.indices, self.others) {
-                (None, false, false) => Selected::Elements(device.select(input, &map)?.to_vec()?),
-                (None, false, true) => Selected::Elements(device.partition(input, &map)?.0.to_vec()?),
-                (None, true, _) => Selected::Indices(device.select_indices::<T, u64, _>(input, &map)?.to_vec()?),
-                (Some(flags), false, false) => Selected::Elements(device.select_flagged(input, flags)?.to_vec()?),
-                (Some(flags), false, true) => Selected::Elements(device.partition_flagged(input, flags)?.0.to_vec()?),
-                (Some(flags), true, _) => Selected::Indices(device.select_indices_flagged::<u64>(flags)?.to_vec()?),
+                (None, false, false) => Selected::Elements(device.select(input, &map)?.into_vec()?),
+                (None, false, true) => Selected::Elements(device.partition(input, &map)?.0.into_vec()?),
+                (None, true, _) => Selected::Indices(device.select_indices::<T, u64, _>(input, &map)?.into_vec()?),
+                (Some(flags), false, false) => Selected::Elements(device.select_flagged(input, flags)?.into_vec()?),
+                (Some(flags), false, true) => Selected::Elements(device.partition_flagged(input, flags)?.0.into_vec()?),
+                (Some(flags), true, _) => Selected::Indices(device.select_indices_flagged::<u64>(flags)?.into_vec()?),
             })
         };
         let found = run(device)?;
@@ -158,9 +158,9 @@ impl Unique {
         let device = self.common.device.open()?;
         with_number!(element, T => {
             let input = array.elements::<T>();
-            let found = device.unique(input)?.to_vec()?;
+            let found = device.unique(input)?.into_vec()?;
             if self.common.verify {
-                matches(same_bytes(&found, &Device::cpu().unique(input)?.to_vec()?, "element "))?;
+                matches(same_bytes(&found, &Device::cpu().unique(input)?.into_vec()?, "element "))?;
             }
             self.common.finish_line(&array.like(&[found.len()], &found), &found, &device, out)
         })
@@ -170,11 +170,12 @@ impl Unique {
 const RLE_EXAMPLES: &str = "\
 Examples:
   oclprim run rle labels.npy
-  oclprim run rle labels.npy -o values.npy --lengths lengths.npy --verify";
+  oclprim run rle labels.npy -o values.npy --lengths lengths.npy --verify
+  oclprim run rle labels.npy -o runs.npz";
 
 /// Run-length encode an array of any shape: the first element of each run of equal neighbours, and the length of the run.
 ///
-/// -0 equals 0, and all NaN are equal.
+/// -0 equals 0, and all NaN are equal. An archive has the arrays values and lengths.
 #[derive(Args)]
 #[command(after_help = RLE_EXAMPLES)]
 pub(super) struct Rle {
@@ -187,7 +188,10 @@ pub(super) struct Rle {
 
 impl Rle {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        if self.common.output.is_some() || self.lengths.is_some() {
+        if self.common.to_archive() && self.lengths.is_some() {
+            return Err(Stop::usage("--lengths: the archive of -o has the lengths"));
+        }
+        if !self.common.to_archive() && (self.common.output.is_some() || self.lengths.is_some()) {
             let path = |path: &Option<PathBuf>| path.clone().unwrap_or(STDOUT.into());
             distinct(&[("-o", &path(&self.common.output)), ("--lengths", &path(&self.lengths))])?;
         }
@@ -198,7 +202,7 @@ impl Rle {
             let input = array.elements::<T>();
             let encode = |device: &Device| -> oclprim::Result<_> {
                 let (values, lengths) = device.run_length_encode::<T, u64>(input)?;
-                Ok((values.to_vec()?, lengths.to_vec()?))
+                Ok((values.into_vec()?, lengths.into_vec()?))
             };
             let (values, lengths) = encode(&device)?;
             if self.common.verify {
@@ -208,6 +212,9 @@ impl Rle {
             }
             let shape = [values.len()];
             let (encoded, counted) = (array.like(&shape, &values), Made::of("<u8", &shape, &lengths));
+            if self.common.to_archive() {
+                return self.common.finish_archive(&[("values", &encoded), ("lengths", &counted)]);
+            }
             if self.common.output.is_none() {
                 print(&in_words(&values, &shape, &encoded.type_name(), &device), out)?;
             }

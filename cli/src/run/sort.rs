@@ -16,12 +16,14 @@ const SORT_EXAMPLES: &str = "\
 Examples:
   oclprim run sort samples.npy -o sorted.npy
   oclprim run sort samples.npy --descending --device opencl --verify
-  oclprim run sort samples.npy --indices -o indices.npy";
+  oclprim run sort samples.npy --indices -o indices.npy
+  oclprim run sort samples.npy --indices -o both.npz";
 
 /// Sort all elements of an array, of any shape.
 ///
 /// The order is that of numpy.sort: -0 equals 0, and all NaN are equal and come after all other numbers. Equal elements keep their
-/// order. With -o, the elements are written as an array of one dimension, or with --indices their indices, as int64.
+/// order. With -o, the elements are written as an array of one dimension, or with --indices their indices, as int64. An archive
+/// has the array values, and with --indices also indices.
 #[derive(Args)]
 #[command(after_help = SORT_EXAMPLES)]
 pub(super) struct Sort {
@@ -46,18 +48,27 @@ impl Sort {
     fn sort<T: Element>(&self, array: &Array, input: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
         let (order, shape) = (order(self.descending), [input.len()]);
         if self.indices {
-            let indices = device.argsort::<T, u64>(input, order.clone())?.to_vec()?;
+            let indices = device.argsort::<T, u64>(input, order.clone())?.into_vec()?;
             if self.common.verify {
-                matches(same(&indices, &Device::cpu().argsort::<T, u64>(input, order)?.to_vec()?, "index "))?;
+                matches(same(&indices, &Device::cpu().argsort::<T, u64>(input, order)?.into_vec()?, "index "))?;
             }
-            let text = in_words(&indices, &shape, "<i8", device);
-            return self.common.finish(&Made::of("<i8", &shape, &indices), text, out);
+            let made = Made::of("<i8", &shape, &indices);
+            if self.common.to_archive() {
+                let sorted = device.gather(input, &indices)?.into_vec()?;
+                let values = array.like(&shape, &sorted);
+                return self.common.finish_archive(&[("values", &values), ("indices", &made)]);
+            }
+            return self.common.finish(&made, in_words(&indices, &shape, "<i8", device), out);
         }
-        let sorted = device.sort(input, order.clone())?.to_vec()?;
+        let sorted = device.sort(input, order.clone())?.into_vec()?;
         if self.common.verify {
-            matches(same_bytes(&sorted, &Device::cpu().sort(input, order)?.to_vec()?, "element "))?;
+            matches(same_bytes(&sorted, &Device::cpu().sort(input, order)?.into_vec()?, "element "))?;
         }
-        self.common.finish(&array.like(&shape, &sorted), in_words(&sorted, &shape, &array.type_name(), device), out)
+        let made = array.like(&shape, &sorted);
+        if self.common.to_archive() {
+            return self.common.finish_archive(&[("values", &made)]);
+        }
+        self.common.finish(&made, in_words(&sorted, &shape, &array.type_name(), device), out)
     }
 }
 

@@ -7,11 +7,11 @@ use oclprim::{Device, Element, Statistics};
 use oclprim_checks::check::{Failure, same};
 
 use super::{
-    common::{Common, in_words, matches, neighbours, with_number},
+    common::{Common, collect, in_words, matches, neighbours, with_number},
     reduce::{Line, at_index},
 };
 use crate::{
-    npy::{Made, number},
+    npy::{Array, Made, number},
     output::Stop,
 };
 
@@ -62,6 +62,7 @@ const STATISTICS_EXAMPLES: &str = "\
 Examples:
   oclprim run statistics samples.npy
   oclprim run statistics samples.npy --device opencl --verify -o figures.npy
+  oclprim run statistics samples.npy -o figures.npz
   oclprim run statistics matrix.npy --axis 0 -o figures.npy";
 
 /// Compute count, sum, extremes, mean and variance of all elements, or sum, mean and variance along an axis.
@@ -70,6 +71,9 @@ Examples:
 /// to the mean. With -o, seven numbers are written as float64: count, NaN, min, max, sum, mean, variance. With --axis the result
 /// lacks that axis; a new last axis has the sum, mean and variance of each line. For f32, f16 and bf16 a distance to the mean below
 /// 1e-19 loses digits or counts as 0, so scale samples that lie that close.
+///
+/// An archive has the arrays count, nan, min, max, arg_min, arg_max, sum, mean and variance, or with --axis sum, mean and variance.
+/// min and max have the type of the array. The sum of all integers is int64 or uint64 if it fits, else float64.
 #[derive(Args)]
 #[command(after_help = STATISTICS_EXAMPLES)]
 pub(super) struct StatisticsOf {
@@ -90,14 +94,54 @@ impl StatisticsOf {
             Some(axis) => {
                 let line = Line { shape: array.shape.clone(), axis, device: &device, verify: self.common.verify };
                 let (shape, figures) = ([line.left(), vec![3]].concat(), line.moments(array.elements::<T>())?);
+                if self.common.to_archive() {
+                    return self.figures_apart(&figures, &line.left());
+                }
                 let text = in_words(&figures, &shape, "<f8", &device);
                 self.common.finish(&Made::of("<f8", &shape, &figures), text, out)
             }
-            None => self.of::<T>(array.elements(), &device, out),
+            None => self.of::<T>(&array, array.elements(), &device, out),
         })
     }
 
-    fn of<T: Element>(&self, input: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
+    /// Writes sum, mean and variance of each line as arrays of the shape `left`.
+    fn figures_apart(&self, figures: &[f64], left: &[usize]) -> Result<(), Stop> {
+        let [sum, mean, variance] = [0, 1, 2].map(|k| collect(figures.chunks_exact(3).map(|of_line| of_line[k])));
+        let [sum, mean, variance] = [sum?, mean?, variance?];
+        let [sum, mean, variance] = [&sum, &mean, &variance].map(|figures| Made::of("<f8", left, figures));
+        self.common.finish_archive(&[("sum", &sum), ("mean", &mean), ("variance", &variance)])
+    }
+
+    fn to_archive<T: Element>(&self, array: &Array, found: &Statistics<T>) -> Result<(), Stop> {
+        let counts = [found.count, found.nan].map(|count| [count as u64]);
+        let [count, nan] = counts.each_ref().map(|count| Made::of("<u8", &[], count));
+        let extremes = [[found.min.value], [found.max.value]];
+        let [min, max] = extremes.each_ref().map(|extreme| array.like(&[], extreme));
+        let indices = [[found.min.index as i64], [found.max.index as i64]];
+        let [arg_min, arg_max] = indices.each_ref().map(|index| Made::of("<i8", &[], index));
+        let figures = [[found.sum], [found.mean], [found.variance]];
+        let [sum, mean, variance] = figures.each_ref().map(|figure| Made::of("<f8", &[], figure));
+        let signed = found.integer_sum.and_then(|sum| i64::try_from(sum).ok()).map(|sum| [sum]);
+        let unsigned = found.integer_sum.and_then(|sum| u64::try_from(sum).ok()).map(|sum| [sum]);
+        let sum = match (&signed, &unsigned) {
+            (Some(sum), _) => Made::of("<i8", &[], sum),
+            (None, Some(sum)) => Made::of("<u8", &[], sum),
+            (None, None) => sum,
+        };
+        self.common.finish_archive(&[
+            ("count", &count),
+            ("nan", &nan),
+            ("min", &min),
+            ("max", &max),
+            ("arg_min", &arg_min),
+            ("arg_max", &arg_max),
+            ("sum", &sum),
+            ("mean", &mean),
+            ("variance", &variance),
+        ])
+    }
+
+    fn of<T: Element>(&self, array: &Array, input: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
         let found = device.statistics(input)?;
         let figures = |found: &Statistics<T>| {
             let [min, max] = [found.min, found.max].map(|extreme| extreme.value.to_f64());
@@ -113,6 +157,9 @@ impl StatisticsOf {
                 let text = format!("sum is {:?} instead of {:?}", found.integer_sum, want.integer_sum);
                 matches(Err(Failure::Mismatch(text)))?;
             }
+        }
+        if self.common.to_archive() {
+            return self.to_archive(array, &found);
         }
         let sum = found.integer_sum.map_or_else(|| number(found.sum), |sum| sum.to_string());
         let lines = [

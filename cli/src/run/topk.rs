@@ -16,13 +16,14 @@ const TOPK_EXAMPLES: &str = "\
 Examples:
   oclprim run topk scores.npy --k 100 --sorted
   oclprim run topk distances.npy --k 10 --smallest --indices -o nearest.npy --verify
+  oclprim run topk scores.npy --k 100 --sorted -o best.npz
   oclprim run topk matrix.npy --k 3 --rows --device opencl";
 
 /// Take the k largest elements of an array of any shape, or of each row.
 ///
 /// NaN are equal, and larger than all other numbers; -0 equals 0. Among equal elements the first ones are taken. Without --sorted
-/// the result is in the order of the file. With -o, the elements are written, or with --indices their indices, as int64. With
-/// --rows the result has k elements for each row.
+/// the result is in the order of the file. With -o, the elements are written, or with --indices their indices, as int64. An
+/// archive has both, as the arrays values and indices. With --rows the result has k elements for each row.
 #[derive(Args)]
 #[command(after_help = TOPK_EXAMPLES)]
 pub(super) struct TopK {
@@ -65,8 +66,11 @@ impl TopK {
         let device = self.common.device.open()?;
         if self.rows && array.shape.last() == Some(&0) && self.k == 0 {
             // The primitive computes the number of rows from the number of elements. That is 0 here, so it cannot.
-            let none = if self.indices { Made::of::<u64>("<i8", &shape, &[]) } else { array.like::<u8>(&shape, &[]) };
-            return self.common.finish(&none, String::new(), out);
+            let (values, indices) = (array.like::<u8>(&shape, &[]), Made::of::<u64>("<i8", &shape, &[]));
+            if self.common.to_archive() {
+                return self.common.finish_archive(&[("values", &values), ("indices", &indices)]);
+            }
+            return self.common.finish(if self.indices { &indices } else { &values }, String::new(), out);
         }
         with_number!(element, T => self.take::<T>(&array, array.elements(), (top, &shape), &device, out))
     }
@@ -79,18 +83,23 @@ impl TopK {
         device: &Device,
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
-        if self.indices {
-            let indices = device.top_k_places::<T, u64>(input, top)?.1.to_vec()?;
+        if self.indices || self.common.to_archive() {
+            let (taken, indices) = device.top_k_places::<T, u64>(input, top)?;
+            let indices = indices.into_vec()?;
             if self.common.verify {
-                let want = Device::cpu().top_k_places::<T, u64>(input, top)?.1.to_vec()?;
+                let want = Device::cpu().top_k_places::<T, u64>(input, top)?.1.into_vec()?;
                 matches(same(&indices, &want, "index "))?;
             }
-            let text = in_words(&indices, shape, "<i8", device);
-            return self.common.finish(&Made::of("<i8", shape, &indices), text, out);
+            let made = Made::of("<i8", shape, &indices);
+            if self.common.to_archive() {
+                let taken = taken.into_vec()?;
+                return self.common.finish_archive(&[("values", &array.like(shape, &taken)), ("indices", &made)]);
+            }
+            return self.common.finish(&made, in_words(&indices, shape, "<i8", device), out);
         }
-        let taken = device.top_k(input, top)?.to_vec()?;
+        let taken = device.top_k(input, top)?.into_vec()?;
         if self.common.verify {
-            matches(same_bytes(&taken, &Device::cpu().top_k(input, top)?.to_vec()?, "element "))?;
+            matches(same_bytes(&taken, &Device::cpu().top_k(input, top)?.into_vec()?, "element "))?;
         }
         self.common.finish(&array.like(shape, &taken), in_words(&taken, shape, &array.type_name(), device), out)
     }

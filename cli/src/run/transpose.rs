@@ -84,9 +84,9 @@ impl Transpose {
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
         let input = array.elements::<T>();
-        let transposed = device.transpose_batch(input, matrices)?.to_vec()?;
+        let transposed = device.transpose_batch(input, matrices)?.into_vec()?;
         if self.common.verify {
-            let want = Device::cpu().transpose_batch(input, matrices)?.to_vec()?;
+            let want = Device::cpu().transpose_batch(input, matrices)?.into_vec()?;
             matches(same_bytes(&transposed, &want, "element "))?;
         }
         self.finish(&array.like(shape, &transposed), device, out)
@@ -102,8 +102,8 @@ impl Transpose {
         let input = array.elements::<T>();
         let factor = self.scale.as_deref().map(|text| parse::<U::Acc>("--scale", text)).transpose()?;
         let run = |device: &Device| match factor {
-            Some(factor) => device.transpose_map::<T, U>(input, rows, cols, &op::Scale(factor))?.to_vec(),
-            None => device.transpose_map::<T, U>(input, rows, cols, &op::Cast)?.to_vec(),
+            Some(factor) => device.transpose_map::<T, U>(input, rows, cols, &op::Scale(factor))?.into_vec(),
+            None => device.transpose_map::<T, U>(input, rows, cols, &op::Cast)?.into_vec(),
         };
         let transposed = run(device)?;
         if self.common.verify {
@@ -156,7 +156,7 @@ impl Permute {
         let run = |device: &Device| -> oclprim::Result<_> {
             let mut permuted = device.zeroed::<T>(array.len())?;
             permute(device, array.elements::<T>(), &array.shape, axes, &mut permuted)?;
-            permuted.to_vec()
+            permuted.into_vec()
         };
         let permuted = run(device)?;
         if self.common.verify {

@@ -3,6 +3,7 @@
 
 use std::{
     env, fs,
+    io::Read,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -97,6 +98,23 @@ pub(crate) fn load<T: npyz::Deserialize>(path: &Path) -> (Vec<u64>, Vec<T>) {
     let file = npyz::NpyFile::new(fs::File::open(path).expect("an output")).expect("a header");
     let shape = file.shape().to_vec();
     (shape, file.into_vec().expect("the elements"))
+}
+
+/// The arrays of an archive: name and file, in the order of the archive.
+pub(crate) fn arrays(path: &Path) -> Vec<(String, Vec<u8>)> {
+    let bytes = fs::read(path).expect("an archive");
+    let archive = rawzip::ZipArchive::from_slice(&bytes).expect("an archive");
+    let mut entries = archive.entries();
+    let mut arrays = Vec::new();
+    while let Some(entry) = entries.next_entry().expect("an entry") {
+        assert_eq!(entry.compression_method(), rawzip::CompressionMethod::STORE);
+        let name = entry.file_path().try_normalize().expect("a plain name").as_ref().to_owned();
+        let data = archive.get_entry(entry.wayfinder()).expect("an entry");
+        let mut array = Vec::new();
+        data.verifying_reader(data.data()).read_to_end(&mut array).expect("the bytes of its checksum");
+        arrays.push((name.strip_suffix(".npy").expect("an array").to_owned(), array));
+    }
+    arrays
 }
 
 /// Devices for `run`: the CPU, and an OpenCL device if there is one.

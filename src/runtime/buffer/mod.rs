@@ -175,6 +175,27 @@ impl<T: Pod> Buffer<T> {
         View::from(self).to_vec()
     }
 
+    /// The elements as a vector; waits for all earlier commands. The CPU backend copies nothing.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Buffer::to_vec`].
+    ///
+    /// ```
+    /// let x = oclprim::Device::best()?.upload(&[1u8, 2])?;
+    /// assert_eq!(x.into_vec()?, [1, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn into_vec(self) -> Result<Vec<T>> {
+        match self.storage {
+            Storage::Host(mut elements) => {
+                elements.truncate(self.len);
+                Ok(elements)
+            }
+            Storage::Cl(_) => self.to_vec(),
+        }
+    }
+
     /// Overwrites every element with `data`, which must have the buffer's length; a [view](Self::view_mut) overwrites a part.
     ///
     /// # Errors
