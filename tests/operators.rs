@@ -187,7 +187,11 @@ fn an_operator_over_another_type_is_refused() {
     for (name, device) in common::devices() {
         let error = device.scan_by(&[0.25, 0.75], &bits, Scan::inclusive()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
-        assert_eq!(error.to_string(), "operator larger bits is over `int` in OpenCL C, f32 is `float`", "{name}");
+        assert_eq!(
+            error.to_string(),
+            "operator larger bits takes `int` in OpenCL C, but f32 is `float` there",
+            "{name}"
+        );
         assert!(device.reduce_axis_by(&[0.25, 0.75], 0, &bits).is_err(), "{name}");
         assert!(device.reduce_segments_by(&[0.25, 0.75], &[0u32, 2], &bits).is_err(), "{name}");
         assert_eq!(device.reduce_by(&[0.25, 0.75], &bits).unwrap(), 0.75, "{name}");

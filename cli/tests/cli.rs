@@ -119,7 +119,7 @@ fn wrong_arguments_are_refused() {
 }
 
 #[test]
-fn each_kernel_leaves_out_operations_of_the_same_kernel() {
+fn the_option_each_kernel_runs_fewer_checks() {
     let passed = |more: &[&str]| {
         let all = [&["check", "--tiny", "--device", "cpu", "--only", "reduce", "--json"][..], more].concat();
         let report: Value = serde_json::from_str(&succeeds(&all)).expect("JSON");
@@ -249,7 +249,7 @@ fn tunable() -> bool {
 fn tune_measures_and_writes_nothing_in_a_dry_run() {
     assert!(refuses(&["tune", "--device", "cpu", "--dry-run"]).contains("no geometry to tune: choose --device opencl"));
     if !tunable() {
-        return common::skip("tune", "no OpenCL device that runs kernels at once");
+        return common::skip("tune", "no OpenCL device, or the first is a checker such as Oclgrind");
     }
     let folder = Folder::new();
     let path = folder.path("tuning.json");
@@ -304,7 +304,7 @@ fn tune_measures_and_writes_nothing_in_a_dry_run() {
 #[test]
 fn tune_skips_what_the_device_lacks() {
     if !tunable() {
-        return common::skip("tune", "no OpenCL device that runs kernels at once");
+        return common::skip("tune", "no OpenCL device, or the first is a checker such as Oclgrind");
     }
     let arguments = ["tune", "reduce", "--device", "opencl", "--type", "i64", "--seconds", "0", "--hot", "--n", "2^12"];
     let report = succeeds(&[&arguments[..], &["--dry-run", "--json", "-"]].concat());
@@ -335,7 +335,7 @@ fn ladders_run_and_are_drawn() {
         }
         let svg = folder.path("ladder.svg");
         let svg_name = svg.to_str().expect("UTF-8");
-        // Without --device the first device that runs kernels is chosen.
+        // Without --device, the best GPU is chosen, or else another OpenCL device.
         let common = ["ladder", ladder, "--runs", "1"];
         let text = succeeds(&[&common[..], size, &["--json", "--svg", svg_name]].concat());
         let report: Value = serde_json::from_str(&text).expect("JSON");
@@ -1142,7 +1142,7 @@ fn the_cpu_calls_no_driver() {
 
 #[test]
 #[cfg(all(feature = "opencl", target_os = "linux"))]
-fn devices_names_a_library_that_does_not_open() {
+fn the_devices_command_names_a_library_that_does_not_open() {
     let named = |value: &str| {
         let output = program(&["devices"]).env("OPENCL_LIBRARY", value).output().expect("the program starts");
         assert!(output.status.success(), "{}", stderr(&output));

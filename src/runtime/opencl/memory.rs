@@ -102,7 +102,8 @@ impl ClDevice {
         let (limit, global) = (self.info().max_allocation_bytes, self.info().global_bytes);
         let short = || {
             let name = &self.info().name;
-            let message = format!("allocating {bytes} bytes: {name} allows {limit} at once, of {global} in all");
+            let message =
+                format!("allocating {bytes} bytes: {name} allows {limit} in one allocation, of {global} in all");
             Error::new(ErrorKind::OutOfMemory, message)
         };
         // Some drivers over-commit and some abort, so the crate checks the limits; 0 means unknown.
