@@ -196,9 +196,9 @@ fn take_turns<K, W>(slots: &[Slot<K, W>], line: &Mutex<(usize, &mut Turn<'_, K, 
 /// caches hold the data.
 ///
 /// No thread waits for another thread or for a lock, because such a wait could deadlock: the functions may call rayon,
-/// which may run this function again on the same thread. If no task is left to find, a thread leaves. The thread that
-/// runs `turn` then finishes those of its tasks for which `turn` has not run. If `room` fails for a task, `turn` runs
-/// neither for this task nor for any later one.
+/// which may run this function again on the same thread. If no task is left to find, a thread leaves. If `turn` has not
+/// run yet for a task of that thread, the thread that runs `turn` for it also finishes it. If `room` fails for a task,
+/// `turn` runs neither for this task nor for any later one.
 pub(crate) fn in_turn<K: Send, W: Send>(
     tasks: usize,
     room: &(dyn Fn() -> Result<K> + Sync),

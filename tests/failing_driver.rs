@@ -311,7 +311,7 @@ fn one_call_fails(
     assert!(got == want, "{what}: the next run gives a wrong result");
 }
 
-/// Runs every case of each operation, on devices of a class that are already in use.
+/// Runs every case of each operation on devices that have already run it; `class` sets their geometry.
 fn each_call_of_each_operation(class: Option<DeviceClass>) {
     watch();
     let (failing, data) = (Failing::open(), Data::new());

@@ -115,8 +115,8 @@ fn a_lawful_operator_over_a_struct_passes() {
     }
 }
 
-/// Functions and parameters share names with the kernels' macros. Every missing element changes the result; so does every
-/// exchange of two elements, except along an axis.
+/// Functions and parameters share names with the kernels' macros. Every missing element changes the result. An exchange
+/// of two elements changes it, too, except along an axis, where the operator must be commutative.
 #[test]
 fn operators_run_along_axes_in_segments_and_in_scans() {
     let text = "static inline ulong A(ulong WG, ulong TILE)\n{\n    const uint LOOK_BACK = WG, S = TILE;\n    \

@@ -171,7 +171,7 @@ impl Names {
         let mut all = BTreeSet::new();
         for word in words {
             let word = word.trim().to_lowercase();
-            // A host without its domain and each part of a user's full name are names, too.
+            // The host's name without its domain is also a name, and so is each part of a user's full name.
             all.extend(word.split_once('.').map(|(host, _)| host.to_owned()));
             all.extend(word.split(' ').filter(|part| part.len() > 2).map(str::to_owned));
             all.insert(word);

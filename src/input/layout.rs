@@ -579,7 +579,7 @@ impl Layout {
 
 /// # Checks
 ///
-/// These methods return an error that has the numbers.
+/// These methods check a layout. The error states the sizes or strides that do not fit.
 impl Layout {
     /// Checks that every element lies within a buffer of `len` elements.
     ///

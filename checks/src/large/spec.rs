@@ -26,7 +26,7 @@ const SHAPE: (usize, usize) = (65_539, 65_537);
 const IN_PLACE: (usize, usize) = (65_540, 65_536);
 /// Side and number of square matrices that together have more than 2^32 elements.
 const BATCH: (usize, usize) = (46_349, 2);
-/// Shape of an array of more than 2^32 elements; its permutation keeps rows.
+/// Shape of an array of more than 2^32 elements. [`permute_bytes`] swaps its first two axes, so rows stay contiguous.
 const PLANES: [usize; 3] = [3, 65_539, 21_851];
 
 /// Bytes of the device's memory; on a CPU device, at most the memory that the host can still give.

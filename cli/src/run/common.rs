@@ -337,8 +337,8 @@ macro_rules! with_wider {
 }
 pub(super) use with_wider;
 
-/// A pair of types whose wrapped sums and products have the same bits. It is unsigned, unless signed elements are added in a wider
-/// type.
+/// Replaces the types of elements and sums by types whose wrapped sums and products have the same bits. Integer types
+/// become unsigned, unless signed elements are added in a wider type.
 pub(super) fn without_sign((element, wide): (ElementType, ElementType)) -> (ElementType, ElementType) {
     use ElementType::{I8, I16, I32, I64, U8, U16, U32, U64};
     match (element, wide) {

@@ -85,7 +85,7 @@ impl Shape {
     }
 }
 
-/// Range of the bins, within every element type. Narrow integers have fewer values than bins.
+/// Range of the bins, at least as wide as their number. Up to 90 bins, it fits every element type.
 fn range(bins: usize) -> (f64, f64) {
     (10.0, 10.0 + (bins as f64).max(90.0))
 }

@@ -18,7 +18,7 @@ pub(crate) struct TransposeLadder;
 const MAX_GROUPS_Y: usize = 1 << 15;
 /// Work-group sizes that the ladder takes.
 const BLOCKS: std::ops::RangeInclusive<usize> = 32..=1024;
-/// Side of the tiles of the last families.
+/// Side of the tiles of [`Way::Tile`].
 const TILE: u64 = 32;
 
 /// Access pattern of a kernel of `cl/ladder/transpose.cl`.

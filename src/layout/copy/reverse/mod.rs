@@ -8,8 +8,8 @@
 //! | scratch | none |
 //! | limits | any n that fits the device |
 //!
-//! Elements of 1, 2, 4, 8 or 16 bytes move in aligned 16-byte words, at any offset. In place, that requires
-//! that the start is as far before a word boundary as the end is after one. All other elements move one by one.
+//! Elements of 1, 2, 4, 8 or 16 bytes move in aligned 16-byte words, at any offset. In place, this requires that the
+//! byte offsets of start and end add up to a multiple of 16. All other elements move one by one.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
