@@ -285,9 +285,10 @@ impl VisitMut for Cfg {
 impl Cfg {
     fn result(self) -> Result<()> {
         match self.0 {
-            Some(at) => {
-                refused(at, "#[cfg] inside a function for devices has no effect on its text: write two functions")
-            }
+            Some(at) => refused(
+                at,
+                "#[cfg] inside a function for devices does not change its OpenCL C: write two functions, each under its own #[cfg]",
+            ),
             None => Ok(()),
         }
     }
@@ -324,7 +325,7 @@ pub(crate) fn lower(function: &ItemFn) -> Result<Lowered> {
     for input in &signature.inputs {
         let FnArg::Typed(input) = input else { return refused(input.span(), "a function for devices has no self") };
         let Pat::Ident(name) = &*input.pat else {
-            return refused(input.pat.span(), "a parameter is a name: destructure it in the body");
+            return refused(input.pat.span(), "a parameter is a plain name: read its fields in the body");
         };
         plain_name(name)?;
         let ty = lowering.ty(&input.ty)?;
@@ -1372,7 +1373,7 @@ mod tests {
             ("fn f(a: (u32, u32)) -> u32 { 1 }", "no twin in OpenCL C"),
             ("fn f(a: usize) -> u32 { 0 }", "write u64 or u32"),
             ("fn f(a: u128) -> u32 { 0 }", "`u128` has no twin"),
-            ("fn f((a, b): Pair) -> u32 { a }", "destructure it"),
+            ("fn f((a, b): Pair) -> u32 { a }", "read its fields in the body"),
             ("fn f(a: u32) -> u32 { let x = 0; a }", "the type of this number is not determined"),
             ("fn f(a: u32) -> u32 { let (x, y) = a; x }", "patterns are not in the subset"),
             ("fn f(a: u32) -> u32 { panic!() }", "no macros"),
