@@ -293,7 +293,7 @@ pub(super) mod kernels {
             return Ok(Err(format!("a table of {needed} bytes does not fit {there} bytes of local memory")));
         }
         if step == Step::Persist && !persists(&caps) {
-            return Ok(Err("OpenCL has no cache hints; they need inline PTX of compute capability 8.0".into()));
+            return Ok(Err("cache hints need inline PTX of compute capability 8.0 or later".into()));
         }
         let groups = if matches!(step, Step::LocalCapped | Step::Merge) { capped } else { full };
         Ok(Ok(Geometry { block, groups }))

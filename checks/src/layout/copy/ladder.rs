@@ -42,7 +42,7 @@ const KERNELS: [Kernel; 10] = [
     Kernel::new("copy_scalar", 1, true, "a grid-stride loop, one element a work-item and iteration"),
     Kernel::new("copy_vector2", 2, true, "2 elements an access: half as many requests for as many bytes"),
     Kernel::new("copy_vector4", 4, true, "4 elements an access: 16 bytes if an element has 4, the widest access"),
-    Kernel::new("copy_vector8", 8, true, "8 elements: 32 bytes if an element has 4, two accesses, with gaps to those of neighbours"),
+    Kernel::new("copy_vector8", 8, true, "8 elements: 32 bytes if an element has 4, two accesses; each leaves gaps between neighbouring work-items"),
     Kernel::new("copy_vector16", 16, true, "16 elements: 64 bytes if an element has 4, four accesses"),
     Kernel::new("copy_item1", 1, false, "no loop: a work-item for each element"),
     Kernel::new("copy_item2", 2, false, "a work-item for each vector of 2"),
