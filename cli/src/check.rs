@@ -139,8 +139,8 @@ struct Target {
     own: bool,
     /// True if the driver may be at fault, as in [`Report`].
     doubtful: bool,
-    /// `Some` keeps only the cases of [`few_builds`], because a build takes up to 10 s. The value is true for the first
-    /// sub-group back end.
+    /// `Some` keeps only the cases of [`few_builds`], because a build takes up to 10 s. `Some(true)`, for the device's
+    /// own geometry and the first sub-group back end, keeps more cases than `Some(false)`.
     few_builds: Option<bool>,
     /// The reason for which all checks are skipped: the sub-groups failed the self-test.
     refused: Option<String>,

@@ -39,7 +39,7 @@ pub(crate) struct Submission<'a> {
 #[derive(Serialize)]
 pub(crate) struct Run {
     pub(crate) level: &'static str,
-    /// The options that leave out checks; empty if all checks of the level ran.
+    /// The options that select checks; empty if none was given. The level and `--device` are not among them.
     pub(crate) limits: BTreeMap<&'static str, String>,
     pub(crate) seconds: f64,
     /// True if the run came to its end.
