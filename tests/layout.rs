@@ -348,7 +348,11 @@ fn errors_give_the_numbers() {
         (x.broadcast(1, 5), "axis 1 has 3 elements and cannot be broadcast to 5"),
         (x.broadcast_to(&[3]), "shape [2, 3] cannot be broadcast to [3]"),
         (x.broadcast_to(&[3, 3]), "shape [2, 3] cannot be broadcast to [3, 3]"),
-        (x.insert_axis(3), "no axis can be inserted at 3 of a layout of 2 axes; a layout has at most 8"),
+        (x.insert_axis(3), "no axis can be inserted at 3 of a layout of 2 axes; the last possible index is 2"),
+        (
+            Layout::contiguous(&[1; 8]).unwrap().insert_axis(0),
+            "no axis can be inserted into a layout of 8 axes, the maximum",
+        ),
         (x.remove_axis(1), "axis 1 has 3 elements; only an axis of 1 element can be removed"),
         (x.index(0, 2), "index 2 is out of range for axis 0 of 2 elements"),
     ];

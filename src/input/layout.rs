@@ -523,10 +523,13 @@ impl Layout {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn insert_axis(&self, axis: usize) -> Result<Self> {
-        if axis > self.ndim || self.ndim == MAX {
+        if self.ndim == MAX {
+            return Err(Error::invalid(format!("no axis can be inserted into a layout of {MAX} axes, the maximum")));
+        }
+        if axis > self.ndim {
+            let n = self.ndim;
             return Err(Error::invalid(format!(
-                "no axis can be inserted at {axis} of a layout of {} axes; a layout has at most {MAX}",
-                self.ndim
+                "no axis can be inserted at {axis} of a layout of {n} axes; the last possible index is {n}"
             )));
         }
         let mut layout = *self;
