@@ -304,7 +304,7 @@ mod tests {
     fn each_once(tasks: usize, round: usize, panics: [usize; 3]) -> (Vec<usize>, Vec<[usize; 2]>) {
         let counts: Vec<[AtomicUsize; 2]> = (0..tasks).map(|_| Default::default()).collect();
         let nested = |task: usize, step: usize| {
-            assert_ne!(task, panics[step], "as asked for");
+            assert_ne!(task, panics[step], "the panic that this test provokes");
             if task.is_multiple_of(3) {
                 rayon::join(|| dawdle(task, round), || dawdle(task + step, round));
             } else {
