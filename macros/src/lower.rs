@@ -1342,7 +1342,7 @@ mod tests {
     }
 
     #[test]
-    fn text_has_a_statement_for_each_statement() {
+    fn a_function_lowers_to_the_expected_text() {
         let text =
             lowered("fn f(a: u32, b: u32) -> u32 { let mut x = a + b; x <<= 3; if x > 5 { x } else { b } }").unwrap();
         let want = "typedef uint @self@_r;\n\

@@ -24,7 +24,7 @@ const REPLACED: [(&str, &str); 6] = [
     ("wrapping_rem", "rem"),
 ];
 
-/// Comparisons are functions too, so that the compiler refuses those of structs.
+/// Comparisons become functions of scalars, too, so that rustc rejects comparisons of structs.
 fn comparison(op: &BinOp) -> Option<&'static str> {
     Some(match op {
         BinOp::Eq(_) => "eq",
