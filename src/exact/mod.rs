@@ -53,6 +53,8 @@
 
 mod chunks;
 mod digits;
+#[doc(hidden)]
+pub(crate) mod oracle;
 
 pub(crate) use digits::{Digits, nearest, parts};
 
@@ -266,7 +268,8 @@ impl<T: Float> ExactSum<T> {
         self.rounded()
     }
 
-    fn rounded<S: Element>(&self) -> S {
+    /// The nearest number of type `S`, ties to even.
+    pub(crate) fn rounded<S: Element>(&self) -> S {
         match self.kind {
             Kind::Empty => S::ZERO,
             Kind::MinusZeros => S::ADD_IDENTITY,

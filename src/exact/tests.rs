@@ -2,7 +2,10 @@
 
 use xsum::Xsum;
 
-use super::{ExactSum, chunks};
+use super::{
+    ExactSum, chunks,
+    oracle::{Term, exact_sum, rounded_sum},
+};
 use crate::{ErrorKind, Float, bf16, f16, rng::Rng};
 
 /// Random cases for each type: `OCLPRIM_EXACT_CASES`, by default a million in optimised code.
@@ -15,99 +18,6 @@ fn cases() -> u64 {
         1_000_000
     };
     std::env::var("OCLPRIM_EXACT_CASES").map_or(default, |text| text.parse().expect("OCLPRIM_EXACT_CASES is a number"))
-}
-
-/// A summand `size * 2^exponent`, negated if `negative`.
-#[derive(Clone, Copy, Debug)]
-struct Term {
-    negative: bool,
-    size: u128,
-    exponent: i32,
-}
-
-impl Term {
-    fn of(x: f64) -> Self {
-        let bits = x.to_bits();
-        let (field, fraction) = (bits >> 52 & 0x7ff, bits << 12 >> 12);
-        let (size, exponent) = if field == 0 { (fraction, -1074) } else { (fraction + (1 << 52), field as i32 - 1075) };
-        Self { negative: x.is_sign_negative(), size: size.into(), exponent }
-    }
-
-    fn product(a: f64, b: f64) -> Self {
-        let (a, b) = (Self::of(a), Self::of(b));
-        Self { negative: a.negative != b.negative, size: a.size * b.size, exponent: a.exponent + b.exponent }
-    }
-}
-
-/// `words += size << shift`, with carries.
-fn add(words: &mut [u64], size: u128, shift: usize) {
-    let mut carry = 0;
-    for (i, word) in words.iter_mut().enumerate() {
-        // The bits of `size << shift` in this word.
-        let low = 64 * i as i64 - shift as i64;
-        let part = match low {
-            128.. => 0,
-            0.. => (size >> low) as u64,
-            -63.. => (size << -low) as u64,
-            _ => 0,
-        };
-        let sum = u128::from(*word) + u128::from(part) + carry;
-        (*word, carry) = (sum as u64, sum >> 64);
-    }
-    assert_eq!(carry, 0);
-}
-
-/// The sum of the terms, rounded to a multiple of a power of two that leaves `precision` bits, but to no finer one than
-/// `2^least`. Positive and negative terms are added apart, then subtracted.
-fn oracle(terms: &[Term], precision: usize, least: i32) -> f64 {
-    let unit = terms.iter().map(|term| term.exponent).min().unwrap_or(0);
-    let most = terms.iter().map(|term| term.exponent - unit).max().unwrap_or(0) as usize;
-    let mut sides = [0, 1].map(|_| vec![0; (most + 128 + terms.len()) / 64 + 1]);
-    for term in terms {
-        add(&mut sides[usize::from(term.negative)], term.size, (term.exponent - unit) as usize);
-    }
-    let [mut plus, mut minus] = sides;
-    let negative = plus.iter().rev().lt(minus.iter().rev());
-    if negative {
-        std::mem::swap(&mut plus, &mut minus);
-    }
-    let mut borrow = 0;
-    for (x, y) in plus.iter_mut().zip(minus) {
-        let difference = i128::from(*x) - i128::from(y) - borrow;
-        (*x, borrow) = (difference as u64, i128::from(difference < 0));
-    }
-    let bit = |i: usize| plus.get(i / 64).is_some_and(|word| word >> (i % 64) & 1 == 1);
-    let Some(highest) = (0..64 * plus.len()).rev().find(|&i| bit(i)) else { return 0.0 };
-    // The lowest bit that is kept.
-    let low = (highest as i64 - precision as i64 + 1).max(i64::from(least - unit)).max(0) as usize;
-    let kept = (low..=highest).rev().fold(0u64, |kept, i| 2 * kept + u64::from(bit(i)));
-    let half = low > 0 && bit(low - 1);
-    let rest = low > 1 && (0..low - 1).any(bit);
-    let kept = kept + u64::from(half && (rest || kept % 2 == 1));
-    // Each step is exact, since the result is a number of the type or out of its range.
-    let exponent = low as i32 + unit;
-    let first = exponent.clamp(-1000, 1000);
-    let second = (exponent - first).clamp(-1000, 1000);
-    let third = exponent - first - second;
-    let size = kept as f64 * 2f64.powi(first) * 2f64.powi(second) * 2f64.powi(third);
-    if negative { -size } else { size }
-}
-
-/// The rules for special values, and the oracle for the rest.
-fn expected<S: Float>(terms: &[f64]) -> S {
-    let any = |test: fn(&f64) -> bool| terms.iter().any(test);
-    let (plus, minus) = (any(|&x| x == f64::INFINITY), any(|&x| x == f64::NEG_INFINITY));
-    if any(|x| x.is_nan()) || (plus && minus) {
-        return S::from_f64(f64::NAN);
-    }
-    if plus || minus {
-        return if plus { S::HIGHEST } else { S::LOWEST };
-    }
-    if !terms.is_empty() && terms.iter().all(|x| x.to_bits() == (-0f64).to_bits()) {
-        return S::ADD_IDENTITY;
-    }
-    let terms: Vec<Term> = terms.iter().map(|&x| Term::of(x)).collect();
-    S::from_f64(oracle(&terms, S::TYPE.precision() as usize, S::TYPE.least_exponent()))
 }
 
 fn shuffle<T>(x: &mut [T], rng: &mut Rng) {
@@ -224,10 +134,9 @@ fn random_cases<T: Float>(seed: u64) {
         let mut x = hard_case::<T>(&mut rng);
         let mut sum = ExactSum::new();
         x.iter().for_each(|&x| sum.add(x));
-        let wide: Vec<f64> = x.iter().map(|x| x.to_f64()).collect();
-        let want = expected::<T>(&wide);
+        let want = exact_sum::<T, T>(&x);
         assert!(same_bits(sum.round(), want), "case {case}: {x:?}: {} instead of {want}", sum.round());
-        let want = expected::<f64>(&wide);
+        let want = exact_sum::<T, f64>(&x);
         assert!(same_bits(sum.round_f64(), want), "case {case}: {x:?}: {} instead of {want}", sum.round_f64());
         let bytes = sum.to_bytes();
         shuffle(&mut x, &mut rng);
@@ -291,7 +200,7 @@ fn random_products<T: Float>(seed: u64) {
         let terms: Vec<Term> = pairs.iter().map(|[a, b]| Term::product(a.to_f64(), b.to_f64())).collect();
         let mut sum = ExactSum::new();
         pairs.iter().for_each(|&[a, b]| sum.add_product(a, b));
-        let want = T::from_f64(oracle(&terms, T::TYPE.precision() as usize, T::TYPE.least_exponent()));
+        let want = rounded_sum::<T>(&terms);
         assert!(sum.round() == want, "case {case}: {pairs:?}: {} instead of {want}", sum.round());
         let mut other = ExactSum::new();
         pairs.iter().rev().for_each(|&[a, b]| other.add_product(b, a));
