@@ -41,16 +41,37 @@ impl<T: Float> Digits<T> {
     /// most 2^53 * 2^31 / 2^32 = 2^52. No other digit changes.
     #[inline]
     pub(crate) fn add(&mut self, size: i64, exponent: i32) {
-        debug_assert!(size.unsigned_abs() >> PART == 0);
-        let (size, bit) = match u32::try_from(exponent - Self::LEAST) {
-            Ok(bit) => (size, bit),
-            Err(_) => (size >> (Self::LEAST - exponent).min(63), 0),
-        };
-        let (k, shift) = ((bit / 32) as usize, bit % 32);
-        let digits = self.digits.as_mut();
-        digits[k] += i64::from(((size as u64) << shift) as u32);
-        digits[k + 1] += size >> (32 - shift);
+        self.add_uncounted(size, exponent);
         self.count();
+    }
+
+    /// [`add`](Self::add) for each of `len` numbers, where `len` is below 2,047.
+    #[inline]
+    pub(crate) fn add_each(&mut self, numbers: impl Iterator<Item = (i64, i32)>, len: usize) {
+        let len = len as u32;
+        debug_assert!(len < MOST_ADDED);
+        // Between calls there is room for one addition.
+        if self.added + len >= MOST_ADDED {
+            self.carry();
+        }
+        numbers.for_each(|(size, exponent)| self.add_uncounted(size, exponent));
+        self.added += len;
+    }
+
+    #[inline(always)]
+    fn add_uncounted(&mut self, size: i64, exponent: i32) {
+        debug_assert!(size.unsigned_abs() >> PART == 0);
+        // An `f64` that holds a sum or a product of narrower floats may have zeros below the unit.
+        let below = if T::TYPE.needs_fp64() { 0 } else { (Self::LEAST - exponent).clamp(0, 63) };
+        let (size, bit) = (size >> below, (exponent + below - Self::LEAST) as u32);
+        let (k, shift) = ((bit / 32) as usize, bit % 32);
+        // One bounds check.
+        if let Some([low, high]) = self.digits.as_mut().get_mut(k..k + 2) {
+            *low += i64::from(((size as u64) << shift) as u32);
+            *high += size >> (32 - shift);
+        } else {
+            debug_assert_eq!(size, 0, "a number out of range");
+        }
     }
 
     /// Adds `size * 2^exponent`, or subtracts it if `negative`. The exponent is at least [`LEAST`](Self::LEAST).
@@ -74,6 +95,7 @@ impl<T: Float> Digits<T> {
         self.count();
     }
 
+    #[inline]
     fn count(&mut self) {
         self.added += 1;
         if self.added == MOST_ADDED {
@@ -143,6 +165,15 @@ pub(crate) fn parts(x: f64) -> (u64, i32) {
     let field = (x.to_bits() >> 52) as u32 & 0x7ff;
     let fraction = x.to_bits() & ((1 << 52) - 1);
     (fraction | u64::from(field > 0) << 52, -1074 + Ord::max(field, 1) as i32 - 1)
+}
+
+/// The integer significand of a finite number, and its exponent.
+#[inline]
+pub(crate) fn signed_parts(x: f64) -> (i64, i32) {
+    let (size, exponent) = parts(x);
+    // Without a branch, since signs are hard to predict.
+    let sign = x.to_bits() as i64 >> 63;
+    ((size as i64 ^ sign) - sign, exponent)
 }
 
 /// The float nearest to `size * 2^exponent` with the given sign; ties to even, +0 for a size of 0. If `more`, the exact
@@ -225,6 +256,17 @@ mod tests {
                     steps.add(size, exponent);
                     steps.carry();
                 }
+                assert!(sum.bytes().eq(steps.bytes()), "{times} times {size}");
+                // Chunks, up to the bound and beyond, and then one by one.
+                let mut sum = start;
+                for len in [511, 512, 512, 512] {
+                    sum.add_each((0..len).map(|_| (size, exponent)), len);
+                }
+                (0..times).for_each(|_| sum.add(size, exponent));
+                (0..MOST_ADDED).for_each(|_| {
+                    steps.add(size, exponent);
+                    steps.carry();
+                });
                 assert!(sum.bytes().eq(steps.bytes()), "{} times {size}", times);
             }
         }

@@ -29,7 +29,7 @@
 //!
 //! # Sums of chunks
 //!
-//! A slice is summed in chunks of 2^k = 512 elements, in `f64` registers. Let 2^e <= max |x| < 2^(e + 1) and
+//! A slice is summed in chunks of at most 2^k = 512 elements, in `f64` registers. Let 2^e <= max |x| < 2^(e + 1) and
 //! 2^m <= min |x| over the elements that are not 0, and let p be the precision of the type. Then each element is a
 //! multiple of u = 2^(m - p + 1).
 //!
@@ -56,9 +56,10 @@ mod digits;
 #[doc(hidden)]
 pub(crate) mod oracle;
 
+use digits::signed_parts;
 pub(crate) use digits::{Digits, nearest, parts};
 
-use crate::{Element, ElementType, Error, Float, Result};
+use crate::{Element, ElementType, Error, Float, Result, element};
 
 /// The version of the format of [`ExactSum::to_bytes`].
 const VERSION: u8 = 1;
@@ -175,15 +176,17 @@ impl<T: Float> ExactSum<T> {
     /// assert_eq!(sum.round(), 0.1 * (1 << 20) as f32);
     /// ```
     pub fn add_slice(&mut self, x: &[T]) {
-        for chunk in x.chunks(chunks::LEN) {
+        let (rows, rest) = x.as_chunks::<{ chunks::LANES }>();
+        for chunk in rows.chunks(chunks::LEN / chunks::LANES) {
             match chunks::sum(chunk) {
                 Some(parts) => {
                     self.kind = self.kind.join(Kind::Finite);
                     parts.into_iter().for_each(|part| self.add_finite(part));
                 }
-                None => chunk.iter().for_each(|&x| self.add(x)),
+                None => self.add_chunk(chunk.as_flattened()),
             }
         }
+        rest.iter().for_each(|&x| self.add(x));
     }
 
     /// Adds the exact product of two numbers: `sum + a * b`. So the sum of the products is an exact dot product.
@@ -380,12 +383,21 @@ impl<T: Float> ExactSum<T> {
         self.kind = self.kind.join(kind);
     }
 
+    /// Adds up to 512 numbers one by one.
+    fn add_chunk(&mut self, x: &[T]) {
+        if !x.iter().all(|x| x.widen().to_f64().is_finite()) {
+            return x.iter().for_each(|&x| self.add(x));
+        }
+        let minus_zeros = x.iter().all(|&x| element::bits(x) == element::bits(T::ADD_IDENTITY));
+        self.kind = self.kind.join(if minus_zeros { Kind::MinusZeros } else { Kind::Finite });
+        self.digits.add_each(x.iter().map(|x| signed_parts(x.widen().to_f64())), x.len());
+    }
+
     /// Adds a finite number to the digits.
     #[inline]
     fn add_finite(&mut self, x: f64) {
-        let (size, exponent) = parts(x);
-        let size = size as i64;
-        self.digits.add(if x < 0.0 { -size } else { size }, exponent);
+        let (size, exponent) = signed_parts(x);
+        self.digits.add(size, exponent);
     }
 }
 
