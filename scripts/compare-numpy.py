@@ -59,11 +59,11 @@ def devices_for(name, options, array):
     return DEVICES[:1]
 
 
-def compare(folder, name, family, array, options, is_right, second=None):
+def compare(folder, name, family, array, options, is_right, second=None, devices=None):
     """Runs one family on the devices for this operation. `is_right` judges the output, or the file of the option `second`."""
     path = folder / f"in{next(NUMBERS)}.npy"
     numpy.save(path, array)
-    for device in devices_for(name, options, array):
+    for device in devices or devices_for(name, options, array):
         output = path.with_suffix(f".{device}.npy")
         judged = path.with_suffix(f".{device}.2.npy") if second else output
         more = [second, str(judged)] if second else []
@@ -121,6 +121,10 @@ def reduce(folder):
         odd = array | numpy.array(1, dtype)
         expected = same(numpy.array(numpy.prod(odd)))
         compare(folder, f"reduce product {dtype}", "reduce", odd, ["--op", "product"], expected)
+    # All exponents; the CPU backend alone has exact sums.
+    array = RANDOM.integers(0, 1 << 64, 100_003, dtype="u8", endpoint=False).view("f8")
+    array = numpy.ldexp(array[numpy.isfinite(array)], -20)
+    compare(folder, "reduce sum exact", "reduce", array, ["--determinism", "exact"], one_value(math.fsum(array)), devices=["cpu"])
     for dtype in ["f4", "f8"]:
         factors = (1 + RANDOM.uniform(-1, 1, 100_003) / 1024).astype(dtype)
         exact = float(numpy.prod(factors.astype("f8")))

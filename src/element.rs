@@ -145,6 +145,28 @@ impl ElementType {
         }
     }
 
+    /// The bits of a float's significand, with the leading one; 0 for integers.
+    pub(crate) const fn precision(self) -> i32 {
+        match self {
+            Self::F16 => 11,
+            Self::Bf16 => 8,
+            Self::F32 => 24,
+            Self::F64 => 53,
+            _ => 0,
+        }
+    }
+
+    /// The exponent of the least positive float; 0 for integers.
+    pub(crate) const fn least_exponent(self) -> i32 {
+        match self {
+            Self::F16 => -24,
+            Self::Bf16 => -133,
+            Self::F32 => -149,
+            Self::F64 => -1074,
+            _ => 0,
+        }
+    }
+
     /// The type that computations on elements use.
     pub(crate) const fn accumulator(self) -> Self {
         match self {
@@ -359,7 +381,11 @@ pub trait Integer: Element + Ord {
     message = "`{Self}` is not a floating-point element type",
     label = "expected `f16`, `bf16`, `f32` or `f64`"
 )]
-pub trait Float: Element {}
+pub trait Float: Element {
+    /// The digits of an [`ExactSum`](crate::ExactSum).
+    #[doc(hidden)]
+    type Digits: Pod + AsRef<[i64]> + AsMut<[i64]> + fmt::Debug + Send + Sync;
+}
 
 macro_rules! integers {
     ($($ty:ident $name:ident),*) => { $(
@@ -417,9 +443,11 @@ macro_rules! integers {
 integers!(i8 I8, i16 I16, i32 I32, i64 I64, u8 U8, u16 U16, u32 U32, u64 U64);
 
 macro_rules! floats {
-    ($($ty:ident $name:ident $bits:ident),*) => { $(
+    ($($ty:ident $name:ident $bits:ident $digits:literal),*) => { $(
         impl sealed::Sealed for $ty {}
-        impl Float for $ty {}
+        impl Float for $ty {
+            type Digits = [i64; $digits];
+        }
         impl Arithmetic for $ty {
             #[inline]
             fn add(self, other: Self) -> Self { self + other }
@@ -467,7 +495,7 @@ macro_rules! floats {
         }
     )* };
 }
-floats!(f32 F32 u32, f64 F64 u64);
+floats!(f32 F32 u32 20, f64 F64 u64 134);
 
 /// `value` rounded to odd: truncated to `f32`, with the last bit set if the result is inexact. A second rounding to fewer bits
 /// then gives the same result as one direct rounding.
@@ -515,9 +543,11 @@ fn narrow_f16(x: f32) -> f16 {
 }
 
 macro_rules! narrow_floats {
-    ($($ty:ident $name:ident $widen:path, $narrow:path);*) => { $(
+    ($($ty:ident $name:ident $digits:literal $widen:path, $narrow:path);*) => { $(
         impl sealed::Sealed for $ty {}
-        impl Float for $ty {}
+        impl Float for $ty {
+            type Digits = [i64; $digits];
+        }
         impl Arithmetic for $ty {
             #[inline]
             fn add(self, other: Self) -> Self { Self::narrow(self.widen() + other.widen()) }
@@ -555,7 +585,7 @@ macro_rules! narrow_floats {
         }
     )* };
 }
-narrow_floats!(f16 F16 wide_f16, narrow_f16; bf16 Bf16 bf16::to_f32, bf16::from_f32);
+narrow_floats!(f16 F16 5 wide_f16, narrow_f16; bf16 Bf16 19 bf16::to_f32, bf16::from_f32);
 
 /// Runs an expression with `$T` bound to the Rust type that an [`ElementType`] names.
 #[doc(hidden)]

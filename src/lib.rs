@@ -14,7 +14,8 @@
 //!
 //! # Primitives
 //!
-//! Nearly all primitives are methods of [`Device`]; `fill` and `copy_within` are methods of [`Buffer`]. Primitives take
+//! Nearly all primitives are methods of [`Device`]; `fill` and `copy_within` are methods of [`Buffer`], and [`ExactSum`] is
+//! a type of its own. Primitives take
 //! host slices, [`Buffer`]s or [`View`]s ([`Input`]). Methods that end in `_into` write to the caller's [`Output`];
 //! methods that need temporary memory use the caller's [`Scratch`].
 //!
@@ -55,6 +56,7 @@
 //! | [`lower_bound`](Device::lower_bound), [`upper_bound`](Device::upper_bound), [`is_sorted`](Device::is_sorted) | insertion indices of many needles in a sorted range; test for sorted order: [`merge::search`] |
 //! | [`top_k`](Device::top_k), [`top_k_places`](Device::top_k_places), [`top_k_pairs`](Device::top_k_pairs) | the largest or smallest keys, with their indices or values, also of each row: [`topk`] |
 //! | [`nth_element`](Device::nth_element), [`quantiles`](Device::quantiles), [`median`](Device::median) | the key at a given rank, and quantiles: [`topk`] |
+//! | [`ExactSum`] | the exact sum of floats, as a value that can be merged, stored and sent: [`exact`] |
 //! | [`iota`](Device::iota), [`iota_by`](Device::iota_by) | consecutive numbers from a start, or with a step: [`iota`] |
 //! | [`random`](Device::random), [`random_in`](Device::random_in) | random numbers by counter, over all values or in a range: [`random`] |
 //!
@@ -85,7 +87,7 @@
 //!
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
-//! | integers; min, max, arg-min, arg-max, min-max; counts; histogram of integers, also with weights of any type; transpose, permute; copy, gather, scatter to different indices, reverse; sorts, also of segments and in place; selections, partitions, runs; merge, merge sort, set operations, searches; top-k, keys at given ranks, quantiles; iota of integers; random numbers | yes | yes |
+//! | integers; min, max, arg-min, arg-max, min-max; counts; exact sums ([`ExactSum`], [`Determinism::Exact`]); histogram of integers, also with weights of any type; transpose, permute; copy, gather, scatter to different indices, reverse; sorts, also of segments and in place; selections, partitions, runs; merge, merge sort, set operations, searches; top-k, keys at given ranks, quantiles; iota of integers; random numbers | yes | yes |
 //! | float sum and product, [`Determinism::Fixed`] (the default: same bits everywhere); scans of floats; statistics, also along an axis; reductions by key; adjacent differences; reductions and scans by an [`Operator`](op::Operator) of the user; histogram of floats, also with weights; transpose with a cast or a factor; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`] (any order of additions); scatter by equal indices; the order of [`Device::select_unordered`] | no promise | no |
 //!
@@ -171,6 +173,7 @@ mod arguments;
 mod counted;
 mod element;
 mod error;
+pub mod exact;
 #[doc(hidden)]
 pub mod files;
 mod input;
@@ -197,6 +200,7 @@ mod threads;
 
 pub use element::{Element, ElementType, Float, Integer};
 pub use error::{Error, ErrorKind, Result};
+pub use exact::ExactSum;
 pub use half::{bf16, f16};
 pub use histogram::{Accumulate, Bins, Counter, Histogram, Outside, Weight, WeightedHistogram};
 #[cfg(feature = "ndarray")]

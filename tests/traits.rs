@@ -3,8 +3,8 @@
 use std::{error, fmt::Debug};
 
 use oclprim::{
-    Bins, Buffer, Capabilities, Device, DeviceInfo, ElementType, Error, ErrorKind, Input, Layout, NdView, NdViewMut,
-    Order, Output, Rows, Scratch, Timing, Tuning, View, ViewMut, f16, op::Sum,
+    Bins, Buffer, Capabilities, Device, DeviceInfo, ElementType, Error, ErrorKind, ExactSum, Input, Layout, NdView,
+    NdViewMut, Order, Output, Rows, Scratch, Timing, Tuning, View, ViewMut, f16, op::Sum,
 };
 
 fn is_shared<T: Send + Sync + Debug>() {}
@@ -31,9 +31,11 @@ fn types_are_send_and_sync() {
     is_shared::<Bins<f64>>();
     is_shared::<Error>();
     is_shared::<ErrorKind>();
+    is_shared::<ExactSum<f64>>();
     is_shared::<ElementType>();
     is_shared::<Sum>();
     is_cloned::<Device>();
+    is_cloned::<ExactSum<f16>>();
     is_cloned::<Tuning>();
     is_cloned::<View<'_, u8>>();
     is_cloned::<Input<'_, u8>>();

@@ -12,7 +12,7 @@ use oclprim::{
 };
 use oclprim_checks::{
     bench::{Effort, measure},
-    check::{Failure, data::Rng, poison, sum_bound},
+    check::{Failure, data::Rng, exact_sum, poison, sum_bound},
     ladder::{Request, Rung},
     registry,
 };
@@ -157,7 +157,7 @@ fn b5_every_block_is_right_or_refused() {
 fn b7_the_reference_counts_odd_elements() {
     for n in [3, 7, 100, 1000, 1025, 65_537] {
         let ones = vec![1i32; n];
-        for determinism in [Determinism::Fast, Determinism::Fixed] {
+        for determinism in [Determinism::Fast, Determinism::Fixed, Determinism::Exact] {
             assert_eq!(Device::cpu().reduce_with(&ones, Sum, determinism).unwrap(), n as i32);
         }
         assert!(ones.iter().all(|&x| x == 1));
@@ -279,6 +279,49 @@ fn fast_sums_and_products_are_near_the_fixed_ones() {
             assert_relative_eq!(f64::from(fast), exact, max_relative = rounding);
         }
     }
+}
+
+/// `Exact` sums: integers and extremes are those of `Fixed`, float sums are on the CPU alone.
+#[test]
+fn exact_is_for_float_sums_on_the_cpu() {
+    let x = [1e30f32, 1.0, -1e30];
+    for (name, device) in devices() {
+        println!("{name}");
+        assert_eq!(device.reduce_with(&[i32::MAX, 1], Sum, Determinism::Exact).unwrap(), i32::MIN);
+        assert_eq!(device.reduce_with(&x, Max, Determinism::Exact).unwrap(), 1e30);
+        let product = device.reduce_with(&x, Product, Determinism::Exact).unwrap_err();
+        assert_eq!(product.kind(), ErrorKind::Unsupported);
+        assert_eq!(product.to_string(), "there is no exact product of floats");
+        let sum = device.reduce_with(&x, Sum, Determinism::Exact);
+        let dot = {
+            let mut dot = [0f32];
+            device
+                .dot_into(&x, &[1e30f32, 0.5, 1e30], Determinism::Exact, &mut dot, &mut Scratch::new())
+                .map(|()| dot[0])
+        };
+        if device.is_cpu() {
+            assert_eq!((sum.unwrap(), dot.unwrap()), (1.0, 0.5));
+        } else {
+            for error in [sum.unwrap_err(), dot.unwrap_err()] {
+                assert_eq!(error.kind(), ErrorKind::Unsupported);
+                assert_eq!(error.to_string(), "exact float sums run on the CPU backend only");
+            }
+        }
+    }
+}
+
+/// Threads and parts: the same bits for each order.
+#[test]
+fn exact_sums_do_not_depend_on_the_order() {
+    let mut rng = Rng::new(1);
+    let mut x: Vec<f64> = (0..300_000).map(|_| f64::from_bits(rng.next() & !(1 << 62))).collect();
+    let sum = |x: &[f64]| Device::cpu().reduce_with(x, Sum, Determinism::Exact).unwrap().to_bits();
+    let want = sum(&x);
+    assert_eq!(want, exact_sum::<_, f64>(&x).to_bits());
+    x.reverse();
+    assert_eq!(sum(&x), want);
+    x.sort_by(f64::total_cmp);
+    assert_eq!(sum(&x), want);
 }
 
 proptest! {

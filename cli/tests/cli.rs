@@ -505,6 +505,51 @@ fn reduce_takes_every_type() {
     assert!(refuses(&["run", "reduce", &nothing, "--op", "arg-min"]).contains("0 elements"));
 }
 
+/// The results are those of Python's `math.fsum`, except that its partial sums may not overflow.
+#[test]
+fn exact_sums_equal_those_of_fsum() {
+    let folder = Folder::new();
+    let exact = |x: &str, more: &[&str]| {
+        let common = ["run", "reduce", x, "--determinism", "exact", "--device", "cpu", "--verify"];
+        succeeds(&[&common[..], more].concat()).trim().to_owned()
+    };
+    let (most, half) = (f64::MAX, 2f64.powi(970));
+    for (x, want) in [
+        (&[0.1; 10][..], "1"),
+        (&[1e100, 1.0, -1e100], "1"),
+        (&[1.0, f64::EPSILON / 2.0], "1"),
+        (&[1.0, f64::EPSILON / 2.0, 5e-324], "1.0000000000000002"),
+        (&[1.0 + f64::EPSILON, f64::EPSILON / 2.0], "1.0000000000000004"),
+        (&[-1.0 - f64::EPSILON, -f64::EPSILON / 2.0], "-1.0000000000000004"),
+        (&[5e-324; 3], "1.5e-323"),
+        (&[2.5, -2.5], "0"),
+        (&[], "0"),
+        (&[f64::INFINITY, 1.0, f64::INFINITY], "inf"),
+        (&[f64::NEG_INFINITY, most], "-inf"),
+        (&[f64::INFINITY, f64::NEG_INFINITY], "NaN"),
+        (&[f64::NAN, f64::INFINITY], "NaN"),
+        // `fsum` refuses these.
+        (&[1e308, 1e308, -1e308], "1e308"),
+        (&[most, half, -5e-324], "1.7976931348623157e308"),
+        (&[most, half], "inf"),
+    ] {
+        let found = exact(&folder.save("x.npy", &[x.len() as u64], x), &[]);
+        let parsed: (f64, f64) = (found.parse().expect("a number"), want.parse().expect("a number"));
+        assert!(parsed.0.to_bits() == parsed.1.to_bits(), "{x:?}: {found} instead of {want}");
+    }
+    let floats = folder.save("floats.npy", &[3], &[16_777_216f32, 1.0, 1.0]);
+    assert_eq!((exact(&floats, &[]), exact(&floats, &["--as", "f64"])), ("16777218".into(), "16777218".into()));
+    let integers = folder.save("integers.npy", &[2, 2], &[1i32, 2, 3, 4]);
+    assert_eq!((exact(&integers, &[]), exact(&integers, &["--axis", "0"])), ("10".into(), "4 6".into()));
+    let refused = |more: &[&str]| {
+        let common = ["run", "reduce", &floats, "--determinism", "exact", "--device", "cpu"];
+        refuses(&[&common[..], more].concat())
+    };
+    assert!(refused(&["--axis", "0"]).contains("--determinism exact: --axis is not allowed"));
+    let offsets = folder.save("offsets.npy", &[2], &[0u64, 3]);
+    assert!(refused(&["--segments", &offsets]).contains("--determinism exact: --segments is not allowed"));
+}
+
 #[test]
 fn files_are_reduced_along_an_axis() {
     let folder = Folder::new();

@@ -10,6 +10,9 @@ pub use crate::{with_element, with_integer};
 pub mod cache {
     pub use crate::runtime::cache::{Contents, clear, contents};
 }
+pub mod oracle {
+    pub use crate::exact::oracle::*;
+}
 pub mod parallel {
     pub use crate::parallel::*;
 }

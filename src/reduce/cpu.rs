@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::{Determinism, End, Extreme};
-use crate::{Element, Result, memory, op::Op, parallel};
+use super::{End, Extreme};
+use crate::{Element, ElementType, ExactSum, Float, Result, bf16, f16, memory, op::Op, parallel};
 
 /// Rows of a tile; `TILE_ROWS` of `cl/reduce.cl`.
 const TILE_ROWS: usize = 16;
@@ -24,10 +24,61 @@ pub const fn tile<T>() -> usize {
     TILE_ROWS * lanes::<T>()
 }
 
-// Both levels of determinism use the fixed tree. The CPU is limited by memory bandwidth, so another order is not
-// faster.
-pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], _: O, _: Determinism) -> Result<T> {
+// `Fast` and `Fixed` both use the fixed tree. The CPU is limited by memory bandwidth, so another order is not faster.
+pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], _: O) -> Result<T> {
     reduce_rows::<T, T, O, _>(input.len(), &|row| input[row].iter().map(|x| x.widen()))
+}
+
+/// The correctly rounded sum of floats.
+pub(super) fn exact_sum<T: Element>(input: &[T]) -> Result<T> {
+    let n = input.len();
+    match T::TYPE {
+        ElementType::F16 => exact::<f16, T>(n, &|sum, part| sum.add_slice(&bytemuck::cast_slice(input)[part])),
+        ElementType::Bf16 => exact::<bf16, T>(n, &|sum, part| sum.add_slice(&bytemuck::cast_slice(input)[part])),
+        ElementType::F64 => exact::<f64, T>(n, &|sum, part| sum.add_slice(&bytemuck::cast_slice(input)[part])),
+        _ => exact::<f32, T>(n, &|sum, part| sum.add_slice(&bytemuck::cast_slice(input)[part])),
+    }
+}
+
+/// The correctly rounded sum of the values that `row` yields for a range. `U` is a float.
+pub(super) fn exact_rows<U: Element, R: Iterator<Item = U::Acc>>(
+    n: usize,
+    row: &(impl Fn(Range<usize>) -> R + Sync),
+) -> Result<U> {
+    if U::TYPE.needs_fp64() {
+        exact::<f64, U>(n, &|sum, part| sum.extend(row(part).map(bytemuck::cast::<U::Acc, f64>)))
+    } else {
+        exact::<f32, U>(n, &|sum, part| sum.extend(row(part).map(bytemuck::cast::<U::Acc, f32>)))
+    }
+}
+
+/// The correctly rounded sum of exact products of the pairs that `row` yields for a range. `U` is a float.
+pub(super) fn exact_products<U: Element, R: Iterator<Item = [U::Acc; 2]>>(
+    n: usize,
+    row: &(impl Fn(Range<usize>) -> R + Sync),
+) -> Result<U> {
+    fn add<A: Element, F: Float>(sum: &mut ExactSum<F>, pairs: impl Iterator<Item = [A; 2]>) {
+        pairs.for_each(|[x, y]| sum.add_product(bytemuck::cast(x), bytemuck::cast(y)));
+    }
+    if U::TYPE.needs_fp64() {
+        exact::<f64, U>(n, &|sum, part| add(sum, row(part)))
+    } else {
+        exact::<f32, U>(n, &|sum, part| add(sum, row(part)))
+    }
+}
+
+/// The rounded sum of parts: `add` adds the summands of a range. Threads share the parts.
+fn exact<F: Float, U: Element>(n: usize, add: &(dyn Fn(&mut ExactSum<F>, Range<usize>) + Sync)) -> Result<U> {
+    let part = |range: Range<usize>| {
+        let mut sum = ExactSum::new();
+        add(&mut sum, range);
+        sum
+    };
+    let ranges = parallel::parts(n, parallel::SERIAL);
+    let parts = parallel::map(ranges.len(), &|i| part(ranges[i].clone()))?;
+    let mut all = ExactSum::<F>::new();
+    parts.iter().for_each(|part| all.merge(part));
+    Ok(all.rounded())
 }
 
 /// Combines `n` values in the tiles of `T`; `row` yields the values of a range.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | work | n - 1 operations, one read of the input |
 //! | operator | associative and commutative, up to rounding |
-//! | determinism | integers, min, max, and, or, xor: same bits everywhere. Float sums and products: [`Determinism`] |
+//! | determinism | integers, min, max, and, or, xor: same bits everywhere. Float sums and products: [`Determinism`], up to correctly rounded sums |
 //! | scratch | at most n / 4,096 accumulators |
 //! | limits | any n that fits the device |
 //!
@@ -31,13 +31,20 @@ pub mod statistics;
 pub use crate::segments::Offset;
 use serde::{Deserialize, Serialize};
 
-use crate::{Device, Element, Input, Output, Result, Scratch, op::Op, runtime::Backend};
+use crate::{
+    Device, Element, Error, Input, Output, Result, Scratch,
+    op::{Op, OpKind},
+    runtime::Backend,
+};
 
 /// The reproducibility of a float sum or product.
 ///
 /// The level does not affect integers, min and max: they have the same bits everywhere.
 ///
-/// The float sum of a whole input differs from the exact sum by at most 1.01 d u Σ|x|. The sum is then rounded to the
+/// In one line: `Fast` is the fastest, `Fixed` has the same bits everywhere for the same order of elements, and `Exact` is
+/// correctly rounded for any order.
+///
+/// With the first two levels, the float sum of a whole input differs from the exact sum by at most 1.01 d u Σ|x|. The sum is then rounded to the
 /// element type. The bound holds if no addition overflows and the device keeps subnormals. The accumulator's rounding
 /// unit u is 2^-53 for `f64`, else 2^-24. The depth d is the largest number of additions that an element passes
 /// through:
@@ -68,6 +75,24 @@ pub enum Determinism {
     /// On devices that flush subnormals to zero, this holds for results above the subnormals.
     #[default]
     Fixed,
+    /// The float nearest to the exact sum, ties to even: same bits for every order of the elements and every machine.
+    ///
+    /// [`exact`](crate::exact) has the rules for special values and the algorithm. The sum of
+    /// [`reduce_as_into`](Device::reduce_as_into) and of [`map_reduce_into`](Device::map_reduce_into) is that of the
+    /// converted or mapped elements. The products of [`dot_into`](Device::dot_into) are exact, too.
+    ///
+    /// For now, only the CPU backend has this level, and only for sums. OpenCL devices and float products return
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+    ///
+    /// ```
+    /// use oclprim::{Determinism, Device, op::Sum};
+    ///
+    /// let x = [1e100f64, 1.0, -1e100];
+    /// let device = Device::cpu();
+    /// assert_eq!((device.reduce(&x, Sum)?, device.reduce_with(&x, Sum, Determinism::Exact)?), (0.0, 1.0));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    Exact,
 }
 
 impl Determinism {
@@ -80,6 +105,19 @@ impl Determinism {
         match self {
             Self::Fast => "fast",
             Self::Fixed => "fixed",
+            Self::Exact => "exact",
+        }
+    }
+
+    /// Returns whether results of type `U` are exact sums on the CPU backend. An error if the device has no such results.
+    fn exact<U: Element, O: Op<U>>(self, device: &Device) -> Result<bool> {
+        if self != Self::Exact || !U::TYPE.is_float() || !O::KIND.rounds() {
+            return Ok(false);
+        }
+        match O::KIND {
+            OpKind::Sum if device.is_cpu() => Ok(true),
+            OpKind::Sum => Err(Error::unsupported("exact float sums run on the CPU backend only")),
+            kind => Err(Error::unsupported(format!("there is no exact {} of floats", kind.name()))),
         }
     }
 }
@@ -160,11 +198,13 @@ impl Device {
         self.reduce_with(input, op, Determinism::default())
     }
 
-    /// [`Device::reduce`] with a level of determinism: same bits everywhere, or any order of operations.
+    /// [`Device::reduce`] with a level of determinism: same bits everywhere, any order of operations, or correctly
+    /// rounded.
     ///
     /// # Errors
     ///
-    /// Same as [`Device::reduce`].
+    /// Same as [`Device::reduce`]; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
+    /// [`Exact`](Determinism::Exact) float sums on an OpenCL device, and for `Exact` float products.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, op::Sum};
@@ -190,7 +230,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::reduce`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
+    /// Same as [`Device::reduce_with`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
     /// have exactly one element.
     ///
     /// ```
@@ -227,8 +267,10 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         output.expect_len(1, "reduce")?;
+        let exact = determinism.exact::<T, O>(self)?;
         match self.backend() {
-            Backend::Cpu => output.host()?[0] = cpu::reduce(input.host()?, op, determinism)?,
+            Backend::Cpu if exact => output.host()?[0] = cpu::exact_sum(input.host()?)?,
+            Backend::Cpu => output.host()?[0] = cpu::reduce(input.host()?, op)?,
             Backend::OpenCl(device) => gpu::reduce::<T, O>(device, input, determinism, output, scratch)?,
         }
         Ok(())

@@ -9,7 +9,7 @@ use crate::{
         bounds::{fixed_bound, narrowing, product_error},
         close,
         data::{Data, Rng},
-        guarded,
+        exact_sum, guarded,
         operators::{Function, monoid},
         poison, same, stands_for_its_size, sum_bound,
     },
@@ -167,8 +167,10 @@ fn check_op<T: Element>(
         Ok((built_in.run)(device, on_device.view(offset..)?.into(), determinism, out.into())?)
     })?[0];
     let ordered = built_in.rounds();
+    let exact = ordered && determinism == Determinism::Exact;
     if !device.is_cpu() {
-        let want = built_in.value(&Device::cpu(), input, Determinism::Fixed)?;
+        let level = if exact { determinism } else { Determinism::Fixed };
+        let want = built_in.value(&Device::cpu(), input, level)?;
         return match determinism {
             Determinism::Fast if ordered && built_in.kind == OpKind::Sum => {
                 close(got, want.to_f64(), sum_bound(device, input)?, what)
@@ -182,6 +184,9 @@ fn check_op<T: Element>(
     }
     if input.is_empty() {
         return same(&[got], &[op.empty], what);
+    }
+    if exact {
+        return same(&[got], &[exact_sum(input)], what);
     }
     if !ordered {
         let want = input.iter().fold(op.identity, |acc, &x| (op.combine)(acc, x.widen()));
@@ -253,7 +258,7 @@ fn tried(level: Level, element: ElementType, form: &str) -> bool {
     level == Level::Full
         || match form {
             "sum" => stands_for_its_size(level, element),
-            "sum fixed" => true,
+            "sum fixed" | "sum exact" => true,
             "min" | "arg-max" if level == Level::Tiny => matches!(element, I8 | U64 | F32),
             "min" | "arg-max" => matches!(element, I8 | I32 | U64 | F16 | F32 | F64),
             "product fixed" | "product fast" | "product" | "max" | "arg-min" | "sum fast" => {
@@ -269,7 +274,11 @@ fn op_cases<T: Element, O: Op<T> + Default>(level: Level, cases: &mut Vec<Case>)
 
 fn cases_of<T: Element>(level: Level, built_in: BuiltIn<T>, cases: &mut Vec<Case>) {
     let (ordered, kind) = (built_in.rounds(), built_in.kind);
-    let levels: &[Determinism] = if ordered { &[Determinism::Fixed, Determinism::Fast] } else { &[Determinism::Fixed] };
+    let levels: &[Determinism] = match kind {
+        OpKind::Sum if ordered => &[Determinism::Fixed, Determinism::Fast, Determinism::Exact],
+        _ if ordered => &[Determinism::Fixed, Determinism::Fast],
+        _ => &[Determinism::Fixed],
+    };
     for &determinism in levels {
         let suffix = if ordered { format!(" {}", determinism.name()) } else { String::new() };
         let form = format!("{}{suffix}", kind.name());
@@ -321,6 +330,10 @@ fn op_bench<T: Element, O: Op<T> + Default + 'static>(determinism: Determinism, 
     let offset_name = if offset > 0 { format!(", offset {offset}") } else { String::new() };
     let form = format!("{}{suffix}{offset_name}", O::KIND.name());
     Bench::new(form, T::TYPE, bytes_read::<T>, move |device, n| {
+        if determinism == Determinism::Exact {
+            // An error if the device has no exact sums.
+            device.reduce_with::<T, O>(&[], O::default(), determinism)?;
+        }
         let state = Measured::<T>::new(device, n + offset)?;
         let run = move |this: &mut Measured<T>| {
             let Measured { device, x, out, scratch, .. } = this;
@@ -333,6 +346,7 @@ fn op_bench<T: Element, O: Op<T> + Default + 'static>(determinism: Determinism, 
                 Determinism::Fast if ordered => {
                     close(got, want.to_f64(), sum_bound(&this.device, host)?, O::KIND.name())
                 }
+                Determinism::Exact if ordered => same(&[got], &[exact_sum(host)], O::KIND.name()),
                 _ => same(&[got], &[want], O::KIND.name()),
             }
         };
@@ -419,6 +433,8 @@ impl Spec for Reduce {
             op_bench::<i64, Sum>(Determinism::Fixed, 0),
             op_bench::<f32, Sum>(Determinism::Fixed, 0),
             op_bench::<f32, Sum>(Determinism::Fast, 0),
+            op_bench::<f32, Sum>(Determinism::Exact, 0),
+            op_bench::<f64, Sum>(Determinism::Exact, 0),
             op_bench::<f64, Sum>(Determinism::Fixed, 0),
             op_bench::<f16, Sum>(Determinism::Fixed, 0),
             op_bench::<f32, Product>(Determinism::Fixed, 0),

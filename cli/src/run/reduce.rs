@@ -9,7 +9,7 @@ use std::{
 
 use bytemuck::Pod;
 use clap::{Args, ValueEnum};
-use oclprim::{Complex, Determinism, Device, Element, ElementType, Extreme, Input, MinMax, NdView, f16, op};
+use oclprim::{Complex, Determinism, Device, Element, ElementType, Extreme, Input, MinMax, NdView, Scratch, f16, op};
 use oclprim_checks::check::{close, same, sum_bound};
 
 use super::common::{
@@ -52,6 +52,25 @@ impl Op {
 enum Order {
     Fast,
     Fixed,
+    Exact,
+}
+
+impl Order {
+    fn level(self) -> Determinism {
+        match self {
+            Self::Fast => Determinism::Fast,
+            Self::Fixed => Determinism::Fixed,
+            Self::Exact => Determinism::Exact,
+        }
+    }
+
+    /// The level without `fast`, whose results have no bits of their own.
+    fn reproducible(self) -> Determinism {
+        match self {
+            Self::Fast | Self::Fixed => Determinism::Fixed,
+            Self::Exact => Determinism::Exact,
+        }
+    }
 }
 
 const REDUCE_EXAMPLES: &str = "\
@@ -59,6 +78,7 @@ Examples:
   oclprim run reduce samples.npy
   oclprim run reduce samples.npy --op arg-max --device gpu --verify
   oclprim run reduce samples.npy --determinism fast -o sum.npy
+  oclprim run reduce samples.npy --determinism exact --device cpu
   oclprim run reduce matrix.npy --axis 0 --op max
   oclprim run reduce matrix.npy --axis -1 -o sums.npy --verify
   oclprim run reduce samples.npy --segments offsets.npy --op max
@@ -84,8 +104,9 @@ pub(super) struct Reduce {
     /// The operator. Means and variances: `oclprim run statistics`.
     #[arg(long, value_enum, default_value_t = Op::Sum)]
     op: Op,
-    /// The order of float sums and products: `fixed` gives the same bits on every device, `fast` is any order. With --axis
-    /// or --segments the order is always fixed.
+    /// The order of float sums and products: `fixed` gives the same bits on every device, `fast` is any order. `exact` sums of
+    /// all elements are correctly rounded, so the order does not matter; they need the device `cpu`. With --axis or --segments
+    /// the order is always fixed.
     #[arg(long, value_enum, default_value_t = Order::Fixed, value_name = "ORDER")]
     determinism: Order,
     /// Reduce along this axis: 0 is the first one, -1 the last.
@@ -127,10 +148,15 @@ impl Extent<'_> {
         &self,
         op: impl op::Op<U>,
         input: &[T],
+        determinism: Determinism,
         device: &Device,
     ) -> oclprim::Result<Vec<U>> {
         match *self {
-            Extent::All => Ok(vec![device.reduce_as(input, op)?]),
+            Extent::All => {
+                let mut value = [U::ZERO];
+                device.reduce_as_into(input, op, determinism, &mut value, &mut Scratch::new())?;
+                Ok(value.to_vec())
+            }
             Extent::Along(shape, axis) => {
                 device.reduce_axis_as(Input::from(input).nd(&around(shape, axis))?, 1, op)?.into_vec()
             }
@@ -171,6 +197,10 @@ impl Reduce {
             if wide != element && element.is_float() && self.determinism == Order::Fast {
                 return Err(Stop::usage("--determinism fast: --as with another type is not allowed"));
             }
+            if wide.is_float() && self.determinism == Order::Exact && !matches!(extent, Extent::All) {
+                let option = if axis.is_some() { "--axis" } else { "--segments" };
+                return Err(Stop::usage(format!("--determinism exact: {option} is not allowed")));
+            }
             if let Some(other) = &self.dot {
                 with_wider!((element, wide), T, U => self.dot::<T, U>(&array, other, &device, out))?;
             } else {
@@ -202,6 +232,7 @@ impl Reduce {
             ("--as", self.wide.is_some()),
             ("--dot", self.dot.is_some()),
             ("--determinism fast", self.determinism == Order::Fast),
+            ("--determinism exact", self.determinism == Order::Exact),
         ];
         match options.iter().find(|(_, given)| *given) {
             Some((option, _)) => Err(Stop::usage(format!("{what}: {option} is not allowed"))),
@@ -308,7 +339,7 @@ impl Reduce {
         extent: &Extent<'_>,
         device: &Device,
     ) -> Result<Vec<U>, Stop> {
-        // Only a reduction of all elements in their own type has a choice of --determinism.
+        // A reduction of all elements in another type is fixed or exact; other reductions are fixed.
         match (self.op, extent) {
             (Op::Sum, Extent::All) if T::TYPE == U::TYPE => {
                 Ok(vec![self.combine(op::Sum, bytemuck::cast_slice(input), device)?])
@@ -317,9 +348,10 @@ impl Reduce {
                 Ok(vec![self.combine(op::Product, bytemuck::cast_slice(input), device)?])
             }
             _ => {
+                let level = self.determinism.reproducible();
                 let run = |device: &Device| match self.op {
-                    Op::Sum => extent.reduce_as::<T, U>(op::Sum, input, device),
-                    _ => extent.reduce_as::<T, U>(op::Product, input, device),
+                    Op::Sum => extent.reduce_as::<T, U>(op::Sum, input, level, device),
+                    _ => extent.reduce_as::<T, U>(op::Product, input, level, device),
                 };
                 let values = run(device)?;
                 if self.common.verify {
@@ -408,13 +440,9 @@ impl Reduce {
     }
 
     fn combine<T: Element, O: op::Op<T>>(&self, op: O, input: &[T], device: &Device) -> Result<T, Stop> {
-        let determinism = match self.determinism {
-            Order::Fast => Determinism::Fast,
-            Order::Fixed => Determinism::Fixed,
-        };
-        let value = device.reduce_with(input, op, determinism)?;
+        let value = device.reduce_with(input, op, self.determinism.level())?;
         if self.common.verify {
-            let want = Device::cpu().reduce(input, op)?;
+            let want = Device::cpu().reduce_with(input, op, self.determinism.reproducible())?;
             let name = O::KIND.name();
             let loose = self.determinism == Order::Fast && T::TYPE.is_float();
             matches(match O::KIND {

@@ -7,6 +7,7 @@
 use super::{Weight, log_n};
 use crate::{
     Element, Result,
+    exact::{Digits, nearest, parts},
     histogram::{
         Accumulate,
         cpu::{BLOCK, Slots, part_len},
@@ -22,7 +23,7 @@ const NAN: u8 = 1;
 const PLUS: u8 = 2;
 const MINUS: u8 = 4;
 
-/// The exponent of the smallest positive `f64`, which is the unit of the digits.
+/// The exponent of the smallest positive `f64`, which is the smallest unit.
 const LEAST: i32 = -1074;
 
 /// The sums of a part, the marks of infinite and NaN weights, and the weights that are not whole multiples of the unit.
@@ -72,13 +73,6 @@ fn unit<W: Weight>(weights: &[W]) -> Result<i32> {
 
 fn field(w: f64) -> u32 {
     (w.to_bits() >> 52) as u32 & 0x7ff
-}
-
-/// The integer significand of a finite weight, and its exponent.
-fn parts(w: f64) -> (u64, i32) {
-    let field = field(w);
-    let fraction = w.to_bits() & ((1 << 52) - 1);
-    (fraction | u64::from(field > 0) << 52, LEAST + Ord::max(field, 1) as i32 - 1)
 }
 
 /// A finite weight in units; `None` unless the weight is a whole number of units.
@@ -158,113 +152,13 @@ fn rounded<S: Element>(sum: i128, unit: i32, rest: &[(u32, f64)]) -> S {
     if rest.is_empty() {
         return nearest(sum.unsigned_abs(), false, unit, sum < 0);
     }
-    let mut digits = Digits::default();
-    digits.add(sum.unsigned_abs(), unit, sum < 0);
+    let mut digits = Digits::<f64>::new();
+    digits.add_wide(sum.unsigned_abs(), unit, sum < 0);
     for &(_, w) in rest {
         let (size, exponent) = parts(w);
-        digits.add(size.into(), exponent, w < 0.0);
+        digits.add_wide(size.into(), exponent, w < 0.0);
     }
     digits.rounded()
-}
-
-/// The float nearest to `size * 2^exponent` with the given sign; ties to even, +0 for 0. If `more`, the exact magnitude
-/// is larger by less than one unit.
-fn nearest<S: Element>(size: u128, more: bool, exponent: i32, negative: bool) -> S {
-    if size == 0 {
-        return S::ZERO;
-    }
-    let zeros = size.leading_zeros();
-    let leading = size << zeros;
-    // The 64 leading bits; the last one is also set if any lower bit is set.
-    let top = (leading >> 64) as u64 | u64::from(more || leading as u64 != 0);
-    let highest = 127 - zeros as i32 + exponent;
-    if S::TYPE.needs_fp64() {
-        bytemuck::cast(bits(top, highest - LEAST, 53, f64::INFINITY.to_bits()) | u64::from(negative) << 63)
-    } else {
-        let bits = bits(top, highest + 149, 24, f32::INFINITY.to_bits().into());
-        bytemuck::cast(bits as u32 | u32::from(negative) << 31)
-    }
-}
-
-/// The bits of the float nearest to `top * 2^(above - 63)` times the smallest positive float. The highest bit of `top`
-/// is set.
-fn bits(top: u64, above: i32, precision: i32, infinity: u64) -> u64 {
-    if above < precision {
-        return top >> (63 - above);
-    }
-    let (whole, part) = (top >> (64 - precision), top << precision);
-    let up = part > 1 << 63 || (part == 1 << 63 && whole % 2 == 1);
-    // The leading bit of `whole` adds 1 to the exponent, and so does a carry to the next power of two.
-    let bits = (((above - (precision - 1)) as u64) << (precision - 1)) + whole + u64::from(up);
-    Ord::min(bits, infinity)
-}
-
-/// An exact sum of doubles, in 32-bit digits from 2^-1074 on. The highest digits have room for 2^64 times the largest
-/// double.
-struct Digits {
-    digits: [i64; Digits::COUNT],
-    /// Additions since the last carry.
-    added: u32,
-}
-
-impl Default for Digits {
-    fn default() -> Self {
-        Self { digits: [0; Self::COUNT], added: 0 }
-    }
-}
-
-impl Digits {
-    const COUNT: usize = 70;
-
-    /// Adds `size * 2^exponent`, or subtracts it if `negative`.
-    fn add(&mut self, size: u128, exponent: i32, negative: bool) {
-        let bit = (exponent - LEAST) as usize;
-        let mut left = size;
-        for k in bit / 32.. {
-            if left == 0 {
-                break;
-            }
-            let part = u64::from(left as u32) << (bit % 32);
-            for (digit, part) in self.digits[k..].iter_mut().zip([part as u32, (part >> 32) as u32]) {
-                *digit += if negative { -i64::from(part) } else { i64::from(part) };
-            }
-            left >>= 32;
-        }
-        self.added += 1;
-        // Each addition adds less than 2^33 to a digit.
-        if self.added == 1 << 28 {
-            self.carry();
-        }
-    }
-
-    /// Normalises each digit except the last to 0..2^32.
-    fn carry(&mut self) {
-        let mut carry = 0;
-        for digit in &mut self.digits[..Self::COUNT - 1] {
-            carry += *digit;
-            *digit = carry & 0xffff_ffff;
-            carry >>= 32;
-        }
-        self.digits[Self::COUNT - 1] += carry;
-        self.added = 0;
-    }
-
-    /// The nearest number; ties to even, +0 for 0.
-    fn rounded<S: Element>(mut self) -> S {
-        self.carry();
-        let negative = self.digits[Self::COUNT - 1] < 0;
-        if negative {
-            self.digits.iter_mut().for_each(|digit| *digit = -*digit);
-            self.carry();
-        }
-        let Some(lead) = self.digits.iter().rposition(|&digit| digit != 0) else {
-            return S::ZERO;
-        };
-        let digit = |below: usize| lead.checked_sub(below).map_or(0, |k| self.digits[k] as u128);
-        let leading = digit(0) << 64 | digit(1) << 32 | digit(2);
-        let more = self.digits[..lead.saturating_sub(2)].iter().any(|&digit| digit != 0);
-        nearest(leading, more, LEAST + 32 * (lead as i32 - 2), negative)
-    }
 }
 
 #[cfg(test)]

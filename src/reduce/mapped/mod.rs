@@ -62,7 +62,8 @@ impl Device {
     /// # Errors
     ///
     /// Same as [`Device::reduce_as`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
-    /// have exactly one element.
+    /// have exactly one element; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
+    /// [`Exact`](Determinism::Exact) float sums on an OpenCL device, and for `Exact` float products.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, Scratch, op::Sum};
@@ -97,11 +98,16 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         output.expect_len(1, "reduce")?;
+        let exact = determinism.exact::<U, O>(self)?;
         match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
                 let widen = |row: Range<usize>| input[row].iter().map(|&x| U::from(x).widen());
-                output.host()?[0] = cpu::reduce_rows::<T, U, O, _>(input.len(), &widen)?;
+                output.host()?[0] = if exact {
+                    cpu::exact_rows(input.len(), &widen)?
+                } else {
+                    cpu::reduce_rows::<T, U, O, _>(input.len(), &widen)?
+                };
                 Ok(())
             }
             Backend::OpenCl(device) => {
@@ -149,7 +155,8 @@ impl Device {
     /// # Errors
     ///
     /// Same as [`Device::map_reduce`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
-    /// have exactly one element.
+    /// have exactly one element; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
+    /// [`Exact`](Determinism::Exact) float sums on an OpenCL device, and for `Exact` float products.
     ///
     /// ```
     /// use oclprim::{Determinism::Fixed, Device, Scratch, op::{Map, Max}};
@@ -185,11 +192,16 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         output.expect_len(1, "reduce")?;
+        let exact = determinism.exact::<R, O>(self)?;
         match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
                 let values = |row: Range<usize>| input[row].iter().map(|x| (map.function)(x.widen()));
-                output.host()?[0] = cpu::reduce_rows::<T, R, O, _>(input.len(), &values)?;
+                output.host()?[0] = if exact {
+                    cpu::exact_rows(input.len(), &values)?
+                } else {
+                    cpu::reduce_rows::<T, R, O, _>(input.len(), &values)?
+                };
                 Ok(())
             }
             Backend::OpenCl(device) => {
@@ -204,7 +216,8 @@ impl Device {
     /// [`Determinism::Fixed`]: same bits everywhere.
     ///
     /// Products have the type of the result. They are exact if that type is wide enough, such as `i64` for `i32`, or
-    /// `f32` for `f16`. Else they wrap or round. They are never fused with the addition.
+    /// `f32` for `f16`. Else they wrap or round. They are never fused with the addition. With
+    /// [`Exact`](Determinism::Exact) all products are exact, and only their sum is rounded.
     ///
     /// # Errors
     ///
@@ -239,7 +252,8 @@ impl Device {
     /// # Errors
     ///
     /// Same as [`Device::dot`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not have
-    /// exactly one element.
+    /// exactly one element; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
+    /// [`Exact`](Determinism::Exact) float sums on an OpenCL device.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, Scratch};
@@ -279,13 +293,19 @@ impl Device {
                 y.len()
             )));
         }
+        let exact = determinism.exact::<U, Sum>(self)?;
         match self.backend() {
             Backend::Cpu => {
                 let (x, y) = (x.host()?, y.host()?);
                 let widen = |x: T| U::from(x).widen();
-                let values =
-                    |row: Range<usize>| x[row.clone()].iter().zip(&y[row]).map(move |(&x, &y)| widen(x).mul(widen(y)));
-                output.host()?[0] = cpu::reduce_rows::<T, U, Sum, _>(x.len(), &values)?;
+                let pairs =
+                    |row: Range<usize>| x[row.clone()].iter().zip(&y[row]).map(move |(&x, &y)| [widen(x), widen(y)]);
+                output.host()?[0] = if exact {
+                    cpu::exact_products(x.len(), &pairs)?
+                } else {
+                    let values = |row| pairs(row).map(|[x, y]| x.mul(y));
+                    cpu::reduce_rows::<T, U, Sum, _>(x.len(), &values)?
+                };
                 Ok(())
             }
             Backend::OpenCl(device) => {

@@ -11,7 +11,7 @@ use crate::{
         bounds::{sum_depth, sum_error},
         close,
         data::Data,
-        guarded,
+        exact_sum, guarded,
         operators::monoid,
         same,
     },
@@ -131,6 +131,29 @@ fn fast<T: Element, U: Element<Acc = U>>(level: Level, name: &str, cases: &mut V
     }
 }
 
+/// Cases of exact sums; `value` returns the exact summand of a pair of elements.
+fn exact<T: Element, U: Element>(
+    level: Level,
+    name: &str,
+    cases: &mut Vec<Case>,
+    form: impl Form<T, U>,
+    value: fn(T, T) -> f64,
+) {
+    for n in sizes::<T>(level) {
+        for data in [Data::Random, Data::Bits, Data::Special] {
+            let name = format!("{name} exact in {}", U::TYPE);
+            cases.push(Case::new(name, T::TYPE, format!("n = {n}"), data.name(), n, move |device| {
+                let all = data.generate::<T>(n + 1, n as u64);
+                let buffer = device.upload(&all)?;
+                let (x, y) = (buffer.view(1..)?, buffer.view(..n)?);
+                let got = guarded(device, 1, 0, |out| Ok(form.run(device, Determinism::Exact, x, y, out)?))?;
+                let values: Vec<f64> = (0..n).map(|i| value(all[i + 1], all[i])).collect();
+                same(&got, &[exact_sum(&values)], "result")
+            }));
+        }
+    }
+}
+
 const SQUARE: Mapped<f32, f32> = Mapped(|x| x * x, "x * x");
 const POSITIVE: Mapped<i8, u64> = Mapped(|x| u64::from(x > 0), "x > 0");
 
@@ -144,6 +167,11 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
     fast::<f16, f32>(level, "sum", cases, As(Sum));
     fast::<f32, f32>(level, "sum of x * x", cases, SQUARE);
     fast::<f32, f32>(level, "dot", cases, Dot);
+    exact::<f16, f32>(level, "sum", cases, As(Sum), |x, _| x.to_f64());
+    exact::<i32, f64>(level, "sum", cases, As(Sum), |x, _| x.into());
+    exact::<f32, f32>(level, "sum of x * x", cases, SQUARE, |x, _| f64::from(x * x));
+    exact::<f16, f16>(level, "dot", cases, Dot, |x, y| x.to_f64() * y.to_f64());
+    exact::<f32, f32>(level, "dot", cases, Dot, |x, y| f64::from(x) * f64::from(y));
     if level == Level::Full {
         form::<u8, u32, Sum>(level, "sum", cases, As(Sum));
         form::<u8, u64, Sum>(level, "sum", cases, As(Sum));

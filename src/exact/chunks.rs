@@ -1,0 +1,106 @@
+//! Sums of chunks in `f64` registers, where the spread of exponents shows that they are exact. The module
+//! [`exact`](crate::exact#sums-of-chunks) has the proof of the two bounds.
+
+#![allow(clippy::needless_range_loop, reason = "see `LANES`")]
+
+use crate::{Element, Float};
+
+/// Elements of a chunk, and their binary logarithm.
+pub(super) const LEN: usize = 1 << LOG_LEN;
+const LOG_LEN: i32 = 9;
+/// Partial sums, which fit in registers. The loops over lanes have indices, since the compiler turns only these into
+/// vector instructions: iterators take four times as long.
+pub(super) const LANES: usize = 8;
+/// The largest exponent for which the extractor of two registers is finite.
+const LARGEST: i32 = 1022 - LOG_LEN;
+
+/// The largest difference of exponents for which one register is exact.
+const fn one_register(precision: i32) -> i32 {
+    53 - precision - LOG_LEN
+}
+
+/// The largest difference of exponents for which two registers are exact.
+const fn two_registers(precision: i32) -> i32 {
+    107 - 2 * LOG_LEN - precision
+}
+
+/// Two numbers whose sum is that of the chunk, which has at most [`LEN`] elements; `None` if the bounds do not show that,
+/// or without a number other than 0.
+pub(super) fn sum<T: Float>(rows: &[[T; LANES]]) -> Option<[f64; 2]> {
+    if const { T::TYPE.needs_fp64() } {
+        let (least, most) = extremes(rows)?;
+        let exact = most - least <= two_registers(53) && most <= LARGEST;
+        return if exact { finite(two(rows, most)) } else { None };
+    }
+    let (total, least, most) = one(rows)?;
+    let precision = T::TYPE.precision();
+    if most - least <= one_register(precision) {
+        return Some([total, 0.0]);
+    }
+    if most - least <= two_registers(precision) { finite(two(rows, most)) } else { None }
+}
+
+fn finite(sums: [f64; 2]) -> Option<[f64; 2]> {
+    sums.iter().all(|sum| sum.is_finite()).then_some(sums)
+}
+
+/// The exponent of a number in 2^exponent..2^(exponent + 1); for a subnormal, a lower bound.
+fn exponent(x: f64) -> i32 {
+    (x.to_bits() >> 52) as i32 - 1023
+}
+
+/// The exponents of the smallest and the largest magnitude except 0; `None` for only zeros. NaN are skipped.
+fn extremes<T: Float>(rows: &[[T; LANES]]) -> Option<(i32, i32)> {
+    let (mut least, mut most) = ([f64::INFINITY; LANES], [0f64; LANES]);
+    for row in rows {
+        for lane in 0..LANES {
+            let x = row[lane].widen().to_f64().abs();
+            most[lane] = if x > most[lane] { x } else { most[lane] };
+            let x = if x == 0.0 { f64::INFINITY } else { x };
+            least[lane] = if x < least[lane] { x } else { least[lane] };
+        }
+    }
+    let (least, most) = (least.into_iter().fold(f64::INFINITY, f64::min), most.into_iter().fold(0.0, f64::max));
+    (most > 0.0).then(|| (exponent(least), exponent(most)))
+}
+
+/// The sum in `f64`, and the exponents of the smallest and the largest magnitude except 0. `None` for only zeros, or if
+/// an element is not finite. `T` is narrower than `f64`.
+fn one<T: Float>(rows: &[[T; LANES]]) -> Option<(f64, i32, i32)> {
+    let mut sums = [0f64; LANES];
+    let (mut least, mut most) = ([f32::INFINITY; LANES], [0f32; LANES]);
+    for row in rows {
+        for lane in 0..LANES {
+            let x: f32 = bytemuck::cast(row[lane].widen());
+            sums[lane] += f64::from(x);
+            let x = x.abs();
+            most[lane] = if x > most[lane] { x } else { most[lane] };
+            let x = if x == 0.0 { f32::INFINITY } else { x };
+            least[lane] = if x < least[lane] { x } else { least[lane] };
+        }
+    }
+    let (least, most) = (least.into_iter().fold(f32::INFINITY, f32::min), most.into_iter().fold(0.0, f32::max));
+    // Finite elements have a finite sum, since the range of `f64` is larger.
+    let sum: f64 = sums.into_iter().sum();
+    (most > 0.0 && sum.is_finite()).then(|| (sum, exponent(least.into()), exponent(most.into())))
+}
+
+/// The sums of the high and of the low parts, for magnitudes below `2^(most + 1)`.
+fn two<T: Float>(rows: &[[T; LANES]], most: i32) -> [f64; 2] {
+    let extractor = 1.5 * power_of_two(most + LOG_LEN);
+    let (mut high, mut low) = ([0f64; LANES], [0f64; LANES]);
+    for row in rows {
+        for lane in 0..LANES {
+            let x = row[lane].widen().to_f64();
+            let part = (extractor + x) - extractor;
+            high[lane] += part;
+            low[lane] += x - part;
+        }
+    }
+    [high.into_iter().sum(), low.into_iter().sum()]
+}
+
+/// `2^exponent`, for an exponent of at least -1023 + [`LOG_LEN`] and at most 1023.
+fn power_of_two(exponent: i32) -> f64 {
+    f64::from_bits(((exponent + 1023) as u64) << 52)
+}

@@ -1,0 +1,101 @@
+//! Exact sums of floats by a big integer, written to be obvious: tests compare [`ExactSum`](crate::ExactSum) with
+//! them.
+
+use crate::Element;
+
+/// A summand `size * 2^exponent`, negated if `negative`.
+#[derive(Clone, Copy, Debug)]
+pub struct Term {
+    negative: bool,
+    size: u128,
+    exponent: i32,
+}
+
+impl Term {
+    /// A finite number.
+    pub fn of(x: f64) -> Self {
+        let bits = x.to_bits();
+        let (field, fraction) = (bits >> 52 & 0x7ff, bits << 12 >> 12);
+        let (size, exponent) = if field == 0 { (fraction, -1074) } else { (fraction + (1 << 52), field as i32 - 1075) };
+        Self { negative: x.is_sign_negative(), size: size.into(), exponent }
+    }
+
+    /// The product of two finite numbers.
+    pub fn product(a: f64, b: f64) -> Self {
+        let (a, b) = (Self::of(a), Self::of(b));
+        Self { negative: a.negative != b.negative, size: a.size * b.size, exponent: a.exponent + b.exponent }
+    }
+}
+
+/// `words += size << shift`, with carries.
+fn add(words: &mut [u64], size: u128, shift: usize) {
+    let mut carry = 0;
+    for (i, word) in words.iter_mut().enumerate().skip(shift / 64) {
+        // The bits of `size << shift` in this word.
+        let low = 64 * i as i64 - shift as i64;
+        let part = match low {
+            128.. => 0,
+            0.. => (size >> low) as u64,
+            _ => (size << -low) as u64,
+        };
+        let sum = u128::from(*word) + u128::from(part) + carry;
+        (*word, carry) = (sum as u64, sum >> 64);
+        if low >= 128 && carry == 0 {
+            return;
+        }
+    }
+    assert_eq!(carry, 0);
+}
+
+/// The sum of the terms, rounded to the nearest number of type `S`, ties to even. Positive and negative terms are added
+/// apart, then subtracted.
+pub fn rounded_sum<S: Element>(terms: &[Term]) -> S {
+    let (precision, least) = (S::TYPE.precision(), S::TYPE.least_exponent());
+    let unit = terms.iter().map(|term| term.exponent).min().unwrap_or(0);
+    let most = terms.iter().map(|term| term.exponent - unit).max().unwrap_or(0) as usize;
+    let mut sides = [0, 1].map(|_| vec![0; (most + 128 + 64) / 64 + 1]);
+    for term in terms {
+        add(&mut sides[usize::from(term.negative)], term.size, (term.exponent - unit) as usize);
+    }
+    let [mut plus, mut minus] = sides;
+    let negative = plus.iter().rev().lt(minus.iter().rev());
+    if negative {
+        std::mem::swap(&mut plus, &mut minus);
+    }
+    let mut borrow = 0;
+    for (x, y) in plus.iter_mut().zip(minus) {
+        let difference = i128::from(*x) - i128::from(y) - borrow;
+        (*x, borrow) = (difference as u64, i128::from(difference < 0));
+    }
+    let bit = |i: usize| plus.get(i / 64).is_some_and(|word| word >> (i % 64) & 1 == 1);
+    let Some(highest) = (0..64 * plus.len()).rev().find(|&i| bit(i)) else { return S::ZERO };
+    // The lowest bit that is kept.
+    let low = (highest as i64 - i64::from(precision) + 1).max(i64::from(least - unit)).max(0) as usize;
+    let kept = (low..=highest).rev().fold(0u64, |kept, i| 2 * kept + u64::from(bit(i)));
+    let half = low > 0 && bit(low - 1);
+    let rest = low > 1 && (0..low - 1).any(bit);
+    let kept = kept + u64::from(half && (rest || kept % 2 == 1));
+    // Each step is exact, since the result is a number of the type or out of its range.
+    let exponent = low as i32 + unit;
+    let first = exponent.clamp(-1000, 1000);
+    let second = (exponent - first).clamp(-1000, 1000);
+    let third = exponent - first - second;
+    let size = kept as f64 * 2f64.powi(first) * 2f64.powi(second) * 2f64.powi(third);
+    S::from_f64(if negative { -size } else { size })
+}
+
+/// The sum of floats, rounded to type `S`: the rules for special values, and the big integer for the rest.
+pub fn exact_sum<T: Element, S: Element>(x: &[T]) -> S {
+    let any = |test: fn(f64) -> bool| x.iter().any(|x| test(x.to_f64()));
+    let (plus, minus) = (any(|x| x == f64::INFINITY), any(|x| x == f64::NEG_INFINITY));
+    if any(f64::is_nan) || (plus && minus) {
+        return S::from_f64(f64::NAN);
+    }
+    if plus || minus {
+        return if plus { S::HIGHEST } else { S::LOWEST };
+    }
+    if !x.is_empty() && !any(|x| x.to_bits() != (-0f64).to_bits()) {
+        return S::ADD_IDENTITY;
+    }
+    rounded_sum(&x.iter().map(|x| Term::of(x.to_f64())).collect::<Vec<_>>())
+}
