@@ -13,16 +13,22 @@
 //     inclusive: out[i] = ((prefix(t) op (prefix(c) op prefix(v))) op x[first of v]) ... op x[i]
 //     exclusive: the same without op x[i]
 //
-// prefix(v) and prefix(c) are tree-scan prefixes in the chunk and in the tile. prefix(t) is the tile's exclusive
-// prefix. It combines aggregates of tiles and of groups. The aggregate of a group is no balanced tree, but
-// prefix(31) op x[31] (lib/spine.cl): the prefix of the group's last member op that member's aggregate. With LOOK_BACK
-// the last tile of the group has both.
+// prefix(v) is the tree-scan prefix of v among the 32 vectors of its chunk. prefix(c) is that of c among the 64 chunks
+// of its tile. prefix(t) is the tile's exclusive prefix (lib/spine.cl), which combines aggregates of tiles and of
+// groups. A group has 32 members, with the aggregates a[0], ..., a[31]. Its own aggregate is no balanced tree:
+//
+//     aggregate of a group = prefix(31) op a[31], with the tree-scan prefix(31) of a[0], ..., a[30]
+//
+// With LOOK_BACK the last tile in the group has both operands.
 //
 // So the results depend on no work-group size, sub-group width, grid or look-back. Two exceptions are the bits of a
 // NaN, and subnormals on a device that flushes them.
 //
-// EXACT promises that every order gives the same results. Then scan_cpu.cl combines the elements of a tile one after
-// another. Of the other code, only reduce_in_any_order() of scan_look_back.cl uses another order.
+// EXACT: the host promises that every order gives the same results. It does so for built-in operators, except sums and
+// products of floats. EXACT changes the order in two places; all other code keeps the order above:
+//
+//     scan_cpu.cl:                  combines the elements of a tile one after another
+//     scan_look_back.cl, SHUFFLES:  without segments, a tile publishes the aggregate of reduce_in_any_order()
 //
 // In place, `out` is `x`. Each element is used before a result replaces it. scan_gpu.cl loads a whole tile before it
 // stores a result. scan_cpu.cl loads each element for the last time before it stores the result with the same index.
@@ -30,10 +36,11 @@
 // With LOOK_BACK recompute_tile() may read results of another tile, but detects it.
 //
 // Bytes without LOOK_BACK: scan_totals reads all tiles but the last. scan_tiles reads n elements and writes n results.
-// In scan_tiles, scan_cpu.cl without EXACT loads each element three times. This counts as one read, since a tile of
-// 32 KiB fits most caches. Each tile has one entry in `totals`. scan_totals writes those of its tiles, scan_spine reads
-// these and writes all, and scan_tiles reads all. With LOOK_BACK the elements are read once. Keys, flags or offsets of
-// segments are read as often as elements.
+// In scan_tiles, scan_cpu.cl without EXACT loads each element three times. This counts as one read, since a tile of 32
+// KiB fits most caches. `totals` has an entry for each tile, and one for each group that is not alone on its level.
+// scan_totals writes the aggregates of its tiles. scan_spine adds those of groups, and replaces all of them by
+// prefixes. scan_tiles reads one entry per level for each tile. With LOOK_BACK the elements are read once. Keys, flags
+// or offsets of segments are read as often as elements.
 //
 //     with BY_OFFSETS: scan_ranks, before the others: the rank of each tile among the offsets (lib/heads.cl)
 //     with LOOK_BACK: scan_look_back
@@ -48,8 +55,8 @@
 #endif
 // VECTORS selects code for vectors of 16 lanes (scan_cpu_vectors.cl), since CPU drivers do not vectorise the order
 // above. The host defines it for CPU drivers, except Oclgrind, without EXACT and without segments. It is undefined here
-// for 16-bit floats and for the caller's functions. So it remains for sums and products with accumulators of f32 or
-// f64.
+// for the caller's operators, for mapped elements, and for elements or results of 16 bits that are floats. So only
+// built-in sums and products of other elements keep it, with accumulators of f32 or f64.
 #if defined(OPERATOR) || defined(MAPPED) || defined(T_F16) || defined(T_BF16) || defined(OUT_F16) || defined(OUT_BF16)
 #undef VECTORS
 #endif

@@ -1,4 +1,5 @@
-// Scan by single work-items, each of which scans a tile: on CPUs, and on GPUs with little local memory. Order and kernels: scan.cl.
+// Scan by single work-items, each of which scans a tile. It is for CPUs, and for GPUs with little local memory or with
+// fewer than 8 work-items a work-group. Order and kernels: scan.cl.
 //
 //     tile of scan_totals:
 //         EXACT: totals[t] = x[0] op x[1] op ...
@@ -186,9 +187,10 @@ static inline A scan_in_order(
             after = scan_vector(x, base, position, count, n, out, outputs, heads, initial, before, inclusive);
         }
     }
-    // Result n is the exclusive prefix of an element n that does not exist. If it belonged to the same vector as
-    // element n - 1, its prefix is `after`. If it were the first of a vector, the order of scan.cl gives it another
-    // prefix: prefix(t) op (prefix(c) op prefix(v)), for that vector v. So this prefix replaces `after`.
+    // There may be n + 1 results. Result n is the one that an exclusive scan would store for a further element n.
+    // Within a vector this is `after`, the prefix after element n - 1. But if the n elements end a vector, element n
+    // would be the first of the next vector v. By the order of scan.cl its result is then prefix(t) op (prefix(c) op
+    // prefix(v)). This may have other bits than `after`, so it replaces `after`.
     if (outputs > n && stop < TILE && stop % VEC == 0) {
         const uint next = stop / VEC;
         if (next % CHUNK_VECTORS == 0) {

@@ -4,11 +4,19 @@
 //     scan_tile:  reduce each vector; tree scan of the vectors of each chunk by a lane group; tree scan of the chunks' aggregates
 //     store_tile: for each vector: scan its elements from prefix(t) op (prefix(c) op prefix(v)) on; store
 //
-// The 64 chunks of a tile form ROWS = 8 rows of 8: chunk c is in row c / 8. A work-group has 8 lane groups of LANES
-// work-items. Lane group g has chunk g of each row. Lane l of it has LANE_VECTORS contiguous vectors of that chunk,
-// from l * LANE_VECTORS on. So neighbouring lanes have vectors that are LANE_VECTORS apart: neighbouring ones only if
-// WG is 256. A work-item has ITEM_VECTORS vectors. Its vector k is vector k % LANE_VECTORS of its vectors in row
-// k / LANE_VECTORS.
+// The 64 chunks of a tile form ROWS = 8 rows of 8 contiguous chunks. A work-group has 8 lane groups of LANES = WG / 8
+// work-items, so WG is at most 256.
+//
+//     lane group g:      chunk g of each row, so 8 chunks
+//     lane l of it:      LANE_VECTORS contiguous vectors of each of these chunks, from vector l * LANE_VECTORS on
+//     that work-item:    ITEM_VECTORS = ROWS * LANE_VECTORS vectors; vector k is vector k % LANE_VECTORS of its
+//                        vectors in row k / LANE_VECTORS
+//
+// LANE_VECTORS is 32 / LANES. With WG == 256 it is 1, so neighbouring lanes have neighbouring vectors. With WG == 128
+// it is 2, so neighbouring lanes access vectors that are 2 apart.
+//
+// Lanes load and store their vectors without an exchange in local memory. A load is one vector of 16 bytes, if all
+// elements of the work-item exist; else it is one element at a time. Stores: store_results().
 #define LANE_GROUPS 8
 #define LANES (WG / LANE_GROUPS)
 #define LANE_VECTORS (CHUNK_VECTORS / LANES)
@@ -98,8 +106,9 @@ static inline T element_or_identity(__global const T* x, OFFSET_T i, OFFSET_T n)
 #endif
 }
 
-// Loads the work-item's vectors of a tile; they are there after await_loads(). Each work-item tests for itself whether all of
-// its elements exist: PoCL sometimes miscompiles loops in a branch that all work-items take.
+// Loads the work-item's vectors of a tile; they are there after await_loads(). If one of the work-item's elements does
+// not exist, it loads all of them one at a time, with ASIDE without an asynchronous copy. Each work-item tests this for
+// itself: PoCL sometimes miscompiles loops in a branch that all work-items take.
 static inline void load_vectors(__global const T* x, OFFSET_T base, OFFSET_T n, TILE_SPACE TV* vectors)
 {
     if (n - base >= ITEM_END) {

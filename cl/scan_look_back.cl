@@ -3,10 +3,10 @@
 //     take a tile; load it
 //     publish its aggregate; with SHUFFLES compute it before the scan, since others wait for it
 //     scan the tile
-//     lane group l, for each level l, all at the same time:
-//         poll the entries of level l before the tile's entry in its group of 32; level 1 leaves out those of helpers
-//         tree scan of these aggregates: prefix l of the tile
-//     helpers, with SHUFFLES, at the same time: the aggregates of the entries that level 1 leaves out
+//     lane groups, all at the same time:
+//         lane group l, for each level l: poll the entries of level l before the tile's entry, in its group of 32
+//         helpers, with SHUFFLES: take over the last entries of level 1; poll the 32 tiles of one entry each
+//     lane group l, for each level l: tree scan of these entries' aggregates: prefix l of the tile
 //     if the tile is the last of its group of 32, of the group of that group, ...: publish the group's aggregate
 //     exclusive prefix of the tile = ((initial ... op prefix 2) op prefix 1) op prefix 0
 //     store the results
@@ -15,19 +15,21 @@
 // last tile of a tile group also publishes the group's aggregate, after it has waited for its own prefixes. This holds
 // for groups of groups, too. The last tile of all publishes nothing, since no tile comes after it.
 //
-// Helpers: with SHUFFLES, lane groups without a level may be helpers. Helper 0 computes the aggregate of the tile group
-// just before the tile's own one. Helper 1 computes that of the tile group before, and so on. A helper combines the
-// status words of the group's 32 tiles. So the tile does not wait for the status words of these groups, which come
-// late.
+// Helpers: with SHUFFLES, lane groups without a level may be helpers. Helper h computes the aggregate of tile group
+// tile / 32 - 1 - h, from the status words of the group's 32 tiles. So the tile does not wait for the status word of
+// that tile group, which comes late. Example: tile 330 of 1000 is in tile group 10, after tile groups 0 to 9. There are
+// two levels, so 6 helpers. They compute tile groups 9, 8, ..., 4, and lane group 1 polls tile groups 0 to 3.
 //
-// Recomputation: if a status word is still invalid after `spins` polls, the work-item that polls it recomputes the
-// aggregate. It recomputes a tile from its elements. It recomputes a group from its tiles, each from its status word
-// after one poll or else from its elements. It publishes the aggregates of tiles that it recomputes, but not that of
-// the group.
+// Recomputation: if an entry is still invalid after `spins` polls, the work-item that polls it recomputes the aggregate
+// alone. An entry of level l has 32^l tiles. The work-item polls the word of each of these tiles once. If a word is
+// invalid, it computes the tile's aggregate from the elements, and polls the word again. If the word is still invalid,
+// it publishes this aggregate. It does not publish the recomputed aggregate of a group. So an entry of level l costs at
+// most 32^l tiles of elements. A work-item has 32 / LANES entries, and may have to recompute all of them.
 //
 // Polled entries: a lane group with a level polls at most 31. A helper polls 32. So with two levels a tile polls at
-// most 31 + 25 + 6 * 32 = 248 with SHUFFLES, else 31 + 31. An entry is one status word, or two if A has 8 bytes. Each
-// is polled until it is valid: once at best, `spins` times at most.
+// most 31 + 25 + 6 * 32 = 248 with SHUFFLES, else 31 + 31. An entry is one status word, or two if A has 8 bytes.
+// wait_for_entries() polls each until it is valid, but at most `spins` times. Recomputation adds one or two polls for
+// each tile.
 //
 // Source: Merrill and Garland, Single-pass Parallel Prefix Scan with Decoupled Look-back, 2016.
 #include "lib/ticket.cl"
@@ -131,10 +133,15 @@ static inline Partial recompute_tile(
         const A vector = reduce_vector(load_vec(x + VECTOR_AT(tile * TILE + q * VEC, n)), heads);
         total = push(stack, q, partial(vector, heads != 0));
     }
-    // In place, the tile's own work-group may store results while this loop reads elements. It stores the status word
-    // first, then fences, then stores the results. This code reads in the reverse order: elements, fence, status word.
-    // So if the loop read a result, the status word is valid now, and its value replaces `total`. If it is not valid,
-    // the loop read elements alone, and `total` is right.
+    // In place, the tile's own work-group may store results while this loop reads elements. The two sides order their
+    // accesses by fences:
+    //
+    //     the tile's work-group:  store the status word;  fence;  store the results
+    //     this work-item:         read the elements;      fence;  poll the status word
+    //
+    // So if the loop read a result, this poll finds a valid word, and its value replaces `total`. If the poll finds an
+    // invalid word, the loop read elements alone, and `total` is right. Out of place this fence is not needed, but the
+    // code does not test for that.
     fence_device();
     if (!poll_status(words, tile, &total, epoch)) {
         store_status(words, tile, total, epoch);
@@ -180,10 +187,15 @@ static inline uint levels_of(OFFSET_T tiles)
 // Entries of a group per lane.
 #define LANE_ENTRIES (32 / LANES)
 
-// The work of a lane group. Lane group l, below the number of levels, combines the entries of level l before the tile's
-// entry in its group of 32. Helper h combines the 32 tiles of tile group tile / 32 - 1 - h. Helper 0 has the tile group
-// just before the tile's own one. These tile groups are the last entries of lane group 1. It does not poll them, but
-// takes the helpers' results (add_recent_groups).
+// The work of a lane group: it combines the aggregates of `count` entries of one level, from entry `first` on.
+//
+//     lane group l, for a level l:  the entries of level l before the tile's entry, in its group of 32
+//     helper h:                     the 32 tiles of tile group tile / 32 - 1 - h, which are entries of level 0
+//     other lane groups:            none
+//
+// Lane group 1 combines tile groups. The last of them, tile / 32 - 1, is that of helper 0, the one before is that of
+// helper 1, and so on. Lane group 1 polls only those before them, `polled` in number. It takes the aggregates of the
+// others from the helpers (add_recent_groups).
 typedef struct {
     bool has_level;
     bool is_helper;
@@ -292,14 +304,14 @@ INLINED void add_recent_groups(
 // aggregate here, before any result is stored, since others wait for it. `total` is the tile's aggregate. All
 // work-items call it, in uniform flow.
 //
-// The aggregate of a tile group needs only the tile's prefix of level 0. But its publish comes after a barrier, in
-// add_recent_groups() with SHUFFLES, else in scan_lanes(). There the lane groups of all levels have ended their polls,
-// and so have the helpers. So the word of a tile group also waits for words of earlier tile groups, which lane group 1
-// polls. With two levels these words are:
+// The aggregate of a tile group needs only the tile's prefix of level 0. But a barrier comes before its publish: in
+// add_recent_groups() with SHUFFLES, else in scan_lanes(). All lane groups, helpers too, reach this barrier after their
+// last poll. So the publish waits for the polls of all of them. Among these are the polls by lane group 1, of the words
+// of earlier tile groups. With two levels it polls:
 //
-//     SHUFFLES:                of the 7th tile group before this one, the 8th, ...; helpers replace the nearest six
-//     no SHUFFLES, LANES > 1:  of the tile group before this one, the one before it, ...
-//     no SHUFFLES, LANES == 1: none, since scan_lanes() has no barrier
+//     SHUFFLES:                all earlier tile groups but the last six, which have helpers
+//     no SHUFFLES, LANES > 1:  all earlier tile groups
+//     no SHUFFLES, LANES == 1: the same, but the publish does not wait, since scan_lanes() has no barrier
 INLINED void scan_levels(
     const Work work, A* value, uint* heads, volatile __global ulong* status, Partial total, OFFSET_T tile,
     OFFSET_T tiles, uint epoch, __local Partial* level_prefix, __local A* exchange, __local uint* words)
@@ -347,7 +359,8 @@ static inline void publish_groups(
 // `state` has 16 bytes for the atomic tile counter, then the status words of all levels. If lib/ticket.cl uses the
 // counter, the host clears `state` before each launch. Else it keeps one buffer for many launches, each with a new
 // epoch. It still clears `state` before a launch with too many words for this buffer, or on an out-of-order queue.
-// Epochs begin with 1, so a cleared word is invalid.
+// Epochs begin with 1, so a cleared word is invalid. After epoch 2^20 - 1 the host starts again with a cleared buffer.
+// This limit is that of LOOK_TURNS, whose launches share the buffer and the epochs (lib/status_word.cl).
 //
 // There are n results. An exclusive scan without segments may have n + 1: the last one is `initial` op the aggregate of
 // the whole input.

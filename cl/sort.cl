@@ -2,15 +2,16 @@
 //
 //     out[j] = in[i],  where j = |{k : number[k] < number[i]}| + |{k < i : number[k] == number[i]}|
 //
-// Bytes: a pass reads the keys twice and writes them once; it reads and writes the values once. With LOOK_BACK a pass reads and
-// writes the keys once, it publishes status words, and one further kernel reads the keys once.
+// Bytes: a pass reads the keys twice and writes them once; it reads and writes the values once. With LOOK_BACK a pass
+// reads and writes the keys once. It also reads and writes status words (sort_scatter.cl). One further kernel reads the
+// keys once.
 //
 // Passes sort by one digit of 8 bits each, from the least significant digit on; the last digit may have fewer. If begin
-// == end, one pass copies the keys. Keys move unchanged, so that keys with equal numbers keep their bits. A pass reads
-// keys from one of the buffers `in`, `out` and `spare`, and writes them to another. Its code (lib/radix.cl) names both,
-// or skips the pass. Of several passes, one whose digit is the same in all keys is skipped; if that holds for all of
-// them, the first one runs. Even one tile of keys takes these kernels. Part g has `tiles` tiles of TILE keys, at least
-// one. d is a digit:
+// == end, one pass copies the keys. Keys move unchanged, so that keys with equal numbers keep their bits. Each kernel
+// takes the digit from the key itself; no number is stored. A pass reads keys from one of the buffers `in`, `out` and
+// `spare`, and writes them to another. Its code (lib/radix.cl) names both, or skips the pass. Of several passes, one
+// whose digit is the same in all keys is skipped; if that holds for all of them, the first one runs. Even one tile of
+// keys takes these kernels. Part g has `tiles` tiles of TILE keys, at least one. d is a digit:
 //
 //     for each pass p:
 //         sort_counts:   table[d][g] = keys of part g with digit d

@@ -1,5 +1,6 @@
-// Bitonic sort of keys in their own memory (Batcher 1968), for any n. It is not stable, which shows only with float keys: -0
-// comes before 0, and NaN are ordered by their bits. Descending, both are reversed.
+// Bitonic sort of keys in their own memory (Batcher 1968), for any n. It is not stable, which shows only with float
+// keys. Ascending, -0 comes before 0, and NaN are ordered by their bits. Descending, 0 comes before -0, and the order
+// of NaN is reversed, too.
 //
 //     for k = 1, 2, ...: each block of 2^k keys: compare keys i and 2^k - 1 - i; then keys 2^(k - 2), 2^(k - 3), ... 1 apart
 //

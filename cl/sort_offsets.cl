@@ -3,9 +3,14 @@
 //     sort_passes:   active[p] = digit p differs among the keys
 //     sort_offsets:  totals[d] = sum of table[d][g] over the parts g; table[d][g] = sum of table[d][h] over h < g
 //
-// sort_offsets has RADIX work-groups. Without SEGMENTS each scans the row of one digit. With SEGMENTS each scans the
-// row of one digit of every segment with many parts, and the whole tables of some segments with few parts. No kernel
-// scans `totals`: sort_scatter does it for itself, by scan_digits() in each work-group or serially in sort_cpu.cl.
+// sort_offsets has RADIX work-groups:
+//
+//     without SEGMENTS:            work-group d scans row d of the table
+//     with SEGMENTS, many parts:   work-group d scans row d of each segment that has many parts
+//     with SEGMENTS, few parts:    work-group d scans all rows of such segments d, d + RADIX, d + 2 * RADIX, ...
+//
+// No kernel scans `totals`: sort_scatter does it for itself, by scan_digits() or, in sort_cpu.cl, one after another.
+// With SEGMENTS it does so once for each part.
 //
 // Bytes: sort_passes reads the bits of each part; sort_offsets reads and writes the table once.
 

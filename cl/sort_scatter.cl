@@ -4,10 +4,10 @@
 // from `totals`, which has two meanings:
 //
 //     with look-back:   totals[pass][d] = below[d], from sort_histograms
-//     without:          totals[d] = keys with d, from sort_offsets; load_offsets() scans them in each work-group
+//     without:          totals[d] = keys with d, from sort_offsets; load_offsets() scans them for each part
 //
-// Bytes: reads and writes keys and values once. With look-back a tile writes RADIX status words, each up to twice. Each
-// tile but tile 0 also reads LOOK_AHEAD status words or more for each digit.
+// Bytes: reads and writes keys and values once. With look-back a tile has RADIX status words. Tile 0 writes each once
+// and reads none. Any other tile writes each twice, and for each digit reads LOOK_AHEAD words or more of earlier tiles.
 //
 //     for each tile:
 //         load keys:                the keys of a work-item are one sub-group's width apart
@@ -26,13 +26,14 @@
 //
 // Adinets and Merrill 2022; CUB's AgentRadixSortOnesweep.
 
-// Each sub-group has a counter for every digit. The compiler chooses the width of sub-groups, and LANES is a lower
-// bound of it. So ROWS is the largest possible number of sub-groups. The type of a counter depends on the back end and
-// on LANES, not on the width:
+// Each sub-group has a row of RADIX counters. The width of sub-groups, sg_size(), is known only at run time, and there
+// are WG / sg_size() rows in use. Local memory has ROWS rows, for the narrowest possible sub-groups: these have LANES
+// lanes. So rows from WG / sg_size() on are unused. The type of a counter depends on the back end and on LANES, not on
+// sg_size():
 //
-//     SG_LOCAL      32 bits, for atomics
-//     LANES < 32    16 bits, since ROWS may be large; a tile has fewer than 2^16 keys
-//     else          32 bits
+//     SG_LOCAL             32 bits, for atomics
+//     else, LANES < 32     16 bits, to save local memory; enough, since a tile has fewer than 2^16 keys
+//     else                 32 bits
 #define ROWS ((WG + LANES - 1) / LANES)
 #if SG_BACKEND == SG_LOCAL
 #define COUNTER uint
@@ -85,8 +86,9 @@ INLINED lane_t find_lane(void)
 
 // Loads the tile at `base`, which has `len` keys. Only the last tile of all keys, or of a segment, may have fewer than
 // TILE. Copies of `padding`, a key of the highest digit, follow its keys. The sort of the tile moves them to positions
-// from `len` on, which are not written. The tile's count of the highest digit includes them, but no other tile uses
-// this count. With look-back it may even overflow into the state of its status word.
+// from `len` on, which are not written. They are in the tile's count of the highest digit, which no other tile uses.
+// With look-back the count, and the inclusive prefix with it, may even overflow into the two highest bits of its status
+// word. So this word need not end the pass as a prefix (lib/status_word.cl).
 INLINED void load_keys(
     KEY* keys, __global const KEY* from, const OFFSET_T base, const uint len, const KEY padding, const lane_t* me)
 {

@@ -131,9 +131,13 @@ static inline uint vector_heads(const bool whole, OFFSET_T base, uint position, 
 static inline OFFSET_T first_rank(__global const OFFSET_T* ranks, OFFSET_T tile) { return ranks[(ulong)tile + REVERSE]; }
 static inline OFFSET_T end_rank(__global const OFFSET_T* ranks, OFFSET_T tile) { return ranks[(ulong)tile + 1 - REVERSE]; }
 
-// ranks[t], from `count` sorted offsets. Without REVERSE it is the number of offsets below t * TILE, the index of tile
-// t's first element. With REVERSE it is the number of offsets p <= n - t * TILE. There an offset p, the end of a
-// segment, makes element p - 1 in memory a head. This is element n - p of the scan.
+// ranks[t], from `count` sorted offsets. Each offset p makes one element of the scan a head. It belongs to the tile of
+// that element:
+//
+//     without REVERSE:  element p. ranks[t] counts the offsets of earlier tiles: p < t * TILE.
+//     with REVERSE:     element n - p. ranks[t] counts the offsets of tile t and of later tiles: n - p >= t * TILE.
+//
+// With REVERSE p is the end of a segment. Its last element has index p - 1 in memory, and index n - p in the scan.
 static inline OFFSET_T rank_of_tile(__global const S* offsets, OFFSET_T count, OFFSET_T t, OFFSET_T n)
 {
     const ulong base = (ulong)t * TILE;
@@ -151,7 +155,8 @@ static inline bool is_head(__global const S* offsets, OFFSET_T low, OFFSET_T hig
     return rank > low && offsets[rank - 1] == p;
 }
 
-// Searches the offsets for each element.
+// Searches the offsets for each element, however many there are. With offsets only recompute_tile() of
+// scan_look_back.cl calls vector_heads().
 static inline uint vector_heads(const bool whole, OFFSET_T base, uint position, OFFSET_T n HEAD_PARAMS)
 {
     __global const S* offsets = offsets_base + offsets_offset;
@@ -164,8 +169,9 @@ static inline uint vector_heads(const bool whole, OFFSET_T base, uint position, 
     return heads;
 }
 
-// The flags of a tile: private if one work-item has the tile, else shared by the work-group. IN_FLIGHT: offsets that a work-item
-// loads at once. H200, 2^28 u32 in segments by a power law: 867 us; with one at a time 934 us.
+// The flags of a tile. If WG == 1, one work-item has the tile, and they are in private memory. Else the work-group
+// shares them, in local memory. IN_FLIGHT: offsets that a work-item loads at once. H200, 2^28 u32 in segments by a
+// power law: 867 us; with one at a time 934 us.
 #if WG == 1
 #define IN_FLIGHT 1
 #define FLAG_SPACE
@@ -176,8 +182,9 @@ static inline uint vector_heads(const bool whole, OFFSET_T base, uint position, 
 #define SET_BIT(bits, at) atomic_or((bits) + (at) / 32, 1u << (at) % 32)
 #endif
 
-// Sets the flags of a tile in `bits`, which are 0 before. All work-items call it; the flags are there after the next barrier.
-// If most segments are empty, there are far more offsets than elements: then each element searches the offsets.
+// Sets the flags of a tile in `bits`, which are 0 before. All work-items call it; the flags are there after the next
+// barrier. Each offset of the tile sets the bit of its element. If most segments are empty, there are far more offsets
+// than elements. So with more than 2 * TILE offsets, each element searches the offsets instead.
 INLINED void set_head_bits(FLAG_SPACE uint* bits, OFFSET_T tile, OFFSET_T n HEAD_PARAMS)
 {
     __global const S* offsets = offsets_base + offsets_offset;

@@ -9,7 +9,8 @@
 //
 // Without FLOAT_KEYS, if the highest bit of a key is set, the bits of `flip` are inverted. Then the bits of `always`
 // are inverted in every key. The result is the number. Floats without FLOAT_KEYS are in IEEE 754's total order: -0 is
-// below 0, and NaN differ by their bits. The host passes:
+// below 0, and NaN differ by their bits. So, ascending, a float with the sign bit has all its bits inverted; any other
+// float has only its highest bit inverted. The host passes:
 //
 //     keys                     flip                        always, ascending    always, descending
 //     unsigned integers        0                           0                    all bits
@@ -40,8 +41,8 @@ FLOAT_RANK(rank_of, WORD, 8 * KEY_BYTES)
 // `rising(key, flip) ^ always` rises with the key, or falls if the host asks for the reverse order.
 #define rising(key, flip) rank_of(key, flip)
 
-// -0 comes before 0, and NaN are ordered by their bits: the numbers of negative NaN wrap around, and follow the others. `^ always`
-// may reverse this.
+// Ascending, -0 comes before 0, and NaN are ordered by their bits: the numbers of negative NaN wrap around, and follow
+// the others. Descending, `^ always` reverses all of this.
 static inline KEY distinct(KEY key, WORD flip, WORD always)
 {
     const WORD bits = key, total = bits ^ (((WORD)0 - (bits >> (8 * KEY_BYTES - 1))) | HIGH_BIT);
@@ -55,10 +56,11 @@ static inline KEY key_of_distinct(KEY number, WORD flip, WORD always)
     return (KEY)(total ^ (((total >> (8 * KEY_BYTES - 1)) - 1) | HIGH_BIT));
 }
 
-// Returns a key whose digit is the highest of all possible keys; its number need not be the highest. If the digit
-// contains the number's highest bit, it rises with the number. Then the key with the highest number is returned: NaN,
-// or -infinity in descending order. Any other digit is highest if all its bits are set, so `rank` is that of a key with
-// such a number.
+// Returns a key whose digit is the highest that any key has:
+//
+//     the digit has the number's highest bit:  the digit rises with the number, so the key with the highest number is
+//                                              returned: NaN, or -infinity in descending order
+//     else:                                    some key's number has all bits of the digit set; `rank` is its rank
 static inline KEY highest_key(uint shift, uint mask, WORD flip, WORD always)
 {
     const WORD digit = (WORD)mask << shift;
@@ -66,8 +68,8 @@ static inline KEY highest_key(uint shift, uint mask, WORD flip, WORD always)
         return (KEY)(always == 0 ? HIGH_BIT - 1 : HIGH_BIT | flip);
     }
 #ifdef SOME_BITS
-    // The number with this rank is HIGH_BIT - 1: all bits below the highest are set. Ascending, the key is the largest
-    // one below 0; descending, it is 0.
+    // The key's number is to be HIGH_BIT - 1, in which all bits below the highest are set. Ascending, zeros have
+    // HIGH_BIT, so this is the number of the largest key below 0. Descending, it is the number of zeros.
     const WORD rank = always == 0 ? flip - 1 : flip;
 #else
     const WORD rank = always == 0 ? digit : (HIGH_BIT - 1) ^ digit;
@@ -119,10 +121,16 @@ static inline uint digit_of(WORD number, uint shift, uint mask)
 #endif
 }
 
-// The number of a key. It rises with the key; in descending order it falls as the key rises. SOME_BITS: the order
-// compares only some bits of a float's number. Then the number is the rank plus a bias that makes the highest bit the
-// sign: zeros have HIGH_BIT. In descending order all bits of that sum are inverted: zeros have HIGH_BIT - 1. The
-// expression below computes both cases.
+// The number of a key. It rises with the key, or falls if the order is descending:
+//
+//                                ascending      descending
+//     without FLOAT_KEYS         rising(key) ^ always, as above
+//     FLOAT_KEYS                 rank           ~rank
+//     FLOAT_KEYS, SOME_BITS      rank + bias    ~(rank + bias)
+//
+// SOME_BITS: the order compares only some bits of the number of a float. The bias gives zeros the number HIGH_BIT, so
+// that the highest bit is the sign. In descending order they have ~HIGH_BIT, which is HIGH_BIT - 1. With FLOAT_KEYS
+// `always` is 0 or has all bits. So the first expression below gives both columns of the last row.
 static inline WORD ordered(KEY key, WORD flip, WORD always)
 {
 #if defined(FLOAT_KEYS) && defined(SOME_BITS)
@@ -133,8 +141,9 @@ static inline WORD ordered(KEY key, WORD flip, WORD always)
 #endif
 }
 
-// A digit of that number, without the number itself where possible: rising() is shifted, and the direction is applied
-// to the digit. `always >> shift` is the same for all keys. sort_counts and sort_histograms use ordered() instead.
+// A digit of that number, for sort_scatter. Where possible, the number itself is not computed: rising() is shifted, and
+// the direction is applied to the digit. `always >> shift` is the same for all keys. sort_counts and sort_histograms
+// compute the number by ordered() instead.
 static inline uint digit_of_key(KEY key, uint shift, uint mask, WORD flip, WORD always)
 {
 #if KEY_BYTES == 16 || defined(FLOAT_KEYS) && defined(SOME_BITS)

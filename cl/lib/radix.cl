@@ -75,10 +75,15 @@ INLINED BIT_PAIR joined(__local const uint* words) { return (ulong)words[2] << 3
 // the pass reads and writes. ACTIVE: the pass runs. LAST: it is the last pass that runs. ODD: an odd number of passes
 // that run precede it. Code 0: the kernels of the pass return at once.
 //
-// If there is a single pass, the host gives its code, and the pass runs. Of several passes, the device computes the
-// codes (store_codes). A pass whose digit is the same in all keys gets code 0; if all passes do, the first one runs.
-// Without look-back sort_counts of pass 0 collects the bits from which the codes are computed. So this kernel runs even
-// if pass 0 is skipped afterwards: the host gives the kernel a code.
+// The code of a launch comes from the host or from the device. `given` is the code of the host, or 0:
+//
+//     a single pass:                          the host gives the code, and the pass runs
+//     several passes, sort_counts of pass 0:  the host gives the code, and this kernel always runs
+//     several passes, all other kernels:      the host gives 0, and the device has computed the code (store_codes)
+//
+// The device gives code 0 to a pass whose digit is the same in all keys. If that holds for all passes, pass 0 runs.
+// Without look-back the device knows these digits only after sort_counts of pass 0. So this kernel runs even if the
+// device then skips pass 0.
 #define AT_IN 0
 #define AT_OUT 1
 #define AT_SPARE 2

@@ -9,12 +9,15 @@
 //     LAST_END           end of the last segment
 //
 // A work-group of sort_segments_small has a window of WINDOW keys, and a tile of TILE keys that begins with the window.
-// It sorts the segments that start in the window and end in the tile. All other segments are in a list. If one has at
-// most TILE keys, `listed` has its start and end. Else it is long, and sort.cl sorts it in parts (lib/radix.cl).
+// Segments are sorted in three ways:
 //
-// Names in the code call these parts tiles, though they are no tiles of TILE keys. `bounds` has start and end of a long
-// segment, and `tiles` the number of its first part and its number of parts. Long segments of at most FEW_TILES parts
-// are listed from the front, the others from the back. `owners` has the segment of each part.
+//     starts in the window, ends in the tile:       sort_segments_small sorts it with its window
+//     at most TILE keys, but ends after that tile:  `listed` has start and end; a second launch of the kernel sorts it
+//     more than TILE keys, a long segment:          sort.cl sorts it in parts (lib/radix.cl)
+//
+// A part is not a tile of TILE keys, but TILES, FEW_TILES and `tiles` count parts. For each long segment, `bounds` has
+// start and end, and `tiles` the number of its first part and its number of parts. `owners` has the segment of each
+// part. Long segments of at most FEW_TILES parts are listed from the front, the others from the back.
 
 #define BAD 0
 #define LISTED 1

@@ -1,11 +1,12 @@
 // Multi-level scan of tile aggregates, in groups of 32.
 //
-// Tree scan of 2^m partials x[0], x[1], ...: let b1 < b2 < ... be the bits that are set in k. tree1 has the 2^b1
-// partials just before k. tree2 has the 2^b2 partials just before tree1, and so on, down to x[0]. The nearest and
-// smallest tree is combined first; each further tree is a left operand:
+// Tree scan of 2^m partials x[0], x[1], ...: prefix(k) combines x[0], ..., x[k - 1]. These k partials are divided into
+// balanced trees. There is one for each bit that is set in k: bit b stands for a tree of 2^b partials. The largest tree
+// begins at x[0], and the smallest one ends at x[k - 1]. The smallest tree is combined with the identity first. Then
+// each larger tree becomes a left operand. So for 6 = 4 + 2 and 7 = 4 + 2 + 1:
 //
-//     prefix(k) = ... op (tree2 op (tree1 op identity))
 //     prefix(6) = tree(x[0], x[1], x[2], x[3]) op (tree(x[4], x[5]) op identity)
+//     prefix(7) = tree(x[0], x[1], x[2], x[3]) op (tree(x[4], x[5]) op (x[6] op identity))
 //
 // A tree over 2^b partials combines neighbours, then pairs of neighbours, and so on.
 //
@@ -13,6 +14,10 @@
 // prefix(31) op x[31]. With the tree-scan prefixes p0, p1, p2, ... of entries t, t / 32, t / 32^2, ... within their groups:
 //
 //     exclusive prefix of tile t = ((initial ... op p2) op p1) op p0
+//
+// Each p whose entry is the first of its group is the identity. exclusive_prefix() also uses the identity for levels
+// that do not exist; scan_look_back.cl leaves them out. So even the prefix of tile 0 has operands besides `initial`,
+// but they are identities. These change no bits, since an identity is neutral: that of sums of floats is -0, not 0.
 //
 // Launches: scan_level() of level 0, 1, ..., then exclusive_prefix(). Needs types.cl and op.cl.
 

@@ -2,8 +2,8 @@
 //
 // A status word is valid in the launch of its epoch alone. State, epoch and payload of a word are one atomic access, so
 // relaxed loads and stores are enough. A value of 8 bytes takes two words, each with the epoch: it is valid if both
-// are. A scan in place needs fences, too: a work-group that reads a result in place of an element must see the status
-// word afterwards.
+// are. Only scans in place need fences, too: a work-group that reads a result in place of an element must see the
+// status word afterwards. recompute_tile() of scan_look_back.cl calls its fence in every scan.
 //
 // The macros STATUS_VALUES and LOOK_TURNS select one of three layouts. Fields and their bits, from the highest to the
 // lowest:
@@ -22,25 +22,32 @@
 //   two words of one value cannot disagree.
 // - Selections and reductions by key: likewise for epochs. The state says whether the count is the tile's aggregate or
 //   its inclusive prefix.
-// - Radix sorts: a launch is a pass. Its epoch is the number of active passes before it, modulo 2. The state is 0
-//   (invalid), 1 (aggregate) or 2 (prefix). State and epoch share the two highest bits. sort_histograms clears all
-//   words before the first pass. Each active pass leaves every word as a prefix of its epoch. The next active pass has
-//   the other epoch, in which the same two bits mean invalid. A skipped pass changes neither words nor epoch.
+// - Radix sorts: a launch is a pass. Its epoch is the number of active passes before it, modulo 2. State and epoch
+//   share the two highest bits, as the table below shows. sort_histograms clears all words before the first pass, whose
+//   epoch is 0. An active pass leaves each word as a prefix of its epoch. In the other epoch, that of the next active
+//   pass, the same bits mean invalid. A skipped pass changes neither words nor epoch. The last tile is an exception:
+//   one of its counts may overflow into these bits (load_keys of sort_scatter.cl). This does no harm: no tile reads its
+//   words.
 //
-// The two highest bits of a radix sort's word mean:
-//
-//     bits          0          1               2          3
-//     in epoch 0    invalid    aggregate       prefix     never stored
-//     in epoch 1    prefix     never stored    invalid    aggregate
+//     state            two highest bits in epoch 0    in epoch 1
+//     0: invalid       0                              2
+//     1: aggregate     1                              3
+//     2: prefix        2                              0
 //
 // publish() stores a word, and poll_limit() is the most polls of one: both obey the fault injection. Needs types.cl and
 // subgroup.cl, and 64-bit atomics for words of 8 bytes. STATUS_VALUES needs partial.cl, bits_of_value() and value_of_bits().
 
-// Fault injection: STALL disturbs one of every five tiles, so that the tiles after it must do without its status words.
-// DROP_PUBLISH: the tile publishes nothing that the layout allows to be missing. DELAY_PUBLISH: work-item 0 publishes
-// aggregates late. Other work-items do so only if the kernel makes them wait for it, as sort_scatter does. So in a scan
-// with LANES > 1 the aggregate of a tile group is in time. Others may have recomputed a late value by then, and in a
-// scan published it, too.
+// Fault injection: STALL disturbs the tiles t with t % 5 == 2. So the others must do without the status words that
+// these tiles publish.
+//
+//     DROP_PUBLISH:   scans, selections, reductions by key: the tile publishes neither its aggregate nor prefixes, nor
+//                     aggregates of groups; but a scan in place publishes the tile's aggregate late (publish_dropped)
+//                     radix sorts: the tile publishes only prefixes, since each word must end as one
+//     DELAY_PUBLISH:  work-item 0 publishes aggregates late; by then others may have recomputed them, and in a scan
+//                     published them, too
+//
+// DELAY_PUBLISH delays work-item 0 alone. In a scan with LANES > 1, another work-item publishes the aggregate of a tile
+// group, in time. sort_scatter makes all work-items wait for work-item 0, so the aggregates of all digits are late.
 #define DROP_PUBLISH 1
 #define DELAY_PUBLISH 2
 #ifndef STALL

@@ -214,8 +214,8 @@ struct Job<'j> {
     memory: &'j ClMem,
 }
 
-/// Scans `input` to `out`, which may be the same memory. Without segments, `out` may have one more element, which
-/// receives the aggregate of the whole input.
+/// Scans `input` to `out`, which may be the same memory. In an exclusive scan without segments and to other memory,
+/// `out` may have one more element. It receives the initial value op the aggregate of the whole input.
 pub fn scan(
     device: &ClDevice,
     form: &Form,

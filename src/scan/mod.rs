@@ -81,7 +81,8 @@ impl<T> Scan<T> {
 
     /// Scan from the last element to the first: `out[i] = x[n - 1] op ... op x[i]` if inclusive.
     ///
-    /// If the output has one more element for the aggregate of the whole input, that element is the first one.
+    /// An exclusive scan may have one more result, see [`Device::scan_into`]. Reversed, it is the first element of the
+    /// output: `initial op x[n - 1] op ... op x[0]`.
     ///
     /// ```
     /// use oclprim::{Device, Scan, op::Max};
@@ -164,7 +165,7 @@ impl Device {
     }
 
     /// [`Device::scan`] into a slice, buffer or view. For an exclusive scan, the output may have one more element,
-    /// which receives the aggregate of the whole input.
+    /// which receives `initial op x[0] op ... op x[n - 1]`.
     ///
     /// Waits for the result only if `output` is a host slice.
     ///
