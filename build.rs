@@ -6,8 +6,8 @@
 //! first.
 use std::{env, fs, path::PathBuf};
 
-/// The first member of Microsoft's libraries, an empty symbol table: its header, and the number of symbols, 0, in four
-/// bytes.
+/// The member that begins an archive in Microsoft's format: a header, and a symbol table. The table is four bytes, a
+/// symbol count of 0.
 const NO_SYMBOLS: &str = "/               0           0     0     0       4         `\n\0\0\0\0";
 
 fn main() {

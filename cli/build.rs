@@ -1,12 +1,17 @@
-//! Puts the commit into release builds and installed packages, for reports.
+//! Puts the commit into release builds and installed packages, for reports. Makes the release program smaller.
 use std::{
-    env, fs,
+    env,
+    ffi::OsString,
+    fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    if env::var("PROFILE").as_deref() == Ok("release") && env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
+        shrink(&PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")));
+    }
     let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     if let Some(commit) = packaged_commit(&package) {
         println!("cargo:rustc-env=OCLPRIM_COMMIT={commit}");
@@ -26,8 +31,8 @@ fn packaged_commit(package: &Path) -> Option<String> {
 /// Paths of the sources of the program, from the top of the repository.
 const SOURCE: [&str; 7] = ["build.rs", "Cargo.lock", "Cargo.toml", "checks", "cl", "cli", "src"];
 
-/// Sets `OCLPRIM_COMMIT` in release builds, so that benchmarks name the commit that they measured. Other builds do not need a
-/// rebuild after each commit.
+/// Sets `OCLPRIM_COMMIT` in release builds, so that benchmarks name the commit that they measured. Other builds lack
+/// the variable, so that a commit does not rebuild them.
 fn name_commit() {
     if env::var("PROFILE").as_deref() != Ok("release") || !Path::new(".git").exists() {
         return;
@@ -51,4 +56,46 @@ fn name_commit() {
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Passes arguments to the linker that make the program a fifth smaller, if the linker knows them.
+///
+/// The first keeps equal functions once, such as one primitive for `i32` and `u32`. The second drops the tables for unwinding: a
+/// panic ends the release program, so nothing reads them.
+fn shrink(out: &Path) {
+    let script = out.join("no-unwinding.ld");
+    if fs::write(&script, "SECTIONS { /DISCARD/ : { *(.eh_frame) *(.eh_frame_hdr) } } INSERT AFTER .text;\n").is_err() {
+        return;
+    }
+    for argument in ["-Wl,--icf=all".to_owned(), format!("-Wl,-T,{}", script.display())] {
+        if links(out, &argument) {
+            println!("cargo:rustc-link-arg-bins={argument}");
+        }
+    }
+}
+
+/// Links an empty program with an argument of the linker.
+fn links(out: &Path, argument: &str) -> bool {
+    let (source, target) = (out.join("empty.rs"), env::var("TARGET").expect("cargo sets it"));
+    let mut rustc = Command::new(env::var_os("RUSTC").expect("cargo sets it"));
+    rustc.args([
+        "--crate-type",
+        "bin",
+        "-C",
+        "panic=abort",
+        "--target",
+        &target,
+        "-C",
+        &format!("link-arg={argument}"),
+    ]);
+    if let Ok(flags) = env::var("CARGO_ENCODED_RUSTFLAGS") {
+        rustc.args(flags.split('\u{1f}').filter(|flag| !flag.is_empty()));
+    }
+    if let Some(linker) = env::var_os("RUSTC_LINKER") {
+        let mut setting = OsString::from("linker=");
+        setting.push(linker);
+        rustc.arg("-C").arg(setting);
+    }
+    rustc.arg("-o").arg(out.join("empty")).arg(&source);
+    fs::write(&source, "fn main() {}\n").is_ok() && rustc.output().is_ok_and(|output| output.status.success())
 }

@@ -14,7 +14,7 @@ fn main() -> Result<(), oclprim::Error> {
     println!("sum of a {} x {} image: {total}", image.nrows(), image.ncols());
     assert_eq!(total, image.sum());
 
-    // Whole rows are contiguous, so a band of rows is a view.
+    // Whole rows are contiguous, so a band of rows needs no copy.
     let band = image.slice(s![100..110, ..]);
     assert_eq!(device.reduce(Input::try_from(&band)?, Sum)?, band.sum());
 

@@ -124,7 +124,7 @@ def reduce(folder):
     for dtype in ["f4", "f8"]:
         factors = (1 + RANDOM.uniform(-1, 1, 100_003) / 1024).astype(dtype)
         exact = float(numpy.prod(factors.astype("f8")))
-        # One rounding per multiplication, here and, for f8, also in NumPy.
+        # The program rounds once per multiplication. For f8, NumPy rounds as often.
         bound = 2 * math.expm1(factors.size * float(numpy.finfo(dtype).eps) / 2) * abs(exact)
 
         def is_right(result, exact=exact, bound=bound):
@@ -280,7 +280,7 @@ def scan(folder):
         array = random_array(dtype, 100_003)
         if dtype in FLOATS:
             exact = numpy.cumsum(array, dtype="f8")
-            # Roundings of this order and of NumPy's, and the rounding to the type.
+            # The bound has the roundings of the program's order, those of NumPy's order, and the rounding to the type.
             eps = float(numpy.finfo("f8" if dtype == "f8" else "f4").eps)
             bound = array.size * eps * numpy.cumsum(numpy.abs(array), dtype="f8")
             bound += float(numpy.finfo(dtype).eps) * numpy.abs(exact)

@@ -35,16 +35,16 @@
 //! | [`unique`](Device::unique), [`unique_by_key`](Device::unique_by_key), [`run_length_encode`](Device::run_length_encode), [`non_trivial_runs`](Device::non_trivial_runs) | runs of equal neighbours: [`select::runs`] |
 //! | [`reduce_by_key`](Device::reduce_by_key) | one value from the values of each run of equal keys: [`select::by_key`] |
 //! | [`adjacent_difference`](Device::adjacent_difference) | difference between each element and the one before it: [`select::adjacent`] |
-//! | [`transpose`](Device::transpose), [`transpose_batch`](Device::transpose_batch) | rows become columns: [`transpose`] |
-//! | [`transpose_in_place`](Device::transpose_in_place) | transpose of a square or rectangular matrix within its own memory: [`transpose::in_place`] |
-//! | [`transpose_map`](Device::transpose_map) | transpose with another type, a factor, or a function of each element: [`transpose::mapped`] |
-//! | [`permute`](Device::permute) | axes in another order: [`permute`] |
+//! | [`transpose`](Device::transpose), [`transpose_batch`](Device::transpose_batch) | rows become columns: [`layout::transpose`] |
+//! | [`transpose_in_place`](Device::transpose_in_place) | transpose of a square or rectangular matrix within its own memory: [`layout::transpose::in_place`] |
+//! | [`transpose_map`](Device::transpose_map) | transpose with another type, a factor, or a function of each element: [`layout::transpose::mapped`] |
+//! | [`permute`](Device::permute) | axes in another order: [`layout::permute`] |
 //! | [`histogram`](Device::histogram), [`histogram_weighted`](Device::histogram_weighted), [`histogram_channels`](Device::histogram_channels), [`map_histogram`](Device::map_histogram) | number or total weight of the samples in each bin: [`histogram`] |
-//! | [`copy`](Device::copy), [`copy_within`](Buffer::copy_within) | copies elements from any offset to any offset: [`copy`] |
+//! | [`copy`](Device::copy), [`copy_within`](Buffer::copy_within) | copies elements from any offset to any offset: [`layout::copy`] |
 //! | [`filled`](Device::filled), [`zeroed`](Device::zeroed), [`Buffer::fill`] | the same value for every element |
-//! | [`copy_nd`](Device::copy_nd), [`copy_ranges`](Device::copy_ranges) | copies between N-dimensional views: [`copy::nd`]; of many ranges at once: [`copy::ranges`] |
-//! | [`gather`](Device::gather), [`scatter`](Device::scatter) | `out[i] = x[index[i]]`, `out[index[i]] = x[i]`: [`copy::gather`] |
-//! | [`reverse`](Device::reverse), [`reverse_in_place`](Device::reverse_in_place) | elements in reverse order: [`copy::reverse`] |
+//! | [`copy_nd`](Device::copy_nd), [`copy_ranges`](Device::copy_ranges) | copies between N-dimensional views: [`layout::copy::nd`]; of many ranges at once: [`layout::copy::ranges`] |
+//! | [`gather`](Device::gather), [`scatter`](Device::scatter) | `out[i] = x[index[i]]`, `out[index[i]] = x[i]`: [`layout::copy::gather`] |
+//! | [`reverse`](Device::reverse), [`reverse_in_place`](Device::reverse_in_place) | elements in reverse order: [`layout::copy::reverse`] |
 //! | [`sort`](Device::sort), [`sort_pairs`](Device::sort_pairs), [`argsort`](Device::argsort) | sorted keys, keys with values, or indices: [`sort`] |
 //! | [`sort_columns`](Device::sort_columns) | sorted keys with several columns of values: [`sort::columns`] |
 //! | [`sort_in_place`](Device::sort_in_place) | sorts keys in their own memory: [`sort::in_place`] |
@@ -150,6 +150,7 @@ struct Readme;
 // rustdoc lists the methods of `Device` in the order of these modules: the devices first, then the primitives.
 #[allow(unsafe_code, reason = "the boundary to OpenCL and to the processor; every block names its promise")]
 mod runtime;
+pub mod tuning;
 
 pub mod reduce;
 pub mod scan;
@@ -161,9 +162,7 @@ pub mod topk;
 
 pub mod histogram;
 
-pub mod copy;
-pub mod permute;
-pub mod transpose;
+pub mod layout;
 
 pub mod iota;
 pub mod random;
@@ -174,18 +173,16 @@ mod element;
 mod error;
 #[doc(hidden)]
 pub mod files;
+mod input;
 #[doc(hidden)]
 pub mod internals;
 #[cfg(feature = "opencl")]
 #[allow(unsafe_code, reason = "takes and gives OpenCL's own objects; every block names its promise")]
 pub mod interop;
+mod kept;
 mod keys;
-mod layout;
 mod lookback;
 mod memory;
-mod nd;
-#[cfg(feature = "ndarray")]
-mod ndarray;
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub mod once;
@@ -197,17 +194,19 @@ mod segments;
 #[allow(unsafe_code, reason = "the boundary to the loader")]
 mod sys;
 mod threads;
-pub mod tuning;
 
-#[cfg(feature = "ndarray")]
-pub use self::ndarray::NdCow;
 pub use element::{Element, ElementType, Float, Integer};
 pub use error::{Error, ErrorKind, Result};
 pub use half::{bf16, f16};
 pub use histogram::{Accumulate, Bins, Counter, Histogram, Outside, Weight, WeightedHistogram};
-pub use layout::{Layout, Rows};
+#[cfg(feature = "ndarray")]
+pub use input::ndarray::NdCow;
+pub use input::{
+    layout::{Layout, Rows},
+    nd::{NdView, NdViewMut},
+};
+pub use layout::transpose::Matrices;
 pub use merge::set::SetOp;
-pub use nd::{NdView, NdViewMut};
 pub use num_complex::Complex;
 /// Implements the trait [`SharedType`](trait@SharedType): the struct has the same memory layout in OpenCL C.
 ///
@@ -416,5 +415,4 @@ pub use sort::{
     columns::{Column, Columns, Table},
 };
 pub use topk::{Interpolation, Top};
-pub use transpose::Matrices;
 pub use tuning::Tuning;

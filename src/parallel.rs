@@ -157,8 +157,9 @@ impl<K, W> Slot<K, W> {
     }
 }
 
-/// Runs `turn` for tasks in order while `find` has run for the next task, unless another thread already runs `turn`.
-/// The caller has just run `find` for `task`. Returns the tasks whose state was `LEFT`; the caller finishes them.
+/// Runs `turn` for the next tasks in order, and stops at the first task for which `find` has not run. If another thread
+/// already runs `turn`, that thread runs it for these tasks, too. The caller has just run `find` for `task`. Returns
+/// the tasks whose state was `LEFT`; the caller finishes them.
 fn take_turns<K, W>(slots: &[Slot<K, W>], line: &Mutex<(usize, &mut Turn<'_, K, W>)>, mut task: usize) -> Vec<usize> {
     let mut left = Vec::new();
     let state = |task: usize| slots.get(task).map(|slot| slot.state.load(Ordering::Acquire));
@@ -194,9 +195,10 @@ fn take_turns<K, W>(slots: &[Slot<K, W>], line: &Mutex<(usize, &mut Turn<'_, K, 
 /// in order, so few buffers are in use. A thread that runs `find` for a task usually runs `finish` too, since its
 /// caches hold the data.
 ///
-/// No thread waits for another thread or for a lock: the functions may call rayon, which may run this function again on
-/// the same thread. When no task is left to find, a thread hands its tasks that await `turn` to the thread that runs
-/// `turn`. If `room` fails for a task, `turn` runs neither for this task nor for any later one.
+/// No thread waits for another thread or for a lock, because such a wait could deadlock: the functions may call rayon,
+/// which may run this function again on the same thread. If no task is left to find, a thread leaves. The thread that
+/// runs `turn` then finishes those of its tasks for which `turn` has not run. If `room` fails for a task, `turn` runs
+/// neither for this task nor for any later one.
 pub(crate) fn in_turn<K: Send, W: Send>(
     tasks: usize,
     room: &(dyn Fn() -> Result<K> + Sync),

@@ -482,8 +482,8 @@ fn best<T: Element>(x: &[T], k: usize, largest: bool, total: bool) -> Vec<u32> {
     places
 }
 
-/// The devices with another tuning: few samples give the bounds of a threshold, and few work-groups have several tiles each. So
-/// selections from few keys run all paths.
+/// The devices with another tuning: the bounds of a threshold come from few samples, and few work-groups have several
+/// tiles each. So a selection from few keys runs all paths.
 fn with_few_samples(devices: &[(String, Device)]) -> Vec<(String, Device)> {
     let tuned = |(name, device): &(String, Device)| {
         let groups = 2 * device.info().compute_units as usize;

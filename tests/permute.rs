@@ -33,7 +33,7 @@ fn invalid_axes_and_outputs_are_refused() {
     }
 }
 
-/// If the element size is not a power of two, its smaller units add one axis.
+/// Kernels move an element whose size is not a power of two in smaller units, which are one more axis.
 #[test]
 fn the_maximum_number_of_axes_works_for_every_element_size() {
     fn check<T: bytemuck::Pod + PartialEq>(name: &str, device: &Device) {
@@ -56,7 +56,7 @@ fn the_maximum_number_of_axes_works_for_every_element_size() {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// The CPU backend's memory for sharing the work does not grow with the work.
+/// The memory that the CPU backend needs to split the work among threads does not grow with the input.
 #[test]
 fn permuting_on_the_cpu_takes_little_memory() {
     let cases: [(&[usize], &[usize]); 3] =

@@ -18,7 +18,7 @@ fn gpus() -> Vec<(String, Device)> {
     all
 }
 
-/// One element more than a tile of 64 KiB. A work-item has all its loads in flight at once, and then a remainder follows.
+/// A full tile of 64 KiB, in which a work-item has all its loads in flight at once, and one element in a partial tile.
 const ELEMENTS: usize = (64 << 10) / 4 + 1;
 
 fn same<T: Element>(got: &Statistics<T>, want: &Statistics<T>, what: &str) {

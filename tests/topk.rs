@@ -113,7 +113,8 @@ fn wrong_bounds_do_not_change_results() {
 /// The result takes all keys between the bounds. They share their higher digits with keys beyond the bounds.
 #[test]
 fn bounds_within_clusters_do_not_change_results() {
-    // Of every 256 keys, 16 are less than 1024 + 16, the last key of its cluster; 248 are less than the last cluster.
+    // Each 256 keys are in four clusters. 16 keys are less than 1024 + 16, the largest key of its cluster. 248 keys are
+    // less than all keys of the last cluster.
     let blocks = if common::tiny() { 12 } else { 1100 };
     let key = |i: u32| match i * 151 % 256 {
         x @ 0..13 => x,

@@ -7,8 +7,9 @@ is reported and skipped.
 
 On GPUs the peers are CUB, cuBLAS and CUDA kernels, built with nvcc. On every OpenCL device they are Boost.Compute, CLBlast and
 pyopencl. The first two are built with g++ and Debian's libboost-dev, libclblast-dev, opencl-headers and ocl-icd-opencl-dev.
-pyopencl is that of --python, which also needs numpy and mako. Another machine can build the programs: --build-only --arch
-sm_90, then --build with that folder here. Boost.Compute and CLBlast then need only an OpenCL loader.
+pyopencl is that of --python, which also needs numpy and mako. Another machine can build the programs with --build-only
+--arch sm_90. Copy its folder of programs here, and name the copy with --build. Boost.Compute and CLBlast then need only
+an OpenCL loader.
 """
 import argparse
 import concurrent.futures

@@ -215,8 +215,9 @@ struct Runs {
 }
 
 /// Times one run: its seconds on the host's clock, its seconds on the device's clock, and its number of commands.
-/// `ends` is the number of commands of an earlier run; with `None`, there is no time on the device's clock. The first
-/// command and every command from number `ends` on have an event. The others have none, because events take time.
+/// `ends` is the number of commands of an earlier run. The first command, and those from number `ends` on, record an
+/// event. Other commands record none, because events take time. With `None`, no command does, and an OpenCL device
+/// gives no time.
 fn time(device: &Device, run: &mut Step<'_>, ends: Option<usize>) -> Result<(f64, Option<f64>, usize)> {
     device.finish()?;
     if let Backend::OpenCl(cl) = device.backend() {

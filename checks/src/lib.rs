@@ -30,34 +30,6 @@ mod op {
     pub(crate) use oclprim::internals::op::*;
 }
 
-#[cfg(feature = "copy")]
-mod copy {
-    pub(crate) use oclprim::internals::copy::*;
-
-    pub(crate) mod ladder;
-    pub(crate) mod shared;
-    pub(crate) mod spec;
-    pub(crate) mod gather {
-        pub(crate) use oclprim::internals::copy::gather::*;
-
-        pub(crate) mod spec;
-    }
-    pub(crate) mod nd {
-
-        pub(crate) mod spec;
-    }
-    pub(crate) mod ranges {
-        pub(crate) use oclprim::internals::copy::ranges::*;
-
-        pub(crate) mod spec;
-    }
-    pub(crate) mod reverse {
-        pub(crate) use oclprim::internals::copy::reverse::*;
-
-        pub(crate) mod spec;
-    }
-}
-
 #[cfg(feature = "histogram")]
 mod histogram {
     pub(crate) use oclprim::internals::histogram::*;
@@ -89,6 +61,61 @@ mod iota {
     pub(crate) mod spec;
 }
 
+mod layout {
+    #[cfg(feature = "copy")]
+    pub(crate) mod copy {
+        pub(crate) use oclprim::internals::layout::copy::*;
+
+        pub(crate) mod ladder;
+        pub(crate) mod shared;
+        pub(crate) mod spec;
+        pub(crate) mod gather {
+            pub(crate) use oclprim::internals::layout::copy::gather::*;
+
+            pub(crate) mod spec;
+        }
+        pub(crate) mod nd {
+            pub(crate) mod spec;
+        }
+        pub(crate) mod ranges {
+            pub(crate) use oclprim::internals::layout::copy::ranges::*;
+
+            pub(crate) mod spec;
+        }
+        pub(crate) mod reverse {
+            pub(crate) use oclprim::internals::layout::copy::reverse::*;
+
+            pub(crate) mod spec;
+        }
+    }
+
+    #[cfg(feature = "permute")]
+    pub(crate) mod permute {
+        pub(crate) use oclprim::internals::layout::permute::*;
+
+        pub(crate) mod spec;
+    }
+
+    #[cfg(feature = "transpose")]
+    pub(crate) mod transpose {
+        pub(crate) use oclprim::internals::layout::transpose::*;
+
+        pub(crate) mod ladder;
+        pub(crate) mod shared;
+        pub(crate) mod spec;
+        pub(crate) mod in_place {
+            pub(crate) use oclprim::internals::layout::transpose::in_place::*;
+
+            pub(crate) mod spec;
+        }
+        pub(crate) mod mapped {
+            pub(crate) use oclprim::internals::layout::transpose::mapped::*;
+
+            pub(crate) mod spec;
+        }
+    }
+}
+
 #[cfg(feature = "large")]
 mod large {
     pub(crate) mod spec;
@@ -114,13 +141,6 @@ mod merge {
 
         pub(crate) mod spec;
     }
-}
-
-#[cfg(feature = "permute")]
-mod permute {
-    pub(crate) use oclprim::internals::permute::*;
-
-    pub(crate) mod spec;
 }
 
 #[cfg(feature = "random")]
@@ -243,23 +263,4 @@ mod topk {
     pub(crate) use oclprim::internals::topk::*;
 
     pub(crate) mod spec;
-}
-
-#[cfg(feature = "transpose")]
-mod transpose {
-    pub(crate) use oclprim::internals::transpose::*;
-
-    pub(crate) mod ladder;
-    pub(crate) mod shared;
-    pub(crate) mod spec;
-    pub(crate) mod in_place {
-        pub(crate) use oclprim::internals::transpose::in_place::*;
-
-        pub(crate) mod spec;
-    }
-    pub(crate) mod mapped {
-        pub(crate) use oclprim::internals::transpose::mapped::*;
-
-        pub(crate) mod spec;
-    }
 }

@@ -22,15 +22,15 @@ pub fn specs() -> &'static [&'static dyn Spec] {
         #[cfg(feature = "select")]
         &crate::select::spec::Select,
         #[cfg(feature = "copy")]
-        &crate::copy::spec::Copy,
+        &crate::layout::copy::spec::Copy,
         #[cfg(feature = "iota")]
         &crate::iota::spec::Iota,
         #[cfg(feature = "histogram")]
         &crate::histogram::spec::Histogram,
         #[cfg(feature = "transpose")]
-        &crate::transpose::spec::Transpose,
+        &crate::layout::transpose::spec::Transpose,
         #[cfg(feature = "permute")]
-        &crate::permute::spec::Permute,
+        &crate::layout::permute::spec::Permute,
         #[cfg(feature = "sort")]
         &crate::sort::spec::Sort,
         #[cfg(feature = "merge")]
@@ -148,11 +148,11 @@ pub fn ladders() -> &'static [&'static dyn Ladder] {
         #[cfg(feature = "reduce")]
         &crate::reduce::ladder::ReduceLadder,
         #[cfg(feature = "transpose")]
-        &crate::transpose::ladder::TransposeLadder,
+        &crate::layout::transpose::ladder::TransposeLadder,
         #[cfg(feature = "histogram")]
         &crate::histogram::ladder::HistogramLadder,
         #[cfg(feature = "copy")]
-        &crate::copy::ladder::CopyLadder,
+        &crate::layout::copy::ladder::CopyLadder,
     ]
 }
 

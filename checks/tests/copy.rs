@@ -69,7 +69,7 @@ fn b41_inputs_shorter_than_a_vector_are_copied() {
     }
 }
 
-/// B42: the kernel with two elements an access did not compile as printed.
+/// B42: the kernel with two elements per access did not compile as the article printed it.
 #[test]
 fn b42_every_vector_width_compiles_for_every_element_size() {
     for device in common::opencl_devices_or_skip("b42") {

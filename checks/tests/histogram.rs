@@ -332,7 +332,7 @@ fn b35_scratch_is_bounded() {
             assert!(bytes <= 1 << 30, "{name}: {bytes} bytes for {bins} bins");
         }
     }
-    // The merging kernel loads each counter of the ladder's tables as one sector, in addition to the samples.
+    // In the ladder's model, the merging kernel loads one sector for each counter, in addition to the samples' sectors.
     for device in devices() {
         for bins in [256, 5000, 5 << 20] {
             let request = request(1 << 28, bins);

@@ -191,8 +191,8 @@ fn level() -> Level {
     }
 }
 
-/// The cases of a primitive for a device. Geometries of a GPU take the few cases of [`few_builds`]: the first geometry takes
-/// every operation, with one type.
+/// The cases of a primitive for a device. In the geometry of a GPU, [`few_builds`] keeps few of them; `first` is true
+/// for the first sub-group back end.
 fn cases_of(spec: &dyn Spec, gpu: bool, first: bool) -> Vec<Case> {
     let mut cases = spec.cases(if gpu { Level::Tiny } else { level() });
     if common::a_form_of_each_kernel() {

@@ -62,7 +62,8 @@ fn check_views(sizes: &[usize]) {
     }
 }
 
-/// B1: kernels with several elements a work-item dropped the elements after the last full round, and small inputs entirely.
+/// B1: kernels with several elements per work-item dropped the elements after the last full round. They dropped small
+/// inputs entirely.
 #[test]
 fn b1_no_tail_is_lost() {
     let sizes = [384, 385, 511, 513, 640, 1000, 3584, 4000, 5000, 1_000_000];
@@ -74,8 +75,8 @@ fn b1_no_tail_is_lost() {
     }
 }
 
-/// B2: the test for the last round was off by one. It read past the end if the length met the round exactly. Poison lies
-/// after the elements, for the crate's kernels and for the ladder's kernels that had the defect.
+/// B2: the bounds check of the last round was off by one. The kernel read past the end if a round ended exactly there.
+/// Poison lies after the elements, for the crate's kernels and for the ladder's kernels that had the defect.
 #[test]
 fn b2_nothing_past_the_end_is_read() {
     check_views(&[127, 128, 383, 384, 385, 447, 448, 511, 512, 1023, 1024]);

@@ -124,10 +124,10 @@ fn b24_tile_kernels_take_any_shape() {
     }
 }
 
-/// B25: the kernel took dimension 0 as the fastest. So only four neighbouring work-items lay in a row, and they touched
-/// twice the sectors. No result shows this. So this test checks the models, and
-/// `kernels_access_what_their_models_predict` checks that kernels match their models. `oclprim ladder` shows the time
-/// on a device.
+/// B25: the SYCL kernel took dimension 0 as the fastest-varying one, which in SYCL is the last. So only four
+/// neighbouring work-items lay in a row, and they touched twice the sectors. No result shows this. So this test checks
+/// the models, and `kernels_access_what_their_models_predict` checks that kernels match their models. `oclprim ladder`
+/// shows the time on a device.
 #[test]
 fn b25_coalesced_kernels_are_coalesced() {
     let ideal = (1024 * 1024 * 4 / 32) as f64;

@@ -414,7 +414,7 @@ impl Check {
                 report.add(primitive, case, outcome.verdict, outcome.seconds);
             }
             if self.worker.is_some() && check_workers::tell(&mut io::stdout()).is_err() {
-                // Nobody waits for the results.
+                // The parent process has ended, so no process reads the results.
                 break;
             }
             bar.inc(1);

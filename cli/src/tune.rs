@@ -507,7 +507,7 @@ impl Site<'_> {
     }
 }
 
-/// A few operations that represent all of them. It takes every n-th one, for a variety of kernels.
+/// Returns at most four operations that represent all of them: every n-th one, for a variety of kernels.
 fn leads<'a>(benches: &[&'a Bench]) -> Vec<&'a Bench> {
     const LEADS: usize = 4;
     let step = benches.len().div_ceil(LEADS).max(1);

@@ -649,7 +649,7 @@ fn a_file_larger_than_memory_is_refused_in_one_line() {
     assert!(held > 0 && refused > commands.len(), "{held} held, {refused} refused");
 }
 
-/// Small pieces of a result fill the last bytes of memory, and an error needs a few more for its text.
+/// A result in small pieces fills memory to the last bytes. The program can then lack memory for the text of an error.
 #[test]
 #[cfg(target_os = "linux")]
 fn results_in_pieces_are_refused_in_one_line_when_memory_is_short() {
@@ -658,7 +658,7 @@ fn results_in_pieces_are_refused_in_one_line_when_memory_is_short() {
     let words = [env!("CARGO_BIN_EXE_oclprim"), "run", "merge", &input, "--with", &input, "--keep", "union"];
     let limited = |mib: u64| {
         let limit = (mib << 10).to_string();
-        // The stacks of many threads would hide the results.
+        // Stacks count against the limit, too. Those of many threads would take far more of it than the result.
         let script = "ulimit -v $1; shift; RAYON_NUM_THREADS=2 exec \"$@\" -o /dev/null --device cpu";
         shell(script, &[&[limit.as_str()], &words[..]].concat())
     };

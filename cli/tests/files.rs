@@ -281,7 +281,7 @@ fn without_a_library_devices_says_so_in_one_line_and_the_cpu_works() {
     }
 }
 
-/// Data may come from strangers, and so may a library beside it.
+/// A stranger's folder of data can also contain a library. A name without a path must not open that library.
 #[test]
 #[cfg(all(windows, feature = "opencl"))]
 fn a_library_in_the_current_folder_is_opened_only_by_its_path() {

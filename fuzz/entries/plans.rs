@@ -6,9 +6,11 @@ use arbitrary::{Result, Unstructured};
 use oclprim::{
     Capabilities, Determinism, DeviceClass, Element, ElementType, Layout, Order, ProgramSpec, SubGroupBackend,
     internals::{
-        copy, histogram, iota, merge, op, permute, random, reduce, scan, select, sort,
+        histogram, iota,
+        layout::{copy, permute, transpose},
+        merge, op, random, reduce, scan, select, sort,
         testing::{accepted, with_choice},
-        topk, transpose, with_element,
+        topk, with_element,
     },
     op::{Max, Min, Op, Sum},
     tuning::{self, Primitive},
@@ -318,7 +320,7 @@ fn scans(u: &mut Unstructured, given: &Given) -> Result<()> {
     let ranks = if offsets { (plan.tiles + 1) * if wide { 8 } else { 4 } } else { 0 };
     apart(&plan, &[(0, plan.totals_bytes), (plan.totals_bytes, ranks)], plan.scratch_bytes);
     let promised = if offsets { scan::gpu::segments_scratch_bytes } else { scan::gpu::scratch_bytes };
-    // For keys, flags and rows, only a plan gives the bytes of scratch. No function promises them beforehand.
+    // The bound is checked for plain scans and for scans at offsets, not for scans by keys, by flags or of rows.
     if form.heads.is_none() || offsets {
         assert!(plan.scratch_bytes <= promised(n, element, acc), "{plan:?}");
     }
@@ -636,7 +638,7 @@ fn transposes(u: &mut Unstructured, given: &Given) -> Result<()> {
         let bytes = form.acc.size();
         let local = match plan.kernel {
             transpose::mapped::gpu::Kernel::Runs { .. } => 0,
-            // The sides of a block have four elements.
+            // A tile has SIDE x SIDE blocks, and a block has 4 x 4 elements.
             transpose::mapped::gpu::Kernel::Blocks => (4 * defined(&plan.program, "SIDE")).pow(2) * bytes,
             _ => tuning::padded_bytes(defined(&plan.program, "TILE"), bytes),
         };

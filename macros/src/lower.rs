@@ -413,7 +413,7 @@ impl Lowering {
 
     /// Writes a statement, after the number of its line in the user's file.
     fn line(&mut self, at: Span, text: &str) {
-        // Unit tests have no lines.
+        // Outside a procedural macro, as in unit tests, a span has no line number.
         let line = if cfg!(test) { 0 } else { at.unwrap().line() };
         if line != self.last && line > 0 {
             self.out += &format!("#line {line}\n");

@@ -9,8 +9,9 @@ use super::{
 };
 use crate::{
     Element, ElementType, Output, Result, Scratch,
+    kept::{COUNTER_BYTES, COUNTERS_AT},
     runtime::{
-        COUNTER_BYTES, COUNTERS_AT, Capabilities, ClInput, DeviceClass, ProgramSpec,
+        Capabilities, ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, ClMem},
     },
     tuning::{self, Primitive},
@@ -200,7 +201,7 @@ impl Merge {
 
 /// Maximum samples of one launch on a device; few if a test forces the path of large inputs.
 pub fn round(device: &ClDevice) -> usize {
-    if device.tuning().wide(0) { 1 << 12 } else { ROUND }
+    if device.wide(0) { 1 << 12 } else { ROUND }
 }
 
 pub fn scratch_bytes<T: Element>(device: &ClDevice, n: usize, bins: &Bins<T>) -> Result<usize> {

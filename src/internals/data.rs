@@ -116,7 +116,7 @@ pub fn random_bits<T: bytemuck::Pod>(n: usize, seed: u64) -> Vec<T> {
     all
 }
 
-/// `n` elements, each made from its index and any number of random numbers.
+/// `n` elements. `element(i, rng)` makes element `i`, and may draw any number of random numbers.
 pub fn random_by<T: bytemuck::Pod + Send>(
     n: usize,
     seed: u64,

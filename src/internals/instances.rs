@@ -13,7 +13,7 @@ use crate::{
     op::{And, Cast, Map, Mapping, Max, Min, Op, Operator, Or, Product, Scale, Sum, Xor},
 };
 
-/// `x < limit`, as the benchmarks of selections take it.
+/// The predicate `x < limit` of the benchmarks of selections.
 pub fn below<A: Element>(limit: u64) -> Map<impl Fn(A) -> bool + Sync> {
     let bound = A::from_f64(limit as f64);
     Map::new(move |x: A| x < bound, format!("x < {limit}"))
@@ -91,7 +91,7 @@ impl Call<'_> {
         self.device.scan_axis_into::<T, T, O>(view::<T>()?, 0, O::default(), Scan::inclusive(), output(), self.scratch)
     }
 
-    /// Scans by keys of a type, and at offsets.
+    /// Segmented scans: by keys of type `K`, at offsets of type `K`, and by flags.
     fn scan_segments<K: Offset, T: Element>(&mut self) -> Result<()> {
         let Self { device, scratch } = self;
         let kind = Scan::<T>::inclusive;

@@ -14,32 +14,6 @@ pub mod parallel {
     pub use crate::parallel::*;
 }
 
-pub mod copy {
-    pub mod gpu {
-        pub use crate::copy::gpu::*;
-    }
-    pub mod gather {
-        pub mod gpu {
-            pub use crate::copy::gather::gpu::*;
-        }
-    }
-    pub mod nd {
-        pub mod gpu {
-            pub use crate::copy::nd::gpu::*;
-        }
-    }
-    pub mod ranges {
-        pub mod gpu {
-            pub use crate::copy::ranges::gpu::*;
-        }
-    }
-    pub mod reverse {
-        pub mod gpu {
-            pub use crate::copy::reverse::gpu::*;
-        }
-    }
-}
-
 pub mod histogram {
     pub use crate::histogram::*;
     pub mod gpu {
@@ -67,6 +41,62 @@ pub mod iota {
     }
 }
 
+pub mod layout {
+    pub mod copy {
+        pub mod gpu {
+            pub use crate::layout::copy::gpu::*;
+        }
+        pub mod gather {
+            pub mod gpu {
+                pub use crate::layout::copy::gather::gpu::*;
+            }
+        }
+        pub mod nd {
+            pub mod gpu {
+                pub use crate::layout::copy::nd::gpu::*;
+            }
+        }
+        pub mod ranges {
+            pub mod gpu {
+                pub use crate::layout::copy::ranges::gpu::*;
+            }
+        }
+        pub mod reverse {
+            pub mod gpu {
+                pub use crate::layout::copy::reverse::gpu::*;
+            }
+        }
+    }
+    pub mod permute {
+        pub mod gpu {
+            pub use crate::layout::permute::gpu::*;
+        }
+        pub mod job {
+            pub use crate::layout::permute::job::*;
+        }
+    }
+    pub mod transpose {
+        pub use crate::layout::transpose::*;
+        pub mod gpu {
+            pub use crate::layout::transpose::gpu::*;
+        }
+        pub mod batch {
+            pub use crate::layout::transpose::batch::*;
+        }
+        pub mod in_place {
+            pub use crate::layout::transpose::in_place::*;
+            pub mod gpu {
+                pub use crate::layout::transpose::in_place::gpu::*;
+            }
+        }
+        pub mod mapped {
+            pub mod gpu {
+                pub use crate::layout::transpose::mapped::gpu::*;
+            }
+        }
+    }
+}
+
 pub mod merge {
     pub use crate::merge::*;
     pub mod gpu {
@@ -88,15 +118,6 @@ pub mod merge {
         pub mod gpu {
             pub use crate::merge::sort::gpu::*;
         }
-    }
-}
-
-pub mod permute {
-    pub mod gpu {
-        pub use crate::permute::gpu::*;
-    }
-    pub mod job {
-        pub use crate::permute::job::*;
     }
 }
 
@@ -216,27 +237,6 @@ pub mod topk {
     }
     pub mod quantile {
         pub use crate::topk::quantile::*;
-    }
-}
-
-pub mod transpose {
-    pub use crate::transpose::*;
-    pub mod gpu {
-        pub use crate::transpose::gpu::*;
-    }
-    pub mod batch {
-        pub use crate::transpose::batch::*;
-    }
-    pub mod in_place {
-        pub use crate::transpose::in_place::*;
-        pub mod gpu {
-            pub use crate::transpose::in_place::gpu::*;
-        }
-    }
-    pub mod mapped {
-        pub mod gpu {
-            pub use crate::transpose::mapped::gpu::*;
-        }
     }
 }
 

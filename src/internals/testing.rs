@@ -117,7 +117,8 @@ pub fn everywhere(result: Result<(), Failure>) -> Result<(), Failure> {
     }
 }
 
-/// Contents of outputs before they are written. In no type is the value NaN or 0, or has all bits set.
+/// The value with which outputs are filled before a call. In every type, it is neither NaN nor 0, and some bits are not
+/// set.
 ///
 /// ```
 /// assert_eq!(oclprim::internals::testing::poison::<[u8; 3]>(), [0xA5; 3]);
@@ -221,8 +222,8 @@ pub fn log_skip(test: &str, reason: &str) {
     log.and_then(|mut log| writeln!(log, "{test}\t{reason}")).expect("the skip log can be written");
 }
 
-/// Capabilities with a number that a tuning chose, such as `max_groups`: one of a primitive's
-/// [`parameters`](crate::tuning::parameters).
+/// `caps` in which the tuning parameter `name`, such as `max_groups`, has the value `value`.
+/// [`parameters`](crate::tuning::parameters) lists a primitive's parameters.
 pub fn with_choice(mut caps: crate::Capabilities, name: &'static str, value: usize) -> crate::Capabilities {
     caps.chosen.insert(name, value);
     caps

@@ -49,7 +49,7 @@ fn launch(device: &ClDevice, element: ElementType, terms: [&[u8]; 2], out: &ClIn
         return Ok(());
     }
     let caps = device.capabilities_for(Primitive::Iota, element.size(), n)?;
-    let plan = plan(n, element, &caps, device.tuning().wide(n))?;
+    let plan = plan(n, element, &caps, device.wide(n))?;
     device
         .launch(&plan.program, "iota")?
         .mem(out.mem())

@@ -194,7 +194,7 @@ pub fn run(
     if n == 0 {
         return Ok(());
     }
-    let plan = plan(n, form, &*device.capabilities_for(Primitive::Merge, form.size, n)?, device.tuning().wide(n))?;
+    let plan = plan(n, form, &*device.capabilities_for(Primitive::Merge, form.size, n)?, device.wide(n))?;
     let mem = scratch.cl(device, plan.room * plan.offset_bytes())?;
     let pass = Pass {
         a: (Place::of(a), a.len()),
@@ -209,7 +209,7 @@ pub fn run(
 
 pub fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
     device.most_of(Primitive::Merge, n, |caps| {
-        let plan = plan(n, form, caps, device.tuning().wide(n))?;
+        let plan = plan(n, form, caps, device.wide(n))?;
         Ok(plan.room * plan.offset_bytes())
     })
 }

@@ -39,7 +39,7 @@ pub fn pairs(device: &ClDevice, form: &Form, a: &[u8], b: &[u8], out: &mut [u8])
     let n = out.len() / form.size;
     let caps = device.capabilities()?;
     let work_group = work_group(form, &caps);
-    let program = program(form, &caps, work_group, device.tuning().wide(n))?;
+    let program = program(form, &caps, work_group, device.wide(n))?;
     let [left, right, result] = [device.pooled(a.len())?, device.pooled(b.len())?, device.pooled(out.len())?];
     device.write(left.mem(), 0, a)?;
     device.write(right.mem(), 0, b)?;

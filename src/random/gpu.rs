@@ -118,7 +118,7 @@ fn launch(
         return Ok(());
     }
     let caps = device.capabilities_for(Primitive::Random, form.element.size(), n)?;
-    let plan = plan(n, form, start.pad, start.shift != 0, &caps, device.tuning().wide(n))?;
+    let plan = plan(n, form, start.pad, start.shift != 0, &caps, device.wide(n))?;
     let launch = device
         .launch(&plan.program, "random_words")?
         .mem(out.mem())

@@ -172,7 +172,7 @@ fn run(
     }
     let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), input.len())?;
     let aligned = input.aligned() && second.is_none_or(ClInput::aligned);
-    let plan = plan(input.len(), form, aligned, &caps, &|n| device.tuning().wide(n))?;
+    let plan = plan(input.len(), form, aligned, &caps, &|n| device.wide(n))?;
     let partials = scratch.cl(device, plan.scratch_bytes)?;
     let size = form.acc.size();
     let ended = if plan.passes.iter().any(|pass| pass.ends) { device.ended()? } else { None };

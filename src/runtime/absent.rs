@@ -1,12 +1,9 @@
 //! Types of OpenCL devices for a build without OpenCL. They have no values, so no method here is ever called.
 
-use std::{marker::PhantomData, sync::Arc};
+use std::{any::Any, marker::PhantomData, sync::Arc};
 
 use super::{Capabilities, DeviceInfo, ProgramSpec, Timing, info::Recorded};
-use crate::{
-    Error, Result,
-    tuning::{Primitive, Tuning},
-};
+use crate::{Error, Result};
 
 #[derive(Clone, Copy)]
 enum Never {}
@@ -70,16 +67,12 @@ impl Found {
 impl ClDevice {
     never! {
         info() -> &DeviceInfo;
-        tuning() -> &Tuning;
         same_queue(other: &Self) -> bool;
         same_context(other: &Self) -> bool;
         capabilities() -> Result<Arc<Capabilities>>;
-        capabilities_for(primitive: Primitive, element_bytes: usize, n: usize) -> Result<Arc<Capabilities>>;
-        all_capabilities_for(primitive: Primitive) -> Result<Vec<Arc<Capabilities>>>;
-        most_of(primitive: Primitive, n: usize, bytes: impl Fn(&Capabilities) -> Result<usize>) -> Result<usize>;
-        choice_count() -> Result<usize>;
-        with_tuning(tuning: Tuning) -> Self;
-        with_capabilities(caps: Capabilities) -> Self;
+        probed() -> Result<&Arc<Capabilities>>;
+        wide(n: usize) -> bool;
+        assuming(caps: Capabilities, wide_offsets: bool, extension: impl Any + Send + Sync) -> Self;
         profiled() -> Result<Self>;
         with_queue(profiled: bool) -> Result<Self>;
         build_ahead(spec: &ProgramSpec, kernels: &[&'static str]) -> ();
@@ -90,8 +83,7 @@ impl ClDevice {
         allocate(bytes: usize) -> Result<ClMem>;
         holding(data: &[u8]) -> Result<ClMem>;
         pooled(bytes: usize) -> Result<Pooled>;
-        ended() -> Result<Option<ClMem>>;
-        words(bytes: usize) -> Result<Option<(ClMem, u32)>>;
+        kept(kind: &'static str, bytes: usize, most: u32, make: impl FnOnce() -> Result<ClMem>) -> Result<Option<(ClMem, u32)>>;
         read(mem: &ClMem, offset: usize, out: &mut [u8]) -> Result<()>;
         write(mem: &ClMem, offset: usize, data: &[u8]) -> Result<()>;
         fill(mem: &ClMem, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()>;
@@ -102,6 +94,12 @@ impl ClDevice {
         finish() -> Result<()>;
         owe(error: Error) -> ();
         overdue() -> Result<()>;
+    }
+}
+
+impl ClDevice {
+    pub(crate) fn extension<T: Any + Default + Send + Sync>(&self) -> &T {
+        match self.0 {}
     }
 }
 

@@ -233,21 +233,15 @@ pub struct Capabilities {
     pub explicit_vectors: bool,
     /// Other self-tests that failed or could not run, each with its reason.
     pub notes: Vec<String>,
-    /// Values that a tuning chose for one primitive, by name; else empty.
+    /// Values by name that a higher layer chose for its plans. The runtime reads none.
     #[serde(skip)]
     pub(crate) chosen: BTreeMap<&'static str, usize>,
-    /// Fault injection for tests (`cl/lib/status_word.cl`); 0: none.
+    /// Options that a higher layer adds to every program.
     #[serde(skip)]
-    pub(crate) stall: u8,
+    pub(crate) options: &'static str,
 }
 
 impl Capabilities {
-    /// The value that a tuning chose for the parameter `name`, else `usual`. The caller limits the value to what the
-    /// device allows.
-    pub(crate) fn chosen(&self, name: &str, usual: usize) -> usize {
-        self.chosen.get(name).copied().unwrap_or(usual)
-    }
-
     /// Returns whether the device supports decoupled look-back. Scans, sorts and selections use it in the geometry of a GPU.
     pub fn looks_back(&self) -> bool {
         self.lacks_for_look_back().next().is_none()
@@ -312,7 +306,7 @@ impl Capabilities {
             explicit_vectors: false,
             notes: Vec::new(),
             chosen: BTreeMap::new(),
-            stall: 0,
+            options: "",
         };
         let with = |backend, width| SubGroup { backend, width, ..SubGroup::NONE };
         let cpu = Self {

@@ -4,7 +4,7 @@ use std::{env, fmt};
 
 use super::opencl::{self, ClDevice};
 use super::{Capabilities, DeviceInfo, DeviceType, Timing};
-use crate::{Error, ErrorKind, Result, tuning::Tuning};
+use crate::{Error, ErrorKind, Result};
 
 #[doc(hidden)]
 #[derive(Clone)]
@@ -35,7 +35,7 @@ pub enum Backend {
 ///
 /// | | |
 /// |---|---|
-/// | devices | [devices](#devices), [device memory](#device-memory) |
+/// | devices | [devices](#devices), [device memory](#device-memory), [tuning](#tuning) |
 /// | reduction | [reductions](#reductions), [reductions of converted elements](#reductions-of-converted-elements), [reductions by a user's operator](#reductions-by-a-users-operator), [segmented reductions](#segmented-reductions), [reductions along an axis](#reductions-along-an-axis), [reductions by key](#reductions-by-key), [arg-min and arg-max](#arg-min-and-arg-max), [extremes along an axis](#extremes-along-an-axis), [statistics](#statistics), [mean and variance along an axis](#mean-and-variance-along-an-axis), [counts](#counts) |
 /// | scan | [scans](#scans), [segmented scans](#segmented-scans), [scans along an axis](#scans-along-an-axis), [adjacent differences](#adjacent-differences) |
 /// | selection | [selections](#selections), [partitions](#partitions), [runs of equal neighbours](#runs-of-equal-neighbours) |
@@ -112,7 +112,7 @@ impl Device {
         Self::fitting(selector, "")
     }
 
-    /// [`Device::open`]. `whose` says in the error where the selector is from.
+    /// [`Device::open`]. In the error, `whose` names the origin of the selector.
     fn fitting(selector: &str, whose: &str) -> Result<Self> {
         let wanted = selector.trim().to_lowercase();
         // The CPU backend comes first in the list, so it matches first. A hanging driver must not block access to it.
@@ -179,7 +179,6 @@ impl Device {
         })
     }
 
-    #[cfg(any(test, feature = "opencl"))]
     pub(crate) fn from_cl(device: ClDevice) -> Self {
         Self { backend: Backend::OpenCl(device) }
     }
@@ -265,55 +264,6 @@ impl Device {
         match &self.backend {
             Backend::Cpu => Ok(None),
             Backend::OpenCl(device) => Ok(Some(device.capabilities()?.as_ref().clone())),
-        }
-    }
-
-    /// Returns a handle of the same device with another tuning, which applies to the new handle and its clones. No
-    /// effect on the CPU backend.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Unsupported`] if the device lacks a requested capability, [`ErrorKind::InvalidInput`] for an
-    /// unknown parameter, or a value outside a parameter's allowed set.
-    ///
-    /// ```
-    /// use oclprim::{Device, Tuning, op::Sum};
-    ///
-    /// let small = Device::best()?.with_tuning(Tuning::default().local_bytes(16 << 10))?;
-    /// assert_eq!(small.reduce(&[1u8, 2, 3], Sum)?, 6);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn with_tuning(&self, tuning: Tuning) -> Result<Self> {
-        match &self.backend {
-            Backend::Cpu => Ok(self.clone()),
-            Backend::OpenCl(device) => {
-                let device = device.with_tuning(tuning);
-                device.capabilities()?;
-                Ok(Self { backend: Backend::OpenCl(device) })
-            }
-        }
-    }
-
-    /// The number of tuned choices that apply to this device; 0 for the CPU backend.
-    ///
-    /// A choice is a row of the [tuning file](crate::tuning::TuningFile) for the device and its driver, or a value of
-    /// [`Tuning::set`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::capabilities`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Tuning};
-    ///
-    /// let device = Device::best()?.with_tuning(Tuning::default().without_file())?;
-    /// assert_eq!(device.tuned()?, 0);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn tuned(&self) -> Result<usize> {
-        match &self.backend {
-            Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => device.choice_count(),
         }
     }
 

@@ -126,7 +126,7 @@ pub enum Recorded {
     #[doc(hidden)]
     #[default]
     All,
-    /// The first and the last of that many commands, and all later ones.
+    /// For `Ends(n)`: command 1, command `n`, and every later command.
     Ends(usize),
     #[doc(hidden)]
     None,

@@ -55,7 +55,7 @@ impl Stream {
     pub(crate) fn fill(&self, to: &mut [u8], size: usize, make: &mut dyn FnMut(usize, &mut [u8])) {
         let whole = PIECE.max(size) / size * size;
         let mut buffer = vec![0; whole.min(to.len())];
-        // The first piece ends at a cache line if an element ends there; other pieces end with an element.
+        // Every piece has whole elements. The first piece ends at a cache-line boundary if an element ends there.
         let head = to.as_ptr().align_offset(LINE);
         let mut len = if head.is_multiple_of(size) && head > 0 { head } else { whole };
         let (mut rest, mut done) = (to, 0);

@@ -23,5 +23,5 @@ pub use capabilities::{Capabilities, DeviceClass, RefusedSubGroup, SubGroup, Sub
 pub use device::{Backend, Device};
 pub use info::{DeviceInfo, DeviceType, Recorded, Timing};
 pub use prepare::Preparation;
-pub(crate) use program::{COUNTER_BYTES, COUNTERS_AT, Text};
+pub(crate) use program::Text;
 pub use program::{ProgramSpec, Source, kernel_in};

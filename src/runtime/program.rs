@@ -95,11 +95,6 @@ const INCLUDED: &[(&str, &str)] = files! {
     "topk_write.cl"
 };
 
-/// Byte offset of the counters in the buffer that [`ClDevice::ended`](super::opencl::ClDevice::ended) returns, after one word.
-pub(crate) const COUNTERS_AT: usize = 64;
-/// Bytes of these counters: 8 for each value of 16 digits of 8 bits.
-pub(crate) const COUNTER_BYTES: usize = 16 * 256 * 8;
-
 /// The OpenCL C source of an operator or of an order.
 ///
 /// Opaque: the name of a macro in `cl/lib/op.cl`, or the text of a user's [`Operator`](crate::op::Operator) or [`Less`](crate::op::Less).
@@ -209,8 +204,8 @@ impl ProgramSpec {
         if caps.ptx {
             program = program.define("INLINE_PTX", 1).define("PTX_SM", caps.compute_capability);
         }
-        if caps.stall != 0 {
-            program = program.define("STALL", caps.stall);
+        if !caps.options.is_empty() {
+            program.push(&[caps.options]);
         }
         program
             .flag("HAS_FP64", caps.fp64)
@@ -420,17 +415,6 @@ pub fn kernel_in(line: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// If a program lacked `STALL`, tests with fault injection would run without a fault.
-    #[test]
-    fn programs_define_the_injected_fault() {
-        for (name, caps) in Capabilities::samples() {
-            for (stall, told) in [(0, None), (1, Some("1")), (2, Some("2"))] {
-                let program = ProgramSpec::new("idle.cl", "", &Capabilities { stall, ..caps.clone() });
-                assert_eq!(program.defined("STALL"), told, "{name}");
-            }
-        }
-    }
 
     /// In the geometry of a GPU, kernels have no loops for the compiler to vectorise.
     #[test]

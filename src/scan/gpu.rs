@@ -236,7 +236,7 @@ pub fn scan(
         Starts::None | Starts::Every(_) => (true, outputs),
     };
     let aligned = [aligned(input) && aligned(out), heads_aligned];
-    let plan = plan(outputs, form, aligned, &caps, device.tuning().wide(most))?;
+    let plan = plan(outputs, form, aligned, &caps, device.wide(most))?;
     let memory = scratch.cl(device, plan.scratch_bytes)?;
     let job = Job { device, plan: &plan, start, input, out, starts, memory };
     if let Starts::Offsets(offsets) = starts {

@@ -2,10 +2,11 @@
 
 use crate::{
     Element, ElementType, Result, Scratch,
+    kept::COUNTERS_AT,
     lookback::{SPINS, TICKET_BYTES, levels},
     op::Map,
     runtime::{
-        COUNTERS_AT, Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
+        Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
         opencl::{ClDevice, ClMem, Launch},
     },
     tuning::{self, Primitive},
@@ -307,7 +308,7 @@ pub fn run(device: &ClDevice, form: &Form, job: &Job<'_>, scratch: &mut Scratch)
         return zero_counts();
     }
     let caps = device.capabilities_for(Primitive::Select, form.moved_bytes(), n)?;
-    let plan = plan(n, form, job.input.aligned(), &caps, device.tuning().wide(n))?;
+    let plan = plan(n, form, job.input.aligned(), &caps, device.wide(n))?;
     let mem = scratch.cl(device, plan.scratch_bytes)?;
     if plan.way == Way::Counter {
         zero_counts()?;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use crate::{
     Result, Scratch,
+    kept::COUNTERS_AT,
     keys::{Keys, Numbers, Pass, Place, route},
     lookback::SPINS,
     runtime::{
-        COUNTERS_AT, Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroup, SubGroupBackend,
+        Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroup, SubGroupBackend,
         opencl::{ClDevice, ClMem, Launch},
     },
     tuning::{self, Primitive},
@@ -345,7 +346,7 @@ pub(crate) fn run(
     let value_bytes = values.map_or(0, |values| values.bytes);
     let form =
         Form { key_bytes: keys.bytes, value_bytes, passes: digits.len(), keys: to.is_some(), numbers: keys.numbers() };
-    let plan = plan(n, form, caps, device.tuning().wide(n));
+    let plan = plan(n, form, caps, device.wide(n));
     let mem: &ClMem = scratch.cl(device, plan.scratch.end)?;
     passes(device, &plan, keys, form, from, to, values, mem)
 }
@@ -436,7 +437,7 @@ pub(crate) fn passes(
 
 pub fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
     let caps = device.capabilities_for(Primitive::Sort, form.key_bytes, n)?;
-    Ok(if n == 0 { 0 } else { plan(n, form, &caps, device.tuning().wide(n)).scratch.end })
+    Ok(if n == 0 { 0 } else { plan(n, form, &caps, device.wide(n)).scratch.end })
 }
 
 /// Size of each key type in bytes, and the kind of its keys' numbers.

@@ -39,7 +39,7 @@ use crate::{
     runtime::Backend,
 };
 use crate::{
-    copy::gather::{Way, gpu as gather},
+    layout::copy::gather::{Way, gpu as gather},
     runtime::{ClInput, opencl::ClDevice},
 };
 

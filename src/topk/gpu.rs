@@ -310,7 +310,7 @@ pub fn run(
     (places, step): (Option<&ClInput>, usize),
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let plan = plan(form, &*form.capabilities(device)?, device.tuning().wide(form.len + 16));
+    let plan = plan(form, &*form.capabilities(device)?, device.wide(form.len + 16));
     planned(device, &plan, form, input, out, (places, step), scratch)
 }
 
@@ -445,7 +445,7 @@ fn select<'d>(
 
 /// The scratch bytes of a selection from n > 0 keys, or of the sort of the selected keys, if larger.
 pub fn scratch_bytes(device: &ClDevice, form: &Form<'_>) -> Result<usize> {
-    let plan = plan(form, &*form.capabilities(device)?, device.tuning().wide(form.len + 16));
+    let plan = plan(form, &*form.capabilities(device)?, device.wide(form.len + 16));
     match form.want {
         Want::Keys { k, .. } if plan.ordering == Ordering::Sort => {
             let (key_bytes, value_bytes) = (form.keys.bytes, form.place_bytes);

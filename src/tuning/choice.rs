@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Primitive, SizeClass, Tuning,
+    Primitive, SizeClass, Stall, Tuning,
     file::{Row, TuningFile},
     parameters,
     parameters::{ELEMENT_SIZES, MOST_ELEMENT_BYTES},
@@ -25,7 +25,7 @@ impl Tuning {
     }
 
     /// Chosen values for single primitives on a device with these capabilities, which [`apply`](Self::apply) has checked.
-    pub(crate) fn choices(&self, info: &DeviceInfo, caps: &Capabilities) -> Vec<Choice> {
+    pub(super) fn choices(&self, info: &DeviceInfo, caps: &Capabilities) -> Vec<Choice> {
         self.choices_of(if self.asks_file() { loaded() } else { &[] }, info, caps)
     }
 
@@ -54,11 +54,15 @@ impl Tuning {
         choices
     }
 
-    pub(crate) fn apply(&self, caps: &mut Capabilities) -> Result<()> {
+    pub(super) fn apply(&self, caps: &mut Capabilities) -> Result<()> {
         caps.class = self.class.unwrap_or(caps.class);
         caps.local_bytes = caps.local_bytes.min(self.local_bytes.unwrap_or(usize::MAX));
         caps.forward_progress &= !self.no_look_back;
-        caps.stall = self.stall;
+        caps.options = match self.stall {
+            None => "",
+            Some(Stall::Silent) => "-DSTALL=1",
+            Some(Stall::Late) => "-DSTALL=2",
+        };
         if let Some(backend) = self.sub_groups {
             let found = caps.sub_groups.iter().find(|group| group.backend == backend);
             caps.sub_group = *found.ok_or_else(|| {
@@ -118,21 +122,21 @@ fn check(primitive: Primitive, name: &str, value: usize, caps: &Capabilities) ->
 }
 
 /// Values chosen for one primitive.
-pub(crate) struct Choice {
+pub(super) struct Choice {
     primitive: Primitive,
     /// The element size and the size class to which the choice applies; `None` for all.
     place: Option<(usize, SizeClass)>,
     /// The device's capabilities with these values.
-    pub(crate) caps: Arc<Capabilities>,
+    pub(super) caps: Arc<Capabilities>,
 }
 
 impl Choice {
-    pub(crate) fn is_for(&self, primitive: Primitive, element_bytes: usize, bytes: usize) -> bool {
+    pub(super) fn is_for(&self, primitive: Primitive, element_bytes: usize, bytes: usize) -> bool {
         let place = || (row_bytes(primitive, element_bytes), SizeClass::of(bytes));
         self.primitive == primitive && self.place.is_none_or(|only| only == place())
     }
 
-    pub(crate) fn of(&self, primitive: Primitive) -> bool {
+    pub(super) fn of(&self, primitive: Primitive) -> bool {
         self.primitive == primitive
     }
 }
@@ -140,7 +144,7 @@ impl Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, DeviceClass, SubGroupBackend};
+    use crate::{Device, DeviceClass, SubGroupBackend, runtime::ProgramSpec};
 
     fn info() -> DeviceInfo {
         DeviceInfo { driver: "1.2".into(), compute_units: 132, ..Device::cpu().info() }
@@ -245,5 +249,19 @@ mod tests {
         assert_eq!(none, Err("sort has no parameter `words`: there are none here".into()));
         let text = "words of copy is one of [1, 2, 4] here, not 3";
         assert_eq!(refused(Primitive::Copy, "words", 3), Err(text.into()));
+    }
+
+    /// If a program lacked `STALL`, tests with fault injection would run without a fault.
+    #[test]
+    fn programs_define_the_injected_fault() {
+        for (name, caps) in Capabilities::samples() {
+            let all = Tuning::default();
+            let (silent, late) = (all.clone().stall(Stall::Silent), all.clone().stall(Stall::Late));
+            for (tuning, told) in [(all, None), (silent, Some("1")), (late, Some("2"))] {
+                let mut caps = caps.clone();
+                tuning.apply(&mut caps).expect("any device takes a fault");
+                assert_eq!(ProgramSpec::new("idle.cl", "", &caps).defined("STALL"), told, "{name}");
+            }
+        }
     }
 }

@@ -9,10 +9,10 @@
 //! - the element that [`scatter`](crate::Device::scatter) writes for equal indices;
 //! - the order of [`select_unordered`](crate::Device::select_unordered).
 
-#[cfg(feature = "opencl")]
-pub(crate) mod choice;
+mod choice;
 #[doc(hidden)]
 pub mod copy;
+mod device;
 mod file;
 mod histogram;
 mod iota;
@@ -74,7 +74,7 @@ pub struct Tuning {
     wide_offsets: bool,
     no_look_back: bool,
     without_file: bool,
-    stall: u8,
+    stall: Option<Stall>,
     set: Vec<(Primitive, String, usize)>,
 }
 
@@ -166,7 +166,7 @@ impl Tuning {
     /// Fault injection: some tiles drop or delay their publish.
     #[doc(hidden)]
     pub fn stall(mut self, stall: Stall) -> Self {
-        self.stall = stall as u8;
+        self.stall = Some(stall);
         self
     }
 
@@ -192,12 +192,6 @@ impl Tuning {
         self.set.push((primitive, parameter.into(), value));
         self
     }
-
-    /// Returns whether kernels over `n` elements use 64-bit offsets.
-    #[doc(hidden)]
-    pub fn wide(&self, n: usize) -> bool {
-        self.wide_offsets || n >= 1 << 31
-    }
 }
 
 /// Fault injection in tiles that others look back at, as in `cl/lib/status_word.cl`.
@@ -205,9 +199,9 @@ impl Tuning {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stall {
     /// Dropped publish: a tile publishes only after its own look-back.
-    Silent = 1,
+    Silent,
     /// Delayed publish.
-    Late = 2,
+    Late,
 }
 
 #[cfg(test)]

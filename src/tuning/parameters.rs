@@ -35,7 +35,6 @@ pub fn parameters(primitive: Primitive, caps: &Capabilities, element_bytes: usiz
 }
 
 /// Element sizes that cover every parameter of every primitive.
-#[cfg(any(test, feature = "opencl"))]
 pub(super) const ELEMENT_SIZES: [usize; 5] = [1, 2, 4, 8, 16];
 
 /// Larger elements use the parameters of this size.

@@ -46,7 +46,7 @@ struct Buffer {
     void poison() { CHECK(cudaMemset(data, 0xA5, len * sizeof(T))); }
 };
 
-// SplitMix64 by its counter.
+// Output `i` of SplitMix64, computed from the counter `i`.
 __host__ __device__ inline uint64_t mix(uint64_t i)
 {
     uint64_t z = (i + 1) * 0x9e3779b97f4a7c15ull;

@@ -83,7 +83,7 @@ inline uint64_t host_cache_bytes()
     return most << 10;
 }
 
-// SplitMix64 by its counter.
+// Output `i` of SplitMix64, computed from the counter `i`.
 inline uint64_t mix(uint64_t i)
 {
     uint64_t z = (i + 1) * 0x9e3779b97f4a7c15ull;

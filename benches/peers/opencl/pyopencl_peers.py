@@ -108,7 +108,7 @@ def measure(opened, run, finish=lambda result, queue: None):
 
 
 def mix(i):
-    """SplitMix64 by its counter."""
+    """Output `i` of SplitMix64, computed from the counter `i`."""
     z = (i + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -35,7 +35,8 @@ pub(crate) fn either() -> Tried<f32> {
     Operator::new("either", 0.0, (|a, b| a + b - a * b) as fn(f32, f32) -> f32, "a + b - a * b")
 }
 
-/// The built-in sum as a user-defined operator. It rounds, and -0 is the identity of all values.
+/// The built-in sum as a user-defined operator, which rounds. Its identity is -0: `-0 + x` has the bits of `x`, even if
+/// `x` is -0.
 pub(crate) fn plus() -> Tried<f32> {
     Operator::new("a + b", -0.0, (|a, b| a + b) as fn(f32, f32) -> f32, "a + b")
 }
@@ -45,7 +46,8 @@ pub(crate) fn alike() -> Tried<u32> {
     Operator::new("bits alike", u32::MAX, (|a, b| !(a ^ b)) as fn(u32, u32) -> u32, "~(a ^ b)")
 }
 
-/// Composition of the maps `x -> low * x + high`: first `a`, then `b`. It reveals missing elements and is not commutative.
+/// Composition of the maps `x -> low * x + high`: first `a`, then `b`. `low` and `high` are the 32-bit halves of an
+/// operand. The operator reveals missing elements and is not commutative.
 pub(crate) fn affine() -> Tried<u64> {
     fn after(a: u64, b: u64) -> u64 {
         let (factor, shift) = ((a as u32).wrapping_mul(b as u32), (b as u32).wrapping_mul((a >> 32) as u32));

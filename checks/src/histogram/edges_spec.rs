@@ -107,7 +107,7 @@ fn bin_counts(level: Level, element: ElementType) -> &'static [usize] {
         (Level::Quick, ElementType::I32) => &[16, 70_000],
         (Level::Quick, ElementType::U8 | ElementType::F16 | ElementType::I64 | ElementType::F64) => &[16],
         (Level::Quick, _) => &[],
-        // 2^20 bins have more edges than the table of cells has cells.
+        // 2^20 bins have more edges than the lookup table of `src/histogram/edges.rs` has cells.
         (Level::Full, ElementType::F32 | ElementType::I64) => &[1, 2, 16, 255, 256, 257, 5000, 70_000, 1 << 20],
         (Level::Full, _) => &[1, 2, 16, 255, 256, 257, 5000, 70_000],
     }

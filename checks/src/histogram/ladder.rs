@@ -70,7 +70,7 @@ fn samples<T: Integer>(request: &Request) -> Result<Samples<T>> {
         let mut bin = draw(request.distribution, request.bins, i as u64);
         for (k, x) in chunk.iter_mut().enumerate() {
             let bin = bin() as i128;
-            // In a narrow type, such a value can be a bin's number after all; the CPU counts it the same way.
+            // In a narrow type, a value of `strangers` can wrap to a bin's number. The CPU counts it in that bin, too.
             *x = T::from_i128(if bin < bins { bin } else { strangers[k % strangers.len()] });
         }
     });

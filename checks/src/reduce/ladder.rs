@@ -204,7 +204,7 @@ pub(super) fn passes<T: Element>(device: &Device, n: usize, determinism: Determi
     if let (crate::runtime::Backend::OpenCl(cl), None) = (device.backend(), lacks_fp64(T::TYPE, device)?) {
         let form = super::gpu::Form::of::<T, Sum>(determinism);
         let caps = cl.capabilities()?;
-        let plan = super::gpu::plan(n, &form, true, &caps, &|n| cl.tuning().wide(n))?;
+        let plan = super::gpu::plan(n, &form, true, &caps, &|n| cl.wide(n))?;
         // The tree is the same in every work-group of every pass.
         let width = if caps.sub_group.backend.is_hardware() { caps.sub_group.width } else { 1 };
         model.bank_conflicts = tree_conflicts(plan.passes[0].work_group as u64, width.into(), form.acc.size() as u64);
@@ -455,7 +455,6 @@ pub(super) mod device {
     use crate::{
         ladder::{GUARD, intact},
         runtime::{Backend, Capabilities, ProgramSpec, SubGroup, SubGroupBackend, opencl::ClDevice},
-        tuning::Tuning,
     };
 
     use oclprim::internals::kernels::REDUCE as TEXT;
@@ -574,7 +573,7 @@ pub(super) mod device {
         };
         let caps = cl.capabilities()?;
         check_block(block, most(&caps, size_of::<T>()))?;
-        let (wide, groups) = (Tuning::wide(cl.tuning(), n), kernel.groups(n, block));
+        let (wide, groups) = (cl.wide(n), kernel.groups(n, block));
         let all = n + kernel.unroll * block;
         let mut x = device.uninit(all)?;
         x.view_mut(..n)?.write(&shared.get()?.host)?;

@@ -25,7 +25,7 @@ impl<A: Copy> Blocks<A> {
     }
 }
 
-/// Exclusive prefixes by the definition in `cl/scan.cl`, with an entry for each run of `run` of the `results` results.
+/// Exclusive prefixes of `results` results by the definition in `cl/scan.cl`: one entry for every `run` results.
 /// An entry has the prefixes over tile groups and tiles, the highest level first, and the run's prefix within its tile.
 pub(super) fn exclusive_prefixes<P: Copy>(
     combine: &dyn Fn(P, P) -> P,

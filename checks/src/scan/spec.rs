@@ -40,7 +40,7 @@ enum Form {
     /// Exclusive, then the aggregate.
     Total,
     InPlace,
-    /// Exclusive from the last element to the first, with the aggregate before them.
+    /// Exclusive, from the last element to the first. The aggregate is the first result in memory.
     Reversed,
     ReversedInPlace,
 }

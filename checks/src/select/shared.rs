@@ -27,8 +27,8 @@ pub(in crate::select) fn rooms(n: usize, found: usize, i: usize) -> usize {
     }
 }
 
-/// Offset of an output whose input begins at `offset`. Unless it is 0, the two differ in their alignment to 16-byte words, if
-/// their elements have the same size of at most 8 bytes.
+/// Offset of an output whose input begins at `offset`. For `offset > 0`, the two differ in their alignment to 16-byte
+/// words. This needs elements of one size, of at most 8 bytes.
 pub(in crate::select) fn out_offset(offset: usize) -> usize {
     if offset == 0 { 0 } else { offset + 1 }
 }

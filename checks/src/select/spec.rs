@@ -275,7 +275,7 @@ fn check_host(device: &Device) -> Result<(), Failure> {
 
 pub(in crate::select) type Check = fn(&Device, What) -> Result<(), Failure>;
 
-/// Cases of an operation on elements of the type's size.
+/// Cases of an operation, with the numbers of elements that [`sizes`] gives for the size of `element`.
 pub(in crate::select) fn cases_of(level: Level, form: &str, element: ElementType, check: Check, cases: &mut Vec<Case>) {
     let mut i = element as usize;
     for n in sizes(level, element.size()) {

@@ -17,7 +17,7 @@ pub(super) trait Made: Key + PartialEq + std::fmt::Debug {
     /// The element type that stands for the key type in the list of cases.
     const ELEMENT: ElementType;
     fn make(keys: Keys, n: usize) -> Vec<Self>;
-    /// Number that orders keys. An order by some bits takes those bits of it.
+    /// Number that orders keys. An order by some bits compares those bits of the number.
     fn number(self) -> u128;
     /// Number that orders equal keys of different bits in a sort in place.
     fn number_among_equals(self) -> u128;

@@ -354,7 +354,7 @@ fn in_c_order(held: Held, dtype: &Dtype, shape: &[usize]) -> Result<Held, String
     let mut order: Vec<_> = (0..shape.len()).rev().collect();
     let unit = (1usize << dtype.size.trailing_zeros()).min(size_of::<u128>());
     if dtype.size > unit {
-        // An element of several units becomes one more axis.
+        // The units of an element become one more axis.
         order.push(lying.len());
         lying.push(dtype.size / unit);
     }

@@ -169,7 +169,8 @@ impl Command {
             for (primitive, bench, series, last) in all.iter_mut().filter(|(_, _, series, _)| series.stopped.is_none())
             {
                 bar.set_message(format!("{} {}", series.name, count(n)));
-                // The time for data, measurement and comparison has a constant part; the rest grows with n.
+                // `last` is the time for data, measurement and comparison at the size before. Up to 500 ms, it counts
+                // as constant. A longer time counts as proportional to n.
                 let grown = series.points.last().map_or(1, |point| n / point.n) as u32;
                 let expected = if *last > Duration::from_millis(500) { *last * grown } else { *last };
                 if Instant::now() + expected > until {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::Args;
-use oclprim::{Device, Element, ElementType, Integer, bf16, f16, with_element, with_integer};
+use oclprim::{Device, Element, ElementType, Integer, bf16, f16, with_integer};
 use oclprim_checks::check::Failure;
 
 use crate::{
@@ -179,7 +179,8 @@ macro_rules! with_size {
 }
 pub(super) use with_size;
 
-/// Returns the largest value of a type that is not above a number, and the smallest that is not below it.
+/// Returns the largest value of type `T` at or below a number, and the smallest value at or above it. `None` means that
+/// `T` has no such value.
 ///
 /// Both equal the number if the type has it. For floats both are the nearest value, unless the number is beyond the range. For
 /// NaN and an integer type, the first is the type's largest value and the second its smallest. So no value is above the first
@@ -266,6 +267,29 @@ pub(super) fn widened(array: &Array, element: ElementType) -> ElementType {
     }
 }
 
+/// Runs an expression with `$T` bound to the Rust type of an [`ElementType`] that .npy files have: any but bf16.
+macro_rules! with_number {
+    ($ty:expr, $T:ident => $body:expr) => {
+        match $ty {
+            oclprim::ElementType::F16 => {
+                type $T = oclprim::f16;
+                $body
+            }
+            oclprim::ElementType::F32 => {
+                type $T = f32;
+                $body
+            }
+            oclprim::ElementType::F64 => {
+                type $T = f64;
+                $body
+            }
+            oclprim::ElementType::Bf16 => unreachable!(".npy has no bf16"),
+            integer => oclprim::with_integer!(integer, $T => $body, unreachable!("every type is listed")),
+        }
+    };
+}
+pub(super) use with_number;
+
 /// Runs an expression with `$T` bound to the unsigned type of the size of an integer type; `$other` for floats.
 macro_rules! with_bits {
     ($ty:expr, $T:ident => $body:expr, $other:expr) => {
@@ -350,7 +374,7 @@ pub(super) fn common_type(
     (element, array): (ElementType, &Array),
     (path, other): (&Path, &Array),
 ) -> Result<ElementType, Stop> {
-    let converts = |element| with_element!(element, T => other.exactly::<T>().map(drop));
+    let converts = |element| with_number!(element, T => other.exactly::<T>().map(drop));
     let Err(why) = converts(element) else { return Ok(element) };
     match (array.exactly::<f64>(), converts(ElementType::F64)) {
         (Ok(_), Ok(())) => Ok(ElementType::F64),

@@ -3,12 +3,10 @@
 use std::{io::Write, path::PathBuf};
 
 use clap::Args;
-use oclprim::{
-    Bins, Device, Element, ElementType, Histogram, Weight, WeightedHistogram, op, with_element, with_integer,
-};
+use oclprim::{Bins, Device, Element, ElementType, Histogram, Weight, WeightedHistogram, op, with_integer};
 use oclprim_checks::check::same;
 
-use super::common::{Common, common_type, element_of, matches, numpy_name, parse, read, second};
+use super::common::{Common, common_type, element_of, matches, numpy_name, parse, read, second, with_number};
 use crate::{
     npy::{Array, Made, number},
     output::{Stop, of_file},
@@ -90,7 +88,7 @@ impl HistogramOf {
             (_, Some(range)) => self.type_of_range(element, &array, range)?,
             _ => element,
         };
-        with_element!(element, T => {
+        with_number!(element, T => {
             let input = array.exactly::<T>().map_err(of_file(&self.common.input))?;
             match &edges {
                 Some((path, edges)) => {
@@ -148,12 +146,12 @@ impl HistogramOf {
     /// The type in which samples are counted: their own if it has the ends of the range, else one that has the ends and the
     /// samples. Ends that are not numbers are an error later.
     fn type_of_range(&self, element: ElementType, array: &Array, range: &[String]) -> Result<ElementType, Stop> {
-        let has = |ty| with_element!(ty, T => range.iter().all(|end| parse::<T>("--range", end).is_ok()));
+        let has = |ty| with_number!(ty, T => range.iter().all(|end| parse::<T>("--range", end).is_ok()));
         if element.is_float() || has(element) || !has(ElementType::F64) {
             return Ok(element);
         }
         let wider = [ElementType::I64, ElementType::F64];
-        let fits = |ty: &ElementType| has(*ty) && with_element!(*ty, T => array.is_exact_in::<T>());
+        let fits = |ty: &ElementType| has(*ty) && with_number!(*ty, T => array.is_exact_in::<T>());
         wider.into_iter().find(fits).ok_or_else(|| {
             let [low, high] = [&range[0], &range[1]];
             Stop::usage(format!(

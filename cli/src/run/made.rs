@@ -3,10 +3,10 @@
 use std::{io::Write, path::PathBuf};
 
 use clap::Args;
-use oclprim::{Device, Element, ElementType, Philox, with_element};
+use oclprim::{Device, Element, ElementType, Philox};
 use oclprim_checks::check::same_bytes;
 
-use super::common::{in_words, matches, numpy_name, parse, print};
+use super::common::{in_words, matches, numpy_name, parse, print, with_number};
 use crate::{
     npy::Made,
     options::DeviceChoice,
@@ -33,14 +33,19 @@ struct Numbers {
 }
 
 impl Numbers {
+    /// The type of the numbers.
+    fn element(&self) -> Result<ElementType, Stop> {
+        if self.element == ElementType::Bf16 {
+            return Err(Stop::usage("--type: .npy has no bf16"));
+        }
+        Ok(self.element)
+    }
+
     fn finish<T: Element>(
         &self,
         make: impl Fn(&Device) -> Result<Vec<T>, Stop>,
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
-        if T::TYPE == ElementType::Bf16 {
-            return Err(Stop::usage("--type: .npy has no bf16"));
-        }
         let device = self.device.open()?;
         let values = make(&device)?;
         if self.verify {
@@ -85,7 +90,7 @@ pub(super) struct Random {
 
 impl Random {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        with_element!(self.made.element, T => self.made.finish(|device| self.make::<T>(device), out))
+        with_number!(self.made.element()?, T => self.made.finish(|device| self.make::<T>(device), out))
     }
 
     fn make<T: Element>(&self, device: &Device) -> Result<Vec<T>, Stop> {
@@ -124,7 +129,7 @@ pub(super) struct Iota {
 
 impl Iota {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        with_element!(self.made.element, T => {
+        with_number!(self.made.element()?, T => {
             let (start, step) = (parse::<T>("--start", &self.start)?, parse::<T>("--step", &self.step)?);
             self.made.finish(|device| Ok(device.iota_by(self.made.n, start, step)?.into_vec()?), out)
         })

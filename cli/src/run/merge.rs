@@ -6,11 +6,11 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use oclprim::{Device, Element, Order as Sorted, SetOp, with_element};
+use oclprim::{Device, Element, Order as Sorted, SetOp};
 use oclprim_checks::check::{same, same_bytes};
 
 use super::{
-    common::{Common, common_type, in_words, matches, second},
+    common::{Common, common_type, in_words, matches, second, with_number},
     sort::order,
 };
 use crate::{
@@ -86,7 +86,7 @@ impl Merge {
         let array = self.common.read()?;
         let element = self.common.element(&array, "merge")?;
         let device = self.common.device.open()?;
-        with_element!(element, T => self.merge::<T>(&array, array.elements(), &device, out))
+        with_number!(element, T => self.merge::<T>(&array, array.elements(), &device, out))
     }
 
     fn merge<T: Element>(&self, array: &Array, a: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
@@ -140,7 +140,7 @@ impl Search {
         let needles = second(&self.needles)?;
         let device = self.common.device.open()?;
         let element = common_type((element, &array), (&self.needles, &needles))?;
-        with_element!(element, T => self.search::<T>(&array, &needles, &device, out))
+        with_number!(element, T => self.search::<T>(&array, &needles, &device, out))
     }
 
     fn search<T: Element>(

@@ -9,13 +9,12 @@ use std::{
 
 use bytemuck::Pod;
 use clap::{Args, ValueEnum};
-use oclprim::{
-    Complex, Determinism, Device, Element, ElementType, Extreme, Input, MinMax, NdView, f16, op, with_element,
-};
+use oclprim::{Complex, Determinism, Device, Element, ElementType, Extreme, Input, MinMax, NdView, f16, op};
 use oclprim_checks::check::{close, same, sum_bound};
 
 use super::common::{
-    Common, collect, in_words, indices, matches, numpy_name, second, widened, with_bits, with_wider, without_sign,
+    Common, collect, in_words, indices, matches, numpy_name, second, widened, with_bits, with_number, with_wider,
+    without_sign,
 };
 use crate::{
     npy::{Array, Made, axes::around, number},
@@ -183,7 +182,7 @@ impl Reduce {
         } else if self.wide.is_some() {
             return Err(Stop::usage("--as is for sums and products"));
         } else {
-            with_element!(element, T => match (axis, &offsets) {
+            with_number!(element, T => match (axis, &offsets) {
                 (Some(axis), _) => self.along::<T>(&array, axis, array.elements(), &device, out),
                 (_, Some(offsets)) => self.of_segments::<T>(&array, array.elements(), offsets, &device, out),
                 _ => self.reduce::<T>(&array, array.elements(), &device, out),
@@ -215,7 +214,7 @@ impl Reduce {
         self.of_all_alone(&format!("--op {}", self.op.name()))?;
         let element = self.common.element(array, "reduce")?;
         let device = self.common.device.open()?;
-        let truth = with_element!(element, T => {
+        let truth = with_number!(element, T => {
             let input = array.elements::<T>();
             let run = |device: &Device| if self.op == Op::Any { device.any(input) } else { device.all(input) };
             let truth = run(&device)?;
@@ -340,7 +339,7 @@ impl Reduce {
         device: &Device,
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
-        with_element!(ty, T => {
+        with_number!(ty, T => {
             let values: &[T] = bytemuck::cast_slice(values);
             let (shape, name) = (extent.shape(values.len()), numpy_name(ty));
             self.common.finish(&Made::of(name, &shape, values), in_words(values, &shape, name, device), out)

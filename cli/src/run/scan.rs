@@ -3,11 +3,12 @@
 use std::{io::Write, path::PathBuf};
 
 use clap::{Args, ValueEnum};
-use oclprim::{Device, Element, ElementType, Input, Scan, Scratch, f16, op, with_element};
+use oclprim::{Device, Element, ElementType, Input, Scan, Scratch, f16, op};
 use oclprim_checks::check::same;
 
 use super::common::{
-    Common, collect, flags, in_words, indices, matches, numpy_name, read, widened, with_bits, with_wider, without_sign,
+    Common, collect, flags, in_words, indices, matches, numpy_name, read, widened, with_bits, with_number, with_wider,
+    without_sign,
 };
 use crate::{
     npy::{Array, Made, axes::around},
@@ -138,7 +139,7 @@ impl ScanOf {
         if self.wide.is_some() {
             return Err(Stop::usage("--as is for sums and products"));
         }
-        with_element!(element, T => {
+        with_number!(element, T => {
             let input = array.elements::<T>();
             let values = match self.op {
                 ScanOp::Min => self.scan::<T, T, _>(op::Min, input, &lines, &device)?,
@@ -158,7 +159,7 @@ impl ScanOf {
         device: &Device,
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
-        with_element!(ty, T => self.finish::<T>(array, numpy_name(ty), bytemuck::cast_slice(values), device, out))
+        with_number!(ty, T => self.finish::<T>(array, numpy_name(ty), bytemuck::cast_slice(values), device, out))
     }
 
     fn finish<T: Element>(
@@ -185,7 +186,7 @@ impl ScanOf {
             if keys.len() != n {
                 return Err(wrong(format!("{} keys for {n} elements", keys.len())));
             }
-            with_element!(element, K => {
+            with_number!(element, K => {
                 let keys = keys.elements::<K>();
                 Lines::runs(n, |i| i > 0 && keys[i - 1] != keys[i])
             })

@@ -3,10 +3,10 @@
 use std::{io::Write, path::PathBuf};
 
 use clap::Args;
-use oclprim::{Device, Element, ElementType, op, with_element};
+use oclprim::{Device, Element, ElementType, op};
 use oclprim_checks::check::{same, same_bytes};
 
-use super::common::{Common, flags, in_words, matches, neighbours, print};
+use super::common::{Common, flags, in_words, matches, neighbours, print, with_number};
 use crate::{
     npy::{Array, Made},
     output::{STDOUT, Stop, distinct, save},
@@ -74,7 +74,7 @@ impl Select {
         let flags = self.flags.as_deref().map(|path| flags(path, &array)).transpose()?;
         let flags = flags.as_ref().map(Array::elements);
         let device = self.common.device.open()?;
-        with_element!(element, T => self.select::<T>(&array, array.elements(), flags, &device, out))
+        with_number!(element, T => self.select::<T>(&array, array.elements(), flags, &device, out))
     }
 
     fn select<T: Element>(
@@ -156,7 +156,7 @@ impl Unique {
         let array = self.common.read()?;
         let element = self.common.element(&array, "unique")?;
         let device = self.common.device.open()?;
-        with_element!(element, T => {
+        with_number!(element, T => {
             let input = array.elements::<T>();
             let found = device.unique(input)?.into_vec()?;
             if self.common.verify {
@@ -198,7 +198,7 @@ impl Rle {
         let array = self.common.read()?;
         let element = self.common.element(&array, "rle")?;
         let device = self.common.device.open()?;
-        with_element!(element, T => {
+        with_number!(element, T => {
             let input = array.elements::<T>();
             let encode = |device: &Device| -> oclprim::Result<_> {
                 let (values, lengths) = device.run_length_encode::<T, u64>(input)?;

@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use clap::Args;
-use oclprim::{Device, Element, Order as Sorted, with_element};
+use oclprim::{Device, Element, Order as Sorted};
 use oclprim_checks::check::{same, same_bytes};
 
-use super::common::{Common, in_words, matches};
+use super::common::{Common, in_words, matches, with_number};
 use crate::{
     npy::{Array, Made},
     output::Stop,
@@ -42,7 +42,7 @@ impl Sort {
         let array = self.common.read()?;
         let element = self.common.element(&array, "sort")?;
         let device = self.common.device.open()?;
-        with_element!(element, T => self.sort::<T>(&array, array.elements(), &device, out))
+        with_number!(element, T => self.sort::<T>(&array, array.elements(), &device, out))
     }
 
     fn sort<T: Element>(&self, array: &Array, input: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {

@@ -3,11 +3,11 @@
 use std::io::Write;
 
 use clap::Args;
-use oclprim::{Device, Element, Statistics, with_element};
+use oclprim::{Device, Element, Statistics};
 use oclprim_checks::check::{Failure, same};
 
 use super::{
-    common::{Common, collect, in_words, matches, neighbours},
+    common::{Common, collect, in_words, matches, neighbours, with_number},
     reduce::{Line, at_index},
 };
 use crate::{
@@ -38,7 +38,7 @@ impl Count {
         let array = self.common.read()?;
         let element = self.common.element(&array, "count")?;
         let device = self.common.device.open()?;
-        let count = with_element!(element, T => self.count::<T>(array.elements(), &device)?);
+        let count = with_number!(element, T => self.count::<T>(array.elements(), &device)?);
         self.common.finish(&Made::of("<u8", &[], &[count]), count.to_string(), out)
     }
 
@@ -90,7 +90,7 @@ impl StatisticsOf {
         let element = self.common.element(&array, "statistics")?;
         let axis = self.axis.map(|number| self.common.axis(&array, number)).transpose()?;
         let device = self.common.device.open()?;
-        with_element!(element, T => match axis {
+        with_number!(element, T => match axis {
             Some(axis) => {
                 let line = Line { shape: array.shape.clone(), axis, device: &device, verify: self.common.verify };
                 let (shape, figures) = ([line.left(), vec![3]].concat(), line.moments(array.elements::<T>())?);

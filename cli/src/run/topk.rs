@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use clap::{Args, ValueEnum};
-use oclprim::{Device, Element, Interpolation, Top, with_element};
+use oclprim::{Device, Element, Interpolation, Top};
 use oclprim_checks::check::{same, same_bytes};
 
-use super::common::{Common, in_words, matches};
+use super::common::{Common, in_words, matches, with_number};
 use crate::{
     npy::{Array, Made},
     output::Stop,
@@ -72,7 +72,7 @@ impl TopK {
             }
             return self.common.finish(if self.indices { &indices } else { &values }, String::new(), out);
         }
-        with_element!(element, T => self.take::<T>(&array, array.elements(), (top, &shape), &device, out))
+        with_number!(element, T => self.take::<T>(&array, array.elements(), (top, &shape), &device, out))
     }
 
     fn take<T: Element>(
@@ -140,7 +140,7 @@ impl Quantile {
         let array = self.common.read()?;
         let element = self.common.element(&array, "quantile")?;
         let device = self.common.device.open()?;
-        let values = with_element!(element, T => self.of::<T>(array.elements(), &device)?);
+        let values = with_number!(element, T => self.of::<T>(array.elements(), &device)?);
         let shape = [values.len()];
         self.common.finish(&Made::of("<f8", &shape, &values), in_words(&values, &shape, "<f8", &device), out)
     }

@@ -4,10 +4,10 @@ use std::io::Write;
 
 use bytemuck::Pod;
 use clap::Args;
-use oclprim::{Device, Element, ElementType, Matrices, op, with_element};
+use oclprim::{Device, Element, ElementType, Matrices, op};
 use oclprim_checks::check::{same, same_bytes};
 
-use super::common::{Common, matches, numpy_name, parse, with_size};
+use super::common::{Common, matches, numpy_name, parse, with_number, with_size};
 use crate::{
     npy::{Array, Made, axes::permute},
     output::Stop,
@@ -60,7 +60,7 @@ impl Transpose {
             if to == ElementType::Bf16 {
                 return Err(Stop::usage("--cast: .npy has no bf16"));
             }
-            with_element!(from, T => with_element!(to, U => self.mapped::<T, U>(&array, (rows, cols), &device, out)))
+            with_number!(from, T => with_number!(to, U => self.mapped::<T, U>(&array, (rows, cols), &device, out)))
         } else {
             let matrices = Matrices::new(rows, cols).count(count);
             with_size!(array.size(), T => self.transpose::<T>(&array, (&matrices, &shape), &device, out), {

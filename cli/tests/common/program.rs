@@ -10,7 +10,7 @@ use std::{
 
 use npyz::{AutoSerialize, Serialize, WriterBuilder};
 
-/// The program's command line, with the runner that a selection of drivers or an emulated processor needs.
+/// The program's command line, after that of `runner`: a loader that selects drivers, or an emulator of a processor.
 pub(crate) fn words<'a>(runner: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
     runner.split_whitespace().chain([env!("CARGO_BIN_EXE_oclprim")]).chain(arguments.iter().copied()).collect()
 }

@@ -158,7 +158,7 @@ pub fn weighted(
         return Ok(());
     }
     let sample = form.samples.element.size();
-    let (caps, wide) = (device.capabilities_for(Primitive::Histogram, sample, n)?, device.tuning().wide(n));
+    let (caps, wide) = (device.capabilities_for(Primitive::Histogram, sample, n)?, device.wide(n));
     let plan = plan(n, form, samples.aligned() && weights.aligned(), &caps, wide)?;
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let (local, merge_local) = ([plan.work_group, 1, 1], [plan.merge_work_group, 1, 1]);

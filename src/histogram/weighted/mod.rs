@@ -226,7 +226,7 @@ impl Device {
             Backend::OpenCl(device) => {
                 let form = gpu::Form { samples: super::form::Form::of(bins), weight: W::TYPE, sum: W::Sum::TYPE };
                 let caps = device.capabilities_for(Primitive::Histogram, size_of::<T>(), n)?;
-                Ok(gpu::plan(n, form, true, &caps, device.tuning().wide(n))?.scratch_bytes)
+                Ok(gpu::plan(n, form, true, &caps, device.wide(n))?.scratch_bytes)
             }
         }
     }

@@ -52,7 +52,7 @@ pub fn bounds(
     }
     let caps = device.capabilities_for(Primitive::Merge, form.size, n.max(count))?;
     // The last work-group's share may reach beyond the last needle.
-    let wide = device.tuning().wide(n.max(2 * count));
+    let wide = device.wide(n.max(2 * count));
     let plan = plan(bound, place_bytes, n.max(count), form, &caps, wide)?;
     let tiles = count.div_ceil(each(&plan.shape) * plan.shape.work_group);
     let share = tiles.div_ceil(tuning::merge(&caps).max_search_groups);
@@ -71,7 +71,7 @@ pub fn first_unsorted(device: &ClDevice, form: &Form, range: &ClInput, found: &C
 fn first_unsorted_by(device: &ClDevice, form: &Form, range: &ClInput, found: &ClInput, most: usize) -> Result<()> {
     device.fill(found.mem(), found.byte_offset(), 8, &[0xFF; 8])?;
     let caps = device.capabilities_for(Primitive::Merge, form.size, range.len())?;
-    let plan = plan(Bound::Lower, 4, range.len(), form, &caps, device.tuning().wide(range.len()))?;
+    let plan = plan(Bound::Lower, 4, range.len(), form, &caps, device.wide(range.len()))?;
     for start in (0..range.len()).step_by(most) {
         // The first element has no predecessor.
         let (first, end) = (start.max(1), range.len().min(start + most));

@@ -40,8 +40,7 @@ impl<'a> Run<'a> {
         scratch: &'a mut Scratch,
     ) -> Result<Self> {
         let n = ranges[0].len() + ranges[1].len();
-        let plan =
-            plan(op, n, form, &*device.capabilities_for(Primitive::Merge, form.size, n)?, device.tuning().wide(n))?;
+        let plan = plan(op, n, form, &*device.capabilities_for(Primitive::Merge, form.size, n)?, device.wide(n))?;
         Ok(Self { device, plan, ranges, scratch })
     }
 
@@ -84,5 +83,5 @@ fn bytes(plan: &Plan) -> usize {
 }
 
 pub fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
-    device.most_of(Primitive::Merge, n, |caps| Ok(bytes(&plan(SetOp::Union, n, form, caps, device.tuning().wide(n))?)))
+    device.most_of(Primitive::Merge, n, |caps| Ok(bytes(&plan(SetOp::Union, n, form, caps, device.wide(n))?)))
 }

@@ -37,7 +37,7 @@ pub fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> 
         return Err(Error::new(ErrorKind::OutOfMemory, message));
     }
     device.most_of(Primitive::Merge, n, |caps| {
-        let plan = plan(n, form, caps, device.tuning().wide(n))?;
+        let plan = plan(n, form, caps, device.wide(n))?;
         Ok(if n == 0 { 0 } else { regions(n, form, &plan).end })
     })
 }
@@ -55,7 +55,7 @@ pub fn run(
     if n == 0 {
         return Ok(());
     }
-    let plan = plan(n, form, &*device.capabilities_for(Primitive::Merge, form.size, n)?, device.tuning().wide(n))?;
+    let plan = plan(n, form, &*device.capabilities_for(Primitive::Merge, form.size, n)?, device.wide(n))?;
     let at = regions(n, form, &plan);
     let mem = scratch.cl(device, at.end)?;
     let spare = Place { mem, offset: at.spare };

@@ -182,7 +182,7 @@ pub struct OnDevice<'a> {
 impl<'a> OnDevice<'a> {
     /// Lines of elements of type `element`.
     pub fn new(device: &'a ClDevice, lines: &'a Lines, element: ElementType) -> Result<Self> {
-        let wide = device.tuning().wide(lines.outputs.max(lines.len));
+        let wide = device.wide(lines.outputs.max(lines.len));
         let n = lines.outputs.saturating_mul(lines.len);
         Ok(Self { device, caps: device.capabilities_for(Primitive::Reduce, element.size(), n)?, lines, wide })
     }

@@ -64,7 +64,7 @@ pub fn reduce(
             .try_for_each(|(i, part)| device.fill(out.mem(), out.byte_offset() + i * size, size, part));
     }
     let caps = device.capabilities_for(Primitive::Reduce, form.size, input.len())?;
-    let plan = plan(input.len(), form, &caps, &|n| device.tuning().wide(n))?;
+    let plan = plan(input.len(), form, &caps, &|n| device.wide(n))?;
     let partials = scratch.cl(device, scratch_bytes(input.len(), form.size))?;
     let (mut from, mut from_offset, mut end) = (input.mem(), input.offset(), 0);
     for pass in &plan {

@@ -53,7 +53,7 @@ pub(super) fn answer(
 ) -> Result<()> {
     let n = input.len();
     let caps = device.capabilities_for(Primitive::Reduce, size, n)?;
-    let plan = plan(n, size, input.aligned(), &caps, device.tuning().wide(n));
+    let plan = plan(n, size, input.aligned(), &caps, device.wide(n));
     let counts = scratch.cl(device, 8 * plan.groups)?;
     let local = [plan.work_group, 1, 1];
     if plan.groups > 0 {

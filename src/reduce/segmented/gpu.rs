@@ -273,7 +273,7 @@ pub fn reduce_runs(
     }
     let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), n)?;
     let aligned = input.aligned() && runs.keys.aligned();
-    let plan = plan(n, runs.keys_out.len(), form, aligned, &caps, &|n| device.tuning().wide(n))?;
+    let plan = plan(n, runs.keys_out.len(), form, aligned, &caps, &|n| device.wide(n))?;
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let bytes = TICKET_BYTES + 8 * plan.tiles;
     let kept = if plan.keeps_words { device.words(bytes)? } else { None };
@@ -329,7 +329,7 @@ fn run(
         return Ok(());
     }
     let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), n)?;
-    let plan = plan(n, segments, form, input.aligned(), &caps, &|n| device.tuning().wide(n))?;
+    let plan = plan(n, segments, form, input.aligned(), &caps, &|n| device.wide(n))?;
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let local = [plan.work_group, 1, 1];
     let (count, nodes) = ((segments, found), plan.nodes as u64);
@@ -403,7 +403,7 @@ fn check_by(device: &ClDevice, offsets: &ClInput, form: &Form, n: usize, part: u
     const NONE: u32 = u32::MAX;
     let caps = device.capabilities()?;
     let (max_groups, work_group) = (tuning::reduce(&caps).max_groups, work_group(form, &caps));
-    let wide = device.tuning().wide(offsets.len()) || device.tuning().wide(n);
+    let wide = device.wide(offsets.len()) || device.wide(n);
     let program = program(form, true, &caps, wide);
     let bad = device.pooled(size_of::<u32>())?;
     device.fill(bad.mem(), 0, size_of::<u32>(), &NONE.to_ne_bytes())?;

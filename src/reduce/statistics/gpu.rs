@@ -130,7 +130,7 @@ fn joins(tiles: usize) -> Vec<usize> {
 
 /// Upper bound on the scratch bytes of statistics or extremes of `n` elements.
 pub fn scratch_bytes(device: &ClDevice, n: usize, element: ElementType) -> Result<usize> {
-    let (caps, wide) = (device.capabilities_for(Primitive::Reduce, element.size(), n)?, device.tuning().wide(n));
+    let (caps, wide) = (device.capabilities_for(Primitive::Reduce, element.size(), n)?, device.wide(n));
     let bytes = |find| plan(n.max(1), element, element, find, true, &caps, wide).map(|plan| plan.scratch_bytes);
     Ok(std::cmp::max(bytes(Find::Both)?, bytes(Find::Moments)?))
 }
@@ -147,7 +147,7 @@ fn run<T: Element>(
 ) -> Result<()> {
     let n = input.len();
     let caps = device.capabilities_for(Primitive::Reduce, size_of::<T>(), n)?;
-    let plan = plan(n, T::TYPE, T::Acc::TYPE, find, input.aligned(), &caps, device.tuning().wide(n))?;
+    let plan = plan(n, T::TYPE, T::Acc::TYPE, find, input.aligned(), &caps, device.wide(n))?;
     launch(device, &plan, input, (out, out_offset), (places, places_offset), scratch)
 }
 

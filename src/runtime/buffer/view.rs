@@ -5,7 +5,7 @@ use bytemuck::Pod;
 use super::{Buffer, MapMut, MapRef, Storage, byte_len, host_memory};
 use crate::{Error, Result, memory};
 
-/// Maximum bytes of one copy command within a buffer, below the range that a driver can count in 32 bits.
+/// Maximum bytes of one copy command within a buffer; a driver that counts bytes in 32 bits can copy this many.
 const COPY_BYTES: usize = 1 << 30;
 
 /// A range of a [`Buffer`], for reading.

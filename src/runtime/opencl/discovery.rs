@@ -96,7 +96,7 @@ impl Found {
             }
         };
         let queue = Queue::new(&shared, cl::create_queue(&shared.context, shared.id, false)?, false, false);
-        Ok(ClDevice { shared, queue: Arc::new(queue), tuned: Arc::default() })
+        Ok(ClDevice::new(shared, queue))
     }
 }
 

@@ -1,17 +1,12 @@
-//! A device's memory: allocation, the pool of scratch, transfers, and words that stay between launches.
+//! A device's memory: allocation, the pool of scratch, memory that stays between launches, and transfers.
 
 use std::sync::{Arc, Weak};
 
 use ocl::ffi;
 
-use super::{COUNTER_BYTES, COUNTERS_AT, ClDevice, Mem, ProgramSpec, Queue, cl, intel_cpu, lock};
+use super::{ClDevice, Mem, ProgramSpec, Queue, cl, intel_cpu, lock};
 use crate::{Error, ErrorKind, Result, memory};
 
-/// Maximum bytes of status words that a queue keeps; a fill of that size costs little compared to the launch that needs
-/// the words.
-const KEPT_WORD_BYTES: usize = 4 << 20;
-/// The last epoch that fits into a status word (`cl/lib/status_word.cl`).
-const LAST_TURN: u32 = (1 << 20) - 1;
 /// Beyond this byte of a buffer, drivers' fills are unreliable. With NVIDIA's driver (580.159), 2^32 + 5 ones summed as if only
 /// 5 had been written. Fills in parts ended in CL_OUT_OF_RESOURCES, and a fill of 2^31 bytes did not end.
 const FILL_BYTES: usize = 1 << 30;
@@ -26,11 +21,11 @@ pub(super) fn fill_spec() -> ProgramSpec {
     ProgramSpec::bare("fill.cl", include_str!("../../../cl/fill.cl"), "CL1.2").define("WG", FILL_WORK_GROUP)
 }
 
-/// Status words for decoupled look-back, and the epoch of the last launch that used them.
-pub(super) struct Words {
+/// Memory that a queue keeps for launches of one kind, and the number of its uses.
+pub(super) struct Kept {
     mem: Mem,
     bytes: usize,
-    turn: u32,
+    uses: u32,
 }
 
 impl ClDevice {
@@ -142,40 +137,32 @@ impl ClDevice {
         Ok(Pooled { queue: self.queue.clone(), size, mem })
     }
 
-    /// A word for last-block reductions (`cl/lib/ended.cl`), and counters. All are 0 before and after each launch, so
-    /// only an in-order queue has them.
-    pub(crate) fn ended(&self) -> Result<Option<Mem>> {
+    /// Memory that the queue keeps for launches of one kind, and the number of this use, from 1 on.
+    ///
+    /// `make` returns memory of `bytes` bytes for the first use. It is called again if the memory has fewer bytes, after `most`
+    /// uses, and after a failed launch, which may have left any value in the memory. `None` on an out-of-order queue.
+    pub(crate) fn kept(
+        &self,
+        kind: &'static str,
+        bytes: usize,
+        most: u32,
+        make: impl FnOnce() -> Result<Mem>,
+    ) -> Result<Option<(Mem, u32)>> {
         if self.queue.unordered {
             return Ok(None);
         }
-        if let Some(ended) = lock(&self.queue.ended).clone() {
-            return Ok(Some(ended));
-        }
-        // The lock is free here, since `forget` takes it after a failure.
-        let mem = self.holding(&[0; COUNTERS_AT + COUNTER_BYTES])?;
-        Ok(Some(lock(&self.queue.ended).get_or_insert(mem).clone()))
-    }
-
-    /// Status words for one launch, and its epoch, which starts at 1 and differs from the epoch of every word. So the
-    /// buffer is never cleared between launches. `None` for more than `KEPT_WORD_BYTES`, or on an out-of-order queue.
-    pub(crate) fn words(&self, bytes: usize) -> Result<Option<(Mem, u32)>> {
-        if self.queue.unordered || bytes > KEPT_WORD_BYTES {
-            return Ok(None);
-        }
-        if let Some(kept) = &mut *lock(&self.queue.words)
+        if let Some(kept) = lock(&self.queue.kept).get_mut(kind)
             && kept.bytes >= bytes
-            && kept.turn < LAST_TURN
+            && kept.uses < most
         {
-            kept.turn += 1;
-            return Ok(Some((kept.mem.clone(), kept.turn)));
+            kept.uses += 1;
+            return Ok(Some((kept.mem.clone(), kept.uses)));
         }
-        // The lock is free here too. If two threads get here, the later one replaces the words.
-        let bytes = bytes.next_power_of_two().max(1 << 16);
-        let mem = self.allocate(bytes)?;
-        self.fill(&mem, 0, bytes, &[0; 8])?;
-        let turn = 1;
-        *lock(&self.queue.words) = Some(Words { mem: mem.clone(), bytes, turn });
-        Ok(Some((mem, turn)))
+        // The lock is free here, since `forget` takes it after a failure. If two threads get here, the later one replaces the
+        // memory.
+        let (mem, uses) = (make()?, 1);
+        lock(&self.queue.kept).insert(kind, Kept { mem: mem.clone(), bytes, uses });
+        Ok(Some((mem, uses)))
     }
 
     pub(crate) fn read(&self, mem: &Mem, offset: usize, out: &mut [u8]) -> Result<()> {
@@ -214,8 +201,8 @@ impl ClDevice {
             return self.write(mem, offset, &all);
         }
         let slow = bytes > SLOW_FILL_BYTES && intel_cpu(self.info());
-        // With `Tuning::wide_offsets`, fills of every size run the kernel for large fills.
-        if caps.checker || slow || offset + bytes > FILL_BYTES || self.tuning().wide(0) {
+        // With 64-bit offsets at every size, fills of every size run the kernel for large fills.
+        if caps.checker || slow || offset + bytes > FILL_BYTES || self.wide(0) {
             return self.fill_large(mem, offset, bytes, pattern);
         }
         let mut slot = self.event_slot();

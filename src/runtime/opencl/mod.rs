@@ -1,5 +1,6 @@
 //! OpenCL devices. Besides [`interop`](crate::interop), only this module names `ocl`.
 
+mod capabilities;
 mod cl;
 mod discovery;
 mod entries;
@@ -9,9 +10,9 @@ mod pool;
 mod program;
 mod queue;
 mod selftest;
-mod tuned;
 
 use std::{
+    any::Any,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     thread,
 };
@@ -26,18 +27,13 @@ pub(crate) use cl::{CommandQueue, Context, Event, Kernel, Mem};
 use discovery::{MAX_BYTES, MAX_WORK_GROUP, NVIDIA, OCLGRIND, POCL, describe, identity, intel_cpu, local_bytes};
 pub(crate) use discovery::{found, troubles};
 pub(crate) use launch::Launch;
+use memory::{Kept, fill_spec};
 pub(crate) use memory::{Pooled, root};
-use memory::{Words, fill_spec};
 use pool::Pool;
 use program::Compiler;
 pub(crate) use queue::Queue;
-use tuned::Tuned;
 
-use super::{
-    Capabilities, DeviceInfo, DeviceType, ProgramSpec, Timing,
-    info::Recorded,
-    program::{COUNTER_BYTES, COUNTERS_AT},
-};
+use super::{Capabilities, DeviceInfo, DeviceType, ProgramSpec, Timing, info::Recorded};
 use crate::{Error, Result};
 
 /// A buffer of the device.
@@ -58,7 +54,7 @@ struct Shared {
     identity: String,
     compiler: Compiler,
     programs: program::Programs,
-    capabilities: OnceLock<Capabilities>,
+    capabilities: OnceLock<Arc<Capabilities>>,
     probing: Mutex<()>,
     /// The pools of all queues; each lives as long as its queue.
     pools: Mutex<Vec<Weak<Mutex<Pool<Mem>>>>>,
@@ -68,12 +64,17 @@ struct Shared {
     local_tried: usize,
 }
 
-/// An opened device with a queue and a tuning; cheap to clone, safe to use from many threads.
+/// An opened device with a queue; cheap to clone, safe to use from many threads.
 #[derive(Clone)]
 pub struct ClDevice {
     shared: Arc<Shared>,
     queue: Arc<Queue>,
-    tuned: Arc<Tuned>,
+    /// Capabilities that replace those from the self-test.
+    assumed: Option<Arc<Capabilities>>,
+    /// True if kernels use 64-bit offsets at every size.
+    wide_offsets: bool,
+    /// See [`ClDevice::extension`].
+    extension: Arc<OnceLock<Box<dyn Any + Send + Sync>>>,
 }
 
 impl Shared {
@@ -101,6 +102,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ClDevice {
+    fn new(shared: Arc<Shared>, queue: Queue) -> Self {
+        Self { shared, queue: Arc::new(queue), assumed: None, wide_offsets: false, extension: Arc::default() }
+    }
+
     /// A device on a user's own context and queue.
     pub(crate) fn adopt(id: DeviceId, context: Context, queue: CommandQueue) -> Result<Self> {
         // Drivers accept objects of another context without an error, and their behaviour is then undefined.
@@ -120,8 +125,8 @@ impl ClDevice {
         let properties = cl::queue_number(&queue, ffi::CL_QUEUE_PROPERTIES)?;
         let unordered = properties.is_none_or(|bits| bits & ffi::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE != 0);
         let shared = Arc::new(Shared::new(id, context, info)?);
-        let queue = Arc::new(Queue::new(&shared, queue, unordered, false));
-        Ok(Self { shared, queue, tuned: Arc::default() })
+        let queue = Queue::new(&shared, queue, unordered, false);
+        Ok(Self::new(shared, queue))
     }
 
     /// Returns true if a user's kernel belongs to the device's context.

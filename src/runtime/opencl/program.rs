@@ -35,7 +35,7 @@ const KEPT: NonZeroUsize = NonZeroUsize::new(128).expect("not 0");
 /// create any number of operators.
 pub(super) struct Programs {
     slots: Mutex<LruCache<ProgramSpec, Slots>>,
-    /// True if a binary did not load for a transient reason, so that a build replaced it.
+    /// True if a transient failure kept a binary from loading, and a build replaced it.
     disturbed: AtomicBool,
 }
 
@@ -238,7 +238,7 @@ impl Programs {
         slot
     }
 
-    /// Returns true if a binary could not be loaded for a transient reason and a build took its place.
+    /// Returns true if a transient failure kept a binary from loading, and a build replaced it.
     pub(super) fn disturbed(&self) -> bool {
         self.disturbed.load(Ordering::Relaxed)
     }

@@ -1,10 +1,13 @@
 //! A device's queue: the order of commands, their events, and errors that a later call returns.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
 use ocl::ffi;
 
-use super::{ClDevice, CommandQueue, Event, EventSlot, Mem, Pool, Recorded, Shared, Timing, Words, cl, lock};
+use super::{ClDevice, CommandQueue, Event, EventSlot, Kept, Mem, Pool, Recorded, Shared, Timing, cl, lock};
 use crate::{Error, Result};
 
 /// One queue, with the scratch buffers that the order of its commands protects.
@@ -13,10 +16,8 @@ pub(crate) struct Queue {
     /// True if the queue is the user's and out of order: each command then needs a barrier.
     pub(super) unordered: bool,
     pub(super) pool: Arc<Mutex<Pool<Mem>>>,
-    /// See [`ClDevice::ended`].
-    pub(super) ended: Mutex<Option<Mem>>,
-    /// See [`ClDevice::words`].
-    pub(super) words: Mutex<Option<Words>>,
+    /// See [`ClDevice::kept`].
+    pub(super) kept: Mutex<BTreeMap<&'static str, Kept>>,
     /// See [`ClDevice::owe`].
     failed: Mutex<Option<Error>>,
     /// Set on profiling queues.
@@ -48,15 +49,7 @@ impl Queue {
         pools.retain(|pool| pool.strong_count() > 0);
         pools.push(Arc::downgrade(&pool));
         let recorder = profiling.then(Mutex::default);
-        Self {
-            queue,
-            unordered,
-            pool,
-            ended: Mutex::default(),
-            words: Mutex::default(),
-            failed: Mutex::default(),
-            recorder,
-        }
+        Self { queue, unordered, pool, kept: Mutex::default(), failed: Mutex::default(), recorder }
     }
 }
 
@@ -154,10 +147,9 @@ impl ClDevice {
         times.collect()
     }
 
-    /// Drops the words that launches share, since a failed launch may have left any value in them.
+    /// Drops the memory that launches share, since a failed launch may have left any value in it.
     pub(super) fn forget(&self) {
-        *lock(&self.queue.ended) = None;
-        *lock(&self.queue.words) = None;
+        lock(&self.queue.kept).clear();
     }
 
     pub(crate) fn flush(&self) -> Result<()> {

@@ -250,7 +250,7 @@ impl SelfTest<'_> {
             explicit_vectors: makes_no_vectors(info),
             notes: std::mem::take(&mut self.notes),
             chosen: Default::default(),
-            stall: 0,
+            options: "",
         })
     }
 

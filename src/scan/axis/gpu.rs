@@ -77,7 +77,7 @@ pub fn scan(
     scratch: &mut Scratch,
 ) -> Result<()> {
     let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), shape.elements())?;
-    let plan = plan(shape, form, input.aligned() && out.aligned(), &caps, device.tuning().wide(shape.elements()))?;
+    let plan = plan(shape, form, input.aligned() && out.aligned(), &caps, device.wide(shape.elements()))?;
     let totals = scratch.cl(device, plan.scratch_bytes)?;
     let Plan { program, chunks, pieces, stride, wide, .. } = &plan;
     let groups = |work: usize| [work.div_ceil(plan.work_group).min(plan.max_groups), 1, 1];

@@ -64,7 +64,7 @@ pub fn run(
     }
     let aligned = input.aligned() && out.aligned();
     let caps = device.capabilities_for(Primitive::Select, element.size(), n)?;
-    let plan = plan(n, element, source, aligned, &caps, device.tuning().wide(n))?;
+    let plan = plan(n, element, source, aligned, &caps, device.wide(n))?;
     device
         .launch(&plan.program, "adjacent")?
         .mem(input.mem())

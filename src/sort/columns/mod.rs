@@ -2,7 +2,7 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | a [sort](crate::sort) of the keys with their indices, and a [gather](crate::copy::gather) of each column |
+//! | work | a [sort](crate::sort) of the keys with their indices, and a [gather](crate::layout::copy::gather) of each column |
 //! | keys, determinism | as for `sort`; stable |
 //! | values | any plain type, a different one in each column |
 //! | scratch | as for `sort` with values of 4 bytes, or of 8 bytes for more than 2^32 keys: [`Device::sort_columns_scratch`]. A call also allocates 4 or 8 bytes per key |

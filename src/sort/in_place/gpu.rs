@@ -80,7 +80,7 @@ pub(crate) fn run(device: &ClDevice, keys: &Keys, data: &ClInput) -> Result<()> 
         return Ok(());
     }
     let caps = device.capabilities_for(Primitive::Sort, keys.bytes, n)?;
-    let wide = device.tuning().wide(n);
+    let wide = device.wide(n);
     let plan = plan(n, keys.bytes, keys.floats, &caps, wide);
     let local = [plan.work_group, 1, 1];
     for (i, &step) in plan.steps.iter().enumerate() {

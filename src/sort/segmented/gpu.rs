@@ -129,7 +129,7 @@ pub(crate) fn run(
     let (passes, wanted) = (keys.digits().len(), to.is_some());
     let form = Form { key_bytes: keys.bytes, value_bytes, passes, keys: wanted, numbers: keys.numbers() };
     let caps = gpu::capabilities(device, keys, from)?;
-    let wide = device.tuning().wide(n) || device.tuning().wide(segments);
+    let wide = device.wide(n) || device.wide(segments);
     let plan = plan(n, form, offset, &caps, wide);
     let (at, local, long) = (plan.long.scratch, [plan.work_group, 1, 1], plan.long.long.unwrap_or(0));
     let mem: &ClMem = scratch.cl(device, at.end)?;
@@ -168,7 +168,7 @@ pub(crate) fn run(
 
 pub fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
     let caps = device.capabilities_for(Primitive::Sort, form.key_bytes, n)?;
-    let wide = device.tuning().wide(n);
+    let wide = device.wide(n);
     Ok(if n == 0 { 0 } else { plan(n, form, ElementType::U64, &caps, wide).long.scratch.end })
 }
 

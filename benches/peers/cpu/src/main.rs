@@ -43,7 +43,7 @@ fn report_after<R>(
     );
 }
 
-/// SplitMix64 by its counter.
+/// Output `i` of SplitMix64, computed from the counter `i`.
 fn mix(i: usize) -> u64 {
     let mut z = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

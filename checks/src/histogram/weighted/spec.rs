@@ -24,7 +24,8 @@ enum Weights {
     Data(Data),
     /// Floats so small that most of them, and most of their sums, are subnormal.
     Tiny,
-    /// One weight in the middle is larger than all others. Among some thousands of weights, devices do not sample it.
+    /// One weight in the middle is larger than all others. Devices sample weights to estimate the largest one; among
+    /// some thousands of weights, the sample lacks this one.
     OneLarge,
 }
 

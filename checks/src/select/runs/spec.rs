@@ -208,7 +208,7 @@ fn check_non_trivial<T: Element, C: Offset>(device: &Device, what: What) -> Resu
     same_bytes(&lengths_got.to_vec()?, &lengths, "lengths, allocated,")
 }
 
-/// Cases of an operation on elements of the type's size.
+/// Cases of an operation, with the numbers of elements that [`sizes`] gives for the size of `element`.
 pub(in crate::select) fn cases_of(level: Level, form: &str, element: ElementType, check: Check, cases: &mut Vec<Case>) {
     let mut i = element as usize;
     for n in sizes(level, element.size()) {

@@ -74,7 +74,7 @@ fn check<T: Element>(
     same(&values, &want, "values")
 }
 
-/// Checks that empty lines are an error, and that no lines give an empty result.
+/// Checks that empty lines are an error, and that an array without lines gives an empty result.
 fn check_nothing<T: Element>(device: &Device, ends: Ends) -> Result<(), Failure> {
     let none = device.upload::<T>(&[])?;
     let (mut values, mut indices) = (vec![T::ZERO; 8], vec![0; 8]);

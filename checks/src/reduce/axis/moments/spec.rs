@@ -42,7 +42,7 @@ fn check<T: Element>(
     got.iter().zip(lines.chunks(shape[axis])).try_for_each(|(got, line)| check_moments(got, line))
 }
 
-/// Checks that empty lines are an error, and that no lines give an empty result.
+/// Checks that empty lines are an error, and that an array without lines gives an empty result.
 fn check_nothing<T: Element>(device: &Device) -> Result<(), Failure> {
     let none = device.upload::<T>(&[])?;
     match device.moments_axis(none.nd(&[0, 4])?, 0) {

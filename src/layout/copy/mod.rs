@@ -1,0 +1,149 @@
+//! Copies at any offset ([`Device::copy`]), also within one buffer ([`Buffer::copy_within`]). Other modules copy
+//! between N-dimensional views ([`nd`]), many ranges at once ([`ranges`]), by indices ([`gather`]), and in reverse
+//! order ([`reverse`]).
+//!
+//! | property | |
+//! |---|---|
+//! | work | one read and one write of each element |
+//! | elements | any plain type, of any size |
+//! | determinism | exact |
+//! | scratch | none; at most 16 MiB for overlapping ranges of one buffer |
+//! | limits | any n that fits the device |
+//!
+//! Bytes move in aligned 16-byte words at any offset. If source and destination have different offsets within a word,
+//! each word is put together by shifts from two words of the source. `memcpy` does this on machines without unaligned
+//! accesses (e.g. glibc's `wordcopy.c`).
+
+/// Calls a loop for elements of `$size` bytes. Common sizes have their own instance, in which the size is constant.
+macro_rules! by_size {
+    ($size:expr, $loop:ident $arguments:tt) => {
+        match $size {
+            1 => $loop::<1>$arguments,
+            2 => $loop::<2>$arguments,
+            4 => $loop::<4>$arguments,
+            8 => $loop::<8>$arguments,
+            12 => $loop::<12>$arguments,
+            16 => $loop::<16>$arguments,
+            _ => $loop::<0>$arguments,
+        }
+    };
+}
+
+#[doc(hidden)]
+pub(crate) mod cpu;
+pub mod gather;
+#[doc(hidden)]
+pub(crate) mod gpu;
+pub mod nd;
+pub mod ranges;
+pub mod reverse;
+
+use std::ops::RangeBounds;
+
+use bytemuck::Pod;
+
+use crate::{Buffer, Device, Error, Input, Output, Result, runtime::Backend};
+
+/// # Copies
+///
+/// This method copies elements from any offset to any offset. Module: [`layout::copy`](crate::layout::copy).
+impl Device {
+    /// Copy: `output[i] = input[i]`. Each side is a host slice, a buffer, or a view at any offset; both have the same
+    /// length.
+    ///
+    /// Between buffers this is one kernel, and the call does not wait. With one host slice it is an upload or a
+    /// download, which waits. Between host slices, no device takes part.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ, if a buffer belongs to
+    /// another device, or if `input` and `output` overlap in imported OpenCL memory.
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1u8, 2, 3, 4, 5])?;
+    /// let mut y = device.zeroed(4)?;
+    /// device.copy(x.view(1..4)?, y.view_mut(..3)?)?;
+    /// assert_eq!(y.to_vec()?, [2, 3, 4, 0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn copy<'a, 'b, T: Pod>(&self, input: impl Into<Input<'a, T>>, output: impl Into<Output<'b, T>>) -> Result<()> {
+        self.copy_one(input.into(), output.into())
+    }
+
+    /// Body of [`Device::copy`], compiled once per type.
+    #[inline(never)]
+    fn copy_one<T: Pod>(&self, input: Input<'_, T>, output: Output<'_, T>) -> Result<()> {
+        if input.len() != output.len() {
+            return Err(Error::invalid(format!("copying {} elements into {}", input.len(), output.len())));
+        }
+        match (self.backend(), input, output) {
+            (_, Input::Host(from), Output::Host(to)) => {
+                cpu::copy(bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to))
+            }
+            (Backend::Cpu, input, output) => {
+                cpu::copy(bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
+            }
+            (Backend::OpenCl(device), Input::Host(from), output) => {
+                let to = output.cl(device, false)?;
+                device.write(to.mem(), to.byte_offset(), bytemuck::cast_slice(from))?;
+                to.finish(device)?;
+            }
+            (Backend::OpenCl(device), input, Output::Host(to)) => {
+                let from = input.cl(device)?;
+                device.read(from.mem(), from.byte_offset(), bytemuck::cast_slice_mut(to))?;
+            }
+            (Backend::OpenCl(device), input, output) => {
+                let from = input.cl(device)?;
+                let bytes = from.len() * size_of::<T>();
+                let to = output.cl(device, false)?;
+                crate::runtime::apart(&[&from], &[&to])?;
+                gpu::copy(device, (from.mem(), from.byte_offset()), (to.mem(), to.byte_offset()), bytes)?;
+                to.finish(device)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// # Copies within the buffer
+///
+/// This method copies between ranges of one buffer, as [`slice::copy_within`] does. Module: [`layout::copy`](crate::layout::copy).
+impl<T: Pod> Buffer<T> {
+    /// Copy within the buffer: `self[dest + i] = self[range.start + i]`. The ranges may overlap, as in
+    /// [`slice::copy_within`].
+    ///
+    /// Does not wait. On a device, overlapping ranges less than 16 MiB apart are copied through scratch of at most that
+    /// size.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if either range is out of bounds.
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let mut x = Device::best()?.upload(&[1u32, 2, 3, 4, 5])?;
+    /// x.copy_within(..3, 1)?;
+    /// assert_eq!(x.to_vec()?, [1, 1, 2, 3, 5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn copy_within(&mut self, range: impl RangeBounds<usize>, dest: usize) -> Result<()> {
+        let source = self.view(range)?;
+        let (first, len) = (source.offset(), source.len());
+        self.view(dest..dest.saturating_add(len))?;
+        let device = self.device().clone();
+        match device.backend() {
+            Backend::Cpu => Output::from(self).host()?.copy_within(first..first + len, dest),
+            Backend::OpenCl(device) => {
+                let size = size_of::<T>();
+                let place = Output::from(self).cl(device, true)?;
+                gpu::copy_within(device, place.mem(), first * size, dest * size, len * size)?;
+                place.finish(device)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,126 @@
+//! Reverse: `out[i] = x[n - 1 - i]`, out of place ([`Device::reverse`]) or in place ([`Device::reverse_in_place`]).
+//!
+//! | property | |
+//! |---|---|
+//! | work | one read and one write of each element |
+//! | elements | any plain type; only its size counts |
+//! | determinism | exact |
+//! | scratch | none |
+//! | limits | any n that fits the device |
+//!
+//! Elements of 1, 2, 4, 8 or 16 bytes move in aligned 16-byte words, at any offset. In place, that requires
+//! that the start is as far before a word boundary as the end is after one. All other elements move one by one.
+
+#[doc(hidden)]
+pub(crate) mod cpu;
+#[doc(hidden)]
+pub(crate) mod gpu;
+
+use bytemuck::Pod;
+
+use crate::{Buffer, Device, Error, Input, Output, Result, runtime::Backend};
+
+fn check_size(size: usize) -> Result<()> {
+    if size > 0 { Ok(()) } else { Err(Error::unsupported("elements must have at least 1 byte")) }
+}
+
+/// # Reversals
+///
+/// These methods reverse the order of elements: `out[i] = x[n - 1 - i]`. Module:
+/// [`layout::copy::reverse`](crate::layout::copy::reverse).
+impl Device {
+    /// Reversed copy: `out[i] = input[n - 1 - i]`. Does not wait.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the elements are zero-sized;
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the result does not fit the device.
+    ///
+    /// ```
+    /// let x = oclprim::Device::best()?.reverse(&[1u8, 2, 3])?;
+    /// assert_eq!(x.to_vec()?, [3, 2, 1]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reverse<'a, T: Pod>(&self, input: impl Into<Input<'a, T>>) -> Result<Buffer<T>> {
+        let input = input.into();
+        let mut output = self.uninit(input.len())?;
+        self.reverse_into(input, &mut output)?;
+        Ok(output)
+    }
+
+    /// [`Device::reverse`] into a slice, buffer or view. Waits for the result only if `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ, or input and output overlap;
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the elements are zero-sized.
+    ///
+    /// ```
+    /// let mut out = [0; 3];
+    /// oclprim::Device::best()?.reverse_into(&[15u64, 25, 35], &mut out)?;
+    /// assert_eq!(out, [35, 25, 15]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reverse_into<'a, 'b, T: Pod>(
+        &self,
+        input: impl Into<Input<'a, T>>,
+        output: impl Into<Output<'b, T>>,
+    ) -> Result<()> {
+        self.reverse_one(input.into(), output.into())
+    }
+
+    /// Body of [`Device::reverse_into`], compiled once per type.
+    #[inline(never)]
+    fn reverse_one<T: Pod>(&self, input: Input<'_, T>, output: Output<'_, T>) -> Result<()> {
+        let size = size_of::<T>();
+        check_size(size)?;
+        output.expect_len(input.len(), "reverse")?;
+        match self.backend() {
+            Backend::Cpu => {
+                cpu::reverse(size, bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
+            }
+            Backend::OpenCl(device) => {
+                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+                crate::runtime::apart(&[&input], &[&output])?;
+                gpu::reverse(device, size, &input, &output)?;
+                output.finish(device)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reversal in place: swaps `x[i]` and `x[n - 1 - i]`. Waits for the result only if `x` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the elements are zero-sized.
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let device = Device::best()?;
+    /// let mut x = device.upload(&[1u16, 2, 3, 4])?;
+    /// device.reverse_in_place(x.view_mut(1..)?)?;
+    /// assert_eq!(x.to_vec()?, [1, 4, 3, 2]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reverse_in_place<'a, T: Pod>(&self, x: impl Into<Output<'a, T>>) -> Result<()> {
+        self.swap_one(x.into())
+    }
+
+    /// Body of [`Device::reverse_in_place`], compiled once per type.
+    #[inline(never)]
+    fn swap_one<T: Pod>(&self, x: Output<'_, T>) -> Result<()> {
+        let size = size_of::<T>();
+        check_size(size)?;
+        match self.backend() {
+            Backend::Cpu => cpu::swap(size, bytemuck::cast_slice_mut(x.host()?))?,
+            Backend::OpenCl(device) => {
+                let x = x.cl(device, true)?;
+                gpu::swap(device, size, &x)?;
+                x.finish(device)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,62 @@
+//! A device's capabilities, from its self-test or assumed.
+
+use std::{any::Any, sync::Arc};
+
+use super::{Capabilities, ClDevice, Queue, cl, lock, selftest};
+use crate::Result;
+
+impl ClDevice {
+    /// The capabilities that the handle assumes, else those from the self-test, which runs at first use.
+    pub fn capabilities(&self) -> Result<Arc<Capabilities>> {
+        Ok(self.assumed.as_ref().map_or_else(|| self.probed(), Ok)?.clone())
+    }
+
+    /// The capabilities from the self-test.
+    pub(crate) fn probed(&self) -> Result<&Arc<Capabilities>> {
+        let shared = &self.shared;
+        if let Some(caps) = shared.capabilities.get() {
+            return Ok(caps);
+        }
+        let _probing = lock(&shared.probing);
+        if let Some(caps) = shared.capabilities.get() {
+            return Ok(caps);
+        }
+        // The self-test gets a new queue, since errors kept on the user's queue do not concern it.
+        let queue = Queue::new(shared, cl::create_queue(self.context(), self.id(), false)?, false, false);
+        let caps = selftest::run(&Self { queue: Arc::new(queue), ..self.clone() })?;
+        Ok(shared.capabilities.get_or_init(|| Arc::new(caps)))
+    }
+
+    /// Local memory that a launch may use: the assumed size, else the self-test's result, else the size that the self-test
+    /// will try.
+    pub(super) fn local_limit(&self) -> usize {
+        let known = self.assumed.as_ref().or_else(|| self.shared.capabilities.get());
+        known.map_or(self.shared.local_tried, |caps| caps.local_bytes)
+    }
+
+    /// Returns whether the device is a checker. Oclgrind takes the size of the host's last write, fill or copy at an address as
+    /// the size of the memory there. It does so even if a new buffer has that address. It loses writes of kernels beyond that
+    /// size, and reports kernels that read there.
+    pub(super) fn checker(&self) -> bool {
+        self.shared.capabilities.get().is_some_and(|caps| caps.checker)
+    }
+
+    /// Returns whether kernels over `n` elements use 64-bit offsets.
+    #[doc(hidden)]
+    pub fn wide(&self, n: usize) -> bool {
+        self.wide_offsets || n >= 1 << 31
+    }
+
+    /// A handle of the same device that assumes these capabilities. `wide_offsets` means 64-bit offsets at every size.
+    /// `extension` becomes the handle's [`extension`](Self::extension).
+    pub(crate) fn assuming(&self, caps: Capabilities, wide_offsets: bool, extension: impl Any + Send + Sync) -> Self {
+        let extension: Box<dyn Any + Send + Sync> = Box::new(extension);
+        Self { assumed: Some(Arc::new(caps)), wide_offsets, extension: Arc::new(extension.into()), ..self.clone() }
+    }
+
+    /// The value that a higher layer keeps with the handle and its clones, at first `T::default()`. All callers name one type.
+    pub(crate) fn extension<T: Any + Default + Send + Sync>(&self) -> &T {
+        let value = self.extension.get_or_init(|| Box::new(T::default()));
+        value.downcast_ref().expect("all callers name one type")
+    }
+}
