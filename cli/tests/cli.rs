@@ -921,7 +921,10 @@ fn files_are_reversed_gathered_and_scattered() {
     assert!(
         refuses(&["run", "scatter", &input, "--indices", &indices]).contains("index 0 is 6, beyond the 6 elements")
     );
-    assert!(refuses(&["run", "scatter", &input, "--indices", &order]).contains("a scatter of 6 elements needs 6 indices, got 4"));
+    assert!(
+        refuses(&["run", "scatter", &input, "--indices", &order])
+            .contains("a scatter of 6 elements needs 6 indices, got 4")
+    );
     let far = folder.save("far.npy", &[2], &[5u32, 6]);
     assert!(refuses(&["run", "gather", &input, "--indices", &far]).contains("index 1 is 6, beyond the 6 elements"));
     let negative = folder.save("negative.npy", &[1], &[-1i32]);
