@@ -7,27 +7,33 @@
 // restarts from `initial` at each segment head. REVERSE changes which element of a segment is its head (lib/heads.cl).
 //
 // Order: a vector is VEC elements, 16 bytes, combined one after another. A chunk is 32 vectors; a tile is 64 chunks. A
-// balanced tree of neighbours reduces the vectors of a chunk, and another one the chunks of a tile. A group of 32 tiles
-// has no such tree: with LOOK_BACK its last tile has only prefix(31) and its own aggregate x[31] to join. So the
-// aggregate of a group is prefix(31) op x[31] (lib/spine.cl). For element i of vector v of chunk c of tile t:
+// balanced tree of neighbours reduces the vectors of a chunk, and another one the chunks of a tile. 32 tiles form a
+// tile group, 32 tile groups form a group of the next level, and so on. For element i of vector v of chunk c of tile t:
 //
-//     out[i] = ((prefix(t) op (prefix(c) op prefix(v))) op x[first of v]) ... op x[i]
+//     inclusive: out[i] = ((prefix(t) op (prefix(c) op prefix(v))) op x[first of v]) ... op x[i]
+//     exclusive: the same without op x[i]
 //
-// prefix(v) and prefix(c) are tree-scan prefixes in the chunk and in the tile. prefix(t) is the tile's exclusive prefix
-// (lib/spine.cl). So the results depend on no work-group size, sub-group width, grid or look-back. Two exceptions are
-// the bits of a NaN, and subnormals on a device that flushes them.
+// prefix(v) and prefix(c) are tree-scan prefixes in the chunk and in the tile. prefix(t) is the tile's exclusive
+// prefix. It combines aggregates of tiles and of groups. The aggregate of a group is no balanced tree, but
+// prefix(31) op x[31] (lib/spine.cl): the prefix of the group's last member op that member's aggregate. With LOOK_BACK
+// the last tile of the group has both.
+//
+// So the results depend on no work-group size, sub-group width, grid or look-back. Two exceptions are the bits of a
+// NaN, and subnormals on a device that flushes them.
 //
 // EXACT promises that every order gives the same results. Then scan_cpu.cl combines the elements of a tile one after
 // another. Of the other code, only reduce_in_any_order() of scan_look_back.cl uses another order.
 //
-// `out` may be `x`, since every element is used before its result is stored. scan_gpu.cl loads a whole tile before it
-// stores a result. scan_cpu.cl reads a chunk, with EXACT an element, for the last time just before it stores the
-// results there.
+// In place, `out` is `x`. Each element is used before a result replaces it. scan_gpu.cl loads a whole tile before it
+// stores a result. scan_cpu.cl loads each element for the last time before it stores the result with the same index.
+// The host scans in place only if there are n results. With n + 1 and REVERSE result i would replace element i - 1.
+// With LOOK_BACK recompute_tile() may read results of another tile, but detects it.
 //
 // Bytes without LOOK_BACK: scan_totals reads all tiles but the last. scan_tiles reads n elements and writes n results.
-// Each tile of 32 KiB has one entry in `totals`. scan_totals writes those of its tiles, scan_spine reads these and
-// writes all, and scan_tiles reads all. With LOOK_BACK the elements are read once. Keys, flags or offsets of segments
-// are read as often as elements.
+// In scan_tiles, scan_cpu.cl without EXACT loads each element three times. This counts as one read, since a tile of
+// 32 KiB fits most caches. Each tile has one entry in `totals`. scan_totals writes those of its tiles, scan_spine reads
+// these and writes all, and scan_tiles reads all. With LOOK_BACK the elements are read once. Keys, flags or offsets of
+// segments are read as often as elements.
 //
 //     with BY_OFFSETS: scan_ranks, before the others: the rank of each tile among the offsets (lib/heads.cl)
 //     with LOOK_BACK: scan_look_back
@@ -40,8 +46,10 @@
 #if defined(BY_KEYS) || defined(BY_FLAGS) || defined(BY_OFFSETS) || defined(BY_ROWS)
 #define SEGMENTED 1
 #endif
-// VECTORS selects code for vectors of 16 lanes, since CPU drivers do not vectorise the order above. It excludes 16-bit floats and
-// the caller's functions.
+// VECTORS selects code for vectors of 16 lanes (scan_cpu_vectors.cl), since CPU drivers do not vectorise the order
+// above. The host defines it for CPU drivers, except Oclgrind, without EXACT and without segments. It is undefined here
+// for 16-bit floats and for the caller's functions. So it remains for sums and products with accumulators of f32 or
+// f64.
 #if defined(OPERATOR) || defined(MAPPED) || defined(T_F16) || defined(T_BF16) || defined(OUT_F16) || defined(OUT_BF16)
 #undef VECTORS
 #endif

@@ -9,8 +9,9 @@
 //                for each chunk: tree scan of its vectors' aggregates again
 //                    for each vector: as for EXACT, from prefix(t) op (prefix(c) op prefix(v)) on
 //
-// A chunk is scanned twice, so that no array holds the prefixes of all vectors of a tile. A tile that is not full has
-// no filler elements here: loops end at the end of the input.
+// scan_tiles without EXACT makes the tree scan of a chunk twice: first for the chunk's aggregate, then for the prefixes
+// of its vectors. So no array holds the prefixes of all vectors of a tile. Each element is loaded three times, the last
+// time for its result. A tile that is not full has no filler elements here: loops end at the end of the input.
 
 // Words of a tile's segment-head flags, and the flag of an element.
 #define HEAD_WORDS (SEGMENTED ? TILE / 32 : 1)
@@ -185,8 +186,9 @@ static inline A scan_in_order(
             after = scan_vector(x, base, position, count, n, out, outputs, heads, initial, before, inclusive);
         }
     }
-    // Result n is the exclusive prefix of element n. If a vector ends before element n, element n would begin a vector.
-    // Then its prefix is prefix(t) op (prefix(c) op prefix(v)) of that vector, in place of the running value.
+    // Result n is the exclusive prefix of an element n that does not exist. If it belonged to the same vector as
+    // element n - 1, its prefix is `after`. If it were the first of a vector, the order of scan.cl gives it another
+    // prefix: prefix(t) op (prefix(c) op prefix(v)), for that vector v. So this prefix replaces `after`.
     if (outputs > n && stop < TILE && stop % VEC == 0) {
         const uint next = stop / VEC;
         if (next % CHUNK_VECTORS == 0) {

@@ -1,9 +1,11 @@
-// A chunk of the scan on CPUs in vectors of 16 lanes, in the order of scan.cl. Needs VECTORS of lib/op.cl; no segments.
+// A chunk of the scan on CPUs in vectors of 16 lanes, in the order of scan.cl. It is only for scans without segments
+// and with float accumulators: scan.cl says where VECTORS is defined. Needs OP16 and TAKEN16 of lib/op.cl.
 //
 // Lane l of half h of a chunk is vector 16 h + l of the chunk: element k of it is lane l of column[k].
 //
-//     take_vectors:     load 16 vectors and transpose them: column[k] = element k of each
-//     scan_whole_chunk: reduce the columns, then a tree scan across lanes: 4 levels within a half, 1 across halves
+//     take_vectors:      load 16 vectors and transpose them: column[k] = element k of each
+//     scan_whole_chunk:  reduce the columns, then a tree scan of 5 levels: 4 by permutations of lanes within each half,
+//                        then 1 that joins the halves, without a permutation
 //     store_whole_chunk: scan the columns from each lane's prefix on, transpose back, store
 #define UNROLL _Pragma("unroll")
 #define OUT16 CAT(OUT, 16)

@@ -6,8 +6,9 @@
 //
 // The 64 chunks of a tile form ROWS = 8 rows of 8: chunk c is in row c / 8. A work-group has 8 lane groups of LANES
 // work-items. Lane group g has chunk g of each row. Lane l of it has LANE_VECTORS contiguous vectors of that chunk,
-// from l * LANE_VECTORS on. So a work-item has ITEM_VECTORS vectors. Its vector k is vector k % LANE_VECTORS of its
-// vectors in row k / LANE_VECTORS.
+// from l * LANE_VECTORS on. So neighbouring lanes have vectors that are LANE_VECTORS apart: neighbouring ones only if
+// WG is 256. A work-item has ITEM_VECTORS vectors. Its vector k is vector k % LANE_VECTORS of its vectors in row
+// k / LANE_VECTORS.
 #define LANE_GROUPS 8
 #define LANES (WG / LANE_GROUPS)
 #define LANE_VECTORS (CHUNK_VECTORS / LANES)
@@ -51,8 +52,10 @@ static inline volatile __local uint* choose_word(uint* word, __local uint* words
 #define PREFIX_STRIDE 1
 #endif
 
-// The vectors of a work-item, TILE_STRIDE apart, in private memory. With ASIDE, for some scans of segments on NVIDIA's GPUs, they
-// are copied asynchronously to local memory, past the registers.
+// The vectors of a work-item, TILE_STRIDE apart, in private memory. With ASIDE they are copied asynchronously to local
+// memory, past the registers. The host defines ASIDE for scans of segments with look-back, if elements have at least 4
+// bytes and are aligned. It does so only for NVIDIA's GPUs of compute capability 9.0 and above with enough local
+// memory.
 #ifdef ASIDE
 #include "lib/aside.cl"
 #define TILE_SPACE __local
@@ -366,11 +369,15 @@ INLINED Partial scan_chunks(
     return partial(total[0], heads[0]);
 }
 
-// Tree scans of a tile. Entry k of `prefix` receives the prefix of the work-item's vector k in its chunk. For its
-// vector q in row r, k is r * LANE_VECTORS + q, and the head flag of that prefix is bit r of prefix_heads[q]. The
-// prefixes of the chunks are in chunks[CHUNKS..2 * CHUNKS) after the next barrier. If `known`, reduce_in_order() has
-// stored the aggregates of all chunks in chunks[0..CHUNKS) before. Returns the aggregate of the tile. All work-items
-// call it, in uniform flow.
+// Tree scans of a tile. `prefix` and `prefix_heads` receive the prefixes of the work-item's vectors in their chunks.
+// For its vector q in row r:
+//
+//     the prefix's value:      entry r * LANE_VECTORS + q of `prefix`; entries are PREFIX_STRIDE apart
+//     the prefix's head flag:  bit r of prefix_heads[q]
+//
+// The prefixes of the chunks are in chunks[CHUNKS..2 * CHUNKS) after the next barrier. If `known`, reduce_in_order()
+// has stored the aggregates of all chunks in chunks[0..CHUNKS) before. Returns the aggregate of the tile. All
+// work-items call it, in uniform flow.
 INLINED Partial scan_tile(
     const TILE_SPACE TV* vectors, const uint* heads, PREFIX_SPACE A* prefix, uint* prefix_heads, const bool known,
     __local Partial* chunks, __local A* exchange, __local uint* words)
@@ -411,7 +418,9 @@ INLINED Partial scan_tile(
     return total;
 }
 
-// Stores the results of a vector, from result `first` on; those that exist, unless it is `whole`.
+// Stores the results of a vector, from result `first` on; those that exist, unless it is `whole`. Results go straight
+// to global memory, without an exchange between lanes. A whole vector's results take vector stores of 16 bytes: several
+// if OUT is wider than T. If OUT is narrower, or if the vector is not whole, each result is stored alone.
 static inline void store_results(__global OUT* out, OFFSET_T first, OFFSET_T outputs, bool whole, const OUT* vector)
 {
     if (whole) {

@@ -15,8 +15,10 @@
 // last tile of a tile group also publishes the group's aggregate, after it has waited for its own prefixes. This holds
 // for groups of groups, too. The last tile of all publishes nothing, since no tile comes after it.
 //
-// Helpers: with SHUFFLES, lane groups without a level may be helpers. Helper h combines the 32 tiles of the (h + 1)-th
-// tile group before the tile's own. So the tile does not wait for that group's status word, which comes late.
+// Helpers: with SHUFFLES, lane groups without a level may be helpers. Helper 0 computes the aggregate of the tile group
+// just before the tile's own one. Helper 1 computes that of the tile group before, and so on. A helper combines the
+// status words of the group's 32 tiles. So the tile does not wait for the status words of these groups, which come
+// late.
 //
 // Recomputation: if a status word is still invalid after `spins` polls, the work-item that polls it recomputes the
 // aggregate. It recomputes a tile from its elements. It recomputes a group from its tiles, each from its status word
@@ -24,7 +26,8 @@
 // the group.
 //
 // Polled entries: a lane group with a level polls at most 31. A helper polls 32. So with two levels a tile polls at
-// most 31 + 25 + 6 * 32 = 248 with SHUFFLES, else 31 + 31. An entry is one status word, or two if A has 8 bytes.
+// most 31 + 25 + 6 * 32 = 248 with SHUFFLES, else 31 + 31. An entry is one status word, or two if A has 8 bytes. Each
+// is polled until it is valid: once at best, `spins` times at most.
 //
 // Source: Merrill and Garland, Single-pass Parallel Prefix Scan with Decoupled Look-back, 2016.
 #include "lib/ticket.cl"
@@ -128,9 +131,10 @@ static inline Partial recompute_tile(
         const A vector = reduce_vector(load_vec(x + VECTOR_AT(tile * TILE + q * VEC, n)), heads);
         total = push(stack, q, partial(vector, heads != 0));
     }
-    // In place, the tile's own work-group may have stored results where this loop read elements. It publishes and
-    // fences before such a store. So if the loop read a result, the poll after this fence sees a valid word, whose
-    // value replaces `total`.
+    // In place, the tile's own work-group may store results while this loop reads elements. It stores the status word
+    // first, then fences, then stores the results. This code reads in the reverse order: elements, fence, status word.
+    // So if the loop read a result, the status word is valid now, and its value replaces `total`. If it is not valid,
+    // the loop read elements alone, and `total` is right.
     fence_device();
     if (!poll_status(words, tile, &total, epoch)) {
         store_status(words, tile, total, epoch);
@@ -177,9 +181,9 @@ static inline uint levels_of(OFFSET_T tiles)
 #define LANE_ENTRIES (32 / LANES)
 
 // The work of a lane group. Lane group l, below the number of levels, combines the entries of level l before the tile's
-// entry in its group of 32. Helper h combines the 32 tiles of the (h + 1)-th tile group before the tile's own. That
-// tile group is entry count - 1 - h of lane group 1. Lane group 1 does not poll this entry, but takes the helper's
-// result (add_recent_groups).
+// entry in its group of 32. Helper h combines the 32 tiles of tile group tile / 32 - 1 - h. Helper 0 has the tile group
+// just before the tile's own one. These tile groups are the last entries of lane group 1. It does not poll them, but
+// takes the helpers' results (add_recent_groups).
 typedef struct {
     bool has_level;
     bool is_helper;
@@ -253,7 +257,8 @@ INLINED void wait_for_entries(
     }
 }
 
-// Lane group 1 receives what the helpers combine, by way of `recent`. All work-items call it, in uniform flow.
+// Lane group 1 receives the aggregates that the helpers compute, by way of `recent`. Its last entry is from helper 0,
+// the one before from helper 1, and so on. All work-items call it, in uniform flow.
 INLINED void add_recent_groups(
     const Work work, A* value, uint* heads, __local Partial* recent, __local A* exchange, __local uint* words)
 {
@@ -284,12 +289,17 @@ INLINED void add_recent_groups(
 }
 
 // The tile's prefix of each level goes to level_prefix[level]. The last tile of a tile group publishes the group's
-// aggregate here, before publish_groups() and the stores, since others wait for it. `total` is the tile's aggregate.
-// All work-items call it, in uniform flow.
+// aggregate here, before any result is stored, since others wait for it. `total` is the tile's aggregate. All
+// work-items call it, in uniform flow.
 //
-// With SHUFFLES or LANES > 1, all lane groups have ended their polls by then: add_recent_groups() or scan_lanes() has a
-// barrier before. So the word of a tile group waits for the words of level 1 that this tile polls. With two levels and
-// SHUFFLES these are of the tile groups 7 and more before this one; without SHUFFLES, 1 and more before.
+// The aggregate of a tile group needs only the tile's prefix of level 0. But its publish comes after a barrier, in
+// add_recent_groups() with SHUFFLES, else in scan_lanes(). There the lane groups of all levels have ended their polls,
+// and so have the helpers. So the word of a tile group also waits for words of earlier tile groups, which lane group 1
+// polls. With two levels these words are:
+//
+//     SHUFFLES:                of the 7th tile group before this one, the 8th, ...; helpers replace the nearest six
+//     no SHUFFLES, LANES > 1:  of the tile group before this one, the one before it, ...
+//     no SHUFFLES, LANES == 1: none, since scan_lanes() has no barrier
 INLINED void scan_levels(
     const Work work, A* value, uint* heads, volatile __global ulong* status, Partial total, OFFSET_T tile,
     OFFSET_T tiles, uint epoch, __local Partial* level_prefix, __local A* exchange, __local uint* words)
@@ -313,7 +323,9 @@ INLINED void scan_levels(
     }
 }
 
-// Publishes the aggregates of the groups that end with `tile`, from level 2 on.
+// Publishes the aggregates of the groups that end with `tile`, from level 2 on. Work-item 0 calls it before it stores
+// its results. Other work-items may store theirs earlier, since no barrier follows. In place this is safe, since others
+// can recompute a group from its tiles.
 static inline void publish_groups(
     volatile __global ulong* words, __local const Partial* level_prefix, Partial total, OFFSET_T tile, OFFSET_T tiles,
     uint epoch)
@@ -333,8 +345,9 @@ static inline void publish_groups(
 }
 
 // `state` has 16 bytes for the atomic tile counter, then the status words of all levels. If lib/ticket.cl uses the
-// counter, the host clears `state` before each launch. Else the words may be those of earlier launches, with other
-// epochs. Epochs begin with 1, so a cleared word is invalid.
+// counter, the host clears `state` before each launch. Else it keeps one buffer for many launches, each with a new
+// epoch. It still clears `state` before a launch with too many words for this buffer, or on an out-of-order queue.
+// Epochs begin with 1, so a cleared word is invalid.
 //
 // There are n results. An exclusive scan without segments may have n + 1: the last one is `initial` op the aggregate of
 // the whole input.

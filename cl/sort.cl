@@ -14,7 +14,7 @@
 //
 //     for each pass p:
 //         sort_counts:   table[d][g] = keys of part g with digit d
-//         sort_passes:   after sort_counts of pass 0, if there are several passes: which of them are needed
+//         sort_passes:   only if there are several passes, after sort_counts of pass 0: which of them are needed
 //         sort_offsets:  table[d][g] = sum of table[d][h] over h < g; totals[d] = sum over all parts
 //         sort_scatter:  to[sum of totals below d + table[d][g] + rank within the part] = key
 //
@@ -24,7 +24,8 @@
 //             sort_scatter:  to[totals[p][d] + keys with digit d in earlier tiles + rank within the tile] = key
 //
 // With SEGMENTS, without LOOK_BACK, it sorts those segments of the keys that are too long for sort_segments.cl, each in
-// its own range. Parts are then parts of a segment. Each segment has a table and totals of its own (sort_offsets.cl).
+// its own range. Parts are then parts of a segment. Each segment has a table and totals of its own. A work-group of
+// sort_offsets then scans several rows (sort_offsets.cl).
 //
 // All regions of scratch begin at multiples of 16 bytes.
 //
@@ -38,8 +39,8 @@
 #include "lib/segments.cl"
 #include "lib/radix.cl"
 
-// The host sets DEVICE_CPU for CPU drivers, and for this file also for a GPU with too little local memory. For scans it
-// does not: scan.cl selects scan_cpu.cl by WG == 1.
+// The host sets DEVICE_CPU for CPU drivers. For this file and sort_segments.cl it does so also for a GPU with too
+// little local memory. For scans it does not: scan.cl selects scan_cpu.cl by WG == 1.
 #ifdef DEVICE_CPU
 #include "sort_cpu.cl"
 #else

@@ -4,7 +4,8 @@
 //     sort_offsets:  totals[d] = sum of table[d][g] over the parts g; table[d][g] = sum of table[d][h] over h < g
 //
 // sort_offsets has RADIX work-groups. Without SEGMENTS each scans the row of one digit. With SEGMENTS each scans the
-// row of one digit of every segment with many parts, and the whole tables of some segments with few parts.
+// row of one digit of every segment with many parts, and the whole tables of some segments with few parts. No kernel
+// scans `totals`: sort_scatter does it for itself, by scan_digits() in each work-group or serially in sort_cpu.cl.
 //
 // Bytes: sort_passes reads the bits of each part; sort_offsets reads and writes the table once.
 

@@ -1,11 +1,13 @@
 // sort_scatter on GPUs: to[below[d] + prefix[d] + rank] = key, for the digit d of each key and its rank among the equal
 // digits of its tile. below[d] counts the keys with a lower digit, and prefix[d] those with digit d before the tile.
-// below[] comes from `totals`, which has two meanings:
+// With SEGMENTS both count keys of the tile's segment, and the index of the segment's first key is added. below[] comes
+// from `totals`, which has two meanings:
 //
 //     with look-back:   totals[pass][d] = below[d], from sort_histograms
 //     without:          totals[d] = keys with d, from sort_offsets; load_offsets() scans them in each work-group
 //
-// Bytes: reads and writes keys and values once; with look-back it also publishes RADIX status words a tile, each up to twice.
+// Bytes: reads and writes keys and values once. With look-back a tile writes RADIX status words, each up to twice. Each
+// tile but tile 0 also reads LOOK_AHEAD status words or more for each digit.
 //
 //     for each tile:
 //         load keys:                the keys of a work-item are one sub-group's width apart
@@ -24,9 +26,13 @@
 //
 // Adinets and Merrill 2022; CUB's AgentRadixSortOnesweep.
 
-// ROWS: the most sub-groups of a work-group, since LANES is a lower bound of the width that the compiler chooses. Each
-// sub-group has a counter for every digit. If LANES < 32, counters have 16 bits even if the width is 32, since ROWS is
-// large. With SG_LOCAL they have 32 bits at any width, for atomics. A tile has fewer than 2^16 keys.
+// Each sub-group has a counter for every digit. The compiler chooses the width of sub-groups, and LANES is a lower
+// bound of it. So ROWS is the largest possible number of sub-groups. The type of a counter depends on the back end and
+// on LANES, not on the width:
+//
+//     SG_LOCAL      32 bits, for atomics
+//     LANES < 32    16 bits, since ROWS may be large; a tile has fewer than 2^16 keys
+//     else          32 bits
 #define ROWS ((WG + LANES - 1) / LANES)
 #if SG_BACKEND == SG_LOCAL
 #define COUNTER uint
@@ -77,10 +83,10 @@ INLINED lane_t find_lane(void)
     return me;
 }
 
-// Loads the tile at `base`, which has `len` keys. If the tile is not full, copies of `padding`, a key of the highest
-// digit, follow them. In the sorted tile these copies have positions from `len` on, and are not written. The tile's
-// count of that digit includes them. But only the last tile of all keys, or of a segment, has padding, and no tile uses
-// its counts. With look-back the count in its status words may even overflow.
+// Loads the tile at `base`, which has `len` keys. Only the last tile of all keys, or of a segment, may have fewer than
+// TILE. Copies of `padding`, a key of the highest digit, follow its keys. The sort of the tile moves them to positions
+// from `len` on, which are not written. The tile's count of the highest digit includes them, but no other tile uses
+// this count. With look-back it may even overflow into the state of its status word.
 INLINED void load_keys(
     KEY* keys, __global const KEY* from, const OFFSET_T base, const uint len, const KEY padding, const lane_t* me)
 {

@@ -4,13 +4,14 @@
 // set and read.
 //
 //     sort_segments_mark:    set a segment-head flag for each segment; list the long segments
-//     sort_segments_owners:  the segment of each tile of the longest ones
+//     sort_segments_owners:  the segment of each part of the longest ones (lib/segments.cl)
 //     sort_segments_small:   each work-group sorts the segments that begin in its window of WINDOW keys, and end within TILE keys
 //                            from its begin; launched once more, it sorts the listed segments
 //
 // Segments of more than TILE keys are sorted by sort.cl.
 //
-// `small` sorts in local memory on GPUs (sort_segments_gpu.cl), and in global memory on CPU drivers (sort_segments_cpu.cl).
+// `small` sorts in local memory on GPUs (sort_segments_gpu.cl). On CPU drivers, and on GPUs with too little local
+// memory, it sorts in global memory (sort_segments_cpu.cl).
 #include "lib/types.cl"
 #include "lib/keys.cl"
 #include "lib/segments.cl"
@@ -33,7 +34,8 @@
 #endif
 #define TILE (WG * ITEMS)
 #define UNROLL _Pragma("unroll")
-// NVIDIA's compiler keeps to a limit of registers only where the size of work-groups is open.
+// NVIDIA's compiler obeys a register limit only if the kernel does not fix its work-group size. The host defines
+// INLINE_PTX for this compiler alone. lib/subgroup.cl defines it for all others, but is not included here.
 #ifdef INLINE_PTX
 #define GROUP
 #else
@@ -50,7 +52,7 @@ INLINED WORD number_of(const KEY key, const order_t* order)
     return ordered(key, order->flip, order->always) & order->sorted_by;
 }
 
-// Lists a segment that fits a tile.
+// Lists a segment of at most TILE keys.
 INLINED void list_segment(
     volatile __global uint* header, __global OFFSET_T* listed, const uint listed_room, const OFFSET_T begin,
     const OFFSET_T end)
@@ -62,7 +64,8 @@ INLINED void list_segment(
     }
 }
 
-// Lists a segment of `count` tiles: from the front of the list, and with its owners, if it has few tiles; else from the back.
+// Lists a segment of `count` parts: from the front of the list, and with its owners, if it has few parts; else from the
+// back.
 INLINED void list_long_segment(
     volatile __global uint* header, __global OFFSET_T* bounds, __global uint* tiles, __global uint* owners,
     const uint long_room, const uint tile_room, const OFFSET_T begin, const OFFSET_T end, const uint count)
@@ -84,8 +87,8 @@ INLINED void list_long_segment(
     }
 }
 
-// Segment i is [offsets[i], offsets[i + 1]). Tiles of long segments have `share` keys. If no offset is beyond the next one, the
-// lists have room for all segments.
+// Segment i is [offsets[i], offsets[i + 1]). Parts of long segments have `share` keys; the last part may have fewer. If
+// no offset is beyond the next one, the lists have room for all segments.
 __kernel GROUP void sort_segments_mark(
     __global const S* offsets_base, const ulong offsets_offset, const OFFSET_T segments, const OFFSET_T n,
     __global uchar* scratch, const ulong header_at, const ulong heads_at, const ulong listed_at, const ulong bounds_at,
@@ -125,7 +128,7 @@ __kernel GROUP void sort_segments_mark(
     }
 }
 
-// Sets the owners of the tiles of segments with more than FEW_TILES tiles.
+// Sets the owners of the parts of segments with more than FEW_TILES parts.
 __kernel GROUP void sort_segments_owners(
     __global uchar* scratch, const ulong header_at, const ulong tiles_at, const ulong owners_at, const uint long_room)
 {

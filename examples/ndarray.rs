@@ -1,4 +1,4 @@
-//! Primitives on `ndarray` arrays and views, without a copy on the host.
+//! Primitives on `ndarray` arrays and views. Only views with gaps between their rows need a copy on the host.
 //!
 //! `cargo run --release --features ndarray --example ndarray`
 

@@ -14,7 +14,7 @@ pub(crate) const COUNTER_BYTES: usize = 16 * 256 * 8;
 /// the words.
 const KEPT_WORD_BYTES: usize = 4 << 20;
 /// The last epoch that fits into a status word (`cl/lib/status_word.cl`).
-const LAST_TURN: u32 = (1 << 20) - 1;
+const LAST_EPOCH: u32 = (1 << 20) - 1;
 
 impl ClDevice {
     /// A word for last-block reductions (`cl/lib/ended.cl`), and counters. All are 0 before and after each launch, so
@@ -32,7 +32,7 @@ impl ClDevice {
             return Ok(None);
         }
         let bytes = bytes.next_power_of_two().max(1 << 16);
-        self.kept("status words", bytes, LAST_TURN, || {
+        self.kept("status words", bytes, LAST_EPOCH, || {
             let mem = self.allocate(bytes)?;
             self.fill(&mem, 0, bytes, &[0; 8])?;
             Ok(mem)

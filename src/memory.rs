@@ -76,7 +76,7 @@ mod tests {
     use crate::ErrorKind;
 
     #[test]
-    fn lengths_beyond_the_address_space_are_errors_with_the_bytes() {
+    fn lengths_beyond_the_address_space_are_errors_that_state_the_bytes() {
         for error in [
             zeroed::<u64>(usize::MAX).unwrap_err(),
             filled(usize::MAX, 1u64).unwrap_err(),

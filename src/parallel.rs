@@ -196,9 +196,9 @@ fn take_turns<K, W>(slots: &[Slot<K, W>], line: &Mutex<(usize, &mut Turn<'_, K, 
 /// caches hold the data.
 ///
 /// No thread waits for another thread or for a lock, because such a wait could deadlock: the functions may call rayon,
-/// which may run this function again on the same thread. If no task is left to find, a thread leaves. The thread that
-/// runs `turn` then finishes those of its tasks for which `turn` has not run. If `room` fails for a task, `turn` runs
-/// neither for this task nor for any later one.
+/// which may run this function again on the same thread. If no task is left to find, a thread leaves. If `turn` has not
+/// run yet for a task of that thread, the thread that runs `turn` for it also finishes it. If `room` fails for a task,
+/// `turn` runs neither for this task nor for any later one.
 pub(crate) fn in_turn<K: Send, W: Send>(
     tasks: usize,
     room: &(dyn Fn() -> Result<K> + Sync),
@@ -304,7 +304,7 @@ mod tests {
     fn each_once(tasks: usize, round: usize, panics: [usize; 3]) -> (Vec<usize>, Vec<[usize; 2]>) {
         let counts: Vec<[AtomicUsize; 2]> = (0..tasks).map(|_| Default::default()).collect();
         let nested = |task: usize, step: usize| {
-            assert_ne!(task, panics[step], "as asked for");
+            assert_ne!(task, panics[step], "the panic that this test provokes");
             if task.is_multiple_of(3) {
                 rayon::join(|| dawdle(task, round), || dawdle(task + step, round));
             } else {

@@ -98,7 +98,7 @@ fn no_device_errors_name_the_library_that_does_not_open() {
         let start = if part == "open" {
             "no device fits `gpu`; the devices are 0: rayon / CPU"
         } else {
-            "no device 1: there are 1, the first is 0"
+            "no device 1: the last is device 0"
         };
         let reason = "cannot open shared object file: No such file or directory";
         assert_eq!(

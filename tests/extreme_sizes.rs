@@ -192,7 +192,7 @@ fn buffers_of_any_length_are_allocated_or_refused() {
             // Zero-sized elements take no memory.
             let made = account.of((what("zeroed"), n), || device.zeroed::<T>(n)).is_some();
             if made && size_of::<T>() > 0 && n > 1 << 47 {
-                account.wrong.push(format!("{:?} of {n} elements is there", what("zeroed")));
+                account.wrong.push(format!("{:?}: an allocation of {n} elements succeeded", what("zeroed")));
             }
             account.of((what("filled"), n), || device.filled(n, value));
         }

@@ -307,11 +307,11 @@ fn one_call_fails(
         assert!(failed == "clEnqueueUnmapMemObject", "{what}: a later wait reports {error}");
         is_one_line(&error, &what);
     }
-    let got = operation(device, data).unwrap_or_else(|error| panic!("{what}: the next is {error}"));
-    assert!(got == want, "{what}: the next is wrong");
+    let got = operation(device, data).unwrap_or_else(|error| panic!("{what}: the next run fails: {error}"));
+    assert!(got == want, "{what}: the next run gives a wrong result");
 }
 
-/// Runs every case of each operation, on devices of a class that are already in use.
+/// Runs every case of each operation on devices that have already run it; `class` sets their geometry.
 fn each_call_of_each_operation(class: Option<DeviceClass>) {
     watch();
     let (failing, data) = (Failing::open(), Data::new());
@@ -397,7 +397,10 @@ fn a_first_operation_with_a_failed_call_is_right_or_an_error() {
                         Ok(got) => assert!(got == want, "{what}: wrong"),
                         Err(error) => is_one_line(&error, &what),
                     }
-                    assert!(operation.1(&device, &data).expect(&what) == want, "{what}: the next is wrong");
+                    assert!(
+                        operation.1(&device, &data).expect(&what) == want,
+                        "{what}: the next run gives a wrong result"
+                    );
                     drop(device);
                     assert_eq!(
                         failing.alive(),

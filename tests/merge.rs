@@ -127,8 +127,8 @@ fn merges_and_sorts_of_many_tiles_equal_the_standard_library() {
     }
 }
 
-/// B18: only half of a merge was compared, splits left their ranges, and tiles were rounded up in floats. Here every element
-/// is compared, with lengths at which both ranges end within a tile.
+/// Defect B18 of the original kernels: only half of a merge was compared, splits left their ranges, and quotients
+/// were rounded up in floats. Here every element is compared, with lengths at which both ranges end within a tile.
 #[test]
 fn b18_every_element_of_a_merge_is_compared() {
     for (name, device) in devices() {

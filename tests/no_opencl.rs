@@ -224,7 +224,7 @@ mod fake {
         assert_eq!(with_fake(NAME, "lost"), "still here");
     }
 
-    /// B36: the original launches were unchecked, so a failed launch went unnoticed.
+    /// Defect B36 of the original kernels: launches were unchecked, so a failed launch went unnoticed.
     #[test]
     fn a_launch_that_fails_is_an_error_with_its_status() {
         const NAME: &str = "fake::a_launch_that_fails_is_an_error_with_its_status";

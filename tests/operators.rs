@@ -115,8 +115,8 @@ fn a_lawful_operator_over_a_struct_passes() {
     }
 }
 
-/// Functions and parameters share names with the kernels' macros. Every missing element changes the result; so does every
-/// exchange of two elements, except along an axis.
+/// Functions and parameters share names with the kernels' macros. Every missing element changes the result. An exchange
+/// of two elements changes it, too, except along an axis, where the operator must be commutative.
 #[test]
 fn operators_run_along_axes_in_segments_and_in_scans() {
     let text = "static inline ulong A(ulong WG, ulong TILE)\n{\n    const uint LOOK_BACK = WG, S = TILE;\n    \
@@ -187,7 +187,11 @@ fn an_operator_over_another_type_is_refused() {
     for (name, device) in common::devices() {
         let error = device.scan_by(&[0.25, 0.75], &bits, Scan::inclusive()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
-        assert_eq!(error.to_string(), "operator larger bits is over `int` in OpenCL C, f32 is `float`", "{name}");
+        assert_eq!(
+            error.to_string(),
+            "operator larger bits takes `int` in OpenCL C, but f32 is `float` there",
+            "{name}"
+        );
         assert!(device.reduce_axis_by(&[0.25, 0.75], 0, &bits).is_err(), "{name}");
         assert!(device.reduce_segments_by(&[0.25, 0.75], &[0u32, 2], &bits).is_err(), "{name}");
         assert_eq!(device.reduce_by(&[0.25, 0.75], &bits).unwrap(), 0.75, "{name}");

@@ -33,7 +33,8 @@ fn invalid_axes_and_outputs_are_refused() {
     }
 }
 
-/// Kernels move an element whose size is not a power of two in smaller units, which are one more axis.
+/// An element of more than 16 bytes is moved in smaller units, which are one more axis. On OpenCL devices, so is an element
+/// whose size is not a power of two.
 #[test]
 fn the_maximum_number_of_axes_works_for_every_element_size() {
     fn check<T: bytemuck::Pod + PartialEq>(name: &str, device: &Device) {

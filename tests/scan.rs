@@ -70,8 +70,8 @@ fn scans_write_only_their_outputs() {
     }
 }
 
-/// B17: local memory past n was uninitialised, and the verdict was computed but never shown. Here other elements follow the
-/// input of a partial tile, and every result and the total are compared.
+/// Defect B17 of the original kernels: local memory past n was uninitialised, and the verdict was computed but never
+/// shown. Here other elements follow the input of a partial tile, and every result and the total are compared.
 #[test]
 fn b17_partial_tiles_ignore_elements_after_the_input() {
     let mut scratch = Scratch::new();

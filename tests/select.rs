@@ -202,7 +202,7 @@ fn selections_beyond_the_output_report_their_count() {
         device.select_into(&on_device, &below(LIMIT), &mut nothing, &mut count, scratch).unwrap();
         assert_eq!(device.selected(&count, 1000).unwrap(), 500, "{name}");
         let read = device.selected(&[1, 2], 5).unwrap_err().to_string();
-        assert_eq!(read, "1 count is read, got 2", "{name}");
+        assert_eq!(read, "a count has 1 element, got 2", "{name}");
     }
 }
 

@@ -76,7 +76,7 @@ def wishes(path):
         family, name, elements, sizes, goal, peers = (field.strip() for field in line.split("|"))
         for n in map(number, sizes.split()):
             for element in elements.split():
-                found.append(Wish(family.rstrip("?"), Row(name, element, n), goal, Row(peers or name, element, n)))
+                found.append(Wish(family, Row(name, element, n), goal, Row(peers or name, element, n)))
     return found
 
 

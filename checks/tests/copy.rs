@@ -39,7 +39,8 @@ fn run_steps(device: &(String, Device), element: ElementType, n: usize, fits: im
     steps::run_steps("copy", device, &request, fits);
 }
 
-/// B40: work-item n / V copied the tail. At these sizes, and where the grid is capped, no work-item has this number.
+/// B40: with vectors of V elements, the work-item with index n / V copied the tail. At these sizes, and where the grid
+/// is capped, no work-item has this index.
 #[test]
 fn b40_tails_are_copied() {
     for device in devices() {

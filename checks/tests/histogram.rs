@@ -388,7 +388,7 @@ fn outputs_of_wrong_length_are_refused() {
         assert_eq!(run(4, 3).unwrap(), [7, 8, 7, 7], "{name}");
         for (counts, outside, want) in [
             (5, 3, "histogram of counts needs an output of 4 elements, got 5"),
-            (4, 2, "histogram of what is outside needs an output of 3 elements, got 2"),
+            (4, 2, "histogram of samples outside the bins needs an output of 3 elements, got 2"),
         ] {
             let error = run(counts, outside).unwrap_err();
             assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::InvalidInput, want), "{name}");
@@ -574,7 +574,7 @@ fn bytes_are_counted_by_value() {
 #[test]
 fn invalid_edges_are_refused() {
     let text = |edges: &[f64]| Bins::edges(edges).map(|_| ()).unwrap_err().to_string();
-    assert_eq!(text(&[0.0, 1.0, 0.5]), "edges must not fall: edge 1 is 1.0, edge 2 is 0.5");
+    assert_eq!(text(&[0.0, 1.0, 0.5]), "edges must not decrease: edge 1 is 1.0, edge 2 is 0.5");
     assert_eq!(text(&[0.0, f64::NAN]), "edge 1 of 2 is NaN");
     assert_eq!(Bins::<u8>::edges(&[3]).unwrap_err().kind(), ErrorKind::InvalidInput);
 }
@@ -687,6 +687,6 @@ fn invalid_channels_are_refused() {
         device.histogram_channels(&vec![0u8; n], channels, &bins[..count]).unwrap_err().to_string()
     };
     assert_eq!(text(5, 5, 1), "pixels have 1 to 4 channels, not 5");
-    assert_eq!(text(6, 3, 4), "bins for 4 of 3 channels: 1 to 3 are allowed");
+    assert_eq!(text(6, 3, 4), "bins were given for 4 channels, but a pixel has 3: give bins for 1 to 3 channels");
     assert_eq!(text(7, 3, 3), "7 samples are no whole number of pixels of 3 channels");
 }

@@ -3,9 +3,9 @@
 // KEY: an unsigned integer of KEY_BYTES bytes; of 16 bytes a vector of two, the low half first. WORD: the type of a key's
 // number. The host computes `flip` and `always` for each type, order and direction.
 //
-// FLOAT_KEYS: the keys are floats in the order of lib/floats.cl, and `flip` has the bits of infinity. Keys that compare equal
-// have one number, `ordered`. Each key also has a number of its own, `distinct`, in whose order keys that compare equal are
-// contiguous.
+// FLOAT_KEYS: the keys are floats in the order of lib/floats.cl, and `flip` has the bits of infinity. Keys that compare
+// equal have one number, `ordered`: their rank of lib/floats.cl, with SOME_BITS plus a bias, inverted in descending
+// order. Each key also has a number of its own, `distinct`, in whose order keys that compare equal are contiguous.
 //
 // Without FLOAT_KEYS, if the highest bit of a key is set, the bits of `flip` are inverted. Then the bits of `always`
 // are inverted in every key. The result is the number. Floats without FLOAT_KEYS are in IEEE 754's total order: -0 is
@@ -55,9 +55,10 @@ static inline KEY key_of_distinct(KEY number, WORD flip, WORD always)
     return (KEY)(total ^ (((total >> (8 * KEY_BYTES - 1)) - 1) | HIGH_BIT));
 }
 
-// Returns a key that has the highest digit of all possible keys. If the digit contains the highest bit, the key with
-// the highest number has it: NaN, or -infinity if `always` is set. Else any key will do whose number has all bits of
-// the digit set.
+// Returns a key whose digit is the highest of all possible keys; its number need not be the highest. If the digit
+// contains the number's highest bit, it rises with the number. Then the key with the highest number is returned: NaN,
+// or -infinity in descending order. Any other digit is highest if all its bits are set, so `rank` is that of a key with
+// such a number.
 static inline KEY highest_key(uint shift, uint mask, WORD flip, WORD always)
 {
     const WORD digit = (WORD)mask << shift;
@@ -65,7 +66,8 @@ static inline KEY highest_key(uint shift, uint mask, WORD flip, WORD always)
         return (KEY)(always == 0 ? HIGH_BIT - 1 : HIGH_BIT | flip);
     }
 #ifdef SOME_BITS
-    // The largest value below 0, or 0.
+    // The number with this rank is HIGH_BIT - 1: all bits below the highest are set. Ascending, the key is the largest
+    // one below 0; descending, it is 0.
     const WORD rank = always == 0 ? flip - 1 : flip;
 #else
     const WORD rank = always == 0 ? digit : (HIGH_BIT - 1) ^ digit;
@@ -118,8 +120,9 @@ static inline uint digit_of(WORD number, uint shift, uint mask)
 }
 
 // The number of a key. It rises with the key; in descending order it falls as the key rises. SOME_BITS: the order
-// compares only some bits of a float's number. Then a bias is added, so that zeros have the number HIGH_BIT. Descending
-// inverts all bits afterwards, so zeros have HIGH_BIT - 1.
+// compares only some bits of a float's number. Then the number is the rank plus a bias that makes the highest bit the
+// sign: zeros have HIGH_BIT. In descending order all bits of that sum are inverted: zeros have HIGH_BIT - 1. The
+// expression below computes both cases.
 static inline WORD ordered(KEY key, WORD flip, WORD always)
 {
 #if defined(FLOAT_KEYS) && defined(SOME_BITS)
@@ -130,7 +133,8 @@ static inline WORD ordered(KEY key, WORD flip, WORD always)
 #endif
 }
 
-// A digit of that number. The direction is applied to the digit: `always >> shift` is the same for all keys.
+// A digit of that number, without the number itself where possible: rising() is shifted, and the direction is applied
+// to the digit. `always >> shift` is the same for all keys. sort_counts and sort_histograms use ordered() instead.
 static inline uint digit_of_key(KEY key, uint shift, uint mask, WORD flip, WORD always)
 {
 #if KEY_BYTES == 16 || defined(FLOAT_KEYS) && defined(SOME_BITS)

@@ -75,9 +75,10 @@ INLINED BIT_PAIR joined(__local const uint* words) { return (ulong)words[2] << 3
 // the pass reads and writes. ACTIVE: the pass runs. LAST: it is the last pass that runs. ODD: an odd number of passes
 // that run precede it. Code 0: the kernels of the pass return at once.
 //
-// The host gives the code of a single pass. Of several passes, the device gives code 0 to one whose digit is the same
-// in all keys. But it never skips all of them. Without look-back sort_counts of pass 0 finds these digits. So it always
-// runs, with a code of the host.
+// If there is a single pass, the host gives its code, and the pass runs. Of several passes, the device computes the
+// codes (store_codes). A pass whose digit is the same in all keys gets code 0; if all passes do, the first one runs.
+// Without look-back sort_counts of pass 0 collects the bits from which the codes are computed. So this kernel runs even
+// if pass 0 is skipped afterwards: the host gives the kernel a code.
 #define AT_IN 0
 #define AT_OUT 1
 #define AT_SPARE 2

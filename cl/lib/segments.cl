@@ -4,14 +4,17 @@
 //
 //     BAD                nonzero if an offset exceeds the next one, which makes all else invalid
 //     LISTED, FEW, MANY  the lengths of the lists
-//     TILES              the number of tiles of the long segments
+//     TILES              the number of parts of the long segments
 //     FIRST              start of the first segment
 //     LAST_END           end of the last segment
 //
-// A work-group sorts the segments that start in its window of keys and end in its tile, which is longer (sort_segments.cl). All
-// other segments are in a list. If one fits a tile, `listed` has its start and end. Else it is long: `bounds` has its start and
-// end, `tiles` its first tile's number and its number of tiles. Long segments of at most FEW_TILES tiles are listed from the front,
-// the others from the back. `owners` has the segment of each tile.
+// A work-group of sort_segments_small has a window of WINDOW keys, and a tile of TILE keys that begins with the window.
+// It sorts the segments that start in the window and end in the tile. All other segments are in a list. If one has at
+// most TILE keys, `listed` has its start and end. Else it is long, and sort.cl sorts it in parts (lib/radix.cl).
+//
+// Names in the code call these parts tiles, though they are no tiles of TILE keys. `bounds` has start and end of a long
+// segment, and `tiles` the number of its first part and its number of parts. Long segments of at most FEW_TILES parts
+// are listed from the front, the others from the back. `owners` has the segment of each part.
 
 #define BAD 0
 #define LISTED 1

@@ -8,33 +8,39 @@
 // The macros STATUS_VALUES and LOOK_TURNS select one of three layouts. Fields and their bits, from the highest to the
 // lowest:
 //
-//     STATUS_VALUES   scans: an aggregate                         epoch: 31, segment-head flag: 1, payload: 32
-//     LOOK_TURNS      counts of selections and reductions by key  state: 2, epoch: 20, count: 42
-//     neither         counts of radix sorts                       (state + 2 * epoch) % 4: 2, count: 30 or 62
+//     defined          in words of                                fields
+//     STATUS_VALUES    scans: an aggregate                        epoch: 31, segment-head flag: 1, payload: 32
+//     LOOK_TURNS       selections, reductions by key: a count     state: 2, epoch: 20, count: 42
+//     neither macro    radix sorts: a count                       (state + 2 * epoch) % 4: 2, count: 30 or 62
 //
 // The layouts differ for two reasons. A value fills its 32 bits, whereas a count leaves room for a state. A radix sort
 // has a word for each digit of a tile. So its words have LOOK_BYTES = 4 if n < 2^30 and OFFSET_T is uint, else 8.
 //
-// - STATUS_VALUES: a word of another epoch is invalid. So a launch without a tile counter can take the buffer of an
-//   earlier one, and the host clears the buffer for all others. Aggregates of tiles and of groups have words of their
-//   own, so no state tells them apart. All publishes of a word within a launch store the same bits, so two words of one
-//   value cannot disagree.
-// - LOOK_TURNS: likewise for epochs. The state says whether the count is the tile's aggregate or its inclusive prefix.
-// - neither: a launch is a pass of the sort, and its epoch is 0 or 1: the number of active passes before it, modulo 2.
-//   States are 0 (invalid), 1 (aggregate) and 2 (prefix). All words are 0 before the first pass, and end each active
-//   pass as a prefix. So words of the pass before read as invalid, as the table shows. A skipped pass changes neither
-//   words nor epoch.
+// - Scans: a word of another epoch is invalid. So launches without a tile counter may share a buffer, which is not
+//   cleared between them. Before any other launch the host clears the words. Aggregates of tiles and of groups have
+//   words of their own, so no state tells them apart. All publishes of a word within a launch store the same bits, so
+//   two words of one value cannot disagree.
+// - Selections and reductions by key: likewise for epochs. The state says whether the count is the tile's aggregate or
+//   its inclusive prefix.
+// - Radix sorts: a launch is a pass. Its epoch is the number of active passes before it, modulo 2. The state is 0
+//   (invalid), 1 (aggregate) or 2 (prefix). State and epoch share the two highest bits. sort_histograms clears all
+//   words before the first pass. Each active pass leaves every word as a prefix of its epoch. The next active pass has
+//   the other epoch, in which the same two bits mean invalid. A skipped pass changes neither words nor epoch.
 //
-//     two highest bits   0          1            2          3
-//     epoch 0            invalid    aggregate    prefix     never
-//     epoch 1            prefix     never        invalid    aggregate
+// The two highest bits of a radix sort's word mean:
+//
+//     bits          0          1               2          3
+//     in epoch 0    invalid    aggregate       prefix     never stored
+//     in epoch 1    prefix     never stored    invalid    aggregate
 //
 // publish() stores a word, and poll_limit() is the most polls of one: both obey the fault injection. Needs types.cl and
 // subgroup.cl, and 64-bit atomics for words of 8 bytes. STATUS_VALUES needs partial.cl, bits_of_value() and value_of_bits().
 
 // Fault injection: STALL disturbs one of every five tiles, so that the tiles after it must do without its status words.
-// DROP_PUBLISH: the tile publishes nothing that the layout allows to be missing. DELAY_PUBLISH: work-item 0 publishes late.
-// Others may have recomputed the value by then, and in a scan published it, too.
+// DROP_PUBLISH: the tile publishes nothing that the layout allows to be missing. DELAY_PUBLISH: work-item 0 publishes
+// aggregates late. Other work-items do so only if the kernel makes them wait for it, as sort_scatter does. So in a scan
+// with LANES > 1 the aggregate of a tile group is in time. Others may have recomputed a late value by then, and in a
+// scan published it, too.
 #define DROP_PUBLISH 1
 #define DELAY_PUBLISH 2
 #ifndef STALL

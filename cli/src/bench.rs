@@ -51,7 +51,8 @@ pub(crate) struct Bench {
     primitives: Vec<String>,
     #[command(flatten)]
     device: DeviceChoice,
-    /// Numbers of elements, such as 1000000, 2^24 or 64Mi, separated by commas. Default: 2^16, 2^20, 2^24 and, on GPUs, 2^28.
+    /// Numbers of elements, such as 1000000, 2^24 or 64Mi, separated by commas. Default: 2^16, 2^20, 2^24 and,
+    /// except on CPUs, 2^28; for sums to the host, 2^10, 2^16 and 2^20.
     #[arg(long, value_parser = positive, allow_negative_numbers = true, value_delimiter = ',')]
     n: Vec<usize>,
     /// Element types, such as f32, separated by commas.

@@ -39,8 +39,9 @@ that is a CPU also runs the tiny checks in the geometry of a GPU, each operation
 sub-group back end it runs only operations whose work-items exchange values. With --full it runs the quick checks in \
 that geometry, with every type and each sub-group back end. Checks of a back end that failed the self-test count as \
 skipped. --quick ends in about a minute; several processes share its checks. If builds take too long, it skips \
-checks and counts them, and a second run skips fewer. The exit code is 1 if a result is wrong, or if a process of \
---quick ends early. A panic ends the run with the exit code 101.";
+checks and counts them, and a second run skips fewer. The exit code is 1 if a result is wrong, or if some processes of \
+--quick end early; if all do, one process runs the checks again. If a check panics, it counts as failed; the program of \
+a release build in the repository ends with the exit code 101 instead.";
 
 /// The name of the running check.
 static RUNNING: Mutex<Option<String>> = Mutex::new(None);
@@ -138,8 +139,8 @@ struct Target {
     own: bool,
     /// True if the driver may be at fault, as in [`Report`].
     doubtful: bool,
-    /// `Some` keeps only the cases of [`few_builds`], because a build takes up to 10 s. The value is true for the first
-    /// sub-group backend.
+    /// `Some` keeps only the cases of [`few_builds`], because a build takes up to 10 s. `Some(true)`, for the device's
+    /// own geometry and the first sub-group back end, keeps more cases than `Some(false)`.
     few_builds: Option<bool>,
     /// The reason for which all checks are skipped: the sub-groups failed the self-test.
     refused: Option<String>,
@@ -484,7 +485,7 @@ impl Target {
     }
 }
 
-/// The sub-group backends with which a CPU is checked in the geometry of a GPU. `Some` has the reason why the backend
+/// The sub-group back ends with which a CPU is checked in the geometry of a GPU. `Some` has the reason why the back end
 /// failed the self-test.
 fn geometries(caps: &Capabilities) -> Vec<(SubGroupBackend, Option<String>)> {
     let passed = caps.sub_groups.iter().map(|group| (group.backend, None));

@@ -115,7 +115,10 @@ fn describe(index: usize, entry: &Entry, out: &mut dyn Write) -> Result<(), Stop
     line("version", info.version.trim())?;
     line("driver", &info.driver)?;
     line("compute units", &info.compute_units.to_string())?;
-    line("global memory", &format!("{}, {} at once", bytes(info.global_bytes), bytes(info.max_allocation_bytes)))?;
+    line(
+        "global memory",
+        &format!("{}, at most {} in one allocation", bytes(info.global_bytes), bytes(info.max_allocation_bytes)),
+    )?;
     if let Some(error) = &entry.error {
         line("error", &paint(error, RED, &io::stdout()))?;
     }

@@ -110,8 +110,9 @@ fn limits_are_errors() {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
-/// A panic is a fault of the program. A release build does not unwind: it prints one line, which names the running
-/// check, and exits with code 101.
+/// A panic is a fault of the program. If panics abort, as in the workspace's release profile, the program prints one line,
+/// which names the running check, and exits with code 101. A package does not contain that profile, so the program that
+/// `cargo install oclprim-cli` builds unwinds, and a check that panics counts as failed.
 fn faults_are_one_line() {
     static FIRST: AtomicBool = AtomicBool::new(true);
     if cfg!(panic = "abort") {

@@ -39,7 +39,7 @@ pub(crate) struct Submission<'a> {
 #[derive(Serialize)]
 pub(crate) struct Run {
     pub(crate) level: &'static str,
-    /// The options that leave out checks; empty if all checks of the level ran.
+    /// The options that select checks; empty if none was given. The level and `--device` are not among them.
     pub(crate) limits: BTreeMap<&'static str, String>,
     pub(crate) seconds: f64,
     /// True if the run came to its end.
@@ -171,7 +171,7 @@ impl Names {
         let mut all = BTreeSet::new();
         for word in words {
             let word = word.trim().to_lowercase();
-            // A host without its domain and each part of a user's full name are names, too.
+            // The host's name without its domain is also a name, and so is each part of a user's full name.
             all.extend(word.split_once('.').map(|(host, _)| host.to_owned()));
             all.extend(word.split(' ').filter(|part| part.len() > 2).map(str::to_owned));
             all.insert(word);

@@ -42,9 +42,9 @@ The search tries the parameters of each primitive's geometry one after another. 
 operations. Inputs have 256 KiB, 16 MiB and 256 MiB (96 MiB on CPUs), or --n elements. Each variant's results are \
 compared with the CPU's before it is timed. The best variant and the default are measured again, interleaved, with \
 every operation that `oclprim bench` has for this primitive and element size. The variant is kept if no operation is \
-slower, an operation of the search is faster, and the mean gain of the search exceeds 2 %. It must also pass the tiny \
-checks of this element size. Faster and slower mean a difference of more than 2 % and of more than the sum of both \
-spreads. Kept values go to `tuning.json` in the user's configuration folder, or to the file in the variable \
+slower, at least one that the search timed is faster, and the mean gain of those exceeds 2 %. It must also pass the \
+tiny checks of this element size. Faster and slower mean a difference of more than 2 % and of more than the sum of \
+both spreads. Kept values go to `tuning.json` in the user's configuration folder, or to the file in the variable \
 OCLPRIM_TUNING. Every program with this crate reads that file. A search that fails or runs out of time replaces no \
 row of it; a wrong result restores the default. Tuning never changes a specified result. Unspecified are the rounding \
 of `fast` float sums, the element that a scatter keeps among equal indices, and the order of an unordered selection. \
@@ -121,7 +121,8 @@ struct Line {
 #[derive(Serialize)]
 struct Tried {
     chosen: Chosen,
-    /// The time of the best variant so far, over the time of this one.
+    /// The time of the best variant so far, divided by the time of this one: the geometric mean over the operations. If
+    /// an operation's ratio is below 0.7, it is that ratio. `None` if the variant was not measured.
     ratio: Option<f64>,
     what: String,
     wrong: bool,

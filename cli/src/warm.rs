@@ -24,8 +24,8 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
-  oclprim warm                              the kernels of every primitive, for f32 and u32
-  oclprim warm sort topk --type u64         of two primitives, for another type
+  oclprim warm                              every primitive of the list above, for f32 and u32
+  oclprim warm sort topk --type u64         two primitives, for another type
 
 The kernels are those of a call with 2^20 aligned elements. Other forms, such as axes and segments, have kernels of their own.";
 

@@ -81,9 +81,9 @@ fn small_integers_are_added_in_64_bits() {
         assert_eq!(run(&["reduce", &image, "--dot", &image]), "170064");
         assert_eq!(run(&["scan", &image]), "200 455 710\n711 713 716");
         assert_eq!(run(&["scan", &image, "--as", "u8"]), "200 199 198\n199 201 204");
-        assert_eq!(run(&["scan", &image, "--axis", "1"]), "200 455 710 1 3 6");
-        assert_eq!(run(&["scan", &image, "--segments", &offsets]), "200 455 710 1 3 6");
-        assert_eq!(run(&["scan", &image, "--keys", &keys]), "200 455 710 1 3 6");
+        assert_eq!(run(&["scan", &image, "--axis", "1"]), "200 455 710\n1 3 6");
+        assert_eq!(run(&["scan", &image, "--segments", &offsets]), "200 455 710\n1 3 6");
+        assert_eq!(run(&["scan", &image, "--keys", &keys]), "200 455 710\n1 3 6");
         assert_eq!(run(&["scan", &signed, "--reverse"]), "-100 0 100");
         run(&["reduce", &signed, "-o", name]);
         assert_eq!(load::<i64>(&output), (vec![], vec![-100]));

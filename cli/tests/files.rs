@@ -262,7 +262,7 @@ fn the_null_device_takes_every_output_and_stays() {
 
 #[test]
 #[cfg(feature = "opencl")]
-fn without_a_library_devices_says_so_in_one_line_and_the_cpu_works() {
+fn without_a_library_the_devices_command_gives_one_line_and_the_cpu_works() {
     let folder = Folder::new();
     let input = folder.save("in.npy", &[3], &[3i32, 1, 2]);
     for missing in [folder.name("none.dll"), "none.dll".into(), "inner/none.dll".into()] {

@@ -157,7 +157,7 @@ fn headers_of_every_writer_are_read() {
 fn invalid_headers_are_refused_in_one_line() {
     let good = header("'<f4'", "False", "(1,)");
     for (text, why) in [
-        ("", "byte 0 of its header is the end, expected `{`"),
+        ("", "its header ends at byte 0, expected `{`"),
         ("{}", "its header lacks the key 'descr'"),
         ("{'descr': '<f4'}", "its header lacks the key 'fortran_order'"),
         ("{'descr': '<f4', 'fortran_order': False}", "its header lacks the key 'shape'"),
@@ -166,7 +166,7 @@ fn invalid_headers_are_refused_in_one_line() {
         ("{'descr': '<f4', 'fortran_order': 0}", "expected True or False"),
         ("{'descr': '<f4', 'fortran_order': Falsehood}", "expected True or False"),
         ("{'descr': 'a\\x62'}", "expected the end of a string"),
-        ("{'descr", "is the end, expected the end of a string"),
+        ("{'descr", "its header ends at byte 7, expected the end of a string"),
         ("{'descr': '\u{e9}'}", "expected the end of a string"),
         ("{'shape': [1]}", "expected `(`"),
         ("{'shape': (1)}", "expected `,`"),

@@ -319,11 +319,9 @@ fn scans(u: &mut Unstructured, given: &Given) -> Result<()> {
     assert!(plan.totals_bytes.is_multiple_of(8) && plan.totals_bytes <= plan.scratch_bytes, "{plan:?}");
     let ranks = if offsets { (plan.tiles + 1) * if wide { 8 } else { 4 } } else { 0 };
     apart(&plan, &[(0, plan.totals_bytes), (plan.totals_bytes, ranks)], plan.scratch_bytes);
-    let promised = if offsets { scan::gpu::segments_scratch_bytes } else { scan::gpu::scratch_bytes };
-    // The bound is checked for plain scans and for scans at offsets, not for scans by keys, by flags or of rows.
-    if form.heads.is_none() || offsets {
-        assert!(plan.scratch_bytes <= promised(n, element, acc), "{plan:?}");
-    }
+    let segmented = form.heads.is_some();
+    let promised = if segmented { scan::gpu::segments_scratch_bytes } else { scan::gpu::scratch_bytes };
+    assert!(plan.scratch_bytes <= promised(n, element, acc), "{plan:?}");
     Ok(())
 }
 

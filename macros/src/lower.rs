@@ -285,9 +285,10 @@ impl VisitMut for Cfg {
 impl Cfg {
     fn result(self) -> Result<()> {
         match self.0 {
-            Some(at) => {
-                refused(at, "#[cfg] inside a function for devices has no effect on its text: write two functions")
-            }
+            Some(at) => refused(
+                at,
+                "#[cfg] inside a function for devices does not change its OpenCL C: write two functions, each under its own #[cfg]",
+            ),
             None => Ok(()),
         }
     }
@@ -324,7 +325,7 @@ pub(crate) fn lower(function: &ItemFn) -> Result<Lowered> {
     for input in &signature.inputs {
         let FnArg::Typed(input) = input else { return refused(input.span(), "a function for devices has no self") };
         let Pat::Ident(name) = &*input.pat else {
-            return refused(input.pat.span(), "a parameter is a name: take it apart in the body");
+            return refused(input.pat.span(), "a parameter is a plain name: read its fields in the body");
         };
         plain_name(name)?;
         let ty = lowering.ty(&input.ty)?;
@@ -1069,10 +1070,12 @@ impl Lowering {
             let value = self.expression(bits, Some(&Ty(unsigned.into())))?;
             return Ok(Value { text: format!("as_{float}(({unsigned})({}))", value.text), ty: Some(Ty(float.into())) });
         }
-        if names.len() == 2 && Ty::scalar(&names[0]).is_some() {
-            return refused(at, format!("call it as a method, such as x.{}(...)", names[1]));
+        let of_scalar = names.len() >= 2 && Ty::scalar(&names[names.len() - 2]).is_some();
+        let of_std = matches!(names[0].as_str(), "std" | "core");
+        if of_scalar && last.ident == "from" {
+            return refused(at, format!("devices have no `from`: write `x as {}`", names[names.len() - 2]));
         }
-        if matches!(names[0].as_str(), "std" | "core") {
+        if (of_scalar && names.len() == 2) || of_std {
             return refused(at, format!("call it as a method, such as x.{}(...)", last.ident));
         }
         if path.get_ident().is_some() && path.get_ident() == self.name.as_ref() {
@@ -1309,7 +1312,8 @@ fn unparenthesised(mut expression: &Expr) -> &Expr {
     }
 }
 
-/// Returns true for a literal without a point or an exponent.
+/// Returns true for a literal without a point or an exponent, such as `1`, and for an operation whose leftmost operand is
+/// such a literal, such as `-1` and `1 + x`.
 fn is_whole(expression: &Expr) -> bool {
     match unparenthesised(expression) {
         Expr::Lit(ExprLit { lit: Lit::Int(_), .. }) => true,
@@ -1369,7 +1373,7 @@ mod tests {
             ("fn f(a: (u32, u32)) -> u32 { 1 }", "no twin in OpenCL C"),
             ("fn f(a: usize) -> u32 { 0 }", "write u64 or u32"),
             ("fn f(a: u128) -> u32 { 0 }", "`u128` has no twin"),
-            ("fn f((a, b): Pair) -> u32 { a }", "take it apart"),
+            ("fn f((a, b): Pair) -> u32 { a }", "read its fields in the body"),
             ("fn f(a: u32) -> u32 { let x = 0; a }", "the type of this number is not determined"),
             ("fn f(a: u32) -> u32 { let (x, y) = a; x }", "patterns are not in the subset"),
             ("fn f(a: u32) -> u32 { panic!() }", "no macros"),
@@ -1382,7 +1386,9 @@ mod tests {
             ("fn f(a: u32) -> u32 { for i in a { } a }", "both ends"),
             ("fn f(a: u32) -> u32 { 'x: loop { break 'x; } a }", "labels"),
             ("fn f(a: u32) -> u32 { LIMIT + a }", "constants and statics"),
-            ("fn f(a: u32) -> u32 { u32::from(a) }", "call it as a method"),
+            ("fn f(a: u32) -> u32 { u32::max(a, 1) }", "call it as a method, such as x.max(...)"),
+            ("fn f(a: u16) -> u32 { u32::from(a) }", "write `x as u32`"),
+            ("fn f(a: u16) -> u64 { std::primitive::u64::from(a) }", "write `x as u64`"),
             ("fn f(a: u32) -> u32 { (|x: u32| x)(a) }", "only functions with #[device]"),
             ("fn f(a: u32) -> u32 { let x = [a, a]; a }", "an array literal is only allowed"),
             ("fn f(a: u32) -> u32 { if let x = a { a } else { a } }", "if let"),

@@ -145,7 +145,7 @@ impl List {
         }
         if let Some(k) = edges.windows(2).position(|pair| pair[0] > pair[1]) {
             let (a, b) = (edges[k], edges[k + 1]);
-            return Err(Error::invalid(format!("edges must not fall: edge {k} is {a:?}, edge {} is {b:?}", k + 1)));
+            return Err(Error::invalid(format!("edges must not decrease: edge {k} is {a:?}, edge {} is {b:?}", k + 1)));
         }
         let last = bins as usize;
         let (values, guide) = if !T::TYPE.is_float() {
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(text(&[]), "n bins have n + 1 edges, of which 0 are too few");
         assert_eq!(text(&[1.0]), "n bins have n + 1 edges, of which 1 are too few");
         assert_eq!(text(&[1.0, f32::NAN, 2.0]), "edge 1 of 3 is NaN");
-        assert_eq!(text(&[1.0, 3.0, 2.5, 4.0]), "edges must not fall: edge 1 is 3.0, edge 2 is 2.5");
+        assert_eq!(text(&[1.0, 3.0, 2.5, 4.0]), "edges must not decrease: edge 1 is 3.0, edge 2 is 2.5");
         assert!(List::new(&vec![0u8; (1 << 24) + 2]).unwrap_err().to_string().contains("16777217"));
     }
 

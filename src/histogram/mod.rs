@@ -215,7 +215,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         counts.expect_len(bins.len(), "histogram of counts")?;
-        outside.expect_len(slots::OUTSIDE, "histogram of what is outside")?;
+        outside.expect_len(slots::OUTSIDE, "histogram of samples outside the bins")?;
         match self.backend() {
             Backend::Cpu => cpu::histogram(input.host()?, bins, counts.host()?, outside.host()?, accumulate)?,
             Backend::OpenCl(device) => {

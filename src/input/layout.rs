@@ -111,7 +111,7 @@ impl Layout {
     /// assert_eq!(columns.span(), Some((8, 29)));
     ///
     /// let error = Layout::strided(&[3], &[-1], 1).unwrap_err();
-    /// assert_eq!(error.to_string(), "shape [3] with strides [-1] from 1 on reaches from -1 to 1");
+    /// assert_eq!(error.to_string(), "shape [3] with strides [-1] and offset 1 covers the offsets -1 to 1");
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn strided(shape: &[usize], strides: &[isize], offset: usize) -> Result<Self> {
@@ -130,7 +130,7 @@ impl Layout {
         }
         if low < 0 || high > isize::MAX as i128 {
             return Err(Error::invalid(format!(
-                "shape {shape:?} with strides {strides:?} from {offset} on reaches from {low} to {high}"
+                "shape {shape:?} with strides {strides:?} and offset {offset} covers the offsets {low} to {high}"
             )));
         }
         layout.strides[..strides.len()].copy_from_slice(strides);
@@ -373,7 +373,7 @@ impl Layout {
     pub fn step(&self, axis: usize, k: usize) -> Result<Self> {
         self.axis(axis)?;
         if k == 0 {
-            return Err(Error::invalid(format!("a step of 0 along axis {axis} of {} elements", self.shape[axis])));
+            return Err(Error::invalid(format!("the step along axis {axis} must not be 0")));
         }
         let mut layout = *self;
         layout.shape[axis] = self.shape[axis].div_ceil(k);
@@ -398,7 +398,8 @@ impl Layout {
     pub fn index(&self, axis: usize, i: usize) -> Result<Self> {
         self.axis(axis)?;
         if i >= self.shape[axis] {
-            return Err(Error::invalid(format!("index {i} along axis {axis} of {} elements", self.shape[axis])));
+            let n = self.shape[axis];
+            return Err(Error::invalid(format!("index {i} is out of range for axis {axis} of {n} elements")));
         }
         let mut layout = *self;
         layout.advance(axis, i);
@@ -473,7 +474,8 @@ impl Layout {
             return Ok(*self);
         }
         if self.shape[axis] != 1 {
-            return Err(Error::invalid(format!("axis {axis} of {} elements is not repeated to {n}", self.shape[axis])));
+            let own = self.shape[axis];
+            return Err(Error::invalid(format!("axis {axis} has {own} elements and cannot be broadcast to {n}")));
         }
         let mut layout = *self;
         (layout.shape[axis], layout.strides[axis]) = (n, 0);
@@ -497,7 +499,7 @@ impl Layout {
     /// ```
     pub fn broadcast_to(&self, shape: &[usize]) -> Result<Self> {
         let mut layout = Self::sized(shape, self.offset)?;
-        let refused = || Error::invalid(format!("a shape of {:?} is not repeated to {shape:?}", self.shape()));
+        let refused = || Error::invalid(format!("shape {:?} cannot be broadcast to {shape:?}", self.shape()));
         let added = shape.len().checked_sub(self.ndim).ok_or_else(refused)?;
         for axis in 0..self.ndim {
             if self.shape[axis] == shape[added + axis] {
@@ -521,10 +523,13 @@ impl Layout {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn insert_axis(&self, axis: usize) -> Result<Self> {
-        if axis > self.ndim || self.ndim == MAX {
+        if self.ndim == MAX {
+            return Err(Error::invalid(format!("no axis can be inserted into a layout of {MAX} axes, the maximum")));
+        }
+        if axis > self.ndim {
+            let n = self.ndim;
             return Err(Error::invalid(format!(
-                "an axis at {axis} of a layout of {} axes, at most {MAX} are possible",
-                self.ndim
+                "no axis can be inserted at {axis} of a layout of {n} axes; the last possible index is {n}"
             )));
         }
         let mut layout = *self;
@@ -548,7 +553,10 @@ impl Layout {
     pub fn remove_axis(&self, axis: usize) -> Result<Self> {
         self.axis(axis)?;
         if self.shape[axis] != 1 {
-            return Err(Error::invalid(format!("axis {axis} has {} elements, 1 can be removed", self.shape[axis])));
+            let n = self.shape[axis];
+            return Err(Error::invalid(format!(
+                "axis {axis} has {n} elements; only an axis of 1 element can be removed"
+            )));
         }
         self.index(axis, 0)
     }
@@ -557,7 +565,7 @@ impl Layout {
         if axis < self.ndim {
             Ok(())
         } else {
-            Err(Error::invalid(format!("axis {axis} of a layout of {} axes", self.ndim)))
+            Err(Error::invalid(format!("axis {axis} is out of range for a layout of {} axes", self.ndim)))
         }
     }
 
@@ -574,7 +582,7 @@ impl Layout {
 
 /// # Checks
 ///
-/// These methods return an error that has the numbers.
+/// These methods check a layout. The error states the sizes or strides that do not fit.
 impl Layout {
     /// Checks that every element lies within a buffer of `len` elements.
     ///
@@ -597,7 +605,8 @@ impl Layout {
         }
     }
 
-    /// Checks that elements can be written: no stride is zero or negative, and no two elements share an offset.
+    /// Checks that elements can be written: no two elements share an offset, and no axis of several elements has a stride
+    /// that is zero or negative. An empty layout passes.
     ///
     /// # Errors
     ///

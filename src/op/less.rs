@@ -68,8 +68,8 @@ impl<T: Element> Compare<T> for Order {
         let (ty, high) = (unsigned[keys.bytes.ilog2() as usize].storage(), 8 * keys.bytes - 1);
         let (suffix, always, mask) = (if keys.bytes == 8 { "ul" } else { "u" }, keys.always, keys.mask());
         let word = if keys.bytes == 8 { "ulong" } else { "uint" };
-        // If all bits of floats are compared, ranks are compared without a bias. A descending order then swaps the
-        // arguments.
+        // Floats are compared by their ranks. If the order compares only some bits, a bias is added, as in
+        // `Keys::ordered`. If it compares all bits, no bias is needed, and a descending order swaps the arguments.
         let whole = keys.floats && keys.whole();
         let (first, second) = if whole && always != 0 { ("b", "a") } else { ("a", "b") };
         let bias = (1u64 << high).wrapping_sub(keys.flip);

@@ -134,7 +134,8 @@ pub struct Monoid<U: Element, F> {
 }
 
 impl<U: Element, F> Monoid<U, F> {
-    /// True if `ordered` is false for every operator of the type. Code for ordered operators is then not compiled.
+    /// True if `ordered` is false for every operator with these types `U` and `F`. Code for ordered operators is then
+    /// not compiled.
     ///
     /// No built-in operator of integers rounds. A built-in operator is a function item of size 0; a user's operator is held by
     /// reference.

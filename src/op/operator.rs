@@ -251,7 +251,7 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
         let (name, ours, theirs) = (&self.name, T::TYPE.storage(), &self.texts.type_name);
         if theirs != ours {
             return Err(Error::invalid(format!(
-                "operator {name} is over `{theirs}` in OpenCL C, {} is `{ours}`",
+                "operator {name} takes `{theirs}` in OpenCL C, but {} is `{ours}` there",
                 T::TYPE
             )));
         }

@@ -45,7 +45,7 @@ pub fn programs(_: &Capabilities) -> Vec<ProgramSpec> {
     Vec::new()
 }
 
-/// Methods that take the same calls as those in `opencl/`.
+/// Methods with the names, arguments and results of those in `opencl/`.
 macro_rules! never {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         $(

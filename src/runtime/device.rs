@@ -164,8 +164,8 @@ impl Device {
         if let Some(found) = opencl::found().get(index - 1) {
             return Ok(Self { backend: Backend::OpenCl(found.open()?) });
         }
-        let count = Self::list().len();
-        Err(no_device(format!("no device {index}: there are {count}, the first is 0")))
+        let last = Self::list().len() - 1;
+        Err(no_device(format!("no device {index}: the last is device {last}")))
     }
 
     fn best_gpu() -> Option<Self> {

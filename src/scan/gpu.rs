@@ -130,7 +130,8 @@ pub fn scratch_bytes(outputs: usize, element: ElementType, acc: ElementType) -> 
     totals_bytes(outputs.div_ceil(tile(element)), acc, false, true)
 }
 
-/// [`scratch_bytes`] if offsets define segments.
+/// Upper bound on the scratch bytes of a segmented scan, or of a scan of rows, with `outputs` results. Only scans at
+/// offsets need the 8 bytes for each tile.
 pub fn segments_scratch_bytes(outputs: usize, element: ElementType, acc: ElementType) -> usize {
     scratch_bytes(outputs, element, acc) + 8 * (outputs.div_ceil(tile(element)) + 1)
 }
@@ -340,10 +341,13 @@ mod tests {
                 assert!(plan.tiles == 1 || plan.scratch_bytes >= 8 * plan.tiles, "{name}: {n}");
                 assert!(plan.scratch_bytes <= scratch_bytes(n, ElementType::U32, ElementType::U64), "{name}: {n}");
                 assert!(plan.work_group == 1 || plan.work_group >= 8, "{name}: {n}");
-                let form = Form { heads: Some(Heads::Offsets(ElementType::U64)), ..form.clone() };
-                let plan = super::plan(n, &form, [true; 2], &caps, n >= 1 << 31).unwrap();
                 let most = segments_scratch_bytes(n, ElementType::U32, ElementType::U64);
-                assert!(plan.scratch_bytes <= most, "{name}: {n}");
+                let (keys, offsets) = (Heads::Keys(ElementType::U8), Heads::Offsets(ElementType::U64));
+                for heads in [keys, Heads::Flags, offsets, Heads::Rows] {
+                    let form = Form { heads: Some(heads), ..form.clone() };
+                    let plan = super::plan(n, &form, [true; 2], &caps, n >= 1 << 31).unwrap();
+                    assert!(plan.scratch_bytes <= most, "{name}: {n}, {heads:?}");
+                }
             }
         }
     }

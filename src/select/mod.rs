@@ -480,7 +480,9 @@ impl Device {
     /// ```
     pub fn selected<'a>(&self, count: impl Into<Input<'a, u64>>, room: usize) -> Result<usize> {
         let count = count.into();
-        expect_beside(1, count.len(), "count is read")?;
+        if count.len() != 1 {
+            return Err(Error::invalid(format!("a count has 1 element, got {}", count.len())));
+        }
         let found = match count {
             Input::Host(count) => count[0],
             Input::Device(view) => view.to_vec()?[0],

@@ -13,8 +13,8 @@ pub(crate) fn of_target(setting: &str) -> Option<String> {
     env::var(format!("CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_{setting}", env::consts::ARCH.to_uppercase())).ok()
 }
 
-/// A command that runs `program` through cargo's runner, if one is set. For drivers of another system, the runner is
-/// that system's loader. For another processor, the runner is an emulator.
+/// A command that runs `program` through cargo's runner, if one is set. For drivers of another Linux distribution, the
+/// runner is the dynamic loader of that distribution. For another processor, the runner is an emulator.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let runner = of_target("RUNNER").unwrap_or_default();
     let mut words = runner.split_whitespace();

@@ -41,7 +41,7 @@ pub(crate) fn devices() -> Vec<(String, Device)> {
     let works = |(name, device): &(String, Device)| {
         let works = alone || runs_kernels_at_once(device);
         if !works {
-            skip(name, "only in a process for each test, as with nextest");
+            skip(name, "runs only if each test has its own process, as with nextest");
         }
         works
     };

@@ -14,7 +14,7 @@ use crate::{
 /// The ladder's entry in the registry.
 pub(crate) struct HistogramLadder;
 
-/// Default work-group size, as in the article.
+/// Default work-group size, as in the article whose kernels `cl/ladder/histogram.cl` contains.
 const BLOCK: usize = 1024;
 
 /// A step, by the memory in which its kernel counts.
@@ -262,7 +262,7 @@ pub(super) mod kernels {
     };
 
     use oclprim::internals::kernels::HISTOGRAM as TEXT;
-    /// Work-group size of the merging kernel, as in the article.
+    /// Work-group size of the merging kernel, as in the same article as [`BLOCK`].
     const MERGE_BLOCK: usize = 256;
     /// Work-items that a compute unit of a GPU runs at a time.
     const RESIDENT: usize = 2048;
@@ -293,7 +293,7 @@ pub(super) mod kernels {
             return Ok(Err(format!("a table of {needed} bytes does not fit {there} bytes of local memory")));
         }
         if step == Step::Persist && !persists(&caps) {
-            return Ok(Err("OpenCL has no cache hints; they need inline PTX of compute capability 8.0".into()));
+            return Ok(Err("cache hints need inline PTX of compute capability 8.0 or later".into()));
         }
         let groups = if matches!(step, Step::LocalCapped | Step::Merge) { capped } else { full };
         Ok(Ok(Geometry { block, groups }))

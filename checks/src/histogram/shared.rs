@@ -116,7 +116,7 @@ pub(super) fn ranged_sizes(level: Level) -> &'static [usize] {
     match level {
         Level::Tiny => &[300, 6_011],
         Level::Quick => &[300, 6_011, 40_009],
-        Level::Full => &[0, 1, 300, 2_250, 2_251, 6_011, 40_009, 262_147, 1_000_003],
+        Level::Full => &[0, 1, 300, 2_249, 2_250, 6_011, 40_009, 262_147, 1_000_003],
     }
 }
 

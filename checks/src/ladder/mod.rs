@@ -94,7 +94,9 @@ pub enum Distribution {
     Zipf,
     /// All samples are in one bin.
     Constant,
-    /// Half of the samples are outside of the bins: -1, the number of bins, and the type's lowest and highest values.
+    /// Half of the samples are -1, the number of bins, and the type's lowest and highest values. In a wide
+    /// signed type all of them are outside of the bins. In other types some are within: 0 is the lowest unsigned value,
+    /// and -1 and the number of bins can wrap.
     Outside,
 }
 

@@ -26,7 +26,7 @@ const SHAPE: (usize, usize) = (65_539, 65_537);
 const IN_PLACE: (usize, usize) = (65_540, 65_536);
 /// Side and number of square matrices that together have more than 2^32 elements.
 const BATCH: (usize, usize) = (46_349, 2);
-/// Shape of an array of more than 2^32 elements; its permutation keeps rows.
+/// Shape of an array of more than 2^32 elements. [`permute_bytes`] swaps its first two axes, so rows stay contiguous.
 const PLANES: [usize; 3] = [3, 65_539, 21_851];
 
 /// Bytes of the device's memory; on a CPU device, at most the memory that the host can still give.
@@ -51,7 +51,8 @@ fn marked<T: bytemuck::Pod>(
     let (has, most) = (memory(device), device.info().max_allocation_bytes);
     // 0 means that the limit is unknown.
     if has / (buffers + 1) < bytes || (most != 0 && most < bytes) {
-        let text = format!("needs {buffers} buffers of {bytes} bytes; the device has {has} in all, {most} at once");
+        let text =
+            format!("needs {buffers} buffers of {bytes} bytes; the device has {has}, at most {most} in one allocation");
         return Err(Error::unsupported(text));
     }
     let mut buffer = device.filled(n, fill)?;
@@ -167,7 +168,9 @@ fn reduce_columns(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (2 * N, 6), 1u8, &[(0, 5), (2 * N - 1, 9)])?;
     let most = device.info().max_allocation_bytes;
     if most != 0 && most < 8 * N as u64 {
-        return Err(Error::unsupported(format!("needs {} bytes at once; the device has {most}", 8 * N)).into());
+        return Err(
+            Error::unsupported(format!("needs one allocation of {} bytes; the device allows {most}", 8 * N)).into()
+        );
     }
     let found = device.arg_max_axis(x.nd(&[2, N])?, 0)?;
     let ends = [found.indices.view(..2)?.to_vec()?, found.indices.view(N - 2..)?.to_vec()?];

@@ -54,7 +54,7 @@ impl What {
     }
 }
 
-/// Block `number` of the stream, in 10 separate rounds as in the article.
+/// Block `number` of the stream, in 10 separate rounds as in the article (Salmon, Moraes, Dror and Shaw 2011).
 fn block(number: u64, numbers: Philox) -> [u8; 16] {
     let mut x = [number as u32, (number >> 32) as u32, numbers.stream as u32, (numbers.stream >> 32) as u32];
     for round in 0..10u32 {

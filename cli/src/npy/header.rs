@@ -303,10 +303,10 @@ impl<'a> Reader<'a> {
 
     fn wrong(&self, wanted: &str) -> String {
         let found = match self.text.get(self.at) {
-            Some(byte) => format!("`{}`", byte.escape_ascii()),
-            None => "the end".into(),
+            Some(byte) => format!("byte {} of its header is `{}`", self.at, byte.escape_ascii()),
+            None => format!("its header ends at byte {}", self.at),
         };
-        format!("not a .npy file: byte {} of its header is {found}, expected {wanted}", self.at)
+        format!("not a .npy file: {found}, expected {wanted}")
     }
 
     /// Takes the bytes from here on, as long as `holds` returns true.

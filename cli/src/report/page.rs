@@ -105,7 +105,7 @@ fn device(found: &Found) -> Markup {
     facts.push((units, info.compute_units.to_string()));
     if info.global_bytes > 0 {
         let once = bytes(info.max_allocation_bytes);
-        facts.push(("global memory", format!("{}, {once} at once", bytes(info.global_bytes))));
+        facts.push(("global memory", format!("{}, at most {once} in one allocation", bytes(info.global_bytes))));
     }
     facts.extend(caps.into_iter().flat_map(capabilities));
     facts.extend(found.description.error.iter().map(|error| ("error", error.clone())));
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn the_style_ends_no_element() {
+    fn the_style_sheet_cannot_close_its_element() {
         assert!(!include_str!("page.css").contains('<'));
         assert!(!include_str!("page.css").contains("url(") && !include_str!("page.css").contains("@import"));
     }

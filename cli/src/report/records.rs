@@ -185,7 +185,7 @@ fn same(a: &DeviceInfo, b: &DeviceInfo) -> bool {
     (&a.platform, &a.name) == (&b.platform, &b.name)
 }
 
-/// The device that all records have. If there are several, the only one whose name contains `selector`.
+/// The device that all records have, and whose name contains `selector`. An error if there is none, or more than one.
 fn device_of(records: &[(&Path, Record)], selector: Option<&str>) -> Result<DeviceInfo, Stop> {
     let wanted = selector.unwrap_or_default().to_lowercase();
     let in_all = |info: &&DeviceInfo| records.iter().all(|(_, record)| record.devices().iter().any(|d| same(d, info)));

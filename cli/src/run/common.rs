@@ -179,12 +179,13 @@ macro_rules! with_size {
 }
 pub(super) use with_size;
 
-/// Returns the largest value of type `T` at or below a number, and the smallest value at or above it. `None` means that
-/// `T` has no such value.
+/// Returns two values of type `T` for comparisons with a number: elements above the number are those above the first,
+/// and elements below the number are those below the second.
 ///
-/// Both equal the number if the type has it. For floats both are the nearest value, unless the number is beyond the range. For
-/// NaN and an integer type, the first is the type's largest value and the second its smallest. So no value is above the first
-/// or below the second.
+/// For integers, they are the largest value at or below the number, and the smallest value at or above it. `None` means
+/// that `T` has no such value. For floats, both are the value nearest to the number. If the number is beyond the finite
+/// values, they are the largest finite value and infinity, or their negatives. For NaN and an integer type, the first is
+/// the type's largest value and the second its smallest. So no value is above the first or below the second.
 pub(super) fn neighbours<T: Element>(option: &str, text: &str) -> Result<(Option<T>, Option<T>), Stop> {
     let wrong = || Stop::usage(format!("{option}: `{text}` is not a value of type {}", T::TYPE));
     let wide: f64 = text.parse().map_err(|_| wrong())?;
@@ -336,8 +337,8 @@ macro_rules! with_wider {
 }
 pub(super) use with_wider;
 
-/// A pair of types whose wrapped sums and products have the same bits. It is unsigned, unless signed elements are added in a wider
-/// type.
+/// Replaces the types of elements and sums by types whose wrapped sums and products have the same bits. Integer types
+/// become unsigned, unless signed elements are added in a wider type.
 pub(super) fn without_sign((element, wide): (ElementType, ElementType)) -> (ElementType, ElementType) {
     use ElementType::{I8, I16, I32, I64, U8, U16, U32, U64};
     match (element, wide) {

@@ -138,9 +138,9 @@ Examples:
 
 /// Scatter elements into an array of zeros: out[indices[i]] = x[i]; elements of 1 to 16 bytes.
 ///
-/// There is an index for each element; the result has one dimension. If several elements have the same index, the CPU writes the
-/// last of them. A device writes any of them. If elements do not have 1, 2, 4, 8 or 16 bytes, it can write parts of several.
-/// --verify can then report a difference.
+/// There is an index for each element; the result has one dimension. If several elements have the same index, the CPU
+/// writes the last of them. A device writes any of them, so --verify can report a difference. If elements do not have
+/// 1, 2, 4, 8 or 16 bytes, a device can mix the bytes of several of them.
 #[derive(Args)]
 #[command(after_help = SCATTER_EXAMPLES)]
 pub(super) struct Scatter {

@@ -51,8 +51,8 @@ pub(super) struct HistogramOf {
     /// Count a sample that equals HI in the last bin.
     #[arg(long, requires = "range")]
     closed: bool,
-    /// A file of the edges of the bins, in any type: n + 1 edges for n bins. If the type of the samples lacks such a value, the samples are
-    /// counted as f64.
+    /// A file of the edges of the bins, in any type: n + 1 edges for n bins. If the type of the samples cannot
+    /// represent every edge, the samples are counted as f64.
     #[arg(long, value_name = "EDGES.npy", conflicts_with_all = ["range", "bins"])]
     edges: Option<PathBuf>,
     /// Sum a weight for each sample instead of counting: integers in 64 bits, floats as f64.

@@ -122,7 +122,7 @@ Examples:
 pub(super) struct Search {
     #[command(flatten)]
     common: Common,
-    /// The needles, in any type. If the type of the array lacks such a value, both are compared as f64.
+    /// The needles, in any type. If the type of the array cannot represent every needle, both are compared as f64.
     #[arg(long, value_name = "NEEDLES.npy")]
     needles: PathBuf,
     /// Find the index after equal elements instead of before them.

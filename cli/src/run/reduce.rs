@@ -84,8 +84,8 @@ pub(super) struct Reduce {
     /// The operator. Means and variances: `oclprim run statistics`.
     #[arg(long, value_enum, default_value_t = Op::Sum)]
     op: Op,
-    /// The order of float sums and products: `fixed` gives the same bits on every device, `fast` is any order. Along an axis the
-    /// order is always fixed.
+    /// The order of float sums and products: `fixed` gives the same bits on every device, `fast` is any order. With --axis
+    /// or --segments the order is always fixed.
     #[arg(long, value_enum, default_value_t = Order::Fixed, value_name = "ORDER")]
     determinism: Order,
     /// Reduce along this axis: 0 is the first one, -1 the last.

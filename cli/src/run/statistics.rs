@@ -69,7 +69,7 @@ Examples:
 ///
 /// The sum of all elements of an integer array is exact. The variance is that of the population: the mean of the squared distances
 /// to the mean. With -o, seven numbers are written as float64: count, NaN, min, max, sum, mean, variance. With --axis the result
-/// lacks that axis; a new last axis has the sum, mean and variance of each line. For f32, f16 and bf16 a distance to the mean below
+/// lacks that axis; a new last axis has the sum, mean and variance of each line. For f32 and f16 a distance to the mean below
 /// 1e-19 loses digits or counts as 0, so scale samples that lie that close.
 ///
 /// An archive has the arrays count, nan, min, max, arg_min, arg_max, sum, mean and variance, or with --axis sum, mean and variance.

@@ -18,7 +18,7 @@ fn pixels<T: Element>(n: usize, channels: usize, bins: &[Bins<T>]) -> Result<usi
     }
     if bins.is_empty() || bins.len() > channels {
         return Err(Error::invalid(format!(
-            "bins for {} of {channels} channels: 1 to {channels} are allowed",
+            "bins were given for {} channels, but a pixel has {channels}: give bins for 1 to {channels} channels",
             bins.len()
         )));
     }
@@ -137,7 +137,7 @@ impl Device {
     ) -> Result<()> {
         let pixels = pixels(input.len(), channels, bins)?;
         counts.expect_len(total(bins), "histogram of counts")?;
-        outside.expect_len(OUTSIDE * bins.len(), "histogram of what is outside")?;
+        outside.expect_len(OUTSIDE * bins.len(), "histogram of samples outside the bins")?;
         match self.backend() {
             Backend::Cpu => {
                 cpu::channels(input.host()?, pixels, channels, bins, counts.host()?, outside.host()?, accumulate)?;

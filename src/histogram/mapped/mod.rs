@@ -103,7 +103,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         counts.expect_len(bins.len(), "histogram of counts")?;
-        outside.expect_len(OUTSIDE, "histogram of what is outside")?;
+        outside.expect_len(OUTSIDE, "histogram of samples outside the bins")?;
         match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;

@@ -185,7 +185,7 @@ impl Device {
             return Err(Error::invalid(format!("a weighted histogram of {n} samples needs as many weights, got {m}")));
         }
         sums.expect_len(bins.len(), "weighted histogram of sums")?;
-        outside.expect_len(OUTSIDE, "weighted histogram of what is outside")?;
+        outside.expect_len(OUTSIDE, "weighted histogram of samples outside the bins")?;
         match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;

@@ -24,8 +24,8 @@ const HIGH: usize = 4;
 const WIDE: [usize; 2] = [16, 8];
 /// Width of a tile in blocks, if results stay in caches.
 const CACHED_WIDE: usize = 4;
-/// Number of rows by which the prefetch of a piece runs ahead. If the row length is a power of two, caches hold hardly
-/// more pieces than these.
+/// Number of rows by which the prefetch of a piece runs ahead. If the row length is a power of two, caches hold few
+/// more than `AHEAD` pieces.
 const AHEAD: usize = 16;
 /// Minimum bytes of a row of the result that is streamed.
 const STREAM_ROW_BYTES: usize = 256;
@@ -91,7 +91,7 @@ fn cells<const N: usize, const S: usize>(job: &Job, input: &[u8], output: &mut [
     blocks::<N, S>(job, &turn, Source { read: &read, fetch: &fetch }, output, stream)
 }
 
-/// Offsets of element i of some axes from their first element, in the input and in the output.
+/// Offsets of element i of the array that `axes` span, relative to its first element, in the input and in the output.
 fn place(axes: &[Axis], mut i: usize) -> (isize, usize) {
     let (mut from, mut to) = (0, 0);
     for axis in axes.iter().rev() {

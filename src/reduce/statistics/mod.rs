@@ -20,10 +20,10 @@
 //! | variance, of floats | (80 + 16 log2 n) u (variance + (10 u mean)²), and the square of the mean's error |
 //! | integers | the sum is exact; the others are rounded a few times in `f64` |
 //!
-//! The variance is an `f64` for every element type. It is infinite only if its value or its error bound is beyond the
-//! range of `f64`. Squares below the accumulator's range lose digits or are 0. For `f32`, `f16` and `bf16`, distances
-//! to the mean below 1e-19 lose digits, and those below 1e-23 count as 0. On a device that flushes subnormals, all
-//! below 1e-19 count as 0. Scale such elements by a power of two.
+//! The variance is an `f64` for every element type. It is infinite only if the exact variance, or the bound on its
+//! error, exceeds the range of `f64`. Squares below the accumulator's range lose digits or are 0. For `f32`, `f16` and
+//! `bf16`, distances to the mean below 1e-19 lose digits, and those below 1e-23 count as 0. On a device that flushes
+//! subnormals, all below 1e-19 count as 0. Scale such elements by a power of two.
 //!
 //! The mean of finite elements is finite. An infinite element makes the mean infinite or NaN, and the variance NaN. A
 //! NaN makes the mean and the variance NaN.

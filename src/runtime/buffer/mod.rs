@@ -99,7 +99,7 @@ impl Device {
     /// # Errors
     ///
     /// - [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device or the host has too little memory. If the
-    ///   device allows fewer bytes at once, the message has both numbers.
+    ///   device allows fewer bytes in one allocation, the message has both numbers.
     /// - [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the number of bytes exceeds the address space.
     ///
     /// ```

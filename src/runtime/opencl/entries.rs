@@ -114,8 +114,8 @@ pub(crate) fn remove(key: &Key) {
     }
 }
 
-/// Returns whether to check the folder's size after `bytes` more bytes. Between two checks, a process exceeds the
-/// maximum by at most `total / LOOK_SHARE` bytes.
+/// Returns whether to check the folder's size after an entry of `bytes` bytes. Between two checks, a process exceeds the
+/// maximum by at most `total / LOOK_SHARE` bytes and one entry.
 fn is_time_to_look(bytes: u64, total: u64) -> bool {
     static WRITTEN: Mutex<Option<u64>> = Mutex::new(None);
     let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);

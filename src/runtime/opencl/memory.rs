@@ -7,8 +7,9 @@ use ocl::ffi;
 use super::{ClDevice, Mem, ProgramSpec, Queue, cl, intel_cpu, lock};
 use crate::{Error, ErrorKind, Result, memory};
 
-/// Beyond this byte of a buffer, drivers' fills are unreliable. With NVIDIA's driver (580.159), 2^32 + 5 ones summed as if only
-/// 5 had been written. Fills in parts ended in CL_OUT_OF_RESOURCES, and a fill of 2^31 bytes did not end.
+/// Beyond this byte of a buffer, drivers' fills are unreliable. After a fill with 2^32 + 5 ones by NVIDIA's driver
+/// (580.159), the sum of the buffer was 5. Fills in parts ended in CL_OUT_OF_RESOURCES, and a fill of 2^31 bytes did
+/// not end.
 const FILL_BYTES: usize = 1 << 30;
 const FILL_WORK_GROUP: usize = 64;
 /// Above this size a launch is faster than a fill by Intel's driver for CPUs, which writes one pattern after the other.
@@ -102,7 +103,8 @@ impl ClDevice {
         let (limit, global) = (self.info().max_allocation_bytes, self.info().global_bytes);
         let short = || {
             let name = &self.info().name;
-            let message = format!("allocating {bytes} bytes: {name} allows {limit} at once, of {global} in all");
+            let message =
+                format!("allocating {bytes} bytes: {name} allows {limit} in one allocation, of {global} in all");
             Error::new(ErrorKind::OutOfMemory, message)
         };
         // Some drivers over-commit and some abort, so the crate checks the limits; 0 means unknown.
@@ -185,7 +187,8 @@ impl ClDevice {
             return self.write(mem, 0, &all);
         }
         self.with_memory(|| cl::write(self.queue(), mem, offset, data))?;
-        // Intel's runtime copies a few bytes and returns; on an out-of-order queue a kernel could overtake the copy.
+        // Intel's runtime returns from a write of few bytes before the buffer has them. On an out-of-order queue, a
+        // kernel could overtake the write.
         self.settle()
     }
 

@@ -101,9 +101,9 @@ pub(super) struct Compiler {
 impl Compiler {
     /// The compiler of a platform.
     ///
-    /// PoCL compiles a kernel for the work-group of its first launch. For a binary, PoCL compiles every kernel again,
-    /// for any work-group. With binaries the checks of reduce took 99 s of processor time, without them 30. Oclgrind
-    /// interprets kernels, so its builds are mostly the parsing of the text.
+    /// PoCL compiles a kernel for the work-group of its first launch. To return a binary, PoCL compiles every kernel
+    /// again, for any work-group. With binaries the checks of reduce took 99 s of processor time, without them 30.
+    /// Oclgrind interprets kernels, so its builds are mostly the parsing of the text.
     pub(super) fn of(platform: &str) -> Self {
         let lazy = platform == POCL;
         let by_kernel = !lazy && platform != OCLGRIND;

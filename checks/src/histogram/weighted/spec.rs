@@ -24,8 +24,8 @@ enum Weights {
     Data(Data),
     /// Floats so small that most of them, and most of their sums, are subnormal.
     Tiny,
-    /// One weight in the middle is larger than all others. Devices sample weights to estimate the largest one; among
-    /// some thousands of weights, the sample lacks this one.
+    /// One weight in the middle is larger than all others. Devices estimate the largest weight: each work-group samples
+    /// the first 1,024 weights of its share. With larger shares the sample can lack this weight.
     OneLarge,
 }
 
@@ -85,7 +85,7 @@ impl Shape {
     }
 }
 
-/// Range of the bins, within every element type. Narrow integers have fewer values than bins.
+/// Range of the bins, at least as wide as their number. Up to 90 bins, it fits every element type.
 fn range(bins: usize) -> (f64, f64) {
     (10.0, 10.0 + (bins as f64).max(90.0))
 }

@@ -133,7 +133,7 @@ const MORE_ORDERS: [(&[usize], &[usize]); 7] = [
     (&[4, 1100, 3], &[2, 1, 0]),
 ];
 
-/// Rows that the CPU backend splits.
+/// A shape and an order of axes for which the CPU backend can split rows of the output among tasks.
 const LARGE_ORDERS: [(&[usize], &[usize]); 1] = [(&[300, 17, 70], &[2, 1, 0])];
 
 /// Layouts that run different kernels.

@@ -16,9 +16,9 @@ pub(crate) struct TransposeLadder;
 
 /// Largest number of work-groups in the grid's second dimension; the rest go to the third.
 const MAX_GROUPS_Y: usize = 1 << 15;
-/// Work-group sizes of the kernels: 32 work-items across, 1 to 32 down.
+/// Work-group sizes that the ladder takes.
 const BLOCKS: std::ops::RangeInclusive<usize> = 32..=1024;
-/// Side of the tiles of the last families.
+/// Side of the tiles of [`Way::Tile`].
 const TILE: u64 = 32;
 
 /// Access pattern of a kernel of `cl/ladder/transpose.cl`.

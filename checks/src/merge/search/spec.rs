@@ -10,8 +10,9 @@ use crate::{
     op::Compare,
 };
 
-/// Fails unless the bounds of needles follow their definition. The element before a bound comes before the needle, and the
-/// element at the bound does not.
+/// Fails unless the bounds of needles follow their definition. The element before a lower bound comes before the
+/// needle, and the element at the bound does not. The element before an upper bound does not come after the needle, and
+/// the element at the bound does.
 fn check_bounds<T: Value, C: Compare<T>, I: Offset>(
     bound: Bound,
     tried: &Tried<T, C>,

@@ -53,7 +53,7 @@ fn wider<T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Run<T, U> {
     |device, view, axis, out, scratch| device.reduce_axis_as_into(view, axis, O::default(), out, scratch)
 }
 
-/// An operation: its monoid, the kind of operator for which [`thin`] changes the input, and the function that runs it.
+/// An operation: its monoid, the kind of operator that is passed to [`thin`], and the function that runs it.
 type Form<T, U, F> = (Monoid<U, F>, OpKind, Run<T, U>);
 
 /// Operation with a user-defined operator on integers.

@@ -93,7 +93,7 @@ fn form<T: Element, U: Element, O: Op<U>>(level: Level, name: &str, cases: &mut 
                 cases.push(Case::new(name, T::TYPE, shape, data.name(), n, move |device| {
                     let all = data.generate::<T>(n + offset, n as u64);
                     let buffer = device.upload(&all)?;
-                    // The inputs are `offset` elements apart, so that at least one of them is aligned.
+                    // The inputs begin at elements `offset` and 0, so unless `offset` is 0, only the second is aligned.
                     let run = |device: &Device, buffer: &Buffer<T>, out: ViewMut<'_, U>| {
                         form.run(device, FIXED, buffer.view(offset..)?, buffer.view(..n)?, out)
                     };

@@ -54,7 +54,7 @@ fn wider<T: Element, U: Element + From<T>, C: Offset, O: Op<U> + Default>() -> R
     |device, x, offsets, out, scratch| device.reduce_segments_as_into(x, offsets, O::default(), out, scratch)
 }
 
-/// An operation: its monoid, the kind of operator for which [`thin`] changes the input, and the function that runs it.
+/// An operation: its monoid, the kind of operator that is passed to [`thin`], and the function that runs it.
 type Form<T, U, C, F> = (Monoid<U, F>, OpKind, Run<T, U, C>);
 
 /// Operation with a user-defined operator that is not commutative.

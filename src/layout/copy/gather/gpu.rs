@@ -21,7 +21,7 @@ pub struct Plan {
     pub run: usize,
     /// Elements before the first group of four that is aligned in the line.
     pub head: usize,
-    /// True if the indices of four elements are whole 16-byte words.
+    /// True if the indices of each group of four begin at a multiple of 16 bytes.
     pub whole: bool,
 }
 

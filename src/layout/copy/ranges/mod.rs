@@ -51,7 +51,7 @@ fn pieces(ranges: &[(Range<usize>, usize)], size: usize, from_len: usize, to_len
     }
     match pieces.windows(2).find(|pair| pair[1].to - pair[0].to < pair[0].bytes) {
         Some(pair) => Err(Error::invalid(format!(
-            "{} elements to {} on overlap those to {} on",
+            "the destination of {} elements from index {} overlaps the next one, from index {}",
             pair[0].bytes / size,
             pair[0].to / size,
             pair[1].to / size
@@ -136,7 +136,10 @@ mod tests {
         assert_eq!(refused(&[(0..3, 6)]), "3 elements from 6 on are not within an output of 8");
         assert_eq!(refused(&[(0..0, 9)]), "0 elements from 9 on are not within an output of 8");
         assert_eq!(refused(&[(0..2, usize::MAX)]).split(' ').next(), Some("2"));
-        assert_eq!(refused(&[(0..2, 3), (0..3, 1)]), "3 elements to 1 on overlap those to 3 on");
+        assert_eq!(
+            refused(&[(0..2, 3), (0..3, 1)]),
+            "the destination of 3 elements from index 1 overlaps the next one, from index 3"
+        );
         let good = pieces(&[(0..2, 4), (0..0, 5), (0..4, 0), (9..10, 7)], 4, 10, 8).unwrap();
         assert_eq!(
             good.iter().map(|piece| (piece.from, piece.to, piece.bytes)).collect::<Vec<_>>(),

@@ -130,7 +130,8 @@ impl Device {
     }
 }
 
-/// Maps elements while it reads them, and transposes the results. The loops over matrices depend on sizes alone.
+/// Maps elements while it reads them, and transposes the results. The loops over matrices are compiled once per element
+/// size, not once per type and map.
 fn on_cpu<T: Element, U: Element>(
     input: &[T],
     output: &mut [U],

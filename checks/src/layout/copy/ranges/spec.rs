@@ -63,7 +63,9 @@ fn check_host(device: &Device) -> Result<(), Failure> {
     device.copy_ranges(&[1u32, 2, 3], &mut out, &[])?;
     let overlap = device.copy_ranges(&[1u32, 2, 3], &mut out, &[(0..2, 0), (1..3, 1)]);
     match overlap {
-        Err(error) if error.to_string() == "2 elements to 0 on overlap those to 1 on" => {}
+        Err(error)
+            if error.to_string()
+                == "the destination of 2 elements from index 0 overlaps the next one, from index 1" => {}
         other => return Err(Failure::Mismatch(format!("an overlap gave {other:?}"))),
     }
     same_bytes(&out, &[9, 1, 9, 9, 2, 3], "after a refusal")
