@@ -8,7 +8,8 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-/// Bytes of one write. Linux copies a larger write into the page cache several times as slowly.
+/// Bytes of one write. A write of 256 MiB often takes several times as long on a virtual machine: most likely it gets larger
+/// pages, which the host must supply first.
 const PIECE: usize = 1 << 20;
 /// Start and end of the name of a temporary file.
 const PREFIX: &str = ".oclprim-";

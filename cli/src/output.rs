@@ -95,7 +95,7 @@ pub(crate) fn save<P: AsRef<[u8]>>(files: &[(&Path, &[P])], out: &mut dyn Write)
         // Bytes in a pipe cannot be taken back, so inputs are checked before each file.
         inputs_are_whole()?;
         if path.as_os_str() == STDOUT {
-            // Linux copies a large write into a file several times as slowly as small ones.
+            // One large write to a file can take several times as long.
             let mut pieces = parts.iter().flat_map(|part| part.as_ref().chunks(1 << 20));
             pieces.try_for_each(|piece| out.write_all(piece))?;
             out.flush()?;
