@@ -9,11 +9,14 @@ use std::{
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    if env::var("PROFILE").as_deref() == Ok("release") && env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
-        shrink(&PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")));
-    }
     let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
-    if let Some(commit) = packaged_commit(&package) {
+    let packaged = packaged_commit(&package);
+    if env::var("PROFILE").as_deref() == Ok("release") && env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
+        // Only the workspace's release profile, which a package lacks, ends the program at a panic.
+        let unwinds = packaged.is_some() || env::var("CARGO_PROFILE_RELEASE_PANIC").is_ok_and(|way| way != "abort");
+        shrink(&PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")), unwinds);
+    }
+    if let Some(commit) = packaged {
         println!("cargo:rustc-env=OCLPRIM_COMMIT={commit}");
     } else if env::set_current_dir(package.join("..")).is_ok() {
         name_commit();
@@ -61,33 +64,35 @@ fn git(arguments: &[&str]) -> Option<String> {
 /// Passes arguments to the linker that make the program a fifth smaller, if the linker knows them.
 ///
 /// The first keeps equal functions once, such as one primitive for `i32` and `u32`. The second drops the tables for unwinding: a
-/// panic ends the release program, so nothing reads them.
-fn shrink(out: &Path) {
-    let script = out.join("no-unwinding.ld");
-    if fs::write(&script, "SECTIONS { /DISCARD/ : { *(.eh_frame) *(.eh_frame_hdr) } } INSERT AFTER .text;\n").is_err() {
-        return;
+/// panic ends a program that does not unwind, so nothing reads them.
+fn shrink(out: &Path, unwinds: bool) {
+    for variable in ["RUSTC_LINKER", "CARGO_ENCODED_RUSTFLAGS", "CARGO_PROFILE_RELEASE_PANIC"] {
+        println!("cargo:rerun-if-env-changed={variable}");
     }
-    for argument in ["-Wl,--icf=all".to_owned(), format!("-Wl,-T,{}", script.display())] {
-        if links(out, &argument) {
-            println!("cargo:rustc-link-arg-bins={argument}");
+    let script = out.join("no-unwinding.ld");
+    let text = "SECTIONS { /DISCARD/ : { *(.eh_frame) *(.eh_frame_hdr) } } INSERT AFTER .text;\n";
+    let mut arguments = vec!["-Wl,--icf=all".to_owned()];
+    if !unwinds && fs::write(&script, text).is_ok() {
+        arguments.push(format!("-Wl,-T,{}", script.display()));
+    }
+    let mut known = Vec::new();
+    for argument in arguments {
+        known.push(argument);
+        if !links(out, &known) {
+            known.pop();
         }
+    }
+    for argument in known {
+        println!("cargo:rustc-link-arg-bins={argument}");
     }
 }
 
-/// Links an empty program with an argument of the linker.
-fn links(out: &Path, argument: &str) -> bool {
+/// Links an empty program with these arguments of the linker.
+fn links(out: &Path, arguments: &[String]) -> bool {
     let (source, target) = (out.join("empty.rs"), env::var("TARGET").expect("cargo sets it"));
     let mut rustc = Command::new(env::var_os("RUSTC").expect("cargo sets it"));
-    rustc.args([
-        "--crate-type",
-        "bin",
-        "-C",
-        "panic=abort",
-        "--target",
-        &target,
-        "-C",
-        &format!("link-arg={argument}"),
-    ]);
+    rustc.args(["--crate-type", "bin", "-C", "panic=abort", "--target", &target]);
+    rustc.args(arguments.iter().map(|argument| format!("-Clink-arg={argument}")));
     if let Ok(flags) = env::var("CARGO_ENCODED_RUSTFLAGS") {
         rustc.args(flags.split('\u{1f}').filter(|flag| !flag.is_empty()));
     }

@@ -19,10 +19,10 @@ const MOST_LINKS: usize = 40;
 
 /// New contents of a file. They go to a temporary file in the same folder, which takes the file's name when it is complete.
 ///
-/// Until then the old file is unchanged, and a dropped draft leaves no file. On Linux, most file systems have files without a name.
-/// There a killed process leaves no file, either. Symbolic links are followed, and the old file's
-/// owner and permissions are kept. A target that is not a plain file, such as a pipe, `/dev/null` or `/dev/stdout`, is written
-/// in place.
+/// Until then the old file is unchanged, and a dropped draft leaves no file. On Linux, most file systems have files without
+/// a name. There a killed process leaves no file, either, unless it is killed between the naming and the renaming of the
+/// complete file. Symbolic links are followed, and the old file's owner and permissions are kept. A target that is not a
+/// plain file, such as a pipe, `/dev/null` or `/dev/stdout`, is written in place.
 #[derive(Debug)]
 pub struct Draft {
     path: PathBuf,
@@ -264,8 +264,16 @@ fn without_name(error: io::Error) -> io::Error {
 fn nameless(folder: &Path) -> Option<File> {
     use std::os::unix::fs::OpenOptionsExt;
     let flags = rustix::fs::OFlags::TMPFILE.bits() as _;
-    let file = File::options().write(true).mode(0o666).custom_flags(flags).open(folder).ok()?;
-    open_file(&file).exists().then_some(file)
+    let file = File::options().read(true).write(true).mode(0o600).custom_flags(flags).open(folder).ok()?;
+    if !open_file(&file).exists() {
+        return None;
+    }
+    // Some systems do not apply the mask of permissions to such files.
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let mask = status.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("Umask:")?.trim(), 8).ok())?;
+    let permissions = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666 & !mask);
+    file.set_permissions(permissions).ok()?;
+    Some(file)
 }
 
 /// The name in `/proc` of a file that this process has open.
@@ -275,24 +283,45 @@ fn open_file(file: &File) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
-/// Gives a temporary name in `folder` to a file without a name.
+/// Gives a temporary name in `folder` to a file without a name. If the system refuses that, as some rules for links do, the
+/// contents are copied to a file with a name.
 #[cfg(target_os = "linux")]
 fn named(file: &File, folder: &Path) -> io::Result<NamedTempFile> {
     use rustix::fs::{AtFlags, CWD, linkat};
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(PREFIX).suffix(SUFFIX);
     let link = |path: &Path| {
+        // A link without a handle would stay if the handle failed.
+        let handle = file.try_clone()?;
         linkat(CWD, open_file(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?;
-        file.try_clone()
+        Ok(handle)
     };
-    tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).make_in(folder, link).map_err(without_name)
+    builder.make_in(folder, link).or_else(|_| copied(file, builder.tempfile_in(folder)?)).map_err(without_name)
+}
+
+/// Copies the contents, the owner and the permissions of a file.
+#[cfg(target_os = "linux")]
+fn copied(mut file: &File, mut to: NamedTempFile) -> io::Result<NamedTempFile> {
+    use std::io::Seek;
+    file.rewind()?;
+    io::copy(&mut file, to.as_file_mut())?;
+    keep(to.as_file(), &file.metadata()?)?;
+    to.as_file().sync_all()?;
+    Ok(to)
 }
 
 /// Allocates room for `bytes` bytes of an empty file.
 #[cfg(target_os = "linux")]
 fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     use rustix::{
-        fs::{FallocateFlags, fallocate},
+        fs::{FallocateFlags, FsWord, fallocate, fstatfs},
         io::{Errno, retry_on_intr},
     };
+    /// Btrfs does not compress what is written to room that was allocated ahead.
+    const BTRFS: FsWord = 0x9123_683e;
+    if fstatfs(file).is_ok_and(|system| system.f_type == BTRFS) {
+        return Ok(());
+    }
     match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, bytes)) {
         Err(error @ (Errno::NOSPC | Errno::FBIG | Errno::DQUOT)) => Err(error.into()),
         // Not every file system allocates ahead.

@@ -97,7 +97,7 @@ pub(crate) fn save<P: AsRef<[u8]>>(files: &[(&Path, &[P])], out: &mut dyn Write)
         if path.as_os_str() == STDOUT {
             // One large write to a file can take several times as long.
             let mut pieces = parts.iter().flat_map(|part| part.as_ref().chunks(1 << 20));
-            pieces.try_for_each(|piece| out.write_all(piece))?;
+            whole(pieces.try_for_each(|piece| out.write_all(piece)))??;
             out.flush()?;
             continue;
         }
@@ -106,8 +106,9 @@ pub(crate) fn save<P: AsRef<[u8]>>(files: &[(&Path, &[P])], out: &mut dyn Write)
         let bytes = parts.iter().map(|part| part.as_ref().len() as u64).sum();
         draft.reserve(bytes).map_err(&failed)?;
         let mut file = progress::writing(&mut draft, bytes);
-        parts.iter().try_for_each(|part| file.write_all(part.as_ref())).map_err(&failed)?;
+        let written = parts.iter().try_for_each(|part| file.write_all(part.as_ref()));
         drop(file);
+        whole(written)?.map_err(&failed)?;
         draft.sync().map_err(&failed)?;
         drafts.push((failed, draft));
     }
@@ -121,7 +122,7 @@ pub(crate) fn save_archive(path: &Path, arrays: &[(&str, &Made<'_>)]) -> Result<
     let failed = of_file(path);
     let mut draft = Draft::new(path).map_err(&failed)?;
     let bytes = arrays.iter().map(|(_, array)| array.bytes() as u64).sum();
-    archive::write(&mut progress::writing(&mut draft, bytes), arrays).map_err(&failed)?;
+    whole(archive::write(&mut progress::writing(&mut draft, bytes), arrays))?.map_err(&failed)?;
     draft.sync().map_err(&failed)?;
     inputs_are_whole()?;
     draft.replace().map_err(failed)
@@ -134,6 +135,14 @@ pub(crate) fn save_array(path: &Path, array: &Made<'_>, out: &mut dyn Write) -> 
     } else {
         save(&[(path, &array.parts())], out)
     }
+}
+
+/// The result of a write. A write of mapped memory fails if the input is cut short; then the error names the input.
+fn whole(written: io::Result<()>) -> Result<io::Result<()>, Stop> {
+    if written.is_err() {
+        inputs_are_whole()?;
+    }
+    Ok(written)
 }
 
 /// Fails if a mapped input file has changed since it was opened.

@@ -19,13 +19,24 @@ fn bar() -> Option<ProgressBar> {
     BAR.lock().ok()?.clone()
 }
 
+/// Returns whether this process may write to its terminal. A job in the background would draw over the shell's prompt.
+#[cfg(unix)]
+fn in_foreground() -> bool {
+    rustix::termios::tcgetpgrp(io::stderr()).is_ok_and(|group| group == rustix::process::getpgrp())
+}
+
+#[cfg(not(unix))]
+fn in_foreground() -> bool {
+    true
+}
+
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("a constant template")
 }
 
 /// Shows a spinner with the elapsed time after [`PATIENCE`], until [`end`].
 pub(crate) fn start() {
-    if !io::stderr().is_terminal() {
+    if !io::stderr().is_terminal() || !in_foreground() {
         return;
     }
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
@@ -36,9 +47,14 @@ pub(crate) fn start() {
     // If the system grants no thread, nothing is shown.
     let _ = thread::Builder::new().spawn(move || {
         thread::sleep(PATIENCE);
-        if !bar.is_finished() {
-            bar.set_draw_target(ProgressDrawTarget::stderr());
-            bar.enable_steady_tick(TICK);
+        if bar.is_finished() {
+            return;
+        }
+        bar.set_draw_target(ProgressDrawTarget::stderr());
+        // indicatif's own ticker panics if the system grants no thread.
+        while !bar.is_finished() {
+            bar.tick();
+            thread::sleep(TICK);
         }
     });
 }
@@ -52,8 +68,11 @@ pub(crate) fn end() {
 
 /// Prints a line on standard error. If that is closed, the line is lost.
 pub(crate) fn notice(text: &str) {
-    end();
-    let _ = writeln!(io::stderr(), "{text}");
+    let print = || drop(writeln!(io::stderr(), "{text}"));
+    match bar() {
+        Some(bar) => bar.suspend(print),
+        None => print(),
+    }
 }
 
 /// A file of `bytes` bytes that is written in pieces: the spinner becomes a bar with the rate.

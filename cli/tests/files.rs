@@ -218,6 +218,8 @@ fn lengths_beside_an_archive_are_refused() {
     let (archive, lengths) = (folder.name("runs.npz"), folder.name("lengths.npy"));
     let error = refuses(&["run", "rle", &input, "-o", &archive, "--lengths", &lengths, "--device", "cpu"]);
     assert!(error.contains("--lengths: the archive of -o has the lengths"), "{error}");
+    let error = refuses(&["run", "rle", &input, "--lengths", &folder.name("lengths.npz"), "--device", "cpu"]);
+    assert!(error.contains("--lengths writes a .npy file"), "{error}");
     assert_eq!(names(folder.0.path()), ["labels.npy"]);
 }
 

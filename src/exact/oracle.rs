@@ -49,12 +49,12 @@ fn add(words: &mut [u64], size: u128, shift: usize) {
 
 /// The sum of the terms, rounded to the nearest number of type `S`, ties to even. Positive and negative terms are added
 /// apart, then subtracted.
-pub fn rounded_sum<S: Element>(terms: &[Term]) -> S {
+pub fn rounded_sum<S: Element, I: Iterator<Item = Term>>(terms: impl Fn() -> I) -> S {
     let (precision, least) = (S::TYPE.precision(), S::TYPE.least_exponent());
-    let unit = terms.iter().map(|term| term.exponent).min().unwrap_or(0);
-    let most = terms.iter().map(|term| term.exponent - unit).max().unwrap_or(0) as usize;
+    let unit = terms().map(|term| term.exponent).min().unwrap_or(0);
+    let most = terms().map(|term| term.exponent - unit).max().unwrap_or(0) as usize;
     let mut sides = [0, 1].map(|_| vec![0; (most + 128 + 64) / 64 + 1]);
-    for term in terms {
+    for term in terms() {
         add(&mut sides[usize::from(term.negative)], term.size, (term.exponent - unit) as usize);
     }
     let [mut plus, mut minus] = sides;
@@ -97,5 +97,5 @@ pub fn exact_sum<T: Element, S: Element>(x: &[T]) -> S {
     if !x.is_empty() && !any(|x| x.to_bits() != (-0f64).to_bits()) {
         return S::ADD_IDENTITY;
     }
-    rounded_sum(&x.iter().map(|x| Term::of(x.to_f64())).collect::<Vec<_>>())
+    rounded_sum(|| x.iter().map(|x| Term::of(x.to_f64())))
 }

@@ -1,6 +1,6 @@
 //! The definition of bins, and the bin of one sample on the CPU.
 
-use std::{marker::PhantomData, sync::Arc};
+use std::{cmp::Ordering, marker::PhantomData, sync::Arc};
 
 use super::{
     edges::List,
@@ -248,7 +248,18 @@ impl Steps {
     fn edge(&self, k: u32) -> f64 {
         let product = u128::from(k) * u128::from(self.extent);
         let (whole, rest) = (product / u128::from(self.bins), product % u128::from(self.bins));
-        (self.lower + whole as i128) as f64 + rest as f64 / f64::from(self.bins)
+        let floor = self.lower + whole as i128;
+        if floor.unsigned_abs() <= 1 << 52 {
+            return floor as f64 + rest as f64 / f64::from(self.bins);
+        }
+        // A float has no room for the fraction. Two more bits keep on which side of a half it is, so that it is rounded once.
+        let quarters = match (2 * rest).cmp(&u128::from(self.bins)) {
+            _ if rest == 0 => 0,
+            Ordering::Less => 1,
+            Ordering::Equal => 2,
+            Ordering::Greater => 3,
+        };
+        (4 * floor + quarters) as f64 / 4.0
     }
 
     /// The slot of a sample, by the arithmetic of `cl/lib/bins.cl`.
@@ -362,6 +373,17 @@ impl<F: Real> Edges<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn edges_of_integers_are_rounded_once() {
+        let edges =
+            |lower: i64, upper: i64, bins: usize| Bins::even(lower, upper, bins).unwrap().rounded_edges().unwrap();
+        // 2^53 + 1.5 k: a tie and a number just above it.
+        let (base, step) = (1i64 << 53, 1.5);
+        assert_eq!(edges(base, base + 12, 8)[..3], [base as f64, (base + 2) as f64, (base + 3 + 1) as f64]);
+        assert_eq!(edges(-3, 9, 8), (0..=8).map(|k| -3.0 + f64::from(k) * step).collect::<Vec<_>>());
+        assert_eq!(edges(-base - 12, -base, 8)[7..], [(-base - 2) as f64, -base as f64]);
+    }
 
     #[test]
     fn errors_give_the_numbers() {

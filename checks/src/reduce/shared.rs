@@ -1,10 +1,23 @@
 //! Shared parts of the specs of reductions.
 
 use crate::{
-    Element,
-    check::operators::Function,
-    op::{Monoid, OpKind},
+    Determinism, Device, Element, ErrorKind, Result,
+    check::{Failure, operators::Function},
+    op::{Monoid, OpKind, Sum},
 };
+
+/// Returns an error if the device has no exact sums of floats.
+pub(super) fn has_exact_sums<T: Element>(device: &Device) -> Result<()> {
+    device.reduce_with::<T, Sum>(&[], Sum, Determinism::Exact).map(drop)
+}
+
+/// What the CPU does not support is a failure, not a skip: it is the reference.
+pub(super) fn on_cpu_at_least(device: &Device, supported: Result<()>) -> Result<(), Failure> {
+    supported.map_err(|error| match error.kind() {
+        ErrorKind::Unsupported if device.is_cpu() => Failure::Mismatch(error.to_string()),
+        _ => error.into(),
+    })
+}
 
 /// For a bitwise AND or OR, keeps one element in `every`, and replaces the others by the operator's identity.
 /// The AND of many random elements would be 0 and the OR all ones, even with missing elements.

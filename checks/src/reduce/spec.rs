@@ -1,6 +1,6 @@
 //! Spec of reductions: cases, programs and benchmark cases.
 
-use super::shared::{obvious_tree, thin};
+use super::shared::{has_exact_sums, obvious_tree, on_cpu_at_least, thin};
 use crate::{
     Buffer, Capabilities, Determinism, Device, Element, ElementType, Input, Integer, Output, ProgramSpec, Scratch,
     bench::Bench,
@@ -162,12 +162,14 @@ fn check_op<T: Element>(
     determinism: Determinism,
 ) -> Result<(), Failure> {
     let (input, what, op) = (&all[offset..], built_in.kind.name(), &built_in.op);
+    let (ordered, exact) = (built_in.rounds(), determinism == Determinism::Exact);
+    if exact {
+        on_cpu_at_least(device, has_exact_sums::<T>(device))?;
+    }
     let on_device = device.upload(all)?;
     let got = guarded(device, 1, offset, |out| {
         Ok((built_in.run)(device, on_device.view(offset..)?.into(), determinism, out.into())?)
     })?[0];
-    let ordered = built_in.rounds();
-    let exact = ordered && determinism == Determinism::Exact;
     if !device.is_cpu() {
         let level = if exact { determinism } else { Determinism::Fixed };
         let want = built_in.value(&Device::cpu(), input, level)?;
@@ -331,8 +333,7 @@ fn op_bench<T: Element, O: Op<T> + Default + 'static>(determinism: Determinism, 
     let form = format!("{}{suffix}{offset_name}", O::KIND.name());
     Bench::new(form, T::TYPE, bytes_read::<T>, move |device, n| {
         if determinism == Determinism::Exact {
-            // An error if the device has no exact sums.
-            device.reduce_with::<T, O>(&[], O::default(), determinism)?;
+            has_exact_sums::<T>(device)?;
         }
         let state = Measured::<T>::new(device, n + offset)?;
         let run = move |this: &mut Measured<T>| {
@@ -341,14 +342,15 @@ fn op_bench<T: Element, O: Op<T> + Default + 'static>(determinism: Determinism, 
         };
         let verify = move |this: &mut Measured<T>| {
             let host = &this.host[offset..];
-            let (got, want) = (this.out.to_vec()?[0], Device::cpu().reduce(host, O::default())?);
-            match determinism {
-                Determinism::Fast if ordered => {
-                    close(got, want.to_f64(), sum_bound(&this.device, host)?, O::KIND.name())
-                }
-                Determinism::Exact if ordered => same(&[got], &[exact_sum(host)], O::KIND.name()),
-                _ => same(&[got], &[want], O::KIND.name()),
+            let got = this.out.to_vec()?[0];
+            if ordered && determinism == Determinism::Exact {
+                return same(&[got], &[exact_sum(host)], O::KIND.name());
             }
+            let want = Device::cpu().reduce(host, O::default())?;
+            if ordered && determinism == Determinism::Fast {
+                return close(got, want.to_f64(), sum_bound(&this.device, host)?, O::KIND.name());
+            }
+            same(&[got], &[want], O::KIND.name())
         };
         Ok(Climb::new(state, |this| this.out.fill(poison()), run, verify))
     })

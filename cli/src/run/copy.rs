@@ -17,7 +17,7 @@ Examples:
 
 /// Copy an array to the device, to other memory of the device, and back; elements of any size.
 ///
-/// On the CPU, the bytes of the input are written without a copy in memory.
+/// On the CPU, the bytes of the input are written without a copy in memory, so --verify has no effect.
 #[derive(Args)]
 #[command(after_help = COPY_EXAMPLES)]
 pub(super) struct Copy {

@@ -8,7 +8,7 @@ use oclprim_checks::check::{same, same_bytes};
 
 use super::common::{Common, flags, in_words, matches, neighbours, print, with_number};
 use crate::{
-    npy::{Array, Made},
+    npy::{Array, Made, archive::is_archive},
     output::{STDOUT, Stop, distinct, save},
 };
 
@@ -190,6 +190,9 @@ impl Rle {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         if self.common.to_archive() && self.lengths.is_some() {
             return Err(Stop::usage("--lengths: the archive of -o has the lengths"));
+        }
+        if self.lengths.as_deref().is_some_and(is_archive) {
+            return Err(Stop::usage("--lengths writes a .npy file; -o writes an archive"));
         }
         if !self.common.to_archive() && (self.common.output.is_some() || self.lengths.is_some()) {
             let path = |path: &Option<PathBuf>| path.clone().unwrap_or(STDOUT.into());

@@ -55,6 +55,9 @@ impl Sort {
             let made = Made::of("<i8", &shape, &indices);
             if self.common.to_archive() {
                 let sorted = device.gather(input, &indices)?.into_vec()?;
+                if self.common.verify {
+                    matches(same_bytes(&sorted, &Device::cpu().gather(input, &indices)?.into_vec()?, "element "))?;
+                }
                 let values = array.like(&shape, &sorted);
                 return self.common.finish_archive(&[("values", &values), ("indices", &made)]);
             }

@@ -84,15 +84,18 @@ impl TopK {
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
         if self.indices || self.common.to_archive() {
-            let (taken, indices) = device.top_k_places::<T, u64>(input, top)?;
-            let indices = indices.into_vec()?;
+            let take = |device: &Device| -> oclprim::Result<_> {
+                let (taken, indices) = device.top_k_places::<T, u64>(input, top)?;
+                Ok((taken.into_vec()?, indices.into_vec()?))
+            };
+            let (taken, indices) = take(device)?;
             if self.common.verify {
-                let want = Device::cpu().top_k_places::<T, u64>(input, top)?.1.into_vec()?;
-                matches(same(&indices, &want, "index "))?;
+                let want = take(&Device::cpu())?;
+                matches(same_bytes(&taken, &want.0, "element "))?;
+                matches(same(&indices, &want.1, "index "))?;
             }
             let made = Made::of("<i8", shape, &indices);
             if self.common.to_archive() {
-                let taken = taken.into_vec()?;
                 return self.common.finish_archive(&[("values", &array.like(shape, &taken)), ("indices", &made)]);
             }
             return self.common.finish(&made, in_words(&indices, shape, "<i8", device), out);

@@ -18,7 +18,10 @@ use crate::{
     f16,
     ladder::Climb,
     op::{Arithmetic, Map, Max, Min, Op, Product, Sum},
-    reduce::{cpu, shared::obvious_tree},
+    reduce::{
+        cpu,
+        shared::{has_exact_sums, obvious_tree, on_cpu_at_least},
+    },
 };
 use crate::{Capabilities, ProgramSpec};
 
@@ -143,6 +146,7 @@ fn exact<T: Element, U: Element>(
         for data in [Data::Random, Data::Bits, Data::Special] {
             let name = format!("{name} exact in {}", U::TYPE);
             cases.push(Case::new(name, T::TYPE, format!("n = {n}"), data.name(), n, move |device| {
+                on_cpu_at_least(device, has_exact_sums::<U>(device))?;
                 let all = data.generate::<T>(n + 1, n as u64);
                 let buffer = device.upload(&all)?;
                 let (x, y) = (buffer.view(1..)?, buffer.view(..n)?);
