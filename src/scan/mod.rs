@@ -354,6 +354,8 @@ impl Device {
 
     /// [`Device::scan`] with a user's operator, which need not be commutative.
     ///
+    /// Elements have an element type. To scan pairs, such as a value with its index, pack them into a `u64`.
+    ///
     /// # Errors
     ///
     /// Same as [`Device::inclusive_scan`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
