@@ -262,17 +262,20 @@ fn without_name(error: io::Error) -> io::Error {
 /// A new file without a name, or `None` if it cannot be made or get a name later.
 #[cfg(target_os = "linux")]
 fn nameless(folder: &Path) -> Option<File> {
-    use std::os::unix::fs::OpenOptionsExt;
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
     let flags = rustix::fs::OFlags::TMPFILE.bits() as _;
-    let file = File::options().read(true).write(true).mode(0o600).custom_flags(flags).open(folder).ok()?;
+    let file = File::options().read(true).write(true).mode(0o666).custom_flags(flags).open(folder).ok()?;
     if !open_file(&file).exists() {
         return None;
     }
-    // Some systems do not apply the mask of permissions to such files.
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let mask = status.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("Umask:")?.trim(), 8).ok())?;
-    let permissions = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666 & !mask);
-    file.set_permissions(permissions).ok()?;
+    // Some older kernels do not apply the mask of permissions to such files. A folder's own rules may have narrowed them.
+    let mut permissions = file.metadata().ok()?.permissions();
+    if permissions.mode() & 0o777 == 0o666 {
+        let status = fs::read_to_string("/proc/self/status").ok()?;
+        let mask = status.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("Umask:")?.trim(), 8).ok())?;
+        permissions.set_mode(0o666 & !mask);
+        file.set_permissions(permissions).ok()?;
+    }
     Some(file)
 }
 
