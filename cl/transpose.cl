@@ -215,11 +215,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
 #define LOG_COLS log_cols
 #define READ TILE
 #endif
-// Whether the tile reads element i: it reads READ elements, and some items may have fewer than others.
+// Is 1 if i is one of the READ elements that the tile reads. A work-item's last batch may have fewer than BATCH of them.
 #define IS_READ(i) (READ % (BATCH * WG) == 0 || (i) < READ)
-// Whether element (r, c) is read, which may be beyond the matrix. Rows before the first one are, too, since they wrap. With LEAD
-// an element of the last row or column is read instead, without a branch. Without LEAD it is not read, since a matrix may be much
-// smaller than a tile.
+// Is 1 if element (r, c) is read. Element (r, c) may be beyond the matrix; rows before the first one wrap, so they are beyond it, too.
+// With LEAD an element of the last row or column is read in its place, without a branch. Without LEAD nothing is read, since a
+// matrix may be much smaller than a tile.
 #define IS_READ_AT(r, c) (LEAD > 0 || ((r) < rows && (c) < cols))
 // Elements that an item has in flight.
 #if READ / WG <= 20

@@ -101,16 +101,10 @@ pub(crate) fn save<P: AsRef<[u8]>>(files: &[(&Path, &[P])], out: &mut dyn Write)
             out.flush()?;
             continue;
         }
-        let failed = of_file(path);
-        let mut draft = Draft::new(path).map_err(&failed)?;
         let bytes = parts.iter().map(|part| part.as_ref().len() as u64).sum();
-        draft.reserve(bytes).map_err(&failed)?;
-        let mut file = progress::writing(&mut draft, bytes);
-        let written = parts.iter().try_for_each(|part| file.write_all(part.as_ref()));
-        drop(file);
-        whole(written)?.map_err(&failed)?;
-        draft.sync().map_err(&failed)?;
-        drafts.push((failed, draft));
+        let draft = Draft::new(path).and_then(|draft| draft.reserve(bytes).map(|()| draft)).map_err(of_file(path))?;
+        let write = |file: &mut dyn Write| parts.iter().try_for_each(|part| file.write_all(part.as_ref()));
+        drafts.push((of_file(path), filled(draft, path, bytes, write)?));
     }
     inputs_are_whole()?;
     drafts.into_iter().try_for_each(|(failed, draft)| draft.replace().map_err(failed))
@@ -119,13 +113,23 @@ pub(crate) fn save<P: AsRef<[u8]>>(files: &[(&Path, &[P])], out: &mut dyn Write)
 /// Writes an archive of arrays with these names. It replaces an old file only when it is complete.
 pub(crate) fn save_archive(path: &Path, arrays: &[(&str, &Made<'_>)]) -> Result<(), Stop> {
     inputs_are_whole()?;
-    let failed = of_file(path);
-    let mut draft = Draft::new(path).map_err(&failed)?;
     let bytes = arrays.iter().map(|(_, array)| array.bytes() as u64).sum();
-    whole(archive::write(&mut progress::writing(&mut draft, bytes), arrays))?.map_err(&failed)?;
-    draft.sync().map_err(&failed)?;
+    let draft = Draft::new(path).map_err(of_file(path))?;
+    let draft = filled(draft, path, bytes, |file| archive::write(file, arrays))?;
     inputs_are_whole()?;
-    draft.replace().map_err(failed)
+    draft.replace().map_err(of_file(path))
+}
+
+/// The draft with its contents, about `bytes` bytes, on the disk. `write` writes them.
+fn filled(
+    mut draft: Draft,
+    path: &Path,
+    bytes: u64,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<Draft, Stop> {
+    let written = write(&mut progress::writing(&mut draft, bytes));
+    whole(written)?.and_then(|()| draft.sync()).map_err(of_file(path))?;
+    Ok(draft)
 }
 
 /// Writes one array to a .npy file or to an archive, in which it has the name that `numpy.savez` gives it.

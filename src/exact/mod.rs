@@ -66,7 +66,7 @@ const VERSION: u8 = 1;
 /// Bytes before the digits.
 const HEAD: usize = 4;
 
-/// What the summands have in common; a sum of two has the larger kind, or NaN for two infinities.
+/// The kind of a sum. When two sums are added, the result has the larger kind, or NaN for infinities of both signs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Empty,

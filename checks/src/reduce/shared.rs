@@ -11,7 +11,7 @@ pub(super) fn has_exact_sums<T: Element>(device: &Device) -> Result<()> {
     device.reduce_with::<T, Sum>(&[], Sum, Determinism::Exact).map(drop)
 }
 
-/// What the CPU does not support is a failure, not a skip: it is the reference.
+/// The CPU backend is the reference, so a case that it does not support is a failure, not a skip.
 pub(super) fn on_cpu_at_least(device: &Device, supported: Result<()>) -> Result<(), Failure> {
     supported.map_err(|error| match error.kind() {
         ErrorKind::Unsupported if device.is_cpu() => Failure::Mismatch(error.to_string()),

@@ -388,9 +388,9 @@ impl Reduce {
     ) -> Result<(), Stop> {
         let other = second(path)?;
         let x = array.elements::<T>();
-        let n: usize = other.shape.iter().product();
-        if n != x.len() {
-            let says = format!("--dot: {} has {n} elements, but the input has {}", path.display(), x.len());
+        if other.len() != x.len() {
+            let (path, n) = (path.display(), other.len());
+            let says = format!("--dot: {path} has {n} elements, but the input has {}", x.len());
             return Err(Stop::usage(says));
         }
         let y = other.exactly::<T>().map_err(of_file(path))?;
