@@ -72,7 +72,7 @@ impl ClDevice {
         capabilities() -> Result<Arc<Capabilities>>;
         probed() -> Result<&Arc<Capabilities>>;
         wide(n: usize) -> bool;
-        assuming(caps: Capabilities, wide_offsets: bool, extension: impl Any + Send + Sync) -> Self;
+        assuming(caps: Capabilities, wide_offsets: bool, carried: impl Any + Send + Sync) -> Self;
         profiled() -> Result<Self>;
         with_queue(profiled: bool) -> Result<Self>;
         build_ahead(spec: &ProgramSpec, kernels: &[&'static str]) -> ();
@@ -98,7 +98,7 @@ impl ClDevice {
 }
 
 impl ClDevice {
-    pub(crate) fn extension<T: Any + Default + Send + Sync>(&self) -> &T {
+    pub(crate) fn carried<T: Any + Default + Send + Sync>(&self) -> &T {
         match self.0 {}
     }
 }

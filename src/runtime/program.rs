@@ -204,9 +204,6 @@ impl ProgramSpec {
         if caps.ptx {
             program = program.define("INLINE_PTX", 1).define("PTX_SM", caps.compute_capability);
         }
-        if !caps.options.is_empty() {
-            program.push(&[caps.options]);
-        }
         program
             .flag("HAS_FP64", caps.fp64)
             .flag("HAS_FP16", caps.fp16)

@@ -1,6 +1,6 @@
 //! Parameters of transpositions.
 
-use super::{Parameter, of_units, work_groups};
+use super::{Parameter, Tuned, of_units, work_groups};
 use crate::runtime::{Capabilities, DeviceClass};
 
 /// Geometry of transpositions.
@@ -18,7 +18,7 @@ pub struct Transpose {
 }
 
 /// Parameters of transpositions of elements of `size` bytes by device class.
-pub fn transpose(caps: &Capabilities, size: usize) -> Transpose {
+pub fn transpose(caps: &Tuned, size: usize) -> Transpose {
     match caps.class {
         // Each group is one work-item. Tiles are as wide as eight cache lines. On PoCL, that is 1.13 to 1.35 times as
         // fast as four lines for elements of 2 to 8 bytes.
@@ -62,7 +62,7 @@ pub fn transpose(caps: &Capabilities, size: usize) -> Transpose {
 }
 
 /// The parameters that `oclprim tune` searches, for both kinds of transposition.
-pub(super) fn parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
+pub(super) fn parameters(caps: &Tuned, size: usize) -> Vec<Parameter> {
     let usual = transpose(caps, size);
     match caps.class {
         DeviceClass::Cpu => vec![
@@ -98,7 +98,7 @@ pub struct InPlace {
 }
 
 /// Parameters of transpositions in place of elements of `size` bytes by device class.
-pub fn in_place(caps: &Capabilities, size: usize) -> InPlace {
+pub fn in_place(caps: &Tuned, size: usize) -> InPlace {
     let Transpose { work_group, block, side, max_groups, .. } = transpose(caps, size);
     match caps.class {
         DeviceClass::Cpu => InPlace { work_group, block, side, tile_side: block * side, max_groups },

@@ -73,8 +73,8 @@ pub struct ClDevice {
     assumed: Option<Arc<Capabilities>>,
     /// True if kernels use 64-bit offsets at every size.
     wide_offsets: bool,
-    /// See [`ClDevice::extension`].
-    extension: Arc<OnceLock<Box<dyn Any + Send + Sync>>>,
+    /// See [`ClDevice::carried`].
+    carried: Arc<OnceLock<Box<dyn Any + Send + Sync>>>,
 }
 
 impl Shared {
@@ -103,7 +103,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl ClDevice {
     fn new(shared: Arc<Shared>, queue: Queue) -> Self {
-        Self { shared, queue: Arc::new(queue), assumed: None, wide_offsets: false, extension: Arc::default() }
+        Self { shared, queue: Arc::new(queue), assumed: None, wide_offsets: false, carried: Arc::default() }
     }
 
     /// A device on a user's own context and queue.
