@@ -332,7 +332,7 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
     match plan.way {
         Way::LookBack => {
             if form.needs_all() {
-                device.build_ahead(program, &["select_totals", "select_look_back"]);
+                device.build_ahead(program, &["select_totals", "select_look_back"])?;
                 let ended = if plan.one_pass { device.ended()? } else { None };
                 if ended.is_none() {
                     device.fill(job.count.mem(), job.count.byte_offset(), 8 * form.counted(), &[0; 8])?;

@@ -391,7 +391,7 @@ pub(crate) fn passes(
     let (out, out_offset) = keys_out(plan, keys, to, mem);
     let (groups, several) = ([plan.launched, 1, 1], digits.len() > 1);
     if plan.look_back {
-        device.build_ahead(&plan.program, &["sort_histograms", "sort_scatter"]);
+        device.build_ahead(&plan.program, &["sort_histograms", "sort_scatter"])?;
         let ended = device.ended()?;
         if ended.is_none() {
             device.fill(mem, at.ended, at.seen - at.ended, &[0; 8])?;

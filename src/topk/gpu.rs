@@ -365,7 +365,7 @@ fn select<'d>(
         Want::Ranks(ranks) => (1, Some(Input::from(ranks).cl(device)?)),
     };
     let local = [plan.work_group, 1, 1];
-    device.build_ahead(&plan.program, &plan.kernels(ranks.is_some(), keys.floats));
+    device.build_ahead(&plan.program, &plan.kernels(ranks.is_some(), keys.floats))?;
     for first in (0..form.rows).step_by(plan.batch) {
         let rows = plan.batch.min(form.rows - first);
         let (wanted, wanted_places) = (later(to.keys, first * k), to.places.map(|to| later(to, first * k)));

@@ -168,7 +168,7 @@ pub fn weighted(
         device.build_ahead(
             &plan.weights,
             &["histogram_weights_zero", "histogram_weights_max", "histogram_weights_merge"],
-        );
+        )?;
     }
     for low in (0..all).step_by(plan.range) {
         let slots = plan.range.min(all - low);

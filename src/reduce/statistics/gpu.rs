@@ -163,7 +163,7 @@ fn launch(
     let local = [plan.work_group, 1, 1];
     let ended = if plan.one_pass { device.ended()? } else { None };
     if ended.is_none() {
-        device.build_ahead(&plan.program, &["statistics_tiles", "statistics_last"]);
+        device.build_ahead(&plan.program, &["statistics_tiles", "statistics_last"])?;
     }
     let tiles = device
         .launch(&plan.program, "statistics_tiles")?

@@ -95,7 +95,7 @@ pub(super) struct Compiler {
     /// launches most kernels of its programs, so these stay whole.
     by_kernel: bool,
     /// Maximum number of builds that run in parallel.
-    at_once: usize,
+    pub(super) at_once: usize,
 }
 
 impl Compiler {
@@ -241,6 +241,12 @@ impl Programs {
     /// Returns true if a transient failure kept a binary from loading, and a build replaced it.
     pub(super) fn disturbed(&self) -> bool {
         self.disturbed.load(Ordering::Relaxed)
+    }
+
+    /// The number of programs of `spec` whose builds have started.
+    #[cfg(test)]
+    pub(super) fn started(&self, spec: &ProgramSpec) -> usize {
+        self.slots.lock().unwrap().peek(spec).map_or(0, Vec::len)
     }
 
     fn load_or_build(&self, target: &Target<'_>, spec: &ProgramSpec, kernel: &str, source: &str) -> Result<Program> {

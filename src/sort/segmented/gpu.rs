@@ -133,7 +133,7 @@ pub(crate) fn run(
     let plan = plan(n, form, offset, &caps, wide);
     let (at, local, long) = (plan.long.scratch, [plan.work_group, 1, 1], plan.long.long.unwrap_or(0));
     let mem: &ClMem = scratch.cl(device, at.end)?;
-    device.build_ahead(&plan.program, &["sort_segments_mark", "sort_segments_small"]);
+    device.build_ahead(&plan.program, &["sort_segments_mark", "sort_segments_small"])?;
     device.fill(mem, at.header, at.listed - at.header, &[0; 4])?;
     let mark = device.launch(&plan.program, "sort_segments_mark")?.mem(offsets.mem()).scalar(offsets.offset() as u64);
     let mark = mark.offset(segments as u64, wide).offset(n as u64, wide).mem(mem).scalar(at.header as u64);
