@@ -381,7 +381,7 @@ fn regions_of_sort(form: sort::gpu::Form, n: usize, plan: &sort::gpu::Plan) -> u
         (at.codes, 4 * form.passes),
         (at.header, segments(64)),
         (at.bounds, 2 * offset * long),
-        (at.tiles, 8 * long),
+        (at.parts, 8 * long),
         (at.owners, segments(4 * plan.groups)),
     ];
     apart(plan, &regions, at.end);

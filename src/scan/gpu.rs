@@ -298,7 +298,7 @@ impl<'j> Job<'j> {
         let items = [*work_group, 1, 1];
         let groups = |tiles: usize| [tiles.min(*max_groups), 1, 1];
         if *tiles > 1 {
-            let launch = self.launch("scan_totals")?.mem(self.memory).offset(*tiles as u64 - 1, *wide);
+            let launch = self.launch("scan_aggregates")?.mem(self.memory).offset(*tiles as u64 - 1, *wide);
             self.heads(launch).run(groups(tiles - 1), items)?;
         }
         for (first, count) in levels(*tiles) {

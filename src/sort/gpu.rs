@@ -92,7 +92,7 @@ pub struct Regions {
     pub heads: usize,
     pub listed: usize,
     pub bounds: usize,
-    pub tiles: usize,
+    pub parts: usize,
     pub owners: usize,
     pub end: usize,
 }
@@ -198,7 +198,7 @@ pub fn plan_of(
     let (program, work_group, offsets_work_group, tile) = match shape {
         Some(Shape { work_group, items, sub_group, lanes, replicas, aside }) => {
             let program = ProgramSpec::with_sub_group("sort.cl", TEXT, caps, &sub_group);
-            let program = program.define("LANES", lanes).define("REPLICAS", replicas);
+            let program = program.define("MIN_LANES", lanes).define("REPLICAS", replicas);
             let program = program.define("WG", work_group).define("ITEMS", items).flag("VALUES_ASIDE", aside > 0);
             let registers = caps.ptx.then(|| format!("-cl-nv-maxrregcount={}", params.registers));
             let program = program.with(registers);
@@ -268,7 +268,7 @@ pub fn plan_of(
         heads: region(heads_bytes),
         listed: region(listed_bytes),
         bounds: region(2 * offset * long.unwrap_or(0)),
-        tiles: region(8 * long.unwrap_or(0)),
+        parts: region(8 * long.unwrap_or(0)),
         owners: region(segments(4 * groups)),
         end: 0,
     };
@@ -370,7 +370,7 @@ pub fn with_values<'d>(launch: Launch<'d>, values: Option<Values<'_>>, plan: &Pl
 /// Adds the last arguments of kernels that sort long segments.
 fn with_segments<'d>(launch: Launch<'d>, plan: &Plan) -> Launch<'d> {
     let (Some(long), at) = (plan.long, plan.scratch) else { return launch };
-    let launch = launch.scalar(at.header as u64).scalar(at.bounds as u64).scalar(at.tiles as u64);
+    let launch = launch.scalar(at.header as u64).scalar(at.bounds as u64).scalar(at.parts as u64);
     launch.scalar(at.owners as u64).scalar(long as u32)
 }
 

@@ -91,7 +91,7 @@ pub fn scan(
     };
     let work = |chunks: usize| shape.outer * pieces * chunks;
     if *chunks > 1 {
-        launch("axis_totals", chunks - 1)?.run(groups(work(chunks - 1)), items)?;
+        launch("axis_aggregates", chunks - 1)?.run(groups(work(chunks - 1)), items)?;
     }
     for (first, count) in levels(*chunks) {
         let blocks = count.div_ceil(32);

@@ -137,7 +137,7 @@ pub(crate) fn run(
     device.fill(mem, at.header, at.listed - at.header, &[0; 4])?;
     let mark = device.launch(&plan.program, "sort_segments_mark")?.mem(offsets.mem()).scalar(offsets.offset() as u64);
     let mark = mark.offset(segments as u64, wide).offset(n as u64, wide).mem(mem).scalar(at.header as u64);
-    let mark = mark.scalar(at.heads as u64).scalar(at.listed as u64).scalar(at.bounds as u64).scalar(at.tiles as u64);
+    let mark = mark.scalar(at.heads as u64).scalar(at.listed as u64).scalar(at.bounds as u64).scalar(at.parts as u64);
     let mark = mark.scalar(at.owners as u64).scalar(plan.listed as u32).scalar(long as u32);
     let mark = mark.scalar(plan.long.groups as u32).scalar((plan.long.tiles * plan.long.tile) as u32);
     let each = if plan.work_group == 1 { CPU_SEGMENTS } else { plan.work_group };
@@ -161,7 +161,7 @@ pub(crate) fn run(
         return Ok(());
     }
     let owners = device.launch(&plan.program, "sort_segments_owners")?.mem(mem).scalar(at.header as u64);
-    let owners = owners.scalar(at.tiles as u64).scalar(at.owners as u64).scalar(long as u32);
+    let owners = owners.scalar(at.parts as u64).scalar(at.owners as u64).scalar(long as u32);
     owners.run([long.min(plan.groups), 1, 1], local)?;
     gpu::passes(device, &plan.long, keys, form, from, to, values, mem)
 }
