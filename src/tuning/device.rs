@@ -105,10 +105,7 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn with_tuning(&self, tuning: Tuning) -> Result<Self> {
-        match self.backend() {
-            Backend::Cpu => Ok(self.clone()),
-            Backend::OpenCl(device) => Ok(Self::from_cl(device.with_tuning(tuning)?)),
-        }
+        self.with_handle(|device| device.with_tuning(tuning))
     }
 
     /// The number of tuned choices that apply to this device; 0 for the CPU backend.
