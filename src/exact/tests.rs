@@ -36,7 +36,7 @@ fn finite<T: Float>(rng: &mut Rng) -> T {
     }
 }
 
-/// The next number of the same sign in the direction of larger magnitudes.
+/// The number `steps` numbers after `x`, in the direction of larger magnitudes.
 fn after<T: Float>(x: T, steps: u64) -> T {
     T::from_bits_lossy(crate::element::bits(x) + steps)
 }
