@@ -316,8 +316,8 @@ pub use oclprim_macros::map;
 ///
 /// The attribute also writes a test, `larger_magnitude_on_devices_equals_rust`. `cargo test` then compares the
 /// results for 4,096 pairs on every OpenCL device. The values are NaN, infinities, subnormals, extremes and random
-/// bits, also in fields of structs. `test = false` leaves out the test. Write it if an argument sets the length of a
-/// loop, or if the function is inside another function.
+/// bits, also in fields of structs. `test = false` leaves out the test. Write `test = false` if an argument sets the
+/// length of a loop, or if the function is inside another function.
 ///
 /// # The subset
 ///

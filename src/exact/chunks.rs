@@ -25,8 +25,8 @@ const fn two_registers(precision: i32) -> i32 {
     107 - 2 * LOG_LEN - precision
 }
 
-/// Two numbers whose exact sum is the sum of a chunk of at most [`LEN`] elements. `None` if the bounds do not prove
-/// that both are exact, if all elements are 0, or if an element is not finite.
+/// Two numbers whose exact sum is the sum of the chunk, which has at most [`LEN`] elements. `None` if the bounds do not
+/// prove that both are exact, if an element is not finite, or if all elements are 0.
 pub(super) fn sum<T: Float>(rows: &[[T; LANES]]) -> Option<[f64; 2]> {
     if const { T::TYPE.needs_fp64() } {
         let (least, most) = extremes(rows)?;

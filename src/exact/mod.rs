@@ -91,7 +91,8 @@ impl Kind {
         }
     }
 
-    /// The kind of the negated sum. Without -0: a difference of zeros is +0.
+    /// The kind of the negated sum, for differences. [`MinusZeros`](Self::MinusZeros) becomes [`Finite`](Self::Finite),
+    /// since a difference of zeros is +0.
     fn negated(self) -> Self {
         match self {
             Self::MinusZeros => Self::Finite,

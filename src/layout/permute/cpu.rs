@@ -50,7 +50,7 @@ macro_rules! by_size {
     ($size:expr, $run:ident $arguments:tt $($n:literal $side:literal)*) => {
         match $size {
             $($n => $run::<$n, $side>$arguments,)*
-            size => unreachable!("elements of {size} bytes are in units or refused"),
+            size => unreachable!("no loop for elements of {size} bytes: the caller splits them into units or refuses them"),
         }
     };
 }
