@@ -188,7 +188,7 @@ fn own_model<T: Integer>(request: &Request, device: &Device) -> Result<Option<Mo
     use crate::{ElementType, runtime::Backend};
     let Backend::OpenCl(cl) = device.backend() else { return Ok(None) };
     let (n, bins) = (request.n, request.bins);
-    let plan = plan(n, Form::of(&Bins::<T>::ids(bins)?), ElementType::U32, &*cl.capabilities()?, usize::MAX)?;
+    let plan = plan(n, Form::of(&Bins::<T>::ids(bins)?), ElementType::U32, &cl.capabilities()?.into(), usize::MAX)?;
     let slots = plan.table_count * (bins + OUTSIDE);
     // The counting kernel reads the samples and writes tables, and the merging kernel writes counters.
     let load_sectors = (n * size_of::<T>()).div_ceil(32) as f64;

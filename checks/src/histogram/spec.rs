@@ -8,13 +8,14 @@ use super::{
     shared::{RANGED_BINS, Zipf, bench_of, check, from_i128, neighbour, ranged_sizes, small_gpu},
 };
 use crate::{
-    Capabilities, Element, ElementType, ProgramSpec,
+    Element, ElementType, ProgramSpec,
     bench::Bench,
     check::{
         Case, Level, Spec,
         data::{Data, Rng, random_by},
         stands_for_its_size,
     },
+    tuning::Tuned,
     with_element, with_integer,
 };
 
@@ -373,7 +374,7 @@ impl Spec for Histogram {
         benches
     }
 
-    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+    fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
         use super::gpu;
         let mut programs = super::ladder::kernels::programs(caps);
         programs.push(gpu::zero_program(caps));

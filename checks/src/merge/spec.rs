@@ -6,11 +6,12 @@ use super::{
     sort,
 };
 use crate::{
-    Capabilities, Device, Element, ElementType, Order, ProgramSpec, Scratch,
+    Device, Element, ElementType, Order, ProgramSpec, Scratch,
     bench::Bench,
     check::{Case, Failure, Level, Spec, data::Data, everywhere, guarded, poison, same_bytes},
     ladder::Climb,
     op::{Compare, Less},
+    tuning::Tuned,
 };
 
 /// The primitive's entry in the registry.
@@ -205,7 +206,7 @@ impl Spec for Merge {
         benches
     }
 
-    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+    fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
         programs::all(caps)
     }
 }
@@ -271,7 +272,7 @@ mod programs {
     use crate::SetOp;
 
     struct Programs<'a> {
-        caps: &'a Capabilities,
+        caps: &'a Tuned,
         programs: Vec<ProgramSpec>,
     }
 
@@ -297,7 +298,7 @@ mod programs {
     }
 
     /// All programs of a device with these capabilities.
-    pub(super) fn all(caps: &Capabilities) -> Vec<ProgramSpec> {
+    pub(super) fn all(caps: &Tuned) -> Vec<ProgramSpec> {
         let mut programs = Programs { caps, programs: Vec::new() };
         visit_all(Level::Full, &mut programs);
         programs.programs

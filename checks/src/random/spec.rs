@@ -2,10 +2,11 @@
 
 use super::Philox;
 use crate::{
-    Capabilities, Device, Element, ElementType, Integer, ProgramSpec,
+    Device, Element, ElementType, Integer, ProgramSpec,
     bench::Bench,
     check::{Case, Failure, Level, Spec, guarded, poison, same_bytes, stands_for_its_size},
     ladder::Climb,
+    tuning::Tuned,
     with_element, with_integer,
 };
 
@@ -236,7 +237,7 @@ impl Spec for Random {
         ]
     }
 
-    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+    fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
         super::gpu::programs(caps)
     }
 }

@@ -4,7 +4,7 @@ use bytemuck::Pod;
 
 use super::{Interpolation, Top};
 use crate::{
-    Capabilities, Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Scratch, Tuning,
+    Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Scratch, Tuning,
     bench::Bench,
     check::{
         Case, Failure, Level, Spec,
@@ -14,6 +14,7 @@ use crate::{
         poison, same_bytes, sorted_indices,
     },
     ladder::Climb,
+    tuning::Tuned,
     with_element,
 };
 
@@ -364,7 +365,7 @@ impl Spec for TopK {
         ]
     }
 
-    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+    fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
         super::gpu::programs(caps)
     }
 }

@@ -5,10 +5,11 @@ use std::fmt::Debug;
 use bytemuck::Pod;
 
 use crate::{
-    Capabilities, Device, ElementType, Layout, NdView, NdViewMut, ProgramSpec, Result,
+    Device, ElementType, Layout, NdView, NdViewMut, ProgramSpec, Result,
     bench::Bench,
     check::{Case, Failure, Level, Spec, data::random_bits, everywhere, guarded, poison, same_bytes},
     ladder::Climb,
+    tuning::Tuned,
 };
 
 /// The primitive's entry in the registry.
@@ -232,7 +233,7 @@ impl Spec for Permute {
         ]
     }
 
-    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+    fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
         use super::{
             gpu::plan,
             job::{Axis, Job},
