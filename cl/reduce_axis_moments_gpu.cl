@@ -203,6 +203,7 @@ INLINED void join_share(
     const uint item = get_local_id(0);
     put_moments(tree, WG, item, m);
     barrier(CLK_LOCAL_MEM_FENCE);
+    ROLLED
     for (uint d = QUADS; d < share; d *= 2) {
         if ((own / QUADS * QUADS) % (2 * d) == 0) {
             const ulong middle = (own + d) / QUADS * span, most = middle + d / QUADS * span;
@@ -217,6 +218,7 @@ INLINED void join_share(
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     const uint quads = whole ? QUADS : 1;
+    ROLLED
     for (uint d = 1; d < quads; d *= 2) {
         if (own < QUADS && own % (2 * d) == 0) {
             Moments other;

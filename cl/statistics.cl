@@ -240,6 +240,7 @@ INLINED void merge_group(Record* r, __local uint* tree)
     const uint item = get_local_id(0);
     to_local(tree, item, r);
     barrier(CLK_LOCAL_MEM_FENCE);
+    ROLLED
     for (uint left = WG / 2; left > 0; left /= 2) {
         if (item < left) {
             Record b;
@@ -388,11 +389,16 @@ INLINED void write_answer(
     merge_group(&r, tree);
     const int nan = r.nan != 0;
     ulong low_at = 0, high_at = 0;
-    if (WANTS_LOW) {
-        low_at = find(in, nan ? r.nan_at : r.low_at, n, nan, (KEY_T)r.low, first_found);
-    }
-    if (WANTS_HIGH) {
-        high_at = find(in, nan ? r.nan_at : r.high_at, n, nan, (KEY_T)r.high, first_found);
+    // One loop, since find has much code.
+    ROLLED
+    for (uint end = WANTS_LOW ? 0 : 1; end < (WANTS_HIGH ? 2 : 1); end++) {
+        const ulong tile = nan ? r.nan_at : end == 0 ? r.low_at : r.high_at;
+        const ulong at = find(in, tile, n, nan, (KEY_T)(end == 0 ? r.low : r.high), first_found);
+        if (end == 0) {
+            low_at = at;
+        } else {
+            high_at = at;
+        }
     }
     if (item != 0) {
         return;

@@ -71,6 +71,7 @@ INLINED A inverse_count(uint elements, uint lane)
 INLINED void take_rows(__global const T* p, uint elements, uint lane, Extremes* e, Lanes* lanes)
 {
     const uint rows = (elements + LANES - 1) / LANES;
+    ROLLED
     for (uint i = 0; i < rows; i++) {
         const uint count = elements_of_row(elements, lane, i);
         UNROLL
@@ -98,6 +99,7 @@ INLINED void take_rows(__global const T* p, uint elements, uint lane, Extremes* 
             }
         }
     }
+    ROLLED
     for (uint i = 0; i < rows; i++) {
         const uint count = elements_of_row(elements, lane, i);
         UNROLL
@@ -173,7 +175,7 @@ INLINED void join_batch(
 {
     const uint item = get_local_id(0);
     uint width = ITEM_LANES;
-    UNROLL
+    ROLLED
     for (uint left = WG; left > 1;) {
         // `next` moments of each tile remain.
         const uint fan = left >= 4 ? 4 : 2, next = left / fan;
@@ -251,6 +253,7 @@ INLINED void join_group(
     put_moments(tree, SLOTS, item, m);
     barrier(CLK_LOCAL_MEM_FENCE);
     ulong width = ITEM_MOMENTS * span;
+    ROLLED
     for (uint left = WG / 2; left > 0; left /= 2) {
         if (item < left) {
             Moments b;

@@ -2,7 +2,7 @@
 
 use crate::{Error, Result};
 
-/// Returns an error unless an argument of `len` elements, such as flags or values, has `n` elements.
+/// Returns an error unless `len`, the length of an argument such as flags or values, is `n`.
 pub(crate) fn expect_beside(n: usize, len: usize, what: &str) -> Result<()> {
     if n == len {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Outputs whose used length the device finds.
+//! Outputs whose number of results only the device knows, such as those of selections.
 
 use crate::{Error, Output, Result};
 

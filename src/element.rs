@@ -145,7 +145,7 @@ impl ElementType {
         }
     }
 
-    /// The bits of a float's significand, with the leading one; 0 for integers.
+    /// The number of bits of a float's significand, including the leading one; 0 for integers.
     pub(crate) const fn precision(self) -> i32 {
         match self {
             Self::F16 => 11,

@@ -268,7 +268,8 @@ fn nameless(folder: &Path) -> Option<File> {
     if !open_file(&file).exists() {
         return None;
     }
-    // Some older kernels do not apply the mask of permissions to such files. A folder's own rules may have narrowed them.
+    // Some older kernels do not apply the umask to such files, so this code does. If a default ACL of the folder has
+    // changed the permissions, they stay.
     let mut permissions = file.metadata().ok()?.permissions();
     if permissions.mode() & 0o777 == 0o666 {
         let status = fs::read_to_string("/proc/self/status").ok()?;
@@ -286,15 +287,15 @@ fn open_file(file: &File) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
-/// Gives a temporary name in `folder` to a file without a name. If the system refuses that, as some rules for links do, the
-/// contents are copied to a file with a name.
+/// Gives a temporary name in `folder` to a file without a name. If the system refuses the link, for example by a
+/// security rule, the contents are copied to a file with a name.
 #[cfg(target_os = "linux")]
 fn named(file: &File, folder: &Path) -> io::Result<NamedTempFile> {
     use rustix::fs::{AtFlags, CWD, linkat};
     let mut builder = tempfile::Builder::new();
     builder.prefix(PREFIX).suffix(SUFFIX);
     let link = |path: &Path| {
-        // A link without a handle would stay if the handle failed.
+        // The handle comes first: if it failed after the link, nothing would remove the link.
         let handle = file.try_clone()?;
         linkat(CWD, open_file(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?;
         Ok(handle)

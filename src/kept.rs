@@ -7,7 +7,7 @@ use crate::{
 
 /// Byte offset of the counters in the memory that [`ClDevice::ended`] returns, after one word.
 pub(crate) const COUNTERS_AT: usize = 64;
-/// Bytes of these counters: 8 for each value of 16 digits of 8 bits.
+/// Bytes of these counters: 16 digits with 256 values each, and 8 bytes for each value.
 pub(crate) const COUNTER_BYTES: usize = 16 * 256 * 8;
 
 /// Maximum bytes of status words that a queue keeps; a fill of that size costs little compared to the launch that needs

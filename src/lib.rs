@@ -3,7 +3,7 @@
 //! ```
 //! use oclprim::{Device, op::Sum};
 //!
-//! let device = Device::best()?; // the largest OpenCL GPU that passes its self-test, else the CPU
+//! let device = Device::best()?; // a GPU that passes its self-test, else the CPU
 //! let x = device.upload(&[1.0f32, 2.0, 3.5])?;
 //! assert_eq!(device.reduce(&x, Sum)?, 6.5);
 //! # Ok::<(), oclprim::Error>(())
@@ -123,7 +123,7 @@
 //! `OCLPRIM_CACHE_DIR` names. If the variable is empty, there is no cache. Without the variable, the folder is in the
 //! user's cache folder. If the entries have more than `OCLPRIM_CACHE_BYTES` bytes, 256 MiB by default, the crate
 //! removes the least recently used ones. Each process checks the size at its first write, and again whenever it has
-//! written a sixteenth of the limit. Processes may share the folder. In memory, a device keeps the programs of its most
+//! written a sixteenth of the limit. Processes may share the folder. In memory, a context keeps the programs of its most
 //! recently used kernel files. `OCLPRIM_CACHE_PROGRAMS` sets how many files, 128 by default; a file with other options
 //! counts again. These bounds do not apply to a driver's own cache, such as PoCL's.
 //!
@@ -316,8 +316,8 @@ pub use oclprim_macros::map;
 ///
 /// The attribute also writes a test, `larger_magnitude_on_devices_equals_rust`. `cargo test` then compares the
 /// results for 4,096 pairs on every OpenCL device. The values are NaN, infinities, subnormals, extremes and random
-/// bits, also in fields of structs. `test = false` leaves out the test. Write it if an argument sets the length of a
-/// loop, or if the function is inside another function.
+/// bits, also in fields of structs. `test = false` leaves out the test. Write `test = false` if an argument sets the
+/// length of a loop, or if the function is inside another function.
 ///
 /// # The subset
 ///

@@ -41,7 +41,7 @@ fn empty_axes_give_the_identity_and_invalid_ones_are_refused() {
         assert_eq!(device.reduce_axis(nothing, 0, Min).unwrap().to_vec().unwrap(), [f32::INFINITY; 3], "{name}");
         assert_eq!(device.reduce_axis(nothing, 1, Max).unwrap().len(), 0, "{name}");
 
-        // An empty axis is next to axes whose product overflows, to 0 or to another number.
+        // The first axis is empty. The product of the other two overflows, and wraps to 0 or to another number.
         let none = device.upload::<f32>(&[]).unwrap();
         for long in [[0, 1 << 40, 1 << 40], [0, 1 << 32, (1 << 32) + 1]] {
             let long = none.nd(&long).unwrap();
@@ -102,7 +102,7 @@ fn moments_of_lines_hold_at_the_ends_of_the_range() {
         assert!(means[0].is_nan() && means[1..] == [m.into(), 0.0, f64::INFINITY], "{name}: {means:?}");
         let variances = device.variance_axis(pairs, 1).unwrap();
         assert!(variances[0].is_nan() && variances[3].is_nan(), "{name}: {variances:?}");
-        // A sum of squares beyond the range of f32 keeps 24 bits.
+        // A sum of squares beyond the range of f32 keeps 22 bits.
         let square = f64::from(m) * f64::from(m);
         assert_eq!(variances[1], 0.0, "{name}");
         assert!((variances[2] / square - 1.0).abs() < 2f64.powi(-22), "{name}: {}", variances[2]);

@@ -13,7 +13,8 @@ use oclprim::{
     op::{Map, Sum},
 };
 
-/// Three tile groups of a scan of 4-byte elements, in tiles of 32 KiB; and more than 32 tile groups of 8-byte elements.
+/// A scan has tiles of 32 KiB. `N` elements of 4 bytes have three tile groups. `MANY` elements of 8 bytes have more
+/// than 32.
 const N: usize = 66 * 8192 + 5;
 const MANY: usize = 1060 * 4096 + 5;
 /// Tiles of a sort or a selection of 4-byte elements. A publish has one of eight delays, and 40 tiles have all of them.
@@ -36,7 +37,7 @@ struct Inputs {
     floats: Buffer<f32>,
     numbers: Buffer<u32>,
     longs: Buffer<i64>,
-    /// Segment-head flags of `floats` and `longs`: some segments lie within a tile, others span hundreds of tiles.
+    /// Segment-head flags of `floats`: some segments lie within a tile, others span several tiles.
     flags: Buffer<u8>,
     offsets: Buffer<u32>,
     keys: Buffer<u16>,

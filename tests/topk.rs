@@ -113,8 +113,8 @@ fn wrong_bounds_do_not_change_results() {
 /// The result takes all keys between the bounds. They share their higher digits with keys beyond the bounds.
 #[test]
 fn bounds_within_clusters_do_not_change_results() {
-    // Each 256 keys are in four clusters. 16 keys are less than 1024 + 16, the largest key of its cluster. 248 keys are
-    // less than all keys of the last cluster.
+    // Each block of 256 keys has four clusters, which begin at 0, 1024, 2048 and 4096. The results take 16 or 248 keys
+    // of a block. The 16 end within the second cluster, before its largest key. The 248 are the first three clusters.
     let blocks = if common::tiny() { 12 } else { 1100 };
     let key = |i: u32| match i * 151 % 256 {
         x @ 0..13 => x,

@@ -4,8 +4,9 @@
 usage: files.py FOLDER NAME=PROGRAM...
 
 A time of a program is that of the whole process. A time of NumPy is that of load, operation and save in a new process, without
-the start of Python. All run in turns. A row has the median of its runs, half the distance between the fastest and the slowest as a
-share of the median, and the median of the processor time. The variables FILES_SIZES and FILES_TYPES select rows.
+the start of Python. The runs of all programs and of NumPy are interleaved. A row has the median of its runs, half the
+distance between the fastest and the slowest as a share of the median, and the median of the processor time. The
+variables FILES_SIZES and FILES_TYPES select rows.
 """
 
 import csv
@@ -19,7 +20,7 @@ from pathlib import Path
 import numpy
 
 RUNS = 5
-# NumPy sorts a larger file for half a minute.
+# Maximum bytes of a file to sort. NumPy takes half a minute to sort a larger one.
 MOST_SORTED = 1 << 28
 SIZES = [int(size) for size in os.environ.get("FILES_SIZES", f"{1 << 30} {1 << 28} {1 << 24} {1 << 20}").split()]
 TYPES = os.environ.get("FILES_TYPES", "f4 f8").split()

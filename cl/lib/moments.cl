@@ -103,11 +103,16 @@ static inline void join_moments(Moments* x, const Moments* y, OFFSET_T n, OFFSET
 static inline void join_lanes(
     Moments* a, const Moments* b, uint elements, uint rows, uint lanes, uint lane, uint width)
 {
-    if (elements == rows * lanes) {
-        add_moments(a, b, 0.5f, (A)0.5f * (A)(rows * width));
-    } else {
-        join_moments(a, b, in_lanes(elements, lanes, lane, width), in_lanes(elements, lanes, lane + width, width));
+    A weight = 0.5f, paired = (A)0.5f * (A)(rows * width);
+    if (elements != rows * lanes) {
+        const uint n = in_lanes(elements, lanes, lane, width), m = in_lanes(elements, lanes, lane + width, width);
+        if (m == 0) {
+            return;
+        }
+        weight = n == m ? (A)0.5f : ratio(m, (ulong)n + m);
+        paired = (A)n * weight;
     }
+    add_moments(a, b, weight, paired);
 }
 
 // Returns the mean of a lane whose sum overflows. `part`, the weight of an element, is reduced a little, so that the mean is
@@ -116,6 +121,7 @@ static inline A far_mean(__global const T* p, long stride, uint elements, uint l
 {
     A mean = 0;
     part *= (A)1 - (A)(A_BYTES == 8 ? 0x1p-48f : 0x1p-19f);
+    ROLLED
     IN_ORDER
     for (uint i = lane; i < elements; i += lanes) {
         mean += to_acc(p[(long)i * stride]) * part;
@@ -128,6 +134,7 @@ static inline A far_squares(__global const T* p, long stride, uint elements, uin
 {
     const A down = mean * DOWN;
     A rest = 0, m2 = 0;
+    ROLLED
     IN_ORDER
     for (uint i = lane; i < elements; i += lanes) {
         const A d = to_acc(p[(long)i * stride]) * DOWN - down;

@@ -40,6 +40,13 @@
 // Before loops that add floats: if Intel's driver for CPUs vectorises such a loop, it changes the order of the additions.
 #define IN_ORDER _Pragma("clang loop vectorize(disable) interleave(disable)")
 
+// Before loops that run rarely or once: NVIDIA's compiler unrolls them by itself, which can double the time of a kernel's build.
+#ifdef INLINE_PTX
+#define ROLLED _Pragma("unroll 1")
+#else
+#define ROLLED
+#endif
+
 // Before loops over elements on one work-item: some compilers of CPU drivers vectorise or unroll them only on request; the others
 // do better by themselves. IN_VECTORS is not for loops that add floats, since it changes the order of the additions.
 #ifdef EXPLICIT_VECTORS

@@ -192,7 +192,8 @@ fn views(u: &mut Unstructured, layout: &Layout) -> Result<()> {
     assert_eq!(view.to_vec().ok().as_ref(), Some(&elements));
     let axis = u.int_in_range(0..=8)?;
     let (plain, shape) = (device.upload(&elements).expect("memory"), layout.shape());
-    // An empty axis next to long ones can have results that do not fit memory.
+    // A reduction along an empty axis has a result for each line. If the other axes are long, the results may not fit
+    // memory.
     if axis < shape.len()
         && shape.iter().try_fold(1usize, |product, &n| product.checked_mul(n.max(1))).is_none_or(|n| n > 1 << 20)
     {

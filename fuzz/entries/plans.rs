@@ -126,7 +126,8 @@ impl Given {
     }
 }
 
-/// Asserts that regions of scratch do not overlap. A region is the offset of its first byte, and its smallest number of bytes.
+/// Asserts that regions of scratch do not overlap. A region is the offset of its first byte, and the number of bytes
+/// that it needs.
 fn apart(plan: &dyn Debug, regions: &[(usize, usize)], end: usize) {
     let mut regions: Vec<_> = regions.iter().filter(|(_, bytes)| *bytes > 0).collect();
     regions.sort_unstable();

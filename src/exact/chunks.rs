@@ -11,7 +11,8 @@ const LOG_LEN: i32 = 9;
 /// Partial sums, which fit in registers. The loops over lanes have indices, since the compiler turns only these into
 /// vector instructions: iterators take four times as long.
 pub(super) const LANES: usize = 8;
-/// The largest exponent for which the extractor of two registers is finite.
+/// A bound on the exponents of two registers: with a larger exponent, their extractor or its sum with a chunk could
+/// overflow.
 const LARGEST: i32 = 1022 - LOG_LEN;
 
 /// The largest difference of exponents for which one register is exact.
@@ -24,8 +25,8 @@ const fn two_registers(precision: i32) -> i32 {
     107 - 2 * LOG_LEN - precision
 }
 
-/// Two numbers whose sum is that of the chunk, which has at most [`LEN`] elements; `None` if the bounds do not show that,
-/// or without a number other than 0.
+/// Two numbers whose exact sum is the sum of the chunk, which has at most [`LEN`] elements. `None` if the bounds do not
+/// prove that both are exact, if an element is not finite, or if all elements are 0.
 pub(super) fn sum<T: Float>(rows: &[[T; LANES]]) -> Option<[f64; 2]> {
     if const { T::TYPE.needs_fp64() } {
         let (least, most) = extremes(rows)?;

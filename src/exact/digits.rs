@@ -139,7 +139,7 @@ impl<T: Float> Digits<T> {
         found
     }
 
-    /// The nearest number of type `S`; ties to even, +0 for 0. A number below the least of `S` may round to -0.
+    /// The nearest number of type `S`; ties to even, +0 for 0. A negative number that rounds to 0 becomes -0.
     pub(crate) fn rounded<S: Element>(&self) -> S {
         let mut sum = self.canonical();
         let negative = sum.digits.as_ref().last().is_some_and(|&digit| digit < 0);
@@ -192,7 +192,7 @@ pub(crate) fn nearest<S: Element>(size: u128, more: bool, exponent: i32, negativ
 }
 
 /// The bits of the float nearest to `top * 2^(above - 63)` times the least positive float. The highest bit of `top` is
-/// set. The last bit of `top` is set if lower bits are.
+/// set. The lowest bit of `top` is sticky: it is also set if a bit below it, which `top` lacks, is set.
 fn magnitude(top: u64, above: i32, precision: i32, infinity: u64) -> u64 {
     if above < 0 {
         // Half of the least float is a tie, and 0 is even.
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
     use crate::{bf16, f16};
 
-    /// A sum whose digits have the largest values that a carry leaves.
+    /// A sum whose digits, except the last, have the largest values that a carry leaves.
     fn full<T: Float>() -> Digits<T> {
         let mut sum = Digits::<T>::new();
         sum.digits.as_mut().fill(0xffff_ffff);
@@ -220,7 +220,8 @@ mod tests {
         sum
     }
 
-    /// The largest change of one digit by one addition: in the digit above the one that the exponent names.
+    /// The largest size that one addition takes. At an exponent of 31 modulo 32, its upper part, `LARGEST >> 1`, is
+    /// added to one digit. No addition changes a digit by more.
     const LARGEST: i64 = (1 << PART) - 1;
 
     fn adds_largest<T: Float>(sign: i64, times: u32) -> bool {

@@ -91,7 +91,8 @@ impl Kind {
         }
     }
 
-    /// The kind of the negated sum. Without -0: a difference of zeros is +0.
+    /// The kind of the negated sum, for differences. [`MinusZeros`](Self::MinusZeros) becomes [`Finite`](Self::Finite),
+    /// since a difference of zeros is +0.
     fn negated(self) -> Self {
         match self {
             Self::MinusZeros => Self::Finite,
@@ -114,7 +115,7 @@ impl Kind {
 /// file and threads exchange this value. The module has the rules for [special values](crate::exact#special-values),
 /// the [design](crate::exact#design) and the papers.
 ///
-/// An addition takes constant time, a merge or a rounding time for all digits: 5 for `f16`, 19 for `bf16`, 20 for `f32`
+/// An addition takes constant time. A merge or a rounding visits all digits: 5 for `f16`, 19 for `bf16`, 20 for `f32`
 /// and 134 for `f64`. A digit takes 8 bytes in memory.
 ///
 /// The value may be as large as 2^64 times the largest product of two numbers. Beyond it, the value wraps to another

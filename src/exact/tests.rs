@@ -36,7 +36,7 @@ fn finite<T: Float>(rng: &mut Rng) -> T {
     }
 }
 
-/// The next number of the same sign in the direction of larger magnitudes.
+/// The number `steps` numbers after `x`, in the direction of larger magnitudes.
 fn after<T: Float>(x: T, steps: u64) -> T {
     T::from_bits_lossy(crate::element::bits(x) + steps)
 }
@@ -193,7 +193,7 @@ fn random_products<T: Float>(seed: u64) {
         let any = |rng: &mut Rng| if near { T::from_bits_lossy(one + rng.below(1 << 7)) } else { finite::<T>(rng) };
         let mut pairs: Vec<[T; 2]> = (0..n).map(|_| [any(&mut rng), any(&mut rng)]).collect();
         if rng.below(2) == 0 {
-            // The products cancel but for the last.
+            // All products but the first cancel.
             let negated: Vec<_> = pairs[1..].iter().map(|&[a, b]| [T::from_f64(-b.to_f64()), a]).collect();
             pairs.extend(negated);
         }
@@ -219,7 +219,8 @@ fn sums_of_products_equal_a_big_integer() {
 }
 
 /// Chunks whose exponents spread `spread` binades. All but one of the elements have the exponent `top`; their
-/// significands make the sum of the low parts as large as it can be. The last element has the lowest bit set.
+/// significands make the sum of the low parts as large as it can be. The first element has the exponent `top - spread`,
+/// and its lowest bit is set.
 fn widest<T: Float>(top: i32, spread: i32, low: u32) -> Vec<T> {
     let precision = T::TYPE.precision();
     let whole = (1i64 << precision) - 1;
@@ -261,9 +262,10 @@ fn chunks_at_the_bound_of_one_register_are_exact_and_one_binade_more_is_not() {
 
 #[test]
 fn chunks_at_the_bound_of_two_registers_are_exact() {
-    // The low parts are just below half of the last place of the high parts, which have `low` fewer bits.
+    // The high part of each large element lacks the 9 lowest bits. The low part is just below half of the high part's
+    // last place.
     chunks_around::<f64>(36, 9, false);
-    // All of an `f32` is in the high part, or in the low part, or cut in between.
+    // The large elements are wholly in the high part, and the small one is in the low part. `low` clears one bit.
     for low in 0..=24 {
         chunks_around::<f32>(65, low, false);
     }

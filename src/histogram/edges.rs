@@ -93,7 +93,8 @@ impl<F: Real> Scaled<F> {
     }
 }
 
-/// The table for edges with the mapping `cell`, without the first and the last edge.
+/// The table for the mapping `cell`, which returns the cell of an edge. Entries count all edges but the first and the
+/// last.
 fn guide(bins: usize, cells: usize, cell: impl Fn(usize) -> usize) -> Result<Vec<u32>> {
     let mut counts = memory::zeroed::<u32>(cells)?;
     (1..bins).for_each(|k| counts[cell(k)] += 1);

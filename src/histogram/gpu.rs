@@ -150,7 +150,7 @@ pub struct Merge {
     pub program: ProgramSpec,
     pub work_group: usize,
     pub groups: usize,
-    /// Binary logarithm of the slots that a work-group sums at a time, and the number of all its slots.
+    /// Binary logarithm of the slots that a work-group sums at a time, and the number of slots that it sums in all.
     pub column_bits: u32,
     pub slots: usize,
 }

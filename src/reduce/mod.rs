@@ -72,7 +72,8 @@ pub enum Determinism {
     Fast,
     /// Same bits on every run, every device and the CPU: one tree, which depends only on n and the element type.
     ///
-    /// On devices that flush subnormals to zero, this holds for results above the subnormals.
+    /// A device that flushes subnormals to zero returns the same bits only if no element, partial result or result is
+    /// subnormal.
     #[default]
     Fixed,
     /// The float nearest to the exact sum, ties to even: same bits for every order of the elements and every machine.

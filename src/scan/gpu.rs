@@ -215,7 +215,8 @@ struct Job<'j> {
 }
 
 /// Scans `input` to `out`, which may be the same memory. In an exclusive scan without segments and to other memory,
-/// `out` may have one more element. It receives the initial value op the aggregate of the whole input.
+/// `out` may have one more element. This element receives `initial op aggregate`, where `aggregate` is that of the
+/// whole input.
 pub fn scan(
     device: &ClDevice,
     form: &Form,

@@ -83,7 +83,7 @@ impl Form {
         }
     }
 
-    /// Bytes of a selected item: of a value, if flags select.
+    /// Bytes of what a selection moves: of a value if flags select, else of an element.
     fn moved_bytes(&self) -> usize {
         if self.marks == Marks::Flags { self.value.max(1) } else { self.element().size() }
     }

@@ -44,8 +44,8 @@ pub struct Form {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Parts {
     All,
-    /// Segments of more than `short` keys, each sorted alone. If `merges`, merges sort the shorter ones and use the
-    /// spare memory.
+    /// Segments of more than `short` keys, each sorted alone. `merges` is true if a merge sort takes the shorter
+    /// segments: it also needs the spare memory.
     Long {
         short: usize,
         merges: bool,

@@ -50,8 +50,8 @@ macro_rules! hide {
         core::arch::global_asm!(concat!(".hidden ", stringify!($name)));
     };
 }
-/// Defines the pointer through which Microsoft's compilers call an entry point of a DLL. The linker would define this
-/// pointer, but LLD then removes the function.
+/// Defines the pointer through which code of Microsoft's compilers calls an entry point of a DLL. A linker defines a
+/// missing pointer itself. But when LLD does so, it removes the function.
 macro_rules! imported {
     ($name:ident: $ty:ty) => {
         #[cfg(all(target_env = "msvc", not(target_arch = "x86")))]

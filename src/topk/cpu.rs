@@ -135,8 +135,8 @@ fn threshold<K: Word>(keys: &Keys, row: &[K], k: usize) -> Result<Threshold> {
     Ok(Threshold { number, need })
 }
 
-/// Counts the keys whose numbers have the highest bits `number`, by the next `bits` bits. The lowest `left` bits are
-/// ignored.
+/// The histogram of one digit: the `bits` bits above the lowest `left` bits. Counts only keys whose bits above that
+/// digit equal `number`.
 fn counts<K: Word>(keys: &Keys, row: &[K], number: u64, left: u32, bits: u32) -> Result<Vec<usize>> {
     let parts = parallel::parts(row.len(), parallel::SERIAL);
     let own = parallel::try_map(parts.len(), &|i| {

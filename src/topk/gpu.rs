@@ -42,7 +42,7 @@ pub struct Form<'a> {
 pub enum Want<'a> {
     /// The first `k` keys, at least one.
     Keys { k: usize, sorted: bool },
-    /// For each row, the key of a rank, counted from 0. All rows are the same keys.
+    /// The keys of these ranks, counted from 0. There is one row per rank, and each row is the whole input.
     Ranks(&'a [u64]),
 }
 
@@ -105,7 +105,7 @@ pub struct Plan {
     /// True if the threshold has bounds. Each part then lists the keys between the bounds in at most `segments`
     /// segments, and all segments have at most `capacity` keys.
     pub pick: bool,
-    /// Work-groups that pick keys for the bounds: several for a single row, with `one_pass`.
+    /// Work-groups that read the sample of a row: one, or several if `one_pass` is true and there is a single row.
     pub pickers: usize,
     pub segments: usize,
     pub capacity: usize,
@@ -280,7 +280,8 @@ impl Plan {
     }
 }
 
-/// Returns whether keys are looked up. For ranks of integers, the threshold's number determines the key.
+/// Returns whether `topk_tally` counts, for each part, the keys below and at the threshold. Ranks of integers need no
+/// tally: the threshold's number determines the key.
 fn tallies(ranks: bool, floats: bool) -> bool {
     !ranks || floats
 }

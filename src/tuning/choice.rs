@@ -24,7 +24,8 @@ impl Tuning {
         as_it_is && !self.no_look_back && !self.without_file
     }
 
-    /// Chosen values for single primitives on a device with these capabilities, which [`apply`](Self::apply) has checked.
+    /// The values chosen for each primitive: those of [`Tuning::set`], else those of the tuning file.
+    /// [`apply`](Self::apply) has checked the values of `set` for these capabilities.
     pub(super) fn choices(&self, info: &DeviceInfo, caps: &Capabilities) -> Vec<Choice> {
         self.choices_of(if self.asks_file() { loaded() } else { &[] }, info, caps)
     }
@@ -171,7 +172,7 @@ mod tests {
             |row| row.primitive = "dance".into(),
             |row| row.chosen = BTreeMap::new(),
             |row| row.chosen = BTreeMap::from([("no_such_name".into(), 1), ("work_group".into(), 128)]),
-            // A valid value, but outside the parameter's set.
+            // A device could run work-groups of this size, but the value is outside the parameter's allowed set.
             |row| row.chosen = BTreeMap::from([("work_group".into(), 96)]),
             |row| row.element_bytes = 0,
         ];

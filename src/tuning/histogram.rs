@@ -27,12 +27,13 @@ pub(crate) struct Histogram {
     pub(crate) table_bytes: usize,
     /// Maximum bytes of tables in global memory that are updated with atomics. Several tables reduce collisions.
     pub(crate) global_bytes: usize,
-    /// Maximum bytes of local memory for given edges and their table, if its cells also hold copies of edges. Without
-    /// these copies, twice as many bytes are allowed. Larger tables stay in global memory.
+    /// Maximum bytes of local memory for the user's edges and their lookup table, if the table's cells also hold copies
+    /// of edges. Without these copies, twice as many bytes are allowed. Larger edges and tables stay in global memory.
     pub(crate) edge_bytes: usize,
     /// Maximum bytes of local memory for the replicas of a table of weights.
     pub(crate) weighted_bytes: usize,
-    /// Maximum slots for a last-block reduction of the counts; 0: a second launch adds them up.
+    /// Maximum counters of a table for which a last-block reduction adds up the tables. With more counters, or if this
+    /// is 0, a second launch does.
     pub(crate) one_pass_slots: usize,
 }
 

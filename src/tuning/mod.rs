@@ -198,7 +198,8 @@ impl Tuning {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stall {
-    /// Dropped publish: a tile publishes only after its own look-back.
+    /// Dropped publish: scans in place publish a tile's aggregate late, radix sorts publish only prefixes, and other
+    /// look-backs publish nothing.
     Silent,
     /// Delayed publish.
     Late,

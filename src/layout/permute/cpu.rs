@@ -50,7 +50,7 @@ macro_rules! by_size {
     ($size:expr, $run:ident $arguments:tt $($n:literal $side:literal)*) => {
         match $size {
             $($n => $run::<$n, $side>$arguments,)*
-            size => unreachable!("elements of {size} bytes are in units or refused"),
+            size => unreachable!("no loop for elements of {size} bytes: the caller splits them into units or refuses them"),
         }
     };
 }
@@ -537,7 +537,7 @@ mod tests {
     use super::*;
     use crate::Layout;
 
-    /// Few and many bands, of one long row or of many short ones, for few and many threads.
+    /// Shapes with few or many bands, and with long or short rows, each on few and on many threads.
     #[test]
     fn matrices_are_transposed_for_any_split_of_the_work() {
         let shapes: [(&[usize], &[usize]); 7] = [

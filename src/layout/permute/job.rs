@@ -32,7 +32,8 @@ pub struct Job {
 /// A matrix among the axes of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Turn {
-    /// The axis along the rows of the output, and the axis along the rows of the input.
+    /// `rows` numbers the rows of the input, and is contiguous in the output. `cols` numbers the columns of the input,
+    /// and is contiguous in the input.
     pub(crate) rows: Axis,
     pub(crate) cols: Axis,
     /// Index of `cols` among the axes.

@@ -488,7 +488,8 @@ macro_rules! wide {
 }
 wide!(i64, u64);
 
-/// The results of neighbouring tiles. Its indices are numbers of tiles.
+/// The results of neighbouring tiles. `nan_at`, `low.1` and `high.1` are the numbers of the tiles that have the first
+/// NaN and the extremes.
 #[derive(Clone, Copy)]
 struct Record<T, M> {
     n: u64,

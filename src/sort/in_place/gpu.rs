@@ -22,7 +22,8 @@ const TO_KEYS: u32 = 2;
 /// One launch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
-    /// All comparisons within a tile. If `merges`, only the last ones of a merge of more keys than a tile.
+    /// Sorts each tile. If `merges`, makes only the comparisons of the last `tile_bits` distances, which complete a
+    /// merge of more keys than a tile.
     Tiles { merges: bool },
     /// Compares keys at four distances, from 2^(low_bits + 3) down to 2^low_bits.
     Exchange { low_bits: u32, turned: bool },

@@ -36,8 +36,8 @@ fn by_shape<const N: usize, const S: usize>(data: &mut [u8], (rows, cols): (usiz
     if rows == cols { square::<N, S>(data, rows) } else { rectangle(data, &Steps::new(rows, cols), strip) }
 }
 
-/// For each band of rows, swaps its tiles with those of the band of columns below the diagonal. Each pair is a task,
-/// and so is the tile on the diagonal.
+/// For each band of rows, swaps each tile right of the diagonal with its mirror image below the diagonal, and
+/// transposes both. Each pair is a task, and so is the tile on the diagonal.
 fn square<const N: usize, const S: usize>(data: &mut [[u8; N]], n: usize) -> Result<()> {
     let side = SIDE * S;
     for first in (0..n).step_by(side) {
@@ -87,7 +87,8 @@ fn turn_tile<const N: usize, const S: usize>(rows: &mut [&mut [[u8; N]]]) {
     }
 }
 
-/// Swaps element (k, first + i) of `tile`, whose rows have n elements, with element k of piece i.
+/// Swaps `pieces[i][k]` with the element in row k and column `first + i` of `tile`, for all i and k. A row of `tile`
+/// has n elements.
 ///
 /// Blocks of a cache line's width go through buffers. If the row length is a power of two, the rows compete for the
 /// same sets of a cache. So each line is used whole at once, and prefetched.
