@@ -184,8 +184,8 @@ impl<T: bytemuck::Pod> Guarded<T> {
     }
 
     #[inline(never)]
-    fn written(self: Box<Self>) -> Result<Vec<T>, Failure> {
-        let (poison, Range { start, end }) = (poison::<T>(), self.written);
+    fn written(&self) -> Result<Vec<T>, Failure> {
+        let (poison, Range { start, end }) = (poison::<T>(), self.written.clone());
         let mut all = self.buffer.to_vec()?;
         let dirty = |x: &T| bytemuck::bytes_of(x) != bytemuck::bytes_of(&poison);
         if let Some(i) = all[end..].iter().position(dirty) {
