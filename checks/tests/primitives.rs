@@ -70,13 +70,14 @@ const ELSEWHERE: &[(&str, &str, Given)] = &[
     ("select_unordered", "adds to a 64-bit count", |caps| caps.int64_atomics),
 ];
 const PARTITION: &str = "has barriers in loops whose length comes from memory, which PoCL without sub-groups breaks";
-const LOOK_BACK: &str = "waits for other work-groups";
+const LOOK_BACK: &str = "runs only with look-back";
 
 fn partitions(caps: &Capabilities) -> bool {
     caps.checker || caps.sub_groups.iter().any(|group| group.backend.is_hardware())
 }
 
-/// Asserts that the operations above launch each kernel, in the kernel's geometry, on each device that runs it.
+/// Asserts that the operations of `A_FORM_OF_EACH_KERNEL` launch each kernel, in its geometry, on each device
+/// that runs it.
 fn forms_launch_each_kernel() {
     const TEST: &str = "forms_launch_each_kernel";
     if common::variant() {

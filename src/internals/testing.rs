@@ -163,7 +163,8 @@ pub fn guarded<T: bytemuck::Pod + PartialEq>(
     guarded.written()
 }
 
-/// The buffer of [`guarded`]. Its methods are compiled once for each type, not for each closure.
+/// The buffer of [`guarded`]. Its methods are compiled once for each type, not for each closure, and it is boxed, since code
+/// that moves it would be compiled for each closure.
 struct Guarded<T: bytemuck::Pod> {
     buffer: crate::Buffer<T>,
     written: Range<usize>,
@@ -171,10 +172,10 @@ struct Guarded<T: bytemuck::Pod> {
 
 impl<T: bytemuck::Pod> Guarded<T> {
     #[inline(never)]
-    fn new(device: &Device, len: usize, offset: usize) -> Result<Self, Failure> {
+    fn new(device: &Device, len: usize, offset: usize) -> Result<Box<Self>, Failure> {
         let first = CANARY + offset;
         let buffer = device.upload(&vec![poison::<T>(); first + len + CANARY])?;
-        Ok(Self { buffer, written: first..first + len })
+        Ok(Box::new(Self { buffer, written: first..first + len }))
     }
 
     #[inline(never)]
@@ -183,8 +184,8 @@ impl<T: bytemuck::Pod> Guarded<T> {
     }
 
     #[inline(never)]
-    fn written(self) -> Result<Vec<T>, Failure> {
-        let (poison, Range { start, end }) = (poison::<T>(), self.written);
+    fn written(&self) -> Result<Vec<T>, Failure> {
+        let (poison, Range { start, end }) = (poison::<T>(), self.written.clone());
         let mut all = self.buffer.to_vec()?;
         let dirty = |x: &T| bytemuck::bytes_of(x) != bytemuck::bytes_of(&poison);
         if let Some(i) = all[end..].iter().position(dirty) {

@@ -4,7 +4,7 @@ use crate::{
     ElementType, Error, ErrorKind, Result, Scratch,
     op::Source,
     runtime::{
-        ClInput, DeviceClass, ProgramSpec,
+        AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, on_device,
         opencl::{ClDevice, ClMem, Launch},
     },
     tuning::{self, Primitive, Tuned},
@@ -174,8 +174,32 @@ impl Pass<'_> {
     }
 }
 
+/// Merges two ranges.
+pub(crate) fn merge(
+    device: &ClDevice,
+    form: &Form,
+    ranges: [AnyInput<'_>; 2],
+    to: AnyOutput<'_>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    on_device(device, ranges, [(to, false)], |ranges, [to]| run(device, form, ranges, to, None, scratch))
+}
+
+/// Merges two ranges of keys, and their values, which follow them in `inputs` and `outputs`.
+pub(crate) fn merge_pairs(
+    device: &ClDevice,
+    form: &Form,
+    inputs: [AnyInput<'_>; 4],
+    outputs: [AnyOutput<'_>; 2],
+    scratch: &mut Scratch,
+) -> Result<()> {
+    on_device(device, inputs, outputs.map(|output| (output, false)), |[a, b, values_a, values_b], [to, values]| {
+        run(device, form, [a, b], to, Some([values_a, values_b, values]), scratch)
+    })
+}
+
 /// Merges two ranges, and their values.
-pub fn run(
+fn run(
     device: &ClDevice,
     form: &Form,
     [a, b]: [&ClInput; 2],

@@ -131,10 +131,7 @@ impl Device {
             }
             Backend::OpenCl(device) => {
                 let form = form(order, 0)?;
-                let (a, b, to) = (a.cl(device)?, b.cl(device)?, output.cl(device, false)?);
-                crate::runtime::apart(&[&a, &b], &[&to])?;
-                gpu::run(device, &form, [&a, &b], &to, None, scratch)?;
-                to.finish(device)?;
+                gpu::merge(device, &form, [a.any(), b.any()], output.any(), scratch)?;
             }
         }
         Ok(())
@@ -248,12 +245,8 @@ impl Device {
             }
             Backend::OpenCl(device) => {
                 let form = form(order, size_of::<V>())?;
-                let (a, b) = ((a.0.cl(device)?, a.1.cl(device)?), (b.0.cl(device)?, b.1.cl(device)?));
-                let (keys, values) = (keys.cl(device, false)?, values.cl(device, false)?);
-                crate::runtime::apart(&[&a.0, &a.1, &b.0, &b.1], &[&keys, &values])?;
-                gpu::run(device, &form, [&a.0, &b.0], &keys, Some([&a.1, &b.1, &values]), scratch)?;
-                values.finish(device)?;
-                keys.finish(device)
+                let inputs = [a.0.any(), b.0.any(), a.1.any(), b.1.any()];
+                gpu::merge_pairs(device, &form, inputs, [keys.any(), values.any()], scratch)
             }
         }
     }

@@ -4,7 +4,7 @@ use super::Determinism;
 use crate::{
     Element, ElementType, Input, Output, Result, Scratch,
     op::{Op, Source},
-    runtime::{ClInput, ClOutput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    runtime::{AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
     tuning::{self, Primitive, Tuned},
 };
 
@@ -131,29 +131,23 @@ pub fn reduce<T: Element, O: Op<T>>(
     scratch: &mut Scratch,
 ) -> Result<()> {
     let form = Form::of::<T, O>(determinism);
-    reduce_form(
-        device,
-        &form,
-        bytemuck::bytes_of(&O::empty()),
-        input.cl(device)?,
-        None,
-        output.cl(device, false)?,
-        scratch,
-    )
+    reduce_form(device, &form, bytemuck::bytes_of(&O::empty()), input.any(), None, output.any(), scratch)
 }
 
 /// Runs any reduction. `second` is the second input of products; `empty` is the result for empty input.
 ///
 /// The output may alias an input: a work-group writes the output after all elements are read.
-pub fn reduce_form(
+pub(crate) fn reduce_form(
     device: &ClDevice,
     form: &Form,
     empty: &[u8],
-    input: ClInput,
-    second: Option<ClInput>,
-    output: ClOutput<'_>,
+    input: AnyInput<'_>,
+    second: Option<AnyInput<'_>>,
+    output: AnyOutput<'_>,
     scratch: &mut Scratch,
 ) -> Result<()> {
+    let (input, second) = (input.cl(device)?, second.map(|second| second.cl(device)).transpose()?);
+    let output = output.cl(device, false)?;
     run(device, form, empty, &input, second.as_ref(), &output, scratch)?;
     output.finish(device)
 }

@@ -17,8 +17,8 @@ pub(crate) mod opencl;
 mod prepare;
 mod program;
 
+pub(crate) use buffer::{AnyInput, AnyOutput, ClInput, ClOutput, apart, on_device};
 pub use buffer::{Buffer, Input, MapMut, MapRef, Output, Scratch, View, ViewMut};
-pub(crate) use buffer::{ClInput, ClOutput, apart};
 pub use capabilities::{Capabilities, DeviceClass, RefusedSubGroup, SubGroup, SubGroupBackend};
 pub use device::{Backend, Device};
 pub use info::{DeviceInfo, DeviceType, Recorded, Timing};

@@ -6,7 +6,7 @@ use crate::{
     lookback::{SPINS, TICKET_BYTES, levels},
     op::{Monoid, Op, Source, monoid},
     runtime::{
-        ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
+        AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, SubGroupBackend, apart,
         opencl::{ClDevice, ClMem, Launch},
     },
     tuning::{self, Primitive, Tuned},
@@ -33,12 +33,12 @@ pub enum Heads {
 
 /// The memory, or the length, that defines segment heads.
 #[derive(Clone, Copy)]
-pub enum Starts<'s> {
+pub enum Starts<M> {
     /// There are no segments.
     None,
     /// Keys or flags, one for each element.
-    Beside(&'s ClInput),
-    Offsets(&'s ClInput),
+    Beside(M),
+    Offsets(M),
     Every(usize),
 }
 
@@ -211,7 +211,7 @@ struct Job<'j> {
     start: &'j Start,
     input: &'j ClInput,
     out: &'j ClInput,
-    starts: Starts<'j>,
+    starts: Starts<&'j ClInput>,
     memory: &'j ClMem,
 }
 
@@ -222,7 +222,7 @@ pub fn scan(
     device: &ClDevice,
     form: &Form,
     start: &Start,
-    (input, starts): (&ClInput, Starts<'_>),
+    (input, starts): (&ClInput, Starts<&ClInput>),
     out: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
@@ -246,6 +246,37 @@ pub fn scan(
         job.ranks(offsets)?;
     }
     if plan.look_back { job.look_back() } else { job.reduce_then_scan() }
+}
+
+/// [`scan`] with arguments in any memory.
+pub(crate) fn scan_any(
+    device: &ClDevice,
+    form: &Form,
+    start: &Start,
+    (input, starts): (AnyInput<'_>, Starts<AnyInput<'_>>),
+    output: AnyOutput<'_>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let given;
+    let starts = match starts {
+        Starts::None => Starts::None,
+        Starts::Beside(heads) => {
+            given = heads.cl(device)?;
+            Starts::Beside(&given)
+        }
+        Starts::Offsets(offsets) => {
+            given = offsets.cl(device)?;
+            Starts::Offsets(&given)
+        }
+        Starts::Every(len) => Starts::Every(len),
+    };
+    let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+    apart(&[&input], &[&output])?;
+    if let Starts::Beside(given) | Starts::Offsets(given) = starts {
+        apart(&[given], &[&output])?;
+    }
+    scan(device, form, start, (&input, starts), &output, scratch)?;
+    output.finish(device)
 }
 
 impl<'j> Job<'j> {

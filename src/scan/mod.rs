@@ -439,11 +439,9 @@ impl Device {
                 Ok(())
             }
             Backend::OpenCl(device) => {
-                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
-                crate::runtime::apart(&[&input], &[&output])?;
                 let form = gpu::Form::by::<T, U>((source, !op.ordered), kind.reversed, map);
-                gpu::scan(device, &form, &gpu::Start::of(op, kind), (&input, gpu::Starts::None), &output, scratch)?;
-                output.finish(device)
+                let input = (input.any(), gpu::Starts::None);
+                gpu::scan_any(device, &form, &gpu::Start::of(op, kind), input, output.any(), scratch)
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::{
     keys::{Keys, Numbers, Pass, Place, route},
     lookback::SPINS,
     runtime::{
-        ClInput, DeviceClass, ProgramSpec, SubGroup, SubGroupBackend,
+        AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, SubGroup, SubGroupBackend, on_device,
         opencl::{ClDevice, ClMem, Launch},
     },
     tuning::{self, Primitive, Tuned},
@@ -328,6 +328,33 @@ pub fn word(launch: Launch<'_>, value: impl Into<u128>, bytes: usize) -> Launch<
 /// The device's capabilities, with the tuned parameters for these keys.
 pub(crate) fn capabilities(device: &ClDevice, keys: &Keys, from: &ClInput) -> Result<Arc<Tuned>> {
     device.capabilities_for(Primitive::Sort, keys.bytes, from.len())
+}
+
+/// Sorts keys.
+pub(crate) fn sort(
+    device: &ClDevice,
+    keys: &Keys,
+    from: AnyInput<'_>,
+    to: AnyOutput<'_>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    on_device(device, [from], [(to, false)], |[from], [to]| {
+        run(device, &*capabilities(device, keys, from)?, keys, from, Some(to), None, scratch)
+    })
+}
+
+/// Writes the indices of sorted keys, in elements of `bytes` bytes.
+pub(crate) fn argsort(
+    device: &ClDevice,
+    keys: &Keys,
+    from: AnyInput<'_>,
+    (to, bytes): (AnyOutput<'_>, usize),
+    scratch: &mut Scratch,
+) -> Result<()> {
+    on_device(device, [from], [(to, false)], |[from], [to]| {
+        let with = Values { bytes, from: None, to };
+        run(device, &*capabilities(device, keys, from)?, keys, from, None, Some(with), scratch)
+    })
 }
 
 /// Sorts `from` into `to`, if any, and the values with the keys, by the plan for `caps`.

@@ -141,18 +141,7 @@ impl Device {
                 cpu::keys(&keys, bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?))?;
             }
             Backend::OpenCl(device) => {
-                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
-                crate::runtime::apart(&[&input], &[&output])?;
-                gpu::run(
-                    device,
-                    &*gpu::capabilities(device, &keys, &input)?,
-                    &keys,
-                    &input,
-                    Some(&output),
-                    None,
-                    scratch,
-                )?;
-                output.finish(device)?;
+                gpu::sort(device, &keys, input.any(), output.any(), scratch)?;
             }
         }
         Ok(())
@@ -439,19 +428,7 @@ impl Device {
                 }
             }
             Backend::OpenCl(device) => {
-                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
-                crate::runtime::apart(&[&input], &[&output])?;
-                let with = gpu::Values { bytes: size_of::<I>(), from: None, to: &output };
-                gpu::run(
-                    device,
-                    &*gpu::capabilities(device, &keys, &input)?,
-                    &keys,
-                    &input,
-                    None,
-                    Some(with),
-                    scratch,
-                )?;
-                output.finish(device)?;
+                gpu::argsort(device, &keys, input.any(), (output.any(), size_of::<I>()), scratch)?;
             }
         }
         Ok(())

@@ -211,7 +211,7 @@ impl Spec for Merge {
     }
 }
 
-/// Merges two ranges of `n` elements together.
+/// Merges two ranges that have `n` elements in total.
 fn bench_merge<T: Element>() -> Bench {
     let bytes = |n| 2 * (n * size_of::<T>()) as u64;
     Bench::new("merge", T::TYPE, bytes, |device, n| {

@@ -20,7 +20,7 @@ const NUMBERS: Philox = Philox::new(0x0123_4567_89ab_cdef).stream(0x0fed_cba9_87
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum What {
     Whole,
-    /// Numbers in a range of few values. The range of `Many` has many values, and that of `All` has all.
+    /// Numbers in a range of few values. The range of `Many` has many values, and that of `All` has all integers.
     Few,
     Many,
     All,

@@ -407,7 +407,7 @@ impl Kernel {
         }
         let times = (n / tile) as f64;
         let requests = full.local_requests * times + short.local_requests;
-        // The conflicts are those of this kernel only, without `second`.
+        // Bank conflicts count this kernel only; sectors also count `second`, the kernels that reduce its partial sums.
         let conflicts = full.conflicts * times + short.conflicts;
         Model {
             load_sectors: full.model.load_sectors * times + short.model.load_sectors + second.load_sectors,

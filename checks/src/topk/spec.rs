@@ -370,7 +370,7 @@ impl Spec for TopK {
     }
 }
 
-/// Selection of `k(n)` of `n` keys; the name has `k` for large n.
+/// Selection of `k(n)` of `n` keys. The name states `k(2^30)`, or `half` if that is 2^20 or more.
 fn bench_keys<T: Element>(keys: Keys, k: fn(usize) -> usize) -> Bench {
     let name = match k(1 << 30) {
         k if k < 1 << 20 => format!("{k}, {}", keys.name()),

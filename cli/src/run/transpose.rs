@@ -60,7 +60,10 @@ impl Transpose {
             if to == ElementType::Bf16 {
                 return Err(Stop::usage("--cast: .npy has no bf16"));
             }
-            with_number!(from, T => with_number!(to, U => self.mapped::<T, U>(&array, (rows, cols), &device, out)))
+            with_number!(to, U => {
+                let values = with_number!(from, T => self.mapped::<T, U>(array.elements(), (rows, cols), &device)?);
+                self.finish(&Made::of(numpy_name(to), &[cols, rows], &values), &device, out)
+            })
         } else {
             let matrices = Matrices::new(rows, cols).count(count);
             with_size!(array.size(), T => self.transpose::<T>(&array, (&matrices, &shape), &device, out), {
@@ -94,22 +97,17 @@ impl Transpose {
 
     fn mapped<T: Element, U: Element>(
         &self,
-        array: &Array,
+        input: &[T],
         (rows, cols): (usize, usize),
         device: &Device,
-        out: &mut dyn Write,
-    ) -> Result<(), Stop> {
-        let input = array.elements::<T>();
-        let factor = self.scale.as_deref().map(|text| parse::<U::Acc>("--scale", text)).transpose()?;
-        let run = |device: &Device| match factor {
-            Some(factor) => device.transpose_map::<T, U>(input, rows, cols, &op::Scale(factor))?.into_vec(),
-            None => device.transpose_map::<T, U>(input, rows, cols, &op::Cast)?.into_vec(),
-        };
+    ) -> Result<Vec<U>, Stop> {
+        let factor = self.scale.as_deref().map_or(Ok(U::Acc::ONE), |text| parse("--scale", text))?;
+        let run = |device: &Device| device.transpose_map::<T, U>(input, rows, cols, &op::Scale(factor))?.into_vec();
         let transposed = run(device)?;
         if self.common.verify {
             matches(same(&transposed, &run(&Device::cpu())?, "element "))?;
         }
-        self.finish(&Made::of(numpy_name(U::TYPE), &[cols, rows], &transposed), device, out)
+        Ok(transposed)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
         slots::OUTSIDE,
     },
     runtime::{
-        ClInput, ProgramSpec,
+        AnyInput, AnyOutput, ClInput, ProgramSpec, on_device,
         opencl::{ClDevice, Launch},
     },
     tuning::{self, Primitive, Tuned},
@@ -138,7 +138,23 @@ pub fn scratch_bytes(
 /// `maps` has the bins of each counted channel, and their number. Writes the counts to `counts`, and those outside the
 /// bins to `outside`. With `keep`, adds to them.
 #[allow(clippy::too_many_arguments, reason = "what is generic above ends here")]
-pub fn channels(
+pub(crate) fn channels(
+    device: &ClDevice,
+    types: (ElementType, ElementType),
+    channels: usize,
+    maps: &[(&Map, usize)],
+    input: AnyInput<'_>,
+    outputs: [AnyOutput<'_>; 2],
+    keep: bool,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    on_device(device, [input], outputs.map(|output| (output, keep)), |[input], outputs| {
+        run(device, types, channels, maps, input, outputs, keep, scratch)
+    })
+}
+
+#[allow(clippy::too_many_arguments, reason = "what is generic above ends here")]
+fn run(
     device: &ClDevice,
     types: (ElementType, ElementType),
     channels: usize,

@@ -145,12 +145,8 @@ impl Device {
             Backend::OpenCl(device) => {
                 let keep = accumulate == Accumulate::Add;
                 let maps: Vec<_> = bins.iter().map(|bins| (bins.map(), bins.len())).collect();
-                let input = input.cl(device)?;
-                let (counts, outside) = (counts.cl(device, keep)?, outside.cl(device, keep)?);
-                crate::runtime::apart(&[&input], &[&counts, &outside])?;
-                gpu::channels(device, (T::TYPE, C::TYPE), channels, &maps, &input, [&counts, &outside], keep, scratch)?;
-                counts.finish(device)?;
-                outside.finish(device)?;
+                let (types, outputs) = ((T::TYPE, C::TYPE), [counts.any(), outside.any()]);
+                gpu::channels(device, types, channels, &maps, input.any(), outputs, keep, scratch)?;
             }
         }
         Ok(())

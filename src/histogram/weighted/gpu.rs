@@ -9,7 +9,7 @@ use crate::{
         gpu::round_up_words,
         slots::OUTSIDE,
     },
-    runtime::{ClInput, ProgramSpec, opencl::ClDevice},
+    runtime::{AnyInput, AnyOutput, ClInput, ProgramSpec, on_device, opencl::ClDevice},
     tuning::{self, Primitive, Tuned},
 };
 
@@ -140,7 +140,21 @@ pub fn plan(n: usize, form: Form, aligned: bool, caps: &Tuned, wide: bool) -> Re
 }
 
 /// Writes the sums of `weights` to `sums`, and those outside the bins to `outside`. With `keep`, adds to them.
-pub fn weighted(
+pub(crate) fn weighted(
+    device: &ClDevice,
+    form: Form,
+    map: &Map,
+    inputs: [AnyInput<'_>; 2],
+    outputs: [AnyOutput<'_>; 2],
+    keep: bool,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    on_device(device, inputs, outputs.map(|output| (output, keep)), |inputs, outputs| {
+        run(device, form, map, inputs, outputs, keep, scratch)
+    })
+}
+
+fn run(
     device: &ClDevice,
     form: Form,
     map: &Map,

@@ -195,12 +195,8 @@ impl Device {
             Backend::OpenCl(device) => {
                 let keep = accumulate == Accumulate::Add;
                 let form = gpu::Form { samples: super::form::Form::of(bins), weight: W::TYPE, sum: W::Sum::TYPE };
-                let (input, weights) = (input.cl(device)?, weights.cl(device)?);
-                let (sums, outside) = (sums.cl(device, keep)?, outside.cl(device, keep)?);
-                crate::runtime::apart(&[&input, &weights], &[&sums, &outside])?;
-                gpu::weighted(device, form, bins.map(), [&input, &weights], [&sums, &outside], keep, scratch)?;
-                sums.finish(device)?;
-                outside.finish(device)?;
+                let (inputs, outputs) = ([input.any(), weights.any()], [sums.any(), outside.any()]);
+                gpu::weighted(device, form, bins.map(), inputs, outputs, keep, scratch)?;
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use super::Bound;
 use crate::{
     Result,
     merge::gpu::{Form, Place, Plan, Shape, shape},
-    runtime::{ClInput, ProgramSpec, opencl::ClDevice},
+    runtime::{AnyInput, AnyOutput, ClInput, ProgramSpec, on_device, opencl::ClDevice},
     tuning::{self, Primitive, Tuned},
 };
 
@@ -31,7 +31,18 @@ pub fn plan(bound: Bound, place_bytes: usize, count: usize, form: &Form, caps: &
 }
 
 /// Writes the lower or upper bound of each needle to `to`.
-pub fn bounds(
+pub(crate) fn bounds(
+    device: &ClDevice,
+    bound: Bound,
+    place_bytes: usize,
+    form: &Form,
+    inputs: [AnyInput<'_>; 2],
+    to: AnyOutput<'_>,
+) -> Result<()> {
+    on_device(device, inputs, [(to, false)], |inputs, [to]| run(device, bound, place_bytes, form, inputs, to))
+}
+
+fn run(
     device: &ClDevice,
     bound: Bound,
     place_bytes: usize,
@@ -56,8 +67,10 @@ pub fn bounds(
 }
 
 /// Writes the index of the first element that comes before its predecessor to `found`; `u64::MAX` if there is none.
-pub fn first_unsorted(device: &ClDevice, form: &Form, range: &ClInput, found: &ClInput) -> Result<()> {
-    first_unsorted_by(device, form, range, found, MAX_ELEMENTS)
+pub(crate) fn first_unsorted(device: &ClDevice, form: &Form, range: AnyInput<'_>, found: AnyOutput<'_>) -> Result<()> {
+    on_device(device, [range], [(found, false)], |[range], [found]| {
+        first_unsorted_by(device, form, range, found, MAX_ELEMENTS)
+    })
 }
 
 /// [`first_unsorted`] by launches over `most` elements each; `most` is a power of two.

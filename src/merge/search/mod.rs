@@ -175,10 +175,7 @@ impl Device {
             }
             Backend::OpenCl(device) => {
                 let form = form(order, 0)?;
-                let (range, needles, to) = (range.cl(device)?, needles.cl(device)?, output.cl(device, false)?);
-                crate::runtime::apart(&[&range, &needles], &[&to])?;
-                gpu::bounds(device, bound, size_of::<I>(), &form, [&range, &needles], &to)?;
-                to.finish(device)
+                gpu::bounds(device, bound, size_of::<I>(), &form, [range.any(), needles.any()], output.any())
             }
         }
     }
@@ -273,10 +270,7 @@ impl Device {
             }
             Backend::OpenCl(device) => {
                 let form = form(order, 0)?;
-                let (input, found) = (input.cl(device)?, output.cl(device, false)?);
-                crate::runtime::apart(&[&input], &[&found])?;
-                gpu::first_unsorted(device, &form, &input, &found)?;
-                found.finish(device)
+                gpu::first_unsorted(device, &form, input.any(), output.any())
             }
         }
     }

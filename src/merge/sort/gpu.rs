@@ -3,7 +3,7 @@
 use crate::{
     Error, ErrorKind, Result, Scratch,
     merge::gpu::{Form, Pass, Place, Plan, plan},
-    runtime::{ClInput, opencl::ClDevice},
+    runtime::{AnyInput, AnyOutput, ClInput, on_device, opencl::ClDevice},
     tuning::Primitive,
 };
 
@@ -42,8 +42,32 @@ pub fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> 
     })
 }
 
+/// Sorts a range.
+pub(crate) fn sort(
+    device: &ClDevice,
+    form: &Form,
+    from: AnyInput<'_>,
+    to: AnyOutput<'_>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    on_device(device, [from], [(to, false)], |[from], [to]| run(device, form, from, to, None, scratch))
+}
+
+/// Sorts keys, and values with them.
+pub(crate) fn sort_pairs(
+    device: &ClDevice,
+    form: &Form,
+    inputs: [AnyInput<'_>; 2],
+    outputs: [AnyOutput<'_>; 2],
+    scratch: &mut Scratch,
+) -> Result<()> {
+    on_device(device, inputs, outputs.map(|output| (output, false)), |[from, values], [to, values_to]| {
+        run(device, form, from, to, Some([values, values_to]), scratch)
+    })
+}
+
 /// Sorts `from` into `to`, and the values with the keys.
-pub fn run(
+fn run(
     device: &ClDevice,
     form: &Form,
     from: &ClInput,

@@ -106,10 +106,7 @@ impl Device {
             }
             Backend::OpenCl(device) => {
                 let form = form(order, 0)?;
-                let (from, to) = (input.cl(device)?, output.cl(device, false)?);
-                crate::runtime::apart(&[&from], &[&to])?;
-                gpu::run(device, &form, &from, &to, None, scratch)?;
-                to.finish(device)
+                gpu::sort(device, &form, input.any(), output.any(), scratch)
             }
         }
     }
@@ -218,12 +215,8 @@ impl Device {
             }
             Backend::OpenCl(device) => {
                 let form = form(order, size_of::<V>())?;
-                let (keys, values) = (keys.cl(device)?, values.cl(device)?);
-                let (keys_out, values_out) = (keys_out.cl(device, false)?, values_out.cl(device, false)?);
-                crate::runtime::apart(&[&keys, &values], &[&keys_out, &values_out])?;
-                gpu::run(device, &form, &keys, &keys_out, Some([&values, &values_out]), scratch)?;
-                values_out.finish(device)?;
-                keys_out.finish(device)
+                let (inputs, outputs) = ([keys.any(), values.any()], [keys_out.any(), values_out.any()]);
+                gpu::sort_pairs(device, &form, inputs, outputs, scratch)
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::{
     Element, ElementType, Result, Scratch,
     op::{Op, Source},
     runtime::{
-        ClInput, ClOutput, ProgramSpec,
+        AnyInput, AnyOutput, ClInput, ProgramSpec, on_device,
         opencl::{ClDevice, Launch},
     },
     tuning::{self, Primitive, Tuned},
@@ -238,17 +238,16 @@ pub fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<us
 }
 
 /// Reduces each line. `empty` is the result for an axis without elements.
-pub fn reduce(
+pub(crate) fn reduce(
     device: &ClDevice,
     form: &Form,
     empty: &[u8],
-    input: &ClInput,
+    input: AnyInput<'_>,
     lines: &Lines,
-    output: ClOutput<'_>,
+    output: AnyOutput<'_>,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    run(device, form, empty, input, lines, &output, scratch)?;
-    output.finish(device)
+    on_device(device, [input], [(output, false)], |[input], [out]| run(device, form, empty, input, lines, out, scratch))
 }
 
 fn run(

@@ -354,9 +354,8 @@ impl Device {
             Backend::Cpu => cpu::reduce(op, input.host()?, &lines, output.host()?)?,
             Backend::OpenCl(device) => {
                 let form = gpu::Form::by::<T, U>(source);
-                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
-                crate::runtime::apart(&[&input], &[&output])?;
-                gpu::reduce(device, &form, bytemuck::bytes_of(&op.empty), &input, &lines, output, scratch)?;
+                let (empty, input) = (bytemuck::bytes_of(&op.empty), input.any());
+                gpu::reduce(device, &form, empty, input, &lines, output.any(), scratch)?;
             }
         }
         Ok(())

@@ -112,8 +112,8 @@ impl Device {
             }
             Backend::OpenCl(device) => {
                 let form = Form::into::<T, U, O>(determinism, Take::Elements);
-                let (empty, output) = (O::empty(), output.cl(device, false)?);
-                gpu::reduce_form(device, &form, bytemuck::bytes_of(&empty), input.cl(device)?, None, output, scratch)
+                let (empty, input) = (O::empty(), input.any());
+                gpu::reduce_form(device, &form, bytemuck::bytes_of(&empty), input, None, output.any(), scratch)
             }
         }
     }
@@ -206,8 +206,8 @@ impl Device {
             }
             Backend::OpenCl(device) => {
                 let form = Form::into::<T, R, O>(determinism, Take::Mapped(map.prelude(T::Acc::TYPE, R::TYPE)));
-                let (empty, output) = (O::empty(), output.cl(device, false)?);
-                gpu::reduce_form(device, &form, bytemuck::bytes_of(&empty), input.cl(device)?, None, output, scratch)
+                let (empty, input) = (O::empty(), input.any());
+                gpu::reduce_form(device, &form, bytemuck::bytes_of(&empty), input, None, output.any(), scratch)
             }
         }
     }
@@ -310,9 +310,8 @@ impl Device {
             }
             Backend::OpenCl(device) => {
                 let form = Form::into::<T, U, Sum>(determinism, Take::Products);
-                let (empty, output) = (U::ZERO, output.cl(device, false)?);
-                let (x, y) = (x.cl(device)?, Some(y.cl(device)?));
-                gpu::reduce_form(device, &form, bytemuck::bytes_of(&empty), x, y, output, scratch)
+                let (empty, x, y) = (U::ZERO, x.any(), Some(y.any()));
+                gpu::reduce_form(device, &form, bytemuck::bytes_of(&empty), x, y, output.any(), scratch)
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::{
     lookback::{SPINS, TICKET_BYTES},
     op::{Op, Source, Sum},
     runtime::{
-        ClInput, ClOutput, ProgramSpec, SubGroupBackend,
+        AnyInput, AnyOutput, ClInput, ClOutput, ProgramSpec, SubGroupBackend, on_device,
         opencl::{ClDevice, ClMem, Launch},
     },
     tuning::{self, Primitive, Tuned},
@@ -210,21 +210,20 @@ pub fn scratch_bytes(device: &ClDevice, n: usize, size: usize, keys: Option<Elem
 }
 
 /// Runs a segmented reduction. `empty` is the result for an empty segment.
-pub fn reduce(
+pub(crate) fn reduce(
     device: &ClDevice,
     form: &Form,
     empty: &[u8],
-    input: &ClInput,
-    offsets: &ClInput,
-    output: ClOutput<'_>,
+    inputs: [AnyInput<'_>; 2],
+    output: AnyOutput<'_>,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    if input.len() == 0 {
-        device.fill(output.mem(), output.byte_offset(), output.len() * empty.len(), empty)?;
-    } else {
-        run(device, form, empty, input, (offsets, None), &output, scratch)?;
-    }
-    output.finish(device)
+    on_device(device, inputs, [(output, false)], |[input, offsets], [out]| {
+        if input.len() == 0 {
+            return device.fill(out.mem(), out.byte_offset(), out.len() * empty.len(), empty);
+        }
+        run(device, form, empty, input, (offsets, None), out, scratch)
+    })
 }
 
 /// [`reduce`] for segments that other kernels find, none of them empty. `found` holds the number of segments. Results

@@ -343,9 +343,8 @@ impl Device {
             Backend::Cpu => cpu::reduce(op, input.host()?, Offsets::of(offsets.host()?), output.host()?)?,
             Backend::OpenCl(device) => {
                 let form = gpu::Form::by::<T, U>(source, C::TYPE);
-                let (input, offsets, output) = (input.cl(device)?, offsets.cl(device)?, output.cl(device, false)?);
-                crate::runtime::apart(&[&input, &offsets], &[&output])?;
-                gpu::reduce(device, &form, bytemuck::bytes_of(&op.empty), &input, &offsets, output, scratch)?;
+                let (empty, inputs) = (bytemuck::bytes_of(&op.empty), [input.any(), offsets.any()]);
+                gpu::reduce(device, &form, empty, inputs, output.any(), scratch)?;
             }
         }
         Ok(())

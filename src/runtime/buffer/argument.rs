@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 
 use super::resident::{ClInput, ClOutput, foreign};
-use super::{Buffer, ClDevice, Device, Storage, View, ViewMut};
+use super::{Buffer, ClDevice, ClMem, Device, Storage, View, ViewMut};
 use crate::{Error, Result};
 
 /// Input of a primitive: a host slice, a buffer or a view.
@@ -87,19 +87,19 @@ impl<'a, T: Pod> Input<'a, T> {
         }
     }
 
+    /// The input without its element type.
+    pub(crate) fn any(self) -> AnyInput<'a> {
+        let memory = match self {
+            Self::Host(data) => Memory::Host(bytemuck::cast_slice(data)),
+            Self::Device(View { buffer, offset, len }) => Memory::Device { buffer, offset, len },
+        };
+        AnyArgument { memory, size: size_of::<T>() }
+    }
+
     /// The elements in the device's memory.
     #[doc(hidden)]
     pub fn cl(self, device: &ClDevice) -> Result<ClInput> {
-        match self {
-            Self::Host(data) => {
-                let input = ClInput::pooled(device, size_of_val(data), size_of::<T>())?;
-                device.write(input.mem(), 0, bytemuck::cast_slice(data))?;
-                Ok(input)
-            }
-            Self::Device(View { buffer, offset, len }) => {
-                ClInput::within(device, &buffer.device, buffer.place(false)?, offset, len, size_of::<T>())
-            }
-        }
+        self.any().cl(device)
     }
 }
 
@@ -216,24 +216,20 @@ impl<'a, T: Pod> Output<'a, T> {
         }
     }
 
+    /// The output without its element type.
+    pub(crate) fn any(self) -> AnyOutput<'a> {
+        let memory = match self {
+            Self::Host(data) => Memory::Host(bytemuck::cast_slice_mut(data)),
+            Self::Device(ViewMut { buffer, offset, len }) => Memory::Device { buffer, offset, len },
+        };
+        AnyArgument { memory, size: size_of::<T>() }
+    }
+
     /// The elements in the device's memory; the caller calls `finish` after the launches that write them. With `keep`, a host
     /// slice is copied there first, for primitives that do not write every element.
     #[doc(hidden)]
     pub fn cl(self, device: &ClDevice, keep: bool) -> Result<ClOutput<'a>> {
-        match self {
-            Self::Host(data) => {
-                let place = ClInput::pooled(device, size_of_val(data), size_of::<T>())?;
-                let host: &'a mut [u8] = bytemuck::cast_slice_mut(data);
-                if keep {
-                    device.write(place.mem(), 0, host)?;
-                }
-                Ok(ClOutput { place, host: Some(host) })
-            }
-            Self::Device(ViewMut { buffer, offset, len }) => {
-                let place = ClInput::within(device, &buffer.device, buffer.place(true)?, offset, len, size_of::<T>())?;
-                Ok(ClOutput { place, host: None })
-            }
-        }
+        self.any().cl(device, keep)
     }
 }
 
@@ -264,5 +260,73 @@ impl<'a, T: Pod> From<&'a mut Buffer<T>> for Output<'a, T> {
 impl<'a, T: Pod> From<ViewMut<'a, T>> for Output<'a, T> {
     fn from(view: ViewMut<'a, T>) -> Self {
         Self::Device(view)
+    }
+}
+
+/// A buffer of any element type.
+trait AnyBuffer {
+    fn device(&self) -> &Device;
+
+    /// The memory object and its location, if commands may read it or, with `write`, write it.
+    fn place(&self, write: bool) -> Result<Option<(&ClMem, (usize, usize))>>;
+}
+
+impl<T: Pod> AnyBuffer for Buffer<T> {
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn place(&self, write: bool) -> Result<Option<(&ClMem, (usize, usize))>> {
+        Buffer::place(self, write)
+    }
+}
+
+/// An argument without its element type, so that the code that moves it to a device is compiled once. `H` is a slice.
+pub(crate) struct AnyArgument<'a, H> {
+    memory: Memory<'a, H>,
+    /// Bytes of an element.
+    size: usize,
+}
+
+enum Memory<'a, H> {
+    Host(H),
+    Device { buffer: &'a dyn AnyBuffer, offset: usize, len: usize },
+}
+
+pub(crate) type AnyInput<'a> = AnyArgument<'a, &'a [u8]>;
+pub(crate) type AnyOutput<'a> = AnyArgument<'a, &'a mut [u8]>;
+
+impl AnyInput<'_> {
+    /// As [`Input::cl`].
+    pub(crate) fn cl(self, device: &ClDevice) -> Result<ClInput> {
+        match self.memory {
+            Memory::Host(data) => {
+                let input = ClInput::pooled(device, data.len(), self.size)?;
+                device.write(input.mem(), 0, data)?;
+                Ok(input)
+            }
+            Memory::Device { buffer, offset, len } => {
+                ClInput::within(device, buffer.device(), buffer.place(false)?, offset, len, self.size)
+            }
+        }
+    }
+}
+
+impl<'a> AnyOutput<'a> {
+    /// As [`Output::cl`].
+    pub(crate) fn cl(self, device: &ClDevice, keep: bool) -> Result<ClOutput<'a>> {
+        match self.memory {
+            Memory::Host(host) => {
+                let place = ClInput::pooled(device, host.len(), self.size)?;
+                if keep {
+                    device.write(place.mem(), 0, host)?;
+                }
+                Ok(ClOutput { place, host: Some(host) })
+            }
+            Memory::Device { buffer, offset, len } => {
+                let place = ClInput::within(device, buffer.device(), buffer.place(true)?, offset, len, self.size)?;
+                Ok(ClOutput { place, host: None })
+            }
+        }
     }
 }

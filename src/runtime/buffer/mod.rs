@@ -10,10 +10,11 @@ use std::{fmt, ops::RangeBounds};
 
 use bytemuck::Pod;
 
+pub(crate) use argument::{AnyInput, AnyOutput};
 pub use argument::{Input, Output};
 use mapped::Mappings;
 pub use mapped::{MapMut, MapRef};
-pub(crate) use resident::{ClInput, ClOutput, apart};
+pub(crate) use resident::{ClInput, ClOutput, apart, on_device};
 pub use scratch::Scratch;
 pub use view::{View, ViewMut};
 

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use super::{Backend, ClDevice, ClMem, Device};
+use super::{AnyInput, AnyOutput, Backend, ClDevice, ClMem, Device};
 use crate::runtime::opencl::Pooled;
 use crate::{Error, Result};
 
@@ -149,6 +149,22 @@ pub(crate) fn apart(inputs: &[&ClInput], outputs: &[&ClOutput<'_>]) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Calls `launch` with inputs and outputs in the device's memory, none of which overlaps an output. Then copies results to
+/// host slices. An output whose flag is set keeps the elements that `launch` does not write.
+pub(crate) fn on_device<const I: usize, const O: usize>(
+    device: &ClDevice,
+    inputs: [AnyInput<'_>; I],
+    outputs: [(AnyOutput<'_>, bool); O],
+    launch: impl FnOnce([&ClInput; I], [&ClInput; O]) -> Result<()>,
+) -> Result<()> {
+    let inputs = inputs.into_iter().map(|input| input.cl(device)).collect::<Result<Vec<_>>>()?;
+    let outputs = outputs.into_iter().map(|(output, keep)| output.cl(device, keep)).collect::<Result<Vec<_>>>()?;
+    let (from, to) = (std::array::from_fn(|i| &inputs[i]), std::array::from_fn(|i| &outputs[i]));
+    apart(&from, &to)?;
+    launch(from, to.map(|output| &output.place))?;
+    outputs.into_iter().try_for_each(|output| output.finish(device))
 }
 
 impl ClOutput<'_> {

@@ -4,7 +4,7 @@ use super::{CHUNK, Shape};
 use crate::{
     ElementType, Result, Scratch,
     lookback::levels,
-    runtime::{ClInput, ProgramSpec, opencl::ClDevice},
+    runtime::{AnyInput, AnyOutput, ClInput, ProgramSpec, on_device, opencl::ClDevice},
     scan::gpu::{Form, Start},
     tuning::{self, Primitive, Tuned},
 };
@@ -66,8 +66,20 @@ pub fn plan(shape: &Shape, form: &Form, aligned: bool, caps: &Tuned, wide: bool)
     })
 }
 
-/// Scans every line of `input` to the same indices of `out`.
-pub fn scan(
+/// Scans every line of `input` to the same indices of `output`.
+pub(crate) fn scan(
+    device: &ClDevice,
+    form: &Form,
+    start: &Start,
+    shape: &Shape,
+    input: AnyInput<'_>,
+    output: AnyOutput<'_>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    on_device(device, [input], [(output, false)], |[input], [out]| run(device, form, start, shape, input, out, scratch))
+}
+
+fn run(
     device: &ClDevice,
     form: &Form,
     start: &Start,

@@ -21,7 +21,7 @@ pub(crate) mod cpu;
 #[doc(hidden)]
 pub(crate) mod gpu;
 
-use super::{Scan, segmented::Segments};
+use super::Scan;
 use crate::{
     Buffer, Device, Element, Error, Input, Layout, NdView, NdViewMut, Output, Result, Scratch,
     op::{Monoid, Op, Operator, Source, built_in},
@@ -242,41 +242,42 @@ impl Device {
         if n == 0 {
             return Ok(());
         }
-        let axes = 0..view.ndim();
-        if shape.way::<T>() == Way::Apart {
-            let axes: Vec<_> = axes.filter(|&k| k != axis).chain([axis]).collect();
-            let lines = self.permute(view, &axes)?;
-            let mut results = self.uninit(n)?;
-            let parts = Segments::<u8>::Rows(shape.len);
-            self.scan_parts(by, Input::from(&lines), parts, kind, Output::from(&mut results), scratch)?;
-            let Shape { outer, len, inner } = shape;
-            let output = NdViewMut::new(output, Layout::contiguous(&[outer, len, inner])?)?;
-            return self.permute_into(results.nd(&[outer, inner, len])?, &[0, 2, 1], output);
-        }
-        let moved;
-        let input = if view.layout().is_contiguous() {
-            view.parts().0
-        } else {
-            moved = self.permute(view, &axes.collect::<Vec<_>>())?;
-            Input::from(&moved)
-        };
-        if shape.way::<T>() == Way::Rows {
-            return self.scan_parts(by, input, Segments::<u8>::Rows(shape.len), kind, output, scratch);
-        }
-        match self.backend() {
-            Backend::Cpu => {
-                cpu::scan(by.0, input.host()?, &shape, kind, output.host()?)?;
-                Ok(())
+        let way = shape.way::<T>();
+        let moved = self.lines_of(view, axis, way)?;
+        let input = moved.as_ref().map_or_else(|| view.parts().0, Input::from);
+        match (way, self.backend()) {
+            (Way::Rows, _) => self.scan_parts(by, input, self.rows(shape.len), kind, output, scratch),
+            (Way::Apart, _) => {
+                let mut results = self.uninit(n)?;
+                self.scan_parts(by, input, self.rows(shape.len), kind, Output::from(&mut results), scratch)?;
+                self.put_lines(&results, &shape, output)
             }
-            Backend::OpenCl(device) => {
+            (Way::Columns, Backend::Cpu) => cpu::scan(by.0, input.host()?, &shape, kind, output.host()?),
+            (Way::Columns, Backend::OpenCl(device)) => {
                 use crate::scan::gpu::{Form, Start};
-                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
-                crate::runtime::apart(&[&input], &[&output])?;
                 let form = Form::by::<T, U>((by.1, !by.0.ordered), kind.reversed, None);
-                gpu::scan(device, &form, &Start::of(by.0, kind), &shape, &input, &output, scratch)?;
-                output.finish(device)
+                gpu::scan(device, &form, &Start::of(by.0, kind), &shape, input.any(), output.any(), scratch)
             }
         }
+    }
+
+    /// A copy of the view without gaps, if it has gaps. [`Way::Apart`] always makes a copy, with contiguous lines.
+    #[inline(never)]
+    fn lines_of<T: Element>(&self, view: NdView<'_, T>, axis: usize, way: Way) -> Result<Option<Buffer<T>>> {
+        let last = (way == Way::Apart).then_some(axis);
+        if last.is_none() && view.layout().is_contiguous() {
+            return Ok(None);
+        }
+        let axes: Vec<_> = (0..view.ndim()).filter(|&k| Some(k) != last).chain(last).collect();
+        self.permute(view, &axes).map(Some)
+    }
+
+    /// Writes the results of contiguous lines in the order of the shape.
+    #[inline(never)]
+    fn put_lines<U: Element>(&self, results: &Buffer<U>, shape: &Shape, output: Output<'_, U>) -> Result<()> {
+        let Shape { outer, len, inner } = *shape;
+        let output = NdViewMut::new(output, Layout::contiguous(&[outer, len, inner])?)?;
+        self.permute_into(results.nd(&[outer, inner, len])?, &[0, 2, 1], output)
     }
 
     /// Upper bound on the scratch bytes of a scan along an axis with results of type `U`.

@@ -20,9 +20,9 @@ pub(super) fn keys<K: Element>(keys: &[K], reversed: bool) -> impl Fn(usize, &mu
 }
 
 /// Marks the segment heads: each element whose flag is set; if reversed, the element after it in the order of the scan.
-pub(super) fn flags<K: PartialEq + Sync>(flags: &[K], unset: K, reversed: bool) -> impl Fn(usize, &mut [bool]) + Sync {
+pub(super) fn flags(flags: &[u8], reversed: bool) -> impl Fn(usize, &mut [bool]) + Sync {
     move |first, heads| {
-        let put = |(head, flag): (&mut bool, &K)| *head = *flag != unset;
+        let put = |(head, flag): (&mut bool, &u8)| *head = *flag != 0;
         if reversed {
             // In the order of the scan, the first element has no flag before it.
             let skipped = usize::from(first == 0);

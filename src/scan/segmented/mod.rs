@@ -17,33 +17,55 @@
 #[doc(hidden)]
 pub(crate) mod cpu;
 
-use super::Scan;
-use super::gpu;
-use crate::runtime::apart;
+use super::{Scan, cpu::Mark, gpu};
 use crate::{
     Buffer, Device, Element, Input, Offset, Output, Result, Scratch,
     arguments::expect_beside,
     op::{Monoid, Op, Operator, Source, built_in},
-    runtime::Backend,
+    runtime::{AnyInput, Backend},
     segments::{Offsets, segments},
 };
 
-/// The source of segments.
-pub(super) enum Segments<'a, K: Element> {
-    Keys(Input<'a, K>),
-    Flags(Input<'a, K>),
-    Offsets(Input<'a, K>),
-    /// The common length of all segments.
-    Rows(usize),
+/// The segments of a scan, on either backend.
+pub(super) enum Segments<'a> {
+    Cpu(Box<Mark<'a>>),
+    Cl(gpu::Heads, gpu::Starts<AnyInput<'a>>),
 }
 
-impl<K: Element> Segments<'_, K> {
-    fn check(&self, n: usize) -> Result<()> {
-        match self {
-            Self::Keys(keys) => expect_beside(keys.len(), n, "keys need as many values"),
-            Self::Flags(flags) => expect_beside(n, flags.len(), "values need as many flags"),
-            Self::Offsets(offsets) => segments(offsets.len()).map(drop),
-            Self::Rows(_) => Ok(()),
+/// The segments of a scan of `n` elements; each method is compiled once for each type of keys, flags or offsets.
+impl Device {
+    #[inline(never)]
+    fn parts_by_key<'a, K: Element>(&self, keys: Input<'a, K>, n: usize, reversed: bool) -> Result<Segments<'a>> {
+        expect_beside(keys.len(), n, "keys need as many values")?;
+        Ok(match self.backend() {
+            Backend::Cpu => Segments::Cpu(Box::new(cpu::keys(keys.host()?, reversed))),
+            Backend::OpenCl(_) => Segments::Cl(gpu::Heads::Keys(K::TYPE), gpu::Starts::Beside(keys.any())),
+        })
+    }
+
+    #[inline(never)]
+    fn parts_at_flags<'a>(&self, flags: Input<'a, u8>, n: usize, reversed: bool) -> Result<Segments<'a>> {
+        expect_beside(n, flags.len(), "values need as many flags")?;
+        Ok(match self.backend() {
+            Backend::Cpu => Segments::Cpu(Box::new(cpu::flags(flags.host()?, reversed))),
+            Backend::OpenCl(_) => Segments::Cl(gpu::Heads::Flags, gpu::Starts::Beside(flags.any())),
+        })
+    }
+
+    #[inline(never)]
+    fn parts_at<'a, C: Offset>(&self, offsets: Input<'a, C>, n: usize, reversed: bool) -> Result<Segments<'a>> {
+        segments(offsets.len())?;
+        Ok(match self.backend() {
+            Backend::Cpu => Segments::Cpu(Box::new(cpu::offsets(Offsets::of(offsets.host()?), n, reversed))),
+            Backend::OpenCl(_) => Segments::Cl(gpu::Heads::Offsets(C::TYPE), gpu::Starts::Offsets(offsets.any())),
+        })
+    }
+
+    /// Segments of `len` elements.
+    pub(super) fn rows(&self, len: usize) -> Segments<'static> {
+        match self.backend() {
+            Backend::Cpu => Segments::Cpu(Box::new(cpu::rows(len))),
+            Backend::OpenCl(_) => Segments::Cl(gpu::Heads::Rows, gpu::Starts::Every(len)),
         }
     }
 }
@@ -116,8 +138,9 @@ impl Device {
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (op, source) = built_in::<U, O>(op);
-        self.scan_parts((&op, source), values.into(), Segments::Keys(keys.into()), kind, output.into(), scratch)
+        let ((op, source), values) = (built_in::<U, O>(op), values.into());
+        let parts = self.parts_by_key(keys.into(), values.len(), kind.reversed)?;
+        self.scan_parts((&op, source), values, parts, kind, output.into(), scratch)
     }
 
     /// [`Device::scan_by_key`] with a user's operator, which need not be commutative.
@@ -172,9 +195,9 @@ impl Device {
         output: impl Into<Output<'c, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (op, source) = op.monoid()?;
-        let parts = Segments::Keys(keys.into());
-        self.scan_parts((&op, source), values.into(), parts, kind, output.into(), scratch)
+        let ((op, source), values) = (op.monoid()?, values.into());
+        let parts = self.parts_by_key(keys.into(), values.len(), kind.reversed)?;
+        self.scan_parts((&op, source), values, parts, kind, output.into(), scratch)
     }
 
     /// Scan of `input` that restarts at each offset: segment `s` is `input[offsets[s]..offsets[s + 1]]`.
@@ -248,8 +271,9 @@ impl Device {
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (op, source) = built_in::<U, O>(op);
-        self.scan_parts((&op, source), input.into(), Segments::Offsets(offsets.into()), kind, output.into(), scratch)
+        let ((op, source), input) = (built_in::<U, O>(op), input.into());
+        let parts = self.parts_at(offsets.into(), input.len(), kind.reversed)?;
+        self.scan_parts((&op, source), input, parts, kind, output.into(), scratch)
     }
 
     /// [`Device::scan_segments`] with a user's operator, which need not be commutative.
@@ -305,9 +329,9 @@ impl Device {
         output: impl Into<Output<'c, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (op, source) = op.monoid()?;
-        let parts = Segments::Offsets(offsets.into());
-        self.scan_parts((&op, source), input.into(), parts, kind, output.into(), scratch)
+        let ((op, source), input) = (op.monoid()?, input.into());
+        let parts = self.parts_at(offsets.into(), input.len(), kind.reversed)?;
+        self.scan_parts((&op, source), input, parts, kind, output.into(), scratch)
     }
 
     /// Scan of `values` that restarts wherever `flags[i] != 0`.
@@ -369,8 +393,9 @@ impl Device {
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (op, source) = built_in::<U, O>(op);
-        self.scan_parts((&op, source), values.into(), Segments::Flags(flags.into()), kind, output.into(), scratch)
+        let ((op, source), values) = (built_in::<U, O>(op), values.into());
+        let parts = self.parts_at_flags(flags.into(), values.len(), kind.reversed)?;
+        self.scan_parts((&op, source), values, parts, kind, output.into(), scratch)
     }
 
     /// [`Device::scan_flagged`] with a user's operator, which need not be commutative.
@@ -425,18 +450,18 @@ impl Device {
         output: impl Into<Output<'c, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let (op, source) = op.monoid()?;
-        let parts = Segments::Flags(flags.into());
-        self.scan_parts((&op, source), values.into(), parts, kind, output.into(), scratch)
+        let ((op, source), values) = (op.monoid()?, values.into());
+        let parts = self.parts_at_flags(flags.into(), values.len(), kind.reversed)?;
+        self.scan_parts((&op, source), values, parts, kind, output.into(), scratch)
     }
 
     /// All segmented scans, compiled once for each type and operator. There are as many results as elements.
     #[inline(never)]
-    pub(super) fn scan_parts<T, U, K, F>(
+    pub(super) fn scan_parts<T, U, F>(
         &self,
         (op, source): (&Monoid<U, F>, Source),
         input: Input<'_, T>,
-        parts: Segments<'_, K>,
+        parts: Segments<'_>,
         kind: Scan<U>,
         output: Output<'_, U>,
         scratch: &mut Scratch,
@@ -444,51 +469,20 @@ impl Device {
     where
         T: Element,
         U: Element + From<T>,
-        K: Element,
         F: Fn(U::Acc, U::Acc) -> U::Acc + Sync,
     {
-        let (n, reversed) = (input.len(), kind.reversed);
-        parts.check(n)?;
-        output.expect_len(n, "scan in segments")?;
-        match self.backend() {
-            Backend::Cpu => {
-                let mark: Box<super::cpu::Mark<'_>> = match parts {
-                    Segments::Keys(keys) => Box::new(cpu::keys(keys.host()?, reversed)),
-                    Segments::Flags(flags) => Box::new(cpu::flags(flags.host()?, K::ZERO, reversed)),
-                    Segments::Offsets(offsets) => Box::new(cpu::offsets(Offsets::of(offsets.host()?), n, reversed)),
-                    Segments::Rows(len) => Box::new(cpu::rows(len)),
-                };
-                let load = super::cpu::load(input.host()?, &super::cpu::widened::<T, U>, true, reversed);
-                super::cpu::scan_segments(op, super::cpu::run::<T>(), &*load, &*mark, kind, output.host()?)?;
-                Ok(())
+        output.expect_len(input.len(), "scan in segments")?;
+        match (self.backend(), parts) {
+            (Backend::OpenCl(device), Segments::Cl(heads, starts)) => {
+                let form = gpu::Form::by::<T, U>((source, !op.ordered), kind.reversed, None);
+                let (form, input) = (gpu::Form { heads: Some(heads), ..form }, (input.any(), starts));
+                gpu::scan_any(device, &form, &gpu::Start::of(op, kind), input, output.any(), scratch)
             }
-            Backend::OpenCl(device) => {
-                let told;
-                let (heads, starts) = match parts {
-                    Segments::Keys(keys) => {
-                        told = keys.cl(device)?;
-                        (gpu::Heads::Keys(K::TYPE), gpu::Starts::Beside(&told))
-                    }
-                    Segments::Flags(flags) => {
-                        told = flags.cl(device)?;
-                        (gpu::Heads::Flags, gpu::Starts::Beside(&told))
-                    }
-                    Segments::Offsets(offsets) => {
-                        told = offsets.cl(device)?;
-                        (gpu::Heads::Offsets(K::TYPE), gpu::Starts::Offsets(&told))
-                    }
-                    Segments::Rows(len) => (gpu::Heads::Rows, gpu::Starts::Every(len)),
-                };
-                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
-                apart(&[&input], &[&output])?;
-                if let gpu::Starts::Beside(told) | gpu::Starts::Offsets(told) = starts {
-                    apart(&[told], &[&output])?;
-                }
-                let form =
-                    gpu::Form { heads: Some(heads), ..gpu::Form::by::<T, U>((source, !op.ordered), reversed, None) };
-                gpu::scan(device, &form, &gpu::Start::of(op, kind), (&input, starts), &output, scratch)?;
-                output.finish(device)
+            (_, Segments::Cpu(mark)) => {
+                let load = super::cpu::load(input.host()?, &super::cpu::widened::<T, U>, true, kind.reversed);
+                super::cpu::scan_segments(op, super::cpu::run::<T>(), &*load, &*mark, kind, output.host()?)
             }
+            (Backend::Cpu, Segments::Cl(..)) => unreachable!("the same device made the segments"),
         }
     }
 

@@ -157,7 +157,8 @@ fn shots(level: Level) -> Vec<Shot> {
     let orders = ORDERS.into_iter().chain(more).chain(large);
     for (i, (shape, axes)) in orders.enumerate() {
         for (k, &layout_kinds) in LAYOUT_KINDS[..ways].iter().enumerate() {
-            // Below `Full`, a pair of an order and a layout has one pair of offsets, and offsets alternate.
+            // Below `Full`, each pair of an order and a layout runs with one pair of offsets: (0, 0) and (3, 1) take
+            // turns.
             let offsets: &[_] = match level {
                 Level::Full => &[(0, 0), (4, 8), (3, 1)],
                 _ if (i + k) % 2 == 0 => &[(0, 0)],

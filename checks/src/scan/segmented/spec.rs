@@ -121,7 +121,7 @@ where
 struct Form<T: Element, U: Element, K: Element, F> {
     op: Monoid<U, F>,
     describe: Describe<K>,
-    /// Bytes of keys or flags per element; 0 for offsets, because there can be few of them.
+    /// Bytes of keys or flags per element. It is 0 for offsets, which can be far fewer than the elements.
     descriptor_bytes: usize,
     run: Run<T, U, K>,
 }
@@ -272,8 +272,8 @@ where
             }
             let kinds = if level >= Level::Full && n < 300_000 { 0..4 } else { number..number + 1 };
             for k in kinds {
-                // Each division has all four pairs (at, data) in four consecutive sizes. Each size has them in four
-                // consecutive divisions.
+                // Any four consecutive sizes of one division have all four pairs (at, data). So do any four
+                // consecutive divisions of one size.
                 let (at, data) = ((i + j) % 2, [Data::Random, Data::Special][(i / 2 + j / 2) % 2]);
                 number += 1;
                 let shape = format!("n = {n} at {at}, {}, segments {}", kind::<U>(k).0, cut.name());

@@ -3,7 +3,7 @@
 use super::Way;
 use crate::{
     Result,
-    runtime::{ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    runtime::{AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, on_device, opencl::ClDevice},
     tuning::{self, Primitive, Tuned},
 };
 
@@ -72,6 +72,19 @@ pub fn run(
 ) -> Result<()> {
     let parts = form.size / tuning::unit(form.size).min(16);
     run_by(device, form, table, index, line, outside, (MAX_UNITS / parts.next_power_of_two()).max(1))
+}
+
+/// [`run`] with arguments in any memory: the input and the indices, then the output, and the index out of range.
+pub(crate) fn run_any(
+    device: &ClDevice,
+    form: Form,
+    inputs: [AnyInput<'_>; 2],
+    [to, outside]: [AnyOutput<'_>; 2],
+) -> Result<()> {
+    on_device(device, inputs, [(to, true), (outside, false)], |[from, index], [to, outside]| match form.way {
+        Way::Gather => run(device, form, from, index, to, outside),
+        Way::Scatter => run(device, form, to, index, from, outside),
+    })
 }
 
 /// [`run`] by launches over `most` elements each; `most` is a power of two.

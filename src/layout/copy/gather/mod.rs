@@ -167,12 +167,7 @@ impl Device {
             }
             Backend::OpenCl(device) => {
                 let form = gpu::Form { way: Way::Gather, size, index_size: size_of::<I>() };
-                let (table, index) = (table.cl(device)?, index.cl(device)?);
-                let (line, outside) = (line.cl(device, true)?, outside.cl(device, false)?);
-                crate::runtime::apart(&[&table, &index], &[&line, &outside])?;
-                gpu::run(device, form, &table, &index, &line, &outside)?;
-                line.finish(device)?;
-                outside.finish(device)?;
+                gpu::run_any(device, form, [table.any(), index.any()], [line.any(), outside.any()])?;
             }
         }
         Ok(())
@@ -275,12 +270,7 @@ impl Device {
             }
             Backend::OpenCl(device) => {
                 let form = gpu::Form { way: Way::Scatter, size, index_size: size_of::<I>() };
-                let (line, index) = (line.cl(device)?, index.cl(device)?);
-                let (table, outside) = (table.cl(device, true)?, outside.cl(device, false)?);
-                crate::runtime::apart(&[&line, &index], &[&table, &outside])?;
-                gpu::run(device, form, &table, &index, &line, &outside)?;
-                table.finish(device)?;
-                outside.finish(device)?;
+                gpu::run_any(device, form, [line.any(), index.any()], [table.any(), outside.any()])?;
             }
         }
         Ok(())

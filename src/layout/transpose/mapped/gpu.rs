@@ -3,7 +3,7 @@
 use crate::{
     ElementType, Result,
     layout::transpose::gpu::sides,
-    runtime::{ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    runtime::{AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, on_device, opencl::ClDevice},
     tuning::{self, Primitive, Tuned},
 };
 
@@ -87,7 +87,18 @@ pub fn plan(
 }
 
 /// Transposes and maps a matrix; `factor` has the bytes of an accumulator.
-pub fn transpose(
+pub(crate) fn transpose(
+    device: &ClDevice,
+    form: &Form,
+    factor: &[u8],
+    input: AnyInput<'_>,
+    shape: (usize, usize),
+    output: AnyOutput<'_>,
+) -> Result<()> {
+    on_device(device, [input], [(output, false)], |[input], [output]| run(device, form, factor, input, shape, output))
+}
+
+fn run(
     device: &ClDevice,
     form: &Form,
     factor: &[u8],

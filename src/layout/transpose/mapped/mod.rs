@@ -117,13 +117,9 @@ impl Device {
                 }
             }
             Backend::OpenCl(device) => {
-                let input = input.cl(device)?;
-                let output = output.cl(device, false)?;
-                crate::runtime::apart(&[&input], &[&output])?;
                 let form = gpu::Form { from: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, prelude: map.prelude() };
                 let factor = map.factor();
-                gpu::transpose(device, &form, bytemuck::bytes_of(&factor), &input, (rows, cols), &output)?;
-                output.finish(device)?;
+                gpu::transpose(device, &form, bytemuck::bytes_of(&factor), input.any(), (rows, cols), output.any())?;
             }
         }
         Ok(())
