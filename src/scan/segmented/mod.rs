@@ -23,7 +23,7 @@ use crate::runtime::apart;
 use crate::{
     Buffer, Device, Element, Input, Offset, Output, Result, Scratch,
     arguments::expect_beside,
-    op::{Monoid, Op, Operator, Source, built_in},
+    op::{Code, Monoid, Op, Operator, built_in},
     runtime::Backend,
     segments::{Offsets, segments},
 };
@@ -434,7 +434,7 @@ impl Device {
     #[inline(never)]
     pub(super) fn scan_parts<T, U, K, F>(
         &self,
-        (op, source): (&Monoid<U, F>, Source),
+        (op, source): (&Monoid<U, F>, Code),
         input: Input<'_, T>,
         parts: Segments<'_, K>,
         kind: Scan<U>,
