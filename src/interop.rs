@@ -81,7 +81,7 @@ pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -
 
 /// A buffer over the memory of a user's buffer, which stays alive as long as the result.
 ///
-/// The crate and the user can both use the memory. The result cannot be [mapped](Buffer::map).
+/// The crate and the user can both use the memory. The result cannot be [mapped](Buffer::map_memory).
 ///
 /// If two such buffers overlap in memory, calls refuse them as input and output, or as two outputs. A reduction to one
 /// value may overwrite a part of its input, since all elements are read first. Such reductions are
@@ -136,7 +136,7 @@ pub unsafe fn buffer<T: Pod + OclPrm>(device: &Device, buffer: &ocl::Buffer<T>) 
 /// # Safety
 ///
 /// The rules of [`buffer`] hold. If the memory comes from [`mem`], the mappings in these rules include those of
-/// [`Buffer::map`].
+/// [`Buffer::map_memory`].
 ///
 /// # Errors
 ///
@@ -169,8 +169,8 @@ pub unsafe fn buffer_from_mem<T: Pod>(device: &Device, mem: &ocl::core::Mem, len
 ///
 /// # Safety
 ///
-/// Commands on the result obey the rules of [`buffer`]. They do not write while the buffer is [mapped](Buffer::map),
-/// and do not read while the buffer is [mapped for writing](Buffer::map_mut). Safe functions of `ocl` can break all of
+/// Commands on the result obey the rules of [`buffer`]. They do not write while the buffer is [mapped](Buffer::map_memory),
+/// and do not read while the buffer is [mapped for writing](Buffer::map_memory_mut). Safe functions of `ocl` can break all of
 /// these rules.
 ///
 /// # Errors

@@ -17,11 +17,13 @@
 //! Nearly all primitives are methods of [`Device`]; `fill` and `copy_within` are methods of [`Buffer`], and [`ExactSum`] is
 //! a type of its own. Primitives take
 //! host slices, [`Buffer`]s or [`View`]s ([`Input`]). Methods that end in `_into` write to the caller's [`Output`];
-//! methods that need temporary memory use the caller's [`Scratch`].
+//! methods that need temporary memory use the caller's [`Scratch`]. [`reduce`](Device::reduce) and
+//! [`transform`](Device::transform) also take expressions over slices, buffers and views: a [`Source`].
 //!
 //! | | |
 //! |---|---|
 //! | [`reduce`](Device::reduce), [`arg_min`](Device::arg_min), [`arg_max`](Device::arg_max) | one value from many: [`reduce`] |
+//! | [`transform`](Device::transform) | the elements of an expression: [`source`] |
 //! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several statistics in one pass: [`reduce::statistics`] |
 //! | [`count`](Device::count), [`count_of`](Device::count_of), [`any`](Device::any), [`all`](Device::all) | number of elements that are not zero, or that equal a value: [`reduce::count`] |
 //! | [`reduce_by`](Device::reduce_by) | one value from many, by an [operator](op::Operator) of the user, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`] |
@@ -194,6 +196,7 @@ mod parallel;
 mod ranges;
 mod rng;
 mod segments;
+pub mod source;
 #[allow(unsafe_code, reason = "the boundary to the loader")]
 mod sys;
 mod threads;
@@ -269,9 +272,11 @@ pub use oclprim_macros::SharedType;
 /// ```
 #[cfg(feature = "macros")]
 pub use oclprim_macros::device;
-/// Returns an [`op::Map`] for a closure of one argument.
+/// Returns an [`op::Map`] for a closure of one argument, or an [`op::CapturingMap`] if it captures variables.
 ///
-/// The closure captures nothing. Write the type of the result if the closure ends in a number without a type, or has `return`.
+/// The argument is a number, or a tuple of numbers and tuples. Write the type of the result if the closure ends in a number
+/// without a type, or has `return`. [The subset](operator#the-subset) and [the arithmetic](operator#arithmetic) are those
+/// of operators.
 ///
 /// ```
 /// use oclprim::{Device, map, op::Sum};
@@ -281,7 +286,19 @@ pub use oclprim_macros::device;
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
-/// A closure that uses a variable of the program does not compile:
+/// Captured variables follow the closure, each with its type: numbers from `i8` to `f64`. They become arguments of the
+/// kernel, so another value is no new build:
+///
+/// ```
+/// use oclprim::{Device, Source, map};
+///
+/// let (x, y, scale) = (vec![1.0f32, 2.0], vec![0.5f32, 0.25], 10.0f32);
+/// let sum = x.zip(&y).map(map!(move |(a, b): (f32, f32)| scale * a + b, scale: f32));
+/// assert_eq!(Device::best()?.transform(sum)?.to_vec()?, [10.5, 20.25]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+///
+/// A closure that uses another variable of the program does not compile:
 ///
 /// ```compile_fail
 /// let scale = 2.0f32;
@@ -418,5 +435,6 @@ pub use sort::{
     Key, Order,
     columns::{Column, Columns, Table},
 };
+pub use source::Source;
 pub use topk::{Interpolation, Top};
 pub use tuning::Tuning;

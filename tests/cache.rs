@@ -433,3 +433,39 @@ fn obstacles_at_the_tuning_path_neither_hang_nor_fill_the_memory() {
         assert_eq!(receiver.recv_timeout(Duration::from_secs(20)), Ok(what), "it hangs");
     }
 }
+
+/// Sums of a map with each of these captured values.
+#[cfg(feature = "macros")]
+fn scaled(device: &Device, scales: &[f32]) -> Vec<f32> {
+    use oclprim::{Source, map};
+
+    let x = device.upload(&[1.0f32, 2.0, 3.0]).unwrap();
+    let sum = |&scale| device.reduce(x.map(map!(move |x: f32| scale * x, scale: f32)), Sum).unwrap();
+    scales.iter().map(sum).collect()
+}
+
+/// The number of entries of a folder is the number of builds, on drivers whose binaries are kept.
+#[cfg(feature = "macros")]
+#[test]
+fn another_captured_value_is_no_new_build() {
+    const NAME: &str = "another_captured_value_is_no_new_build";
+    let values = |part: &str| if part == "one" { vec![0.5] } else { vec![0.5, 4.0, -2.0] };
+    if let Some(part) = child::part() {
+        return child::answer(format!(
+            "{:?}",
+            opencl_devices().iter().map(|device| scaled(device, &values(&part))).collect::<Vec<_>>()
+        ));
+    }
+    if nothing_here(NAME) {
+        return;
+    }
+    let builds = ["one", "three"].map(|part| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = child::child(NAME, part);
+        child.env("OCLPRIM_CACHE_DIR", folder.path()).env_remove("OCLPRIM_DEVICE").env_remove("OCLPRIM_CACHE_BYTES");
+        let want: Vec<f32> = values(part).iter().map(|scale| 6.0 * scale).collect();
+        assert_eq!(child::run(&mut child).0, format!("{:?}", vec![want; opencl_devices().len()]));
+        entries(folder.path()).len()
+    });
+    assert_eq!(builds[0], builds[1]);
+}

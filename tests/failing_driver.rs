@@ -228,8 +228,8 @@ const OPERATIONS: [Operation; 14] = [
     ("fill", |device, _| device.filled(N, 7u32)?.to_vec()),
     ("map", |device, data| {
         let mut x = device.upload(&data.bits)?;
-        x.map_mut()?[3] = 5;
-        let third = x.map()?[3];
+        x.map_memory_mut()?[3] = 5;
+        let third = x.map_memory()?[3];
         let mut all = x.to_vec()?;
         all.push(third);
         Ok(all)

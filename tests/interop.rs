@@ -325,9 +325,9 @@ fn mismatched_objects_are_refused() {
         two.queue.finish().unwrap();
 
         let mut ours = shared(&open, &mine).unwrap();
-        assert_eq!(ours.map().unwrap_err().kind(), ErrorKind::Unsupported);
-        assert_eq!(ours.map_mut().unwrap_err().kind(), ErrorKind::Unsupported);
-        assert_eq!(ours.view(1..).unwrap().map().unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(ours.map_memory().unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(ours.map_memory_mut().unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(ours.view(1..).unwrap().map_memory().unwrap_err().kind(), ErrorKind::Unsupported);
         assert_eq!(open.reduce(&ours, Sum).unwrap(), 6);
 
         // Buffers of another context meet the crate's own checks.

@@ -388,13 +388,13 @@ fn views_stay_within_their_layout() {
         assert_eq!(NdView::from(x.view(58..).unwrap()).to_vec().unwrap(), [58, 59], "{name}");
 
         let outside = Layout::strided(&[3], &[10], 1).unwrap();
-        let error = x.view(..21).unwrap().strided(outside).unwrap_err();
+        let error = x.view(..21).unwrap().with_layout(outside).unwrap_err();
         assert_eq!(error.to_string(), "a shape of [3] reaches element 21, the buffer has 21 elements", "{name}");
-        assert!(x.view_mut(..21).unwrap().strided(outside).is_err(), "{name}");
-        assert_eq!(x.view_mut(..22).unwrap().strided(outside).unwrap().len(), 3, "{name}");
+        assert!(x.view_mut(..21).unwrap().with_layout(outside).is_err(), "{name}");
+        assert_eq!(x.view_mut(..22).unwrap().with_layout(outside).unwrap().len(), 3, "{name}");
         assert_eq!(x.nd_mut(&[60, 1]).unwrap().remove_axis(1).unwrap().ndim(), 1, "{name}");
         assert!(x.nd_mut(&[59]).is_err() && x.nd(&[61]).is_err(), "{name}");
-        assert!(x.strided_mut(Layout::contiguous(&[60]).unwrap().reverse(0).unwrap()).is_err(), "{name}");
+        assert!(x.with_layout_mut(Layout::contiguous(&[60]).unwrap().reverse(0).unwrap()).is_err(), "{name}");
         assert!(x.view_mut(..).unwrap().nd(&[0]).is_err(), "{name}");
         assert!(device.zeroed::<u16>(0).unwrap().nd(&[5, 0]).unwrap().is_empty(), "{name}");
     }

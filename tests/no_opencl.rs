@@ -293,8 +293,8 @@ mod fake {
             let x = owner.upload(&[1u8]).expect("it has memory");
             let mut y = user.upload(&[2u8]).expect("it has memory");
             assert!(user.copy(&x, &mut y).is_err());
-            let told = y.map().expect_err("a failure").status();
-            assert_eq!(y.map().expect("reported once only").len(), 1);
+            let told = y.map_memory().expect_err("a failure").status();
+            assert_eq!(y.map_memory().expect("reported once only").len(), 1);
             return common::answer(format!("{told:?}"));
         }
         assert_eq!(with_fake(NAME, "finish-2-fails"), "Some(-1024)");

@@ -1,6 +1,8 @@
 //! Functions that are written once, in Rust, and run on devices: each construct of the subset gives the same bits there.
 #![cfg(feature = "macros")]
 
+mod common;
+
 use bytemuck::{Pod, Zeroable};
 use oclprim::{Device, SharedType, device, map, op::Sum, operator, order};
 
@@ -293,5 +295,28 @@ fn an_index_out_of_range_stays_in_the_array_on_devices() {
     for (index, _) in Device::list().iter().enumerate() {
         let found = Device::at(index).unwrap().reduce_by(&values, &indexed()).unwrap();
         assert!(found.kinds.iter().filter(|kind| **kind == 9).count() >= 1, "{found:?}");
+    }
+}
+
+/// Tuples, captured values, and functions of sources.
+#[test]
+fn maps_of_sources_have_the_same_bits_on_devices() {
+    use oclprim::{Source, source::zip};
+
+    let (x, y): (Vec<f32>, Vec<f32>) = (0..5000).map(|i| (i as f32 / 7.0 - 300.0, (i * 37 % 101) as f32)).unzip();
+    let counts: Vec<u8> = (0..5000u32).map(|i| (i * i) as u8).collect();
+    for (name, device) in common::devices() {
+        for (scale, shift) in [(0.3f32, 7i64), (-2.5, -1)] {
+            let axpy = map!(move |(a, b): (f32, f32)| scale * a + b, scale: f32);
+            let want: Vec<f32> = x.iter().zip(&y).map(|(a, b)| scale * a + b).collect();
+            assert_eq!(device.transform(x.zip(&y).map(axpy)).unwrap().to_vec().unwrap(), want, "{name}");
+            let both = map!(move |((a, _), n): ((f32, f32), u8)| -> i64 { (scale * a) as i64 + n as i64 * shift }, scale: f32, shift: i64);
+            let want: i64 = x.iter().zip(&counts).map(|(a, n)| (scale * a) as i64 + i64::from(*n) * shift).sum();
+            assert_eq!(device.reduce(x.zip(&y).zip(&counts).map(both), Sum).unwrap(), want, "{name}");
+        }
+        let wrapping = map!(|(a, b, c): (u8, u8, u8)| a * b - c);
+        let want: Vec<u8> = counts.iter().map(|a| a.wrapping_mul(*a).wrapping_sub(*a)).collect();
+        let source = zip((&counts, &counts, &counts)).map(&wrapping);
+        assert_eq!(device.transform(source).unwrap().to_vec().unwrap(), want, "{name}");
     }
 }

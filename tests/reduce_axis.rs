@@ -142,7 +142,7 @@ fn moments_of_rows_of_any_length_equal_the_cpu() {
             let rows = Layout::contiguous(&[lines, len]).unwrap();
             let stepped = Layout::contiguous(&[lines, 2 * len]).unwrap().step(1, 2).unwrap();
             for layout in [rows, rows.reverse(1).unwrap(), stepped] {
-                let found = device.moments_axis(x.view(..).unwrap().strided(layout).unwrap(), 1).unwrap();
+                let found = device.moments_axis(x.view(..).unwrap().with_layout(layout).unwrap(), 1).unwrap();
                 let want = Device::cpu().moments_axis(NdView::new(&values, layout).unwrap(), 1).unwrap();
                 assert!(found.to_vec().unwrap() == want.to_vec().unwrap(), "{name}: {layout:?}");
             }
@@ -196,7 +196,7 @@ proptest! {
         let moments = Device::cpu().moments_axis(view, axis).unwrap().to_vec().unwrap();
         for (name, device) in wide_devices() {
             let x = device.upload(&all).unwrap();
-            let view = x.view(offset..).unwrap().strided(layout).unwrap();
+            let view = x.view(offset..).unwrap().with_layout(layout).unwrap();
             prop_assert_eq!(device.moments_axis(view, axis).unwrap().to_vec().unwrap(), &moments[..], "{}", &name);
             let got = device.reduce_axis(view, axis, Sum).unwrap().to_vec().unwrap();
             let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();

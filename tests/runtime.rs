@@ -95,11 +95,11 @@ fn mappings_read_and_write_the_buffer() {
         let data: Vec<i32> = (0..1000).collect();
         let mut buffer = device.upload(&data).expect(&name);
         {
-            let (a, b) = (buffer.map().expect(&name), buffer.map().expect(&name));
+            let (a, b) = (buffer.map_memory().expect(&name), buffer.map_memory().expect(&name));
             assert_eq!(*a, data[..]);
             assert_eq!(a[..], b[..]);
         }
-        buffer.map_mut().expect(&name).iter_mut().for_each(|x| *x *= 2);
+        buffer.map_memory_mut().expect(&name).iter_mut().for_each(|x| *x *= 2);
         assert_eq!(device.reduce(&buffer, Sum).expect(&name), 999_000);
         let half: Vec<i32> = (0..1000).map(|x| 2 * x).collect();
         assert_eq!(buffer.to_vec().expect(&name), half);
@@ -116,7 +116,7 @@ fn mappings_of_views_cover_only_their_range() {
             let what = format!("{name}: {start}..{end} of {} bytes each", size_of::<T>());
             let view = buffer.view(start..end).expect(name);
             {
-                let (part, whole) = (view.map().expect(&what), buffer.map().expect(&what));
+                let (part, whole) = (view.map_memory().expect(&what), buffer.map_memory().expect(&what));
                 assert_eq!(part[..], want[start..end], "{what}");
                 assert_eq!(whole[..], want[..], "{what}");
             }
@@ -124,11 +124,11 @@ fn mappings_of_views_cover_only_their_range() {
             // The fill is enqueued before the mapping, and the mapping shows it.
             view.fill(patch[0]).expect(&what);
             {
-                let mut map = view.map_mut().expect(&what);
+                let mut map = view.map_memory_mut().expect(&what);
                 assert!(map.len() == end - start && map.iter().all(|x| *x == patch[0]), "{what}");
                 map.copy_from_slice(&patch[start..end]);
             }
-            assert_eq!(view.as_view().map().expect(&what)[..], patch[start..end], "{what}");
+            assert_eq!(view.as_view().map_memory().expect(&what)[..], patch[start..end], "{what}");
             want[start..end].copy_from_slice(&patch[start..end]);
             let mut copy = device.zeroed::<T>(n).expect(name);
             device.copy(&buffer, &mut copy).expect(&what);
@@ -152,8 +152,8 @@ fn empty_buffers_are_valid() {
         assert!(empty.to_vec().expect(&name).is_empty());
         empty.write(&[]).expect(&name);
         empty.fill(1.0).expect(&name);
-        assert!(empty.map().expect(&name).is_empty());
-        assert!(empty.map_mut().expect(&name).is_empty());
+        assert!(empty.map_memory().expect(&name).is_empty());
+        assert!(empty.map_memory_mut().expect(&name).is_empty());
         assert!(empty.view(..).expect(&name).is_empty());
         empty.view_mut(0..0).expect(&name).fill(2.0).expect(&name);
         assert_eq!(device.reduce(&[0u8; 0], Sum).expect(&name), 0);
@@ -165,7 +165,7 @@ fn empty_buffers_are_valid() {
         // Zero-sized elements still have a length.
         let mut units = device.upload(&[(); 5]).expect(&name);
         units.fill(()).expect(&name);
-        assert_eq!((units.to_vec().expect(&name).len(), units.map().expect(&name).len()), (5, 5));
+        assert_eq!((units.to_vec().expect(&name).len(), units.map_memory().expect(&name).len()), (5, 5));
     }
 }
 
@@ -261,7 +261,7 @@ fn memory_does_not_leak() {
             if !device.is_cpu() {
                 assert_eq!(kind_of(Scratch::new().reserve(&device, most)), ErrorKind::OutOfMemory, "{name}");
             }
-            buffer.map_mut().expect(&name)[0] = 2;
+            buffer.map_memory_mut().expect(&name)[0] = 2;
             let clone = device.with_tuning(Default::default()).expect(&name);
             assert_eq!(clone.reduce(&buffer, Sum).expect(&name), 50_001);
         };
@@ -516,7 +516,7 @@ fn live<T: Pod + Debug + PartialEq>(device: &Device, n: usize, steps: &[Step], o
                 want[range(a, b)].fill(of(x));
             }
             Step::Map(a, b, x) => {
-                buffer.view_mut(range(a, b))?.map_mut()?.fill(of(x));
+                buffer.view_mut(range(a, b))?.map_memory_mut()?.fill(of(x));
                 want[range(a, b)].fill(of(x));
             }
             Step::Move(a, b, to) => {

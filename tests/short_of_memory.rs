@@ -96,7 +96,7 @@ fn hash<T: Pod>(elements: &[T]) -> u64 {
 }
 
 fn of<T: Pod>(buffer: Buffer<T>) -> Result<u64> {
-    Ok(hash(&buffer.map()?))
+    Ok(hash(&buffer.map_memory()?))
 }
 
 type Call = fn(&mut Inputs) -> Result<u64>;

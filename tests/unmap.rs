@@ -36,7 +36,7 @@ fn with_failing_unmaps(test: &str, number: Option<usize>) {
 /// A buffer of ones, overwritten with twos in a mapping that the driver fails to unmap.
 fn spoiled(device: &Device) -> Buffer<u32> {
     let mut x = device.upload(&[1u32; 1000]).expect("it has memory");
-    x.map_mut().expect("it maps").fill(2);
+    x.map_memory_mut().expect("it maps").fill(2);
     x
 }
 
@@ -66,7 +66,7 @@ fn a_failed_unmap_is_the_error_of_the_next_call_that_waits() {
             |device, _| device.profiled().map(drop),
             |device, _| interop::marker(device).map(drop),
             |_, other| other.to_vec().map(drop),
-            |_, other| other.map().map(drop),
+            |_, other| other.map_memory().map(drop),
             |device, other| device.reduce(other, Sum).map(drop),
         ];
         for wait in waits {
@@ -96,8 +96,8 @@ fn a_buffer_whose_unmap_failed_is_never_read() {
         is_still_mapped(device.reduce(&x, Sum), "writing");
         is_still_mapped(x.to_vec(), "writing");
         is_still_mapped(x.view(3..5).unwrap().to_vec(), "writing");
-        is_still_mapped(x.map().map(drop), "writing");
-        is_still_mapped(x.map_mut().map(drop), "writing");
+        is_still_mapped(x.map_memory().map(drop), "writing");
+        is_still_mapped(x.map_memory_mut().map(drop), "writing");
         is_still_mapped(x.write(&[3; 1000]), "writing");
         is_still_mapped(x.fill(3), "writing");
         is_still_mapped(device.copy(&x, &mut y), "writing");
@@ -117,11 +117,11 @@ fn a_failed_unmap_after_reading_forbids_only_writing() {
     }
     for device in devices() {
         let mut x = device.upload(&[1u32; 1000]).unwrap();
-        drop(x.map().unwrap());
+        drop(x.map_memory().unwrap());
         is_the_unmap(&device.finish().unwrap_err());
         assert_eq!(device.reduce(&x, Sum).unwrap(), 1000);
         is_still_mapped(x.fill(3), "reading");
-        is_still_mapped(x.map_mut().map(drop), "reading");
+        is_still_mapped(x.map_memory_mut().map(drop), "reading");
     }
     child::answer("done");
 }
@@ -144,11 +144,11 @@ fn other_buffers_stay_usable() {
 fn a_buffer_with_a_leaked_mapping_is_refused() {
     for device in (1..Device::list().len()).map(|index| Device::at(index).unwrap()) {
         let mut x = device.upload(&[1u32; 1000]).unwrap();
-        std::mem::forget(x.map().unwrap());
+        std::mem::forget(x.map_memory().unwrap());
         assert_eq!(x.to_vec().unwrap(), [1; 1000]);
         is_still_mapped(x.fill(2), "reading");
         let mut x = device.upload(&[1u32; 1000]).unwrap();
-        std::mem::forget(x.map_mut().unwrap());
+        std::mem::forget(x.map_memory_mut().unwrap());
         is_still_mapped(x.to_vec(), "writing");
         is_still_mapped(device.reduce(&x, Sum), "writing");
         device.finish().unwrap();

@@ -371,7 +371,7 @@ pub fn copy_roof(device: &Device, bytes: u64, effort: Effort) -> Result<Times> {
     let mut to = device.zeroed::<u8>(half)?;
     match device.backend() {
         Backend::Cpu => {
-            let (from, mut to) = (from.map()?, to.map_mut()?);
+            let (from, mut to) = (from.map_memory()?, to.map_memory_mut()?);
             let from = &from[..];
             let chunk = half.div_ceil(4 * parallel::threads()).max(1 << 16);
             let run = || {
@@ -412,6 +412,6 @@ mod tests {
         gpu.global_bytes = 1 << 30;
         assert_eq!(Scrub::bytes(0, &gpu), 256 << 20);
         let scrub = Scrub::new(&Device::cpu()).unwrap();
-        assert!(scrub.other.map().unwrap().iter().all(|&x| x != 0));
+        assert!(scrub.other.map_memory().unwrap().iter().all(|&x| x != 0));
     }
 }

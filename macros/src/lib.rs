@@ -76,8 +76,8 @@ pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// See `oclprim::map`.
 #[proc_macro]
 pub fn map(closure: TokenStream) -> TokenStream {
-    let closure = parse_macro_input!(closure as ExprClosure);
-    expanded(map_of(closure))
+    let MapArguments { closure, captured } = parse_macro_input!(closure as MapArguments);
+    expanded(map_of(closure, &captured))
 }
 
 /// See `oclprim::SharedType`.
@@ -238,29 +238,73 @@ fn order_of(tested: bool, mut function: ItemFn) -> Result<Tokens> {
     })
 }
 
-fn map_of(mut closure: ExprClosure) -> Result<Tokens> {
+/// A closure, and the variables that it captures, each with its type.
+struct MapArguments {
+    closure: ExprClosure,
+    captured: Vec<(syn::Ident, Type)>,
+}
+
+impl Parse for MapArguments {
+    fn parse(input: ParseStream) -> syn::Result<Self> {
+        let (closure, mut captured) = (input.parse()?, Vec::new());
+        while input.parse::<Option<Token![,]>>()?.is_some() && !input.is_empty() {
+            let name = input.parse()?;
+            input.parse::<Token![:]>()?;
+            captured.push((name, input.parse()?));
+        }
+        Ok(Self { closure, captured })
+    }
+}
+
+fn map_of(mut closure: ExprClosure, captured: &[(syn::Ident, Type)]) -> Result<Tokens> {
     if closure.inputs.len() != 1 {
         return Err(syn::Error::new(closure.inputs_end.span(), "a map has one argument, as in map!(|x: f32| x * x)"));
     }
-    if let Some(capture) = &closure.capture {
+    if let Some(capture) = closure.capture.take()
+        && captured.is_empty()
+    {
         return Err(syn::Error::new(
             capture.span(),
-            "a map captures nothing: its OpenCL C text cannot read variables of the program",
+            "name the captured variables and their types: map!(move |x: f32| scale * x, scale: f32)",
         ));
     }
-    let lowered = lower::lower_closure(&closure)?;
+    let (lowered, components) = lower::lower_closure(&closure, captured)?;
     let item = item("oclp_map", &lowered);
     let argument = match &closure.inputs[0] {
         Pat::Type(typed) => (*typed.ty).clone(),
         other => return Err(syn::Error::new(other.span(), "write the type of the argument, as in |x: f32|")),
     };
+    // The names that `oclprim` gives to the arguments in OpenCL C.
+    let names = (b'a'..=b'z').take(components).map(|letter| char::from(letter).to_string());
+    let names = if components == 1 { vec!["x".to_owned()] } else { names.collect() };
+    let values = captured.iter().enumerate().map(|(k, _)| format!("c{k}"));
+    let arguments = names.into_iter().chain(values).collect::<Vec<_>>().join(", ");
     twin::Twin.visit_expr_mut(&mut closure.body);
+    if !captured.is_empty() {
+        let (variables, types): (Vec<_>, Vec<_>) = captured.iter().map(|(name, ty)| (name, ty)).unzip();
+        let (pattern, output, body) = (&closure.inputs[0], &closure.output, &closure.body);
+        // A closure with a type for its result has a block for its body.
+        let body = match (output, &**body) {
+            (ReturnType::Type(..), Expr::Block(_)) | (ReturnType::Default, _) => quote!(#body),
+            (ReturnType::Type(..), _) => quote!({ #body }),
+        };
+        return Ok(quote!({
+            #[allow(clippy::all, unused_parens)]
+            let function = |#pattern, #(#variables: #types),*| #output #body;
+            // A closure that captures another variable is no function pointer.
+            let _: fn(#argument, #(#types),*) -> _ = function;
+            #(let #variables: #types = #variables;)*
+            let captured = ::std::vec![#(::oclprim::once::captured::<#types>(#variables)),*];
+            let function = move |argument: #argument| function(argument, #(#variables),*);
+            ::oclprim::once::capturing_map(function, #item, #arguments, captured)
+        }));
+    }
     Ok(quote!({
         #[allow(clippy::all, unused_parens)]
         let function = #closure;
         // A closure that captures a variable is no function pointer.
         let _: fn(#argument) -> _ = function;
-        ::oclprim::once::map(function, #item)
+        ::oclprim::once::map(function, #item, #arguments)
     }))
 }
 

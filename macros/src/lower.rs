@@ -341,7 +341,10 @@ pub(crate) fn lower(function: &ItemFn) -> Result<Lowered> {
 }
 
 /// A closure. The type of its result need not be written.
-pub(crate) fn lower_closure(closure: &syn::ExprClosure) -> Result<Lowered> {
+///
+/// Each component of a tuple is a parameter of its own, and the captured variables follow. Returns the number of
+/// components, too.
+pub(crate) fn lower_closure(closure: &syn::ExprClosure, captured: &[(Ident, Type)]) -> Result<(Lowered, usize)> {
     let mut cfg = Cfg(None);
     cfg.visit_expr_closure_mut(&mut closure.clone());
     cfg.result()?;
@@ -352,10 +355,17 @@ pub(crate) fn lower_closure(closure: &syn::ExprClosure) -> Result<Lowered> {
         let Pat::Type(typed) = input else {
             return refused(input.span(), "write the type of the argument, as in |x: f32|");
         };
-        let Pat::Ident(name) = &*typed.pat else { return refused(typed.pat.span(), "the argument is a name") };
-        plain_name(name)?;
-        let ty = lowering.ty(&typed.ty)?;
-        let c = lowering.declare(&name.ident, ty.clone());
+        lowering.argument(&typed.pat, &typed.ty, &mut parameters)?;
+    }
+    let components = parameters.len();
+    for (name, ty) in captured {
+        let known =
+            SCALARS.iter().any(|(rust, ..)| matches!(ungrouped(ty), Type::Path(path) if path.path.is_ident(rust)));
+        if !known || matches!(ungrouped(ty), Type::Path(path) if path.path.is_ident("bool")) {
+            return refused(ty.span(), "a captured variable is i8 to i64, u8 to u64, f32 or f64");
+        }
+        let ty = lowering.ty(ty)?;
+        let c = lowering.declare(name, ty.clone());
         parameters.push(format!("{} {c}", ty.0));
     }
     let expected = match &closure.output {
@@ -374,7 +384,7 @@ pub(crate) fn lower_closure(closure: &syn::ExprClosure) -> Result<Lowered> {
     };
     lowering.result = ty;
     lowering.line(closure.body.span(), &format!("return {};", value.text));
-    Ok(lowering.finish(&parameters))
+    Ok((lowering.finish(&parameters), components))
 }
 
 #[derive(Default)]
@@ -403,6 +413,31 @@ impl Lowering {
     /// The type, or its placeholder.
     fn ty(&mut self, ty: &Type) -> Result<Ty> {
         type_text(ty, &mut self.types).map(Ty)
+    }
+
+    /// Declares the argument of a closure: a name, or a tuple of arguments.
+    fn argument(&mut self, pattern: &Pat, ty: &Type, parameters: &mut Vec<String>) -> Result<()> {
+        match (pattern, ungrouped(ty)) {
+            (Pat::Paren(inner), ty) => self.argument(&inner.pat, ty, parameters),
+            (Pat::Tuple(names), Type::Tuple(types)) if names.elems.len() == types.elems.len() => {
+                names.elems.iter().zip(&types.elems).try_for_each(|(name, ty)| self.argument(name, ty, parameters))
+            }
+            (_, Type::Tuple(_)) => refused(pattern.span(), "name each part of the tuple, as in |(a, b): (f32, f32)|"),
+            (Pat::Ident(name), ty) => {
+                plain_name(name)?;
+                let ty = self.ty(ty)?;
+                let c = self.declare(&name.ident, ty.clone());
+                parameters.push(format!("{} {c}", ty.0));
+                Ok(())
+            }
+            (Pat::Wild(_), ty) => {
+                let Ty(ty) = self.ty(ty)?;
+                self.variables += 1;
+                parameters.push(format!("{ty} unused_{}", self.variables));
+                Ok(())
+            }
+            _ => refused(pattern.span(), "the argument is a name, or a tuple of names"),
+        }
     }
 
     fn finish(self, parameters: &[String]) -> Lowered {

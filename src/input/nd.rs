@@ -8,7 +8,7 @@ use crate::{Buffer, Error, Input, Layout, Output, Result, View, ViewMut, memory}
 
 /// An N-dimensional array for reading: a host slice, a buffer or a view, with the [`Layout`] of its elements.
 ///
-/// [`Buffer::nd`] and [`Buffer::strided`] return a view; [`View`] and [`Input`] have methods of the same names. Every
+/// [`Buffer::nd`] and [`Buffer::with_layout`] return a view; [`View`] and [`Input`] have methods of the same names. Every
 /// [`Input`] also converts to a view of one axis. Slicing, stepping, permuting, reversing and broadcasting move no
 /// elements.
 ///
@@ -445,10 +445,10 @@ impl<'a, T: Pod> Input<'a, T> {
     ///
     /// ```
     /// let every_other = oclprim::Layout::strided(&[2], &[2], 0)?;
-    /// assert_eq!(oclprim::Input::from(&[1u8, 2, 3, 4]).strided(every_other)?.to_vec()?, [1, 3]);
+    /// assert_eq!(oclprim::Input::from(&[1u8, 2, 3, 4]).with_layout(every_other)?.to_vec()?, [1, 3]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn strided(self, layout: Layout) -> Result<NdView<'a, T>> {
+    pub fn with_layout(self, layout: Layout) -> Result<NdView<'a, T>> {
         NdView::new(self, layout)
     }
 }
@@ -482,12 +482,12 @@ impl<'a, T: Pod> Output<'a, T> {
     ///
     /// ```
     /// let mut out = [0u8; 4];
-    /// let every_other = oclprim::Output::from(&mut out).strided(oclprim::Layout::strided(&[2], &[2], 0)?)?;
+    /// let every_other = oclprim::Output::from(&mut out).with_layout(oclprim::Layout::strided(&[2], &[2], 0)?)?;
     /// oclprim::Device::best()?.permute_into(&[1, 2], &[0], every_other)?;
     /// assert_eq!(out, [1, 0, 2, 0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn strided(self, layout: Layout) -> Result<NdViewMut<'a, T>> {
+    pub fn with_layout(self, layout: Layout) -> Result<NdViewMut<'a, T>> {
         NdViewMut::new(self, layout)
     }
 }
@@ -521,11 +521,11 @@ impl<T: Pod> Buffer<T> {
     ///
     /// ```
     /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3, 4])?;
-    /// let windows = x.strided(oclprim::Layout::strided(&[3, 2], &[1, 1], 0)?)?;
+    /// let windows = x.with_layout(oclprim::Layout::strided(&[3, 2], &[1, 1], 0)?)?;
     /// assert_eq!(windows.to_vec()?, [1, 2, 2, 3, 3, 4]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn strided(&self, layout: Layout) -> Result<NdView<'_, T>> {
+    pub fn with_layout(&self, layout: Layout) -> Result<NdView<'_, T>> {
         NdView::new(self, layout)
     }
 
@@ -555,11 +555,11 @@ impl<T: Pod> Buffer<T> {
     /// ```
     /// let device = oclprim::Device::best()?;
     /// let mut x = device.zeroed::<u8>(4)?;
-    /// device.permute_into(&[1, 2], &[0], x.strided_mut(oclprim::Layout::strided(&[2], &[3], 0)?)?)?;
+    /// device.permute_into(&[1, 2], &[0], x.with_layout_mut(oclprim::Layout::strided(&[2], &[3], 0)?)?)?;
     /// assert_eq!(x.to_vec()?, [1, 0, 0, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn strided_mut(&mut self, layout: Layout) -> Result<NdViewMut<'_, T>> {
+    pub fn with_layout_mut(&mut self, layout: Layout) -> Result<NdViewMut<'_, T>> {
         NdViewMut::new(self, layout)
     }
 }
@@ -591,10 +591,10 @@ impl<'a, T: Pod> View<'a, T> {
     ///
     /// ```
     /// let x = oclprim::Device::best()?.upload(&[0u8, 1, 2, 3, 4])?;
-    /// assert_eq!(x.view(1..)?.strided(oclprim::Layout::strided(&[2], &[3], 0)?)?.to_vec()?, [1, 4]);
+    /// assert_eq!(x.view(1..)?.with_layout(oclprim::Layout::strided(&[2], &[3], 0)?)?.to_vec()?, [1, 4]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn strided(self, layout: Layout) -> Result<NdView<'a, T>> {
+    pub fn with_layout(self, layout: Layout) -> Result<NdView<'a, T>> {
         NdView::new(self, layout)
     }
 }
@@ -629,11 +629,11 @@ impl<'a, T: Pod> ViewMut<'a, T> {
     /// ```
     /// let device = oclprim::Device::best()?;
     /// let mut x = device.zeroed::<u8>(5)?;
-    /// device.permute_into(&[1, 2], &[0], x.view_mut(1..)?.strided(oclprim::Layout::strided(&[2], &[3], 0)?)?)?;
+    /// device.permute_into(&[1, 2], &[0], x.view_mut(1..)?.with_layout(oclprim::Layout::strided(&[2], &[3], 0)?)?)?;
     /// assert_eq!(x.to_vec()?, [0, 1, 0, 0, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn strided(self, layout: Layout) -> Result<NdViewMut<'a, T>> {
+    pub fn with_layout(self, layout: Layout) -> Result<NdViewMut<'a, T>> {
         NdViewMut::new(self, layout)
     }
 }

@@ -233,6 +233,16 @@ pub mod sort {
     }
 }
 
+pub mod source {
+    pub use crate::source::*;
+    pub mod gpu {
+        pub use crate::source::gpu::*;
+    }
+    pub mod load {
+        pub use crate::source::load::*;
+    }
+}
+
 pub mod topk {
     pub use crate::topk::*;
     pub mod gpu {

@@ -2,7 +2,7 @@
 
 use crate::{
     ElementType, Error, ErrorKind, Result, Scratch,
-    op::Source,
+    op::Code,
     runtime::{
         AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, on_device,
         opencl::{ClDevice, ClMem, Launch},
@@ -16,7 +16,7 @@ const TEXT: &str = include_str!("../../cl/merge.cl");
 #[derive(Clone, Debug)]
 pub struct Form {
     /// The source of the comparator; true if it needs fp64.
-    pub order: (Source, bool),
+    pub order: (Code, bool),
     pub size: usize,
     /// 0 without values.
     pub value_bytes: usize,

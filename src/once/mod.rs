@@ -11,8 +11,8 @@ use bytemuck::Pod;
 
 pub use self::twin::*;
 use crate::{
-    Device,
-    op::{Less, Map, Operator},
+    Device, Element, ElementType,
+    op::{CapturingMap, Less, Map, Operator},
     rng::Rng,
 };
 
@@ -206,10 +206,27 @@ pub fn order<T: Pod + SharedType, F: Fn(&T, &T) -> bool>(name: &str, less: F, it
         .with_fp64(program.fp64 || types.fp64)
 }
 
-/// The map of `map!`.
-pub fn map<T, U, F: Fn(T) -> U>(function: F, item: &'static Item) -> Map<F> {
+/// The map of `map!`; `arguments` are the names of its arguments in OpenCL C.
+pub fn map<T, U, F: Fn(T) -> U>(function: F, item: &'static Item, arguments: &str) -> Map<F> {
     let (name, program) = Program::of(item);
-    Map::new(function, format!("{name}(x)")).with_functions(program.text())
+    Map::new(function, format!("{name}({arguments})")).with_functions(program.text())
+}
+
+/// The map of `map!` with captured variables.
+pub fn capturing_map<T, U, F: Fn(T) -> U>(
+    function: F,
+    item: &'static Item,
+    arguments: &str,
+    captured: Vec<(ElementType, [u8; 8])>,
+) -> CapturingMap<F> {
+    CapturingMap { map: map(function, item, arguments), captured }
+}
+
+/// The type of a captured value, and its bytes.
+pub fn captured<T: Element>(value: T) -> (ElementType, [u8; 8]) {
+    let mut bytes = [0; 8];
+    bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+    (T::TYPE, bytes)
 }
 
 /// Values for tests.

@@ -2,7 +2,7 @@
 
 use crate::{
     ElementType, Result,
-    op::Source,
+    op::Code,
     runtime::{ProgramSpec, opencl::ClDevice},
     tuning::{self, Tuned},
 };
@@ -12,7 +12,7 @@ const TEXT: &str = include_str!("../../cl/reduce_by.cl");
 /// The operation and its types, without the number of elements.
 #[derive(Clone, Debug)]
 pub struct Form {
-    pub source: Source,
+    pub source: Code,
     pub size: usize,
     pub needs_fp64: bool,
 }

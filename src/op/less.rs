@@ -5,7 +5,7 @@ use std::fmt;
 use bytemuck::Pod;
 
 use super::{
-    Source, Text,
+    Code, Text,
     operator::{Texts, quoted},
     sealed::Sealed,
 };
@@ -44,7 +44,7 @@ pub trait Compare<T: Pod>: Sync + Sealed {
 
     /// Returns that function in OpenCL C, as `op_less`, and whether it needs fp64.
     #[doc(hidden)]
-    fn source(&self) -> Result<(Source, bool)>;
+    fn source(&self) -> Result<(Code, bool)>;
 }
 
 impl Sealed for Order {}
@@ -62,7 +62,7 @@ impl<T: Element> Compare<T> for Order {
         Ok(move |a: &T, b: &T| number(a) < number(b))
     }
 
-    fn source(&self) -> Result<(Source, bool)> {
+    fn source(&self) -> Result<(Code, bool)> {
         let keys = Keys::of(T::TYPE, self)?;
         let unsigned = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64];
         let (ty, high) = (unsigned[keys.bytes.ilog2() as usize].storage(), 8 * keys.bytes - 1);
@@ -91,7 +91,7 @@ impl<T: Element> Compare<T> for Order {
         } else {
             texts
         };
-        Ok((Source(Text::Prelude(texts.prelude("order of elements", keys.bytes, "bool", "op_less", ""))), false))
+        Ok((Code(Text::Prelude(texts.prelude("order of elements", keys.bytes, "bool", "op_less", ""))), false))
     }
 }
 
@@ -266,9 +266,9 @@ impl<T: Pod, F: Fn(&T, &T) -> bool + Sync> Compare<T> for Less<F> {
         Ok(&self.less)
     }
 
-    fn source(&self) -> Result<(Source, bool)> {
+    fn source(&self) -> Result<(Code, bool)> {
         let prelude = self.texts.prelude(&format!("order {}", self.name), size_of::<T>(), "bool", "op_less", "");
-        Ok((Source(Text::Prelude(prelude)), self.needs_fp64))
+        Ok((Code(Text::Prelude(prelude)), self.needs_fp64))
     }
 }
 

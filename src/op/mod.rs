@@ -36,7 +36,7 @@ pub use mapping::{Cast, Mapping, Scale};
 pub use operator::Operator;
 use serde::{Deserialize, Serialize};
 
-pub use crate::{element::Arithmetic, runtime::Source};
+pub use crate::{element::Arithmetic, runtime::Code};
 use crate::{
     element::{Element, ElementType, Integer},
     runtime::Text,
@@ -154,7 +154,7 @@ pub fn monoid<U: Element, O: Op<U>>() -> Monoid<U, impl Fn(U::Acc, U::Acc) -> U:
 #[expect(clippy::type_complexity, reason = "an alias cannot hold `impl Fn`")]
 pub(crate) fn built_in<U: Element, O: Op<U>>(
     _: O,
-) -> (Monoid<U, impl Fn(U::Acc, U::Acc) -> U::Acc + Copy + Sync>, Source) {
+) -> (Monoid<U, impl Fn(U::Acc, U::Acc) -> U::Acc + Copy + Sync>, Code) {
     (monoid::<U, O>(), O::source())
 }
 
@@ -227,16 +227,37 @@ impl<F> Map<F> {
         self.definition(["first_kind", "second_kind"][kind], from, "bool")
     }
 
-    /// `#line` numbers the lines of the expression from 1, so that compiler messages match the user's text.
+    /// The function `name` of these arguments, for sources.
+    pub(crate) fn function(&self, name: &str, arguments: &[(ElementType, String)], to: ElementType) -> String {
+        let arguments: Vec<String> = arguments.iter().map(|(ty, name)| format!("{} {name}", ty.storage())).collect();
+        self.define(name, &arguments.join(", "), to.storage())
+    }
+
     fn definition(&self, name: &str, from: ElementType, to: &str) -> String {
-        let from = from.storage();
+        self.define(name, &format!("{} x", from.storage()), to)
+    }
+
+    /// `#line` numbers the lines of the expression from 1, so that compiler messages match the user's text.
+    fn define(&self, name: &str, arguments: &str, to: &str) -> String {
         let fp64 =
             "#ifdef HAS_FP64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n#pragma OPENCL FP_CONTRACT OFF\n";
         let Self { expression: text, functions, .. } = self;
         format!(
-            "{fp64}#line 1 \"functions\"\n{functions}\nstatic inline {to} {name}({from} x)\n{{\n    return\n#line 1 \"expression\"\n{text}\n    ;\n}}\n"
+            "{fp64}#line 1 \"functions\"\n{functions}\nstatic inline {to} {name}({arguments})\n{{\n    return\n#line 1 \"expression\"\n{text}\n    ;\n}}\n"
         )
     }
+}
+
+/// A [`Map`] with values that the closure captures, as [`map!`](crate::map) returns it. The values are arguments of the
+/// kernel, so another value is no new build.
+///
+/// [`Source::map`](crate::Source::map) takes it.
+#[cfg(feature = "macros")]
+#[derive(Clone, Debug)]
+pub struct CapturingMap<F> {
+    pub(crate) map: Map<F>,
+    /// The types of the values and their bytes.
+    pub(crate) captured: Vec<(ElementType, [u8; 8])>,
 }
 
 /// A built-in operator over elements of type `T`: [`Sum`], [`Product`], [`Min`] or [`Max`]; for integers also [`And`], [`Or`] or
@@ -287,8 +308,8 @@ pub trait Op<T: Element>: Copy + Send + Sync + sealed::Sealed {
     }
 
     /// The operator in OpenCL C.
-    fn source() -> Source {
-        Source(Text::Option(match Self::KIND {
+    fn source() -> Code {
+        Code(Text::Option(match Self::KIND {
             OpKind::Sum => "OP_SUM",
             OpKind::Product => "OP_PRODUCT",
             OpKind::Min => "OP_MIN",
@@ -325,7 +346,7 @@ op!(
     /// use oclprim::{Device, op::Sum};
     ///
     /// let device = Device::best()?;
-    /// assert_eq!((device.reduce(&[250u8, 10], Sum)?, device.reduce::<f32, _>(&[], Sum)?), (4, 0.0));
+    /// assert_eq!((device.reduce(&[250u8, 10], Sum)?, device.reduce(&[0.0f32; 0], Sum)?), (4, 0.0));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     Sum, Element, T::Acc::ADD_IDENTITY, T::Acc::add, T::ZERO
@@ -337,7 +358,7 @@ op!(
     /// use oclprim::{Device, op::Product};
     ///
     /// let device = Device::best()?;
-    /// assert_eq!((device.reduce(&[2i32, -3], Product)?, device.reduce::<u8, _>(&[], Product)?), (-6, 1));
+    /// assert_eq!((device.reduce(&[2i32, -3], Product)?, device.reduce(&[0u8; 0], Product)?), (-6, 1));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     Product, Element, T::Acc::ONE, T::Acc::mul
@@ -350,7 +371,7 @@ op!(
     /// use oclprim::{Device, op::Min};
     ///
     /// let device = Device::best()?;
-    /// assert_eq!((device.reduce(&[2i32, -3], Min)?, device.reduce::<u8, _>(&[], Min)?), (-3, 255));
+    /// assert_eq!((device.reduce(&[2i32, -3], Min)?, device.reduce(&[0u8; 0], Min)?), (-3, 255));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     Min, Element, T::Acc::HIGHEST, T::Acc::min
@@ -375,7 +396,7 @@ op!(
     /// use oclprim::{Device, op::And};
     ///
     /// let device = Device::best()?;
-    /// assert_eq!((device.reduce(&[6u8, 3], And)?, device.reduce::<u8, _>(&[], And)?), (2, 255));
+    /// assert_eq!((device.reduce(&[6u8, 3], And)?, device.reduce(&[0u8; 0], And)?), (2, 255));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     And, Integer, T::Acc::ALL_ONES, T::Acc::and

@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytemuck::Pod;
 
-use super::{Monoid, Source, Text};
+use super::{Code, Monoid, Text};
 use crate::{Element, ElementType, Error, Result};
 
 /// A user's associative and commutative operator, given twice: as a Rust function, and as an OpenCL C expression over `a` and
@@ -244,7 +244,7 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
 
     /// An operator over an element type, for the CPU backend, and its source for kernels with `cl/lib/op.cl`.
     #[doc(hidden)]
-    pub fn monoid(&self) -> Result<(Monoid<T, &F>, Source)>
+    pub fn monoid(&self) -> Result<(Monoid<T, &F>, Code)>
     where
         T: Element<Acc = T>,
     {
@@ -261,8 +261,8 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
 
     /// The operator's text for kernels.
     #[doc(hidden)]
-    pub fn source(&self) -> Source {
-        Source(Text::Prelude(self.prelude()))
+    pub fn source(&self) -> Code {
+        Code(Text::Prelude(self.prelude()))
     }
 
     /// The device's result for each pair; `None` on the CPU backend.

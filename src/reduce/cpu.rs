@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{End, Extreme};
-use crate::{Element, ElementType, ExactSum, Float, Result, bf16, f16, memory, op::Op, parallel};
+use crate::{Element, ElementType, ExactSum, Float, Result, bf16, f16, memory, op::Op, parallel, source::Blocks};
 
 /// Rows of a tile; `TILE_ROWS` of `cl/reduce.cl`.
 const TILE_ROWS: usize = 16;
@@ -49,6 +49,23 @@ pub(super) fn exact_rows<U: Element, R: Iterator<Item = U::Acc>>(
         exact::<f64, U>(n, &|sum, part| sum.extend(row(part).map(bytemuck::cast::<U::Acc, f64>)))
     } else {
         exact::<f32, U>(n, &|sum, part| sum.extend(row(part).map(bytemuck::cast::<U::Acc, f32>)))
+    }
+}
+
+/// The correctly rounded sum of computed floats.
+pub(super) fn exact_blocks<T: Element>(n: usize, values: &dyn Blocks<T>) -> Result<T> {
+    fn add<T: Element, F: Float>(sum: &mut ExactSum<F>, values: &dyn Blocks<T>, part: Range<usize>) {
+        let mut block = vec![T::ZERO; lanes::<T>()];
+        for start in part.clone().step_by(lanes::<T>()) {
+            let block = &mut block[..lanes::<T>().min(part.end - start)];
+            values.block(start, block);
+            sum.extend(block.iter().map(|x| bytemuck::cast::<T::Acc, F>(x.widen())));
+        }
+    }
+    if T::TYPE.needs_fp64() {
+        exact::<f64, T>(n, &|sum, part| add(sum, values, part))
+    } else {
+        exact::<f32, T>(n, &|sum, part| add(sum, values, part))
     }
 }
 
@@ -98,10 +115,38 @@ pub(super) fn reduce_rows<T: Element, U: Element, O: Op<U>, R: Iterator<Item = U
             reduce_any::<U, O, _>(part, row)
         }
     };
+    reduce_partials::<T, U, O>(n, &partial)
+}
+
+/// Reduces computed values in the tiles of `T`, in the same order as values in memory.
+pub(super) fn reduce_blocks<T: Element, O: Op<T>>(n: usize, values: &dyn Blocks<T>) -> Result<T> {
+    if n == 0 {
+        return Ok(O::empty());
+    }
+    let row = lanes::<T>();
+    let partial = |i: usize| {
+        let tile = i * tile::<T>()..n.min((i + 1) * tile::<T>());
+        let (mut block, mut lane) = (vec![T::ZERO; row], vec![O::identity(); row]);
+        for start in tile.clone().step_by(row) {
+            let block = &mut block[..row.min(tile.end - start)];
+            values.block(start, block);
+            lane.iter_mut().zip(block).for_each(|(acc, x)| *acc = O::combine(*acc, x.widen()));
+        }
+        combine_lanes::<T, O>(&mut lane)
+    };
+    reduce_partials::<T, T, O>(n, &partial)
+}
+
+/// Combines the partials of the tiles of `n` elements of type `T`.
+fn reduce_partials<T: Element, U: Element, O: Op<U>>(
+    n: usize,
+    partial: &(impl Fn(usize) -> U::Acc + Sync),
+) -> Result<U> {
+    let tiles = n.div_ceil(tile::<T>());
     let mut partials: Vec<U::Acc> = if n * size_of::<T>() <= SERIAL_BYTES {
-        memory::collect((0..n.div_ceil(tile)).map(partial))?
+        memory::collect((0..tiles).map(partial))?
     } else {
-        parallel::map(n.div_ceil(tile), &partial)?
+        parallel::map(tiles, &partial)?
     };
     while partials.len() > 1 {
         let reduce = |part: &[U::Acc]| {
@@ -151,7 +196,12 @@ fn reduce_tile<U: Element, O: Op<U>, R: Iterator<Item = U::Acc>>(
             *acc = O::combine(*acc, x);
         }
     }
-    let mut width = lanes;
+    combine_lanes::<U, O>(&mut lane)
+}
+
+/// Combines the lanes of a tile, neighbours first.
+fn combine_lanes<U: Element, O: Op<U>>(lane: &mut [U::Acc]) -> U::Acc {
+    let mut width = lane.len();
     while width > 1 {
         width /= 2;
         for k in 0..width {

@@ -3,12 +3,14 @@
 use super::Determinism;
 use crate::{
     Element, ElementType, Input, Output, Result, Scratch,
-    op::{Op, Source},
+    op::{Code, Op},
     runtime::{AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    source::load::Load,
     tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../cl/reduce.cl");
+const SOURCE_TEXT: &str = include_str!("../../cl/reduce_source.cl");
 /// Bytes of a tile: rows times bytes of a row, as in `cl/reduce.cl` and `cpu.rs`.
 const TILE_BYTES: usize = 16 * 4096;
 
@@ -19,7 +21,7 @@ pub struct Form {
     pub acc: ElementType,
     /// The type of the result.
     pub out: ElementType,
-    pub source: Source,
+    pub source: Code,
     pub determinism: Determinism,
     pub take: Take,
 }
@@ -110,6 +112,27 @@ pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Tuned, wide: &dyn Fn(us
     }
 }
 
+/// The first pass of a reduction of n > 0 elements of a source. Further passes are those of its partials.
+pub fn plan_load(n: usize, form: &Form, load: &Load, caps: &Capabilities, wide: bool) -> Result<Pass> {
+    caps.supports(form.element)?;
+    caps.supports(form.acc)?;
+    let params = tuning::reduce(caps);
+    let fast = form.determinism == Determinism::Fast;
+    let tiles = n.div_ceil(TILE_BYTES / form.element.size());
+    let groups = tiles.min(params.max_groups);
+    let program = ProgramSpec::with_sub_groups("reduce_source.cl", SOURCE_TEXT, caps)
+        .element("T", form.element)
+        .element("A", form.acc)
+        .element("OUT", form.out)
+        .define("WG", params.work_group)
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .flag("FAST", fast)
+        .operator(&form.source);
+    let program = load.program(program, caps)?;
+    let outputs = if fast { groups } else { tiles };
+    Ok(Pass { program, n, groups, work_group: params.work_group, outputs, wide, ends: false })
+}
+
 /// Upper bound on the scratch bytes of any reduction of `n` elements of type `T` with results of type `U`.
 pub fn scratch_bytes<T: Element, U: Element>(n: usize) -> usize {
     let (mut n, mut size, mut bytes) = (n, size_of::<T>(), 0);
@@ -149,6 +172,44 @@ pub(crate) fn reduce_form(
     let (input, second) = (input.cl(device)?, second.map(|second| second.cl(device)).transpose()?);
     let output = output.cl(device, false)?;
     run(device, form, empty, &input, second.as_ref(), &output, scratch)?;
+    output.finish(device)
+}
+
+/// Reduces the `n` elements of a source.
+pub(super) fn reduce_load(
+    device: &ClDevice,
+    form: &Form,
+    empty: &[u8],
+    load: &Load,
+    n: usize,
+    output: ClOutput<'_>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    // In any order, memory in a narrower type has the kernels of a wide accumulator.
+    if let Some(memory) = load.memory().filter(|_| form.determinism == Determinism::Fast) {
+        let form = Form { element: memory.1, ..form.clone() };
+        run(device, &form, empty, &memory.0.part(0, n), None, &output, scratch)?;
+        return output.finish(device);
+    }
+    if n == 0 {
+        device.fill(output.mem(), output.byte_offset(), empty.len(), empty)?;
+        return output.finish(device);
+    }
+    let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), n)?;
+    let pass = plan_load(n, form, load, &caps, device.wide(n))?;
+    let partials = ClInput::pooled(device, pass.outputs * form.acc.size(), form.acc.size())?;
+    let last = pass.outputs == 1;
+    let (to, offset) = if last { (output.mem(), output.offset()) } else { (partials.mem(), 0) };
+    load.arguments(device.launch(&pass.program, "reduce_source")?)
+        .offset(n as u64, pass.wide)
+        .mem(to)
+        .scalar(offset as u64)
+        .scalar(u32::from(last))
+        .run([pass.groups, 1, 1], [pass.work_group, 1, 1])?;
+    if !last {
+        let form = Form { element: form.acc, ..form.clone() };
+        run(device, &form, empty, &partials, None, &output, scratch)?;
+    }
     output.finish(device)
 }
 

@@ -31,10 +31,12 @@ pub mod statistics;
 pub use crate::segments::Offset;
 use serde::{Deserialize, Serialize};
 
+use self::gpu::Form;
 use crate::{
-    Device, Element, Error, Input, Output, Result, Scratch,
+    Device, Element, Error, Input, Output, Result, Scratch, Source,
     op::{Op, OpKind},
-    runtime::Backend,
+    runtime::{Backend, opencl::ClDevice},
+    source::{self, Blocks, Values, load::Load},
 };
 
 /// The reproducibility of a float sum or product.
@@ -177,13 +179,17 @@ impl Device {
     /// Reduction of all elements: `x[0] op ... op x[n - 1]`. Float sums and products are [`Determinism::Fixed`]: same
     /// bits everywhere.
     ///
+    /// The input is a slice, a buffer, a view, or an expression over them, a [`Source`]. The result for an expression has
+    /// the bits of the result for the array that [`Device::transform`] writes.
+    ///
     /// The result for empty input is the operator's [empty](Op::empty) value: the type's highest value for `Min`, the
     /// lowest for `Max`. In contrast, [`arg_min`](Device::arg_min), [`min_max`](Device::min_max) and
     /// [`mean`](Device::mean) of empty input are errors.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it. For an
+    /// expression also those of [`Device::transform`].
     ///
     /// ```
     /// use oclprim::{Device, op::{Max, Sum}};
@@ -195,7 +201,7 @@ impl Device {
     /// assert_eq!(device.reduce(x.view(1..)?, Max)?, 0.25);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn reduce<'a, T: Element, O: Op<T>>(&self, input: impl Into<Input<'a, T>>, op: O) -> Result<T> {
+    pub fn reduce<S: Source<Item: Element>, O: Op<S::Item>>(&self, input: S, op: O) -> Result<S::Item> {
         self.reduce_with(input, op, Determinism::default())
     }
 
@@ -214,20 +220,20 @@ impl Device {
     /// assert_eq!(total, 500.0);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn reduce_with<'a, T: Element, O: Op<T>>(
+    pub fn reduce_with<S: Source<Item: Element>, O: Op<S::Item>>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: S,
         op: O,
         determinism: Determinism,
-    ) -> Result<T> {
-        let mut out = [T::ZERO];
+    ) -> Result<S::Item> {
+        let mut out = [S::Item::ZERO];
         self.reduce_into(input, op, determinism, &mut out, &mut Scratch::new())?;
         Ok(out[0])
     }
 
     /// [`Device::reduce`] into the single element of `output`, which may be on the device.
     ///
-    /// Waits for the result only if `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///
@@ -246,20 +252,75 @@ impl Device {
     /// assert_eq!(total.to_vec()?, [100]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn reduce_into<'a, 'b, T: Element, O: Op<T>>(
+    pub fn reduce_into<'a, S: Source<Item: Element>, O: Op<S::Item>>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: S,
         op: O,
         determinism: Determinism,
-        output: impl Into<Output<'b, T>>,
+        output: impl Into<Output<'a, S::Item>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.reduce_one(input.into(), op, determinism, output.into(), scratch)
+        let output = output.into();
+        if let Some(input) = input.plain::<S::Item>() {
+            return self.reduce_plain(input, op, determinism, output, scratch);
+        }
+        let n = source::finite(&input)?;
+        match self.backend() {
+            Backend::Cpu => {
+                let values = input.host()?;
+                let result = self.reduce_blocks(&values, n, op, determinism, output);
+                values.checked()?;
+                result
+            }
+            Backend::OpenCl(device) => {
+                let load = Load::of(&input, device)?;
+                load.run(device, &input, n, || self.reduce_load(device, &load, n, op, determinism, output, scratch))
+            }
+        }
     }
 
-    /// [`Device::reduce_into`] without the conversions, so that it is compiled once for each type and operator.
+    /// Reduction of computed elements on the CPU, compiled once for each type and operator.
     #[inline(never)]
-    fn reduce_one<T: Element, O: Op<T>>(
+    fn reduce_blocks<T: Element, O: Op<T>>(
+        &self,
+        values: &dyn Blocks<T>,
+        n: usize,
+        _: O,
+        determinism: Determinism,
+        output: Output<'_, T>,
+    ) -> Result<()> {
+        output.expect_len(1, "reduce")?;
+        output.host()?[0] = if determinism.exact::<T, O>(self)? {
+            cpu::exact_blocks(n, values)?
+        } else {
+            cpu::reduce_blocks::<T, O>(n, values)?
+        };
+        Ok(())
+    }
+
+    /// Reduction of computed elements on a device, compiled once for each type and operator.
+    #[inline(never)]
+    #[expect(clippy::too_many_arguments, reason = "those of the call, and the source")]
+    fn reduce_load<T: Element, O: Op<T>>(
+        &self,
+        device: &ClDevice,
+        load: &Load,
+        n: usize,
+        _: O,
+        determinism: Determinism,
+        output: Output<'_, T>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        output.expect_len(1, "reduce")?;
+        determinism.exact::<T, O>(self)?;
+        let form = Form::of::<T, O>(determinism);
+        let (empty, output) = (O::empty(), output.cl(device, false)?);
+        gpu::reduce_load(device, &form, bytemuck::bytes_of(&empty), load, n, output, scratch)
+    }
+
+    /// Reduction of elements in memory, compiled once for each type and operator.
+    #[inline(never)]
+    fn reduce_plain<T: Element, O: Op<T>>(
         &self,
         input: Input<'_, T>,
         op: O,

@@ -24,4 +24,4 @@ pub use device::{Backend, Device};
 pub use info::{DeviceInfo, DeviceType, Recorded, Timing};
 pub use prepare::Preparation;
 pub(crate) use program::Text;
-pub use program::{ProgramSpec, Source, kernel_in};
+pub use program::{Code, ProgramSpec, kernel_in};

@@ -25,7 +25,7 @@ const INCLUDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/included.r
 /// assert_eq!(<Max as Op<f32>>::source(), <Max as Op<u8>>::source());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Source(pub(crate) Text);
+pub struct Code(pub(crate) Text);
 
 /// A macro that selects an operator of `cl/lib/op.cl`, or text that precedes a kernel file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -61,6 +61,8 @@ pub struct ProgramSpec {
     pub options: String,
     /// Text that precedes the file: a user's operator.
     pub prelude: String,
+    /// Text in place of the include of `lib/source.cl`: the elements of a source. If empty, the file is included.
+    pub load: String,
 }
 
 // Every launch looks up its program. So equal addresses spare the comparison of texts, and the hash leaves out the
@@ -68,7 +70,11 @@ pub struct ProgramSpec {
 impl PartialEq for ProgramSpec {
     fn eq(&self, other: &Self) -> bool {
         let same_text = std::ptr::eq(self.text, other.text) || self.text == other.text;
-        self.name == other.name && self.options == other.options && self.prelude == other.prelude && same_text
+        self.name == other.name
+            && self.options == other.options
+            && self.prelude == other.prelude
+            && self.load == other.load
+            && same_text
     }
 }
 
@@ -77,15 +83,21 @@ impl Hash for ProgramSpec {
         self.name.hash(state);
         self.options.hash(state);
         self.prelude.hash(state);
+        self.load.hash(state);
     }
 }
 
 /// Shows all fields except the file's text, which `name` determines.
 impl Debug for ProgramSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, options, prelude, .. } = self;
+        let Self { name, options, prelude, load, .. } = self;
         let mut shown = f.debug_struct("ProgramSpec");
-        shown.field("name", name).field("options", options).field("prelude", prelude).finish_non_exhaustive()
+        shown
+            .field("name", name)
+            .field("options", options)
+            .field("prelude", prelude)
+            .field("load", load)
+            .finish_non_exhaustive()
     }
 }
 
@@ -135,7 +147,8 @@ impl ProgramSpec {
     /// A program that needs only a version of OpenCL C.
     pub(crate) fn bare(name: &'static str, text: &'static str, standard: &str) -> Self {
         // Most option texts fit into this capacity.
-        let mut program = Self { name, text, options: String::with_capacity(640), prelude: String::new() };
+        let mut program =
+            Self { name, text, options: String::with_capacity(640), prelude: String::new(), load: String::new() };
         program.push(&["-cl-std=", standard]);
         program
     }
@@ -210,7 +223,7 @@ impl ProgramSpec {
 
     /// Adds an operator. A user's text may use the names of existing macros, except those of the device. The macros are
     /// undefined before the text and defined again after it.
-    pub(crate) fn operator(self, source: &Source) -> Self {
+    pub(crate) fn operator(self, source: &Code) -> Self {
         let text = match &source.0 {
             Text::Option(name) => return self.flag(name, true),
             Text::Prelude(text) => text,
@@ -268,6 +281,13 @@ impl ProgramSpec {
         self
     }
 
+    /// Adds a source: the functions that it calls, and the text of its elements.
+    pub(crate) fn source_text(mut self, functions: String, load: String) -> Self {
+        self.prelude += &functions;
+        self.load = load;
+        self
+    }
+
     /// The value of a macro.
     #[cfg(test)]
     pub(crate) fn defined(&self, name: &str) -> Option<&str> {
@@ -287,7 +307,7 @@ impl ProgramSpec {
     pub fn source(&self) -> String {
         let mut seen = Vec::new();
         let mut out = format!("{}#line 1 \"{}\"\n", self.prelude, self.name);
-        expand(self.name, self.text, &mut seen, &mut out);
+        expand(self.name, self.text, &self.load, &mut seen, &mut out);
         out
     }
 }
@@ -302,7 +322,10 @@ fn current(name: &str, text: &'static str) -> Cow<'static, str> {
     }
 }
 
-fn expand(name: &str, text: &'static str, seen: &mut Vec<&'static str>, out: &mut String) {
+/// The include that [`ProgramSpec::load`] replaces.
+const SOURCE: &str = "lib/source.cl";
+
+fn expand(name: &str, text: &'static str, load: &str, seen: &mut Vec<&'static str>, out: &mut String) {
     for (number, line) in current(name, text).lines().enumerate() {
         let include = line.strip_prefix("#include \"").and_then(|rest| rest.strip_suffix('"'));
         match include.and_then(|path| INCLUDED.iter().find(|(known, _)| *known == path)) {
@@ -310,7 +333,11 @@ fn expand(name: &str, text: &'static str, seen: &mut Vec<&'static str>, out: &mu
                 if !seen.contains(&path) {
                     seen.push(path);
                     out.push_str(&format!("#line 1 \"{path}\"\n"));
-                    expand(path, included, seen, out);
+                    if path == SOURCE && !load.is_empty() {
+                        out.push_str(load);
+                    } else {
+                        expand(path, included, load, seen, out);
+                    }
                 }
                 out.push_str(&format!("#line {} \"{name}\"\n", number + 2));
             }

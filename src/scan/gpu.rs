@@ -4,7 +4,7 @@ use super::{Scan, cpu};
 use crate::{
     Element, ElementType, Result, Scratch,
     lookback::{SPINS, TICKET_BYTES, levels},
-    op::{Monoid, Op, Source, monoid},
+    op::{Code, Monoid, Op, monoid},
     runtime::{
         AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, SubGroupBackend, apart,
         opencl::{ClDevice, ClMem, Launch},
@@ -49,7 +49,7 @@ pub struct Form {
     pub element: ElementType,
     pub acc: ElementType,
     pub out: ElementType,
-    pub source: Source,
+    pub source: Code,
     /// True if any order gives the same results.
     pub exact: bool,
     pub reversed: bool,
@@ -65,7 +65,7 @@ impl Form {
     }
 
     /// A scan of `T` to `U` by any operator; `exact` means that any order gives the same results.
-    pub fn by<T: Element, U: Element>((source, exact): (Source, bool), reversed: bool, map: Option<String>) -> Self {
+    pub fn by<T: Element, U: Element>((source, exact): (Code, bool), reversed: bool, map: Option<String>) -> Self {
         Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, exact, reversed, map, heads: None }
     }
 }

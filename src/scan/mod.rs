@@ -29,7 +29,7 @@ pub mod segmented;
 
 use crate::{
     Buffer, Device, Element, Input, Integer, Output, Result, Scratch,
-    op::{Map, Monoid, Op, Operator, Source, Sum, built_in, monoid},
+    op::{Code, Map, Monoid, Op, Operator, Sum, built_in, monoid},
     runtime::Backend,
 };
 
@@ -415,7 +415,7 @@ impl Device {
     #[inline(never)]
     fn scan_taken<T, U, F>(
         &self,
-        (op, source): (&Monoid<U, F>, Source),
+        (op, source): (&Monoid<U, F>, Code),
         input: Input<'_, T>,
         (take, map): (&(impl Fn(T) -> U::Acc + Sync), Option<String>),
         kind: Scan<U>,

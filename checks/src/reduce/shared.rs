@@ -8,7 +8,7 @@ use crate::{
 
 /// Returns an error if the device has no exact sums of floats.
 pub(super) fn has_exact_sums<T: Element>(device: &Device) -> Result<()> {
-    device.reduce_with::<T, Sum>(&[], Sum, Determinism::Exact).map(drop)
+    device.reduce_with(&[T::ZERO; 0], Sum, Determinism::Exact).map(drop)
 }
 
 /// The CPU backend is the reference, so a case that it does not support is a failure, not a skip.

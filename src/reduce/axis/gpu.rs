@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{CHUNK, LANES, Lines};
 use crate::{
     Element, ElementType, Result, Scratch,
-    op::{Op, Source},
+    op::{Code, Op},
     runtime::{
         AnyInput, AnyOutput, ClInput, ProgramSpec, on_device,
         opencl::{ClDevice, Launch},
@@ -27,7 +27,7 @@ pub struct Form {
     pub acc: ElementType,
     /// The type of the results.
     pub out: ElementType,
-    pub source: Source,
+    pub source: Code,
 }
 
 impl Form {
@@ -41,7 +41,7 @@ impl Form {
     }
 
     /// A reduction of `T` to `U` by any operator.
-    pub fn by<T: Element, U: Element>(source: Source) -> Self {
+    pub fn by<T: Element, U: Element>(source: Code) -> Self {
         Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source }
     }
 }

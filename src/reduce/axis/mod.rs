@@ -23,7 +23,7 @@ pub mod moments;
 
 use crate::{
     Buffer, Device, Element, Error, Layout, NdView, Output, Result, Scratch,
-    op::{Monoid, Op, Operator, Source, built_in},
+    op::{Code, Monoid, Op, Operator, built_in},
     runtime::Backend,
 };
 
@@ -336,7 +336,7 @@ impl Device {
     fn reduce_lines<T, U, F>(
         &self,
         op: &Monoid<U, F>,
-        source: Source,
+        source: Code,
         input: NdView<'_, T>,
         axis: usize,
         output: Output<'_, U>,

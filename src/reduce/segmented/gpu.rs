@@ -4,7 +4,7 @@ use super::BLOCK_BYTES;
 use crate::{
     Element, ElementType, Result, Scratch,
     lookback::{SPINS, TICKET_BYTES},
-    op::{Op, Source, Sum},
+    op::{Code, Op, Sum},
     runtime::{
         AnyInput, AnyOutput, ClInput, ClOutput, ProgramSpec, SubGroupBackend, on_device,
         opencl::{ClDevice, ClMem, Launch},
@@ -30,7 +30,7 @@ pub struct Form {
     pub acc: ElementType,
     /// The type of the results.
     pub out: ElementType,
-    pub source: Source,
+    pub source: Code,
     /// The type of the offsets.
     pub offset: ElementType,
     /// True if other kernels find the segments. The number of segments is then in device memory, and no segment is
@@ -51,7 +51,7 @@ impl Form {
     }
 
     /// A reduction of `T` to `U` by any operator.
-    pub fn by<T: Element, U: Element>(source: Source, offset: ElementType) -> Self {
+    pub fn by<T: Element, U: Element>(source: Code, offset: ElementType) -> Self {
         Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, offset, counted: false, keys: None }
     }
 }
@@ -230,7 +230,7 @@ pub(crate) fn reduce(
 /// beyond the end of `output` are left out. `offsets` has room for one more offset, the end of the last segment.
 pub fn reduce_found<T: Element, U: Element>(
     device: &ClDevice,
-    source: Source,
+    source: Code,
     input: &ClInput,
     offsets: &ClInput,
     found: &ClInput,

@@ -24,7 +24,7 @@ pub use crate::segments::Offset;
 
 use crate::{
     Buffer, Device, Element, Error, Input, Output, Result, Scratch,
-    op::{Monoid, Op, Operator, Source, built_in},
+    op::{Code, Monoid, Op, Operator, built_in},
     runtime::Backend,
     segments::{Offsets, segments},
 };
@@ -326,7 +326,7 @@ impl Device {
     pub(crate) fn reduce_parts<T, U, C, F>(
         &self,
         op: &Monoid<U, F>,
-        source: Source,
+        source: Code,
         input: Input<'_, T>,
         offsets: Input<'_, C>,
         output: Output<'_, U>,

@@ -1,5 +1,7 @@
 //! The arguments of primitives: elements in host memory or on a device.
 
+use std::any::{Any, TypeId};
+
 use bytemuck::Pod;
 
 use super::resident::{ClInput, ClOutput, foreign};
@@ -18,7 +20,7 @@ use crate::{Error, Result};
 /// use oclprim::{Device, Input, op::Max};
 ///
 /// fn largest<'a>(device: &Device, x: impl Into<Input<'a, i32>>) -> oclprim::Result<i32> {
-///     device.reduce(x.into(), Max)
+///     device.reduce::<Input<i32>, _>(x.into(), Max)
 /// }
 ///
 /// let device = Device::best()?;
@@ -73,6 +75,18 @@ impl<'a, T: Pod> Input<'a, T> {
         match self {
             Self::Host(data) => Self::Host(&data[start..start + len]),
             Self::Device(view) => Self::Device(View { offset: view.offset + start, len, ..view }),
+        }
+    }
+
+    /// The same elements, if their type is `U`.
+    pub(crate) fn of_type<U: Pod>(self) -> Option<Input<'a, U>> {
+        match self {
+            Self::Host(data) if TypeId::of::<T>() == TypeId::of::<U>() => Some(Input::Host(bytemuck::cast_slice(data))),
+            Self::Host(_) => None,
+            Self::Device(View { buffer, offset, len }) => {
+                let buffer = (buffer as &dyn Any).downcast_ref()?;
+                Some(Input::Device(View { buffer, offset, len }))
+            }
         }
     }
 

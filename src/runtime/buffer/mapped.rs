@@ -124,7 +124,7 @@ impl<'a, T: Pod> Mapped<'a, T> {
 /// use oclprim::Device;
 ///
 /// let x = Device::best()?.upload(&[1u8, 2, 3])?;
-/// assert_eq!(x.map()?.iter().sum::<u8>(), 6);
+/// assert_eq!(x.map_memory()?.iter().sum::<u8>(), 6);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub struct MapRef<'a, T: Pod> {
@@ -164,7 +164,7 @@ impl<T: Pod> fmt::Debug for MapRef<'_, T> {
 /// use oclprim::Device;
 ///
 /// let mut x = Device::best()?.upload(&[1u8, 2, 3])?;
-/// x.map_mut()?.reverse();
+/// x.map_memory_mut()?.reverse();
 /// assert_eq!(x.to_vec()?, [3, 2, 1]);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
@@ -175,7 +175,7 @@ impl<T: Pod> fmt::Debug for MapRef<'_, T> {
 /// # use oclprim::{Device, op::Sum};
 /// let device = Device::cpu();
 /// let mut x = device.upload(&[1u8, 2, 3])?;
-/// let mut map = x.map_mut()?;
+/// let mut map = x.map_memory_mut()?;
 /// let total = device.reduce(&x, Sum)?;
 /// map[0] = total;
 /// # Ok::<(), oclprim::Error>(())

@@ -327,10 +327,10 @@ impl<T: Pod> Buffer<T> {
     ///
     /// ```
     /// let x = oclprim::Device::best()?.filled(100, 2u32)?;
-    /// assert!(x.map()?.iter().all(|&x| x == 2));
+    /// assert!(x.map_memory()?.iter().all(|&x| x == 2));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn map(&self) -> Result<MapRef<'_, T>> {
+    pub fn map_memory(&self) -> Result<MapRef<'_, T>> {
         MapRef::new(self.into())
     }
 
@@ -346,11 +346,11 @@ impl<T: Pod> Buffer<T> {
     ///
     /// ```
     /// let mut x = oclprim::Device::best()?.zeroed::<u32>(3)?;
-    /// x.map_mut()?[1] = 7;
+    /// x.map_memory_mut()?[1] = 7;
     /// assert_eq!(x.to_vec()?, [0, 7, 0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn map_mut(&mut self) -> Result<MapMut<'_, T>> {
+    pub fn map_memory_mut(&mut self) -> Result<MapMut<'_, T>> {
         MapMut::new(self.into())
     }
 
@@ -397,10 +397,10 @@ mod tests {
         for n in [0usize, 1, 5] {
             let mut buffer = device.upload(&(0..n as u16).collect::<Vec<_>>()).expect("memory");
             {
-                let mut mapped = buffer.map_mut().expect("the CPU maps its memory");
+                let mut mapped = buffer.map_memory_mut().expect("the CPU maps its memory");
                 mapped.iter_mut().for_each(|x| *x += 7);
             }
-            assert_eq!(*buffer.map().expect("the CPU maps its memory"), (7..n as u16 + 7).collect::<Vec<_>>());
+            assert_eq!(*buffer.map_memory().expect("the CPU maps its memory"), (7..n as u16 + 7).collect::<Vec<_>>());
         }
     }
 }

@@ -121,14 +121,14 @@ impl<'a, T: Pod> View<'a, T> {
     ///
     /// # Errors
     ///
-    /// Same as [`Buffer::map`].
+    /// Same as [`Buffer::map_memory`].
     ///
     /// ```
     /// let x = oclprim::Device::best()?.upload(&[1u16, 2, 3, 4])?;
-    /// assert_eq!(x.view(1..3)?.map()?[..], [2, 3]);
+    /// assert_eq!(x.view(1..3)?.map_memory()?[..], [2, 3]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn map(&self) -> Result<MapRef<'a, T>> {
+    pub fn map_memory(&self) -> Result<MapRef<'a, T>> {
         MapRef::new(*self)
     }
 }
@@ -290,15 +290,15 @@ impl<T: Pod> ViewMut<'_, T> {
     ///
     /// # Errors
     ///
-    /// Same as [`Buffer::map_mut`].
+    /// Same as [`Buffer::map_memory_mut`].
     ///
     /// ```
     /// let mut x = oclprim::Device::best()?.upload(&[1u16, 2, 3, 4])?;
-    /// x.view_mut(1..)?.map_mut()?.reverse();
+    /// x.view_mut(1..)?.map_memory_mut()?.reverse();
     /// assert_eq!(x.to_vec()?, [1, 4, 3, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn map_mut(&mut self) -> Result<MapMut<'_, T>> {
+    pub fn map_memory_mut(&mut self) -> Result<MapMut<'_, T>> {
         MapMut::new(ViewMut { buffer: self.buffer, offset: self.offset, len: self.len })
     }
 }

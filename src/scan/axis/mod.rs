@@ -24,7 +24,7 @@ pub(crate) mod gpu;
 use super::Scan;
 use crate::{
     Buffer, Device, Element, Error, Input, Layout, NdView, NdViewMut, Output, Result, Scratch,
-    op::{Monoid, Op, Operator, Source, built_in},
+    op::{Code, Monoid, Op, Operator, built_in},
     runtime::Backend,
 };
 
@@ -225,7 +225,7 @@ impl Device {
     #[inline(never)]
     fn scan_lines<T, U, F>(
         &self,
-        by: (&Monoid<U, F>, Source),
+        by: (&Monoid<U, F>, Code),
         view: NdView<'_, T>,
         axis: usize,
         kind: Scan<U>,

@@ -21,7 +21,7 @@ use super::{Scan, cpu::Mark, gpu};
 use crate::{
     Buffer, Device, Element, Input, Offset, Output, Result, Scratch,
     arguments::expect_beside,
-    op::{Monoid, Op, Operator, Source, built_in},
+    op::{Code, Monoid, Op, Operator, built_in},
     runtime::{AnyInput, Backend},
     segments::{Offsets, segments},
 };
@@ -459,7 +459,7 @@ impl Device {
     #[inline(never)]
     pub(super) fn scan_parts<T, U, F>(
         &self,
-        (op, source): (&Monoid<U, F>, Source),
+        (op, source): (&Monoid<U, F>, Code),
         input: Input<'_, T>,
         parts: Segments<'_>,
         kind: Scan<U>,

@@ -2,7 +2,7 @@
 
 use crate::{
     ElementType, Result,
-    op::Source,
+    op::Code,
     runtime::{ClInput, ProgramSpec, opencl::ClDevice},
     tuning::{self, Primitive, Tuned},
 };
@@ -26,7 +26,7 @@ pub struct Plan {
 pub fn plan(
     n: usize,
     element: ElementType,
-    source: Option<&Source>,
+    source: Option<&Code>,
     aligned: bool,
     caps: &Tuned,
     wide: bool,
@@ -54,7 +54,7 @@ pub fn plan(
 pub fn run(
     device: &ClDevice,
     element: ElementType,
-    source: Option<&Source>,
+    source: Option<&Code>,
     input: &ClInput,
     out: &ClInput,
 ) -> Result<()> {

@@ -17,7 +17,7 @@ pub(crate) mod gpu;
 use crate::runtime::apart;
 use crate::{
     Buffer, Device, Element, Input, Output, Result,
-    op::{Operator, Source},
+    op::{Code, Operator},
     parallel,
     runtime::Backend,
 };
@@ -143,7 +143,7 @@ impl Device {
     fn adjacent<T: Element>(
         &self,
         (input, combine): (Input<'_, T>, &(impl Fn(T, T) -> T + Sync)),
-        source: Option<&Source>,
+        source: Option<&Code>,
         output: Output<'_, T>,
     ) -> Result<()> {
         output.expect_len(input.len(), "an adjacent difference")?;

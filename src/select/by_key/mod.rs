@@ -24,7 +24,7 @@ use crate::{
     arguments::expect_beside,
     counted::in_room,
     memory,
-    op::{Monoid, Op, Operator, Source, built_in},
+    op::{Code, Monoid, Op, Operator, built_in},
     reduce::segmented,
     runtime::Backend,
     segments::Offsets,
@@ -226,7 +226,7 @@ impl Device {
     fn reduce_keyed<K, V, U, F>(
         &self,
         op: &Monoid<U, F>,
-        source: Source,
+        source: Code,
         keys: Input<'_, K>,
         values: Input<'_, V>,
     ) -> Result<(Buffer<K>, Buffer<U>)>
@@ -261,7 +261,7 @@ impl Device {
         &self,
         device: &ClDevice,
         op: &Monoid<U, F>,
-        source: Source,
+        source: Code,
         keys: Input<'_, K>,
         values: Input<'_, V>,
     ) -> Result<(Buffer<K>, Buffer<U>)>
@@ -295,7 +295,7 @@ impl Device {
     fn reduce_keyed_into<K, V, U, F>(
         &self,
         op: &Monoid<U, F>,
-        source: Source,
+        source: Code,
         keys: Input<'_, K>,
         values: Input<'_, V>,
         to: To<'_, K, U>,
@@ -391,7 +391,7 @@ impl Device {
 }
 
 /// The segmented reduction that finds the runs of keys and reduces their values in one pass.
-fn keyed<K: Element, V: Element, U: Element>(source: Source, n: usize) -> segmented::gpu::Form {
+fn keyed<K: Element, V: Element, U: Element>(source: Code, n: usize) -> segmented::gpu::Form {
     let offset = if n > u32::MAX as usize { ElementType::U64 } else { ElementType::U32 };
     segmented::gpu::Form { keys: Some(K::TYPE), ..segmented::gpu::Form::by::<V, U>(source, offset) }
 }

@@ -91,8 +91,8 @@ impl Shot {
         let to = layout_kinds.1.layout(&permuted)?;
         let all = random_bits::<T>(at.0 + end(&from), (from.len() * 31 + at.0) as u64);
         let on_device = device.upload(&all)?;
-        let input = on_device.view(at.0..)?.strided(from)?;
-        let got = guarded(device, end(&to), at.1, |out| Ok(device.permute_into(input, axes, out.strided(to)?)?))?;
+        let input = on_device.view(at.0..)?.with_layout(from)?;
+        let got = guarded(device, end(&to), at.1, |out| Ok(device.permute_into(input, axes, out.with_layout(to)?)?))?;
         // `guarded` fills the output with poison first.
         let mut want = vec![poison::<T>(); end(&to)];
         if device.is_cpu() {

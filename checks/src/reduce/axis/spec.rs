@@ -92,7 +92,7 @@ where
     let len = shape_left.remove(axis);
     let outputs = shape_left.iter().product();
     let got = guarded(device, outputs, out_at, |out| {
-        Ok(run(device, buffer.view(at..)?.strided(layout)?, axis, out, &mut Scratch::new())?)
+        Ok(run(device, buffer.view(at..)?.with_layout(layout)?, axis, out, &mut Scratch::new())?)
     })?;
     let want = if device.is_cpu() {
         let host = NdView::new(&all[at..], layout)?;
@@ -103,7 +103,7 @@ where
     } else {
         let cpu = Device::cpu();
         let (all, mut want) = (cpu.upload(&all)?, cpu.zeroed(outputs)?);
-        run(&cpu, all.view(at..)?.strided(layout)?, axis, want.view_mut(..)?, &mut Scratch::new())?;
+        run(&cpu, all.view(at..)?.with_layout(layout)?, axis, want.view_mut(..)?, &mut Scratch::new())?;
         want.to_vec()?
     };
     same(&got, &want, "out")

@@ -110,14 +110,14 @@ where
     let all = Data::Special.generate::<T>(at + reach, reach as u64);
     let buffer = device.upload(&all)?;
     let got = guarded(device, layout.len(), at, |out| {
-        Ok(run(device, buffer.view(at..)?.strided(layout)?, axis, kind, out, &mut Scratch::new())?)
+        Ok(run(device, buffer.view(at..)?.with_layout(layout)?, axis, kind, out, &mut Scratch::new())?)
     })?;
     let want = if device.is_cpu() {
         by_lines(op, &NdView::new(&all[at..], layout)?.to_vec()?, &Shape::of(shape, axis)?, kind)
     } else {
         let cpu = Device::cpu();
         let (all, mut want) = (cpu.upload(&all)?, cpu.zeroed(layout.len())?);
-        run(&cpu, all.view(at..)?.strided(layout)?, axis, kind, want.view_mut(..)?, &mut Scratch::new())?;
+        run(&cpu, all.view(at..)?.with_layout(layout)?, axis, kind, want.view_mut(..)?, &mut Scratch::new())?;
         want.to_vec()?
     };
     same(&got, &want, "out")

@@ -88,7 +88,7 @@ pub(in crate::select) fn benches() -> Vec<Bench> {
 pub(in crate::select) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     let mut programs = Vec::new();
     for (aligned, wide) in [(false, false), (true, false), (true, true)] {
-        let mut add = |element, source: Option<&crate::op::Source>| {
+        let mut add = |element, source: Option<&crate::op::Code>| {
             programs.extend(gpu::plan(1 << 20, element, source, aligned, caps, wide).map(|plan| plan.program));
         };
         ElementType::ALL.into_iter().for_each(|element| add(element, None));

@@ -50,7 +50,7 @@ fn check<T: Element>(
     let mut indices = Vec::new();
     let values = guarded(device, results, at, |values| {
         indices = guarded(device, results, 1, |indices| {
-            let view = buffer.view(at..)?.strided(layout)?;
+            let view = buffer.view(at..)?.with_layout(layout)?;
             Ok(find(device, ends, view, axis, (values.into(), indices.into()), &mut Scratch::new())?)
         })?;
         Ok(())

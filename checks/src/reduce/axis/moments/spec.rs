@@ -27,7 +27,7 @@ fn check<T: Element>(
     let mut axes: Vec<usize> = (0..shape.len()).filter(|&k| k != axis).collect();
     let outputs = axes.iter().map(|&k| shape[k]).product::<usize>();
     let records = guarded(device, outputs, at, |out| {
-        let view = buffer.view(at..)?.strided(layout)?;
+        let view = buffer.view(at..)?.with_layout(layout)?;
         Ok(device.moments_axis_into(view, axis, out, &mut Scratch::new())?)
     })?;
     let got: Vec<Moments> = records.iter().map(MomentsRecord::<T>::get).collect();

@@ -1,0 +1,62 @@
+// Transform: out[i] = element first + i of a source, for i < n.
+//
+// On GPUs each work-item writes EACH vectors of 16 bytes, WG vectors apart, in one word each if the output is `aligned`; all loads
+// come before the first store. On CPU drivers (DEVICE_CPU) a work-group is one work-item, on `run` contiguous elements. `first` is
+// a multiple of 16 elements. Bytes: reads the arrays of the source once, writes n elements.
+#include "lib/types.cl"
+#include "lib/source.cl"
+
+#ifndef WG
+#define WG 256
+#endif
+#ifndef EACH
+#define EACH 4
+#endif
+
+#ifdef DEVICE_CPU
+
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transform(
+    SOURCE_PARAMS(restrict), __global T* restrict out_base, const ulong out_offset, const OFFSET_T first, const OFFSET_T n,
+    const OFFSET_T run)
+{
+    __global T* out = out_base + out_offset;
+    const OFFSET_T begin = (OFFSET_T)get_group_id(0) * run, end = n - begin > run ? begin + run : n;
+    for (OFFSET_T i = begin; i < end; i++) {
+        out[i] = source_at(first + i, SOURCE_ARGS);
+    }
+}
+
+#else
+
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transform(
+    SOURCE_PARAMS(restrict), __global T* restrict out_base, const ulong out_offset, const OFFSET_T first, const OFFSET_T n,
+    const uint aligned)
+{
+    __global T* out = out_base + out_offset;
+    const OFFSET_T begin = (OFFSET_T)get_group_id(0) * (WG * EACH * VEC) + get_local_id(0) * VEC;
+    T x[EACH][VEC];
+    _Pragma("unroll")
+    for (uint e = 0; e < EACH; e++) {
+        const OFFSET_T i = begin + e * (WG * VEC);
+        if (i < n && n - i >= VEC) {
+            load_source(first + i, x[e], SOURCE_ARGS);
+        }
+    }
+    _Pragma("unroll")
+    for (uint e = 0; e < EACH; e++) {
+        const OFFSET_T i = begin + e * (WG * VEC);
+        if (i < n && n - i >= VEC) {
+            if (aligned) {
+                *(__global TV*)(out + i) = VLOAD(0, x[e]);
+            } else {
+                VSTORE(VLOAD(0, x[e]), 0, out + i);
+            }
+        } else {
+            for (OFFSET_T k = i; k < n; k++) {
+                out[k] = source_at(first + k, SOURCE_ARGS);
+            }
+        }
+    }
+}
+
+#endif

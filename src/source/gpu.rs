@@ -1,0 +1,89 @@
+//! Writes the elements of a source to memory on OpenCL devices.
+
+use super::{Source, load::Load};
+use crate::{
+    Element, ElementType, Integer, Result,
+    runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    tuning::{self, Primitive},
+};
+
+const TEXT: &str = include_str!("../../cl/transform.cl");
+/// Vectors of 16 bytes that a work-item writes on GPUs.
+const EACH: usize = 4;
+/// Indices of a block in which the first one out of range is searched.
+const BLOCK: usize = 1 << 20;
+
+/// A launch that writes n > 0 elements.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub groups: usize,
+    pub work_group: usize,
+    /// Contiguous elements of a work-item on CPU drivers; otherwise 0.
+    pub run: usize,
+    pub wide: bool,
+}
+
+/// The geometry is that of an iota, which writes as many elements.
+pub fn plan(n: usize, element: ElementType, load: &Load, caps: &Capabilities, wide: bool) -> Result<Plan> {
+    caps.supports(element)?;
+    let tuning::Iota { work_group, max_groups, min_run } = tuning::iota(caps);
+    let program = ProgramSpec::new("transform.cl", TEXT, caps)
+        .element("T", element)
+        .element("A", element.accumulator())
+        .define("WG", work_group)
+        .define("EACH", EACH)
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" });
+    let program = load.program(program, caps)?;
+    let (run, groups) = match caps.class {
+        DeviceClass::Cpu => {
+            let run = n.div_ceil(max_groups).max(min_run);
+            (run, n.div_ceil(run))
+        }
+        DeviceClass::Gpu => (0, n.div_ceil(work_group * EACH * (16 / element.size()))),
+    };
+    Ok(Plan { program, groups, work_group, run, wide })
+}
+
+/// Writes the elements from index `first` on to `out`, whose elements have the type of the load.
+pub(super) fn write(device: &ClDevice, element: ElementType, load: &Load, first: usize, out: &ClInput) -> Result<()> {
+    let n = out.len();
+    if n == 0 {
+        return Ok(());
+    }
+    let caps = device.capabilities_for(Primitive::Iota, element.size(), n)?;
+    let plan = plan(n, element, load, &caps, device.wide(first + n))?;
+    let launch = load
+        .arguments(device.launch(&plan.program, "transform")?)
+        .mem(out.mem())
+        .scalar(out.offset() as u64)
+        .offset(first as u64, plan.wide)
+        .offset(n as u64, plan.wide);
+    let launch = match caps.class {
+        DeviceClass::Cpu => launch.offset(plan.run as u64, plan.wide),
+        DeviceClass::Gpu => launch.scalar(u32::from(out.aligned())),
+    };
+    launch.run([plan.groups, 1, 1], [plan.work_group, 1, 1])
+}
+
+/// Position and value of the first of `n` indices that is not below `len`.
+pub(super) fn first_outside<I: Source<Item: Integer>>(
+    device: &ClDevice,
+    indices: &I,
+    n: usize,
+    len: usize,
+) -> Result<Option<(usize, i128)>> {
+    let load = Load::of(indices, device)?;
+    let element = I::Item::TYPE;
+    for first in (0..n).step_by(BLOCK) {
+        let mut block = vec![I::Item::ZERO; BLOCK.min(n - first)];
+        let memory = ClInput::pooled(device, size_of_val(&block[..]), element.size())?;
+        write(device, element, &load, first, &memory)?;
+        device.read(memory.mem(), 0, bytemuck::cast_slice_mut(&mut block))?;
+        let inside = |index: &I::Item| usize::try_from(index.to_i128()).is_ok_and(|index| index < len);
+        if let Some(k) = block.iter().position(|index| !inside(index)) {
+            return Ok(Some((first + k, block[k].to_i128())));
+        }
+    }
+    Ok(None)
+}

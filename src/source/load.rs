@@ -1,0 +1,406 @@
+//! The text by which a kernel computes the elements of a source.
+//!
+//! The text replaces the line `#include "lib/source.cl"` of a kernel file, whose default has the same form. It declares
+//! the kernel's first parameters as `SOURCE_PARAMS`, and defines `source_at`, the element at an index, and `load_source`,
+//! 16 bytes of elements. Memory, lengths, strides and captured values are arguments, so one text serves all of them.
+
+use std::fmt;
+
+use super::{Item, Source};
+use crate::{
+    Element, ElementType, Input, Result,
+    op::Map,
+    runtime::{
+        Capabilities, ClInput, ProgramSpec,
+        opencl::{ClDevice, Launch},
+    },
+};
+
+/// Returns the nearest f16, ties to even.
+const TO_F16: &str = "static inline ushort source_f16(const float x)\n{\n    ushort bits;\n    \
+    vstore_half_rte(x, 0, (half*)&bits);\n    return bits;\n}\n";
+
+/// The type and the name of a value in the text. Elements of `f16` and `bf16` are their bits.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct Component {
+    name: String,
+    element: ElementType,
+    /// The argument of the memory and its type, if the value is an element at the kernel's own index, or that element in
+    /// a type that holds all values of its type.
+    memory: Option<(usize, ElementType)>,
+}
+
+/// The index of an element in the text.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub enum Index {
+    /// The kernel's own index.
+    Own,
+    /// A variable.
+    Variable(String),
+}
+
+impl fmt::Display for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Own => "(ulong)i",
+            Self::Variable(name) => name,
+        })
+    }
+}
+
+/// An argument of a kernel.
+enum Argument {
+    Memory(ClInput),
+    /// The word that a kernel sets if an index is out of range.
+    Outside,
+    Scalar(Vec<u8>),
+}
+
+/// Memory that the kernel reads at its own index.
+struct Direct {
+    element: ElementType,
+    /// The number in the names of pointer and offset.
+    number: usize,
+    aligned: bool,
+}
+
+/// The text of a load while it is made.
+#[doc(hidden)]
+pub struct Text<'d> {
+    /// `None` if only the program is wanted.
+    device: Option<&'d ClDevice>,
+    /// Whether memory is aligned, without a device.
+    aligned: bool,
+    parameters: Vec<String>,
+    names: Vec<String>,
+    arguments: Vec<Argument>,
+    direct: Vec<Direct>,
+    functions: String,
+    body: String,
+    variables: usize,
+    needs_fp64: bool,
+    outside: Option<ClInput>,
+    has_no_element: bool,
+    to_f16: bool,
+}
+
+impl<'d> Text<'d> {
+    fn new(device: Option<&'d ClDevice>, aligned: bool) -> Self {
+        Self {
+            device,
+            aligned,
+            parameters: Vec::new(),
+            names: Vec::new(),
+            arguments: Vec::new(),
+            direct: Vec::new(),
+            functions: String::new(),
+            body: String::new(),
+            variables: 0,
+            needs_fp64: false,
+            outside: None,
+            has_no_element: false,
+            to_f16: false,
+        }
+    }
+
+    fn unique(&mut self) -> usize {
+        self.variables += 1;
+        self.variables - 1
+    }
+
+    fn parameter(&mut self, declaration: String, name: String) {
+        self.parameters.push(declaration);
+        self.names.push(name);
+    }
+
+    /// Declares a parameter with the bytes of `value`, and returns its name.
+    fn plain(&mut self, ty: &str, value: &[u8]) -> String {
+        let name = format!("p{}", self.unique());
+        self.parameter(format!("const {ty} {name}"), name.clone());
+        self.arguments.push(Argument::Scalar(value.to_vec()));
+        name
+    }
+
+    pub(super) fn scalar<T: Element>(&mut self, element: ElementType, value: T) -> String {
+        self.needs_fp64 |= element.needs_fp64();
+        self.plain(element.storage(), bytemuck::bytes_of(&value))
+    }
+
+    /// Declares a 64-bit parameter.
+    pub(super) fn number(&mut self, value: usize) -> String {
+        self.plain("ulong", &(value as u64).to_ne_bytes())
+    }
+
+    /// A variable of an element type.
+    pub(super) fn value(&mut self, element: ElementType, text: &str) -> Component {
+        self.needs_fp64 |= element.needs_fp64();
+        let name = format!("v{}", self.unique());
+        self.body += &format!("    const {} {name} = {text};\n", element.storage());
+        Component { name, element, memory: None }
+    }
+
+    /// A variable for an index.
+    pub(super) fn index(&mut self, text: &str) -> Index {
+        let name = format!("i{}", self.unique());
+        self.body += &format!("    const ulong {name} = {text};\n");
+        Index::Variable(name)
+    }
+
+    /// The element of `input` at an index.
+    pub(super) fn elements<T: Element>(&mut self, input: Input<'_, T>, index: &Index) -> Result<Vec<Component>> {
+        let (element, number) = (T::TYPE, self.unique());
+        self.needs_fp64 |= element.needs_fp64();
+        let aligned = match self.device {
+            Some(device) => {
+                let memory = input.cl(device)?;
+                let aligned = memory.aligned();
+                self.arguments.push(Argument::Memory(memory));
+                aligned
+            }
+            None => self.aligned,
+        };
+        let ty = element.storage();
+        self.parameter(format!("__global const {ty} *qualifier s{number}"), format!("s{number}"));
+        self.parameter(format!("const ulong o{number}"), format!("o{number}"));
+        Ok(vec![match index {
+            Index::Own => {
+                self.direct.push(Direct { element, number, aligned });
+                let memory = self.arguments.len().checked_sub(1).map(|argument| (argument, element));
+                Component { name: format!("d{number}"), element, memory }
+            }
+            Index::Variable(at) => self.value(element, &format!("s{number}[o{number} + {at}]")),
+        }])
+    }
+
+    /// The index that a gather reads: that of the indices, or 0 if it is not below `len`.
+    pub(super) fn gathered(&mut self, index: &Component, len: Option<usize>) -> Result<Index> {
+        let Some(len) = len else { return Ok(self.index(&format!("(ulong){}", index.name))) };
+        if let Some(device) = self.device
+            && self.outside.is_none()
+        {
+            let word = ClInput::pooled(device, 4, 4)?;
+            device.fill(word.mem(), 0, 4, &[0; 4])?;
+            self.outside = Some(word);
+        }
+        if !self.names.iter().any(|name| name == "outside") {
+            self.parameter("volatile __global uint *outside".into(), "outside".into());
+            self.arguments.push(Argument::Outside);
+        }
+        let (len, at) = (self.number(len), format!("i{}", self.unique()));
+        let name = &index.name;
+        self.body += &format!(
+            "    ulong {at} = (ulong){name};\n    if ({at} >= {len}) {{\n        {at} = 0;\n        \
+             atomic_xchg(outside, 1u);\n    }}\n"
+        );
+        Ok(Index::Variable(at))
+    }
+
+    /// Marks a gather from an empty table: the kernel must not run.
+    pub(super) fn has_no_element(&mut self) {
+        self.has_no_element = true;
+    }
+
+    /// A call of a map's function.
+    pub(super) fn call<F>(
+        &mut self,
+        map: &Map<F>,
+        arguments: &[Component],
+        captured: &[(ElementType, [u8; 8])],
+        result: ElementType,
+    ) -> Component {
+        let name = format!("source_f{}", self.unique());
+        let captured: Vec<(ElementType, String)> = captured
+            .iter()
+            .map(|(element, bytes)| {
+                self.needs_fp64 |= element.needs_fp64();
+                (*element, self.plain(element.storage(), &bytes[..element.size()]))
+            })
+            .collect();
+        let letters = (b'a'..=b'z').map(|letter| char::from(letter).to_string());
+        let names: Vec<String> = if arguments.len() == 1 { vec!["x".into()] } else { letters.collect() };
+        let own = arguments.iter().zip(names).map(|(argument, name)| (argument.element, name));
+        let more = captured.iter().enumerate().map(|(k, (element, _))| (*element, format!("c{k}")));
+        let parameters: Vec<(ElementType, String)> = own.chain(more).collect();
+        self.functions += &map.function(&name, &parameters, result);
+        let values = arguments.iter().map(|argument| argument.name.clone());
+        let values: Vec<String> = values.chain(captured.into_iter().map(|(_, name)| name)).collect();
+        self.value(result, &format!("{name}({})", values.join(", ")))
+    }
+
+    /// The value in another type, as Rust's `as`.
+    pub(super) fn cast(&mut self, from: Component, to: ElementType) -> Component {
+        let memory = from.memory.filter(|_| holds(to, from.element));
+        if from.element == to {
+            return from;
+        }
+        self.needs_fp64 |= to.needs_fp64();
+        let x = match from.element {
+            ElementType::F16 => format!("f16_to_float({})", from.name),
+            ElementType::Bf16 => format!("bf16_to_float({})", from.name),
+            _ => from.name,
+        };
+        let ty = to.storage();
+        let text = match to {
+            ElementType::F16 => {
+                self.to_f16 = true;
+                format!("source_f16((float){x})")
+            }
+            ElementType::Bf16 => format!("float_to_bf16((float){x})"),
+            _ if to.is_float() || !from.element.is_float() => format!("({ty}){x}"),
+            _ => {
+                // Mesa 25 crashes if it converts a float to an 8-bit integer.
+                let one = self.value(from.element.accumulator(), &x).name;
+                let inside = match to {
+                    ElementType::I8 => format!("(char)clamp(convert_int_sat_rtz({one}), -128, 127)"),
+                    ElementType::U8 => format!("(uchar)clamp(convert_int_sat_rtz({one}), 0, 255)"),
+                    _ => format!("convert_{ty}_sat_rtz({one})"),
+                };
+                format!("{one} != {one} ? ({ty})0 : {inside}")
+            }
+        };
+        Component { memory, ..self.value(to, &text) }
+    }
+
+    /// The load of a source with these elements.
+    fn finish(self, item: Component) -> Load {
+        let (parameters, names) = (self.parameters.join(", "), self.names.join(", "));
+        let ty = item.element.storage();
+        let per_vector = 16 / item.element.size();
+        let each = |text: &dyn Fn(&Direct) -> String| self.direct.iter().map(text).collect::<String>();
+        let declared = each(&|one| format!("const {} d{}, ", one.element.storage(), one.number));
+        let read = each(&|one| format!("s{0}[o{0} + i], ", one.number));
+        let held = each(&|one| format!("d{}[k], ", one.number));
+        let loads = each(&|one| {
+            let (ty, number) = (one.element.storage(), one.number);
+            let unit = per_vector.min(16 / one.element.size());
+            let units = (0..per_vector).step_by(unit).map(|at| {
+                let from = format!("s{number} + o{number} + i + {at}");
+                let value = if one.aligned {
+                    format!("*(__global const {ty}{unit}*)({from})")
+                } else {
+                    format!("vload{unit}(0, {from})")
+                };
+                format!("    vstore{unit}({value}, 0, d{number} + {at});\n")
+            });
+            format!("    {ty} d{number}[{per_vector}];\n{}", units.collect::<String>())
+        });
+        let to_f16 = if self.to_f16 { TO_F16 } else { "" };
+        let text = format!(
+            "{to_f16}#define SOURCE_PARAMS(qualifier) {parameters}\n#define SOURCE_ARGS {names}\n\
+             INLINED {ty} source_of(const OFFSET_T i, {declared}SOURCE_PARAMS())\n{{\n{}    return {};\n}}\n\
+             INLINED {ty} source_at(const OFFSET_T i, SOURCE_PARAMS())\n{{\n    return source_of(i, {read}SOURCE_ARGS);\n}}\n\
+             INLINED void load_source(const OFFSET_T i, {ty}* x, SOURCE_PARAMS())\n{{\n{loads}    \
+             for (uint k = 0; k < {per_vector}; k++) {{\n        x[k] = source_of(i + k, {held}SOURCE_ARGS);\n    }}\n}}\n",
+            self.body, item.name
+        );
+        Load {
+            text,
+            functions: self.functions,
+            arguments: self.arguments,
+            needs_fp64: self.needs_fp64,
+            outside: self.outside,
+            has_no_element: self.has_no_element,
+            memory: item.memory,
+        }
+    }
+}
+
+/// Returns whether `to` has every value of `from`.
+fn holds(to: ElementType, from: ElementType) -> bool {
+    let bits = |element: ElementType| 8 * element.size() as i32 - element.is_signed() as i32;
+    match (from.is_float(), to.is_float()) {
+        (false, false) => bits(to) >= bits(from) && (to.is_signed() || !from.is_signed()),
+        (false, true) => bits(from) <= to.precision(),
+        (true, true) => from.precision() <= to.precision() && from.least_exponent() >= to.least_exponent(),
+        (true, false) => false,
+    }
+}
+
+/// The text by which a kernel computes the elements of a source, and its arguments.
+pub struct Load {
+    text: String,
+    functions: String,
+    arguments: Vec<Argument>,
+    needs_fp64: bool,
+    /// A word that a kernel sets if an index is out of range.
+    outside: Option<ClInput>,
+    has_no_element: bool,
+    memory: Option<(usize, ElementType)>,
+}
+
+impl Load {
+    /// The load of a source whose elements are of one component.
+    pub(crate) fn of<S: Source<Item: Element>>(source: &S, device: &ClDevice) -> Result<Self> {
+        Self::made(source, Text::new(Some(device), false))
+    }
+
+    /// The load without arguments, for its program alone.
+    pub fn without_device<S: Source<Item: Element>>(source: &S, aligned: bool) -> Result<Self> {
+        Self::made(source, Text::new(None, aligned))
+    }
+
+    fn made<S: Source<Item: Element>>(source: &S, mut text: Text<'_>) -> Result<Self> {
+        let mut types = Vec::new();
+        S::Item::components(&mut types);
+        debug_assert_eq!(types.len(), 1, "an element has one component");
+        let components = source.emit(&mut text, &Index::Own)?;
+        Ok(text.finish(components.into_iter().next().expect("an element has one component")))
+    }
+
+    /// The program with the load's text.
+    pub(crate) fn program(&self, program: ProgramSpec, caps: &Capabilities) -> Result<ProgramSpec> {
+        if self.needs_fp64 {
+            caps.supports(ElementType::F64)?;
+        }
+        Ok(program.source_text(self.functions.clone(), self.text.clone()))
+    }
+
+    /// Sets the kernel's first arguments.
+    pub(crate) fn arguments<'l>(&self, launch: Launch<'l>) -> Launch<'l> {
+        self.arguments.iter().fold(launch, |launch, argument| match argument {
+            Argument::Memory(memory) => launch.mem(memory.mem()).scalar(memory.offset() as u64),
+            Argument::Outside => self.outside.iter().fold(launch, |launch, word| launch.mem(word.mem())),
+            Argument::Scalar(bytes) => launch.plain(bytes),
+        })
+    }
+
+    /// The elements and their type, if the source is a slice, buffer or view in a type that holds all their values.
+    pub(crate) fn memory(&self) -> Option<(&ClInput, ElementType)> {
+        let (argument, element) = self.memory?;
+        match self.arguments.get(argument)? {
+            Argument::Memory(memory) if self.arguments.len() == 1 => Some((memory, element)),
+            _ => None,
+        }
+    }
+
+    /// The memory that kernels read.
+    pub(crate) fn inputs(&self) -> Vec<&ClInput> {
+        let memory = self.arguments.iter().filter_map(|argument| match argument {
+            Argument::Memory(memory) => Some(memory),
+            _ => None,
+        });
+        memory.collect()
+    }
+
+    /// Runs `launches` and, if an index of a gather is out of range, returns an error. Waits only if there is a gather.
+    pub(crate) fn run<S: Source>(
+        &self,
+        device: &ClDevice,
+        source: &S,
+        n: usize,
+        launches: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        if !self.has_no_element || n == 0 {
+            launches()?;
+            let Some(word) = &self.outside else { return Ok(()) };
+            let mut found = [0u8; 4];
+            device.read(word.mem(), 0, &mut found)?;
+            if found == [0; 4] {
+                return Ok(());
+            }
+        }
+        source.search(device, n)
+    }
+}

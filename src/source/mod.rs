@@ -1,0 +1,257 @@
+//! Sources: inputs that are expressions over slices, buffers and views, computed where they are read.
+//!
+//! | source | element i | length |
+//! |---|---|---|
+//! | `&[T]`, `&[T; N]`, `&Vec<T>`, `&Buffer<T>`, [`View`], [`Input`](crate::Input) | `x[i]` | that of `x` |
+//! | [`counting`]`(start)` | `start + i` | endless |
+//! | [`constant`]`(value)` | `value` | endless |
+//! | [`x.map(f)`](Source::map) | `f(x[i])` | that of `x` |
+//! | [`x.zip(y)`](Source::zip), [`zip`]`((x, y, z))` | `(x[i], y[i])` | that of all, which are equal; endless ones have any length |
+//! | [`x.cast::<U>()`](Source::cast) | `x[i] as U` | that of `x` |
+//! | [`x.gathered(index)`](Source::gathered) | `x[index[i]]` | that of `index` |
+//! | [`x.reversed()`](Source::reversed) | `x[n - 1 - i]` | that of `x` |
+//! | [`x.strided(k)`](Source::strided) | `x[i * k]` | `⌈n / k⌉` |
+//! | [`x.take(n)`](Source::take) | `x[i]` | `n` |
+//!
+//! A source costs no memory and no pass: a kernel computes an element when it reads it, and the CPU backend computes blocks
+//! that stay in the cache. [`Device::reduce`] and [`Device::transform`] take sources.
+//!
+//! | property | |
+//! |---|---|
+//! | work | one read of each array; the functions once for each element, as the consumer reads it |
+//! | determinism | same as for the array that [`Device::transform`] writes, to the bit: a tree of `Fixed` depends on n and the type alone |
+//! | builds | one for each expression: lengths, strides and captured values are arguments of the kernel |
+//! | limits | any n that fits 64 bits; the arguments of the kernel fit 1 KiB, about 60 arrays |
+//!
+//! ```
+//! use oclprim::{Device, Source, op::{Map, Sum}};
+//!
+//! let device = Device::best()?;
+//! let x = device.upload(&[1.0f32, -2.0, 3.0])?;
+//! let y = device.upload(&[4.0f32, 5.0, 6.0])?;
+//! let product = Map::new(|(a, b): (f32, f32)| a * b, "a * b");
+//! assert_eq!(device.reduce(x.zip(&y).map(&product), Sum)?, 12.0);
+//! # Ok::<(), oclprim::Error>(())
+//! ```
+
+mod function;
+#[doc(hidden)]
+pub(crate) mod gpu;
+mod item;
+mod leaf;
+#[doc(hidden)]
+pub(crate) mod load;
+mod nodes;
+mod transform;
+
+use std::ops::Range;
+
+use bytemuck::Pod;
+
+use self::load::{Component, Index, Text};
+pub use self::{
+    function::Function,
+    item::{Computed, Item},
+    leaf::{Constant, Counting, constant, counting},
+    nodes::{Cast, Gathered, Map, Reversed, Strided, Take, Zip, zip},
+};
+#[allow(unused_imports, reason = "for the documentation")]
+use crate::{Device, View};
+use crate::{Element, Error, Input, Integer, Result, runtime::opencl::ClDevice};
+
+/// An input of a primitive: elements in memory, or an expression over them. The [module](crate::source) lists all.
+///
+/// The crate alone implements this trait. The methods are found on buffers, vectors, slices and views by reference:
+/// `x.map(..)`. They compute nothing: errors come from the call that reads the source.
+///
+/// ```
+/// use oclprim::{Device, Source, op::Sum};
+///
+/// let device = Device::best()?;
+/// let bytes = [200u8, 100, 50, 25];
+/// assert_eq!(device.reduce((&bytes).cast::<u64>().reversed().strided(2), Sum)?, 225);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an input",
+    label = "expected `&[T]`, `&Vec<T>`, `&Buffer<T>`, a `View`, or an expression over them",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference",
+    note = "an array of `ndarray` converts by `Input::try_from(&array)?`, with the feature `ndarray`"
+)]
+pub trait Source: Sized + Sync {
+    /// The type of an element.
+    type Item: Item;
+
+    /// Maps each element: `f(x[0]), f(x[1]), ...`
+    ///
+    /// `f` is made by [`map!`](crate::map) or [`op::Map::new`](crate::op::Map::new). A tuple is one argument in Rust. In the
+    /// text of `Map::new`, its components are `a`, `b`, `c` and so on, and a single component is `x`.
+    ///
+    /// ```
+    /// use oclprim::{Device, Source, op::{Map, Sum}};
+    ///
+    /// let square = Map::new(|x: i32| x * x, "x * x");
+    /// assert_eq!(Device::best()?.reduce([1, 2, 3][..].map(&square), Sum)?, 14);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    fn map<F: Function<Self::Item>>(self, f: F) -> Map<Self, F> {
+        Map { source: self, function: f }
+    }
+
+    /// Pairs of elements: `(x[0], y[0]), (x[1], y[1]), ...`
+    ///
+    /// The call that reads the source returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths
+    /// differ.
+    ///
+    /// ```
+    /// use oclprim::{Device, Source, op::{Map, Max}};
+    ///
+    /// let (x, y) = (vec![1.0f32, 5.0], vec![4.0f32, -5.0]);
+    /// let distance = Map::new(|(a, b): (f32, f32)| (a - b).abs(), "fabs(a - b)");
+    /// assert_eq!(Device::best()?.reduce(x.zip(&y).map(&distance), Max)?, 10.0);
+    /// let error = Device::best()?.reduce(x.zip(&y[1..]).map(&distance), Max).unwrap_err();
+    /// assert_eq!(error.to_string(), "zip needs sources of one length, got 2 and 1 elements");
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    fn zip<S: Source>(self, other: S) -> Zip<(Self, S)> {
+        Zip((self, other))
+    }
+
+    /// Casts each element: `x[0] as U, x[1] as U, ...`, as in [`Element::cast`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Source, op::Sum};
+    ///
+    /// assert_eq!(Device::best()?.reduce(vec![200u8; 1000].cast::<u64>(), Sum)?, 200_000);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    fn cast<U: Element>(self) -> Cast<Self, U>
+    where
+        Self::Item: Element,
+    {
+        Cast::new(self)
+    }
+
+    /// Elements at given indices: `x[index[0]], x[index[1]], ...`
+    ///
+    /// Indices are integers of any type. A call that reads the source waits on a device, and returns
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an index is out of range. Its output then has
+    /// unspecified values.
+    ///
+    /// ```
+    /// use oclprim::{Device, Source, op::Sum};
+    ///
+    /// let (x, index) = (vec![10, 20, 30], vec![2u8, 0, 2]);
+    /// let device = Device::best()?;
+    /// assert_eq!(device.reduce(x.gathered(&index), Sum)?, 70);
+    /// let error = device.reduce(x.gathered(&vec![0u8, 3]), Sum).unwrap_err();
+    /// assert_eq!(error.to_string(), "index 1 is 3, beyond the 3 elements");
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    fn gathered<I: Source<Item: Integer>>(self, indices: I) -> Gathered<Self, I> {
+        Gathered { table: self, indices }
+    }
+
+    /// The elements in reverse order: `x[n - 1], ..., x[0]`. The source must not be endless.
+    ///
+    /// ```
+    /// use oclprim::{Device, Source};
+    ///
+    /// assert_eq!(Device::best()?.transform(vec![1, 2, 3].reversed())?.to_vec()?, [3, 2, 1]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    fn reversed(self) -> Reversed<Self> {
+        Reversed(self)
+    }
+
+    /// Every `step`-th element: `x[0], x[step], x[2 * step], ...`
+    ///
+    /// The call that reads the source returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `step` is 0.
+    ///
+    /// ```
+    /// use oclprim::{Device, Source};
+    ///
+    /// assert_eq!(Device::best()?.transform(vec![1, 2, 3, 4, 5].strided(2))?.to_vec()?, [1, 3, 5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    fn strided(self, step: usize) -> Strided<Self> {
+        Strided { source: self, step }
+    }
+
+    /// The first `n` elements: `x[0], ..., x[n - 1]`. It gives an endless source a length.
+    ///
+    /// The call that reads the source returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `x` has fewer.
+    ///
+    /// ```
+    /// use oclprim::{Device, Source, op::Sum, source::counting};
+    ///
+    /// assert_eq!(Device::best()?.reduce(counting(1u32).take(100), Sum)?, 5050);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    fn take(self, n: usize) -> Take<Self> {
+        Take { source: self, len: n }
+    }
+
+    /// The number of elements; `None` if the source is endless.
+    #[doc(hidden)]
+    fn length(&self) -> Result<Option<usize>>;
+
+    /// The elements for the CPU backend.
+    #[doc(hidden)]
+    fn host(&self) -> Result<impl Values<Item = Self::Item>>;
+
+    /// Adds the text that computes the element at `index` to a load, and returns its components.
+    #[doc(hidden)]
+    fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>>;
+
+    /// The elements, if they lie in memory one after another; `T` is the type of an element.
+    #[doc(hidden)]
+    fn plain<T: Pod>(&self) -> Option<Input<'_, T>> {
+        None
+    }
+
+    /// Returns an error if an index of a gather is out of range among the first `n` elements. It runs after a kernel found
+    /// such an index.
+    #[doc(hidden)]
+    fn search(&self, device: &ClDevice, n: usize) -> Result<()>;
+}
+
+/// The number of elements of a source, which is not endless.
+pub(crate) fn finite(source: &impl Source) -> Result<usize> {
+    source.length()?.ok_or_else(|| Error::invalid("an endless source needs a length: write `take(n)`"))
+}
+
+/// The error for an index out of range of a table of `len` elements.
+fn outside(position: usize, index: i128, len: usize) -> Error {
+    Error::invalid(format!("index {position} is {index}, beyond the {len} elements"))
+}
+
+/// The elements of a source on the host.
+#[doc(hidden)]
+pub trait Values: Sync {
+    type Item: Copy;
+
+    /// Element `i`, which must exist.
+    fn at(&self, i: usize) -> Self::Item;
+
+    /// The elements of a range, which must exist.
+    fn values(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = Self::Item> + ExactSizeIterator;
+
+    /// Returns an error if an index of a gather was out of range.
+    fn checked(&self) -> Result<()>;
+}
+
+/// Elements that are computed by blocks. One loop for each expression computes a block; all other loops depend on the
+/// element type alone.
+pub(crate) trait Blocks<T>: Sync {
+    /// The elements from index `first` on.
+    fn block(&self, first: usize, out: &mut [T]);
+}
+
+impl<V: Values> Blocks<V::Item> for V {
+    #[inline(never)]
+    fn block(&self, first: usize, out: &mut [V::Item]) {
+        let end = first + out.len();
+        out.iter_mut().zip(self.values(first..end)).for_each(|(to, value)| *to = value);
+    }
+}

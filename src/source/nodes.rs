@@ -1,0 +1,435 @@
+//! Sources over sources.
+
+use std::{
+    marker::PhantomData,
+    ops::Range,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use bytemuck::Pod;
+
+use super::{
+    Function, Source, Values, finite, gpu,
+    load::{Component, Index, Text},
+    outside,
+};
+use crate::{Element, Error, Input, Integer, Result, runtime::opencl::ClDevice};
+
+/// Mapped elements; see [`Source::map`].
+#[derive(Clone, Copy, Debug)]
+pub struct Map<S, F> {
+    pub(super) source: S,
+    pub(super) function: F,
+}
+
+pub(super) struct MapValues<'f, V, F> {
+    values: V,
+    function: &'f F,
+}
+
+impl<V: Values<Item: super::Item>, F: Function<V::Item>> Values for MapValues<'_, V, F> {
+    type Item = F::Output;
+
+    #[inline]
+    fn at(&self, i: usize) -> F::Output {
+        self.function.apply(self.values.at(i))
+    }
+
+    #[inline]
+    fn values(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = F::Output> + ExactSizeIterator {
+        self.values.values(range).map(|x| self.function.apply(x))
+    }
+
+    fn checked(&self) -> Result<()> {
+        self.values.checked()
+    }
+}
+
+impl<S: Source, F: Function<S::Item>> Source for Map<S, F> {
+    type Item = F::Output;
+
+    fn length(&self) -> Result<Option<usize>> {
+        self.source.length()
+    }
+
+    fn host(&self) -> Result<impl Values<Item = F::Output>> {
+        Ok(MapValues { values: self.source.host()?, function: &self.function })
+    }
+
+    fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>> {
+        let arguments = self.source.emit(text, index)?;
+        Ok(vec![self.function.emit(text, &arguments)])
+    }
+
+    fn search(&self, device: &ClDevice, n: usize) -> Result<()> {
+        self.source.search(device, n)
+    }
+}
+
+/// Tuples of elements; see [`Source::zip`] and [`zip`].
+#[derive(Clone, Copy, Debug)]
+pub struct Zip<S>(pub(super) S);
+
+/// Tuples of elements of two to four sources: `(x[0], y[0], z[0]), (x[1], y[1], z[1]), ...`
+///
+/// ```
+/// use oclprim::{Device, Source, op::{Map, Sum}, source::zip};
+///
+/// let (x, y, z) = (vec![1u32, 2], vec![3u32, 4], vec![5u32, 6]);
+/// let volume = Map::new(|(a, b, c): (u32, u32, u32)| a * b * c, "a * b * c");
+/// assert_eq!(Device::best()?.reduce(zip((&x, &y, &z)).map(volume), Sum)?, 63);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub fn zip<S>(sources: S) -> Zip<S>
+where
+    Zip<S>: Source,
+{
+    Zip(sources)
+}
+
+/// The common length of two sources.
+fn joined(one: Option<usize>, other: Option<usize>) -> Result<Option<usize>> {
+    match (one, other) {
+        (Some(n), Some(m)) if n != m => {
+            Err(Error::invalid(format!("zip needs sources of one length, got {n} and {m} elements")))
+        }
+        (one, other) => Ok(one.or(other)),
+    }
+}
+
+macro_rules! zips {
+    ($($($name:ident $part:tt)*, $parts:tt;)*) => {
+        $(
+            impl<$($name: Values),*> Values for Zip<($($name,)*)> {
+                type Item = ($($name::Item,)*);
+
+                #[inline]
+                fn at(&self, i: usize) -> Self::Item {
+                    ($(self.0.$part.at(i),)*)
+                }
+
+                #[inline]
+                fn values(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = Self::Item> + ExactSizeIterator {
+                    zips!(@iterate self range $parts)
+                }
+
+                fn checked(&self) -> Result<()> {
+                    $(self.0.$part.checked()?;)*
+                    Ok(())
+                }
+            }
+
+            impl<$($name: Source),*> Source for Zip<($($name,)*)> {
+                type Item = ($($name::Item,)*);
+
+                fn length(&self) -> Result<Option<usize>> {
+                    let mut length = None;
+                    $(length = joined(length, self.0.$part.length()?)?;)*
+                    Ok(length)
+                }
+
+                fn host(&self) -> Result<impl Values<Item = Self::Item>> {
+                    Ok(Zip(($(self.0.$part.host()?,)*)))
+                }
+
+                fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>> {
+                    let mut all = Vec::new();
+                    $(all.extend(self.0.$part.emit(text, index)?);)*
+                    Ok(all)
+                }
+
+                fn search(&self, device: &ClDevice, n: usize) -> Result<()> {
+                    $(self.0.$part.search(device, n)?;)*
+                    Ok(())
+                }
+            }
+        )*
+    };
+    (@iterate $this:ident $range:ident [0 1]) => {
+        $this.0.0.values($range.clone()).zip($this.0.1.values($range))
+    };
+    (@iterate $this:ident $range:ident [0 1 2]) => {
+        $this.0.0.values($range.clone()).zip($this.0.1.values($range.clone())).zip($this.0.2.values($range))
+            .map(|((a, b), c)| (a, b, c))
+    };
+    (@iterate $this:ident $range:ident [0 1 2 3]) => {
+        $this.0.0.values($range.clone()).zip($this.0.1.values($range.clone()))
+            .zip($this.0.2.values($range.clone()).zip($this.0.3.values($range)))
+            .map(|((a, b), (c, d))| (a, b, c, d))
+    };
+}
+zips! {
+    A 0 B 1, [0 1];
+    A 0 B 1 C 2, [0 1 2];
+    A 0 B 1 C 2 D 3, [0 1 2 3];
+}
+
+/// Elements of another type; see [`Source::cast`].
+#[derive(Clone, Copy, Debug)]
+pub struct Cast<S, U>(S, PhantomData<fn() -> U>);
+
+impl<S, U> Cast<S, U> {
+    pub(super) fn new(source: S) -> Self {
+        Self(source, PhantomData)
+    }
+}
+
+impl<V: Values<Item: Element>, U: Element> Values for Cast<V, U> {
+    type Item = U;
+
+    #[inline]
+    fn at(&self, i: usize) -> U {
+        self.0.at(i).cast()
+    }
+
+    #[inline]
+    fn values(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = U> + ExactSizeIterator {
+        self.0.values(range).map(Element::cast)
+    }
+
+    fn checked(&self) -> Result<()> {
+        self.0.checked()
+    }
+}
+
+impl<S: Source<Item: Element>, U: Element> Source for Cast<S, U> {
+    type Item = U;
+
+    fn length(&self) -> Result<Option<usize>> {
+        self.0.length()
+    }
+
+    fn host(&self) -> Result<impl Values<Item = U>> {
+        Ok(Cast::new(self.0.host()?))
+    }
+
+    fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>> {
+        let all = self.0.emit(text, index)?;
+        Ok(all.into_iter().map(|one| text.cast(one, U::TYPE)).collect())
+    }
+
+    fn search(&self, device: &ClDevice, n: usize) -> Result<()> {
+        self.0.search(device, n)
+    }
+}
+
+/// Elements at given indices; see [`Source::gathered`].
+#[derive(Clone, Copy, Debug)]
+pub struct Gathered<S, I> {
+    pub(super) table: S,
+    pub(super) indices: I,
+}
+
+pub(super) struct GatheredValues<V, I> {
+    table: V,
+    indices: I,
+    /// The length of the table; `usize::MAX` if it is endless.
+    len: usize,
+    /// The first position of an index out of range that a thread found.
+    wrong: AtomicUsize,
+}
+
+impl<V: Values, I: Values<Item: Integer>> GatheredValues<V, I> {
+    #[inline]
+    fn element(&self, position: usize, index: I::Item) -> V::Item {
+        let at = usize::try_from(index.to_i128()).unwrap_or(usize::MAX);
+        if at < self.len {
+            return self.table.at(at);
+        }
+        self.wrong.fetch_min(position, Relaxed);
+        self.table.at(0)
+    }
+}
+
+impl<V: Values, I: Values<Item: Integer>> Values for GatheredValues<V, I> {
+    type Item = V::Item;
+
+    #[inline]
+    fn at(&self, i: usize) -> V::Item {
+        self.element(i, self.indices.at(i))
+    }
+
+    #[inline]
+    fn values(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = V::Item> + ExactSizeIterator {
+        let first = range.start;
+        self.indices.values(range).enumerate().map(move |(i, index)| self.element(first + i, index))
+    }
+
+    fn checked(&self) -> Result<()> {
+        self.indices.checked()?;
+        match self.wrong.load(Relaxed) {
+            usize::MAX => self.table.checked(),
+            position => Err(outside(position, self.indices.at(position).to_i128(), self.len)),
+        }
+    }
+}
+
+impl<S: Source, I: Source<Item: Integer>> Source for Gathered<S, I> {
+    type Item = S::Item;
+
+    fn length(&self) -> Result<Option<usize>> {
+        self.table.length()?;
+        self.indices.length()
+    }
+
+    fn host(&self) -> Result<impl Values<Item = S::Item>> {
+        let (table, indices) = (self.table.host()?, self.indices.host()?);
+        let len = self.table.length()?.unwrap_or(usize::MAX);
+        if len == 0 && self.indices.length()? != Some(0) {
+            return Err(outside(0, indices.at(0).to_i128(), 0));
+        }
+        Ok(GatheredValues { table, indices, len, wrong: AtomicUsize::new(usize::MAX) })
+    }
+
+    fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>> {
+        let indices = self.indices.emit(text, index)?;
+        let len = self.table.length()?;
+        if len == Some(0) && self.indices.length()? != Some(0) {
+            text.has_no_element();
+        }
+        let at = text.gathered(&indices[0], len)?;
+        self.table.emit(text, &at)
+    }
+
+    fn search(&self, device: &ClDevice, n: usize) -> Result<()> {
+        self.indices.search(device, n)?;
+        let len = self.table.length()?.unwrap_or(usize::MAX);
+        if let Some((position, index)) = gpu::first_outside(device, &self.indices, n, len)? {
+            return Err(outside(position, index, len));
+        }
+        self.table.search(device, len)
+    }
+}
+
+/// Elements in reverse order; see [`Source::reversed`].
+#[derive(Clone, Copy, Debug)]
+pub struct Reversed<S>(pub(super) S);
+
+pub(super) struct ReversedValues<V> {
+    values: V,
+    len: usize,
+}
+
+impl<V: Values> Values for ReversedValues<V> {
+    type Item = V::Item;
+
+    #[inline]
+    fn at(&self, i: usize) -> V::Item {
+        self.values.at(self.len - 1 - i)
+    }
+
+    #[inline]
+    fn values(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = V::Item> + ExactSizeIterator {
+        self.values.values(self.len - range.end..self.len - range.start).rev()
+    }
+
+    fn checked(&self) -> Result<()> {
+        self.values.checked()
+    }
+}
+
+impl<S: Source> Source for Reversed<S> {
+    type Item = S::Item;
+
+    fn length(&self) -> Result<Option<usize>> {
+        finite(&self.0).map(Some)
+    }
+
+    fn host(&self) -> Result<impl Values<Item = S::Item>> {
+        Ok(ReversedValues { values: self.0.host()?, len: finite(&self.0)? })
+    }
+
+    fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>> {
+        let last = text.number(finite(&self.0)?.wrapping_sub(1));
+        let at = text.index(&format!("{last} - {index}"));
+        self.0.emit(text, &at)
+    }
+
+    fn search(&self, device: &ClDevice, _: usize) -> Result<()> {
+        self.0.search(device, finite(&self.0)?)
+    }
+}
+
+/// Every k-th element; see [`Source::strided`].
+#[derive(Clone, Copy, Debug)]
+pub struct Strided<S> {
+    pub(super) source: S,
+    pub(super) step: usize,
+}
+
+impl<V: Values> Values for Strided<V> {
+    type Item = V::Item;
+
+    #[inline]
+    fn at(&self, i: usize) -> V::Item {
+        self.source.at(i.wrapping_mul(self.step))
+    }
+
+    #[inline]
+    fn values(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = V::Item> + ExactSizeIterator {
+        range.map(|i| self.at(i))
+    }
+
+    fn checked(&self) -> Result<()> {
+        self.source.checked()
+    }
+}
+
+impl<S: Source> Source for Strided<S> {
+    type Item = S::Item;
+
+    fn length(&self) -> Result<Option<usize>> {
+        if self.step == 0 {
+            return Err(Error::invalid("a stride is at least 1, got 0"));
+        }
+        Ok(self.source.length()?.map(|n| n.div_ceil(self.step)))
+    }
+
+    fn host(&self) -> Result<impl Values<Item = S::Item>> {
+        Ok(Strided { source: self.source.host()?, step: self.step })
+    }
+
+    fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>> {
+        let step = text.number(self.step);
+        let at = text.index(&format!("{step} * {index}"));
+        self.source.emit(text, &at)
+    }
+
+    fn search(&self, device: &ClDevice, n: usize) -> Result<()> {
+        self.source.search(device, n.saturating_sub(1).saturating_mul(self.step).saturating_add(1))
+    }
+}
+
+/// The first elements; see [`Source::take`].
+#[derive(Clone, Copy, Debug)]
+pub struct Take<S> {
+    pub(super) source: S,
+    pub(super) len: usize,
+}
+
+impl<S: Source> Source for Take<S> {
+    type Item = S::Item;
+
+    fn length(&self) -> Result<Option<usize>> {
+        match self.source.length()? {
+            Some(n) if n < self.len => Err(Error::invalid(format!("taking {} elements of a source of {n}", self.len))),
+            _ => Ok(Some(self.len)),
+        }
+    }
+
+    fn host(&self) -> Result<impl Values<Item = S::Item>> {
+        self.source.host()
+    }
+
+    fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>> {
+        self.source.emit(text, index)
+    }
+
+    fn plain<T: Pod>(&self) -> Option<Input<'_, T>> {
+        self.source.plain().filter(|input| input.len() >= self.len).map(|input| input.part(0, self.len))
+    }
+
+    fn search(&self, device: &ClDevice, n: usize) -> Result<()> {
+        self.source.search(device, n)
+    }
+}

@@ -1,0 +1,86 @@
+//! Transform: writes the elements of a source to memory.
+
+use super::{Blocks, Source, Values, finite, gpu, load::Load};
+use crate::{Buffer, Device, Element, Output, Result, parallel, runtime::Backend};
+
+/// Elements per task of the CPU backend.
+const CHUNK: usize = parallel::SERIAL;
+
+/// # Transform
+///
+/// These methods write the elements of a [source](crate::source) to memory: `out[i] = x[i]`.
+impl Device {
+    /// Transform: `out[i] = x[i]`, for every element of a [source](crate::source).
+    ///
+    /// One pass: reads each array of the source once, and writes n elements. The bits are the same on every device, up to
+    /// the functions of the user ([`Map`](crate::op::Map)).
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the source is endless, if lengths of a
+    /// [`zip`](Source::zip) differ, or if an index of [`gathered`](Source::gathered) is out of range.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it.
+    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects a user's expression.
+    ///
+    /// ```
+    /// use oclprim::{Device, Source, op::Map};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1.0f32, 4.0, 9.0])?;
+    /// let halves = device.transform(x.map(Map::new(|x: f32| 0.5 * x, "0.5f * x")))?;
+    /// assert_eq!(halves.to_vec()?, [0.5, 2.0, 4.5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn transform<S: Source<Item: Element>>(&self, source: S) -> Result<Buffer<S::Item>> {
+        let mut output = self.uninit(finite(&source)?)?;
+        self.transform_into(source, &mut output)?;
+        Ok(output)
+    }
+
+    /// [`Device::transform`] into a slice, buffer or view.
+    ///
+    /// Waits for the result only if `output` is a host slice, or if the source has a [gather](Source::gathered).
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::transform`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the length of
+    /// `output` is not that of the source, or if `output` overlaps an input in imported OpenCL memory.
+    ///
+    /// ```
+    /// use oclprim::{Device, Source, source::counting};
+    ///
+    /// let device = Device::best()?;
+    /// let mut x = device.zeroed::<f32>(4)?;
+    /// device.transform_into(counting(7u8).cast::<f32>().take(2), x.view_mut(1..3)?)?;
+    /// assert_eq!(x.to_vec()?, [0.0, 7.0, 8.0, 0.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn transform_into<'a, S: Source<Item: Element>>(
+        &self,
+        source: S,
+        output: impl Into<Output<'a, S::Item>>,
+    ) -> Result<()> {
+        let (n, output) = (finite(&source)?, output.into());
+        output.expect_len(n, "transform")?;
+        if let Some(input) = source.plain::<S::Item>() {
+            return self.copy(input, output);
+        }
+        match self.backend() {
+            Backend::Cpu => {
+                let values = source.host()?;
+                write(&values, output.host()?);
+                values.checked()
+            }
+            Backend::OpenCl(device) => {
+                let (load, out) = (Load::of(&source, device)?, output.cl(device, false)?);
+                crate::runtime::apart(&load.inputs(), &[&out])?;
+                load.run(device, &source, n, || gpu::write(device, S::Item::TYPE, &load, 0, &out))?;
+                out.finish(device)
+            }
+        }
+    }
+}
+
+fn write<T: Element>(values: &dyn Blocks<T>, out: &mut [T]) {
+    parallel::chunks_mut(out, CHUNK, &|chunk, out| values.block(chunk * CHUNK, out));
+}

@@ -1,0 +1,344 @@
+//! Sources: every expression equals the array that it stands for.
+
+mod common;
+
+use common::{a_form_of_each_kernel, random, tiny};
+use oclprim::{
+    Determinism, Device, Element, ErrorKind, Scratch, Source, bf16, f16,
+    op::{Map, Max, Min, Op, Product, Sum, Xor},
+    source::{constant, counting, zip},
+};
+
+/// Sizes around vectors, rows and tiles of `f32`.
+fn sizes() -> Vec<usize> {
+    if tiny() { vec![0, 1, 1027, 16_385] } else { vec![0, 1, 3, 255, 1023, 1027, 16_383, 16_384, 16_385, 50_003] }
+}
+
+fn floats(n: usize) -> Vec<f32> {
+    (0..n).map(|i| ((i * 37 % 1009) as f32 - 500.0) / 7.0).collect()
+}
+
+/// The devices in both geometries, and with 64-bit offsets.
+fn devices() -> Vec<(String, Device)> {
+    let wide = if a_form_of_each_kernel() { Vec::new() } else { common::wide() };
+    [common::with_geometries(), wide].concat()
+}
+
+/// Asserts that a source has the elements `want`, and reduces as they do.
+fn expect<S: Source<Item: Element> + Copy>(name: &str, device: &Device, source: S, want: &[S::Item])
+where
+    Sum: Op<S::Item>,
+    Max: Op<S::Item>,
+{
+    let same = |a: &[S::Item], b: &[S::Item]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same(*b));
+    let got = device.transform(source).unwrap().to_vec().unwrap();
+    assert!(same(&got, want), "{name}: {} elements", want.len());
+    let mut inside = device.filled(want.len() + 4, S::Item::ONE).unwrap();
+    device.transform_into(source, inside.view_mut(3..want.len() + 3).unwrap()).unwrap();
+    let inside = inside.to_vec().unwrap();
+    assert!(same(&inside[3..want.len() + 3], want), "{name}: unaligned output");
+    assert!(same(&[inside[2], inside[want.len() + 3]], &[S::Item::ONE; 2]), "{name}: writes outside the output");
+    for determinism in [Determinism::Fixed, Determinism::Fast] {
+        let most = device.reduce_with(source, Max, determinism).unwrap();
+        assert!(most.same(Device::cpu().reduce(want, Max).unwrap()), "{name}: max of {}", want.len());
+    }
+    let (sum, of_array) = (device.reduce(source, Sum).unwrap(), device.reduce(want, Sum).unwrap());
+    assert!(sum.same(of_array), "{name}: sum of {}: {sum}, not {of_array}", want.len());
+    assert!(of_array.same(Device::cpu().reduce(want, Sum).unwrap()), "{name}: sum of the array");
+}
+
+#[test]
+fn each_source_equals_its_array() {
+    for (name, device) in devices() {
+        for n in sizes() {
+            for skip in [0, 1, 3] {
+                let all = floats(n + skip);
+                let (buffer, x) = (device.upload(&all).unwrap(), &all[skip..]);
+                let view = buffer.view(skip..).unwrap();
+                let name = format!("{name}, {n} from {skip}");
+                let scaled = Map::new(|x: f32| x * 0.3 + 1.0, "x * 0.3f + 1.0f");
+                let want: Vec<f32> = x.iter().map(|x| x * 0.3 + 1.0).collect();
+                expect(&format!("map, {name}"), &device, view.map(&scaled), &want);
+                expect(&format!("map of a slice, {name}"), &device, x.map(&scaled), &want);
+                let product = Map::new(|(a, b): (f32, f32)| a * b, "a * b");
+                let want: Vec<f32> = x.iter().zip(&all).map(|(a, b)| a * b).collect();
+                expect(&format!("zip, {name}"), &device, view.zip(buffer.view(..n).unwrap()).map(&product), &want);
+                let want: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
+                if common::has_doubles(&device) {
+                    expect(&format!("cast, {name}"), &device, view.cast::<f64>(), &want);
+                }
+                let want: Vec<f32> = x.iter().rev().copied().collect();
+                expect(&format!("reversed, {name}"), &device, view.reversed(), &want);
+                for step in [1, 3, 1 << 40] {
+                    let want: Vec<f32> = x.iter().step_by(step).copied().collect();
+                    expect(&format!("strided by {step}, {name}"), &device, view.strided(step), &want);
+                }
+                let indices: Vec<u32> = (0..n as u32).map(|i| i * 7919 % n as u32).collect();
+                let index = device.upload(&indices).unwrap();
+                let want: Vec<f32> = indices.iter().map(|i| x[*i as usize]).collect();
+                expect(&format!("gathered, {name}"), &device, view.gathered(&index), &want);
+                expect(&format!("take, {name}"), &device, buffer.take(n), &all[..n]);
+            }
+            let want: Vec<u16> = (0..n).map(|i| (65_530u16).wrapping_add(i as u16)).collect();
+            expect(&format!("counting, {name}"), &device, counting(65_530u16).take(n), &want);
+            let want: Vec<i64> = (0..n as i64).map(|i| i - 5).collect();
+            expect(&format!("counting, {name}"), &device, counting(-5i64).take(n), &want);
+            expect(
+                &format!("constant, {name}"),
+                &device,
+                constant(f16::from_f32(0.5)).take(n),
+                &vec![f16::from_f32(0.5); n],
+            );
+        }
+    }
+}
+
+#[test]
+fn compositions_equal_their_arrays() {
+    for (name, device) in devices() {
+        for n in sizes() {
+            let (x, y, bytes) = (floats(n), floats(n + 1), random::<u8>(n, n as u64));
+            let (a, b, c) = (device.upload(&x).unwrap(), device.upload(&y).unwrap(), device.upload(&bytes).unwrap());
+            let b = b.view(1..).unwrap();
+            let fused = Map::new(|(a, b, c): (f32, f32, f32)| a * b - c, "a * b - c");
+            let want: Vec<f32> = (0..n).map(|i| x[i] * y[i + 1] - f32::from(bytes[i])).collect();
+            expect(&format!("zip of three, {name}"), &device, zip((&a, b, c.cast::<f32>())).map(&fused), &want);
+            let nested = Map::new(|((a, b), c): ((f32, u8), f32)| a + f32::from(b) * c, "a + (float)b * c");
+            let want: Vec<f32> = (0..n).map(|i| x[n - 1 - i] + f32::from(bytes[n - 1 - i]) * 0.7).collect();
+            let source = a.zip(&c).reversed().zip(constant(0.7f32)).map(&nested);
+            expect(&format!("zip of a zip, reversed, {name}"), &device, source, &want);
+            let double = Map::new(|x: u32| 2 * x, "2 * x");
+            let want: Vec<u32> = (0..n).step_by(2).map(|i| 2 * u32::from(bytes[i])).collect();
+            expect(
+                &format!("map of a cast of a stride, {name}"),
+                &device,
+                c.strided(2).cast::<u32>().map(&double),
+                &want,
+            );
+            let back = counting(0u64).take(n).reversed();
+            let want: Vec<f32> = x.iter().rev().copied().collect();
+            expect(&format!("gathered by an expression, {name}"), &device, a.gathered(back), &want);
+            let square = Map::new(|x: u64| x * x, "x * x");
+            let want: Vec<u64> = bytes.iter().map(|&i| u64::from(i) * u64::from(i)).collect();
+            expect(
+                &format!("gathered from an endless table, {name}"),
+                &device,
+                counting(0u64).map(&square).gathered(&c),
+                &want,
+            );
+            if n > 0 {
+                let twice =
+                    counting(0u32).take(n).gathered(counting(0i8).take(n.min(100)).reversed()).gathered(vec_of(n));
+                let want: Vec<u32> = vec_of(n).iter().map(|&i| (n.min(100) - 1 - usize::from(i)) as u32).collect();
+                expect(&format!("gathered twice, {name}"), &device, twice, &want);
+            }
+            let four = Map::new(
+                |(a, b, c, d): (u8, u8, i16, u8)| i32::from(a) - i32::from(b) * i32::from(c) + i32::from(d),
+                "(int)a - (int)b * (int)c + (int)d",
+            );
+            let want: Vec<i32> = (0..n).map(|i| i32::from(bytes[i]) * -2 + i32::from(i as u8)).collect();
+            expect(
+                &format!("zip of four, {name}"),
+                &device,
+                zip((&c, &c, constant(3i16), counting(0u8))).map(&four),
+                &want,
+            );
+        }
+    }
+}
+
+/// Indices below 100 and below `n`.
+fn vec_of(n: usize) -> &'static [u16] {
+    const SOME: &[u16] = &[99, 0, 7, 7, 42, 3];
+    if n >= 100 { SOME } else { &SOME[1..2] }
+}
+
+/// Casts between all types, of values at their edges.
+#[test]
+fn casts_equal_those_of_rust() {
+    fn check<T: Element>(name: &str, device: &Device) {
+        let edges = [
+            0.0,
+            -0.0,
+            0.5,
+            -0.5,
+            1.5,
+            2.5,
+            127.5,
+            128.0,
+            -129.0,
+            255.9,
+            300.0,
+            65_519.9,
+            65_520.0,
+            -70_000.0,
+            1e9,
+            2_147_483_648.0,
+            4_294_967_296.0,
+            9.3e18,
+            -9.3e18,
+            1.9e19,
+            3.5e38,
+            f64::NAN,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+        ];
+        let mut x: Vec<T> = edges.iter().map(|&x| T::from_f64(x)).collect();
+        x.extend(random::<u64>(200, 3).into_iter().map(T::from_bits_lossy));
+        let x: Vec<T> = x.into_iter().filter(|x| x.to_f64() == 0.0 || x.to_f64().abs() > 1e-30 || x.is_nan()).collect();
+        to::<T, i8>(name, device, &x);
+        to::<T, i16>(name, device, &x);
+        to::<T, i32>(name, device, &x);
+        to::<T, i64>(name, device, &x);
+        to::<T, u8>(name, device, &x);
+        to::<T, u16>(name, device, &x);
+        to::<T, u32>(name, device, &x);
+        to::<T, u64>(name, device, &x);
+        to::<T, f16>(name, device, &x);
+        to::<T, bf16>(name, device, &x);
+        to::<T, f32>(name, device, &x);
+        to::<T, f64>(name, device, &x);
+    }
+    fn to<T: Element, U: Element>(name: &str, device: &Device, x: &[T]) {
+        if !common::has_doubles(device) && (T::TYPE.needs_fp64() || U::TYPE.needs_fp64()) {
+            return;
+        }
+        let got = device.transform(x.cast::<U>()).unwrap().to_vec().unwrap();
+        for (x, got) in x.iter().zip(got) {
+            let want: U = x.cast();
+            assert!(got.same(want), "{name}: {x:?} of {} is {got:?} in {}, not {want:?}", T::TYPE, U::TYPE);
+        }
+    }
+    for (name, device) in common::devices() {
+        if a_form_of_each_kernel() && !device.is_cpu() {
+            check::<f32>(&name, &device);
+            continue;
+        }
+        check::<i8>(&name, &device);
+        check::<i64>(&name, &device);
+        check::<u32>(&name, &device);
+        check::<u64>(&name, &device);
+        check::<f16>(&name, &device);
+        check::<bf16>(&name, &device);
+        check::<f32>(&name, &device);
+        check::<f64>(&name, &device);
+    }
+}
+
+/// A sum in any order reads narrow elements in their own type; a fixed one has the tree of the wide type.
+#[test]
+fn casts_are_reduced_in_the_wide_type() {
+    let bytes = random::<u8>(100_003, 1);
+    let floats: Vec<f16> = bytes.iter().map(|x| f16::from_f32(f32::from(*x) / 3.0)).collect();
+    let wide: Vec<f32> = floats.iter().map(|x| x.to_f32()).collect();
+    let total: u64 = bytes.iter().map(|x| u64::from(*x)).sum();
+    for (name, device) in common::with_geometries() {
+        let buffer = device.upload(&bytes).unwrap();
+        assert_eq!(device.reduce(buffer.cast::<u64>(), Sum).unwrap(), total, "{name}");
+        assert_eq!(device.reduce(buffer.cast::<i8>().cast::<u8>().cast::<u64>(), Sum).unwrap(), total, "{name}");
+        let parity = bytes.iter().fold(0i32, |all, x| all ^ i32::from(*x as i8));
+        assert_eq!(device.reduce(buffer.cast::<i8>().cast::<i32>(), Xor).unwrap(), parity, "{name}");
+        let part = buffer.view(7..).unwrap();
+        assert_eq!(
+            device.reduce(part.cast::<u64>().take(5), Sum).unwrap(),
+            bytes[7..12].iter().map(|x| u64::from(*x)).sum::<u64>()
+        );
+        let sum = device.reduce(floats.cast::<f32>(), Sum).unwrap();
+        assert_eq!(sum.to_bits(), device.reduce(&wide, Sum).unwrap().to_bits(), "{name}");
+        assert_eq!(device.reduce(floats.cast::<f32>(), Min).unwrap(), 0.0, "{name}");
+    }
+}
+
+#[test]
+fn empty_sources_reduce_to_the_identity() {
+    for (name, device) in common::with_geometries() {
+        let nothing = device.upload(&[0u32; 0]).unwrap();
+        let one = Map::new(|_: u32| 7u32, "7u");
+        assert_eq!(device.reduce(nothing.map(&one), Product).unwrap(), 1, "{name}");
+        assert_eq!(device.reduce(nothing.gathered(&nothing), Min).unwrap(), u32::MAX, "{name}");
+        assert_eq!(device.transform(nothing.reversed()).unwrap().len(), 0, "{name}");
+    }
+}
+
+#[test]
+fn errors_name_the_numbers() {
+    for (name, device) in common::with_geometries() {
+        let (x, y) = (device.upload(&[1u32, 2, 3]).unwrap(), device.upload(&[1u32, 2]).unwrap());
+        let sum = Map::new(|(a, b): (u32, u32)| a + b, "a + b");
+        let errors = [
+            (device.reduce(x.zip(&y).map(&sum), Sum).err(), "zip needs sources of one length, got 3 and 2 elements"),
+            (
+                device.transform(zip((&x, &x, &y)).map(Map::new(|(a, _, _): (u32, u32, u32)| a, "a"))).err(),
+                "zip needs sources of one length, got 3 and 2 elements",
+            ),
+            (device.reduce(counting(0u32), Sum).err(), "an endless source needs a length: write `take(n)`"),
+            (device.transform(constant(0u32).reversed()).err(), "an endless source needs a length: write `take(n)`"),
+            (device.reduce(x.strided(0), Sum).err(), "a stride is at least 1, got 0"),
+            (device.reduce(x.take(4), Sum).err(), "taking 4 elements of a source of 3"),
+            (device.reduce(x.gathered(&[2i64, -1, 3]), Sum).err(), "index 1 is -1, beyond the 3 elements"),
+            (
+                device.transform(x.gathered(y.reversed()).gathered(&[1u8, 0, 7])).err(),
+                "index 2 is 7, beyond the 2 elements",
+            ),
+            (device.transform(x.take(0).gathered(&y)).err(), "index 0 is 1, beyond the 0 elements"),
+            (device.transform_into(x.reversed(), &mut [0; 2]).err(), "transform needs an output of 3 elements, got 2"),
+        ];
+        for (error, text) in errors {
+            let error = error.unwrap_or_else(|| panic!("{name}: no error `{text}`"));
+            assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::InvalidInput, text), "{name}");
+        }
+        let mut late = vec![0u32; 1_100_000];
+        late[1_050_000] = 3;
+        let error = device.reduce(x.gathered(&late), Sum).unwrap_err();
+        assert_eq!(error.to_string(), "index 1050000 is 3, beyond the 3 elements", "{name}");
+        let mut out = [0u32; 2];
+        let error =
+            device.reduce_into(x.reversed(), Sum, Determinism::Fixed, &mut out, &mut Scratch::new()).unwrap_err();
+        assert_eq!(error.to_string(), "reduce needs an output of 1 elements, got 2", "{name}");
+    }
+}
+
+#[test]
+fn an_expression_that_does_not_build_gives_the_log() {
+    for (name, device) in common::opencl_devices_or_skip("an_expression_that_does_not_build") {
+        let wrong = Map::new(|x: f32| x + 1.0, "x +\n  missing_name");
+        let error = device.reduce([1.0f32][..].map(wrong), Sum).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
+        let log = error.build_log().unwrap();
+        let wanted = ("expression:2", 3, "  missing_name");
+        assert!(log.contains("'missing_name'") && common::names_line(&device, log, wanted), "{name}: {log}");
+    }
+}
+
+#[test]
+fn exact_sums_are_those_of_the_array() {
+    let x: Vec<f64> = (0..70_001).map(|i| (1.05f64).powi(i % 1000) * if i % 2 == 0 { 1.0 } else { -0.9 }).collect();
+    let half = Map::new(|x: f64| x / 2.0, "x / 2.0");
+    let device = Device::cpu();
+    let array = device.transform(x.map(&half)).unwrap().to_vec().unwrap();
+    let want = device.reduce_with(&array, Sum, Determinism::Exact).unwrap();
+    assert_eq!(device.reduce_with(x.map(&half), Sum, Determinism::Exact).unwrap(), want);
+    let singles: Vec<f32> = array.iter().map(|x| *x as f32).collect();
+    let want = device.reduce_with(&singles, Sum, Determinism::Exact).unwrap();
+    assert_eq!(device.reduce_with(array.cast::<f32>(), Sum, Determinism::Exact).unwrap(), want);
+}
+
+/// Positions beyond 2^32, without memory: the elements are counted.
+#[test]
+fn positions_beyond_32_bits() {
+    let far = (1u64 << 32) + 5;
+    for (name, device) in common::with_geometries() {
+        let part = counting(0u64).strided(1 << 31).take(5);
+        assert_eq!(
+            device.transform(part).unwrap().to_vec().unwrap(),
+            [0, 1 << 31, 1 << 32, 3 << 31, 1 << 33],
+            "{name}"
+        );
+        let index = device.upload(&[far, far + 2]).unwrap();
+        assert_eq!(
+            device.reduce(counting(1u64).take(far as usize + 3).gathered(&index), Max).unwrap(),
+            far + 3,
+            "{name}"
+        );
+    }
+}
