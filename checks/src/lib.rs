@@ -258,6 +258,13 @@ mod sort {
     }
 }
 
+#[cfg(feature = "source")]
+mod source {
+    pub(crate) use oclprim::internals::source::*;
+
+    pub(crate) mod spec;
+}
+
 #[cfg(feature = "topk")]
 mod topk {
     pub(crate) use oclprim::internals::topk::*;

@@ -17,6 +17,8 @@ pub fn specs() -> &'static [&'static dyn Spec] {
     &[
         #[cfg(feature = "reduce")]
         &crate::reduce::spec::Reduce,
+        #[cfg(feature = "source")]
+        &crate::source::spec::Sources,
         #[cfg(feature = "scan")]
         &crate::scan::spec::ScanSpec,
         #[cfg(feature = "select")]
@@ -127,6 +129,7 @@ pub const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "random",
     "random of few",
     "iota",
+    "map of memory",
 ];
 
 /// All ladders.

@@ -4,7 +4,7 @@ use super::Determinism;
 use crate::{
     Element, ElementType, Input, Output, Result, Scratch,
     op::{Code, Op},
-    runtime::{AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    runtime::{AnyInput, AnyOutput, ClInput, ClOutput, DeviceClass, ProgramSpec, opencl::ClDevice},
     source::load::Load,
     tuning::{self, Primitive, Tuned},
 };
@@ -113,7 +113,7 @@ pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Tuned, wide: &dyn Fn(us
 }
 
 /// The first pass of a reduction of n > 0 elements of a source. Further passes are those of its partials.
-pub fn plan_load(n: usize, form: &Form, load: &Load, caps: &Capabilities, wide: bool) -> Result<Pass> {
+pub fn plan_load(n: usize, form: &Form, load: &Load, caps: &Tuned, wide: bool) -> Result<Pass> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
     let params = tuning::reduce(caps);

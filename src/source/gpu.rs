@@ -3,8 +3,8 @@
 use super::{Source, load::Load};
 use crate::{
     Element, ElementType, Integer, Result,
-    runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
-    tuning::{self, Primitive},
+    runtime::{ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../cl/transform.cl");
@@ -25,7 +25,7 @@ pub struct Plan {
 }
 
 /// The geometry is that of an iota, which writes as many elements.
-pub fn plan(n: usize, element: ElementType, load: &Load, caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(n: usize, element: ElementType, load: &Load, caps: &Tuned, wide: bool) -> Result<Plan> {
     caps.supports(element)?;
     let tuning::Iota { work_group, max_groups, min_run } = tuning::iota(caps);
     let program = ProgramSpec::new("transform.cl", TEXT, caps)

@@ -1,0 +1,270 @@
+//! Spec of sources: each expression against the array that it stands for, written and reduced.
+//!
+//! Expressions of two nodes cover each pair of nodes once, for one type. Single nodes cover the types.
+
+use super::{constant, counting, gpu, load::Load, zip};
+use crate::{
+    Buffer, Determinism, Device, Element, ElementType, Input, ProgramSpec, Result, Scratch, Source, View,
+    bench::Bench,
+    check::{
+        Case, Failure, Level, Spec,
+        data::{Data, Rng},
+        guarded, poison, same, stands_for_its_size,
+    },
+    f16,
+    ladder::Climb,
+    op::{Map, Op, Sum},
+    tuning::Tuned,
+    with_element,
+};
+
+use oclprim::internals::reduce::gpu::{Form, plan_load};
+
+/// The entry in the registry.
+pub(crate) struct Sources;
+
+/// What a case gives an expression: a device, and the offset of its output.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    device: &'a Device,
+    offset: usize,
+}
+
+impl Place<'_> {
+    /// Compares a source with the array `want`: its elements, and their sum.
+    fn check<S: Source<Item: Element> + Copy>(self, source: S, want: &[S::Item]) -> Result<(), Failure> {
+        let Self { device, offset } = self;
+        let got = guarded(device, want.len(), offset, |out| Ok(device.transform_into(source, out)?))?;
+        same(&got, want, "elements")?;
+        let fixed = Determinism::Fixed;
+        let got =
+            guarded(device, 1, offset, |out| Ok(device.reduce_into(source, Sum, fixed, out, &mut Scratch::new())?))?;
+        same(&got, &[sum(want)?], "sum")
+    }
+}
+
+#[inline(never)]
+fn sum<T: Element>(x: &[T]) -> Result<T> {
+    Device::cpu().reduce(x, Sum)
+}
+
+/// The inner nodes, whose items are `f32`.
+const INNER: [&str; 9] =
+    ["memory", "slice", "map", "zip", "cast", "gathered", "reversed", "strided", "counting and constant"];
+/// The nodes over them.
+const OUTER: [&str; 7] = ["map", "zip", "cast", "gathered", "reversed", "strided", "take"];
+
+fn scaled(x: f32) -> f32 {
+    x * 0.75 + 1.0
+}
+
+/// The expression `outer` of `inner`.
+fn pair(place: Place<'_>, outer: &str, inner: &str, n: usize, data: Data) -> Result<(), Failure> {
+    let Place { device, offset } = place;
+    let all = data.generate::<f32>(n + offset, n as u64);
+    let bytes = Data::Random.generate::<u8>(n, n as u64 + 1);
+    let (buffer, narrow) = (device.upload(&all)?, device.upload(&bytes)?);
+    let (x, y) = (&all[offset..], &all[..n]);
+    let (a, b) = (buffer.view(offset..)?, buffer.view(..n)?);
+    let map = Map::new(scaled, "x * 0.75f + 1.0f");
+    let product = Map::new(|(a, b): (f32, f32)| a * b, "a * b");
+    let each = |f: &dyn Fn(usize) -> f32| (0..n).map(f).collect::<Vec<f32>>();
+    match inner {
+        "memory" => outside(place, outer, a, x.to_vec()),
+        "slice" => outside(place, outer, x, x.to_vec()),
+        "map" => outside(place, outer, a.map(&map), each(&|i| scaled(x[i]))),
+        "zip" => outside(place, outer, a.zip(b).map(&product), each(&|i| x[i] * y[i])),
+        "cast" => outside(place, outer, narrow.cast::<f32>(), each(&|i| bytes[i].into())),
+        "gathered" => {
+            let indices = indices(n);
+            let index = device.upload(&indices)?;
+            outside(place, outer, a.gathered(&index), each(&|i| x[indices[i] as usize]))
+        }
+        "reversed" => outside(place, outer, a.reversed(), each(&|i| x[n - 1 - i])),
+        "strided" => outside(place, outer, a.strided(3), x.iter().step_by(3).copied().collect()),
+        _ => {
+            let source = zip((counting(-3i32).cast::<f32>(), constant(0.3f32))).map(&product).take(n);
+            outside(place, outer, source, each(&|i| (i as f32 - 3.0) * 0.3))
+        }
+    }
+}
+
+fn outside<S: Source<Item = f32> + Copy>(place: Place<'_>, outer: &str, x: S, of: Vec<f32>) -> Result<(), Failure> {
+    let n = of.len();
+    match outer {
+        "map" => {
+            let want: Vec<f32> = of.iter().map(|x| scaled(*x)).collect();
+            place.check(x.map(&Map::new(scaled, "x * 0.75f + 1.0f")), &want)
+        }
+        "zip" => {
+            let least = Map::new(|(a, b): (f32, u16)| if b & 1 == 0 { a } else { 0.5 }, "(b & 1) == 0 ? a : 0.5f");
+            let want: Vec<f32> = of.iter().enumerate().map(|(i, x)| if i % 2 == 0 { *x } else { 0.5 }).collect();
+            place.check(x.zip(counting(0u16)).map(&least), &want)
+        }
+        "cast" => place.check(x.cast::<f16>(), &of.iter().map(|x| x.cast()).collect::<Vec<f16>>()),
+        "gathered" => {
+            let indices = indices(n);
+            let want: Vec<f32> = indices.iter().map(|&i| of[i as usize]).collect();
+            place.check(x.gathered(&indices), &want)
+        }
+        "reversed" => place.check(x.reversed(), &of.iter().rev().copied().collect::<Vec<_>>()),
+        "strided" => place.check(x.strided(2), &of.iter().step_by(2).copied().collect::<Vec<_>>()),
+        _ => place.check(x.take(n / 2), &of[..n / 2]),
+    }
+}
+
+/// Indices of `n` elements, in random order.
+fn indices(n: usize) -> Vec<u32> {
+    let mut rng = Rng::new(n as u64);
+    (0..n).map(|_| (rng.next() % n as u64) as u32).collect()
+}
+
+/// The nodes that take every type.
+fn typed<T: Element>(place: Place<'_>, node: &str, n: usize) -> Result<(), Failure> {
+    let Place { device, offset } = place;
+    let all = Data::Special.generate::<T>(n + offset, n as u64);
+    let (buffer, x) = (device.upload(&all)?, &all[offset..]);
+    let view = buffer.view(offset..)?;
+    match node {
+        "reversed" => place.check(view.reversed(), &x.iter().rev().copied().collect::<Vec<_>>()),
+        "gathered" => {
+            let (indices, len) = (Data::Random.generate::<u8>(n, 1), n.min(256));
+            let small: Vec<u8> = indices.iter().map(|i| (usize::from(*i) % len.max(1)) as u8).collect();
+            let want: Vec<T> = small.iter().map(|i| x[usize::from(*i)]).collect();
+            place.check(view.gathered(&small), &want)
+        }
+        "constant" => place.check(constant(T::HIGHEST).take(n), &vec![T::HIGHEST; n]),
+        _ => {
+            cast::<T, i16>(place, view, x)?;
+            cast::<T, u64>(place, view, x)?;
+            cast::<T, f32>(place, view, x)
+        }
+    }
+}
+
+fn cast<T: Element, U: Element>(place: Place<'_>, view: View<'_, T>, x: &[T]) -> Result<(), Failure> {
+    place.check(view.cast::<U>(), &x.iter().map(|x| x.cast()).collect::<Vec<U>>())
+}
+
+fn sizes(level: Level) -> &'static [usize] {
+    match level {
+        Level::Tiny => &[1027],
+        Level::Quick => &[0, 1, 1027, 16_385],
+        Level::Full => &[0, 1, 3, 255, 1023, 1024, 1025, 16_383, 16_384, 16_385, 100_003],
+    }
+}
+
+impl Spec for Sources {
+    fn name(&self) -> &'static str {
+        "source"
+    }
+
+    fn cases(&self, level: Level) -> Vec<Case> {
+        let mut cases = Vec::new();
+        let data_sets = if level == Level::Full { &[Data::Random, Data::Special][..] } else { &[Data::Special] };
+        for (i, outer) in OUTER.into_iter().enumerate() {
+            for (k, inner) in INNER.into_iter().enumerate() {
+                // Each pair costs two builds. Short runs have each outer and each inner node.
+                if level == Level::Tiny && (i != k % OUTER.len()) {
+                    continue;
+                }
+                for &n in sizes(level) {
+                    for &data in data_sets {
+                        let (name, shape) = (format!("{outer} of {inner}"), format!("n = {n}"));
+                        cases.push(Case::new(name, ElementType::F32, shape, data.name(), n, move |device| {
+                            pair(Place { device, offset: n % 4 }, outer, inner, n, data)
+                        }));
+                    }
+                }
+            }
+        }
+        for element in ElementType::ALL.into_iter().filter(|&element| stands_for_its_size(level, element)) {
+            for node in ["reversed", "gathered", "constant", "cast"] {
+                for &n in sizes(level).iter().filter(|&&n| n % 2 == 1) {
+                    with_element!(element, T => cases.push(Case::new(
+                        node, element, format!("n = {n}"), Data::Special.name(), n,
+                        move |device| typed::<T>(Place { device, offset: 3 }, node, n),
+                    )));
+                }
+            }
+        }
+        cases
+    }
+
+    fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
+        let (floats, bytes) = (Input::<f32>::Host(&[]), Input::<u8>::Host(&[]));
+        let product = Map::new(|(a, b): (f32, f32)| a * b, "a * b");
+        let mut programs = Vec::new();
+        for (aligned, wide) in [(false, false), (true, false), (true, true)] {
+            add(&mut programs, caps, floats.zip(floats).map(&product), aligned, wide);
+            add(&mut programs, caps, bytes.cast::<f64>(), aligned, wide);
+            add(&mut programs, caps, floats.cast::<f16>(), aligned, wide);
+            add(&mut programs, caps, floats.gathered(counting(0u32).take(0).reversed()), aligned, wide);
+            add(&mut programs, caps, bytes.strided(2), aligned, wide);
+        }
+        programs
+    }
+
+    fn benches(&self) -> Vec<Bench> {
+        vec![
+            bench(
+                "transform of x * x",
+                8,
+                |x, _| x * x,
+                |x, _, out| x.device().transform_into(x.map(&Map::new(square as fn(f32) -> f32, "x * x")), out),
+            ),
+            bench(
+                "transform of x * y",
+                12,
+                |x, y| x * y,
+                |x, y, out| {
+                    let product = Map::new(multiply as fn((f32, f32)) -> f32, "a * b");
+                    x.device().transform_into(x.zip(y).map(&product), out)
+                },
+            ),
+        ]
+    }
+}
+
+fn square(x: f32) -> f32 {
+    x * x
+}
+
+fn multiply((a, b): (f32, f32)) -> f32 {
+    a * b
+}
+
+/// Adds the programs that write and that add up a source.
+fn add<S: Source<Item: Element>>(programs: &mut Vec<ProgramSpec>, caps: &Tuned, source: S, aligned: bool, wide: bool)
+where
+    Sum: Op<S::Item>,
+{
+    let Ok(load) = Load::without_device(&source, aligned) else { return };
+    let form = Form::of::<S::Item, Sum>(Determinism::Fixed);
+    programs.extend(gpu::plan(1 << 20, S::Item::TYPE, &load, caps, wide).map(|plan| plan.program));
+    programs.extend(plan_load(1 << 20, &form, &load, caps, wide).map(|pass| pass.program));
+}
+
+type Run = fn(&Buffer<f32>, &Buffer<f32>, &mut Buffer<f32>) -> Result<()>;
+
+/// A benchmark of a transform that reads and writes `bytes` bytes for each element.
+fn bench(name: &str, bytes: u64, result: fn(f32, f32) -> f32, run: Run) -> Bench {
+    Bench::new(
+        name,
+        ElementType::F32,
+        move |n| bytes * n as u64,
+        move |device, n| {
+            let host = Data::Random.generate::<f32>(n, n as u64);
+            let (x, y) = (device.upload(&host)?, device.upload(&host)?);
+            Ok(Climb::new(
+                (x, y, device.zeroed::<f32>(n)?),
+                |(_, _, out)| out.fill(poison()),
+                move |(x, y, out)| run(x, y, out),
+                |(x, y, out)| {
+                    let want: Vec<f32> = x.to_vec()?.iter().zip(y.to_vec()?).map(|(x, y)| result(*x, y)).collect();
+                    same(&out.to_vec()?, &want, "elements")
+                },
+            ))
+        },
+    )
+}
