@@ -260,7 +260,7 @@ fn bench(name: &str, bytes: u64, result: fn(f32, f32) -> f32, run: Run) -> Bench
                 (x, y, device.zeroed::<f32>(n)?),
                 |(_, _, out)| out.fill(poison()),
                 move |(x, y, out)| run(x, y, out),
-                |(x, y, out)| {
+                move |(x, y, out)| {
                     let want: Vec<f32> = x.to_vec()?.iter().zip(y.to_vec()?).map(|(x, y)| result(*x, y)).collect();
                     same(&out.to_vec()?, &want, "elements")
                 },
