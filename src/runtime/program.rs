@@ -61,8 +61,8 @@ pub struct ProgramSpec {
     pub options: String,
     /// Text that precedes the file: a user's operator.
     pub prelude: String,
-    /// Text in place of the include of `lib/source.cl`: the elements of a source. If empty, the file is included.
-    pub load: String,
+    /// An included file, and text in its place. By default no file is replaced.
+    pub replaced: (&'static str, String),
 }
 
 // Every launch looks up its program. So equal addresses spare the comparison of texts, and the hash leaves out the
@@ -73,7 +73,7 @@ impl PartialEq for ProgramSpec {
         self.name == other.name
             && self.options == other.options
             && self.prelude == other.prelude
-            && self.load == other.load
+            && self.replaced == other.replaced
             && same_text
     }
 }
@@ -83,7 +83,7 @@ impl Hash for ProgramSpec {
         self.name.hash(state);
         self.options.hash(state);
         self.prelude.hash(state);
-        self.load.hash(state);
+        self.replaced.hash(state);
     }
 }
 
@@ -147,8 +147,13 @@ impl ProgramSpec {
     /// A program that needs only a version of OpenCL C.
     pub(crate) fn bare(name: &'static str, text: &'static str, standard: &str) -> Self {
         // Most option texts fit into this capacity.
-        let mut program =
-            Self { name, text, options: String::with_capacity(640), prelude: String::new(), load: String::new() };
+        let mut program = Self {
+            name,
+            text,
+            options: String::with_capacity(640),
+            prelude: String::new(),
+            replaced: Default::default(),
+        };
         program.push(&["-cl-std=", standard]);
         program
     }
@@ -281,10 +286,10 @@ impl ProgramSpec {
         self
     }
 
-    /// Adds a source: the functions that it calls, and the text of its elements.
-    pub(crate) fn source_text(mut self, functions: String, load: String) -> Self {
-        self.prelude += &functions;
-        self.load = load;
+    /// Adds functions before the file, and puts a text in place of an included file.
+    pub(crate) fn replace(mut self, included: &'static str, text: String, functions: &str) -> Self {
+        self.prelude += functions;
+        self.replaced = (included, text);
         self
     }
 
@@ -307,7 +312,7 @@ impl ProgramSpec {
     pub fn source(&self) -> String {
         let mut seen = Vec::new();
         let mut out = format!("{}#line 1 \"{}\"\n", self.prelude, self.name);
-        expand(self.name, self.text, &self.load, &mut seen, &mut out);
+        expand(self.name, self.text, &self.replaced, &mut seen, &mut out);
         out
     }
 }
@@ -322,10 +327,7 @@ fn current(name: &str, text: &'static str) -> Cow<'static, str> {
     }
 }
 
-/// The include that [`ProgramSpec::load`] replaces.
-const SOURCE: &str = "lib/source.cl";
-
-fn expand(name: &str, text: &'static str, load: &str, seen: &mut Vec<&'static str>, out: &mut String) {
+fn expand(name: &str, text: &'static str, replaced: &(&str, String), seen: &mut Vec<&'static str>, out: &mut String) {
     for (number, line) in current(name, text).lines().enumerate() {
         let include = line.strip_prefix("#include \"").and_then(|rest| rest.strip_suffix('"'));
         match include.and_then(|path| INCLUDED.iter().find(|(known, _)| *known == path)) {
@@ -333,10 +335,10 @@ fn expand(name: &str, text: &'static str, load: &str, seen: &mut Vec<&'static st
                 if !seen.contains(&path) {
                     seen.push(path);
                     out.push_str(&format!("#line 1 \"{path}\"\n"));
-                    if path == SOURCE && !load.is_empty() {
-                        out.push_str(load);
+                    if path == replaced.0 {
+                        out.push_str(&replaced.1);
                     } else {
-                        expand(path, included, load, seen, out);
+                        expand(path, included, replaced, seen, out);
                     }
                 }
                 out.push_str(&format!("#line {} \"{name}\"\n", number + 2));

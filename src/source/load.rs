@@ -354,7 +354,7 @@ impl Load {
         if self.needs_fp64 {
             caps.supports(ElementType::F64)?;
         }
-        Ok(program.source_text(self.functions.clone(), self.text.clone()))
+        Ok(program.replace("lib/source.cl", self.text.clone(), &self.functions))
     }
 
     /// Sets the kernel's first arguments.
