@@ -90,13 +90,13 @@ impl Hash for ProgramSpec {
 /// Shows all fields except the file's text, which `name` determines.
 impl Debug for ProgramSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, options, prelude, load, .. } = self;
+        let Self { name, options, prelude, replaced, .. } = self;
         let mut shown = f.debug_struct("ProgramSpec");
         shown
             .field("name", name)
             .field("options", options)
             .field("prelude", prelude)
-            .field("load", load)
+            .field("replaced", replaced)
             .finish_non_exhaustive()
     }
 }
