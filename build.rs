@@ -1,17 +1,47 @@
-//! The build-time part of the link shim: an empty OpenCL library on the linker's search path, so that no OpenCL SDK is
-//! needed.
+//! Lists the kernel files that others include, and makes the build-time part of the link shim: an empty OpenCL library on
+//! the linker's search path, so that no OpenCL SDK is needed.
 //!
 //! `cl-sys` asks the linker for `-lOpenCL`. An empty archive satisfies it, and `src/sys` exports the entry points. On
 //! macOS, `cl-sys` asks for the framework, which every SDK of macOS has. The linker finds the entry points of `src/sys`
 //! first.
-use std::{env, fs, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    path::{Path, PathBuf},
+};
 
 /// The member that begins an archive in Microsoft's format: a header, and a symbol table. The table is four bytes, a
 /// symbol count of 0.
 const NO_SYMBOLS: &str = "/               0           0     0     0       4         `\n\0\0\0\0";
 
+/// Adds the files that the kernel files of a folder include.
+fn add_included(folder: &Path, names: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).expect("the package has kernels") {
+        let path = entry.expect("the folder is readable").path();
+        if path.is_dir() {
+            add_included(&path, names);
+        } else if path.extension().is_some_and(|extension| extension == "cl") {
+            let text = fs::read_to_string(path).expect("a kernel file is text");
+            let included = |line: &str| Some(line.strip_prefix("#include \"")?.strip_suffix('"')?.to_owned());
+            names.extend(text.lines().filter_map(included));
+        }
+    }
+}
+
+/// Writes an expression: the name of each kernel file that others include, with its text.
+fn write_included(out: &Path) {
+    println!("cargo:rerun-if-changed=cl");
+    let mut names = BTreeSet::new();
+    add_included(Path::new("cl"), &mut names);
+    let entry = |name| format!("({name:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/cl/{name}\"))),\n");
+    let entries: String = names.iter().map(entry).collect();
+    fs::write(out.join("included.rs"), format!("&[\n{entries}]\n")).expect("OUT_DIR is writable");
+}
+
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    write_included(&out);
     let target = |part: &str| env::var(format!("CARGO_CFG_TARGET_{part}")).unwrap_or_default();
     let has_loader = env::var_os("CARGO_CFG_UNIX").is_some() || env::var_os("CARGO_CFG_WINDOWS").is_some();
     let shim = env::var_os("CARGO_FEATURE_OPENCL").is_some()
@@ -19,7 +49,6 @@ fn main() {
         && has_loader;
     println!("cargo:rustc-check-cfg=cfg(opencl_shim)");
     if shim {
-        let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
         let (name, members) = if target("ENV") == "msvc" { ("OpenCL.lib", NO_SYMBOLS) } else { ("libOpenCL.a", "") };
         if target("OS") != "macos" {
             fs::write(out.join(name), format!("!<arch>\n{members}")).expect("OUT_DIR is writable");

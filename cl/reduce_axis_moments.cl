@@ -48,6 +48,16 @@ static inline OFFSET_T between(OFFSET_T from, OFFSET_T to, uint lane, uint width
     return to > from ? in_lanes(to - from, LANES, lane, width) : 0;
 }
 
+#ifdef A_FLOAT
+// Joins the moments of a quad's four lanes, which begin at `lane`, into of[0]. The chunk has `count` elements.
+static inline void join_quad(Moments* of, const uint count, const uint lane)
+{
+    join_lanes(&of[0], &of[1], count, ROWS, LANES, lane, 1);
+    join_lanes(&of[2], &of[3], count, ROWS, LANES, lane + 2, 1);
+    join_lanes(&of[0], &of[2], count, ROWS, LANES, lane, 2);
+}
+#endif
+
 // Adds the moments x[0 .. values] of unit `number`. The `left` elements are divided into units of `unit` elements. Each `columns`
 // values in turn are of one quad; the first quad begins at lane `lane`.
 static inline void push(

@@ -84,9 +84,7 @@ static inline void take(
                 lane_moments(&of[k], mean[v], rest[v], m2[v], part);
                 replace_far_squares(&of[k], part, in + at[c], stride, count, LANES, lane);
             }
-            join_lanes(&of[0], &of[1], count, ROWS, LANES, quad * 4, 1);
-            join_lanes(&of[2], &of[3], count, ROWS, LANES, quad * 4 + 2, 1);
-            join_lanes(&of[0], &of[2], count, ROWS, LANES, quad * 4, 2);
+            join_quad(of, count, quad * 4);
             m[quad * COLS + c] = of[0];
         }
     }

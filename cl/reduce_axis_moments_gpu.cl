@@ -148,9 +148,7 @@ static inline void take(__global const T* in, const long stride, const uint lane
         lane_moments(&of[k], quad.mean[k], quad.rest[k], quad.m2[k], quad.part[k]);
         replace_far_squares(&of[k], quad.part[k], in, stride, count, LANES, lane + k);
     }
-    join_lanes(&of[0], &of[1], count, ROWS, LANES, lane, 1);
-    join_lanes(&of[2], &of[3], count, ROWS, LANES, lane + 2, 1);
-    join_lanes(&of[0], &of[2], count, ROWS, LANES, lane, 2);
+    join_quad(of, count, lane);
     *m = of[0];
 }
 

@@ -35,18 +35,19 @@
 // The host scans in place only if there are n results. With n + 1 and REVERSE result i would replace element i - 1.
 // With LOOK_BACK recompute_tile() may read results of another tile, but detects it.
 //
-// Bytes without LOOK_BACK: scan_totals reads all tiles but the last. scan_tiles reads n elements and writes n results.
+// Bytes without LOOK_BACK: scan_aggregates reads all tiles but the last. scan_tiles reads n elements and writes n
+// results.
 // In scan_tiles, scan_cpu.cl without EXACT loads each element three times. This counts as one read, since a tile of 32
-// KiB fits most caches. `totals` has an entry for each tile, and one for each group that is not alone on its level.
-// scan_totals writes the aggregates of its tiles. scan_spine adds those of groups, and replaces all of them by
+// KiB fits most caches. `aggregates` has an entry for each tile, and one for each group that is not alone on its level.
+// scan_aggregates writes the aggregates of its tiles. scan_spine adds those of groups, and replaces all of them by
 // prefixes. scan_tiles reads one entry per level for each tile. With LOOK_BACK the elements are read once. Keys, flags
 // or offsets of segments are read as often as elements.
 //
 //     with BY_OFFSETS: scan_ranks, before the others: the rank of each tile among the offsets (lib/heads.cl)
 //     with LOOK_BACK: scan_look_back
-//     else:           scan_totals:  totals[t] = aggregate of tile t, for all tiles but the last
-//                     scan_spine:   prefixes of the totals, one launch per level
-//                     scan_tiles:   results of tile t
+//     else:           scan_aggregates:  aggregates[t] = aggregate of tile t, for all tiles but the last
+//                     scan_spine:       prefixes of the aggregates, one launch per level
+//                     scan_tiles:       results of tile t
 //
 // Without LOOK_BACK one tile needs only scan_tiles, and with BY_OFFSETS scan_ranks before it. If WG == 1, a work-item
 // scans a tile (scan_cpu.cl); else a work-group does (scan_gpu.cl). The look-back is in scan_look_back.cl.
@@ -112,9 +113,9 @@ static inline OFFSET_T end_tile(OFFSET_T tiles) { return tiles; }
 
 #ifndef LOOK_BACK
 // Scans one level of the tile aggregates.
-KERNEL void scan_spine(__global Partial* totals, const OFFSET_T first, const OFFSET_T count, const OFFSET_T above)
+KERNEL void scan_spine(__global Partial* aggregates, const OFFSET_T first, const OFFSET_T count, const OFFSET_T above)
 {
-    scan_level(totals, first, count, above, get_global_id(0));
+    scan_level(aggregates, first, count, above, get_global_id(0));
 }
 #endif
 

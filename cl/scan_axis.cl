@@ -11,9 +11,9 @@
 //
 // Bytes: reads n elements, twice if a line has several chunks; writes n.
 //
-//     axis_totals:  totals[line][c] = aggregate of chunk c, for all chunks but the last
-//     axis_spine:   prefixes of totals[line], per level
-//     axis_results: for each chunk: acc = prefix(c); for each element: acc = acc op x[i]; out[i] = acc
+//     axis_aggregates:  aggregates[line][c] = aggregate of chunk c, for all chunks but the last
+//     axis_spine:       prefixes of aggregates[line], per level
+//     axis_results:     for each chunk: acc = prefix(c); for each element: acc = acc op x[i]; out[i] = acc
 //
 // If lines have one chunk, axis_results alone is launched. A work-item scans one chunk of COLUMNS contiguous lines: one, or a
 // vector of 16 bytes; on CPUs as many as fill cache lines. Neighbouring work-items have neighbouring lines.
@@ -109,10 +109,10 @@ static inline void scan_row(ROW row, A* acc, uint inclusive, __global OUT* out)
 }
 #endif
 
-// totals[line * stride + chunk], for the chunks below `chunks`, which are whole.
-KERNEL void axis_totals(
+// aggregates[line * stride + chunk], for the chunks below `chunks`, which are whole.
+KERNEL void axis_aggregates(
     __global const T* in_base, const ulong in_offset, const OFFSET_T len, const OFFSET_T inner, const OFFSET_T pieces,
-    const OFFSET_T chunks, const OFFSET_T work, __global A* totals, const OFFSET_T stride)
+    const OFFSET_T chunks, const OFFSET_T work, __global A* aggregates, const OFFSET_T stride)
 {
     for (OFFSET_T w = get_global_id(0); w < work; w += get_global_size(0)) {
         const Columns own = columns_of(w, len, inner, pieces, chunks);
@@ -143,26 +143,26 @@ KERNEL void axis_totals(
         }
 #endif
         for (uint j = 0; j < own.count; j++) {
-            totals[(own.line + j) * stride + own.chunk] = total[j];
+            aggregates[(own.line + j) * stride + own.chunk] = total[j];
         }
     }
 }
 
 // Scans one level of the aggregates of all lines.
 KERNEL void axis_spine(
-    __global A* totals, const OFFSET_T stride, const OFFSET_T first, const OFFSET_T count, const OFFSET_T above,
+    __global A* aggregates, const OFFSET_T stride, const OFFSET_T first, const OFFSET_T count, const OFFSET_T above,
     const OFFSET_T groups, const OFFSET_T work)
 {
     for (OFFSET_T w = get_global_id(0); w < work; w += get_global_size(0)) {
         const OFFSET_T line = w / groups;
-        scan_level(totals + line * stride, first, count, above, w - line * groups);
+        scan_level(aggregates + line * stride, first, count, above, w - line * groups);
     }
 }
 
 KERNEL void axis_results(
     __global const T* in_base, const ulong in_offset, const OFFSET_T len, const OFFSET_T inner, const OFFSET_T pieces,
-    const OFFSET_T chunks, const OFFSET_T work, __global const A* totals, const OFFSET_T stride, __global OUT* out_base,
-    const ulong out_offset, const A initial, const uint inclusive)
+    const OFFSET_T chunks, const OFFSET_T work, __global const A* aggregates, const OFFSET_T stride,
+    __global OUT* out_base, const ulong out_offset, const A initial, const uint inclusive)
 {
     for (OFFSET_T w = get_global_id(0); w < work; w += get_global_size(0)) {
         const Columns own = columns_of(w, len, inner, pieces, chunks);
@@ -171,7 +171,7 @@ KERNEL void axis_results(
         __global OUT* out = out_base + out_offset + own.base;
         A acc[COLUMNS];
         for (uint j = 0; j < own.count; j++) {
-            acc[j] = exclusive_prefix(totals + (own.line + j) * stride, own.chunk, chunks, initial);
+            acc[j] = exclusive_prefix(aggregates + (own.line + j) * stride, own.chunk, chunks, initial);
         }
 #ifdef ROW
         for (uint i = 0; i < stop; i += AHEAD) {

@@ -1,9 +1,10 @@
 // Scan by single work-items, each of which scans a tile. It is for CPUs, and for GPUs with little local memory or with
 // fewer than 8 work-items a work-group. Order and kernels: scan.cl.
 //
-//     tile of scan_totals:
-//         EXACT: totals[t] = x[0] op x[1] op ...
-//         else:  for each chunk: tree scan of its vectors' aggregates; totals[t] = tree scan of the chunks' aggregates
+//     tile of scan_aggregates:
+//         EXACT: aggregates[t] = x[0] op x[1] op ...
+//         else:  for each chunk: tree scan of its vectors' aggregates
+//                aggregates[t] = tree scan of the chunks' aggregates
 //     tile of scan_tiles:
 //         EXACT: prefix = prefix(t); for each element: prefix = prefix op x[i], before or after out[i] = prefix
 //         else:  tree scan as above
@@ -111,9 +112,9 @@ static inline Partial reduce_tile(__global const T* x, OFFSET_T base, OFFSET_T n
     return scan_chunks(x, base, n, heads, unused);
 }
 
-// totals[t] for the whole tiles t < tiles.
-KERNEL void scan_totals(
-    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global Partial* totals,
+// aggregates[t] for the whole tiles t < tiles.
+KERNEL void scan_aggregates(
+    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global Partial* aggregates,
     const OFFSET_T tiles HEAD_PARAMS)
 {
     __global const T* x = in_base + in_offset;
@@ -122,7 +123,7 @@ KERNEL void scan_totals(
         uint heads[HEAD_WORDS];
         load_heads(heads, tile, n HEAD_PASS);
         const Partial total = reduce_tile(x, tile * TILE, n, heads);
-        STORE_PARTIAL(totals[tile], total);
+        STORE_PARTIAL(aggregates[tile], total);
     }
 }
 
@@ -205,7 +206,7 @@ static inline A scan_in_order(
 // the whole input.
 KERNEL void scan_tiles(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
-    const OFFSET_T outputs, __global const Partial* totals, const OFFSET_T tiles, const A initial,
+    const OFFSET_T outputs, __global const Partial* aggregates, const OFFSET_T tiles, const A initial,
     const uint inclusive HEAD_PARAMS)
 {
     __global const T* x = in_base + in_offset;
@@ -214,7 +215,7 @@ KERNEL void scan_tiles(
     for (OFFSET_T tile = first_tile(tiles); tile < end; tile += TILE_STEP) {
         const OFFSET_T base = tile * TILE;
         const uint stop = min((OFFSET_T)TILE, n - min(base, n));
-        const A prefix = exclusive_prefix(totals, tile, tiles, initial);
+        const A prefix = exclusive_prefix(aggregates, tile, tiles, initial);
         uint heads[HEAD_WORDS];
         load_heads(heads, tile, n HEAD_PASS);
         const A after = EXACT ? scan_elements(x, base, stop, n, out, outputs, heads, initial, prefix, inclusive)

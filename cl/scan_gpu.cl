@@ -95,7 +95,7 @@ static inline uint position_of(uint k)
 // Element i of the input. On GPUs every tile is full: after the end of the input come values on which no result
 // depends. They need not be the identity. For MAPPED it is the last element, since the caller's function may not accept
 // other values.
-static inline T element_or_identity(__global const T* x, OFFSET_T i, OFFSET_T n)
+static inline T element_or_padding(__global const T* x, OFFSET_T i, OFFSET_T n)
 {
 #ifdef MAPPED
     return x[AT(min(i, n - 1), n)];
@@ -121,7 +121,7 @@ static inline void load_vectors(__global const T* x, OFFSET_T base, OFFSET_T n, 
         for (uint k = 0; k < ITEM_VECTORS; k++) {
             T vector[VEC];
             for (uint j = 0; j < VEC; j++) {
-                vector[IN_VECTOR(j)] = element_or_identity(x, base + position_of(k) + j, n);
+                vector[IN_VECTOR(j)] = element_or_padding(x, base + position_of(k) + j, n);
             }
             vectors[own_entry(k, TILE_STRIDE)] = VLOAD(0, vector);
         }
@@ -256,7 +256,7 @@ INLINED void scan_lane(const uint rows, const uint own, A* total, uint* heads, A
 }
 
 // The aggregates and head flags of lane ^ d, by shuffles or local memory. All work-items call it, in uniform flow.
-INLINED uint exchange_totals(
+INLINED uint exchange_aggregates(
     const uint rows, const uint own, uint d, const A* total, uint heads, A* other, __local A* exchange, __local uint* words)
 {
     uint other_heads = 0;
@@ -323,7 +323,7 @@ INLINED void scan_lanes(
     scan_lane(rows, own, total, heads, prefix, prefix_heads);
     for (uint d = 1; d < LANES; d *= 2) {
         A other[ROWS];
-        const uint other_heads = exchange_totals(rows, own, d, total, heads[0], other, exchange, words);
+        const uint other_heads = exchange_aggregates(rows, own, d, total, heads[0], other, exchange, words);
         join_halves(
             rows, own, ((uint)get_local_id(0) & d) != 0, other, other_heads, total, heads, prefix, prefix_heads);
     }
@@ -474,9 +474,9 @@ static inline void store_tile(
 #include "scan_look_back.cl"
 #else
 
-// totals[t] for the whole tiles t < tiles.
-KERNEL SG_KERNEL void scan_totals(
-    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global Partial* totals,
+// aggregates[t] for the whole tiles t < tiles.
+KERNEL SG_KERNEL void scan_aggregates(
+    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global Partial* aggregates,
     const OFFSET_T tiles HEAD_PARAMS)
 {
     __local Partial chunks[2 * CHUNKS];
@@ -491,7 +491,7 @@ KERNEL SG_KERNEL void scan_totals(
         load_tile(x, tile, n, vectors, bits, words, heads HEAD_PASS);
         const Partial total = scan_tile(vectors, heads, prefix, prefix_heads, false, chunks, exchange, words);
         if (get_local_id(0) == 0) {
-            STORE_PARTIAL(totals[tile], total);
+            STORE_PARTIAL(aggregates[tile], total);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
@@ -501,7 +501,7 @@ KERNEL SG_KERNEL void scan_totals(
 // the whole input.
 KERNEL SG_KERNEL void scan_tiles(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
-    const OFFSET_T outputs, __global const Partial* totals, const OFFSET_T tiles, const A initial,
+    const OFFSET_T outputs, __global const Partial* aggregates, const OFFSET_T tiles, const A initial,
     const uint inclusive HEAD_PARAMS)
 {
     __local Partial chunks[2 * CHUNKS];
@@ -517,7 +517,7 @@ KERNEL SG_KERNEL void scan_tiles(
         load_tile(x, tile, n, vectors, bits, words, heads HEAD_PASS);
         scan_tile(vectors, heads, prefix, prefix_heads, false, chunks, exchange, words);
         barrier(CLK_LOCAL_MEM_FENCE);
-        const A tile_prefix = exclusive_prefix(totals, tile, tiles, initial);
+        const A tile_prefix = exclusive_prefix(aggregates, tile, tiles, initial);
         store_tile(
             out, tile * TILE, outputs, vectors, heads, prefix, prefix_heads, chunks, initial, tile_prefix, inclusive);
         barrier(CLK_LOCAL_MEM_FENCE);

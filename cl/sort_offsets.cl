@@ -108,16 +108,16 @@ INLINED void scan_rows(
 {
     const uint group = get_group_id(0);
     __global const uint* header = (__global const uint*)(scratch + header_at);
-    __global const uint* tiles = (__global const uint*)(scratch + tiles_at);
+    __global const uint* parts = (__global const uint*)(scratch + parts_at);
     const uint few = count_of(header, FEW), many = count_of(header, MANY);
     for (ulong segment = group; segment < few; segment += RADIX) {
-        scan_table(table + (ulong)tiles[2 * segment] * RADIX, tiles[2 * segment + 1], totals + segment * RADIX);
+        scan_table(table + (ulong)parts[2 * segment] * RADIX, parts[2 * segment + 1], totals + segment * RADIX);
     }
     for (uint k = 0; k < many; k++) {
         const ulong segment = long_room - 1 - k;
-        const uint parts = tiles[2 * segment + 1];
-        __global OFFSET_T* row = table + (ulong)tiles[2 * segment] * RADIX + (ulong)group * parts;
-        const OFFSET_T sum = scan_row(row, parts, sums);
+        const uint count = parts[2 * segment + 1];
+        __global OFFSET_T* row = table + (ulong)parts[2 * segment] * RADIX + (ulong)group * count;
+        const OFFSET_T sum = scan_row(row, count, sums);
         if (get_local_id(0) == 0) {
             totals[segment * RADIX + group] = sum;
         }

@@ -27,19 +27,19 @@
 // Adinets and Merrill 2022; CUB's AgentRadixSortOnesweep.
 
 // Each sub-group has a row of RADIX counters. The width of sub-groups, sg_size(), is known only at run time, and there
-// are WG / sg_size() rows in use. Local memory has ROWS rows, for the narrowest possible sub-groups: these have LANES
-// lanes. So rows from WG / sg_size() on are unused. The type of a counter depends on the back end and on LANES, not on
-// sg_size():
+// are WG / sg_size() rows in use. Local memory has ROWS rows, for the narrowest possible sub-groups: these have
+// MIN_LANES lanes. So rows from WG / sg_size() on are unused. The type of a counter depends on the back end and on
+// MIN_LANES, not on sg_size():
 //
-//     SG_LOCAL             32 bits, for atomics
-//     else, LANES < 32     16 bits, to save local memory; enough, since a tile has fewer than 2^16 keys
-//     else                 32 bits
-#define ROWS ((WG + LANES - 1) / LANES)
+//     SG_LOCAL              32 bits, for atomics
+//     else, MIN_LANES < 32  16 bits, to save local memory; enough, since a tile has fewer than 2^16 keys
+//     else                  32 bits
+#define ROWS ((WG + MIN_LANES - 1) / MIN_LANES)
 #if SG_BACKEND == SG_LOCAL
 #define COUNTER uint
 // No unrolling: compilers for CPUs take long to unroll loops with barriers.
 #define UNROLL
-#elif LANES < 32
+#elif MIN_LANES < 32
 #define COUNTER ushort
 #define UNROLL _Pragma("unroll")
 #else
@@ -54,7 +54,7 @@
 #endif
 // One array in local memory, `pool`, has three uses in turn. First it has the counters, and with SG_LOCAL after them a
 // mask of lanes for each counter. Then it has the tile's keys, and at last the tile's values.
-#define RANK_WORDS (SG_BACKEND == SG_LOCAL ? 2 * ROWS * RADIX : LANES < 32 ? ROWS * RADIX / 2 : ROWS * RADIX)
+#define RANK_WORDS (SG_BACKEND == SG_LOCAL ? 2 * ROWS * RADIX : MIN_LANES < 32 ? ROWS * RADIX / 2 : ROWS * RADIX)
 #define TILE_WORDS (TILE * (VALUE_BYTES > KEY_BYTES ? VALUE_BYTES : KEY_BYTES) / 4)
 #define POOL_WORDS (RANK_WORDS > TILE_WORDS ? RANK_WORDS : TILE_WORDS)
 

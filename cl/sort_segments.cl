@@ -67,20 +67,20 @@ INLINED void list_segment(
 // Lists a segment of `count` parts: from the front of the list, and with its owners, if it has few parts; else from the
 // back.
 INLINED void list_long_segment(
-    volatile __global uint* header, __global OFFSET_T* bounds, __global uint* tiles, __global uint* owners,
-    const uint long_room, const uint tile_room, const OFFSET_T begin, const OFFSET_T end, const uint count)
+    volatile __global uint* header, __global OFFSET_T* bounds, __global uint* parts, __global uint* owners,
+    const uint long_room, const uint part_room, const OFFSET_T begin, const OFFSET_T end, const uint count)
 {
-    const int few = count <= FEW_TILES;
+    const int few = count <= FEW_PARTS;
     const uint index = atomic_inc(header + (few ? FEW : MANY));
-    const uint first = atomic_add(header + TILES, count);
+    const uint first = atomic_add(header + PART_COUNT, count);
     if (index < long_room) {
         const uint slot = few ? index : long_room - 1 - index;
         bounds[2 * (ulong)slot] = begin;
         bounds[2 * (ulong)slot + 1] = end;
-        tiles[2 * (ulong)slot] = first;
-        tiles[2 * (ulong)slot + 1] = count;
+        parts[2 * (ulong)slot] = first;
+        parts[2 * (ulong)slot + 1] = count;
         for (uint j = 0; j < (few ? count : 0); j++) {
-            if (first < tile_room && j < tile_room - first) {
+            if (first < part_room && j < part_room - first) {
                 owners[first + j] = slot;
             }
         }
@@ -92,7 +92,7 @@ INLINED void list_long_segment(
 __kernel GROUP void sort_segments_mark(
     __global const S* offsets_base, const ulong offsets_offset, const OFFSET_T segments, const OFFSET_T n,
     __global uchar* scratch, const ulong header_at, const ulong heads_at, const ulong listed_at, const ulong bounds_at,
-    const ulong tiles_at, const ulong owners_at, const uint listed_room, const uint long_room, const uint tile_room,
+    const ulong parts_at, const ulong owners_at, const uint listed_room, const uint long_room, const uint part_room,
     const uint share)
 {
     __global const S* offsets = offsets_base + offsets_offset;
@@ -100,7 +100,7 @@ __kernel GROUP void sort_segments_mark(
     volatile __global uint* heads = (volatile __global uint*)(scratch + heads_at);
     __global OFFSET_T* listed = (__global OFFSET_T*)(scratch + listed_at);
     __global OFFSET_T* bounds = (__global OFFSET_T*)(scratch + bounds_at);
-    __global uint* tiles = (__global uint*)(scratch + tiles_at);
+    __global uint* parts = (__global uint*)(scratch + parts_at);
     __global uint* owners = (__global uint*)(scratch + owners_at);
     if (get_global_id(0) == 0) {
         __global ulong* ends = (__global ulong*)(scratch + header_at);
@@ -121,23 +121,23 @@ __kernel GROUP void sort_segments_mark(
                     list_segment(header, listed, listed_room, begin, end);
                 } else {
                     list_long_segment(
-                        header, bounds, tiles, owners, long_room, tile_room, begin, end, (uint)((len - 1) / share) + 1);
+                        header, bounds, parts, owners, long_room, part_room, begin, end, (uint)((len - 1) / share) + 1);
                 }
             }
         }
     }
 }
 
-// Sets the owners of the parts of segments with more than FEW_TILES parts.
+// Sets the owners of the parts of segments with more than FEW_PARTS parts.
 __kernel GROUP void sort_segments_owners(
-    __global uchar* scratch, const ulong header_at, const ulong tiles_at, const ulong owners_at, const uint long_room)
+    __global uchar* scratch, const ulong header_at, const ulong parts_at, const ulong owners_at, const uint long_room)
 {
     const uint many = count_of((__global const uint*)(scratch + header_at), MANY);
-    __global const uint* tiles = (__global const uint*)(scratch + tiles_at);
+    __global const uint* parts = (__global const uint*)(scratch + parts_at);
     __global uint* owners = (__global uint*)(scratch + owners_at);
     for (uint k = get_group_id(0); k < many; k += get_num_groups(0)) {
         const uint slot = long_room - 1 - k;
-        const uint first = tiles[2 * (ulong)slot], count = tiles[2 * (ulong)slot + 1];
+        const uint first = parts[2 * (ulong)slot], count = parts[2 * (ulong)slot + 1];
         for (uint j = get_local_id(0); j < count; j += WG) {
             owners[first + j] = slot;
         }

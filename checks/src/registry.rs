@@ -1,6 +1,6 @@
 //! The registry: specs of all primitives, and all ladders. Tests, benches and the program `oclprim` read nothing else.
 
-use crate::{Capabilities, ProgramSpec, check::Spec, ladder::Ladder};
+use crate::{ProgramSpec, check::Spec, ladder::Ladder, tuning::Tuned};
 
 /// Specs of all primitives.
 ///
@@ -47,14 +47,14 @@ pub fn specs() -> &'static [&'static dyn Spec] {
 /// All programs that a device with these capabilities may build: those of the primitives and of the runtime.
 ///
 /// ```
-/// use oclprim::{Capabilities};
+/// use oclprim::tuning::Tuned;
 /// use oclprim_checks::registry::programs;
 ///
-/// for (name, caps) in Capabilities::samples() {
+/// for (name, caps) in Tuned::samples() {
 ///     println!("{name}: {} programs", programs(&caps).len());
 /// }
 /// ```
-pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     let own = specs().iter().flat_map(|spec| spec.programs(caps));
     let own = own.chain(oclprim::internals::runtime::opencl::programs(caps));
     own.collect()

@@ -9,7 +9,11 @@ use std::{
 };
 
 use libtest_mimic::{Arguments, Completion, Trial};
-use oclprim::{Capabilities, Device, DeviceClass, Tuning, internals::runtime::kernel_in};
+use oclprim::{
+    Capabilities, Device, DeviceClass, Tuning,
+    internals::runtime::kernel_in,
+    tuning::{Stall, Tuned},
+};
 use oclprim_checks::{
     check::{Case, Level, Spec, Verdict, few_builds},
     registry::{self, A_FORM_OF_EACH_KERNEL},
@@ -20,6 +24,23 @@ fn forms_of_each_kernel_are_there() {
         let known = registry::specs().iter().any(|spec| spec.cases(Level::Tiny).iter().any(|case| case.form == *form));
         assert!(known, "{form}");
     }
+}
+
+/// If a program lacked `STALL`, tests with fault injection would run without a fault.
+fn programs_with_status_words_define_the_injected_fault() {
+    let (mut waiting, mut count) = (HashMap::new(), 0);
+    for (name, caps) in Tuned::samples() {
+        for (stall, option) in [(Stall::Silent, "-DSTALL=1"), (Stall::Late, "-DSTALL=2")] {
+            for program in registry::programs(&caps.clone().stalled(Some(stall))) {
+                let waits = || program.source().contains("\n#ifndef STALL\n");
+                let waits = *waiting.entry(program.name).or_insert_with(waits);
+                let is_defined = program.options.split(' ').any(|defined| defined == option);
+                assert_eq!(is_defined, waits, "{name}: {program:?}");
+                count += usize::from(waits);
+            }
+        }
+    }
+    assert!(count > 0, "no program has status words");
 }
 
 /// A kernel of `cl` and its geometry. A kernel of both geometries has `None`, and must be launched in that of a GPU.
@@ -49,13 +70,14 @@ const ELSEWHERE: &[(&str, &str, Given)] = &[
     ("select_unordered", "adds to a 64-bit count", |caps| caps.int64_atomics),
 ];
 const PARTITION: &str = "has barriers in loops whose length comes from memory, which PoCL without sub-groups breaks";
-const LOOK_BACK: &str = "waits for other work-groups";
+const LOOK_BACK: &str = "runs only with look-back";
 
 fn partitions(caps: &Capabilities) -> bool {
     caps.checker || caps.sub_groups.iter().any(|group| group.backend.is_hardware())
 }
 
-/// Asserts that the operations above launch each kernel, in the kernel's geometry, on each device that runs it.
+/// Asserts that the operations of `A_FORM_OF_EACH_KERNEL` launch each kernel, in its geometry, on each device
+/// that runs it.
 fn forms_launch_each_kernel() {
     const TEST: &str = "forms_launch_each_kernel";
     if common::variant() {
@@ -254,6 +276,10 @@ fn main() -> ExitCode {
             })
         };
         all.push(test("forms_of_each_kernel_are_there", forms_of_each_kernel_are_there));
+        all.push(test(
+            "programs_with_status_words_define_the_injected_fault",
+            programs_with_status_words_define_the_injected_fault,
+        ));
         all.push(test("forms_launch_each_kernel", forms_launch_each_kernel));
     }
     libtest_mimic::run(&arguments, all).exit_code()

@@ -281,7 +281,7 @@ fn fast_sums_and_products_are_near_the_fixed_ones() {
     }
 }
 
-/// `Exact` sums: integers and extremes are those of `Fixed`, float sums are on the CPU alone.
+/// With `Exact`, sums of integers and extremes equal those of `Fixed`. Only the CPU backend has exact sums of floats.
 #[test]
 fn exact_is_for_float_sums_on_the_cpu() {
     let x = [1e30f32, 1.0, -1e30];
@@ -310,7 +310,7 @@ fn exact_is_for_float_sums_on_the_cpu() {
     }
 }
 
-/// Threads and parts: the same bits for each order.
+/// An exact sum has the same bits for every order of its elements, although threads add parts of them.
 #[test]
 fn exact_sums_do_not_depend_on_the_order() {
     let mut rng = Rng::new(1);

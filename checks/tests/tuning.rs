@@ -17,7 +17,7 @@ use oclprim_checks::{
     registry,
 };
 
-/// The registry's entry and the operations that run the kernels of a primitive's parameters.
+/// The name of the spec for a primitive with tuning parameters, and the operations whose kernels use the parameters.
 fn forms(primitive: Primitive) -> (&'static str, &'static [&'static str]) {
     match primitive {
         Primitive::Reduce => {
@@ -248,7 +248,7 @@ fn only_valid_rows_of_the_tuning_file_are_used() {
     assert_eq!(count(&read(NAME, "".as_ref())).as_deref(), Some("0"));
 }
 
-/// The number of choices for each device, in a process with this tuning file.
+/// The value of `Device::tuned` for each OpenCL device, as text, in a process that reads this tuning file.
 fn read(test: &str, path: &std::ffi::OsStr) -> String {
     common::run(common::child(test, "child").env("OCLPRIM_TUNING", path)).0
 }

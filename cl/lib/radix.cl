@@ -14,8 +14,8 @@
 #endif
 #define TILE (WG * ITEMS)
 // Minimum lanes of a sub-group, and replicas of the counters of `sort_counts`.
-#ifndef LANES
-#define LANES 32
+#ifndef MIN_LANES
+#define MIN_LANES 32
 #define REPLICAS 8
 #endif
 #ifndef SEGMENTS
@@ -145,12 +145,12 @@ INLINED ulong total_of(const part_t* part, const uint d) { return part->segment 
 #if SEGMENTS
 // Work-groups share the parts of all long segments: work-group g takes parts g, g + get_num_groups(0), ...
 #define SEGMENT_PARAMS                                                                                                 \
-    , const ulong header_at, const ulong bounds_at, const ulong tiles_at, const ulong owners_at, const uint long_room
-#define SEGMENT_ARGS , header_at, bounds_at, tiles_at, owners_at, long_room
+    , const ulong header_at, const ulong bounds_at, const ulong parts_at, const ulong owners_at, const uint long_room
+#define SEGMENT_ARGS , header_at, bounds_at, parts_at, owners_at, long_room
 
 INLINED uint count_parts(__global const uchar* scratch, const uint groups SEGMENT_PARAMS)
 {
-    return count_of((__global const uint*)(scratch + header_at), TILES);
+    return count_of((__global const uint*)(scratch + header_at), PART_COUNT);
 }
 
 INLINED part_t find_part(
@@ -159,7 +159,7 @@ INLINED part_t find_part(
     part_t part;
     part.segment = ((__global const uint*)(scratch + owners_at))[group];
     __global const OFFSET_T* bounds = (__global const OFFSET_T*)(scratch + bounds_at) + 2 * part.segment;
-    __global const uint* parts = (__global const uint*)(scratch + tiles_at) + 2 * part.segment;
+    __global const uint* parts = (__global const uint*)(scratch + parts_at) + 2 * part.segment;
     part.first = parts[0];
     part.count = parts[1];
     part.index = group - part.first;

@@ -4,7 +4,7 @@
 //
 //     BAD                nonzero if an offset exceeds the next one, which makes all else invalid
 //     LISTED, FEW, MANY  the lengths of the lists
-//     TILES              the number of parts of the long segments
+//     PART_COUNT         the number of parts of the long segments
 //     FIRST              start of the first segment
 //     LAST_END           end of the last segment
 //
@@ -15,22 +15,22 @@
 //     at most TILE keys, but ends after that tile:  `listed` has start and end; a second launch of the kernel sorts it
 //     more than TILE keys, a long segment:          sort.cl sorts it in parts (lib/radix.cl)
 //
-// A part is not a tile of TILE keys, but TILES, FEW_TILES and `tiles` count parts. For each long segment, `bounds` has
-// start and end, and `tiles` the number of its first part and its number of parts. `owners` has the segment of each
-// part. Long segments of at most FEW_TILES parts are listed from the front, the others from the back.
+// For each long segment, `bounds` has start and end, and `parts` the number of its first part and its number of parts.
+// `owners` has the segment of each part. Long segments of at most FEW_PARTS parts are listed from the front, the others
+// from the back.
 
 #define BAD 0
 #define LISTED 1
 #define FEW 2
 #define MANY 3
-#define TILES 4
+#define PART_COUNT 4
 // Indices of 64-bit words.
 #define FIRST 3
 #define LAST_END 4
 
-#define FEW_TILES 32
+#define FEW_PARTS 32
 
-// The header's LISTED, FEW, MANY or TILES; 0 if the offsets are not sorted.
+// The header's LISTED, FEW, MANY or PART_COUNT; 0 if the offsets are not sorted.
 static inline uint count_of(__global const uint* header, const uint which)
 {
     return header[BAD] != 0 ? 0 : header[which];

@@ -44,14 +44,15 @@ static inline void tree_scan(Partial* total, Partial* prefix, uint count)
 }
 
 // Replaces the aggregates of one group of 32 entries of a level by their prefixes. The level has `count` entries from
-// totals[first] on. The last entry of the level, count - 1, has no aggregate yet: it is not read, but its prefix is
-// written. If another group follows this one, the aggregate of this group goes to totals[above + group]. One work-item
+// aggregates[first] on. The last entry of the level, count - 1, has no aggregate yet: it is not read, but its prefix is
+// written. If another group follows this one, this group's aggregate goes to aggregates[above + group]. One work-item
 // calls it for each group; it does nothing for groups beyond the last.
-static inline void scan_level(__global Partial* totals, OFFSET_T first, OFFSET_T count, OFFSET_T above, OFFSET_T group)
+static inline void scan_level(
+    __global Partial* aggregates, OFFSET_T first, OFFSET_T count, OFFSET_T above, OFFSET_T group)
 {
     const OFFSET_T own = group * 32;
     if (own < count) {
-        __global Partial* p = totals + first + own;
+        __global Partial* p = aggregates + first + own;
         Partial total[32], prefix[32];
         for (uint k = 0; k < 32; k++) {
             total[k] = identity_partial();
@@ -66,13 +67,13 @@ static inline void scan_level(__global Partial* totals, OFFSET_T first, OFFSET_T
         }
         if (own + 32 < count) {
             const Partial whole = join(prefix[31], last);
-            STORE_PARTIAL(totals[above + group], whole);
+            STORE_PARTIAL(aggregates[above + group], whole);
         }
     }
 }
 
 // The exclusive prefix of entry `index` of `count` of level 0, after scan_level() of all levels.
-static inline A exclusive_prefix(__global const Partial* totals, OFFSET_T index, OFFSET_T count, A initial)
+static inline A exclusive_prefix(__global const Partial* aggregates, OFFSET_T index, OFFSET_T count, A initial)
 {
     Partial own[LEVELS];
     A prefix = initial;
@@ -80,7 +81,7 @@ static inline A exclusive_prefix(__global const Partial* totals, OFFSET_T index,
     for (uint level = 0; level < LEVELS; level++) {
         own[level] = identity_partial();
         if (count > 1) {
-            own[level] = LOAD_PARTIAL(totals[at + index]);
+            own[level] = LOAD_PARTIAL(aggregates[at + index]);
             at += count;
             index /= 32;
             count = (count - 1) / 32 + 1;

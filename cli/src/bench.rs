@@ -35,8 +35,8 @@ Examples:
   oclprim bench --compare bench.json
 
 GB/s counts the bytes that the primitive must read and write at least, in 10^9 bytes a second. `of copy` is this \
-bandwidth in percent of the driver's own copy of as many bytes, measured in the same run. OpenCL devices are timed by \
-their own clock, from the start of the first kernel to the end of the last. `wall` is the host's time from the call to \
+bandwidth in percent of the device's own copy of as many bytes, measured in the same run. OpenCL devices are timed by \
+their own clock, from the start of the first command to the end of the last. `wall` is the host's time from the call to \
 the end of the wait; it comes from other runs, without the cost of profiling. Before each run the caches are filled \
 with other data, unless --hot is given. Every result is compared with the CPU's; the exit code is 1 if one is wrong. \
 --compare needs a file of the same device and with the same state of the caches. A time is `faster` or `slower` if it \

@@ -161,7 +161,9 @@ type Patience = (Instant, &'static str);
 
 impl Check {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        let started = Instant::now();
+        // A worker counts from the start of the process that has started it.
+        let spent = Duration::from_millis(self.worker.unwrap_or(0));
+        let started = Instant::now().checked_sub(spent).unwrap_or_else(Instant::now);
         let Targets { targets, unusable, descriptions } = self.targets()?;
         if self.worker.is_none() && targets.iter().all(|target| self.cases(target).is_empty()) {
             return Err(Stop::usage("nothing to check: no operation of these primitives has such a name"));
@@ -172,7 +174,6 @@ impl Check {
         }
         // Writes the report once before the checks: a file that cannot be written must not cost a full check.
         self.submit(&descriptions, &reports, started, false)?;
-        let spent = Duration::from_millis(self.worker.unwrap_or(0));
         let bar = self.progress(&targets);
         if let Some(shared) = self.share(&targets, started, &bar) {
             for report in shared {
@@ -192,7 +193,7 @@ impl Check {
                     let sharing = targets[index..].iter().filter(|target| target.own).count().max(1);
                     let reason =
                         "not started: --quick ends in about a minute; if builds took the time, a second run does more";
-                    let left = STARTED_WITHIN.saturating_sub(spent + started.elapsed());
+                    let left = STARTED_WITHIN.saturating_sub(started.elapsed());
                     (Instant::now() + left / sharing as u32, reason)
                 });
                 let report = self.check(target, patience, &bar);

@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::Args;
-use oclprim::{Capabilities, ProgramSpec};
+use oclprim::{ProgramSpec, tuning::Tuned};
 use oclprim_checks::registry;
 
 use crate::output::{Stop, of_file, save};
@@ -24,7 +24,7 @@ impl DumpKernels {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         fs::create_dir_all(&self.dir).map_err(of_file(&self.dir))?;
         let mut seen = HashSet::new();
-        for (sample, caps) in Capabilities::samples() {
+        for (sample, caps) in Tuned::samples() {
             let mut numbers = HashMap::new();
             for program in registry::programs(&caps) {
                 if seen.insert(program.clone()) {

@@ -28,7 +28,7 @@ Examples:
   oclprim ladder histogram --bins 5Mi --distribution zipf --markdown
 
 GB/s is (bytes read + bytes written) / time, in 10^9 bytes a second. `of copy` is this bandwidth in percent of the \
-driver's own copy of as many bytes, measured in the same run. A sector is 32 bytes of global memory; bank conflicts \
+device's own copy of as many bytes, measured in the same run. A sector is 32 bytes of global memory; bank conflicts \
 are the extra passes of a request to local memory. Both are counted from the access pattern, not measured. Every \
 step's result is compared with the CPU's; the exit code is 1 if one is wrong.";
 

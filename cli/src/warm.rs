@@ -72,7 +72,7 @@ impl Primitive {
         format!("{self:?}").to_lowercase()
     }
 
-    /// Calls the primitive in its plain forms.
+    /// Calls the most common operations of the primitive, such as `sort` and `argsort`.
     fn call<T: Element>(self, device: &Device) -> oclprim::Result<()> {
         let x: Vec<T> = (0..N).map(|i| T::from_f64((i % 97) as f64)).collect();
         let input = device.upload(&x)?;

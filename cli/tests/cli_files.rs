@@ -239,7 +239,8 @@ fn a_full_disk_is_an_error_and_keeps_the_old_file() {
     if !disk("true", "", "").is_ok_and(|done| done.status.success()) {
         return common::skip("a_full_disk_is_an_error_and_keeps_the_old_file", "no mount in a namespace");
     }
-    // The larger result is refused before the first write, the smaller one by a write, and an archive, too.
+    // The program reserves room for the larger array, so it fails before its first write. For the smaller array and for
+    // archives it reserves none, so a write fails.
     for (input, name) in [(&input, "out.npy"), (&small, "out.npy"), (&input, "out.npz"), (&small, "out.npz")] {
         let script = "echo old > \"$1/$3\"; $OCLPRIM run copy \"$2\" -o \"$1/$3\" --device cpu; echo $?; cd \"$1\"; ls -A; cat *";
         let done = disk(script, name, input).expect("unshare runs");

@@ -9,11 +9,11 @@ use oclprim::{
         histogram, iota,
         layout::{copy, permute, transpose},
         merge, op, random, reduce, scan, select, sort,
-        testing::{accepted, with_choice},
+        testing::accepted,
         topk, with_element,
     },
     op::{Max, Min, Op, Sum},
-    tuning::{self, Primitive},
+    tuning::{self, Primitive, Tuned},
 };
 
 /// Limits of [`Capabilities`]; larger values of a driver are clamped.
@@ -79,7 +79,7 @@ fn capabilities(u: &mut Unstructured) -> Result<Capabilities> {
 
 /// The device and the input of a plan.
 struct Given {
-    caps: Capabilities,
+    caps: Tuned,
     n: usize,
     wide: bool,
     element: ElementType,
@@ -92,11 +92,11 @@ impl Given {
     }
 
     /// The capabilities, with some values of a primitive's parameters.
-    fn tuned(&self, u: &mut Unstructured, primitive: Primitive, bytes: usize) -> Result<Capabilities> {
+    fn tuned(&self, u: &mut Unstructured, primitive: Primitive, bytes: usize) -> Result<Tuned> {
         let mut caps = self.caps.clone();
         if u.ratio(1, 3)? {
             for parameter in tuning::parameters(primitive, &self.caps, bytes) {
-                caps = with_choice(caps, parameter.name, *u.choose(&parameter.values)?);
+                caps = caps.choosing(parameter.name, *u.choose(&parameter.values)?);
             }
         }
         Ok(caps)
@@ -382,7 +382,7 @@ fn regions_of_sort(form: sort::gpu::Form, n: usize, plan: &sort::gpu::Plan) -> u
         (at.codes, 4 * form.passes),
         (at.header, segments(64)),
         (at.bounds, 2 * offset * long),
-        (at.tiles, 8 * long),
+        (at.parts, 8 * long),
         (at.owners, segments(4 * plan.groups)),
     ];
     apart(plan, &regions, at.end);
@@ -719,7 +719,7 @@ fn others(u: &mut Unstructured, given: &Given) -> Result<()> {
 }
 
 fn tried(u: &mut Unstructured) -> Result<()> {
-    let caps = capabilities(u)?;
+    let caps = capabilities(u)?.into();
     let given = Given { caps, n: size(u, MAX_ELEMENTS)?, wide: u.ratio(1, 8)?, element: element(u)? };
     let all = [
         reductions,

@@ -8,10 +8,10 @@ use super::{
 use crate::{
     Element, ElementType, Result,
     runtime::{
-        Capabilities, ProgramSpec,
+        ProgramSpec,
         opencl::{ClDevice, ClMem, Launch},
     },
-    tuning,
+    tuning::{self, Tuned},
 };
 
 pub(super) const TEXT: &str = include_str!("../../cl/histogram.cl");
@@ -46,7 +46,7 @@ impl Form {
 
 impl Form {
     /// The program of `text` for samples in these bins, and the bytes of local memory that its edges take.
-    pub fn program(self, name: &'static str, text: &'static str, caps: &Capabilities) -> (ProgramSpec, usize) {
+    pub fn program(self, name: &'static str, text: &'static str, caps: &Tuned) -> (ProgramSpec, usize) {
         let program = ProgramSpec::new(name, text, caps)
             .element("T", self.element)
             .element("A", self.element.accumulator())
@@ -86,12 +86,12 @@ impl Mapped {
     }
 }
 
-pub fn zero_program(caps: &Capabilities) -> ProgramSpec {
+pub fn zero_program(caps: &Tuned) -> ProgramSpec {
     ProgramSpec::new("histogram.cl", TEXT, caps).flag("ZERO", true).define("WG", tuning::histogram(caps).work_group)
 }
 
 /// Sets the first `words` words of `tables` to 0.
-pub fn zero(device: &ClDevice, tables: &ClMem, words: usize, caps: &Capabilities) -> Result<()> {
+pub fn zero(device: &ClDevice, tables: &ClMem, words: usize, caps: &Tuned) -> Result<()> {
     let (params, program) = (tuning::histogram(caps), zero_program(caps));
     let per = words.div_ceil(8 * params.max_groups).max(1024);
     let launch = device.launch(&program, "histogram_zero")?.mem(tables).scalar(words as u32).scalar(per as u32);

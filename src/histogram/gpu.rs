@@ -11,10 +11,10 @@ use crate::{
     Element, ElementType, Output, Result, Scratch,
     kept::{COUNTER_BYTES, COUNTERS_AT},
     runtime::{
-        Capabilities, ClInput, DeviceClass, ProgramSpec,
+        ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, ClMem},
     },
-    tuning::{self, Primitive},
+    tuning::{self, Primitive, Tuned},
 };
 
 /// Maximum samples of one launch: `cl/histogram.cl` counts and indexes them in 32 bits.
@@ -59,7 +59,7 @@ pub fn round_up_words(words: usize, limit: usize) -> usize {
     words.next_multiple_of(step).min(limit)
 }
 
-pub fn plan(n: usize, form: Form, counter: ElementType, caps: &Capabilities, round: usize) -> Result<Plan> {
+pub fn plan(n: usize, form: Form, counter: ElementType, caps: &Tuned, round: usize) -> Result<Plan> {
     plan_mapped(n, form, None, counter, caps, round)
 }
 
@@ -69,7 +69,7 @@ pub fn plan_mapped(
     form: Form,
     mapped: Option<&Mapped>,
     counter: ElementType,
-    caps: &Capabilities,
+    caps: &Tuned,
     round: usize,
 ) -> Result<Plan> {
     let from = mapped.map_or(form.element, |mapped| mapped.from);
@@ -155,7 +155,7 @@ pub struct Merge {
     pub slots: usize,
 }
 
-pub fn merge_plan(slots: usize, table_count: usize, counter: ElementType, caps: &Capabilities) -> Merge {
+pub fn merge_plan(slots: usize, table_count: usize, counter: ElementType, caps: &Tuned) -> Merge {
     let params = tuning::histogram(caps);
     let work_group = tuning::work_group_of(params.work_group, size_of::<u64>(), caps);
     // Rows share the tables, because each work-item waits for one load after another. A row has at least 8 work-items.
@@ -248,7 +248,7 @@ pub fn histogram<T: Element, C: Counter>(
 fn run(
     device: &ClDevice,
     plan: &Plan,
-    caps: &Capabilities,
+    caps: &Tuned,
     input: &ClInput,
     map: &Map,
     counts: &ClInput,
@@ -319,7 +319,7 @@ mod tests {
         let wide: Vec<i32> = bytes.iter().map(|&x| i32::from(x) * 5 - 200).collect();
         let cpu = Device::cpu();
         for (name, cl) in ending() {
-            let caps = cl.capabilities().unwrap();
+            let caps = Tuned::from(cl.capabilities().unwrap());
             let cl = cl.profiled().unwrap();
             let device = Device::from_cl(cl.clone());
             let launches = |want: usize, what: &str| {
@@ -356,9 +356,8 @@ mod tests {
 
     #[test]
     fn plans_fit_their_devices() {
-        let small =
-            |(name, caps)| [(name, Capabilities { local_bytes: 4096, ..Capabilities::clone(&caps) }), (name, caps)];
-        for (name, caps) in Capabilities::samples().into_iter().flat_map(small) {
+        let small = |(name, caps): (_, Tuned)| [(name, caps.with(|facts| facts.local_bytes = 4096)), (name, caps)];
+        for (name, caps) in Tuned::samples().into_iter().flat_map(small) {
             for bins in [1, 256, 1000, 4096, 16_384, 65_536, 5 << 20, 1 << 24] {
                 for n in [1, 1000, 1 << 20, 1 << 33, 1 << 40, 1 << 48] {
                     let form = Form { element: ElementType::I32, bins, map: 0 };
@@ -387,9 +386,9 @@ mod tests {
 
     #[test]
     fn tables_fit_any_amount_of_local_memory() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for local_bytes in [0, 1, 63, 64, 67, 68, 71, 100, 1000] {
-                let caps = Capabilities { local_bytes, ..caps.clone() };
+                let caps = caps.with(|facts| facts.local_bytes = local_bytes);
                 for bins in [1, 2, 5, 13, 100] {
                     let form = Form { element: ElementType::I32, bins, map: 0 };
                     let plan = plan(1000, form, ElementType::U64, &caps, ROUND).unwrap();
@@ -407,7 +406,7 @@ mod tests {
 
     #[test]
     fn small_tables_have_a_replica_for_each_lane() {
-        let caps = Capabilities::samples();
+        let caps = Tuned::samples();
         let (_, nvidia) = caps.iter().find(|(name, _)| *name == "nvidia").unwrap();
         let tables = |bins| {
             let form = Form { element: ElementType::I32, bins, map: 0 };
@@ -420,8 +419,8 @@ mod tests {
 
     #[test]
     fn little_local_memory_needs_a_partition_or_global_atomics() {
-        for (name, caps) in Capabilities::samples() {
-            let caps = Capabilities { local_bytes: 4096, class: DeviceClass::Gpu, ..caps };
+        for (name, caps) in Tuned::samples() {
+            let caps = caps.with(|facts| (facts.local_bytes, facts.class) = (4096, DeviceClass::Gpu));
             let loops = caps.sub_group.backend.is_hardware();
             let form = Form { element: ElementType::U32, bins: 9000, map: 0 };
             let tables = |n| plan(n, form, ElementType::U32, &caps, ROUND).unwrap().tables;

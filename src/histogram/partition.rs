@@ -9,10 +9,10 @@ use super::{
 use crate::{
     Result,
     runtime::{
-        Capabilities, ClInput, DeviceClass, ProgramSpec,
+        ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, ClMem},
     },
-    tuning,
+    tuning::{self, Tuned},
 };
 
 const NAME: &str = "histogram_partition.cl";
@@ -41,7 +41,7 @@ pub struct Partition {
 }
 
 /// The plan; `None` if the device does not support it, or if there are too few samples.
-pub(super) fn plan(samples: usize, form: Form, mapped: Option<&Mapped>, caps: &Capabilities) -> Option<Partition> {
+pub(super) fn plan(samples: usize, form: Form, mapped: Option<&Mapped>, caps: &Tuned) -> Option<Partition> {
     let params = tuning::histogram(caps);
     let slots = form.bins + OUTSIDE;
     let words = caps.local_bytes.saturating_sub(tuning::RESERVED_BYTES) / 4;
@@ -93,7 +93,7 @@ impl Partition {
     pub(super) fn run(
         &self,
         device: &ClDevice,
-        caps: &Capabilities,
+        caps: &Tuned,
         (input, offset, n): (&ClInput, usize, usize),
         map: &Map,
         bins: usize,

@@ -222,10 +222,3 @@ pub fn log_skip(test: &str, reason: &str) {
     let log = fs::OpenOptions::new().create(true).append(true).open(path);
     log.and_then(|mut log| writeln!(log, "{test}\t{reason}")).expect("the skip log can be written");
 }
-
-/// `caps` in which the tuning parameter `name`, such as `max_groups`, has the value `value`.
-/// [`parameters`](crate::tuning::parameters) lists a primitive's parameters.
-pub fn with_choice(mut caps: crate::Capabilities, name: &'static str, value: usize) -> crate::Capabilities {
-    caps.chosen.insert(name, value);
-    caps
-}

@@ -2,8 +2,8 @@
 
 use crate::{
     Element, ElementType, Output, Result,
-    runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
-    tuning::{self, Primitive},
+    runtime::{ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../cl/iota.cl");
@@ -19,7 +19,7 @@ pub struct Plan {
     pub wide: bool,
 }
 
-pub fn plan(n: usize, element: ElementType, caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(n: usize, element: ElementType, caps: &Tuned, wide: bool) -> Result<Plan> {
     caps.supports(element)?;
     let tuning::Iota { work_group, max_groups, min_run } = tuning::iota(caps);
     let run = match caps.class {
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn plans_cover_every_element() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for n in [1, 255, 256, 257, 1 << 20, (1 << 32) + 1] {
                 let plan = plan(n, ElementType::I32, &caps, n >= 1 << 31).unwrap();
                 assert!(plan.groups * plan.work_group * plan.run >= n, "{name}: {n}");

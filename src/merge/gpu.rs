@@ -4,10 +4,10 @@ use crate::{
     ElementType, Error, ErrorKind, Result, Scratch,
     op::Source,
     runtime::{
-        AnyInput, AnyOutput, Capabilities, ClInput, DeviceClass, ProgramSpec, on_device,
+        AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, on_device,
         opencl::{ClDevice, ClMem, Launch},
     },
-    tuning::{self, Primitive},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../cl/merge.cl");
@@ -45,9 +45,9 @@ impl Shape {
 
 /// The shape for a device: one work-item if local memory is too small for more. `many` selects the parameters for large
 /// merges.
-pub fn shape(form: &Form, item_bytes: usize, many: bool, caps: &Capabilities) -> Shape {
+pub fn shape(form: &Form, item_bytes: usize, many: bool, caps: &Tuned) -> Shape {
     let params = tuning::merge(caps);
-    let single = tuning::merge(&Capabilities { class: DeviceClass::Cpu, ..caps.clone() });
+    let single = tuning::merge(&caps.with(|facts| facts.class = DeviceClass::Cpu));
     let single = Shape { work_group: 1, items: single.items, registers: None };
     if caps.class == DeviceClass::Cpu {
         return single;
@@ -77,14 +77,7 @@ pub struct Plan {
 
 impl Plan {
     /// Adds the macros of tiles and of the comparator to `program`.
-    pub fn new(
-        n: usize,
-        form: &Form,
-        program: ProgramSpec,
-        shape: Shape,
-        caps: &Capabilities,
-        wide: bool,
-    ) -> Result<Self> {
+    pub fn new(n: usize, form: &Form, program: ProgramSpec, shape: Shape, caps: &Tuned, wide: bool) -> Result<Self> {
         let (source, needs_fp64) = &form.order;
         if *needs_fp64 {
             caps.supports(ElementType::F64)?;
@@ -120,7 +113,7 @@ impl Plan {
 }
 
 /// The plan of a merge, or of the merges in a sort.
-pub fn plan(n: usize, form: &Form, caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(n: usize, form: &Form, caps: &Tuned, wide: bool) -> Result<Plan> {
     let program = ProgramSpec::new("merge.cl", TEXT, caps);
     let program = match form.value_bytes {
         0 => program,
@@ -168,7 +161,7 @@ pub struct Pass<'a> {
 
 impl Pass<'_> {
     pub fn run(&self, device: &ClDevice, plan: &Plan) -> Result<()> {
-        device.build_ahead(&plan.program, &["merge_splits", "merge_tiles"]);
+        device.build_ahead(&plan.program, &["merge_splits", "merge_tiles"])?;
         let ranges = |kernel| -> Result<_> {
             let launch = self.a.0.add(device.launch(&plan.program, kernel)?).offset(self.a.1 as u64, plan.wide);
             let launch = self.b.0.add(launch).offset(self.b.1 as u64, plan.wide).scalar(self.shift);
@@ -247,10 +240,10 @@ mod tests {
     fn scratch_holds_the_tiles_of_every_tuning_value() {
         let order = Compare::<u32>::source(&Order::ascending()).unwrap();
         let form = Form { order, size: 4, value_bytes: 0 };
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for parameter in tuning::parameters(Primitive::Merge, &caps, 4) {
                 for value in parameter.values {
-                    let caps = Capabilities { chosen: [(parameter.name, value)].into(), ..caps.clone() };
+                    let caps = caps.clone().choosing(parameter.name, value);
                     let mut room = 0;
                     for n in [1, 1000, 70_001, 1 << 20, (1 << 28) + 1, 1 << 34] {
                         let plan = plan(n, &form, &caps, false).unwrap();
@@ -270,7 +263,7 @@ mod tests {
     fn more_tiles_than_32_bits_count_are_an_error() {
         let order = Compare::<u32>::source(&Order::ascending()).unwrap();
         let form = Form { order, size: 4, value_bytes: 0 };
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             let tile = shape(&form, 0, true, &caps).tile();
             let most = tile * u32::MAX as usize;
             assert_eq!(plan(most, &form, &caps, true).unwrap().tiles, u32::MAX as usize, "{name}");
@@ -280,9 +273,9 @@ mod tests {
 
     #[test]
     fn plans_fit_their_devices() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for local_bytes in [caps.local_bytes, 0, 4096, 8192, 12_288] {
-                let caps = Capabilities { local_bytes, ..caps.clone() };
+                let caps = caps.with(|facts| facts.local_bytes = local_bytes);
                 for n in [1, 1000, 4097, (1 << 28) + 1, 1 << 33, 1 << 40, 1 << 48] {
                     for (size, value_bytes) in [(1, 0), (4, 0), (8, 4), (16, 3), (64, 16)] {
                         let order = Compare::<u32>::source(&Order::ascending()).unwrap();

@@ -3,8 +3,8 @@
 use crate::{
     ElementType, Result,
     op::Source,
-    runtime::{Capabilities, ProgramSpec, opencl::ClDevice},
-    tuning,
+    runtime::{ProgramSpec, opencl::ClDevice},
+    tuning::{self, Tuned},
 };
 
 const TEXT: &str = include_str!("../../cl/reduce_by.cl");
@@ -19,12 +19,12 @@ pub struct Form {
 
 /// Work-items of a work-group: local memory holds one element per work-item. The result of a reduction does not depend
 /// on this number.
-pub(crate) fn work_group(form: &Form, caps: &Capabilities) -> usize {
+pub(crate) fn work_group(form: &Form, caps: &Tuned) -> usize {
     tuning::work_group_of(tuning::reduce(caps).work_group, form.size, caps)
 }
 
 /// The program of an operator, with the kernels of reductions and of [`pairs`].
-pub(crate) fn program(form: &Form, caps: &Capabilities, work_group: usize, wide: bool) -> Result<ProgramSpec> {
+pub(crate) fn program(form: &Form, caps: &Tuned, work_group: usize, wide: bool) -> Result<ProgramSpec> {
     if form.needs_fp64 {
         caps.supports(ElementType::F64)?;
     }
@@ -37,7 +37,7 @@ pub(crate) fn program(form: &Form, caps: &Capabilities, work_group: usize, wide:
 /// Applies the operator's text to each pair: `out[i] = op(a[i], b[i])`.
 pub fn pairs(device: &ClDevice, form: &Form, a: &[u8], b: &[u8], out: &mut [u8]) -> Result<()> {
     let n = out.len() / form.size;
-    let caps = device.capabilities()?;
+    let caps = Tuned::from(device.capabilities()?);
     let work_group = work_group(form, &caps);
     let program = program(form, &caps, work_group, device.wide(n))?;
     let [left, right, result] = [device.pooled(a.len())?, device.pooled(b.len())?, device.pooled(out.len())?];

@@ -3,8 +3,8 @@
 use super::{Draw, Philox};
 use crate::{
     Element, ElementType, Output, Result,
-    runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
-    tuning::{self, Primitive},
+    runtime::{ClInput, ProgramSpec, opencl::ClDevice},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../cl/random.cl");
@@ -61,7 +61,7 @@ pub struct Plan {
     pub wide: bool,
 }
 
-pub fn plan(n: usize, form: Form, pad: usize, straddle: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(n: usize, form: Form, pad: usize, straddle: bool, caps: &Tuned, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     let words = (n + pad).div_ceil(16 / form.element.size());
     let tuning::Random { work_group, max_groups, min_run } = tuning::random(caps);
@@ -136,7 +136,7 @@ fn launch(
 }
 
 /// All programs that plans for `caps` use.
-pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     use ElementType::{Bf16, F16, F32, F64, U8, U16, U32, U64};
     let mut programs = Vec::new();
     for element in [U8, U16, U32, U64, F16, Bf16, F32, F64] {
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn plans_cover_every_word() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for n in [1, 255, 256, 257, 1 << 20, (1 << 32) + 1, 1 << 40, 1 << 48] {
                 let form = Form { element: ElementType::U32, draw: 4, range: false };
                 let plan = plan(n, form, 3, true, &caps, n >= 1 << 31).unwrap();

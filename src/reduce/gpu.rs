@@ -4,8 +4,8 @@ use super::Determinism;
 use crate::{
     Element, ElementType, Input, Output, Result, Scratch,
     op::{Op, Source},
-    runtime::{AnyInput, AnyOutput, Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
-    tuning::{self, Primitive},
+    runtime::{AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../cl/reduce.cl");
@@ -71,7 +71,7 @@ pub struct Plan {
     pub scratch_bytes: usize,
 }
 
-pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wide: &dyn Fn(usize) -> bool) -> Result<Plan> {
+pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Tuned, wide: &dyn Fn(usize) -> bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
     let params = tuning::reduce(caps);
@@ -225,7 +225,7 @@ pub mod tests {
             for group in &caps.sub_groups {
                 let class = DeviceClass::Gpu;
                 let caps = Capabilities { class, sub_group: *group, ..caps.as_ref().clone() };
-                if crate::tuning::reduce(&caps).one_pass {
+                if crate::tuning::reduce(&caps.clone().into()).one_pass {
                     found.push((info.to_string(), cl.with_capabilities(caps)));
                 }
             }

@@ -45,13 +45,13 @@ pub fn programs(_: &Capabilities) -> Vec<ProgramSpec> {
     Vec::new()
 }
 
-/// Methods with the names, arguments and results of those in `opencl/`.
+/// Methods with the names, receivers, arguments and results of those in `opencl/`.
 macro_rules! never {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+    ($receiver:ty: $($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         $(
             #[doc(hidden)]
             #[allow(unused_variables, reason = "no call can pass an argument")]
-            pub fn $name(&self, $($argument: $type),*) -> $result {
+            pub fn $name(self: $receiver, $($argument: $type),*) -> $result {
                 match self.0 {}
             }
         )*
@@ -66,16 +66,17 @@ impl Found {
 
 impl ClDevice {
     never! {
+        &Self:
         info() -> &DeviceInfo;
         same_queue(other: &Self) -> bool;
         same_context(other: &Self) -> bool;
         capabilities() -> Result<Arc<Capabilities>>;
         probed() -> Result<&Arc<Capabilities>>;
         wide(n: usize) -> bool;
-        assuming(caps: Capabilities, wide_offsets: bool, extension: impl Any + Send + Sync) -> Self;
+        assuming(caps: Capabilities, wide_offsets: bool, carried: impl Any + Send + Sync) -> Self;
         profiled() -> Result<Self>;
         with_queue(profiled: bool) -> Result<Self>;
-        build_ahead(spec: &ProgramSpec, kernels: &[&'static str]) -> ();
+        build_ahead(spec: &ProgramSpec, kernels: &[&'static str]) -> Result<()>;
         launch(spec: &ProgramSpec, name: &'static str) -> Result<Launch<'_>>;
         record_only(what: Recorded) -> ();
         commands() -> usize;
@@ -98,17 +99,18 @@ impl ClDevice {
 }
 
 impl ClDevice {
-    pub(crate) fn extension<T: Any + Default + Send + Sync>(&self) -> &T {
+    pub(crate) fn carried<T: Any + Default + Send + Sync>(&self) -> &T {
         match self.0 {}
     }
 }
 
 impl ClMem {
-    never! { as_ptr() -> *mut std::ffi::c_void; }
+    never! { &Self: as_ptr() -> *mut std::ffi::c_void; }
 }
 
 impl Pooled {
     never! {
+        &Self:
         mem() -> &ClMem;
         serves(device: &ClDevice, bytes: usize) -> bool;
     }
@@ -116,6 +118,7 @@ impl Pooled {
 
 impl<'d> Launch<'d> {
     never! {
+        Self:
         mem(mem: &ClMem) -> Self;
         scalar(value: impl bytemuck::NoUninit) -> Self;
         plain(bytes: &[u8]) -> Self;

@@ -1,7 +1,5 @@
 //! Capabilities of a device, found by running kernels on it.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::{ElementType, Error, Result};
@@ -233,12 +231,6 @@ pub struct Capabilities {
     pub explicit_vectors: bool,
     /// Other self-tests that failed or could not run, each with its reason.
     pub notes: Vec<String>,
-    /// Values by name that a higher layer chose for its plans. The runtime reads none.
-    #[serde(skip)]
-    pub(crate) chosen: BTreeMap<&'static str, usize>,
-    /// Options that a higher layer adds to every program.
-    #[serde(skip)]
-    pub(crate) options: &'static str,
 }
 
 impl Capabilities {
@@ -305,8 +297,6 @@ impl Capabilities {
             checker: false,
             explicit_vectors: false,
             notes: Vec::new(),
-            chosen: BTreeMap::new(),
-            options: "",
         };
         let with = |backend, width| SubGroup { backend, width, ..SubGroup::NONE };
         let cpu = Self {

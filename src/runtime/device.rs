@@ -286,17 +286,19 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn profiled(&self) -> Result<Self> {
-        match &self.backend {
-            Backend::Cpu => Ok(self.clone()),
-            Backend::OpenCl(device) => Ok(Self { backend: Backend::OpenCl(device.profiled()?) }),
-        }
+        self.with_handle(ClDevice::profiled)
     }
 
     /// The same device with its own queue.
     pub(super) fn beside(&self) -> Result<Self> {
+        self.with_handle(|device| device.with_queue(false))
+    }
+
+    /// The device of the handle that `change` makes; a clone for the CPU backend.
+    pub(crate) fn with_handle(&self, change: impl FnOnce(&ClDevice) -> Result<ClDevice>) -> Result<Self> {
         match &self.backend {
             Backend::Cpu => Ok(self.clone()),
-            Backend::OpenCl(device) => Ok(Self { backend: Backend::OpenCl(device.with_queue(false)?) }),
+            Backend::OpenCl(device) => change(device).map(Self::from_cl),
         }
     }
 

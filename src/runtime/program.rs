@@ -12,88 +12,8 @@ use std::{
 use super::{Capabilities, DeviceClass, SubGroup, SubGroupBackend};
 use crate::ElementType;
 
-/// The names of files of `cl` with their texts.
-macro_rules! files {
-    ($($name:literal)*) => { &[$(($name, include_str!(concat!("../../cl/", $name)))),*] };
-}
-
-/// The files that kernel files include.
-const INCLUDED: &[(&str, &str)] = files! {
-    "lib/aside.cl"
-    "lib/bins.cl"
-    "lib/ended.cl"
-    "lib/equal.cl"
-    "lib/first.cl"
-    "lib/floats.cl"
-    "lib/heads.cl"
-    "lib/keys.cl"
-    "lib/lines.cl"
-    "lib/lookback.cl"
-    "lib/merge.cl"
-    "lib/moments.cl"
-    "lib/op.cl"
-    "lib/outputs.cl"
-    "lib/partial.cl"
-    "lib/radix.cl"
-    "lib/ranks.cl"
-    "lib/segment_nodes.cl"
-    "lib/segment_offsets.cl"
-    "lib/segment_tiles.cl"
-    "lib/segments.cl"
-    "lib/select.cl"
-    "lib/select_finish.cl"
-    "lib/spine.cl"
-    "lib/status_word.cl"
-    "lib/subgroup.cl"
-    "lib/ticket.cl"
-    "lib/topk_row.cl"
-    "lib/turn.cl"
-    "lib/types.cl"
-    "lib/words.cl"
-    "lib/workgroup.cl"
-    "histogram_count.cl"
-    "histogram_global.cl"
-    "histogram_local.cl"
-    "histogram_merge.cl"
-    "histogram_weights_count.cl"
-    "histogram_weights_merge.cl"
-    "histogram_zero.cl"
-    "merge_cpu.cl"
-    "merge_gpu.cl"
-    "reduce_axis_chunks.cl"
-    "reduce_axis_columns.cl"
-    "reduce_axis_cpu.cl"
-    "reduce_axis_extremes_cpu.cl"
-    "reduce_axis_extremes_gpu.cl"
-    "reduce_axis_gpu.cl"
-    "reduce_axis_moments_cpu.cl"
-    "reduce_axis_moments_gpu.cl"
-    "reduce_axis_rows.cl"
-    "reduce_axis_short.cl"
-    "reduce_segmented_cpu.cl"
-    "reduce_segmented_gpu.cl"
-    "reduce_segmented_keys.cl"
-    "scan_cpu.cl"
-    "scan_cpu_vectors.cl"
-    "scan_gpu.cl"
-    "scan_look_back.cl"
-    "select_cpu.cl"
-    "select_gpu.cl"
-    "set_cpu.cl"
-    "set_gpu.cl"
-    "sort_counts.cl"
-    "sort_cpu.cl"
-    "sort_histograms.cl"
-    "sort_offsets.cl"
-    "sort_scatter.cl"
-    "sort_segments_cpu.cl"
-    "sort_segments_gpu.cl"
-    "statistics_exact.cl"
-    "statistics_floats.cl"
-    "topk_bounds.cl"
-    "topk_digits.cl"
-    "topk_write.cl"
-};
+/// The files that kernel files include, with their texts. `build.rs` finds them in `cl`.
+const INCLUDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/included.rs"));
 
 /// The OpenCL C source of an operator or of an order.
 ///
@@ -203,9 +123,6 @@ impl ProgramSpec {
         }
         if caps.ptx {
             program = program.define("INLINE_PTX", 1).define("PTX_SM", caps.compute_capability);
-        }
-        if !caps.options.is_empty() {
-            program.push(&[caps.options]);
         }
         program
             .flag("HAS_FP64", caps.fp64)

@@ -97,7 +97,8 @@ pub fn start<U: Element, F>(op: &Monoid<U, F>, kind: Scan<U>) -> (U::Acc, bool) 
     kind.initial.map_or((op.identity, true), |initial| (initial.widen(), false))
 }
 
-/// Scans n elements in runs of `run`. If `out` has one more element, it receives the aggregate of all elements.
+/// Scans n elements in runs of `run`. If `out` has one more element, it receives the initial accumulator combined with all
+/// elements.
 pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
     op: &Monoid<U, F>,
     n: usize,

@@ -6,10 +6,10 @@ use crate::{
     lookback::{SPINS, TICKET_BYTES, levels},
     op::{Monoid, Op, Source, monoid},
     runtime::{
-        AnyInput, AnyOutput, Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroupBackend, apart,
+        AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, SubGroupBackend, apart,
         opencl::{ClDevice, ClMem, Launch},
     },
-    tuning::{self, Primitive},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../cl/scan.cl");
@@ -137,7 +137,7 @@ pub fn segments_scratch_bytes(outputs: usize, element: ElementType, acc: Element
 }
 
 /// `aligned` says whether elements and results, and whether the keys or flags of segments, are aligned.
-pub fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Tuned, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
     let segmented = form.heads.is_some();
@@ -146,6 +146,7 @@ pub fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Capabilities
     let look_back = many && caps.looks_back();
     let new = if params.shuffles { ProgramSpec::with_sub_groups } else { ProgramSpec::new };
     let program = new("scan.cl", TEXT, caps)
+        .with(caps.fault())
         .element("T", form.element)
         .element("A", form.acc)
         .element("OUT", form.out)
@@ -329,7 +330,7 @@ impl<'j> Job<'j> {
         let items = [*work_group, 1, 1];
         let groups = |tiles: usize| [tiles.min(*max_groups), 1, 1];
         if *tiles > 1 {
-            let launch = self.launch("scan_totals")?.mem(self.memory).offset(*tiles as u64 - 1, *wide);
+            let launch = self.launch("scan_aggregates")?.mem(self.memory).offset(*tiles as u64 - 1, *wide);
             self.heads(launch).run(groups(tiles - 1), items)?;
         }
         for (first, count) in levels(*tiles) {
@@ -366,7 +367,7 @@ mod tests {
     #[test]
     fn plans_have_scratch_for_every_tile() {
         let form = Form::of::<u32, u64, Sum>(false, None);
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for n in [1, 8192, 8193, 1 << 20, (1 << 32) + 1, 1 << 40, 1 << 48] {
                 let plan = plan(n, &form, [true; 2], &caps, n >= 1 << 31).unwrap();
                 assert!(plan.tiles * 8192 >= n && (plan.tiles - 1) * 8192 < n, "{name}: {n}");

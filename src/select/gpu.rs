@@ -6,10 +6,10 @@ use crate::{
     lookback::{SPINS, TICKET_BYTES, levels},
     op::Map,
     runtime::{
-        Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
+        ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
         opencl::{ClDevice, ClMem, Launch},
     },
-    tuning::{self, Primitive},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../cl/select.cl");
@@ -157,7 +157,7 @@ struct Shape {
 }
 
 /// The shape of a tile. `None` if one work-item walks the tile, or if local memory is too small for any shape.
-fn shape(form: &Form, caps: &Capabilities) -> Option<Shape> {
+fn shape(form: &Form, caps: &Tuned) -> Option<Shape> {
     let params = tuning::select(caps);
     if caps.class == DeviceClass::Cpu {
         return None;
@@ -181,14 +181,14 @@ fn shape(form: &Form, caps: &Capabilities) -> Option<Shape> {
     })
 }
 
-pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Tuned, wide: bool) -> Result<Plan> {
     let element = form.element();
     if let Marks::By { .. } = form.marks {
         caps.supports(element)?;
     }
     let shape = shape(form, caps);
     // Without enough local memory, a work-group is one work-item.
-    let single = Capabilities { class: DeviceClass::Cpu, ..caps.clone() };
+    let single = caps.with(|facts| facts.class = DeviceClass::Cpu);
     let caps = if shape.is_some() { caps } else { &single };
     let params = tuning::select(caps);
     let way = if form.unordered && caps.int64_atomics {
@@ -201,6 +201,7 @@ pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Capabilities, wide: boo
     let one_pass = way == Way::LookBack && form.needs_all() && tuning::ends_at_once(caps);
     let new = if shape.is_some_and(|shape| shape.shuffles) { ProgramSpec::with_sub_groups } else { ProgramSpec::new };
     let program = new("select.cl", TEXT, caps)
+        .with(caps.fault())
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .define("CLASSES", form.classes)
         .flag("MOVE", form.moved)
@@ -331,7 +332,7 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
     match plan.way {
         Way::LookBack => {
             if form.needs_all() {
-                device.build_ahead(program, &["select_totals", "select_look_back"]);
+                device.build_ahead(program, &["select_totals", "select_look_back"])?;
                 let ended = if plan.one_pass { device.ended()? } else { None };
                 if ended.is_none() {
                     device.fill(job.count.mem(), job.count.byte_offset(), 8 * form.counted(), &[0; 8])?;
@@ -432,7 +433,7 @@ fn outputs<'d>(mut launch: Launch<'d>, form: &Form, plan: &Plan, job: &Job<'_>, 
 }
 
 /// Upper bound on the scratch bytes of any selection from `n` elements of `size` bytes.
-pub fn scratch_bytes(n: usize, size: usize, caps: &Capabilities) -> Result<usize> {
+pub fn scratch_bytes(n: usize, size: usize, caps: &Tuned) -> Result<usize> {
     if n == 0 {
         return Ok(0);
     }

@@ -8,10 +8,10 @@ use crate::{
     keys::{Keys, Numbers, Pass, Place, route},
     lookback::SPINS,
     runtime::{
-        AnyInput, AnyOutput, Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroup, SubGroupBackend, on_device,
+        AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, SubGroup, SubGroupBackend, on_device,
         opencl::{ClDevice, ClMem, Launch},
     },
-    tuning::{self, Primitive},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../cl/sort.cl");
@@ -92,7 +92,7 @@ pub struct Regions {
     pub heads: usize,
     pub listed: usize,
     pub bounds: usize,
-    pub tiles: usize,
+    pub parts: usize,
     pub owners: usize,
     pub end: usize,
 }
@@ -130,7 +130,7 @@ impl Shape {
 
 /// The way in which lanes communicate, and the minimum lanes of a sub-group. Lanes use ballots in sub-groups of at most
 /// 64 lanes, otherwise local memory.
-fn sub_group(work_group: usize, caps: &Capabilities) -> (SubGroup, usize) {
+fn sub_group(work_group: usize, caps: &Tuned) -> (SubGroup, usize) {
     let (found, local) = (caps.sub_group, work_group.min(32));
     let width = found.width as usize;
     // The self-test measured the width in work-groups of 256.
@@ -143,7 +143,7 @@ fn sub_group(work_group: usize, caps: &Capabilities) -> (SubGroup, usize) {
 }
 
 /// The shape for `n` elements; `None` if local memory is too small for any shape.
-fn shape(n: usize, form: Form, offset: usize, caps: &Capabilities) -> Option<Shape> {
+fn shape(n: usize, form: Form, offset: usize, caps: &Tuned) -> Option<Shape> {
     let params = tuning::sort(caps, form.key_bytes, form.value_bytes);
     let size = form.key_bytes.max(form.value_bytes);
     if caps.class == DeviceClass::Cpu {
@@ -176,7 +176,7 @@ pub fn key_type(bytes: usize) -> &'static str {
     if bytes == 16 { "ulong2" } else { tuning::unit_type(bytes) }
 }
 
-pub fn plan(n: usize, form: Form, caps: &Capabilities, wide: bool) -> Plan {
+pub fn plan(n: usize, form: Form, caps: &Tuned, wide: bool) -> Plan {
     plan_of(n, form, caps, wide, Parts::All, [0; 2])
 }
 
@@ -185,7 +185,7 @@ pub fn plan(n: usize, form: Form, caps: &Capabilities, wide: bool) -> Plan {
 pub fn plan_of(
     n: usize,
     form: Form,
-    caps: &Capabilities,
+    caps: &Tuned,
     wide: bool,
     parts: Parts,
     [heads_bytes, listed_bytes]: [usize; 2],
@@ -193,12 +193,12 @@ pub fn plan_of(
     let offset = if wide { 8 } else { 4 };
     let shape = shape(n, form, offset, caps);
     // Without enough local memory, a work-group is one work-item.
-    let single = Capabilities { class: DeviceClass::Cpu, ..caps.clone() };
+    let single = caps.with(|facts| facts.class = DeviceClass::Cpu);
     let params = tuning::sort(if shape.is_some() { caps } else { &single }, form.key_bytes, form.value_bytes);
     let (program, work_group, offsets_work_group, tile) = match shape {
         Some(Shape { work_group, items, sub_group, lanes, replicas, aside }) => {
             let program = ProgramSpec::with_sub_group("sort.cl", TEXT, caps, &sub_group);
-            let program = program.define("LANES", lanes).define("REPLICAS", replicas);
+            let program = program.define("MIN_LANES", lanes).define("REPLICAS", replicas);
             let program = program.define("WG", work_group).define("ITEMS", items).flag("VALUES_ASIDE", aside > 0);
             let registers = caps.ptx.then(|| format!("-cl-nv-maxrregcount={}", params.registers));
             let program = program.with(registers);
@@ -210,6 +210,7 @@ pub fn plan_of(
         }
     };
     let program = program
+        .with(caps.fault())
         .define("KEY", key_type(form.key_bytes))
         .define("KEY_BYTES", form.key_bytes)
         .flag("FLOAT_KEYS", form.numbers != Numbers::Bits)
@@ -267,7 +268,7 @@ pub fn plan_of(
         heads: region(heads_bytes),
         listed: region(listed_bytes),
         bounds: region(2 * offset * long.unwrap_or(0)),
-        tiles: region(8 * long.unwrap_or(0)),
+        parts: region(8 * long.unwrap_or(0)),
         owners: region(segments(4 * groups)),
         end: 0,
     };
@@ -325,7 +326,7 @@ pub fn word(launch: Launch<'_>, value: impl Into<u128>, bytes: usize) -> Launch<
 }
 
 /// The device's capabilities, with the tuned parameters for these keys.
-pub(crate) fn capabilities(device: &ClDevice, keys: &Keys, from: &ClInput) -> Result<Arc<Capabilities>> {
+pub(crate) fn capabilities(device: &ClDevice, keys: &Keys, from: &ClInput) -> Result<Arc<Tuned>> {
     device.capabilities_for(Primitive::Sort, keys.bytes, from.len())
 }
 
@@ -359,7 +360,7 @@ pub(crate) fn argsort(
 /// Sorts `from` into `to`, if any, and the values with the keys, by the plan for `caps`.
 pub(crate) fn run(
     device: &ClDevice,
-    caps: &Capabilities,
+    caps: &Tuned,
     keys: &Keys,
     from: &ClInput,
     to: Option<&ClInput>,
@@ -396,7 +397,7 @@ pub fn with_values<'d>(launch: Launch<'d>, values: Option<Values<'_>>, plan: &Pl
 /// Adds the last arguments of kernels that sort long segments.
 fn with_segments<'d>(launch: Launch<'d>, plan: &Plan) -> Launch<'d> {
     let (Some(long), at) = (plan.long, plan.scratch) else { return launch };
-    let launch = launch.scalar(at.header as u64).scalar(at.bounds as u64).scalar(at.tiles as u64);
+    let launch = launch.scalar(at.header as u64).scalar(at.bounds as u64).scalar(at.parts as u64);
     launch.scalar(at.owners as u64).scalar(long as u32)
 }
 
@@ -417,7 +418,7 @@ pub(crate) fn passes(
     let (out, out_offset) = keys_out(plan, keys, to, mem);
     let (groups, several) = ([plan.launched, 1, 1], digits.len() > 1);
     if plan.look_back {
-        device.build_ahead(&plan.program, &["sort_histograms", "sort_scatter"]);
+        device.build_ahead(&plan.program, &["sort_histograms", "sort_scatter"])?;
         let ended = device.ended()?;
         if ended.is_none() {
             device.fill(mem, at.ended, at.seen - at.ended, &[0; 8])?;
@@ -483,14 +484,14 @@ pub(super) const KEY_KINDS: [(usize, Numbers); 11] = [
 ];
 
 /// All programs that plans for `caps` use.
-pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     let mut programs = Vec::new();
     for (key_bytes, numbers) in KEY_KINDS {
         for value_bytes in [0].into_iter().chain(VALUE_SIZES) {
             for wide in [false, true] {
                 let form = Form { key_bytes, value_bytes, passes: key_bytes, keys: true, numbers };
                 // Few keys have smaller tiles; many keys have larger status words.
-                let waiting = Capabilities { forward_progress: false, ..caps.clone() };
+                let waiting = caps.with(|facts| facts.forward_progress = false);
                 programs.extend([1 << 16, 1 << 28, 1 << 31].map(|n| plan(n, form, caps, wide).program));
                 programs.extend([1 << 16, 1 << 28].map(|n| plan(n, form, &waiting, wide).program));
             }
@@ -517,8 +518,10 @@ mod tests {
             let Backend::OpenCl(cl) = device.backend() else { continue };
             let caps = cl.capabilities().unwrap();
             for compute_units in [1000, 1] {
-                let mut caps = Capabilities { max_work_group: 32, compute_units, ..(*caps).clone() };
-                caps.chosen.extend([("max_groups", 8 * compute_units as usize), ("look_back", 0)]);
+                let caps = Tuned::from(caps.clone())
+                    .with(|facts| (facts.max_work_group, facts.compute_units) = (32, compute_units))
+                    .choosing("max_groups", 8 * compute_units as usize)
+                    .choosing("look_back", 0);
                 let form = Form { key_bytes: 4, value_bytes: 4, passes: 4, keys: true, numbers: Numbers::Bits };
                 let plan = plan(N, form, &caps, false);
                 let (rounds, tiles) = (plan.groups.div_ceil(16 * plan.offsets_work_group), plan.tiles);
@@ -549,7 +552,7 @@ mod tests {
             for bit in [0, 8, 32] {
                 let keys = Keys::of(ElementType::U32, &Order::ascending().bits(bit..bit)).unwrap();
                 let form = Form { key_bytes: 4, value_bytes: 0, passes: 1, keys: true, numbers: Numbers::Bits };
-                let plan = plan(N, form, &cl.capabilities().unwrap(), false);
+                let plan = plan(N, form, &cl.capabilities().unwrap().into(), false);
                 let (buffer, mut sorted) = (device.upload(&x).unwrap(), device.zeroed::<u32>(N).unwrap());
                 let from = Input::from(&buffer).cl(cl).unwrap();
                 let to = Output::from(&mut sorted).cl(cl, false).unwrap();
@@ -565,9 +568,9 @@ mod tests {
 
     #[test]
     fn plans_fit_their_devices() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for local_bytes in [caps.local_bytes, 0, 4096, 8192, 12_288] {
-                let caps = Capabilities { local_bytes, ..caps.clone() };
+                let caps = caps.with(|facts| facts.local_bytes = local_bytes);
                 for n in [1, 1000, 4096, 4097, 1 << 20, (1 << 28) + 1, 1 << 33, 1 << 40, 1 << 48] {
                     for (key_bytes, value_bytes) in [(1, 0), (4, 0), (8, 0), (4, 4), (1, 16), (8, 16), (16, 4)] {
                         let form = Form {
@@ -598,7 +601,7 @@ mod tests {
 
     #[test]
     fn gpus_rank_with_their_own_sub_groups() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             let form = Form { key_bytes: 4, value_bytes: 0, passes: 4, keys: true, numbers: Numbers::Bits };
             let shape = shape(1 << 28, form, 4, &caps);
             let backend = shape.map_or(SubGroupBackend::None, |shape| shape.sub_group.backend);

@@ -7,11 +7,11 @@ use crate::{
     Input, Result, Scratch,
     keys::Keys,
     runtime::{
-        Capabilities, ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
+        ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
         opencl::{ClDevice, ClMem, Launch},
     },
     sort::gpu::{self as sort, word},
-    tuning::{self, Primitive},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../cl/topk.cl");
@@ -56,7 +56,7 @@ impl Form<'_> {
     }
 
     /// The capabilities of the device, with the tuning for this number of keys.
-    fn capabilities(&self, device: &ClDevice) -> Result<Arc<Capabilities>> {
+    fn capabilities(&self, device: &ClDevice) -> Result<Arc<Tuned>> {
         let n = self.stride().saturating_mul(self.rows.saturating_sub(1)).saturating_add(self.len);
         device.capabilities_for(Primitive::TopK, self.keys.bytes, n)
     }
@@ -150,14 +150,15 @@ fn between(form: &Form<'_>, sample: usize) -> f64 {
     }
 }
 
-pub fn plan(form: &Form<'_>, caps: &Capabilities, wide: bool) -> Plan {
+pub fn plan(form: &Form<'_>, caps: &Tuned, wide: bool) -> Plan {
     let &Form { keys: &Keys { bytes: key_bytes, floats, .. }, place_bytes, rows, len, want } = form;
     let shapes = tuning::top_k(caps);
     let fits = |shape: &&tuning::TopK| shape.work_group == 1 || local_bytes(shape, key_bytes) <= caps.local_bytes;
     let shape = *shapes.iter().find(fits).expect("the last shape always fits");
     let alone = shape.work_group == 1;
     // Without enough local memory, a work-group is one work-item.
-    let caps = &Capabilities { class: if alone { DeviceClass::Cpu } else { caps.class }, ..caps.clone() };
+    let single = alone.then(|| caps.with(|facts| facts.class = DeviceClass::Cpu));
+    let caps = single.as_ref().unwrap_or(caps);
     let (offset, width) = (if wide { 8 } else { 4 }, 8 * key_bytes);
     let digit_bits = shape.digit_bits.min(width.max(shape.work_group.ilog2() as usize));
     let unrolled = !alone && matches!(caps.sub_group.backend, SubGroupBackend::Ptx | SubGroupBackend::Amd);
@@ -365,7 +366,7 @@ fn select<'d>(
         Want::Ranks(ranks) => (1, Some(Input::from(ranks).cl(device)?)),
     };
     let local = [plan.work_group, 1, 1];
-    device.build_ahead(&plan.program, &plan.kernels(ranks.is_some(), keys.floats));
+    device.build_ahead(&plan.program, &plan.kernels(ranks.is_some(), keys.floats))?;
     for first in (0..form.rows).step_by(plan.batch) {
         let rows = plan.batch.min(form.rows - first);
         let (wanted, wanted_places) = (later(to.keys, first * k), to.places.map(|to| later(to, first * k)));
@@ -459,7 +460,7 @@ pub fn scratch_bytes(device: &ClDevice, form: &Form<'_>) -> Result<usize> {
 }
 
 /// All programs for a device with these capabilities.
-pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     let mut programs = Vec::new();
     for (key_bytes, floats) in [(1, false), (2, false), (4, false), (8, false), (2, true), (4, true), (8, true)] {
         for place_bytes in [0, 4, 8] {
@@ -520,7 +521,7 @@ mod tests {
             let as_gpu = device.with_tuning(Tuning::default().class(DeviceClass::Gpu)).unwrap();
             for device in [device, as_gpu] {
                 let Backend::OpenCl(cl) = device.backend() else { continue };
-                let caps = cl.capabilities().unwrap();
+                let caps = Tuned::from(cl.capabilities().unwrap());
                 for (rows, len, k) in [(10, 50, 5), (4, 20_011, 20)] {
                     let x: Vec<u32> = Data::Bits.generate(rows * len, 3);
                     for sorted in [false, true] {
@@ -553,7 +554,7 @@ mod tests {
         for (name, cl) in crate::reduce::gpu::tests::ending() {
             let cl = &cl.profiled().unwrap();
             // Gives rows many parts on any device.
-            let caps = Capabilities { compute_units: 16, ..cl.capabilities().unwrap().as_ref().clone() };
+            let caps = Tuned::from(cl.capabilities().unwrap()).with(|facts| facts.compute_units = 16);
             let launches = |plan: &Plan, form: &Form<'_>| {
                 let mut each = vec!["topk_start"];
                 each.extend(plan.pick.then_some(["topk_filter", "topk_settle"]).into_iter().flatten());
@@ -628,9 +629,9 @@ mod tests {
     #[test]
     fn scratch_stays_within_limits() {
         let ranks = Want::Ranks(&[1 << 26; 16]);
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for most in [0, 64 << 20, 1 << 30] {
-                let caps = Capabilities { max_allocation_bytes: most, ..caps.clone() };
+                let caps = caps.with(|facts| facts.max_allocation_bytes = most);
                 let limit = if most == 0 { BATCH_BYTES } else { most as usize };
                 for (rows, len, k) in [(1 << 24, 100, 34), (1000, 1 << 22, 500), (1 << 23, 3000, 1), (16, 1 << 27, 0)] {
                     let want = if k == 0 { ranks } else { Want::Keys { k, sorted: true } };
@@ -646,9 +647,9 @@ mod tests {
 
     #[test]
     fn plans_fit_their_devices() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for local_bytes in [caps.local_bytes, 0, 4096, 12_288] {
-                let caps = Capabilities { local_bytes, ..caps.clone() };
+                let caps = caps.with(|facts| facts.local_bytes = local_bytes);
                 for (rows, len) in [(1, 1), (1, 70_000), (1, 1 << 28), (1000, 1000), (77, 1 << 20), (3, 1 << 33)] {
                     for (key_bytes, k) in [1, 2, 4, 8].into_iter().flat_map(|bytes| [(bytes, len / 3 + 1), (bytes, 1)])
                     {

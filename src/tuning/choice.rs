@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Primitive, SizeClass, Stall, Tuning,
+    Primitive, SizeClass, Tuned, Tuning,
     file::{Row, TuningFile},
     parameters,
     parameters::{ELEMENT_SIZES, MOST_ELEMENT_BYTES},
@@ -26,12 +26,12 @@ impl Tuning {
 
     /// The values chosen for each primitive: those of [`Tuning::set`], else those of the tuning file.
     /// [`apply`](Self::apply) has checked the values of `set` for these capabilities.
-    pub(super) fn choices(&self, info: &DeviceInfo, caps: &Capabilities) -> Vec<Choice> {
+    pub(super) fn choices(&self, info: &DeviceInfo, caps: &Tuned) -> Vec<Choice> {
         self.choices_of(if self.asks_file() { loaded() } else { &[] }, info, caps)
     }
 
-    fn choices_of(&self, rows: &[Row], info: &DeviceInfo, caps: &Capabilities) -> Vec<Choice> {
-        let with = |chosen| Arc::new(Capabilities { chosen, ..caps.clone() });
+    fn choices_of(&self, rows: &[Row], info: &DeviceInfo, caps: &Tuned) -> Vec<Choice> {
+        let with = |chosen| Arc::new(Tuned { chosen, ..caps.clone() });
         let mut choices = Vec::new();
         for primitive in Primitive::ALL {
             let set = self.set.iter().filter(|(of, ..)| *of == primitive);
@@ -55,15 +55,15 @@ impl Tuning {
         choices
     }
 
+    /// The device's capabilities without choices for a primitive.
+    pub(super) fn usual(&self, caps: Arc<Capabilities>) -> Tuned {
+        Tuned::from(caps).stalled(self.stall)
+    }
+
     pub(super) fn apply(&self, caps: &mut Capabilities) -> Result<()> {
         caps.class = self.class.unwrap_or(caps.class);
         caps.local_bytes = caps.local_bytes.min(self.local_bytes.unwrap_or(usize::MAX));
         caps.forward_progress &= !self.no_look_back;
-        caps.options = match self.stall {
-            None => "",
-            Some(Stall::Silent) => "-DSTALL=1",
-            Some(Stall::Late) => "-DSTALL=2",
-        };
         if let Some(backend) = self.sub_groups {
             let found = caps.sub_groups.iter().find(|group| group.backend == backend);
             caps.sub_group = *found.ok_or_else(|| {
@@ -128,7 +128,7 @@ pub(super) struct Choice {
     /// The element size and the size class to which the choice applies; `None` for all.
     place: Option<(usize, SizeClass)>,
     /// The device's capabilities with these values.
-    pub(super) caps: Arc<Capabilities>,
+    pub(super) caps: Arc<Tuned>,
 }
 
 impl Choice {
@@ -145,7 +145,7 @@ impl Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, DeviceClass, SubGroupBackend, runtime::ProgramSpec};
+    use crate::{Device, DeviceClass, SubGroupBackend};
 
     fn info() -> DeviceInfo {
         DeviceInfo { driver: "1.2".into(), compute_units: 132, ..Device::cpu().info() }
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn choices_apply_to_their_size_class() {
-        let (info, (_, caps)) = (Device::cpu().info(), Capabilities::samples().pop().expect("samples"));
+        let (info, (_, caps)) = (Device::cpu().info(), Tuned::samples().pop().expect("samples"));
         let rows = [
             Row::new(&info, Primitive::Reduce, 4, SizeClass::Large, [("max_groups", 2 * 132)]),
             Row::new(&info, Primitive::Reduce, 4, SizeClass::Small, [("max_groups", 132)]),
@@ -227,9 +227,7 @@ mod tests {
             all.without_file(),
         ];
         for tuning in others {
-            assert!(
-                !tuning.asks_file() && tuning.choices(&Device::cpu().info(), &Capabilities::samples()[0].1).is_empty()
-            );
+            assert!(!tuning.asks_file() && tuning.choices(&Device::cpu().info(), &Tuned::samples()[0].1).is_empty());
         }
     }
 
@@ -250,19 +248,5 @@ mod tests {
         assert_eq!(none, Err("sort has no parameter `words`: there are none here".into()));
         let text = "words of copy is one of [1, 2, 4] here, not 3";
         assert_eq!(refused(Primitive::Copy, "words", 3), Err(text.into()));
-    }
-
-    /// If a program lacked `STALL`, tests with fault injection would run without a fault.
-    #[test]
-    fn programs_define_the_injected_fault() {
-        for (name, caps) in Capabilities::samples() {
-            let all = Tuning::default();
-            let (silent, late) = (all.clone().stall(Stall::Silent), all.clone().stall(Stall::Late));
-            for (tuning, told) in [(all, None), (silent, Some("1")), (late, Some("2"))] {
-                let mut caps = caps.clone();
-                tuning.apply(&mut caps).expect("any device takes a fault");
-                assert_eq!(ProgramSpec::new("idle.cl", "", &caps).defined("STALL"), told, "{name}");
-            }
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Parameters of copies.
 
-use super::{Parameter, Primitive, of_units, work_groups};
-use crate::runtime::{Capabilities, DeviceClass};
+use super::{Parameter, Primitive, Tuned, of_units, work_groups};
+use crate::runtime::DeviceClass;
 
 /// Geometry of copies.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub enum Copy {
 }
 
 /// Parameters of copies by device class.
-pub fn copy(caps: &Capabilities) -> Copy {
+pub fn copy(caps: &Tuned) -> Copy {
     match caps.class {
         // 2^23 u32 on two cores, best of 25 runs on a busy machine: PoCL 3.1 takes 1.2 ms. Its clEnqueueCopyBuffer
         // takes 2.3 ms, since it uses one core. Intel's runtime takes 3.0 and 3.3 ms.
@@ -29,13 +29,13 @@ pub fn copy(caps: &Capabilities) -> Copy {
     }
 }
 
-fn words(work_group: usize, words: usize, caps: &Capabilities) -> Copy {
+fn words(work_group: usize, words: usize, caps: &Tuned) -> Copy {
     let work_group = super::work_group(caps.chosen("work_group", work_group), caps);
     Copy::Words { work_group, words: caps.chosen("words", words) }
 }
 
 /// The parameters that `oclprim tune` searches, for copies and for copies of many ranges.
-pub fn parameters(primitive: Primitive, caps: &Capabilities) -> Vec<Parameter> {
+pub fn parameters(primitive: Primitive, caps: &Tuned) -> Vec<Parameter> {
     let many = primitive == Primitive::CopyRanges;
     match if many { copy_ranges(caps) } else { copy(caps) } {
         Copy::Runs { min_run, .. } if many => {
@@ -67,7 +67,7 @@ pub struct Gather {
 }
 
 /// Parameters of gathers and scatters of elements of `size` bytes by device class.
-pub fn gather(caps: &Capabilities, size: usize) -> Gather {
+pub fn gather(caps: &Tuned, size: usize) -> Gather {
     let max_groups = caps.chosen("max_groups", 8 * super::units(caps));
     let (work_group, each) = match caps.class {
         DeviceClass::Cpu => (1, 1),
@@ -81,7 +81,7 @@ pub fn gather(caps: &Capabilities, size: usize) -> Gather {
 }
 
 /// The parameters of gathers and scatters that `oclprim tune` searches.
-pub fn gather_parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
+pub fn gather_parameters(caps: &Tuned, size: usize) -> Vec<Parameter> {
     let usual = gather(caps, size);
     match caps.class {
         DeviceClass::Cpu => runs(usual.max_groups, usual.min_run, caps),
@@ -93,7 +93,7 @@ pub fn gather_parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
 }
 
 /// The parameters by which CPU drivers divide an input into contiguous ranges.
-fn runs(max_groups: usize, min_run: usize, caps: &Capabilities) -> Vec<Parameter> {
+fn runs(max_groups: usize, min_run: usize, caps: &Tuned) -> Vec<Parameter> {
     vec![
         Parameter::new("max_groups", max_groups, of_units(&[1, 2, 4, 8, 16, 32], caps)),
         Parameter::new("min_run", min_run, [1024, 2048, 4096, 16_384]),
@@ -101,7 +101,7 @@ fn runs(max_groups: usize, min_run: usize, caps: &Capabilities) -> Vec<Parameter
 }
 
 /// Parameters of copies of many ranges and of rows, by device class. On CPU drivers, a tile has `min_run` bytes.
-pub fn copy_ranges(caps: &Capabilities) -> Copy {
+pub fn copy_ranges(caps: &Tuned) -> Copy {
     match caps.class {
         DeviceClass::Cpu => Copy::Runs { max_groups: usize::MAX, min_run: caps.chosen("min_run", 64 << 10) },
         DeviceClass::Gpu => words(256, 4, caps),
@@ -120,7 +120,7 @@ pub struct Reverse {
 }
 
 /// Parameters of reversals by device class.
-pub fn reverse(caps: &Capabilities) -> Reverse {
+pub fn reverse(caps: &Tuned) -> Reverse {
     let max_groups = caps.chosen("max_groups", 4 * super::units(caps));
     let work_group = match caps.class {
         DeviceClass::Cpu => 1,
@@ -130,7 +130,7 @@ pub fn reverse(caps: &Capabilities) -> Reverse {
 }
 
 /// The parameters of reversals that `oclprim tune` searches.
-pub fn reverse_parameters(caps: &Capabilities) -> Vec<Parameter> {
+pub fn reverse_parameters(caps: &Tuned) -> Vec<Parameter> {
     let usual = reverse(caps);
     match caps.class {
         DeviceClass::Cpu => runs(usual.max_groups, usual.min_run, caps),

@@ -2,17 +2,22 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::{Primitive, Tuning, choice::Choice};
+use super::{Primitive, Tuned, Tuning, choice::Choice};
 use crate::{
     Device, Error, ErrorKind, Result,
     runtime::{Backend, Capabilities, opencl::ClDevice},
 };
 
-/// A tuning, and the resulting choices for the device: the extension of a [`ClDevice`].
+/// A tuning, and what follows from it for the device: the value that a [`ClDevice`] carries.
 #[derive(Default)]
-struct Tuned {
+struct Carried {
     tuning: Tuning,
-    choices: OnceLock<Vec<Choice>>,
+    choices: OnceLock<Choices>,
+}
+
+struct Choices {
+    usual: Arc<Tuned>,
+    chosen: Vec<Choice>,
 }
 
 /// Maximum elements of a plan. A plan needs fewer than 2^15 bytes for each element, so its sizes do not overflow.
@@ -30,25 +35,19 @@ fn plannable(n: usize) -> Result<()> {
 impl ClDevice {
     /// The capabilities with the choice for a primitive on `n` elements of `element_bytes` bytes. Refuses an `n` for which a
     /// plan's sizes could overflow.
-    pub(crate) fn capabilities_for(
-        &self,
-        primitive: Primitive,
-        element_bytes: usize,
-        n: usize,
-    ) -> Result<Arc<Capabilities>> {
+    pub(crate) fn capabilities_for(&self, primitive: Primitive, element_bytes: usize, n: usize) -> Result<Arc<Tuned>> {
         plannable(n)?;
-        let (caps, bytes) = (self.capabilities()?, n.saturating_mul(element_bytes));
-        let choice = self.choices(&caps).iter().find(|choice| choice.is_for(primitive, element_bytes, bytes));
-        Ok(choice.map_or(caps, |choice| choice.caps.clone()))
+        let (Choices { usual, chosen }, bytes) = (self.choices()?, n.saturating_mul(element_bytes));
+        let choice = chosen.iter().find(|choice| choice.is_for(primitive, element_bytes, bytes));
+        Ok(choice.map_or(usual, |choice| &choice.caps).clone())
     }
 
-    /// The capabilities for all choices of a primitive. Callers compute bounds that hold for inputs of every size.
-    pub(crate) fn all_capabilities_for(&self, primitive: Primitive) -> Result<Vec<Arc<Capabilities>>> {
-        let caps = self.capabilities()?;
-        let chosen = self.choices(&caps).iter().filter(|choice| choice.of(primitive));
-        let mut all: Vec<_> = chosen.map(|choice| choice.caps.clone()).collect();
-        all.push(caps);
-        Ok(all)
+    /// The capabilities with each choice of a primitive, and without one. Callers compute bounds that hold for inputs of
+    /// every size.
+    pub(crate) fn all_capabilities_for(&self, primitive: Primitive) -> Result<impl Iterator<Item = &Tuned>> {
+        let Choices { usual, chosen } = self.choices()?;
+        let of_primitive = chosen.iter().filter(move |choice| choice.of(primitive));
+        Ok(of_primitive.map(|choice| &*choice.caps).chain([&**usual]))
     }
 
     /// The most bytes that a plan for `n` elements takes with any choice for the primitive.
@@ -56,28 +55,33 @@ impl ClDevice {
         &self,
         primitive: Primitive,
         n: usize,
-        bytes: impl Fn(&Capabilities) -> Result<usize>,
+        bytes: impl Fn(&Tuned) -> Result<usize>,
     ) -> Result<usize> {
         plannable(n)?;
-        self.all_capabilities_for(primitive)?.iter().try_fold(0, |most, caps| Ok(bytes(caps)?.max(most)))
+        self.all_capabilities_for(primitive)?.try_fold(0, |most, caps| Ok(bytes(caps)?.max(most)))
     }
 
-    fn choices(&self, caps: &Capabilities) -> &[Choice] {
-        let Tuned { tuning, choices } = self.extension();
-        choices.get_or_init(|| tuning.choices(self.info(), caps))
+    fn choices(&self) -> Result<&Choices> {
+        let Carried { tuning, choices } = self.carried();
+        if let Some(known) = choices.get() {
+            return Ok(known);
+        }
+        let usual = tuning.usual(self.capabilities()?);
+        let chosen = tuning.choices(self.info(), &usual);
+        Ok(choices.get_or_init(|| Choices { usual: usual.into(), chosen }))
     }
 
     /// The same device with another tuning.
     fn with_tuning(&self, tuning: Tuning) -> Result<Self> {
         let mut caps = Capabilities::clone(self.probed()?);
         tuning.apply(&mut caps)?;
-        Ok(self.assuming(caps, tuning.wide_offsets, Tuned { tuning, ..Tuned::default() }))
+        Ok(self.assuming(caps, tuning.wide_offsets, Carried { tuning, ..Carried::default() }))
     }
 
     /// The same device with other assumed capabilities, and without choices.
     #[cfg(test)]
     pub(crate) fn with_capabilities(&self, caps: Capabilities) -> Self {
-        self.assuming(caps, false, Tuned { choices: Vec::new().into(), ..Tuned::default() })
+        self.assuming(caps, false, Carried { tuning: Tuning::default().without_file(), ..Carried::default() })
     }
 }
 
@@ -101,10 +105,7 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn with_tuning(&self, tuning: Tuning) -> Result<Self> {
-        match self.backend() {
-            Backend::Cpu => Ok(self.clone()),
-            Backend::OpenCl(device) => Ok(Self::from_cl(device.with_tuning(tuning)?)),
-        }
+        self.with_handle(|device| device.with_tuning(tuning))
     }
 
     /// The number of tuned choices that apply to this device; 0 for the CPU backend.
@@ -126,7 +127,7 @@ impl Device {
     pub fn tuned(&self) -> Result<usize> {
         match self.backend() {
             Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => Ok(device.choices(&*device.capabilities()?).len()),
+            Backend::OpenCl(device) => Ok(device.choices()?.chosen.len()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Parameters of histograms.
 
-use super::{Parameter, of_units, reduce::ends_at_once, work_groups};
-use crate::runtime::{Capabilities, DeviceClass};
+use super::{Parameter, Tuned, of_units, reduce::ends_at_once, work_groups};
+use crate::runtime::DeviceClass;
 
 /// Geometry of histograms.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,7 +43,7 @@ pub(crate) struct Histogram {
 const ONE_PASS_SLOTS: usize = 2 << 10;
 
 /// Parameters of histograms by device class.
-pub(crate) fn histogram(caps: &Capabilities) -> Histogram {
+pub(crate) fn histogram(caps: &Tuned) -> Histogram {
     let units = super::units(caps);
     let fits = |name, items| super::work_group(caps.chosen(name, items), caps);
     match caps.class {
@@ -88,7 +88,7 @@ pub(crate) fn histogram(caps: &Capabilities) -> Histogram {
 }
 
 /// The parameters that `oclprim tune` searches.
-pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
+pub(super) fn parameters(caps: &Tuned) -> Vec<Parameter> {
     /// Local memory of a work-item that adds up tables.
     const ITEM_BYTES: usize = 8;
     let usual = histogram(caps);

@@ -1,7 +1,7 @@
 //! Parameters of iotas.
 
-use super::{Parameter, of_units, work_groups};
-use crate::runtime::{Capabilities, DeviceClass};
+use super::{Parameter, Tuned, of_units, work_groups};
+use crate::runtime::DeviceClass;
 
 /// Geometry of iotas.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,7 +13,7 @@ pub(crate) struct Iota {
 }
 
 /// Parameters of iotas by device class.
-pub(crate) fn iota(caps: &Capabilities) -> Iota {
+pub(crate) fn iota(caps: &Tuned) -> Iota {
     let work_group = match caps.class {
         DeviceClass::Cpu => 1,
         DeviceClass::Gpu => super::work_group(caps.chosen("work_group", 256), caps),
@@ -23,7 +23,7 @@ pub(crate) fn iota(caps: &Capabilities) -> Iota {
 }
 
 /// The parameters that `oclprim tune` searches.
-pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
+pub(super) fn parameters(caps: &Tuned) -> Vec<Parameter> {
     let usual = iota(caps);
     match caps.class {
         DeviceClass::Cpu => vec![

@@ -1,7 +1,7 @@
 //! Parameters of merges.
 
-use super::{Parameter, of_units, work_groups};
-use crate::runtime::{Capabilities, DeviceClass};
+use super::{Parameter, Tuned, of_units, work_groups};
+use crate::runtime::DeviceClass;
 
 /// Geometry of merges, of merge sorts, and of other algorithms that use merge path.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,7 +23,7 @@ pub(crate) struct Merge {
 }
 
 /// Parameters of merges by device class.
-pub(crate) fn merge(caps: &Capabilities) -> Merge {
+pub(crate) fn merge(caps: &Tuned) -> Merge {
     let units = super::units(caps);
     let registers = |name, usual| caps.ptx.then(|| caps.chosen(name, usual));
     match caps.class {
@@ -71,7 +71,7 @@ pub(crate) fn merge(caps: &Capabilities) -> Merge {
 }
 
 /// The parameters that `oclprim tune` searches.
-pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
+pub(super) fn parameters(caps: &Tuned) -> Vec<Parameter> {
     let usual = merge(caps);
     let groups = |name, usual, factors: &[usize]| Parameter::new(name, usual, of_units(factors, caps));
     match caps.class {

@@ -28,6 +28,7 @@ mod select;
 mod sort;
 mod topk;
 mod transpose;
+mod tuned;
 
 #[doc(hidden)]
 pub use copy::{Copy, Gather, copy, copy_ranges, gather, reverse};
@@ -45,6 +46,8 @@ pub(crate) use sort::sort;
 pub(crate) use topk::{TopK, top_k};
 #[doc(hidden)]
 pub use transpose::{InPlace, in_place, narrow, padded_bytes, padding, transpose, unit, unit_type};
+#[doc(hidden)]
+pub use tuned::Tuned;
 
 pub use file::{Row, TuningFile};
 pub use parameter::Parameter;
@@ -208,20 +211,22 @@ pub enum Stall {
 #[cfg(test)]
 mod tests {
     use super::{parameters::ELEMENT_SIZES, *};
-    use crate::Capabilities;
 
     /// The work-groups of every primitive. Also checks the local memory of transpositions.
-    fn work_groups(caps: &Capabilities) -> Vec<usize> {
+    fn work_groups(caps: &Tuned) -> Vec<usize> {
         let mut groups = vec![reduce(caps).work_group, scan(caps, 0).work_group];
         groups.extend([histogram(caps).work_group, histogram(caps).large_work_group]);
         for size in [1, 2, 3, 4, 8, 16] {
             let (apart, within) = (transpose(caps, size), in_place(caps, size));
             groups.extend([apart.work_group, within.work_group]);
-            for (tiles, block, side) in [(1, apart.block, apart.side), (2, within.block, within.side)] {
+            for (tiles, block, side, work_group) in
+                [(1, apart.block, apart.side, apart.work_group), (2, within.block, within.side, within.work_group)]
+            {
                 let bytes = tiles * (block * side).pow(2) * size;
-                assert!(caps.class == DeviceClass::Cpu || bytes <= caps.local_bytes, "{bytes} bytes of {caps:?}");
+                let fits = bytes == 0 || bytes + RESERVED_BYTES <= caps.local_bytes;
+                assert!(caps.class == DeviceClass::Cpu || fits, "{bytes} bytes of {caps:?}");
                 let blocks = side * side;
-                let whole = block == 0 || caps.class == DeviceClass::Cpu || blocks.is_multiple_of(apart.work_group);
+                let whole = block == 0 || caps.class == DeviceClass::Cpu || blocks.is_multiple_of(work_group);
                 assert!(whole, "{blocks} blocks of {caps:?}");
             }
         }
@@ -244,11 +249,11 @@ mod tests {
 
     #[test]
     fn work_groups_are_powers_of_two_on_every_device() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for max_work_group in [0, 1, 3, 64, 100, 255, 256, 300, 1000, 4096] {
-                let caps = Capabilities { max_work_group, ..caps.clone() };
+                let caps = caps.with(|facts| facts.max_work_group = max_work_group);
                 let most = max_work_group.max(1);
-                let lawful = |caps: &Capabilities| {
+                let lawful = |caps: &Tuned| {
                     for group in work_groups(caps) {
                         let what = format!("{name}: {group} of {max_work_group}, {:?}", caps.chosen);
                         assert!(group.is_power_of_two() && group <= most, "{what}");
@@ -258,7 +263,7 @@ mod tests {
                 for primitive in Primitive::ALL {
                     for parameter in ELEMENT_SIZES.into_iter().flat_map(|size| parameters(primitive, &caps, size)) {
                         for value in parameter.values {
-                            lawful(&Capabilities { chosen: [(parameter.name, value)].into(), ..caps.clone() });
+                            lawful(&caps.clone().choosing(parameter.name, value));
                         }
                     }
                 }
@@ -268,7 +273,7 @@ mod tests {
 
     #[test]
     fn every_candidate_is_used_as_chosen() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for primitive in Primitive::ALL {
                 let all = parameters(primitive, &caps, 4);
                 for parameter in &all {
@@ -280,8 +285,7 @@ mod tests {
                     assert!(parameter.values.is_sorted() && lawful, "{what}");
                     assert_eq!(all.iter().filter(|other| other.name == parameter.name).count(), 1, "{what}");
                     let taken = |value| {
-                        let chosen = [(parameter.name, value)].into();
-                        let taken = parameters_of(primitive, &Capabilities { chosen, ..caps.clone() });
+                        let taken = parameters_of(primitive, &caps.clone().choosing(parameter.name, value));
                         taken.into_iter().find(|(name, _)| *name == parameter.name).expect("its name").1
                     };
                     for &value in &parameter.values {
@@ -293,7 +297,7 @@ mod tests {
     }
 
     /// The value that a primitive on 4-byte elements uses for each of its parameters.
-    fn parameters_of(primitive: Primitive, caps: &Capabilities) -> Vec<(&'static str, usize)> {
+    fn parameters_of(primitive: Primitive, caps: &Tuned) -> Vec<(&'static str, usize)> {
         let of_copy = |copy| match copy {
             Copy::Runs { max_groups, min_run } => vec![("max_groups", max_groups), ("min_run", min_run)],
             Copy::Words { work_group, words } => vec![("work_group", work_group), ("words", words)],

@@ -35,14 +35,6 @@ impl Parameter {
     }
 }
 
-impl Capabilities {
-    /// The value that a tuning chose for the parameter `name`, else `usual`. The caller limits the value to what the
-    /// device allows.
-    pub(crate) fn chosen(&self, name: &str, usual: usize) -> usize {
-        self.chosen.get(name).copied().unwrap_or(usual)
-    }
-}
-
 /// Local memory reserved for a few words of the kernels and for additions by compilers.
 pub(crate) const RESERVED_BYTES: usize = 64;
 

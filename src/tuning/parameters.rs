@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Primitive, parameter::Parameter};
+use super::{Primitive, Tuned, parameter::Parameter};
 use crate::runtime::Capabilities;
 
 /// The parameters of a primitive for elements of that many bytes.
@@ -14,7 +14,7 @@ use crate::runtime::Capabilities;
 /// assert!(parameters(Primitive::Reduce, caps, 4).iter().any(|parameter| parameter.name == "max_groups"));
 /// ```
 pub fn parameters(primitive: Primitive, caps: &Capabilities, element_bytes: usize) -> Vec<Parameter> {
-    let caps = &Capabilities { chosen: Default::default(), ..caps.clone() };
+    let caps = &Tuned::from(caps.clone());
     let size = element_bytes.clamp(1, MOST_ELEMENT_BYTES);
     match primitive {
         Primitive::Reduce => super::reduce::parameters(caps),

@@ -1,7 +1,7 @@
 //! Parameters of permutations that are not transpositions.
 
-use super::{Parameter, of_units, work_groups};
-use crate::runtime::{Capabilities, DeviceClass};
+use super::{Parameter, Tuned, of_units, work_groups};
+use crate::runtime::DeviceClass;
 
 /// Geometry of permutations.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub(crate) struct Permute {
 }
 
 /// Parameters of permutations in units of `size` bytes by device class.
-pub(crate) fn permute(caps: &Capabilities, size: usize) -> Permute {
+pub(crate) fn permute(caps: &Tuned, size: usize) -> Permute {
     match caps.class {
         DeviceClass::Cpu => Permute {
             work_group: 1,
@@ -32,7 +32,7 @@ pub(crate) fn permute(caps: &Capabilities, size: usize) -> Permute {
 }
 
 /// The parameters that `oclprim tune` searches.
-pub(super) fn parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
+pub(super) fn parameters(caps: &Tuned, size: usize) -> Vec<Parameter> {
     let usual = permute(caps, super::unit(size).min(16));
     match caps.class {
         DeviceClass::Cpu => vec![

@@ -1,7 +1,7 @@
 //! Parameters of random numbers.
 
-use super::{Parameter, of_units, work_groups};
-use crate::runtime::{Capabilities, DeviceClass};
+use super::{Parameter, Tuned, of_units, work_groups};
+use crate::runtime::DeviceClass;
 
 /// Local memory of a work-item: the four words of one Philox call.
 const ITEM_BYTES: usize = 16;
@@ -16,7 +16,7 @@ pub(crate) struct Random {
 }
 
 /// Parameters of random numbers by device class.
-pub(crate) fn random(caps: &Capabilities) -> Random {
+pub(crate) fn random(caps: &Tuned) -> Random {
     let max_groups = |each: usize| caps.chosen("max_groups", each * super::units(caps));
     let min_run = caps.chosen("min_run", 256);
     match caps.class {
@@ -29,7 +29,7 @@ pub(crate) fn random(caps: &Capabilities) -> Random {
 }
 
 /// The parameters that `oclprim tune` searches.
-pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
+pub(super) fn parameters(caps: &Tuned) -> Vec<Parameter> {
     let usual = random(caps);
     let groups = |factors: &[usize]| Parameter::new("max_groups", usual.max_groups, of_units(factors, caps));
     match caps.class {

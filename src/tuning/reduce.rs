@@ -1,6 +1,6 @@
 //! Parameters of reductions.
 
-use super::{Parameter, of_units, work_groups};
+use super::{Parameter, Tuned, of_units, work_groups};
 use crate::runtime::{Capabilities, DeviceClass, SubGroupBackend};
 
 /// Maximum local memory of a work-item: an accumulator, and the values that sub-groups in local memory exchange.
@@ -20,7 +20,7 @@ pub(crate) struct Reduce {
 }
 
 /// Parameters of reductions by device class.
-pub(crate) fn reduce(caps: &Capabilities) -> Reduce {
+pub(crate) fn reduce(caps: &Tuned) -> Reduce {
     let max_groups = |each: usize| caps.chosen("max_groups", each * super::units(caps));
     let (segment_registers, key_registers) = (caps.chosen("segment_registers", 80), caps.chosen("key_registers", 40));
     match caps.class {
@@ -49,7 +49,7 @@ pub(crate) fn ends_at_once(caps: &Capabilities) -> bool {
 }
 
 /// The parameters that `oclprim tune` searches.
-pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
+pub(super) fn parameters(caps: &Tuned) -> Vec<Parameter> {
     let usual = reduce(caps);
     // At most 256, since a row of a tile has 256 words.
     let work_group = work_groups(usual.work_group, ITEM_BYTES, &[64, 128, 256], caps);

@@ -1,7 +1,7 @@
 //! Parameters of scans.
 
-use super::{Parameter, of_units, work_groups};
-use crate::runtime::{Capabilities, DeviceClass, SubGroupBackend};
+use super::{Parameter, Tuned, of_units, work_groups};
+use crate::runtime::{DeviceClass, SubGroupBackend};
 
 /// Lane groups of a work-group.
 const TEAMS: usize = 8;
@@ -28,7 +28,7 @@ pub(crate) struct Scan {
 }
 
 /// Parameters of scans by device class; `more` is local memory that kernels use in addition to a plain scan's.
-pub(crate) fn scan(caps: &Capabilities, more: usize) -> Scan {
+pub(crate) fn scan(caps: &Tuned, more: usize) -> Scan {
     let units = super::units(caps);
     // Each work-item processes whole tiles.
     let alone = Scan {
@@ -57,7 +57,7 @@ pub(crate) fn scan(caps: &Capabilities, more: usize) -> Scan {
         let local_bytes = caps.local_bytes.saturating_sub(RESERVED_BYTES + more);
         // An interpreter runs the work-items one after another.
         let usual = if caps.checker { 64 } else { 256 };
-        let caps = &Capabilities { local_bytes, ..caps.clone() };
+        let caps = &caps.with(|facts| facts.local_bytes = local_bytes);
         super::work_group_of(caps.chosen("work_group", usual), ITEM_BYTES, caps)
     };
     if work_group < TEAMS {
@@ -71,7 +71,7 @@ pub(crate) fn scan(caps: &Capabilities, more: usize) -> Scan {
 }
 
 /// The parameters that `oclprim tune` searches. If sub-groups use shuffles, their width determines the work-group.
-pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
+pub(super) fn parameters(caps: &Tuned) -> Vec<Parameter> {
     let usual = scan(caps, 0);
     let mut parameters = Vec::new();
     if usual.work_group > 1 && !usual.shuffles {

@@ -1,7 +1,7 @@
 //! Parameters of selections.
 
-use super::{Parameter, of_units, work_groups};
-use crate::runtime::{Capabilities, DeviceClass, SubGroupBackend};
+use super::{Parameter, Tuned, of_units, work_groups};
+use crate::runtime::{DeviceClass, SubGroupBackend};
 
 /// Geometry of selections.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,7 +18,7 @@ pub(crate) struct Select {
 }
 
 /// Parameters of selections by device class.
-pub(crate) fn select(caps: &Capabilities) -> Select {
+pub(crate) fn select(caps: &Tuned) -> Select {
     let units = super::units(caps);
     match caps.class {
         // Each group is one work-item.
@@ -53,7 +53,7 @@ pub(crate) fn select(caps: &Capabilities) -> Select {
 }
 
 /// The parameters that `oclprim tune` searches.
-pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
+pub(super) fn parameters(caps: &Tuned) -> Vec<Parameter> {
     let usual = select(caps);
     match caps.class {
         DeviceClass::Cpu => vec![

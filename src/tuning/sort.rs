@@ -1,7 +1,7 @@
 //! Parameters of sorts.
 
-use super::{Parameter, of_units};
-use crate::runtime::{Capabilities, DeviceClass};
+use super::{Parameter, Tuned, of_units};
+use crate::runtime::DeviceClass;
 
 /// Geometry of sorts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub(crate) struct Sort {
 }
 
 /// Parameters of sorts by device class, for keys and values of that many bytes.
-pub(crate) fn sort(caps: &Capabilities, key_bytes: usize, value_bytes: usize) -> Sort {
+pub(crate) fn sort(caps: &Tuned, key_bytes: usize, value_bytes: usize) -> Sort {
     let units = super::units(caps);
     let look_back = caps.looks_back() && caps.chosen("look_back", 1) != 0;
     // Tiles of all work-groups on a multiprocessor fill its local memory, without spilled registers.
@@ -75,7 +75,7 @@ pub(crate) fn sort(caps: &Capabilities, key_bytes: usize, value_bytes: usize) ->
 }
 
 /// The parameters that `oclprim tune` searches.
-pub(super) fn parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
+pub(super) fn parameters(caps: &Tuned, size: usize) -> Vec<Parameter> {
     let usual = sort(caps, size, 0);
     match caps.class {
         DeviceClass::Cpu => vec![

@@ -1,7 +1,7 @@
 //! Parameters of selections by rank.
 
-use super::{Parameter, of_units, work_groups};
-use crate::runtime::{Capabilities, DeviceClass};
+use super::{Parameter, Tuned, of_units, work_groups};
+use crate::runtime::DeviceClass;
 
 /// Geometry of selections by rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub(crate) struct TopK {
 
 /// Parameters of selections by rank, by device class. The first entry that fits into local memory is used; the last
 /// entry needs none.
-pub(crate) fn top_k(caps: &Capabilities) -> Vec<TopK> {
+pub(crate) fn top_k(caps: &Tuned) -> Vec<TopK> {
     let units = super::units(caps);
     let each = caps.chosen("each", 64);
     let alone = TopK {
@@ -62,7 +62,7 @@ pub(crate) fn top_k(caps: &Capabilities) -> Vec<TopK> {
 }
 
 /// The parameters of the first entry that `oclprim tune` searches.
-pub(super) fn parameters(caps: &Capabilities) -> Vec<Parameter> {
+pub(super) fn parameters(caps: &Tuned) -> Vec<Parameter> {
     let usual = top_k(caps)[0];
     let groups = |factors: &[usize]| Parameter::new("max_groups", usual.max_groups, of_units(factors, caps));
     let each = Parameter::new("each", usual.each, [16, 64, 256]);

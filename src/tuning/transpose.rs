@@ -1,6 +1,6 @@
 //! Parameters of transpositions.
 
-use super::{Parameter, of_units, work_groups};
+use super::{Parameter, Tuned, of_units, work_groups};
 use crate::runtime::{Capabilities, DeviceClass};
 
 /// Geometry of transpositions.
@@ -17,8 +17,16 @@ pub struct Transpose {
     pub max_groups: usize,
 }
 
+/// Minimum blocks of a tile's side.
+const MIN_SIDE: usize = 8;
+
+/// Bytes of local memory for tiles.
+fn room(caps: &Capabilities) -> usize {
+    caps.local_bytes.saturating_sub(super::RESERVED_BYTES)
+}
+
 /// Parameters of transpositions of elements of `size` bytes by device class.
-pub fn transpose(caps: &Capabilities, size: usize) -> Transpose {
+pub fn transpose(caps: &Tuned, size: usize) -> Transpose {
     match caps.class {
         // Each group is one work-item. Tiles are as wide as eight cache lines. On PoCL, that is 1.13 to 1.35 times as
         // fast as four lines for elements of 2 to 8 bytes.
@@ -40,12 +48,12 @@ pub fn transpose(caps: &Capabilities, size: usize) -> Transpose {
                 _ => (0, 0),
             };
             let side = if block > 0 { caps.chosen("side", side) } else { side };
-            let fits = (side * block).pow(2) * size <= caps.local_bytes;
+            let fits = (side * block).pow(2) * size <= room(caps);
             // A work-item has at least one block.
             let work_group = if block > 0 { work_group.min(side * side) } else { work_group };
             // H200, odd sides: tiles of 8, 32 and 64 KiB take 116, 119 and 103 µs, tiles of 16 KiB 96.
             let mut tile = 1 << ((16 << 10) / size).ilog2();
-            while tile > 1 && padded_bytes(tile, size) > caps.local_bytes {
+            while tile > 1 && padded_bytes(tile, size) > room(caps) {
                 tile /= 2;
             }
             // A work-item has at least one element of a tile.
@@ -62,7 +70,7 @@ pub fn transpose(caps: &Capabilities, size: usize) -> Transpose {
 }
 
 /// The parameters that `oclprim tune` searches, for both kinds of transposition.
-pub(super) fn parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
+pub(super) fn parameters(caps: &Tuned, size: usize) -> Vec<Parameter> {
     let usual = transpose(caps, size);
     match caps.class {
         DeviceClass::Cpu => vec![
@@ -70,7 +78,7 @@ pub(super) fn parameters(caps: &Capabilities, size: usize) -> Vec<Parameter> {
             Parameter::new("max_groups", usual.max_groups, of_units(&[1, 2, 4, 8, 16, 32], caps)),
         ],
         DeviceClass::Gpu => {
-            let fits = |&side: &usize| (side * usual.block).pow(2) * size + super::RESERVED_BYTES <= caps.local_bytes;
+            let fits = |&side: &usize| (side * usual.block).pow(2) * size <= room(caps);
             let sides = [8, 16, 32].into_iter().filter(fits);
             let side = (usual.block > 0).then(|| Parameter::new("side", usual.side, sides));
             let max_groups = Parameter::new("max_groups", usual.max_groups, of_units(&[8, 16, 32], caps));
@@ -98,19 +106,21 @@ pub struct InPlace {
 }
 
 /// Parameters of transpositions in place of elements of `size` bytes by device class.
-pub fn in_place(caps: &Capabilities, size: usize) -> InPlace {
+pub fn in_place(caps: &Tuned, size: usize) -> InPlace {
     let Transpose { work_group, block, side, max_groups, .. } = transpose(caps, size);
     match caps.class {
         DeviceClass::Cpu => InPlace { work_group, block, side, tile_side: block * side, max_groups },
         DeviceClass::Gpu => {
             let mut tile_side: usize = if size <= 4 { 64 } else { 32 };
-            while tile_side > 1 && 2 * tile_side * (tile_side + 1) * size > caps.local_bytes {
+            while tile_side > 1 && 2 * tile_side * (tile_side + 1) * size > room(caps) {
                 tile_side /= 2;
             }
-            let work_group = work_group.min(tile_side * tile_side);
-            // Local memory holds two tiles.
-            let fits = 2 * (side * block).pow(2) * size <= caps.local_bytes;
-            let block = if fits { block } else { 0 };
+            // Local memory holds two tiles, so they may be smaller.
+            let fits = |side: &usize| 2 * (side * block).pow(2) * size <= room(caps);
+            let smaller = [side, side / 2].into_iter().filter(|&side| side >= MIN_SIDE).find(fits);
+            let (block, side) = smaller.map_or((0, side), |side| (block, side));
+            let blocks = if block > 0 { side * side } else { usize::MAX };
+            let work_group = work_group.min(tile_side * tile_side).min(blocks);
             InPlace { work_group, block, side, tile_side, max_groups }
         }
     }
@@ -141,7 +151,7 @@ pub fn narrow(caps: &Capabilities, size: usize, short: usize, long: usize) -> Op
     };
     let cells = work_group * WORD / size * short;
     let few = long < work_group * WORD / size;
-    let fits = work_group <= caps.max_work_group && padded_bytes(cells, size) <= caps.local_bytes;
+    let fits = work_group <= caps.max_work_group && padded_bytes(cells, size) <= room(caps);
     (matches!(size, 1 | 2 | 4 | 8) && !few && fits).then_some(work_group)
 }
 

@@ -101,9 +101,9 @@ impl Keys {
     }
 }
 
-/// Key number `i` of clusters of keys that share their higher digits. In any 256 consecutive keys, the 16 smallest are below
-/// 1040 and the next larger 16 equal 1040. The 8 largest are the last cluster. So a top-k bound that is sampled near
-/// rank 16 or 248 of 256 lies within a cluster.
+/// Key number `i` of keys in clusters; the keys of a cluster share their higher digits. In any 256 consecutive keys,
+/// the 16 smallest are below 1040, and the next 16 in ascending order equal 1040. The 8 largest form the last cluster.
+/// So if a top-k selection samples its bound near rank 16 or 248 of 256, the bound lies within a cluster.
 pub(crate) fn clustered(i: usize) -> u64 {
     let number = i as u64 * 151 % 256;
     match number {

@@ -27,7 +27,7 @@ use std::{
 
 use serde::Serialize;
 
-use oclprim::{Capabilities, Device, ElementType, ErrorKind, ProgramSpec, Tuning};
+use oclprim::{Device, ElementType, ErrorKind, ProgramSpec, Tuning, tuning::Tuned};
 
 use crate::bench::Bench;
 
@@ -255,10 +255,10 @@ pub(crate) fn sorted_indices(n: usize, compare: &dyn Fn(usize, usize) -> Orderin
 /// Spec of a primitive: its cases, programs and benchmark cases. Tests, benches and the program read nothing else.
 ///
 /// ```
-/// use oclprim::{Capabilities};
+/// use oclprim::tuning::Tuned;
 /// use oclprim_checks::{check::Level, registry};
 ///
-/// let (_, gpu) = &Capabilities::samples()[0];
+/// let (_, gpu) = &Tuned::samples()[0];
 /// for spec in registry::specs() {
 ///     let (cases, programs) = (spec.cases(Level::Tiny).len(), spec.programs(gpu).len());
 ///     println!("{}: {cases} cases, {programs} programs, {} benchmarks", spec.name(), spec.benches().len());
@@ -272,7 +272,7 @@ pub trait Spec: Sync {
     fn cases(&self, level: Level) -> Vec<Case>;
 
     /// All programs that a device with these capabilities may build, for compile-only checks.
-    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec>;
+    fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec>;
 
     /// All benchmark cases.
     fn benches(&self) -> Vec<Bench> {

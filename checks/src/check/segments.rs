@@ -18,7 +18,7 @@ pub(crate) enum Cut {
     Empty,
     /// Gaps before the first segment and after the last.
     Gaps,
-    /// Short segments. At two offsets there are more empty segments than a tile has elements.
+    /// Short segments. At two offsets there are more empty segments than a GPU's tile has elements.
     Crowded,
 }
 

@@ -50,7 +50,7 @@ struct Samples<T> {
     outside: [u64; OUTSIDE],
 }
 
-/// Generator of the bins of samples; `bins` stands for a sample outside of the bins.
+/// Function that draws the bin number of the next sample. It returns `bins` for a sample outside of the bins.
 fn draw(distribution: Distribution, bins: usize, seed: u64) -> impl FnMut() -> usize {
     let (zipf, mut rng) = (Zipf::new(bins), Rng::new(seed));
     move || match distribution {
@@ -70,7 +70,7 @@ fn samples<T: Integer>(request: &Request) -> Result<Samples<T>> {
         let mut bin = draw(request.distribution, request.bins, i as u64);
         for (k, x) in chunk.iter_mut().enumerate() {
             let bin = bin() as i128;
-            // In a narrow type, a value of `strangers` can wrap to a bin's number. The CPU counts it in that bin, too.
+            // In a narrow type, a value of `strangers` can be a bin's number. The CPU counts it in that bin, too.
             *x = T::from_i128(if bin < bins { bin } else { strangers[k % strangers.len()] });
         }
     });
@@ -188,7 +188,7 @@ fn own_model<T: Integer>(request: &Request, device: &Device) -> Result<Option<Mo
     use crate::{ElementType, runtime::Backend};
     let Backend::OpenCl(cl) = device.backend() else { return Ok(None) };
     let (n, bins) = (request.n, request.bins);
-    let plan = plan(n, Form::of(&Bins::<T>::ids(bins)?), ElementType::U32, &*cl.capabilities()?, usize::MAX)?;
+    let plan = plan(n, Form::of(&Bins::<T>::ids(bins)?), ElementType::U32, &cl.capabilities()?.into(), usize::MAX)?;
     let slots = plan.table_count * (bins + OUTSIDE);
     // The counting kernel reads the samples and writes tables, and the merging kernel writes counters.
     let load_sectors = (n * size_of::<T>()).div_ceil(32) as f64;

@@ -8,13 +8,14 @@ use super::{
     shared::{RANGED_BINS, Zipf, bench_of, check, from_i128, neighbour, ranged_sizes, small_gpu},
 };
 use crate::{
-    Capabilities, Element, ElementType, ProgramSpec,
+    Element, ElementType, ProgramSpec,
     bench::Bench,
     check::{
         Case, Level, Spec,
         data::{Data, Rng, random_by},
         stands_for_its_size,
     },
+    tuning::Tuned,
     with_element, with_integer,
 };
 
@@ -173,7 +174,8 @@ fn obvious_slot<T: Element>(x: T, shape: Shape<T>, bins: usize, edges: &[f64]) -
 }
 
 /// `edge(k)` of every bin by the definition in [`Bins`], computed in f64 if `T` is f64, else in f32. Empty for integers.
-/// The ranges of the cases need no bound on `width`; `tests/float_ranges.rs` has ranges that do.
+/// It leaves out the upper bound on `width` in that definition, because the cases have no range so wide. The ranges of
+/// `tests/float_ranges.rs` need the bound.
 fn obvious_edges<T: Element>(shape: Shape<T>, bins: usize) -> Vec<f64> {
     let (Shape::Even(lower, upper) | Shape::Closed(lower, upper)) = shape else { return Vec::new() };
     if !T::TYPE.is_float() {
@@ -372,7 +374,7 @@ impl Spec for Histogram {
         benches
     }
 
-    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+    fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
         use super::gpu;
         let mut programs = super::ladder::kernels::programs(caps);
         programs.push(gpu::zero_program(caps));

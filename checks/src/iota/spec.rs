@@ -1,10 +1,11 @@
 //! Spec of iota: cases, programs and benchmark cases.
 
 use crate::{
-    Capabilities, Device, Element, ElementType, ProgramSpec,
+    Device, Element, ElementType, ProgramSpec,
     bench::Bench,
     check::{Case, Failure, Level, Spec, guarded, poison, same, stands_for_its_size},
     ladder::Climb,
+    tuning::Tuned,
     with_element,
 };
 
@@ -89,7 +90,7 @@ impl Spec for Iota {
         vec![bench("iota", 7u32, 1), bench("iota by 0.3", -0.7f32, 0.3)]
     }
 
-    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+    fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
         let wide = [false, true];
         let plan = |element, wide| Some(super::gpu::plan(1 << 20, element, caps, wide).ok()?.program);
         ElementType::ALL.into_iter().flat_map(|element| wide.map(|wide| plan(element, wide))).flatten().collect()

@@ -4,10 +4,11 @@
 //! host.
 
 use crate::{
-    Accumulate, Bins, Buffer, Capabilities, Determinism, Device, DeviceType, ElementType, Error, Matrices, Order,
-    Philox, ProgramSpec, Result, Scan, Scratch, SetOp, Top,
+    Accumulate, Bins, Buffer, Determinism, Device, DeviceType, ElementType, Error, Matrices, Order, Philox,
+    ProgramSpec, Result, Scan, Scratch, SetOp, Top,
     check::{Case, Failure, Level, Spec, bounds::stated_bound, close, data::Data, host_memory},
     op::{Map, Max, Min, Operator, Scale, Sum},
+    tuning::Tuned,
 };
 
 /// Spec of all primitives at sizes that 32-bit offsets cannot reach.
@@ -586,7 +587,7 @@ impl Spec for Large {
         ]
     }
 
-    fn programs(&self, _: &Capabilities) -> Vec<ProgramSpec> {
+    fn programs(&self, _: &Tuned) -> Vec<ProgramSpec> {
         // The specs of the primitives list their programs with 64-bit offsets.
         Vec::new()
     }

@@ -6,11 +6,12 @@ use super::{
     sort,
 };
 use crate::{
-    Capabilities, Device, Element, ElementType, Order, ProgramSpec, Scratch,
+    Device, Element, ElementType, Order, ProgramSpec, Scratch,
     bench::Bench,
     check::{Case, Failure, Level, Spec, data::Data, everywhere, guarded, poison, same_bytes},
     ladder::Climb,
     op::{Compare, Less},
+    tuning::Tuned,
 };
 
 /// The primitive's entry in the registry.
@@ -205,12 +206,12 @@ impl Spec for Merge {
         benches
     }
 
-    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+    fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
         programs::all(caps)
     }
 }
 
-/// Merges two ranges of `n` elements together.
+/// Merges two ranges that have `n` elements in total.
 fn bench_merge<T: Element>() -> Bench {
     let bytes = |n| 2 * (n * size_of::<T>()) as u64;
     Bench::new("merge", T::TYPE, bytes, |device, n| {
@@ -271,7 +272,7 @@ mod programs {
     use crate::SetOp;
 
     struct Programs<'a> {
-        caps: &'a Capabilities,
+        caps: &'a Tuned,
         programs: Vec<ProgramSpec>,
     }
 
@@ -297,7 +298,7 @@ mod programs {
     }
 
     /// All programs of a device with these capabilities.
-    pub(super) fn all(caps: &Capabilities) -> Vec<ProgramSpec> {
+    pub(super) fn all(caps: &Tuned) -> Vec<ProgramSpec> {
         let mut programs = Programs { caps, programs: Vec::new() };
         visit_all(Level::Full, &mut programs);
         programs.programs

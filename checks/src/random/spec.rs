@@ -2,10 +2,11 @@
 
 use super::Philox;
 use crate::{
-    Capabilities, Device, Element, ElementType, Integer, ProgramSpec,
+    Device, Element, ElementType, Integer, ProgramSpec,
     bench::Bench,
     check::{Case, Failure, Level, Spec, guarded, poison, same_bytes, stands_for_its_size},
     ladder::Climb,
+    tuning::Tuned,
     with_element, with_integer,
 };
 
@@ -19,7 +20,7 @@ const NUMBERS: Philox = Philox::new(0x0123_4567_89ab_cdef).stream(0x0fed_cba9_87
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum What {
     Whole,
-    /// Numbers in a range of few values. The range of `Many` has many values, and that of `All` has all.
+    /// Numbers in a range of few values. The range of `Many` has many values, and that of `All` has all integers.
     Few,
     Many,
     All,
@@ -236,7 +237,7 @@ impl Spec for Random {
         ]
     }
 
-    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+    fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
         super::gpu::programs(caps)
     }
 }

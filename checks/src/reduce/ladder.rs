@@ -203,7 +203,7 @@ pub(super) fn passes<T: Element>(device: &Device, n: usize, determinism: Determi
     let mut model = Model::default();
     if let (crate::runtime::Backend::OpenCl(cl), None) = (device.backend(), lacks_fp64(T::TYPE, device)?) {
         let form = super::gpu::Form::of::<T, Sum>(determinism);
-        let caps = cl.capabilities()?;
+        let caps = crate::tuning::Tuned::from(cl.capabilities()?);
         let plan = super::gpu::plan(n, &form, true, &caps, &|n| cl.wide(n))?;
         // The tree is the same in every work-group of every pass.
         let width = if caps.sub_group.backend.is_hardware() { caps.sub_group.width } else { 1 };
@@ -407,7 +407,7 @@ impl Kernel {
         }
         let times = (n / tile) as f64;
         let requests = full.local_requests * times + short.local_requests;
-        // The conflicts are those of this kernel only, without `second`.
+        // Bank conflicts count this kernel only; sectors also count `second`, the kernels that reduce its partial sums.
         let conflicts = full.conflicts * times + short.conflicts;
         Model {
             load_sectors: full.model.load_sectors * times + short.model.load_sectors + second.load_sectors,

@@ -2,7 +2,7 @@
 
 use super::shared::{has_exact_sums, obvious_tree, on_cpu_at_least, thin};
 use crate::{
-    Buffer, Capabilities, Determinism, Device, Element, ElementType, Input, Integer, Output, ProgramSpec, Scratch,
+    Buffer, Determinism, Device, Element, ElementType, Input, Integer, Output, ProgramSpec, Scratch,
     bench::Bench,
     check::{
         Case, Failure, Level, Spec,
@@ -17,6 +17,7 @@ use crate::{
     ladder::Climb,
     op::{And, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor},
     reduce::{End, axis, cpu, mapped, segmented},
+    tuning::Tuned,
     with_element, with_integer,
 };
 
@@ -464,7 +465,7 @@ impl Spec for Reduce {
         benches
     }
 
-    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+    fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
         use crate::reduce::gpu;
         let mut programs = Vec::new();
         for element in ElementType::ALL {

@@ -25,8 +25,9 @@ impl<A: Copy> Blocks<A> {
     }
 }
 
-/// Exclusive prefixes of `results` results by the definition in `cl/scan.cl`: one entry for every `run` results.
-/// An entry has the prefixes over tile groups and tiles, the highest level first, and the run's prefix within its tile.
+/// Exclusive prefixes by the definition in `cl/scan.cl`: one entry for each run of `run` among `results` results. The
+/// first part of an entry has the prefixes over tile groups and tiles, the highest level first. The second part is the
+/// run's prefix within its tile.
 pub(super) fn exclusive_prefixes<P: Copy>(
     combine: &dyn Fn(P, P) -> P,
     identity: P,

@@ -7,8 +7,7 @@ use super::{
     shared::{exclusive_prefixes, sizes},
 };
 use crate::{
-    Buffer, Capabilities, Device, DeviceClass, Element, ElementType, Input, Integer, Output, ProgramSpec, Scratch,
-    Tuning, ViewMut,
+    Buffer, Device, DeviceClass, Element, ElementType, Input, Integer, Output, ProgramSpec, Scratch, Tuning, ViewMut,
     bench::Bench,
     check::{
         Case, Failure, Level, Spec,
@@ -22,6 +21,7 @@ use crate::{
     f16,
     ladder::Climb,
     op::{And, Map, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor},
+    tuning::Tuned,
     with_element, with_integer,
 };
 
@@ -410,7 +410,7 @@ impl Spec for ScanSpec {
         benches
     }
 
-    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+    fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
         use super::gpu;
         let mut forms = vec![
             gpu::Form::of::<u32, u64, Sum>(false, None),
@@ -445,13 +445,12 @@ impl Spec for ScanSpec {
             ),
         ]);
         let mut programs = Vec::new();
-        let mut add = |form: &gpu::Form, caps: &Capabilities| {
+        let mut add = |form: &gpu::Form, caps: &Tuned| {
             for (aligned, wide) in [(false, false), (true, false), (true, true)] {
                 programs.extend(gpu::plan(1 << 20, form, [aligned; 2], caps, wide).map(|plan| plan.program));
             }
         };
-        let mut waiting = caps.clone();
-        waiting.forward_progress = false;
+        let waiting = caps.with(|facts| facts.forward_progress = false);
         for form in &forms {
             add(form, caps);
             // These variants depend on the size of the type only.

@@ -11,7 +11,7 @@ use super::{
     shared::{filled, out_offset, rooms, sizes},
 };
 use crate::{
-    Buffer, Capabilities, Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Scratch, Tuning,
+    Buffer, Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Scratch, Tuning,
     bench::Bench,
     check::{
         Case, Failure, Level, Spec,
@@ -21,6 +21,7 @@ use crate::{
     f16,
     ladder::Climb,
     op::Map,
+    tuning::Tuned,
     with_element,
 };
 
@@ -147,7 +148,8 @@ fn check_unordered<T: Element>(device: &Device, what: What) -> Result<(), Failur
     if kept == want.len() {
         return same_bytes(&found, &want, "sorted elements");
     }
-    // Any of the elements may be there, but each at most as often as it is selected.
+    // The output is too short for all selected elements. It may hold any of them, but no value more often than it is
+    // selected.
     let mut rest = want.iter().copied();
     match found.iter().find(|&&x| !rest.any(|y| y == x)) {
         Some(x) => Err(Failure::Mismatch(format!("{x} was selected too often"))),
@@ -477,10 +479,9 @@ impl Spec for Select {
         benches
     }
 
-    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+    fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
         let mut programs = Vec::new();
-        let mut waiting = caps.clone();
-        waiting.forward_progress = false;
+        let waiting = caps.with(|facts| facts.forward_progress = false);
         for form in forms() {
             for (aligned, wide) in [(false, false), (true, false), (true, true)] {
                 programs.extend(gpu::plan(1 << 20, &form, aligned, caps, wide).map(|plan| plan.program));
@@ -539,10 +540,9 @@ mod tests {
 
     #[test]
     fn plans_cover_every_element_and_fit_their_devices() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for local_bytes in [caps.local_bytes, 0, 1024, 4096, 8192] {
-                let mut caps = caps.clone();
-                caps.local_bytes = local_bytes;
+                let caps = caps.with(|facts| facts.local_bytes = local_bytes);
                 for n in [1, 2047, 4097, 1 << 20, (1 << 32) + 1, 1 << 40, 1 << 48] {
                     for form in forms() {
                         let Ok(plan) = gpu::plan(n, &form, true, &caps, n >= 1 << 31) else { continue };

@@ -7,10 +7,11 @@ use super::{
     shared::{Made, Way, numbered},
 };
 use crate::{
-    Capabilities, Device, Element, ElementType, Offset, ProgramSpec, Scratch,
+    Device, Element, ElementType, Offset, ProgramSpec, Scratch,
     bench::Bench,
     check::{Case, Failure, Level, Spec, data::Data, everywhere, guarded, keys::Keys, poison, same_bytes},
     ladder::Climb,
+    tuning::Tuned,
     with_element,
 };
 
@@ -233,7 +234,7 @@ impl Spec for Sort {
         .collect()
     }
 
-    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+    fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
         let mut programs = super::gpu::programs(caps);
         programs.extend(super::segmented::gpu::programs(caps));
         programs.extend(super::in_place::gpu::programs(caps));

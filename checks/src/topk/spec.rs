@@ -4,7 +4,7 @@ use bytemuck::Pod;
 
 use super::{Interpolation, Top};
 use crate::{
-    Capabilities, Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Scratch, Tuning,
+    Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Scratch, Tuning,
     bench::Bench,
     check::{
         Case, Failure, Level, Spec,
@@ -14,6 +14,7 @@ use crate::{
         poison, same_bytes, sorted_indices,
     },
     ladder::Climb,
+    tuning::Tuned,
     with_element,
 };
 
@@ -364,12 +365,12 @@ impl Spec for TopK {
         ]
     }
 
-    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+    fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
         super::gpu::programs(caps)
     }
 }
 
-/// Selection of `k(n)` of `n` keys; the name has `k` for large n.
+/// Selection of `k(n)` of `n` keys. The name states `k(2^30)`, or `half` if that is 2^20 or more.
 fn bench_keys<T: Element>(keys: Keys, k: fn(usize) -> usize) -> Bench {
     let name = match k(1 << 30) {
         k if k < 1 << 20 => format!("{k}, {}", keys.name()),

@@ -248,7 +248,7 @@ fn decimal(text: &str) -> (i128, bool) {
         match digit {
             Some(digit) if at >= point => exact &= digit == 0,
             Some(digit) => value = (value * 10 + digit).min(1 << 100),
-            // Appends zeros up to the point. 0 is skipped; other numbers soon reach 2^100.
+            // Appends zeros up to the decimal point. The loop is short: it ends at once for 0, and at 2^100 for others.
             None if at < point && value > 0 && value < 1 << 100 => value *= 10,
             None => break,
         }

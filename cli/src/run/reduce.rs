@@ -64,7 +64,7 @@ impl Order {
         }
     }
 
-    /// The level without `fast`, whose results have no bits of their own.
+    /// The level, with `fast` replaced by `fixed`: results of `fast` are not reproducible.
     fn reproducible(self) -> Determinism {
         match self {
             Self::Fast | Self::Fixed => Determinism::Fixed,
@@ -339,7 +339,8 @@ impl Reduce {
         extent: &Extent<'_>,
         device: &Device,
     ) -> Result<Vec<U>, Stop> {
-        // A reduction of all elements in another type is fixed or exact; other reductions are fixed.
+        // Only reductions of all elements in their own type can be `fast`. Those in another type are `fixed` or
+        // `exact`. Reductions along an axis and of segments are always `fixed`.
         match (self.op, extent) {
             (Op::Sum, Extent::All) if T::TYPE == U::TYPE => {
                 Ok(vec![self.combine(op::Sum, bytemuck::cast_slice(input), device)?])

@@ -10,10 +10,10 @@ use crate::{
         slots::OUTSIDE,
     },
     runtime::{
-        AnyInput, AnyOutput, Capabilities, ClInput, ProgramSpec, on_device,
+        AnyInput, AnyOutput, ClInput, ProgramSpec, on_device,
         opencl::{ClDevice, Launch},
     },
-    tuning::{self, Primitive},
+    tuning::{self, Primitive, Tuned},
 };
 
 const NAME: &str = "histogram_channels.cl";
@@ -41,7 +41,7 @@ pub fn plan(
     channels: usize,
     bins: &[usize],
     vector: bool,
-    caps: &Capabilities,
+    caps: &Tuned,
 ) -> Result<Plan> {
     caps.supports(element)?;
     let params = tuning::histogram(caps);

@@ -9,8 +9,8 @@ use crate::{
         gpu::round_up_words,
         slots::OUTSIDE,
     },
-    runtime::{AnyInput, AnyOutput, Capabilities, ClInput, ProgramSpec, on_device, opencl::ClDevice},
-    tuning::{self, Primitive},
+    runtime::{AnyInput, AnyOutput, ClInput, ProgramSpec, on_device, opencl::ClDevice},
+    tuning::{self, Primitive, Tuned},
 };
 
 const NAME: &str = "histogram_weighted.cl";
@@ -73,7 +73,7 @@ fn others(weight: ElementType) -> usize {
     }
 }
 
-pub fn plan(n: usize, form: Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(n: usize, form: Form, aligned: bool, caps: &Tuned, wide: bool) -> Result<Plan> {
     let Form { samples, weight, sum } = form;
     caps.supports(samples.element)?;
     caps.supports(weight)?;
@@ -182,7 +182,7 @@ fn run(
         device.build_ahead(
             &plan.weights,
             &["histogram_weights_zero", "histogram_weights_max", "histogram_weights_merge"],
-        );
+        )?;
     }
     for low in (0..all).step_by(plan.range) {
         let slots = plan.range.min(all - low);
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn plans_fit_their_devices() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for weight in [ElementType::I8, ElementType::F32, ElementType::F64] {
                 for bins in [1, 256, 5000, 70_000, 1 << 24] {
                     for n in [1, 1 << 20, 1 << 33, 1 << 40, 1 << 48] {

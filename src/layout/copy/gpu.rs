@@ -5,10 +5,10 @@ use std::ops::Range;
 use crate::{
     Result,
     runtime::{
-        Capabilities, ProgramSpec,
+        ProgramSpec,
         opencl::{ClDevice, ClMem},
     },
-    tuning::{self, Primitive},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../../cl/copy.cl");
@@ -63,7 +63,7 @@ impl Body {
 }
 
 /// The plan of a copy of `bytes` > 0 bytes from byte `from` of one buffer to byte `to` of another.
-pub fn plan(bytes: usize, from: usize, to: usize, caps: &Capabilities, wide: impl Fn(usize) -> bool) -> Plan {
+pub fn plan(bytes: usize, from: usize, to: usize, caps: &Tuned, wide: impl Fn(usize) -> bool) -> Plan {
     let program = ProgramSpec::new("copy.cl", TEXT, caps);
     match tuning::copy(caps) {
         tuning::Copy::Runs { max_groups, min_run } => {

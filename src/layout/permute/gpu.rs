@@ -7,8 +7,8 @@ use crate::{
         copy::nd::gpu::{self as nd, Rows},
         transpose::gpu::{self as matrices, Shape},
     },
-    runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
-    tuning::{self, Primitive},
+    runtime::{ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../../cl/permute.cl");
@@ -30,7 +30,7 @@ pub struct Plan {
 }
 
 /// The plan of a job; `bases` has the byte offsets of the buffers' first elements.
-pub fn plan(job: Job, bases: [usize; 2], caps: &Capabilities, wide: impl Fn(usize) -> bool) -> Plan {
+pub fn plan(job: Job, bases: [usize; 2], caps: &Tuned, wide: impl Fn(usize) -> bool) -> Plan {
     let job = job.widened(bases);
     let (from, to) = job.ends();
     let wide = wide(from.max(to).max(job.len()));
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn plans_cover_every_unit() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for n in [1, 255, 257, 1 << 20, (1 << 32) + 1, 1 << 40, 1 << 48] {
                 let axes = vec![Axis { n: 3, from: 1, to: 2 * n as isize }, Axis { n, from: 3, to: 2 }];
                 let plan = plan(Job { size: 4, axes, from: 0, to: 0 }, [0, 0], &caps, |n| n >= 1 << 31);

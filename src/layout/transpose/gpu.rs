@@ -4,10 +4,10 @@ use crate::{
     Result,
     layout::permute::job::Axis,
     runtime::{
-        Capabilities, ClInput, DeviceClass, ProgramSpec,
+        ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, ClMem},
     },
-    tuning::{self, Primitive},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../../cl/transpose.cl");
@@ -94,7 +94,7 @@ pub struct Plan {
     pub wide: bool,
 }
 
-pub fn plan(shape: &Shape, caps: &Capabilities, wide: impl Fn(usize) -> bool) -> Plan {
+pub fn plan(shape: &Shape, caps: &Tuned, wide: impl Fn(usize) -> bool) -> Plan {
     let &Shape { rows, cols, size, .. } = shape;
     let count = shape.count();
     let wide = wide(shape.end().max(rows * cols * count));
@@ -151,7 +151,7 @@ fn in_blocks(shape: &Shape, block: usize) -> bool {
 
 /// Number of elements by which each tile grows. It is one 32-byte memory sector if rows of the output are not aligned
 /// to sectors, else 0. The result is also 0 if rows have few tiles, since one more sector per tile would cost too much.
-fn lead(shape: &Shape, (log_rows, log_cols): (u32, u32), tile: usize, caps: &Capabilities) -> usize {
+fn lead(shape: &Shape, (log_rows, log_cols): (u32, u32), tile: usize, caps: &Tuned) -> usize {
     const SECTOR: usize = 32;
     let lead = SECTOR / shape.size;
     let many = shape.rows >> log_rows >= 8 && shape.cols >> log_cols >= 1;
@@ -161,7 +161,7 @@ fn lead(shape: &Shape, (log_rows, log_cols): (u32, u32), tile: usize, caps: &Cap
 
 /// `(tall, short, work_group)` for a matrix with one short side of length `short`. `tall` is true if the matrix has few
 /// columns.
-fn narrow(shape: &Shape, caps: &Capabilities) -> Option<(bool, usize, usize)> {
+fn narrow(shape: &Shape, caps: &Tuned) -> Option<(bool, usize, usize)> {
     let tall = shape.cols <= shape.rows;
     let (short, long) = if tall { (shape.cols, shape.rows) } else { (shape.rows, shape.cols) };
     let packed = if tall { shape.ld_in } else { shape.ld_out } == short;

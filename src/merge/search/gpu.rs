@@ -4,8 +4,8 @@ use super::Bound;
 use crate::{
     Result,
     merge::gpu::{Form, Place, Plan, Shape, shape},
-    runtime::{AnyInput, AnyOutput, Capabilities, ClInput, ProgramSpec, on_device, opencl::ClDevice},
-    tuning::{self, Primitive},
+    runtime::{AnyInput, AnyOutput, ClInput, ProgramSpec, on_device, opencl::ClDevice},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../../cl/search.cl");
@@ -20,14 +20,7 @@ fn each(shape: &Shape) -> usize {
 }
 
 /// The plan of a search in a range; `count` is the larger of the numbers of elements and needles.
-pub fn plan(
-    bound: Bound,
-    place_bytes: usize,
-    count: usize,
-    form: &Form,
-    caps: &Capabilities,
-    wide: bool,
-) -> Result<Plan> {
+pub fn plan(bound: Bound, place_bytes: usize, count: usize, form: &Form, caps: &Tuned, wide: bool) -> Result<Plan> {
     let shape = shape(form, 0, false, caps);
     let program = ProgramSpec::new("search.cl", TEXT, caps)
         .define("EACH", each(&shape))

@@ -5,10 +5,10 @@ use crate::{
     Result, Scratch,
     merge::gpu::{Form, Place, Plan, shape},
     runtime::{
-        Capabilities, ClInput, ProgramSpec,
+        ClInput, ProgramSpec,
         opencl::{ClDevice, Launch},
     },
-    tuning::Primitive,
+    tuning::{Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../../cl/set.cl");
@@ -17,7 +17,7 @@ const ITEM_BYTES: usize = 8;
 /// Numbers per tile in scratch.
 const NUMBERS: usize = 4;
 
-pub fn plan(op: SetOp, n: usize, form: &Form, caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(op: SetOp, n: usize, form: &Form, caps: &Tuned, wide: bool) -> Result<Plan> {
     let program = ProgramSpec::new("set.cl", TEXT, caps).define("SET", op as u32);
     Plan::new(n, form, program, shape(form, ITEM_BYTES, false, caps), caps, wide)
 }
@@ -62,7 +62,7 @@ impl<'a> Run<'a> {
     /// Writes the number of kept elements to the one element of `total`.
     pub fn count(&mut self, total: &ClInput) -> Result<()> {
         let (groups, local) = (self.plan.item_groups(), self.plan.local());
-        self.device.build_ahead(&self.plan.program, &["set_splits", "set_tiles", "set_offsets"]);
+        self.device.build_ahead(&self.plan.program, &["set_splits", "set_tiles", "set_offsets"])?;
         self.ranges("set_splits")?.run(groups, local)?;
         // This launch writes no elements, so any buffer can be the output.
         let range = self.ranges[0];

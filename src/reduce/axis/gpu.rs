@@ -7,10 +7,10 @@ use crate::{
     Element, ElementType, Result, Scratch,
     op::{Op, Source},
     runtime::{
-        AnyInput, AnyOutput, Capabilities, ClInput, ProgramSpec, on_device,
+        AnyInput, AnyOutput, ClInput, ProgramSpec, on_device,
         opencl::{ClDevice, Launch},
     },
-    tuning::{self, Primitive},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../../cl/reduce_axis.cl");
@@ -71,7 +71,7 @@ pub struct Plan {
 }
 
 /// `aligned` says whether the elements, and whether the results, are 16-byte aligned.
-pub fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Tuned, wide: bool) -> Result<Plan> {
     let [aligned, out_aligned] = aligned;
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
@@ -173,7 +173,7 @@ fn dimensions(lines: &Lines) -> ([u64; 8], [i64; 8], u32) {
 /// Lines on a device: the planning and launching that all operations along an axis share.
 pub struct OnDevice<'a> {
     pub device: &'a ClDevice,
-    pub caps: Arc<Capabilities>,
+    pub caps: Arc<Tuned>,
     pub lines: &'a Lines,
     /// True if the outputs or the axis need 64-bit numbers.
     pub wide: bool,
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn groups_cover_every_chunk_of_every_output() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for shape in
                 [[1, 1], [16, 1 << 24], [1 << 24, 16], [1 << 14, 1 << 14], [3, 1 << 33], [1 << 33, 1], [7, 513]]
             {

@@ -4,8 +4,8 @@ use super::{LANES, rows};
 use crate::{
     Result, Scratch,
     op::gpu::{Form, program, work_group},
-    runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
-    tuning::{self, Primitive},
+    runtime::{ClInput, ProgramSpec, opencl::ClDevice},
+    tuning::{self, Primitive, Tuned},
 };
 
 /// A launch that reduces `n` elements or partials to `tiles` partials.
@@ -20,7 +20,7 @@ pub struct Pass {
 }
 
 /// The passes over n > 0 elements.
-pub fn plan(n: usize, form: &Form, caps: &Capabilities, wide: &dyn Fn(usize) -> bool) -> Result<Vec<Pass>> {
+pub fn plan(n: usize, form: &Form, caps: &Tuned, wide: &dyn Fn(usize) -> bool) -> Result<Vec<Pass>> {
     let (max_groups, work_group) = (tuning::reduce(caps).max_groups, work_group(form, caps));
     let (mut passes, mut n) = (Vec::new(), n);
     loop {
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn passes_end_in_one_partial_and_fit_the_scratch() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for size in [1, 3, 4, 12, 64] {
                 let form = Form { source: <Sum as Op<f32>>::source(), size, needs_fp64: false };
                 for n in [1, 1024, 65_537, (1 << 32) + 1, 1 << 40, 1 << 48] {

@@ -3,8 +3,8 @@
 use super::Question;
 use crate::{
     Result, Scratch,
-    runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
-    tuning::{self, Primitive},
+    runtime::{ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../../cl/count.cl");
@@ -22,7 +22,7 @@ pub struct Plan {
     pub one_pass: bool,
 }
 
-pub fn plan(n: usize, size: usize, aligned: bool, caps: &Capabilities, wide: bool) -> Plan {
+pub fn plan(n: usize, size: usize, aligned: bool, caps: &Tuned, wide: bool) -> Plan {
     let params = tuning::reduce(caps);
     let step = params.work_group * 16 / size;
     let unit = if caps.class == DeviceClass::Cpu { (64 << 10) / size } else { 16 * step };
@@ -38,7 +38,7 @@ pub fn plan(n: usize, size: usize, aligned: bool, caps: &Capabilities, wide: boo
 }
 
 /// Upper bound on the scratch bytes of a count: an 8-byte word for each work-group.
-pub fn scratch_bytes(caps: &Capabilities) -> usize {
+pub fn scratch_bytes(caps: &Tuned) -> usize {
     8 * tuning::reduce(caps).max_groups
 }
 
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn plans_cover_every_element() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for n in [0, 1, 255, 4097, 1 << 20, (1 << 32) + 1] {
                 for size in [1, 2, 4, 8] {
                     let plan = plan(n, size, true, &caps, n >= 1 << 31);

@@ -261,7 +261,7 @@ impl Device {
             Backend::Cpu => Ok(0),
             Backend::OpenCl(device) => {
                 let all = device.all_capabilities_for(Primitive::Reduce)?;
-                Ok(all.iter().map(|caps| gpu::scratch_bytes(caps)).max().unwrap_or(0))
+                Ok(all.map(gpu::scratch_bytes).max().unwrap_or(0))
             }
         }
     }

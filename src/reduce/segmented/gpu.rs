@@ -6,10 +6,10 @@ use crate::{
     lookback::{SPINS, TICKET_BYTES},
     op::{Op, Source, Sum},
     runtime::{
-        AnyInput, AnyOutput, Capabilities, ClInput, ClOutput, ProgramSpec, SubGroupBackend, on_device,
+        AnyInput, AnyOutput, ClInput, ClOutput, ProgramSpec, SubGroupBackend, on_device,
         opencl::{ClDevice, ClMem, Launch},
     },
-    tuning::{self, Primitive},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../../cl/reduce_segmented.cl");
@@ -102,12 +102,12 @@ fn item_bytes(form: &Form) -> usize {
 }
 
 /// Work-items of a tile. The tree does not depend on their number.
-fn work_group(form: &Form, caps: &Capabilities) -> usize {
+fn work_group(form: &Form, caps: &Tuned) -> usize {
     let most = tuning::reduce(caps).work_group.min(ITEMS).min(STAGE_BYTES / (item_elements(form) * form.acc.size()));
     tuning::work_group_of(most, item_bytes(form), caps)
 }
 
-fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> ProgramSpec {
+fn program(form: &Form, aligned: bool, caps: &Tuned, wide: bool) -> ProgramSpec {
     let work_group = work_group(form, caps);
     let cpu = work_group == 1;
     let word = |wide| if wide { "ulong" } else { "uint" };
@@ -119,6 +119,7 @@ fn program(form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Progr
     let registers = if form.keys.is_some() { params.key_registers } else { params.segment_registers };
     let limit = caps.ptx.then(|| format!("-cl-nv-maxrregcount={registers}"));
     let program = make("reduce_segmented.cl", TEXT, caps)
+        .with(caps.fault())
         .with(limit)
         .element("T", form.element)
         .element("A", form.acc)
@@ -149,7 +150,7 @@ pub fn plan(
     segments: usize,
     form: &Form,
     aligned: bool,
-    caps: &Capabilities,
+    caps: &Tuned,
     wide: &dyn Fn(usize) -> bool,
 ) -> Result<Plan> {
     caps.supports(form.element)?;
@@ -333,7 +334,7 @@ fn run(
     let local = [plan.work_group, 1, 1];
     let (count, nodes) = ((segments, found), plan.nodes as u64);
     let kernels = ["segments_prepare", "segments_tiles", "segments_nodes"];
-    device.build_ahead(&plan.program, &kernels[..if plan.levels.is_empty() { 2 } else { 3 }]);
+    device.build_ahead(&plan.program, &kernels[..if plan.levels.is_empty() { 2 } else { 3 }])?;
     let prepare = device.launch(&plan.program, "segments_prepare")?.mem(offsets.mem()).scalar(offsets.offset() as u64);
     let prepare = with_count(prepare, count, &plan)
         .offset(n as u64, plan.wide_positions)
@@ -400,7 +401,7 @@ pub fn check(device: &ClDevice, offsets: &ClInput, form: &Form, n: usize) -> Res
 /// [`check`] in launches over `part` offsets each, and the offset after them.
 fn check_by(device: &ClDevice, offsets: &ClInput, form: &Form, n: usize, part: usize) -> Result<Option<usize>> {
     const NONE: u32 = u32::MAX;
-    let caps = device.capabilities()?;
+    let caps = Tuned::from(device.capabilities()?);
     let (max_groups, work_group) = (tuning::reduce(&caps).max_groups, work_group(form, &caps));
     let wide = device.wide(offsets.len()) || device.wide(n);
     let program = program(form, true, &caps, wide);
@@ -446,7 +447,7 @@ mod tests {
 
     #[test]
     fn levels_end_in_one_value() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for n in [1, 4096, 4097, 1 << 20, (1 << 32) + 5, 1 << 40, 1 << 48] {
                 let form = Form::of::<f32, crate::op::Sum>(ElementType::U32);
                 let plan = plan(n, 10, &form, true, &caps, &|n| n >= 1 << 31).unwrap();
@@ -459,11 +460,11 @@ mod tests {
 
     #[test]
     fn work_groups_fit_the_local_memory() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for form in [Form::of::<u8, Sum>(ElementType::U32), Form::of::<f32, Sum>(ElementType::U64)] {
                 let whole = work_group(&form, &caps);
                 for local_bytes in [8 << 10, 16 << 10] {
-                    let items = work_group(&form, &Capabilities { local_bytes, ..caps.clone() });
+                    let items = work_group(&form, &caps.with(|facts| facts.local_bytes = local_bytes));
                     assert!(items * item_bytes(&form) <= local_bytes && items >= whole.min(16), "{name}: {items}");
                 }
             }

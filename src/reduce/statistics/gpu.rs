@@ -5,10 +5,10 @@ use crate::{
     Element, ElementType, Input, Output, Result, Scratch,
     reduce::End,
     runtime::{
-        Capabilities, ClInput, DeviceClass, ProgramSpec,
+        ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, ClMem},
     },
-    tuning::{self, Primitive},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../../cl/statistics.cl");
@@ -36,7 +36,7 @@ fn local_bytes(element: ElementType, moments: bool) -> usize {
 }
 
 /// The size of a work-group. Results do not depend on it.
-fn work_group(element: ElementType, moments: bool, caps: &Capabilities) -> usize {
+fn work_group(element: ElementType, moments: bool, caps: &Tuned) -> usize {
     tuning::work_group_of(tuning::reduce(caps).work_group, local_bytes(element, moments), caps)
 }
 
@@ -74,7 +74,7 @@ pub fn plan(
     acc: ElementType,
     find: Find,
     aligned: bool,
-    caps: &Capabilities,
+    caps: &Tuned,
     wide: bool,
 ) -> Result<Plan> {
     caps.supports(element)?;
@@ -163,7 +163,7 @@ fn launch(
     let local = [plan.work_group, 1, 1];
     let ended = if plan.one_pass { device.ended()? } else { None };
     if ended.is_none() {
-        device.build_ahead(&plan.program, &["statistics_tiles", "statistics_last"]);
+        device.build_ahead(&plan.program, &["statistics_tiles", "statistics_last"])?;
     }
     let tiles = device
         .launch(&plan.program, "statistics_tiles")?
@@ -254,15 +254,15 @@ pub fn extremes<T: Element>(
 mod tests {
     use super::*;
 
-    fn elements(caps: &Capabilities) -> Vec<ElementType> {
+    fn elements(caps: &Tuned) -> Vec<ElementType> {
         ElementType::ALL.into_iter().filter(|element| caps.fp64 || !element.needs_fp64()).collect()
     }
 
     #[test]
     fn records_fit_the_local_memory() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for local_bytes in [8 << 10, 16 << 10, caps.local_bytes] {
-                let caps = Capabilities { local_bytes, ..caps.clone() };
+                let caps = caps.with(|facts| facts.local_bytes = local_bytes);
                 for element in elements(&caps) {
                     for find in [Find::One(End::Max), Find::Both, Find::Moments] {
                         let plan = plan(1 << 20, element, element, find, true, &caps, false).unwrap();
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn joins_end_in_one_group_after_the_records() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for n in [1, 16_384, 16_385, 1 << 24, (1 << 34) + 1, 1 << 40, 1 << 48] {
                 for element in elements(&caps) {
                     let plan = plan(n, element, element, Find::Moments, true, &caps, n >= 1 << 31).unwrap();

@@ -48,15 +48,15 @@ impl ClDevice {
     }
 
     /// A handle of the same device that assumes these capabilities. `wide_offsets` means 64-bit offsets at every size.
-    /// `extension` becomes the handle's [`extension`](Self::extension).
-    pub(crate) fn assuming(&self, caps: Capabilities, wide_offsets: bool, extension: impl Any + Send + Sync) -> Self {
-        let extension: Box<dyn Any + Send + Sync> = Box::new(extension);
-        Self { assumed: Some(Arc::new(caps)), wide_offsets, extension: Arc::new(extension.into()), ..self.clone() }
+    /// `carried` is the value that the handle [carries](Self::carried).
+    pub(crate) fn assuming(&self, caps: Capabilities, wide_offsets: bool, carried: impl Any + Send + Sync) -> Self {
+        let carried: Box<dyn Any + Send + Sync> = Box::new(carried);
+        Self { assumed: Some(Arc::new(caps)), wide_offsets, carried: Arc::new(carried.into()), ..self.clone() }
     }
 
     /// The value that a higher layer keeps with the handle and its clones, at first `T::default()`. All callers name one type.
-    pub(crate) fn extension<T: Any + Default + Send + Sync>(&self) -> &T {
-        let value = self.extension.get_or_init(|| Box::new(T::default()));
+    pub(crate) fn carried<T: Any + Default + Send + Sync>(&self) -> &T {
+        let value = self.carried.get_or_init(|| Box::new(T::default()));
         value.downcast_ref().expect("all callers name one type")
     }
 }

@@ -73,8 +73,8 @@ pub struct ClDevice {
     assumed: Option<Arc<Capabilities>>,
     /// True if kernels use 64-bit offsets at every size.
     wide_offsets: bool,
-    /// See [`ClDevice::extension`].
-    extension: Arc<OnceLock<Box<dyn Any + Send + Sync>>>,
+    /// See [`ClDevice::carried`].
+    carried: Arc<OnceLock<Box<dyn Any + Send + Sync>>>,
 }
 
 impl Shared {
@@ -103,7 +103,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl ClDevice {
     fn new(shared: Arc<Shared>, queue: Queue) -> Self {
-        Self { shared, queue: Arc::new(queue), assumed: None, wide_offsets: false, extension: Arc::default() }
+        Self { shared, queue: Arc::new(queue), assumed: None, wide_offsets: false, carried: Arc::default() }
     }
 
     /// A device on a user's own context and queue.
@@ -166,28 +166,53 @@ impl ClDevice {
 
     /// Builds some kernels of `spec` in parallel, if the driver can.
     ///
-    /// A primitive that launches several kernels calls this function first. A failure has no effect here: the launch
-    /// builds the kernel again, and returns the error.
-    pub(crate) fn build_ahead(&self, spec: &ProgramSpec, kernels: &[&'static str]) {
+    /// A primitive that launches several kernels calls this function first. After a lasting failure, such as an error in
+    /// a user's text, no further build starts, and the call returns the error. A transient failure has no effect here:
+    /// the launch builds the kernel again.
+    pub(crate) fn build_ahead(&self, spec: &ProgramSpec, kernels: &[&'static str]) -> Result<()> {
         if !self.shared.compiler.in_parallel() {
-            return;
+            return Ok(());
         }
         let missing = self.shared.programs.missing(spec, kernels);
-        if missing.len() > 1 {
-            let programs: Vec<_> = missing.into_iter().map(|kernel| (spec.clone(), kernel)).collect();
-            self.build_in_parallel(&programs);
+        if missing.len() < 2 {
+            return Ok(());
         }
+        let failed = OnceLock::new();
+        self.in_parallel(&missing, |kernel| match self.program(spec, kernel) {
+            Err(error) if !cl::transient(&error) => {
+                let _ = failed.set(error);
+                false
+            }
+            _ => true,
+        });
+        failed.into_inner().map_or(Ok(()), Err)
     }
 
     /// Builds programs, each with one of its kernels, in parallel, if the driver can. A failure has no effect here.
     fn build_in_parallel(&self, programs: &[(ProgramSpec, &'static str)]) {
-        if !self.shared.compiler.in_parallel() {
-            return;
+        if self.shared.compiler.in_parallel() {
+            self.in_parallel(programs, |(spec, kernel)| {
+                let _ = self.program(spec, kernel);
+                true
+            });
         }
+    }
+
+    /// Calls `build` for each item, on as many threads as builds may run in parallel, until it returns false.
+    fn in_parallel<T: Sync>(&self, items: &[T], build: impl Fn(&T) -> bool + Sync) {
+        let rest = Mutex::new(items.iter());
+        let next = || lock(&rest).next();
+        let build_rest = || {
+            while let Some(item) = next() {
+                if !build(item) {
+                    *lock(&rest) = [].iter();
+                }
+            }
+        };
         thread::scope(|scope| {
-            for (spec, kernel) in programs {
+            for _ in 0..self.shared.compiler.at_once.min(items.len()) {
                 // Without a thread, the launch builds the program.
-                let _ = thread::Builder::new().spawn_scoped(scope, move || self.program(spec, kernel).map(drop));
+                let _ = thread::Builder::new().spawn_scoped(scope, build_rest);
             }
         });
     }
@@ -195,5 +220,33 @@ impl ClDevice {
     /// Returns a launch of the kernel `name`, whose arguments are not set yet. Its program is built on demand.
     pub fn launch(&self, spec: &ProgramSpec, name: &'static str) -> Result<Launch<'_>> {
         Launch::new(self, spec, name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A user's text with an error is not compiled for each kernel of a call.
+    #[test]
+    fn a_failed_build_ends_the_builds_ahead() {
+        const TEXT: &str = "__kernel void a(void)\n{\n}\n__kernel void b(void)\n{\n}\n__kernel void c(void)\n{\n}\n\
+                            __kernel void d(void)\n{\n}\n__kernel void e(void)\n{\n}\n__kernel void f(void)\n{\n}\n";
+        const KERNELS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+        for found in found() {
+            let opened = found.open().unwrap();
+            let mut shared = Shared::new(opened.id(), opened.context().clone(), opened.info().clone()).unwrap();
+            // As a driver that builds each kernel alone, two in parallel.
+            shared.compiler = Compiler::of(NVIDIA);
+            let device = ClDevice { shared: Arc::new(shared), ..opened };
+            let right = ProgramSpec::bare("right.cl", TEXT, "CL1.2");
+            let wrong = ProgramSpec::bare("wrong.cl", TEXT, "CL1.2").prelude("an error;\n".into());
+            device.build_ahead(&right, &KERNELS).unwrap();
+            assert_eq!(device.shared.programs.started(&right), KERNELS.len(), "{}", found.info);
+            let error = device.build_ahead(&wrong, &KERNELS).unwrap_err();
+            assert!(error.to_string().contains("wrong.cl"), "{}: {error}", found.info);
+            let started = device.shared.programs.started(&wrong);
+            assert!(started <= 2, "{}: {started} builds", found.info);
+        }
     }
 }

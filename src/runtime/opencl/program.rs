@@ -95,7 +95,7 @@ pub(super) struct Compiler {
     /// launches most kernels of its programs, so these stay whole.
     by_kernel: bool,
     /// Maximum number of builds that run in parallel.
-    at_once: usize,
+    pub(super) at_once: usize,
 }
 
 impl Compiler {
@@ -243,6 +243,12 @@ impl Programs {
         self.disturbed.load(Ordering::Relaxed)
     }
 
+    /// The number of programs of `spec` whose builds have started.
+    #[cfg(test)]
+    pub(super) fn started(&self, spec: &ProgramSpec) -> usize {
+        self.slots.lock().unwrap().peek(spec).map_or(0, Vec::len)
+    }
+
     fn load_or_build(&self, target: &Target<'_>, spec: &ProgramSpec, kernel: &str, source: &str) -> Result<Program> {
         let &Target { context, device, identity, compiler } = target;
         if compiler.lazy {
@@ -314,6 +320,8 @@ fn source_of(spec: &ProgramSpec, kernel: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::runtime::Capabilities;
 
@@ -360,14 +368,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void second(
 
     #[test]
     fn a_program_of_one_kernel_of_the_crate_has_no_other_kernel() {
-        const FILES: [(&str, &str); 4] = [
-            ("scan.cl", include_str!("../../../cl/scan.cl")),
-            ("select.cl", include_str!("../../../cl/select.cl")),
-            ("sort.cl", include_str!("../../../cl/sort.cl")),
-            ("topk.cl", include_str!("../../../cl/topk.cl")),
-        ];
         let (_, caps) = &Capabilities::samples()[0];
-        for (name, text) in FILES {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/cl");
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
+            let text: &'static str = fs::read_to_string(&path).unwrap().leak();
+            let name: &'static str = path.file_name().unwrap().to_str().unwrap().to_owned().leak();
             let spec = ProgramSpec::new(name, text, caps);
             let whole = spec.source();
             let kernels: Vec<_> = whole.lines().filter_map(kernel_in).collect();

@@ -249,8 +249,6 @@ impl SelfTest<'_> {
             checker: self.reported.oclgrind(),
             explicit_vectors: makes_no_vectors(info),
             notes: std::mem::take(&mut self.notes),
-            chosen: Default::default(),
-            options: "",
         })
     }
 

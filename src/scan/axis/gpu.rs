@@ -4,9 +4,9 @@ use super::{CHUNK, Shape};
 use crate::{
     ElementType, Result, Scratch,
     lookback::levels,
-    runtime::{AnyInput, AnyOutput, Capabilities, ClInput, ProgramSpec, on_device, opencl::ClDevice},
+    runtime::{AnyInput, AnyOutput, ClInput, ProgramSpec, on_device, opencl::ClDevice},
     scan::gpu::{Form, Start},
-    tuning::{self, Primitive},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../../cl/scan_axis.cl");
@@ -28,7 +28,7 @@ pub struct Plan {
     pub wide: bool,
 }
 
-pub fn plan(shape: &Shape, form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(shape: &Shape, form: &Form, aligned: bool, caps: &Tuned, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
     let params = tuning::reduce(caps);
@@ -103,7 +103,7 @@ fn run(
     };
     let work = |chunks: usize| shape.outer * pieces * chunks;
     if *chunks > 1 {
-        launch("axis_totals", chunks - 1)?.run(groups(work(chunks - 1)), items)?;
+        launch("axis_aggregates", chunks - 1)?.run(groups(work(chunks - 1)), items)?;
     }
     for (first, count) in levels(*chunks) {
         let blocks = count.div_ceil(32);
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn plans_cover_every_line() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for (outer, len, inner) in [(1, 1, 8), (1, 1 << 20, 16), (3, 513, 1000), (1, 16, 1 << 30), (1 << 20, 3, 9)]
             {
                 let shape = Shape { outer, len, inner };

@@ -3,8 +3,8 @@
 use crate::{
     ElementType, Result,
     op::Source,
-    runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
-    tuning::{self, Primitive},
+    runtime::{ClInput, ProgramSpec, opencl::ClDevice},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../../cl/adjacent.cl");
@@ -28,7 +28,7 @@ pub fn plan(
     element: ElementType,
     source: Option<&Source>,
     aligned: bool,
-    caps: &Capabilities,
+    caps: &Tuned,
     wide: bool,
 ) -> Result<Plan> {
     caps.supports(element)?;
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn plans_cover_every_element() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for n in [1, 4095, 4097, 1 << 20, (1 << 32) + 1, 1 << 40, 1 << 48] {
                 let plan = plan(n, ElementType::U32, None, true, &caps, n >= 1 << 31).unwrap();
                 let covered = if plan.work_group == 1 { plan.groups * plan.run } else { n };

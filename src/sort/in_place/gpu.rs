@@ -4,9 +4,9 @@ use crate::sort::gpu::KEY_KINDS;
 use crate::{
     Result,
     keys::{Keys, Numbers},
-    runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    runtime::{ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
     sort::gpu::{key_type, word},
-    tuning::{self, Primitive},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../../cl/sort_in_place.cl");
@@ -38,7 +38,7 @@ pub struct Plan {
     steps: Vec<Step>,
 }
 
-pub fn plan(n: usize, key_bytes: usize, floats: bool, caps: &Capabilities, wide: bool) -> Plan {
+pub fn plan(n: usize, key_bytes: usize, floats: bool, caps: &Tuned, wide: bool) -> Plan {
     let params = tuning::sort(caps, key_bytes, 0);
     let fits = |bits: u32, most: usize| {
         let keys = 1 << bits;
@@ -112,7 +112,7 @@ pub(crate) fn run(device: &ClDevice, keys: &Keys, data: &ClInput) -> Result<()> 
 }
 
 /// All programs that plans for `caps` use.
-pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     let wide = [false, true].into_iter();
     wide.flat_map(|wide| {
         KEY_KINDS.map(|(bytes, numbers)| plan(1 << 20, bytes, numbers != Numbers::Bits, caps, wide).program)
@@ -126,9 +126,9 @@ mod tests {
 
     #[test]
     fn plans_fit_their_devices() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for local_bytes in [caps.local_bytes, 0, 4096, 12_288] {
-                let caps = Capabilities { local_bytes, ..caps.clone() };
+                let caps = caps.with(|facts| facts.local_bytes = local_bytes);
                 for (n, key_bytes) in
                     [(1, 1), (4096, 4), (4097, 4), (1 << 28, 4), ((1 << 33) + 1, 8), (1 << 30, 16), (1 << 48, 1)]
                 {
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn steps_cover_every_distance() {
-        let (_, caps) = &Capabilities::samples()[0];
+        let (_, caps) = &Tuned::samples()[0];
         let plan = plan(1 << 28, 4, false, caps, false);
         assert_eq!(plan.steps.len(), 57, "{plan:?}");
         let mut done = Vec::new();

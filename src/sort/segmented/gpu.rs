@@ -4,11 +4,11 @@ use crate::{
     ElementType, Result, Scratch,
     keys::{Keys, Numbers},
     runtime::{
-        Capabilities, ClInput, DeviceClass, ProgramSpec,
+        ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, ClMem},
     },
     sort::gpu::{self, Form, Parts, Values, word},
-    tuning::{self, Primitive},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../../cl/sort_segments.cl");
@@ -44,7 +44,7 @@ impl Shape {
 }
 
 /// The shape; `None` if local memory is too small for any shape.
-fn shape(form: Form, caps: &Capabilities) -> Option<Shape> {
+fn shape(form: Form, caps: &Tuned) -> Option<Shape> {
     let params = tuning::sort(caps, form.key_bytes, form.value_bytes);
     if caps.class == DeviceClass::Cpu {
         return None;
@@ -74,9 +74,9 @@ pub struct Plan {
     pub long: gpu::Plan,
 }
 
-pub fn plan(n: usize, form: Form, offset: ElementType, caps: &Capabilities, wide: bool) -> Plan {
+pub fn plan(n: usize, form: Form, offset: ElementType, caps: &Tuned, wide: bool) -> Plan {
     let found = shape(form, caps);
-    let single = Capabilities { class: DeviceClass::Cpu, ..caps.clone() };
+    let single = caps.with(|facts| facts.class = DeviceClass::Cpu);
     let caps_here = if found.is_some() { caps } else { &single };
     let shape = found.unwrap_or(Shape { work_group: 1, items: CPU_TILE });
     let (tile, window) = (shape.tile(), shape.window());
@@ -133,11 +133,11 @@ pub(crate) fn run(
     let plan = plan(n, form, offset, &caps, wide);
     let (at, local, long) = (plan.long.scratch, [plan.work_group, 1, 1], plan.long.long.unwrap_or(0));
     let mem: &ClMem = scratch.cl(device, at.end)?;
-    device.build_ahead(&plan.program, &["sort_segments_mark", "sort_segments_small"]);
+    device.build_ahead(&plan.program, &["sort_segments_mark", "sort_segments_small"])?;
     device.fill(mem, at.header, at.listed - at.header, &[0; 4])?;
     let mark = device.launch(&plan.program, "sort_segments_mark")?.mem(offsets.mem()).scalar(offsets.offset() as u64);
     let mark = mark.offset(segments as u64, wide).offset(n as u64, wide).mem(mem).scalar(at.header as u64);
-    let mark = mark.scalar(at.heads as u64).scalar(at.listed as u64).scalar(at.bounds as u64).scalar(at.tiles as u64);
+    let mark = mark.scalar(at.heads as u64).scalar(at.listed as u64).scalar(at.bounds as u64).scalar(at.parts as u64);
     let mark = mark.scalar(at.owners as u64).scalar(plan.listed as u32).scalar(long as u32);
     let mark = mark.scalar(plan.long.groups as u32).scalar((plan.long.tiles * plan.long.tile) as u32);
     let each = if plan.work_group == 1 { CPU_SEGMENTS } else { plan.work_group };
@@ -161,7 +161,7 @@ pub(crate) fn run(
         return Ok(());
     }
     let owners = device.launch(&plan.program, "sort_segments_owners")?.mem(mem).scalar(at.header as u64);
-    let owners = owners.scalar(at.tiles as u64).scalar(at.owners as u64).scalar(long as u32);
+    let owners = owners.scalar(at.parts as u64).scalar(at.owners as u64).scalar(long as u32);
     owners.run([long.min(plan.groups), 1, 1], local)?;
     gpu::passes(device, &plan.long, keys, form, from, to, values, mem)
 }
@@ -173,7 +173,7 @@ pub fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
 }
 
 /// All programs that plans for `caps` use.
-pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     let mut programs = Vec::new();
     for (key_bytes, numbers) in gpu::KEY_KINDS {
         for value_bytes in [0].into_iter().chain(gpu::VALUE_SIZES) {
@@ -193,9 +193,9 @@ mod tests {
 
     #[test]
     fn plans_fit_their_devices() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for local_bytes in [caps.local_bytes, 0, 4096, 8192, 12_288] {
-                let caps = Capabilities { local_bytes, ..caps.clone() };
+                let caps = caps.with(|facts| facts.local_bytes = local_bytes);
                 for n in [1, 1000, 100_000, 1 << 28, 1 << 33] {
                     for (key_bytes, value_bytes) in [(1, 0), (4, 0), (8, 8), (16, 0), (16, 16)] {
                         let form = Form {

@@ -6,6 +6,7 @@ use crate::{
     check::{Case, Failure, Level, data::Data, guarded, poison, same},
     histogram::{Accumulate, Bins, Counter, bins::OUTSIDE},
     ladder::Climb,
+    tuning::Tuned,
     with_element,
 };
 
@@ -150,7 +151,7 @@ pub(crate) fn benches(benches: &mut Vec<Bench>) {
     benches.extend([bench::<u8>(4), bench::<u8>(3), bench::<f32>(4)]);
 }
 
-pub(crate) fn programs(caps: &crate::Capabilities, programs: &mut Vec<crate::ProgramSpec>) {
+pub(crate) fn programs(caps: &Tuned, programs: &mut Vec<crate::ProgramSpec>) {
     for element in ElementType::ALL {
         for (map, channels, active) in [(0, 4, 4), (1, 3, 3), (2, 4, 3), (3, 2, 1)] {
             if element.is_float() == (map < 2) && map != 3 {

@@ -12,6 +12,7 @@ use crate::{
     },
     ladder::Climb,
     op::Map,
+    tuning::Tuned,
 };
 
 /// A function of `A`, its text in OpenCL C, and the bins of its results.
@@ -142,12 +143,9 @@ pub(crate) fn benches(benches: &mut Vec<Bench>) {
     }));
 }
 
-pub(crate) fn programs(caps: &crate::Capabilities, programs: &mut Vec<crate::ProgramSpec>) {
+pub(crate) fn programs(caps: &Tuned, programs: &mut Vec<crate::ProgramSpec>) {
     use crate::histogram::gpu::{self, Form};
-    fn plan<T: Element, U: Element<Acc = U>>(
-        mapped: Mapped<T::Acc, U>,
-        caps: &crate::Capabilities,
-    ) -> Option<gpu::Plan> {
+    fn plan<T: Element, U: Element<Acc = U>>(mapped: Mapped<T::Acc, U>, caps: &Tuned) -> Option<gpu::Plan> {
         let form = Form::of(&(mapped.bins)().ok()?);
         let mapped = gpu::Mapped { from: T::TYPE, prelude: mapped.map().prelude(T::Acc::TYPE, U::TYPE) };
         gpu::plan_mapped(1 << 28, form, Some(&mapped), ElementType::U32, caps, 1 << 31).ok()

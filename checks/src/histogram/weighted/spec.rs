@@ -15,6 +15,7 @@ use crate::{
     },
     ladder::Climb,
     op::Arithmetic,
+    tuning::Tuned,
     with_element,
 };
 
@@ -311,7 +312,7 @@ pub(crate) fn benches(benches: &mut Vec<Bench>) {
     benches.extend([bench::<i32>(256, false), bench::<f64>(256, false)]);
 }
 
-pub(crate) fn programs(caps: &crate::Capabilities, programs: &mut Vec<crate::ProgramSpec>) {
+pub(crate) fn programs(caps: &Tuned, programs: &mut Vec<crate::ProgramSpec>) {
     use super::gpu::{Form, plan};
     use crate::histogram::gpu::Form as Samples;
     let sum = |weight: ElementType| match weight {

@@ -147,7 +147,8 @@ fn steps<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
 
 /// Cost of the crate's own kernel; `None` unless neighbouring work-items copy neighbouring words.
 fn own_model(device: &Device, bytes: u64) -> Result<Option<Model>> {
-    let words = |caps| matches!(crate::tuning::copy(&caps), crate::tuning::Copy::Words { .. });
+    let words =
+        |caps: crate::Capabilities| matches!(crate::tuning::copy(&caps.into()), crate::tuning::Copy::Words { .. });
     Ok(device.capabilities()?.is_some_and(words).then(|| model(bytes, WIDEST)))
 }
 

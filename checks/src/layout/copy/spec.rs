@@ -2,10 +2,11 @@
 
 use super::shared::Plain;
 use crate::{
-    Capabilities, Device, ElementType, ErrorKind, ProgramSpec,
+    Device, ElementType, ErrorKind, ProgramSpec,
     bench::Bench,
     check::{Case, Failure, Level, Spec, data::random_bits, everywhere, guarded, poison, same_bytes},
     ladder::Climb,
+    tuning::Tuned,
 };
 
 /// The primitive's entry in the registry.
@@ -280,7 +281,7 @@ impl Spec for Copy {
         benches
     }
 
-    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+    fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
         let own = [1 << 20, 1 << 40].map(|bytes| super::gpu::plan(bytes, 0, 0, caps, |n| n >= 1 << 31).program);
         let forms = [
             super::gather::spec::programs(caps),

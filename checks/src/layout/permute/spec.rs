@@ -5,10 +5,11 @@ use std::fmt::Debug;
 use bytemuck::Pod;
 
 use crate::{
-    Capabilities, Device, ElementType, Layout, NdView, NdViewMut, ProgramSpec, Result,
+    Device, ElementType, Layout, NdView, NdViewMut, ProgramSpec, Result,
     bench::Bench,
     check::{Case, Failure, Level, Spec, data::random_bits, everywhere, guarded, poison, same_bytes},
     ladder::Climb,
+    tuning::Tuned,
 };
 
 /// The primitive's entry in the registry.
@@ -156,7 +157,8 @@ fn shots(level: Level) -> Vec<Shot> {
     let orders = ORDERS.into_iter().chain(more).chain(large);
     for (i, (shape, axes)) in orders.enumerate() {
         for (k, &layout_kinds) in LAYOUT_KINDS[..ways].iter().enumerate() {
-            // Below `Full`, a pair of an order and a layout has one pair of offsets, and offsets alternate.
+            // Below `Full`, each pair of an order and a layout runs with one pair of offsets: (0, 0) and (3, 1) take
+            // turns.
             let offsets: &[_] = match level {
                 Level::Full => &[(0, 0), (4, 8), (3, 1)],
                 _ if (i + k) % 2 == 0 => &[(0, 0)],
@@ -231,7 +233,7 @@ impl Spec for Permute {
         ]
     }
 
-    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+    fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
         use super::{
             gpu::plan,
             job::{Axis, Job},

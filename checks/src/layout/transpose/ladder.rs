@@ -9,6 +9,7 @@ use crate::{
         Climb, GUARD, Ladder, Model, Request, Rung, Shared, intact,
         model::{LANES, bank_conflicts, sectors},
     },
+    tuning::Tuned,
 };
 
 /// The ladder's entry in the registry.
@@ -424,7 +425,7 @@ fn steps<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
         name: "transpose",
         step: "the crate's own: blocks transposed in registers, accesses of 8 or 16 bytes, swizzled local memory",
         bytes,
-        model: device.capabilities()?.and_then(|caps| own_model(&caps, shape, size)),
+        model: device.capabilities()?.and_then(|caps| own_model(&caps.into(), shape, size)),
         unavailable: None,
         prepare: Box::new(move |device| {
             let (device, state) = (device.clone(), State::new(device, &shared, shape, true)?);
@@ -442,7 +443,7 @@ const KERNEL_BLOCKS: [usize; 3] = [256, 512, 256];
 
 /// Cost of the crate's own kernel for blocks or for tiles. `None` for other kernels, and if the driver copies the
 /// matrix.
-fn own_model(caps: &crate::Capabilities, (rows, cols): (usize, usize), size: usize) -> Option<Model> {
+fn own_model(caps: &Tuned, (rows, cols): (usize, usize), size: usize) -> Option<Model> {
     use super::gpu::{self, Shape};
     if rows <= 1 || cols <= 1 {
         // The driver copies such a matrix.
@@ -711,7 +712,7 @@ mod tests {
 
     #[test]
     fn kernels_of_the_crate_have_few_bank_conflicts() {
-        for (name, caps) in crate::Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for size in [1, 2, 4, 8, 16] {
                 // Short rows of small elements share a few banks.
                 for (shape, most) in [((1024, 1024), 0.0), ((1023, 1025), 0.0), ((3, 5000), 2.0), ((5000, 12), 2.0)] {

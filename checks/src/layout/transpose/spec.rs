@@ -6,11 +6,12 @@ use bytemuck::Pod;
 
 use super::shared::obvious;
 use crate::{
-    Capabilities, Device, ElementType, Matrices, ProgramSpec,
+    Device, ElementType, Matrices, ProgramSpec,
     bench::Bench,
     check::{Case, Failure, Level, Spec, data::random_bits, everywhere, guarded, poison, same_bytes},
     ladder::Climb,
     layout::transpose::{in_place, mapped},
+    tuning::Tuned,
 };
 
 /// The primitive's entry in the registry.
@@ -272,7 +273,7 @@ impl Spec for Transpose {
         own.into_iter().chain(mapped::spec::benches()).collect()
     }
 
-    fn programs(&self, caps: &Capabilities) -> Vec<ProgramSpec> {
+    fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
         use super::gpu::{Shape, plan};
         let shapes = (1..=16).map(|size| Shape::dense(100, 100, size));
         // The narrow shapes have each number of columns from 2 to 16. Element sizes of 1, 2, 4 and 8 bytes alternate.

@@ -97,7 +97,7 @@ fn check_unsorted<T: Value, C: Compare<T>>(
 
 struct Cases {
     level: Level,
-    /// Number of orders so far; it picks the operations of the next one.
+    /// Number of orders visited so far. Odd and even orders get different operations.
     next: usize,
     cases: Vec<Case>,
 }

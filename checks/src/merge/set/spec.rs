@@ -70,7 +70,7 @@ fn check<T: Value, C: Compare<T>>(device: &Device, op: SetOp, tried: &Tried<T, C
 
 struct Cases {
     level: Level,
-    /// Number of orders so far; it picks the operations of the next one.
+    /// Number of orders visited so far. Modulo 4, it selects the operation of the next order.
     next: usize,
     cases: Vec<Case>,
 }

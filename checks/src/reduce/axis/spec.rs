@@ -16,8 +16,9 @@ use crate::{
     ladder::Climb,
     op::{And, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor},
     reduce::shared::thin,
+    tuning::Tuned,
 };
-use crate::{Capabilities, ProgramSpec, check::operators::divisor};
+use crate::{ProgramSpec, check::operators::divisor};
 
 /// The tree over the elements of one line, by definition.
 fn obvious<T, U, F>(op: &Monoid<U, F>, line: &[T]) -> U
@@ -327,7 +328,7 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
     ]
 }
 
-pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     use super::{Lines, gpu};
     let shapes =
         [([1 << 14, 1 << 14], 1), ([1 << 14, 1 << 14], 0), ([1 << 20, 16], 1), ([1 << 20, 16], 0), ([16, 1 << 20], 0)];

@@ -5,7 +5,6 @@ use std::fmt::Debug;
 use bytemuck::{Pod, Zeroable};
 
 use super::{LANES, rows};
-use crate::{Capabilities, ProgramSpec};
 use crate::{
     Complex, Device, ElementType, Float, Scratch,
     bench::Bench,
@@ -19,6 +18,7 @@ use crate::{
     ladder::Climb,
     op::{Op, Operator, Sum, complex_product, complex_sum},
 };
+use crate::{ProgramSpec, tuning::Tuned};
 
 /// An element of 12 bytes, for an operator that rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
@@ -174,7 +174,7 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
     vec![bench]
 }
 
-pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     use super::gpu::plan;
     use crate::op::gpu::Form;
     let forms = [

@@ -1,5 +1,6 @@
 //! Cases and benchmark cases of counts.
 
+use crate::ProgramSpec;
 use crate::{
     Buffer, Device, Element, ElementType, Scratch,
     bench::Bench,
@@ -9,9 +10,9 @@ use crate::{
         guarded, poison, same,
     },
     ladder::Climb,
+    tuning::Tuned,
     with_element,
 };
-use crate::{Capabilities, ProgramSpec};
 
 /// Random bits. Of every 4 elements, about `zeros` are replaced by zeros, half of which are -0 for floats.
 fn values<T: Element>(n: usize, zeros: u64) -> Vec<T> {
@@ -117,7 +118,7 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
     ]
 }
 
-pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     let wide = [false, true];
     let forms = [1, 2, 4, 8].into_iter().flat_map(|size| wide.map(|wide| (size, wide)));
     forms

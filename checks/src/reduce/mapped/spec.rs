@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::ProgramSpec;
 use crate::{
     Buffer, Determinism, Device, Element, Result, Scratch, View, ViewMut,
     bench::Bench,
@@ -22,8 +23,8 @@ use crate::{
         cpu,
         shared::{has_exact_sums, obvious_tree, on_cpu_at_least},
     },
+    tuning::Tuned,
 };
-use crate::{Capabilities, ProgramSpec};
 
 const FIXED: Determinism = Determinism::Fixed;
 
@@ -239,7 +240,7 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
     ]
 }
 
-pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     use crate::{
         ElementType,
         reduce::gpu::{self, Form, Take},

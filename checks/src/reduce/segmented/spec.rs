@@ -19,8 +19,9 @@ use crate::{
         segmented::{BLOCK_BYTES, Offset},
         shared::thin,
     },
+    tuning::Tuned,
 };
-use crate::{Capabilities, ProgramSpec, check::operators::divisor};
+use crate::{ProgramSpec, check::operators::divisor};
 
 /// The tree over `start..end` within the aligned range `low..low + len`, by definition; `None` if the ranges do not overlap.
 fn obvious<T, U, F>(op: &Monoid<U, F>, x: &[T], low: usize, len: usize, start: usize, end: usize) -> Option<U::Acc>
@@ -280,7 +281,7 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
     benches
 }
 
-pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     use super::gpu::{Form, plan};
     let mut programs = Vec::new();
     for (aligned, wide) in [(false, false), (true, false), (true, true)] {

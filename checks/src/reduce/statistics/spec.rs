@@ -1,15 +1,16 @@
 //! Cases and benchmark cases of statistics and of both extremes.
 
 use super::StatisticsRecord;
+use crate::ProgramSpec;
 use crate::{
     Buffer, Device, Element, ElementType, Moments, Scratch,
     bench::Bench,
     check::{Case, Failure, Level, close, data::Data, guarded, same},
     ladder::Climb,
     reduce::{End, cpu::tile},
+    tuning::Tuned,
     with_element,
 };
-use crate::{Capabilities, ProgramSpec};
 
 fn extreme<T: Element>(input: &[T], end: End) -> (usize, T) {
     let index = (1..input.len()).fold(0, |best, i| if end.before(input[i], input[best]) { i } else { best });
@@ -295,7 +296,7 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
     ]
 }
 
-pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     use super::gpu::Find;
     use crate::reduce::End;
     let mut programs = Vec::new();

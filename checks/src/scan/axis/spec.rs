@@ -20,8 +20,9 @@ use crate::{
         segmented::spec::by_definition,
         shared::{digits, levels},
     },
+    tuning::Tuned,
 };
-use crate::{Capabilities, ProgramSpec, scan::gpu::Form as Program};
+use crate::{ProgramSpec, scan::gpu::Form as Program};
 
 /// The results of one line by the definition in `cl/scan_axis.cl`.
 fn obvious<U, F>(op: &Monoid<U, F>, mut line: Vec<U::Acc>, kind: Scan<U>) -> Vec<U>
@@ -268,7 +269,7 @@ pub(in crate::scan) fn benches() -> Vec<Bench> {
     ]
 }
 
-pub(in crate::scan) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub(in crate::scan) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     let shapes = [(1, 1 << 14, 1 << 14), (1 << 10, 3, 33)].map(|(outer, len, inner)| Shape { outer, len, inner });
     let forms = [
         Program::of::<f32, f32, Sum>(false, None),

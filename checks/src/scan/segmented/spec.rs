@@ -20,8 +20,9 @@ use crate::{
         cpu,
         shared::{exclusive_prefixes, sizes},
     },
+    tuning::Tuned,
 };
-use crate::{Capabilities, ElementType, ProgramSpec, scan::gpu};
+use crate::{ElementType, ProgramSpec, scan::gpu};
 
 /// Function that runs an operation on elements and on keys, flags or offsets of type K.
 type Run<T, U, K> = fn(&Device, View<'_, T>, View<'_, K>, Scan<U>, ViewMut<'_, U>, &mut Scratch) -> Result<()>;
@@ -120,7 +121,7 @@ where
 struct Form<T: Element, U: Element, K: Element, F> {
     op: Monoid<U, F>,
     describe: Describe<K>,
-    /// Bytes of keys or flags per element; 0 for offsets, because there can be few of them.
+    /// Bytes of keys or flags per element. It is 0 for offsets, which can be far fewer than the elements.
     descriptor_bytes: usize,
     run: Run<T, U, K>,
 }
@@ -271,8 +272,8 @@ where
             }
             let kinds = if level >= Level::Full && n < 300_000 { 0..4 } else { number..number + 1 };
             for k in kinds {
-                // Each division has all four pairs (at, data) in four consecutive sizes. Each size has them in four
-                // consecutive divisions.
+                // Any four consecutive sizes of one division have all four pairs (at, data). So do any four
+                // consecutive divisions of one size.
                 let (at, data) = ((i + j) % 2, [Data::Random, Data::Special][(i / 2 + j / 2) % 2]);
                 number += 1;
                 let shape = format!("n = {n} at {at}, {}, segments {}", kind::<U>(k).0, cut.name());
@@ -412,7 +413,7 @@ pub(in crate::scan) fn benches() -> Vec<Bench> {
     benches
 }
 
-pub(in crate::scan) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub(in crate::scan) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     use gpu::Heads::{Flags, Keys, Offsets, Rows};
     let mut forms = Vec::new();
     for heads in [Keys(ElementType::U32), Flags, Offsets(ElementType::U32), Rows] {
@@ -433,8 +434,7 @@ pub(in crate::scan) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
         of(Offsets(ElementType::U64), gpu::Form::of::<u16, u32, Sum>(false, None)),
         of(Keys(ElementType::U16), gpu::Form::by::<u64, u64>((affine().source(), false), false, None)),
     ]);
-    let mut waiting = caps.clone();
-    waiting.forward_progress = false;
+    let waiting = caps.with(|facts| facts.forward_progress = false);
     let mut programs = Vec::new();
     for form in &forms {
         for (aligned, wide) in [(false, false), (true, false), (true, true)] {

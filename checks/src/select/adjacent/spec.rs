@@ -1,7 +1,6 @@
 //! Cases and benchmark cases of adjacent differences.
 
 use super::gpu;
-use crate::{Capabilities, ProgramSpec};
 use crate::{
     Device, Element, ElementType,
     bench::Bench,
@@ -11,6 +10,7 @@ use crate::{
     select::shared::sizes,
     with_element,
 };
+use crate::{ProgramSpec, tuning::Tuned};
 
 fn obvious<T: Element>(x: &[T], combine: impl Fn(T, T) -> T) -> Vec<T> {
     (0..x.len()).map(|i| if i == 0 { x[0] } else { combine(x[i], x[i - 1]) }).collect()
@@ -85,7 +85,7 @@ pub(in crate::select) fn benches() -> Vec<Bench> {
     vec![bench::<u32>(), bench::<f32>(), bench::<u8>()]
 }
 
-pub(in crate::select) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub(in crate::select) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     let mut programs = Vec::new();
     for (aligned, wide) in [(false, false), (true, false), (true, true)] {
         let mut add = |element, source: Option<&crate::op::Source>| {

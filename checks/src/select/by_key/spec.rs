@@ -1,6 +1,8 @@
 //! Cases and benchmark cases of reductions by key.
 
-use crate::runtime::{Capabilities, DeviceClass, ProgramSpec};
+use crate::runtime::{DeviceClass, ProgramSpec};
+
+use crate::tuning::Tuned;
 use crate::{
     Device, Element, ElementType, Scratch,
     bench::Bench,
@@ -85,7 +87,7 @@ pub(in crate::select) fn cases(level: Level, cases: &mut Vec<Case>) {
 }
 
 /// Programs that reduce the runs.
-pub(in crate::select) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub(in crate::select) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     let forms = [
         gpu::Form::by::<f32, f32>(<Sum as Op<f32>>::source(), ElementType::U32),
         gpu::Form::by::<f64, f64>(<Max as Op<f64>>::source(), ElementType::U64),

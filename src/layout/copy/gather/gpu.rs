@@ -3,8 +3,8 @@
 use super::Way;
 use crate::{
     Result,
-    runtime::{AnyInput, AnyOutput, Capabilities, ClInput, DeviceClass, ProgramSpec, on_device, opencl::ClDevice},
-    tuning::{self, Primitive},
+    runtime::{AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, on_device, opencl::ClDevice},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../../../cl/gather.cl");
@@ -27,7 +27,7 @@ pub struct Plan {
 
 /// The plan for elements of `size` bytes and indices of `index_size` bytes. `begin` has the byte offsets of line and
 /// indices.
-pub fn plan(n: usize, size: usize, index_size: usize, begin: [usize; 2], caps: &Capabilities) -> Plan {
+pub fn plan(n: usize, size: usize, index_size: usize, begin: [usize; 2], caps: &Tuned) -> Plan {
     let params = tuning::gather(caps, size);
     let unit = tuning::unit(size).min(16);
     let program = ProgramSpec::new("gather.cl", TEXT, caps)
@@ -133,7 +133,7 @@ fn run_by(
 }
 
 /// All programs that plans for `caps` use, for elements of these sizes.
-pub fn programs(caps: &Capabilities, sizes: &[usize]) -> Vec<ProgramSpec> {
+pub fn programs(caps: &Tuned, sizes: &[usize]) -> Vec<ProgramSpec> {
     let plans = sizes.iter().flat_map(|&size| [4, 8].map(|index_size| plan(1 << 20, size, index_size, [0, 0], caps)));
     plans.map(|plan| plan.program).collect()
 }
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn plans_cover_every_element() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for n in [1, 3, 4, 255, 257, 1 << 20, 1 << 29] {
                 for (size, index_size) in [(1, 4), (4, 4), (12, 8), (16, 8), (40, 4)] {
                     for begin in [[0, 0], [16, 8], [8, 8], [5 * size, 24]] {

@@ -8,7 +8,8 @@ use crate::{
         copy::ranges::gpu as ranges,
         permute::job::{Axis, Job},
     },
-    runtime::{Capabilities, ClInput, DeviceClass, opencl::ClDevice},
+    runtime::{ClInput, DeviceClass, opencl::ClDevice},
+    tuning::Tuned,
 };
 
 /// Minimum bytes of a row: in shorter rows, the bytes at the edges would cost too much.
@@ -36,7 +37,7 @@ pub struct Rows {
 impl Rows {
     /// The rows of `job`; `None` if copying rows in their own words does not pay. `bases` has the byte offsets of the
     /// buffers' first elements.
-    pub fn of(job: &Job, bases: [usize; 2], caps: &Capabilities) -> Option<Self> {
+    pub fn of(job: &Job, bases: [usize; 2], caps: &Tuned) -> Option<Self> {
         let (&Axis { n, from: 1, to: 1 }, outer) = job.axes.split_last()? else { return None };
         let bytes = n * job.size;
         let alike = || job.clone().widened(bases).size == Job::MAX_BYTES;
@@ -87,7 +88,7 @@ mod tests {
 
     #[test]
     fn tiles_cover_every_row() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for bytes in [255, 256, 300, 2048, 5000, 20_000, 1 << 20, (1 << 32) + 1] {
                 let pitch = bytes as isize + 1;
                 let axes = vec![Axis { n: 77, from: pitch, to: pitch }, Axis { n: bytes, from: 1, to: 1 }];

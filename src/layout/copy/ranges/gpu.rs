@@ -5,8 +5,8 @@ use crate::{
     Error, Result,
     layout::copy::gpu::Body,
     memory,
-    runtime::{Capabilities, ClInput, ProgramSpec, opencl::ClDevice},
-    tuning::{self, Primitive},
+    runtime::{ClInput, ProgramSpec, opencl::ClDevice},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../../../cl/copy_ranges.cl");
@@ -24,7 +24,7 @@ pub struct Plan {
     pub words: bool,
 }
 
-pub fn plan(caps: &Capabilities) -> Plan {
+pub fn plan(caps: &Tuned) -> Plan {
     let program = ProgramSpec::new("copy_ranges.cl", TEXT, caps).unoptimised_on_a_checker(caps);
     match tuning::copy_ranges(caps) {
         tuning::Copy::Runs { min_run, .. } => {
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn tiles_cover_every_byte() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             let plan = plan(&caps);
             let lengths = [1, 15, 16, 47, plan.tile - 1, plan.tile, plan.tile + 1, plan.tile + 40, 5 * plan.tile + 3];
             for begin in [[0, 0], [3, 5], [8, 0], [1, 1]] {

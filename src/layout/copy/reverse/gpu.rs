@@ -2,8 +2,8 @@
 
 use crate::{
     Result,
-    runtime::{Capabilities, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
-    tuning::{self, Primitive},
+    runtime::{ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../../../cl/reverse.cl");
@@ -38,7 +38,7 @@ fn unit(size: usize) -> usize {
     tuning::unit(size).min(WORD)
 }
 
-fn program(size: usize, caps: &Capabilities) -> ProgramSpec {
+fn program(size: usize, caps: &Tuned) -> ProgramSpec {
     let unit = unit(size);
     let program = ProgramSpec::new("reverse.cl", TEXT, caps)
         .define("UNIT", tuning::unit_type(unit))
@@ -52,7 +52,7 @@ fn program(size: usize, caps: &Capabilities) -> ProgramSpec {
 }
 
 /// The plan for elements of `size` bytes from byte `from` of a buffer to byte `to` of another.
-pub fn plan(n: usize, size: usize, from: usize, to: usize, caps: &Capabilities) -> Plan {
+pub fn plan(n: usize, size: usize, from: usize, to: usize, caps: &Tuned) -> Plan {
     let (program, params) = (program(size, caps), tuning::reverse(caps));
     let work_group = params.work_group;
     if caps.class == DeviceClass::Cpu {
@@ -77,7 +77,7 @@ pub fn plan(n: usize, size: usize, from: usize, to: usize, caps: &Capabilities) 
 }
 
 /// The plan for elements of `size` bytes in place, from byte `at` of a buffer on.
-pub fn plan_swap(n: usize, size: usize, at: usize, caps: &Capabilities) -> Plan {
+pub fn plan_swap(n: usize, size: usize, at: usize, caps: &Tuned) -> Plan {
     let (program, params) = (program(size, caps), tuning::reverse(caps));
     let work_group = params.work_group;
     let pairs = n / 2;
@@ -133,7 +133,7 @@ pub fn swap(device: &ClDevice, size: usize, x: &ClInput) -> Result<()> {
 }
 
 /// All programs that plans for `caps` use, for elements of these sizes.
-pub fn programs(caps: &Capabilities, sizes: &[usize]) -> Vec<ProgramSpec> {
+pub fn programs(caps: &Tuned, sizes: &[usize]) -> Vec<ProgramSpec> {
     sizes.iter().map(|&size| program(size, caps)).collect()
 }
 
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn words_lie_within_both_ranges() {
-        let (_, caps) = &Capabilities::samples()[0];
+        let (_, caps) = &Tuned::samples()[0];
         for size in [1, 2, 4, 8, 16] {
             for from in (0..40).step_by(size) {
                 for to in (0..40).step_by(size) {
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn plans_cover_every_element() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for n in [2, 255, 257, 1 << 20, (1 << 32) + 1] {
                 for (size, at) in [(1, 0), (1, 3), (4, 8), (12, 12), (16, 0), (40, 0)] {
                     let (plan, swap) = (plan(n, size, at, 0, &caps), plan_swap(n, size, at, &caps));

@@ -5,10 +5,10 @@ use crate::{
     Result, Scratch,
     layout::transpose::gpu::{self as apart, Shape},
     runtime::{
-        Capabilities, ClInput, DeviceClass, ProgramSpec,
+        ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, ClMem},
     },
-    tuning::{self, Primitive},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../../../cl/transpose_in_place.cl");
@@ -33,7 +33,7 @@ enum Share {
     Columns { groups: usize, log: u32 },
 }
 
-pub fn plan(cells: usize, size: usize, caps: &Capabilities, wide: impl Fn(usize) -> bool) -> Plan {
+pub fn plan(cells: usize, size: usize, caps: &Tuned, wide: impl Fn(usize) -> bool) -> Plan {
     let wide = wide(cells);
     let unit = tuning::unit(size);
     let params = tuning::in_place(caps, size);
@@ -164,7 +164,7 @@ fn rectangle(
 }
 
 /// All programs that plans for `caps` use, for compile-only checks.
-pub fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     let of_size = |size| [false, true].map(|wide| plan(100, size, caps, |_| wide).program);
     [1, 2, 3, 4, 8, 12, 16].into_iter().flat_map(of_size).collect()
 }
@@ -175,10 +175,10 @@ mod tests {
 
     #[test]
     fn tiles_are_multiples_of_the_work_group() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for size in 1..=16 {
                 for local_bytes in [1024, 4096, caps.local_bytes] {
-                    let caps = Capabilities { local_bytes, ..caps.clone() };
+                    let caps = caps.with(|facts| facts.local_bytes = local_bytes);
                     let tuning::InPlace { work_group, block, side, tile_side, .. } = tuning::in_place(&caps, size);
                     assert!((tile_side * tile_side).is_multiple_of(work_group), "{name}: {size}");
                     assert!(block == 0 || (side * side).is_multiple_of(work_group), "{name}: {size}");
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn plans_cover_every_strip() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             let plan = plan(1 << 20, 4, &caps, |_| false);
             for (rows, width) in [(1, 1), (2, 3), (1000, 1), (1, 1000), (257, 255), (10_000, 419)] {
                 match plan.strip(rows, width) {

@@ -3,8 +3,8 @@
 use crate::{
     ElementType, Result,
     layout::transpose::gpu::sides,
-    runtime::{AnyInput, AnyOutput, Capabilities, ClInput, DeviceClass, ProgramSpec, on_device, opencl::ClDevice},
-    tuning::{self, Primitive},
+    runtime::{AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, on_device, opencl::ClDevice},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../../../cl/transpose_map.cl");
@@ -47,7 +47,7 @@ pub fn plan(
     form: &Form,
     (rows, cols): (usize, usize),
     in_blocks: bool,
-    caps: &Capabilities,
+    caps: &Tuned,
     wide: impl Fn(usize) -> bool,
 ) -> Result<Plan> {
     for element in [form.from, form.acc, form.out] {

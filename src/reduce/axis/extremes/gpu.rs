@@ -4,8 +4,8 @@ use super::{Ends, Lines};
 use crate::{
     Element, ElementType, Result, Scratch,
     reduce::axis::gpu::OnDevice,
-    runtime::{Capabilities, ClInput, ClOutput, ProgramSpec, opencl::ClDevice},
-    tuning,
+    runtime::{ClInput, ClOutput, ProgramSpec, opencl::ClDevice},
+    tuning::{self, Tuned},
 };
 
 const TEXT: &str = include_str!("../../../../cl/reduce_axis_extremes.cl");
@@ -46,7 +46,7 @@ pub struct Plan {
     pub wide: bool,
 }
 
-pub fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Capabilities, wide: bool) -> Result<Plan> {
+pub fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Tuned, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
     let params = tuning::reduce(caps);
@@ -170,9 +170,9 @@ mod tests {
 
     #[test]
     fn groups_cover_every_part_of_every_output() {
-        for (name, caps) in Capabilities::samples() {
+        for (name, caps) in Tuned::samples() {
             for local_bytes in [2 << 10, caps.local_bytes] {
-                let caps = Capabilities { local_bytes, ..caps.clone() };
+                let caps = caps.with(|facts| facts.local_bytes = local_bytes);
                 for shape in
                     [[1, 1], [16, 1 << 24], [1 << 24, 16], [1 << 14, 1 << 14], [3, 1 << 33], [1 << 33, 1], [7, 513]]
                 {

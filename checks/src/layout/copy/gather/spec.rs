@@ -1,6 +1,5 @@
 //! Cases and benchmark cases of gather and scatter.
 
-use crate::{Capabilities, ProgramSpec};
 use crate::{
     Device, ElementType, Offset,
     bench::Bench,
@@ -13,6 +12,7 @@ use crate::{
     layout::copy::shared::Plain,
     parallel,
 };
+use crate::{ProgramSpec, tuning::Tuned};
 
 /// Data set of indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -306,6 +306,6 @@ pub(in crate::layout::copy) fn benches() -> Vec<Bench> {
     ]
 }
 
-pub(in crate::layout::copy) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub(in crate::layout::copy) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     super::gpu::programs(caps, &[1, 2, 3, 4, 6, 8, 12, 16, 40])
 }

@@ -8,8 +8,8 @@ use crate::{
     layout::copy::shared::Plain,
 };
 
-/// Layout of the last `cols` elements of each row of `pitch` elements. In memory, each plane has one more row at its
-/// start.
+/// Layout of the last `cols` elements of each row of `pitch` elements. In memory, one row that the layout leaves out
+/// precedes the rows of each plane.
 fn pitched(planes: usize, rows: usize, cols: usize, pitch: usize) -> Result<Layout> {
     Layout::contiguous(&[planes, rows + 1, pitch])?.slice(1, 1..)?.slice(2, pitch - cols..)
 }

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use crate::{Capabilities, ProgramSpec};
 use crate::{
     Device, ElementType,
     bench::Bench,
@@ -14,6 +13,7 @@ use crate::{
     ladder::Climb,
     layout::copy::shared::Plain,
 };
+use crate::{ProgramSpec, tuning::Tuned};
 
 /// Pairs of a range and its destination.
 type Ranges = Vec<(Range<usize>, usize)>;
@@ -134,6 +134,6 @@ pub(in crate::layout::copy) fn benches() -> Vec<Bench> {
     vec![bench_ranges::<u32>(ElementType::U32), bench_ranges::<u8>(ElementType::U8)]
 }
 
-pub(in crate::layout::copy) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub(in crate::layout::copy) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     vec![super::gpu::plan(caps).program]
 }

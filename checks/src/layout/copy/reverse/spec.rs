@@ -1,6 +1,5 @@
 //! Cases and benchmark cases of reversals.
 
-use crate::{Capabilities, ProgramSpec};
 use crate::{
     Device, ElementType,
     bench::Bench,
@@ -8,6 +7,7 @@ use crate::{
     ladder::Climb,
     layout::copy::shared::Plain,
 };
+use crate::{ProgramSpec, tuning::Tuned};
 
 fn check<T: Plain>(device: &Device, n: usize, from: usize, to: usize) -> Result<(), Failure> {
     let all: Vec<T> = random_bits(from + n + 3, n as u64);
@@ -125,6 +125,6 @@ pub(in crate::layout::copy) fn benches() -> Vec<Bench> {
     ]
 }
 
-pub(in crate::layout::copy) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub(in crate::layout::copy) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     super::gpu::programs(caps, &[1, 2, 3, 4, 6, 8, 12, 16, 40])
 }

@@ -1,6 +1,5 @@
 //! Cases and benchmark cases of transpositions of mapped elements.
 
-use crate::{Capabilities, ProgramSpec};
 use crate::{
     Device, Element, Result, View, ViewMut,
     bench::Bench,
@@ -11,6 +10,7 @@ use crate::{
     layout::transpose::shared::obvious,
     op::{Cast, Map, Mapping, Scale},
 };
+use crate::{ProgramSpec, tuning::Tuned};
 
 /// A mapping, and a Rust function that computes the same result.
 #[derive(Clone, Copy)]
@@ -152,7 +152,7 @@ pub(in crate::layout::transpose) fn benches() -> Vec<Bench> {
     ]
 }
 
-pub(in crate::layout::transpose) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub(in crate::layout::transpose) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     use super::gpu::{Form, plan};
     fn form<T: Element, U: Element>(map: &impl Mapping<T, U>) -> Form {
         Form { from: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, prelude: map.prelude() }

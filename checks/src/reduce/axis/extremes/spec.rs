@@ -1,6 +1,7 @@
 //! Cases and benchmark cases of the extremes of lines along an axis.
 
 use super::Ends;
+use crate::ProgramSpec;
 use crate::{
     Buffer, Device, Element, ElementType, Layout, NdView, Output, Result, Scratch,
     bench::Bench,
@@ -8,8 +9,8 @@ use crate::{
     f16,
     ladder::Climb,
     reduce::End,
+    tuning::Tuned,
 };
-use crate::{Capabilities, ProgramSpec};
 
 /// Writes the values and indices of the extremes into views.
 fn find<T: Element>(
@@ -212,7 +213,7 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
     ]
 }
 
-pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     use super::gpu;
     use crate::reduce::axis::Lines;
     let mut programs = Vec::new();

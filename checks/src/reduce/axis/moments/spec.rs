@@ -9,8 +9,9 @@ use crate::{
     f16,
     ladder::Climb,
     reduce::statistics::spec::{Values, check_moments, same_moments},
+    tuning::Tuned,
 };
-use crate::{Capabilities, ProgramSpec, with_element};
+use crate::{ProgramSpec, with_element};
 
 fn check<T: Element>(
     device: &Device,
@@ -190,7 +191,7 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
     ]
 }
 
-pub(in crate::reduce) fn programs(caps: &Capabilities) -> Vec<ProgramSpec> {
+pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     use super::gpu;
     use crate::reduce::axis::Lines;
     let shapes = [([1 << 14, 1 << 14], 1), ([1 << 14, 1 << 14], 0), ([1 << 20, 16], 1), ([16, 1 << 20], 0)];
