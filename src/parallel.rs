@@ -62,13 +62,6 @@ pub(crate) fn for_each(tasks: usize, body: &(dyn Fn(usize) + Sync)) {
     (0..tasks).into_par_iter().with_max_len(1).for_each(body);
 }
 
-/// [`for_each`] for a `body` that can fail.
-fn try_for_each(tasks: usize, body: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
-    let failure = Failure::default();
-    for_each(tasks, &|i| _ = failure.keep(body(i)));
-    failure.result()
-}
-
 /// The results of `body` for each of `0..tasks`, in order.
 pub(crate) fn map<R: Send + Sync>(tasks: usize, body: &(dyn Fn(usize) -> R + Sync)) -> Result<Vec<R>> {
     try_map(tasks, &|i| Ok(body(i)))
@@ -77,11 +70,13 @@ pub(crate) fn map<R: Send + Sync>(tasks: usize, body: &(dyn Fn(usize) -> R + Syn
 /// [`map`] for a `body` that can fail.
 pub(crate) fn try_map<R: Send + Sync>(tasks: usize, body: &(dyn Fn(usize) -> Result<R> + Sync)) -> Result<Vec<R>> {
     let results: Vec<OnceLock<R>> = memory::collect((0..tasks).map(|_| OnceLock::new()))?;
-    try_for_each(tasks, &|i| {
-        let result = body(i)?;
-        results[i].get_or_init(|| result);
-        Ok(())
-    })?;
+    let failure = Failure::default();
+    for_each(tasks, &|i| {
+        if let Some(result) = failure.keep(body(i)) {
+            results[i].get_or_init(|| result);
+        }
+    });
+    failure.result()?;
     memory::collect(results.into_iter().map(|result| result.into_inner().expect("each task ran")))
 }
 
@@ -99,7 +94,13 @@ pub(crate) fn try_consume<I: Send>(
     body: &(dyn Fn(I) -> Result<()> + Sync),
 ) -> Result<()> {
     let items = memory::collect(items.map(|item| Mutex::new(Some(item))))?;
-    try_for_each(items.len(), &|i| items[i].lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), body))
+    let failure = Failure::default();
+    for_each(items.len(), &|i| {
+        if let Some(item) = items[i].lock().unwrap_or_else(PoisonError::into_inner).take() {
+            failure.keep(body(item));
+        }
+    });
+    failure.result()
 }
 
 /// Calls `body(i, chunk)` for each chunk `i` of `len` elements; the last chunk may be shorter. No list of tasks is
@@ -135,45 +136,10 @@ fn byte_chunks_mut(data: &mut [u8], len: usize, first: usize, body: &(dyn Fn(usi
 
 type Turn<'t, K, W> = dyn FnMut(usize, &K) -> W + Send + 't;
 
-/// The three functions of [`in_turn`], and the buffer on which they work.
-struct Room<'f, 't, K, W> {
-    room: K,
-    work: Option<W>,
-    find: &'f (dyn Fn(usize, &mut K) + Sync),
-    turn: &'f Mutex<&'t mut Turn<'t, K, W>>,
-    finish: &'f (dyn Fn(usize, W, &mut K) + Sync),
-}
-
-/// A [`Room`] of any type, so that the code that orders the steps is compiled once.
-trait Steps: Send {
-    fn find(&mut self, task: usize);
-    fn turn(&mut self, task: usize);
-    fn finish(&mut self, task: usize);
-}
-
-impl<K: Send, W: Send> Steps for Room<'_, '_, K, W> {
-    fn find(&mut self, task: usize) {
-        (self.find)(task, &mut self.room);
-    }
-
-    fn turn(&mut self, task: usize) {
-        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.work = Some((*turn)(task, &self.room));
-    }
-
-    fn finish(&mut self, task: usize) {
-        if let Some(work) = self.work.take() {
-            (self.finish)(task, work, &mut self.room);
-        }
-    }
-}
-
-type AnyRoom<'f> = Box<dyn Steps + 'f>;
-
 /// A task of [`in_turn`]. `state` names the owner of the cell (finder, sequencer, finisher), so the lock is uncontended.
-struct Slot<'f> {
+struct Slot<K, W> {
     state: AtomicU8,
-    cell: Mutex<Option<AnyRoom<'f>>>,
+    cell: Mutex<Option<(K, Option<W>)>>,
 }
 
 /// `find` has not filled the cell yet.
@@ -185,8 +151,8 @@ const LEFT: u8 = 2;
 /// `turn` has run.
 const TURNED: u8 = 3;
 
-impl<'f> Slot<'f> {
-    fn cell(&self) -> MutexGuard<'_, Option<AnyRoom<'f>>> {
+impl<K, W> Slot<K, W> {
+    fn cell(&self) -> MutexGuard<'_, Option<(K, Option<W>)>> {
         self.cell.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -194,7 +160,7 @@ impl<'f> Slot<'f> {
 /// Runs `turn` for the next tasks in order, and stops at the first task for which `find` has not run. If another thread
 /// already runs `turn`, that thread runs it for these tasks, too. The caller has just run `find` for `task`. Returns
 /// the tasks whose state was `LEFT`; the caller finishes them.
-fn take_turns(slots: &[Slot<'_>], line: &Mutex<usize>, mut task: usize) -> Vec<usize> {
+fn take_turns<K, W>(slots: &[Slot<K, W>], line: &Mutex<(usize, &mut Turn<'_, K, W>)>, mut task: usize) -> Vec<usize> {
     let mut left = Vec::new();
     let state = |task: usize| slots.get(task).map(|slot| slot.state.load(Ordering::Acquire));
     loop {
@@ -206,11 +172,12 @@ fn take_turns(slots: &[Slot<'_>], line: &Mutex<usize>, mut task: usize) -> Vec<u
             return left;
         }
         // After a panic in `turn` the lock is poisoned, and `turn` never runs again.
-        let Ok(mut now) = line.try_lock() else { return left };
+        let Ok(mut line) = line.try_lock() else { return left };
+        let (now, turn) = &mut *line;
         while let Some(FOUND | LEFT) = state(*now) {
             let slot = &slots[*now];
-            if let Some(room) = &mut *slot.cell() {
-                room.turn(*now);
+            if let Some((room, work)) = &mut *slot.cell() {
+                *work = Some(turn(*now, room));
             }
             if slot.state.swap(TURNED, Ordering::AcqRel) == LEFT {
                 left.push(*now);
@@ -239,22 +206,16 @@ pub(crate) fn in_turn<K: Send, W: Send>(
     turn: &mut Turn<'_, K, W>,
     finish: &(dyn Fn(usize, W, &mut K) + Sync),
 ) -> Result<()> {
-    let turn: Mutex<&mut Turn<'_, K, W>> = Mutex::new(turn);
-    order(tasks, &|| Ok(Box::new(Room { room: room()?, work: None, find, turn: &turn, finish })))
-}
-
-/// [`in_turn`] with functions of any type.
-fn order<'f>(tasks: usize, room: &(dyn Fn() -> Result<AnyRoom<'f>> + Sync)) -> Result<()> {
     let slot = |_| Slot { state: AtomicU8::new(SOUGHT), cell: Mutex::new(None) };
-    let slots: Vec<Slot<'f>> = memory::collect((0..tasks).map(slot))?;
+    let slots: Vec<Slot<K, W>> = memory::collect((0..tasks).map(slot))?;
     let failure = Failure::default();
-    let (next, line) = (AtomicUsize::new(0), Mutex::new(0));
+    let (next, line) = (AtomicUsize::new(0), Mutex::new((0, turn)));
     let finish_one = |task: usize| {
-        let mut room = slots[task].cell().take()?;
-        room.finish(task);
+        let (mut room, work) = slots[task].cell().take()?;
+        finish(task, work?, &mut room);
         Some(room)
     };
-    let finish_turned = |own: &mut VecDeque<usize>, free: &mut Vec<AnyRoom<'f>>| {
+    let finish_turned = |own: &mut VecDeque<usize>, free: &mut Vec<K>| {
         while own.front().is_some_and(|&task| slots[task].state.load(Ordering::Acquire) == TURNED) {
             free.extend(own.pop_front().and_then(finish_one));
         }
@@ -271,8 +232,8 @@ fn order<'f>(tasks: usize, room: &(dyn Fn() -> Result<AnyRoom<'f>> + Sync)) -> R
                 next.fetch_max(tasks, Ordering::Relaxed);
                 break;
             };
-            found.find(task);
-            *slots[task].cell() = Some(found);
+            find(task, &mut found);
+            *slots[task].cell() = Some((found, None));
             slots[task].state.store(FOUND, Ordering::Release);
             own.push_back(task);
             let left = take_turns(&slots, &line, task);
