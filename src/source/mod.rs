@@ -69,7 +69,7 @@ use crate::{Element, Error, Input, Integer, Result, runtime::opencl::ClDevice};
 ///
 /// let device = Device::best()?;
 /// let bytes = [200u8, 100, 50, 25];
-/// assert_eq!(device.reduce((&bytes).cast::<u64>().reversed().strided(2), Sum)?, 225);
+/// assert_eq!(device.reduce((&bytes).cast::<u64>().reversed().strided(2), Sum)?, 125);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
