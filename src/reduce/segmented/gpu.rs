@@ -226,7 +226,7 @@ pub(crate) fn reduce(
     })
 }
 
-/// [`reduce`] for segments that other kernels find, none of them empty. `found` holds the number of segments. Results
+/// `reduce` for segments that other kernels find, none of them empty. `found` holds the number of segments. Results
 /// beyond the end of `output` are left out. `offsets` has room for one more offset, the end of the last segment.
 pub fn reduce_found<T: Element, U: Element>(
     device: &ClDevice,
@@ -259,7 +259,7 @@ pub struct Runs<'r> {
     pub count: &'r ClInput,
 }
 
-/// [`reduce`] for the runs of equal keys, if [`finds_runs`] is true. There are as many keys as elements.
+/// `reduce` for the runs of equal keys, if [`finds_runs`] is true. There are as many keys as elements.
 pub fn reduce_runs(
     device: &ClDevice,
     form: &Form,
