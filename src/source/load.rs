@@ -71,7 +71,7 @@ struct Direct {
 pub struct Text<'d> {
     /// `None` if only the program is wanted.
     device: Option<&'d ClDevice>,
-    /// Whether memory is aligned, without a device.
+    /// Whether memory counts as aligned if there is no device.
     aligned: bool,
     parameters: Vec<String>,
     names: Vec<String>,

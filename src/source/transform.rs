@@ -1,7 +1,10 @@
 //! Transform: writes the elements of a source to memory.
 
 use super::{Blocks, Source, Values, finite, gpu, load::Load};
-use crate::{Buffer, Device, Element, Output, Result, parallel, runtime::Backend};
+use crate::{
+    Buffer, Device, Element, Output, Result, parallel,
+    runtime::{Backend, apart},
+};
 
 /// Elements per task of the CPU backend.
 const CHUNK: usize = parallel::SERIAL;
@@ -73,7 +76,7 @@ impl Device {
             }
             Backend::OpenCl(device) => {
                 let (load, out) = (Load::of(&source, device)?, output.cl(device, false)?);
-                crate::runtime::apart(&load.inputs(), &[&out])?;
+                apart(&load.inputs(), &[&out])?;
                 load.run(device, &source, n, || gpu::write(device, S::Item::TYPE, &load, 0, &out))?;
                 out.finish(device)
             }

@@ -1,4 +1,4 @@
-//! What a plan gets: the capabilities of a device, and the tuning's choices.
+//! The facts and choices from which a plan is made.
 
 use std::{collections::BTreeMap, ops::Deref, sync::Arc};
 

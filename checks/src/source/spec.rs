@@ -23,7 +23,7 @@ use oclprim::internals::reduce::gpu::{Form, plan_load};
 /// The entry in the registry.
 pub(crate) struct Sources;
 
-/// What a case gives an expression: a device, and the offset of its output.
+/// Where a case evaluates its expression: a device, and the offset of the output in its buffer.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     device: &'a Device,
