@@ -4,7 +4,7 @@
 
 use super::{constant, counting, gpu, load::Load, zip};
 use crate::{
-    Buffer, Determinism, Device, Element, ElementType, Input, ProgramSpec, Result, Scratch, Source, View,
+    Buffer, Determinism, Device, Element, ElementType, Input, Order, ProgramSpec, Result, Scratch, Source, View,
     bench::Bench,
     check::{
         Case, Failure, Level, Spec,
@@ -18,7 +18,7 @@ use crate::{
     with_element,
 };
 
-use oclprim::internals::reduce::gpu::{Form, plan_load};
+use oclprim::internals::reduce::gpu::{self as reduction, Form, Origin};
 
 /// The entry in the registry.
 pub(crate) struct Sources;
@@ -206,28 +206,43 @@ impl Spec for Sources {
     }
 
     fn benches(&self) -> Vec<Bench> {
+        let (one, all): (fn(usize) -> usize, fn(usize) -> usize) = (|_| 1, |n| n);
         vec![
-            bench(
-                "transform of x * x",
-                8,
-                |x, _| x * x,
-                |x, _, out| x.device().transform_into(x.map(&Map::new(square as fn(f32) -> f32, "x * x")), out),
-            ),
-            bench(
-                "transform of x * y",
-                12,
-                |x, y| x * y,
-                |x, y, out| {
-                    let product = Map::new(multiply as fn((f32, f32)) -> f32, "a * b");
-                    x.device().transform_into(x.zip(y).map(&product), out)
-                },
-            ),
+            bench("sum of x * x", 4, one, |this, out| {
+                this.sum(this.x.map(&Map::new(square as fn(f32) -> f32, "x * x")), out)
+            }),
+            bench("dot", 8, one, |this, out| {
+                this.sum(this.x.zip(&this.y).map(&Map::new(multiply as fn((f32, f32)) -> f32, "a * b")), out)
+            }),
+            bench("sum of cubes of |x - mean|", 4, one, |this, out| {
+                let text = "fabs(x - 0.5f) * ((x - 0.5f) * (x - 0.5f))";
+                this.sum(this.x.map(&Map::new(cube as fn(f32) -> f32, text)), out)
+            }),
+            bench("count of x < 0.5", 4, one, |this, out| {
+                this.sum(this.x.map(&Map::new(low as fn(f32) -> u32, "x < 0.5f ? 1u : 0u")), out)
+            }),
+            bench("sum of a gather, sorted", 8, one, |this, out| this.sum(this.x.gathered(&this.index), out)),
+            bench("transform of x * x", 8, all, |this, out| {
+                this.device.transform_into(this.x.map(&Map::new(square as fn(f32) -> f32, "x * x")), out)
+            }),
+            bench("transform of x * y", 12, all, |this, out| {
+                let product = Map::new(multiply as fn((f32, f32)) -> f32, "a * b");
+                this.device.transform_into(this.x.zip(&this.y).map(&product), out)
+            }),
         ]
     }
 }
 
 fn square(x: f32) -> f32 {
     x * x
+}
+
+fn cube(x: f32) -> f32 {
+    (x - 0.5).abs() * ((x - 0.5) * (x - 0.5))
+}
+
+fn low(x: f32) -> u32 {
+    u32::from(x < 0.5)
 }
 
 fn multiply((a, b): (f32, f32)) -> f32 {
@@ -242,27 +257,56 @@ where
     let Ok(load) = Load::without_device(&source, aligned) else { return };
     let form = Form::of::<S::Item, Sum>(Determinism::Fixed);
     programs.extend(gpu::plan(1 << 20, S::Item::TYPE, &load, caps, wide).map(|plan| plan.program));
-    programs.extend(plan_load(1 << 20, &form, &load, caps, wide).map(|pass| pass.program));
+    let plan = reduction::plan(1 << 20, &form, Origin::Source(&load), caps, &|_| wide);
+    programs.extend(plan.into_iter().flat_map(|plan| plan.passes).map(|pass| pass.program));
 }
 
-type Run = fn(&Buffer<f32>, &Buffer<f32>, &mut Buffer<f32>) -> Result<()>;
+/// The inputs of a benchmark: two arrays, and sorted indices.
+struct Inputs {
+    device: Device,
+    x: Buffer<f32>,
+    y: Buffer<f32>,
+    index: Buffer<u32>,
+}
 
-/// A benchmark of a transform that reads and writes `bytes` bytes for each element.
-fn bench(name: &str, bytes: u64, result: fn(f32, f32) -> f32, run: Run) -> Bench {
+impl Inputs {
+    fn new(device: &Device, n: usize) -> Result<Self> {
+        let mut index: Vec<u32> = Data::Random.generate(n, 1);
+        index.iter_mut().for_each(|index| *index %= n.max(1) as u32);
+        let index = device.sort(&index, Order::ascending())?;
+        let [x, y] = [2, 3].map(|seed| device.upload(&Data::Random.generate::<f32>(n, seed)));
+        Ok(Self { device: device.clone(), x: x?, y: y?, index })
+    }
+
+    fn sum<S: Source<Item: Element>>(&self, source: S, out: &mut Buffer<S::Item>) -> Result<()>
+    where
+        Sum: Op<S::Item>,
+    {
+        self.device.reduce_into(source, Sum, Determinism::Fixed, out, &mut Scratch::new())
+    }
+}
+
+/// A benchmark of a source that reads and writes `bytes` bytes for each element.
+fn bench<R: Element>(
+    name: &str,
+    bytes: u64,
+    outputs: fn(usize) -> usize,
+    run: fn(&Inputs, &mut Buffer<R>) -> Result<()>,
+) -> Bench {
     Bench::new(
         name,
         ElementType::F32,
         move |n| bytes * n as u64,
         move |device, n| {
-            let host = Data::Random.generate::<f32>(n, n as u64);
-            let (x, y) = (device.upload(&host)?, device.upload(&host)?);
             Ok(Climb::new(
-                (x, y, device.zeroed::<f32>(n)?),
-                |(_, _, out)| out.fill(poison()),
-                move |(x, y, out)| run(x, y, out),
-                move |(x, y, out)| {
-                    let want: Vec<f32> = x.to_vec()?.iter().zip(y.to_vec()?).map(|(x, y)| result(*x, y)).collect();
-                    same(&out.to_vec()?, &want, "elements")
+                (Inputs::new(device, n)?, device.zeroed::<R>(outputs(n))?),
+                |(_, out)| out.fill(poison()),
+                move |(inputs, out)| run(inputs, out),
+                move |(_, out)| {
+                    let cpu = Inputs::new(&Device::cpu(), n)?;
+                    let mut want = cpu.device.zeroed::<R>(outputs(n))?;
+                    run(&cpu, &mut want)?;
+                    same(&out.to_vec()?, &want.to_vec()?, "elements")
                 },
             ))
         },
