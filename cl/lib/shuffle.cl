@@ -3,13 +3,16 @@
 //     shuffled(i) = the first of b(i), b(b(i)), ... that is below n
 //
 // b is a bijection on numbers of `bits` bits, where 2^bits is the smallest power that is at least n. Each of its 24 rounds changes
-// one half of the bits by a function of the other half and of Philox's round key, so each round is a bijection. Fewer than half of
+// one half of the bits by a function of the other half and of a key that advances as Philox's, so each round is a bijection. Fewer than half of
 // the numbers are n or more, so b runs less than twice on average.
 
+// Mixes by the last steps of MurmurHash3 (Appleby 2011).
 static inline uint shuffle_mix(uint x, uint key)
 {
     x ^= key;
-    return mul_hi(x, 0xd2511f53u) ^ (x * 0xd2511f53u);
+    x = (x ^ x >> 16) * 0x85ebca6bu;
+    x = (x ^ x >> 13) * 0xc2b2ae35u;
+    return x ^ x >> 16;
 }
 
 static inline ulong source_shuffled(ulong i, const ulong n, const ulong bits, const ulong seed)

@@ -221,7 +221,7 @@ pub trait Source: Sized + Sync {
     /// device. The source must not be endless.
     ///
     /// A keyed bijection computes the index of each element on its own, in constant time and without memory: a network of 24
-    /// rounds with Philox's keys. There are at most 2^64 orders, one for each seed. Algorithm: Mitchell, Stokes, Frank and
+    /// rounds. There are at most 2^64 orders, one for each seed. Algorithm: Mitchell, Stokes, Frank and
     /// Holmes 2022, "Bandwidth-optimal random shuffling for GPUs".
     ///
     /// ```
