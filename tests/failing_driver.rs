@@ -27,9 +27,10 @@ use std::{
 use tempfile::TempDir;
 
 use oclprim::{
-    Bins, Capabilities, Device, DeviceClass, Error, ErrorKind, Order, Result, Top, Tuning,
+    Bins, Capabilities, Device, DeviceClass, Error, ErrorKind, Order, Result, Scan, Scratch, Top, Tuning,
     interop::{self, ocl},
     op::{Map, Operator, Sum},
+    tuning::Primitive,
 };
 
 /// Three kinds of shortage, and an unknown status.
@@ -223,6 +224,23 @@ impl Data {
 /// An operation: its name, and a function that returns its result.
 type Operation = (&'static str, fn(&Device, &Data) -> Result<Vec<u32>>);
 
+/// Operations whose slices are larger than a chunk in the tests of staged transfers.
+const TRANSFERS: [Operation; 3] = [
+    OPERATIONS[0],
+    ("write and read", |device, data| {
+        let mut x = device.upload(&[7u32; N])?;
+        x.view_mut(3..)?.write(&data.bits[3..])?;
+        let mut all = data.bits.clone();
+        x.view(1..)?.read(&mut all[1..])?;
+        all[..3].copy_from_slice(&x.view(..3)?.to_vec()?);
+        Ok(all)
+    }),
+    ("scan of a slice", |device, data| {
+        let mut sums = vec![0; N];
+        device.scan_into(&data.bits, Sum, Scan::inclusive(), &mut sums, &mut Scratch::new()).map(|()| sums)
+    }),
+];
+
 const OPERATIONS: [Operation; 14] = [
     ("upload", |device, data| device.upload(&data.bits)?.to_vec()),
     ("fill", |device, _| device.filled(N, 7u32)?.to_vec()),
@@ -311,17 +329,17 @@ fn one_call_fails(
     assert!(got == want, "{what}: the next run gives a wrong result");
 }
 
-/// Runs every case of each operation on devices that have already run it; `class` sets their geometry.
-fn each_call_of_each_operation(class: Option<DeviceClass>) {
+/// Runs every case of each operation on devices that have already run it.
+fn each_call_of_each_operation(operations: &[Operation], tuning: Option<Tuning>) {
     watch();
     let (failing, data) = (Failing::open(), Data::new());
     let tally = RefCell::new(Tally::default());
     for_each_device(&failing, |user| {
-        for operation @ (name, run) in &OPERATIONS {
+        for operation @ (name, run) in operations {
             let want = run(&Device::cpu(), &data).unwrap();
             let before = failing.alive();
-            let device = match class {
-                Some(class) => user.open().unwrap().with_tuning(Tuning::default().class(class)).unwrap(),
+            let device = match &tuning {
+                Some(tuning) => user.open().unwrap().with_tuning(tuning.clone()).unwrap(),
                 None => user.open().unwrap(),
             };
             for _ in 0..2 {
@@ -351,7 +369,7 @@ fn an_operation_with_a_failed_call_is_right_or_an_error() {
     const NAME: &str = "an_operation_with_a_failed_call_is_right_or_an_error";
     match child::part() {
         None => with_failing_driver(NAME, 50),
-        Some(_) => each_call_of_each_operation(None),
+        Some(_) => each_call_of_each_operation(&OPERATIONS, None),
     }
 }
 
@@ -361,7 +379,22 @@ fn an_operation_with_a_failed_call_is_right_or_an_error_in_the_geometry_of_a_gpu
     const NAME: &str = "an_operation_with_a_failed_call_is_right_or_an_error_in_the_geometry_of_a_gpu";
     match child::part() {
         None => with_failing_driver(NAME, 50),
-        Some(_) => each_call_of_each_operation(Some(DeviceClass::Gpu)),
+        Some(_) => each_call_of_each_operation(&OPERATIONS, Some(Tuning::default().class(DeviceClass::Gpu))),
+    }
+}
+
+/// A ring of two chunks, through which each slice goes in several.
+#[test]
+fn a_staged_transfer_with_a_failed_call_is_right_or_an_error() {
+    const NAME: &str = "a_staged_transfer_with_a_failed_call_is_right_or_an_error";
+    match child::part() {
+        None => with_failing_driver(NAME, 50),
+        Some(_) => {
+            let set = [("chunk_bytes", 1 << 16), ("chunks", 2), ("threads", 2), ("min_bytes", 1 << 16)];
+            let staged = Tuning::default().class(DeviceClass::Gpu).staged(None);
+            let staged = set.into_iter().fold(staged, |all, (name, value)| all.set(Primitive::Transfer, name, value));
+            each_call_of_each_operation(&TRANSFERS, Some(staged));
+        }
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::{any::Any, marker::PhantomData, sync::Arc};
 
-use super::{Capabilities, DeviceInfo, ProgramSpec, Timing, info::Recorded};
+use super::{
+    Capabilities, DeviceInfo, ProgramSpec, Timing,
+    info::{Recorded, Transfers},
+};
 use crate::{Error, Result};
 
 #[derive(Clone, Copy)]
@@ -74,6 +77,7 @@ impl ClDevice {
         probed() -> Result<&Arc<Capabilities>>;
         wide(n: usize) -> bool;
         assuming(caps: Capabilities, wide_offsets: bool, carried: impl Any + Send + Sync) -> Self;
+        choose_transfers(choose: impl Fn(usize) -> Transfers + Send + Sync + 'static) -> ();
         profiled() -> Result<Self>;
         with_queue(profiled: bool) -> Result<Self>;
         build_ahead(spec: &ProgramSpec, kernels: &[&'static str]) -> Result<()>;

@@ -2,6 +2,7 @@
 
 mod capabilities;
 mod cl;
+mod copiers;
 mod discovery;
 mod entries;
 mod launch;
@@ -10,6 +11,7 @@ mod pool;
 mod program;
 mod queue;
 mod selftest;
+mod staging;
 
 use std::{
     any::Any,
@@ -24,7 +26,9 @@ use ocl::{
 
 use cl::EventSlot;
 pub(crate) use cl::{CommandQueue, Context, Event, Kernel, Mem};
-use discovery::{MAX_BYTES, MAX_WORK_GROUP, NVIDIA, OCLGRIND, POCL, describe, identity, intel_cpu, local_bytes};
+use discovery::{
+    MAX_BYTES, MAX_WORK_GROUP, NVIDIA, OCLGRIND, POCL, describe, has_own_memory, identity, intel_cpu, local_bytes,
+};
 pub(crate) use discovery::{found, troubles};
 pub(crate) use launch::Launch;
 use memory::{Kept, fill_spec};
@@ -32,8 +36,12 @@ pub(crate) use memory::{Pooled, root};
 use pool::Pool;
 use program::Compiler;
 pub(crate) use queue::Queue;
+use staging::Staging;
 
-use super::{Capabilities, DeviceInfo, DeviceType, ProgramSpec, Timing, info::Recorded};
+use super::{
+    Capabilities, DeviceInfo, DeviceType, ProgramSpec, Timing,
+    info::{Recorded, Transfers},
+};
 use crate::{Error, Result};
 
 /// A buffer of the device.
@@ -62,7 +70,13 @@ struct Shared {
     kept: Mutex<Vec<Mem>>,
     /// Local memory that a launch may use before the self-test has measured it.
     local_tried: usize,
+    /// True if the device has its own memory, not the host's.
+    own_memory: bool,
+    staging: Staging,
 }
+
+/// The transfers for a number of bytes, as a higher layer chooses them.
+type ChooseTransfers = dyn Fn(usize) -> Transfers + Send + Sync;
 
 /// An opened device with a queue; cheap to clone, safe to use from many threads.
 #[derive(Clone)]
@@ -75,12 +89,15 @@ pub struct ClDevice {
     wide_offsets: bool,
     /// See [`ClDevice::carried`].
     carried: Arc<OnceLock<Box<dyn Any + Send + Sync>>>,
+    /// See [`ClDevice::transfers`].
+    transfers: Arc<OnceLock<Box<ChooseTransfers>>>,
 }
 
 impl Shared {
     fn new(id: DeviceId, context: Context, info: DeviceInfo) -> Result<Self> {
         let local_tried = local_bytes(id)?.max(selftest::LOCAL_TRIED);
         let (identity, compiler) = (identity(&info), Compiler::of(&info.platform));
+        let own_memory = info.ty != DeviceType::Cpu && has_own_memory(id)?;
         Ok(Self {
             id,
             context,
@@ -93,6 +110,8 @@ impl Shared {
             pools: Mutex::default(),
             kept: Mutex::default(),
             local_tried,
+            own_memory,
+            staging: Staging::default(),
         })
     }
 }
@@ -103,7 +122,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl ClDevice {
     fn new(shared: Arc<Shared>, queue: Queue) -> Self {
-        Self { shared, queue: Arc::new(queue), assumed: None, wide_offsets: false, carried: Arc::default() }
+        let (carried, transfers) = (Arc::default(), Arc::default());
+        Self { shared, queue: Arc::new(queue), assumed: None, wide_offsets: false, carried, transfers }
     }
 
     /// A device on a user's own context and queue.

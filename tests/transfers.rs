@@ -1,0 +1,188 @@
+//! Slices that move to a device and back through pinned memory, on every OpenCL device of this machine.
+#![cfg(feature = "opencl")]
+
+mod common;
+
+use std::{
+    panic::{self, AssertUnwindSafe},
+    thread,
+};
+
+use oclprim::{
+    Device, ErrorKind, Tuning,
+    interop::{self, ocl},
+    op::Sum,
+    tuning::{Primitive, TransferFault},
+};
+
+/// Bytes of a chunk: the smallest that there is.
+const CHUNK: usize = 1 << 16;
+
+/// Stages transfers of 64 KiB and more, also on devices that share the host's memory.
+fn staged(chunks: usize, threads: usize, fault: Option<TransferFault>) -> Tuning {
+    let set = [("chunk_bytes", CHUNK), ("chunks", chunks), ("threads", threads), ("min_bytes", CHUNK)];
+    set.into_iter().fold(common::gpu().staged(fault), |all, (name, value)| all.set(Primitive::Transfer, name, value))
+}
+
+/// Every OpenCL device with these transfers.
+fn devices(test: &str, tuning: &Tuning) -> Vec<(String, Device)> {
+    let devices = common::opencl_devices_or_skip(test).into_iter();
+    devices.map(|(name, device)| (name, device.with_tuning(tuning.clone()).unwrap())).collect()
+}
+
+fn bytes(n: usize, seed: u64) -> Vec<u8> {
+    common::random(n, seed)
+}
+
+#[test]
+fn slices_of_every_length_and_address_arrive() {
+    let all = bytes(11 * CHUNK + 99, 1);
+    for (chunks, threads) in if common::tiny() { vec![(2, 2)] } else { vec![(2, 1), (2, 4), (3, 2), (8, 8)] } {
+        for (name, device) in devices("slices_of_every_length_and_address_arrive", &staged(chunks, threads, None)) {
+            let wholes = [1, 2, 3, 4, 5, 8, 9, 11];
+            let lens = wholes.into_iter().flat_map(|whole| [whole * CHUNK - 1, whole * CHUNK, whole * CHUNK + 1]);
+            for (i, len) in lens.enumerate() {
+                let (start, offset) = ([0, 1, 3, 64, 65][i % 5], [0, 1, 7][i % 3]);
+                let from = &all[start..start + len];
+                let what = format!("{name}, {chunks} chunks, {threads} threads: {len} bytes at {start} to {offset}");
+                assert!(device.upload(from).unwrap().to_vec().unwrap() == from, "{what}: upload");
+                let mut x = device.filled(len + offset + 1, 0xA5u8).unwrap();
+                x.view_mut(offset..offset + len).unwrap().write(from).unwrap();
+                let mut got = vec![0x5A; start + len + 1];
+                x.view(offset..offset + len).unwrap().read(&mut got[start..start + len]).unwrap();
+                assert!(got[start..start + len] == *from, "{what}: write and read");
+                assert!(got[..start].iter().all(|&x| x == 0x5A) && got[start + len] == 0x5A, "{what}: around it");
+                let whole = x.to_vec().unwrap();
+                assert!(whole[..offset].iter().all(|&x| x == 0xA5) && whole[offset + len] == 0xA5, "{what}: around it");
+            }
+        }
+    }
+}
+
+#[test]
+fn slices_are_inputs_and_outputs_of_primitives() {
+    let n = 3 * CHUNK + 5;
+    let x: Vec<u32> = common::random(n, 2);
+    let sum = Device::cpu().reduce(&x[1..], Sum).unwrap();
+    for (name, device) in devices("slices_are_inputs_and_outputs_of_primitives", &staged(2, 2, None)) {
+        assert_eq!(device.reduce(&x[1..], Sum).unwrap(), sum, "{name}");
+        let mut out = vec![0; n - 1];
+        device.copy(&x[1..], &mut out).unwrap();
+        assert!(out == x[1..], "{name}");
+        // A read sees the commands before it, and commands see the write before them.
+        let mut y = device.upload(&x).unwrap();
+        for seed in 3..6 {
+            y.fill(seed as u32).unwrap();
+            assert!(y.to_vec().unwrap().iter().all(|&y| y == seed as u32), "{name}");
+            let z: Vec<u32> = common::random(n, seed);
+            y.write(&z).unwrap();
+            assert_eq!(device.reduce(&y, Sum).unwrap(), Device::cpu().reduce(&z, Sum).unwrap(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn without_pinned_memory_the_driver_transfers_in_its_own_way() {
+    let x = bytes(5 * CHUNK + 1, 7);
+    for fault in [TransferFault::NoPinnedMemory, TransferFault::NoMapping] {
+        let test = "without_pinned_memory_the_driver_transfers_in_its_own_way";
+        for (name, device) in devices(test, &staged(2, 2, Some(fault))) {
+            for _ in 0..4 {
+                assert!(device.upload(&x).unwrap().to_vec().unwrap() == x, "{name}: {fault:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_device_lost_during_a_transfer_is_an_error() {
+    let x = bytes(5 * CHUNK + 1, 8);
+    for (name, device) in common::opencl_devices_or_skip("a_device_lost_during_a_transfer_is_an_error") {
+        let lost = device.with_tuning(staged(2, 2, Some(TransferFault::Lost))).unwrap();
+        let whole = device.with_tuning(staged(2, 2, None)).unwrap();
+        let there = whole.upload(&x).unwrap();
+        for _ in 0..4 {
+            assert_eq!(lost.upload(&x).unwrap_err().kind(), ErrorKind::NoDevice, "{name}");
+            let mut short = vec![0; x.len()];
+            assert_eq!(lost.copy(&there, &mut short).unwrap_err().kind(), ErrorKind::NoDevice, "{name}");
+        }
+        assert!(whole.upload(&x).unwrap().to_vec().unwrap() == x, "{name}: the next transfer");
+    }
+}
+
+#[test]
+fn a_panic_in_a_copying_thread_reaches_the_caller() {
+    let x = bytes(5 * CHUNK + 1, 9);
+    for (name, device) in common::opencl_devices_or_skip("a_panic_in_a_copying_thread_reaches_the_caller") {
+        let panics = device.with_tuning(staged(2, 2, Some(TransferFault::Panic))).unwrap();
+        let whole = device.with_tuning(staged(2, 2, None)).unwrap();
+        let there = whole.upload(&x).unwrap();
+        for _ in 0..4 {
+            assert!(panic::catch_unwind(AssertUnwindSafe(|| panics.upload(&x))).is_err(), "{name}");
+            let mut out = vec![0; x.len()];
+            assert!(panic::catch_unwind(AssertUnwindSafe(|| panics.copy(&there, &mut out))).is_err(), "{name}");
+        }
+        assert!(whole.upload(&x).unwrap().to_vec().unwrap() == x, "{name}: the next transfer");
+    }
+}
+
+/// More threads than there are rings: some transfers are the driver's own.
+#[test]
+fn threads_transfer_at_once() {
+    for (name, device) in devices("threads_transfer_at_once", &staged(2, 2, None)) {
+        thread::scope(|scope| {
+            for seed in 0..6 {
+                let (device, name) = (device.clone(), &name);
+                scope.spawn(move || {
+                    let x = bytes(4 * CHUNK + seed as usize, seed);
+                    for _ in 0..5 {
+                        assert!(device.upload(&x).unwrap().to_vec().unwrap() == x, "{name}");
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn a_device_may_be_dropped_during_a_transfer() {
+    let x = bytes(9 * CHUNK + 1, 10);
+    for (name, device) in devices("a_device_may_be_dropped_during_a_transfer", &staged(2, 2, None)) {
+        let (context, id) = (interop::context(&device).unwrap(), interop::ocl_device(&device).unwrap());
+        for _ in 0..5 {
+            let queue = ocl::Queue::new(&context, id, None).unwrap();
+            let own = interop::device(id, &context, &queue).unwrap().with_tuning(staged(2, 2, None)).unwrap();
+            drop(queue);
+            thread::scope(|scope| {
+                let (other, x, name) = (own.clone(), &x, &name);
+                scope.spawn(move || {
+                    let there = other.upload(x).unwrap();
+                    drop(other);
+                    assert!(there.to_vec().unwrap() == *x, "{name}");
+                });
+                drop(own);
+            });
+        }
+    }
+}
+
+#[test]
+fn transfers_on_an_out_of_order_queue_are_in_order() {
+    let x = bytes(5 * CHUNK + 1, 11);
+    for (name, device) in devices("transfers_on_an_out_of_order_queue_are_in_order", &staged(2, 2, None)) {
+        let (context, id) = (interop::context(&device).unwrap(), interop::ocl_device(&device).unwrap());
+        let unordered = Some(ocl::CommandQueueProperties::OUT_OF_ORDER_EXEC_MODE_ENABLE);
+        let Ok(queue) = ocl::Queue::new(&context, id, unordered) else {
+            common::skip(&name, "no out-of-order queues");
+            continue;
+        };
+        let own = interop::device(id, &context, &queue).unwrap().with_tuning(staged(2, 2, None)).unwrap();
+        let mut y = own.zeroed::<u8>(x.len()).unwrap();
+        for byte in 1..9 {
+            y.fill(byte).unwrap();
+            assert!(y.to_vec().unwrap().iter().all(|&y| y == byte), "{name}");
+            y.write(&x).unwrap();
+            assert!(y.to_vec().unwrap() == x, "{name}");
+        }
+    }
+}
