@@ -427,8 +427,9 @@ pub use reduce::{
     statistics::{MinMax, Statistics, StatisticsRecord},
 };
 pub use runtime::{
-    Buffer, Capabilities, Device, DeviceClass, DeviceInfo, DeviceType, Input, MapMut, MapRef, Output, Preparation,
-    ProgramSpec, RefusedSubGroup, Scratch, SubGroup, SubGroupBackend, Timing, View, ViewMut,
+    Buffer, Capabilities, Device, DeviceClass, DeviceInfo, DeviceType, Download, Input, MapMut, MapRef, Output,
+    PinnedVec, Preparation, ProgramSpec, RefusedSubGroup, Scratch, SubGroup, SubGroupBackend, Timing, Upload, View,
+    ViewMut,
 };
 pub use scan::Scan;
 pub use sort::{

@@ -225,7 +225,7 @@ impl Data {
 type Operation = (&'static str, fn(&Device, &Data) -> Result<Vec<u32>>);
 
 /// Operations whose slices are larger than a chunk in the tests of staged transfers.
-const TRANSFERS: [Operation; 3] = [
+const TRANSFERS: [Operation; 4] = [
     OPERATIONS[0],
     ("write and read", |device, data| {
         let mut x = device.upload(&[7u32; N])?;
@@ -233,6 +233,18 @@ const TRANSFERS: [Operation; 3] = [
         let mut all = data.bits.clone();
         x.view(1..)?.read(&mut all[1..])?;
         all[..3].copy_from_slice(&x.view(..3)?.to_vec()?);
+        Ok(all)
+    }),
+    ("beside commands", |device, data| {
+        let mut host = device.pinned(N)?;
+        host.copy_from_slice(&data.bits);
+        let (x, upload) = device.upload_async(host)?;
+        let download = x.read_async(device.pinned(N)?)?;
+        let sum = device.reduce(&x, Sum)?;
+        let mut all = download.wait()?.to_vec();
+        all.push(sum);
+        drop(x);
+        all.extend(upload.wait()?.iter());
         Ok(all)
     }),
     ("scan of a slice", |device, data| {

@@ -186,3 +186,138 @@ fn transfers_on_an_out_of_order_queue_are_in_order() {
         }
     }
 }
+
+/// Pinned vectors of each device: with pinned memory, and with plain memory where host and device share it.
+fn pinned_and_plain(test: &str) -> Vec<(String, Device)> {
+    let mut all = vec![("the CPU backend".into(), Device::cpu())];
+    all.extend(devices(test, &staged(2, 2, None)));
+    all.extend(common::opencl_devices_or_skip(test).into_iter().map(|(name, device)| (name + " as it is", device)));
+    all
+}
+
+#[test]
+fn pinned_memory_is_a_slice_to_the_host_and_to_devices() {
+    for (name, device) in pinned_and_plain("pinned_memory_is_a_slice_to_the_host_and_to_devices") {
+        for n in [0, 1, 1000, 5 * CHUNK + 3] {
+            let mut x = device.pinned::<u32>(n).unwrap();
+            assert!(x.len() == n && x.iter().all(|&x| x == 0), "{name}");
+            let want: Vec<u32> = common::random(n, 12);
+            x.copy_from_slice(&want);
+            assert_eq!(device.reduce(&x, Sum).unwrap(), Device::cpu().reduce(&want, Sum).unwrap(), "{name}");
+            let mut y = device.pinned::<u32>(n).unwrap();
+            device.copy(&x, &mut y).unwrap();
+            assert!(y[..] == want, "{name}: {n} elements");
+            let there = device.upload(&x).unwrap();
+            x.fill(0);
+            there.view(..).unwrap().read(&mut x).unwrap();
+            assert!(x[..] == want, "{name}: {n} elements");
+            // A part of it, too, is pinned.
+            if n > 3 {
+                there.view(1..n - 1).unwrap().read(&mut y[2..n]).unwrap();
+                assert!(y[2..n] == want[1..n - 1] && y[..2] == want[..2], "{name}: {n} elements");
+            }
+        }
+    }
+    for (name, device) in devices("pinned_memory_is_a_slice_to_the_host_and_to_devices", &staged(2, 2, None)) {
+        assert!(device.pinned::<u8>(5).unwrap().is_pinned() || !common::runs_kernels_at_once(&device), "{name}");
+    }
+}
+
+#[test]
+fn missing_pinned_memory_is_an_error_to_a_user() {
+    for (fault, kind) in
+        [(TransferFault::NoPinnedMemory, ErrorKind::OutOfMemory), (TransferFault::NoMapping, ErrorKind::Driver)]
+    {
+        let test = "missing_pinned_memory_is_an_error_to_a_user";
+        for (name, device) in devices(test, &staged(2, 2, Some(fault))) {
+            if common::runs_kernels_at_once(&device) {
+                assert_eq!(device.pinned::<u8>(5).unwrap_err().kind(), kind, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn uploads_and_downloads_run_beside_commands() {
+    for (name, device) in pinned_and_plain("uploads_and_downloads_run_beside_commands") {
+        for n in [0, 1, 1000, 5 * CHUNK + 3] {
+            let want: Vec<u32> = common::random(n, 13);
+            let mut host = device.pinned(n).unwrap();
+            host.copy_from_slice(&want);
+            let sums = Device::cpu().inclusive_scan(&want, Sum).unwrap().to_vec().unwrap();
+            let mut out = device.pinned(n).unwrap();
+            for _ in 0..3 {
+                let (x, upload) = device.upload_async(host).unwrap();
+                // Both are ordered after the transfer, without a wait of the host.
+                let y = device.inclusive_scan(&x, Sum).unwrap();
+                let download = y.read_async(out).unwrap();
+                assert_eq!(device.reduce(&y, Sum).unwrap(), Device::cpu().reduce(&sums, Sum).unwrap(), "{name}");
+                host = upload.wait().unwrap();
+                assert!(host[..] == want, "{name}: {n} elements");
+                out = download.wait().unwrap();
+                assert!(out[..] == sums, "{name}: {n} elements");
+                // The buffer may outlive the host's memory, and be dropped before the transfer ends.
+                let (x, upload) = device.upload_async(device.pinned::<u8>(n).unwrap()).unwrap();
+                drop(upload);
+                assert!(x.to_vec().unwrap().iter().all(|&x| x == 0), "{name}");
+                let (x, upload) = device.upload_async(device.pinned::<u8>(n).unwrap()).unwrap();
+                drop(x);
+                assert_eq!(upload.wait().unwrap().len(), n, "{name}");
+                drop(y.view(n / 2..).unwrap().read_async(device.pinned(n - n / 2).unwrap()).unwrap());
+            }
+            let error = device.upload(&want).unwrap().read_async(device.pinned(n + 1).unwrap()).map(drop).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
+        }
+    }
+}
+
+/// A leaked handle never frees its memory, and the buffer of a leaked download is not written any more.
+#[test]
+fn leaked_handles_are_sound() {
+    for (name, device) in pinned_and_plain("leaked_handles_are_sound").into_iter().skip(1) {
+        let (mut x, upload) = device.upload_async(device.pinned::<u32>(1000).unwrap()).unwrap();
+        std::mem::forget(upload);
+        assert_eq!(x.to_vec().unwrap(), [0; 1000], "{name}");
+        let download = x.read_async(device.pinned(1000).unwrap()).unwrap();
+        std::mem::forget(download);
+        assert_eq!(x.to_vec().unwrap(), [0; 1000], "{name}");
+        assert_eq!(x.fill(3).unwrap_err().kind(), ErrorKind::Driver, "{name}");
+        device.finish().unwrap();
+    }
+}
+
+/// The main queue waits for an event that the host sets only after the upload.
+#[test]
+fn an_upload_does_not_wait_for_earlier_commands() {
+    for (name, device) in devices("an_upload_does_not_wait_for_earlier_commands", &staged(2, 2, None)) {
+        if !common::runs_kernels_at_once(&device) {
+            common::skip(&name, "it runs commands at once");
+            continue;
+        }
+        let gate = ocl::Event::user(&interop::context(&device).unwrap()).unwrap();
+        interop::wait_for(&device, std::slice::from_ref(&gate)).unwrap();
+        let mut host = device.pinned::<u32>(5 * CHUNK).unwrap();
+        host.fill(7);
+        let (x, upload) = device.upload_async(host).unwrap();
+        let download = x.read_async(device.pinned(5 * CHUNK).unwrap()).unwrap();
+        assert!(upload.wait().unwrap().iter().all(|&x| x == 7), "{name}");
+        // The download is ordered after the commands that wait for the gate.
+        assert!(!download.is_done().unwrap(), "{name}");
+        gate.set_complete().unwrap();
+        assert!(download.wait().unwrap().iter().all(|&x| x == 7), "{name}");
+    }
+}
+
+#[test]
+fn a_profiled_device_records_transfers() {
+    for (name, device) in devices("a_profiled_device_records_transfers", &staged(2, 2, None)) {
+        let profiled = device.profiled().unwrap();
+        let (x, upload) = profiled.upload_async(profiled.pinned::<u32>(1000).unwrap()).unwrap();
+        upload.wait().unwrap();
+        x.read_async(profiled.pinned(1000).unwrap()).unwrap().wait().unwrap();
+        let names: Vec<_> = profiled.take_timings().unwrap().iter().map(|timing| timing.name).collect();
+        let want: &[&str] =
+            if !common::runs_kernels_at_once(&device) { &[] } else { &["clEnqueueWriteBuffer", "clEnqueueReadBuffer"] };
+        assert_eq!(names, want, "{name}");
+    }
+}

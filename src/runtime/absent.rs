@@ -22,6 +22,12 @@ pub struct ClMem(Never);
 /// Scratch of no device.
 pub struct Pooled(Never);
 
+/// Pinned memory of no device.
+pub struct Pinned(Never);
+
+/// A transfer of no device.
+pub struct Transfer(Never);
+
 /// A launch on no device.
 pub struct Launch<'d>(Never, PhantomData<&'d ClDevice>);
 
@@ -95,6 +101,8 @@ impl ClDevice {
         copy(from: (&ClMem, usize), to: (&ClMem, usize), bytes: usize) -> Result<()>;
         map(mem: &ClMem, offset: usize, bytes: usize, write: bool) -> Result<*mut u8>;
         unmap(mem: &ClMem, address: *mut u8) -> Result<()>;
+        transfer() -> Transfer;
+        pin(bytes: usize) -> Result<Option<Pinned>>;
         flush() -> Result<()>;
         finish() -> Result<()>;
         owe(error: Error) -> ();
@@ -104,6 +112,27 @@ impl ClDevice {
 
 impl ClDevice {
     pub(crate) fn carried<T: Any + Default + Send + Sync>(&self) -> &T {
+        match self.0 {}
+    }
+}
+
+impl Pinned {
+    never! { &Self: address() -> std::ptr::NonNull<u8>; }
+}
+
+impl Transfer {
+    never! { &Self: is_done() -> Result<bool>; }
+    never! { &mut Self: wait() -> (Result<()>, bool); }
+}
+
+/// Functions that are `unsafe` in `opencl/`.
+#[allow(unused_variables, clippy::missing_safety_doc, reason = "no call can pass an argument")]
+impl Transfer {
+    pub(crate) unsafe fn upload(&mut self, mem: &ClMem, from: *const u8, bytes: usize) -> Result<()> {
+        match self.0 {}
+    }
+
+    pub(crate) unsafe fn download(&mut self, mem: &ClMem, offset: usize, to: *mut u8, bytes: usize) -> Result<()> {
         match self.0 {}
     }
 }

@@ -2,8 +2,10 @@
 
 mod argument;
 mod mapped;
+mod pinned;
 mod resident;
 mod scratch;
+mod transfer;
 mod view;
 
 use std::{fmt, ops::RangeBounds};
@@ -14,8 +16,10 @@ pub(crate) use argument::{AnyInput, AnyOutput};
 pub use argument::{Input, Output};
 use mapped::Mappings;
 pub use mapped::{MapMut, MapRef};
+pub use pinned::PinnedVec;
 pub(crate) use resident::{ClInput, ClOutput, apart, on_device};
 pub use scratch::Scratch;
+pub use transfer::{Download, Upload};
 pub use view::{View, ViewMut};
 
 use super::opencl::{ClDevice, ClMem};

@@ -7,11 +7,13 @@ mod discovery;
 mod entries;
 mod launch;
 mod memory;
+mod pinned;
 mod pool;
 mod program;
 mod queue;
 mod selftest;
 mod staging;
+mod transfer;
 
 use std::{
     any::Any,
@@ -33,10 +35,12 @@ pub(crate) use discovery::{found, troubles};
 pub(crate) use launch::Launch;
 use memory::{Kept, fill_spec};
 pub(crate) use memory::{Pooled, root};
+pub(crate) use pinned::Pinned;
 use pool::Pool;
 use program::Compiler;
 pub(crate) use queue::Queue;
 use staging::Staging;
+pub(crate) use transfer::Transfer;
 
 use super::{
     Capabilities, DeviceInfo, DeviceType, ProgramSpec, Timing,

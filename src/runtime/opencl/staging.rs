@@ -5,13 +5,17 @@
 
 use std::{
     collections::VecDeque,
-    ptr::NonNull,
     sync::{Mutex, OnceLock},
 };
 
-use super::{ClDevice, CommandQueue, Context, Event, Mem, cl, copiers::Copying, lock};
+use super::{
+    ClDevice, CommandQueue, Event, Mem, cl,
+    copiers::Copying,
+    lock,
+    pinned::{Pinned, is_pinned},
+};
+use crate::Result;
 use crate::runtime::info::{TransferFault, Transfers};
-use crate::{Error, ErrorKind, Result};
 
 /// Rings of one device: one for each direction. A transfer that finds none left is the driver's own.
 const MOST_RINGS: usize = 2;
@@ -27,58 +31,20 @@ const MOST_PIECE: usize = 1 << 20;
 #[derive(Default)]
 pub(super) struct Staging {
     rings: Mutex<Rings>,
-    /// The queue that maps the rings, since a map waits for all earlier commands of its queue.
+    /// The queue that maps pinned memory: a map waits for all earlier commands of its queue.
     queue: OnceLock<CommandQueue>,
 }
 
 #[derive(Default)]
 struct Rings {
-    idle: Vec<Ring>,
+    idle: Vec<Pinned>,
     /// Number of rings, idle or lent.
     count: usize,
 }
 
-/// Pinned memory that is mapped as long as it lives.
-struct Ring {
-    queue: CommandQueue,
-    mem: Mem,
-    address: NonNull<u8>,
-    bytes: usize,
-}
-
-// SAFETY: the mapping is a range of bytes that its owner alone uses.
-unsafe impl Send for Ring {}
-
-impl Ring {
-    fn new(queue: &CommandQueue, context: &Context, bytes: usize, fault: Option<TransferFault>) -> Result<Self> {
-        let refused = |wanted| fault == Some(wanted);
-        if refused(TransferFault::NoPinnedMemory) {
-            return Err(Error::new(ErrorKind::OutOfMemory, "no pinned memory, as a test wants"));
-        }
-        let mem = cl::create_pinned(context, bytes)?;
-        if refused(TransferFault::NoMapping) {
-            return Err(Error::new(ErrorKind::Driver, "no mapping, as a test wants"));
-        }
-        let address = NonNull::new(cl::map(queue, &mem, 0, bytes, true)?.cast())
-            .ok_or_else(|| Error::new(ErrorKind::Driver, format!("the driver maps {bytes} bytes at address 0")))?;
-        Ok(Self { queue: queue.clone(), mem, address, bytes })
-    }
-
-    fn at(&self, byte: usize) -> *mut u8 {
-        self.address.as_ptr().wrapping_add(byte)
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // After a failure the driver keeps the memory; no result depends on it.
-        let _ = cl::unmap(&self.queue, &self.mem, self.address.as_ptr().cast());
-        let _ = cl::flush(&self.queue);
-    }
-}
-
 impl Staging {
-    fn queue(&self, device: &ClDevice) -> Result<&CommandQueue> {
+    /// The queue that maps pinned memory.
+    pub(super) fn queue(&self, device: &ClDevice) -> Result<&CommandQueue> {
         if let Some(queue) = self.queue.get() {
             return Ok(queue);
         }
@@ -110,9 +76,9 @@ impl Staging {
         };
         // From here on, the ring counts until `lent` is dropped.
         let mut lent = Lent { staging: self, ring: idle };
-        if lent.ring.as_ref().is_none_or(|ring| ring.bytes < bytes || fault.is_some()) {
+        if lent.ring.as_ref().is_none_or(|ring| ring.bytes() < bytes || fault.is_some()) {
             lent.ring = None;
-            lent.ring = Some(Ring::new(self.queue(device).ok()?, device.context(), bytes, fault).ok()?);
+            lent.ring = Some(Pinned::new(self.queue(device).ok()?, device.context(), bytes, fault).ok()?);
         }
         Some(lent)
     }
@@ -121,11 +87,11 @@ impl Staging {
 /// A ring during a transfer.
 struct Lent<'d> {
     staging: &'d Staging,
-    ring: Option<Ring>,
+    ring: Option<Pinned>,
 }
 
 impl Lent<'_> {
-    fn ring(&self) -> &Ring {
+    fn ring(&self) -> &Pinned {
         self.ring.as_ref().expect("it is taken by a drop alone")
     }
 }
@@ -160,10 +126,10 @@ impl Running<'_, '_> {
     }
 
     /// Enqueues a command that uses the ring, and starts it.
-    fn push(&mut self, enqueue: impl FnOnce(&CommandQueue, &Ring) -> Result<Event>) -> Result<()> {
+    fn push(&mut self, enqueue: impl FnOnce(&CommandQueue, *mut u8) -> Result<Event>) -> Result<()> {
         // A driver may fail after it has enqueued the command.
         self.sound = false;
-        let event = enqueue(self.device.queue(), self.lent.ring())?;
+        let event = enqueue(self.device.queue(), self.lent.ring().address().as_ptr())?;
         self.events.push_back(event);
         self.device.flush()?;
         self.sound = true;
@@ -220,11 +186,14 @@ impl Plan {
 }
 
 impl ClDevice {
-    /// How a transfer of `bytes` bytes is staged, and its ring; `None` if the driver transfers in its own way.
-    fn staged(&self, bytes: usize) -> Option<(Plan, Lent<'_>, Transfers)> {
+    /// How a transfer of `bytes` bytes at `host` is staged, and its ring; `None` if the driver transfers in its own way.
+    fn staged(&self, host: *const u8, bytes: usize) -> Option<(Plan, Lent<'_>, Transfers)> {
         let transfers = self.transfers(bytes);
         // Where host and device share memory, pinned memory is a copy more.
         if bytes < transfers.min_bytes || !(self.shared.own_memory || transfers.always) || self.checker() {
+            return None;
+        }
+        if is_pinned(host, bytes) {
             return None;
         }
         let plan = Plan::new(bytes, &transfers);
@@ -234,12 +203,12 @@ impl ClDevice {
 
     /// Writes `data`, after all earlier commands; waits for it.
     pub(super) fn send(&self, mem: &Mem, offset: usize, data: &[u8]) -> Result<()> {
-        let Some((plan, mut lent, transfers)) = self.staged(data.len()) else {
+        let Some((plan, mut lent, transfers)) = self.staged(data.as_ptr(), data.len()) else {
             return cl::write(self.queue(), mem, offset, data);
         };
         let chunks: Vec<&[u8]> = data.chunks(plan.chunk).collect();
         let slot = |chunk: usize| chunk % plan.slots * plan.chunk;
-        let base = lent.ring().at(0);
+        let base = lent.ring().address().as_ptr();
         let mut running = Running { device: self, lent: &mut lent, events: VecDeque::new(), sound: true };
         let mut copying = copying(&plan, &transfers);
         // Chunks whose copies were added, that were sent, and that have arrived.
@@ -256,8 +225,8 @@ impl ClDevice {
             lost(&transfers, sent)?;
             let bytes = chunks[sent].len();
             // SAFETY: the slot has the chunk's bytes, and nothing writes them until the event has completed.
-            running.push(|queue, ring| unsafe {
-                cl::enqueue_write(queue, mem, offset + sent * plan.chunk, ring.at(slot(sent)), bytes, &[])
+            running.push(|queue, base| unsafe {
+                cl::enqueue_write(queue, mem, offset + sent * plan.chunk, base.wrapping_add(slot(sent)), bytes, &[])
             })?;
             sent += 1;
             if added < chunks.len() && sent - arrived >= plan.half() {
@@ -274,13 +243,13 @@ impl ClDevice {
 
     /// Reads into `out`, after all earlier commands; waits for it.
     pub(super) fn receive(&self, mem: &Mem, offset: usize, out: &mut [u8]) -> Result<()> {
-        let Some((plan, mut lent, transfers)) = self.staged(out.len()) else {
+        let Some((plan, mut lent, transfers)) = self.staged(out.as_ptr(), out.len()) else {
             return cl::read(self.queue(), mem, offset, out);
         };
         let mut chunks: VecDeque<&mut [u8]> = out.chunks_mut(plan.chunk).collect();
         let (count, last) = (chunks.len(), chunks.back().map_or(0, |chunk| chunk.len()));
         let slot = |chunk: usize| chunk % plan.slots * plan.chunk;
-        let base = lent.ring().at(0);
+        let base = lent.ring().address().as_ptr();
         let mut running = Running { device: self, lent: &mut lent, events: VecDeque::new(), sound: true };
         let mut copying = copying(&plan, &transfers);
         // Chunks that were asked for, whose copies were added, and that were copied.
@@ -291,8 +260,15 @@ impl ClDevice {
                 let bytes = if asked + 1 == count { last } else { plan.chunk };
                 // SAFETY: the slot has `plan.chunk` bytes, and nothing uses them until the event has completed: the chunk before
                 // was copied.
-                running.push(|queue, ring| unsafe {
-                    cl::enqueue_read(queue, mem, offset + asked * plan.chunk, ring.at(slot(asked)), bytes, &[])
+                running.push(|queue, base| unsafe {
+                    cl::enqueue_read(
+                        queue,
+                        mem,
+                        offset + asked * plan.chunk,
+                        base.wrapping_add(slot(asked)),
+                        bytes,
+                        &[],
+                    )
                 })?;
                 asked += 1;
             }
