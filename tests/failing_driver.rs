@@ -211,13 +211,16 @@ fn for_each_device(failing: &Failing, run: impl Fn(&User)) {
 /// The inputs of the operations.
 struct Data {
     bits: Vec<u32>,
+    /// 1 MiB and some elements.
+    large: Vec<u32>,
     runs: Vec<u32>,
 }
 
 impl Data {
     fn new() -> Self {
         let bits: Vec<u32> = (0..N as u32).map(|i| i.wrapping_mul(2_654_435_761) ^ (i >> 3)).collect();
-        Self { runs: (0..N as u32).map(|i| i / 7 % 5).collect(), bits }
+        let large = bits.iter().cycle().take((1 << 18) + 5).copied().collect();
+        Self { large, runs: (0..N as u32).map(|i| i / 7 % 5).collect(), bits }
     }
 }
 
@@ -251,6 +254,12 @@ const TRANSFERS: [Operation; 4] = [
         let mut sums = vec![0; N];
         device.scan_into(&data.bits, Sum, Scan::inclusive(), &mut sums, &mut Scratch::new()).map(|()| sums)
     }),
+];
+
+/// Operations on slices that drivers for CPUs read in place.
+const IN_PLACE: [Operation; 2] = [
+    ("reduce of a large slice", |device, data| Ok(vec![device.reduce(&data.large, Sum)?])),
+    ("scan of a large slice", |device, data| Ok(device.inclusive_scan(&data.large, Sum)?.to_vec()?.split_off(N))),
 ];
 
 const OPERATIONS: [Operation; 14] = [
@@ -332,9 +341,9 @@ fn one_call_fails(
         Ok(got) => assert!(got == want, "{what}: wrong"),
         Err(error) => is_one_line(&error, &what),
     }
-    // A drop cannot return the failure of an unmap, so this call does.
+    // A drop cannot return the failure of an unmap, or of a wait for commands that read a slice in place, so this call does.
     if let Err(error) = device.finish() {
-        assert!(failed == "clEnqueueUnmapMemObject", "{what}: a later wait reports {error}");
+        assert!(["clEnqueueUnmapMemObject", "clFinish"].contains(&&*failed), "{what}: a later wait reports {error}");
         is_one_line(&error, &what);
     }
     let got = operation(device, data).unwrap_or_else(|error| panic!("{what}: the next run fails: {error}"));
@@ -407,6 +416,16 @@ fn a_staged_transfer_with_a_failed_call_is_right_or_an_error() {
             let staged = set.into_iter().fold(staged, |all, (name, value)| all.set(Primitive::Transfer, name, value));
             each_call_of_each_operation(&TRANSFERS, Some(staged));
         }
+    }
+}
+
+/// These calls also wait for their commands when they drop the buffer over the slice.
+#[test]
+fn an_operation_on_a_slice_in_place_with_a_failed_call_is_right_or_an_error() {
+    const NAME: &str = "an_operation_on_a_slice_in_place_with_a_failed_call_is_right_or_an_error";
+    match child::part() {
+        None => with_failing_driver(NAME, 50),
+        Some(_) => each_call_of_each_operation(&IN_PLACE, None),
     }
 }
 

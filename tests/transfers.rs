@@ -187,6 +187,31 @@ fn transfers_on_an_out_of_order_queue_are_in_order() {
     }
 }
 
+/// Drivers for CPUs read large slices in place, from any address. A call ends before its slice can change.
+#[test]
+fn slices_may_change_after_the_call() {
+    const N: usize = 1 << 18;
+    for (name, device) in common::opencl_devices_or_skip("slices_may_change_after_the_call") {
+        let all: Vec<u32> = common::random(N + 40, 14);
+        for start in [0, 1, 2, 3, 4, 5, 31, 32] {
+            let want = Device::cpu().inclusive_scan(&all[start..start + N], Sum).unwrap().to_vec().unwrap();
+            let mut x = all.clone();
+            let sums = device.inclusive_scan(&x[start..start + N], Sum).unwrap();
+            x.fill(7);
+            assert!(sums.to_vec().unwrap() == want, "{name}: from {start}");
+            x.copy_from_slice(&all);
+            let sums = device.inclusive_scan(&x[start..start + N].to_vec(), Sum).unwrap();
+            assert!(sums.to_vec().unwrap() == want, "{name}: from {start}, freed");
+        }
+        // Elements whose size does not divide the offset are copied.
+        let bytes: Vec<[u8; 3]> = bytemuck::pod_collect_to_vec(&common::random::<u8>(3 * N, 15));
+        for start in 0..4 {
+            let copied = device.reverse(&bytes[start..]).unwrap().to_vec().unwrap();
+            assert!(copied.iter().rev().eq(&bytes[start..]), "{name}: from {start}");
+        }
+    }
+}
+
 /// Pinned vectors of each device: with pinned memory, and with plain memory where host and device share it.
 fn pinned_and_plain(test: &str) -> Vec<(String, Device)> {
     let mut all = vec![("the CPU backend".into(), Device::cpu())];

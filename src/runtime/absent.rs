@@ -22,6 +22,9 @@ pub struct ClMem(Never);
 /// Scratch of no device.
 pub struct Pooled(Never);
 
+/// A slice that no device reads.
+pub struct Borrowed(Never);
+
 /// Pinned memory of no device.
 pub struct Pinned(Never);
 
@@ -123,6 +126,17 @@ impl Pinned {
 impl Transfer {
     never! { &Self: is_done() -> Result<bool>; }
     never! { &mut Self: wait() -> (Result<()>, bool); }
+}
+
+impl Borrowed {
+    never! { &Self: mem() -> &ClMem; }
+}
+
+#[allow(unused_variables, clippy::missing_safety_doc, reason = "no call can pass an argument")]
+impl ClDevice {
+    pub(crate) unsafe fn borrow(&self, data: &[u8], size: usize) -> Option<(Borrowed, usize)> {
+        match self.0 {}
+    }
 }
 
 /// Functions that are `unsafe` in `opencl/`.

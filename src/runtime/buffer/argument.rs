@@ -10,7 +10,9 @@ use crate::{Error, Result};
 
 /// Input of a primitive: a host slice, a buffer or a view.
 ///
-/// A host slice is copied to an OpenCL device for the call; a buffer must belong to the device.
+/// A host slice is copied to an OpenCL device for the call; a buffer must belong to the device. A driver for CPUs reads a
+/// slice of 1 MiB or more in place, if the slice's address modulo the driver's alignment (such as 128 bytes) is a multiple
+/// of the element size; the call then waits for its commands.
 ///
 /// Methods take `impl Into<Input<T>>`: `&[T]`, `&[T; N]`, `&Vec<T>`, `&Buffer<T>`, a [`View`] or a
 /// [`&PinnedVec<T>`](super::PinnedVec). `T` is plain data ([`bytemuck::Pod`]), which `bool` is not. An array of `ndarray` converts by `Input::try_from(&array)?`, with the feature
@@ -315,6 +317,10 @@ impl AnyInput<'_> {
     pub(crate) fn cl(self, device: &ClDevice) -> Result<ClInput> {
         match self.memory {
             Memory::Host(data) => {
+                // SAFETY: a call drops its inputs before it returns, and `data` is borrowed as long as that.
+                if let Some(borrowed) = unsafe { device.borrow(data, self.size) } {
+                    return Ok(ClInput::borrowed(borrowed, data.len(), self.size));
+                }
                 let input = ClInput::pooled(device, data.len(), self.size)?;
                 device.write(input.mem(), 0, data)?;
                 Ok(input)

@@ -487,6 +487,24 @@ pub(super) fn create_pinned(context: &Context, bytes: usize) -> Result<Mem> {
     Ok(unsafe { Mem::from_raw_create_ptr(raw) })
 }
 
+/// A buffer for reading over the `bytes` bytes at `from`, which a driver for CPUs reads in place.
+///
+/// # Safety
+///
+/// `from` points to `bytes` bytes that nothing writes until the last command on the buffer is done. Only the commands' own
+/// ranges have to be initialised.
+pub(super) unsafe fn wrap(context: &Context, from: *const u8, bytes: usize) -> Result<Mem> {
+    const READ_ONLY: u64 = 1 << 2;
+    const USE_HOST_PTR: u64 = 1 << 3;
+    let mut status = SUCCESS;
+    let (flags, address) = (READ_ONLY | USE_HOST_PTR, from.cast_mut().cast());
+    // SAFETY: the caller promises it; kernels may not write the buffer.
+    let raw = unsafe { ffi::clCreateBuffer(context.as_ptr(), flags, bytes, address, &mut status) };
+    let raw = created(raw, status, format_args!("using {bytes} bytes of the host"))?;
+    // SAFETY: `raw` was just created, and this takes over its one reference.
+    Ok(unsafe { Mem::from_raw_create_ptr(raw) })
+}
+
 /// Enqueues a read of `bytes` bytes to `to`, after `events` and all earlier commands of an in-order queue.
 ///
 /// # Safety

@@ -1,5 +1,6 @@
 //! OpenCL devices. Besides [`interop`](crate::interop), only this module names `ocl`.
 
+mod borrowed;
 mod capabilities;
 mod cl;
 mod copiers;
@@ -26,6 +27,7 @@ use ocl::{
     ffi,
 };
 
+pub(crate) use borrowed::Borrowed;
 use cl::EventSlot;
 pub(crate) use cl::{CommandQueue, Context, Event, Kernel, Mem};
 use discovery::{
@@ -76,6 +78,8 @@ struct Shared {
     local_tried: usize,
     /// True if the device has its own memory, not the host's.
     own_memory: bool,
+    /// The addresses of host memory that a buffer can use in place are multiples of this number; 0 if unknown.
+    base_align: usize,
     staging: Staging,
 }
 
@@ -102,6 +106,7 @@ impl Shared {
         let local_tried = local_bytes(id)?.max(selftest::LOCAL_TRIED);
         let (identity, compiler) = (identity(&info), Compiler::of(&info.platform));
         let own_memory = info.ty != DeviceType::Cpu && has_own_memory(id)?;
+        let base_align = cl::device_number(id, ffi::CL_DEVICE_MEM_BASE_ADDR_ALIGN)? as usize / 8;
         Ok(Self {
             id,
             context,
@@ -115,6 +120,7 @@ impl Shared {
             kept: Mutex::default(),
             local_tried,
             own_memory,
+            base_align,
             staging: Staging::default(),
         })
     }
