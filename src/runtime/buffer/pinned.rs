@@ -45,7 +45,7 @@ enum Memory<T> {
 
 /// # Pinned memory
 ///
-/// These methods allocate pinned memory, and start transfers from it that the host does not wait for.
+/// This method allocates host memory that moves at the speed of the device's link.
 impl Device {
     /// `len` elements with all bits zero in pinned host memory.
     ///

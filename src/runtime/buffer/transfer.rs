@@ -159,6 +159,9 @@ impl<T: Pod> fmt::Debug for Download<'_, T> {
     }
 }
 
+/// # Transfers beside commands
+///
+/// This method starts an upload that the host does not wait for.
 impl Device {
     /// A buffer that receives a copy of `data`, and the handle of the transfer; waits for nothing.
     ///
@@ -202,6 +205,9 @@ impl Device {
     }
 }
 
+/// # Transfers beside commands
+///
+/// These methods start a download that the host does not wait for.
 impl<T: Pod> Buffer<T> {
     /// Starts to copy the elements to `out`, which must have the buffer's length; waits for nothing.
     ///
@@ -264,7 +270,7 @@ impl<T: Pod> Buffer<T> {
 
 /// # Transfers beside commands
 ///
-/// This method starts a transfer that the host does not wait for.
+/// This method starts a download that the host does not wait for.
 impl<'a, T: Pod> View<'a, T> {
     /// Starts to copy the elements of the range to `out`; see [`Buffer::read_async`].
     ///
