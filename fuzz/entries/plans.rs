@@ -164,7 +164,7 @@ fn reductions(u: &mut Unstructured, given: &Given) -> Result<()> {
     let (source, aligned) = (<Sum as Op<u32>>::source(), u.arbitrary()?);
     let take = reduce::gpu::Take::Elements;
     let form = reduce::gpu::Form { element, acc, out: element, source: source.clone(), determinism, take };
-    if let Some(plan) = accepted(reduce::gpu::plan(n, &form, aligned, caps, &wide)) {
+    if let Some(plan) = accepted(reduce::gpu::plan(n, &form, reduce::gpu::Origin::Memory(aligned), caps, &wide)) {
         let (mut left, mut partials) = (n, 0);
         for pass in &plan.passes {
             assert!(pass.n == left && pass.groups <= pass.outputs, "{plan:?}");

@@ -13,8 +13,12 @@
 //! | [`x.strided(k)`](Source::strided) | `x[i * k]` | `⌈n / k⌉` |
 //! | [`x.take(n)`](Source::take) | `x[i]` | `n` |
 //!
-//! A source costs no memory and no pass: a kernel computes an element when it reads it, and the CPU backend computes blocks
-//! that stay in the cache. [`Device::reduce`] and [`Device::transform`] take sources.
+//! | reader | cost of a source that is not in memory |
+//! |---|---|
+//! | [`Device::reduce`], [`Device::transform`] | none: a kernel computes an element when it reads it, and the CPU backend computes blocks that stay in the cache |
+//! | scans, selections, partitions, runs, counts, extremes, statistics, histograms, top-k, quantiles, segments and keys | one more pass, which writes n elements to memory of the call |
+//!
+//! Sorts, merges, searches and copies take elements of any plain type, and so arrays alone: [`Device::transform`] writes one.
 //!
 //! | property | |
 //! |---|---|
@@ -49,6 +53,7 @@ use std::ops::Range;
 use bytemuck::Pod;
 
 use self::load::{Component, Index, Text};
+pub(crate) use self::transform::held;
 pub use self::{
     function::Function,
     item::{Computed, Item},
