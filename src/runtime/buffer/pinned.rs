@@ -49,7 +49,8 @@ enum Memory<T> {
 impl Device {
     /// `len` elements with all bits zero in pinned host memory.
     ///
-    /// Pinning takes time, about 0.3 ms for each MiB, so allocate once and reuse.
+    /// Pinning takes longer than other allocations, so allocate once and reuse. Time and memory are proportional to `len`; the
+    /// call waits for no command.
     ///
     /// # Errors
     ///
