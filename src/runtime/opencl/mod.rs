@@ -76,6 +76,8 @@ struct Shared {
     kept: Mutex<Vec<Mem>>,
     /// Local memory that a launch may use before the self-test has measured it.
     local_tried: usize,
+    /// The largest work-group that the driver reports for the device.
+    max_work_group: u64,
     /// True if the device has its own memory, not the host's.
     own_memory: bool,
     /// The addresses of host memory that a buffer can use in place are multiples of this number; 0 if unknown.
@@ -106,6 +108,7 @@ impl Shared {
         let local_tried = local_bytes(id)?.max(selftest::LOCAL_TRIED);
         let (identity, compiler) = (identity(&info), Compiler::of(&info.platform));
         let own_memory = info.ty != DeviceType::Cpu && has_own_memory(id)?;
+        let max_work_group = cl::device_number(id, ffi::CL_DEVICE_MAX_WORK_GROUP_SIZE)?;
         let base_align = cl::device_number(id, ffi::CL_DEVICE_MEM_BASE_ADDR_ALIGN)? as usize / 8;
         Ok(Self {
             id,
@@ -119,6 +122,7 @@ impl Shared {
             pools: Mutex::default(),
             kept: Mutex::default(),
             local_tried,
+            max_work_group,
             own_memory,
             base_align,
             staging: Staging::default(),
@@ -166,6 +170,10 @@ impl ClDevice {
 
     pub(crate) fn info(&self) -> &DeviceInfo {
         &self.shared.info
+    }
+
+    pub(super) fn max_work_group(&self) -> u64 {
+        self.shared.max_work_group
     }
 
     fn identity(&self) -> &str {
