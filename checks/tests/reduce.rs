@@ -7,8 +7,9 @@ mod steps;
 use approx::{assert_abs_diff_eq, assert_relative_eq};
 use common::with_sub_groups as devices;
 use oclprim::{
-    Determinism, Device, ElementType, ErrorKind, Scratch,
+    Determinism, Device, DeviceClass, ElementType, ErrorKind, Float, Scratch, Tuning,
     op::{Max, Product, Sum, Xor},
+    tuning::Primitive,
 };
 use oclprim_checks::{
     bench::{Effort, measure},
@@ -281,9 +282,9 @@ fn fast_sums_and_products_are_near_the_fixed_ones() {
     }
 }
 
-/// With `Exact`, sums of integers and extremes equal those of `Fixed`. Only the CPU backend has exact sums of floats.
+/// With `Exact`, sums of integers and extremes equal those of `Fixed`, and there are no products of floats.
 #[test]
-fn exact_is_for_float_sums_on_the_cpu() {
+fn exact_is_for_float_sums() {
     let x = [1e30f32, 1.0, -1e30];
     for (name, device) in devices() {
         println!("{name}");
@@ -292,19 +293,60 @@ fn exact_is_for_float_sums_on_the_cpu() {
         let product = device.reduce_with(&x, Product, Determinism::Exact).unwrap_err();
         assert_eq!(product.kind(), ErrorKind::Unsupported);
         assert_eq!(product.to_string(), "there is no exact product of floats");
-        let sum = device.reduce_with(&x, Sum, Determinism::Exact);
-        let dot = {
-            let mut dot = [0f32];
-            device
-                .dot_into(&x, &[1e30f32, 0.5, 1e30], Determinism::Exact, &mut dot, &mut Scratch::new())
-                .map(|()| dot[0])
-        };
-        if device.is_cpu() {
-            assert_eq!((sum.unwrap(), dot.unwrap()), (1.0, 0.5));
-        } else {
-            for error in [sum.unwrap_err(), dot.unwrap_err()] {
-                assert_eq!(error.kind(), ErrorKind::Unsupported);
-                assert_eq!(error.to_string(), "exact float sums run on the CPU backend only");
+        assert_eq!(device.reduce_with(&x, Sum, Determinism::Exact).unwrap(), 1.0);
+        let (mut dot, y) = ([0f32], [1e30f32, 0.5, 1e30]);
+        device.dot_into(&x, &y, Determinism::Exact, &mut dot, &mut Scratch::new()).unwrap();
+        assert_eq!(dot, [0.5]);
+    }
+}
+
+/// Numbers with full significands, at every position of a word, and so many of them for each work-item that digits and words
+/// overflow if their carries wait for longer than the bounds allow.
+#[test]
+fn exact_sums_of_many_equal_numbers_resolve_their_carries() {
+    fn all<T: Float>(device: &Device, name: &str, n: usize, values: impl Iterator<Item = u64>) {
+        for bits in values {
+            let x = T::from_bits_lossy(bits);
+            let x = vec![x; n];
+            let [got, want] = [device, &Device::cpu()]
+                .map(|device| device.reduce_with(&x, Sum, Determinism::Exact).unwrap().to_f64().to_bits());
+            assert_eq!(got, want, "{name}: {n} times {:?}", x[0]);
+        }
+    }
+    let (mut singles, mut doubles) = (600_000, 300_000);
+    if common::tiny() {
+        (singles, doubles) = (300_000, 150_000);
+    }
+    for (name, device) in devices() {
+        let Some(caps) = device.capabilities().unwrap() else { continue };
+        if caps.checker {
+            continue;
+        }
+        for registers in [0, 1] {
+            if caps.fp64 || registers == 1 {
+                let few = Tuning::default().class(DeviceClass::Gpu).set(
+                    Primitive::Reduce,
+                    "max_groups",
+                    caps.compute_units as usize,
+                );
+                let tuning = if caps.fp64 { few.set(Primitive::Reduce, "exact_f64", registers) } else { few };
+                let device = device.with_tuning(tuning).unwrap();
+                all::<f32>(
+                    &device,
+                    &name,
+                    singles,
+                    (0..32).step_by(3).chain([31]).map(|k| (100 + k) << 23 | 0x7f_ffff),
+                );
+                all::<f32>(&device, &name, singles, [0x7f_ffff, 0x807f_ffff].into_iter());
+                if caps.fp64 {
+                    all::<f64>(
+                        &device,
+                        &name,
+                        doubles,
+                        (0..32).step_by(5).chain([31]).map(|k| (900 + k) << 52 | ((1 << 52) - 1)),
+                    );
+                    all::<f64>(&device, &name, doubles, [(1 << 52) - 1, (2046 << 52) - 1].into_iter());
+                }
             }
         }
     }

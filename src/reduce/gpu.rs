@@ -1,6 +1,6 @@
 //! Reduction on OpenCL devices: the plan, then its launches.
 
-use super::Determinism;
+use super::{Determinism, exact};
 use crate::{
     Element, ElementType, Input, Output, Result, Scratch,
     op::{Code, Op},
@@ -46,8 +46,8 @@ impl Form {
     /// A reduction of `T` to `U`, in the accumulator of `U`.
     pub fn into<T: Element, U: Element, O: Op<U>>(determinism: Determinism, take: Take) -> Self {
         // Only float sums and products depend on the order. All other operations use the fastest order.
-        let fixed = O::KIND.rounds() && U::TYPE.is_float() && determinism == Determinism::Fixed;
-        let determinism = if fixed { Determinism::Fixed } else { Determinism::Fast };
+        let rounds = O::KIND.rounds() && U::TYPE.is_float();
+        let determinism = if rounds { determinism } else { Determinism::Fast };
         Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source: O::source(), determinism, take }
     }
 }
@@ -186,13 +186,17 @@ pub(super) fn reduce_load(
     scratch: &mut Scratch,
 ) -> Result<()> {
     // In any order, memory in a narrower type has the kernels of a wide accumulator.
-    if let Some(memory) = load.memory().filter(|_| form.determinism == Determinism::Fast) {
+    if let Some(memory) = load.memory().filter(|_| form.determinism != Determinism::Fixed) {
         let form = Form { element: memory.1, ..form.clone() };
         run(device, &form, empty, &memory.0.part(0, n), None, &output, scratch)?;
         return output.finish(device);
     }
     if n == 0 {
         device.fill(output.mem(), output.byte_offset(), empty.len(), empty)?;
+        return output.finish(device);
+    }
+    if form.determinism == Determinism::Exact {
+        exact::sum(device, form, exact::From::Source(load, n), &output)?;
         return output.finish(device);
     }
     let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), n)?;
@@ -224,6 +228,9 @@ fn run(
 ) -> Result<()> {
     if input.len() == 0 {
         return device.fill(out.mem(), out.byte_offset(), empty.len(), empty);
+    }
+    if form.determinism == Determinism::Exact {
+        return exact::sum(device, form, exact::From::Memory(input, second), out);
     }
     let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), input.len())?;
     let aligned = input.aligned() && second.is_none_or(ClInput::aligned);

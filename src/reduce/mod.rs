@@ -22,6 +22,8 @@ pub mod count;
 #[doc(hidden)]
 pub(crate) mod cpu;
 #[doc(hidden)]
+pub(crate) mod exact;
+#[doc(hidden)]
 pub(crate) mod gpu;
 pub mod mapped;
 pub(crate) mod moments;
@@ -112,14 +114,13 @@ impl Determinism {
         }
     }
 
-    /// Returns whether results of type `U` are exact sums on the CPU backend. An error if the device has no such results.
-    fn exact<U: Element, O: Op<U>>(self, device: &Device) -> Result<bool> {
+    /// Returns whether results of type `U` are exact sums. An error for products, which cannot be exact.
+    fn exact<U: Element, O: Op<U>>(self) -> Result<bool> {
         if self != Self::Exact || !U::TYPE.is_float() || !O::KIND.rounds() {
             return Ok(false);
         }
         match O::KIND {
-            OpKind::Sum if device.is_cpu() => Ok(true),
-            OpKind::Sum => Err(Error::unsupported("exact float sums run on the CPU backend only")),
+            OpKind::Sum => Ok(true),
             kind => Err(Error::unsupported(format!("there is no exact {} of floats", kind.name()))),
         }
     }
@@ -290,7 +291,7 @@ impl Device {
         output: Output<'_, T>,
     ) -> Result<()> {
         output.expect_len(1, "reduce")?;
-        output.host()?[0] = if determinism.exact::<T, O>(self)? {
+        output.host()?[0] = if determinism.exact::<T, O>()? {
             cpu::exact_blocks(n, values)?
         } else {
             cpu::reduce_blocks::<T, O>(n, values)?
@@ -312,7 +313,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         output.expect_len(1, "reduce")?;
-        determinism.exact::<T, O>(self)?;
+        determinism.exact::<T, O>()?;
         let form = Form::of::<T, O>(determinism);
         let (empty, output) = (O::empty(), output.cl(device, false)?);
         gpu::reduce_load(device, &form, bytemuck::bytes_of(&empty), load, n, output, scratch)
@@ -329,7 +330,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         output.expect_len(1, "reduce")?;
-        let exact = determinism.exact::<T, O>(self)?;
+        let exact = determinism.exact::<T, O>()?;
         match self.backend() {
             Backend::Cpu if exact => output.host()?[0] = cpu::exact_sum(input.host()?)?,
             Backend::Cpu => output.host()?[0] = cpu::reduce(input.host()?, op)?,

@@ -98,7 +98,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         output.expect_len(1, "reduce")?;
-        let exact = determinism.exact::<U, O>(self)?;
+        let exact = determinism.exact::<U, O>()?;
         match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
@@ -192,7 +192,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         output.expect_len(1, "reduce")?;
-        let exact = determinism.exact::<R, O>(self)?;
+        let exact = determinism.exact::<R, O>()?;
         match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
@@ -293,7 +293,7 @@ impl Device {
                 y.len()
             )));
         }
-        let exact = determinism.exact::<U, Sum>(self)?;
+        let exact = determinism.exact::<U, Sum>()?;
         match self.backend() {
             Backend::Cpu => {
                 let (x, y) = (x.host()?, y.host()?);

@@ -1,0 +1,212 @@
+//! Exact sums on OpenCL devices: the plan, then its launches.
+
+use super::gpu::{Form, Take};
+use crate::{
+    ElementType, Result,
+    runtime::{
+        ClInput, DeviceClass, ProgramSpec,
+        opencl::{ClDevice, ClMem},
+    },
+    source::load::Load,
+    tuning::{self, Primitive, Tuned},
+};
+
+const TEXT: &str = include_str!("../../cl/reduce_exact.cl");
+/// Additions to a word before its carry must be resolved; `MOST_ADDED` of `cl/lib/exact.cl`, which has the proof.
+const MOST_ADDED: usize = 32_766;
+/// Maximum work-groups that add to one accumulator, as `publish_exact` there explains.
+const MOST_GROUPS: usize = (1 << 15) - 1;
+/// Elements of a chunk on a work-item of a CPU driver.
+const CPU_CHUNK: usize = 128;
+
+/// Words of an accumulator, without its marks; `EXACT_WORDS` of `cl/lib/exact.cl`.
+const fn words(acc: ElementType) -> usize {
+    if acc.needs_fp64() { 268 } else { 40 }
+}
+
+/// The launch that adds the elements to an accumulator, and the one that rounds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub rounding: ProgramSpec,
+    pub n: usize,
+    pub groups: usize,
+    pub work_group: usize,
+    pub wide: bool,
+    /// True for a last-block reduction: the work-group that finishes last rounds the sum.
+    pub ends: bool,
+}
+
+/// The plan of an exact sum of n > 0 elements. `wide` is true for 64-bit offsets.
+pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Tuned, wide: bool) -> Result<Plan> {
+    caps.supports(form.element)?;
+    caps.supports(form.acc)?;
+    let params = tuning::reduce(caps);
+    let (work_group, vector) = (params.work_group, 16 / form.element.size());
+    // Copies of the accumulator in local memory: work-items that add to different ones do not wait for one another.
+    let usual: usize = if form.acc.needs_fp64() { 4 } else { 16 };
+    let fits = |replicas: &usize| 4 * words(form.acc) * (replicas + 1) + tuning::RESERVED_BYTES <= caps.local_bytes;
+    let halved =
+        |most: usize| std::iter::successors(Some(most), |count| Some(count / 2)).take_while(|&count| count > 0);
+    let replicas = halved(usual.min(work_group)).find(fits).unwrap_or(1);
+    // Four loads of 16 bytes in flight.
+    let loads = if matches!(form.take, Take::Products) { 2 } else { 4 };
+    let rows = if caps.class == DeviceClass::Cpu { CPU_CHUNK / vector } else { loads };
+    let added = |rows: usize| 3 * rows * vector * (work_group / replicas);
+    let rows = halved(rows).find(|&rows| added(rows) <= MOST_ADDED).unwrap_or(1);
+    let groups = n.div_ceil(rows * vector * work_group).min(params.max_groups).min(MOST_GROUPS);
+    let program = ProgramSpec::with_sub_groups("reduce_exact.cl", TEXT, caps)
+        .element("T", form.element)
+        .element("A", form.acc)
+        .element("OUT", form.out)
+        .define("WG", work_group)
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .define("ROWS", rows)
+        .define("REPLICAS", replicas)
+        .flag("ALIGNED", aligned && caps.class == DeviceClass::Gpu)
+        .flag("REGISTERS", params.exact_f64)
+        .flag("ONE_PASS", params.one_pass);
+    let program = match &form.take {
+        Take::Mapped(prelude) => program.flag("MAPPED", true).prelude(prelude.clone()),
+        Take::Products => program.flag("DOT", true),
+        Take::Elements => program,
+    };
+    let rounding = ProgramSpec::new("reduce_exact.cl", TEXT, caps)
+        .element("A", form.acc)
+        .element("OUT", form.out)
+        .define("WG", work_group);
+    Ok(Plan { program, rounding, n, groups, work_group, wide, ends: params.one_pass })
+}
+
+/// The plan of an exact sum of n > 0 elements of a source.
+pub fn plan_load(n: usize, form: &Form, load: &Load, caps: &Tuned, wide: bool) -> Result<Plan> {
+    let plan = plan(n, form, false, caps, wide)?;
+    Ok(Plan { program: load.program(plan.program.flag("SOURCE", true), caps)?, ..plan })
+}
+
+/// The summands.
+pub(super) enum From<'a> {
+    /// The elements of an input or, with a second one, their products.
+    Memory(&'a ClInput, Option<&'a ClInput>),
+    /// A source with that many elements.
+    Source(&'a Load, usize),
+}
+
+/// The memory of an accumulator, which is 0 before the first launch.
+enum Sums {
+    Kept(ClMem),
+    Pooled(ClInput),
+}
+
+impl Sums {
+    fn mem(&self) -> &ClMem {
+        match self {
+            Self::Kept(mem) => mem,
+            Self::Pooled(place) => place.mem(),
+        }
+    }
+}
+
+/// Writes the rounded sum of n > 0 summands to `out`.
+pub(super) fn sum(device: &ClDevice, form: &Form, from: From<'_>, out: &ClInput) -> Result<()> {
+    let n = match from {
+        From::Memory(input, _) => input.len(),
+        From::Source(_, n) => n,
+    };
+    let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), n)?;
+    let wide = device.wide(n);
+    let plan = match from {
+        From::Memory(input, second) => {
+            plan(n, form, input.aligned() && second.is_none_or(ClInput::aligned), &caps, wide)?
+        }
+        From::Source(load, n) => plan_load(n, form, load, &caps, wide)?,
+    };
+    let bytes = 4 * (words(form.acc) + 1);
+    let ended = if plan.ends { device.ended()? } else { None };
+    // One launch leaves kept memory as it was. Between two launches, those of another thread could use it.
+    let kept = match &ended {
+        Some(_) => device.kept_zeros("exact sum", 4 * (words(ElementType::F64) + 1))?,
+        None => None,
+    };
+    let (ended, sums) = match (ended, kept) {
+        (Some(ended), Some(sums)) => (Some(ended), Sums::Kept(sums)),
+        _ => {
+            let sums = ClInput::pooled(device, bytes, 4)?;
+            device.fill(sums.mem(), 0, bytes, &[0; 4])?;
+            (None, Sums::Pooled(sums))
+        }
+    };
+    let launch = device.launch(&plan.program, "reduce_exact")?;
+    let launch = match from {
+        From::Memory(input, second) => {
+            let second = second.unwrap_or(input);
+            let launch = launch.mem(input.mem()).scalar(input.offset() as u64);
+            launch.mem(second.mem()).scalar(second.offset() as u64)
+        }
+        From::Source(load, _) => load.arguments(launch),
+    };
+    let launch = launch.offset(n as u64, plan.wide).mem(sums.mem()).scalar(u32::from(ended.is_some()));
+    let launch = if plan.ends {
+        launch.mem(out.mem()).scalar(out.offset() as u64).mem(ended.as_ref().unwrap_or(out.mem()))
+    } else {
+        launch
+    };
+    launch.run([plan.groups, 1, 1], [plan.work_group, 1, 1])?;
+    if ended.is_some() {
+        return Ok(());
+    }
+    device
+        .launch(&plan.rounding, "reduce_exact_round")?
+        .mem(sums.mem())
+        .mem(out.mem())
+        .scalar(out.offset() as u64)
+        .run([1, 1, 1], [plan.work_group, 1, 1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Determinism, op::Sum};
+
+    #[test]
+    fn words_have_room_for_the_stated_additions_and_for_no_more() {
+        // After a carry, a word is at most 2^16 + 1. The carry of the word below adds at most 2^15 + 1, and rounding 2^15.
+        let most = |additions: i64| (1 << 16) + 1 + additions * 0xffff + (1 << 16) + 1;
+        assert!(most(MOST_ADDED as i64) <= i32::MAX.into());
+        assert!(most(MOST_ADDED as i64 + 1) > i32::MAX.into());
+        // Each work-group adds a word of at most 2^15 + 1 to the accumulator in global memory.
+        assert!(MOST_GROUPS as i64 * ((1 << 15) + 1) < i32::MAX.into());
+        let text =
+            crate::runtime::ProgramSpec::new("reduce_exact.cl", TEXT, &crate::Capabilities::samples()[0].1).source();
+        for line in
+            [format!("#define MOST_ADDED {MOST_ADDED}"), format!("#define EXACT_WORDS {}", words(ElementType::F64))]
+        {
+            assert!(text.contains(&line), "{line}");
+        }
+    }
+
+    #[test]
+    fn plans_keep_the_bounds_of_their_kernels() {
+        for (name, caps) in Tuned::samples() {
+            for local_bytes in [1024, 4096, 16 << 10, 160 << 10] {
+                let caps = caps.with(|facts| facts.local_bytes = local_bytes);
+                for form in [
+                    Form::of::<f32, Sum>(Determinism::Exact),
+                    Form::into::<u8, f32, Sum>(Determinism::Exact, Take::Elements),
+                    Form::into::<f32, f32, Sum>(Determinism::Exact, Take::Products),
+                    Form::of::<f64, Sum>(Determinism::Exact),
+                ] {
+                    let Ok(plan) = plan(1 << 33, &form, true, &caps, true) else { continue };
+                    let defined = |name: &str| plan.program.defined(name).unwrap().parse::<usize>().unwrap();
+                    let (rows, replicas) = (defined("ROWS"), defined("REPLICAS"));
+                    let chunk = rows * 16 / form.element.size();
+                    let what = format!("{name}, {local_bytes} bytes: {plan:?}");
+                    assert!(3 * chunk * (plan.work_group / replicas) <= MOST_ADDED, "{what}");
+                    assert!(chunk <= 255 && replicas <= plan.work_group && plan.groups <= MOST_GROUPS, "{what}");
+                    let bytes = 4 * words(form.acc) * (replicas + 1);
+                    assert!(replicas == 1 || bytes + tuning::RESERVED_BYTES <= local_bytes, "{what}");
+                }
+            }
+        }
+    }
+}
