@@ -304,8 +304,8 @@ fn exact_is_for_float_sums() {
 /// overflow if their carries wait for longer than the bounds allow.
 #[test]
 fn exact_sums_of_many_equal_numbers_resolve_their_carries() {
-    fn all<T: Float>(device: &Device, name: &str, n: usize, values: impl Iterator<Item = u64>) {
-        for bits in values {
+    fn all<T: Float>(device: &Device, name: &str, n: usize, values: &[u64]) {
+        for &bits in values {
             let x = T::from_bits_lossy(bits);
             let x = vec![x; n];
             let [got, want] = [device, &Device::cpu()]
@@ -313,39 +313,27 @@ fn exact_sums_of_many_equal_numbers_resolve_their_carries() {
             assert_eq!(got, want, "{name}: {n} times {:?}", x[0]);
         }
     }
-    let (mut singles, mut doubles) = (600_000, 300_000);
-    if common::tiny() {
-        (singles, doubles) = (300_000, 150_000);
-    }
     for (name, device) in devices() {
-        let Some(caps) = device.capabilities().unwrap() else { continue };
-        if caps.checker {
-            continue;
-        }
+        let Some(caps) = device.capabilities().unwrap().filter(|caps| !caps.checker) else { continue };
+        // Few work-items, so that each has many elements.
+        let set = |tuning: Tuning, name, value| tuning.set(Primitive::Reduce, name, value);
+        let units = caps.compute_units as usize;
+        let few = set(Tuning::default().class(DeviceClass::Gpu), "max_groups", units);
+        let few = if caps.max_work_group > 64 { set(few, "work_group", 64) } else { few };
+        let items = 64 * units;
         for registers in [0, 1] {
-            if caps.fp64 || registers == 1 {
-                let few = Tuning::default().class(DeviceClass::Gpu).set(
-                    Primitive::Reduce,
-                    "max_groups",
-                    caps.compute_units as usize,
-                );
-                let tuning = if caps.fp64 { few.set(Primitive::Reduce, "exact_f64", registers) } else { few };
+            if caps.fp64 || registers == 0 {
+                let tuning = if caps.fp64 { set(few.clone(), "exact_f64", registers) } else { few.clone() };
                 let device = device.with_tuning(tuning).unwrap();
-                all::<f32>(
-                    &device,
-                    &name,
-                    singles,
-                    (0..32).step_by(3).chain([31]).map(|k| (100 + k) << 23 | 0x7f_ffff),
-                );
-                all::<f32>(&device, &name, singles, [0x7f_ffff, 0x807f_ffff].into_iter());
+                // Fields 107 and 910 are 31 binades above a digit's unit.
+                let fields = [100, 107, 113].map(|field| field << 23 | 0x7f_ffff);
+                all::<f32>(&device, &name, 600 * items, &fields);
+                // Each number is deposited.
+                all::<f32>(&device, &name, 2500 * items, &[0x7f_ffff, 0x807f_ffff]);
                 if caps.fp64 {
-                    all::<f64>(
-                        &device,
-                        &name,
-                        doubles,
-                        (0..32).step_by(5).chain([31]).map(|k| (900 + k) << 52 | ((1 << 52) - 1)),
-                    );
-                    all::<f64>(&device, &name, doubles, [(1 << 52) - 1, (2046 << 52) - 1].into_iter());
+                    let (ones, fields) = ((1 << 52) - 1, [900, 910, 925]);
+                    all::<f64>(&device, &name, 2200 * items, &fields.map(|field| field << 52 | ones));
+                    all::<f64>(&device, &name, 2200 * items, &[ones, (2046 << 52) - 1]);
                 }
             }
         }

@@ -440,6 +440,7 @@ impl Spec for Reduce {
             op_bench::<f32, Sum>(Determinism::Exact, 0),
             op_bench::<f64, Sum>(Determinism::Exact, 0),
             op_bench::<f64, Sum>(Determinism::Fixed, 0),
+            op_bench::<f64, Sum>(Determinism::Fast, 0),
             op_bench::<f16, Sum>(Determinism::Fixed, 0),
             op_bench::<f32, Product>(Determinism::Fixed, 0),
             op_bench::<i32, Min>(Determinism::Fixed, 0),
@@ -458,6 +459,7 @@ impl Spec for Reduce {
         benches.extend(super::by::spec::benches());
         benches.extend(super::count::spec::benches());
         benches.extend(super::statistics::spec::benches());
+        benches.extend(exact::spec::benches());
         benches.extend(mapped::spec::benches());
         benches.extend(segmented::spec::benches());
         benches.extend(axis::spec::benches());

@@ -2,10 +2,17 @@
 
 use super::plan;
 use crate::{
-    Determinism, Device, DeviceClass, Element, ElementType, ExactSum, Float, ProgramSpec, Result, Scratch, Tuning,
+    Buffer, Determinism, Device, DeviceClass, Element, ElementType, ExactSum, Float, ProgramSpec, Result, Scratch,
+    Tuning,
+    bench::Bench,
     bf16,
-    check::{Case, Failure, Level, data::Rng, exact_sum, same},
+    check::{
+        Case, Failure, Level, close,
+        data::{Data, Rng},
+        exact_sum, poison, same,
+    },
     f16,
+    ladder::Climb,
     op::Sum,
     reduce::gpu::{Form, Take},
     tuning::{Primitive, Tuned},
@@ -298,6 +305,121 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
     products::<bf16>(level, cases);
     products::<f32>(level, cases);
     products::<f64>(level, cases);
+}
+
+/// Summands of a benchmark.
+#[derive(Clone, Copy)]
+enum Numbers {
+    /// Uniform numbers.
+    Uniform,
+    /// Numbers whose sum has a condition number of about 10^32: half of them nearly cancel, at exponents over 53 binades.
+    Condition32,
+    /// Finite numbers with random bits.
+    AllExponents,
+}
+
+impl Numbers {
+    fn generate<T: Element>(self, n: usize) -> Vec<T> {
+        match self {
+            Self::Uniform => Data::Random.generate(n, n as u64),
+            Self::AllExponents => Hard::AllExponents.generate(n, n as u64),
+            Self::Condition32 => {
+                let mut rng = Rng::new(n as u64);
+                let mut x: Vec<T> = Data::Random.generate(n, n as u64);
+                for i in 0..n / 2 {
+                    let scaled = T::from_f64(x[i].to_f64() * 2f64.powi((rng.next() % 53) as i32));
+                    (x[i], x[n - 1 - i]) = (scaled, T::from_f64(-scaled.to_f64()));
+                }
+                x.iter_mut().step_by(1009).for_each(|x| *x = T::ONE);
+                x
+            }
+        }
+    }
+}
+
+/// State of a benchmark case: the device, one or two inputs on it and on the host, and the result.
+struct Measured<T: Element> {
+    device: Device,
+    host: Vec<Vec<T>>,
+    inputs: Vec<Buffer<T>>,
+    out: Buffer<T>,
+}
+
+impl<T: Float> Measured<T> {
+    fn run(&mut self, determinism: Determinism) -> Result<()> {
+        let Self { device, inputs, out, .. } = self;
+        match &inputs[..] {
+            [x, y] => device.dot_into(x, y, determinism, out, &mut Scratch::new()),
+            _ => device.reduce_into(&inputs[0], Sum, determinism, out, &mut Scratch::new()),
+        }
+    }
+
+    fn verify(&mut self, determinism: Determinism) -> Result<(), Failure> {
+        let (cpu, mut want) = (Device::cpu(), [T::ZERO]);
+        match &self.host[..] {
+            [x, y] => cpu.dot_into(x, y, Determinism::Exact, &mut want, &mut Scratch::new())?,
+            _ => want[0] = cpu.reduce_with(&self.host[0], Sum, Determinism::Exact)?,
+        }
+        let got = self.out.to_vec()?[0];
+        if determinism == Determinism::Exact {
+            return same(&[got], &want, "result");
+        }
+        // The products of two uniform numbers are below 1.
+        let count = self.host[0].len() as f64;
+        close(got, want[0].to_f64(), count * 2f64.powi(6 - format_of::<T>().0), "result")
+    }
+}
+
+fn bench<T: Float>(
+    form: &str,
+    inputs: usize,
+    numbers: Numbers,
+    determinism: Determinism,
+    exact_f64: Option<usize>,
+) -> Bench {
+    let bytes = move |n| (inputs * n * size_of::<T>()) as u64;
+    Bench::new(form, T::TYPE, bytes, move |device, n| {
+        let caps = device.capabilities()?.filter(|caps| caps.fp64 && exact_f64.is_some());
+        let device = match (caps, exact_f64) {
+            (Some(_), Some(value)) => {
+                device.with_tuning(Tuning::default().set(Primitive::Reduce, "exact_f64", value))?
+            }
+            _ => device.clone(),
+        };
+        let host: Vec<Vec<T>> = (0..inputs)
+            .map(|k| numbers.generate(n - k))
+            .map(|mut x| {
+                x.resize(n, T::ONE);
+                x
+            })
+            .collect();
+        let on_device = host.iter().map(|x| device.upload(x)).collect::<Result<_>>()?;
+        let out = device.zeroed(1)?;
+        Ok(Climb::new(
+            Measured { device, host, inputs: on_device, out },
+            |this| this.out.fill(poison()),
+            move |this| this.run(determinism),
+            move |this| this.verify(determinism),
+        ))
+    })
+}
+
+pub(in crate::reduce) fn benches() -> Vec<Bench> {
+    use Determinism::{Exact, Fast};
+    use Numbers::{AllExponents, Condition32, Uniform};
+    vec![
+        bench::<f32>("sum exact in integers", 1, Uniform, Exact, Some(0)),
+        bench::<f64>("sum exact in integers", 1, Uniform, Exact, Some(0)),
+        bench::<f32>("sum exact, condition 1e32", 1, Condition32, Exact, None),
+        bench::<f64>("sum exact, condition 1e32", 1, Condition32, Exact, None),
+        bench::<f32>("sum exact, all exponents", 1, AllExponents, Exact, None),
+        bench::<f64>("sum exact, all exponents", 1, AllExponents, Exact, None),
+        bench::<f16>("sum exact", 1, Uniform, Exact, None),
+        bench::<f32>("dot fast", 2, Uniform, Fast, None),
+        bench::<f64>("dot fast", 2, Uniform, Fast, None),
+        bench::<f32>("dot exact", 2, Uniform, Exact, None),
+        bench::<f64>("dot exact", 2, Uniform, Exact, None),
+    ]
 }
 
 pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
