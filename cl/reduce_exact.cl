@@ -34,7 +34,7 @@
 #include "lib/exact.cl"
 #ifdef ONE_PASS
 #include "lib/ended.cl"
-#define RESULT_PARAMS , __global OUT *result_base, const ulong result_offset ENDED_PARAM
+#define RESULT_PARAMS , __global RESULT *result_base, const ulong result_offset ENDED_PARAM
 #else
 #define RESULT_PARAMS
 #endif
@@ -659,7 +659,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_exact(
 
 // Rounds the accumulator. One work-group.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_exact_round(
-    volatile __global int* sums, __global OUT* result_base, const ulong result_offset)
+    volatile __global int* sums, __global RESULT* result_base, const ulong result_offset)
 {
     __local int words[EXACT_WORDS];
     __local int range[2];

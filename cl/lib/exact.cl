@@ -178,10 +178,81 @@ INLINED void publish_exact(
     }
 }
 
-// Stores the rounded sum, and zeroes the number in global memory for the next launch. All work-items of one work-group call it, in
+#ifdef EXACT_BYTES
+// The sum as the bytes of ExactSum::to_bytes: four bytes, then EXACT_BYTES bytes of a two's complement integer.
+#define RESULT uchar
+#if defined(OUT_F16)
+#define EXACT_TYPE 1
+#define EXACT_BELOW 250
+#elif defined(OUT_BF16)
+#define EXACT_TYPE 2
+#define EXACT_BELOW 32
+#elif OUT_BYTES == 4
+#define EXACT_TYPE 3
+#define EXACT_BELOW 0
+#else
+#define EXACT_TYPE 4
+#define EXACT_BELOW 0
+#endif
+
+// Stores the number in words[0 .. EXACT_WORDS], whose words below `lowest` are 0. Its unit is 2^EXACT_BELOW times that of the words.
+// One work-item calls it.
+static inline void store_exact_result(__global uchar* result, __local int* words, int lowest, int highest, uint marks)
+{
+    const uint infinities = marks & (EXACT_PLUS | EXACT_MINUS);
+    uint kind = marks == 0 ? 1 : 2;
+    if ((marks & EXACT_NAN) || infinities == (EXACT_PLUS | EXACT_MINUS)) {
+        kind = 5;
+    } else if (infinities != 0) {
+        kind = infinities == EXACT_PLUS ? 3 : 4;
+    }
+    result[0] = 1;
+    result[1] = EXACT_TYPE;
+    result[2] = (uchar)kind;
+    result[3] = 0;
+    int carry = 0;
+    for (int k = lowest; k < EXACT_WORDS; k++) {
+        carry += words[k];
+        words[k] = carry & 0xffff;
+        carry >>= 16;
+    }
+    for (uint k = 0; k < EXACT_BYTES / 2; k++) {
+        const uint first = k + EXACT_BELOW / 16, shift = EXACT_BELOW % 16;
+        uint word = (uint)words[first];
+        if (shift != 0) {
+            word = word >> shift | (uint)words[first + 1] << (16 - shift);
+        }
+        word = kind == 2 ? word : 0;
+        result[4 + 2 * k] = (uchar)word;
+        result[5 + 2 * k] = (uchar)(word >> 8);
+    }
+}
+#else
+#define RESULT OUT
+
+// Stores the float nearest to the number in words[0 .. EXACT_WORDS], of which only [lowest, highest] are not 0. It is stored as an
+// integer, since a store of a float may flush a subnormal. One work-item calls it.
+static inline void store_exact_result(__global OUT* result, __local int* words, int lowest, int highest, uint marks)
+{
+    const uint infinities = marks & (EXACT_PLUS | EXACT_MINUS);
+    OUT_BITS bits;
+    if ((marks & EXACT_NAN) || infinities == (EXACT_PLUS | EXACT_MINUS)) {
+        bits = (OUT_BITS)(OUT_INFINITY | (ulong)1 << (OUT_PRECISION - 2));
+    } else if (infinities != 0) {
+        bits = (OUT_BITS)(OUT_INFINITY | (ulong)(infinities == EXACT_MINUS) << (8 * sizeof(OUT_BITS) - 1));
+    } else if (marks == 0) {
+        bits = (OUT_BITS)((ulong)1 << (8 * sizeof(OUT_BITS) - 1));
+    } else {
+        bits = round_exact(words, lowest, highest);
+    }
+    *(__global OUT_BITS*)result = bits;
+}
+#endif
+
+// Stores the sum, and zeroes the number in global memory for the next launch. All work-items of one work-group call it, in
 // uniform flow. `range` has two words.
 INLINED void store_exact(
-    __global OUT* result, volatile __global int* sums, __local int* words, volatile __local int* range)
+    __global RESULT* result, volatile __global int* sums, __local int* words, volatile __local int* range)
 {
     if (get_local_id(0) == 0) {
         range[0] = EXACT_WORDS;
@@ -198,17 +269,6 @@ INLINED void store_exact(
     barrier(CLK_LOCAL_MEM_FENCE);
     if (get_local_id(0) == 0) {
         const uint marks = (uint)atomic_xchg(sums + EXACT_WORDS, 0);
-        OUT_BITS bits;
-        if ((marks & EXACT_NAN) || (marks & (EXACT_PLUS | EXACT_MINUS)) == (EXACT_PLUS | EXACT_MINUS)) {
-            bits = (OUT_BITS)(OUT_INFINITY | (ulong)1 << (OUT_PRECISION - 2));
-        } else if (marks & (EXACT_PLUS | EXACT_MINUS)) {
-            bits = (OUT_BITS)(OUT_INFINITY | (ulong)(marks >> 2 & 1) << (8 * sizeof(OUT_BITS) - 1));
-        } else if (marks == 0) {
-            bits = (OUT_BITS)((ulong)1 << (8 * sizeof(OUT_BITS) - 1));
-        } else {
-            bits = round_exact(words, range[0], range[1]);
-        }
-        // As an integer, since a store of a float may flush a subnormal.
-        *(__global OUT_BITS*)result = bits;
+        store_exact_result(result, words, range[0], range[1], marks);
     }
 }

@@ -1,8 +1,12 @@
 //! Exact sums on OpenCL devices: the plan, then its launches.
 
-use super::gpu::{Form, Take};
+use super::{
+    Determinism,
+    gpu::{Form, Take},
+};
 use crate::{
-    ElementType, Result,
+    ElementType, ExactSum, Float, Output, Result, Source,
+    op::Sum,
     runtime::{
         ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, ClMem},
@@ -37,8 +41,26 @@ pub struct Plan {
     pub ends: bool,
 }
 
+/// The form in which a sum is stored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Store {
+    /// The nearest float.
+    Rounded,
+    /// That many bytes of the integer in [`ExactSum::to_bytes`](crate::ExactSum::to_bytes).
+    Bytes(usize),
+}
+
+impl Store {
+    fn program(self, program: ProgramSpec) -> ProgramSpec {
+        match self {
+            Self::Rounded => program,
+            Self::Bytes(bytes) => program.define("EXACT_BYTES", bytes),
+        }
+    }
+}
+
 /// The plan of an exact sum of n > 0 elements. `wide` is true for 64-bit offsets.
-pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Tuned, wide: bool) -> Result<Plan> {
+pub fn plan(n: usize, form: &Form, store: Store, aligned: bool, caps: &Tuned, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
     let params = tuning::reduce(caps);
@@ -66,6 +88,7 @@ pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Tuned, wide: bool) -> R
         .flag("ALIGNED", aligned && caps.class == DeviceClass::Gpu)
         .flag("REGISTERS", params.exact_f64)
         .flag("ONE_PASS", params.one_pass);
+    let program = store.program(program);
     let program = match &form.take {
         Take::Mapped(prelude) => program.flag("MAPPED", true).prelude(prelude.clone()),
         Take::Products => program.flag("DOT", true),
@@ -75,12 +98,13 @@ pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Tuned, wide: bool) -> R
         .element("A", form.acc)
         .element("OUT", form.out)
         .define("WG", work_group);
+    let rounding = store.program(rounding);
     Ok(Plan { program, rounding, n, groups, work_group, wide, ends: params.one_pass })
 }
 
 /// The plan of an exact sum of n > 0 elements of a source.
-pub fn plan_load(n: usize, form: &Form, load: &Load, caps: &Tuned, wide: bool) -> Result<Plan> {
-    let plan = plan(n, form, false, caps, wide)?;
+pub fn plan_load(n: usize, form: &Form, store: Store, load: &Load, caps: &Tuned, wide: bool) -> Result<Plan> {
+    let plan = plan(n, form, store, false, caps, wide)?;
     Ok(Plan { program: load.program(plan.program.flag("SOURCE", true), caps)?, ..plan })
 }
 
@@ -107,8 +131,36 @@ impl Sums {
     }
 }
 
-/// Writes the rounded sum of n > 0 summands to `out`.
-pub(super) fn sum(device: &ClDevice, form: &Form, from: From<'_>, out: &ClInput) -> Result<()> {
+/// Writes the bytes of the exact sum of the elements of a source.
+pub(super) fn bytes<S: Source<Item: Float>>(
+    device: &ClDevice,
+    input: S,
+    n: usize,
+    output: Output<'_, u8>,
+) -> Result<()> {
+    let form = Form::of::<S::Item, Sum>(Determinism::Exact);
+    let empty = ExactSum::<S::Item>::new().to_bytes();
+    if n == 0 {
+        let output = output.cl(device, false)?;
+        device.write(output.mem(), output.byte_offset(), &empty)?;
+        return output.finish(device);
+    }
+    let store = Store::Bytes(ExactSum::<S::Item>::INTEGER_BYTES);
+    if let Some(input) = input.plain::<S::Item>() {
+        let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+        sum(device, &form, store, From::Memory(&input, None), &output)?;
+        return output.finish(device);
+    }
+    let load = Load::of(&input, device)?;
+    load.run(device, &input, n, || {
+        let output = output.cl(device, false)?;
+        sum(device, &form, store, From::Source(&load, n), &output)?;
+        output.finish(device)
+    })
+}
+
+/// Writes the sum of n > 0 summands to `out`.
+pub(super) fn sum(device: &ClDevice, form: &Form, store: Store, from: From<'_>, out: &ClInput) -> Result<()> {
     let n = match from {
         From::Memory(input, _) => input.len(),
         From::Source(_, n) => n,
@@ -117,9 +169,9 @@ pub(super) fn sum(device: &ClDevice, form: &Form, from: From<'_>, out: &ClInput)
     let wide = device.wide(n);
     let plan = match from {
         From::Memory(input, second) => {
-            plan(n, form, input.aligned() && second.is_none_or(ClInput::aligned), &caps, wide)?
+            plan(n, form, store, input.aligned() && second.is_none_or(ClInput::aligned), &caps, wide)?
         }
-        From::Source(load, n) => plan_load(n, form, load, &caps, wide)?,
+        From::Source(load, n) => plan_load(n, form, store, load, &caps, wide)?,
     };
     let bytes = 4 * (words(form.acc) + 1);
     let ended = if plan.ends { device.ended()? } else { None };
@@ -166,7 +218,6 @@ pub(super) fn sum(device: &ClDevice, form: &Form, from: From<'_>, out: &ClInput)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Determinism, op::Sum};
 
     #[test]
     fn words_have_room_for_the_stated_additions_and_for_no_more() {
@@ -196,7 +247,7 @@ mod tests {
                     Form::into::<f32, f32, Sum>(Determinism::Exact, Take::Products),
                     Form::of::<f64, Sum>(Determinism::Exact),
                 ] {
-                    let Ok(plan) = plan(1 << 33, &form, true, &caps, true) else { continue };
+                    let Ok(plan) = plan(1 << 33, &form, Store::Rounded, true, &caps, true) else { continue };
                     let defined = |name: &str| plan.program.defined(name).unwrap().parse::<usize>().unwrap();
                     let (rows, replicas) = (defined("ROWS"), defined("REPLICAS"));
                     let chunk = rows * 16 / form.element.size();

@@ -1,6 +1,9 @@
 //! Reduction on OpenCL devices: the plan, then its launches.
 
-use super::{Determinism, exact};
+use super::{
+    Determinism,
+    exact::{self, Store},
+};
 use crate::{
     Element, ElementType, Input, Output, Result, Scratch,
     op::{Code, Op},
@@ -196,7 +199,7 @@ pub(super) fn reduce_load(
         return output.finish(device);
     }
     if form.determinism == Determinism::Exact {
-        exact::sum(device, form, exact::From::Source(load, n), &output)?;
+        exact::sum(device, form, Store::Rounded, exact::From::Source(load, n), &output)?;
         return output.finish(device);
     }
     let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), n)?;
@@ -230,7 +233,7 @@ fn run(
         return device.fill(out.mem(), out.byte_offset(), empty.len(), empty);
     }
     if form.determinism == Determinism::Exact {
-        return exact::sum(device, form, exact::From::Memory(input, second), out);
+        return exact::sum(device, form, Store::Rounded, exact::From::Memory(input, second), out);
     }
     let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), input.len())?;
     let aligned = input.aligned() && second.is_none_or(ClInput::aligned);

@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 
 use self::gpu::Form;
 use crate::{
-    Device, Element, Error, Input, Output, Result, Scratch, Source,
+    Device, Element, Error, ExactSum, Float, Input, Output, Result, Scratch, Source,
     op::{Op, OpKind},
     runtime::{Backend, opencl::ClDevice},
     source::{self, Blocks, Values, load::Load},
@@ -277,6 +277,75 @@ impl Device {
                 let load = Load::of(&input, device)?;
                 load.run(device, &input, n, || self.reduce_load(device, &load, n, op, determinism, output, scratch))
             }
+        }
+    }
+
+    /// Exact sum of all elements as a value that can be merged with others: `x[0] + ... + x[n - 1]`.
+    ///
+    /// It is the sum that [`reduce_with`](Self::reduce_with) rounds at the level [`Exact`](Determinism::Exact). Sums of
+    /// chunks, devices and ranks are merged, and rounded once.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::reduce`].
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let device = Device::best()?;
+    /// let mut sum = device.reduce_exact(&[1e30f32, 1.0])?;
+    /// sum.merge(&Device::cpu().reduce_exact(&[-1e30f32])?);
+    /// assert_eq!(sum.round(), 1.0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_exact<S: Source<Item: Float>>(&self, input: S) -> Result<ExactSum<S::Item>> {
+        let mut bytes = vec![0; ExactSum::<S::Item>::BYTES];
+        self.reduce_exact_into(input, &mut bytes)?;
+        ExactSum::from_bytes(&bytes)
+    }
+
+    /// [`Device::reduce_exact`] into the bytes of `output`, which may be on the device: those of
+    /// [`ExactSum::to_bytes`].
+    ///
+    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::reduce_exact`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
+    /// have [`ExactSum::BYTES`] bytes.
+    ///
+    /// ```
+    /// use oclprim::{Device, ExactSum};
+    ///
+    /// let device = Device::best()?;
+    /// let mut bytes = device.zeroed::<u8>(ExactSum::<f64>::BYTES)?;
+    /// device.reduce_exact_into(&[1e100f64, 1.0, -1e100], &mut bytes)?;
+    /// assert_eq!(ExactSum::<f64>::from_bytes(&bytes.to_vec()?)?.round(), 1.0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_exact_into<'a, S: Source<Item: Float>>(
+        &self,
+        input: S,
+        output: impl Into<Output<'a, u8>>,
+    ) -> Result<()> {
+        let output = output.into();
+        output.expect_len(ExactSum::<S::Item>::BYTES, "an exact sum")?;
+        let n = source::finite(&input)?;
+        match self.backend() {
+            Backend::Cpu => {
+                let sum = match input.plain::<S::Item>() {
+                    Some(input) => cpu::exact_total(input.host()?)?,
+                    None => {
+                        let values = input.host()?;
+                        let sum = cpu::exact_total_of_blocks::<S::Item>(n, &values)?;
+                        values.checked()?;
+                        sum
+                    }
+                };
+                output.host()?.copy_from_slice(&sum.to_bytes());
+                Ok(())
+            }
+            Backend::OpenCl(device) => exact::bytes::<S>(device, input, n, output),
         }
     }
 

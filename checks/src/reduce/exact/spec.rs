@@ -1,6 +1,6 @@
 //! Cases of exact sums and dot products whose summands are chosen against the kernels, and their programs.
 
-use super::plan;
+use super::{Store, plan};
 use crate::{
     Buffer, Determinism, Device, DeviceClass, Element, ElementType, ExactSum, Float, ProgramSpec, Result, Scratch,
     Tuning,
@@ -9,7 +9,7 @@ use crate::{
     check::{
         Case, Failure, Level, close,
         data::{Data, Rng},
-        exact_sum, poison, same,
+        exact_sum, guarded, poison, same,
     },
     f16,
     ladder::Climb,
@@ -238,6 +238,14 @@ fn sums<T: Float>(level: Level, cases: &mut Vec<Case>) {
         for other in orders(&x, &mut Rng::new(1)) {
             same(&[sum(&other)?], &[want], "sum in another order")?;
         }
+        // As bytes, on the device, and in two parts.
+        let want: ExactSum<T> = x.iter().collect();
+        let bytes = guarded(&device, ExactSum::<T>::BYTES, 1, |out| Ok(device.reduce_exact_into(&x, out)?))?;
+        same(&bytes, &want.to_bytes(), "bytes")?;
+        let (first, second) = x.split_at(n / 3);
+        let mut merged = device.reduce_exact(first)?;
+        merged.merge(&device.reduce_exact(second)?);
+        same(&merged.to_bytes(), &want.to_bytes(), "bytes of merged parts")?;
         Ok(())
     });
 }
@@ -439,7 +447,8 @@ pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     for registers in [0, 1] {
         let caps = caps.clone().choosing("exact_f64", registers);
         for (aligned, wide) in [(false, false), (true, true)] {
-            let plans = forms.iter().filter_map(|form| plan(1 << 20, form, aligned, &caps, wide).ok());
+            let stored = forms.iter().flat_map(|form| [(form, Store::Rounded), (form, Store::Bytes(80))]);
+            let plans = stored.filter_map(|(form, store)| plan(1 << 20, form, store, aligned, &caps, wide).ok());
             programs.extend(plans.flat_map(|plan| [plan.program, plan.rounding]));
         }
     }
