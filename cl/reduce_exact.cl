@@ -123,7 +123,8 @@
 
 typedef struct {
 #ifdef REGISTERS
-    double part[PARTS];
+    // Part j of lane l is part[j * LANES + l].
+    double part[PARTS * LANES];
 #else
     long digit[DIGITS];
     int low;
@@ -139,21 +140,32 @@ INLINED void open_sum(Sum* sum)
     sum->marks = 0;
     // -0 + x is x, also for x = -0.
     UNROLLED
-    for (uint j = 0; j < PARTS; j++) {
+    for (uint j = 0; j < PARTS * LANES; j++) {
         sum->part[j] = -0.0;
     }
 }
 
-// Adds x to the parts from `first` on, without an error. Returns the part of x that does not fit.
-INLINED double expand(Sum* sum, const uint first, double x)
+// Returns the error of a + b, which is an f64.
+static inline double error_of(const double a, const double b)
 {
-    UNROLLED
-    for (uint j = first; j < PARTS; j++) {
-        const double old = sum->part[j], now = old + x, added = now - old;
-        x = (old - (now - added)) + (x - added);
-        sum->part[j] = now;
+    const double now = a + b, added = now - a;
+    return (a - (now - added)) + (b - added);
+}
+
+// Adds x to the parts of a lane from `first` on, without an error. Returns the part of x that does not fit.
+INLINED double expand(double* part, const uint lane, const uint first, double x)
+{
+    // No loop, for the compilers of CPU drivers to vectorise the loop over lanes.
+    if (first == 0) {
+        const double error = error_of(part[lane], x);
+        part[lane] += x;
+        x = error;
     }
-    return x;
+    const double second = error_of(part[LANES + lane], x);
+    part[LANES + lane] += x;
+    const double third = error_of(part[2 * LANES + lane], second);
+    part[2 * LANES + lane] += second;
+    return third;
 }
 
 // Deposits a finite f64 that is 0 or not subnormal, and a whole number of units.
@@ -167,11 +179,11 @@ INLINED void deposit_double(EXACT_TABLE words, const double x)
 
 INLINED void close_sum(Sum* sum, EXACT_TABLE words)
 {
-    if (as_ulong(sum->part[0]) != as_ulong(-0.0)) {
-        sum->marks |= EXACT_FINITE;
+    for (uint l = 0; l < LANES; l++) {
+        sum->marks |= as_ulong(sum->part[l]) != as_ulong(-0.0) ? EXACT_FINITE : 0;
     }
     UNROLLED
-    for (uint j = 0; j < PARTS; j++) {
+    for (uint j = 0; j < PARTS * LANES; j++) {
         deposit_double(words, sum->part[j]);
     }
 }
@@ -354,6 +366,8 @@ INLINED uint2 extremes(const A* x)
 #else
 #define SPREAD (53 - 24 - LOG_CHUNK)
 #endif
+// Beyond this spread, most elements would not fit in the parts.
+#define SPREAD_OF_PARTS 100
 
 INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 {
@@ -377,10 +391,20 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
             total += lane[l];
         }
         sum->marks |= EXACT_FINITE;
-        total = expand(sum, 0, total);
+        total = expand(sum->part, 0, 0, total);
         if (total != 0) {
             deposit_double(words, total);
         }
+    } else if (least >= 1 && most < NO_NUMBER && most - least <= SPREAD_OF_PARTS) {
+        ROLLED
+        for (uint k = 0; k < CHUNK; k++) {
+            const double rest = expand(sum->part, k % LANES, 0, (double)x[CURRENT(k)]);
+            if (rest != 0) {
+                deposit_double(words, rest);
+            }
+            MOVE_DOWN(x)
+        }
+        sum->marks |= EXACT_FINITE;
     } else {
         add_numbers(sum, words, x);
     }
@@ -450,19 +474,23 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
     double rest_of_errors[CHUNK];
 #endif
     UNROLLED
-    for (uint k = 0; k < CHUNK; k++) {
+    for (uint start = 0; start < CHUNK; start += LANES) {
+        IN_VECTORS
+        for (uint l = 0; l < LANES; l++) {
+            const uint k = start + l;
 #if DOT
-        const double number = (double)x[k] * (double)y[k];
+            const double number = (double)x[k] * (double)y[k];
 #else
-        const double number = x[k];
+            const double number = x[k];
 #endif
-        rest[k] = expand(sum, 0, number);
-        any |= as_ulong(rest[k]) << 1;
+            rest[k] = expand(sum->part, l, 0, number);
+            any |= as_ulong(rest[k]) << 1;
 #if DOT && A_BYTES == 8
-        // The error is not added to the first part: +0 would hide that all products are -0.
-        rest_of_errors[k] = expand(sum, 1, fma(x[k], y[k], -number));
-        any |= as_ulong(rest_of_errors[k]) << 1;
+            // The error is not added to the first part: +0 would hide that all products are -0.
+            rest_of_errors[k] = expand(sum->part, l, 1, fma(x[k], y[k], -number));
+            any |= as_ulong(rest_of_errors[k]) << 1;
 #endif
+        }
     }
     if (any != 0) {
         deposit_rest(words, rest);

@@ -86,8 +86,13 @@ pub enum Determinism {
     /// [`reduce_as_into`](Device::reduce_as_into) and of [`map_reduce_into`](Device::map_reduce_into) is that of the
     /// converted or mapped elements. The products of [`dot_into`](Device::dot_into) are exact, too.
     ///
-    /// For now, only the CPU backend has this level, and only for sums. OpenCL devices and float products return
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+    /// Only sums of whole inputs have this level: float products return
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes subnormals returns the same bits,
+    /// unless a function of the input computes a subnormal.
+    ///
+    /// A sum takes about the time of `Fast`: most elements are added in registers. The tuning parameter `exact_f64` of
+    /// reductions chooses between registers of `f64` and of integers.
+    /// [`reduce_exact`](Device::reduce_exact) returns the sum before it is rounded.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, op::Sum};
@@ -212,7 +217,7 @@ impl Device {
     /// # Errors
     ///
     /// Same as [`Device::reduce`]; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
-    /// [`Exact`](Determinism::Exact) float sums on an OpenCL device, and for `Exact` float products.
+    /// [`Exact`](Determinism::Exact) float products.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, op::Sum};

@@ -63,7 +63,7 @@ impl Device {
     ///
     /// Same as [`Device::reduce_as`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
     /// have exactly one element; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
-    /// [`Exact`](Determinism::Exact) float sums on an OpenCL device, and for `Exact` float products.
+    /// [`Exact`](Determinism::Exact) float products.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, Scratch, op::Sum};
@@ -156,7 +156,7 @@ impl Device {
     ///
     /// Same as [`Device::map_reduce`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
     /// have exactly one element; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
-    /// [`Exact`](Determinism::Exact) float sums on an OpenCL device, and for `Exact` float products.
+    /// [`Exact`](Determinism::Exact) float products.
     ///
     /// ```
     /// use oclprim::{Determinism::Fixed, Device, Scratch, op::{Map, Max}};
@@ -252,8 +252,7 @@ impl Device {
     /// # Errors
     ///
     /// Same as [`Device::dot`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not have
-    /// exactly one element; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
-    /// [`Exact`](Determinism::Exact) float sums on an OpenCL device.
+    /// exactly one element.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, Scratch};

@@ -111,7 +111,7 @@ impl Hard {
             let first = exponent / 2;
             T::from_f64(size as f64 * 2f64.powi(first) * 2f64.powi(exponent - first))
         };
-        let finite = |rng: &mut Rng| float(rng.next() % infinity | (rng.next() & sign));
+        let finite = |rng: &mut Rng| float((rng.next() % infinity) | (rng.next() & sign));
         let mut x: Vec<T> = match self {
             Self::AllExponents => (0..n).map(|_| finite(&mut rng)).collect(),
             Self::Cancelling => {
@@ -135,11 +135,11 @@ impl Hard {
             Self::SmallFactors => {
                 // Around the square root of the least positive number.
                 let near = infinity / 4 - (infinity / 256);
-                (0..n).map(|_| float(near + rng.next() % (infinity / 256) | (rng.next() & sign))).collect()
+                (0..n).map(|_| float((near + rng.next() % (infinity / 256)) | (rng.next() & sign))).collect()
             }
             Self::HalfLeast(_) => vec![float(0); n],
             Self::Subnormal => {
-                (0..n).map(|_| float(rng.next() % (3 << (precision - 1)) | (rng.next() & sign))).collect()
+                (0..n).map(|_| float((rng.next() % (3 << (precision - 1))) | (rng.next() & sign))).collect()
             }
             Self::Overflowing => (0..n).map(|i| float((infinity - 1) | if i % 3 == 1 { sign } else { 0 })).collect(),
             Self::Spread(spread) => {
