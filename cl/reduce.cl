@@ -10,12 +10,10 @@
 //         partial[t] = the tree of neighbours over the lanes of the work-item, then over the work-group
 //     repeat on the partials until one is left
 //
-// A tile is TILE_ROWS rows of LANES = 256 * VEC elements. In the last tile the identity replaces missing elements. So the order
-// is a function of n and the type alone: it does not depend on the work-group size, the sub-group width or the grid. With FAST a
-// work-group takes many tiles before the tree, which reorders floats.
-//
-// With ONE_PASS and at most a tile of partials, the work-group that finishes last combines them, without a further launch.
-// With VECTORS lanes are combined by 16, which the compilers of most CPU drivers do by themselves.
+// In the last tile the identity replaces missing elements. So the order is a function of n and the type alone: it does not depend
+// on the work-group size, the sub-group width or the grid. With FAST a work-group takes many tiles before the tree, which reorders
+// floats. With VECTORS lanes are combined by 16, which the compilers of most CPU drivers do by themselves. lib/tiles.cl has the
+// geometry, and the reduction of the partials within the launch (ONE_PASS).
 #if defined(OPERATOR) || defined(MAPPED) || defined(DOT)
 #undef VECTORS
 #endif
@@ -23,40 +21,13 @@
 #include "lib/op.cl"
 #include "lib/subgroup.cl"
 #include "lib/workgroup.cl"
-#ifdef ONE_PASS
-#include "lib/ended.cl"
-#define RESULT_PARAMS , __global OUT *result_base, const ulong result_offset ENDED_PARAM
-#else
-#define RESULT_PARAMS
-#endif
+#include "lib/tiles.cl"
 
 #ifndef DOT
 #define DOT 0
 #endif
-#ifndef FAST
-#define FAST 0
-#endif
-#ifndef TILE_ROWS
-#define TILE_ROWS 16
-#endif
-#define LANES (256 * VEC)
-#define TILE (TILE_ROWS * LANES)
-// Neighbouring lanes of a work-item, a whole number of 16-byte vectors.
-#define ITEM_LANES (LANES / WG)
+// 16-byte vectors of a row that a work-item owns.
 #define ITEM_VECS (ITEM_LANES / VEC)
-
-// Small work-groups, as on CPU drivers, have too many lanes for registers. With large ones, unrolled loops keep private arrays in
-// registers; unrolling would only make CPU drivers compile longer.
-#if WG >= 32
-#define IN_REGISTERS 1
-#define UNROLL _Pragma("unroll")
-#else
-#define IN_REGISTERS 0
-#define UNROLL
-#endif
-
-// Rows whose loads are in flight at once.
-#define FLIGHT (TILE_ROWS / 2)
 
 // Sums of narrow integers, in any order and in one lane: one instruction adds four bytes or two 16-bit words to 32 bits, which
 // hold the sum of a tile.
@@ -200,51 +171,8 @@ INLINED void take_tile(__global const T* x, __global const T* y, OFFSET_T base, 
     }
 }
 
-// Neighbouring lanes of partials of a work-item, and the offset of its k-th partial from its first one.
-#define OWN_PARTIALS (256 * 16 / A_BYTES / WG)
-#define PARTIAL_AT(k) ((k) / OWN_PARTIALS * (OWN_PARTIALS * WG) + (k) % OWN_PARTIALS)
-// Partials in flight: whole rows.
-#define USUALLY_HELD (A_BYTES == 8 ? 16 : 32)
-#define HELD \
-    (TILE_ROWS * OWN_PARTIALS < USUALLY_HELD || OWN_PARTIALS > USUALLY_HELD ? TILE_ROWS * OWN_PARTIALS : USUALLY_HELD)
-
-// Returns the result of `count` partials, at most a tile of them, in work-item 0. All work-items call it, in uniform flow.
-SG_INLINE A combine_partials(__global const A* partials, OFFSET_T count, __local A* tree, __local uint* sg_scratch)
-{
-    const OFFSET_T first = get_local_id(0) * OWN_PARTIALS;
-    A lane[OWN_PARTIALS];
-    UNROLL
-    for (uint k = 0; k < OWN_PARTIALS; k++) {
-        lane[k] = OP_IDENTITY;
-    }
-    _Pragma("unroll 1")
-    for (uint start = 0; start < TILE_ROWS * OWN_PARTIALS; start += HELD) {
-        A held[HELD];
-        UNROLL
-        for (uint q = 0; q < HELD; q++) {
-            const OFFSET_T i = first + PARTIAL_AT(start + q);
-            held[q] = i < count ? partials[i] : OP_IDENTITY;
-        }
-        UNROLL
-        for (uint q = 0; q < HELD; q++) {
-            if (first + PARTIAL_AT(start + q) < count) {
-                lane[q % OWN_PARTIALS] = OP(lane[q % OWN_PARTIALS], held[q]);
-            }
-        }
-    }
-    UNROLL
-    for (uint width = OWN_PARTIALS; width > 1; width /= 2) {
-        UNROLL
-        for (uint k = 0; k < width / 2; k++) {
-            lane[k] = OP(lane[2 * k], lane[2 * k + 1]);
-        }
-    }
-    return wg_reduce(lane[0], tree, sg_scratch);
-}
-
-// Work-group g writes the partials of the tiles g, g + groups, ...; with FAST one partial of all of them. With `last` 1 there is
-// one work-group, and it stores the result as OUT. With ONE_PASS and `last` 2, the work-group that finishes last stores it at
-// `result_base`. The host starts at most as many work-groups as tiles. Without DOT `in2_base` is `in_base`, and is not read.
+// Work-group g writes the partials of the tiles g, g + groups, ...; with FAST one partial of all of them. The host starts at most
+// as many work-groups as tiles. Without DOT `in2_base` is `in_base`, and is not read.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_tiles(
     __global const T* restrict in_base, const ulong in_offset, __global const T* restrict in2_base,
     const ulong in2_offset, const OFFSET_T n, __global void* out_base, const ulong out_offset,
@@ -255,7 +183,6 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_tiles(
     __global const T* x = in_base + in_offset;
     __global const T* y = in2_base + in2_offset;
 
-    const OFFSET_T tiles = n / TILE + (n % TILE != 0);
     OFFSET_T tile = get_group_id(0);
     do {
         A lane[ITEM_LANES];
@@ -266,29 +193,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_tiles(
         do {
             take_tile(x, y, tile * TILE, n, lane);
             tile += get_num_groups(0);
-        } while (FAST && tile < tiles);
-        for (uint width = ITEM_LANES; width > 1; width /= 2) {
-            for (uint k = 0; k < width / 2; k++) {
-                lane[k] = OP(lane[2 * k], lane[2 * k + 1]);
-            }
-        }
-        const A aggregate = wg_reduce(lane[0], tree, sg_scratch);
-        if (get_local_id(0) == 0) {
-            if (last == 1) {
-                store_acc((__global OUT*)out_base + out_offset, aggregate);
-            } else {
-                ((__global A*)out_base)[out_offset + partial] = aggregate;
-            }
-        }
+        } while (FAST && tile < tiles_of(n));
+        store_aggregate(combine_lanes(lane, tree, sg_scratch), partial, out_base, out_offset, last);
         barrier(CLK_LOCAL_MEM_FENCE);
-    } while (tile < tiles);
+    } while (tile < tiles_of(n));
 #ifdef ONE_PASS
-    if (last == 2 && ends_last(ended, get_num_groups(0), sg_scratch)) {
-        const OFFSET_T count = FAST ? get_num_groups(0) : tiles;
-        const A result = combine_partials((__global A*)out_base + out_offset, count, tree, sg_scratch);
-        if (get_local_id(0) == 0) {
-            store_acc(result_base + result_offset, result);
-        }
-    }
+    finish_last(n, out_base, out_offset, last, tree, sg_scratch, result_base, result_offset, ended);
 #endif
 }

@@ -57,12 +57,12 @@ fn merges((name, device): &(String, Device), a: &[u32], b: &[u32]) {
     let both = [a, b].concat();
     let mut want = places(0, both.len());
     want.sort_by_key(|&place| both[place as usize]);
-    let (keys, values) = device.merge_pairs((a, &places(0, a.len())), (b, &places(a.len(), b.len())), &up()).unwrap();
+    let (keys, values) = device.merge_pairs((a, &places(0, a.len())), (b, &places(a.len(), b.len())), up()).unwrap();
     let what = format!("{name}: {} and {}", a.len(), b.len());
     assert!(values.to_vec().unwrap() == want, "{what}: values");
     let want: Vec<u32> = want.iter().map(|&place| both[place as usize]).collect();
     assert!(keys.to_vec().unwrap() == want, "{what}: keys");
-    assert!(device.merge(a, b, &up()).unwrap().to_vec().unwrap() == want, "{what}: without values");
+    assert!(device.merge(a, b, up()).unwrap().to_vec().unwrap() == want, "{what}: without values");
 }
 
 fn sorts((name, device): &(String, Device), x: &[u32]) {
@@ -92,7 +92,7 @@ fn obvious(op: SetOp, a: &[u32], b: &[u32]) -> Vec<u32> {
 
 fn sets((name, device): &(String, Device), ops: &[SetOp], a: &[u32], b: &[u32]) {
     for &op in ops {
-        let got = device.set_operation(op, a, b, &up()).unwrap().to_vec().unwrap();
+        let got = device.set_operation(op, a, b, up()).unwrap().to_vec().unwrap();
         assert!(got == obvious(op, a, b), "{name}: {} of {} and {}", op.name(), a.len(), b.len());
     }
 }
@@ -100,9 +100,9 @@ fn sets((name, device): &(String, Device), ops: &[SetOp], a: &[u32], b: &[u32]) 
 fn searches((name, device): &(String, Device), range: &[u32], needles: &[u32]) {
     let what = format!("{name}: {} needles in {}", needles.len(), range.len());
     let want: Vec<u64> = needles.iter().map(|x| range.partition_point(|y| y < x) as u64).collect();
-    assert!(device.lower_bound::<_, u64, _>(range, needles, &up()).unwrap().to_vec().unwrap() == want, "{what}");
+    assert!(device.lower_bound::<_, u64, _>(range, needles, up()).unwrap().to_vec().unwrap() == want, "{what}");
     let want: Vec<u32> = needles.iter().map(|x| range.partition_point(|y| y <= x) as u32).collect();
-    assert!(device.upper_bound::<_, u32, _>(range, needles, &up()).unwrap().to_vec().unwrap() == want, "{what}");
+    assert!(device.upper_bound::<_, u32, _>(range, needles, up()).unwrap().to_vec().unwrap() == want, "{what}");
 }
 
 /// A comparator is true where its expression is not 0, for any type of the expression in OpenCL C.
@@ -141,7 +141,7 @@ fn b18_every_element_of_a_merge_is_compared() {
             for (a, b) in [(&below, &among), (&below, &above), (&above, &below)] {
                 let want = sorted([&a[..], b].concat());
                 let (x, y) = (device.upload(a).unwrap(), device.upload(b).unwrap());
-                let got = guarded(&device, m + n, 1, |out| Ok(device.merge_into(&x, &y, out, &up(), &mut scratch)?));
+                let got = guarded(&device, m + n, 1, |out| Ok(device.merge_into(&x, &y, out, up(), &mut scratch)?));
                 assert!(got.unwrap() == want, "{name}: {} and {}", a.len(), b.len());
             }
         }
@@ -256,25 +256,25 @@ fn one_scratch_serves_every_operation() {
     for (name, device) in few_devices() {
         let mut scratch = Scratch::new();
         let sizes = [
-            device.merge_scratch::<u32, _>(n, &up()).unwrap(),
-            device.merge_sort_scratch::<u32, _>(n, &up()).unwrap(),
-            device.merge_sort_pairs_scratch::<u32, u32, _>(n, &up()).unwrap(),
-            device.merge_pairs_scratch::<u32, u32, _>(n, &up()).unwrap(),
-            device.set_scratch::<u32, _>(n, &up()).unwrap(),
+            device.merge_scratch::<u32, _>(n, up()).unwrap(),
+            device.merge_sort_scratch::<u32, _>(n, up()).unwrap(),
+            device.merge_sort_pairs_scratch::<u32, u32, _>(n, up()).unwrap(),
+            device.merge_pairs_scratch::<u32, u32, _>(n, up()).unwrap(),
+            device.set_scratch::<u32, _>(n, up()).unwrap(),
         ];
         scratch.reserve(&device, sizes.into_iter().max().unwrap()).unwrap();
         for _ in 0..2 {
             let mut got = vec![0; n];
-            device.merge_sort_into(&x, &mut got, &up(), &mut scratch).unwrap();
+            device.merge_sort_into(&x, &mut got, up(), &mut scratch).unwrap();
             assert!(got == want, "{name}");
             let mut values = vec![0; n];
-            device.merge_sort_pairs_into(&x, &x, &mut got, &mut values, &up(), &mut scratch).unwrap();
+            device.merge_sort_pairs_into(&x, &x, &mut got, &mut values, up(), &mut scratch).unwrap();
             assert!(values == want, "{name}");
             let (a, b) = want.split_at(n / 3);
-            device.merge_into(a, b, &mut got, &up(), &mut scratch).unwrap();
+            device.merge_into(a, b, &mut got, up(), &mut scratch).unwrap();
             assert!(got == want, "{name}");
             let mut count = [0];
-            device.set_operation_into(SetOp::Union, a, b, &mut got, &mut count, &up(), &mut scratch).unwrap();
+            device.set_operation_into(SetOp::Union, a, b, &mut got, &mut count, up(), &mut scratch).unwrap();
             assert!(got[..count[0] as usize] == obvious(SetOp::Union, a, b), "{name}");
         }
     }
@@ -319,9 +319,9 @@ fn invalid_comparators_and_lengths_are_refused() {
         assert_eq!(device.merge_sort(&[1u32], &size).unwrap_err().kind(), ErrorKind::Build, "{name}");
     }
     let device = Device::cpu();
-    let error = device.lower_bound_into(&[1u8], &[1, 2], &mut [0u32; 3], &up()).unwrap_err();
+    let error = device.lower_bound_into(&[1u8], &[1, 2], &mut [0u32; 3], up()).unwrap_err();
     assert_eq!(error.to_string(), "a search needs an output of 2 elements, got 3");
-    let error = device.merge_sort_pairs(&[1u8, 2], &[1u8], &up()).unwrap_err();
+    let error = device.merge_sort_pairs(&[1u8, 2], &[1u8], up()).unwrap_err();
     assert_eq!(error.to_string(), "sorting 2 keys with 1 values");
     assert!(Compare::<u8>::function(&up().bits(3..9)).is_err());
 }

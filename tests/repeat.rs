@@ -435,10 +435,10 @@ fn sorts_repeat_bit_for_bit() {
             device.sort_in_place(&mut keys, Order::ascending())?;
             contents(&keys)
         }),
-        ("merge sort", |device, x| contents(&device.merge_sort(x.numbers.view(..SOME)?, &Order::ascending())?)),
+        ("merge sort", |device, x| contents(&device.merge_sort(x.numbers.view(..SOME)?, Order::ascending())?)),
         ("merge sort with values", |device, x| {
             let (keys, values) = (x.numbers.view(..SOME)?, x.floats.view(..SOME)?);
-            both(device.merge_sort_pairs(keys, values, &Order::ascending())?)
+            both(device.merge_sort_pairs(keys, values, Order::ascending())?)
         }),
     ]);
 }
@@ -446,15 +446,15 @@ fn sorts_repeat_bit_for_bit() {
 #[test]
 fn merges_sets_and_searches_repeat_bit_for_bit() {
     repeat(&[
-        ("merge", |device, x| contents(&device.merge(&x.sorted[0], &x.sorted[1], &Order::ascending())?)),
+        ("merge", |device, x| contents(&device.merge(&x.sorted[0], &x.sorted[1], Order::ascending())?)),
         ("merge with values", |device, x| {
             let [a, b] = &x.sorted;
             let values = (x.floats.view(..a.len())?, x.others.view(..b.len())?);
-            both(device.merge_pairs((a, values.0), (b, values.1), &Order::ascending())?)
+            both(device.merge_pairs((a, values.0), (b, values.1), Order::ascending())?)
         }),
         ("set operations", |device, x| {
             let [a, b] = &x.sorted;
-            let of = |op| contents(&device.set_operation(op, a, b, &Order::ascending())?);
+            let of = |op| contents(&device.set_operation(op, a, b, Order::ascending())?);
             Ok(SetOp::ALL.into_iter().map(of).collect::<Result<Vec<_>>>()?.concat())
         }),
         ("searches", |device, x| {

@@ -158,15 +158,15 @@ const CALLS: &[(&str, Call)] = &[
     ("sort_segments by some bits", |i| of(i.device.sort_segments(&i.x, &i.offsets, Order::ascending().bits(3..20))?)),
     ("sort_segments of all", |i| of(i.device.sort_segments(&i.x, &[0, N as u64], Order::ascending().bits(3..20))?)),
     ("argsort_segments", |i| of(i.device.argsort_segments::<_, _, u32>(&i.x, &i.offsets, Order::ascending())?)),
-    ("merge", |i| of(i.device.merge(&i.sorted, &i.keys, &Order::ascending())?)),
-    ("merge_sort", |i| of(i.device.merge_sort(&i.x, &Order::ascending())?)),
-    ("intersection", |i| of(i.device.set_operation(SetOp::Intersection, &i.sorted, &i.sorted, &Order::ascending())?)),
+    ("merge", |i| of(i.device.merge(&i.sorted, &i.keys, Order::ascending())?)),
+    ("merge_sort", |i| of(i.device.merge_sort(&i.x, Order::ascending())?)),
+    ("intersection", |i| of(i.device.set_operation(SetOp::Intersection, &i.sorted, &i.sorted, Order::ascending())?)),
     ("union of equal ranges", |i| {
-        of(i.device.set_operation(SetOp::Union, &i.sorted, &i.sorted, &Order::ascending())?)
+        of(i.device.set_operation(SetOp::Union, &i.sorted, &i.sorted, Order::ascending())?)
     }),
-    ("set_operation", |i| of(i.device.set_operation(SetOp::Union, &i.sorted, &i.keys, &Order::ascending())?)),
-    ("lower_bound", |i| of(i.device.lower_bound::<_, u64, _>(&i.sorted, &i.x, &Order::ascending())?)),
-    ("is_sorted", |i| i.device.is_sorted(&i.sorted, &Order::ascending()).map(u64::from)),
+    ("set_operation", |i| of(i.device.set_operation(SetOp::Union, &i.sorted, &i.keys, Order::ascending())?)),
+    ("lower_bound", |i| of(i.device.lower_bound::<_, u64, _>(&i.sorted, &i.x, Order::ascending())?)),
+    ("is_sorted", |i| i.device.is_sorted(&i.sorted, Order::ascending()).map(u64::from)),
     ("top_k", |i| of(i.device.top_k(&i.x, Top::largest(N / 20).sorted())?)),
     ("top_k of rows", |i| of(i.device.top_k(&i.x, Top::largest(100).in_rows(COLS))?)),
     ("top_k of short rows", |i| of(i.device.top_k(&i.x, Top::largest(3).in_rows(64).sorted())?)),

@@ -84,7 +84,7 @@ impl Primitive {
             Self::Histogram => {
                 device.histogram(&input, &Bins::even(T::ZERO, T::from_f64(97.0), 97)?)?;
             }
-            Self::Merge => drop(device.merge(&input, &input, &Order::ascending())?),
+            Self::Merge => drop(device.merge(&input, &input, Order::ascending())?),
             Self::Reduce => {
                 device.reduce(&input, Sum)?;
             }

@@ -164,7 +164,7 @@ fn reductions(u: &mut Unstructured, given: &Given) -> Result<()> {
     let (source, aligned) = (<Sum as Op<u32>>::source(), u.arbitrary()?);
     let take = reduce::gpu::Take::Elements;
     let form = reduce::gpu::Form { element, acc, out: element, source: source.clone(), determinism, take };
-    if let Some(plan) = accepted(reduce::gpu::plan(n, &form, aligned, caps, &wide)) {
+    if let Some(plan) = accepted(reduce::gpu::plan(n, &form, reduce::gpu::Origin::Memory(aligned), caps, &wide)) {
         let (mut left, mut partials) = (n, 0);
         for pass in &plan.passes {
             assert!(pass.n == left && pass.groups <= pass.outputs, "{plan:?}");
@@ -173,8 +173,9 @@ fn reductions(u: &mut Unstructured, given: &Given) -> Result<()> {
         }
         assert!(left == 1 && partials - acc.size() <= plan.scratch_bytes, "{plan:?}");
     }
+    use reduce::{exact::Store, gpu::Origin};
     let exact = reduce::gpu::Form { determinism: Determinism::Exact, ..form };
-    if let Some(plan) = accepted(reduce::exact::plan(n, &exact, reduce::exact::Store::Rounded, aligned, caps, wide(n)))
+    if let Some(plan) = accepted(reduce::exact::plan(n, &exact, Store::Rounded, Origin::Memory(aligned), caps, wide(n)))
         && element.is_float()
     {
         given.fits(&plan, plan.groups, plan.work_group, 0);

@@ -48,7 +48,7 @@ pub(crate) mod weighted;
 pub use bins::Bins;
 pub use weighted::{Weight, WeightedHistogram};
 
-use crate::{Device, Element, Input, Integer, Output, Result, Scratch, memory, runtime::Backend};
+use crate::{Device, Element, Input, Integer, Output, Result, Scratch, Source, memory, runtime::Backend, source};
 
 /// A type of counters for [`Device::histogram_into`]: `u32` or `u64`. Both wrap.
 ///
@@ -158,7 +158,7 @@ impl Device {
     /// assert_eq!(found.outside.nan, 1);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn histogram<'a, T: Element>(&self, input: impl Into<Input<'a, T>>, bins: &Bins<T>) -> Result<Histogram> {
+    pub fn histogram<T: Element>(&self, input: impl Source<Item = T>, bins: &Bins<T>) -> Result<Histogram> {
         let mut counts = memory::zeroed::<u64>(bins.len())?;
         let mut outside = [0; slots::OUTSIDE];
         self.histogram_into(input, bins, &mut counts, &mut outside, Accumulate::Overwrite, &mut Scratch::new())?;
@@ -191,16 +191,23 @@ impl Device {
     /// assert_eq!(outside.to_vec()?, [1, 0, 0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn histogram_into<'a, 'b, 'c, T: Element, C: Counter>(
+    pub fn histogram_into<'b, 'c, T: Element, C: Counter>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         bins: &Bins<T>,
         counts: impl Into<Output<'b, C>>,
         outside: impl Into<Output<'c, u64>>,
         accumulate: Accumulate,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.histogram_one(input.into(), bins, counts.into(), outside.into(), accumulate, scratch)
+        self.histogram_one(
+            source::held(self, &input)?.input(),
+            bins,
+            counts.into(),
+            outside.into(),
+            accumulate,
+            scratch,
+        )
     }
 
     /// Body of [`Device::histogram_into`], compiled once for each set of types.

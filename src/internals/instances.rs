@@ -129,15 +129,15 @@ impl Call<'_> {
     }
 
     fn merge<T: Element>(&mut self) -> Result<()> {
-        let (Self { device, scratch }, order) = (self, &Order::ascending());
+        let (Self { device, scratch }, order) = (self, Order::ascending);
         let pair = || (input::<T>(), input::<u32>());
-        device.merge_into(input::<T>(), input(), output(), order, scratch)?;
-        device.merge_sort_into(input::<T>(), output(), order, scratch)?;
-        device.merge_pairs_into(pair(), pair(), (output(), output()), order, scratch)?;
-        device.merge_sort_pairs_into(input::<T>(), input::<u32>(), output(), output::<u32>(), order, scratch)?;
-        device.lower_bound_into(input::<T>(), input(), output::<u32>(), order)?;
-        device.first_unsorted_into(input::<T>(), output(), order)?;
-        device.set_operation_into(SetOp::Union, input::<T>(), input(), output(), output(), order, scratch)
+        device.merge_into(input::<T>(), input(), output(), order(), scratch)?;
+        device.merge_sort_into(input::<T>(), output(), order(), scratch)?;
+        device.merge_pairs_into(pair(), pair(), (output(), output()), order(), scratch)?;
+        device.merge_sort_pairs_into(input::<T>(), input::<u32>(), output(), output::<u32>(), order(), scratch)?;
+        device.lower_bound_into(input::<T>(), input(), output::<u32>(), order())?;
+        device.first_unsorted_into(input::<T>(), output(), order())?;
+        device.set_operation_into(SetOp::Union, input::<T>(), input(), output(), output(), order(), scratch)
     }
 
     fn histogram<T: Element, C: Counter>(&mut self, bins: &Bins<T>) -> Result<()> {

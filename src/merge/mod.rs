@@ -66,18 +66,18 @@ impl Device {
     ///
     /// let device = Device::best()?;
     /// let (a, b) = (device.upload(&[1u32, 4, 6])?, device.upload(&[2u32, 3, 4, 9])?);
-    /// assert_eq!(device.merge(&a, &b, &Order::ascending())?.to_vec()?, [1, 2, 3, 4, 4, 6, 9]);
+    /// assert_eq!(device.merge(&a, &b, Order::ascending())?.to_vec()?, [1, 2, 3, 4, 4, 6, 9]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn merge<'a, 'b, T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         a: impl Into<Input<'a, T>>,
         b: impl Into<Input<'b, T>>,
-        order: &C,
+        order: C,
     ) -> Result<Buffer<T>> {
         let (a, b) = (a.into(), b.into());
         let mut output = self.uninit(a.len() + b.len())?;
-        self.merge_one(a, b, Output::from(&mut output), order, &mut Scratch::new())?;
+        self.merge_one(a, b, Output::from(&mut output), &order, &mut Scratch::new())?;
         Ok(output)
     }
 
@@ -94,9 +94,9 @@ impl Device {
     ///
     /// let device = Device::best()?;
     /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.merge_scratch::<f32, _>(4, &Order::descending())?)?;
+    /// scratch.reserve(&device, device.merge_scratch::<f32, _>(4, Order::descending())?)?;
     /// let mut out = device.zeroed(4)?;
-    /// device.merge_into(&[2.5f32, -1.0], &[3.0, 0.5], &mut out, &Order::descending(), &mut scratch)?;
+    /// device.merge_into(&[2.5f32, -1.0], &[3.0, 0.5], &mut out, Order::descending(), &mut scratch)?;
     /// assert_eq!(out.to_vec()?, [3.0, 2.5, 0.5, -1.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -105,10 +105,10 @@ impl Device {
         a: impl Into<Input<'a, T>>,
         b: impl Into<Input<'b, T>>,
         output: impl Into<Output<'c, T>>,
-        order: &C,
+        order: C,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.merge_one(a.into(), b.into(), output.into(), order, scratch)
+        self.merge_one(a.into(), b.into(), output.into(), &order, scratch)
     }
 
     /// Body of [`Device::merge_into`], compiled once per type and order.
@@ -147,11 +147,11 @@ impl Device {
     /// ```
     /// use oclprim::{Device, Order};
     ///
-    /// println!("{} bytes", Device::best()?.merge_scratch::<f32, _>(1 << 20, &Order::ascending())?);
+    /// println!("{} bytes", Device::best()?.merge_scratch::<f32, _>(1 << 20, Order::ascending())?);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn merge_scratch<T: Pod, C: Compare<T>>(&self, n: usize, order: &C) -> Result<usize> {
-        self.merge_scratch_of(n, order, 0)
+    pub fn merge_scratch<T: Pod, C: Compare<T>>(&self, n: usize, order: C) -> Result<usize> {
+        self.merge_scratch_of(n, &order, 0)
     }
 
     fn merge_scratch_of<T: Pod, C: Compare<T>>(&self, n: usize, order: &C, value_bytes: usize) -> Result<usize> {
@@ -173,7 +173,7 @@ impl Device {
     ///
     /// let device = Device::best()?;
     /// let (old, new) = ((&[1u32, 5], &[*b"Ida", *b"Bo "]), (&[1u32, 3], &[*b"Lu ", *b"Ann"]));
-    /// let (ids, names) = device.merge_pairs(old, new, &Order::ascending())?;
+    /// let (ids, names) = device.merge_pairs(old, new, Order::ascending())?;
     /// assert_eq!(ids.to_vec()?, [1, 1, 3, 5]);
     /// assert_eq!(names.to_vec()?, [*b"Ida", *b"Lu ", *b"Ann", *b"Bo "]);
     /// # Ok::<(), oclprim::Error>(())
@@ -182,13 +182,13 @@ impl Device {
         &self,
         a: (impl Into<Input<'a, K>>, impl Into<Input<'b, V>>),
         b: (impl Into<Input<'c, K>>, impl Into<Input<'d, V>>),
-        order: &C,
+        order: C,
     ) -> Result<(Buffer<K>, Buffer<V>)> {
         let (a, b) = ((a.0.into(), a.1.into()), (b.0.into(), b.1.into()));
         let n = a.0.len() + b.0.len();
         let (mut keys, mut values) = (self.uninit(n)?, self.uninit(n)?);
         let outputs = (Output::from(&mut keys), Output::from(&mut values));
-        self.merge_pairs_one(a, b, outputs, order, &mut Scratch::new())?;
+        self.merge_pairs_one(a, b, outputs, &order, &mut Scratch::new())?;
         Ok((keys, values))
     }
 
@@ -204,7 +204,7 @@ impl Device {
     ///
     /// let (mut keys, mut values) = ([0i8; 3], [0u64; 3]);
     /// Device::best()?.merge_pairs_into(
-    ///     (&[-4i8, 2], &[10u64, 11]), (&[2i8], &[12u64]), (&mut keys, &mut values), &Order::ascending(), &mut Scratch::new(),
+    ///     (&[-4i8, 2], &[10u64, 11]), (&[2i8], &[12u64]), (&mut keys, &mut values), Order::ascending(), &mut Scratch::new(),
     /// )?;
     /// assert_eq!((keys, values), ([-4, 2, 2], [10, 11, 12]));
     /// # Ok::<(), oclprim::Error>(())
@@ -214,11 +214,11 @@ impl Device {
         a: (impl Into<Input<'a, K>>, impl Into<Input<'b, V>>),
         b: (impl Into<Input<'c, K>>, impl Into<Input<'d, V>>),
         outputs: (impl Into<Output<'e, K>>, impl Into<Output<'f, V>>),
-        order: &C,
+        order: C,
         scratch: &mut Scratch,
     ) -> Result<()> {
         let (a, b) = ((a.0.into(), a.1.into()), (b.0.into(), b.1.into()));
-        self.merge_pairs_one(a, b, (outputs.0.into(), outputs.1.into()), order, scratch)
+        self.merge_pairs_one(a, b, (outputs.0.into(), outputs.1.into()), &order, scratch)
     }
 
     /// Body of [`Device::merge_pairs_into`], compiled once per pair of types and order.
@@ -260,10 +260,10 @@ impl Device {
     /// ```
     /// use oclprim::{Device, Order};
     ///
-    /// println!("{} bytes", Device::best()?.merge_pairs_scratch::<f32, u32, _>(1 << 20, &Order::ascending())?);
+    /// println!("{} bytes", Device::best()?.merge_pairs_scratch::<f32, u32, _>(1 << 20, Order::ascending())?);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn merge_pairs_scratch<K: Pod, V: Pod, C: Compare<K>>(&self, n: usize, order: &C) -> Result<usize> {
-        self.merge_scratch_of(n, order, size_of::<V>())
+    pub fn merge_pairs_scratch<K: Pod, V: Pod, C: Compare<K>>(&self, n: usize, order: C) -> Result<usize> {
+        self.merge_scratch_of(n, &order, size_of::<V>())
     }
 }

@@ -14,25 +14,25 @@ use crate::{
     keys::{Keys, Order},
 };
 
-/// An order of elements: a built-in [`Order`], or a user's [`Less`]. In a built-in order, -0 equals +0, and all NaN are
+/// An order of elements: a built-in [`Order`], a user's [`Less`], or a reference to one. In a built-in order, -0 equals +0, and all NaN are
 /// equal and the largest. [`Order::total_order`] orders zeros by sign and NaN by their bits.
 ///
 /// ```
 /// use oclprim::{Device, Order, op::{Compare, Less}};
 ///
-/// fn smallest<C: Compare<i32>>(device: &Device, x: &[i32], order: &C) -> oclprim::Result<i32> {
+/// fn smallest(device: &Device, x: &[i32], order: impl Compare<i32>) -> oclprim::Result<i32> {
 ///     Ok(device.merge_sort(x, order)?.to_vec()?[0])
 /// }
 ///
 /// let device = Device::best()?;
 /// let by_size = Less::new("by size", |a: &i32, b: &i32| a.abs() < b.abs(), "abs(a) < abs(b)");
-/// assert_eq!(smallest(&device, &[-3, 2, 5], &Order::ascending())?, -3);
+/// assert_eq!(smallest(&device, &[-3, 2, 5], Order::ascending())?, -3);
 /// assert_eq!(smallest(&device, &[-3, 2, 5], &by_size)?, 2);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an order of `{T}`",
-    label = "expected a reference to an `Order` or an `op::Less`",
+    label = "expected an `Order`, an `op::Less`, or a reference to one",
     note = "for a closure, make an order with `op::Less::new(name, closure, expression)`",
     note = "an `Order` compares element types; for `bool` use `u8`, for `usize` use `u64`, and for a struct make an \
             `op::Less::of_struct`"
@@ -45,6 +45,19 @@ pub trait Compare<T: Pod>: Sync + Sealed {
     /// Returns that function in OpenCL C, as `op_less`, and whether it needs fp64.
     #[doc(hidden)]
     fn source(&self) -> Result<(Code, bool)>;
+}
+
+impl<C: Sealed> Sealed for &C {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Pod, C: Compare<T>> Compare<T> for &C {
+    fn function(&self) -> Result<impl Fn(&T, &T) -> bool + Sync> {
+        (*self).function()
+    }
+
+    fn source(&self) -> Result<(Code, bool)> {
+        (*self).source()
+    }
 }
 
 impl Sealed for Order {}

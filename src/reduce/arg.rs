@@ -1,7 +1,7 @@
 //! Arg-min and arg-max: an extreme element and its index.
 
 use super::{End, Extreme, cpu, statistics};
-use crate::{Device, Element, Input, Output, Result, Scratch, runtime::Backend};
+use crate::{Device, Element, Input, Output, Result, Scratch, Source, runtime::Backend, source};
 
 /// # Arg-min and arg-max
 ///
@@ -22,8 +22,8 @@ impl Device {
     /// assert_eq!((least.index, least.value), (1, 1));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn arg_min<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<Extreme<T>> {
-        self.arg_reduce(input.into(), End::Min)
+    pub fn arg_min<T: Element>(&self, input: impl Source<Item = T>) -> Result<Extreme<T>> {
+        self.arg_reduce(source::held(self, &input)?.input(), End::Min)
     }
 
     /// [`Device::arg_min`] into the single elements of `value` and `index`, which may be on the device.
@@ -47,14 +47,14 @@ impl Device {
     /// assert_eq!((value.to_vec()?, index.to_vec()?), (vec![-1.0], vec![1]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn arg_min_into<'a, 'b, 'c, T: Element>(
+    pub fn arg_min_into<'b, 'c, T: Element>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         value: impl Into<Output<'b, T>>,
         index: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.arg_reduce_into(input.into(), End::Min, value.into(), index.into(), scratch)
+        self.arg_reduce_into(source::held(self, &input)?.input(), End::Min, value.into(), index.into(), scratch)
     }
 
     /// Arg-max: the largest element and its index.
@@ -72,8 +72,8 @@ impl Device {
     /// assert_eq!((most.index, most.value), (1, 2.5));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn arg_max<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<Extreme<T>> {
-        self.arg_reduce(input.into(), End::Max)
+    pub fn arg_max<T: Element>(&self, input: impl Source<Item = T>) -> Result<Extreme<T>> {
+        self.arg_reduce(source::held(self, &input)?.input(), End::Max)
     }
 
     /// [`Device::arg_max`] into the single elements of `value` and `index`, which may be on the device.
@@ -92,14 +92,14 @@ impl Device {
     /// assert_eq!((value, index), ([9], [1]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn arg_max_into<'a, 'b, 'c, T: Element>(
+    pub fn arg_max_into<'b, 'c, T: Element>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         value: impl Into<Output<'b, T>>,
         index: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.arg_reduce_into(input.into(), End::Max, value.into(), index.into(), scratch)
+        self.arg_reduce_into(source::held(self, &input)?.input(), End::Max, value.into(), index.into(), scratch)
     }
 
     fn arg_reduce<T: Element>(&self, input: Input<'_, T>, end: End) -> Result<Extreme<T>> {

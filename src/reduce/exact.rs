@@ -2,7 +2,7 @@
 
 use super::{
     Determinism,
-    gpu::{Form, Take},
+    gpu::{Form, Origin, Read, Take},
 };
 use crate::{
     ElementType, ExactSum, Float, Output, Result, Source,
@@ -60,7 +60,7 @@ impl Store {
 }
 
 /// The plan of an exact sum of n > 0 elements. `wide` is true for 64-bit offsets.
-pub fn plan(n: usize, form: &Form, store: Store, aligned: bool, caps: &Tuned, wide: bool) -> Result<Plan> {
+pub fn plan(n: usize, form: &Form, store: Store, from: Origin<'_>, caps: &Tuned, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
     let params = tuning::reduce(caps);
@@ -85,9 +85,13 @@ pub fn plan(n: usize, form: &Form, store: Store, aligned: bool, caps: &Tuned, wi
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .define("ROWS", rows)
         .define("REPLICAS", replicas)
-        .flag("ALIGNED", aligned && caps.class == DeviceClass::Gpu)
+        .flag("ALIGNED", matches!(from, Origin::Memory(true)) && caps.class == DeviceClass::Gpu)
         .flag("REGISTERS", params.exact_f64)
         .flag("ONE_PASS", params.one_pass);
+    let program = match from {
+        Origin::Source(load) => load.program(program.flag("SOURCE", true), caps)?,
+        Origin::Memory(_) => program,
+    };
     let program = store.program(program);
     let program = match &form.take {
         Take::Mapped(prelude) => program.flag("MAPPED", true).prelude(prelude.clone()),
@@ -100,20 +104,6 @@ pub fn plan(n: usize, form: &Form, store: Store, aligned: bool, caps: &Tuned, wi
         .define("WG", work_group);
     let rounding = store.program(rounding);
     Ok(Plan { program, rounding, n, groups, work_group, wide, ends: params.one_pass })
-}
-
-/// The plan of an exact sum of n > 0 elements of a source.
-pub fn plan_load(n: usize, form: &Form, store: Store, load: &Load, caps: &Tuned, wide: bool) -> Result<Plan> {
-    let plan = plan(n, form, store, false, caps, wide)?;
-    Ok(Plan { program: load.program(plan.program.flag("SOURCE", true), caps)?, ..plan })
-}
-
-/// The summands.
-pub(super) enum From<'a> {
-    /// The elements of an input or, with a second one, their products.
-    Memory(&'a ClInput, Option<&'a ClInput>),
-    /// A source with that many elements.
-    Source(&'a Load, usize),
 }
 
 /// The memory of an accumulator, which is 0 before the first launch.
@@ -148,31 +138,27 @@ pub(super) fn bytes<S: Source<Item: Float>>(
     let store = Store::Bytes(ExactSum::<S::Item>::INTEGER_BYTES);
     if let Some(input) = input.plain::<S::Item>() {
         let (input, output) = (input.cl(device)?, output.cl(device, false)?);
-        sum(device, &form, store, From::Memory(&input, None), &output)?;
+        sum(device, &form, store, Read::Memory(&input, None), &output)?;
         return output.finish(device);
     }
     let load = Load::of(&input, device)?;
     load.run(device, &input, n, || {
         let output = output.cl(device, false)?;
-        sum(device, &form, store, From::Source(&load, n), &output)?;
+        sum(device, &form, store, Read::Source(&load, n), &output)?;
         output.finish(device)
     })
 }
 
 /// Writes the sum of n > 0 summands to `out`.
-pub(super) fn sum(device: &ClDevice, form: &Form, store: Store, from: From<'_>, out: &ClInput) -> Result<()> {
-    let n = match from {
-        From::Memory(input, _) => input.len(),
-        From::Source(_, n) => n,
+pub(super) fn sum(device: &ClDevice, form: &Form, store: Store, read: Read<'_>, out: &ClInput) -> Result<()> {
+    let (n, from) = match read {
+        Read::Memory(input, second) => {
+            (input.len(), Origin::Memory(input.aligned() && second.is_none_or(ClInput::aligned)))
+        }
+        Read::Source(load, n) => (n, Origin::Source(load)),
     };
     let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), n)?;
-    let wide = device.wide(n);
-    let plan = match from {
-        From::Memory(input, second) => {
-            plan(n, form, store, input.aligned() && second.is_none_or(ClInput::aligned), &caps, wide)?
-        }
-        From::Source(load, n) => plan_load(n, form, store, load, &caps, wide)?,
-    };
+    let plan = plan(n, form, store, from, &caps, device.wide(n))?;
     let bytes = 4 * (words(form.acc) + 1);
     let ended = if plan.ends { device.ended()? } else { None };
     // One launch leaves kept memory as it was. Between two launches, those of another thread could use it.
@@ -189,13 +175,13 @@ pub(super) fn sum(device: &ClDevice, form: &Form, store: Store, from: From<'_>, 
         }
     };
     let launch = device.launch(&plan.program, "reduce_exact")?;
-    let launch = match from {
-        From::Memory(input, second) => {
+    let launch = match read {
+        Read::Memory(input, second) => {
             let second = second.unwrap_or(input);
             let launch = launch.mem(input.mem()).scalar(input.offset() as u64);
             launch.mem(second.mem()).scalar(second.offset() as u64)
         }
-        From::Source(load, _) => load.arguments(launch),
+        Read::Source(load, _) => load.arguments(launch),
     };
     let launch = launch.offset(n as u64, plan.wide).mem(sums.mem()).scalar(u32::from(ended.is_some()));
     let launch = if plan.ends {
@@ -247,7 +233,9 @@ mod tests {
                     Form::into::<f32, f32, Sum>(Determinism::Exact, Take::Products),
                     Form::of::<f64, Sum>(Determinism::Exact),
                 ] {
-                    let Ok(plan) = plan(1 << 33, &form, Store::Rounded, true, &caps, true) else { continue };
+                    let Ok(plan) = plan(1 << 33, &form, Store::Rounded, Origin::Memory(true), &caps, true) else {
+                        continue;
+                    };
                     let defined = |name: &str| plan.program.defined(name).unwrap().parse::<usize>().unwrap();
                     let (rows, replicas) = (defined("ROWS"), defined("REPLICAS"));
                     let chunk = rows * 16 / form.element.size();

@@ -59,6 +59,7 @@ impl Form {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pass {
     pub program: ProgramSpec,
+    pub kernel: &'static str,
     pub n: usize,
     pub groups: usize,
     pub work_group: usize,
@@ -76,64 +77,60 @@ pub struct Plan {
     pub scratch_bytes: usize,
 }
 
-pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Tuned, wide: &dyn Fn(usize) -> bool) -> Result<Plan> {
+/// Where the elements of a reduction come from.
+#[derive(Clone, Copy)]
+pub enum Origin<'a> {
+    /// Memory, and whether it starts at a multiple of 16 bytes.
+    Memory(bool),
+    Source(&'a Load),
+}
+
+pub fn plan(n: usize, form: &Form, from: Origin<'_>, caps: &Tuned, wide: &dyn Fn(usize) -> bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
     let params = tuning::reduce(caps);
     let fast = form.determinism == Determinism::Fast;
     let (mut passes, mut scratch_bytes) = (Vec::new(), 0);
-    let (mut n, mut element, mut aligned) = (n, form.element, aligned);
+    let (mut n, mut element, mut from) = (n, form.element, from);
     loop {
         let tiles = n.div_ceil(TILE_BYTES / element.size());
         let groups = tiles.min(params.max_groups);
         let outputs = if fast { groups } else { tiles };
         let last = outputs <= 1;
         let ends = params.one_pass && !last && outputs * form.acc.size() <= TILE_BYTES;
-        let program = ProgramSpec::with_sub_groups("reduce.cl", TEXT, caps)
-            .element("T", element)
-            .element("A", form.acc)
-            .element("OUT", form.out)
-            .define("WG", params.work_group)
-            .define("OFFSET_T", if wide(n) { "ulong" } else { "uint" })
-            .flag("ALIGNED", aligned && caps.class == DeviceClass::Gpu)
-            .flag("FAST", fast)
-            .flag("VECTORS", caps.vectors_of(element))
-            .flag("ONE_PASS", ends)
-            .operator(&form.source);
-        let program = match &form.take {
-            Take::Mapped(prelude) if passes.is_empty() => program.flag("MAPPED", true).prelude(prelude.clone()),
-            Take::Products if passes.is_empty() => program.flag("DOT", true),
-            _ => program,
+        let program = |name, text| {
+            ProgramSpec::with_sub_groups(name, text, caps)
+                .element("T", element)
+                .element("A", form.acc)
+                .element("OUT", form.out)
+                .define("WG", params.work_group)
+                .define("OFFSET_T", if wide(n) { "ulong" } else { "uint" })
+                .flag("FAST", fast)
+                .flag("ONE_PASS", ends)
+                .operator(&form.source)
         };
-        passes.push(Pass { program, n, groups, work_group: params.work_group, outputs, wide: wide(n), ends });
+        let (program, kernel) = match from {
+            Origin::Source(load) => (load.program(program("reduce_source.cl", SOURCE_TEXT), caps)?, "reduce_source"),
+            Origin::Memory(aligned) => {
+                let program = program("reduce.cl", TEXT)
+                    .flag("ALIGNED", aligned && caps.class == DeviceClass::Gpu)
+                    .flag("VECTORS", caps.vectors_of(element));
+                let program = match &form.take {
+                    Take::Mapped(prelude) if passes.is_empty() => program.flag("MAPPED", true).prelude(prelude.clone()),
+                    Take::Products if passes.is_empty() => program.flag("DOT", true),
+                    _ => program,
+                };
+                (program, "reduce_tiles")
+            }
+        };
+        passes.push(Pass { program, kernel, n, groups, work_group: params.work_group, outputs, wide: wide(n), ends });
         if last {
             return Ok(Plan { passes, scratch_bytes });
         }
         // The partials of each pass start at a multiple of 16 bytes.
         scratch_bytes += (outputs * form.acc.size()).next_multiple_of(16);
-        (n, element, aligned) = (outputs, form.acc, true);
+        (n, element, from) = (outputs, form.acc, Origin::Memory(true));
     }
-}
-
-/// The first pass of a reduction of n > 0 elements of a source. Further passes are those of its partials.
-pub fn plan_load(n: usize, form: &Form, load: &Load, caps: &Tuned, wide: bool) -> Result<Pass> {
-    caps.supports(form.element)?;
-    caps.supports(form.acc)?;
-    let params = tuning::reduce(caps);
-    let fast = form.determinism == Determinism::Fast;
-    let tiles = n.div_ceil(TILE_BYTES / form.element.size());
-    let groups = tiles.min(params.max_groups);
-    let program = ProgramSpec::with_sub_groups("reduce_source.cl", SOURCE_TEXT, caps)
-        .element("T", form.element)
-        .element("A", form.acc)
-        .element("OUT", form.out)
-        .define("WG", params.work_group)
-        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
-        .flag("FAST", fast)
-        .operator(&form.source);
-    let program = load.program(program, caps)?;
-    let outputs = if fast { groups } else { tiles };
-    Ok(Pass { program, n, groups, work_group: params.work_group, outputs, wide, ends: false })
 }
 
 /// Upper bound on the scratch bytes of any reduction of `n` elements of type `T` with results of type `U`.
@@ -160,7 +157,7 @@ pub fn reduce<T: Element, O: Op<T>>(
     reduce_form(device, &form, bytemuck::bytes_of(&O::empty()), input.any(), None, output.any(), scratch)
 }
 
-/// Runs any reduction. `second` is the second input of products; `empty` is the result for empty input.
+/// Runs any reduction of memory. `second` is the second input of products; `empty` is the result for empty input.
 ///
 /// The output may alias an input: a work-group writes the output after all elements are read.
 pub(crate) fn reduce_form(
@@ -174,7 +171,7 @@ pub(crate) fn reduce_form(
 ) -> Result<()> {
     let (input, second) = (input.cl(device)?, second.map(|second| second.cl(device)).transpose()?);
     let output = output.cl(device, false)?;
-    run(device, form, empty, &input, second.as_ref(), &output, scratch)?;
+    run(device, form, empty, Read::Memory(&input, second.as_ref()), &output, scratch)?;
     output.finish(device)
 }
 
@@ -191,77 +188,68 @@ pub(super) fn reduce_load(
     // In any order, memory in a narrower type has the kernels of a wide accumulator.
     if let Some(memory) = load.memory().filter(|_| form.determinism != Determinism::Fixed) {
         let form = Form { element: memory.1, ..form.clone() };
-        run(device, &form, empty, &memory.0.part(0, n), None, &output, scratch)?;
-        return output.finish(device);
-    }
-    if n == 0 {
-        device.fill(output.mem(), output.byte_offset(), empty.len(), empty)?;
-        return output.finish(device);
-    }
-    if form.determinism == Determinism::Exact {
-        exact::sum(device, form, Store::Rounded, exact::From::Source(load, n), &output)?;
-        return output.finish(device);
-    }
-    let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), n)?;
-    let pass = plan_load(n, form, load, &caps, device.wide(n))?;
-    let partials = ClInput::pooled(device, pass.outputs * form.acc.size(), form.acc.size())?;
-    let last = pass.outputs == 1;
-    let (to, offset) = if last { (output.mem(), output.offset()) } else { (partials.mem(), 0) };
-    load.arguments(device.launch(&pass.program, "reduce_source")?)
-        .offset(n as u64, pass.wide)
-        .mem(to)
-        .scalar(offset as u64)
-        .scalar(u32::from(last))
-        .run([pass.groups, 1, 1], [pass.work_group, 1, 1])?;
-    if !last {
-        let form = Form { element: form.acc, ..form.clone() };
-        run(device, &form, empty, &partials, None, &output, scratch)?;
+        run(device, &form, empty, Read::Memory(&memory.0.part(0, n), None), &output, scratch)?;
+    } else {
+        run(device, form, empty, Read::Source(load, n), &output, scratch)?;
     }
     output.finish(device)
+}
+
+/// What the first pass reads.
+#[derive(Clone, Copy)]
+pub(super) enum Read<'a> {
+    /// An input, and the second one of products.
+    Memory(&'a ClInput, Option<&'a ClInput>),
+    /// A source, and the number of its elements.
+    Source(&'a Load, usize),
 }
 
 fn run(
     device: &ClDevice,
     form: &Form,
     empty: &[u8],
-    input: &ClInput,
-    second: Option<&ClInput>,
+    read: Read<'_>,
     out: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    if input.len() == 0 {
+    let (n, from) = match read {
+        Read::Memory(input, second) => {
+            (input.len(), Origin::Memory(input.aligned() && second.is_none_or(ClInput::aligned)))
+        }
+        Read::Source(load, n) => (n, Origin::Source(load)),
+    };
+    if n == 0 {
         return device.fill(out.mem(), out.byte_offset(), empty.len(), empty);
     }
     if form.determinism == Determinism::Exact {
-        return exact::sum(device, form, Store::Rounded, exact::From::Memory(input, second), out);
+        return exact::sum(device, form, Store::Rounded, read, out);
     }
-    let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), input.len())?;
-    let aligned = input.aligned() && second.is_none_or(ClInput::aligned);
-    let plan = plan(input.len(), form, aligned, &caps, &|n| device.wide(n))?;
+    let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), n)?;
+    let plan = plan(n, form, from, &caps, &|n| device.wide(n))?;
     let partials = scratch.cl(device, plan.scratch_bytes)?;
     let size = form.acc.size();
     let ended = if plan.passes.iter().any(|pass| pass.ends) { device.ended()? } else { None };
 
-    // Offsets in elements of the type that the pass reads or writes.
-    let (mut from, mut from_offset, mut end) = (input.mem(), input.offset(), 0);
-    for pass in &plan.passes {
+    // The offset of the partials that the last pass wrote, in elements, and their end in bytes.
+    let (mut written, mut end) = (0, 0);
+    for (index, pass) in plan.passes.iter().enumerate() {
         let last = pass.outputs == 1;
         let end_here = pass.ends && ended.is_some();
         let (to, to_offset) = if last { (out.mem(), out.offset()) } else { (partials, end / size) };
-        let (from2, from2_offset) = match second {
-            Some(second) if end == 0 => (second.mem(), second.offset()),
-            _ => (from, from_offset),
+        let launch = device.launch(&pass.program, pass.kernel)?;
+        let launch = match read {
+            Read::Source(load, _) if index == 0 => load.arguments(launch),
+            Read::Memory(input, second) if index == 0 => {
+                let second = second.unwrap_or(input);
+                launch.mem(input.mem()).scalar(input.offset() as u64).mem(second.mem()).scalar(second.offset() as u64)
+            }
+            _ => launch.mem(partials).scalar(written as u64).mem(partials).scalar(written as u64),
         };
-        let launch = device
-            .launch(&pass.program, "reduce_tiles")?
-            .mem(from)
-            .scalar(from_offset as u64)
-            .mem(from2)
-            .scalar(from2_offset as u64)
-            .offset(pass.n as u64, pass.wide)
-            .mem(to)
-            .scalar(to_offset as u64)
-            .scalar(if end_here { 2 } else { u32::from(last) });
+        let launch = launch.offset(pass.n as u64, pass.wide).mem(to).scalar(to_offset as u64).scalar(if end_here {
+            2
+        } else {
+            u32::from(last)
+        });
         let launch = if pass.ends {
             launch.mem(out.mem()).scalar(out.offset() as u64).mem(ended.as_ref().unwrap_or(out.mem()))
         } else {
@@ -271,8 +259,7 @@ fn run(
         if end_here {
             break;
         }
-        (from, from_offset) = (to, to_offset);
-        end += (pass.outputs * size).next_multiple_of(16);
+        (written, end) = (to_offset, end + (pass.outputs * size).next_multiple_of(16));
     }
     Ok(())
 }
@@ -280,7 +267,7 @@ fn run(
 #[cfg(test)]
 pub mod tests {
     use crate::{
-        Device,
+        Device, Source,
         op::{Max, Min, Sum},
         runtime::{Backend, Capabilities, DeviceClass, opencl::ClDevice},
     };
@@ -335,7 +322,9 @@ pub mod tests {
                     (device.count(bytes).unwrap(), low, ends, statistics)
                 });
                 assert_eq!(found[0], found[1], "{name}: {n}");
-                assert_eq!(device.take_timings().unwrap().len(), 7, "{name}: {n}: launches");
+                let backwards = [&device, &cpu].map(|device| device.reduce(x.reversed(), Sum).unwrap().to_bits());
+                assert_eq!(backwards[0], backwards[1], "{name}: {n}");
+                assert_eq!(device.take_timings().unwrap().len(), 8, "{name}: {n}: launches");
             }
         }
     }

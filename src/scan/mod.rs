@@ -28,9 +28,10 @@ pub(crate) mod gpu;
 pub mod segmented;
 
 use crate::{
-    Buffer, Device, Element, Input, Integer, Output, Result, Scratch,
+    Buffer, Device, Element, Input, Integer, Output, Result, Scratch, Source,
     op::{Code, Map, Monoid, Op, Operator, Sum, built_in, monoid},
     runtime::Backend,
+    source,
 };
 
 /// The kind of a scan: inclusive or exclusive, forward or reversed, and the initial value.
@@ -117,7 +118,7 @@ impl Device {
     /// assert_eq!(device.inclusive_scan(x.view(1..)?, Max)?.to_vec()?, [1, 4, 4]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn inclusive_scan<'a, T: Element, O: Op<T>>(&self, input: impl Into<Input<'a, T>>, op: O) -> Result<Buffer<T>> {
+    pub fn inclusive_scan<T: Element, O: Op<T>>(&self, input: impl Source<Item = T>, op: O) -> Result<Buffer<T>> {
         self.scan(input, op, Scan::inclusive())
     }
 
@@ -133,7 +134,7 @@ impl Device {
     /// assert_eq!(Device::best()?.exclusive_scan(&[3.0f32, 1.5, 4.0], Sum)?.to_vec()?, [0.0, 3.0, 4.5]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn exclusive_scan<'a, T: Element, O: Op<T>>(&self, input: impl Into<Input<'a, T>>, op: O) -> Result<Buffer<T>> {
+    pub fn exclusive_scan<T: Element, O: Op<T>>(&self, input: impl Source<Item = T>, op: O) -> Result<Buffer<T>> {
         self.scan(input, op, Scan::exclusive(O::empty()))
     }
 
@@ -152,13 +153,14 @@ impl Device {
     /// assert_eq!(sums.to_vec()?, [1000, 1200, 1300]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn scan<'a, T: Element, U: Element + From<T>, O: Op<U>>(
+    pub fn scan<T: Element, U: Element + From<T>, O: Op<U>>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         op: O,
         kind: Scan<U>,
     ) -> Result<Buffer<U>> {
-        let input = input.into();
+        let held = source::held(self, &input)?;
+        let input = held.input();
         let mut output = self.uninit(input.len())?;
         self.scan_into(input, op, kind, &mut output, &mut Scratch::new())?;
         Ok(output)
@@ -186,15 +188,15 @@ impl Device {
     /// assert_eq!(offsets.to_vec()?, [0, 2, 2, 5]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn scan_into<'a, 'b, T: Element, U: Element + From<T>, O: Op<U>>(
+    pub fn scan_into<'b, T: Element, U: Element + From<T>, O: Op<U>>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         op: O,
         kind: Scan<U>,
         output: impl Into<Output<'b, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.scan_one(input.into(), op, kind, output.into(), scratch)
+        self.scan_one(source::held(self, &input)?.input(), op, kind, output.into(), scratch)
     }
 
     /// [`Device::scan_into`] without the conversions, so that it is compiled once for each pair of types and operator.
@@ -308,14 +310,15 @@ impl Device {
     /// assert_eq!(places.to_vec()?, [0, 1, 1, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn map_scan<'a, T: Element, R: Element<Acc = R>, F: Fn(T::Acc) -> R + Sync, O: Op<R>>(
+    pub fn map_scan<T: Element, R: Element<Acc = R>, F: Fn(T::Acc) -> R + Sync, O: Op<R>>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         map: &Map<F>,
         op: O,
         kind: Scan<R>,
     ) -> Result<Buffer<R>> {
-        let input = input.into();
+        let held = source::held(self, &input)?;
+        let input = held.input();
         let mut output = self.uninit(input.len())?;
         self.map_scan_into(input, map, op, kind, &mut output, &mut Scratch::new())?;
         Ok(output)
@@ -338,9 +341,9 @@ impl Device {
     /// assert_eq!(places.to_vec()?, [0, 1, 1, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn map_scan_into<'a, 'b, T: Element, R: Element<Acc = R>, F: Fn(T::Acc) -> R + Sync, O: Op<R>>(
+    pub fn map_scan_into<'b, T: Element, R: Element<Acc = R>, F: Fn(T::Acc) -> R + Sync, O: Op<R>>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         map: &Map<F>,
         op: O,
         kind: Scan<R>,
@@ -349,7 +352,14 @@ impl Device {
     ) -> Result<()> {
         let (take, text) = (|x: T| (map.function)(x.widen()), map.prelude(T::Acc::TYPE, R::TYPE));
         let (op, source) = built_in::<R, O>(op);
-        self.scan_taken((&op, source), input.into(), (&take, Some(text)), kind, output.into(), scratch)
+        self.scan_taken(
+            (&op, source),
+            source::held(self, &input)?.input(),
+            (&take, Some(text)),
+            kind,
+            output.into(),
+            scratch,
+        )
     }
 
     /// [`Device::scan`] with a user's operator, which need not be commutative.
@@ -371,13 +381,14 @@ impl Device {
     /// assert_eq!(filled.to_vec()?, [0, 3, 3, 3, 7, 7]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn scan_by<'a, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
+    pub fn scan_by<T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         op: &Operator<T, F>,
         kind: Scan<T>,
     ) -> Result<Buffer<T>> {
-        let input = input.into();
+        let held = source::held(self, &input)?;
+        let input = held.input();
         let mut output = self.uninit(input.len())?;
         self.scan_by_into(input, op, kind, &mut output, &mut Scratch::new())?;
         Ok(output)
@@ -399,16 +410,23 @@ impl Device {
     /// assert_eq!(sums, [0, 100, 200, 255]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn scan_by_into<'a, 'b, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
+    pub fn scan_by_into<'b, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         op: &Operator<T, F>,
         kind: Scan<T>,
         output: impl Into<Output<'b, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
         let (op, source) = op.monoid()?;
-        self.scan_taken((&op, source), input.into(), (&|x| x, None), kind, output.into(), scratch)
+        self.scan_taken(
+            (&op, source),
+            source::held(self, &input)?.input(),
+            (&|x| x, None),
+            kind,
+            output.into(),
+            scratch,
+        )
     }
 
     /// Scan of `take(x)` for each element `x`. `map` is the function in OpenCL C, unless `take` only converts.

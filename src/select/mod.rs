@@ -37,11 +37,12 @@ use bytemuck::Pod;
 
 use crate::runtime::apart;
 use crate::{
-    Buffer, Device, Element, Error, Input, Offset, Output, Result, Scratch,
+    Buffer, Device, Element, Error, Input, Offset, Output, Result, Scratch, Source,
     arguments::expect_beside,
     counted::{expect_room, in_room},
     op::Map,
     runtime::Backend,
+    source,
     tuning::Primitive,
 };
 
@@ -87,12 +88,13 @@ impl Device {
     /// assert_eq!(found.to_vec()?, [1.5, 0.5, 3.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn select<'a, T: Element, F: Fn(T::Acc) -> bool + Sync>(
+    pub fn select<T: Element, F: Fn(T::Acc) -> bool + Sync>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         predicate: &Map<F>,
     ) -> Result<Buffer<T>> {
-        let input = input.into();
+        let held = source::held(self, &input)?;
+        let input = held.input();
         self.counted(input.len(), |output, count| {
             self.select_by(input, predicate, output, count, false, &mut Scratch::new())
         })
@@ -124,15 +126,15 @@ impl Device {
     /// assert_eq!((found, count), ([4, 2], [3]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn select_into<'a, 'b, 'c, T: Element, F: Fn(T::Acc) -> bool + Sync>(
+    pub fn select_into<'b, 'c, T: Element, F: Fn(T::Acc) -> bool + Sync>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         predicate: &Map<F>,
         output: impl Into<Output<'b, T>>,
         count: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.select_by(input.into(), predicate, output.into(), count.into(), false, scratch)
+        self.select_by(source::held(self, &input)?.input(), predicate, output.into(), count.into(), false, scratch)
     }
 
     /// The elements for which `predicate` is true, in any order, which may differ from run to run.
@@ -153,12 +155,13 @@ impl Device {
     /// assert_eq!(found, [5, 7, 9]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn select_unordered<'a, T: Element, F: Fn(T::Acc) -> bool + Sync>(
+    pub fn select_unordered<T: Element, F: Fn(T::Acc) -> bool + Sync>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         predicate: &Map<F>,
     ) -> Result<Buffer<T>> {
-        let input = input.into();
+        let held = source::held(self, &input)?;
+        let input = held.input();
         self.counted(input.len(), |output, count| {
             self.select_by(input, predicate, output, count, true, &mut Scratch::new())
         })
@@ -181,15 +184,15 @@ impl Device {
     /// assert_eq!((found.iter().sum::<u64>(), count), (21, [3]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn select_unordered_into<'a, 'b, 'c, T: Element, F: Fn(T::Acc) -> bool + Sync>(
+    pub fn select_unordered_into<'b, 'c, T: Element, F: Fn(T::Acc) -> bool + Sync>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         predicate: &Map<F>,
         output: impl Into<Output<'b, T>>,
         count: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.select_by(input.into(), predicate, output.into(), count.into(), true, scratch)
+        self.select_by(source::held(self, &input)?.input(), predicate, output.into(), count.into(), true, scratch)
     }
 
     /// A buffer for `n` elements, truncated to the count that `select` writes.
@@ -345,12 +348,13 @@ impl Device {
     /// assert_eq!(places.to_vec()?, [0, 2, 3]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn select_indices<'a, T: Element, I: Offset, F: Fn(T::Acc) -> bool + Sync>(
+    pub fn select_indices<T: Element, I: Offset, F: Fn(T::Acc) -> bool + Sync>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         predicate: &Map<F>,
     ) -> Result<Buffer<I>> {
-        let input = input.into();
+        let held = source::held(self, &input)?;
+        let input = held.input();
         self.counted(input.len(), |output, count| {
             self.select_indices_into(input, predicate, output, count, &mut Scratch::new())
         })
@@ -371,9 +375,9 @@ impl Device {
     /// assert_eq!((places, count), ([0, 2], [2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn select_indices_into<'a, 'b, 'c, T: Element, I: Offset, F: Fn(T::Acc) -> bool + Sync>(
+    pub fn select_indices_into<'b, 'c, T: Element, I: Offset, F: Fn(T::Acc) -> bool + Sync>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         predicate: &Map<F>,
         output: impl Into<Output<'b, I>>,
         count: impl Into<Output<'c, u64>>,
@@ -381,7 +385,7 @@ impl Device {
     ) -> Result<()> {
         let takes = |x: T| (predicate.function)(x.widen());
         let marks = || gpu::Marks::by::<T, F>(predicate);
-        self.places((input.into(), &takes), &marks, output.into(), count.into(), scratch)
+        self.places((source::held(self, &input)?.input(), &takes), &marks, output.into(), count.into(), scratch)
     }
 
     /// The indices of the flags that are not 0, in their order: `u32` or `u64`.

@@ -2,7 +2,7 @@
 
 use super::{Blocks, Source, Values, finite, gpu, load::Load};
 use crate::{
-    Buffer, Device, Element, Output, Result, parallel,
+    Buffer, Device, Element, Input, Output, Result, parallel,
     runtime::{Backend, apart},
 };
 
@@ -63,27 +63,56 @@ impl Device {
         source: S,
         output: impl Into<Output<'a, S::Item>>,
     ) -> Result<()> {
-        let (n, output) = (finite(&source)?, output.into());
-        output.expect_len(n, "transform")?;
-        if let Some(input) = source.plain::<S::Item>() {
-            return self.copy(input, output);
-        }
-        match self.backend() {
-            Backend::Cpu => {
-                let values = source.host()?;
-                write(&values, output.host()?);
-                values.checked()
-            }
-            Backend::OpenCl(device) => {
-                let (load, out) = (Load::of(&source, device)?, output.cl(device, false)?);
-                apart(&load.inputs(), &[&out])?;
-                load.run(device, &source, n, || gpu::write(device, S::Item::TYPE, &load, 0, &out))?;
-                out.finish(device)
-            }
+        write(self, &source, output.into())
+    }
+}
+
+/// The elements of a source in memory: those of an array where they lie, all others in memory of their own.
+pub(crate) enum Held<'a, T: Element> {
+    There(Input<'a, T>),
+    Written(Buffer<T>),
+}
+
+impl<T: Element> Held<'_, T> {
+    pub(crate) fn input(&self) -> Input<'_, T> {
+        match self {
+            Self::There(input) => *input,
+            Self::Written(buffer) => buffer.into(),
         }
     }
 }
 
-fn write<T: Element>(values: &dyn Blocks<T>, out: &mut [T]) {
+/// Writes the elements of a source to memory unless they are there: one pass, and n elements of memory.
+pub(crate) fn held<'a, S: Source<Item: Element>>(device: &Device, source: &'a S) -> Result<Held<'a, S::Item>> {
+    if let Some(input) = source.plain() {
+        return Ok(Held::There(input));
+    }
+    let mut buffer = device.uninit(finite(source)?)?;
+    write(device, source, Output::from(&mut buffer))?;
+    Ok(Held::Written(buffer))
+}
+
+fn write<S: Source<Item: Element>>(device: &Device, source: &S, output: Output<'_, S::Item>) -> Result<()> {
+    let n = finite(source)?;
+    output.expect_len(n, "transform")?;
+    if let Some(input) = source.plain::<S::Item>() {
+        return device.copy(input, output);
+    }
+    match device.backend() {
+        Backend::Cpu => {
+            let values = source.host()?;
+            write_blocks(&values, output.host()?);
+            values.checked()
+        }
+        Backend::OpenCl(device) => {
+            let (load, out) = (Load::of(source, device)?, output.cl(device, false)?);
+            apart(&load.inputs(), &[&out])?;
+            load.run(device, source, n, || gpu::write(device, S::Item::TYPE, &load, 0, &out))?;
+            out.finish(device)
+        }
+    }
+}
+
+fn write_blocks<T: Element>(values: &dyn Blocks<T>, out: &mut [T]) {
     parallel::chunks_mut(out, CHUNK, &|chunk, out| values.block(chunk * CHUNK, out));
 }

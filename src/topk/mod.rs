@@ -27,8 +27,8 @@ use bytemuck::Pod;
 pub use quantile::Interpolation;
 
 use crate::{
-    Buffer, Device, Element, Error, Input, Offset, Order, Output, Result, Scratch, keys::Keys, memory, parallel,
-    runtime::Backend, sort::NARROW,
+    Buffer, Device, Element, Error, Input, Offset, Order, Output, Result, Scratch, Source, keys::Keys, memory,
+    parallel, runtime::Backend, sort::NARROW, source,
 };
 use crate::{runtime::ClInput, sort};
 
@@ -198,8 +198,9 @@ impl Device {
     /// assert_eq!(error.to_string(), "5 keys are fewer than the 6 largest to select");
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn top_k<'a, T: Element>(&self, input: impl Into<Input<'a, T>>, top: Top) -> Result<Buffer<T>> {
-        let input = input.into();
+    pub fn top_k<T: Element>(&self, input: impl Source<Item = T>, top: Top) -> Result<Buffer<T>> {
+        let held = source::held(self, &input)?;
+        let input = held.input();
         let mut keys = self.uninit(top.taken(input.len())?)?;
         self.top::<T, u32>(input, Output::from(&mut keys), None, top, &mut Scratch::new())?;
         Ok(keys)
@@ -226,14 +227,14 @@ impl Device {
     /// assert_eq!(best.to_vec()?, [2, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn top_k_into<'a, 'b, T: Element>(
+    pub fn top_k_into<'b, T: Element>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         output: impl Into<Output<'b, T>>,
         top: Top,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.top::<T, u32>(input.into(), output.into(), None, top, scratch)
+        self.top::<T, u32>(source::held(self, &input)?.input(), output.into(), None, top, scratch)
     }
 
     /// The scratch bytes of [`Device::top_k_into`] with `n` keys.
@@ -282,12 +283,13 @@ impl Device {
     /// assert_eq!((keys.to_vec()?, places.to_vec()?), (vec![30, 30], vec![0, 3]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn top_k_places<'a, T: Element, I: Offset>(
+    pub fn top_k_places<T: Element, I: Offset>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         top: Top,
     ) -> Result<(Buffer<T>, Buffer<I>)> {
-        let input = input.into();
+        let held = source::held(self, &input)?;
+        let input = held.input();
         let taken = top.taken(input.len())?;
         let (mut keys, mut places) = (self.uninit(taken)?, self.uninit(taken)?);
         let to = Places { to: Output::from(&mut places), step: 0 };
@@ -315,16 +317,16 @@ impl Device {
     /// assert_eq!((keys, places), ([1, 2, 7, 8], [1, 2, 2, 1]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn top_k_places_into<'a, 'b, 'c, T: Element, I: Offset>(
+    pub fn top_k_places_into<'b, 'c, T: Element, I: Offset>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         keys: impl Into<Output<'b, T>>,
         indices: impl Into<Output<'c, I>>,
         top: Top,
         scratch: &mut Scratch,
     ) -> Result<()> {
         let places = Places { to: indices.into(), step: 0 };
-        self.top(input.into(), keys.into(), Some(places), top, scratch)
+        self.top(source::held(self, &input)?.input(), keys.into(), Some(places), top, scratch)
     }
 
     /// The scratch bytes of [`Device::top_k_places_into`] with `n` keys.
@@ -563,9 +565,9 @@ impl Device {
     /// assert_eq!(device.nth_element(&x, 4).unwrap_err().to_string(), "there is no rank 4 among 4 keys, from 0 on");
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn nth_element<'a, T: Element>(&self, input: impl Into<Input<'a, T>>, rank: usize) -> Result<T> {
+    pub fn nth_element<T: Element>(&self, input: impl Source<Item = T>, rank: usize) -> Result<T> {
         let mut value = [T::ZERO];
-        self.nth(input.into(), &[rank], Output::from(&mut value), &mut Scratch::new())?;
+        self.nth(source::held(self, &input)?.input(), &[rank], Output::from(&mut value), &mut Scratch::new())?;
         Ok(value[0])
     }
 
@@ -587,14 +589,14 @@ impl Device {
     /// assert_eq!(ends, [5.0, -1.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn nth_elements_into<'a, 'b, T: Element>(
+    pub fn nth_elements_into<'b, T: Element>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         ranks: &[usize],
         output: impl Into<Output<'b, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.nth(input.into(), ranks, output.into(), scratch)
+        self.nth(source::held(self, &input)?.input(), ranks, output.into(), scratch)
     }
 
     /// [`Device::nth_elements_into`] without the conversions, so that it is compiled once for each type.

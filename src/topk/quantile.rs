@@ -1,7 +1,7 @@
 //! Quantiles: the keys of ranks, and values between them.
 
 use super::RANKS;
-use crate::{Device, Element, Error, ErrorKind, Input, Output, Result, Scratch, memory, with_integer};
+use crate::{Device, Element, Error, ErrorKind, Input, Output, Result, Scratch, Source, memory, source, with_integer};
 
 /// The value of a quantile between two keys; names as in `numpy.quantile`.
 ///
@@ -153,7 +153,7 @@ impl Device {
     /// assert_eq!(oclprim::Device::best()?.median(&[7u8, 1, 3, 6])?, 4.5);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn median<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<f64> {
+    pub fn median<T: Element>(&self, input: impl Source<Item = T>) -> Result<f64> {
         self.quantile(input, 0.5, Interpolation::Midpoint)
     }
 
@@ -171,9 +171,9 @@ impl Device {
     /// assert!(device.quantile(&[1.0f32, f32::NAN], 0.1, Interpolation::Linear)?.is_nan());
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn quantile<'a, T: Element>(&self, input: impl Into<Input<'a, T>>, q: f64, how: Interpolation) -> Result<f64> {
+    pub fn quantile<T: Element>(&self, input: impl Source<Item = T>, q: f64, how: Interpolation) -> Result<f64> {
         let mut value = [0.0];
-        self.quantiles_of(input.into(), &[q], how, &mut value, &mut Scratch::new())?;
+        self.quantiles_of(source::held(self, &input)?.input(), &[q], how, &mut value, &mut Scratch::new())?;
         Ok(value[0])
     }
 
@@ -205,14 +205,14 @@ impl Device {
     /// assert_eq!(device.quantiles(&x, &[0.0, 0.5, 1.0], Interpolation::Linear)?, [10.0, 25.0, 40.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn quantiles<'a, T: Element>(
+    pub fn quantiles<T: Element>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         q: &[f64],
         how: Interpolation,
     ) -> Result<Vec<f64>> {
         let mut values = memory::zeroed::<f64>(q.len())?;
-        self.quantiles_of(input.into(), q, how, &mut values, &mut Scratch::new())?;
+        self.quantiles_of(source::held(self, &input)?.input(), q, how, &mut values, &mut Scratch::new())?;
         Ok(values)
     }
 
@@ -234,15 +234,15 @@ impl Device {
     /// assert_eq!(quartiles, [5.0; 3]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn quantiles_into<'a, T: Element>(
+    pub fn quantiles_into<T: Element>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         q: &[f64],
         how: Interpolation,
         output: &mut [f64],
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.quantiles_of(input.into(), q, how, output, scratch)
+        self.quantiles_of(source::held(self, &input)?.input(), q, how, output, scratch)
     }
 
     /// [`Device::quantiles_into`] without the conversions, so that it is compiled once for each type.

@@ -403,9 +403,9 @@ fn merge_bytes(device: &Device) -> Result<(), Failure> {
     let indices: Buffer<u64> = device.lower_bound(&x, &[200, 7, 255], &order)?;
     equal(indices.to_vec()?, vec![N as u64 - 1, 1, N as u64], "lower bounds")?;
     equal(device.first_unsorted(&x, &order)?, None, "first unsorted element")?;
-    equal(device.first_unsorted(&x, &Order::descending())?, Some(1), "first unsorted element, descending")?;
+    equal(device.first_unsorted(&x, Order::descending())?, Some(1), "first unsorted element, descending")?;
     // The unsorted element comes after all elements that the first launch compares.
-    equal(device.first_unsorted(x.view(1..)?, &Order::descending())?, Some(N - 2), "the last unsorted element")?;
+    equal(device.first_unsorted(x.view(1..)?, Order::descending())?, Some(N - 2), "the last unsorted element")?;
     let kept = device.set_operation(SetOp::Difference, b, a, &order)?;
     equal(kept.len(), N - 2 * middle + 1, "the difference")?;
     equal(kept.view(kept.len() - 2..)?.to_vec()?, vec![7, 200], "the difference's end")
@@ -465,7 +465,7 @@ fn sort_random_bytes(device: &Device) -> Result<(), Failure> {
     let mut x = marked(device, (N, 2), 0u8, &[])?;
     device.random_into(Philox::new(5), &mut x)?;
     let y = device.sort(&x, Order::ascending())?;
-    equal(device.first_unsorted(&y, &Order::ascending())?, None, "first unsorted element")?;
+    equal(device.first_unsorted(&y, Order::ascending())?, None, "first unsorted element")?;
     let counts = |x: &Buffer<u8>| device.histogram(x, &Bins::ids(256)?).map(|found| found.counts);
     equal(counts(&y)?, counts(&x)?, "counts of keys")
 }
@@ -481,7 +481,7 @@ fn sort_random_pairs(device: &Device) -> Result<(), Failure> {
     let mut at = 0;
     for count in device.histogram(&x, &Bins::ids(256)?)?.counts {
         let end = at + count as usize;
-        equal(device.first_unsorted(indices.view(at..end)?, &Order::ascending())?, None, "indices of equal keys")?;
+        equal(device.first_unsorted(indices.view(at..end)?, Order::ascending())?, None, "indices of equal keys")?;
         at = end;
     }
     Ok(())

@@ -148,7 +148,7 @@ fn check_host(device: &Device) -> Result<(), Failure> {
     refused(unequal, "merging 2 keys with 1 values")?;
     let nothing = device.merge_sort_pairs(&[1u8], &[()], &order).map(drop);
     refused(nothing, "values must have at least 1 byte")?;
-    let beyond = device.merge_sort(&[1u8], &Order::ascending().bits(2..9)).map(drop);
+    let beyond = device.merge_sort(&[1u8], Order::ascending().bits(2..9)).map(drop);
     refused(beyond, "bits 2..9 are not a range of the 8 bits of u8")?;
     let before: fn(&[u64; 9], &[u64; 9]) -> bool = |a, b| a < b;
     let large = Less::of_struct("large", "Large", "typedef struct { ulong x[9]; } Large;", before, "a.x[0] < b.x[0]");
@@ -221,9 +221,9 @@ fn bench_merge<T: Element>() -> Bench {
         Ok(Climb::new(
             state,
             |(_, _, out, _)| out.fill(poison()),
-            |(device, (a, b), out, scratch)| device.merge_into(&*a, &*b, out, &Order::ascending(), scratch),
+            |(device, (a, b), out, scratch)| device.merge_into(&*a, &*b, out, Order::ascending(), scratch),
             move |(_, _, out, _)| {
-                let want = Device::cpu().merge(&a, &b, &Order::ascending())?;
+                let want = Device::cpu().merge(&a, &b, Order::ascending())?;
                 same_bytes(&out.to_vec()?, &want.to_vec()?, "merged")
             },
         ))
@@ -246,12 +246,12 @@ fn bench_pairs() -> Bench {
             |(device, (a, b), values, (keys_out, values_out), scratch)| {
                 let (first, second) = (values.view(..a.len())?, values.view(a.len()..)?);
                 let order = Order::ascending();
-                device.merge_pairs_into((&*a, first), (&*b, second), (keys_out, values_out), &order, scratch)
+                device.merge_pairs_into((&*a, first), (&*b, second), (keys_out, values_out), order, scratch)
             },
             move |(_, _, values, (keys, values_out), _)| {
                 let values = values.to_vec()?;
                 let (first, second) = values.split_at(a.len());
-                let want = Device::cpu().merge_pairs((&a, first), (&b, second), &Order::ascending())?;
+                let want = Device::cpu().merge_pairs((&a, first), (&b, second), Order::ascending())?;
                 same_bytes(&keys.to_vec()?, &want.0.to_vec()?, "keys")?;
                 same_bytes(&values_out.to_vec()?, &want.1.to_vec()?, "values")
             },

@@ -204,7 +204,7 @@ pub(super) fn passes<T: Element>(device: &Device, n: usize, determinism: Determi
     if let (crate::runtime::Backend::OpenCl(cl), None) = (device.backend(), lacks_fp64(T::TYPE, device)?) {
         let form = super::gpu::Form::of::<T, Sum>(determinism);
         let caps = crate::tuning::Tuned::from(cl.capabilities()?);
-        let plan = super::gpu::plan(n, &form, true, &caps, &|n| cl.wide(n))?;
+        let plan = super::gpu::plan(n, &form, super::gpu::Origin::Memory(true), &caps, &|n| cl.wide(n))?;
         // The tree is the same in every work-group of every pass.
         let width = if caps.sub_group.backend.is_hardware() { caps.sub_group.width } else { 1 };
         model.bank_conflicts = tree_conflicts(plan.passes[0].work_group as u64, width.into(), form.acc.size() as u64);

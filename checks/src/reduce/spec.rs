@@ -489,7 +489,7 @@ impl Spec for Reduce {
                     for wide in [false, true] {
                         let n = if wide { 1 << 32 } else { 1 << 20 };
                         for form in &forms {
-                            let plan = gpu::plan(n, form, aligned, caps, &|n| n >= 1 << 31);
+                            let plan = gpu::plan(n, form, gpu::Origin::Memory(aligned), caps, &|n| n >= 1 << 31);
                             programs.extend(plan.into_iter().flat_map(|plan| plan.passes).map(|pass| pass.program));
                         }
                     }

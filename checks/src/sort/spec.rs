@@ -246,7 +246,12 @@ fn bench_keys<T: Made>(keys: Keys) -> Bench {
     let bytes = |n| 2 * (n * size_of::<T>()) as u64;
     let form = if size_of::<T>() == 16 { "keys of 16 bytes" } else { "keys" };
     Bench::new(format!("{form}, {}", keys.name()), T::ELEMENT, bytes, move |device, n| {
-        let state = (device.clone(), device.upload(&T::make(keys, n))?, device.zeroed::<T>(n)?, Scratch::new());
+        let mut x =
+            device.upload(&T::make(if matches!(keys, Keys::Sorted) { Keys::As(Data::Bits) } else { keys }, n))?;
+        if matches!(keys, Keys::Sorted) {
+            x = device.sort(&x, Order::ascending())?;
+        }
+        let state = (device.clone(), x, device.zeroed::<T>(n)?, Scratch::new());
         Ok(Climb::new(
             state,
             |(_, _, out, _)| out.fill(poison()),

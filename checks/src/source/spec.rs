@@ -1,10 +1,12 @@
 //! Spec of sources: each expression against the array that it stands for, written and reduced.
 //!
-//! Expressions of two nodes cover each pair of nodes once, for one type. Single nodes cover the types.
+//! Expressions of two nodes cover each pair of nodes once, for one type. Single nodes cover the types. Each primitive reads
+//! each inner node.
 
 use super::{constant, counting, gpu, load::Load, zip};
 use crate::{
-    Buffer, Determinism, Device, Element, ElementType, Input, ProgramSpec, Result, Scratch, Source, View,
+    Bins, Buffer, Determinism, Device, Element, ElementType, Input, Interpolation, Order, ProgramSpec, Result, Scan,
+    Scratch, Source, Top, View,
     bench::Bench,
     check::{
         Case, Failure, Level, Spec,
@@ -18,7 +20,7 @@ use crate::{
     with_element,
 };
 
-use oclprim::internals::reduce::gpu::{Form, plan_load};
+use oclprim::internals::reduce::gpu::{self as reduction, Form, Origin};
 
 /// The entry in the registry.
 pub(crate) struct Sources;
@@ -52,14 +54,23 @@ fn sum<T: Element>(x: &[T]) -> Result<T> {
 const INNER: [&str; 9] =
     ["memory", "slice", "map", "zip", "cast", "gathered", "reversed", "strided", "counting and constant"];
 /// The nodes over them.
-const OUTER: [&str; 7] = ["map", "zip", "cast", "gathered", "reversed", "strided", "take"];
+const OUTER: [&str; 9] = ["map", "zip", "cast", "gathered", "reversed", "strided", "take", "neighbours", "shuffled"];
 
 fn scaled(x: f32) -> f32 {
     x * 0.75 + 1.0
 }
 
-/// The expression `outer` of `inner`.
-fn pair(place: Place<'_>, outer: &str, inner: &str, n: usize, data: Data) -> Result<(), Failure> {
+/// What a case does with an expression and the array that it stands for.
+#[derive(Clone, Copy)]
+enum Use {
+    /// Evaluates the expression with this node over it.
+    Under(&'static str),
+    /// Compares the results of this primitive.
+    Read(&'static str),
+}
+
+/// The expression `inner`, used.
+fn expression(place: Place<'_>, using: Use, inner: &str, n: usize, data: Data) -> Result<(), Failure> {
     let Place { device, offset } = place;
     let all = data.generate::<f32>(n + offset, n as u64);
     let bytes = Data::Random.generate::<u8>(n, n as u64 + 1);
@@ -70,23 +81,98 @@ fn pair(place: Place<'_>, outer: &str, inner: &str, n: usize, data: Data) -> Res
     let product = Map::new(|(a, b): (f32, f32)| a * b, "a * b");
     let each = |f: &dyn Fn(usize) -> f32| (0..n).map(f).collect::<Vec<f32>>();
     match inner {
-        "memory" => outside(place, outer, a, x.to_vec()),
-        "slice" => outside(place, outer, x, x.to_vec()),
-        "map" => outside(place, outer, a.map(&map), each(&|i| scaled(x[i]))),
-        "zip" => outside(place, outer, a.zip(b).map(&product), each(&|i| x[i] * y[i])),
-        "cast" => outside(place, outer, narrow.cast::<f32>(), each(&|i| bytes[i].into())),
+        "memory" => used(place, using, a, x.to_vec()),
+        "slice" => used(place, using, x, x.to_vec()),
+        "map" => used(place, using, a.map(&map), each(&|i| scaled(x[i]))),
+        "zip" => used(place, using, a.zip(b).map(&product), each(&|i| x[i] * y[i])),
+        "cast" => used(place, using, narrow.cast::<f32>(), each(&|i| bytes[i].into())),
         "gathered" => {
             let indices = indices(n);
             let index = device.upload(&indices)?;
-            outside(place, outer, a.gathered(&index), each(&|i| x[indices[i] as usize]))
+            used(place, using, a.gathered(&index), each(&|i| x[indices[i] as usize]))
         }
-        "reversed" => outside(place, outer, a.reversed(), each(&|i| x[n - 1 - i])),
-        "strided" => outside(place, outer, a.strided(3), x.iter().step_by(3).copied().collect()),
+        "reversed" => used(place, using, a.reversed(), each(&|i| x[n - 1 - i])),
+        "strided" => used(place, using, a.strided(3), x.iter().step_by(3).copied().collect()),
         _ => {
             let source = zip((counting(-3i32).cast::<f32>(), constant(0.3f32))).map(&product).take(n);
-            outside(place, outer, source, each(&|i| (i as f32 - 3.0) * 0.3))
+            used(place, using, source, each(&|i| (i as f32 - 3.0) * 0.3))
         }
     }
+}
+
+fn used<S: Source<Item = f32> + Copy>(place: Place<'_>, using: Use, x: S, of: Vec<f32>) -> Result<(), Failure> {
+    match using {
+        Use::Under(outer) => outside(place, outer, x, of),
+        Use::Read(primitive) => {
+            let cpu = Device::cpu();
+            let (got, want) = (read(place.device, primitive, x)?, read(&cpu, primitive, &of)?);
+            same(&got, &want, "results")
+        }
+    }
+}
+
+/// Primitives other than sums and transforms.
+const PRIMITIVES: [&str; 14] = [
+    "scan",
+    "statistics",
+    "min-max",
+    "arg-max",
+    "count",
+    "histogram",
+    "weighted histogram",
+    "top k",
+    "quantiles",
+    "select",
+    "partition",
+    "unique",
+    "segments",
+    "by key",
+];
+
+/// The results of a primitive, as bits.
+fn read<S: Source<Item = f32> + Copy>(device: &Device, primitive: &str, x: S) -> Result<Vec<u64>> {
+    let n = x.length()?.unwrap_or(0);
+    let bits = |x: Vec<f32>| x.into_iter().map(|x| x.to_bits().into()).collect::<Vec<u64>>();
+    let positive = Map::new(|x: f32| x > 0.25, "x > 0.25f");
+    let kind = Scan::inclusive();
+    let empty = || vec![n as u64];
+    Ok(match primitive {
+        "scan" => bits(device.scan::<f32, f32, _>(x, Sum, kind)?.to_vec()?),
+        _ if n == 0 => empty(),
+        "statistics" => {
+            let found = device.statistics(x)?;
+            vec![found.nan as u64, found.min.index as u64, found.max.index as u64, found.mean.to_bits()]
+        }
+        "min-max" => {
+            let found = device.min_max(x)?;
+            vec![found.min.index as u64, found.max.index as u64, found.max.value.to_bits().into()]
+        }
+        "arg-max" => vec![device.arg_max(x)?.index as u64],
+        "count" => vec![device.count(x)? as u64, device.any(x)?.into(), device.all(x)?.into()],
+        "histogram" => device.histogram(x, &Bins::even(-2.0, 2.0, 7)?)?.counts,
+        "weighted histogram" => {
+            let found = device.histogram_weighted(x, x, &Bins::even(-2.0, 2.0, 7)?)?;
+            found.sums.into_iter().map(|x| x.to_bits().into()).collect()
+        }
+        "top k" => bits(device.top_k(x, Top::largest(n.min(5)))?.to_vec()?),
+        "quantiles" => {
+            device.quantiles(x, &[0.0, 0.3, 1.0], Interpolation::Lower)?.into_iter().map(f64::to_bits).collect()
+        }
+        "select" => bits(device.select(x, &positive)?.to_vec()?),
+        "partition" => {
+            let (out, count) = device.partition(x, &positive)?;
+            bits(out.to_vec()?).into_iter().chain([count as u64]).collect()
+        }
+        "unique" => bits(device.unique(x)?.to_vec()?),
+        "segments" => {
+            let offsets = counting(0u32).strided(2).take(n / 2 + 1);
+            bits(device.reduce_segments(x.take(n / 2 * 2), offsets, Sum)?.to_vec()?)
+        }
+        _ => {
+            let keys = counting(0u32).map(Map::new(|i: u32| i / 3, "x / 3u")).take(n);
+            bits(device.scan_by_key::<u32, f32, f32, _>(keys, x, Sum, kind)?.to_vec()?)
+        }
+    })
 }
 
 fn outside<S: Source<Item = f32> + Copy>(place: Place<'_>, outer: &str, x: S, of: Vec<f32>) -> Result<(), Failure> {
@@ -108,6 +194,16 @@ fn outside<S: Source<Item = f32> + Copy>(place: Place<'_>, outer: &str, x: S, of
             place.check(x.gathered(&indices), &want)
         }
         "reversed" => place.check(x.reversed(), &of.iter().rev().copied().collect::<Vec<_>>()),
+        "neighbours" => {
+            let difference = Map::new(|(a, b): (f32, f32)| b - a, "b - a");
+            let want: Vec<f32> = of.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            place.check(x.neighbours::<2>().map(&difference), &want)
+        }
+        "shuffled" => {
+            let order = Device::cpu().transform(counting(0u64).take(n).shuffled(n as u64))?.to_vec()?;
+            let want: Vec<f32> = order.into_iter().map(|i| of[i as usize]).collect();
+            place.check(x.shuffled(n as u64), &want)
+        }
         "strided" => place.check(x.strided(2), &of.iter().step_by(2).copied().collect::<Vec<_>>()),
         _ => place.check(x.take(n / 2), &of[..n / 2]),
     }
@@ -172,9 +268,23 @@ impl Spec for Sources {
                     for &data in data_sets {
                         let (name, shape) = (format!("{outer} of {inner}"), format!("n = {n}"));
                         cases.push(Case::new(name, ElementType::F32, shape, data.name(), n, move |device| {
-                            pair(Place { device, offset: n % 4 }, outer, inner, n, data)
+                            expression(Place { device, offset: n % 4 }, Use::Under(outer), inner, n, data)
                         }));
                     }
+                }
+            }
+        }
+        for (i, primitive) in PRIMITIVES.into_iter().enumerate() {
+            for (k, inner) in INNER.into_iter().enumerate() {
+                if level == Level::Tiny && k != i % INNER.len() {
+                    continue;
+                }
+                for &n in sizes(level).iter().filter(|&&n| n % 4 == 3) {
+                    let (name, shape) = (format!("{primitive} of {inner}"), format!("n = {n}"));
+                    let data = Data::Random;
+                    cases.push(Case::new(name, ElementType::F32, shape, data.name(), n, move |device| {
+                        expression(Place { device, offset: n % 4 }, Use::Read(primitive), inner, n, data)
+                    }));
                 }
             }
         }
@@ -207,27 +317,41 @@ impl Spec for Sources {
 
     fn benches(&self) -> Vec<Bench> {
         vec![
-            bench(
-                "transform of x * x",
-                8,
-                |x, _| x * x,
-                |x, _, out| x.device().transform_into(x.map(&Map::new(square as fn(f32) -> f32, "x * x")), out),
-            ),
-            bench(
-                "transform of x * y",
-                12,
-                |x, y| x * y,
-                |x, y, out| {
-                    let product = Map::new(multiply as fn((f32, f32)) -> f32, "a * b");
-                    x.device().transform_into(x.zip(y).map(&product), out)
-                },
-            ),
+            bench("sum of x * x", 4, Some(1), |this, out| {
+                this.sum(this.x.map(&Map::new(square as fn(f32) -> f32, "x * x")), out)
+            }),
+            bench("dot", 8, Some(1), |this, out| {
+                this.sum(this.x.zip(&this.y).map(&Map::new(multiply as fn((f32, f32)) -> f32, "a * b")), out)
+            }),
+            bench("sum of cubes of |x - mean|", 4, Some(1), |this, out| {
+                let text = "fabs(x - 0.5f) * ((x - 0.5f) * (x - 0.5f))";
+                this.sum(this.x.map(&Map::new(cube as fn(f32) -> f32, text)), out)
+            }),
+            bench("count of x < 0.5", 4, Some(1), |this, out| {
+                this.sum(this.x.map(&Map::new(low as fn(f32) -> u32, "x < 0.5f ? 1u : 0u")), out)
+            }),
+            bench("sum of a gather, sorted", 8, Some(1), |this, out| this.sum(this.x.gathered(&this.index), out)),
+            bench("transform of x * x", 8, None, |this, out| {
+                this.device.transform_into(this.x.map(&Map::new(square as fn(f32) -> f32, "x * x")), out)
+            }),
+            bench("transform of x * y", 12, None, |this, out| {
+                let product = Map::new(multiply as fn((f32, f32)) -> f32, "a * b");
+                this.device.transform_into(this.x.zip(&this.y).map(&product), out)
+            }),
         ]
     }
 }
 
 fn square(x: f32) -> f32 {
     x * x
+}
+
+fn cube(x: f32) -> f32 {
+    (x - 0.5).abs() * ((x - 0.5) * (x - 0.5))
+}
+
+fn low(x: f32) -> u32 {
+    u32::from(x < 0.5)
 }
 
 fn multiply((a, b): (f32, f32)) -> f32 {
@@ -242,27 +366,57 @@ where
     let Ok(load) = Load::without_device(&source, aligned) else { return };
     let form = Form::of::<S::Item, Sum>(Determinism::Fixed);
     programs.extend(gpu::plan(1 << 20, S::Item::TYPE, &load, caps, wide).map(|plan| plan.program));
-    programs.extend(plan_load(1 << 20, &form, &load, caps, wide).map(|pass| pass.program));
+    let plan = reduction::plan(1 << 20, &form, Origin::Source(&load), caps, &|_| wide);
+    programs.extend(plan.into_iter().flat_map(|plan| plan.passes).map(|pass| pass.program));
 }
 
-type Run = fn(&Buffer<f32>, &Buffer<f32>, &mut Buffer<f32>) -> Result<()>;
+/// The inputs of a benchmark: two arrays, and sorted indices.
+struct Inputs {
+    device: Device,
+    x: Buffer<f32>,
+    y: Buffer<f32>,
+    index: Buffer<u32>,
+}
 
-/// A benchmark of a transform that reads and writes `bytes` bytes for each element.
-fn bench(name: &str, bytes: u64, result: fn(f32, f32) -> f32, run: Run) -> Bench {
+impl Inputs {
+    fn new(device: &Device, n: usize) -> Result<Self> {
+        let mut index: Vec<u32> = Data::Random.generate(n, 1);
+        index.iter_mut().for_each(|index| *index %= n.max(1) as u32);
+        let index = device.sort(&index, Order::ascending())?;
+        let [x, y] = [2, 3].map(|seed| device.upload(&Data::Random.generate::<f32>(n, seed)));
+        Ok(Self { device: device.clone(), x: x?, y: y?, index })
+    }
+
+    fn sum<S: Source<Item: Element>>(&self, source: S, out: &mut Buffer<S::Item>) -> Result<()>
+    where
+        Sum: Op<S::Item>,
+    {
+        self.device.reduce_into(source, Sum, Determinism::Fixed, out, &mut Scratch::new())
+    }
+}
+
+/// A benchmark of a source that reads and writes `bytes` bytes for each element, with as many outputs as elements by
+/// default.
+fn bench<R: Element>(
+    name: &str,
+    bytes: u64,
+    outputs: Option<usize>,
+    run: fn(&Inputs, &mut Buffer<R>) -> Result<()>,
+) -> Bench {
     Bench::new(
         name,
         ElementType::F32,
         move |n| bytes * n as u64,
         move |device, n| {
-            let host = Data::Random.generate::<f32>(n, n as u64);
-            let (x, y) = (device.upload(&host)?, device.upload(&host)?);
             Ok(Climb::new(
-                (x, y, device.zeroed::<f32>(n)?),
-                |(_, _, out)| out.fill(poison()),
-                move |(x, y, out)| run(x, y, out),
-                move |(x, y, out)| {
-                    let want: Vec<f32> = x.to_vec()?.iter().zip(y.to_vec()?).map(|(x, y)| result(*x, y)).collect();
-                    same(&out.to_vec()?, &want, "elements")
+                (Inputs::new(device, n)?, device.zeroed::<R>(outputs.unwrap_or(n))?),
+                |(_, out)| out.fill(poison()),
+                move |(inputs, out)| run(inputs, out),
+                move |(_, out)| {
+                    let cpu = Inputs::new(&Device::cpu(), n)?;
+                    let mut want = cpu.device.zeroed::<R>(outputs.unwrap_or(n))?;
+                    run(&cpu, &mut want)?;
+                    same(&out.to_vec()?, &want.to_vec()?, "elements")
                 },
             ))
         },

@@ -6,7 +6,7 @@ pub(crate) mod cpu;
 pub(crate) mod gpu;
 
 use super::{Accumulate, Bins, Counter, Histogram, Outside, slots::OUTSIDE};
-use crate::{Device, Element, Error, Input, Output, Result, Scratch, memory, runtime::Backend};
+use crate::{Device, Element, Error, Input, Output, Result, Scratch, Source, memory, runtime::Backend, source};
 
 /// The maximum number of channels per pixel.
 const MAX_CHANNELS: usize = 4;
@@ -60,9 +60,9 @@ impl Device {
     /// assert_eq!((found[0].counts[200], found[1].counts[0], found[2].counts[20]), (1, 1, 1));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn histogram_channels<'a, T: Element>(
+    pub fn histogram_channels<T: Element>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         channels: usize,
         bins: &[Bins<T>],
     ) -> Result<Vec<Histogram>> {
@@ -109,9 +109,9 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     #[allow(clippy::too_many_arguments, reason = "as `histogram_into`, and the channels")]
-    pub fn histogram_channels_into<'a, 'b, 'c, T: Element, C: Counter>(
+    pub fn histogram_channels_into<'b, 'c, T: Element, C: Counter>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         channels: usize,
         bins: &[Bins<T>],
         counts: impl Into<Output<'b, C>>,
@@ -119,7 +119,15 @@ impl Device {
         accumulate: Accumulate,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.histogram_channels_one(input.into(), channels, bins, counts.into(), outside.into(), accumulate, scratch)
+        self.histogram_channels_one(
+            source::held(self, &input)?.input(),
+            channels,
+            bins,
+            counts.into(),
+            outside.into(),
+            accumulate,
+            scratch,
+        )
     }
 
     /// Body of [`Device::histogram_channels_into`], compiled once for each set of types.

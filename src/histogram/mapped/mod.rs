@@ -6,7 +6,7 @@ use super::{
     slots::OUTSIDE,
 };
 use super::{form::Mapped, gpu};
-use crate::{Device, Element, Input, Output, Result, Scratch, memory, op::Map, runtime::Backend};
+use crate::{Device, Element, Input, Output, Result, Scratch, Source, memory, op::Map, runtime::Backend, source};
 
 /// # Histograms of mapped samples
 ///
@@ -36,9 +36,9 @@ impl Device {
     /// assert_eq!((found.counts[9], found.counts[1]), (2, 1));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn map_histogram<'a, T: Element, U: Element<Acc = U>, F: Fn(T::Acc) -> U + Sync>(
+    pub fn map_histogram<T: Element, U: Element<Acc = U>, F: Fn(T::Acc) -> U + Sync>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         map: &Map<F>,
         bins: &Bins<U>,
     ) -> Result<Histogram> {
@@ -76,9 +76,9 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     #[allow(clippy::too_many_arguments, reason = "as `histogram_into`, and the function")]
-    pub fn map_histogram_into<'a, 'b, 'c, T: Element, U: Element<Acc = U>, F: Fn(T::Acc) -> U + Sync, C: Counter>(
+    pub fn map_histogram_into<'b, 'c, T: Element, U: Element<Acc = U>, F: Fn(T::Acc) -> U + Sync, C: Counter>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         map: &Map<F>,
         bins: &Bins<U>,
         counts: impl Into<Output<'b, C>>,
@@ -86,7 +86,15 @@ impl Device {
         accumulate: Accumulate,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.map_histogram_one(input.into(), map, bins, counts.into(), outside.into(), accumulate, scratch)
+        self.map_histogram_one(
+            source::held(self, &input)?.input(),
+            map,
+            bins,
+            counts.into(),
+            outside.into(),
+            accumulate,
+            scratch,
+        )
     }
 
     /// Body of [`Device::map_histogram_into`], compiled once for each set of types.

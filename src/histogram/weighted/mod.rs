@@ -7,7 +7,8 @@ pub(crate) mod gpu;
 
 use super::{Accumulate, Bins, Outside, slots::OUTSIDE};
 use crate::{
-    Device, Element, Error, Input, Output, Result, Scratch, bf16, f16, memory, runtime::Backend, tuning::Primitive,
+    Device, Element, Error, Input, Output, Result, Scratch, Source, bf16, f16, memory, runtime::Backend, source,
+    tuning::Primitive,
 };
 
 /// A type of weights, with the type of their sums.
@@ -105,10 +106,10 @@ impl Device {
     /// assert_eq!(found.sums, [1e12, 1e-7]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn histogram_weighted<'a, 'b, T: Element, W: Weight>(
+    pub fn histogram_weighted<T: Element, W: Weight>(
         &self,
-        input: impl Into<Input<'a, T>>,
-        weights: impl Into<Input<'b, W>>,
+        input: impl Source<Item = T>,
+        weights: impl Source<Item = W>,
         bins: &Bins<T>,
     ) -> Result<WeightedHistogram<W::Sum>> {
         let mut sums = memory::zeroed::<W::Sum>(bins.len())?;
@@ -146,10 +147,10 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     #[allow(clippy::too_many_arguments, reason = "two inputs, two outputs")]
-    pub fn histogram_weighted_into<'a, 'b, 'c, 'd, T: Element, W: Weight>(
+    pub fn histogram_weighted_into<'c, 'd, T: Element, W: Weight>(
         &self,
-        input: impl Into<Input<'a, T>>,
-        weights: impl Into<Input<'b, W>>,
+        input: impl Source<Item = T>,
+        weights: impl Source<Item = W>,
         bins: &Bins<T>,
         sums: impl Into<Output<'c, W::Sum>>,
         outside: impl Into<Output<'d, W::Sum>>,
@@ -157,8 +158,8 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         self.histogram_weighted_one(
-            input.into(),
-            weights.into(),
+            source::held(self, &input)?.input(),
+            source::held(self, &weights)?.input(),
             bins,
             sums.into(),
             outside.into(),

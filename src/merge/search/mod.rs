@@ -53,7 +53,7 @@ impl Device {
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[10i32, 20, 20, 30])?;
-    /// let places: Buffer<u32> = device.lower_bound(&x, &[20, 5, 25, 31], &Order::ascending())?;
+    /// let places: Buffer<u32> = device.lower_bound(&x, &[20, 5, 25, 31], Order::ascending())?;
     /// assert_eq!(places.to_vec()?, [1, 0, 3, 4]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -61,9 +61,9 @@ impl Device {
         &self,
         range: impl Into<Input<'a, T>>,
         needles: impl Into<Input<'b, T>>,
-        order: &C,
+        order: C,
     ) -> Result<Buffer<I>> {
-        self.bounds(Bound::Lower, range.into(), needles.into(), order)
+        self.bounds(Bound::Lower, range.into(), needles.into(), &order)
     }
 
     /// [`Device::lower_bound`] into a slice, buffer or view with one element per needle. Waits for the result only if
@@ -78,7 +78,7 @@ impl Device {
     /// use oclprim::{Device, Order};
     ///
     /// let mut places = [0u64; 2];
-    /// Device::best()?.lower_bound_into(&[2.5f32, 1.5, 0.5], &[1.5, 9.0], &mut places, &Order::descending())?;
+    /// Device::best()?.lower_bound_into(&[2.5f32, 1.5, 0.5], &[1.5, 9.0], &mut places, Order::descending())?;
     /// assert_eq!(places, [1, 0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -87,9 +87,9 @@ impl Device {
         range: impl Into<Input<'a, T>>,
         needles: impl Into<Input<'b, T>>,
         output: impl Into<Output<'c, I>>,
-        order: &C,
+        order: C,
     ) -> Result<()> {
-        self.bounds_into(Bound::Lower, range.into(), needles.into(), output.into(), order)
+        self.bounds_into(Bound::Lower, range.into(), needles.into(), output.into(), &order)
     }
 
     /// Upper bound of each needle: `out[i]` is the number of elements that do not come after `needles[i]`. This is the
@@ -103,7 +103,7 @@ impl Device {
     /// use oclprim::{Buffer, Device, Order};
     ///
     /// let device = Device::best()?;
-    /// let places: Buffer<u64> = device.upper_bound(&[10u8, 20, 20, 30], &[20, 5, 30], &Order::ascending())?;
+    /// let places: Buffer<u64> = device.upper_bound(&[10u8, 20, 20, 30], &[20, 5, 30], Order::ascending())?;
     /// assert_eq!(places.to_vec()?, [3, 0, 4]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -111,9 +111,9 @@ impl Device {
         &self,
         range: impl Into<Input<'a, T>>,
         needles: impl Into<Input<'b, T>>,
-        order: &C,
+        order: C,
     ) -> Result<Buffer<I>> {
-        self.bounds(Bound::Upper, range.into(), needles.into(), order)
+        self.bounds(Bound::Upper, range.into(), needles.into(), &order)
     }
 
     /// [`Device::upper_bound`] into a slice, buffer or view. Otherwise same as [`Device::lower_bound_into`].
@@ -136,9 +136,9 @@ impl Device {
         range: impl Into<Input<'a, T>>,
         needles: impl Into<Input<'b, T>>,
         output: impl Into<Output<'c, I>>,
-        order: &C,
+        order: C,
     ) -> Result<()> {
-        self.bounds_into(Bound::Upper, range.into(), needles.into(), output.into(), order)
+        self.bounds_into(Bound::Upper, range.into(), needles.into(), output.into(), &order)
     }
 
     fn bounds<T: Pod + Send + Sync, I: Offset, C: Compare<T>>(
@@ -190,16 +190,16 @@ impl Device {
     /// use oclprim::{Device, Order};
     ///
     /// let device = Device::best()?;
-    /// assert!(device.is_sorted(&[-1.5f32, -0.0, 0.0, 2.0], &Order::ascending())?);
-    /// assert!(!device.is_sorted(&[1u8, 1, 2], &Order::descending())?);
+    /// assert!(device.is_sorted(&[-1.5f32, -0.0, 0.0, 2.0], Order::ascending())?);
+    /// assert!(!device.is_sorted(&[1u8, 1, 2], Order::descending())?);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn is_sorted<'a, T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         input: impl Into<Input<'a, T>>,
-        order: &C,
+        order: C,
     ) -> Result<bool> {
-        Ok(self.first_unsorted(input, order)?.is_none())
+        Ok(self.first_unsorted(input, &order)?.is_none())
     }
 
     /// Index of the first element that comes before its predecessor in the order; `None` if the input is sorted. Waits
@@ -213,17 +213,17 @@ impl Device {
     /// use oclprim::{Device, Order};
     ///
     /// let device = Device::best()?;
-    /// assert_eq!(device.first_unsorted(&[1u32, 3, 3, 2, 1], &Order::ascending())?, Some(3));
-    /// assert_eq!(device.first_unsorted(&[1u32, 3, 3], &Order::ascending())?, None);
+    /// assert_eq!(device.first_unsorted(&[1u32, 3, 3, 2, 1], Order::ascending())?, Some(3));
+    /// assert_eq!(device.first_unsorted(&[1u32, 3, 3], Order::ascending())?, None);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn first_unsorted<'a, T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         input: impl Into<Input<'a, T>>,
-        order: &C,
+        order: C,
     ) -> Result<Option<usize>> {
         let mut found = [0];
-        self.first_unsorted_one(input.into(), Output::from(&mut found), order)?;
+        self.first_unsorted_one(input.into(), Output::from(&mut found), &order)?;
         Ok(if found[0] == NONE { None } else { Some(found[0] as usize) })
     }
 
@@ -240,7 +240,7 @@ impl Device {
     ///
     /// let device = Device::best()?;
     /// let mut found = device.zeroed::<u64>(1)?;
-    /// device.first_unsorted_into(&[2u16, 1], &mut found, &Order::ascending())?;
+    /// device.first_unsorted_into(&[2u16, 1], &mut found, Order::ascending())?;
     /// assert_eq!(found.to_vec()?, [1]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -248,9 +248,9 @@ impl Device {
         &self,
         input: impl Into<Input<'a, T>>,
         output: impl Into<Output<'b, u64>>,
-        order: &C,
+        order: C,
     ) -> Result<()> {
-        self.first_unsorted_one(input.into(), output.into(), order)
+        self.first_unsorted_one(input.into(), output.into(), &order)
     }
 
     /// Body of [`Device::first_unsorted_into`], compiled once per type and order.

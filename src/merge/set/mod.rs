@@ -32,7 +32,7 @@ use crate::{Buffer, Device, Input, Output, Result, Scratch, counted::in_room, op
 ///
 /// let device = Device::best()?;
 /// let (a, b) = (device.upload(&[1u8, 2, 2, 2, 5])?, device.upload(&[2u8, 2, 3])?);
-/// let kept = |op| device.set_operation(op, &a, &b, &Order::ascending())?.to_vec();
+/// let kept = |op| device.set_operation(op, &a, &b, Order::ascending())?.to_vec();
 /// assert_eq!(kept(SetOp::Union)?, [1, 2, 2, 2, 3, 5]);
 /// assert_eq!(kept(SetOp::Intersection)?, [2, 2]);
 /// assert_eq!(kept(SetOp::Difference)?, [1, 2, 5]);
@@ -59,7 +59,7 @@ impl SetOp {
     ///
     /// let device = Device::best()?;
     /// for op in SetOp::ALL {
-    ///     let kept = device.set_operation(op, &[1, 2], &[2, 3], &Order::ascending())?;
+    ///     let kept = device.set_operation(op, &[1, 2], &[2, 3], Order::ascending())?;
     ///     println!("{}: {:?}", op.name(), kept.to_vec()?);
     /// }
     /// # Ok::<(), oclprim::Error>(())
@@ -106,9 +106,9 @@ impl Device {
         op: SetOp,
         a: impl Into<Input<'a, T>>,
         b: impl Into<Input<'b, T>>,
-        order: &C,
+        order: C,
     ) -> Result<Buffer<T>> {
-        self.set_operation_one(op, a.into(), b.into(), order)
+        self.set_operation_one(op, a.into(), b.into(), &order)
     }
 
     /// Body of [`Device::set_operation`], compiled once per type and order.
@@ -178,12 +178,12 @@ impl Device {
         b: impl Into<Input<'b, T>>,
         output: impl Into<Output<'c, T>>,
         count: impl Into<Output<'d, u64>>,
-        order: &C,
+        order: C,
         scratch: &mut Scratch,
     ) -> Result<()> {
         let output = output.into();
         in_room(op.name(), output.len(), count.into(), |count| {
-            self.set_operation_to(op, [a.into(), b.into()], output, count, order, scratch)
+            self.set_operation_to(op, [a.into(), b.into()], output, count, &order, scratch)
         })
     }
 
@@ -232,13 +232,13 @@ impl Device {
     /// ```
     /// use oclprim::{Device, Order};
     ///
-    /// println!("{} bytes", Device::best()?.set_scratch::<u64, _>(1 << 20, &Order::ascending())?);
+    /// println!("{} bytes", Device::best()?.set_scratch::<u64, _>(1 << 20, Order::ascending())?);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn set_scratch<T: Pod, C: Compare<T>>(&self, n: usize, order: &C) -> Result<usize> {
+    pub fn set_scratch<T: Pod, C: Compare<T>>(&self, n: usize, order: C) -> Result<usize> {
         match self.backend() {
             Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => gpu::scratch_bytes(device, n, &form(order, 0)?),
+            Backend::OpenCl(device) => gpu::scratch_bytes(device, n, &form(&order, 0)?),
         }
     }
 }

@@ -51,11 +51,11 @@ impl Device {
     pub fn merge_sort<'a, T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         input: impl Into<Input<'a, T>>,
-        order: &C,
+        order: C,
     ) -> Result<Buffer<T>> {
         let input = input.into();
         let mut output = self.uninit(input.len())?;
-        self.merge_sort_one(input, Output::from(&mut output), order, &mut Scratch::new())?;
+        self.merge_sort_one(input, Output::from(&mut output), &order, &mut Scratch::new())?;
         Ok(output)
     }
 
@@ -72,9 +72,9 @@ impl Device {
     ///
     /// let device = Device::best()?;
     /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.merge_sort_scratch::<i32, _>(3, &Order::ascending())?)?;
+    /// scratch.reserve(&device, device.merge_sort_scratch::<i32, _>(3, Order::ascending())?)?;
     /// let mut out = device.zeroed(3)?;
-    /// device.merge_sort_into(&[5i32, -7, 3], &mut out, &Order::ascending(), &mut scratch)?;
+    /// device.merge_sort_into(&[5i32, -7, 3], &mut out, Order::ascending(), &mut scratch)?;
     /// assert_eq!(out.to_vec()?, [-7, 3, 5]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -82,10 +82,10 @@ impl Device {
         &self,
         input: impl Into<Input<'a, T>>,
         output: impl Into<Output<'b, T>>,
-        order: &C,
+        order: C,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.merge_sort_one(input.into(), output.into(), order, scratch)
+        self.merge_sort_one(input.into(), output.into(), &order, scratch)
     }
 
     /// Body of [`Device::merge_sort_into`], compiled once per type and order.
@@ -121,11 +121,11 @@ impl Device {
     /// ```
     /// use oclprim::{Device, Order};
     ///
-    /// println!("{} bytes", Device::best()?.merge_sort_scratch::<f32, _>(1 << 20, &Order::ascending())?);
+    /// println!("{} bytes", Device::best()?.merge_sort_scratch::<f32, _>(1 << 20, Order::ascending())?);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn merge_sort_scratch<T: Pod, C: Compare<T>>(&self, n: usize, order: &C) -> Result<usize> {
-        self.merge_sort_scratch_of(n, order, 0)
+    pub fn merge_sort_scratch<T: Pod, C: Compare<T>>(&self, n: usize, order: C) -> Result<usize> {
+        self.merge_sort_scratch_of(n, &order, 0)
     }
 
     fn merge_sort_scratch_of<T: Pod, C: Compare<T>>(&self, n: usize, order: &C, value_bytes: usize) -> Result<usize> {
@@ -156,12 +156,12 @@ impl Device {
         &self,
         keys: impl Into<Input<'a, K>>,
         values: impl Into<Input<'b, V>>,
-        order: &C,
+        order: C,
     ) -> Result<(Buffer<K>, Buffer<V>)> {
         let (keys, values) = (keys.into(), values.into());
         let (mut keys_out, mut values_out) = (self.uninit(keys.len())?, self.uninit(values.len())?);
         let outputs = (Output::from(&mut keys_out), Output::from(&mut values_out));
-        self.merge_sort_pairs_one((keys, values), outputs, order, &mut Scratch::new())?;
+        self.merge_sort_pairs_one((keys, values), outputs, &order, &mut Scratch::new())?;
         Ok((keys_out, values_out))
     }
 
@@ -178,7 +178,7 @@ impl Device {
     ///
     /// let (mut keys, mut values) = ([0i64; 3], [0.0f32; 3]);
     /// Device::best()?.merge_sort_pairs_into(
-    ///     &[5i64, -1, 5], &[0.5f32, 1.5, 2.5], &mut keys, &mut values, &Order::ascending(), &mut Scratch::new(),
+    ///     &[5i64, -1, 5], &[0.5f32, 1.5, 2.5], &mut keys, &mut values, Order::ascending(), &mut Scratch::new(),
     /// )?;
     /// assert_eq!((keys, values), ([-1, 5, 5], [1.5, 0.5, 2.5]));
     /// # Ok::<(), oclprim::Error>(())
@@ -189,11 +189,11 @@ impl Device {
         values: impl Into<Input<'b, V>>,
         keys_out: impl Into<Output<'c, K>>,
         values_out: impl Into<Output<'d, V>>,
-        order: &C,
+        order: C,
         scratch: &mut Scratch,
     ) -> Result<()> {
         let (inputs, outputs) = ((keys.into(), values.into()), (keys_out.into(), values_out.into()));
-        self.merge_sort_pairs_one(inputs, outputs, order, scratch)
+        self.merge_sort_pairs_one(inputs, outputs, &order, scratch)
     }
 
     /// Body of [`Device::merge_sort_pairs_into`], compiled once per pair of types and order.
@@ -230,10 +230,10 @@ impl Device {
     /// ```
     /// use oclprim::{Device, Order};
     ///
-    /// println!("{} bytes", Device::best()?.merge_sort_pairs_scratch::<f32, u32, _>(1 << 20, &Order::ascending())?);
+    /// println!("{} bytes", Device::best()?.merge_sort_pairs_scratch::<f32, u32, _>(1 << 20, Order::ascending())?);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn merge_sort_pairs_scratch<K: Pod, V: Pod, C: Compare<K>>(&self, n: usize, order: &C) -> Result<usize> {
-        self.merge_sort_scratch_of(n, order, size_of::<V>())
+    pub fn merge_sort_pairs_scratch<K: Pod, V: Pod, C: Compare<K>>(&self, n: usize, order: C) -> Result<usize> {
+        self.merge_sort_scratch_of(n, &order, size_of::<V>())
     }
 }

@@ -21,7 +21,9 @@ pub(crate) mod gpu;
 
 use bytemuck::Pod;
 
-use crate::{Device, Element, Input, Output, Result, Scratch, element, runtime::Backend, tuning::Primitive};
+use crate::{
+    Device, Element, Input, Output, Result, Scratch, Source, element, runtime::Backend, source, tuning::Primitive,
+};
 
 /// A question about the elements that differ from `key` in a bit of `mask`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,7 +85,7 @@ impl Device {
     /// assert_eq!(Device::best()?.count(&[0.5f32, 0.0, -0.0, f32::NAN])?, 2);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn count<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<usize> {
+    pub fn count<T: Element>(&self, input: impl Source<Item = T>) -> Result<usize> {
         let mut out = [0u64];
         self.count_into(input, &mut out, &mut Scratch::new())?;
         Ok(out[0] as usize)
@@ -107,13 +109,18 @@ impl Device {
     /// assert_eq!(found.to_vec()?, [2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn count_into<'a, 'b, T: Element>(
+    pub fn count_into<'b, T: Element>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         output: impl Into<Output<'b, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.answer(input.into(), Question::non_zero::<T>(Answer::Differing), output.into(), scratch)
+        self.answer(
+            source::held(self, &input)?.input(),
+            Question::non_zero::<T>(Answer::Differing),
+            output.into(),
+            scratch,
+        )
     }
 
     /// The number of elements that equal `value`, by `==`: -0 equals +0, and NaN equals no value.
@@ -128,7 +135,7 @@ impl Device {
     /// assert_eq!(Device::best()?.count_of(&[3, 1, 3, -3], 3)?, 2);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn count_of<'a, T: Element>(&self, input: impl Into<Input<'a, T>>, value: T) -> Result<usize> {
+    pub fn count_of<T: Element>(&self, input: impl Source<Item = T>, value: T) -> Result<usize> {
         let mut out = [0u64];
         self.count_of_into(input, value, &mut out, &mut Scratch::new())?;
         Ok(out[0] as usize)
@@ -150,14 +157,14 @@ impl Device {
     /// assert_eq!(found, [2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn count_of_into<'a, 'b, T: Element>(
+    pub fn count_of_into<'b, T: Element>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         value: T,
         output: impl Into<Output<'b, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.answer(input.into(), Question::equal(value), output.into(), scratch)
+        self.answer(source::held(self, &input)?.input(), Question::equal(value), output.into(), scratch)
     }
 
     /// Returns whether any element is not zero; `false` for empty input. Always reads all elements.
@@ -172,7 +179,7 @@ impl Device {
     /// assert!(Device::best()?.any(&[0u8, 0, 4])?);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn any<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<bool> {
+    pub fn any<T: Element>(&self, input: impl Source<Item = T>) -> Result<bool> {
         let mut out = [0u8];
         self.any_into(input, &mut out, &mut Scratch::new())?;
         Ok(out[0] != 0)
@@ -194,13 +201,13 @@ impl Device {
     /// assert_eq!(any, [0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn any_into<'a, 'b, T: Element>(
+    pub fn any_into<'b, T: Element>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         output: impl Into<Output<'b, u8>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.answer(input.into(), Question::non_zero::<T>(Answer::Any), output.into(), scratch)
+        self.answer(source::held(self, &input)?.input(), Question::non_zero::<T>(Answer::Any), output.into(), scratch)
     }
 
     /// Returns whether all elements are not zero; `true` for empty input. Always reads all elements.
@@ -215,7 +222,7 @@ impl Device {
     /// assert!(!Device::best()?.all(&[1u8, 0, 4])?);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn all<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<bool> {
+    pub fn all<T: Element>(&self, input: impl Source<Item = T>) -> Result<bool> {
         let mut out = [0u8];
         self.all_into(input, &mut out, &mut Scratch::new())?;
         Ok(out[0] != 0)
@@ -237,13 +244,13 @@ impl Device {
     /// assert_eq!(all, [1]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn all_into<'a, 'b, T: Element>(
+    pub fn all_into<'b, T: Element>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         output: impl Into<Output<'b, u8>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.answer(input.into(), Question::non_zero::<T>(Answer::All), output.into(), scratch)
+        self.answer(source::held(self, &input)?.input(), Question::non_zero::<T>(Answer::All), output.into(), scratch)
     }
 
     /// Upper bound on the scratch bytes of [`Device::count_into`] and the other counts.

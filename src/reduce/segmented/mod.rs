@@ -23,10 +23,11 @@ pub(crate) mod gpu;
 pub use crate::segments::Offset;
 
 use crate::{
-    Buffer, Device, Element, Error, Input, Output, Result, Scratch,
+    Buffer, Device, Element, Error, Input, Output, Result, Scratch, Source,
     op::{Code, Monoid, Op, Operator, built_in},
     runtime::Backend,
     segments::{Offsets, segments},
+    source,
 };
 
 /// Bytes of a leaf of the tree: a cache line.
@@ -141,13 +142,14 @@ impl Device {
     /// assert_eq!(error.to_string(), "offset 1 is 6, beyond the 5 elements");
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn reduce_segments<'a, 'b, T: Element, C: Offset, O: Op<T>>(
+    pub fn reduce_segments<T: Element, C: Offset, O: Op<T>>(
         &self,
-        input: impl Into<Input<'a, T>>,
-        offsets: impl Into<Input<'b, C>>,
+        input: impl Source<Item = T>,
+        offsets: impl Source<Item = C>,
         op: O,
     ) -> Result<Buffer<T>> {
-        let (input, offsets) = (input.into(), offsets.into());
+        let (input, offsets) = (source::held(self, &input)?, source::held(self, &offsets)?);
+        let (input, offsets) = (input.input(), offsets.input());
         self.check_segments(offsets, input.len())?;
         let mut out = self.uninit(offsets.len() - 1)?;
         self.reduce_segments_into(input, offsets, op, &mut out, &mut Scratch::new())?;
@@ -178,16 +180,23 @@ impl Device {
     /// assert_eq!(rows.to_vec()?, [3, 4]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn reduce_segments_into<'a, 'b, 'c, T: Element, C: Offset, O: Op<T>>(
+    pub fn reduce_segments_into<'c, T: Element, C: Offset, O: Op<T>>(
         &self,
-        input: impl Into<Input<'a, T>>,
-        offsets: impl Into<Input<'b, C>>,
+        input: impl Source<Item = T>,
+        offsets: impl Source<Item = C>,
         op: O,
         output: impl Into<Output<'c, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
         let (op, source) = built_in::<T, O>(op);
-        self.reduce_parts(&op, source, input.into(), offsets.into(), output.into(), scratch)
+        self.reduce_parts(
+            &op,
+            source,
+            source::held(self, &input)?.input(),
+            source::held(self, &offsets)?.input(),
+            output.into(),
+            scratch,
+        )
     }
 
     /// [`Device::reduce_segments`] in a type that holds every value of `T`, such as `i64` for `i32` or `f32` for `f16`.
@@ -206,13 +215,14 @@ impl Device {
     /// assert_eq!(sums.to_vec()?, [300, 7]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn reduce_segments_as<'a, 'b, T: Element, U: Element + From<T>, C: Offset, O: Op<U>>(
+    pub fn reduce_segments_as<T: Element, U: Element + From<T>, C: Offset, O: Op<U>>(
         &self,
-        input: impl Into<Input<'a, T>>,
-        offsets: impl Into<Input<'b, C>>,
+        input: impl Source<Item = T>,
+        offsets: impl Source<Item = C>,
         op: O,
     ) -> Result<Buffer<U>> {
-        let (input, offsets) = (input.into(), offsets.into());
+        let (input, offsets) = (source::held(self, &input)?, source::held(self, &offsets)?);
+        let (input, offsets) = (input.input(), offsets.input());
         self.check_segments(offsets, input.len())?;
         let mut out = self.uninit(offsets.len() - 1)?;
         self.reduce_segments_as_into(input, offsets, op, &mut out, &mut Scratch::new())?;
@@ -237,16 +247,23 @@ impl Device {
     /// assert_eq!(sums.to_vec()?, [(1 << 32) - 2, (1 << 31) - 1]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn reduce_segments_as_into<'a, 'b, 'c, T: Element, U: Element + From<T>, C: Offset, O: Op<U>>(
+    pub fn reduce_segments_as_into<'c, T: Element, U: Element + From<T>, C: Offset, O: Op<U>>(
         &self,
-        input: impl Into<Input<'a, T>>,
-        offsets: impl Into<Input<'b, C>>,
+        input: impl Source<Item = T>,
+        offsets: impl Source<Item = C>,
         op: O,
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
         let (op, source) = built_in::<U, O>(op);
-        self.reduce_parts(&op, source, input.into(), offsets.into(), output.into(), scratch)
+        self.reduce_parts(
+            &op,
+            source,
+            source::held(self, &input)?.input(),
+            source::held(self, &offsets)?.input(),
+            output.into(),
+            scratch,
+        )
     }
 
     /// [`Device::reduce_segments`] with a user's operator, which need not be commutative. An empty segment gives the
@@ -267,10 +284,10 @@ impl Device {
     /// assert_eq!(found.to_vec()?, [7, 5, 0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn reduce_segments_by<'a, 'b, T, C, F>(
+    pub fn reduce_segments_by<T, C, F>(
         &self,
-        input: impl Into<Input<'a, T>>,
-        offsets: impl Into<Input<'b, C>>,
+        input: impl Source<Item = T>,
+        offsets: impl Source<Item = C>,
         op: &Operator<T, F>,
     ) -> Result<Buffer<T>>
     where
@@ -278,7 +295,8 @@ impl Device {
         C: Offset,
         F: Fn(T, T) -> T + Sync,
     {
-        let (input, offsets) = (input.into(), offsets.into());
+        let (input, offsets) = (source::held(self, &input)?, source::held(self, &offsets)?);
+        let (input, offsets) = (input.input(), offsets.input());
         self.check_segments(offsets, input.len())?;
         let mut out = self.uninit(offsets.len() - 1)?;
         self.reduce_segments_by_into(input, offsets, op, &mut out, &mut Scratch::new())?;
@@ -304,10 +322,10 @@ impl Device {
     /// assert_eq!(sums, [255, 7]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn reduce_segments_by_into<'a, 'b, 'c, T, C, F>(
+    pub fn reduce_segments_by_into<'c, T, C, F>(
         &self,
-        input: impl Into<Input<'a, T>>,
-        offsets: impl Into<Input<'b, C>>,
+        input: impl Source<Item = T>,
+        offsets: impl Source<Item = C>,
         op: &Operator<T, F>,
         output: impl Into<Output<'c, T>>,
         scratch: &mut Scratch,
@@ -318,7 +336,14 @@ impl Device {
         F: Fn(T, T) -> T + Sync,
     {
         let (op, source) = op.monoid()?;
-        self.reduce_parts(&op, source, input.into(), offsets.into(), output.into(), scratch)
+        self.reduce_parts(
+            &op,
+            source,
+            source::held(self, &input)?.input(),
+            source::held(self, &offsets)?.input(),
+            output.into(),
+            scratch,
+        )
     }
 
     /// All segmented reductions, compiled once for each type and operator.
@@ -363,8 +388,9 @@ impl Device {
     /// assert_eq!(error.to_string(), "offset 1 is 7, beyond the next one, 5");
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn check_segments<'a, C: Offset>(&self, offsets: impl Into<Input<'a, C>>, n: usize) -> Result<()> {
-        let offsets = offsets.into();
+    pub fn check_segments<C: Offset>(&self, offsets: impl Source<Item = C>, n: usize) -> Result<()> {
+        let held = source::held(self, &offsets)?;
+        let offsets = held.input();
         segments(offsets.len())?;
         let count = offsets.len();
         let found = match self.backend() {

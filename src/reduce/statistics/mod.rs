@@ -38,9 +38,10 @@ use std::marker::PhantomData;
 use bytemuck::{Pod, Zeroable};
 
 use crate::{
-    Device, Element, Error, ErrorKind, Extreme, Input, Output, Result, Scratch,
+    Device, Element, Error, ErrorKind, Extreme, Input, Output, Result, Scratch, Source,
     reduce::moments::{Moments, moments, of_a_sample},
     runtime::Backend,
+    source,
 };
 
 /// Words of a [`StatisticsRecord`].
@@ -190,7 +191,7 @@ impl Device {
     /// assert_eq!((found.min.value, found.max.index), (2, 7));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn statistics<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<Statistics<T>> {
+    pub fn statistics<T: Element>(&self, input: impl Source<Item = T>) -> Result<Statistics<T>> {
         let mut out = [StatisticsRecord::zeroed()];
         self.statistics_into(input, &mut out, &mut Scratch::new())?;
         Ok(out[0].get())
@@ -216,13 +217,13 @@ impl Device {
     /// assert_eq!(record.to_vec()?[0].get().sample_variance(), 7.0);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn statistics_into<'a, 'b, T: Element>(
+    pub fn statistics_into<'b, T: Element>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         output: impl Into<Output<'b, StatisticsRecord<T>>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.statistics_one(input.into(), output.into(), scratch)
+        self.statistics_one(source::held(self, &input)?.input(), output.into(), scratch)
     }
 
     /// Body of [`Device::statistics_into`], compiled once for each set of types.
@@ -257,7 +258,7 @@ impl Device {
     /// assert_eq!(oclprim::Device::best()?.mean(&[1u8, 2, 4, 6])?, 3.25);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn mean<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<f64> {
+    pub fn mean<T: Element>(&self, input: impl Source<Item = T>) -> Result<f64> {
         Ok(self.statistics(input)?.mean)
     }
 
@@ -274,7 +275,7 @@ impl Device {
     /// assert_eq!(oclprim::Device::best()?.variance(&[1.0f32, 3.0])?, 1.0);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn variance<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<f64> {
+    pub fn variance<T: Element>(&self, input: impl Source<Item = T>) -> Result<f64> {
         Ok(self.statistics(input)?.variance)
     }
 
@@ -295,7 +296,7 @@ impl Device {
     /// assert_eq!((ends.max.index, ends.max.value), (0, 3));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn min_max<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<MinMax<T>> {
+    pub fn min_max<T: Element>(&self, input: impl Source<Item = T>) -> Result<MinMax<T>> {
         let (mut values, mut indices) = ([T::ZERO; 2], [0; 2]);
         self.min_max_into(input, &mut values, &mut indices, &mut Scratch::new())?;
         let extreme = |i: usize| Extreme { index: indices[i] as usize, value: values[i] };
@@ -320,14 +321,14 @@ impl Device {
     /// assert_eq!((values.to_vec()?, indices.to_vec()?), (vec![-1.0, 4.0], vec![1, 2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn min_max_into<'a, 'b, 'c, T: Element>(
+    pub fn min_max_into<'b, 'c, T: Element>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         values: impl Into<Output<'b, T>>,
         indices: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.min_max_one(input.into(), values.into(), indices.into(), scratch)
+        self.min_max_one(source::held(self, &input)?.input(), values.into(), indices.into(), scratch)
     }
 
     /// Body of [`Device::min_max_into`], compiled once for each set of types.

@@ -19,11 +19,12 @@ pub(crate) mod cpu;
 
 use super::{Scan, cpu::Mark, gpu};
 use crate::{
-    Buffer, Device, Element, Input, Offset, Output, Result, Scratch,
+    Buffer, Device, Element, Input, Offset, Output, Result, Scratch, Source,
     arguments::expect_beside,
     op::{Code, Monoid, Op, Operator, built_in},
     runtime::{AnyInput, Backend},
     segments::{Offsets, segments},
+    source,
 };
 
 /// The segments of a scan, on either backend.
@@ -95,14 +96,15 @@ impl Device {
     /// assert_eq!(before.to_vec()?, [10.0, 11.5, 13.5, 10.0, 10.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn scan_by_key<'a, 'b, K: Element, T: Element, U: Element + From<T>, O: Op<U>>(
+    pub fn scan_by_key<K: Element, T: Element, U: Element + From<T>, O: Op<U>>(
         &self,
-        keys: impl Into<Input<'a, K>>,
-        values: impl Into<Input<'b, T>>,
+        keys: impl Source<Item = K>,
+        values: impl Source<Item = T>,
         op: O,
         kind: Scan<U>,
     ) -> Result<Buffer<U>> {
-        let (values, keys) = (values.into(), keys.into());
+        let (values, keys) = (source::held(self, &values)?, source::held(self, &keys)?);
+        let (values, keys) = (values.input(), keys.input());
         let mut output = self.uninit(values.len())?;
         self.scan_by_key_into(keys, values, op, kind, &mut output, &mut Scratch::new())?;
         Ok(output)
@@ -129,17 +131,19 @@ impl Device {
     /// assert_eq!(places.to_vec()?, [0, 1, 2, 0, 1]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn scan_by_key_into<'a, 'b, 'c, K: Element, T: Element, U: Element + From<T>, O: Op<U>>(
+    pub fn scan_by_key_into<'c, K: Element, T: Element, U: Element + From<T>, O: Op<U>>(
         &self,
-        keys: impl Into<Input<'a, K>>,
-        values: impl Into<Input<'b, T>>,
+        keys: impl Source<Item = K>,
+        values: impl Source<Item = T>,
         op: O,
         kind: Scan<U>,
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let ((op, source), values) = (built_in::<U, O>(op), values.into());
-        let parts = self.parts_by_key(keys.into(), values.len(), kind.reversed)?;
+        let values = source::held(self, &values)?;
+        let ((op, source), values) = (built_in::<U, O>(op), values.input());
+        let keys = source::held(self, &keys)?;
+        let parts = self.parts_by_key(keys.input(), values.len(), kind.reversed)?;
         self.scan_parts((&op, source), values, parts, kind, output.into(), scratch)
     }
 
@@ -158,14 +162,15 @@ impl Device {
     /// assert_eq!(filled.to_vec()?, [3, 3, 5, 0, 4]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn scan_by_key_by<'a, 'b, K: Element, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
+    pub fn scan_by_key_by<K: Element, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
         &self,
-        keys: impl Into<Input<'a, K>>,
-        values: impl Into<Input<'b, T>>,
+        keys: impl Source<Item = K>,
+        values: impl Source<Item = T>,
         op: &Operator<T, F>,
         kind: Scan<T>,
     ) -> Result<Buffer<T>> {
-        let (values, keys) = (values.into(), keys.into());
+        let (values, keys) = (source::held(self, &values)?, source::held(self, &keys)?);
+        let (values, keys) = (values.input(), keys.input());
         let mut output = self.uninit(values.len())?;
         self.scan_by_key_by_into(keys, values, op, kind, &mut output, &mut Scratch::new())?;
         Ok(output)
@@ -186,17 +191,19 @@ impl Device {
     /// assert_eq!(sums, [255, 100, 7]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn scan_by_key_by_into<'a, 'b, 'c, K: Element, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
+    pub fn scan_by_key_by_into<'c, K: Element, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
         &self,
-        keys: impl Into<Input<'a, K>>,
-        values: impl Into<Input<'b, T>>,
+        keys: impl Source<Item = K>,
+        values: impl Source<Item = T>,
         op: &Operator<T, F>,
         kind: Scan<T>,
         output: impl Into<Output<'c, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let ((op, source), values) = (op.monoid()?, values.into());
-        let parts = self.parts_by_key(keys.into(), values.len(), kind.reversed)?;
+        let values = source::held(self, &values)?;
+        let ((op, source), values) = (op.monoid()?, values.input());
+        let keys = source::held(self, &keys)?;
+        let parts = self.parts_by_key(keys.input(), values.len(), kind.reversed)?;
         self.scan_parts((&op, source), values, parts, kind, output.into(), scratch)
     }
 
@@ -225,14 +232,15 @@ impl Device {
     /// assert_eq!(error.to_string(), "offset 1 is 6, beyond the 5 elements");
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn scan_segments<'a, 'b, C: Offset, T: Element, U: Element + From<T>, O: Op<U>>(
+    pub fn scan_segments<C: Offset, T: Element, U: Element + From<T>, O: Op<U>>(
         &self,
-        input: impl Into<Input<'b, T>>,
-        offsets: impl Into<Input<'a, C>>,
+        input: impl Source<Item = T>,
+        offsets: impl Source<Item = C>,
         op: O,
         kind: Scan<U>,
     ) -> Result<Buffer<U>> {
-        let (input, offsets) = (input.into(), offsets.into());
+        let (input, offsets) = (source::held(self, &input)?, source::held(self, &offsets)?);
+        let (input, offsets) = (input.input(), offsets.input());
         self.check_segments(offsets, input.len())?;
         let mut output = self.uninit(input.len())?;
         self.scan_segments_into(input, offsets, op, kind, &mut output, &mut Scratch::new())?;
@@ -262,17 +270,19 @@ impl Device {
     /// assert_eq!(largest.to_vec()?, [0, 3, 0, 4]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn scan_segments_into<'a, 'b, 'c, C: Offset, T: Element, U: Element + From<T>, O: Op<U>>(
+    pub fn scan_segments_into<'c, C: Offset, T: Element, U: Element + From<T>, O: Op<U>>(
         &self,
-        input: impl Into<Input<'b, T>>,
-        offsets: impl Into<Input<'a, C>>,
+        input: impl Source<Item = T>,
+        offsets: impl Source<Item = C>,
         op: O,
         kind: Scan<U>,
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let ((op, source), input) = (built_in::<U, O>(op), input.into());
-        let parts = self.parts_at(offsets.into(), input.len(), kind.reversed)?;
+        let input = source::held(self, &input)?;
+        let ((op, source), input) = (built_in::<U, O>(op), input.input());
+        let offsets = source::held(self, &offsets)?;
+        let parts = self.parts_at(offsets.input(), input.len(), kind.reversed)?;
         self.scan_parts((&op, source), input, parts, kind, output.into(), scratch)
     }
 
@@ -291,14 +301,15 @@ impl Device {
     /// assert_eq!(sets.to_vec()?, [3, 2, 24, 16]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn scan_segments_by<'a, 'b, C: Offset, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
+    pub fn scan_segments_by<C: Offset, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
         &self,
-        input: impl Into<Input<'b, T>>,
-        offsets: impl Into<Input<'a, C>>,
+        input: impl Source<Item = T>,
+        offsets: impl Source<Item = C>,
         op: &Operator<T, F>,
         kind: Scan<T>,
     ) -> Result<Buffer<T>> {
-        let (input, offsets) = (input.into(), offsets.into());
+        let (input, offsets) = (source::held(self, &input)?, source::held(self, &offsets)?);
+        let (input, offsets) = (input.input(), offsets.input());
         self.check_segments(offsets, input.len())?;
         let mut output = self.uninit(input.len())?;
         self.scan_segments_by_into(input, offsets, op, kind, &mut output, &mut Scratch::new())?;
@@ -320,17 +331,19 @@ impl Device {
     /// assert_eq!(sums, [0, 200, 0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn scan_segments_by_into<'a, 'b, 'c, C: Offset, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
+    pub fn scan_segments_by_into<'c, C: Offset, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
         &self,
-        input: impl Into<Input<'b, T>>,
-        offsets: impl Into<Input<'a, C>>,
+        input: impl Source<Item = T>,
+        offsets: impl Source<Item = C>,
         op: &Operator<T, F>,
         kind: Scan<T>,
         output: impl Into<Output<'c, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let ((op, source), input) = (op.monoid()?, input.into());
-        let parts = self.parts_at(offsets.into(), input.len(), kind.reversed)?;
+        let input = source::held(self, &input)?;
+        let ((op, source), input) = (op.monoid()?, input.input());
+        let offsets = source::held(self, &offsets)?;
+        let parts = self.parts_at(offsets.input(), input.len(), kind.reversed)?;
         self.scan_parts((&op, source), input, parts, kind, output.into(), scratch)
     }
 
@@ -353,14 +366,15 @@ impl Device {
     /// assert_eq!(back.to_vec()?, [3, 2, 3, 9, 5]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn scan_flagged<'a, 'b, T: Element, U: Element + From<T>, O: Op<U>>(
+    pub fn scan_flagged<T: Element, U: Element + From<T>, O: Op<U>>(
         &self,
-        values: impl Into<Input<'b, T>>,
-        flags: impl Into<Input<'a, u8>>,
+        values: impl Source<Item = T>,
+        flags: impl Source<Item = u8>,
         op: O,
         kind: Scan<U>,
     ) -> Result<Buffer<U>> {
-        let (values, flags) = (values.into(), flags.into());
+        let (values, flags) = (source::held(self, &values)?, source::held(self, &flags)?);
+        let (values, flags) = (values.input(), flags.input());
         let mut output = self.uninit(values.len())?;
         self.scan_flagged_into(values, flags, op, kind, &mut output, &mut Scratch::new())?;
         Ok(output)
@@ -384,17 +398,19 @@ impl Device {
     /// assert_eq!(powers, [1, 2, 4, 1, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn scan_flagged_into<'a, 'b, 'c, T: Element, U: Element + From<T>, O: Op<U>>(
+    pub fn scan_flagged_into<'c, T: Element, U: Element + From<T>, O: Op<U>>(
         &self,
-        values: impl Into<Input<'b, T>>,
-        flags: impl Into<Input<'a, u8>>,
+        values: impl Source<Item = T>,
+        flags: impl Source<Item = u8>,
         op: O,
         kind: Scan<U>,
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let ((op, source), values) = (built_in::<U, O>(op), values.into());
-        let parts = self.parts_at_flags(flags.into(), values.len(), kind.reversed)?;
+        let values = source::held(self, &values)?;
+        let ((op, source), values) = (built_in::<U, O>(op), values.input());
+        let flags = source::held(self, &flags)?;
+        let parts = self.parts_at_flags(flags.input(), values.len(), kind.reversed)?;
         self.scan_parts((&op, source), values, parts, kind, output.into(), scratch)
     }
 
@@ -413,14 +429,15 @@ impl Device {
     /// assert_eq!(found.to_vec()?, [0, 3, 3, 5, 5]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn scan_flagged_by<'a, 'b, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
+    pub fn scan_flagged_by<T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
         &self,
-        values: impl Into<Input<'b, T>>,
-        flags: impl Into<Input<'a, u8>>,
+        values: impl Source<Item = T>,
+        flags: impl Source<Item = u8>,
         op: &Operator<T, F>,
         kind: Scan<T>,
     ) -> Result<Buffer<T>> {
-        let (values, flags) = (values.into(), flags.into());
+        let (values, flags) = (source::held(self, &values)?, source::held(self, &flags)?);
+        let (values, flags) = (values.input(), flags.input());
         let mut output = self.uninit(values.len())?;
         self.scan_flagged_by_into(values, flags, op, kind, &mut output, &mut Scratch::new())?;
         Ok(output)
@@ -441,17 +458,19 @@ impl Device {
     /// assert_eq!(sums, [200, 255, 7]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn scan_flagged_by_into<'a, 'b, 'c, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
+    pub fn scan_flagged_by_into<'c, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
         &self,
-        values: impl Into<Input<'b, T>>,
-        flags: impl Into<Input<'a, u8>>,
+        values: impl Source<Item = T>,
+        flags: impl Source<Item = u8>,
         op: &Operator<T, F>,
         kind: Scan<T>,
         output: impl Into<Output<'c, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let ((op, source), values) = (op.monoid()?, values.into());
-        let parts = self.parts_at_flags(flags.into(), values.len(), kind.reversed)?;
+        let values = source::held(self, &values)?;
+        let ((op, source), values) = (op.monoid()?, values.input());
+        let flags = source::held(self, &flags)?;
+        let parts = self.parts_at_flags(flags.input(), values.len(), kind.reversed)?;
         self.scan_parts((&op, source), values, parts, kind, output.into(), scratch)
     }
 

@@ -16,10 +16,11 @@ pub(crate) mod gpu;
 
 use crate::runtime::apart;
 use crate::{
-    Buffer, Device, Element, Input, Output, Result,
+    Buffer, Device, Element, Input, Output, Result, Source,
     op::{Code, Operator},
     parallel,
     runtime::Backend,
+    source,
 };
 
 /// Elements of a task.
@@ -46,8 +47,9 @@ impl Device {
     /// assert_eq!(device.inclusive_scan(&steps, Sum)?.to_vec()?, [3, 5, 4]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn adjacent_difference<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<Buffer<T>> {
-        let input = input.into();
+    pub fn adjacent_difference<T: Element>(&self, input: impl Source<Item = T>) -> Result<Buffer<T>> {
+        let held = source::held(self, &input)?;
+        let input = held.input();
         let mut output = self.uninit(input.len())?;
         self.adjacent_difference_into(input, &mut output)?;
         Ok(output)
@@ -68,12 +70,12 @@ impl Device {
     /// assert_eq!(steps, [1.5, 0.5, 2.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn adjacent_difference_into<'a, 'b, T: Element>(
+    pub fn adjacent_difference_into<'b, T: Element>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         output: impl Into<Output<'b, T>>,
     ) -> Result<()> {
-        self.adjacent_difference_one(input.into(), output.into())
+        self.adjacent_difference_one(source::held(self, &input)?.input(), output.into())
     }
 
     /// Body of [`Device::adjacent_difference_into`], compiled once for each type.
@@ -102,12 +104,13 @@ impl Device {
     /// assert_eq!(steps.to_vec()?, [-2, 7, 4]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn adjacent_difference_by<'a, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
+    pub fn adjacent_difference_by<T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         op: &Operator<T, F>,
     ) -> Result<Buffer<T>> {
-        let input = input.into();
+        let held = source::held(self, &input)?;
+        let input = held.input();
         let mut output = self.uninit(input.len())?;
         self.adjacent_difference_by_into(input, op, &mut output)?;
         Ok(output)
@@ -129,14 +132,14 @@ impl Device {
     /// assert_eq!(steps, [3, 2, 0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn adjacent_difference_by_into<'a, 'b, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
+    pub fn adjacent_difference_by_into<'b, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         op: &Operator<T, F>,
         output: impl Into<Output<'b, T>>,
     ) -> Result<()> {
         let (op, source) = op.monoid()?;
-        self.adjacent((input.into(), &op.combine), Some(&source), output.into())
+        self.adjacent((source::held(self, &input)?.input(), &op.combine), Some(&source), output.into())
     }
 
     #[inline(never)]

@@ -20,7 +20,7 @@
 use super::cpu;
 use super::gpu;
 use crate::{
-    Buffer, Device, Element, Input, Output, Result, Scratch,
+    Buffer, Device, Element, Input, Output, Result, Scratch, Source,
     arguments::expect_beside,
     counted::in_room,
     memory,
@@ -28,6 +28,7 @@ use crate::{
     reduce::segmented,
     runtime::Backend,
     segments::Offsets,
+    source,
 };
 use crate::{
     ElementType, Offset,
@@ -64,14 +65,14 @@ impl Device {
     /// assert_eq!((keys.to_vec()?, sums.to_vec()?), (vec![3, 1, 3], vec![2.5, 4.0, 8.0]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn reduce_by_key<'a, 'b, K: Element, V: Element, O: Op<V>>(
+    pub fn reduce_by_key<K: Element, V: Element, O: Op<V>>(
         &self,
-        keys: impl Into<Input<'a, K>>,
-        values: impl Into<Input<'b, V>>,
+        keys: impl Source<Item = K>,
+        values: impl Source<Item = V>,
         op: O,
     ) -> Result<(Buffer<K>, Buffer<V>)> {
         let (op, source) = built_in::<V, O>(op);
-        self.reduce_keyed(&op, source, keys.into(), values.into())
+        self.reduce_keyed(&op, source, source::held(self, &keys)?.input(), source::held(self, &values)?.input())
     }
 
     /// [`Device::reduce_by_key`] into slices, buffers or views of one length, which may be too short. The number of
@@ -96,10 +97,10 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     #[allow(clippy::too_many_arguments, reason = "two inputs, three outputs, an operator and scratch")]
-    pub fn reduce_by_key_into<'a, 'b, 'c, K: Element, V: Element, O: Op<V>>(
+    pub fn reduce_by_key_into<'c, K: Element, V: Element, O: Op<V>>(
         &self,
-        keys: impl Into<Input<'a, K>>,
-        values: impl Into<Input<'b, V>>,
+        keys: impl Source<Item = K>,
+        values: impl Source<Item = V>,
         op: O,
         keys_out: impl Into<Output<'c, K>>,
         values_out: impl Into<Output<'c, V>>,
@@ -108,7 +109,14 @@ impl Device {
     ) -> Result<()> {
         let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
         let (op, source) = built_in::<V, O>(op);
-        self.reduce_keyed_into(&op, source, keys.into(), values.into(), to, scratch)
+        self.reduce_keyed_into(
+            &op,
+            source,
+            source::held(self, &keys)?.input(),
+            source::held(self, &values)?.input(),
+            to,
+            scratch,
+        )
     }
 
     /// [`Device::reduce_by_key`] in a type that holds every `V`, such as `i64` for `i32` or `f32` for `f16`.
@@ -124,14 +132,14 @@ impl Device {
     /// assert_eq!(sums.to_vec()?, [300, 7]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn reduce_by_key_as<'a, 'b, K: Element, V: Element, U: Element + From<V>, O: Op<U>>(
+    pub fn reduce_by_key_as<K: Element, V: Element, U: Element + From<V>, O: Op<U>>(
         &self,
-        keys: impl Into<Input<'a, K>>,
-        values: impl Into<Input<'b, V>>,
+        keys: impl Source<Item = K>,
+        values: impl Source<Item = V>,
         op: O,
     ) -> Result<(Buffer<K>, Buffer<U>)> {
         let (op, source) = built_in::<U, O>(op);
-        self.reduce_keyed(&op, source, keys.into(), values.into())
+        self.reduce_keyed(&op, source, source::held(self, &keys)?.input(), source::held(self, &values)?.input())
     }
 
     /// [`Device::reduce_by_key_as`] into slices, buffers or views. All else is as in [`Device::reduce_by_key_into`].
@@ -150,10 +158,10 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     #[allow(clippy::too_many_arguments, reason = "two inputs, three outputs, an operator and scratch")]
-    pub fn reduce_by_key_as_into<'a, 'b, 'c, K: Element, V: Element, U: Element + From<V>, O: Op<U>>(
+    pub fn reduce_by_key_as_into<'c, K: Element, V: Element, U: Element + From<V>, O: Op<U>>(
         &self,
-        keys: impl Into<Input<'a, K>>,
-        values: impl Into<Input<'b, V>>,
+        keys: impl Source<Item = K>,
+        values: impl Source<Item = V>,
         op: O,
         keys_out: impl Into<Output<'c, K>>,
         values_out: impl Into<Output<'c, U>>,
@@ -162,7 +170,14 @@ impl Device {
     ) -> Result<()> {
         let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
         let (op, source) = built_in::<U, O>(op);
-        self.reduce_keyed_into(&op, source, keys.into(), values.into(), to, scratch)
+        self.reduce_keyed_into(
+            &op,
+            source,
+            source::held(self, &keys)?.input(),
+            source::held(self, &values)?.input(),
+            to,
+            scratch,
+        )
     }
 
     /// [`Device::reduce_by_key`] with a user's operator, which need not be commutative.
@@ -180,14 +195,14 @@ impl Device {
     /// assert_eq!(found.to_vec()?, [7, 5]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn reduce_by_key_by<'a, 'b, K: Element, V: Element<Acc = V>, F: Fn(V, V) -> V + Sync>(
+    pub fn reduce_by_key_by<K: Element, V: Element<Acc = V>, F: Fn(V, V) -> V + Sync>(
         &self,
-        keys: impl Into<Input<'a, K>>,
-        values: impl Into<Input<'b, V>>,
+        keys: impl Source<Item = K>,
+        values: impl Source<Item = V>,
         op: &Operator<V, F>,
     ) -> Result<(Buffer<K>, Buffer<V>)> {
         let (op, source) = op.monoid()?;
-        self.reduce_keyed(&op, source, keys.into(), values.into())
+        self.reduce_keyed(&op, source, source::held(self, &keys)?.input(), source::held(self, &values)?.input())
     }
 
     /// [`Device::reduce_by_key_by`] into slices, buffers or views. All else is as in [`Device::reduce_by_key_into`].
@@ -207,10 +222,10 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     #[allow(clippy::too_many_arguments, reason = "two inputs, three outputs, an operator and scratch")]
-    pub fn reduce_by_key_by_into<'a, 'b, 'c, K: Element, V: Element<Acc = V>, F: Fn(V, V) -> V + Sync>(
+    pub fn reduce_by_key_by_into<'c, K: Element, V: Element<Acc = V>, F: Fn(V, V) -> V + Sync>(
         &self,
-        keys: impl Into<Input<'a, K>>,
-        values: impl Into<Input<'b, V>>,
+        keys: impl Source<Item = K>,
+        values: impl Source<Item = V>,
         op: &Operator<V, F>,
         keys_out: impl Into<Output<'c, K>>,
         values_out: impl Into<Output<'c, V>>,
@@ -219,7 +234,14 @@ impl Device {
     ) -> Result<()> {
         let (op, source) = op.monoid()?;
         let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
-        self.reduce_keyed_into(&op, source, keys.into(), values.into(), to, scratch)
+        self.reduce_keyed_into(
+            &op,
+            source,
+            source::held(self, &keys)?.input(),
+            source::held(self, &values)?.input(),
+            to,
+            scratch,
+        )
     }
 
     /// All reductions by key that allocate.

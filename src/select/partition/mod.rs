@@ -14,7 +14,7 @@ use bytemuck::Pod;
 use super::cpu;
 use super::gpu;
 use crate::runtime::apart;
-use crate::{Buffer, Device, Element, Input, Output, Result, Scratch, op::Map, runtime::Backend};
+use crate::{Buffer, Device, Element, Input, Output, Result, Scratch, Source, op::Map, runtime::Backend, source};
 
 /// # Partitions
 ///
@@ -36,12 +36,13 @@ impl Device {
     /// assert_eq!((parted.to_vec()?, count), (vec![-1, -1, -5, 3, 4], 3));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn partition<'a, T: Element, F: Fn(T::Acc) -> bool + Sync>(
+    pub fn partition<T: Element, F: Fn(T::Acc) -> bool + Sync>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         predicate: &Map<F>,
     ) -> Result<(Buffer<T>, usize)> {
-        let input = input.into();
+        let held = source::held(self, &input)?;
+        let input = held.input();
         let (mut output, mut count) = (self.uninit(input.len())?, [0u64]);
         self.partition_into(input, predicate, &mut output, &mut count, &mut Scratch::new())?;
         Ok((output, count[0] as usize))
@@ -67,15 +68,15 @@ impl Device {
     /// assert_eq!((parted.to_vec()?, count.to_vec()?), (vec![7, 1, 4, 2], vec![2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn partition_into<'a, 'b, 'c, T: Element, F: Fn(T::Acc) -> bool + Sync>(
+    pub fn partition_into<'b, 'c, T: Element, F: Fn(T::Acc) -> bool + Sync>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         predicate: &Map<F>,
         output: impl Into<Output<'b, T>>,
         count: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.part_in_two(input.into(), predicate, false, output.into(), count.into(), scratch)
+        self.part_in_two(source::held(self, &input)?.input(), predicate, false, output.into(), count.into(), scratch)
     }
 
     /// [`Device::partition`] with an unstable tail: the elements for which `predicate` is false are in reversed order.
@@ -95,12 +96,13 @@ impl Device {
     /// assert_eq!((parted.to_vec()?, count), (vec![-1, -5, 4, 3], 2));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn partition_reversed<'a, T: Element, F: Fn(T::Acc) -> bool + Sync>(
+    pub fn partition_reversed<T: Element, F: Fn(T::Acc) -> bool + Sync>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         predicate: &Map<F>,
     ) -> Result<(Buffer<T>, usize)> {
-        let input = input.into();
+        let held = source::held(self, &input)?;
+        let input = held.input();
         let (mut output, mut count) = (self.uninit(input.len())?, [0u64]);
         self.partition_reversed_into(input, predicate, &mut output, &mut count, &mut Scratch::new())?;
         Ok((output, count[0] as usize))
@@ -121,15 +123,15 @@ impl Device {
     /// assert_eq!((parted, count), ([7, 1, 2, 4], [2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn partition_reversed_into<'a, 'b, 'c, T: Element, F: Fn(T::Acc) -> bool + Sync>(
+    pub fn partition_reversed_into<'b, 'c, T: Element, F: Fn(T::Acc) -> bool + Sync>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         predicate: &Map<F>,
         output: impl Into<Output<'b, T>>,
         count: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.part_in_two(input.into(), predicate, true, output.into(), count.into(), scratch)
+        self.part_in_two(source::held(self, &input)?.input(), predicate, true, output.into(), count.into(), scratch)
     }
 
     /// All elements in three parts, and the lengths of the first two parts. Waits for the lengths.
@@ -149,13 +151,14 @@ impl Device {
     /// assert_eq!((parted.to_vec()?, counts), (vec![-1.0, 2.0, 3.0, 0.5, 1.0], [1, 2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn partition_three<'a, T: Element, F: Fn(T::Acc) -> bool + Sync, G: Fn(T::Acc) -> bool + Sync>(
+    pub fn partition_three<T: Element, F: Fn(T::Acc) -> bool + Sync, G: Fn(T::Acc) -> bool + Sync>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         first: &Map<F>,
         second: &Map<G>,
     ) -> Result<(Buffer<T>, [usize; 2])> {
-        let input = input.into();
+        let held = source::held(self, &input)?;
+        let input = held.input();
         let (mut output, mut counts) = (self.uninit(input.len())?, [0u64; 2]);
         self.partition_three_into(input, first, second, &mut output, &mut counts, &mut Scratch::new())?;
         Ok((output, counts.map(|count| count as usize)))
@@ -180,9 +183,9 @@ impl Device {
     /// assert_eq!((parted, counts), ([1, 2, 5, 7, 8], [2, 2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn partition_three_into<'a, 'b, 'c, T: Element, F: Fn(T::Acc) -> bool + Sync, G: Fn(T::Acc) -> bool + Sync>(
+    pub fn partition_three_into<'b, 'c, T: Element, F: Fn(T::Acc) -> bool + Sync, G: Fn(T::Acc) -> bool + Sync>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         first: &Map<F>,
         second: &Map<G>,
         output: impl Into<Output<'b, T>>,
@@ -197,7 +200,14 @@ impl Device {
             usize::from(others) + usize::from(others & rest)
         };
         let texts = || first.of_kind(0, T::Acc::TYPE) + &second.of_kind(1, T::Acc::TYPE);
-        self.part::<_, 3>((input.into(), &list), &texts, false, output.into(), counts.into(), scratch)
+        self.part::<_, 3>(
+            (source::held(self, &input)?.input(), &list),
+            &texts,
+            false,
+            output.into(),
+            counts.into(),
+            scratch,
+        )
     }
 
     /// Partition by flags: the values whose flags are not 0, then the others, and the length of the first part. Waits

@@ -14,8 +14,8 @@ use super::gpu;
 use super::{cpu, expect_numbers, expect_values};
 use crate::runtime::apart;
 use crate::{
-    Buffer, Device, Element, Input, Offset, Output, Result, Scratch, arguments::expect_beside, counted::in_room,
-    runtime::Backend,
+    Buffer, Device, Element, Input, Offset, Output, Result, Scratch, Source, arguments::expect_beside,
+    counted::in_room, runtime::Backend, source,
 };
 
 /// # Runs of equal neighbours
@@ -34,8 +34,9 @@ impl Device {
     /// assert_eq!((found.len(), found[0], found[1], found[3]), (4, 0.0, 5.0, 0.0));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn unique<'a, T: Element>(&self, input: impl Into<Input<'a, T>>) -> Result<Buffer<T>> {
-        let input = input.into();
+    pub fn unique<T: Element>(&self, input: impl Source<Item = T>) -> Result<Buffer<T>> {
+        let held = source::held(self, &input)?;
+        let input = held.input();
         self.counted(input.len(), |output, count| self.unique_into(input, output, count, &mut Scratch::new()))
     }
 
@@ -59,14 +60,14 @@ impl Device {
     /// assert_eq!((found.to_vec()?, device.selected(&count, 3)?), (vec![4, 7, 4], 3));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn unique_into<'a, 'b, 'c, T: Element>(
+    pub fn unique_into<'b, 'c, T: Element>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         output: impl Into<Output<'b, T>>,
         count: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.unique_one(input.into(), output.into(), count.into(), scratch)
+        self.unique_one(source::held(self, &input)?.input(), output.into(), count.into(), scratch)
     }
 
     /// Body of [`Device::unique_into`], compiled once for each set of types.
@@ -212,11 +213,12 @@ impl Device {
     /// assert_eq!((values.to_vec()?, lengths.to_vec()?), (b"abc".to_vec(), vec![3, 1, 2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn run_length_encode<'a, T: Element, C: Offset>(
+    pub fn run_length_encode<T: Element, C: Offset>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
     ) -> Result<(Buffer<T>, Buffer<C>)> {
-        let input = input.into();
+        let held = source::held(self, &input)?;
+        let input = held.input();
         let mut lengths = self.uninit(input.len())?;
         let values = self.counted(input.len(), |values, count| {
             self.run_length_encode_into(input, values, &mut lengths, count, &mut Scratch::new())
@@ -243,15 +245,21 @@ impl Device {
     /// assert_eq!((values.to_vec()?, lengths.to_vec()?, runs), (vec![5, -1], vec![2, 1], [2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn run_length_encode_into<'a, 'b, 'c, 'd, T: Element, C: Offset>(
+    pub fn run_length_encode_into<'b, 'c, 'd, T: Element, C: Offset>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         values: impl Into<Output<'b, T>>,
         lengths: impl Into<Output<'c, C>>,
         count: impl Into<Output<'d, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.run_length_encode_one(input.into(), values.into(), lengths.into(), count.into(), scratch)
+        self.run_length_encode_one(
+            source::held(self, &input)?.input(),
+            values.into(),
+            lengths.into(),
+            count.into(),
+            scratch,
+        )
     }
 
     /// Body of [`Device::run_length_encode_into`], compiled once for each set of types.
@@ -318,11 +326,12 @@ impl Device {
     /// assert_eq!((offsets.to_vec()?, lengths.to_vec()?), (vec![1, 3], vec![2, 3]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn non_trivial_runs<'a, T: Element, C: Offset>(
+    pub fn non_trivial_runs<T: Element, C: Offset>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
     ) -> Result<(Buffer<C>, Buffer<C>)> {
-        let input = input.into();
+        let held = source::held(self, &input)?;
+        let input = held.input();
         let most = input.len() / 2;
         let mut lengths = self.uninit(most)?;
         let offsets = self.counted(most, |offsets, count| {
@@ -349,15 +358,21 @@ impl Device {
     /// assert_eq!((offsets[..2].to_vec(), runs), (vec![0, 2], [2])); // every NaN equals every other
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn non_trivial_runs_into<'a, 'b, 'c, 'd, T: Element, C: Offset>(
+    pub fn non_trivial_runs_into<'b, 'c, 'd, T: Element, C: Offset>(
         &self,
-        input: impl Into<Input<'a, T>>,
+        input: impl Source<Item = T>,
         offsets: impl Into<Output<'b, C>>,
         lengths: impl Into<Output<'c, C>>,
         count: impl Into<Output<'d, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.non_trivial_runs_one(input.into(), offsets.into(), lengths.into(), count.into(), scratch)
+        self.non_trivial_runs_one(
+            source::held(self, &input)?.input(),
+            offsets.into(),
+            lengths.into(),
+            count.into(),
+            scratch,
+        )
     }
 
     /// Body of [`Device::non_trivial_runs_into`], compiled once for each set of types.

@@ -161,9 +161,9 @@ fn bench_bounds(in_order: bool) -> Bench {
             Ok(Climb::new(
                 (device.clone(), inputs, device.zeroed::<u32>(n)?),
                 |(_, _, out)| out.fill(poison()),
-                |(device, (range, needles), out)| device.lower_bound_into(&*range, &*needles, out, &Order::ascending()),
+                |(device, (range, needles), out)| device.lower_bound_into(&*range, &*needles, out, Order::ascending()),
                 move |(_, _, out)| {
-                    let want = Device::cpu().lower_bound::<_, u32, _>(&range, &needles, &Order::ascending())?;
+                    let want = Device::cpu().lower_bound::<_, u32, _>(&range, &needles, Order::ascending())?;
                     same_bytes(&out.to_vec()?, &want.to_vec()?, "bounds")
                 },
             ))
@@ -181,7 +181,7 @@ fn bench_unsorted() -> Bench {
             Ok(Climb::new(
                 state,
                 |(_, _, out)| out.fill(0),
-                |(device, x, out)| device.first_unsorted_into(&*x, out, &Order::ascending()),
+                |(device, x, out)| device.first_unsorted_into(&*x, out, Order::ascending()),
                 |(_, _, out)| same_bytes(&out.to_vec()?, &[u64::MAX], "first out of order"),
             ))
         },

@@ -116,10 +116,10 @@ fn bench(op: SetOp) -> Bench {
                 (device.clone(), inputs, outputs, Scratch::new()),
                 |(_, _, (out, _), _)| out.fill(poison()),
                 move |(device, (a, b), (out, count), scratch)| {
-                    device.set_operation_into(op, &*a, &*b, out, count, &Order::ascending(), scratch)
+                    device.set_operation_into(op, &*a, &*b, out, count, Order::ascending(), scratch)
                 },
                 move |(_, _, (out, count), _)| {
-                    let want = Device::cpu().set_operation(op, &a, &b, &Order::ascending())?.to_vec()?;
+                    let want = Device::cpu().set_operation(op, &a, &b, Order::ascending())?.to_vec()?;
                     same_bytes(&count.to_vec()?, &[want.len() as u64], "count")?;
                     same_bytes(&out.to_vec()?[..want.len()], &want, "kept")
                 },

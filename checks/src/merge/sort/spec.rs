@@ -142,7 +142,7 @@ fn bench<T: Element>() -> Bench {
         Ok(Climb::new(
             state,
             |(_, _, out, _)| out.fill(poison()),
-            |(device, x, out, scratch)| device.merge_sort_into(&*x, out, &Order::ascending(), scratch),
+            |(device, x, out, scratch)| device.merge_sort_into(&*x, out, Order::ascending(), scratch),
             |(_, x, out, _)| {
                 let want = Device::cpu().sort(&x.to_vec()?, Order::ascending())?;
                 same_bytes(&out.to_vec()?, &want.to_vec()?, "sorted")
@@ -163,7 +163,7 @@ fn bench_pairs() -> Bench {
                 values.fill(poison())
             },
             |(device, keys, values, (keys_out, values_out), scratch)| {
-                device.merge_sort_pairs_into(&*keys, &*values, keys_out, values_out, &Order::ascending(), scratch)
+                device.merge_sort_pairs_into(&*keys, &*values, keys_out, values_out, Order::ascending(), scratch)
             },
             |(_, keys, values, (keys_out, values_out), _)| {
                 let want = Device::cpu().sort_pairs(&keys.to_vec()?, &values.to_vec()?, Order::ascending())?;

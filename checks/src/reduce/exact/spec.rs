@@ -14,7 +14,7 @@ use crate::{
     f16,
     ladder::Climb,
     op::Sum,
-    reduce::gpu::{Form, Take},
+    reduce::gpu::{Form, Origin, Take},
     tuning::{Primitive, Tuned},
 };
 
@@ -448,7 +448,8 @@ pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
         let caps = caps.clone().choosing("exact_f64", registers);
         for (aligned, wide) in [(false, false), (true, true)] {
             let stored = forms.iter().flat_map(|form| [(form, Store::Rounded), (form, Store::Bytes(80))]);
-            let plans = stored.filter_map(|(form, store)| plan(1 << 20, form, store, aligned, &caps, wide).ok());
+            let plans = stored
+                .filter_map(|(form, store)| plan(1 << 20, form, store, Origin::Memory(aligned), &caps, wide).ok());
             programs.extend(plans.flat_map(|plan| [plan.program, plan.rounding]));
         }
     }

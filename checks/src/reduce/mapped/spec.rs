@@ -264,7 +264,9 @@ pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
         Form::into::<f32, f32, Sum>(Determinism::Fast, Take::Products),
     ];
     let builds = [(false, false), (true, false), (true, true)];
-    let plan = |form, (aligned, wide): (bool, bool)| gpu::plan(1 << 20, form, aligned, caps, &|_| wide).ok();
+    let plan = |form, (aligned, wide): (bool, bool)| {
+        gpu::plan(1 << 20, form, gpu::Origin::Memory(aligned), caps, &|_| wide).ok()
+    };
     let plans = forms.iter().flat_map(|form| builds.map(|build| plan(form, build))).flatten();
     plans.flat_map(|plan| plan.passes).map(|pass| pass.program).collect()
 }
