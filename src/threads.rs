@@ -1,7 +1,7 @@
 //! Starts rayon's global thread pool with as many threads as the system grants.
 //!
 //! If rayon cannot start every thread of its global pool, it panics, and no later start can succeed. So this module
-//! starts the threads one by one and hands the running ones to rayon.
+//! starts the threads one by one and hands the running ones to rayon. Other threads of the crate start in the same way.
 
 use std::{
     env, io,
@@ -64,17 +64,29 @@ fn start() -> bool {
 
 /// Starts a thread that runs one worker from `receiver`. Waits until the thread runs, and returns whether it does.
 fn spawn(receiver: &Arc<Mutex<Receiver<ThreadBuilder>>>) -> bool {
-    if memory::probe(THREAD_BYTES).is_err() {
-        return false;
-    }
     let receiver = receiver.clone();
-    let (running, run) = sync_channel(1);
-    let body = move || {
-        let _ = running.send(());
+    start_thread(thread::Builder::new(), move || {
         let worker = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
         if let Ok(worker) = worker {
             worker.run();
         }
+    })
+}
+
+/// Starts a thread of this name that runs `body`. Waits until the thread runs, and returns whether it does.
+#[cfg(feature = "opencl")]
+pub(crate) fn start_named(name: &str, body: impl FnOnce() + Send + 'static) -> bool {
+    start_thread(thread::Builder::new().name(name.into()), body)
+}
+
+fn start_thread(builder: thread::Builder, body: impl FnOnce() + Send + 'static) -> bool {
+    if memory::probe(THREAD_BYTES).is_err() {
+        return false;
+    }
+    let (running, run) = sync_channel(1);
+    let body = move || {
+        let _ = running.send(());
+        body();
     };
-    thread::Builder::new().spawn(body).is_ok() && run.recv().is_ok()
+    builder.spawn(body).is_ok() && run.recv().is_ok()
 }

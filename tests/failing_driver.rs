@@ -27,9 +27,10 @@ use std::{
 use tempfile::TempDir;
 
 use oclprim::{
-    Bins, Capabilities, Device, DeviceClass, Error, ErrorKind, Order, Result, Top, Tuning,
+    Bins, Capabilities, Device, DeviceClass, Error, ErrorKind, Order, Result, Scan, Scratch, Top, Tuning,
     interop::{self, ocl},
     op::{Map, Operator, Sum},
+    tuning::Primitive,
 };
 
 /// Three kinds of shortage, and an unknown status.
@@ -210,18 +211,56 @@ fn for_each_device(failing: &Failing, run: impl Fn(&User)) {
 /// The inputs of the operations.
 struct Data {
     bits: Vec<u32>,
+    /// 1 MiB and some elements.
+    large: Vec<u32>,
     runs: Vec<u32>,
 }
 
 impl Data {
     fn new() -> Self {
         let bits: Vec<u32> = (0..N as u32).map(|i| i.wrapping_mul(2_654_435_761) ^ (i >> 3)).collect();
-        Self { runs: (0..N as u32).map(|i| i / 7 % 5).collect(), bits }
+        let large = bits.iter().cycle().take((1 << 18) + 5).copied().collect();
+        Self { large, runs: (0..N as u32).map(|i| i / 7 % 5).collect(), bits }
     }
 }
 
 /// An operation: its name, and a function that returns its result.
 type Operation = (&'static str, fn(&Device, &Data) -> Result<Vec<u32>>);
+
+/// Operations whose slices are larger than a chunk in the tests of staged transfers.
+const TRANSFERS: [Operation; 4] = [
+    OPERATIONS[0],
+    ("write and read", |device, data| {
+        let mut x = device.upload(&[7u32; N])?;
+        x.view_mut(3..)?.write(&data.bits[3..])?;
+        let mut all = data.bits.clone();
+        x.view(1..)?.read(&mut all[1..])?;
+        all[..3].copy_from_slice(&x.view(..3)?.to_vec()?);
+        Ok(all)
+    }),
+    ("beside commands", |device, data| {
+        let mut host = device.pinned(N)?;
+        host.copy_from_slice(&data.bits);
+        let (x, upload) = device.upload_async(host)?;
+        let download = x.read_async(device.pinned(N)?)?;
+        let sum = device.reduce(&x, Sum)?;
+        let mut all = download.wait()?.to_vec();
+        all.push(sum);
+        drop(x);
+        all.extend(upload.wait()?.iter());
+        Ok(all)
+    }),
+    ("scan of a slice", |device, data| {
+        let mut sums = vec![0; N];
+        device.scan_into(&data.bits, Sum, Scan::inclusive(), &mut sums, &mut Scratch::new()).map(|()| sums)
+    }),
+];
+
+/// Operations on slices that drivers for CPUs read in place.
+const IN_PLACE: [Operation; 2] = [
+    ("reduce of a large slice", |device, data| Ok(vec![device.reduce(&data.large, Sum)?])),
+    ("scan of a large slice", |device, data| Ok(device.inclusive_scan(&data.large, Sum)?.to_vec()?.split_off(N))),
+];
 
 const OPERATIONS: [Operation; 14] = [
     ("upload", |device, data| device.upload(&data.bits)?.to_vec()),
@@ -302,26 +341,26 @@ fn one_call_fails(
         Ok(got) => assert!(got == want, "{what}: wrong"),
         Err(error) => is_one_line(&error, &what),
     }
-    // A drop cannot return the failure of an unmap, so this call does.
+    // A drop cannot return the failure of an unmap, or of a wait for commands that read a slice in place, so this call does.
     if let Err(error) = device.finish() {
-        assert!(failed == "clEnqueueUnmapMemObject", "{what}: a later wait reports {error}");
+        assert!(["clEnqueueUnmapMemObject", "clFinish"].contains(&&*failed), "{what}: a later wait reports {error}");
         is_one_line(&error, &what);
     }
     let got = operation(device, data).unwrap_or_else(|error| panic!("{what}: the next run fails: {error}"));
     assert!(got == want, "{what}: the next run gives a wrong result");
 }
 
-/// Runs every case of each operation on devices that have already run it; `class` sets their geometry.
-fn each_call_of_each_operation(class: Option<DeviceClass>) {
+/// Runs every case of each operation on devices that have already run it.
+fn each_call_of_each_operation(operations: &[Operation], tuning: Option<Tuning>) {
     watch();
     let (failing, data) = (Failing::open(), Data::new());
     let tally = RefCell::new(Tally::default());
     for_each_device(&failing, |user| {
-        for operation @ (name, run) in &OPERATIONS {
+        for operation @ (name, run) in operations {
             let want = run(&Device::cpu(), &data).unwrap();
             let before = failing.alive();
-            let device = match class {
-                Some(class) => user.open().unwrap().with_tuning(Tuning::default().class(class)).unwrap(),
+            let device = match &tuning {
+                Some(tuning) => user.open().unwrap().with_tuning(tuning.clone()).unwrap(),
                 None => user.open().unwrap(),
             };
             for _ in 0..2 {
@@ -351,7 +390,7 @@ fn an_operation_with_a_failed_call_is_right_or_an_error() {
     const NAME: &str = "an_operation_with_a_failed_call_is_right_or_an_error";
     match child::part() {
         None => with_failing_driver(NAME, 50),
-        Some(_) => each_call_of_each_operation(None),
+        Some(_) => each_call_of_each_operation(&OPERATIONS, None),
     }
 }
 
@@ -361,7 +400,32 @@ fn an_operation_with_a_failed_call_is_right_or_an_error_in_the_geometry_of_a_gpu
     const NAME: &str = "an_operation_with_a_failed_call_is_right_or_an_error_in_the_geometry_of_a_gpu";
     match child::part() {
         None => with_failing_driver(NAME, 50),
-        Some(_) => each_call_of_each_operation(Some(DeviceClass::Gpu)),
+        Some(_) => each_call_of_each_operation(&OPERATIONS, Some(Tuning::default().class(DeviceClass::Gpu))),
+    }
+}
+
+/// A ring of two chunks, through which each slice goes in several.
+#[test]
+fn a_staged_transfer_with_a_failed_call_is_right_or_an_error() {
+    const NAME: &str = "a_staged_transfer_with_a_failed_call_is_right_or_an_error";
+    match child::part() {
+        None => with_failing_driver(NAME, 50),
+        Some(_) => {
+            let set = [("chunk_bytes", 1 << 16), ("chunks", 2), ("threads", 2), ("min_bytes", 1 << 16)];
+            let staged = Tuning::default().class(DeviceClass::Gpu).staged(None);
+            let staged = set.into_iter().fold(staged, |all, (name, value)| all.set(Primitive::Transfer, name, value));
+            each_call_of_each_operation(&TRANSFERS, Some(staged));
+        }
+    }
+}
+
+/// These calls also wait for their commands when they drop the buffer over the slice.
+#[test]
+fn an_operation_on_a_slice_in_place_with_a_failed_call_is_right_or_an_error() {
+    const NAME: &str = "an_operation_on_a_slice_in_place_with_a_failed_call_is_right_or_an_error";
+    match child::part() {
+        None => with_failing_driver(NAME, 50),
+        Some(_) => each_call_of_each_operation(&IN_PLACE, None),
     }
 }
 

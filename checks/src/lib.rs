@@ -87,6 +87,9 @@ mod layout {
 
             pub(crate) mod spec;
         }
+        pub(crate) mod transfer {
+            pub(crate) mod spec;
+        }
     }
 
     #[cfg(feature = "permute")]

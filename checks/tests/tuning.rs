@@ -50,6 +50,8 @@ fn forms(primitive: Primitive) -> (&'static str, &'static [&'static str]) {
         Primitive::TopK => ("topk", &["top-k with indices", "keys at given ranks"]),
         Primitive::Random => ("random", &["random", "random of few"]),
         Primitive::Iota => ("iota", &["iota"]),
+        // No kernel depends on how slices move; `tests/transfers.rs` has the tests.
+        Primitive::Transfer => ("copy", &["copy 4 bytes"]),
         _ => unreachable!("{primitive}"),
     }
 }

@@ -12,7 +12,7 @@ use std::{
 use clap::Args;
 use comfy_table::Cell;
 use indicatif::{ProgressBar, ProgressStyle};
-use oclprim::{Device, DeviceInfo, DeviceType, ElementType};
+use oclprim::{Device, DeviceInfo, DeviceType, ElementType, Tuning, tuning::Primitive};
 use oclprim_checks::{
     bench::{Effort, Sample, Times, copy_roof, measure},
     check::Failure,
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     check::primitives,
-    options::{DeviceChoice, has_room, positive},
+    options::{DeviceChoice, has_room, positive, size},
     output::{STDOUT, Stop, Style, count, digits, distinct, json, of_file, percent, save, table, time},
 };
 
@@ -31,6 +31,7 @@ Examples:
   oclprim bench
   oclprim bench reduce --n 2^20,2^24 --type f32
   oclprim bench --row 'scan sum inclusive u32 2^28' --row 'sort keys, bits u32 2^27'
+  oclprim bench copy --form upload --device gpu --set transfer.chunk_bytes=64Mi
   oclprim bench --device gpu --json bench.json --markdown > bench.md
   oclprim bench --compare bench.json
 
@@ -68,6 +69,10 @@ pub(crate) struct Bench {
     /// 2^24`. May be given several times.
     #[arg(long = "row", value_name = "ROW", conflicts_with_all = ["primitives", "n", "element", "form"])]
     rows: Vec<Row>,
+    /// Use this value of a primitive's parameter, such as `transfer.chunk_bytes=64Mi`, on an OpenCL device. May be given several
+    /// times.
+    #[arg(long, value_name = "PRIMITIVE.PARAMETER=VALUE")]
+    set: Vec<Set>,
     /// Keep the caches warm: do not fill them with other data before each run.
     #[arg(long)]
     hot: bool,
@@ -98,6 +103,29 @@ impl FromStr for Row {
         let (n, element) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let name = words.next().ok_or("expected a primitive, its operation, a type and a number of elements")?.into();
         Ok(Self { name, element: element.parse().map_err(|error| format!("{error}"))?, n: positive(n)? })
+    }
+}
+
+/// The parameter that an argument of --set names, and its value.
+#[derive(Clone, Debug)]
+struct Set {
+    primitive: Primitive,
+    parameter: String,
+    value: usize,
+}
+
+impl FromStr for Set {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = || {
+            let (name, value) = text.split_once('=')?;
+            let (primitive, parameter) = name.split_once('.')?;
+            Some((primitive, parameter, value))
+        };
+        let (primitive, parameter, value) = parts().ok_or("expected PRIMITIVE.PARAMETER=VALUE")?;
+        let primitive = primitive.parse().map_err(|error| format!("{error}"))?;
+        Ok(Self { primitive, parameter: parameter.into(), value: size(value)? })
     }
 }
 
@@ -208,7 +236,11 @@ impl Earlier {
 
 impl Bench {
     pub(crate) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
-        let device = self.device.open()?.profiled()?;
+        let mut device = self.device.open()?.profiled()?;
+        if !self.set.is_empty() {
+            let set = |all: Tuning, Set { primitive, parameter, value }: &Set| all.set(*primitive, parameter, *value);
+            device = device.with_tuning(self.set.iter().fold(Tuning::default(), set))?;
+        }
         let info = device.info();
         let effort = Effort { runs: self.runs.max(1), cold: !self.hot, ..Effort::default() };
         if let Some(path) = self.json.as_deref().filter(|path| path.as_os_str() != STDOUT) {

@@ -254,7 +254,7 @@ fn shipped() -> Tuning {
 /// The spec that contains a primitive.
 fn spec_of(primitive: Primitive) -> &'static str {
     match primitive {
-        Primitive::CopyRanges | Primitive::Gather | Primitive::Reverse => Primitive::Copy.name(),
+        Primitive::CopyRanges | Primitive::Gather | Primitive::Reverse | Primitive::Transfer => Primitive::Copy.name(),
         _ => primitive.name(),
     }
 }
@@ -267,6 +267,7 @@ fn is_of(primitive: Primitive, spec: &str, form: &str) -> bool {
         (Primitive::CopyRanges, "copy") => starts(&["ranges", "strided rows"]),
         (Primitive::Gather, "copy") => starts(&["gather", "scatter"]),
         (Primitive::Reverse, "copy") => starts(&["reverse"]),
+        (Primitive::Transfer, "copy") => matches!(form, "upload slice" | "download slice" | "download Vec"),
         // These use the parameters of reductions.
         (Primitive::Reduce, "scan") => form.contains("of lines"),
         (Primitive::Reduce, "select") => form.contains("by key"),

@@ -4,7 +4,7 @@ use std::ops::RangeBounds;
 
 use bytemuck::Pod;
 
-use crate::{Buffer, Error, Input, Layout, Output, Result, View, ViewMut, memory};
+use crate::{Buffer, Error, Input, Layout, Output, PinnedVec, Result, View, ViewMut, memory};
 
 /// An N-dimensional array for reading: a host slice, a buffer or a view, with the [`Layout`] of its elements.
 ///
@@ -665,11 +665,13 @@ lines! {
     NdView of Input from &'a [T];
     NdView of Input from &'a [T; N], N;
     NdView of Input from &'a Vec<T>;
+    NdView of Input from &'a PinnedVec<T>;
     NdView of Input from &'a Buffer<T>;
     NdView of Input from View<'a, T>;
     NdViewMut of Output from &'a mut [T];
     NdViewMut of Output from &'a mut [T; N], N;
     NdViewMut of Output from &'a mut Vec<T>;
+    NdViewMut of Output from &'a mut PinnedVec<T>;
     NdViewMut of Output from &'a mut Buffer<T>;
     NdViewMut of Output from ViewMut<'a, T>;
 }

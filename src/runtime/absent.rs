@@ -2,7 +2,10 @@
 
 use std::{any::Any, marker::PhantomData, sync::Arc};
 
-use super::{Capabilities, DeviceInfo, ProgramSpec, Timing, info::Recorded};
+use super::{
+    Capabilities, DeviceInfo, ProgramSpec, Timing,
+    info::{Recorded, Transfers},
+};
 use crate::{Error, Result};
 
 #[derive(Clone, Copy)]
@@ -18,6 +21,15 @@ pub struct ClMem(Never);
 
 /// Scratch of no device.
 pub struct Pooled(Never);
+
+/// A slice that no device reads.
+pub struct Borrowed(Never);
+
+/// Pinned memory of no device.
+pub struct Pinned(Never);
+
+/// A transfer of no device.
+pub struct Transfer(Never);
 
 /// A launch on no device.
 pub struct Launch<'d>(Never, PhantomData<&'d ClDevice>);
@@ -74,6 +86,7 @@ impl ClDevice {
         probed() -> Result<&Arc<Capabilities>>;
         wide(n: usize) -> bool;
         assuming(caps: Capabilities, wide_offsets: bool, carried: impl Any + Send + Sync) -> Self;
+        choose_transfers(choose: impl Fn(usize) -> Transfers + Send + Sync + 'static) -> ();
         profiled() -> Result<Self>;
         with_queue(profiled: bool) -> Result<Self>;
         build_ahead(spec: &ProgramSpec, kernels: &[&'static str]) -> Result<()>;
@@ -91,6 +104,8 @@ impl ClDevice {
         copy(from: (&ClMem, usize), to: (&ClMem, usize), bytes: usize) -> Result<()>;
         map(mem: &ClMem, offset: usize, bytes: usize, write: bool) -> Result<*mut u8>;
         unmap(mem: &ClMem, address: *mut u8) -> Result<()>;
+        transfer() -> Transfer;
+        pin(bytes: usize) -> Result<Option<Pinned>>;
         flush() -> Result<()>;
         finish() -> Result<()>;
         owe(error: Error) -> ();
@@ -100,6 +115,38 @@ impl ClDevice {
 
 impl ClDevice {
     pub(crate) fn carried<T: Any + Default + Send + Sync>(&self) -> &T {
+        match self.0 {}
+    }
+}
+
+impl Pinned {
+    never! { &Self: address() -> std::ptr::NonNull<u8>; }
+}
+
+impl Transfer {
+    never! { &Self: is_done() -> Result<bool>; }
+    never! { &mut Self: wait() -> (Result<()>, bool); }
+}
+
+impl Borrowed {
+    never! { &Self: mem() -> &ClMem; }
+}
+
+#[allow(unused_variables, clippy::missing_safety_doc, reason = "no call can pass an argument")]
+impl ClDevice {
+    pub(crate) unsafe fn borrow(&self, data: &[u8], size: usize) -> Option<(Borrowed, usize)> {
+        match self.0 {}
+    }
+}
+
+/// Functions that are `unsafe` in `opencl/`.
+#[allow(unused_variables, clippy::missing_safety_doc, reason = "no call can pass an argument")]
+impl Transfer {
+    pub(crate) unsafe fn upload(&mut self, mem: &ClMem, from: *const u8, bytes: usize) -> Result<()> {
+        match self.0 {}
+    }
+
+    pub(crate) unsafe fn download(&mut self, mem: &ClMem, offset: usize, to: *mut u8, bytes: usize) -> Result<()> {
         match self.0 {}
     }
 }

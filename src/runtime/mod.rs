@@ -18,10 +18,10 @@ mod prepare;
 mod program;
 
 pub(crate) use buffer::{AnyInput, AnyOutput, ClInput, ClOutput, apart, on_device};
-pub use buffer::{Buffer, Input, MapMut, MapRef, Output, Scratch, View, ViewMut};
+pub use buffer::{Buffer, Download, Input, MapMut, MapRef, Output, PinnedVec, Scratch, Upload, View, ViewMut};
 pub use capabilities::{Capabilities, DeviceClass, RefusedSubGroup, SubGroup, SubGroupBackend};
 pub use device::{Backend, Device};
-pub use info::{DeviceInfo, DeviceType, Recorded, Timing};
+pub use info::{DeviceInfo, DeviceType, Recorded, Timing, TransferFault, Transfers};
 pub use prepare::Preparation;
 pub(crate) use program::Text;
 pub use program::{Code, ProgramSpec, kernel_in};

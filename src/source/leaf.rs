@@ -8,7 +8,7 @@ use super::{
     Source, Values,
     load::{Component, Index, Text},
 };
-use crate::{Buffer, Element, Input, Integer, Result, View, runtime::opencl::ClDevice};
+use crate::{Buffer, Element, Input, Integer, PinnedVec, Result, View, runtime::opencl::ClDevice};
 
 impl<T: Element> Values for &[T] {
     type Item = T;
@@ -61,6 +61,7 @@ memory! {
     [T: Element] &'a [T];
     [T: Element, const N: usize] &'a [T; N];
     [T: Element] &'a Vec<T>;
+    [T: Element] &'a PinnedVec<T>;
     [T: Element] &'a Buffer<T>;
     [T: Element] View<'a, T>;
     [T: Element] Input<'a, T>;

@@ -2,7 +2,7 @@
 //!
 //! | source | element i | length |
 //! |---|---|---|
-//! | `&[T]`, `&[T; N]`, `&Vec<T>`, `&Buffer<T>`, [`View`], [`Input`] | `x[i]` | that of `x` |
+//! | `&[T]`, `&[T; N]`, `&Vec<T>`, `&PinnedVec<T>`, `&Buffer<T>`, [`View`], [`Input`] | `x[i]` | that of `x` |
 //! | [`counting`]`(start)` | `start + i` | endless |
 //! | [`constant`]`(value)` | `value` | endless |
 //! | [`x.map(f)`](Source::map) | `f(x[i])` | that of `x` |

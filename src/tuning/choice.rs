@@ -137,6 +137,11 @@ impl Choice {
         self.primitive == primitive && self.place.is_none_or(|only| only == place())
     }
 
+    /// Returns whether the choice is for transfers of a size class, whose rows have elements of one byte.
+    pub(super) fn is_of(&self, primitive: Primitive, class: SizeClass) -> bool {
+        self.primitive == primitive && self.place.is_none_or(|only| only == (row_bytes(primitive, 1), class))
+    }
+
     pub(super) fn of(&self, primitive: Primitive) -> bool {
         self.primitive == primitive
     }

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::{Primitive, Tuned, Tuning, choice::Choice};
+use super::{Primitive, SizeClass, Tuned, Tuning, choice::Choice, transfer};
 use crate::{
     Device, Error, ErrorKind, Result,
-    runtime::{Backend, Capabilities, opencl::ClDevice},
+    runtime::{Backend, Capabilities, Transfers, opencl::ClDevice},
 };
 
 /// A tuning, and what follows from it for the device: the value that a [`ClDevice`] carries.
@@ -68,6 +68,13 @@ impl ClDevice {
         }
         let usual = tuning.usual(self.capabilities()?);
         let chosen = tuning.choices(self.info(), &usual);
+        let of_class = |class: SizeClass| {
+            let choice = chosen.iter().find(|choice| choice.is_of(Primitive::Transfer, class));
+            let chosen = transfer(choice.map_or(&usual, |choice| &choice.caps));
+            Transfers { always: tuning.staged, fault: tuning.transfer_fault, ..chosen }
+        };
+        let by_class = SizeClass::ALL.map(of_class);
+        self.choose_transfers(move |bytes| by_class[SizeClass::of(bytes) as usize]);
         Ok(choices.get_or_init(|| Choices { usual: usual.into(), chosen }))
     }
 
@@ -75,7 +82,10 @@ impl ClDevice {
     fn with_tuning(&self, tuning: Tuning) -> Result<Self> {
         let mut caps = Capabilities::clone(self.probed()?);
         tuning.apply(&mut caps)?;
-        Ok(self.assuming(caps, tuning.wide_offsets, Carried { tuning, ..Carried::default() }))
+        let tuned = self.assuming(caps, tuning.wide_offsets, Carried { tuning, ..Carried::default() });
+        // So that the first transfer, too, is as chosen.
+        tuned.choices()?;
+        Ok(tuned)
     }
 
     /// The same device with other assumed capabilities, and without choices.

@@ -27,6 +27,7 @@ mod scan;
 mod select;
 mod sort;
 mod topk;
+mod transfer;
 mod transpose;
 mod tuned;
 
@@ -44,6 +45,7 @@ pub(crate) use scan::scan;
 pub(crate) use select::select;
 pub(crate) use sort::sort;
 pub(crate) use topk::{TopK, top_k};
+pub(crate) use transfer::transfer;
 #[doc(hidden)]
 pub use transpose::{InPlace, in_place, narrow, padded_bytes, padding, transpose, unit, unit_type};
 #[doc(hidden)]
@@ -54,6 +56,8 @@ pub use parameter::Parameter;
 pub use parameters::{SizeClass, parameters, row_bytes};
 pub use primitive::Primitive;
 
+#[doc(hidden)]
+pub use crate::runtime::TransferFault;
 use crate::runtime::{DeviceClass, SubGroupBackend};
 
 /// Overrides the crate's choices for a device; every unset field keeps the crate's choice.
@@ -78,6 +82,8 @@ pub struct Tuning {
     no_look_back: bool,
     without_file: bool,
     stall: Option<Stall>,
+    staged: bool,
+    transfer_fault: Option<TransferFault>,
     set: Vec<(Primitive, String, usize)>,
 }
 
@@ -170,6 +176,13 @@ impl Tuning {
     #[doc(hidden)]
     pub fn stall(mut self, stall: Stall) -> Self {
         self.stall = Some(stall);
+        self
+    }
+
+    /// Stages transfers even where host and device share memory, so that tests need no GPU; with fault injection.
+    #[doc(hidden)]
+    pub fn staged(mut self, fault: Option<TransferFault>) -> Self {
+        (self.staged, self.transfer_fault) = (true, fault);
         self
     }
 
@@ -409,6 +422,15 @@ mod tests {
             Primitive::Iota => {
                 let it = iota(caps);
                 vec![("work_group", it.work_group), ("max_groups", it.max_groups), ("min_run", it.min_run)]
+            }
+            Primitive::Transfer => {
+                let it = transfer(caps);
+                vec![
+                    ("chunk_bytes", it.chunk_bytes),
+                    ("chunks", it.chunks),
+                    ("threads", it.threads),
+                    ("min_bytes", it.min_bytes),
+                ]
             }
         }
     }

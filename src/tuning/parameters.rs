@@ -31,6 +31,7 @@ pub fn parameters(primitive: Primitive, caps: &Capabilities, element_bytes: usiz
         Primitive::TopK => super::topk::parameters(caps),
         Primitive::Random => super::random::parameters(caps),
         Primitive::Iota => super::iota::parameters(caps),
+        Primitive::Transfer => super::transfer::parameters(caps),
     }
 }
 
@@ -40,7 +41,7 @@ pub(super) const ELEMENT_SIZES: [usize; 5] = [1, 2, 4, 8, 16];
 /// Larger elements use the parameters of this size.
 pub(super) const MOST_ELEMENT_BYTES: usize = 16;
 
-/// The element size in rows for a primitive: 1 for copies, which move bytes, else `element_bytes`.
+/// The element size in rows for a primitive: 1 for copies and transfers, which move bytes, else `element_bytes`.
 ///
 /// ```
 /// use oclprim::tuning::{Primitive, row_bytes};
@@ -48,7 +49,7 @@ pub(super) const MOST_ELEMENT_BYTES: usize = 16;
 /// assert_eq!((row_bytes(Primitive::Reduce, 4), row_bytes(Primitive::Copy, 4)), (4, 1));
 /// ```
 pub fn row_bytes(primitive: Primitive, element_bytes: usize) -> usize {
-    if matches!(primitive, Primitive::Copy | Primitive::CopyRanges) { 1 } else { element_bytes }
+    if matches!(primitive, Primitive::Copy | Primitive::CopyRanges | Primitive::Transfer) { 1 } else { element_bytes }
 }
 
 /// A class of input sizes; each class can have its own row in a tuning file.

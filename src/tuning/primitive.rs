@@ -80,6 +80,8 @@ primitives! {
     Random "random",
     /// Arithmetic sequences.
     Iota "iota",
+    /// Transfers of host slices to a device with memory of its own, and back.
+    Transfer "transfer",
 }
 
 impl fmt::Display for Primitive {

@@ -156,9 +156,21 @@ static BUFFERS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 const MEMORY: usize = 32 << 20;
 
 #[unsafe(no_mangle)]
-pub unsafe extern "system" fn clCreateBuffer(_: usize, _: u64, size: usize, _: *mut c_void, status: *mut i32) -> usize {
+pub unsafe extern "system" fn clCreateBuffer(
+    _: usize,
+    flags: u64,
+    size: usize,
+    _: *mut c_void,
+    status: *mut i32,
+) -> usize {
+    const ALLOC_HOST_PTR: u64 = 1 << 4;
     if !matches!(mode().as_str(), "lazy" | "finish-2-fails" | "launches-fail") {
         unsafe { *status = -1024 };
+        return 0;
+    }
+    // No memory that the host would write.
+    if flags & ALLOC_HOST_PTR != 0 {
+        unsafe { *status = -6 };
         return 0;
     }
     unsafe { *status = 0 };

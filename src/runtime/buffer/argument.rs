@@ -10,10 +10,12 @@ use crate::{Error, Result};
 
 /// Input of a primitive: a host slice, a buffer or a view.
 ///
-/// A host slice is copied to an OpenCL device for the call; a buffer must belong to the device.
+/// A host slice is copied to an OpenCL device for the call; a buffer must belong to the device. A driver for CPUs reads a
+/// slice of 1 MiB or more in place, if the slice's address modulo the driver's alignment (such as 128 bytes) is a multiple
+/// of the element size; the call then waits for its commands.
 ///
-/// Methods take `impl Into<Input<T>>`: `&[T]`, `&[T; N]`, `&Vec<T>`, `&Buffer<T>` or a [`View`]. `T` is plain data
-/// ([`bytemuck::Pod`]), which `bool` is not. An array of `ndarray` converts by `Input::try_from(&array)?`, with the feature
+/// Methods take `impl Into<Input<T>>`: `&[T]`, `&[T; N]`, `&Vec<T>`, `&Buffer<T>`, a [`View`] or a
+/// [`&PinnedVec<T>`](super::PinnedVec). `T` is plain data ([`bytemuck::Pod`]), which `bool` is not. An array of `ndarray` converts by `Input::try_from(&array)?`, with the feature
 /// `ndarray`.
 ///
 /// ```
@@ -152,8 +154,8 @@ impl<'a, T: Pod> From<View<'a, T>> for Input<'a, T> {
 /// On an OpenCL device, the call waits for the result if the output is a host slice. It also waits if the output is a buffer of
 /// another queue in the same context. Buffers of other devices are refused.
 ///
-/// Methods take `impl Into<Output<T>>`: `&mut [T]`, `&mut [T; N]`, `&mut Vec<T>`, `&mut Buffer<T>` or a [`ViewMut`]. An
-/// array of `ndarray` converts by `Output::try_from(&mut array)?`, with the feature `ndarray`. An output never grows:
+/// Methods take `impl Into<Output<T>>`: `&mut [T]`, `&mut [T; N]`, `&mut Vec<T>`, `&mut Buffer<T>`, a [`ViewMut`] or a
+/// [`&mut PinnedVec<T>`](super::PinnedVec). An array of `ndarray` converts by `Output::try_from(&mut array)?`, with the feature `ndarray`. An output never grows:
 /// it must have the length of the result. If that length depends on the data, as in selections, the output may be
 /// longer. An output that is too short receives the elements that fit.
 ///
@@ -315,6 +317,10 @@ impl AnyInput<'_> {
     pub(crate) fn cl(self, device: &ClDevice) -> Result<ClInput> {
         match self.memory {
             Memory::Host(data) => {
+                // SAFETY: a call drops its inputs before it returns, and `data` is borrowed as long as that.
+                if let Some(borrowed) = unsafe { device.borrow(data, self.size) } {
+                    return Ok(ClInput::borrowed(borrowed, data.len(), self.size));
+                }
                 let input = ClInput::pooled(device, data.len(), self.size)?;
                 device.write(input.mem(), 0, data)?;
                 Ok(input)

@@ -28,11 +28,11 @@ impl Mappings {
         if write { Self::WRITING } else { 1 }
     }
 
-    fn start(&self, write: bool) {
+    pub(super) fn start(&self, write: bool) {
         self.0.fetch_add(Self::weight(write), Ordering::Relaxed);
     }
 
-    fn end(&self, write: bool) {
+    pub(super) fn end(&self, write: bool) {
         self.0.fetch_sub(Self::weight(write), Ordering::Relaxed);
     }
 

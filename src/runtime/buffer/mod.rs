@@ -2,8 +2,10 @@
 
 mod argument;
 mod mapped;
+mod pinned;
 mod resident;
 mod scratch;
+mod transfer;
 mod view;
 
 use std::{fmt, ops::RangeBounds};
@@ -14,8 +16,10 @@ pub(crate) use argument::{AnyInput, AnyOutput};
 pub use argument::{Input, Output};
 use mapped::Mappings;
 pub use mapped::{MapMut, MapRef};
+pub use pinned::PinnedVec;
 pub(crate) use resident::{ClInput, ClOutput, apart, on_device};
 pub use scratch::Scratch;
+pub use transfer::{Download, Upload};
 pub use view::{View, ViewMut};
 
 use super::opencl::{ClDevice, ClMem};
@@ -68,7 +72,10 @@ fn host_memory<T: Pod>(len: usize) -> Result<Vec<T>> {
 ///
 /// These methods allocate a [`Buffer`] and fill it.
 impl Device {
-    /// A buffer with a copy of `data`.
+    /// A buffer with a copy of `data`; waits for all earlier commands and for the copy.
+    ///
+    /// To a device with memory of its own, slices of 1 MiB or more go through pinned chunks that several threads fill.
+    /// [Pinned memory](Device::pinned) needs no such copy, and [`Device::upload_async`] no wait.
     ///
     /// # Errors
     ///

@@ -3,13 +3,14 @@
 use std::ops::Deref;
 
 use super::{AnyInput, AnyOutput, Backend, ClDevice, ClMem, Device};
-use crate::runtime::opencl::Pooled;
+use crate::runtime::opencl::{Borrowed, Pooled};
 use crate::{Error, Result};
 
 /// The owner of device memory during a call.
 pub(crate) enum Held {
     Buffer(ClMem),
     Pooled(Pooled),
+    Borrowed(Borrowed),
 }
 
 impl Held {
@@ -17,6 +18,7 @@ impl Held {
         match self {
             Self::Buffer(mem) => mem,
             Self::Pooled(pooled) => pooled.mem(),
+            Self::Borrowed(borrowed) => borrowed.mem(),
         }
     }
 }
@@ -61,6 +63,14 @@ impl ClInput {
         let held = Held::Pooled(device.pooled(bytes)?);
         let root = (held.mem().as_ptr().addr(), 0);
         Ok(Self { held, visit: None, root, offset: 0, len: bytes / size.max(1), size })
+    }
+
+    /// A host slice of `bytes` bytes that the driver reads in place, from byte `offset` of `borrowed` on. Both are multiples of
+    /// `size`, which is not 0.
+    pub(super) fn borrowed((borrowed, offset): (Borrowed, usize), bytes: usize, size: usize) -> Self {
+        let root = (borrowed.mem().as_ptr().addr(), 0);
+        let (offset, len) = (offset / size, bytes / size);
+        Self { held: Held::Borrowed(borrowed), visit: None, root, offset, len, size }
     }
 
     /// `len` elements of a buffer of `owner`, whose memory is `place`.

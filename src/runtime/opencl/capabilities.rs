@@ -2,7 +2,7 @@
 
 use std::{any::Any, sync::Arc};
 
-use super::{Capabilities, ClDevice, Queue, cl, lock, selftest};
+use super::{Capabilities, ClDevice, Queue, Transfers, cl, lock, selftest};
 use crate::Result;
 
 impl ClDevice {
@@ -51,7 +51,19 @@ impl ClDevice {
     /// `carried` is the value that the handle [carries](Self::carried).
     pub(crate) fn assuming(&self, caps: Capabilities, wide_offsets: bool, carried: impl Any + Send + Sync) -> Self {
         let carried: Box<dyn Any + Send + Sync> = Box::new(carried);
-        Self { assumed: Some(Arc::new(caps)), wide_offsets, carried: Arc::new(carried.into()), ..self.clone() }
+        let (carried, transfers) = (Arc::new(carried.into()), Arc::default());
+        Self { assumed: Some(Arc::new(caps)), wide_offsets, carried, transfers, ..self.clone() }
+    }
+
+    /// How the handle and its clones transfer `bytes` bytes: as a higher layer has chosen, else in the usual way.
+    pub(super) fn transfers(&self, bytes: usize) -> Transfers {
+        self.transfers.get().map_or_else(Transfers::default, |choose| choose(bytes))
+    }
+
+    /// Sets how the handle and its clones transfer a number of bytes, once. A transfer must not run the self-test, so a
+    /// handle whose device was not tested yet has no choice.
+    pub(crate) fn choose_transfers(&self, choose: impl Fn(usize) -> Transfers + Send + Sync + 'static) {
+        self.transfers.get_or_init(|| Box::new(choose));
     }
 
     /// The value that a higher layer keeps with the handle and its clones, at first `T::default()`. All callers name one type.

@@ -474,6 +474,95 @@ pub(super) fn create_buffer(context: &Context, bytes: usize, data: Option<&[u8]>
     Ok(unsafe { Mem::from_raw_create_ptr(raw) })
 }
 
+/// A buffer of `bytes` bytes in pinned host memory, which a device reads and writes at the speed of its link.
+pub(super) fn create_pinned(context: &Context, bytes: usize) -> Result<Mem> {
+    const READ_WRITE: u64 = 1;
+    const ALLOC_HOST_PTR: u64 = 1 << 4;
+    let mut status = SUCCESS;
+    let flags = READ_WRITE | ALLOC_HOST_PTR;
+    // SAFETY: no host pointer is given.
+    let raw = unsafe { ffi::clCreateBuffer(context.as_ptr(), flags, bytes, ptr::null_mut(), &mut status) };
+    let raw = created(raw, status, format_args!("allocating {bytes} bytes of pinned memory"))?;
+    // SAFETY: `raw` was just created, and this takes over its one reference.
+    Ok(unsafe { Mem::from_raw_create_ptr(raw) })
+}
+
+/// A buffer for reading over the `bytes` bytes at `from`, which a driver for CPUs reads in place.
+///
+/// # Safety
+///
+/// `from` points to `bytes` bytes that nothing writes until the last command on the buffer is done. Only the commands' own
+/// ranges have to be initialised.
+pub(super) unsafe fn wrap(context: &Context, from: *const u8, bytes: usize) -> Result<Mem> {
+    const READ_ONLY: u64 = 1 << 2;
+    const USE_HOST_PTR: u64 = 1 << 3;
+    let mut status = SUCCESS;
+    let (flags, address) = (READ_ONLY | USE_HOST_PTR, from.cast_mut().cast());
+    // SAFETY: the caller promises it; kernels may not write the buffer.
+    let raw = unsafe { ffi::clCreateBuffer(context.as_ptr(), flags, bytes, address, &mut status) };
+    let raw = created(raw, status, format_args!("using {bytes} bytes of the host"))?;
+    // SAFETY: `raw` was just created, and this takes over its one reference.
+    Ok(unsafe { Mem::from_raw_create_ptr(raw) })
+}
+
+/// Enqueues a read of `bytes` bytes to `to`, after `events` and all earlier commands of an in-order queue.
+///
+/// # Safety
+///
+/// Until the event completes, `to` points to `bytes` bytes that nothing else reads or writes.
+pub(super) unsafe fn enqueue_read(
+    queue: &CommandQueue,
+    mem: &Mem,
+    offset: usize,
+    to: *mut u8,
+    bytes: usize,
+    events: &[cl_event],
+) -> Result<Event> {
+    let mut event: cl_event = ptr::null_mut();
+    let list = if events.is_empty() { ptr::null() } else { events.as_ptr() };
+    let (count, queue, mem) = (events.len() as u32, queue.as_ptr(), mem.as_ptr());
+    // SAFETY: the caller promises it; OpenCL checks the range against the buffer, and retains the events.
+    let status = unsafe { ffi::clEnqueueReadBuffer(queue, mem, 0, offset, bytes, to.cast(), count, list, &mut event) };
+    let event = created(event, status, format_args!("reading {bytes} bytes"))?;
+    // SAFETY: the call returned one reference to a new event.
+    Ok(unsafe { Event::from_raw_create_ptr(event) })
+}
+
+/// Enqueues a write of the `bytes` bytes at `from`, after `events` and all earlier commands of an in-order queue.
+///
+/// # Safety
+///
+/// Until the event completes, `from` points to `bytes` bytes that nothing writes.
+pub(super) unsafe fn enqueue_write(
+    queue: &CommandQueue,
+    mem: &Mem,
+    offset: usize,
+    from: *const u8,
+    bytes: usize,
+    events: &[cl_event],
+) -> Result<Event> {
+    let mut event: cl_event = ptr::null_mut();
+    let list = if events.is_empty() { ptr::null() } else { events.as_ptr() };
+    let (count, queue, mem) = (events.len() as u32, queue.as_ptr(), mem.as_ptr());
+    // SAFETY: the caller promises it; OpenCL checks the range against the buffer, and retains the events.
+    let status =
+        unsafe { ffi::clEnqueueWriteBuffer(queue, mem, 0, offset, bytes, from.cast(), count, list, &mut event) };
+    let event = created(event, status, format_args!("writing {bytes} bytes"))?;
+    // SAFETY: the call returned one reference to a new event.
+    Ok(unsafe { Event::from_raw_create_ptr(event) })
+}
+
+/// Waits for an event, whose queue was flushed. An error has the status of the event's command if the driver reports it.
+pub(super) fn wait(event: &Event) -> Result<()> {
+    // SAFETY: one valid event.
+    let status = unsafe { ffi::clWaitForEvents(1, &event.as_ptr()) };
+    if status == SUCCESS {
+        return Ok(());
+    }
+    let own = event_number(event, ffi::CL_EVENT_COMMAND_EXECUTION_STATUS).ok().flatten().map(|number| number as cl_int);
+    Err(failure(own.filter(|&own| own < 0).unwrap_or(status), "waiting for a transfer"))
+}
+
 /// Blocking read of `out.len()` bytes.
 pub(super) fn read(queue: &CommandQueue, mem: &Mem, offset: usize, out: &mut [u8]) -> Result<()> {
     // SAFETY: `out` lives through this blocking call; OpenCL checks the range against the buffer.

@@ -79,7 +79,7 @@ fn discovered() -> &'static (Vec<Found>, Vec<String>) {
 impl Found {
     fn new(platform: PlatformId, id: DeviceId) -> Result<Self> {
         let info = describe(platform, id)?;
-        let own_memory = cl::device_number(id, ffi::CL_DEVICE_HOST_UNIFIED_MEMORY)? == 0;
+        let own_memory = has_own_memory(id)?;
         Ok(Self { platform, id, info, own_memory, opened: OnceLock::new(), opening: Mutex::new(()) })
     }
 
@@ -98,6 +98,11 @@ impl Found {
         let queue = Queue::new(&shared, cl::create_queue(&shared.context, shared.id, false)?, false, false);
         Ok(ClDevice::new(shared, queue))
     }
+}
+
+/// Returns whether the device has its own memory, not the host's.
+pub(super) fn has_own_memory(id: DeviceId) -> Result<bool> {
+    Ok(cl::device_number(id, ffi::CL_DEVICE_HOST_UNIFIED_MEMORY)? == 0)
 }
 
 /// Names and sizes, as the driver reports them; sizes are clamped to the limits above.

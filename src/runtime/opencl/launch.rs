@@ -28,7 +28,7 @@ pub struct Launch<'d> {
 impl<'d> Launch<'d> {
     pub fn new(device: &'d ClDevice, spec: &ProgramSpec, name: &'static str) -> Result<Self> {
         let built = device.program(spec, name)?;
-        let (prepared, limits) = built.take(device.id(), name)?;
+        let (prepared, limits) = built.take(device.id(), device.max_work_group(), name)?;
         let local_bytes = limits.local_bytes;
         Ok(Self { device, name, built, prepared, limits, local_bytes, next: 0, status: cl::SUCCESS, repeatable: false })
     }

@@ -81,10 +81,11 @@ impl ClDevice {
         }
     }
 
-    /// Releases the scratch that all queues keep, if the error says that memory is short.
+    /// Releases the scratch that all queues keep, and the pinned memory of transfers, if the error says that memory is short.
     pub(super) fn give_up_scratch(&self, error: &Error) {
         if error.kind() == ErrorKind::OutOfMemory {
             lock(&self.shared.pools).iter().filter_map(Weak::upgrade).for_each(|pool| lock(&pool).clear());
+            self.shared.staging.clear();
         }
     }
 
@@ -171,7 +172,7 @@ impl ClDevice {
         if out.is_empty() {
             return Ok(());
         }
-        self.with_memory(|| cl::read(self.queue(), mem, offset, out)).inspect_err(|_| self.forget())?;
+        self.with_memory(|| self.receive(mem, offset, out)).inspect_err(|_| self.forget())?;
         self.overdue()
     }
 
@@ -186,7 +187,7 @@ impl ClDevice {
             all[offset..offset + data.len()].copy_from_slice(data);
             return self.write(mem, 0, &all);
         }
-        self.with_memory(|| cl::write(self.queue(), mem, offset, data))?;
+        self.with_memory(|| self.send(mem, offset, data))?;
         // Intel's runtime returns from a write of few bytes before the buffer has them. On an out-of-order queue, a
         // kernel could overtake the write.
         self.settle()

@@ -1,15 +1,20 @@
 //! OpenCL devices. Besides [`interop`](crate::interop), only this module names `ocl`.
 
+mod borrowed;
 mod capabilities;
 mod cl;
+mod copiers;
 mod discovery;
 mod entries;
 mod launch;
 mod memory;
+mod pinned;
 mod pool;
 mod program;
 mod queue;
 mod selftest;
+mod staging;
+mod transfer;
 
 use std::{
     any::Any,
@@ -22,18 +27,27 @@ use ocl::{
     ffi,
 };
 
+pub(crate) use borrowed::Borrowed;
 use cl::EventSlot;
 pub(crate) use cl::{CommandQueue, Context, Event, Kernel, Mem};
-use discovery::{MAX_BYTES, MAX_WORK_GROUP, NVIDIA, OCLGRIND, POCL, describe, identity, intel_cpu, local_bytes};
+use discovery::{
+    MAX_BYTES, MAX_WORK_GROUP, NVIDIA, OCLGRIND, POCL, describe, has_own_memory, identity, intel_cpu, local_bytes,
+};
 pub(crate) use discovery::{found, troubles};
 pub(crate) use launch::Launch;
 use memory::{Kept, fill_spec};
 pub(crate) use memory::{Pooled, root};
+pub(crate) use pinned::Pinned;
 use pool::Pool;
 use program::Compiler;
 pub(crate) use queue::Queue;
+use staging::Staging;
+pub(crate) use transfer::Transfer;
 
-use super::{Capabilities, DeviceInfo, DeviceType, ProgramSpec, Timing, info::Recorded};
+use super::{
+    Capabilities, DeviceInfo, DeviceType, ProgramSpec, Timing,
+    info::{Recorded, Transfers},
+};
 use crate::{Error, Result};
 
 /// A buffer of the device.
@@ -62,7 +76,17 @@ struct Shared {
     kept: Mutex<Vec<Mem>>,
     /// Local memory that a launch may use before the self-test has measured it.
     local_tried: usize,
+    /// The largest work-group that the driver reports for the device.
+    max_work_group: u64,
+    /// True if the device has its own memory, not the host's.
+    own_memory: bool,
+    /// The addresses of host memory that a buffer can use in place are multiples of this number; 0 if unknown.
+    base_align: usize,
+    staging: Staging,
 }
+
+/// The transfers for a number of bytes, as a higher layer chooses them.
+type ChooseTransfers = dyn Fn(usize) -> Transfers + Send + Sync;
 
 /// An opened device with a queue; cheap to clone, safe to use from many threads.
 #[derive(Clone)]
@@ -75,12 +99,17 @@ pub struct ClDevice {
     wide_offsets: bool,
     /// See [`ClDevice::carried`].
     carried: Arc<OnceLock<Box<dyn Any + Send + Sync>>>,
+    /// See [`ClDevice::transfers`].
+    transfers: Arc<OnceLock<Box<ChooseTransfers>>>,
 }
 
 impl Shared {
     fn new(id: DeviceId, context: Context, info: DeviceInfo) -> Result<Self> {
         let local_tried = local_bytes(id)?.max(selftest::LOCAL_TRIED);
         let (identity, compiler) = (identity(&info), Compiler::of(&info.platform));
+        let own_memory = info.ty != DeviceType::Cpu && has_own_memory(id)?;
+        let max_work_group = cl::device_number(id, ffi::CL_DEVICE_MAX_WORK_GROUP_SIZE)?;
+        let base_align = cl::device_number(id, ffi::CL_DEVICE_MEM_BASE_ADDR_ALIGN)? as usize / 8;
         Ok(Self {
             id,
             context,
@@ -93,6 +122,10 @@ impl Shared {
             pools: Mutex::default(),
             kept: Mutex::default(),
             local_tried,
+            max_work_group,
+            own_memory,
+            base_align,
+            staging: Staging::default(),
         })
     }
 }
@@ -103,7 +136,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl ClDevice {
     fn new(shared: Arc<Shared>, queue: Queue) -> Self {
-        Self { shared, queue: Arc::new(queue), assumed: None, wide_offsets: false, carried: Arc::default() }
+        let (carried, transfers) = (Arc::default(), Arc::default());
+        Self { shared, queue: Arc::new(queue), assumed: None, wide_offsets: false, carried, transfers }
     }
 
     /// A device on a user's own context and queue.
@@ -136,6 +170,10 @@ impl ClDevice {
 
     pub(crate) fn info(&self) -> &DeviceInfo {
         &self.shared.info
+    }
+
+    pub(super) fn max_work_group(&self) -> u64 {
+        self.shared.max_work_group
     }
 
     fn identity(&self) -> &str {

@@ -160,8 +160,8 @@ impl Built {
     }
 
     /// Returns a kernel that only the caller uses. The caller sets the arguments that differ, and may
-    /// [return](Self::put) the kernel.
-    pub(super) fn take(&self, device: DeviceId, name: &'static str) -> Result<(Prepared, Limits)> {
+    /// [return](Self::put) the kernel. `most` is the largest work-group that the device reports.
+    pub(super) fn take(&self, device: DeviceId, most: u64, name: &'static str) -> Result<(Prepared, Limits)> {
         if let Some(Kept { limits, idle }) = self.kernels().get_mut(name)
             && let Some(prepared) = idle.pop()
         {
@@ -176,7 +176,7 @@ impl Built {
         let demanded = cl::kernel_numbers(&kernel, device, ffi::CL_KERNEL_COMPILE_WORK_GROUP_SIZE)?
             .into_iter()
             .fold(1, u64::saturating_mul);
-        let allowed = demanded.min(cl::device_number(device, ffi::CL_DEVICE_MAX_WORK_GROUP_SIZE)?);
+        let allowed = demanded.min(most);
         let limits = Limits {
             work_group: cl::kernel_numbers(&kernel, device, ffi::CL_KERNEL_WORK_GROUP_SIZE)?[0].max(allowed) as usize,
             local_bytes: cl::kernel_numbers(&kernel, device, ffi::CL_KERNEL_LOCAL_MEM_SIZE)?[0] as usize,
@@ -292,7 +292,7 @@ pub(super) struct Target<'a> {
 pub(super) fn try_build(target: &Target<'_>, spec: &ProgramSpec, kernel: &'static str) -> Result<()> {
     let &Target { context, device, compiler, .. } = target;
     let _building = Building::start(compiler.at_once);
-    Built::new(build(context, device, spec, &spec.source())?).take(device, kernel).map(drop)
+    Built::new(build(context, device, spec, &spec.source())?).take(device, 0, kernel).map(drop)
 }
 
 fn build(context: &Context, device: DeviceId, spec: &ProgramSpec, source: &str) -> Result<Program> {

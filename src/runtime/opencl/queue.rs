@@ -2,12 +2,14 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use ocl::ffi;
 
-use super::{ClDevice, CommandQueue, Event, EventSlot, Kept, Mem, Pool, Recorded, Shared, Timing, cl, lock};
+use super::{
+    ClDevice, CommandQueue, Event, EventSlot, Kept, Mem, Pool, Recorded, Shared, Timing, cl, lock, transfer::Direction,
+};
 use crate::{Error, Result};
 
 /// One queue, with the scratch buffers that the order of its commands protects.
@@ -16,6 +18,8 @@ pub(crate) struct Queue {
     /// True if the queue is the user's and out of order: each command then needs a barrier.
     pub(super) unordered: bool,
     pub(super) pool: Arc<Mutex<Pool<Mem>>>,
+    /// The queues of transfers that run beside this queue, by direction.
+    transfers: [OnceLock<CommandQueue>; 2],
     /// See [`ClDevice::kept`].
     pub(super) kept: Mutex<BTreeMap<&'static str, Kept>>,
     /// See [`ClDevice::owe`].
@@ -49,7 +53,8 @@ impl Queue {
         pools.retain(|pool| pool.strong_count() > 0);
         pools.push(Arc::downgrade(&pool));
         let recorder = profiling.then(Mutex::default);
-        Self { queue, unordered, pool, kept: Mutex::default(), failed: Mutex::default(), recorder }
+        let (transfers, kept, failed) = (Default::default(), Mutex::default(), Mutex::default());
+        Self { queue, unordered, pool, transfers, kept, failed, recorder }
     }
 }
 
@@ -77,6 +82,16 @@ impl ClDevice {
 
     pub(crate) fn queue(&self) -> &CommandQueue {
         &self.queue.queue
+    }
+
+    /// The queue of transfers in one direction, made at first use.
+    pub(super) fn transfer_queue(&self, direction: Direction) -> Result<&CommandQueue> {
+        let slot = &self.queue.transfers[direction as usize];
+        if let Some(queue) = slot.get() {
+            return Ok(queue);
+        }
+        let queue = cl::create_queue(self.context(), self.id(), self.queue.recorder.is_some())?;
+        Ok(slot.get_or_init(|| queue))
     }
 
     /// Returns whether both devices share a queue, so that their commands run in one order.
@@ -108,6 +123,16 @@ impl ClDevice {
             recorder.events.extend(slot.take().map(|event| (name, event)));
         }
         self.settle()
+    }
+
+    /// Records a transfer that is done, if a profiled device records all commands.
+    pub(super) fn record_transfer(&self, name: &'static str, event: Event) {
+        if let Some(recorder) = &self.queue.recorder {
+            let mut recorder = lock(recorder);
+            if matches!(recorder.what, Recorded::All) {
+                recorder.events.push((name, event));
+            }
+        }
     }
 
     /// Selects the commands that a profiled device records from now on.

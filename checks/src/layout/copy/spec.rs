@@ -278,6 +278,7 @@ impl Spec for Copy {
         benches.extend(super::nd::spec::benches());
         benches.extend(super::ranges::spec::benches());
         benches.extend(super::reverse::spec::benches());
+        benches.extend(super::transfer::spec::benches());
         benches
     }
 

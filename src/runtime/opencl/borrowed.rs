@@ -1,0 +1,71 @@
+//! Slices that drivers for CPUs read in place.
+
+use super::{ClDevice, DeviceType, Mem, cl};
+use crate::Result;
+
+/// Smaller slices are copied: a copy takes less time than the wait at the call's end.
+const LEAST_BYTES: usize = 1 << 20;
+/// The system protects memory by pages of at least this size, so the bytes of a page are readable if one of them is.
+const PAGE: usize = 4096;
+
+/// A buffer over a host slice, for the commands of one call. Dropping it waits for them.
+pub(crate) struct Borrowed {
+    device: ClDevice,
+    mem: Mem,
+}
+
+impl Borrowed {
+    pub(crate) fn mem(&self) -> &Mem {
+        &self.mem
+    }
+
+    /// Waits for the commands of the queue by all means, since the memory may be freed next. Returns the first error.
+    fn wait(&self) -> Result<()> {
+        let queue = self.device.queue();
+        cl::finish(queue).or_else(|error| {
+            self.device.forget();
+            if cl::finish(queue).is_err() {
+                // The driver refuses to wait for the queue, but may wait for an event.
+                let end = cl::barrier(queue, &[])?;
+                self.device.flush()?;
+                cl::wait(&end)?;
+            }
+            Err(error)
+        })
+    }
+}
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        if let Err(error) = self.wait() {
+            self.device.owe(error);
+        }
+    }
+}
+
+impl ClDevice {
+    /// A buffer over `data`, and the offset of `data` in it; `None` if the driver has to copy. A driver for CPUs reads the
+    /// memory of the host, if its address is a multiple of a number that the driver reports. So the buffer begins at such an
+    /// address, up to that many bytes before `data`. Elements have `size` bytes, and the offset is a multiple of it.
+    ///
+    /// # Safety
+    ///
+    /// The caller drops the result before `data` can be written or freed.
+    pub(crate) unsafe fn borrow(&self, data: &[u8], size: usize) -> Option<(Borrowed, usize)> {
+        let (align, shared) = (self.shared.base_align, &self.shared);
+        let in_place = shared.info.ty == DeviceType::Cpu && align.is_power_of_two() && align <= PAGE;
+        if data.len() < LEAST_BYTES || !in_place || self.checker() || self.transfers(data.len()).always {
+            return None;
+        }
+        let offset = data.as_ptr().addr() % align;
+        let bytes = offset + data.len();
+        let most = shared.info.max_allocation_bytes;
+        if size == 0 || !offset.is_multiple_of(size) || most != 0 && bytes as u64 > most {
+            return None;
+        }
+        // SAFETY: the bytes before `data` lie in the same page. No command reads them, and commands read `data` only until the
+        // result is dropped.
+        let mem = unsafe { cl::wrap(self.context(), data.as_ptr().wrapping_sub(offset), bytes) }.ok()?;
+        Some((Borrowed { device: self.clone(), mem }, offset))
+    }
+}

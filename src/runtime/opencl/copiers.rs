@@ -1,0 +1,355 @@
+//! Threads that copy host memory, kept between transfers.
+//!
+//! One thread copies at about a fifth of a link's speed. The threads are not rayon's: the program's own tasks may hold those
+//! for any time. All transfers of the process share the threads; each transfer also copies on the thread that waits for it.
+
+use std::{
+    any::Any,
+    collections::VecDeque,
+    marker::PhantomData,
+    panic::{self, AssertUnwindSafe},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+};
+
+use crate::runtime::lines::Stream;
+use crate::threads;
+
+/// All copies of the process.
+static COPIERS: Copiers = Copiers {
+    state: Mutex::new(State { jobs: Vec::new(), threads: 0, next: 0, turn: 0 }),
+    work: Condvar::new(),
+    done: Condvar::new(),
+};
+
+struct Copiers {
+    state: Mutex<State>,
+    /// A piece can be taken.
+    work: Condvar,
+    /// The last piece of a chunk is done, or a job's last running piece.
+    done: Condvar,
+}
+
+struct State {
+    jobs: Vec<Job>,
+    /// Number of kept threads.
+    threads: usize,
+    /// The id of the next job.
+    next: u64,
+    /// Selects the job whose piece is taken next.
+    turn: usize,
+}
+
+/// The copies of one transfer.
+struct Job {
+    id: u64,
+    /// Chunks that are not complete, and complete ones after them.
+    chunks: VecDeque<Chunk>,
+    /// Number of the first of `chunks`.
+    first: usize,
+    /// Number of pieces that are being copied.
+    running: usize,
+    /// Maximum of `running`.
+    threads: usize,
+    panic: Option<Box<dyn Any + Send>>,
+    /// Fault injection: each piece panics.
+    panics: bool,
+}
+
+/// A range to copy, in pieces.
+#[derive(Clone, Copy)]
+struct Chunk {
+    from: *const u8,
+    to: *mut u8,
+    bytes: usize,
+    piece: usize,
+    /// The first byte that no thread has taken.
+    next: usize,
+    /// Number of pieces that are not done.
+    left: usize,
+}
+
+/// A part of a chunk that a thread has taken.
+struct Piece {
+    job: u64,
+    chunk: usize,
+    from: *const u8,
+    to: *mut u8,
+    bytes: usize,
+    /// Fault injection: each piece panics.
+    panics: bool,
+}
+
+// SAFETY: as for `Piece`.
+unsafe impl Send for Chunk {}
+// SAFETY: `Copying::add` promises that both ranges outlive the job, and that no other code writes them meanwhile.
+unsafe impl Send for Piece {}
+
+impl Job {
+    /// Takes the next piece, if there is one and the job may have another thread.
+    fn take(&mut self) -> Option<Piece> {
+        if self.running >= self.threads || self.panic.is_some() {
+            return None;
+        }
+        let at = self.chunks.iter().position(|chunk| chunk.next < chunk.bytes)?;
+        let chunk = &mut self.chunks[at];
+        let (start, bytes) = (chunk.next, chunk.piece.min(chunk.bytes - chunk.next));
+        chunk.next += bytes;
+        self.running += 1;
+        Some(Piece {
+            job: self.id,
+            chunk: self.first + at,
+            from: chunk.from.wrapping_add(start),
+            to: chunk.to.wrapping_add(start),
+            bytes,
+            panics: self.panics,
+        })
+    }
+
+    fn is_complete(&self, chunk: usize) -> bool {
+        chunk.checked_sub(self.first).is_none_or(|at| self.chunks.get(at).is_some_and(|chunk| chunk.left == 0))
+    }
+}
+
+impl State {
+    fn job(&mut self, id: u64) -> Option<&mut Job> {
+        self.jobs.iter_mut().find(|job| job.id == id)
+    }
+
+    /// A piece of any job; jobs take turns.
+    fn take(&mut self) -> Option<Piece> {
+        let count = self.jobs.len();
+        self.turn = self.turn.wrapping_add(1);
+        let first = self.turn;
+        (0..count).find_map(|at| self.jobs[(first % count + at) % count].take())
+    }
+}
+
+fn state() -> MutexGuard<'static, State> {
+    COPIERS.state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Piece {
+    /// Copies the piece, and marks it as done.
+    fn run(self) -> MutexGuard<'static, State> {
+        let copy = || {
+            assert!(!self.panics, "the panic that a test provokes");
+            // SAFETY: `Copying::add` promises that both ranges are valid until the job ends, and do not overlap. No other piece
+            // has these bytes, and the job ends after its last piece.
+            let (from, to) = unsafe {
+                (std::slice::from_raw_parts(self.from, self.bytes), std::slice::from_raw_parts_mut(self.to, self.bytes))
+            };
+            Stream::new().copy(to, from);
+        };
+        let result = panic::catch_unwind(AssertUnwindSafe(copy));
+        let mut state = state();
+        if let Some(job) = state.job(self.job) {
+            job.running -= 1;
+            let at = self.chunk - job.first;
+            job.chunks[at].left -= 1;
+            let done = job.chunks[at].left == 0 || job.running == 0 || result.is_err();
+            if let Err(panic) = result {
+                job.panic.get_or_insert(panic);
+            }
+            if done {
+                COPIERS.done.notify_all();
+            }
+        }
+        state
+    }
+}
+
+/// Copies pieces as long as the process runs.
+fn copy_for_ever() {
+    let mut held = state();
+    loop {
+        match held.take() {
+            Some(piece) => {
+                drop(held);
+                held = piece.run();
+            }
+            None => held = COPIERS.work.wait(held).unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+}
+
+/// Starts kept threads until there are `most`, or until the system grants no more.
+fn start(most: usize) {
+    while state().threads < most && threads::start_named("oclprim-copy", copy_for_ever) {
+        state().threads += 1;
+    }
+}
+
+/// The copies of one transfer, in chunks that are copied in order. Dropping it ends them: chunks that are not complete
+/// then have any contents.
+pub(super) struct Copying<'m> {
+    id: u64,
+    added: usize,
+    /// The memory that the chunks lie in.
+    memory: PhantomData<&'m mut [u8]>,
+}
+
+impl Copying<'_> {
+    /// Copies on `threads` threads, of which the calling thread is one.
+    pub(super) fn new(threads: usize) -> Self {
+        let threads = threads.max(1);
+        start(threads - 1);
+        let mut state = state();
+        let id = state.next;
+        state.next += 1;
+        state.jobs.push(Job { id, chunks: VecDeque::new(), first: 0, running: 0, threads, panic: None, panics: false });
+        Self { id, added: 0, memory: PhantomData }
+    }
+
+    /// Fault injection: each later piece panics.
+    pub(super) fn panicking(self) -> Self {
+        state().job(self.id).expect("it lives as long as `self`").panics = true;
+        self
+    }
+
+    /// Adds a chunk of `bytes` bytes, which are copied in pieces of `piece` bytes.
+    ///
+    /// # Safety
+    ///
+    /// `from` and `to` have `bytes` bytes each, which do not overlap. Until [`wait`](Self::wait) has returned for the chunk,
+    /// or `self` was dropped, both stay valid, nothing writes those at `from`, and nothing else reads or writes those at `to`.
+    pub(super) unsafe fn add(&mut self, from: *const u8, to: *mut u8, bytes: usize, piece: usize) {
+        let piece = piece.max(1);
+        let mut state = state();
+        let job = state.job(self.id).expect("it lives as long as `self`");
+        // Complete chunks at the front are not needed any more.
+        while job.chunks.front().is_some_and(|chunk| chunk.left == 0) {
+            job.chunks.pop_front();
+            job.first += 1;
+        }
+        job.chunks.push_back(Chunk { from, to, bytes, piece, next: 0, left: bytes.div_ceil(piece) });
+        self.added += 1;
+        COPIERS.work.notify_all();
+    }
+
+    /// Copies, and waits, until the chunk that was the `chunk`-th to be added, from 0, is complete.
+    ///
+    /// # Panics
+    ///
+    /// If a thread panicked that copied a piece of this transfer.
+    pub(super) fn wait(&self, chunk: usize) {
+        debug_assert!(chunk < self.added);
+        let mut held = state();
+        loop {
+            let job = held.job(self.id).expect("it lives as long as `self`");
+            if let Some(panic) = job.panic.take() {
+                drop(held);
+                panic::resume_unwind(panic);
+            }
+            if job.is_complete(chunk) {
+                return;
+            }
+            held = match job.take() {
+                Some(piece) => {
+                    drop(held);
+                    piece.run()
+                }
+                None => COPIERS.done.wait(held).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+}
+
+impl Drop for Copying<'_> {
+    fn drop(&mut self) {
+        let mut held = state();
+        if let Some(job) = held.job(self.id) {
+            // No thread takes a piece of the job any more.
+            job.threads = 0;
+        }
+        while held.job(self.id).is_some_and(|job| job.running > 0) {
+            held = COPIERS.done.wait(held).unwrap_or_else(PoisonError::into_inner);
+        }
+        held.jobs.retain(|job| job.id != self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// Bytes of an input; Miri takes a thousand times as long.
+    const BYTES: usize = if cfg!(miri) { 3000 } else { 3_000_001 };
+
+    fn bytes(seed: usize) -> Vec<u8> {
+        (0..BYTES).map(|i| (i * 31 + seed) as u8 ^ (i >> 8) as u8).collect()
+    }
+
+    /// Copies `from` in chunks and pieces of odd lengths, a few chunks at a time.
+    fn copied(from: &[u8], threads: usize, chunk: usize, piece: usize) -> Vec<u8> {
+        let mut to = vec![0xA5; from.len() + 1];
+        let mut copying = Copying::new(threads);
+        for (i, part) in from.chunks(chunk).enumerate() {
+            let to = to[i * chunk..][..part.len()].as_mut_ptr();
+            // SAFETY: each chunk is another part of both vectors, which live until the last wait.
+            unsafe { copying.add(part.as_ptr(), to, part.len(), piece) };
+            if i >= 2 {
+                copying.wait(i - 2);
+            }
+        }
+        (0..from.len().div_ceil(chunk)).rev().for_each(|chunk| copying.wait(chunk));
+        drop(copying);
+        assert_eq!(to.pop(), Some(0xA5));
+        to
+    }
+
+    #[test]
+    fn every_byte_is_copied_once() {
+        let from = bytes(0);
+        for (threads, chunk, piece) in [(1, BYTES, BYTES), (2, 1 << 16, 4097), (4, 100_003, 1 << 12), (7, 77_777, 64)] {
+            let (chunk, piece) = if cfg!(miri) { (chunk % 1000 + 1, piece % 300 + 1) } else { (chunk, piece) };
+            assert!(copied(&from, threads, chunk, piece) == from, "{threads} threads, {chunk}, {piece}");
+        }
+    }
+
+    #[test]
+    fn transfers_of_several_threads_do_not_mix() {
+        thread::scope(|scope| {
+            for seed in 0..if cfg!(miri) { 2 } else { 8 } {
+                scope.spawn(move || {
+                    let from = bytes(seed);
+                    for _ in 0..if cfg!(miri) { 1 } else { 10 } {
+                        assert!(copied(&from, 3, BYTES / 5, BYTES / 41) == from);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_panic_in_a_copying_thread_reaches_the_caller_and_ends_the_copies() {
+        let from = bytes(0);
+        for threads in [1, 4] {
+            let mut to = vec![0; BYTES];
+            let call = AssertUnwindSafe(|| {
+                let mut copying = Copying::new(threads).panicking();
+                // SAFETY: both vectors outlive `copying`.
+                unsafe { copying.add(from.as_ptr(), to.as_mut_ptr(), BYTES, BYTES / 100) };
+                copying.wait(0);
+            });
+            assert!(panic::catch_unwind(call).is_err());
+        }
+        assert!(copied(&from, 4, BYTES / 3, BYTES / 50) == from, "the threads live on");
+    }
+
+    #[test]
+    fn copies_end_when_they_are_dropped() {
+        let from = bytes(0);
+        for _ in 0..20 {
+            let mut to = vec![0; BYTES];
+            let mut copying = Copying::new(4);
+            // SAFETY: both vectors outlive `copying`.
+            unsafe { copying.add(from.as_ptr(), to.as_mut_ptr(), BYTES, BYTES / 1000) };
+            drop(copying);
+            let before = to.clone();
+            thread::yield_now();
+            assert!(before == to, "a thread copies after the end");
+        }
+    }
+}

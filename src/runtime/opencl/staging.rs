@@ -1,0 +1,324 @@
+//! Transfers of host slices through pinned memory.
+//!
+//! A driver copies a slice to pinned memory of its own with one thread, at about a sixth of the link's speed. So larger
+//! slices go through a ring of pinned chunks: threads copy some chunks while the device moves others.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, OnceLock},
+};
+
+use super::{
+    ClDevice, CommandQueue, Event, Mem, cl,
+    copiers::Copying,
+    lock,
+    pinned::{Pinned, is_pinned},
+};
+use crate::Result;
+use crate::runtime::info::{TransferFault, Transfers};
+
+/// Rings of one device: one for each direction. A transfer that finds none left is the driver's own.
+const MOST_RINGS: usize = 2;
+/// Chunks and pieces are multiples of a page.
+const PAGE: usize = 4096;
+/// Minimum bytes of a chunk that is not the last one: below, the cost of a command counts.
+const LEAST_CHUNK: usize = 256 << 10;
+/// Bytes of a piece that one thread copies.
+const LEAST_PIECE: usize = 64 << 10;
+const MOST_PIECE: usize = 1 << 20;
+
+/// The rings that a device keeps for later transfers.
+#[derive(Default)]
+pub(super) struct Staging {
+    rings: Mutex<Rings>,
+    /// The queue that maps pinned memory: a map waits for all earlier commands of its queue.
+    queue: OnceLock<CommandQueue>,
+}
+
+#[derive(Default)]
+struct Rings {
+    idle: Vec<Pinned>,
+    /// Number of rings, idle or lent.
+    count: usize,
+}
+
+impl Staging {
+    /// The queue that maps pinned memory.
+    pub(super) fn queue(&self, device: &ClDevice) -> Result<&CommandQueue> {
+        if let Some(queue) = self.queue.get() {
+            return Ok(queue);
+        }
+        let queue = cl::create_queue(device.context(), device.id(), false)?;
+        Ok(self.queue.get_or_init(|| queue))
+    }
+
+    /// Releases the rings that no transfer uses.
+    pub(super) fn clear(&self) {
+        let idle = {
+            let mut rings = lock(&self.rings);
+            rings.count -= rings.idle.len();
+            std::mem::take(&mut rings.idle)
+        };
+        drop(idle);
+    }
+
+    /// A ring of at least `bytes` bytes. `None` if all are lent, or the driver has no pinned memory: it then transfers in
+    /// its own way.
+    fn lend<'d>(&'d self, device: &ClDevice, bytes: usize, fault: Option<TransferFault>) -> Option<Lent<'d>> {
+        let idle = {
+            let mut rings = lock(&self.rings);
+            let idle = rings.idle.pop();
+            if idle.is_none() && rings.count == MOST_RINGS {
+                return None;
+            }
+            rings.count += usize::from(idle.is_none());
+            idle
+        };
+        // From here on, the ring counts until `lent` is dropped.
+        let mut lent = Lent { staging: self, ring: idle };
+        if lent.ring.as_ref().is_none_or(|ring| ring.bytes() < bytes || fault.is_some()) {
+            lent.ring = None;
+            lent.ring = Some(Pinned::new(self.queue(device).ok()?, device.context(), bytes, fault).ok()?);
+        }
+        Some(lent)
+    }
+}
+
+/// A ring during a transfer.
+struct Lent<'d> {
+    staging: &'d Staging,
+    ring: Option<Pinned>,
+}
+
+impl Lent<'_> {
+    fn ring(&self) -> &Pinned {
+        self.ring.as_ref().expect("it is taken by a drop alone")
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let mut rings = lock(&self.staging.rings);
+        match self.ring.take() {
+            Some(ring) => rings.idle.push(ring),
+            None => rings.count -= 1,
+        }
+    }
+}
+
+/// A transfer's commands that may be running. Dropping it waits for them; without it, the ring must not be used again.
+struct Running<'a, 'd> {
+    device: &'a ClDevice,
+    lent: &'a mut Lent<'d>,
+    events: VecDeque<Event>,
+    /// True if all commands are known to be done, unless they have an event here.
+    sound: bool,
+}
+
+impl Running<'_, '_> {
+    /// Waits for the oldest command.
+    fn wait(&mut self) -> Result<()> {
+        let Some(event) = self.events.pop_front() else { return Ok(()) };
+        self.sound = false;
+        cl::wait(&event)?;
+        self.sound = true;
+        Ok(())
+    }
+
+    /// Enqueues a command that uses the ring, and starts it.
+    fn push(&mut self, enqueue: impl FnOnce(&CommandQueue, *mut u8) -> Result<Event>) -> Result<()> {
+        // A driver may fail after it has enqueued the command.
+        self.sound = false;
+        let event = enqueue(self.device.queue(), self.lent.ring().address().as_ptr())?;
+        self.events.push_back(event);
+        self.device.flush()?;
+        self.sound = true;
+        Ok(())
+    }
+}
+
+impl Drop for Running<'_, '_> {
+    fn drop(&mut self) {
+        if self.sound && self.events.is_empty() {
+            return;
+        }
+        let done = (0..2).any(|_| cl::finish(self.device.queue()).is_ok());
+        let ring = self.lent.ring.take();
+        if !done {
+            // The device is lost. Its commands may still use the ring, so the ring is never released.
+            std::mem::forget(ring);
+        }
+    }
+}
+
+/// The division of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Plan {
+    /// Bytes of each chunk but the last.
+    chunk: usize,
+    /// Chunks of the ring.
+    slots: usize,
+    /// Bytes that a thread copies at once.
+    piece: usize,
+    threads: usize,
+}
+
+impl Plan {
+    fn new(bytes: usize, transfers: &Transfers) -> Self {
+        let Transfers { chunk_bytes, chunks, threads, .. } = *transfers;
+        let (slots, threads) = (chunks.max(1), threads.max(1));
+        // A short transfer has short chunks, so that its copies and its commands overlap.
+        let chunk = (bytes / (2 * slots)).next_multiple_of(PAGE).max(LEAST_CHUNK).min(chunk_bytes.max(PAGE));
+        let piece = (chunk / threads).clamp(LEAST_PIECE, MOST_PIECE).next_multiple_of(PAGE);
+        Self { chunk, slots: slots.min(bytes.div_ceil(chunk)).max(1), piece, threads }
+    }
+
+    /// Bytes of the ring: rounded up, so that a ring serves transfers of similar lengths.
+    fn ring_bytes(&self, transfers: &Transfers) -> usize {
+        let most = self.slots * self.chunk.max(transfers.chunk_bytes);
+        (self.slots * self.chunk).next_power_of_two().min(most)
+    }
+
+    /// The chunks that may be in one of the two stages, copies or commands, before the transfer waits for the oldest.
+    fn half(&self) -> usize {
+        (self.slots / 2).max(1)
+    }
+}
+
+impl ClDevice {
+    /// How a transfer of `bytes` bytes at `host` is staged, and its ring; `None` if the driver transfers in its own way.
+    fn staged(&self, host: *const u8, bytes: usize) -> Option<(Plan, Lent<'_>, Transfers)> {
+        let transfers = self.transfers(bytes);
+        // Where host and device share memory, pinned memory is a copy more.
+        if bytes < transfers.min_bytes || !(self.shared.own_memory || transfers.always) || self.checker() {
+            return None;
+        }
+        if is_pinned(host, bytes) {
+            return None;
+        }
+        let plan = Plan::new(bytes, &transfers);
+        let lent = self.shared.staging.lend(self, plan.ring_bytes(&transfers), transfers.fault)?;
+        Some((plan, lent, transfers))
+    }
+
+    /// Writes `data`, after all earlier commands; waits for it.
+    pub(super) fn send(&self, mem: &Mem, offset: usize, data: &[u8]) -> Result<()> {
+        let Some((plan, mut lent, transfers)) = self.staged(data.as_ptr(), data.len()) else {
+            return cl::write(self.queue(), mem, offset, data);
+        };
+        let chunks: Vec<&[u8]> = data.chunks(plan.chunk).collect();
+        let slot = |chunk: usize| chunk % plan.slots * plan.chunk;
+        let base = lent.ring().address().as_ptr();
+        let mut running = Running { device: self, lent: &mut lent, events: VecDeque::new(), sound: true };
+        let mut copying = copying(&plan, &transfers);
+        // Chunks whose copies were added, that were sent, and that have arrived.
+        let (mut added, mut sent, mut arrived) = (0, 0, 0);
+        while sent < chunks.len() {
+            while added < chunks.len() && added - arrived < plan.slots {
+                let from = chunks[added];
+                // SAFETY: `from` is a part of `data`, and outlives `copying`. The slot has `plan.chunk` bytes of the ring, which
+                // outlives `copying`, and no command uses it: that of the chunk before has arrived.
+                unsafe { copying.add(from.as_ptr(), base.wrapping_add(slot(added)), from.len(), plan.piece) };
+                added += 1;
+            }
+            copying.wait(sent);
+            lost(&transfers, sent)?;
+            let bytes = chunks[sent].len();
+            // SAFETY: the slot has the chunk's bytes, and nothing writes them until the event has completed.
+            running.push(|queue, base| unsafe {
+                cl::enqueue_write(queue, mem, offset + sent * plan.chunk, base.wrapping_add(slot(sent)), bytes, &[])
+            })?;
+            sent += 1;
+            if added < chunks.len() && sent - arrived >= plan.half() {
+                running.wait()?;
+                arrived += 1;
+            }
+        }
+        while arrived < sent {
+            running.wait()?;
+            arrived += 1;
+        }
+        Ok(())
+    }
+
+    /// Reads into `out`, after all earlier commands; waits for it.
+    pub(super) fn receive(&self, mem: &Mem, offset: usize, out: &mut [u8]) -> Result<()> {
+        let Some((plan, mut lent, transfers)) = self.staged(out.as_ptr(), out.len()) else {
+            return cl::read(self.queue(), mem, offset, out);
+        };
+        let mut chunks: VecDeque<&mut [u8]> = out.chunks_mut(plan.chunk).collect();
+        let (count, last) = (chunks.len(), chunks.back().map_or(0, |chunk| chunk.len()));
+        let slot = |chunk: usize| chunk % plan.slots * plan.chunk;
+        let base = lent.ring().address().as_ptr();
+        let mut running = Running { device: self, lent: &mut lent, events: VecDeque::new(), sound: true };
+        let mut copying = copying(&plan, &transfers);
+        // Chunks that were asked for, whose copies were added, and that were copied.
+        let (mut asked, mut added, mut copied) = (0, 0, 0);
+        while copied < count {
+            while asked < count && asked - copied < plan.slots {
+                lost(&transfers, asked)?;
+                let bytes = if asked + 1 == count { last } else { plan.chunk };
+                // SAFETY: the slot has `plan.chunk` bytes, and nothing uses them until the event has completed: the chunk before
+                // was copied.
+                running.push(|queue, base| unsafe {
+                    cl::enqueue_read(
+                        queue,
+                        mem,
+                        offset + asked * plan.chunk,
+                        base.wrapping_add(slot(asked)),
+                        bytes,
+                        &[],
+                    )
+                })?;
+                asked += 1;
+            }
+            if added < asked && added - copied < plan.half() {
+                running.wait()?;
+                let to = chunks.pop_front().expect("one for each chunk");
+                // SAFETY: `to` is a part of `out`, and outlives `copying`. The command has filled the slot, and no other command
+                // uses it before this copy is done.
+                unsafe { copying.add(base.wrapping_add(slot(added)), to.as_mut_ptr(), to.len(), plan.piece) };
+                added += 1;
+            } else {
+                copying.wait(copied);
+                copied += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn copying<'m>(plan: &Plan, transfers: &Transfers) -> Copying<'m> {
+    let copying = Copying::new(plan.threads);
+    if transfers.fault == Some(TransferFault::Panic) { copying.panicking() } else { copying }
+}
+
+/// The fault of a device that is lost during a transfer.
+fn lost(transfers: &Transfers, chunk: usize) -> Result<()> {
+    if transfers.fault == Some(TransferFault::Lost) && chunk == 1 {
+        return Err(cl::failure(ocl::ffi::CL_DEVICE_NOT_AVAILABLE, "a transfer, as a test wants,"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_covers_the_transfer_and_fits_its_ring() {
+        for chunk_bytes in [256 << 10, 1 << 20, 16 << 20, 64 << 20] {
+            for (chunks, threads) in [(1, 1), (2, 2), (3, 5), (4, 16), (8, 32)] {
+                let transfers = Transfers { chunk_bytes, chunks, threads, ..Transfers::default() };
+                for bytes in [1, 4096, 1 << 20, (1 << 20) + 1, 77_777_777, 1 << 30, 1 << 32] {
+                    let plan = Plan::new(bytes, &transfers);
+                    let what = format!("{bytes} bytes, {transfers:?}: {plan:?}");
+                    assert!(plan.chunk.is_multiple_of(PAGE) && plan.chunk <= chunk_bytes, "{what}");
+                    assert!((1..=chunks).contains(&plan.slots) && plan.piece >= LEAST_PIECE, "{what}");
+                    let ring = plan.ring_bytes(&transfers);
+                    assert!((plan.slots * plan.chunk..=chunks * chunk_bytes).contains(&ring), "{what}: {ring}");
+                }
+            }
+        }
+    }
+}
