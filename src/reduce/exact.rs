@@ -151,12 +151,7 @@ pub(super) fn bytes<S: Source<Item: Float>>(
 
 /// Writes the sum of n > 0 summands to `out`.
 pub(super) fn sum(device: &ClDevice, form: &Form, store: Store, read: Read<'_>, out: &ClInput) -> Result<()> {
-    let (n, from) = match read {
-        Read::Memory(input, second) => {
-            (input.len(), Origin::Memory(input.aligned() && second.is_none_or(ClInput::aligned)))
-        }
-        Read::Source(load, n) => (n, Origin::Source(load)),
-    };
+    let (n, from) = read.origin();
     let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), n)?;
     let plan = plan(n, form, store, from, &caps, device.wide(n))?;
     let bytes = 4 * (words(form.acc) + 1);

@@ -204,6 +204,18 @@ pub(super) enum Read<'a> {
     Source(&'a Load, usize),
 }
 
+impl<'a> Read<'a> {
+    /// The number of elements, and where they are.
+    pub(super) fn origin(self) -> (usize, Origin<'a>) {
+        match self {
+            Self::Memory(input, second) => {
+                (input.len(), Origin::Memory(input.aligned() && second.is_none_or(ClInput::aligned)))
+            }
+            Self::Source(load, n) => (n, Origin::Source(load)),
+        }
+    }
+}
+
 fn run(
     device: &ClDevice,
     form: &Form,
@@ -212,12 +224,7 @@ fn run(
     out: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let (n, from) = match read {
-        Read::Memory(input, second) => {
-            (input.len(), Origin::Memory(input.aligned() && second.is_none_or(ClInput::aligned)))
-        }
-        Read::Source(load, n) => (n, Origin::Source(load)),
-    };
+    let (n, from) = read.origin();
     if n == 0 {
         return device.fill(out.mem(), out.byte_offset(), empty.len(), empty);
     }
