@@ -69,8 +69,8 @@ void all(const Wanted& wanted)
             sums<float>("source dot", n, 8.0 * n, thrust::make_transform_iterator(pairs, Product{}),
                         exact(n, [=] __device__(size_t i) { return x[i] * y[i]; }));
         }
-        if (wanted("source sum of cubes of |x - mean|", "f32", n)) {
-            sums<float>("source sum of cubes of |x - mean|", n, 4.0 * n, thrust::make_transform_iterator(x, Cube{}),
+        if (wanted("source sum of cubed distances", "f32", n)) {
+            sums<float>("source sum of cubed distances", n, 4.0 * n, thrust::make_transform_iterator(x, Cube{}),
                         exact(n, [=] __device__(size_t i) { return Cube{}(x[i]); }));
         }
         if (wanted("source count of x < 0.5", "f32", n)) {

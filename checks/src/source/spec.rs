@@ -323,7 +323,7 @@ impl Spec for Sources {
             bench("dot", 8, Some(1), |this, out| {
                 this.sum(this.x.zip(&this.y).map(&Map::new(multiply as fn((f32, f32)) -> f32, "a * b")), out)
             }),
-            bench("sum of cubes of |x - mean|", 4, Some(1), |this, out| {
+            bench("sum of cubed distances", 4, Some(1), |this, out| {
                 let text = "fabs(x - 0.5f) * ((x - 0.5f) * (x - 0.5f))";
                 this.sum(this.x.map(&Map::new(cube as fn(f32) -> f32, text)), out)
             }),
