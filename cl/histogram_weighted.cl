@@ -47,12 +47,7 @@
 #define ZERO_VALUE ((ulong2)(0, 0))
 #define LIMB(v, k) ((uint)(((k) < 2 ? (v).x : (v).y) >> (32 * ((k) & 1))))
 #define REST 68
-#define REAL double
-#define BITS ulong
-#define AS_BITS_OF(x) as_ulong(x)
-#define AS_REAL(x) as_double(x)
-#define PRECISION 53
-#define NO_NUMBER 0x7ff // exponent field of infinities and NaN
+#define REAL_BYTES 8
 #else
 #define LIMBS 2
 #define LIMIT 62
@@ -60,13 +55,9 @@
 #define ZERO_VALUE 0
 #define LIMB(v, k) ((uint)((v) >> (32 * (k))))
 #define REST 11
-#define REAL float
-#define BITS uint
-#define AS_BITS_OF(x) as_uint(x)
-#define AS_REAL(x) as_float(x)
-#define PRECISION 24
-#define NO_NUMBER 0xff
+#define REAL_BYTES 4
 #endif
+#include "lib/parts.cl"
 
 // Marks of infinite and NaN weights.
 #define MARK_NAN 1
@@ -89,14 +80,6 @@ static inline REAL real_of(const W w)
 #else
     return w;
 #endif
-}
-
-#define EXPONENT(x) ((uint)(AS_BITS_OF(x) >> (PRECISION - 1)) & NO_NUMBER)
-
-// The position of the lowest bit of a weight, from its exponent field.
-static inline uint position_of(const uint field)
-{
-    return max(field, 1u) - 1;
 }
 
 // The lowest bit q of the window, from the largest exponent field.

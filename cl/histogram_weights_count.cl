@@ -69,19 +69,6 @@ static inline ulong2 add_words(const ulong2 sum, __local const uint* words, cons
 }
 #endif
 
-// The size of a finite weight, in units of 2^position.
-static inline BITS size_of(const REAL x, const uint field)
-{
-    const BITS first = (BITS)1 << (PRECISION - 1), fraction = AS_BITS_OF(x) & (first - 1);
-    return field == 0 ? fraction : fraction | first;
-}
-
-// Tests the sign bit: a device may flush subnormals to 0.
-static inline int is_negative(const REAL x)
-{
-    return (int)(AS_BITS_OF(x) >> (8 * sizeof(BITS) - 1));
-}
-
 // Returns 1 if a weight is a multiple of 2^q, and puts weight / 2^q into `value`. Its field is at most the window's.
 INLINED int is_whole(const REAL x, const uint field, const uint q, VALUE* value)
 {

@@ -138,16 +138,7 @@ static inline REAL rounded(
     ulong top = (ulong)high << 32 | middle;
     top = zeros == 0 ? top : top << zeros | low >> (32 - zeros);
     top |= (low << zeros | more) != 0;
-    BITS bits;
-    if (above < PRECISION) {
-        bits = (BITS)(top >> (63 - above));
-    } else {
-        const ulong whole = top >> (64 - PRECISION), part = top << PRECISION, half_unit = (ulong)1 << 63;
-        const ulong up = part > half_unit || (part == half_unit && (whole & 1));
-        // The leading bit of `whole` adds 1 to the exponent field, and so does the carry if `up` rounds to the next power of two.
-        const ulong sum = ((ulong)(above - (PRECISION - 1)) << (PRECISION - 1)) + whole + up;
-        bits = (BITS)min(sum, (ulong)NO_NUMBER << (PRECISION - 1));
-    }
+    const BITS bits = (BITS)nearest_bits(top, (int)above, PRECISION, (ulong)NO_NUMBER << (PRECISION - 1));
     return AS_REAL(bits | (BITS)negative << (8 * sizeof(BITS) - 1));
 }
 // Returns a sum in the caller's type.

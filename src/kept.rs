@@ -21,7 +21,12 @@ impl ClDevice {
     /// only an in-order queue has them.
     pub(crate) fn ended(&self) -> Result<Option<ClMem>> {
         const BYTES: usize = COUNTERS_AT + COUNTER_BYTES;
-        let kept = self.kept("ended", BYTES, u32::MAX, || self.holding(&[0; BYTES]))?;
+        self.kept_zeros("ended", BYTES)
+    }
+
+    /// Memory that is 0 before and after each launch that uses it, so only an in-order queue has it.
+    pub(crate) fn kept_zeros(&self, kind: &'static str, bytes: usize) -> Result<Option<ClMem>> {
+        let kept = self.kept(kind, bytes, u32::MAX, || self.holding(&vec![0; bytes]))?;
         Ok(kept.map(|(mem, _)| mem))
     }
 

@@ -4,7 +4,7 @@ mod common;
 
 use common::{a_form_of_each_kernel, random, runs_kernels_at_once, tiny};
 use oclprim::{
-    Determinism, Device, Element, ErrorKind, Scratch, Source, bf16, f16,
+    Determinism, Device, Element, ErrorKind, ExactSum, Scratch, Source, bf16, f16,
     op::{Map, Max, Min, Op, Product, Sum, Xor},
     source::{constant, counting, zip},
 };
@@ -318,15 +318,26 @@ fn an_expression_that_does_not_build_gives_the_log() {
 
 #[test]
 fn exact_sums_are_those_of_the_array() {
-    let x: Vec<f64> = (0..70_001).map(|i| (1.05f64).powi(i % 1000) * if i % 2 == 0 { 1.0 } else { -0.9 }).collect();
-    let half = Map::new(|x: f64| x / 2.0, "x / 2.0");
-    let device = Device::cpu();
-    let array = device.transform(x.map(&half)).unwrap().to_vec().unwrap();
-    let want = device.reduce_with(&array, Sum, Determinism::Exact).unwrap();
-    assert_eq!(device.reduce_with(x.map(&half), Sum, Determinism::Exact).unwrap(), want);
-    let singles: Vec<f32> = array.iter().map(|x| *x as f32).collect();
-    let want = device.reduce_with(&singles, Sum, Determinism::Exact).unwrap();
-    assert_eq!(device.reduce_with(array.cast::<f32>(), Sum, Determinism::Exact).unwrap(), want);
+    const EXACT: Determinism = Determinism::Exact;
+    let n = if tiny() { 9_001 } else { 70_001 };
+    let x: Vec<f32> = (0..n).map(|i| (1.05f32).powi(i % 1000) * if i % 2 == 0 { 1.0 } else { -0.9 }).collect();
+    let half = Map::new(|x: f32| x / 2.0, "x / 2.0f");
+    let halves: Vec<f32> = x.iter().map(|x| x / 2.0).collect();
+    let cpu = Device::cpu();
+    let want = cpu.reduce_exact(&halves).unwrap();
+    for (name, device) in devices().into_iter().chain([("the CPU".into(), cpu.clone())]) {
+        assert_eq!(device.reduce_with(x.map(&half), Sum, EXACT).unwrap(), want.round(), "{name}");
+        assert_eq!(device.reduce_exact(x.map(&half)).unwrap(), want, "{name}");
+        let none = device.reduce_exact(x[..0].map(&half)).unwrap();
+        assert_eq!(none, ExactSum::new(), "{name}");
+        if device.capabilities().unwrap().is_none_or(|caps| caps.fp64) {
+            // The doubles of memory, and those that a function computes.
+            assert_eq!(device.reduce_with(halves.cast::<f64>(), Sum, EXACT).unwrap(), want.round_f64(), "{name}");
+            assert_eq!(device.reduce_with(x.map(&half).cast::<f64>(), Sum, EXACT).unwrap(), want.round_f64(), "{name}");
+            let doubles: ExactSum<f64> = halves.iter().map(|&x| f64::from(x)).collect();
+            assert_eq!(device.reduce_exact(halves.cast::<f64>()).unwrap(), doubles, "{name}");
+        }
+    }
 }
 
 /// Positions beyond 2^32, without memory: the elements are counted.

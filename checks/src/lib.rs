@@ -185,6 +185,11 @@ mod reduce {
 
         pub(crate) mod spec;
     }
+    pub(crate) mod exact {
+        pub(crate) use oclprim::internals::reduce::exact::*;
+
+        pub(crate) mod spec;
+    }
     pub(crate) mod mapped {
 
         pub(crate) mod spec;

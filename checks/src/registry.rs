@@ -71,6 +71,7 @@ pub fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
 /// ```
 pub const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "sum fixed",
+    "sum exact",
     "arg-max",
     "count",
     "statistics",

@@ -7,8 +7,9 @@ mod steps;
 use approx::{assert_abs_diff_eq, assert_relative_eq};
 use common::with_sub_groups as devices;
 use oclprim::{
-    Determinism, Device, ElementType, ErrorKind, Scratch,
+    Determinism, Device, DeviceClass, ElementType, ErrorKind, Float, Scratch, Tuning,
     op::{Max, Product, Sum, Xor},
+    tuning::Primitive,
 };
 use oclprim_checks::{
     bench::{Effort, measure},
@@ -281,9 +282,9 @@ fn fast_sums_and_products_are_near_the_fixed_ones() {
     }
 }
 
-/// With `Exact`, sums of integers and extremes equal those of `Fixed`. Only the CPU backend has exact sums of floats.
+/// With `Exact`, sums of integers and extremes equal those of `Fixed`, and there are no products of floats.
 #[test]
-fn exact_is_for_float_sums_on_the_cpu() {
+fn exact_is_for_float_sums() {
     let x = [1e30f32, 1.0, -1e30];
     for (name, device) in devices() {
         println!("{name}");
@@ -292,19 +293,48 @@ fn exact_is_for_float_sums_on_the_cpu() {
         let product = device.reduce_with(&x, Product, Determinism::Exact).unwrap_err();
         assert_eq!(product.kind(), ErrorKind::Unsupported);
         assert_eq!(product.to_string(), "there is no exact product of floats");
-        let sum = device.reduce_with(&x, Sum, Determinism::Exact);
-        let dot = {
-            let mut dot = [0f32];
-            device
-                .dot_into(&x, &[1e30f32, 0.5, 1e30], Determinism::Exact, &mut dot, &mut Scratch::new())
-                .map(|()| dot[0])
-        };
-        if device.is_cpu() {
-            assert_eq!((sum.unwrap(), dot.unwrap()), (1.0, 0.5));
-        } else {
-            for error in [sum.unwrap_err(), dot.unwrap_err()] {
-                assert_eq!(error.kind(), ErrorKind::Unsupported);
-                assert_eq!(error.to_string(), "exact float sums run on the CPU backend only");
+        assert_eq!(device.reduce_with(&x, Sum, Determinism::Exact).unwrap(), 1.0);
+        let (mut dot, y) = ([0f32], [1e30f32, 0.5, 1e30]);
+        device.dot_into(&x, &y, Determinism::Exact, &mut dot, &mut Scratch::new()).unwrap();
+        assert_eq!(dot, [0.5]);
+    }
+}
+
+/// Numbers with full significands, at every position of a word, and so many of them for each work-item that digits and words
+/// overflow if their carries wait for longer than the bounds allow.
+#[test]
+fn exact_sums_of_many_equal_numbers_resolve_their_carries() {
+    fn all<T: Float>(device: &Device, name: &str, n: usize, values: &[u64]) {
+        for &bits in values {
+            let x = T::from_bits_lossy(bits);
+            let x = vec![x; n];
+            let [got, want] = [device, &Device::cpu()]
+                .map(|device| device.reduce_with(&x, Sum, Determinism::Exact).unwrap().to_f64().to_bits());
+            assert_eq!(got, want, "{name}: {n} times {:?}", x[0]);
+        }
+    }
+    for (name, device) in devices() {
+        let Some(caps) = device.capabilities().unwrap().filter(|caps| !caps.checker) else { continue };
+        // Few work-items, so that each has many elements.
+        let set = |tuning: Tuning, name, value| tuning.set(Primitive::Reduce, name, value);
+        let units = caps.compute_units as usize;
+        let few = set(Tuning::default().class(DeviceClass::Gpu), "max_groups", units);
+        let few = if caps.max_work_group > 64 { set(few, "work_group", 64) } else { few };
+        let items = 64 * units;
+        for registers in [0, 1] {
+            if caps.fp64 || registers == 0 {
+                let tuning = if caps.fp64 { set(few.clone(), "exact_f64", registers) } else { few.clone() };
+                let device = device.with_tuning(tuning).unwrap();
+                // Fields 107 and 910 are 31 binades above a digit's unit.
+                let fields = [100, 107, 113].map(|field| field << 23 | 0x7f_ffff);
+                all::<f32>(&device, &name, 600 * items, &fields);
+                // Each number is deposited.
+                all::<f32>(&device, &name, 2500 * items, &[0x7f_ffff, 0x807f_ffff]);
+                if caps.fp64 {
+                    let (ones, fields) = ((1 << 52) - 1, [900, 910, 925]);
+                    all::<f64>(&device, &name, 2200 * items, &fields.map(|field| field << 52 | ones));
+                    all::<f64>(&device, &name, 2200 * items, &[ones, (2046 << 52) - 1]);
+                }
             }
         }
     }

@@ -436,6 +436,8 @@ fn files_are_scanned() {
         let text = succeeds(&[&["run", "scan", &input, "--reverse", "--verify"], &device[..]].concat());
         assert_eq!(text.trim(), "18 17\n12 10\n10 3");
     }
+    assert_eq!(succeeds(&["run", "cumsum", &input, "--device", "cpu"]).trim(), "1 6\n8 8\n15 18");
+    assert_eq!(succeeds(&["run", "sum", &input, "--device", "cpu"]).trim(), "18");
     for (op, wanted) in [("product", "1 5\n10 0\n0 0"), ("min", "1 1\n1 0\n0 0"), ("max", "1 5\n5 5\n7 7")] {
         assert_eq!(succeeds(&["run", "scan", &input, "--op", op, "--device", "cpu"]).trim(), wanted);
     }

@@ -173,6 +173,14 @@ fn reductions(u: &mut Unstructured, given: &Given) -> Result<()> {
         }
         assert!(left == 1 && partials - acc.size() <= plan.scratch_bytes, "{plan:?}");
     }
+    use reduce::{exact::Store, gpu::Origin};
+    let exact = reduce::gpu::Form { determinism: Determinism::Exact, ..form };
+    if let Some(plan) = accepted(reduce::exact::plan(n, &exact, Store::Rounded, Origin::Memory(aligned), caps, wide(n)))
+        && element.is_float()
+    {
+        given.fits(&plan, plan.groups, plan.work_group, 0);
+        assert!(plan.groups > 0 && plan.groups < 1 << 15, "{plan:?}");
+    }
     let bytes = *u.choose(&[1, 2, 4, 8])?;
     let plan = reduce::count::gpu::plan(n, bytes, aligned, caps, wide(n));
     given.fits(&plan, plan.groups, plan.work_group, 8 * plan.work_group);

@@ -141,6 +141,17 @@ pub struct ExactSum<T: Float> {
 }
 
 impl<T: Float> ExactSum<T> {
+    /// The length of [`to_bytes`](Self::to_bytes).
+    ///
+    /// ```
+    /// use oclprim::ExactSum;
+    ///
+    /// assert_eq!(ExactSum::<f32>::BYTES, ExactSum::<f32>::new().to_bytes().len());
+    /// ```
+    pub const BYTES: usize = HEAD + Self::INTEGER_BYTES;
+    /// Bytes of the integer in [`to_bytes`](Self::to_bytes).
+    pub(crate) const INTEGER_BYTES: usize = Digits::<T>::BYTES;
+
     /// The empty sum, which rounds to +0.
     ///
     /// ```
@@ -313,12 +324,12 @@ impl<T: Float> ExactSum<T> {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEAD + Digits::<T>::BYTES);
+        let mut bytes = Vec::with_capacity(Self::BYTES);
         bytes.extend([VERSION, code(T::TYPE), self.kind as u8, 0]);
         if self.kind.has_digits() {
             bytes.extend(self.digits.bytes());
         }
-        bytes.resize(HEAD + Digits::<T>::BYTES, 0);
+        bytes.resize(Self::BYTES, 0);
         bytes
     }
 
@@ -338,7 +349,7 @@ impl<T: Float> ExactSum<T> {
     /// ```
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let invalid = |what: String| Err(Error::invalid(format!("exact sum of {}: {what}", T::TYPE)));
-        let len = HEAD + Digits::<T>::BYTES;
+        let len = Self::BYTES;
         let Some((&[version, ty, kind, reserved], digits)) = bytes.split_first_chunk::<HEAD>() else {
             return invalid(format!("{} bytes instead of {len}", bytes.len()));
         };

@@ -133,6 +133,9 @@ pub mod random {
 
 pub mod reduce {
     pub use crate::reduce::*;
+    pub mod exact {
+        pub use crate::reduce::exact::*;
+    }
     pub mod gpu {
         pub use crate::reduce::gpu::*;
     }

@@ -31,13 +31,29 @@ pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], _: O) -> Result<T> {
 
 /// The correctly rounded sum of floats.
 pub(super) fn exact_sum<T: Element>(input: &[T]) -> Result<T> {
-    let n = input.len();
-    match T::TYPE {
-        ElementType::F16 => exact::<f16, T>(n, &|sum, part| sum.add_slice(&bytemuck::cast_slice(input)[part])),
-        ElementType::Bf16 => exact::<bf16, T>(n, &|sum, part| sum.add_slice(&bytemuck::cast_slice(input)[part])),
-        ElementType::F64 => exact::<f64, T>(n, &|sum, part| sum.add_slice(&bytemuck::cast_slice(input)[part])),
-        _ => exact::<f32, T>(n, &|sum, part| sum.add_slice(&bytemuck::cast_slice(input)[part])),
-    }
+    Ok(match T::TYPE {
+        ElementType::F16 => exact_total::<f16>(bytemuck::cast_slice(input))?.rounded(),
+        ElementType::Bf16 => exact_total::<bf16>(bytemuck::cast_slice(input))?.rounded(),
+        ElementType::F64 => exact_total::<f64>(bytemuck::cast_slice(input))?.rounded(),
+        _ => exact_total::<f32>(bytemuck::cast_slice(input))?.rounded(),
+    })
+}
+
+/// The exact sum of floats.
+pub(super) fn exact_total<T: Float>(input: &[T]) -> Result<ExactSum<T>> {
+    exact(input.len(), &|sum, part| sum.add_slice(&input[part]))
+}
+
+/// The exact sum of computed floats.
+pub(super) fn exact_total_of_blocks<T: Float>(n: usize, values: &dyn Blocks<T>) -> Result<ExactSum<T>> {
+    exact(n, &|sum, part: Range<usize>| {
+        let mut block = vec![T::ZERO; lanes::<T>()];
+        for start in part.clone().step_by(lanes::<T>()) {
+            let block = &mut block[..lanes::<T>().min(part.end - start)];
+            values.block(start, block);
+            sum.add_slice(block);
+        }
+    })
 }
 
 /// The correctly rounded sum of the values that `row` yields for a range. `U` is a float.
@@ -46,9 +62,9 @@ pub(super) fn exact_rows<U: Element, R: Iterator<Item = U::Acc>>(
     row: &(impl Fn(Range<usize>) -> R + Sync),
 ) -> Result<U> {
     if U::TYPE.needs_fp64() {
-        exact::<f64, U>(n, &|sum, part| sum.extend(row(part).map(bytemuck::cast::<U::Acc, f64>)))
+        Ok(exact::<f64>(n, &|sum, part| sum.extend(row(part).map(bytemuck::cast::<U::Acc, f64>)))?.rounded())
     } else {
-        exact::<f32, U>(n, &|sum, part| sum.extend(row(part).map(bytemuck::cast::<U::Acc, f32>)))
+        Ok(exact::<f32>(n, &|sum, part| sum.extend(row(part).map(bytemuck::cast::<U::Acc, f32>)))?.rounded())
     }
 }
 
@@ -63,9 +79,9 @@ pub(super) fn exact_blocks<T: Element>(n: usize, values: &dyn Blocks<T>) -> Resu
         }
     }
     if T::TYPE.needs_fp64() {
-        exact::<f64, T>(n, &|sum, part| add(sum, values, part))
+        Ok(exact::<f64>(n, &|sum, part| add(sum, values, part))?.rounded())
     } else {
-        exact::<f32, T>(n, &|sum, part| add(sum, values, part))
+        Ok(exact::<f32>(n, &|sum, part| add(sum, values, part))?.rounded())
     }
 }
 
@@ -78,14 +94,14 @@ pub(super) fn exact_products<U: Element, R: Iterator<Item = [U::Acc; 2]>>(
         pairs.for_each(|[x, y]| sum.add_product(bytemuck::cast(x), bytemuck::cast(y)));
     }
     if U::TYPE.needs_fp64() {
-        exact::<f64, U>(n, &|sum, part| add(sum, row(part)))
+        Ok(exact::<f64>(n, &|sum, part| add(sum, row(part)))?.rounded())
     } else {
-        exact::<f32, U>(n, &|sum, part| add(sum, row(part)))
+        Ok(exact::<f32>(n, &|sum, part| add(sum, row(part)))?.rounded())
     }
 }
 
-/// The rounded sum of parts: `add` adds the summands of a range. Threads share the parts.
-fn exact<F: Float, U: Element>(n: usize, add: &(dyn Fn(&mut ExactSum<F>, Range<usize>) + Sync)) -> Result<U> {
+/// The sum of parts: `add` adds the summands of a range. Threads share the parts.
+fn exact<F: Float>(n: usize, add: &(dyn Fn(&mut ExactSum<F>, Range<usize>) + Sync)) -> Result<ExactSum<F>> {
     let part = |range: Range<usize>| {
         let mut sum = ExactSum::new();
         add(&mut sum, range);
@@ -95,7 +111,7 @@ fn exact<F: Float, U: Element>(n: usize, add: &(dyn Fn(&mut ExactSum<F>, Range<u
     let parts = parallel::map(ranges.len(), &|i| part(ranges[i].clone()))?;
     let mut all = ExactSum::<F>::new();
     parts.iter().for_each(|part| all.merge(part));
-    Ok(all.rounded())
+    Ok(all)
 }
 
 /// Combines `n` values in the tiles of `T`; `row` yields the values of a range.

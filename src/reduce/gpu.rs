@@ -1,6 +1,9 @@
 //! Reduction on OpenCL devices: the plan, then its launches.
 
-use super::Determinism;
+use super::{
+    Determinism,
+    exact::{self, Store},
+};
 use crate::{
     Element, ElementType, Input, Output, Result, Scratch,
     op::{Code, Op},
@@ -46,8 +49,8 @@ impl Form {
     /// A reduction of `T` to `U`, in the accumulator of `U`.
     pub fn into<T: Element, U: Element, O: Op<U>>(determinism: Determinism, take: Take) -> Self {
         // Only float sums and products depend on the order. All other operations use the fastest order.
-        let fixed = O::KIND.rounds() && U::TYPE.is_float() && determinism == Determinism::Fixed;
-        let determinism = if fixed { Determinism::Fixed } else { Determinism::Fast };
+        let rounds = O::KIND.rounds() && U::TYPE.is_float();
+        let determinism = if rounds { determinism } else { Determinism::Fast };
         Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source: O::source(), determinism, take }
     }
 }
@@ -183,7 +186,7 @@ pub(super) fn reduce_load(
     scratch: &mut Scratch,
 ) -> Result<()> {
     // In any order, memory in a narrower type has the kernels of a wide accumulator.
-    if let Some(memory) = load.memory().filter(|_| form.determinism == Determinism::Fast) {
+    if let Some(memory) = load.memory().filter(|_| form.determinism != Determinism::Fixed) {
         let form = Form { element: memory.1, ..form.clone() };
         run(device, &form, empty, Read::Memory(&memory.0.part(0, n), None), &output, scratch)?;
     } else {
@@ -194,11 +197,23 @@ pub(super) fn reduce_load(
 
 /// What the first pass reads.
 #[derive(Clone, Copy)]
-enum Read<'a> {
+pub(super) enum Read<'a> {
     /// An input, and the second one of products.
     Memory(&'a ClInput, Option<&'a ClInput>),
     /// A source, and the number of its elements.
     Source(&'a Load, usize),
+}
+
+impl<'a> Read<'a> {
+    /// The number of elements, and where they are.
+    pub(super) fn origin(self) -> (usize, Origin<'a>) {
+        match self {
+            Self::Memory(input, second) => {
+                (input.len(), Origin::Memory(input.aligned() && second.is_none_or(ClInput::aligned)))
+            }
+            Self::Source(load, n) => (n, Origin::Source(load)),
+        }
+    }
 }
 
 fn run(
@@ -209,14 +224,12 @@ fn run(
     out: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let (n, from) = match read {
-        Read::Memory(input, second) => {
-            (input.len(), Origin::Memory(input.aligned() && second.is_none_or(ClInput::aligned)))
-        }
-        Read::Source(load, n) => (n, Origin::Source(load)),
-    };
+    let (n, from) = read.origin();
     if n == 0 {
         return device.fill(out.mem(), out.byte_offset(), empty.len(), empty);
+    }
+    if form.determinism == Determinism::Exact {
+        return exact::sum(device, form, Store::Rounded, read, out);
     }
     let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), n)?;
     let plan = plan(n, form, from, &caps, &|n| device.wide(n))?;

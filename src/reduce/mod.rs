@@ -22,6 +22,8 @@ pub mod count;
 #[doc(hidden)]
 pub(crate) mod cpu;
 #[doc(hidden)]
+pub(crate) mod exact;
+#[doc(hidden)]
 pub(crate) mod gpu;
 pub mod mapped;
 pub(crate) mod moments;
@@ -33,7 +35,7 @@ use serde::{Deserialize, Serialize};
 
 use self::gpu::Form;
 use crate::{
-    Device, Element, Error, Input, Output, Result, Scratch, Source,
+    Device, Element, Error, ExactSum, Float, Input, Output, Result, Scratch, Source,
     op::{Op, OpKind},
     runtime::{Backend, opencl::ClDevice},
     source::{self, Blocks, Values, load::Load},
@@ -84,8 +86,13 @@ pub enum Determinism {
     /// [`reduce_as_into`](Device::reduce_as_into) and of [`map_reduce_into`](Device::map_reduce_into) is that of the
     /// converted or mapped elements. The products of [`dot_into`](Device::dot_into) are exact, too.
     ///
-    /// For now, only the CPU backend has this level, and only for sums. OpenCL devices and float products return
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
+    /// Only sums of whole inputs have this level: float products return
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes subnormals returns the same bits,
+    /// unless a function of the input computes a subnormal.
+    ///
+    /// A sum takes about the time of `Fast`: most elements are added in registers. The tuning parameter `exact_f64` of
+    /// reductions chooses between registers of `f64` and of integers.
+    /// [`reduce_exact`](Device::reduce_exact) returns the sum before it is rounded.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, op::Sum};
@@ -112,14 +119,13 @@ impl Determinism {
         }
     }
 
-    /// Returns whether results of type `U` are exact sums on the CPU backend. An error if the device has no such results.
-    fn exact<U: Element, O: Op<U>>(self, device: &Device) -> Result<bool> {
+    /// Returns whether results of type `U` are exact sums. An error for products, which cannot be exact.
+    fn exact<U: Element, O: Op<U>>(self) -> Result<bool> {
         if self != Self::Exact || !U::TYPE.is_float() || !O::KIND.rounds() {
             return Ok(false);
         }
         match O::KIND {
-            OpKind::Sum if device.is_cpu() => Ok(true),
-            OpKind::Sum => Err(Error::unsupported("exact float sums run on the CPU backend only")),
+            OpKind::Sum => Ok(true),
             kind => Err(Error::unsupported(format!("there is no exact {} of floats", kind.name()))),
         }
     }
@@ -211,7 +217,7 @@ impl Device {
     /// # Errors
     ///
     /// Same as [`Device::reduce`]; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
-    /// [`Exact`](Determinism::Exact) float sums on an OpenCL device, and for `Exact` float products.
+    /// [`Exact`](Determinism::Exact) float products.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, op::Sum};
@@ -279,6 +285,75 @@ impl Device {
         }
     }
 
+    /// Exact sum of all elements as a value that can be merged with others: `x[0] + ... + x[n - 1]`.
+    ///
+    /// It is the sum that [`reduce_with`](Self::reduce_with) rounds at the level [`Exact`](Determinism::Exact). Sums of
+    /// chunks, devices and ranks are merged, and rounded once.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::reduce`].
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let device = Device::best()?;
+    /// let mut sum = device.reduce_exact(&[1e30f32, 1.0])?;
+    /// sum.merge(&Device::cpu().reduce_exact(&[-1e30f32])?);
+    /// assert_eq!(sum.round(), 1.0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_exact<S: Source<Item: Float>>(&self, input: S) -> Result<ExactSum<S::Item>> {
+        let mut bytes = vec![0; ExactSum::<S::Item>::BYTES];
+        self.reduce_exact_into(input, &mut bytes)?;
+        ExactSum::from_bytes(&bytes)
+    }
+
+    /// [`Device::reduce_exact`] into the bytes of `output`, which may be on the device: those of
+    /// [`ExactSum::to_bytes`].
+    ///
+    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::reduce_exact`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
+    /// have [`ExactSum::BYTES`] bytes.
+    ///
+    /// ```
+    /// use oclprim::{Device, ExactSum};
+    ///
+    /// let device = Device::best()?;
+    /// let mut bytes = device.zeroed::<u8>(ExactSum::<f64>::BYTES)?;
+    /// device.reduce_exact_into(&[1e100f64, 1.0, -1e100], &mut bytes)?;
+    /// assert_eq!(ExactSum::<f64>::from_bytes(&bytes.to_vec()?)?.round(), 1.0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_exact_into<'a, S: Source<Item: Float>>(
+        &self,
+        input: S,
+        output: impl Into<Output<'a, u8>>,
+    ) -> Result<()> {
+        let output = output.into();
+        output.expect_len(ExactSum::<S::Item>::BYTES, "an exact sum")?;
+        let n = source::finite(&input)?;
+        match self.backend() {
+            Backend::Cpu => {
+                let sum = match input.plain::<S::Item>() {
+                    Some(input) => cpu::exact_total(input.host()?)?,
+                    None => {
+                        let values = input.host()?;
+                        let sum = cpu::exact_total_of_blocks::<S::Item>(n, &values)?;
+                        values.checked()?;
+                        sum
+                    }
+                };
+                output.host()?.copy_from_slice(&sum.to_bytes());
+                Ok(())
+            }
+            Backend::OpenCl(device) => exact::bytes::<S>(device, input, n, output),
+        }
+    }
+
     /// Reduction of computed elements on the CPU, compiled once for each type and operator.
     #[inline(never)]
     fn reduce_blocks<T: Element, O: Op<T>>(
@@ -290,7 +365,7 @@ impl Device {
         output: Output<'_, T>,
     ) -> Result<()> {
         output.expect_len(1, "reduce")?;
-        output.host()?[0] = if determinism.exact::<T, O>(self)? {
+        output.host()?[0] = if determinism.exact::<T, O>()? {
             cpu::exact_blocks(n, values)?
         } else {
             cpu::reduce_blocks::<T, O>(n, values)?
@@ -312,7 +387,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         output.expect_len(1, "reduce")?;
-        determinism.exact::<T, O>(self)?;
+        determinism.exact::<T, O>()?;
         let form = Form::of::<T, O>(determinism);
         let (empty, output) = (O::empty(), output.cl(device, false)?);
         gpu::reduce_load(device, &form, bytemuck::bytes_of(&empty), load, n, output, scratch)
@@ -329,7 +404,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         output.expect_len(1, "reduce")?;
-        let exact = determinism.exact::<T, O>(self)?;
+        let exact = determinism.exact::<T, O>()?;
         match self.backend() {
             Backend::Cpu if exact => output.host()?[0] = cpu::exact_sum(input.host()?)?,
             Backend::Cpu => output.host()?[0] = cpu::reduce(input.host()?, op)?,

@@ -20,6 +20,9 @@ use crate::{
 const TO_F16: &str = "static inline ushort source_f16(const float x)\n{\n    ushort bits;\n    \
     vstore_half_rte(x, 0, (half*)&bits);\n    return bits;\n}\n";
 
+/// The order of a shuffled source.
+const SHUFFLE: &str = include_str!("../../cl/lib/shuffle.cl");
+
 /// The type and the name of a value in the text. Elements of `f16` and `bf16` are their bits.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
@@ -84,6 +87,7 @@ pub struct Text<'d> {
     outside: Option<ClInput>,
     has_no_element: bool,
     to_f16: bool,
+    shuffles: bool,
 }
 
 impl<'d> Text<'d> {
@@ -102,6 +106,7 @@ impl<'d> Text<'d> {
             outside: None,
             has_no_element: false,
             to_f16: false,
+            shuffles: false,
         }
     }
 
@@ -197,6 +202,14 @@ impl<'d> Text<'d> {
         Ok(Index::Variable(at))
     }
 
+    /// The index that a shuffle of `n` elements reads; `bits` bits hold the indices.
+    pub(super) fn shuffled(&mut self, index: &Index, n: usize, bits: u32, seed: u64) -> Index {
+        self.shuffles = true;
+        let (n, bits) = (self.number(n), self.number(bits as usize));
+        let seed = self.plain("ulong", &seed.to_ne_bytes());
+        self.index(&format!("source_shuffled({index}, {n}, {bits}, {seed})"))
+    }
+
     /// Marks a gather from an empty table: the kernel must not run.
     pub(super) fn has_no_element(&mut self) {
         self.has_no_element = true;
@@ -287,8 +300,9 @@ impl<'d> Text<'d> {
             format!("    {ty} d{number}[{per_vector}];\n{}", units.collect::<String>())
         });
         let to_f16 = if self.to_f16 { TO_F16 } else { "" };
+        let shuffle = if self.shuffles { SHUFFLE } else { "" };
         let text = format!(
-            "{to_f16}#define SOURCE_PARAMS(qualifier) {parameters}\n#define SOURCE_ARGS {names}\n\
+            "{to_f16}{shuffle}#define SOURCE_PARAMS(qualifier) {parameters}\n#define SOURCE_ARGS {names}\n\
              INLINED {ty} source_of(const OFFSET_T i, {declared}SOURCE_PARAMS())\n{{\n{}    return {};\n}}\n\
              INLINED {ty} source_at(const OFFSET_T i, SOURCE_PARAMS())\n{{\n    return source_of(i, {read}SOURCE_ARGS);\n}}\n\
              INLINED void load_source(const OFFSET_T i, {ty}* x, SOURCE_PARAMS())\n{{\n{loads}    \

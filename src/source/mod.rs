@@ -12,6 +12,8 @@
 //! | [`x.reversed()`](Source::reversed) | `x[n - 1 - i]` | that of `x` |
 //! | [`x.strided(k)`](Source::strided) | `x[i * k]` | `⌈n / k⌉` |
 //! | [`x.take(n)`](Source::take) | `x[i]` | `n` |
+//! | [`x.neighbours::<3>()`](Source::neighbours) | `(x[i], x[i + 1], x[i + 2])` | `n - 2` |
+//! | [`x.shuffled(seed)`](Source::shuffled) | `x[p(i)]` for a random permutation p | that of `x` |
 //!
 //! | reader | cost of a source that is not in memory |
 //! |---|---|
@@ -46,6 +48,7 @@ mod leaf;
 #[doc(hidden)]
 pub(crate) mod load;
 mod nodes;
+mod order;
 mod transform;
 
 use std::ops::Range;
@@ -59,6 +62,7 @@ pub use self::{
     item::{Computed, Item},
     leaf::{Constant, Counting, constant, counting},
     nodes::{Cast, Gathered, Map, Reversed, Strided, Take, Zip, zip},
+    order::{Neighbours, Shuffled},
 };
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::{Device, View};
@@ -195,6 +199,42 @@ pub trait Source: Sized + Sync {
     /// ```
     fn take(self, n: usize) -> Take<Self> {
         Take { source: self, len: n }
+    }
+
+    /// Tuples of `N` neighbours, 2 to 4: `(x[0], x[1]), (x[1], x[2]), ...` There are none if `x` has fewer than `N` elements.
+    ///
+    /// ```
+    /// use oclprim::{Device, Source, op::Map};
+    ///
+    /// let slope = Map::new(|(a, b): (f32, f32)| b - a, "b - a");
+    /// assert_eq!(Device::best()?.transform(vec![1.0f32, 3.0, 4.0].neighbours::<2>().map(&slope))?.to_vec()?, [2.0, 1.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    fn neighbours<const N: usize>(self) -> Neighbours<Self, N>
+    where
+        Neighbours<Self, N>: Source,
+    {
+        Neighbours(self)
+    }
+
+    /// The elements in a random order, each once. The order depends on `seed` and the length alone, and is the same on every
+    /// device. The source must not be endless.
+    ///
+    /// A keyed bijection computes the index of each element on its own, in constant time and without memory: a network of 24
+    /// rounds. There are at most 2^64 orders, one for each seed. Algorithm: Mitchell, Stokes, Frank and
+    /// Holmes 2022, "Bandwidth-optimal random shuffling for GPUs".
+    ///
+    /// ```
+    /// use oclprim::{Device, Source, op::Sum, source::counting};
+    ///
+    /// let device = Device::best()?;
+    /// let cards = device.transform(counting(1u8).take(52).shuffled(7))?;
+    /// assert_eq!(device.reduce(cards.cast::<u32>(), Sum)?, 52 * 53 / 2);
+    /// assert_ne!(cards.to_vec()?, (1..=52).collect::<Vec<u8>>());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    fn shuffled(self, seed: u64) -> Shuffled<Self> {
+        Shuffled { source: self, seed }
     }
 
     /// The number of elements; `None` if the source is endless.

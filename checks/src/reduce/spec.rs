@@ -16,7 +16,7 @@ use crate::{
     f16,
     ladder::Climb,
     op::{And, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor},
-    reduce::{End, axis, cpu, mapped, segmented},
+    reduce::{End, axis, cpu, exact, mapped, segmented},
     tuning::Tuned,
     with_element, with_integer,
 };
@@ -421,6 +421,7 @@ impl Spec for Reduce {
         cases.extend(super::by::spec::cases(level));
         cases.extend(super::count::spec::cases(level));
         cases.extend(super::statistics::spec::cases(level));
+        exact::spec::cases(level, &mut cases);
         mapped::spec::cases(level, &mut cases);
         segmented::spec::cases(level, &mut cases);
         axis::spec::cases(level, &mut cases);
@@ -439,6 +440,7 @@ impl Spec for Reduce {
             op_bench::<f32, Sum>(Determinism::Exact, 0),
             op_bench::<f64, Sum>(Determinism::Exact, 0),
             op_bench::<f64, Sum>(Determinism::Fixed, 0),
+            op_bench::<f64, Sum>(Determinism::Fast, 0),
             op_bench::<f16, Sum>(Determinism::Fixed, 0),
             op_bench::<f32, Product>(Determinism::Fixed, 0),
             op_bench::<i32, Min>(Determinism::Fixed, 0),
@@ -457,6 +459,7 @@ impl Spec for Reduce {
         benches.extend(super::by::spec::benches());
         benches.extend(super::count::spec::benches());
         benches.extend(super::statistics::spec::benches());
+        benches.extend(exact::spec::benches());
         benches.extend(mapped::spec::benches());
         benches.extend(segmented::spec::benches());
         benches.extend(axis::spec::benches());
@@ -497,6 +500,7 @@ impl Spec for Reduce {
         programs.extend(super::by::spec::programs(caps));
         programs.extend(super::count::spec::programs(caps));
         programs.extend(super::statistics::spec::programs(caps));
+        programs.extend(exact::spec::programs(caps));
         programs.extend(mapped::spec::programs(caps));
         programs.extend(segmented::spec::programs(caps));
         programs.extend(axis::spec::programs(caps));

@@ -54,7 +54,7 @@ fn sum<T: Element>(x: &[T]) -> Result<T> {
 const INNER: [&str; 9] =
     ["memory", "slice", "map", "zip", "cast", "gathered", "reversed", "strided", "counting and constant"];
 /// The nodes over them.
-const OUTER: [&str; 7] = ["map", "zip", "cast", "gathered", "reversed", "strided", "take"];
+const OUTER: [&str; 9] = ["map", "zip", "cast", "gathered", "reversed", "strided", "take", "neighbours", "shuffled"];
 
 fn scaled(x: f32) -> f32 {
     x * 0.75 + 1.0
@@ -194,6 +194,16 @@ fn outside<S: Source<Item = f32> + Copy>(place: Place<'_>, outer: &str, x: S, of
             place.check(x.gathered(&indices), &want)
         }
         "reversed" => place.check(x.reversed(), &of.iter().rev().copied().collect::<Vec<_>>()),
+        "neighbours" => {
+            let difference = Map::new(|(a, b): (f32, f32)| b - a, "b - a");
+            let want: Vec<f32> = of.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            place.check(x.neighbours::<2>().map(&difference), &want)
+        }
+        "shuffled" => {
+            let order = Device::cpu().transform(counting(0u64).take(n).shuffled(n as u64))?.to_vec()?;
+            let want: Vec<f32> = order.into_iter().map(|i| of[i as usize]).collect();
+            place.check(x.shuffled(n as u64), &want)
+        }
         "strided" => place.check(x.strided(2), &of.iter().step_by(2).copied().collect::<Vec<_>>()),
         _ => place.check(x.take(n / 2), &of[..n / 2]),
     }

@@ -80,14 +80,18 @@ pub(crate) struct Run {
 
 #[derive(Subcommand)]
 enum Primitive {
+    #[command(visible_alias = "sum")]
     Reduce(Reduce),
     Count(Count),
     Statistics(StatisticsOf),
+    #[command(visible_alias = "cumsum")]
     Scan(ScanOf),
     Sort(Sort),
     Select(Select),
     Unique(Unique),
+    #[command(visible_alias = "run-length-encode")]
     Rle(Rle),
+    #[command(visible_alias = "top-k")]
     Topk(TopK),
     Quantile(Quantile),
     Transpose(Transpose),
@@ -95,11 +99,14 @@ enum Primitive {
     Histogram(HistogramOf),
     Copy(Copy),
     Reverse(Reverse),
+    #[command(visible_alias = "take")]
     Gather(Gather),
     Scatter(Scatter),
     Merge(Merge),
+    #[command(visible_alias = "searchsorted")]
     Search(Search),
     Random(Random),
+    #[command(visible_alias = "arange")]
     Iota(Iota),
 }
 

@@ -78,7 +78,7 @@ Examples:
   oclprim run reduce samples.npy
   oclprim run reduce samples.npy --op arg-max --device gpu --verify
   oclprim run reduce samples.npy --determinism fast -o sum.npy
-  oclprim run reduce samples.npy --determinism exact --device cpu
+  oclprim run reduce samples.npy --determinism exact
   oclprim run reduce matrix.npy --axis 0 --op max
   oclprim run reduce matrix.npy --axis -1 -o sums.npy --verify
   oclprim run reduce samples.npy --segments offsets.npy --op max
@@ -105,8 +105,7 @@ pub(super) struct Reduce {
     #[arg(long, value_enum, default_value_t = Op::Sum)]
     op: Op,
     /// The order of float sums and products: `fixed` gives the same bits on every device, `fast` is any order. `exact` sums of
-    /// all elements are correctly rounded, so the order does not matter; they need the device `cpu`. With --axis or --segments
-    /// the order is always fixed.
+    /// all elements are correctly rounded, so the order does not matter. With --axis or --segments the order is always fixed.
     #[arg(long, value_enum, default_value_t = Order::Fixed, value_name = "ORDER")]
     determinism: Order,
     /// Reduce along this axis: 0 is the first one, -1 the last.

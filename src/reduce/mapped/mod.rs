@@ -63,7 +63,7 @@ impl Device {
     ///
     /// Same as [`Device::reduce_as`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
     /// have exactly one element; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
-    /// [`Exact`](Determinism::Exact) float sums on an OpenCL device, and for `Exact` float products.
+    /// [`Exact`](Determinism::Exact) float products.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, Scratch, op::Sum};
@@ -98,7 +98,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         output.expect_len(1, "reduce")?;
-        let exact = determinism.exact::<U, O>(self)?;
+        let exact = determinism.exact::<U, O>()?;
         match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
@@ -156,7 +156,7 @@ impl Device {
     ///
     /// Same as [`Device::map_reduce`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
     /// have exactly one element; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
-    /// [`Exact`](Determinism::Exact) float sums on an OpenCL device, and for `Exact` float products.
+    /// [`Exact`](Determinism::Exact) float products.
     ///
     /// ```
     /// use oclprim::{Determinism::Fixed, Device, Scratch, op::{Map, Max}};
@@ -192,7 +192,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         output.expect_len(1, "reduce")?;
-        let exact = determinism.exact::<R, O>(self)?;
+        let exact = determinism.exact::<R, O>()?;
         match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
@@ -252,8 +252,7 @@ impl Device {
     /// # Errors
     ///
     /// Same as [`Device::dot`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not have
-    /// exactly one element; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
-    /// [`Exact`](Determinism::Exact) float sums on an OpenCL device.
+    /// exactly one element.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, Scratch};
@@ -293,7 +292,7 @@ impl Device {
                 y.len()
             )));
         }
-        let exact = determinism.exact::<U, Sum>(self)?;
+        let exact = determinism.exact::<U, Sum>()?;
         match self.backend() {
             Backend::Cpu => {
                 let (x, y) = (x.host()?, y.host()?);

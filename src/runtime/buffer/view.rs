@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 
 use super::{Buffer, MapMut, MapRef, Storage, byte_len, host_memory};
-use crate::{Error, Result, memory};
+use crate::{Error, Result, memory, runtime::pages::prefer_large_pages};
 
 /// Maximum bytes of one copy command within a buffer; a driver that counts bytes in 32 bits can copy this many.
 const COPY_BYTES: usize = 1 << 30;
@@ -44,6 +44,7 @@ impl<'a, T: Pod> View<'a, T> {
     /// ```
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let mut out = host_memory(self.len)?;
+        prefer_large_pages(&mut out);
         self.read(&mut out)?;
         Ok(out)
     }

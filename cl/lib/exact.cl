@@ -1,0 +1,274 @@
+// Exact accumulator: a fixed-point number that holds every sum of floats and of products of two floats (Kulisch 2013).
+//
+//     value = sum of words[k] * 2^(16 k) units, for k below EXACT_WORDS;   1 unit = 2^EXACT_LEAST
+//
+// The unit is the square of the least positive float of A. The highest word leaves room for 2^64 times the largest product. So
+// the number as a two's complement integer has the bytes of the crate's ExactSum of the same type.
+//
+// The words are signed 32-bit integers with delayed carries, and atomic additions to them need no further extension. An addition
+// changes a word by less than 2^16, in magnitude. After a carry a word is at most 2^16 + 1. So a word stays in range, with
+// room for a carry and for the half by which it is rounded, for
+//
+//     MOST_ADDED = 32766,  since 2^16 + 1 + 32766 (2^16 - 1) + 2^16 < 2^31 - 1
+//
+// additions. In local memory REPLICAS numbers share the additions: word k of replica r is words[k * REPLICAS + r].
+//
+// Needs types.cl, and parts.cl with the REAL of A.
+//
+// References: U. Kulisch, Computer Arithmetic and Validity, 2013. R. M. Neal, Fast exact summation using small and large
+// superaccumulators, 2015, arXiv:1505.05571. S. Collange, D. Defour, S. Graillat, R. Iakymchuk, Numerical reproducibility for the
+// parallel reduction on multi- and many-core architectures, Parallel Computing 49, 2015.
+
+#if A_BYTES == 8
+#define EXACT_WORDS 268
+#define EXACT_LEAST (-2148)
+#else
+#define EXACT_WORDS 40
+#define EXACT_LEAST (-298)
+#endif
+// The position, in units, of the least positive float.
+#define EXACT_ONE (-EXACT_LEAST / 2)
+#define MOST_ADDED 32766
+
+#ifndef REPLICAS
+#define REPLICAS 1
+#endif
+
+// The kinds of summands that occurred. Without any mark, all summands are -0.
+#define EXACT_FINITE 1 // a finite number, except -0
+#define EXACT_PLUS 2   // infinity
+#define EXACT_MINUS 4  // -infinity
+#define EXACT_NAN 8
+
+#if WG == 1
+#define EXACT_TABLE __local int*
+static inline void add_exact_word(EXACT_TABLE word, const int x) { *word += x; }
+#else
+#define EXACT_TABLE volatile __local int*
+static inline void add_exact_word(EXACT_TABLE word, const int x) { atomic_add(word, x); }
+#endif
+
+// Adds size * 2^position units, or subtracts them. Bits below the unit must be 0. `pieces` words change, and the number above
+// them must be 0: 3 for 32 bits, 5 for 64 bits.
+INLINED void add_exact(EXACT_TABLE words, ulong size, int position, const int negative, const uint pieces)
+{
+    size = position < 0 ? size >> min(-position, 63) : size;
+    position = max(position, 0);
+    const uint shift = position & 15;
+    const ulong low = size << shift, high = size >> 1 >> (63 - shift);
+    EXACT_TABLE word = words + (position >> 4) * REPLICAS;
+    _Pragma("unroll")
+    for (uint k = 0; k < pieces; k++) {
+        const int piece = k < 4 ? (int)(low >> (16 * k) & 0xffff) : (int)high;
+        if (piece != 0) {
+            add_exact_word(word + k * REPLICAS, negative ? -piece : piece);
+        }
+    }
+}
+
+// The carry of a word, rounded so that the word that is left is in -2^15 .. 2^15. So a small negative number has few words.
+static inline int carry_of(const int word) { return (word + 0x8000) >> 16; }
+
+// Moves each word's carry to the next word, for `count` words that are `plane` apart. All work-items call it, in uniform flow; it
+// begins and ends with a barrier.
+INLINED void carry_exact(__local int* words, const uint count, const uint plane)
+{
+    barrier(CLK_LOCAL_MEM_FENCE);
+    // From the last words on, so that the words below have their old values.
+    for (uint end = (count + WG - 1) / WG * WG; end > 0; end -= WG) {
+        const uint i = end - WG + get_local_id(0);
+        int word = 0, below = 0;
+        if (i < count) {
+            word = words[i];
+            below = i >= plane ? words[i - plane] : 0;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (i < count) {
+            words[i] = word - (int)((uint)carry_of(word) << 16) + carry_of(below);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+
+#if defined(OUT_F16)
+#define OUT_PRECISION 11
+#define OUT_LEAST (-24)
+#define OUT_INFINITY 0x7c00ul
+#define OUT_BITS ushort
+#elif defined(OUT_BF16)
+#define OUT_PRECISION 8
+#define OUT_LEAST (-133)
+#define OUT_INFINITY 0x7f80ul
+#define OUT_BITS ushort
+#elif OUT_BYTES == 8
+#define OUT_PRECISION 53
+#define OUT_LEAST (-1074)
+#define OUT_INFINITY 0x7ff0000000000000ul
+#define OUT_BITS ulong
+#else
+#define OUT_PRECISION 24
+#define OUT_LEAST (-149)
+#define OUT_INFINITY 0x7f800000ul
+#define OUT_BITS uint
+#endif
+
+// Returns the bits of the OUT nearest to the number in words[0 .. EXACT_WORDS], ties to even; all words outside [lowest, highest]
+// are 0. The words become those of the magnitude. One work-item calls it.
+static inline OUT_BITS round_exact(__local int* words, const int lowest, const int highest)
+{
+    const int end = min(highest + 3, EXACT_WORDS);
+    int carry = 0;
+    for (int k = lowest; k < end; k++) {
+        carry += words[k];
+        words[k] = carry & 0xffff;
+        carry >>= 16;
+    }
+    const int negative = carry < 0;
+    int lead = -1;
+    carry = negative;
+    for (int k = lowest; k < end; k++) {
+        carry += negative ? 0xffff - words[k] : words[k];
+        words[k] = carry & 0xffff;
+        carry >>= 16;
+        lead = words[k] != 0 ? k : lead;
+    }
+    if (lead < 0) {
+        return 0;
+    }
+    // The 64 leading bits, of which the last one stands for all that follow.
+    ulong top = 0;
+    for (int k = lead; k > lead - 4; k--) {
+        top = top << 16 | (k >= lowest ? (uint)words[k] : 0);
+    }
+    uint more = lead - 4 >= lowest ? (uint)words[lead - 4] : 0;
+    const uint zeros = (uint)clz(top);
+    top = top << zeros | more >> (16 - zeros);
+    more = more << zeros & 0xffff;
+    for (int k = lowest; k < lead - 4; k++) {
+        more |= (uint)words[k];
+    }
+    const int above = 16 * lead + 15 - (int)zeros + EXACT_LEAST - OUT_LEAST;
+    const ulong bits = nearest_bits(top | (more != 0), above, OUT_PRECISION, OUT_INFINITY);
+    return (OUT_BITS)(bits | (ulong)negative << (8 * sizeof(OUT_BITS) - 1));
+}
+
+// Adds a work-group's number and marks to those in global memory: EXACT_WORDS words, then one word of marks. All work-items call
+// it, in uniform flow. `merged` has EXACT_WORDS words. Fewer than 2^15 work-groups may call it: each changes a word by less than
+// 2^16.
+INLINED void publish_exact(
+    __local int* words, __local int* merged, volatile __local uint* marks, volatile __global int* sums)
+{
+    carry_exact(words, EXACT_WORDS * REPLICAS, REPLICAS);
+    for (uint i = get_local_id(0); i < EXACT_WORDS; i += WG) {
+        int sum = 0;
+        for (uint r = 0; r < REPLICAS; r++) {
+            sum += words[i * REPLICAS + r];
+        }
+        merged[i] = sum;
+    }
+    carry_exact(merged, EXACT_WORDS, 1);
+    carry_exact(merged, EXACT_WORDS, 1);
+    for (uint i = get_local_id(0); i < EXACT_WORDS; i += WG) {
+        if (merged[i] != 0) {
+            atomic_add(sums + i, merged[i]);
+        }
+    }
+    if (get_local_id(0) == 0 && *marks != 0) {
+        atomic_or(sums + EXACT_WORDS, (int)*marks);
+    }
+}
+
+#ifdef EXACT_BYTES
+// The sum as the bytes of ExactSum::to_bytes: four bytes, then EXACT_BYTES bytes of a two's complement integer.
+#define RESULT uchar
+#if defined(OUT_F16)
+#define EXACT_TYPE 1
+#define EXACT_BELOW 250
+#elif defined(OUT_BF16)
+#define EXACT_TYPE 2
+#define EXACT_BELOW 32
+#elif OUT_BYTES == 4
+#define EXACT_TYPE 3
+#define EXACT_BELOW 0
+#else
+#define EXACT_TYPE 4
+#define EXACT_BELOW 0
+#endif
+
+// Stores the number in words[0 .. EXACT_WORDS], whose words below `lowest` are 0. Its unit is 2^EXACT_BELOW times that of the words.
+// One work-item calls it.
+static inline void store_exact_result(__global uchar* result, __local int* words, int lowest, int highest, uint marks)
+{
+    const uint infinities = marks & (EXACT_PLUS | EXACT_MINUS);
+    uint kind = marks == 0 ? 1 : 2;
+    if ((marks & EXACT_NAN) || infinities == (EXACT_PLUS | EXACT_MINUS)) {
+        kind = 5;
+    } else if (infinities != 0) {
+        kind = infinities == EXACT_PLUS ? 3 : 4;
+    }
+    result[0] = 1;
+    result[1] = EXACT_TYPE;
+    result[2] = (uchar)kind;
+    result[3] = 0;
+    int carry = 0;
+    for (int k = lowest; k < EXACT_WORDS; k++) {
+        carry += words[k];
+        words[k] = carry & 0xffff;
+        carry >>= 16;
+    }
+    for (uint k = 0; k < EXACT_BYTES / 2; k++) {
+        const uint first = k + EXACT_BELOW / 16, shift = EXACT_BELOW % 16;
+        uint word = (uint)words[first];
+        if (shift != 0) {
+            word = word >> shift | (uint)words[first + 1] << (16 - shift);
+        }
+        word = kind == 2 ? word : 0;
+        result[4 + 2 * k] = (uchar)word;
+        result[5 + 2 * k] = (uchar)(word >> 8);
+    }
+}
+#else
+#define RESULT OUT
+
+// Stores the float nearest to the number in words[0 .. EXACT_WORDS], of which only [lowest, highest] are not 0. It is stored as an
+// integer, since a store of a float may flush a subnormal. One work-item calls it.
+static inline void store_exact_result(__global OUT* result, __local int* words, int lowest, int highest, uint marks)
+{
+    const uint infinities = marks & (EXACT_PLUS | EXACT_MINUS);
+    OUT_BITS bits;
+    if ((marks & EXACT_NAN) || infinities == (EXACT_PLUS | EXACT_MINUS)) {
+        bits = (OUT_BITS)(OUT_INFINITY | (ulong)1 << (OUT_PRECISION - 2));
+    } else if (infinities != 0) {
+        bits = (OUT_BITS)(OUT_INFINITY | (ulong)(infinities == EXACT_MINUS) << (8 * sizeof(OUT_BITS) - 1));
+    } else if (marks == 0) {
+        bits = (OUT_BITS)((ulong)1 << (8 * sizeof(OUT_BITS) - 1));
+    } else {
+        bits = round_exact(words, lowest, highest);
+    }
+    *(__global OUT_BITS*)result = bits;
+}
+#endif
+
+// Stores the sum, and zeroes the number in global memory for the next launch. All work-items of one work-group call it, in
+// uniform flow. `range` has two words.
+INLINED void store_exact(
+    __global RESULT* result, volatile __global int* sums, __local int* words, volatile __local int* range)
+{
+    if (get_local_id(0) == 0) {
+        range[0] = EXACT_WORDS;
+        range[1] = -1;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = get_local_id(0); i < EXACT_WORDS; i += WG) {
+        words[i] = atomic_xchg(sums + i, 0);
+        if (words[i] != 0) {
+            atomic_min(range, (int)i);
+            atomic_max(range + 1, (int)i);
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (get_local_id(0) == 0) {
+        const uint marks = (uint)atomic_xchg(sums + EXACT_WORDS, 0);
+        store_exact_result(result, words, range[0], range[1], marks);
+    }
+}

@@ -1,0 +1,246 @@
+//! Exact sums on OpenCL devices: the plan, then its launches.
+
+use super::{
+    Determinism,
+    gpu::{Form, Origin, Read, Take},
+};
+use crate::{
+    ElementType, ExactSum, Float, Output, Result, Source,
+    op::Sum,
+    runtime::{
+        ClInput, DeviceClass, ProgramSpec,
+        opencl::{ClDevice, ClMem},
+    },
+    source::load::Load,
+    tuning::{self, Primitive, Tuned},
+};
+
+const TEXT: &str = include_str!("../../cl/reduce_exact.cl");
+/// Additions to a word before its carry must be resolved; `MOST_ADDED` of `cl/lib/exact.cl`, which has the proof.
+const MOST_ADDED: usize = 32_766;
+/// Maximum work-groups that add to one accumulator, as `publish_exact` there explains.
+const MOST_GROUPS: usize = (1 << 15) - 1;
+/// Elements of a chunk on a work-item of a CPU driver.
+const CPU_CHUNK: usize = 128;
+
+/// Words of an accumulator, without its marks; `EXACT_WORDS` of `cl/lib/exact.cl`.
+const fn words(acc: ElementType) -> usize {
+    if acc.needs_fp64() { 268 } else { 40 }
+}
+
+/// The launch that adds the elements to an accumulator, and the one that rounds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub rounding: ProgramSpec,
+    pub n: usize,
+    pub groups: usize,
+    pub work_group: usize,
+    pub wide: bool,
+    /// True for a last-block reduction: the work-group that finishes last rounds the sum.
+    pub ends: bool,
+}
+
+/// The form in which a sum is stored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Store {
+    /// The nearest float.
+    Rounded,
+    /// That many bytes of the integer in [`ExactSum::to_bytes`](crate::ExactSum::to_bytes).
+    Bytes(usize),
+}
+
+impl Store {
+    fn program(self, program: ProgramSpec) -> ProgramSpec {
+        match self {
+            Self::Rounded => program,
+            Self::Bytes(bytes) => program.define("EXACT_BYTES", bytes),
+        }
+    }
+}
+
+/// The plan of an exact sum of n > 0 elements. `wide` is true for 64-bit offsets.
+pub fn plan(n: usize, form: &Form, store: Store, from: Origin<'_>, caps: &Tuned, wide: bool) -> Result<Plan> {
+    caps.supports(form.element)?;
+    caps.supports(form.acc)?;
+    let params = tuning::reduce(caps);
+    let (work_group, vector) = (params.work_group, 16 / form.element.size());
+    // Copies of the accumulator in local memory: work-items that add to different ones do not wait for one another.
+    let usual: usize = if form.acc.needs_fp64() { 4 } else { 16 };
+    let fits = |replicas: &usize| 4 * words(form.acc) * (replicas + 1) + tuning::RESERVED_BYTES <= caps.local_bytes;
+    let halved =
+        |most: usize| std::iter::successors(Some(most), |count| Some(count / 2)).take_while(|&count| count > 0);
+    let replicas = halved(usual.min(work_group)).find(fits).unwrap_or(1);
+    // Four loads of 16 bytes in flight.
+    let loads = if matches!(form.take, Take::Products) { 2 } else { 4 };
+    let rows = if caps.class == DeviceClass::Cpu { CPU_CHUNK / vector } else { loads };
+    let added = |rows: usize| 3 * rows * vector * (work_group / replicas);
+    let rows = halved(rows).find(|&rows| added(rows) <= MOST_ADDED).unwrap_or(1);
+    let groups = n.div_ceil(rows * vector * work_group).min(params.max_groups).min(MOST_GROUPS);
+    let program = ProgramSpec::with_sub_groups("reduce_exact.cl", TEXT, caps)
+        .element("T", form.element)
+        .element("A", form.acc)
+        .element("OUT", form.out)
+        .define("WG", work_group)
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .define("ROWS", rows)
+        .define("REPLICAS", replicas)
+        .flag("ALIGNED", matches!(from, Origin::Memory(true)) && caps.class == DeviceClass::Gpu)
+        .flag("REGISTERS", params.exact_f64)
+        .flag("ONE_PASS", params.one_pass);
+    let program = match from {
+        Origin::Source(load) => load.program(program.flag("SOURCE", true), caps)?,
+        Origin::Memory(_) => program,
+    };
+    let program = store.program(program);
+    let program = match &form.take {
+        Take::Mapped(prelude) => program.flag("MAPPED", true).prelude(prelude.clone()),
+        Take::Products => program.flag("DOT", true),
+        Take::Elements => program,
+    };
+    let rounding = ProgramSpec::new("reduce_exact.cl", TEXT, caps)
+        .element("A", form.acc)
+        .element("OUT", form.out)
+        .define("WG", work_group);
+    let rounding = store.program(rounding);
+    Ok(Plan { program, rounding, n, groups, work_group, wide, ends: params.one_pass })
+}
+
+/// The memory of an accumulator, which is 0 before the first launch.
+enum Sums {
+    Kept(ClMem),
+    Pooled(ClInput),
+}
+
+impl Sums {
+    fn mem(&self) -> &ClMem {
+        match self {
+            Self::Kept(mem) => mem,
+            Self::Pooled(place) => place.mem(),
+        }
+    }
+}
+
+/// Writes the bytes of the exact sum of the elements of a source.
+pub(super) fn bytes<S: Source<Item: Float>>(
+    device: &ClDevice,
+    input: S,
+    n: usize,
+    output: Output<'_, u8>,
+) -> Result<()> {
+    let form = Form::of::<S::Item, Sum>(Determinism::Exact);
+    let empty = ExactSum::<S::Item>::new().to_bytes();
+    if n == 0 {
+        let output = output.cl(device, false)?;
+        device.write(output.mem(), output.byte_offset(), &empty)?;
+        return output.finish(device);
+    }
+    let store = Store::Bytes(ExactSum::<S::Item>::INTEGER_BYTES);
+    if let Some(input) = input.plain::<S::Item>() {
+        let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+        sum(device, &form, store, Read::Memory(&input, None), &output)?;
+        return output.finish(device);
+    }
+    let load = Load::of(&input, device)?;
+    load.run(device, &input, n, || {
+        let output = output.cl(device, false)?;
+        sum(device, &form, store, Read::Source(&load, n), &output)?;
+        output.finish(device)
+    })
+}
+
+/// Writes the sum of n > 0 summands to `out`.
+pub(super) fn sum(device: &ClDevice, form: &Form, store: Store, read: Read<'_>, out: &ClInput) -> Result<()> {
+    let (n, from) = read.origin();
+    let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), n)?;
+    let plan = plan(n, form, store, from, &caps, device.wide(n))?;
+    let bytes = 4 * (words(form.acc) + 1);
+    let ended = if plan.ends { device.ended()? } else { None };
+    // One launch leaves kept memory as it was. Between two launches, those of another thread could use it.
+    let kept = match &ended {
+        Some(_) => device.kept_zeros("exact sum", 4 * (words(ElementType::F64) + 1))?,
+        None => None,
+    };
+    let (ended, sums) = match (ended, kept) {
+        (Some(ended), Some(sums)) => (Some(ended), Sums::Kept(sums)),
+        _ => {
+            let sums = ClInput::pooled(device, bytes, 4)?;
+            device.fill(sums.mem(), 0, bytes, &[0; 4])?;
+            (None, Sums::Pooled(sums))
+        }
+    };
+    let launch = device.launch(&plan.program, "reduce_exact")?;
+    let launch = match read {
+        Read::Memory(input, second) => {
+            let second = second.unwrap_or(input);
+            let launch = launch.mem(input.mem()).scalar(input.offset() as u64);
+            launch.mem(second.mem()).scalar(second.offset() as u64)
+        }
+        Read::Source(load, _) => load.arguments(launch),
+    };
+    let launch = launch.offset(n as u64, plan.wide).mem(sums.mem()).scalar(u32::from(ended.is_some()));
+    let launch = if plan.ends {
+        launch.mem(out.mem()).scalar(out.offset() as u64).mem(ended.as_ref().unwrap_or(out.mem()))
+    } else {
+        launch
+    };
+    launch.run([plan.groups, 1, 1], [plan.work_group, 1, 1])?;
+    if ended.is_some() {
+        return Ok(());
+    }
+    device
+        .launch(&plan.rounding, "reduce_exact_round")?
+        .mem(sums.mem())
+        .mem(out.mem())
+        .scalar(out.offset() as u64)
+        .run([1, 1, 1], [plan.work_group, 1, 1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_have_room_for_the_stated_additions_and_for_no_more() {
+        // After a carry, a word is at most 2^16 + 1. The carry of the word below adds at most 2^15 + 1, and rounding 2^15.
+        let most = |additions: i64| (1 << 16) + 1 + additions * 0xffff + (1 << 16) + 1;
+        assert!(most(MOST_ADDED as i64) <= i32::MAX.into());
+        assert!(most(MOST_ADDED as i64 + 1) > i32::MAX.into());
+        // Each work-group adds a word of at most 2^15 + 1 to the accumulator in global memory.
+        assert!(MOST_GROUPS as i64 * ((1 << 15) + 1) < i32::MAX.into());
+        let text =
+            crate::runtime::ProgramSpec::new("reduce_exact.cl", TEXT, &crate::Capabilities::samples()[0].1).source();
+        for line in
+            [format!("#define MOST_ADDED {MOST_ADDED}"), format!("#define EXACT_WORDS {}", words(ElementType::F64))]
+        {
+            assert!(text.contains(&line), "{line}");
+        }
+    }
+
+    #[test]
+    fn plans_keep_the_bounds_of_their_kernels() {
+        for (name, caps) in Tuned::samples() {
+            for local_bytes in [1024, 4096, 16 << 10, 160 << 10] {
+                let caps = caps.with(|facts| facts.local_bytes = local_bytes);
+                for form in [
+                    Form::of::<f32, Sum>(Determinism::Exact),
+                    Form::into::<u8, f32, Sum>(Determinism::Exact, Take::Elements),
+                    Form::into::<f32, f32, Sum>(Determinism::Exact, Take::Products),
+                    Form::of::<f64, Sum>(Determinism::Exact),
+                ] {
+                    let Ok(plan) = plan(1 << 33, &form, Store::Rounded, Origin::Memory(true), &caps, true) else {
+                        continue;
+                    };
+                    let defined = |name: &str| plan.program.defined(name).unwrap().parse::<usize>().unwrap();
+                    let (rows, replicas) = (defined("ROWS"), defined("REPLICAS"));
+                    let chunk = rows * 16 / form.element.size();
+                    let what = format!("{name}, {local_bytes} bytes: {plan:?}");
+                    assert!(3 * chunk * (plan.work_group / replicas) <= MOST_ADDED, "{what}");
+                    assert!(chunk <= 255 && replicas <= plan.work_group && plan.groups <= MOST_GROUPS, "{what}");
+                    let bytes = 4 * words(form.acc) * (replicas + 1);
+                    assert!(replicas == 1 || bytes + tuning::RESERVED_BYTES <= local_bytes, "{what}");
+                }
+            }
+        }
+    }
+}
