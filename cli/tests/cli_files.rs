@@ -700,7 +700,8 @@ fn results_in_pieces_are_refused_in_one_line_when_memory_is_short() {
     // Below this limit the loader cannot start the program.
     let starts = (4..1024).step_by(4).find(|&mib| limited(mib).status.code() == Some(2)).expect("a limit");
     let mut refused = 0;
-    for mib in (starts..starts + 48).step_by(2) {
+    // Right at that limit the C library itself can lack memory, and ends the program.
+    for mib in (starts + 2..starts + 50).step_by(2) {
         let done = limited(mib);
         if !done.status.success() {
             let error = fails(&done);
