@@ -20,7 +20,13 @@ const CHUNK: usize = 1 << 16;
 
 /// Stages transfers of 64 KiB and more, also on devices that share the host's memory.
 fn staged(chunks: usize, threads: usize, fault: Option<TransferFault>) -> Tuning {
-    let set = [("chunk_bytes", CHUNK), ("chunks", chunks), ("threads", threads), ("min_bytes", CHUNK)];
+    let set = [
+        ("chunk_bytes", CHUNK),
+        ("chunks", chunks),
+        ("threads", threads),
+        ("min_bytes", CHUNK),
+        ("min_read_bytes", CHUNK),
+    ];
     set.into_iter().fold(common::gpu().staged(fault), |all, (name, value)| all.set(Primitive::Transfer, name, value))
 }
 

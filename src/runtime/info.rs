@@ -129,8 +129,10 @@ pub struct Transfers {
     pub chunks: usize,
     /// Threads that copy, the calling one included.
     pub threads: usize,
-    /// Smaller transfers are the driver's own.
+    /// Smaller writes are the driver's own.
     pub min_bytes: usize,
+    /// Smaller reads are the driver's own.
+    pub min_read_bytes: usize,
     /// True if transfers are staged even where host and device share memory.
     pub always: bool,
     /// Fault injection.
@@ -144,7 +146,16 @@ impl Default for Transfers {
         const MOST_THREADS: usize = 16;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = cores.clamp(1, MOST_THREADS);
-        Self { chunk_bytes: 16 << 20, chunks: 4, threads, min_bytes: 1 << 20, always: false, fault: None }
+        Self {
+            chunk_bytes: 16 << 20,
+            chunks: 4,
+            threads,
+            min_bytes: 1 << 20,
+            // The H100's driver reads 4 MiB in 340 µs and 16 MiB in 1,190; staged, they take 490 and 1,090.
+            min_read_bytes: 16 << 20,
+            always: false,
+            fault: None,
+        }
     }
 }
 

@@ -11,11 +11,12 @@ pub(crate) fn transfer(caps: &Tuned) -> Transfers {
         chunks: caps.chosen("chunks", usual.chunks),
         threads: caps.chosen("threads", usual.threads),
         min_bytes: caps.chosen("min_bytes", usual.min_bytes),
+        min_read_bytes: caps.chosen("min_read_bytes", usual.min_read_bytes),
         ..usual
     }
 }
 
-/// A `min_bytes` that no transfer has: each is the driver's own.
+/// A `min_bytes` or `min_read_bytes` that no transfer has: each is the driver's own.
 const NEVER: usize = 1 << 48;
 
 /// The parameters that `oclprim tune` searches.
@@ -29,5 +30,6 @@ pub(super) fn parameters(caps: &Tuned) -> Vec<Parameter> {
         Parameter::new("chunks", usual.chunks, [2, 3, 4, 6, 8]),
         Parameter::new("threads", usual.threads, [1, 2, 4, 8, 12, 16, 24, 32]),
         Parameter::new("min_bytes", usual.min_bytes, [1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, NEVER]),
+        Parameter::new("min_read_bytes", usual.min_read_bytes, [1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, NEVER]),
     ]
 }

@@ -186,11 +186,16 @@ impl Plan {
 }
 
 impl ClDevice {
-    /// How a transfer of `bytes` bytes at `host` is staged, and its ring; `None` if the driver transfers in its own way.
-    fn staged(&self, host: *const u8, bytes: usize) -> Option<(Plan, Lent<'_>, Transfers)> {
+    /// How a transfer of `bytes` bytes at `host`, at least `least`, is staged, and its ring; `None` if the driver transfers in its own way.
+    fn staged(
+        &self,
+        host: *const u8,
+        bytes: usize,
+        least: impl FnOnce(&Transfers) -> usize,
+    ) -> Option<(Plan, Lent<'_>, Transfers)> {
         let transfers = self.transfers(bytes);
         // Where host and device share memory, pinned memory is a copy more.
-        if bytes < transfers.min_bytes || !(self.shared.own_memory || transfers.always) || self.checker() {
+        if bytes < least(&transfers) || !(self.shared.own_memory || transfers.always) || self.checker() {
             return None;
         }
         if is_pinned(host, bytes) {
@@ -203,7 +208,8 @@ impl ClDevice {
 
     /// Writes `data`, after all earlier commands; waits for it.
     pub(super) fn send(&self, mem: &Mem, offset: usize, data: &[u8]) -> Result<()> {
-        let Some((plan, mut lent, transfers)) = self.staged(data.as_ptr(), data.len()) else {
+        let Some((plan, mut lent, transfers)) = self.staged(data.as_ptr(), data.len(), |transfers| transfers.min_bytes)
+        else {
             return cl::write(self.queue(), mem, offset, data);
         };
         let chunks: Vec<&[u8]> = data.chunks(plan.chunk).collect();
@@ -243,7 +249,9 @@ impl ClDevice {
 
     /// Reads into `out`, after all earlier commands; waits for it.
     pub(super) fn receive(&self, mem: &Mem, offset: usize, out: &mut [u8]) -> Result<()> {
-        let Some((plan, mut lent, transfers)) = self.staged(out.as_ptr(), out.len()) else {
+        let Some((plan, mut lent, transfers)) =
+            self.staged(out.as_ptr(), out.len(), |transfers| transfers.min_read_bytes)
+        else {
             return cl::read(self.queue(), mem, offset, out);
         };
         let mut chunks: VecDeque<&mut [u8]> = out.chunks_mut(plan.chunk).collect();

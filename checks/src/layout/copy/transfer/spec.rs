@@ -8,7 +8,7 @@ use crate::{
     tuning::Primitive,
 };
 
-/// A `min_bytes` that no transfer has, so that each is the driver's own.
+/// A `min_bytes` or `min_read_bytes` that no transfer has, so that each is the driver's own.
 const NEVER: usize = 1 << 48;
 /// Bytes of random data, which repeat with another first byte: random numbers for 4 GiB take too long.
 const BLOCK: usize = 1 << 20;
@@ -50,7 +50,11 @@ fn same(got: &[u8], want: &[u8], what: &str) -> Result<(), Failure> {
 
 /// The device as it is, or one whose slices move in the driver's own way.
 fn variant(device: &Device, by_the_driver: bool) -> Device {
-    let tuning = Tuning::default().set(Primitive::Transfer, "min_bytes", NEVER);
+    let tuning = Tuning::default().set(Primitive::Transfer, "min_bytes", NEVER).set(
+        Primitive::Transfer,
+        "min_read_bytes",
+        NEVER,
+    );
     // A device that shares the host's memory has no such parameter.
     if by_the_driver { device.with_tuning(tuning).unwrap_or_else(|_| device.clone()) } else { device.clone() }
 }
