@@ -7,8 +7,9 @@ use bytemuck::Pod;
 use super::{
     Source, Values,
     load::{Component, Index, Text},
+    transform::Held,
 };
-use crate::{Buffer, Element, Input, Integer, PinnedVec, Result, View, runtime::opencl::ClDevice};
+use crate::{Buffer, Device, Element, Input, Integer, PinnedVec, Result, View, runtime::opencl::ClDevice};
 
 impl<T: Element> Values for &[T] {
     type Item = T;
@@ -48,6 +49,10 @@ macro_rules! memory {
 
                 fn plain<U: Pod>(&self) -> Option<Input<'_, U>> {
                     Input::from(*self).of_type()
+                }
+
+                fn held<'h>(&'h self, _: &Device) -> Result<Held<'h, T>> {
+                    Ok(Held::There(Input::from(*self)))
                 }
 
                 fn search(&self, _: &ClDevice, _: usize) -> Result<()> {

@@ -56,6 +56,7 @@ use std::ops::Range;
 use bytemuck::Pod;
 
 use self::load::{Component, Index, Text};
+use self::transform::Held;
 pub(crate) use self::transform::held;
 pub use self::{
     function::Function,
@@ -253,6 +254,15 @@ pub trait Source: Sized + Sync {
     #[doc(hidden)]
     fn plain<T: Pod>(&self) -> Option<Input<'_, T>> {
         None
+    }
+
+    /// The elements in memory. Those of an array stay where they are, so no code that computes them is compiled for it.
+    #[doc(hidden)]
+    fn held<'a>(&'a self, device: &Device) -> Result<Held<'a, Self::Item>>
+    where
+        Self::Item: Element,
+    {
+        transform::written(device, self)
     }
 
     /// Returns an error if an index of a gather is out of range among the first `n` elements. It runs after a kernel found

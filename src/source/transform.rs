@@ -68,7 +68,8 @@ impl Device {
 }
 
 /// The elements of a source in memory: those of an array where they lie, all others in memory of their own.
-pub(crate) enum Held<'a, T: Element> {
+#[doc(hidden)]
+pub enum Held<'a, T: Element> {
     There(Input<'a, T>),
     Written(Buffer<T>),
 }
@@ -82,11 +83,13 @@ impl<T: Element> Held<'_, T> {
     }
 }
 
-/// Writes the elements of a source to memory unless they are there: one pass, and n elements of memory.
+/// The elements of a source in memory.
 pub(crate) fn held<'a, S: Source<Item: Element>>(device: &Device, source: &'a S) -> Result<Held<'a, S::Item>> {
-    if let Some(input) = source.plain() {
-        return Ok(Held::There(input));
-    }
+    source.held(device)
+}
+
+/// Writes the elements of a source to memory: one pass, and n elements of memory.
+pub(super) fn written<'a, S: Source<Item: Element>>(device: &Device, source: &S) -> Result<Held<'a, S::Item>> {
     let mut buffer = device.uninit(finite(source)?)?;
     write(device, source, Output::from(&mut buffer))?;
     Ok(Held::Written(buffer))
