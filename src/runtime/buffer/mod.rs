@@ -74,7 +74,7 @@ fn host_memory<T: Pod>(len: usize) -> Result<Vec<T>> {
 impl Device {
     /// A buffer with a copy of `data`; waits for all earlier commands and for the copy.
     ///
-    /// To a device with memory of its own, slices of 1 MiB or more go through pinned chunks that several threads fill.
+    /// To a device with memory of its own, slices of 4 MiB or more go through pinned chunks that several threads fill.
     /// [Pinned memory](Device::pinned) needs no such copy, and [`Device::upload_async`] no wait.
     ///
     /// # Errors
