@@ -54,23 +54,16 @@ fn sum<T: Element>(x: &[T]) -> Result<T> {
 const INNER: [&str; 9] =
     ["memory", "slice", "map", "zip", "cast", "gathered", "reversed", "strided", "counting and constant"];
 /// The nodes over them.
-const OUTER: [&str; 9] = ["map", "zip", "cast", "gathered", "reversed", "strided", "take", "neighbours", "shuffled"];
+const OUTER: [&str; 7] = ["map", "zip", "cast", "gathered", "reversed", "strided", "take"];
+/// The inner nodes of all other uses: each more costs compile time and program size.
+const FEW: [&str; 3] = ["memory", "map", "gathered"];
 
 fn scaled(x: f32) -> f32 {
     x * 0.75 + 1.0
 }
 
-/// What a case does with an expression and the array that it stands for.
-#[derive(Clone, Copy)]
-enum Use {
-    /// Evaluates the expression with this node over it.
-    Under(&'static str),
-    /// Compares the results of this primitive.
-    Read(&'static str),
-}
-
-/// The expression `inner`, used.
-fn expression(place: Place<'_>, using: Use, inner: &str, n: usize, data: Data) -> Result<(), Failure> {
+/// The expression `outer` of `inner`.
+fn pair(place: Place<'_>, outer: &str, inner: &str, n: usize, data: Data) -> Result<(), Failure> {
     let Place { device, offset } = place;
     let all = data.generate::<f32>(n + offset, n as u64);
     let bytes = Data::Random.generate::<u8>(n, n as u64 + 1);
@@ -81,28 +74,66 @@ fn expression(place: Place<'_>, using: Use, inner: &str, n: usize, data: Data) -
     let product = Map::new(|(a, b): (f32, f32)| a * b, "a * b");
     let each = |f: &dyn Fn(usize) -> f32| (0..n).map(f).collect::<Vec<f32>>();
     match inner {
-        "memory" => used(place, using, a, x.to_vec()),
-        "slice" => used(place, using, x, x.to_vec()),
-        "map" => used(place, using, a.map(&map), each(&|i| scaled(x[i]))),
-        "zip" => used(place, using, a.zip(b).map(&product), each(&|i| x[i] * y[i])),
-        "cast" => used(place, using, narrow.cast::<f32>(), each(&|i| bytes[i].into())),
+        "memory" => outside(place, outer, a, x.to_vec()),
+        "slice" => outside(place, outer, x, x.to_vec()),
+        "map" => outside(place, outer, a.map(&map), each(&|i| scaled(x[i]))),
+        "zip" => outside(place, outer, a.zip(b).map(&product), each(&|i| x[i] * y[i])),
+        "cast" => outside(place, outer, narrow.cast::<f32>(), each(&|i| bytes[i].into())),
         "gathered" => {
             let indices = indices(n);
             let index = device.upload(&indices)?;
-            used(place, using, a.gathered(&index), each(&|i| x[indices[i] as usize]))
+            outside(place, outer, a.gathered(&index), each(&|i| x[indices[i] as usize]))
         }
-        "reversed" => used(place, using, a.reversed(), each(&|i| x[n - 1 - i])),
-        "strided" => used(place, using, a.strided(3), x.iter().step_by(3).copied().collect()),
+        "reversed" => outside(place, outer, a.reversed(), each(&|i| x[n - 1 - i])),
+        "strided" => outside(place, outer, a.strided(3), x.iter().step_by(3).copied().collect()),
         _ => {
             let source = zip((counting(-3i32).cast::<f32>(), constant(0.3f32))).map(&product).take(n);
-            used(place, using, source, each(&|i| (i as f32 - 3.0) * 0.3))
+            outside(place, outer, source, each(&|i| (i as f32 - 3.0) * 0.3))
+        }
+    }
+}
+
+/// What a case does with one of [`FEW`].
+#[derive(Clone, Copy)]
+enum Use {
+    Neighbours,
+    Shuffled,
+    /// Reads it by this primitive.
+    Read(&'static str),
+}
+
+fn use_one(place: Place<'_>, using: Use, inner: &str, n: usize, data: Data) -> Result<(), Failure> {
+    let Place { device, offset } = place;
+    let all = data.generate::<f32>(n + offset, n as u64);
+    let (buffer, x) = (device.upload(&all)?, &all[offset..]);
+    let a = buffer.view(offset..)?;
+    match inner {
+        "memory" => used(place, using, a, x.to_vec()),
+        "map" => {
+            let map = Map::new(scaled, "x * 0.75f + 1.0f");
+            used(place, using, a.map(&map), x.iter().map(|x| scaled(*x)).collect())
+        }
+        _ => {
+            let indices = indices(n);
+            let index = device.upload(&indices)?;
+            used(place, using, a.gathered(&index), indices.iter().map(|&i| x[i as usize]).collect())
         }
     }
 }
 
 fn used<S: Source<Item = f32> + Copy>(place: Place<'_>, using: Use, x: S, of: Vec<f32>) -> Result<(), Failure> {
     match using {
-        Use::Under(outer) => outside(place, outer, x, of),
+        Use::Neighbours => {
+            let difference = Map::new(|(a, b): (f32, f32)| b - a, "b - a");
+            let want: Vec<f32> = of.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            place.check(x.neighbours::<2>().map(&difference), &want)
+        }
+        Use::Shuffled => {
+            let (n, seed) = (of.len(), of.len() as u64);
+            let order = Device::cpu().transform(counting(0u64).take(n).shuffled(seed))?.to_vec()?;
+            let want: Vec<f32> = order.into_iter().map(|i| of[i as usize]).collect();
+            place.check(x.shuffled(seed), &want)
+        }
         Use::Read(primitive) => {
             let cpu = Device::cpu();
             let (got, want) = (read(place.device, primitive, x)?, read(&cpu, primitive, &of)?);
@@ -194,16 +225,6 @@ fn outside<S: Source<Item = f32> + Copy>(place: Place<'_>, outer: &str, x: S, of
             place.check(x.gathered(&indices), &want)
         }
         "reversed" => place.check(x.reversed(), &of.iter().rev().copied().collect::<Vec<_>>()),
-        "neighbours" => {
-            let difference = Map::new(|(a, b): (f32, f32)| b - a, "b - a");
-            let want: Vec<f32> = of.windows(2).map(|pair| pair[1] - pair[0]).collect();
-            place.check(x.neighbours::<2>().map(&difference), &want)
-        }
-        "shuffled" => {
-            let order = Device::cpu().transform(counting(0u64).take(n).shuffled(n as u64))?.to_vec()?;
-            let want: Vec<f32> = order.into_iter().map(|i| of[i as usize]).collect();
-            place.check(x.shuffled(n as u64), &want)
-        }
         "strided" => place.check(x.strided(2), &of.iter().step_by(2).copied().collect::<Vec<_>>()),
         _ => place.check(x.take(n / 2), &of[..n / 2]),
     }
@@ -268,22 +289,24 @@ impl Spec for Sources {
                     for &data in data_sets {
                         let (name, shape) = (format!("{outer} of {inner}"), format!("n = {n}"));
                         cases.push(Case::new(name, ElementType::F32, shape, data.name(), n, move |device| {
-                            expression(Place { device, offset: n % 4 }, Use::Under(outer), inner, n, data)
+                            pair(Place { device, offset: n % 4 }, outer, inner, n, data)
                         }));
                     }
                 }
             }
         }
-        for (i, primitive) in PRIMITIVES.into_iter().enumerate() {
-            for (k, inner) in INNER.into_iter().enumerate() {
-                if level == Level::Tiny && k != i % INNER.len() {
+        let others = [("neighbours", Use::Neighbours), ("shuffled", Use::Shuffled)];
+        let others = others.into_iter().chain(PRIMITIVES.map(|primitive| (primitive, Use::Read(primitive))));
+        for (i, (outer, using)) in others.enumerate() {
+            for (k, inner) in FEW.into_iter().enumerate() {
+                if level == Level::Tiny && k != i % FEW.len() {
                     continue;
                 }
-                for &n in sizes(level).iter().filter(|&&n| n % 4 == 3) {
-                    let (name, shape) = (format!("{primitive} of {inner}"), format!("n = {n}"));
+                for &n in sizes(level).iter().filter(|&&n| n % 4 == 3 || !matches!(using, Use::Read(_))) {
+                    let (name, shape) = (format!("{outer} of {inner}"), format!("n = {n}"));
                     let data = Data::Random;
                     cases.push(Case::new(name, ElementType::F32, shape, data.name(), n, move |device| {
-                        expression(Place { device, offset: n % 4 }, Use::Read(primitive), inner, n, data)
+                        use_one(Place { device, offset: n % 4 }, using, inner, n, data)
                     }));
                 }
             }
