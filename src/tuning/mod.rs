@@ -293,7 +293,8 @@ mod tests {
                     let what = format!("{name}: {primitive}, {parameter:?}");
                     assert!(parameter.values.contains(&parameter.usual), "{what}");
                     // An optional feature has the value 0 when it is off.
-                    let optional = ["look_back", "one_pass", "exact_f64", "aside", "segment_registers"].contains(&parameter.name);
+                    let optional =
+                        ["look_back", "one_pass", "exact_f64", "aside", "segment_registers"].contains(&parameter.name);
                     let lawful = optional || !parameter.values.contains(&0);
                     assert!(parameter.values.is_sorted() && lawful, "{what}");
                     assert_eq!(all.iter().filter(|other| other.name == parameter.name).count(), 1, "{what}");
