@@ -293,7 +293,8 @@ mod tests {
                     let what = format!("{name}: {primitive}, {parameter:?}");
                     assert!(parameter.values.contains(&parameter.usual), "{what}");
                     // An optional feature has the value 0 when it is off.
-                    let optional = ["look_back", "one_pass", "aside", "segment_registers"].contains(&parameter.name);
+                    let optional =
+                        ["look_back", "one_pass", "exact_f64", "aside", "segment_registers"].contains(&parameter.name);
                     let lawful = optional || !parameter.values.contains(&0);
                     assert!(parameter.values.is_sorted() && lawful, "{what}");
                     assert_eq!(all.iter().filter(|other| other.name == parameter.name).count(), 1, "{what}");
@@ -323,6 +324,7 @@ mod tests {
                     ("work_group", it.work_group),
                     ("max_groups", it.max_groups),
                     ("one_pass", one_pass),
+                    ("exact_f64", usize::from(it.exact_f64)),
                     ("segment_registers", it.segment_registers),
                     ("key_registers", it.key_registers),
                 ]
