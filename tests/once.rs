@@ -314,6 +314,16 @@ fn maps_of_sources_have_the_same_bits_on_devices() {
             let want: i64 = x.iter().zip(&counts).map(|(a, n)| (scale * a) as i64 + i64::from(*n) * shift).sum();
             assert_eq!(device.reduce(x.zip(&y).zip(&counts).map(both), Sum).unwrap(), want, "{name}");
         }
+        // Names that the macro itself could have used.
+        let (argument, function, captured) = (3.0f32, 5.0f32, 7.0f32);
+        let named = map!(
+            move |x: f32| x * argument + function - captured,
+            argument: f32, function: f32, captured: f32
+        );
+        let want: Vec<f32> = x.iter().map(|x| x * 3.0 + 5.0 - 7.0).collect();
+        for device in [&device, &Device::cpu()] {
+            assert_eq!(device.transform(x.map(&named)).unwrap().to_vec().unwrap(), want, "{name}");
+        }
         let wrapping = map!(|(a, b, c): (u8, u8, u8)| a * b - c);
         let want: Vec<u8> = counts.iter().map(|a| a.wrapping_mul(*a).wrapping_sub(*a)).collect();
         let source = zip((&counts, &counts, &counts)).map(&wrapping);

@@ -359,3 +359,57 @@ fn positions_beyond_32_bits() {
         );
     }
 }
+
+#[test]
+fn text_that_several_maps_share_is_there_once() {
+    for (name, device) in devices() {
+        let x = floats(1027);
+        let half = Map::new(|x: f32| 0.5 * x, "halved(x)")
+            .with_functions("static inline float halved(float x) { return 0.5f * x; }\n");
+        let difference = Map::new(|(a, b): (f32, f32)| b - a, "b - a");
+        let want: Vec<f32> = x.windows(2).map(|pair| 0.5 * pair[1] - 0.5 * pair[0]).collect();
+        expect(&name, &device, x.map(&half).neighbours::<2>().map(&difference), &want);
+        expect(&name, &device, x.map(&half).zip(x.map(&half)).map(&difference), &[0.0; 1027]);
+    }
+}
+
+#[test]
+fn indices_below_zero_are_refused_for_endless_tables() {
+    for (name, device) in devices() {
+        for index in [-1, -2, i32::MIN] {
+            let error = device.reduce(counting(0u32).gathered(&[3, index, 4]), Sum).unwrap_err();
+            let what = format!("index 1 is {index}, beyond the {} elements", 1u64 << 63);
+            assert_eq!((error.kind(), error.to_string()), (ErrorKind::InvalidInput, what), "{name}");
+        }
+        assert_eq!(device.reduce(counting(0u32).gathered(&[3, i32::MAX]), Max).unwrap(), i32::MAX as u32, "{name}");
+    }
+}
+
+/// Two elements of four pairs.
+type Eight = ((f32, f32), (f32, f32), (f32, f32), (f32, f32));
+
+#[test]
+fn components_have_names_beyond_the_alphabet() {
+    let last = Map::new(|w: (Eight, Eight, Eight, Eight)| w.3.3.1 - w.0.0.0, "f_1 - a");
+    for (name, device) in devices() {
+        let (x, y) = (floats(40), floats(41));
+        let pairs = || x.zip(&y[1..]);
+        let eight = zip((pairs(), pairs(), pairs(), pairs()));
+        let want: Vec<f32> = (0..37).map(|i| y[i + 4] - x[i]).collect();
+        expect(&name, &device, eight.neighbours::<4>().map(&last), &want);
+    }
+}
+
+#[test]
+fn neighbours_of_few_elements_are_none() {
+    for (name, device) in devices() {
+        let difference = Map::new(|(a, b): (f32, f32)| b - a, "b - a");
+        for n in 0..2 {
+            let got = device.transform(floats(n).neighbours::<2>().map(&difference)).unwrap();
+            assert!(got.to_vec().unwrap().is_empty(), "{name}: {n}");
+        }
+        let whole = Map::new(|(a, b): (u32, u32)| b - a, "b - a");
+        let endless = counting(0u32).take(usize::MAX).neighbours::<2>().map(&whole);
+        assert_eq!(device.reduce(endless.take(3), Sum).unwrap(), 3, "{name}");
+    }
+}

@@ -275,8 +275,11 @@ fn map_of(mut closure: ExprClosure, captured: &[(syn::Ident, Type)]) -> Result<T
         other => return Err(syn::Error::new(other.span(), "write the type of the argument, as in |x: f32|")),
     };
     // The names that `oclprim` gives to the arguments in OpenCL C.
-    let names = (b'a'..=b'z').take(components).map(|letter| char::from(letter).to_string());
-    let names = if components == 1 { vec!["x".to_owned()] } else { names.collect() };
+    let name = |k: usize| {
+        let (letter, round) = (char::from(b'a' + (k % 26) as u8), k / 26);
+        if round == 0 { letter.to_string() } else { format!("{letter}_{round}") }
+    };
+    let names = if components == 1 { vec!["x".to_owned()] } else { (0..components).map(name).collect() };
     let values = captured.iter().enumerate().map(|(k, _)| format!("c{k}"));
     let arguments = names.into_iter().chain(values).collect::<Vec<_>>().join(", ");
     twin::Twin.visit_expr_mut(&mut closure.body);
@@ -290,13 +293,14 @@ fn map_of(mut closure: ExprClosure, captured: &[(syn::Ident, Type)]) -> Result<T
         };
         return Ok(quote!({
             #[allow(clippy::all, unused_parens)]
-            let function = |#pattern, #(#variables: #types),*| #output #body;
+            let oclprim_function = |#pattern, #(#variables: #types),*| #output #body;
             // A closure that captures another variable is no function pointer.
-            let _: fn(#argument, #(#types),*) -> _ = function;
+            let _: fn(#argument, #(#types),*) -> _ = oclprim_function;
             #(let #variables: #types = #variables;)*
-            let captured = ::std::vec![#(::oclprim::once::captured::<#types>(#variables)),*];
-            let function = move |argument: #argument| function(argument, #(#variables),*);
-            ::oclprim::once::capturing_map(function, #item, #arguments, captured)
+            let oclprim_captured = ::std::vec![#(::oclprim::once::captured::<#types>(#variables)),*];
+            // Names that no captured variable has.
+            let oclprim_map = move |oclprim_argument: #argument| oclprim_function(oclprim_argument, #(#variables),*);
+            ::oclprim::once::capturing_map(oclprim_map, #item, #arguments, oclprim_captured)
         }));
     }
     Ok(quote!({

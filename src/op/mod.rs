@@ -227,21 +227,32 @@ impl<F> Map<F> {
         self.definition(["first_kind", "second_kind"][kind], from, "bool")
     }
 
-    /// The function `name` of these arguments, for sources.
-    pub(crate) fn function(&self, name: &str, arguments: &[(ElementType, String)], to: ElementType) -> String {
+    /// The function `name` of these arguments, for sources. `known` has the further functions that the program contains.
+    pub(crate) fn function(
+        &self,
+        name: &str,
+        arguments: &[(ElementType, String)],
+        to: ElementType,
+        known: &mut Vec<String>,
+    ) -> String {
         let arguments: Vec<String> = arguments.iter().map(|(ty, name)| format!("{} {name}", ty.storage())).collect();
-        self.define(name, &arguments.join(", "), to.storage())
+        let functions = if known.contains(&self.functions) { "" } else { &self.functions };
+        let text = self.define(name, &arguments.join(", "), to.storage(), functions);
+        if !functions.is_empty() {
+            known.push(self.functions.clone());
+        }
+        text
     }
 
     fn definition(&self, name: &str, from: ElementType, to: &str) -> String {
-        self.define(name, &format!("{} x", from.storage()), to)
+        self.define(name, &format!("{} x", from.storage()), to, &self.functions)
     }
 
     /// `#line` numbers the lines of the expression from 1, so that compiler messages match the user's text.
-    fn define(&self, name: &str, arguments: &str, to: &str) -> String {
+    fn define(&self, name: &str, arguments: &str, to: &str, functions: &str) -> String {
         let fp64 =
             "#ifdef HAS_FP64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n#pragma OPENCL FP_CONTRACT OFF\n";
-        let Self { expression: text, functions, .. } = self;
+        let text = &self.expression;
         format!(
             "{fp64}#line 1 \"functions\"\n{functions}\nstatic inline {to} {name}({arguments})\n{{\n    return\n#line 1 \"expression\"\n{text}\n    ;\n}}\n"
         )

@@ -81,6 +81,8 @@ pub struct Text<'d> {
     arguments: Vec<Argument>,
     direct: Vec<Direct>,
     functions: String,
+    /// The texts of `Map::with_functions` in `functions`.
+    known: Vec<String>,
     body: String,
     variables: usize,
     needs_fp64: bool,
@@ -100,6 +102,7 @@ impl<'d> Text<'d> {
             arguments: Vec::new(),
             direct: Vec::new(),
             functions: String::new(),
+            known: Vec::new(),
             body: String::new(),
             variables: 0,
             needs_fp64: false,
@@ -180,8 +183,7 @@ impl<'d> Text<'d> {
     }
 
     /// The index that a gather reads: that of the indices, or 0 if it is not below `len`.
-    pub(super) fn gathered(&mut self, index: &Component, len: Option<usize>) -> Result<Index> {
-        let Some(len) = len else { return Ok(self.index(&format!("(ulong){}", index.name))) };
+    pub(super) fn gathered(&mut self, index: &Component, len: usize) -> Result<Index> {
         if let Some(device) = self.device
             && self.outside.is_none()
         {
@@ -231,12 +233,17 @@ impl<'d> Text<'d> {
                 (*element, self.plain(element.storage(), &bytes[..element.size()]))
             })
             .collect();
-        let letters = (b'a'..=b'z').map(|letter| char::from(letter).to_string());
-        let names: Vec<String> = if arguments.len() == 1 { vec!["x".into()] } else { letters.collect() };
-        let own = arguments.iter().zip(names).map(|(argument, name)| (argument.element, name));
+        // a, b, ..., z, a_1, b_1, ...
+        let name_of = |k: usize| {
+            let (letter, round) = (char::from(b'a' + (k % 26) as u8), k / 26);
+            if round == 0 { letter.to_string() } else { format!("{letter}_{round}") }
+        };
+        let many = arguments.len() > 1;
+        let own = arguments.iter().enumerate();
+        let own = own.map(|(k, argument)| (argument.element, if many { name_of(k) } else { "x".into() }));
         let more = captured.iter().enumerate().map(|(k, (element, _))| (*element, format!("c{k}")));
         let parameters: Vec<(ElementType, String)> = own.chain(more).collect();
-        self.functions += &map.function(&name, &parameters, result);
+        self.functions += &map.function(&name, &parameters, result, &mut self.known);
         let values = arguments.iter().map(|argument| argument.name.clone());
         let values: Vec<String> = values.chain(captured.into_iter().map(|(_, name)| name)).collect();
         self.value(result, &format!("{name}({})", values.join(", ")))

@@ -24,10 +24,10 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | one read of each array; the functions once for each element, as the consumer reads it |
+//! | work | one read of each array, and one call of each function for each element; N of both below `neighbours::<N>` |
 //! | determinism | same as for the array that [`Device::transform`] writes, to the bit: a tree of `Fixed` depends on n and the type alone |
-//! | builds | one for each expression: lengths, strides and captured values are arguments of the kernel |
-//! | limits | any n that fits 64 bits; the arguments of the kernel fit 1 KiB, about 60 arrays |
+//! | builds | one for each expression, and for the alignment of its arrays; lengths, strides and captured values are arguments of the kernel |
+//! | limits | any n that fits 64 bits; the arguments of the kernel fit 1 KiB: about 60 arrays, N times fewer below `neighbours::<N>` |
 //!
 //! ```
 //! use oclprim::{Device, Source, op::{Map, Sum}};
@@ -95,7 +95,7 @@ pub trait Source: Sized + Sync {
     /// Maps each element: `f(x[0]), f(x[1]), ...`
     ///
     /// `f` is made by [`map!`](crate::map) or [`op::Map::new`](crate::op::Map::new). A tuple is one argument in Rust. In the
-    /// text of `Map::new`, its components are `a`, `b`, `c` and so on, and a single component is `x`.
+    /// text of `Map::new`, its components are `a`, `b`, ..., `z`, `a_1`, `b_1` and so on, and a single component is `x`.
     ///
     /// ```
     /// use oclprim::{Device, Source, op::{Map, Sum}};
@@ -221,7 +221,7 @@ pub trait Source: Sized + Sync {
     /// The elements in a random order, each once. The order depends on `seed` and the length alone, and is the same on every
     /// device. The source must not be endless.
     ///
-    /// A keyed bijection computes the index of each element on its own, in constant time and without memory: a network of 24
+    /// A keyed bijection computes the index of each element on its own, without memory and in constant time on average: a network of 24
     /// rounds. There are at most 2^64 orders, one for each seed. Algorithm: Mitchell, Stokes, Frank and
     /// Holmes 2022, "Bandwidth-optimal random shuffling for GPUs".
     ///

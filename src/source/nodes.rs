@@ -214,6 +214,9 @@ impl<S: Source<Item: Element>, U: Element> Source for Cast<S, U> {
     }
 }
 
+/// Bound on the indices of an endless table. Negative indices, as unsigned numbers, are not below it.
+const ENDLESS: usize = 1 << (usize::BITS - 1);
+
 /// Elements at given indices; see [`Source::gathered`].
 #[derive(Clone, Copy, Debug)]
 pub struct Gathered<S, I> {
@@ -224,7 +227,7 @@ pub struct Gathered<S, I> {
 pub(super) struct GatheredValues<V, I> {
     table: V,
     indices: I,
-    /// The length of the table; `usize::MAX` if it is endless.
+    /// The length of the table, or [`ENDLESS`].
     len: usize,
     /// The first position of an index out of range that a thread found.
     wrong: AtomicUsize,
@@ -275,7 +278,7 @@ impl<S: Source, I: Source<Item: Integer>> Source for Gathered<S, I> {
 
     fn host(&self) -> Result<impl Values<Item = S::Item>> {
         let (table, indices) = (self.table.host()?, self.indices.host()?);
-        let len = self.table.length()?.unwrap_or(usize::MAX);
+        let len = self.table.length()?.unwrap_or(ENDLESS);
         if len == 0 && self.indices.length()? != Some(0) {
             return Err(outside(0, indices.at(0).to_i128(), 0));
         }
@@ -288,17 +291,21 @@ impl<S: Source, I: Source<Item: Integer>> Source for Gathered<S, I> {
         if len == Some(0) && self.indices.length()? != Some(0) {
             text.has_no_element();
         }
-        let at = text.gathered(&indices[0], len)?;
+        let at = text.gathered(&indices[0], len.unwrap_or(ENDLESS))?;
         self.table.emit(text, &at)
     }
 
     fn search(&self, device: &ClDevice, n: usize) -> Result<()> {
         self.indices.search(device, n)?;
-        let len = self.table.length()?.unwrap_or(usize::MAX);
+        let len = self.table.length()?.unwrap_or(ENDLESS);
         if let Some((position, index)) = gpu::first_outside(device, &self.indices, n, len)? {
             return Err(outside(position, index, len));
         }
-        self.table.search(device, len)
+        match self.table.length()? {
+            Some(len) => self.table.search(device, len),
+            // The gather in the endless table has no last position.
+            None => Err(Error::invalid("an index of a gather that another gather reads is out of range")),
+        }
     }
 }
 

@@ -133,7 +133,7 @@ macro_rules! neighbours {
                 type Item = ($(neighbours!(@item $item S),)*);
 
                 fn length(&self) -> Result<Option<usize>> {
-                    Ok(self.0.length()?.map(|n| (n + 1).saturating_sub($n)))
+                    Ok(self.0.length()?.map(|n| n.saturating_sub($n - 1)))
                 }
 
                 fn host(&self) -> Result<impl Values<Item = Self::Item>> {
@@ -150,7 +150,7 @@ macro_rules! neighbours {
                 }
 
                 fn search(&self, device: &ClDevice, n: usize) -> Result<()> {
-                    self.0.search(device, if n == 0 { 0 } else { n + $n - 1 })
+                    self.0.search(device, if n == 0 { 0 } else { n.saturating_add($n - 1) })
                 }
             }
         )*

@@ -5,9 +5,10 @@
 
 use super::{constant, counting, gpu, load::Load, zip};
 use crate::{
-    Bins, Buffer, Determinism, Device, Element, ElementType, Input, Interpolation, Order, ProgramSpec, Result, Scan,
-    Scratch, Source, Top, View,
+    Bins, Buffer, Determinism, Device, Element, ElementType, ErrorKind, Input, Interpolation, Order, ProgramSpec,
+    Result, Scan, Scratch, Source, Top, View,
     bench::Bench,
+    bf16,
     check::{
         Case, Failure, Level, Spec,
         data::{Data, Rng},
@@ -334,6 +335,10 @@ impl Spec for Sources {
             add(&mut programs, caps, floats.cast::<f16>(), aligned, wide);
             add(&mut programs, caps, floats.gathered(counting(0u32).take(0).reversed()), aligned, wide);
             add(&mut programs, caps, bytes.strided(2), aligned, wide);
+            add(&mut programs, caps, bytes.cast::<bf16>(), aligned, wide);
+            add(&mut programs, caps, floats.cast::<i8>(), aligned, wide);
+            add(&mut programs, caps, floats.take(0).shuffled(1), aligned, wide);
+            add(&mut programs, caps, floats.neighbours::<2>().map(&product), aligned, wide);
         }
         programs
     }
@@ -386,11 +391,19 @@ fn add<S: Source<Item: Element>>(programs: &mut Vec<ProgramSpec>, caps: &Tuned, 
 where
     Sum: Op<S::Item>,
 {
-    let Ok(load) = Load::without_device(&source, aligned) else { return };
+    let load = Load::without_device(&source, aligned).expect("the source has a load");
     let form = Form::of::<S::Item, Sum>(Determinism::Fixed);
-    programs.extend(gpu::plan(1 << 20, S::Item::TYPE, &load, caps, wide).map(|plan| plan.program));
-    let plan = reduction::plan(1 << 20, &form, Origin::Source(&load), caps, &|_| wide);
+    programs.extend(supported(gpu::plan(1 << 20, S::Item::TYPE, &load, caps, wide)).map(|plan| plan.program));
+    let plan = supported(reduction::plan(1 << 20, &form, Origin::Source(&load), caps, &|_| wide));
     programs.extend(plan.into_iter().flat_map(|plan| plan.passes).map(|pass| pass.program));
+}
+
+/// The plan, unless the device lacks what it needs, such as fp64.
+fn supported<P>(plan: Result<P>) -> Option<P> {
+    match plan {
+        Err(error) if error.kind() == ErrorKind::Unsupported => None,
+        plan => Some(plan.expect("the device has what the plan needs")),
+    }
 }
 
 /// The inputs of a benchmark: two arrays, and sorted indices.
