@@ -413,3 +413,14 @@ fn neighbours_of_few_elements_are_none() {
         assert_eq!(device.reduce(endless.take(3), Sum).unwrap(), 3, "{name}");
     }
 }
+
+#[test]
+fn generated_names_do_not_meet() {
+    for (name, device) in devices() {
+        let same = Map::new(|x: u32| x ^ 1, "x ^ 1");
+        let four = counting(0u32).take(40).map(&same).map(&same).map(&same).map(&same);
+        let eight = four.map(&same).map(&same).map(&same).map(&same);
+        let want: Vec<f16> = (0..40).map(|i| f16::from_f32(i as f32)).collect();
+        expect(&name, &device, eight.cast::<f32>().cast::<f16>(), &want);
+    }
+}

@@ -8,7 +8,7 @@ use std::fmt;
 
 use super::{Item, Source};
 use crate::{
-    Element, ElementType, Input, Result,
+    Element, ElementType, Error, Input, Result,
     op::Map,
     runtime::{
         Capabilities, ClInput, ProgramSpec,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Returns the nearest f16, ties to even.
-const TO_F16: &str = "static inline ushort source_f16(const float x)\n{\n    ushort bits;\n    \
+const TO_F16: &str = "static inline ushort source_to_f16(const float x)\n{\n    ushort bits;\n    \
     vstore_half_rte(x, 0, (half*)&bits);\n    return bits;\n}\n";
 
 /// The order of a shuffled source.
@@ -265,7 +265,7 @@ impl<'d> Text<'d> {
         let text = match to {
             ElementType::F16 => {
                 self.to_f16 = true;
-                format!("source_f16((float){x})")
+                format!("source_to_f16((float){x})")
             }
             ElementType::Bf16 => format!("float_to_bf16((float){x})"),
             _ if to.is_float() || !from.element.is_float() => format!("({ty}){x}"),
@@ -422,6 +422,8 @@ impl Load {
                 return Ok(());
             }
         }
-        source.search(device, n)
+        source.search(device, n)?;
+        // The indices changed after the kernel read them: the output overlaps them.
+        Err(Error::invalid("an index of a gather was out of range when it was read"))
     }
 }

@@ -25,7 +25,7 @@
 //! | property | |
 //! |---|---|
 //! | work | one read of each array, and one call of each function for each element; N of both below `neighbours::<N>` |
-//! | determinism | same as for the array that [`Device::transform`] writes, to the bit: a tree of `Fixed` depends on n and the type alone |
+//! | determinism | a result with `Fixed` has the bits of the same call for the array that [`Device::transform`] writes |
 //! | builds | one for each expression, and for the alignment of its arrays; lengths, strides and captured values are arguments of the kernel |
 //! | limits | any n that fits 64 bits; the arguments of the kernel fit 1 KiB: about 60 arrays, N times fewer below `neighbours::<N>` |
 //!

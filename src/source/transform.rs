@@ -21,7 +21,8 @@ impl Device {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the source is endless, if lengths of a
-    /// [`zip`](Source::zip) differ, or if an index of [`gathered`](Source::gathered) is out of range.
+    /// [`zip`](Source::zip) differ, if an index of [`gathered`](Source::gathered) is out of range, if a stride is 0, or if
+    /// [`take`](Source::take) asks for more elements than there are.
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it.
     /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects a user's expression.
     ///
