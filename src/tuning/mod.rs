@@ -432,6 +432,7 @@ mod tests {
                     ("chunks", it.chunks),
                     ("threads", it.threads),
                     ("min_bytes", it.min_bytes),
+                    ("min_read_bytes", it.min_read_bytes),
                 ]
             }
         }
