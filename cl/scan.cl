@@ -40,8 +40,9 @@
 // In scan_tiles, scan_cpu.cl without EXACT loads each element three times. This counts as one read, since a tile of 32
 // KiB fits most caches. `aggregates` has an entry for each tile, and one for each group that is not alone on its level.
 // scan_aggregates writes the aggregates of its tiles. scan_spine adds those of groups, and replaces all of them by
-// prefixes. scan_tiles reads one entry per level for each tile. With LOOK_BACK the elements are read once. Keys, flags
-// or offsets of segments are read as often as elements.
+// prefixes. scan_tiles reads one entry per level for each tile. With LOOK_BACK the elements are read once. Each tile
+// writes a status of 8 bytes, or of 16 if A has 8 bytes. So does each group; but the last entry of each level does not.
+// scan_look_back.cl has the number of polls. Keys, flags or offsets of segments are read as often as elements.
 //
 //     with BY_OFFSETS: scan_ranks, before the others: the rank of each tile among the offsets (lib/heads.cl)
 //     with LOOK_BACK: scan_look_back
@@ -50,7 +51,15 @@
 //                     scan_tiles:       results of tile t
 //
 // Without LOOK_BACK one tile needs only scan_tiles, and with BY_OFFSETS scan_ranks before it. If WG == 1, a work-item
-// scans a tile (scan_cpu.cl); else a work-group does (scan_gpu.cl). The look-back is in scan_look_back.cl.
+// scans a tile (scan_cpu.cl), always without LOOK_BACK; else a work-group does (scan_gpu.cl). The look-back is in
+// scan_look_back.cl. The host sets WG to 1 in three cases:
+//
+//     a CPU driver, for which it also defines DEVICE_CPU
+//     a GPU with little local memory
+//     a GPU with fewer than 8 work-items a work-group
+//
+// DEVICE_CPU changes two things in a scan. The tiles of a work-group are contiguous, and f16_to_float() of lib/types.cl
+// computes with integers and floats instead of loading a half.
 #if defined(BY_KEYS) || defined(BY_FLAGS) || defined(BY_OFFSETS) || defined(BY_ROWS)
 #define SEGMENTED 1
 #endif
@@ -86,8 +95,10 @@
 #define KERNEL __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
 #endif
 
-// AT: the index of the i-th of `len` elements. VECTOR_AT: the lowest index in the vector that begins with the i-th element.
-// IN_VECTOR: the position in memory of a vector's j-th element.
+// AT: the index of the i-th of `len` elements. VECTOR_AT: the lowest index in the vector that begins with the i-th
+// element. IN_VECTOR: the position in memory of a vector's j-th element. Without segments these macros, and similar
+// ones in scan_cpu_vectors.cl, are all that REVERSE changes. With flags or offsets of segments, it also changes how
+// lib/heads.cl finds heads.
 #define AT(i, len) (REVERSE ? (len) - 1 - (i) : (i))
 #define VECTOR_AT(i, len) (REVERSE ? (len) - VEC - (i) : (i))
 #define IN_VECTOR(j) (REVERSE ? VEC - 1 - (j) : (j))

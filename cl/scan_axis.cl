@@ -9,14 +9,16 @@
 //
 // So the order depends on the index in the line alone.
 //
-// Bytes: reads n elements, twice if a line has several chunks; writes n.
+// Bytes: axis_results reads n elements and writes n results. If a line has several chunks, axis_aggregates also reads
+// all of them but the last. There is no look-back.
 //
 //     axis_aggregates:  aggregates[line][c] = aggregate of chunk c, for all chunks but the last
 //     axis_spine:       prefixes of aggregates[line], per level
 //     axis_results:     for each chunk: acc = prefix(c); for each element: acc = acc op x[i]; out[i] = acc
 //
-// If lines have one chunk, axis_results alone is launched. A work-item scans one chunk of COLUMNS contiguous lines: one, or a
-// vector of 16 bytes; on CPUs as many as fill cache lines. Neighbouring work-items have neighbouring lines.
+// If lines have one chunk, axis_results alone is launched. A work-item scans one chunk of each of COLUMNS contiguous
+// lines. COLUMNS is 1, or the elements of a vector of 16 bytes; on CPUs it is as many as fill cache lines. Neighbouring
+// work-items have neighbouring lines.
 #include "lib/types.cl"
 #include "lib/op.cl"
 #include "lib/spine.cl"

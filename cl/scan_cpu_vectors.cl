@@ -1,5 +1,12 @@
-// A chunk of the scan on CPUs in vectors of 16 lanes, in the order of scan.cl. It is only for scans without segments
-// and with float accumulators: scan.cl says where VECTORS is defined. Needs OP16 and TAKEN16 of lib/op.cl.
+// A chunk of the scan on CPUs in vectors of 16 lanes, in the order of scan.cl. It is only for scans with VECTORS, which
+// is defined if all of this holds:
+//
+//     device:      a CPU driver, but not Oclgrind
+//     operator:    a built-in one without EXACT, so a sum or product with accumulators of f32 or f64
+//     elements:    neither mapped nor 16-bit floats; results are not 16-bit floats either
+//     segments:    none
+//
+// Needs OP16 and TAKEN16 of lib/op.cl.
 //
 // Lane l of half h of a chunk is vector 16 h + l of the chunk: element k of it is lane l of column[k].
 //

@@ -15,8 +15,10 @@
 // LANE_VECTORS is 32 / LANES. With WG == 256 it is 1, so neighbouring lanes have neighbouring vectors. With WG == 128
 // it is 2, so neighbouring lanes access vectors that are 2 apart.
 //
-// Lanes load and store their vectors without an exchange in local memory. A load is one vector of 16 bytes, if all
-// elements of the work-item exist; else it is one element at a time. Stores: store_results().
+// Lanes load and store their vectors without an exchange in local memory. At a time a lane loads or stores:
+//
+//     load:   16 bytes, if all elements of the work-item exist; else one element
+//     store:  16 bytes, if all results of the vector exist and OUT is not narrower than T; else one result
 #define LANE_GROUPS 8
 #define LANES (WG / LANE_GROUPS)
 #define LANE_VECTORS (CHUNK_VECTORS / LANES)
@@ -255,7 +257,10 @@ INLINED void scan_lane(const uint rows, const uint own, A* total, uint* heads, A
     }
 }
 
-// The aggregates and head flags of lane ^ d, by shuffles or local memory. All work-items call it, in uniform flow.
+// The aggregates and head flags of lane ^ d: by shuffles, or through local memory with two work-group barriers. This is
+// for one tree level between lanes. Levels within a lane are in scan_lane(), without exchange or barrier. In
+// scan_chunks() there is always such a level, since a lane has CHUNKS / LANES >= 2 chunks. All work-items call it, in
+// uniform flow; with SHUFFLES whole sub-groups are enough.
 INLINED uint exchange_aggregates(
     const uint rows, const uint own, uint d, const A* total, uint heads, A* other, __local A* exchange, __local uint* words)
 {
@@ -361,7 +366,11 @@ INLINED void scan_rows(
     }
 }
 
-// Tree scan of the tile's chunks, by each lane group: the prefixes of the lane's chunks. Returns the aggregate of the tile.
+// Tree scan of the tile's chunks: the prefixes of the lane's chunks. Returns the aggregate of the tile. Each lane group
+// that calls it scans all 64 chunks.
+//
+//     scan_tile():        all lane groups call it; lane group 0 stores its prefixes for all work-items
+//     reduce_in_order():  lane group 0 and the rest of its sub-group call it; only the aggregate is used
 INLINED Partial scan_chunks(
     __local const Partial* chunks, A* prefix, uint* prefix_heads, __local A* exchange, __local uint* words)
 {

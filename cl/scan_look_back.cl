@@ -356,11 +356,16 @@ static inline void publish_groups(
     }
 }
 
-// `state` has 16 bytes for the atomic tile counter, then the status words of all levels. If lib/ticket.cl uses the
-// counter, the host clears `state` before each launch. Else it keeps one buffer for many launches, each with a new
-// epoch. It still clears `state` before a launch with too many words for this buffer, or on an out-of-order queue.
-// Epochs begin with 1, so a cleared word is invalid. After epoch 2^20 - 1 the host starts again with a cleared buffer.
-// This limit is that of LOOK_TURNS, whose launches share the buffer and the epochs (lib/status_word.cl).
+// `state` has 16 bytes for the atomic tile counter, then the status words of all levels. The host chooses its memory:
+//
+//     lib/ticket.cl uses the counter:  scratch, which the host clears before each launch
+//     the queue is out-of-order:       likewise
+//     more than 4 MiB are needed:      likewise
+//     else:                            a buffer that the queue keeps for many launches, each with a new epoch
+//
+// The kept buffer is cleared when it is new, not between launches. Epochs begin with 1, so a cleared word is invalid.
+// After epoch 2^20 - 1 the host starts again with a new buffer. This limit is that of LOOK_TURNS, whose launches share
+// the buffer and the epochs (lib/status_word.cl).
 //
 // There are n results. An exclusive scan without segments may have n + 1: the last one is `initial` op the aggregate of
 // the whole input.

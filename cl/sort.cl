@@ -7,11 +7,19 @@
 // keys once.
 //
 // Passes sort by one digit of 8 bits each, from the least significant digit on; the last digit may have fewer. If begin
-// == end, one pass copies the keys. Keys move unchanged, so that keys with equal numbers keep their bits. Each kernel
-// takes the digit from the key itself; no number is stored. A pass reads keys from one of the buffers `in`, `out` and
-// `spare`, and writes them to another. Its code (lib/radix.cl) names both, or skips the pass. Of several passes, one
-// whose digit is the same in all keys is skipped; if that holds for all of them, the first one runs. Even one tile of
-// keys takes these kernels. Part g has `tiles` tiles of TILE keys, at least one. d is a digit:
+// == end, one pass copies the keys. Keys move unchanged, so that keys with equal numbers keep their bits. Here no
+// number is stored, and not every kernel computes it:
+//
+//     sort_counts, sort_histograms:  compute the number of each key
+//     sort_scatter:                  mostly takes the digit from the key alone (digit_of_key of lib/keys.cl)
+//
+// Other sorts do store numbers: sort_in_place.cl in the buffer that it sorts, and sort_segments_gpu.cl in local memory,
+// there without FLOAT_KEYS.
+//
+// A pass reads keys from one of the buffers `in`, `out` and `spare`, and writes them to another. Its code
+// (lib/radix.cl) names both, or skips the pass. Of several passes, one whose digit is the same in all keys is skipped;
+// if that holds for all of them, the first one runs. Even one tile of keys takes these kernels. Part g has `tiles`
+// tiles of TILE keys, at least one. d is a digit:
 //
 //     for each pass p:
 //         sort_counts:   table[d][g] = keys of part g with digit d

@@ -3,14 +3,16 @@
 //     sort_passes:   active[p] = digit p differs among the keys
 //     sort_offsets:  totals[d] = sum of table[d][g] over the parts g; table[d][g] = sum of table[d][h] over h < g
 //
-// sort_offsets has RADIX work-groups:
+// sort_offsets has RADIX work-groups. Work-group d has one row of the table only without SEGMENTS:
 //
-//     without SEGMENTS:            work-group d scans row d of the table
+//     without SEGMENTS:            work-group d scans row d
 //     with SEGMENTS, many parts:   work-group d scans row d of each segment that has many parts
-//     with SEGMENTS, few parts:    work-group d scans all rows of such segments d, d + RADIX, d + 2 * RADIX, ...
+//     with SEGMENTS, few parts:    work-group d scans all rows of such segments d, d + RADIX, ..., a work-item each row
 //
-// No kernel scans `totals`: sort_scatter does it for itself, by scan_digits() or, in sort_cpu.cl, one after another.
-// With SEGMENTS it does so once for each part.
+// sort_offsets writes `totals` but does not scan it. sort_scatter does so, once for each part:
+//
+//     sort_scatter.cl:  the work-group, by scan_digits() of lib/radix.cl
+//     sort_cpu.cl:      the one work-item, digit by digit
 //
 // Bytes: sort_passes reads the bits of each part; sort_offsets reads and writes the table once.
 

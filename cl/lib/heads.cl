@@ -183,8 +183,13 @@ static inline uint vector_heads(const bool whole, OFFSET_T base, uint position, 
 #endif
 
 // Sets the flags of a tile in `bits`, which are 0 before. All work-items call it; the flags are there after the next
-// barrier. Each offset of the tile sets the bit of its element. If most segments are empty, there are far more offsets
-// than elements. So with more than 2 * TILE offsets, each element searches the offsets instead.
+// barrier. Both ways end in SET_BIT, which is an atomic_or, or a plain `or` if WG == 1:
+//
+//     at most 2 * TILE offsets in the tile:  each offset sets the bit of its element
+//     more offsets:                          each element searches the offsets, and sets its own bit if it is a head
+//
+// A tile has so many offsets only if most segments are empty. recompute_tile() of scan_look_back.cl does not use this
+// function, and searches however many offsets there are.
 INLINED void set_head_bits(FLAG_SPACE uint* bits, OFFSET_T tile, OFFSET_T n HEAD_PARAMS)
 {
     __global const S* offsets = offsets_base + offsets_offset;

@@ -128,9 +128,15 @@ static inline uint digit_of(WORD number, uint shift, uint mask)
 //     FLOAT_KEYS                 rank           ~rank
 //     FLOAT_KEYS, SOME_BITS      rank + bias    ~(rank + bias)
 //
-// SOME_BITS: the order compares only some bits of the number of a float. The bias gives zeros the number HIGH_BIT, so
-// that the highest bit is the sign. In descending order they have ~HIGH_BIT, which is HIGH_BIT - 1. With FLOAT_KEYS
-// `always` is 0 or has all bits. So the first expression below gives both columns of the last row.
+// SOME_BITS: the order compares only some bits of the number of a float. The bias makes the highest bit of the number
+// tell whether the key is below zero:
+//
+//                                ascending                    descending
+//     number of zeros            HIGH_BIT                     HIGH_BIT - 1
+//     highest bit                0 only for keys below zero   1 only for keys below zero
+//
+// With FLOAT_KEYS `always` is 0 or has all bits. So the first expression below gives both columns of FLOAT_KEYS with
+// SOME_BITS.
 static inline WORD ordered(KEY key, WORD flip, WORD always)
 {
 #if defined(FLOAT_KEYS) && defined(SOME_BITS)
