@@ -15,7 +15,7 @@ fn main() -> Result<(), oclprim::Error> {
     let bits = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(20);
     let n = 1usize << u32::clamp(bits, 3, 28);
     let device = Device::best()?.profiled()?;
-    println!("{}: {BATCHES} batches of {n} u32", device.info());
+    println!("device: {}\n{BATCHES} batches of {n} u32", device.info());
 
     // Pinning takes time, so a program allocates once and reuses.
     let batch = |_| {
