@@ -25,24 +25,31 @@
 // NaN, and subnormals on a device that flushes them.
 //
 // EXACT: the host promises that every order gives the same results. It does so for built-in operators, except sums and
-// products of floats. EXACT changes the order in two places; all other code keeps the order above:
+// products of floats. EXACT changes the order in three places; all other code keeps the order above:
 //
-//     scan_cpu.cl:                  combines the elements of a tile one after another
-//     scan_look_back.cl, SHUFFLES:  without segments, a tile publishes the aggregate of reduce_in_any_order()
+//     scan_cpu.cl, scan_tiles:       combines the elements of a tile one after another
+//     scan_cpu.cl, scan_aggregates:  likewise; but without segments the compiler may change the order (IN_VECTORS)
+//     scan_look_back.cl, SHUFFLES:   without segments, a tile publishes the aggregate of reduce_in_any_order()
 //
 // In place, `out` is `x`. Each element is used before a result replaces it. scan_gpu.cl loads a whole tile before it
 // stores a result. scan_cpu.cl loads each element for the last time before it stores the result with the same index.
 // The host scans in place only if there are n results. With n + 1 and REVERSE result i would replace element i - 1.
 // With LOOK_BACK recompute_tile() may read results of another tile, but detects it.
 //
-// Bytes without LOOK_BACK: scan_aggregates reads all tiles but the last. scan_tiles reads n elements and writes n
-// results.
-// In scan_tiles, scan_cpu.cl without EXACT loads each element three times. This counts as one read, since a tile of 32
-// KiB fits most caches. `aggregates` has an entry for each tile, and one for each group that is not alone on its level.
-// scan_aggregates writes the aggregates of its tiles. scan_spine adds those of groups, and replaces all of them by
-// prefixes. scan_tiles reads one entry per level for each tile. With LOOK_BACK the elements are read once. Each tile
-// writes a status of 8 bytes, or of 16 if A has 8 bytes. So does each group; but the last entry of each level does not.
-// scan_look_back.cl has the number of polls. Keys, flags or offsets of segments are read as often as elements.
+// Global memory, for each kernel:
+//
+//     scan_aggregates:  reads the elements of all tiles but the last; writes the aggregates of these tiles
+//     scan_spine:       for each level: reads the aggregates; writes prefixes in their place, and aggregates of groups
+//     scan_tiles:       reads n elements, and for each tile one prefix of each level; writes the results
+//     scan_look_back:   reads n elements; writes and polls status words; writes the results
+//
+// Keys, flags or offsets of segments are read as often as elements. In scan_tiles, scan_cpu.cl without EXACT loads each
+// element three times. This counts as one read, since a tile of 32 KiB fits most caches.
+//
+// `aggregates` has an entry for each tile and for each group. Only an entry that would be alone on its level is left
+// out. Status words have the same entries, of 8 bytes each, or of 16 if A has 8 bytes. No tile needs the aggregate of
+// the last entry of a level. scan_spine does not read this entry, but writes its prefix. As a status word it is not
+// written. scan_look_back.cl has the number of polls.
 //
 //     with BY_OFFSETS: scan_ranks, before the others: the rank of each tile among the offsets (lib/heads.cl)
 //     with LOOK_BACK: scan_look_back

@@ -2,7 +2,7 @@
 // fewer than 8 work-items a work-group. Order and kernels: scan.cl.
 //
 //     tile of scan_aggregates:
-//         EXACT: aggregates[t] = x[0] op x[1] op ...
+//         EXACT: aggregates[t] = x[0] op x[1] op ..., in any order without segments
 //         else:  for each chunk: tree scan of its vectors' aggregates
 //                aggregates[t] = tree scan of the chunks' aggregates
 //     tile of scan_tiles:
@@ -44,7 +44,7 @@ static inline Partial reduce_elements(
     __global const T* x, OFFSET_T base, uint position, uint count, OFFSET_T n, const uint* heads)
 {
     Partial total = partial(TAKEN(x[AT(base + position, n)]), HEAD_AT(heads, position));
-    // EXACT excludes sums and products of floats, and operators of the caller.
+    // EXACT allows any order, so the compiler may use vectors.
 #if EXACT && !SEGMENTED
     IN_VECTORS
 #endif
@@ -188,10 +188,13 @@ static inline A scan_in_order(
             after = scan_vector(x, base, position, count, n, out, outputs, heads, initial, before, inclusive);
         }
     }
-    // There may be n + 1 results. Result n is the one that an exclusive scan would store for a further element n.
-    // Within a vector this is `after`, the prefix after element n - 1. But if the n elements end a vector, element n
-    // would be the first of the next vector v. By the order of scan.cl its result is then prefix(t) op (prefix(c) op
-    // prefix(v)). This may have other bits than `after`, so it replaces `after`.
+    // There may be n + 1 results. Result n is the one that an exclusive scan would store for a further element n:
+    //
+    //     elements n - 1 and n are in one vector:   the prefix after element n - 1, which is `after`
+    //     element n is the first of a vector v:     prefix(t) op (prefix(c) op prefix(v)), in the order of scan.cl
+    //
+    // The second value may have other bits than `after`, so it replaces `after`. If n is a multiple of TILE, element n
+    // is in a last tile without elements, where `stop` is 0.
     if (outputs > n && stop < TILE && stop % VEC == 0) {
         const uint next = stop / VEC;
         if (next % CHUNK_VECTORS == 0) {

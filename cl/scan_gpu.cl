@@ -387,15 +387,16 @@ INLINED Partial scan_chunks(
     return partial(total[0], heads[0]);
 }
 
-// Tree scans of a tile. `prefix` and `prefix_heads` receive the prefixes of the work-item's vectors in their chunks.
-// For its vector q in row r:
-//
-//     the prefix's value:      entry r * LANE_VECTORS + q of `prefix`; entries are PREFIX_STRIDE apart
-//     the prefix's head flag:  bit r of prefix_heads[q]
-//
-// The prefixes of the chunks are in chunks[CHUNKS..2 * CHUNKS) after the next barrier. If `known`, reduce_in_order()
-// has stored the aggregates of all chunks in chunks[0..CHUNKS) before. Returns the aggregate of the tile. All
+// Tree scans of a tile: of the vectors of each chunk, then of the chunks. Returns the aggregate of the tile. All
 // work-items call it, in uniform flow.
+//
+//     prefix of the work-item's vector q in row r, among the vectors of its chunk:
+//         value:      prefix[own_entry(r * LANE_VECTORS + q, PREFIX_STRIDE)]
+//         head flag:  bit r of prefix_heads[q]
+//     aggregate of chunk c:                     chunks[c]
+//     prefix of chunk c, among all 64 chunks:   chunks[CHUNKS + c], after the next barrier
+//
+// If `known`, reduce_in_order() has stored the aggregates of the chunks before, so they are not stored again.
 INLINED Partial scan_tile(
     const TILE_SPACE TV* vectors, const uint* heads, PREFIX_SPACE A* prefix, uint* prefix_heads, const bool known,
     __local Partial* chunks, __local A* exchange, __local uint* words)

@@ -15,10 +15,15 @@
 // last tile of a tile group also publishes the group's aggregate, after it has waited for its own prefixes. This holds
 // for groups of groups, too. The last tile of all publishes nothing, since no tile comes after it.
 //
-// Helpers: with SHUFFLES, lane groups without a level may be helpers. Helper h computes the aggregate of tile group
-// tile / 32 - 1 - h, from the status words of the group's 32 tiles. So the tile does not wait for the status word of
-// that tile group, which comes late. Example: tile 330 of 1000 is in tile group 10, after tile groups 0 to 9. There are
-// two levels, so 6 helpers. They compute tile groups 9, 8, ..., 4, and lane group 1 polls tile groups 0 to 3.
+// Helpers: the status word of a tile group comes late, since its last tile publishes it only after that tile's polls.
+// With SHUFFLES lane groups without a level may be helpers. They compute the aggregates of the last tile groups before
+// the tile's own, from status words of tiles. So the tile does not wait for the words of these tile groups:
+//
+//     helper h:      polls the 32 tiles of tile group tile / 32 - 1 - h
+//     lane group 1:  polls the tile groups before those, and takes those from the helpers
+//
+// Example: of 1000 tiles, tile 330 is in tile group 10. There are two levels, so 8 - 2 = 6 helpers. They compute tile
+// groups 9, 8, ..., 4, and lane group 1 polls tile groups 0 to 3.
 //
 // Recomputation: if an entry is still invalid after `spins` polls, the work-item that polls it recomputes the aggregate
 // alone. An entry of level l has 32^l tiles. The work-item polls the word of each of these tiles once. If a word is
@@ -105,11 +110,15 @@ INLINED Partial reduce_in_order(
 }
 #endif
 
-// Appends partial k, which follows partials 0 .. k - 1, to a tree of neighbours. `stack` works as a binary counter
-// does. If bit b of the number of partials is set, stack[b] has the aggregate of 2^b contiguous partials. Higher
-// entries have earlier partials: after 6 partials, stack[2] has the first 4, and stack[1] the next 2. A push joins the
-// partial with entries 0, 1, ... like a carry, stores it in the first unused entry, and returns it. After 2^m partials
-// the returned value is the aggregate of all.
+// Appends partial k to a tree of neighbours, after partials 0 .. k - 1. Returns the aggregate of the largest balanced
+// tree that ends with partial k. After 2^m pushes this is the aggregate of all partials. `stack` is a binary counter:
+// if bit b of the number of pushes is set, stack[b] has the aggregate of 2^b contiguous partials.
+//
+//     pushes    stack[2]        stack[1]      stack[0]
+//     6         x[0] .. x[3]    x[4], x[5]    unused
+//     7         x[0] .. x[3]    x[4], x[5]    x[6]
+//
+// Push 8 joins x[7] with stack[0], stack[1] and stack[2], like a carry, and stores the aggregate of all in stack[3].
 static inline Partial push(Partial* stack, uint k, Partial x)
 {
     uint b = 0;
@@ -193,9 +202,8 @@ static inline uint levels_of(OFFSET_T tiles)
 //     helper h:                     the 32 tiles of tile group tile / 32 - 1 - h, which are entries of level 0
 //     other lane groups:            none
 //
-// Lane group 1 combines tile groups. The last of them, tile / 32 - 1, is that of helper 0, the one before is that of
-// helper 1, and so on. Lane group 1 polls only those before them, `polled` in number. It takes the aggregates of the
-// others from the helpers (add_recent_groups).
+// Lane group 1 has `count` tile groups, and polls the first `polled` of them. The helpers compute the others: helper 0
+// the last one, helper 1 the one before, and so on. Lane group 1 takes these aggregates in add_recent_groups().
 typedef struct {
     bool has_level;
     bool is_helper;
@@ -304,14 +312,15 @@ INLINED void add_recent_groups(
 // aggregate here, before any result is stored, since others wait for it. `total` is the tile's aggregate. All
 // work-items call it, in uniform flow.
 //
-// The aggregate of a tile group needs only the tile's prefix of level 0. But a barrier comes before its publish: in
-// add_recent_groups() with SHUFFLES, else in scan_lanes(). All lane groups, helpers too, reach this barrier after their
-// last poll. So the publish waits for the polls of all of them. Among these are the polls by lane group 1, of the words
-// of earlier tile groups. With two levels it polls:
+// The aggregate of a tile group needs only the tile's prefix of level 0. But in two of three cases all lane groups
+// reach a barrier after their last poll and before the publish. So the publish also waits for the polls of other levels
+// and of helpers:
 //
-//     SHUFFLES:                all earlier tile groups but the last six, which have helpers
-//     no SHUFFLES, LANES > 1:  all earlier tile groups
-//     no SHUFFLES, LANES == 1: the same, but the publish does not wait, since scan_lanes() has no barrier
+//     SHUFFLES:                 the barrier is in add_recent_groups()
+//     no SHUFFLES, LANES > 1:   barriers are in scan_lanes()
+//     no SHUFFLES, LANES == 1:  there is no barrier, so the publish waits for level 0 alone
+//
+// With two levels, lane group 1 polls all earlier tile groups; with SHUFFLES helpers take over the last six.
 INLINED void scan_levels(
     const Work work, A* value, uint* heads, volatile __global ulong* status, Partial total, OFFSET_T tile,
     OFFSET_T tiles, uint epoch, __local Partial* level_prefix, __local A* exchange, __local uint* words)
@@ -335,9 +344,9 @@ INLINED void scan_levels(
     }
 }
 
-// Publishes the aggregates of the groups that end with `tile`, from level 2 on. Work-item 0 calls it before it stores
-// its results. Other work-items may store theirs earlier, since no barrier follows. In place this is safe, since others
-// can recompute a group from its tiles.
+// Publishes the aggregates of the groups that end with `tile`, from level 2 on. Work-item 0 calls it. No barrier
+// follows, so other work-items may store results before these publishes. In place this is safe: recompute_entry() reads
+// no words of groups. It polls the words of tiles, and each tile publishes its own word before it stores a result.
 static inline void publish_groups(
     volatile __global ulong* words, __local const Partial* level_prefix, Partial total, OFFSET_T tile, OFFSET_T tiles,
     uint epoch)
@@ -364,8 +373,8 @@ static inline void publish_groups(
 //     else:                            a buffer that the queue keeps for many launches, each with a new epoch
 //
 // The kept buffer is cleared when it is new, not between launches. Epochs begin with 1, so a cleared word is invalid.
-// After epoch 2^20 - 1 the host starts again with a new buffer. This limit is that of LOOK_TURNS, whose launches share
-// the buffer and the epochs (lib/status_word.cl).
+// After epoch 2^20 - 1, or after a failed launch, the host starts again with a new buffer. The limit 2^20 - 1 is that
+// of LOOK_TURNS, whose launches share the buffer and the epochs (lib/status_word.cl).
 //
 // There are n results. An exclusive scan without segments may have n + 1: the last one is `initial` op the aggregate of
 // the whole input.

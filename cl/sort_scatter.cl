@@ -1,10 +1,15 @@
-// sort_scatter on GPUs: to[below[d] + prefix[d] + rank] = key, for the digit d of each key and its rank among the equal
-// digits of its tile. below[d] counts the keys with a lower digit, and prefix[d] those with digit d before the tile.
-// With SEGMENTS both count keys of the tile's segment, and the index of the segment's first key is added. below[] comes
+// sort_scatter on GPUs: to[below[d] + prefix[d] + rank] = key, for each key, with its digit d:
+//
+//     below[d]:   the number of keys with a lower digit
+//     prefix[d]:  the number of keys with digit d in earlier tiles
+//     rank:       the number of keys with digit d that come before this key in its tile
+//
+// With SEGMENTS only keys of the tile's segment count, and the index of the segment's first key is added. below[] comes
 // from `totals`, which has two meanings:
 //
-//     with look-back:   totals[pass][d] = below[d], from sort_histograms
-//     without:          totals[d] = keys with d, from sort_offsets; load_offsets() scans them for each part
+//     with look-back:     totals[pass][d] is below[d], from sort_histograms
+//     without look-back:  totals[d] is the number of keys with digit d, from sort_offsets. load_offsets() scans
+//                         them for each part, which gives below[].
 //
 // Bytes: reads and writes keys and values once. With look-back a tile has RADIX status words. Tile 0 writes each once
 // and reads none. Any other tile writes each twice, and for each digit reads LOOK_AHEAD words or more of earlier tiles.
@@ -85,10 +90,10 @@ INLINED lane_t find_lane(void)
 }
 
 // Loads the tile at `base`, which has `len` keys. Only the last tile of all keys, or of a segment, may have fewer than
-// TILE. Copies of `padding`, a key of the highest digit, follow its keys. The sort of the tile moves them to positions
-// from `len` on, which are not written. They are in the tile's count of the highest digit, which no other tile uses.
-// With look-back the count, and the inclusive prefix with it, may even overflow into the two highest bits of its status
-// word. So this word need not end the pass as a prefix (lib/status_word.cl).
+// TILE. Then copies of `padding`, a key of the highest digit, come after its keys. So they get the positions from `len`
+// on, which are not written. They are in the tile's count of the highest digit, which no other tile uses. With
+// look-back this count, or its inclusive prefix, may even overflow into the two highest bits of its status word. So
+// this word need not end the pass as a prefix (lib/status_word.cl).
 INLINED void load_keys(
     KEY* keys, __global const KEY* from, const OFFSET_T base, const uint len, const KEY padding, const lane_t* me)
 {

@@ -16,7 +16,7 @@
 #include "lib/keys.cl"
 #include "lib/segments.cl"
 
-// The type of the offsets.
+// The type of the offsets. OFFSET_T is ulong from 2^31 keys or 2^31 segments on.
 #ifndef S
 #define S uint
 #endif

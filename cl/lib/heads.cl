@@ -131,13 +131,14 @@ static inline uint vector_heads(const bool whole, OFFSET_T base, uint position, 
 static inline OFFSET_T first_rank(__global const OFFSET_T* ranks, OFFSET_T tile) { return ranks[(ulong)tile + REVERSE]; }
 static inline OFFSET_T end_rank(__global const OFFSET_T* ranks, OFFSET_T tile) { return ranks[(ulong)tile + 1 - REVERSE]; }
 
-// ranks[t], from `count` sorted offsets. Each offset p makes one element of the scan a head. It belongs to the tile of
-// that element:
+// ranks[t], from `count` sorted offsets. An offset p makes one element of the scan a head. ranks[t] is a number of
+// offsets:
 //
-//     without REVERSE:  element p. ranks[t] counts the offsets of earlier tiles: p < t * TILE.
-//     with REVERSE:     element n - p. ranks[t] counts the offsets of tile t and of later tiles: n - p >= t * TILE.
+//                        head           offsets that ranks[t] counts
+//     without REVERSE    element p      p < t * TILE: those of earlier tiles
+//     with REVERSE       element n - p  n - p >= t * TILE: those of tile t and of later tiles
 //
-// With REVERSE p is the end of a segment. Its last element has index p - 1 in memory, and index n - p in the scan.
+// With REVERSE a segment ends before index p in memory. Its last element has index p - 1 there, and n - p in the scan.
 static inline OFFSET_T rank_of_tile(__global const S* offsets, OFFSET_T count, OFFSET_T t, OFFSET_T n)
 {
     const ulong base = (ulong)t * TILE;

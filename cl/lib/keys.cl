@@ -58,9 +58,10 @@ static inline KEY key_of_distinct(KEY number, WORD flip, WORD always)
 
 // Returns a key whose digit is the highest that any key has:
 //
-//     the digit has the number's highest bit:  the digit rises with the number, so the key with the highest number is
-//                                              returned: NaN, or -infinity in descending order
-//     else:                                    some key's number has all bits of the digit set; `rank` is its rank
+//     the digit has the number's highest bit:  the digit rises with the number. So the key with the highest number is
+//                                              returned: NaN, or -infinity in descending order.
+//     else:                                    a key is returned whose number has all bits of the digit set. `rank` is
+//                                              its rank.
 static inline KEY highest_key(uint shift, uint mask, WORD flip, WORD always)
 {
     const WORD digit = (WORD)mask << shift;
@@ -68,8 +69,10 @@ static inline KEY highest_key(uint shift, uint mask, WORD flip, WORD always)
         return (KEY)(always == 0 ? HIGH_BIT - 1 : HIGH_BIT | flip);
     }
 #ifdef SOME_BITS
-    // The key's number is to be HIGH_BIT - 1, in which all bits below the highest are set. Ascending, zeros have
-    // HIGH_BIT, so this is the number of the largest key below 0. Descending, it is the number of zeros.
+    // The number HIGH_BIT - 1 has all bits below the highest, so also those of the digit. It is the number of:
+    //
+    //     ascending:   the largest key below 0, since zeros have HIGH_BIT; its rank is flip - 1
+    //     descending:  zeros, since they have ~HIGH_BIT, which is HIGH_BIT - 1; their rank is flip
     const WORD rank = always == 0 ? flip - 1 : flip;
 #else
     const WORD rank = always == 0 ? digit : (HIGH_BIT - 1) ^ digit;

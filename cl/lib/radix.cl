@@ -42,8 +42,8 @@ INLINED uint digit_in(const KEY key, const digit_t* digit)
     return digit_of_key(key, digit->shift, digit->mask, digit->flip, digit->always);
 }
 
-// BIT_PAIR: the type of a set of bits, those set in some numbers or those set in all. word_of(x, w): 32-bit word w of a number.
-// joined(words): the number whose word w is words[2 * w].
+// BIT_PAIR: one of the two sets of bits that sort_counts stores for a part: the bits set in some numbers, or those set
+// in all. word_of(x, w): 32-bit word w of a number. joined(words): the set whose word w is words[2 * w].
 #if KEY_BYTES == 16
 #define BIT_PAIR ulong2
 INLINED uint word_of(const WORD x, const uint w) { return (uint)((w < 2 ? x.x : x.y) >> w % 2 * 32); }
@@ -71,19 +71,18 @@ INLINED BIT_PAIR joined(__local const uint* words) { return (ulong)words[2] << 3
 #endif
 #define OPAQUE_KEY(x) CAT(OPAQUE_, KEY_BYTES)(x)
 
-// The code of a pass is source + 4 * target + flags. Source and target are AT_IN, AT_OUT or AT_SPARE: the buffers that
-// the pass reads and writes. ACTIVE: the pass runs. LAST: it is the last pass that runs. ODD: an odd number of passes
-// that run precede it. Code 0: the kernels of the pass return at once.
+// The code of a pass is source + 4 * target + flags, or 0 if the pass is skipped. Kernels of a skipped pass return at
+// once.
 //
-// The code of a launch comes from the host or from the device. `given` is the code of the host, or 0:
+//     source, target:  AT_IN, AT_OUT or AT_SPARE: the buffers that the pass reads and writes
+//     ACTIVE:          the pass runs
+//     LAST:            no pass after it runs
+//     ODD:             an odd number of passes before it run
 //
-//     a single pass:                          the host gives the code, and the pass runs
-//     several passes, sort_counts of pass 0:  the host gives the code, and this kernel always runs
-//     several passes, all other kernels:      the host gives 0, and the device has computed the code (store_codes)
-//
-// The device gives code 0 to a pass whose digit is the same in all keys. If that holds for all passes, pass 0 runs.
-// Without look-back the device knows these digits only after sort_counts of pass 0. So this kernel runs even if the
-// device then skips pass 0.
+// A single pass always runs, and the host gives its code. Of several passes, the device skips each one whose digit is
+// the same in all keys. If that holds for all passes, pass 0 runs. With several passes the host gives 0, and kernels
+// read the code that the device computed (store_codes). The exception is sort_counts of pass 0. The device computes the
+// codes from its results, so the host gives its code, and it runs even if pass 0 is skipped.
 #define AT_IN 0
 #define AT_OUT 1
 #define AT_SPARE 2

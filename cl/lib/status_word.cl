@@ -22,17 +22,18 @@
 //   two words of one value cannot disagree.
 // - Selections and reductions by key: likewise for epochs. The state says whether the count is the tile's aggregate or
 //   its inclusive prefix.
-// - Radix sorts: a launch is a pass. Its epoch is the number of active passes before it, modulo 2. State and epoch
-//   share the two highest bits, as the table below shows. sort_histograms clears all words before the first pass, whose
-//   epoch is 0. An active pass leaves each word as a prefix of its epoch. In the other epoch, that of the next active
-//   pass, the same bits mean invalid. A skipped pass changes neither words nor epoch. The last tile is an exception:
-//   one of its counts may overflow into these bits (load_keys of sort_scatter.cl). This does no harm: no tile reads its
-//   words.
+// - Radix sorts: a launch is a pass. Its epoch is 0 in the first active pass, 1 in the second, 0 in the third, and so
+//   on. State and epoch share the two highest bits of a word:
 //
-//     state            two highest bits in epoch 0    in epoch 1
-//     0: invalid       0                              2
-//     1: aggregate     1                              3
-//     2: prefix        2                              0
+//       state            epoch 0    epoch 1
+//       0: invalid       0          2
+//       1: aggregate     1          3
+//       2: prefix        2          0
+//
+//   An active pass leaves each word as a prefix. In the next active pass, of the other epoch, the same bits mean
+//   invalid. So no pass clears words: sort_histograms sets all of them to 0 once, before the first pass. A skipped pass
+//   changes neither words nor epoch. One word may end a pass with other bits: that of the last tile's highest digit,
+//   whose count may overflow (load_keys of sort_scatter.cl). No tile reads it.
 //
 // publish() stores a word, and poll_limit() is the most polls of one: both obey the fault injection. Needs types.cl and
 // subgroup.cl, and 64-bit atomics for words of 8 bytes. STATUS_VALUES needs partial.cl, bits_of_value() and value_of_bits().
