@@ -48,7 +48,7 @@ pub(crate) mod weighted;
 pub use bins::Bins;
 pub use weighted::{Weight, WeightedHistogram};
 
-use crate::{Device, Element, Input, Integer, Output, Result, Scratch, Source, memory, runtime::Backend, source};
+use crate::{Device, Element, Input, Integer, Output, Result, Scratch, Source, memory, runtime::Backend};
 
 /// A type of counters for [`Device::histogram_into`]: `u32` or `u64`. Both wrap.
 ///
@@ -200,14 +200,7 @@ impl Device {
         accumulate: Accumulate,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.histogram_one(
-            source::held(self, &input)?.input(),
-            bins,
-            counts.into(),
-            outside.into(),
-            accumulate,
-            scratch,
-        )
+        self.histogram_one(input.held(self)?.input(), bins, counts.into(), outside.into(), accumulate, scratch)
     }
 
     /// Body of [`Device::histogram_into`], compiled once for each set of types.

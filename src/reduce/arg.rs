@@ -1,7 +1,7 @@
 //! Arg-min and arg-max: an extreme element and its index.
 
 use super::{End, Extreme, cpu, statistics};
-use crate::{Device, Element, Input, Output, Result, Scratch, Source, runtime::Backend, source};
+use crate::{Device, Element, Input, Output, Result, Scratch, Source, runtime::Backend};
 
 /// # Arg-min and arg-max
 ///
@@ -23,7 +23,7 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn arg_min<T: Element>(&self, input: impl Source<Item = T>) -> Result<Extreme<T>> {
-        self.arg_reduce(source::held(self, &input)?.input(), End::Min)
+        self.arg_reduce(input.held(self)?.input(), End::Min)
     }
 
     /// [`Device::arg_min`] into the single elements of `value` and `index`, which may be on the device.
@@ -54,7 +54,7 @@ impl Device {
         index: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.arg_reduce_into(source::held(self, &input)?.input(), End::Min, value.into(), index.into(), scratch)
+        self.arg_reduce_into(input.held(self)?.input(), End::Min, value.into(), index.into(), scratch)
     }
 
     /// Arg-max: the largest element and its index.
@@ -73,7 +73,7 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn arg_max<T: Element>(&self, input: impl Source<Item = T>) -> Result<Extreme<T>> {
-        self.arg_reduce(source::held(self, &input)?.input(), End::Max)
+        self.arg_reduce(input.held(self)?.input(), End::Max)
     }
 
     /// [`Device::arg_max`] into the single elements of `value` and `index`, which may be on the device.
@@ -99,7 +99,7 @@ impl Device {
         index: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.arg_reduce_into(source::held(self, &input)?.input(), End::Max, value.into(), index.into(), scratch)
+        self.arg_reduce_into(input.held(self)?.input(), End::Max, value.into(), index.into(), scratch)
     }
 
     fn arg_reduce<T: Element>(&self, input: Input<'_, T>, end: End) -> Result<Extreme<T>> {

@@ -31,7 +31,6 @@ use crate::{
     Buffer, Device, Element, Input, Integer, Output, Result, Scratch, Source,
     op::{Code, Map, Monoid, Op, Operator, Sum, built_in, monoid},
     runtime::Backend,
-    source,
 };
 
 /// The kind of a scan: inclusive or exclusive, forward or reversed, and the initial value.
@@ -159,7 +158,7 @@ impl Device {
         op: O,
         kind: Scan<U>,
     ) -> Result<Buffer<U>> {
-        let held = source::held(self, &input)?;
+        let held = input.held(self)?;
         let input = held.input();
         let mut output = self.uninit(input.len())?;
         self.scan_into(input, op, kind, &mut output, &mut Scratch::new())?;
@@ -196,7 +195,7 @@ impl Device {
         output: impl Into<Output<'b, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.scan_one(source::held(self, &input)?.input(), op, kind, output.into(), scratch)
+        self.scan_one(input.held(self)?.input(), op, kind, output.into(), scratch)
     }
 
     /// [`Device::scan_into`] without the conversions, so that it is compiled once for each pair of types and operator.
@@ -317,7 +316,7 @@ impl Device {
         op: O,
         kind: Scan<R>,
     ) -> Result<Buffer<R>> {
-        let held = source::held(self, &input)?;
+        let held = input.held(self)?;
         let input = held.input();
         let mut output = self.uninit(input.len())?;
         self.map_scan_into(input, map, op, kind, &mut output, &mut Scratch::new())?;
@@ -352,14 +351,7 @@ impl Device {
     ) -> Result<()> {
         let (take, text) = (|x: T| (map.function)(x.widen()), map.prelude(T::Acc::TYPE, R::TYPE));
         let (op, source) = built_in::<R, O>(op);
-        self.scan_taken(
-            (&op, source),
-            source::held(self, &input)?.input(),
-            (&take, Some(text)),
-            kind,
-            output.into(),
-            scratch,
-        )
+        self.scan_taken((&op, source), input.held(self)?.input(), (&take, Some(text)), kind, output.into(), scratch)
     }
 
     /// [`Device::scan`] with a user's operator, which need not be commutative.
@@ -387,7 +379,7 @@ impl Device {
         op: &Operator<T, F>,
         kind: Scan<T>,
     ) -> Result<Buffer<T>> {
-        let held = source::held(self, &input)?;
+        let held = input.held(self)?;
         let input = held.input();
         let mut output = self.uninit(input.len())?;
         self.scan_by_into(input, op, kind, &mut output, &mut Scratch::new())?;
@@ -419,14 +411,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let (op, source) = op.monoid()?;
-        self.scan_taken(
-            (&op, source),
-            source::held(self, &input)?.input(),
-            (&|x| x, None),
-            kind,
-            output.into(),
-            scratch,
-        )
+        self.scan_taken((&op, source), input.held(self)?.input(), (&|x| x, None), kind, output.into(), scratch)
     }
 
     /// Scan of `take(x)` for each element `x`. `map` is the function in OpenCL C, unless `take` only converts.

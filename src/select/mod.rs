@@ -42,7 +42,6 @@ use crate::{
     counted::{expect_room, in_room},
     op::Map,
     runtime::Backend,
-    source,
     tuning::Primitive,
 };
 
@@ -93,7 +92,7 @@ impl Device {
         input: impl Source<Item = T>,
         predicate: &Map<F>,
     ) -> Result<Buffer<T>> {
-        let held = source::held(self, &input)?;
+        let held = input.held(self)?;
         let input = held.input();
         self.counted(input.len(), |output, count| {
             self.select_by(input, predicate, output, count, false, &mut Scratch::new())
@@ -134,7 +133,7 @@ impl Device {
         count: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.select_by(source::held(self, &input)?.input(), predicate, output.into(), count.into(), false, scratch)
+        self.select_by(input.held(self)?.input(), predicate, output.into(), count.into(), false, scratch)
     }
 
     /// The elements for which `predicate` is true, in any order, which may differ from run to run.
@@ -160,7 +159,7 @@ impl Device {
         input: impl Source<Item = T>,
         predicate: &Map<F>,
     ) -> Result<Buffer<T>> {
-        let held = source::held(self, &input)?;
+        let held = input.held(self)?;
         let input = held.input();
         self.counted(input.len(), |output, count| {
             self.select_by(input, predicate, output, count, true, &mut Scratch::new())
@@ -192,7 +191,7 @@ impl Device {
         count: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.select_by(source::held(self, &input)?.input(), predicate, output.into(), count.into(), true, scratch)
+        self.select_by(input.held(self)?.input(), predicate, output.into(), count.into(), true, scratch)
     }
 
     /// A buffer for `n` elements, truncated to the count that `select` writes.
@@ -353,7 +352,7 @@ impl Device {
         input: impl Source<Item = T>,
         predicate: &Map<F>,
     ) -> Result<Buffer<I>> {
-        let held = source::held(self, &input)?;
+        let held = input.held(self)?;
         let input = held.input();
         self.counted(input.len(), |output, count| {
             self.select_indices_into(input, predicate, output, count, &mut Scratch::new())
@@ -385,7 +384,7 @@ impl Device {
     ) -> Result<()> {
         let takes = |x: T| (predicate.function)(x.widen());
         let marks = || gpu::Marks::by::<T, F>(predicate);
-        self.places((source::held(self, &input)?.input(), &takes), &marks, output.into(), count.into(), scratch)
+        self.places((input.held(self)?.input(), &takes), &marks, output.into(), count.into(), scratch)
     }
 
     /// The indices of the flags that are not 0, in their order: `u32` or `u64`.

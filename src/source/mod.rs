@@ -55,15 +55,16 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 
-use self::load::{Component, Index, Text};
-use self::transform::Held;
-pub(crate) use self::transform::held;
 pub use self::{
     function::Function,
     item::{Computed, Item},
     leaf::{Constant, Counting, constant, counting},
     nodes::{Cast, Gathered, Map, Reversed, Strided, Take, Zip, zip},
     order::{Neighbours, Shuffled},
+};
+use self::{
+    load::{Component, Index, Text},
+    transform::Held,
 };
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::{Device, View};
@@ -262,7 +263,7 @@ pub trait Source: Sized + Sync {
     where
         Self::Item: Element,
     {
-        transform::written(device, self)
+        self.plain().map_or_else(|| transform::written(device, self), |input| Ok(Held::There(input)))
     }
 
     /// Returns an error if an index of a gather is out of range among the first `n` elements. It runs after a kernel found

@@ -12,9 +12,8 @@ use super::{
     Function, Source, Values, finite, gpu,
     load::{Component, Index, Text},
     outside,
-    transform::{self, Held},
 };
-use crate::{Device, Element, Error, Input, Integer, Result, runtime::opencl::ClDevice};
+use crate::{Element, Error, Input, Integer, Result, runtime::opencl::ClDevice};
 
 /// Mapped elements; see [`Source::map`].
 #[derive(Clone, Copy, Debug)]
@@ -435,13 +434,6 @@ impl<S: Source> Source for Take<S> {
 
     fn plain<T: Pod>(&self) -> Option<Input<'_, T>> {
         self.source.plain().filter(|input| input.len() >= self.len).map(|input| input.part(0, self.len))
-    }
-
-    fn held<'a>(&'a self, device: &Device) -> Result<Held<'a, S::Item>>
-    where
-        S::Item: Element,
-    {
-        self.plain().map_or_else(|| transform::written(device, self), |input| Ok(Held::There(input)))
     }
 
     fn search(&self, device: &ClDevice, n: usize) -> Result<()> {

@@ -84,11 +84,6 @@ impl<T: Element> Held<'_, T> {
     }
 }
 
-/// The elements of a source in memory.
-pub(crate) fn held<'a, S: Source<Item: Element>>(device: &Device, source: &'a S) -> Result<Held<'a, S::Item>> {
-    source.held(device)
-}
-
 /// Writes the elements of a source to memory: one pass, and n elements of memory.
 pub(super) fn written<'a, S: Source<Item: Element>>(device: &Device, source: &S) -> Result<Held<'a, S::Item>> {
     let mut buffer = device.uninit(finite(source)?)?;

@@ -28,7 +28,7 @@ pub use quantile::Interpolation;
 
 use crate::{
     Buffer, Device, Element, Error, Input, Offset, Order, Output, Result, Scratch, Source, keys::Keys, memory,
-    parallel, runtime::Backend, sort::NARROW, source,
+    parallel, runtime::Backend, sort::NARROW,
 };
 use crate::{runtime::ClInput, sort};
 
@@ -199,7 +199,7 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn top_k<T: Element>(&self, input: impl Source<Item = T>, top: Top) -> Result<Buffer<T>> {
-        let held = source::held(self, &input)?;
+        let held = input.held(self)?;
         let input = held.input();
         let mut keys = self.uninit(top.taken(input.len())?)?;
         self.top::<T, u32>(input, Output::from(&mut keys), None, top, &mut Scratch::new())?;
@@ -234,7 +234,7 @@ impl Device {
         top: Top,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.top::<T, u32>(source::held(self, &input)?.input(), output.into(), None, top, scratch)
+        self.top::<T, u32>(input.held(self)?.input(), output.into(), None, top, scratch)
     }
 
     /// The scratch bytes of [`Device::top_k_into`] with `n` keys.
@@ -288,7 +288,7 @@ impl Device {
         input: impl Source<Item = T>,
         top: Top,
     ) -> Result<(Buffer<T>, Buffer<I>)> {
-        let held = source::held(self, &input)?;
+        let held = input.held(self)?;
         let input = held.input();
         let taken = top.taken(input.len())?;
         let (mut keys, mut places) = (self.uninit(taken)?, self.uninit(taken)?);
@@ -326,7 +326,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let places = Places { to: indices.into(), step: 0 };
-        self.top(source::held(self, &input)?.input(), keys.into(), Some(places), top, scratch)
+        self.top(input.held(self)?.input(), keys.into(), Some(places), top, scratch)
     }
 
     /// The scratch bytes of [`Device::top_k_places_into`] with `n` keys.
@@ -567,7 +567,7 @@ impl Device {
     /// ```
     pub fn nth_element<T: Element>(&self, input: impl Source<Item = T>, rank: usize) -> Result<T> {
         let mut value = [T::ZERO];
-        self.nth(source::held(self, &input)?.input(), &[rank], Output::from(&mut value), &mut Scratch::new())?;
+        self.nth(input.held(self)?.input(), &[rank], Output::from(&mut value), &mut Scratch::new())?;
         Ok(value[0])
     }
 
@@ -596,7 +596,7 @@ impl Device {
         output: impl Into<Output<'b, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.nth(source::held(self, &input)?.input(), ranks, output.into(), scratch)
+        self.nth(input.held(self)?.input(), ranks, output.into(), scratch)
     }
 
     /// [`Device::nth_elements_into`] without the conversions, so that it is compiled once for each type.

@@ -1,7 +1,7 @@
 //! Quantiles: the keys of ranks, and values between them.
 
 use super::RANKS;
-use crate::{Device, Element, Error, ErrorKind, Input, Output, Result, Scratch, Source, memory, source, with_integer};
+use crate::{Device, Element, Error, ErrorKind, Input, Output, Result, Scratch, Source, memory, with_integer};
 
 /// The value of a quantile between two keys; names as in `numpy.quantile`.
 ///
@@ -173,7 +173,7 @@ impl Device {
     /// ```
     pub fn quantile<T: Element>(&self, input: impl Source<Item = T>, q: f64, how: Interpolation) -> Result<f64> {
         let mut value = [0.0];
-        self.quantiles_of(source::held(self, &input)?.input(), &[q], how, &mut value, &mut Scratch::new())?;
+        self.quantiles_of(input.held(self)?.input(), &[q], how, &mut value, &mut Scratch::new())?;
         Ok(value[0])
     }
 
@@ -212,7 +212,7 @@ impl Device {
         how: Interpolation,
     ) -> Result<Vec<f64>> {
         let mut values = memory::zeroed::<f64>(q.len())?;
-        self.quantiles_of(source::held(self, &input)?.input(), q, how, &mut values, &mut Scratch::new())?;
+        self.quantiles_of(input.held(self)?.input(), q, how, &mut values, &mut Scratch::new())?;
         Ok(values)
     }
 
@@ -242,7 +242,7 @@ impl Device {
         output: &mut [f64],
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.quantiles_of(source::held(self, &input)?.input(), q, how, output, scratch)
+        self.quantiles_of(input.held(self)?.input(), q, how, output, scratch)
     }
 
     /// [`Device::quantiles_into`] without the conversions, so that it is compiled once for each type.

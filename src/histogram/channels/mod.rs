@@ -6,7 +6,7 @@ pub(crate) mod cpu;
 pub(crate) mod gpu;
 
 use super::{Accumulate, Bins, Counter, Histogram, Outside, slots::OUTSIDE};
-use crate::{Device, Element, Error, Input, Output, Result, Scratch, Source, memory, runtime::Backend, source};
+use crate::{Device, Element, Error, Input, Output, Result, Scratch, Source, memory, runtime::Backend};
 
 /// The maximum number of channels per pixel.
 const MAX_CHANNELS: usize = 4;
@@ -120,7 +120,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         self.histogram_channels_one(
-            source::held(self, &input)?.input(),
+            input.held(self)?.input(),
             channels,
             bins,
             counts.into(),

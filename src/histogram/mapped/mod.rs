@@ -6,7 +6,7 @@ use super::{
     slots::OUTSIDE,
 };
 use super::{form::Mapped, gpu};
-use crate::{Device, Element, Input, Output, Result, Scratch, Source, memory, op::Map, runtime::Backend, source};
+use crate::{Device, Element, Input, Output, Result, Scratch, Source, memory, op::Map, runtime::Backend};
 
 /// # Histograms of mapped samples
 ///
@@ -86,15 +86,7 @@ impl Device {
         accumulate: Accumulate,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.map_histogram_one(
-            source::held(self, &input)?.input(),
-            map,
-            bins,
-            counts.into(),
-            outside.into(),
-            accumulate,
-            scratch,
-        )
+        self.map_histogram_one(input.held(self)?.input(), map, bins, counts.into(), outside.into(), accumulate, scratch)
     }
 
     /// Body of [`Device::map_histogram_into`], compiled once for each set of types.

@@ -7,7 +7,7 @@ pub(crate) mod gpu;
 
 use super::{Accumulate, Bins, Outside, slots::OUTSIDE};
 use crate::{
-    Device, Element, Error, Input, Output, Result, Scratch, Source, bf16, f16, memory, runtime::Backend, source,
+    Device, Element, Error, Input, Output, Result, Scratch, Source, bf16, f16, memory, runtime::Backend,
     tuning::Primitive,
 };
 
@@ -158,8 +158,8 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         self.histogram_weighted_one(
-            source::held(self, &input)?.input(),
-            source::held(self, &weights)?.input(),
+            input.held(self)?.input(),
+            weights.held(self)?.input(),
             bins,
             sums.into(),
             outside.into(),

@@ -21,9 +21,7 @@ pub(crate) mod gpu;
 
 use bytemuck::Pod;
 
-use crate::{
-    Device, Element, Input, Output, Result, Scratch, Source, element, runtime::Backend, source, tuning::Primitive,
-};
+use crate::{Device, Element, Input, Output, Result, Scratch, Source, element, runtime::Backend, tuning::Primitive};
 
 /// A question about the elements that differ from `key` in a bit of `mask`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -115,12 +113,7 @@ impl Device {
         output: impl Into<Output<'b, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.answer(
-            source::held(self, &input)?.input(),
-            Question::non_zero::<T>(Answer::Differing),
-            output.into(),
-            scratch,
-        )
+        self.answer(input.held(self)?.input(), Question::non_zero::<T>(Answer::Differing), output.into(), scratch)
     }
 
     /// The number of elements that equal `value`, by `==`: -0 equals +0, and NaN equals no value.
@@ -164,7 +157,7 @@ impl Device {
         output: impl Into<Output<'b, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.answer(source::held(self, &input)?.input(), Question::equal(value), output.into(), scratch)
+        self.answer(input.held(self)?.input(), Question::equal(value), output.into(), scratch)
     }
 
     /// Returns whether any element is not zero; `false` for empty input. Always reads all elements.
@@ -207,7 +200,7 @@ impl Device {
         output: impl Into<Output<'b, u8>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.answer(source::held(self, &input)?.input(), Question::non_zero::<T>(Answer::Any), output.into(), scratch)
+        self.answer(input.held(self)?.input(), Question::non_zero::<T>(Answer::Any), output.into(), scratch)
     }
 
     /// Returns whether all elements are not zero; `true` for empty input. Always reads all elements.
@@ -250,7 +243,7 @@ impl Device {
         output: impl Into<Output<'b, u8>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.answer(source::held(self, &input)?.input(), Question::non_zero::<T>(Answer::All), output.into(), scratch)
+        self.answer(input.held(self)?.input(), Question::non_zero::<T>(Answer::All), output.into(), scratch)
     }
 
     /// Upper bound on the scratch bytes of [`Device::count_into`] and the other counts.

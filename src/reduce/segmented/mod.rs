@@ -27,7 +27,6 @@ use crate::{
     op::{Code, Monoid, Op, Operator, built_in},
     runtime::Backend,
     segments::{Offsets, segments},
-    source,
 };
 
 /// Bytes of a leaf of the tree: a cache line.
@@ -148,7 +147,7 @@ impl Device {
         offsets: impl Source<Item = C>,
         op: O,
     ) -> Result<Buffer<T>> {
-        let (input, offsets) = (source::held(self, &input)?, source::held(self, &offsets)?);
+        let (input, offsets) = (input.held(self)?, offsets.held(self)?);
         let (input, offsets) = (input.input(), offsets.input());
         self.check_segments(offsets, input.len())?;
         let mut out = self.uninit(offsets.len() - 1)?;
@@ -189,14 +188,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let (op, source) = built_in::<T, O>(op);
-        self.reduce_parts(
-            &op,
-            source,
-            source::held(self, &input)?.input(),
-            source::held(self, &offsets)?.input(),
-            output.into(),
-            scratch,
-        )
+        self.reduce_parts(&op, source, input.held(self)?.input(), offsets.held(self)?.input(), output.into(), scratch)
     }
 
     /// [`Device::reduce_segments`] in a type that holds every value of `T`, such as `i64` for `i32` or `f32` for `f16`.
@@ -221,7 +213,7 @@ impl Device {
         offsets: impl Source<Item = C>,
         op: O,
     ) -> Result<Buffer<U>> {
-        let (input, offsets) = (source::held(self, &input)?, source::held(self, &offsets)?);
+        let (input, offsets) = (input.held(self)?, offsets.held(self)?);
         let (input, offsets) = (input.input(), offsets.input());
         self.check_segments(offsets, input.len())?;
         let mut out = self.uninit(offsets.len() - 1)?;
@@ -256,14 +248,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let (op, source) = built_in::<U, O>(op);
-        self.reduce_parts(
-            &op,
-            source,
-            source::held(self, &input)?.input(),
-            source::held(self, &offsets)?.input(),
-            output.into(),
-            scratch,
-        )
+        self.reduce_parts(&op, source, input.held(self)?.input(), offsets.held(self)?.input(), output.into(), scratch)
     }
 
     /// [`Device::reduce_segments`] with a user's operator, which need not be commutative. An empty segment gives the
@@ -295,7 +280,7 @@ impl Device {
         C: Offset,
         F: Fn(T, T) -> T + Sync,
     {
-        let (input, offsets) = (source::held(self, &input)?, source::held(self, &offsets)?);
+        let (input, offsets) = (input.held(self)?, offsets.held(self)?);
         let (input, offsets) = (input.input(), offsets.input());
         self.check_segments(offsets, input.len())?;
         let mut out = self.uninit(offsets.len() - 1)?;
@@ -336,14 +321,7 @@ impl Device {
         F: Fn(T, T) -> T + Sync,
     {
         let (op, source) = op.monoid()?;
-        self.reduce_parts(
-            &op,
-            source,
-            source::held(self, &input)?.input(),
-            source::held(self, &offsets)?.input(),
-            output.into(),
-            scratch,
-        )
+        self.reduce_parts(&op, source, input.held(self)?.input(), offsets.held(self)?.input(), output.into(), scratch)
     }
 
     /// All segmented reductions, compiled once for each type and operator.
@@ -389,7 +367,7 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn check_segments<C: Offset>(&self, offsets: impl Source<Item = C>, n: usize) -> Result<()> {
-        let held = source::held(self, &offsets)?;
+        let held = offsets.held(self)?;
         let offsets = held.input();
         segments(offsets.len())?;
         let count = offsets.len();

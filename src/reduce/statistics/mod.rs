@@ -41,7 +41,6 @@ use crate::{
     Device, Element, Error, ErrorKind, Extreme, Input, Output, Result, Scratch, Source,
     reduce::moments::{Moments, moments, of_a_sample},
     runtime::Backend,
-    source,
 };
 
 /// Words of a [`StatisticsRecord`].
@@ -223,7 +222,7 @@ impl Device {
         output: impl Into<Output<'b, StatisticsRecord<T>>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.statistics_one(source::held(self, &input)?.input(), output.into(), scratch)
+        self.statistics_one(input.held(self)?.input(), output.into(), scratch)
     }
 
     /// Body of [`Device::statistics_into`], compiled once for each set of types.
@@ -328,7 +327,7 @@ impl Device {
         indices: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.min_max_one(source::held(self, &input)?.input(), values.into(), indices.into(), scratch)
+        self.min_max_one(input.held(self)?.input(), values.into(), indices.into(), scratch)
     }
 
     /// Body of [`Device::min_max_into`], compiled once for each set of types.

@@ -24,7 +24,6 @@ use crate::{
     op::{Code, Monoid, Op, Operator, built_in},
     runtime::{AnyInput, Backend},
     segments::{Offsets, segments},
-    source,
 };
 
 /// The segments of a scan, on either backend.
@@ -103,7 +102,7 @@ impl Device {
         op: O,
         kind: Scan<U>,
     ) -> Result<Buffer<U>> {
-        let (values, keys) = (source::held(self, &values)?, source::held(self, &keys)?);
+        let (values, keys) = (values.held(self)?, keys.held(self)?);
         let (values, keys) = (values.input(), keys.input());
         let mut output = self.uninit(values.len())?;
         self.scan_by_key_into(keys, values, op, kind, &mut output, &mut Scratch::new())?;
@@ -140,9 +139,9 @@ impl Device {
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let values = source::held(self, &values)?;
+        let values = values.held(self)?;
         let ((op, source), values) = (built_in::<U, O>(op), values.input());
-        let keys = source::held(self, &keys)?;
+        let keys = keys.held(self)?;
         let parts = self.parts_by_key(keys.input(), values.len(), kind.reversed)?;
         self.scan_parts((&op, source), values, parts, kind, output.into(), scratch)
     }
@@ -169,7 +168,7 @@ impl Device {
         op: &Operator<T, F>,
         kind: Scan<T>,
     ) -> Result<Buffer<T>> {
-        let (values, keys) = (source::held(self, &values)?, source::held(self, &keys)?);
+        let (values, keys) = (values.held(self)?, keys.held(self)?);
         let (values, keys) = (values.input(), keys.input());
         let mut output = self.uninit(values.len())?;
         self.scan_by_key_by_into(keys, values, op, kind, &mut output, &mut Scratch::new())?;
@@ -200,9 +199,9 @@ impl Device {
         output: impl Into<Output<'c, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let values = source::held(self, &values)?;
+        let values = values.held(self)?;
         let ((op, source), values) = (op.monoid()?, values.input());
-        let keys = source::held(self, &keys)?;
+        let keys = keys.held(self)?;
         let parts = self.parts_by_key(keys.input(), values.len(), kind.reversed)?;
         self.scan_parts((&op, source), values, parts, kind, output.into(), scratch)
     }
@@ -239,7 +238,7 @@ impl Device {
         op: O,
         kind: Scan<U>,
     ) -> Result<Buffer<U>> {
-        let (input, offsets) = (source::held(self, &input)?, source::held(self, &offsets)?);
+        let (input, offsets) = (input.held(self)?, offsets.held(self)?);
         let (input, offsets) = (input.input(), offsets.input());
         self.check_segments(offsets, input.len())?;
         let mut output = self.uninit(input.len())?;
@@ -279,9 +278,9 @@ impl Device {
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let input = source::held(self, &input)?;
+        let input = input.held(self)?;
         let ((op, source), input) = (built_in::<U, O>(op), input.input());
-        let offsets = source::held(self, &offsets)?;
+        let offsets = offsets.held(self)?;
         let parts = self.parts_at(offsets.input(), input.len(), kind.reversed)?;
         self.scan_parts((&op, source), input, parts, kind, output.into(), scratch)
     }
@@ -308,7 +307,7 @@ impl Device {
         op: &Operator<T, F>,
         kind: Scan<T>,
     ) -> Result<Buffer<T>> {
-        let (input, offsets) = (source::held(self, &input)?, source::held(self, &offsets)?);
+        let (input, offsets) = (input.held(self)?, offsets.held(self)?);
         let (input, offsets) = (input.input(), offsets.input());
         self.check_segments(offsets, input.len())?;
         let mut output = self.uninit(input.len())?;
@@ -340,9 +339,9 @@ impl Device {
         output: impl Into<Output<'c, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let input = source::held(self, &input)?;
+        let input = input.held(self)?;
         let ((op, source), input) = (op.monoid()?, input.input());
-        let offsets = source::held(self, &offsets)?;
+        let offsets = offsets.held(self)?;
         let parts = self.parts_at(offsets.input(), input.len(), kind.reversed)?;
         self.scan_parts((&op, source), input, parts, kind, output.into(), scratch)
     }
@@ -373,7 +372,7 @@ impl Device {
         op: O,
         kind: Scan<U>,
     ) -> Result<Buffer<U>> {
-        let (values, flags) = (source::held(self, &values)?, source::held(self, &flags)?);
+        let (values, flags) = (values.held(self)?, flags.held(self)?);
         let (values, flags) = (values.input(), flags.input());
         let mut output = self.uninit(values.len())?;
         self.scan_flagged_into(values, flags, op, kind, &mut output, &mut Scratch::new())?;
@@ -407,9 +406,9 @@ impl Device {
         output: impl Into<Output<'c, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let values = source::held(self, &values)?;
+        let values = values.held(self)?;
         let ((op, source), values) = (built_in::<U, O>(op), values.input());
-        let flags = source::held(self, &flags)?;
+        let flags = flags.held(self)?;
         let parts = self.parts_at_flags(flags.input(), values.len(), kind.reversed)?;
         self.scan_parts((&op, source), values, parts, kind, output.into(), scratch)
     }
@@ -436,7 +435,7 @@ impl Device {
         op: &Operator<T, F>,
         kind: Scan<T>,
     ) -> Result<Buffer<T>> {
-        let (values, flags) = (source::held(self, &values)?, source::held(self, &flags)?);
+        let (values, flags) = (values.held(self)?, flags.held(self)?);
         let (values, flags) = (values.input(), flags.input());
         let mut output = self.uninit(values.len())?;
         self.scan_flagged_by_into(values, flags, op, kind, &mut output, &mut Scratch::new())?;
@@ -467,9 +466,9 @@ impl Device {
         output: impl Into<Output<'c, T>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let values = source::held(self, &values)?;
+        let values = values.held(self)?;
         let ((op, source), values) = (op.monoid()?, values.input());
-        let flags = source::held(self, &flags)?;
+        let flags = flags.held(self)?;
         let parts = self.parts_at_flags(flags.input(), values.len(), kind.reversed)?;
         self.scan_parts((&op, source), values, parts, kind, output.into(), scratch)
     }

@@ -20,7 +20,6 @@ use crate::{
     op::{Code, Operator},
     parallel,
     runtime::Backend,
-    source,
 };
 
 /// Elements of a task.
@@ -48,7 +47,7 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn adjacent_difference<T: Element>(&self, input: impl Source<Item = T>) -> Result<Buffer<T>> {
-        let held = source::held(self, &input)?;
+        let held = input.held(self)?;
         let input = held.input();
         let mut output = self.uninit(input.len())?;
         self.adjacent_difference_into(input, &mut output)?;
@@ -75,7 +74,7 @@ impl Device {
         input: impl Source<Item = T>,
         output: impl Into<Output<'b, T>>,
     ) -> Result<()> {
-        self.adjacent_difference_one(source::held(self, &input)?.input(), output.into())
+        self.adjacent_difference_one(input.held(self)?.input(), output.into())
     }
 
     /// Body of [`Device::adjacent_difference_into`], compiled once for each type.
@@ -109,7 +108,7 @@ impl Device {
         input: impl Source<Item = T>,
         op: &Operator<T, F>,
     ) -> Result<Buffer<T>> {
-        let held = source::held(self, &input)?;
+        let held = input.held(self)?;
         let input = held.input();
         let mut output = self.uninit(input.len())?;
         self.adjacent_difference_by_into(input, op, &mut output)?;
@@ -139,7 +138,7 @@ impl Device {
         output: impl Into<Output<'b, T>>,
     ) -> Result<()> {
         let (op, source) = op.monoid()?;
-        self.adjacent((source::held(self, &input)?.input(), &op.combine), Some(&source), output.into())
+        self.adjacent((input.held(self)?.input(), &op.combine), Some(&source), output.into())
     }
 
     #[inline(never)]

@@ -28,7 +28,6 @@ use crate::{
     reduce::segmented,
     runtime::Backend,
     segments::Offsets,
-    source,
 };
 use crate::{
     ElementType, Offset,
@@ -72,7 +71,7 @@ impl Device {
         op: O,
     ) -> Result<(Buffer<K>, Buffer<V>)> {
         let (op, source) = built_in::<V, O>(op);
-        self.reduce_keyed(&op, source, source::held(self, &keys)?.input(), source::held(self, &values)?.input())
+        self.reduce_keyed(&op, source, keys.held(self)?.input(), values.held(self)?.input())
     }
 
     /// [`Device::reduce_by_key`] into slices, buffers or views of one length, which may be too short. The number of
@@ -109,14 +108,7 @@ impl Device {
     ) -> Result<()> {
         let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
         let (op, source) = built_in::<V, O>(op);
-        self.reduce_keyed_into(
-            &op,
-            source,
-            source::held(self, &keys)?.input(),
-            source::held(self, &values)?.input(),
-            to,
-            scratch,
-        )
+        self.reduce_keyed_into(&op, source, keys.held(self)?.input(), values.held(self)?.input(), to, scratch)
     }
 
     /// [`Device::reduce_by_key`] in a type that holds every `V`, such as `i64` for `i32` or `f32` for `f16`.
@@ -139,7 +131,7 @@ impl Device {
         op: O,
     ) -> Result<(Buffer<K>, Buffer<U>)> {
         let (op, source) = built_in::<U, O>(op);
-        self.reduce_keyed(&op, source, source::held(self, &keys)?.input(), source::held(self, &values)?.input())
+        self.reduce_keyed(&op, source, keys.held(self)?.input(), values.held(self)?.input())
     }
 
     /// [`Device::reduce_by_key_as`] into slices, buffers or views. All else is as in [`Device::reduce_by_key_into`].
@@ -170,14 +162,7 @@ impl Device {
     ) -> Result<()> {
         let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
         let (op, source) = built_in::<U, O>(op);
-        self.reduce_keyed_into(
-            &op,
-            source,
-            source::held(self, &keys)?.input(),
-            source::held(self, &values)?.input(),
-            to,
-            scratch,
-        )
+        self.reduce_keyed_into(&op, source, keys.held(self)?.input(), values.held(self)?.input(), to, scratch)
     }
 
     /// [`Device::reduce_by_key`] with a user's operator, which need not be commutative.
@@ -202,7 +187,7 @@ impl Device {
         op: &Operator<V, F>,
     ) -> Result<(Buffer<K>, Buffer<V>)> {
         let (op, source) = op.monoid()?;
-        self.reduce_keyed(&op, source, source::held(self, &keys)?.input(), source::held(self, &values)?.input())
+        self.reduce_keyed(&op, source, keys.held(self)?.input(), values.held(self)?.input())
     }
 
     /// [`Device::reduce_by_key_by`] into slices, buffers or views. All else is as in [`Device::reduce_by_key_into`].
@@ -234,14 +219,7 @@ impl Device {
     ) -> Result<()> {
         let (op, source) = op.monoid()?;
         let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
-        self.reduce_keyed_into(
-            &op,
-            source,
-            source::held(self, &keys)?.input(),
-            source::held(self, &values)?.input(),
-            to,
-            scratch,
-        )
+        self.reduce_keyed_into(&op, source, keys.held(self)?.input(), values.held(self)?.input(), to, scratch)
     }
 
     /// All reductions by key that allocate.

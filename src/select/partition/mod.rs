@@ -14,7 +14,7 @@ use bytemuck::Pod;
 use super::cpu;
 use super::gpu;
 use crate::runtime::apart;
-use crate::{Buffer, Device, Element, Input, Output, Result, Scratch, Source, op::Map, runtime::Backend, source};
+use crate::{Buffer, Device, Element, Input, Output, Result, Scratch, Source, op::Map, runtime::Backend};
 
 /// # Partitions
 ///
@@ -41,7 +41,7 @@ impl Device {
         input: impl Source<Item = T>,
         predicate: &Map<F>,
     ) -> Result<(Buffer<T>, usize)> {
-        let held = source::held(self, &input)?;
+        let held = input.held(self)?;
         let input = held.input();
         let (mut output, mut count) = (self.uninit(input.len())?, [0u64]);
         self.partition_into(input, predicate, &mut output, &mut count, &mut Scratch::new())?;
@@ -76,7 +76,7 @@ impl Device {
         count: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.part_in_two(source::held(self, &input)?.input(), predicate, false, output.into(), count.into(), scratch)
+        self.part_in_two(input.held(self)?.input(), predicate, false, output.into(), count.into(), scratch)
     }
 
     /// [`Device::partition`] with an unstable tail: the elements for which `predicate` is false are in reversed order.
@@ -101,7 +101,7 @@ impl Device {
         input: impl Source<Item = T>,
         predicate: &Map<F>,
     ) -> Result<(Buffer<T>, usize)> {
-        let held = source::held(self, &input)?;
+        let held = input.held(self)?;
         let input = held.input();
         let (mut output, mut count) = (self.uninit(input.len())?, [0u64]);
         self.partition_reversed_into(input, predicate, &mut output, &mut count, &mut Scratch::new())?;
@@ -131,7 +131,7 @@ impl Device {
         count: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.part_in_two(source::held(self, &input)?.input(), predicate, true, output.into(), count.into(), scratch)
+        self.part_in_two(input.held(self)?.input(), predicate, true, output.into(), count.into(), scratch)
     }
 
     /// All elements in three parts, and the lengths of the first two parts. Waits for the lengths.
@@ -157,7 +157,7 @@ impl Device {
         first: &Map<F>,
         second: &Map<G>,
     ) -> Result<(Buffer<T>, [usize; 2])> {
-        let held = source::held(self, &input)?;
+        let held = input.held(self)?;
         let input = held.input();
         let (mut output, mut counts) = (self.uninit(input.len())?, [0u64; 2]);
         self.partition_three_into(input, first, second, &mut output, &mut counts, &mut Scratch::new())?;
@@ -200,14 +200,7 @@ impl Device {
             usize::from(others) + usize::from(others & rest)
         };
         let texts = || first.of_kind(0, T::Acc::TYPE) + &second.of_kind(1, T::Acc::TYPE);
-        self.part::<_, 3>(
-            (source::held(self, &input)?.input(), &list),
-            &texts,
-            false,
-            output.into(),
-            counts.into(),
-            scratch,
-        )
+        self.part::<_, 3>((input.held(self)?.input(), &list), &texts, false, output.into(), counts.into(), scratch)
     }
 
     /// Partition by flags: the values whose flags are not 0, then the others, and the length of the first part. Waits

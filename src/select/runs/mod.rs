@@ -15,7 +15,7 @@ use super::{cpu, expect_numbers, expect_values};
 use crate::runtime::apart;
 use crate::{
     Buffer, Device, Element, Input, Offset, Output, Result, Scratch, Source, arguments::expect_beside,
-    counted::in_room, runtime::Backend, source,
+    counted::in_room, runtime::Backend,
 };
 
 /// # Runs of equal neighbours
@@ -35,7 +35,7 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn unique<T: Element>(&self, input: impl Source<Item = T>) -> Result<Buffer<T>> {
-        let held = source::held(self, &input)?;
+        let held = input.held(self)?;
         let input = held.input();
         self.counted(input.len(), |output, count| self.unique_into(input, output, count, &mut Scratch::new()))
     }
@@ -67,7 +67,7 @@ impl Device {
         count: impl Into<Output<'c, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.unique_one(source::held(self, &input)?.input(), output.into(), count.into(), scratch)
+        self.unique_one(input.held(self)?.input(), output.into(), count.into(), scratch)
     }
 
     /// Body of [`Device::unique_into`], compiled once for each set of types.
@@ -217,7 +217,7 @@ impl Device {
         &self,
         input: impl Source<Item = T>,
     ) -> Result<(Buffer<T>, Buffer<C>)> {
-        let held = source::held(self, &input)?;
+        let held = input.held(self)?;
         let input = held.input();
         let mut lengths = self.uninit(input.len())?;
         let values = self.counted(input.len(), |values, count| {
@@ -253,13 +253,7 @@ impl Device {
         count: impl Into<Output<'d, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.run_length_encode_one(
-            source::held(self, &input)?.input(),
-            values.into(),
-            lengths.into(),
-            count.into(),
-            scratch,
-        )
+        self.run_length_encode_one(input.held(self)?.input(), values.into(), lengths.into(), count.into(), scratch)
     }
 
     /// Body of [`Device::run_length_encode_into`], compiled once for each set of types.
@@ -330,7 +324,7 @@ impl Device {
         &self,
         input: impl Source<Item = T>,
     ) -> Result<(Buffer<C>, Buffer<C>)> {
-        let held = source::held(self, &input)?;
+        let held = input.held(self)?;
         let input = held.input();
         let most = input.len() / 2;
         let mut lengths = self.uninit(most)?;
@@ -366,13 +360,7 @@ impl Device {
         count: impl Into<Output<'d, u64>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.non_trivial_runs_one(
-            source::held(self, &input)?.input(),
-            offsets.into(),
-            lengths.into(),
-            count.into(),
-            scratch,
-        )
+        self.non_trivial_runs_one(input.held(self)?.input(), offsets.into(), lengths.into(), count.into(), scratch)
     }
 
     /// Body of [`Device::non_trivial_runs_into`], compiled once for each set of types.
