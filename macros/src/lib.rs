@@ -274,14 +274,6 @@ fn map_of(mut closure: ExprClosure, captured: &[(syn::Ident, Type)]) -> Result<T
         Pat::Type(typed) => (*typed.ty).clone(),
         other => return Err(syn::Error::new(other.span(), "write the type of the argument, as in |x: f32|")),
     };
-    // The names that `oclprim` gives to the arguments in OpenCL C.
-    let name = |k: usize| {
-        let (letter, round) = (char::from(b'a' + (k % 26) as u8), k / 26);
-        if round == 0 { letter.to_string() } else { format!("{letter}_{round}") }
-    };
-    let names = if components == 1 { vec!["x".to_owned()] } else { (0..components).map(name).collect() };
-    let values = captured.iter().enumerate().map(|(k, _)| format!("c{k}"));
-    let arguments = names.into_iter().chain(values).collect::<Vec<_>>().join(", ");
     twin::Twin.visit_expr_mut(&mut closure.body);
     if !captured.is_empty() {
         let (variables, types): (Vec<_>, Vec<_>) = captured.iter().map(|(name, ty)| (name, ty)).unzip();
@@ -300,7 +292,7 @@ fn map_of(mut closure: ExprClosure, captured: &[(syn::Ident, Type)]) -> Result<T
             let oclprim_captured = ::std::vec![#(::oclprim::once::captured::<#types>(#variables)),*];
             // Names that no captured variable has.
             let oclprim_map = move |oclprim_argument: #argument| oclprim_function(oclprim_argument, #(#variables),*);
-            ::oclprim::once::capturing_map(oclprim_map, #item, #arguments, oclprim_captured)
+            ::oclprim::once::capturing_map(oclprim_map, #item, #components, oclprim_captured)
         }));
     }
     Ok(quote!({
@@ -308,7 +300,7 @@ fn map_of(mut closure: ExprClosure, captured: &[(syn::Ident, Type)]) -> Result<T
         let function = #closure;
         // A closure that captures a variable is no function pointer.
         let _: fn(#argument) -> _ = function;
-        ::oclprim::once::map(function, #item, #arguments)
+        ::oclprim::once::map(function, #item, #components)
     }))
 }
 

@@ -12,7 +12,7 @@ use bytemuck::Pod;
 pub use self::twin::*;
 use crate::{
     Device, Element, ElementType,
-    op::{CapturingMap, Less, Map, Operator},
+    op::{CapturingMap, Less, Map, Operator, argument_names},
     rng::Rng,
 };
 
@@ -206,9 +206,13 @@ pub fn order<T: Pod + SharedType, F: Fn(&T, &T) -> bool>(name: &str, less: F, it
         .with_fp64(program.fp64 || types.fp64)
 }
 
-/// The map of `map!`; `arguments` are the names of its arguments in OpenCL C.
-pub fn map<T, U, F: Fn(T) -> U>(function: F, item: &'static Item, arguments: &str) -> Map<F> {
-    let (name, program) = Program::of(item);
+/// The map of `map!`, whose argument has this number of components.
+pub fn map<T, U, F: Fn(T) -> U>(function: F, item: &'static Item, components: usize) -> Map<F> {
+    map_with(function, item, components, 0)
+}
+
+fn map_with<T, U, F: Fn(T) -> U>(function: F, item: &'static Item, components: usize, captured: usize) -> Map<F> {
+    let ((name, program), arguments) = (Program::of(item), argument_names(components, captured).join(", "));
     Map::new(function, format!("{name}({arguments})")).with_functions(program.text())
 }
 
@@ -216,10 +220,10 @@ pub fn map<T, U, F: Fn(T) -> U>(function: F, item: &'static Item, arguments: &st
 pub fn capturing_map<T, U, F: Fn(T) -> U>(
     function: F,
     item: &'static Item,
-    arguments: &str,
+    components: usize,
     captured: Vec<(ElementType, [u8; 8])>,
 ) -> CapturingMap<F> {
-    CapturingMap { map: map(function, item, arguments), captured }
+    CapturingMap { map: map_with(function, item, components, captured.len()), captured }
 }
 
 /// The type of a captured value, and its bytes.

@@ -259,6 +259,17 @@ impl<F> Map<F> {
     }
 }
 
+/// The names of a map's arguments in OpenCL C: x, or a, b, ..., z, a_1, b_1, ... for several components; then those of
+/// captured values.
+pub(crate) fn argument_names(components: usize, captured: usize) -> Vec<String> {
+    let name = |k: usize| {
+        let letter = char::from(b'a' + (k % 26) as u8);
+        if k < 26 { letter.to_string() } else { format!("{letter}_{}", k / 26) }
+    };
+    let own = (0..components).map(|k| if components == 1 { "x".into() } else { name(k) });
+    own.chain((0..captured).map(|k| format!("c{k}"))).collect()
+}
+
 /// A [`Map`] with values that the closure captures, as [`map!`](crate::map) returns it. The values are arguments of the
 /// kernel, so another value is no new build.
 ///

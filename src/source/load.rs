@@ -9,7 +9,7 @@ use std::fmt;
 use super::{Item, Source};
 use crate::{
     Element, ElementType, Error, Input, Result,
-    op::Map,
+    op::{Map, argument_names},
     runtime::{
         Capabilities, ClInput, ProgramSpec,
         opencl::{ClDevice, Launch},
@@ -74,7 +74,7 @@ struct Direct {
 pub struct Text<'d> {
     /// `None` if only the program is wanted.
     device: Option<&'d ClDevice>,
-    /// Whether memory counts as aligned if there is no device.
+    /// Without a device: whether all memory counts as aligned.
     aligned: bool,
     parameters: Vec<String>,
     names: Vec<String>,
@@ -233,16 +233,9 @@ impl<'d> Text<'d> {
                 (*element, self.plain(element.storage(), &bytes[..element.size()]))
             })
             .collect();
-        // a, b, ..., z, a_1, b_1, ...
-        let name_of = |k: usize| {
-            let (letter, round) = (char::from(b'a' + (k % 26) as u8), k / 26);
-            if round == 0 { letter.to_string() } else { format!("{letter}_{round}") }
-        };
-        let many = arguments.len() > 1;
-        let own = arguments.iter().enumerate();
-        let own = own.map(|(k, argument)| (argument.element, if many { name_of(k) } else { "x".into() }));
-        let more = captured.iter().enumerate().map(|(k, (element, _))| (*element, format!("c{k}")));
-        let parameters: Vec<(ElementType, String)> = own.chain(more).collect();
+        let elements = arguments.iter().map(|argument| argument.element).chain(captured.iter().map(|value| value.0));
+        let names = argument_names(arguments.len(), captured.len());
+        let parameters: Vec<(ElementType, String)> = elements.zip(names).collect();
         self.functions += &map.function(&name, &parameters, result, &mut self.known);
         let values = arguments.iter().map(|argument| argument.name.clone());
         let values: Vec<String> = values.chain(captured.into_iter().map(|(_, name)| name)).collect();
