@@ -277,6 +277,24 @@ fn created(raw: *mut c_void, status: cl_int, what: impl Display) -> Result<*mut 
     Ok(raw)
 }
 
+/// The event of the command that `enqueue` enqueues. `enqueue` gets the wait list of `events`, and the address for the event.
+///
+/// # Safety
+///
+/// `enqueue` is one enqueueing call, which stores a reference to a new event if it succeeds.
+unsafe fn enqueued(
+    what: impl Display,
+    events: &[cl_event],
+    enqueue: impl FnOnce(u32, *const cl_event, *mut cl_event) -> cl_int,
+) -> Result<Event> {
+    let mut event: cl_event = ptr::null_mut();
+    let list = if events.is_empty() { ptr::null() } else { events.as_ptr() };
+    let status = enqueue(events.len() as u32, list, &mut event);
+    let event = created(event, status, what)?;
+    // SAFETY: the caller promises it.
+    Ok(unsafe { Event::from_raw_create_ptr(event) })
+}
+
 /// Storage for an event of an enqueueing call, if an event is wanted: each event costs the driver time.
 pub(super) struct EventSlot {
     wanted: bool,
@@ -518,14 +536,13 @@ pub(super) unsafe fn enqueue_read(
     bytes: usize,
     events: &[cl_event],
 ) -> Result<Event> {
-    let mut event: cl_event = ptr::null_mut();
-    let list = if events.is_empty() { ptr::null() } else { events.as_ptr() };
-    let (count, queue, mem) = (events.len() as u32, queue.as_ptr(), mem.as_ptr());
+    let (queue, mem) = (queue.as_ptr(), mem.as_ptr());
     // SAFETY: the caller promises it; OpenCL checks the range against the buffer, and retains the events.
-    let status = unsafe { ffi::clEnqueueReadBuffer(queue, mem, 0, offset, bytes, to.cast(), count, list, &mut event) };
-    let event = created(event, status, format_args!("reading {bytes} bytes"))?;
-    // SAFETY: the call returned one reference to a new event.
-    Ok(unsafe { Event::from_raw_create_ptr(event) })
+    unsafe {
+        enqueued(format_args!("reading {bytes} bytes"), events, |count, list, event| {
+            ffi::clEnqueueReadBuffer(queue, mem, 0, offset, bytes, to.cast(), count, list, event)
+        })
+    }
 }
 
 /// Enqueues a write of the `bytes` bytes at `from`, after `events` and all earlier commands of an in-order queue.
@@ -541,15 +558,13 @@ pub(super) unsafe fn enqueue_write(
     bytes: usize,
     events: &[cl_event],
 ) -> Result<Event> {
-    let mut event: cl_event = ptr::null_mut();
-    let list = if events.is_empty() { ptr::null() } else { events.as_ptr() };
-    let (count, queue, mem) = (events.len() as u32, queue.as_ptr(), mem.as_ptr());
+    let (queue, mem) = (queue.as_ptr(), mem.as_ptr());
     // SAFETY: the caller promises it; OpenCL checks the range against the buffer, and retains the events.
-    let status =
-        unsafe { ffi::clEnqueueWriteBuffer(queue, mem, 0, offset, bytes, from.cast(), count, list, &mut event) };
-    let event = created(event, status, format_args!("writing {bytes} bytes"))?;
-    // SAFETY: the call returned one reference to a new event.
-    Ok(unsafe { Event::from_raw_create_ptr(event) })
+    unsafe {
+        enqueued(format_args!("writing {bytes} bytes"), events, |count, list, event| {
+            ffi::clEnqueueWriteBuffer(queue, mem, 0, offset, bytes, from.cast(), count, list, event)
+        })
+    }
 }
 
 /// Waits for an event, whose queue was flushed. An error has the status of the event's command if the driver reports it.
@@ -696,13 +711,12 @@ pub(super) fn finish(queue: &CommandQueue) -> Result<()> {
 
 /// A barrier whose event completes after `events`, or after all earlier commands if there are none.
 pub(super) fn barrier(queue: &CommandQueue, events: &[cl_event]) -> Result<Event> {
-    let mut event: cl_event = ptr::null_mut();
-    let list = if events.is_empty() { ptr::null() } else { events.as_ptr() };
     // SAFETY: the caller holds the events; OpenCL retains the ones that it keeps.
-    let status = unsafe { ffi::clEnqueueBarrierWithWaitList(queue.as_ptr(), events.len() as u32, list, &mut event) };
-    let event = created(event, status, "enqueueing a barrier")?;
-    // SAFETY: the call returned one reference to a new event.
-    Ok(unsafe { Event::from_raw_create_ptr(event) })
+    unsafe {
+        enqueued("enqueueing a barrier", events, |count, list, event| {
+            ffi::clEnqueueBarrierWithWaitList(queue.as_ptr(), count, list, event)
+        })
+    }
 }
 
 /// Start and end of a finished command on a profiling queue, in nanoseconds of the device's clock.

@@ -186,30 +186,25 @@ impl Plan {
 }
 
 impl ClDevice {
-    /// How a transfer of `bytes` bytes at `host`, at least `least`, is staged, and its ring; `None` if the driver transfers in its own way.
-    fn staged(
-        &self,
-        host: *const u8,
-        bytes: usize,
-        least: impl FnOnce(&Transfers) -> usize,
-    ) -> Option<(Plan, Lent<'_>, Transfers)> {
-        let transfers = self.transfers(bytes);
-        // Where host and device share memory, pinned memory is a copy more.
-        if bytes < least(&transfers) || !(self.shared.own_memory || transfers.always) || self.checker() {
+    /// How a transfer of `bytes` bytes at `host` is staged, and its ring; `None` if the driver transfers in its own way.
+    /// Transfers below `least` bytes are the driver's own.
+    fn staged(&self, host: *const u8, bytes: usize, least: usize, transfers: &Transfers) -> Option<(Plan, Lent<'_>)> {
+        // If host and device share memory, staging only adds a copy.
+        if bytes < least || !(self.shared.own_memory || transfers.always) || self.checker() {
             return None;
         }
         if is_pinned(host, bytes) {
             return None;
         }
-        let plan = Plan::new(bytes, &transfers);
-        let lent = self.shared.staging.lend(self, plan.ring_bytes(&transfers), transfers.fault)?;
-        Some((plan, lent, transfers))
+        let plan = Plan::new(bytes, transfers);
+        let lent = self.shared.staging.lend(self, plan.ring_bytes(transfers), transfers.fault)?;
+        Some((plan, lent))
     }
 
     /// Writes `data`, after all earlier commands; waits for it.
     pub(super) fn send(&self, mem: &Mem, offset: usize, data: &[u8]) -> Result<()> {
-        let Some((plan, mut lent, transfers)) = self.staged(data.as_ptr(), data.len(), |transfers| transfers.min_bytes)
-        else {
+        let transfers = self.transfers(data.len());
+        let Some((plan, mut lent)) = self.staged(data.as_ptr(), data.len(), transfers.min_bytes, &transfers) else {
             return cl::write(self.queue(), mem, offset, data);
         };
         let chunks: Vec<&[u8]> = data.chunks(plan.chunk).collect();
@@ -249,9 +244,8 @@ impl ClDevice {
 
     /// Reads into `out`, after all earlier commands; waits for it.
     pub(super) fn receive(&self, mem: &Mem, offset: usize, out: &mut [u8]) -> Result<()> {
-        let Some((plan, mut lent, transfers)) =
-            self.staged(out.as_ptr(), out.len(), |transfers| transfers.min_read_bytes)
-        else {
+        let transfers = self.transfers(out.len());
+        let Some((plan, mut lent)) = self.staged(out.as_ptr(), out.len(), transfers.min_read_bytes, &transfers) else {
             return cl::read(self.queue(), mem, offset, out);
         };
         let mut chunks: VecDeque<&mut [u8]> = out.chunks_mut(plan.chunk).collect();
