@@ -294,7 +294,7 @@ INLINED void add_number(Sum* sum, EXACT_TABLE words, const A x)
     }
 }
 
-INLINED void add_numbers(Sum* sum, EXACT_TABLE words, A* x)
+INLINED void add_elements(Sum* sum, EXACT_TABLE words, A* x, A* y)
 {
     ROLLED
     for (uint k = 0; k < CHUNK; k++) {
@@ -329,7 +329,7 @@ INLINED void add_product(Sum* sum, EXACT_TABLE words, const A x, const A y)
 #endif
 }
 
-INLINED void add_products(Sum* sum, EXACT_TABLE words, A* x, A* y)
+INLINED void add_elements(Sum* sum, EXACT_TABLE words, A* x, A* y)
 {
     ROLLED
     for (uint k = 0; k < CHUNK; k++) {
@@ -406,7 +406,7 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
         }
         sum->marks |= EXACT_FINITE;
     } else {
-        add_numbers(sum, words, x);
+        add_elements(sum, words, x, y);
     }
 }
 #else
@@ -425,7 +425,7 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
         }
         sum->marks |= EXACT_FINITE;
     } else {
-        add_numbers(sum, words, x);
+        add_elements(sum, words, x, y);
     }
 }
 #endif
@@ -461,11 +461,7 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 #endif
     }
     if (far) {
-#if DOT
-        add_products(sum, words, x, y);
-#else
-        add_numbers(sum, words, x);
-#endif
+        add_elements(sum, words, x, y);
         return;
     }
     double rest[CHUNK];
@@ -532,11 +528,7 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
         far |= !number || (!zero && (uint)(position - sum->low) >= LAST_OFF);
     }
     if (far) {
-#if DOT
-        add_products(sum, words, x, y);
-#else
-        add_numbers(sum, words, x);
-#endif
+        add_elements(sum, words, x, y);
         return;
     }
     sum->marks |= other != 0 ? EXACT_FINITE : 0;
@@ -579,7 +571,7 @@ INLINED A number_at(const OFFSET_T i, const OFFSET_T n, INPUT_PARAMS())
 // x[0 .. CHUNK] = the work-item's elements of the tile at `base`; with DOT also those of the second input.
 INLINED void load_chunk(const OFFSET_T base, const OFFSET_T n, A* x, A* y, INPUT_PARAMS())
 {
-    // The rows of a work-group of one work-item adjoin.
+    // With one work-item, the work-group's rows are contiguous.
     const OFFSET_T first = base + get_local_id(0) * VEC;
     if (n - base >= TILE) {
 #ifdef SOURCE

@@ -8,7 +8,7 @@
 //
 //     prefix = 0
 //     for p = t - 1, t - 2, ..., 0:
-//         poll the word of tile p; if it is still invalid after `spins` polls, recompute the aggregate of tile p
+//         poll the word of tile p; if it is still invalid after `spins` or `spins` + 1 polls, recompute the aggregate of tile p
 //         prefix += its count; stop at an inclusive prefix
 //
 // Since a work-group recomputes what it misses, no result depends on the progress of other work-groups. Time does, so the host uses

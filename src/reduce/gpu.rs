@@ -77,7 +77,7 @@ pub struct Plan {
     pub scratch_bytes: usize,
 }
 
-/// Where the elements of a reduction come from.
+/// The input of a reduction, as far as the plan depends on it.
 #[derive(Clone, Copy)]
 pub enum Origin<'a> {
     /// Memory, and whether it starts at a multiple of 16 bytes.
@@ -195,7 +195,7 @@ pub(super) fn reduce_load(
     output.finish(device)
 }
 
-/// What the first pass reads.
+/// The input of the first pass.
 #[derive(Clone, Copy)]
 pub(super) enum Read<'a> {
     /// An input, and the second one of products.
@@ -252,11 +252,8 @@ fn run(
             }
             _ => launch.mem(partials).scalar(written as u64).mem(partials).scalar(written as u64),
         };
-        let launch = launch.offset(pass.n as u64, pass.wide).mem(to).scalar(to_offset as u64).scalar(if end_here {
-            2
-        } else {
-            u32::from(last)
-        });
+        let last = if end_here { 2 } else { u32::from(last) };
+        let launch = launch.offset(pass.n as u64, pass.wide).mem(to).scalar(to_offset as u64).scalar(last);
         let launch = if pass.ends {
             launch.mem(out.mem()).scalar(out.offset() as u64).mem(ended.as_ref().unwrap_or(out.mem()))
         } else {

@@ -26,7 +26,7 @@ use oclprim::internals::reduce::gpu::{self as reduction, Form, Origin};
 /// The entry in the registry.
 pub(crate) struct Sources;
 
-/// Where a case evaluates its expression: a device, and the offset of the output in its buffer.
+/// The device that evaluates a case's expression, and the offset of the output in its buffer.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     device: &'a Device,
@@ -94,7 +94,7 @@ fn pair(place: Place<'_>, outer: &str, inner: &str, n: usize, data: Data) -> Res
     }
 }
 
-/// What a case does with one of [`FEW`].
+/// How a case uses an expression of [`FEW`].
 #[derive(Clone, Copy)]
 enum Use {
     Neighbours,
