@@ -268,8 +268,10 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let output = output.into();
-        if let Some(input) = input.plain::<S::Item>() {
-            return self.reduce_plain(input, op, determinism, output, scratch);
+        match input.plain::<S::Item>() {
+            Some(input) => return self.reduce_plain(input, op, determinism, output, scratch),
+            None if S::IN_MEMORY => unreachable!(),
+            None => {}
         }
         let n = source::finite(&input)?;
         match self.backend() {
@@ -281,7 +283,10 @@ impl Device {
             }
             Backend::OpenCl(device) => {
                 let load = Load::of(&input, device)?;
-                load.run(device, &input, n, || self.reduce_load(device, &load, n, op, determinism, output, scratch))
+                if load.may_run(n) {
+                    self.reduce_load(device, &load, n, op, determinism, output, scratch)?;
+                }
+                load.checked(device, n, &|n| input.search(device, n))
             }
         }
     }

@@ -7,9 +7,8 @@ use bytemuck::Pod;
 use super::{
     Source, Values,
     load::{Component, Index, Text},
-    transform::Held,
 };
-use crate::{Buffer, Device, Element, Input, Integer, PinnedVec, Result, View, runtime::opencl::ClDevice};
+use crate::{Buffer, Element, Input, Integer, PinnedVec, Result, View, runtime::opencl::ClDevice};
 
 impl<T: Element> Values for &[T] {
     type Item = T;
@@ -35,6 +34,8 @@ macro_rules! memory {
             impl<'a, $($generics)*> Source for $ty {
                 type Item = T;
 
+                const IN_MEMORY: bool = true;
+
                 fn length(&self) -> Result<Option<usize>> {
                     Ok(Some(Input::from(*self).len()))
                 }
@@ -49,10 +50,6 @@ macro_rules! memory {
 
                 fn plain<U: Pod>(&self) -> Option<Input<'_, U>> {
                     Input::from(*self).of_type()
-                }
-
-                fn held<'h>(&'h self, _: &Device) -> Result<Held<'h, T>> {
-                    Ok(Held::There(Input::from(*self)))
                 }
 
                 fn search(&self, _: &ClDevice, _: usize) -> Result<()> {

@@ -398,16 +398,14 @@ impl Load {
         memory.collect()
     }
 
-    /// Runs `launches` and, if an index of a gather is out of range, returns an error. Waits only if there is a gather.
-    pub(crate) fn run<S: Source>(
-        &self,
-        device: &ClDevice,
-        source: &S,
-        n: usize,
-        launches: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
-        if !self.has_no_element || n == 0 {
-            launches()?;
+    /// False if the kernel must not read the `n` elements: the table of a gather is empty.
+    pub(crate) fn may_run(&self, n: usize) -> bool {
+        !self.has_no_element || n == 0
+    }
+
+    /// Returns the error of the source's `search` if an index of a gather was out of range. Waits only if there is a gather.
+    pub(crate) fn checked(&self, device: &ClDevice, n: usize, search: &dyn Fn(usize) -> Result<()>) -> Result<()> {
+        if self.may_run(n) {
             let Some(word) = &self.outside else { return Ok(()) };
             let mut found = [0u8; 4];
             device.read(word.mem(), 0, &mut found)?;
@@ -415,7 +413,7 @@ impl Load {
                 return Ok(());
             }
         }
-        source.search(device, n)?;
+        search(n)?;
         // The indices changed after the kernel read them: the output overlaps them.
         Err(Error::invalid("an index of a gather was out of range when it was read"))
     }

@@ -251,19 +251,27 @@ pub trait Source: Sized + Sync {
     #[doc(hidden)]
     fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>>;
 
+    /// True for arrays: `plain` returns their elements, so no code that computes elements is compiled for them.
+    #[doc(hidden)]
+    const IN_MEMORY: bool = false;
+
     /// The elements, if they lie in memory one after another; `T` is the type of an element.
     #[doc(hidden)]
     fn plain<T: Pod>(&self) -> Option<Input<'_, T>> {
         None
     }
 
-    /// The elements in memory. Those of an array stay where they are, so no code that computes them is compiled for it.
+    /// The elements in memory. Those of an array stay where they are.
     #[doc(hidden)]
     fn held<'a>(&'a self, device: &Device) -> Result<Held<'a, Self::Item>>
     where
         Self::Item: Element,
     {
-        self.plain().map_or_else(|| transform::written(device, self), |input| Ok(Held::There(input)))
+        match self.plain() {
+            Some(input) => Ok(Held::There(input)),
+            None if Self::IN_MEMORY => unreachable!(),
+            None => transform::written(device, self),
+        }
     }
 
     /// Returns an error if an index of a gather is out of range among the first `n` elements. It runs after a kernel found

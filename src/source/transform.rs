@@ -94,8 +94,10 @@ pub(super) fn written<'a, S: Source<Item: Element>>(device: &Device, source: &S)
 fn write<S: Source<Item: Element>>(device: &Device, source: &S, output: Output<'_, S::Item>) -> Result<()> {
     let n = finite(source)?;
     output.expect_len(n, "transform")?;
-    if let Some(input) = source.plain::<S::Item>() {
-        return device.copy(input, output);
+    match source.plain::<S::Item>() {
+        Some(input) => return device.copy(input, output),
+        None if S::IN_MEMORY => unreachable!(),
+        None => {}
     }
     match device.backend() {
         Backend::Cpu => {
@@ -106,7 +108,10 @@ fn write<S: Source<Item: Element>>(device: &Device, source: &S, output: Output<'
         Backend::OpenCl(device) => {
             let (load, out) = (Load::of(source, device)?, output.cl(device, false)?);
             apart(&load.inputs(), &[&out])?;
-            load.run(device, source, n, || gpu::write(device, S::Item::TYPE, &load, 0, &out))?;
+            if load.may_run(n) {
+                gpu::write(device, S::Item::TYPE, &load, 0, &out)?;
+            }
+            load.checked(device, n, &|n| source.search(device, n))?;
             out.finish(device)
         }
     }
