@@ -136,22 +136,23 @@ pub(super) fn bytes<S: Source<Item: Float>>(
         return output.finish(device);
     }
     let store = Store::Bytes(ExactSum::<S::Item>::INTEGER_BYTES);
-    match input.plain::<S::Item>() {
-        Some(input) => {
+    input.read(
+        output,
+        |output, input| {
             let (input, output) = (input.cl(device)?, output.cl(device, false)?);
             sum(device, &form, store, Read::Memory(&input, None), &output)?;
-            return output.finish(device);
-        }
-        None if S::IN_MEMORY => unreachable!(),
-        None => {}
-    }
-    let load = Load::of(&input, device)?;
-    if load.may_run(n) {
-        let output = output.cl(device, false)?;
-        sum(device, &form, store, Read::Source(&load, n), &output)?;
-        output.finish(device)?;
-    }
-    load.checked(device, n, &|n| input.search(device, n))
+            output.finish(device)
+        },
+        |output, input| {
+            let load = Load::of(input, device)?;
+            if load.may_run(n) {
+                let output = output.cl(device, false)?;
+                sum(device, &form, store, Read::Source(&load, n), &output)?;
+                output.finish(device)?;
+            }
+            load.checked(device, n, &|n| input.search(device, n))
+        },
+    )
 }
 
 /// Writes the sum of n > 0 summands to `out`.

@@ -267,28 +267,28 @@ impl Device {
         output: impl Into<Output<'a, S::Item>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let output = output.into();
-        match input.plain::<S::Item>() {
-            Some(input) => return self.reduce_plain(input, op, determinism, output, scratch),
-            None if S::IN_MEMORY => unreachable!(),
-            None => {}
-        }
-        let n = source::finite(&input)?;
-        match self.backend() {
-            Backend::Cpu => {
-                let values = input.host()?;
-                let result = self.reduce_blocks(&values, n, op, determinism, output);
-                values.checked()?;
-                result
-            }
-            Backend::OpenCl(device) => {
-                let load = Load::of(&input, device)?;
-                if load.may_run(n) {
-                    self.reduce_load(device, &load, n, op, determinism, output, scratch)?;
+        input.read(
+            (op, output.into(), scratch),
+            |(op, output, scratch), input| self.reduce_plain(input, op, determinism, output, scratch),
+            |(op, output, scratch), input| {
+                let n = source::finite(input)?;
+                match self.backend() {
+                    Backend::Cpu => {
+                        let values = input.host()?;
+                        let result = self.reduce_blocks(&values, n, op, determinism, output);
+                        values.checked()?;
+                        result
+                    }
+                    Backend::OpenCl(device) => {
+                        let load = Load::of(input, device)?;
+                        if load.may_run(n) {
+                            self.reduce_load(device, &load, n, op, determinism, output, scratch)?;
+                        }
+                        load.checked(device, n, &|n| input.search(device, n))
+                    }
                 }
-                load.checked(device, n, &|n| input.search(device, n))
-            }
-        }
+            },
+        )
     }
 
     /// Exact sum of all elements as a value that can be merged with others: `x[0] + ... + x[n - 1]`.
@@ -344,15 +344,16 @@ impl Device {
         let n = source::finite(&input)?;
         match self.backend() {
             Backend::Cpu => {
-                let sum = match input.plain::<S::Item>() {
-                    Some(input) => cpu::exact_total(input.host()?)?,
-                    None => {
+                let sum = input.read(
+                    (),
+                    |(), input| cpu::exact_total(input.host()?),
+                    |(), input| {
                         let values = input.host()?;
                         let sum = cpu::exact_total_of_blocks::<S::Item>(n, &values)?;
                         values.checked()?;
-                        sum
-                    }
-                };
+                        Ok(sum)
+                    },
+                )?;
                 output.host()?.copy_from_slice(&sum.to_bytes());
                 Ok(())
             }

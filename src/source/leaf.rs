@@ -34,8 +34,6 @@ macro_rules! memory {
             impl<'a, $($generics)*> Source for $ty {
                 type Item = T;
 
-                const IN_MEMORY: bool = true;
-
                 fn length(&self) -> Result<Option<usize>> {
                     Ok(Some(Input::from(*self).len()))
                 }
@@ -50,6 +48,15 @@ macro_rules! memory {
 
                 fn plain<U: Pod>(&self) -> Option<Input<'_, U>> {
                     Input::from(*self).of_type()
+                }
+
+                fn read<'r, C, R>(
+                    &'r self,
+                    context: C,
+                    memory: impl FnOnce(C, Input<'r, T>) -> R,
+                    _: impl FnOnce(C, &'r Self) -> R,
+                ) -> R {
+                    memory(context, Input::from(*self))
                 }
 
                 fn search(&self, _: &ClDevice, _: usize) -> Result<()> {

@@ -251,10 +251,6 @@ pub trait Source: Sized + Sync {
     #[doc(hidden)]
     fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>>;
 
-    /// True for arrays: `plain` returns their elements, so no code that computes elements is compiled for them.
-    #[doc(hidden)]
-    const IN_MEMORY: bool = false;
-
     /// The elements, if they lie in memory one after another; `T` is the type of an element.
     #[doc(hidden)]
     fn plain<T: Pod>(&self) -> Option<Input<'_, T>> {
@@ -267,10 +263,24 @@ pub trait Source: Sized + Sync {
     where
         Self::Item: Element,
     {
+        self.read(device, |_, input| Ok(Held::There(input)), transform::written)
+    }
+
+    /// Calls `memory` with elements that lie in memory one after another, else `computed`; either gets `context`. An array
+    /// never calls `computed`, so the code that computes elements is not compiled for it.
+    #[doc(hidden)]
+    fn read<'a, C, R>(
+        &'a self,
+        context: C,
+        memory: impl FnOnce(C, Input<'a, Self::Item>) -> R,
+        computed: impl FnOnce(C, &'a Self) -> R,
+    ) -> R
+    where
+        Self::Item: Element,
+    {
         match self.plain() {
-            Some(input) => Ok(Held::There(input)),
-            None if Self::IN_MEMORY => unreachable!(),
-            None => transform::written(device, self),
+            Some(input) => memory(context, input),
+            None => computed(context, self),
         }
     }
 

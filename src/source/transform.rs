@@ -92,29 +92,27 @@ pub(super) fn written<'a, S: Source<Item: Element>>(device: &Device, source: &S)
 }
 
 fn write<S: Source<Item: Element>>(device: &Device, source: &S, output: Output<'_, S::Item>) -> Result<()> {
-    let n = finite(source)?;
-    output.expect_len(n, "transform")?;
-    match source.plain::<S::Item>() {
-        Some(input) => return device.copy(input, output),
-        None if S::IN_MEMORY => unreachable!(),
-        None => {}
-    }
-    match device.backend() {
-        Backend::Cpu => {
-            let values = source.host()?;
-            write_blocks(&values, output.host()?);
-            values.checked()
-        }
-        Backend::OpenCl(device) => {
-            let (load, out) = (Load::of(source, device)?, output.cl(device, false)?);
-            apart(&load.inputs(), &[&out])?;
-            if load.may_run(n) {
-                gpu::write(device, S::Item::TYPE, &load, 0, &out)?;
+    output.expect_len(finite(source)?, "transform")?;
+    source.read(
+        output,
+        |output, input| device.copy(input, output),
+        |output, source| match device.backend() {
+            Backend::Cpu => {
+                let values = source.host()?;
+                write_blocks(&values, output.host()?);
+                values.checked()
             }
-            load.checked(device, n, &|n| source.search(device, n))?;
-            out.finish(device)
-        }
-    }
+            Backend::OpenCl(device) => {
+                let (n, load, out) = (output.len(), Load::of(source, device)?, output.cl(device, false)?);
+                apart(&load.inputs(), &[&out])?;
+                if load.may_run(n) {
+                    gpu::write(device, S::Item::TYPE, &load, 0, &out)?;
+                }
+                load.checked(device, n, &|n| source.search(device, n))?;
+                out.finish(device)
+            }
+        },
+    )
 }
 
 fn write_blocks<T: Element>(values: &dyn Blocks<T>, out: &mut [T]) {
