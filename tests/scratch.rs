@@ -3,7 +3,7 @@
 mod common;
 
 use oclprim::{
-    Accumulate, Bins, Buffer, Determinism, Device, MomentsRecord, Order, Result, Scan, Scratch, SetOp,
+    Accumulate, Bins, Buffer, Determinism, Device, MomentsRecord, Order, Result, Scan, Scratch, SetOp, Source,
     StatisticsRecord, Top,
     op::{Map, Max, Operator, Sum},
 };
@@ -54,11 +54,11 @@ fn reductions(forms: &mut Forms) {
     forms.form("reduce", Ok(device.reduce_scratch::<u32>(N)), |it, s| {
         it.device.reduce_into(&it.x, Max, fixed, &mut it.out(1)?, s)
     });
-    forms.form("reduce_as", Ok(device.reduce_as_scratch::<u32, u64>(N)), |it, s| {
-        it.device.reduce_as_into(&it.x, Sum, fixed, &mut it.out::<u64>(1)?, s)
+    forms.form("reduce of a cast", Ok(device.reduce_scratch::<u64>(N)), |it, s| {
+        it.device.reduce_into(it.x.cast::<u64>(), Sum, fixed, &mut it.out(1)?, s)
     });
-    forms.form("dot", Ok(device.reduce_as_scratch::<u32, u64>(N)), |it, s| {
-        it.device.dot_into(&it.x, &it.x, fixed, &mut it.out::<u64>(1)?, s)
+    forms.form("reduce of products", Ok(device.reduce_scratch::<u64>(N)), |it, s| {
+        it.device.reduce_into(it.x.cast::<u64>().times(it.x.cast()), Sum, fixed, &mut it.out(1)?, s)
     });
     forms.form("count", device.count_scratch(), |it, s| it.device.count_into(&it.x, &mut it.out(1)?, s));
     forms.form("statistics", device.statistics_scratch::<u32>(N), |it, s| {

@@ -5,11 +5,10 @@ use std::ops::Range;
 use bytemuck::Pod;
 
 use super::{
-    Source, Values,
+    Erased, Source, Values,
     load::{Component, Index, Text},
-    transform::Held,
 };
-use crate::{Buffer, Device, Element, Input, Integer, PinnedVec, Result, View, runtime::opencl::ClDevice};
+use crate::{Buffer, Element, Input, Integer, PinnedVec, Result, View, runtime::opencl::ClDevice};
 
 impl<T: Element> Values for &[T] {
     type Item = T;
@@ -51,8 +50,8 @@ macro_rules! memory {
                     Input::from(*self).of_type()
                 }
 
-                fn held<'h>(&'h self, _: &Device) -> Result<Held<'h, T>> {
-                    Ok(Held::There(Input::from(*self)))
+                fn erased(&self) -> Erased<'_, T> {
+                    Erased::Memory(Input::from(*self))
                 }
 
                 fn search(&self, _: &ClDevice, _: usize) -> Result<()> {

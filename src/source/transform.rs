@@ -1,6 +1,6 @@
 //! Transform: writes the elements of a source to memory.
 
-use super::{Blocks, Source, Values, finite, gpu, load::Load};
+use super::{Blocks, Erased, Expression, Source, finite, gpu, load::Load};
 use crate::{
     Buffer, Device, Element, Input, Output, Result, parallel,
     runtime::{Backend, apart},
@@ -64,7 +64,14 @@ impl Device {
         source: S,
         output: impl Into<Output<'a, S::Item>>,
     ) -> Result<()> {
-        write(self, &source, output.into())
+        let output = output.into();
+        match source.erased() {
+            Erased::Memory(input) => {
+                output.expect_len(input.len(), "transform")?;
+                self.copy(input, output)
+            }
+            Erased::Expression(source) => write(self, source, output),
+        }
     }
 }
 
@@ -85,28 +92,28 @@ impl<T: Element> Held<'_, T> {
 }
 
 /// Writes the elements of a source to memory: one pass, and n elements of memory.
-pub(super) fn written<'a, S: Source<Item: Element>>(device: &Device, source: &S) -> Result<Held<'a, S::Item>> {
-    let mut buffer = device.uninit(finite(source)?)?;
+pub(super) fn written<'a, T: Element>(device: &Device, source: &dyn Expression<T>) -> Result<Held<'a, T>> {
+    let mut buffer = device.uninit(source.finite_len()?)?;
     write(device, source, Output::from(&mut buffer))?;
     Ok(Held::Written(buffer))
 }
 
-fn write<S: Source<Item: Element>>(device: &Device, source: &S, output: Output<'_, S::Item>) -> Result<()> {
-    let n = finite(source)?;
+#[inline(never)]
+fn write<T: Element>(device: &Device, source: &dyn Expression<T>, output: Output<'_, T>) -> Result<()> {
+    let n = source.finite_len()?;
     output.expect_len(n, "transform")?;
-    if let Some(input) = source.plain::<S::Item>() {
-        return device.copy(input, output);
-    }
     match device.backend() {
         Backend::Cpu => {
-            let values = source.host()?;
-            write_blocks(&values, output.host()?);
-            values.checked()
+            let output = output.host()?;
+            source.read(&mut |values| {
+                write_blocks(values, output);
+                Ok(())
+            })
         }
         Backend::OpenCl(device) => {
             let (load, out) = (Load::of(source, device)?, output.cl(device, false)?);
             apart(&load.inputs(), &[&out])?;
-            load.run(device, source, n, || gpu::write(device, S::Item::TYPE, &load, 0, &out))?;
+            load.run(device, source, n, || gpu::write(device, T::TYPE, &load, 0, &out))?;
             out.finish(device)
         }
     }
