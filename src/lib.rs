@@ -42,7 +42,7 @@
 //! | [`transpose_in_place`](Device::transpose_in_place) | transpose of a square or rectangular matrix within its own memory: [`layout::transpose::in_place`] |
 //! | [`transpose_map`](Device::transpose_map) | transpose with another type, a factor, or a function of each element: [`layout::transpose::mapped`] |
 //! | [`permute`](Device::permute) | axes in another order: [`layout::permute`] |
-//! | [`histogram`](Device::histogram), [`histogram_weighted`](Device::histogram_weighted), [`histogram_channels`](Device::histogram_channels), [`map_histogram`](Device::map_histogram) | number or total weight of the samples in each bin: [`histogram`] |
+//! | [`histogram`](Device::histogram), [`histogram_weighted`](Device::histogram_weighted), [`histogram_channels`](Device::histogram_channels) | number or total weight of the samples in each bin: [`histogram`] |
 //! | [`copy`](Device::copy), [`copy_within`](Buffer::copy_within) | copies elements from any offset to any offset: [`layout::copy`] |
 //! | [`filled`](Device::filled), [`zeroed`](Device::zeroed), [`Buffer::fill`] | the same value for every element |
 //! | [`copy_nd`](Device::copy_nd), [`copy_ranges`](Device::copy_ranges) | copies between N-dimensional views: [`layout::copy::nd`]; of many ranges at once: [`layout::copy::ranges`] |

@@ -290,11 +290,8 @@ fn histograms_repeat_bit_for_bit() {
         ("histogram of floats", |device, x| counted(device, &x.floats, &Bins::even(-0.7, 0.9, 37)?)),
         ("histogram by edges", |device, x| counted(device, &x.floats, &Bins::edges(&[-0.9, -0.1, 0.0, 0.3, 0.8])?)),
         ("histogram of a function", |device, x| {
-            let found = device.map_histogram(
-                x.floats.view(..FEW)?,
-                &Map::new(|x: f32| x * x, "x * x"),
-                &Bins::even(0.0f32, 0.9, 37)?,
-            )?;
+            let squares = x.floats.view(..FEW)?.map(Map::new(|x: f32| x * x, "x * x"));
+            let found = device.histogram(squares, &Bins::even(0.0f32, 0.9, 37)?)?;
             Ok([bytes(&found.counts), bytes(&[found.outside.below, found.outside.above, found.outside.nan])].concat())
         }),
         ("histogram of channels", |device, x| {

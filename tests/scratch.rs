@@ -201,8 +201,9 @@ fn histograms_and_matrices(forms: &mut Forms) {
             },
         );
         let half = Map::new(|x: u32| x / 2, "x / 2");
-        forms.form(&format!("mapped of {count}"), device.map_histogram_scratch::<u32, u32>(N, &bins), |it, s| {
-            it.device.map_histogram_into(&it.x, &half, &bins, &mut it.out::<u32>(count)?, &mut it.out(3)?, replace, s)
+        forms.form(&format!("mapped of {count}"), device.histogram_scratch(N, &bins), |it, s| {
+            let (mut counts, mut outside) = (it.out::<u32>(count)?, it.out(3)?);
+            it.device.histogram_into(it.x.map(&half), &bins, &mut counts, &mut outside, replace, s)
         });
     }
     let bins = vec![Bins::<u32>::ids(500).unwrap(); 3];

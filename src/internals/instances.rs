@@ -153,9 +153,10 @@ impl Call<'_> {
         self.device.histogram_weighted_into(input(), weights, bins, output(), output(), Accumulate::Add, self.scratch)
     }
 
-    fn map_histogram<T: Element, C: Counter>(&mut self, map: &Map<fn(T::Acc) -> f32>, bins: &Bins<f32>) -> Result<()> {
+    fn map_histogram<C: Counter>(&mut self, map: Map<fn(f32) -> f32>, bins: &Bins<f32>) -> Result<()> {
         let to = (output::<C>(), output());
-        self.device.map_histogram_into(input::<T>(), map, bins, to.0, to.1, Accumulate::Add, self.scratch)
+        let samples = input::<f32>().map(map);
+        self.device.histogram_into(samples, bins, to.0, to.1, Accumulate::Add, self.scratch)
     }
 
     fn transpose<T: Element, U: Element>(&mut self, map: &impl Mapping<T, U>) -> Result<()> {
@@ -209,7 +210,7 @@ pub fn compiled(device: &Device) -> Result<()> {
     call.weighted::<f32, f32>(even)?;
     call.weighted::<f32, i32>(even)?;
     call.weighted::<f32, f64>(even)?;
-    call.map_histogram::<f32, u32>(&Map::new((|x| x) as fn(f32) -> f32, "x"), even)?;
+    call.map_histogram::<u32>(Map::new((|x| x) as fn(f32) -> f32, "x"), even)?;
     call.transpose::<f32, f16>(&Cast)?;
     call.transpose::<f32, f32>(&Scale(1.0))?;
     call.transpose::<f32, f32>(&Map::new((|x| x) as fn(f32) -> f32, "x"))?;

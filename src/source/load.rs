@@ -34,6 +34,17 @@ pub struct Component {
     memory: Option<(usize, ElementType)>,
     /// The names of the factors, if the value is a product at the kernel's own index.
     factors: Option<[String; 2]>,
+    /// The function, if the value is that of an element with `memory`.
+    mapped: Option<Mapped>,
+}
+
+/// A function of the elements of memory: the memory's argument and type, and the text of `mapped`, which kernels call that
+/// read the memory themselves.
+#[derive(Clone, Debug)]
+struct Mapped {
+    argument: usize,
+    from: ElementType,
+    prelude: String,
 }
 
 /// The index of an element in the text.
@@ -148,7 +159,7 @@ impl<'d> Text<'d> {
         self.needs_fp64 |= element.needs_fp64();
         let name = format!("v{}", self.unique());
         self.body += &format!("    const {} {name} = {text};\n", element.storage());
-        Component { name, element, memory: None, factors: None }
+        Component { name, element, memory: None, factors: None, mapped: None }
     }
 
     /// A variable for an index.
@@ -178,7 +189,7 @@ impl<'d> Text<'d> {
             Index::Own => {
                 self.direct.push(Direct { element, number, aligned });
                 let memory = self.arguments.len().checked_sub(1).map(|argument| (argument, element));
-                Component { name: format!("d{number}"), element, memory, factors: None }
+                Component { name: format!("d{number}"), element, memory, factors: None, mapped: None }
             }
             Index::Variable(at) => self.value(element, &format!("s{number}[o{number} + {at}]")),
         }])
@@ -227,6 +238,12 @@ impl<'d> Text<'d> {
         captured: &[(ElementType, [u8; 8])],
         result: ElementType,
     ) -> Component {
+        let mapped = match arguments {
+            [Component { memory: Some((argument, from)), element, .. }] if captured.is_empty() => {
+                Some(Mapped { argument: *argument, from: *from, prelude: map.prelude(*element, result) })
+            }
+            _ => None,
+        };
         let name = format!("source_f{}", self.unique());
         let captured: Vec<(ElementType, String)> = captured
             .iter()
@@ -241,7 +258,7 @@ impl<'d> Text<'d> {
         self.functions += &map.function(&name, &parameters, result, &mut self.known);
         let values = arguments.iter().map(|argument| argument.name.clone());
         let values: Vec<String> = values.chain(captured.into_iter().map(|(_, name)| name)).collect();
-        self.value(result, &format!("{name}({})", values.join(", ")))
+        Component { mapped, ..self.value(result, &format!("{name}({})", values.join(", "))) }
     }
 
     /// The value in another type, as Rust's `as`.
@@ -347,6 +364,7 @@ impl<'d> Text<'d> {
             has_no_element: self.has_no_element,
             memory: item.memory,
             factors,
+            mapped: item.mapped,
         }
     }
 }
@@ -383,6 +401,7 @@ pub struct Load {
     memory: Option<(usize, ElementType)>,
     /// The functions that compute the factors of products.
     factors: Option<String>,
+    mapped: Option<Mapped>,
 }
 
 impl Load {
@@ -443,6 +462,15 @@ impl Load {
         let (argument, element) = self.memory?;
         match self.arguments.get(argument)? {
             Argument::Memory(memory) if self.arguments.len() == 1 => Some((memory, element)),
+            _ => None,
+        }
+    }
+
+    /// The memory, the type of its elements and the text of `mapped`, if the elements are those of memory after one function.
+    pub(crate) fn mapped(&self) -> Option<(&ClInput, ElementType, &str)> {
+        let Mapped { argument, from, prelude } = self.mapped.as_ref()?;
+        match self.arguments.get(*argument)? {
+            Argument::Memory(memory) if self.arguments.len() == 1 => Some((memory, *from, prelude)),
             _ => None,
         }
     }

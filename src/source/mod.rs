@@ -50,7 +50,7 @@ mod leaf;
 pub(crate) mod load;
 mod nodes;
 mod order;
-mod transform;
+pub(crate) mod transform;
 
 use std::ops::Range;
 

@@ -3,7 +3,7 @@
 use super::{Blocks, Erased, Expression, Source, finite, gpu, load::Load};
 use crate::{
     Buffer, Device, Element, Input, Output, Result, parallel,
-    runtime::{Backend, apart},
+    runtime::{Backend, apart, opencl::ClDevice},
 };
 
 /// Elements per task of the CPU backend.
@@ -110,13 +110,36 @@ fn write<T: Element>(device: &Device, source: &dyn Expression<T>, output: Output
                 Ok(())
             })
         }
-        Backend::OpenCl(device) => {
-            let (load, out) = (Load::of(source, device)?, output.cl(device, false)?);
-            apart(&load.inputs(), &[&out])?;
-            load.run(device, source, n, || gpu::write(device, T::TYPE, &load, 0, &out))?;
-            out.finish(device)
-        }
+        Backend::OpenCl(device) => write_load(device, source, &Load::of(source, device)?, n, output),
     }
+}
+
+/// Writes the `n` elements of a source, whose load is there.
+fn write_load<T: Element>(
+    device: &ClDevice,
+    source: &dyn Expression<T>,
+    load: &Load,
+    n: usize,
+    output: Output<'_, T>,
+) -> Result<()> {
+    let out = output.cl(device, false)?;
+    apart(&load.inputs(), &[&out])?;
+    load.run(device, source, n, || gpu::write(device, T::TYPE, load, 0, &out))?;
+    out.finish(device)
+}
+
+/// As [`written`], for a source whose load is there.
+pub(crate) fn written_load<T: Element>(
+    device: &Device,
+    source: &dyn Expression<T>,
+    load: &Load,
+    n: usize,
+) -> Result<Buffer<T>> {
+    let mut buffer = device.uninit(n)?;
+    if let Backend::OpenCl(device) = device.backend() {
+        write_load(device, source, load, n, Output::from(&mut buffer))?;
+    }
+    Ok(buffer)
 }
 
 fn write_blocks<T: Element>(values: &dyn Blocks<T>, out: &mut [T]) {

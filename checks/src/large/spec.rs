@@ -88,7 +88,7 @@ fn count_and_widen_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 1), 1u8, &[(N - 1, 9)])?;
     equal(device.reduce(x.cast::<u64>(), Sum)?, N as u64 + 8, "sum in u64")?;
     let ninth = Map::new(|x: u8| x / 9, "(uchar)(x / 9)");
-    let found = device.map_histogram(&x, &ninth, &Bins::ids(2)?)?;
+    let found = device.histogram(x.map(&ninth), &Bins::ids(2)?)?;
     equal(found.counts, vec![N as u64 - 1, 1], "counts of a function")?;
     drop(x);
     // The last element decides the result.
