@@ -1,4 +1,4 @@
-// Reduction: result = x[0] op x[1] op ... op x[n - 1]; with DOT, of the products x[i] * y[i].
+// Reduction: result = x[0] op x[1] op ... op x[n - 1].
 //
 //     partial[t] = tree(lane[0 .. LANES]),  lane[j] = x[j] op x[j + LANES] op ... within tile t
 //     result     = partial[0] op partial[1] op ..., likewise
@@ -14,24 +14,18 @@
 // on the work-group size, the sub-group width or the grid. With FAST a work-group takes many tiles before the tree, which reorders
 // floats. With VECTORS lanes are combined by 16, which the compilers of most CPU drivers do by themselves. lib/tiles.cl has the
 // geometry, and the reduction of the partials within the launch (ONE_PASS).
-#if defined(OPERATOR) || defined(MAPPED) || defined(DOT)
-#undef VECTORS
-#endif
 #include "lib/types.cl"
 #include "lib/op.cl"
 #include "lib/subgroup.cl"
 #include "lib/workgroup.cl"
 #include "lib/tiles.cl"
 
-#ifndef DOT
-#define DOT 0
-#endif
 // 16-byte vectors of a row that a work-item owns.
 #define ITEM_VECS (ITEM_LANES / VEC)
 
 // Sums of narrow integers, in any order and in one lane: one instruction adds four bytes or two 16-bit words to 32 bits, which
 // hold the sum of a tile.
-#if defined(OP_SUM) && !defined(A_FLOAT) && T_BYTES <= 2 && !DOT && !defined(MAPPED) && INLINE_PTX && PTX_SM >= 61
+#if defined(OP_SUM) && !defined(A_FLOAT) && T_BYTES <= 2 && INLINE_PTX && PTX_SM >= 61
 #define PACKED 1
 #if T_BYTES == 1
 #define ADD_WORD "dp4a."
@@ -55,12 +49,6 @@ static inline A sum_of_packed(uint sum) { return (T)-1 < 0 ? (A)(int)sum : (A)su
 static inline uint add_packed(uint words, uint sum) { return sum; }
 static inline A sum_of_packed(uint sum) { return OP_IDENTITY; }
 #endif
-
-// Element i: of x, or with DOT the product of those of x and y.
-static inline A element(__global const T* x, __global const T* y, OFFSET_T i)
-{
-    return DOT ? MULTIPLY(to_acc(x[i]), to_acc(y[i])) : TAKEN(x[i]);
-}
 
 INLINED void load_rows(__global const T* p, TV* row)
 {
@@ -86,20 +74,12 @@ INLINED void add_packed_rows(const TV* row, A* lane)
     lane[0] = OP(lane[0], sum_of_packed(sum));
 }
 
-// Combines the lanes with rows of x, and with DOT of y.
-INLINED void add_rows(const TV* row, const TV* other, A* lane)
+INLINED void add_rows(const TV* row, A* lane)
 {
     for (uint r = 0; r < FLIGHT; r++) {
         for (uint v = 0; v < ITEM_VECS; v++) {
             A a[VEC];
             unpack(row[r * ITEM_VECS + v], a);
-            if (DOT) {
-                A b[VEC];
-                unpack(other[r * ITEM_VECS + v], b);
-                for (uint k = 0; k < VEC; k++) {
-                    a[k] = MULTIPLY(a[k], b[k]);
-                }
-            }
             for (uint k = 0; k < VEC; k++) {
                 lane[v * VEC + k] = OP(lane[v * VEC + k], a[k]);
             }
@@ -107,8 +87,8 @@ INLINED void add_rows(const TV* row, const TV* other, A* lane)
     }
 }
 
-// A whole tile, FLIGHT rows at a time. The work-item's elements start at x and y.
-INLINED void take_flights(__global const T* x, __global const T* y, A* lane)
+// A whole tile, FLIGHT rows at a time. The work-item's elements start at x.
+INLINED void take_flights(__global const T* x, A* lane)
 {
     for (uint start = 0; start < TILE_ROWS; start += FLIGHT) {
         TV row[FLIGHT * ITEM_VECS];
@@ -116,17 +96,13 @@ INLINED void take_flights(__global const T* x, __global const T* y, A* lane)
         if (PACKED) {
             add_packed_rows(row, lane);
         } else {
-            TV other[FLIGHT * ITEM_VECS];
-            if (DOT) {
-                load_rows(y + start * LANES, other);
-            }
-            add_rows(row, other, lane);
+            add_rows(row, lane);
         }
     }
 }
 
 // A whole tile, row by row.
-INLINED void take_rows(__global const T* x, __global const T* y, A* lane)
+INLINED void take_rows(__global const T* x, A* lane)
 {
 #ifdef VECTORS
     for (uint k = 0; k < ITEM_LANES; k += 16) {
@@ -142,21 +118,21 @@ INLINED void take_rows(__global const T* x, __global const T* y, A* lane)
         const OFFSET_T row = r * LANES;
         IN_VECTORS
         for (uint k = 0; k < ITEM_LANES; k++) {
-            lane[k] = OP(lane[k], element(x, y, row + k));
+            lane[k] = OP(lane[k], to_acc(x[row + k]));
         }
     }
 #endif
 }
 
-// Combines the work-item's lanes with its elements of the tile at `base`. `y` is read only with DOT.
-INLINED void take_tile(__global const T* x, __global const T* y, OFFSET_T base, OFFSET_T n, A* lane)
+// Combines the work-item's lanes with its elements of the tile at `base`.
+INLINED void take_tile(__global const T* x, OFFSET_T base, OFFSET_T n, A* lane)
 {
     const OFFSET_T first = base + get_local_id(0) * ITEM_LANES;
     if (n - base >= TILE) {
         if (IN_REGISTERS) {
-            take_flights(x + first, y + first, lane);
+            take_flights(x + first, lane);
         } else {
-            take_rows(x + first, y + first, lane);
+            take_rows(x + first, lane);
         }
         return;
     }
@@ -165,23 +141,21 @@ INLINED void take_tile(__global const T* x, __global const T* y, OFFSET_T base, 
             const OFFSET_T i = first + r * LANES + k;
             if (i < n) {
                 A* own = lane + (PACKED ? 0 : k);
-                *own = OP(*own, element(x, y, i));
+                *own = OP(*own, to_acc(x[i]));
             }
         }
     }
 }
 
 // Work-group g writes the partials of the tiles g, g + groups, ...; with FAST one partial of all of them. The host starts at most
-// as many work-groups as tiles. Without DOT `in2_base` is `in_base`, and is not read.
+// as many work-groups as tiles.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_tiles(
-    __global const T* restrict in_base, const ulong in_offset, __global const T* restrict in2_base,
-    const ulong in2_offset, const OFFSET_T n, __global void* out_base, const ulong out_offset,
-    const uint last RESULT_PARAMS)
+    __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, __global void* out_base,
+    const ulong out_offset, const uint last RESULT_PARAMS)
 {
     __local A tree[WG];
     __local uint sg_scratch[SG_SCRATCH_WORDS];
     __global const T* x = in_base + in_offset;
-    __global const T* y = in2_base + in2_offset;
 
     OFFSET_T tile = get_group_id(0);
     do {
@@ -191,7 +165,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_tiles(
         }
         const OFFSET_T partial = tile;
         do {
-            take_tile(x, y, tile * TILE, n, lane);
+            take_tile(x, tile * TILE, n, lane);
             tile += get_num_groups(0);
         } while (FAST && tile < tiles_of(n));
         store_aggregate(combine_lanes(lane, tree, sg_scratch), partial, out_base, out_offset, last);

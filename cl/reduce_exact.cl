@@ -1,5 +1,5 @@
 // Exact sum: the float nearest to x[0] + ... + x[n - 1] as a real number, ties to even; with DOT, of the exact products
-// x[i] * y[i]. Neither order nor split matters.
+// that are the elements of a source. Neither order nor split matters.
 //
 // Bytes: reads n elements once. Each work-group adds at most EXACT_WORDS words to one accumulator in global memory.
 //
@@ -43,11 +43,8 @@
 #define INPUT_PARAMS(qualifier) SOURCE_PARAMS(qualifier)
 #define INPUT_ARGS SOURCE_ARGS
 #else
-// Without DOT `in2_base` is `in_base`, and is not read.
-#define INPUT_PARAMS(qualifier)                                                                                        \
-    __global const T *qualifier in_base, const ulong in_offset, __global const T *qualifier in2_base,                  \
-        const ulong in2_offset
-#define INPUT_ARGS in_base, in_offset, in2_base, in2_offset
+#define INPUT_PARAMS(qualifier) __global const T *qualifier in_base, const ulong in_offset
+#define INPUT_ARGS in_base, in_offset
 #endif
 
 #ifndef DOT
@@ -358,10 +355,10 @@ INLINED uint2 extremes(const A* x)
 }
 
 #ifdef REGISTERS
-#if defined(T_F16) && !defined(MAPPED)
+#if defined(T_F16)
 // All f16 are multiples of 2^-24 below 2^16. So sums of 2^13 of them are exact.
 #define SPREAD 255
-#elif defined(T_BF16) && !defined(MAPPED)
+#elif defined(T_BF16)
 #define SPREAD (53 - 8 - LOG_CHUNK)
 #else
 #define SPREAD (53 - 24 - LOG_CHUNK)
@@ -555,34 +552,48 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 
 #endif
 
-// Element i, or -0 after the last one, which changes no sum.
-INLINED A number_at(const OFFSET_T i, const OFFSET_T n, INPUT_PARAMS())
+// x = element i, or with DOT x * y = element i. After the last one -0, which changes no sum.
+INLINED void take_number(const OFFSET_T i, const OFFSET_T n, A* x, A* y, INPUT_PARAMS())
 {
     if (i >= n) {
-        return (A)-0.0f;
+        *x = (A)-0.0f;
+        *y = 0;
+        return;
     }
-#ifdef SOURCE
-    return to_acc(source_at(i, SOURCE_ARGS));
+#if DOT
+    T factor, other;
+    source_factors_at(i, &factor, &other, SOURCE_ARGS);
+    *x = to_acc(factor);
+    *y = to_acc(other);
+#elif defined(SOURCE)
+    *x = to_acc(source_at(i, SOURCE_ARGS));
 #else
-    return TAKEN(in_base[in_offset + i]);
+    *x = to_acc(in_base[in_offset + i]);
 #endif
 }
 
-// x[0 .. CHUNK] = the work-item's elements of the tile at `base`; with DOT also those of the second input.
+// x[0 .. CHUNK] = the work-item's elements of the tile at `base`; with DOT x and y are their factors.
 INLINED void load_chunk(const OFFSET_T base, const OFFSET_T n, A* x, A* y, INPUT_PARAMS())
 {
     // With one work-item, the work-group's rows are contiguous.
     const OFFSET_T first = base + get_local_id(0) * VEC;
     if (n - base >= TILE) {
 #ifdef SOURCE
-        T row[ROWS][VEC];
+        T row[ROWS][VEC], other[ROWS][VEC];
         UNROLLED
         for (uint r = 0; r < ROWS; r++) {
+#if DOT
+            load_source_factors(first + r * (WG * VEC), row[r], other[r], SOURCE_ARGS);
+#else
             load_source(first + r * (WG * VEC), row[r], SOURCE_ARGS);
+#endif
         }
         UNROLLED
         for (uint k = 0; k < CHUNK; k++) {
             x[k] = to_acc(row[k / VEC][k % VEC]);
+#if DOT
+            y[k] = to_acc(other[k / VEC][k % VEC]);
+#endif
         }
 #else
         TV row[ROWS];
@@ -590,17 +601,6 @@ INLINED void load_chunk(const OFFSET_T base, const OFFSET_T n, A* x, A* y, INPUT
         for (uint r = 0; r < ROWS; r++) {
             row[r] = load_vec(in_base + in_offset + first + r * (WG * VEC));
         }
-#if DOT
-        TV row2[ROWS];
-        UNROLLED
-        for (uint r = 0; r < ROWS; r++) {
-            row2[r] = load_vec(in2_base + in2_offset + first + r * (WG * VEC));
-        }
-        UNROLLED
-        for (uint r = 0; r < ROWS; r++) {
-            unpack(row2[r], y + r * VEC);
-        }
-#endif
         UNROLLED
         for (uint r = 0; r < ROWS; r++) {
             unpack(row[r], x + r * VEC);
@@ -611,10 +611,7 @@ INLINED void load_chunk(const OFFSET_T base, const OFFSET_T n, A* x, A* y, INPUT
     UNROLLED
     for (uint k = 0; k < CHUNK; k++) {
         const OFFSET_T i = first + k / VEC * (WG * VEC) + k % VEC;
-        x[k] = number_at(i, n, INPUT_ARGS);
-#if DOT
-        y[k] = i < n ? to_acc(in2_base[in2_offset + i]) : 0;
-#endif
+        take_number(i, n, x + k, y + k, INPUT_ARGS);
     }
 }
 

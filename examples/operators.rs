@@ -3,7 +3,7 @@
 //! `cargo run --release --features macros --example operators`
 
 use bytemuck::{Pod, Zeroable};
-use oclprim::{Device, Scan, SharedType, device, map, op::Sum, operator, order};
+use oclprim::{Device, Scan, SharedType, Source, device, map, op::Sum, operator, order};
 
 /// A sample of a series: its value, and when it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, SharedType)]
@@ -60,7 +60,7 @@ fn main() -> oclprim::Result<()> {
     println!("running greatest common divisor: {divisors:?}");
     assert_eq!(divisors, [24, 12, 2]);
 
-    let energy = device.map_reduce(&values, &map!(|x: f32| x * x), Sum)?;
+    let energy = device.reduce((&values).map(map!(|x: f32| x * x)), Sum)?;
     println!("energy: {energy}");
     assert_eq!(energy, 23.25);
     Ok(())

@@ -27,7 +27,7 @@
 //! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several statistics in one pass: [`reduce::statistics`] |
 //! | [`count`](Device::count), [`count_of`](Device::count_of), [`any`](Device::any), [`all`](Device::all) | number of elements that are not zero, or that equal a value: [`reduce::count`] |
 //! | [`reduce_by`](Device::reduce_by) | one value from many, by an [operator](op::Operator) of the user, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`] |
-//! | [`reduce_as`](Device::reduce_as), [`map_reduce`](Device::map_reduce), [`dot`](Device::dot) | reduction in a wider type, of a function of each element, or of products: [`reduce::mapped`] |
+//! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | what the methods read, computed as they read it: another type, a function of each element, products: [`source`] |
 //! | [`reduce_segments`](Device::reduce_segments), [`reduce_segments_as`](Device::reduce_segments_as), [`reduce_segments_by`](Device::reduce_segments_by) | one value from each segment: [`reduce::segmented`] |
 //! | [`reduce_axis`](Device::reduce_axis), [`reduce_axis_as`](Device::reduce_axis_as), [`reduce_axis_by`](Device::reduce_axis_by) | one value from each line along an axis: [`reduce::axis`] |
 //! | [`arg_min_axis`](Device::arg_min_axis), [`arg_max_axis`](Device::arg_max_axis), [`min_max_axis`](Device::min_max_axis) | the extremes of each line along an axis, and their indices: [`reduce::axis::extremes`] |
@@ -42,7 +42,7 @@
 //! | [`transpose_in_place`](Device::transpose_in_place) | transpose of a square or rectangular matrix within its own memory: [`layout::transpose::in_place`] |
 //! | [`transpose_map`](Device::transpose_map) | transpose with another type, a factor, or a function of each element: [`layout::transpose::mapped`] |
 //! | [`permute`](Device::permute) | axes in another order: [`layout::permute`] |
-//! | [`histogram`](Device::histogram), [`histogram_weighted`](Device::histogram_weighted), [`histogram_channels`](Device::histogram_channels), [`map_histogram`](Device::map_histogram) | number or total weight of the samples in each bin: [`histogram`] |
+//! | [`histogram`](Device::histogram), [`histogram_weighted`](Device::histogram_weighted), [`histogram_channels`](Device::histogram_channels) | number or total weight of the samples in each bin: [`histogram`] |
 //! | [`copy`](Device::copy), [`copy_within`](Buffer::copy_within) | copies elements from any offset to any offset: [`layout::copy`] |
 //! | [`filled`](Device::filled), [`zeroed`](Device::zeroed), [`Buffer::fill`] | the same value for every element |
 //! | [`copy_nd`](Device::copy_nd), [`copy_ranges`](Device::copy_ranges) | copies between N-dimensional views: [`layout::copy::nd`]; of many ranges at once: [`layout::copy::ranges`] |
@@ -260,14 +260,14 @@ pub use oclprim_macros::SharedType;
 /// In Rust it stays an ordinary function, but its arithmetic follows [these rules](operator#arithmetic).
 ///
 /// ```
-/// use oclprim::{Device, device, map, op::Sum};
+/// use oclprim::{Device, Source, device, map, op::Sum};
 ///
 /// #[device]
 /// fn cube(x: f32) -> f32 {
 ///     x * x * x
 /// }
 ///
-/// assert_eq!(Device::best()?.map_reduce(&[1.0f32, 2.0], &map!(|x: f32| cube(x) + 1.0), Sum)?, 11.0);
+/// assert_eq!(Device::best()?.reduce(vec![1.0f32, 2.0].map(map!(|x: f32| cube(x) + 1.0)), Sum)?, 11.0);
 /// assert_eq!(cube(2.0), 8.0);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
@@ -280,10 +280,10 @@ pub use oclprim_macros::device;
 /// of operators.
 ///
 /// ```
-/// use oclprim::{Device, map, op::Sum};
+/// use oclprim::{Device, Source, map, op::Sum};
 ///
 /// let squares = map!(|x: f32| x * x);
-/// assert_eq!(Device::best()?.map_reduce(&[1.0f32, 2.0, 3.0], &squares, Sum)?, 14.0);
+/// assert_eq!(Device::best()?.reduce(vec![1.0f32, 2.0, 3.0].map(&squares), Sum)?, 14.0);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///

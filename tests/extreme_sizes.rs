@@ -119,7 +119,6 @@ where
         }
     };
     each("reduce", &mut || Ok(device.reduce_scratch::<T>(n)));
-    each("reduce_as", &mut || Ok(device.reduce_as_scratch::<T, T>(n)));
     each("reduce_by", &mut || Ok(device.reduce_by_scratch::<T>(n)));
     each("reduce_by a struct", &mut || Ok(device.reduce_by_scratch::<[u64; 8]>(n)));
     each("scan", &mut || Ok(device.scan_scratch::<T, T>(n)));

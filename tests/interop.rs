@@ -12,7 +12,8 @@ use std::{
 };
 
 use oclprim::{
-    Accumulate, Bins, Buffer, Determinism, Device, ErrorKind, Matrices, MomentsRecord, Scratch, StatisticsRecord, Top,
+    Accumulate, Bins, Buffer, Determinism, Device, ErrorKind, Matrices, MomentsRecord, Scratch, Source,
+    StatisticsRecord, Top,
     interop::{self, ocl},
     op::{Max, Operator, Scale, Sum},
 };
@@ -519,11 +520,11 @@ fn a_single_result_may_overwrite_an_input_element() {
             device.reduce_into(&a, Sum, fixed, b.view_mut(5999..).unwrap(), scratch).unwrap();
         });
         takes(16, &[sum, 0], &mut |_, words| {
-            device.reduce_as_into(&a, Sum, fixed, words.view_mut(8..9).unwrap(), scratch).unwrap();
+            device.reduce_into(a.cast::<u64>(), Sum, fixed, words.view_mut(8..9).unwrap(), scratch).unwrap();
         });
         let squares = data.iter().fold(0u32, |sum, x| sum.wrapping_add(x.wrapping_mul(*x)));
         takes(0, &[squares], &mut |b, _| {
-            device.dot_into(&a, &a, fixed, b.view_mut(..1).unwrap(), scratch).unwrap();
+            device.reduce_into(a.times(&a), Sum, fixed, b.view_mut(..1).unwrap(), scratch).unwrap();
         });
         let union = Operator::new("union", 0u32, |a, b| a | b, "a | b");
         takes(1, &[8191], &mut |b, _| {

@@ -4,7 +4,7 @@
 mod common;
 
 use bytemuck::{Pod, Zeroable};
-use oclprim::{Device, SharedType, device, map, op::Sum, operator, order};
+use oclprim::{Device, SharedType, Source, device, map, op::Sum, operator, order};
 
 #[operator(identity = 0.0)]
 fn larger_magnitude(a: f32, b: f32) -> f32 {
@@ -164,8 +164,8 @@ fn maps_are_applied_as_elements_are_loaded() {
     for (index, _) in Device::list().iter().enumerate() {
         let device = Device::at(index).unwrap();
         let x = device.upload(&[1.0f32, 2.0, 3.0]).unwrap();
-        assert_eq!(device.map_reduce(&x, &square, Sum).unwrap(), 14.0);
-        assert_eq!(device.map_reduce(&x, &above, Sum).unwrap(), 2);
+        assert_eq!(device.reduce(x.map(&square), Sum).unwrap(), 14.0);
+        assert_eq!(device.reduce(x.map(&above), Sum).unwrap(), 2);
     }
 }
 

@@ -3,9 +3,9 @@
 mod common;
 
 use oclprim::{
-    Device, Element, ErrorKind, Scratch, Statistics, StatisticsRecord, bf16, f16,
+    Device, Element, ErrorKind, Scratch, Source, Statistics, StatisticsRecord, bf16, f16,
     internals::data::{Data, Rng},
-    op::{Max, Min, Operator},
+    op::{Max, Min, Operator, Sum},
 };
 
 /// The OpenCL devices in the geometry of a GPU, also with 64-bit offsets.
@@ -234,12 +234,13 @@ fn operators_over_a_full_tile_equal_the_cpu() {
 #[test]
 fn dot_products_of_a_full_tile_equal_the_cpu() {
     let x: Vec<f32> = Data::Random.generate(2 * ELEMENTS, 5);
-    let want: f32 = Device::cpu().dot(&x[..ELEMENTS], &x[ELEMENTS..]).unwrap();
+    let want = Device::cpu().reduce(x[..ELEMENTS].times(&x[ELEMENTS..]), Sum).unwrap();
     for (name, device) in gpus() {
         // In the first product one input is aligned, and in the second both are.
         let (left, both) = (device.upload(&x[..ELEMENTS]).unwrap(), device.upload(&x).unwrap());
-        let got: f32 = device.dot(both.view(..ELEMENTS).unwrap(), both.view(ELEMENTS..).unwrap()).unwrap();
-        let aligned: f32 = device.dot(&left, &x[ELEMENTS..]).unwrap();
+        let (first, second) = (both.view(..ELEMENTS).unwrap(), both.view(ELEMENTS..).unwrap());
+        let got = device.reduce(first.times(second), Sum).unwrap();
+        let aligned = device.reduce(left.times(&x[ELEMENTS..]), Sum).unwrap();
         assert_eq!([got.to_bits(), aligned.to_bits()], [want.to_bits(); 2], "{name}");
     }
 }

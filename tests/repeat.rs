@@ -10,7 +10,7 @@ use std::{
 use bytemuck::Pod;
 use oclprim::{
     Accumulate, Bins, Buffer, Complex, Device, ErrorKind, Interpolation, Matrices, Order, Philox, Result, Scan,
-    Scratch, SetOp, StatisticsRecord, Top, f16,
+    Scratch, SetOp, Source, StatisticsRecord, Top, f16,
     internals::data::Data,
     op::{And, Map, Max, Min, Operator, Or, Product, Scale, Sum, Xor, complex_product, complex_sum},
 };
@@ -171,10 +171,10 @@ fn reductions_repeat_bit_for_bit() {
     repeat(&[
         ("sum", |device, x| Ok(bytes(&[device.reduce(&x.floats, Sum)?]))),
         ("sum of integers", |device, x| Ok(bytes(&[device.reduce(&x.numbers, Sum)?]))),
-        ("dot", |device, x| Ok(bytes(&[device.dot::<f32, f32>(&x.floats, &x.others)?]))),
+        ("dot", |device, x| Ok(bytes(&[device.reduce(x.floats.times(&x.others), Sum)?]))),
         ("sum of a function", |device, x| {
             let squares = Map::new(|x: f32| x * x, "x * x");
-            Ok(bytes(&[device.map_reduce(&x.floats, &squares, Sum)?]))
+            Ok(bytes(&[device.reduce(x.floats.map(&squares), Sum)?]))
         }),
         ("sum by an operator", |device, x| Ok(bytes(&[device.reduce_by(&x.floats, &sum_of_floats())?]))),
         ("complex sum", |device, x| Ok(bytes(&[device.reduce_by(&x.complex, &complex_sum())?]))),
@@ -192,8 +192,8 @@ fn reductions_by_each_operator_repeat_bit_for_bit() {
             Ok(bytes(&[device.reduce(most, And)?, device.reduce(few, Or)?, device.reduce(most, Xor)?]))
         }),
         ("sums in wider types", |device, x| {
-            let (bits, halves): (i64, f32) = (device.reduce_as(&x.bits[1], Sum)?, device.reduce_as(&x.halves, Sum)?);
-            Ok([bytes(&[bits]), bytes(&[halves])].concat())
+            let bits = device.reduce(x.bits[1].cast::<i64>(), Sum)?;
+            Ok([bytes(&[bits]), bytes(&[device.reduce(x.halves.cast::<f32>(), Sum)?])].concat())
         }),
         ("sum of f16", |device, x| Ok(bytes(&[device.reduce(&x.halves, Sum)?]))),
         ("sum of f64", |device, x| Ok(bytes(&[device.reduce(&x.doubles, Sum)?]))),
@@ -290,11 +290,8 @@ fn histograms_repeat_bit_for_bit() {
         ("histogram of floats", |device, x| counted(device, &x.floats, &Bins::even(-0.7, 0.9, 37)?)),
         ("histogram by edges", |device, x| counted(device, &x.floats, &Bins::edges(&[-0.9, -0.1, 0.0, 0.3, 0.8])?)),
         ("histogram of a function", |device, x| {
-            let found = device.map_histogram(
-                x.floats.view(..FEW)?,
-                &Map::new(|x: f32| x * x, "x * x"),
-                &Bins::even(0.0f32, 0.9, 37)?,
-            )?;
+            let squares = x.floats.view(..FEW)?.map(Map::new(|x: f32| x * x, "x * x"));
+            let found = device.histogram(squares, &Bins::even(0.0f32, 0.9, 37)?)?;
             Ok([bytes(&found.counts), bytes(&[found.outside.below, found.outside.above, found.outside.nan])].concat())
         }),
         ("histogram of channels", |device, x| {

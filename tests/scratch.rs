@@ -3,7 +3,7 @@
 mod common;
 
 use oclprim::{
-    Accumulate, Bins, Buffer, Determinism, Device, MomentsRecord, Order, Result, Scan, Scratch, SetOp,
+    Accumulate, Bins, Buffer, Determinism, Device, MomentsRecord, Order, Result, Scan, Scratch, SetOp, Source,
     StatisticsRecord, Top,
     op::{Map, Max, Operator, Sum},
 };
@@ -54,11 +54,11 @@ fn reductions(forms: &mut Forms) {
     forms.form("reduce", Ok(device.reduce_scratch::<u32>(N)), |it, s| {
         it.device.reduce_into(&it.x, Max, fixed, &mut it.out(1)?, s)
     });
-    forms.form("reduce_as", Ok(device.reduce_as_scratch::<u32, u64>(N)), |it, s| {
-        it.device.reduce_as_into(&it.x, Sum, fixed, &mut it.out::<u64>(1)?, s)
+    forms.form("reduce of a cast", Ok(device.reduce_scratch::<u64>(N)), |it, s| {
+        it.device.reduce_into(it.x.cast::<u64>(), Sum, fixed, &mut it.out(1)?, s)
     });
-    forms.form("dot", Ok(device.reduce_as_scratch::<u32, u64>(N)), |it, s| {
-        it.device.dot_into(&it.x, &it.x, fixed, &mut it.out::<u64>(1)?, s)
+    forms.form("reduce of products", Ok(device.reduce_scratch::<u64>(N)), |it, s| {
+        it.device.reduce_into(it.x.cast::<u64>().times(it.x.cast()), Sum, fixed, &mut it.out(1)?, s)
     });
     forms.form("count", device.count_scratch(), |it, s| it.device.count_into(&it.x, &mut it.out(1)?, s));
     forms.form("statistics", device.statistics_scratch::<u32>(N), |it, s| {
@@ -201,8 +201,9 @@ fn histograms_and_matrices(forms: &mut Forms) {
             },
         );
         let half = Map::new(|x: u32| x / 2, "x / 2");
-        forms.form(&format!("mapped of {count}"), device.map_histogram_scratch::<u32, u32>(N, &bins), |it, s| {
-            it.device.map_histogram_into(&it.x, &half, &bins, &mut it.out::<u32>(count)?, &mut it.out(3)?, replace, s)
+        forms.form(&format!("mapped of {count}"), device.histogram_scratch(N, &bins), |it, s| {
+            let (mut counts, mut outside) = (it.out::<u32>(count)?, it.out(3)?);
+            it.device.histogram_into(it.x.map(&half), &bins, &mut counts, &mut outside, replace, s)
         });
     }
     let bins = vec![Bins::<u32>::ids(500).unwrap(); 3];

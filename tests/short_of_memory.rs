@@ -10,7 +10,7 @@ use std::{fs, process::Command};
 use bytemuck::Pod;
 use oclprim::{
     Bins, Buffer, Determinism, Device, ErrorKind, Interpolation, Layout, NdView, Order, Philox, Result, Scan, Scratch,
-    SetOp, Top,
+    SetOp, Source, Top,
     op::{Cast, Max, Sum},
 };
 use rlimit::Resource;
@@ -105,7 +105,7 @@ type Call = fn(&mut Inputs) -> Result<u64>;
 const CALLS: &[(&str, Call)] = &[
     ("reduce", |i| Ok(i.device.reduce(&i.x, Sum)?.into())),
     ("reduce floats", |i| Ok(i.device.reduce_with(&i.floats, Sum, Determinism::Fixed)?.to_bits().into())),
-    ("reduce_as", |i| i.device.reduce_as::<u32, u64, _>(&i.x, Sum)),
+    ("reduce of a cast", |i| i.device.reduce(i.x.cast::<u64>(), Sum)),
     ("arg_min", |i| Ok(i.device.arg_min(&i.floats)?.index as u64)),
     ("min_max", |i| Ok(i.device.min_max(&i.x)?.max.index as u64)),
     ("statistics", |i| Ok(i.device.mean(&i.floats)?.to_bits())),
@@ -330,11 +330,11 @@ fn a_process_that_cannot_start_threads_runs_on_the_callers_thread() {
         let sum = limited(1 << 20, || {
             let device = Device::cpu();
             device.reverse_into(&x, &mut out)?;
-            device.reduce_as::<u32, u64, _>(&out, Sum)
+            device.reduce(out.cast::<u64>(), Sum)
         });
         let threads = fs::read_dir("/proc/self/task").expect("Linux lists a process's threads").count();
         // With enough memory, threads are started.
-        let later = Device::cpu().reduce_as::<u32, u64, _>(&out, Sum).expect("there is memory");
+        let later = Device::cpu().reduce(out.cast::<u64>(), Sum).expect("there is memory");
         let more = fs::read_dir("/proc/self/task").expect("Linux lists a process's threads").count();
         assert_eq!(sum.expect("a reduction takes little"), later);
         assert!(more > threads, "{more} threads after {threads}");

@@ -4,8 +4,8 @@ mod common;
 
 use common::{a_form_of_each_kernel, random, runs_kernels_at_once, tiny};
 use oclprim::{
-    Determinism, Device, Element, ErrorKind, ExactSum, Scratch, Source, bf16, f16,
-    op::{Map, Max, Min, Op, Product, Sum, Xor},
+    Determinism, Device, Element, ErrorKind, ExactSum, Float, Scratch, Source, bf16, f16,
+    op::{Arithmetic, Map, Max, Min, Op, Product, Sum, Xor},
     source::{constant, counting, zip},
 };
 
@@ -337,6 +337,55 @@ fn exact_sums_are_those_of_the_array() {
             let doubles: ExactSum<f64> = halves.iter().map(|&x| f64::from(x)).collect();
             assert_eq!(device.reduce_exact(halves.cast::<f64>()).unwrap(), doubles, "{name}");
         }
+    }
+}
+
+/// Products of `times` are elements like others, but for exact sums.
+#[test]
+fn exact_sums_of_products_round_once() {
+    fn check<T: Float>(name: &str, device: &Device, n: usize, precision: i32)
+    where
+        Sum: Op<T>,
+    {
+        // All products but the last two cancel.
+        let large = |i: usize| T::from_f64(1.0 + (i % 7) as f64 / 8.0);
+        let x: Vec<T> = (0..n).map(large).chain((0..n).map(|i| T::from_f64(-large(i).to_f64()))).collect();
+        let y: Vec<T> = (0..2 * n).map(|i| T::from_f64(1.0 + (i % n % 5) as f64 / 64.0)).collect();
+        let below = 1.0 - 2f64.powi(-precision);
+        let (x, y) =
+            ([x, vec![T::from_f64(below), T::from_f64(-1.0)]].concat(), [y, vec![T::from_f64(below); 2]].concat());
+        // below^2 - below, which is lost if below^2 is rounded.
+        let mut want = ExactSum::new();
+        x.iter().zip(&y).for_each(|(&x, &y)| want.add_product(x, y));
+        let (a, b) = (device.upload(&x).unwrap(), device.upload(&y).unwrap());
+        let exact = |source| device.reduce_with(source, Sum, Determinism::Exact).unwrap();
+        assert!(exact(a.times(&b)).same(want.round()), "{name}: {n} of {}", T::TYPE);
+        assert!(device.reduce_exact(a.times(&b)).unwrap() == want, "{name}: bytes of {n} of {}", T::TYPE);
+        let first = device.reduce_with(a.times(&b).take(2 * n), Sum, Determinism::Exact).unwrap();
+        assert_eq!(first.to_f64(), 0.0, "{name}: the first {n} of {}", T::TYPE);
+        // Below another node, products are rounded as elements are.
+        let rounded: Vec<T> = x.iter().zip(&y).map(|(x, y)| T::narrow(x.widen().mul(y.widen()))).collect();
+        let backwards = device.reduce_with(a.times(&b).reversed(), Sum, Determinism::Exact).unwrap();
+        let of_array = Device::cpu().reduce_with(&rounded, Sum, Determinism::Exact).unwrap();
+        assert!(backwards.same(of_array) && !backwards.same(want.round()), "{name}: reversed, {n} of {}", T::TYPE);
+        let cast = device.reduce_with(a.times(&b).cast::<T>(), Sum, Determinism::Exact).unwrap();
+        assert!(cast.same(of_array), "{name}: cast, {n} of {}", T::TYPE);
+        let fixed = device.reduce(a.times(&b), Sum).unwrap();
+        assert!(fixed.same(Device::cpu().reduce(&rounded, Sum).unwrap()), "{name}: fixed, {n} of {}", T::TYPE);
+    }
+    for (name, device) in devices() {
+        for n in sizes(&device).into_iter().filter(|n| n % 2 == 1) {
+            check::<f16>(&name, &device, n, 11);
+            check::<bf16>(&name, &device, n, 8);
+            check::<f32>(&name, &device, n, 24);
+            if device.capabilities().unwrap().is_none_or(|caps| caps.fp64) {
+                check::<f64>(&name, &device, n, 53);
+            }
+        }
+        let (x, y) = (vec![i16::MIN, 300, -7], vec![i16::MIN, 300, 9]);
+        expect(&name, &device, x.times(&y), &[0, 300i16.wrapping_mul(300), -63]);
+        let error = device.reduce(x.times(&y[..2]), Sum).unwrap_err();
+        assert_eq!(error.to_string(), "times needs sources of one length, got 3 and 2 elements");
     }
 }
 

@@ -6,7 +6,7 @@ mod steps;
 
 use common::{gpu, tuned};
 use oclprim::{
-    Accumulate, Bins, Device, Element, ErrorKind, Histogram, Integer, Scratch, SubGroupBackend, Tuning, op::Map,
+    Accumulate, Bins, Device, Element, ErrorKind, Histogram, Integer, Scratch, Source, SubGroupBackend, Tuning, op::Map,
 };
 use oclprim_checks::{
     check::{guarded, poison},
@@ -233,7 +233,7 @@ fn samples_outside_count_in_no_bin() {
                 let layout = layout.unwrap();
                 let found = device.histogram(&x, &layout).unwrap();
                 assert_eq!((sides(&found), found.counts), (SIDES, vec![0; bins]), "{}", what(form, bins));
-                let found = device.map_histogram(&x, &double, &layout).unwrap();
+                let found = device.histogram(x.map(&double), &layout).unwrap();
                 assert_eq!((sides(&found), found.counts), (SIDES, vec![0; bins]), "{}, mapped", what(form, bins));
                 let found = device.histogram_weighted(&x, &halves, &layout).unwrap();
                 let sums = [found.outside.below, found.outside.above, found.outside.nan];
@@ -290,7 +290,7 @@ fn one_bin_counts_its_samples() {
                 "{name}"
             );
             // -0 and 0.25 lie in the bin.
-            let found = device.map_histogram(&x, &negated, &layout).unwrap();
+            let found = device.histogram(x.map(&negated), &layout).unwrap();
             assert_eq!((found.counts, found.outside.below, found.outside.above), (vec![3600], 5400, 0), "{name}");
         }
         let layouts = [Bins::even(2u8, 5, 1), Bins::edges(&[0, 9]), Bins::ids(1)].map(Result::unwrap);
@@ -660,18 +660,18 @@ fn mapped_samples_are_counted() {
     let mut want = [0u64; 5];
     x.iter().for_each(|x| want[slots(x)] += 1);
     for (name, device) in tuned(&[("a GPU", gpu())]) {
-        let found = device.map_histogram(&x, &thirds, &bins).unwrap();
+        let found = device.histogram(x.map(&thirds), &bins).unwrap();
         assert_eq!(found.counts, want[1..4], "{name}");
         assert_eq!((found.outside.below, found.outside.above), (want[0], want[4]), "{name}");
-        let nothing = device.map_histogram(&[0i32; 0], &thirds, &bins).unwrap();
+        let nothing = device.histogram(x[..0].map(&thirds), &bins).unwrap();
         assert_eq!(nothing.counts, [0; 3], "{name}");
         let (mut counts, mut outside) = ([0u32; 4], [0; 3]);
         let (add, mut scratch) = (Accumulate::Add, Scratch::new());
-        let refused = device.map_histogram_into(&x, &thirds, &bins, &mut counts, &mut outside, add, &mut scratch);
+        let refused = device.histogram_into(x.map(&thirds), &bins, &mut counts, &mut outside, add, &mut scratch);
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidInput, "{name}");
         if !device.is_cpu() {
             let wrong = Map::new(|x: i32| x as f32, "x +\n  missing_name");
-            let error = device.map_histogram(&x, &wrong, &bins).unwrap_err();
+            let error = device.histogram(x.map(&wrong), &bins).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
             let log = error.build_log().unwrap();
             assert!(log.contains("missing_name"), "{name}: {log}");

@@ -162,8 +162,7 @@ fn reductions(u: &mut Unstructured, given: &Given) -> Result<()> {
     let (n, element, acc, wide) = (given.n.max(1), given.element, accumulator(given.element), given.wide());
     let determinism = *u.choose(&[Determinism::Fixed, Determinism::Fast])?;
     let (source, aligned) = (<Sum as Op<u32>>::source(), u.arbitrary()?);
-    let take = reduce::gpu::Take::Elements;
-    let form = reduce::gpu::Form { element, acc, out: element, source: source.clone(), determinism, take };
+    let form = reduce::gpu::Form { element, acc, out: element, source: source.clone(), determinism };
     if let Some(plan) = accepted(reduce::gpu::plan(n, &form, reduce::gpu::Origin::Memory(aligned), caps, &wide)) {
         let (mut left, mut partials) = (n, 0);
         for pass in &plan.passes {

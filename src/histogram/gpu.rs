@@ -204,22 +204,17 @@ pub fn round(device: &ClDevice) -> usize {
     if device.wide(0) { 1 << 12 } else { ROUND }
 }
 
+/// Upper bound on the scratch bytes of samples in memory of any type, mapped or not.
 pub fn scratch_bytes<T: Element>(device: &ClDevice, n: usize, bins: &Bins<T>) -> Result<usize> {
-    let caps = device.capabilities_for(Primitive::Histogram, size_of::<T>(), n)?;
-    Ok(plan(n, Form::of(bins), ElementType::U64, &caps, round(device))?.scratch_bytes)
-}
-
-pub fn mapped_scratch_bytes<U: Element>(
-    device: &ClDevice,
-    n: usize,
-    from: ElementType,
-    bins: &Bins<U>,
-) -> Result<usize> {
-    // The size does not depend on the source of the function.
-    let mapped = Mapped { from, prelude: String::new() };
-    let caps = device.capabilities_for(Primitive::Histogram, from.size(), n)?;
     let round = round(device);
-    Ok(plan_mapped(n, Form::of(bins), Some(&mapped), ElementType::U64, &caps, round)?.scratch_bytes)
+    let types = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64];
+    let mapped = types.map(|from| Some(Mapped { from, prelude: String::new() }));
+    let bytes = |mapped: Option<&Mapped>| -> Result<usize> {
+        let size = mapped.map_or(size_of::<T>(), |mapped| mapped.from.size());
+        let caps = device.capabilities_for(Primitive::Histogram, size, n)?;
+        Ok(plan_mapped(n, Form::of(bins), mapped, ElementType::U64, &caps, round)?.scratch_bytes)
+    };
+    [None].iter().chain(&mapped).try_fold(0, |most, mapped| Ok(bytes(mapped.as_ref())?.max(most)))
 }
 
 #[allow(clippy::too_many_arguments, reason = "as the public function, and what is counted")]

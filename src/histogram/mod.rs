@@ -18,8 +18,8 @@
 //! and below a sixteenth of the device's memory. If the samples are few, or the driver has no sub-groups, atomics in
 //! global memory count them. PoCL without sub-groups compiles the loops of a partition wrongly.
 //!
-//! For [custom functions](Device::map_histogram) of the samples, the same kernels apply the function when they load a
-//! sample.
+//! A function of the samples, [`x.map(f)`](Source::map), is applied when the same kernels load a sample of memory. The CPU
+//! backend computes any expression by blocks. Devices write all other expressions to memory first.
 //!
 //! The search among given edges starts from a table over the range, so evenly spaced edges take about one comparison
 //! per sample. [Weights](Device::histogram_weighted) are summed as integers, and sums of floats are exact. Most float
@@ -38,7 +38,6 @@ pub(crate) mod form;
 #[doc(hidden)]
 pub(crate) mod gpu;
 mod held;
-pub(crate) mod mapped;
 #[doc(hidden)]
 pub(crate) mod partition;
 #[doc(hidden)]
@@ -48,7 +47,12 @@ pub(crate) mod weighted;
 pub use bins::Bins;
 pub use weighted::{Weight, WeightedHistogram};
 
-use crate::{Device, Element, Input, Integer, Output, Result, Scratch, Source, memory, runtime::Backend};
+use self::form::Mapped;
+use crate::{
+    Device, Element, Input, Integer, Output, Result, Scratch, Source, memory,
+    runtime::Backend,
+    source::{Erased, Expression, load::Load, transform::written_load},
+};
 
 /// A type of counters for [`Device::histogram_into`]: `u32` or `u64`. Both wrap.
 ///
@@ -200,7 +204,11 @@ impl Device {
         accumulate: Accumulate,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.histogram_one(input.held(self)?.input(), bins, counts.into(), outside.into(), accumulate, scratch)
+        let (counts, outside) = (counts.into(), outside.into());
+        match input.erased() {
+            Erased::Memory(input) => self.histogram_one(input, bins, counts, outside, accumulate, scratch),
+            Erased::Expression(source) => self.histogram_computed(source, bins, counts, outside, accumulate, scratch),
+        }
     }
 
     /// Body of [`Device::histogram_into`], compiled once for each set of types.
@@ -225,7 +233,47 @@ impl Device {
         Ok(())
     }
 
-    /// Bytes of scratch that [`Device::histogram_into`] uses for `n` samples and these bins.
+    /// Body of [`Device::histogram_into`] for computed samples, compiled once for each set of types.
+    #[inline(never)]
+    fn histogram_computed<T: Element, C: Counter>(
+        &self,
+        source: &dyn Expression<T>,
+        bins: &Bins<T>,
+        counts: Output<'_, C>,
+        outside: Output<'_, u64>,
+        accumulate: Accumulate,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let n = source.finite_len()?;
+        counts.expect_len(bins.len(), "histogram of counts")?;
+        outside.expect_len(slots::OUTSIDE, "histogram of samples outside the bins")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let (counts, outside) = (counts.host()?, outside.host()?);
+                source.read(&mut |samples| {
+                    let slots = |start: usize, out: &mut [u32]| {
+                        let mut block = [T::ZERO; cpu::BLOCK];
+                        let block = &mut block[..out.len()];
+                        samples.block(start, block);
+                        bins.slots(block, out);
+                    };
+                    cpu::count(n, &slots, counts, outside, accumulate)
+                })
+            }
+            Backend::OpenCl(device) => {
+                let load = Load::of(source, device)?;
+                if let Some((memory, from, prelude)) = load.mapped() {
+                    let (mapped, input) = (Mapped { from, prelude: prelude.to_owned() }, memory.part(0, n));
+                    gpu::histogram(device, input, Some(&mapped), bins, counts, outside, accumulate, scratch)
+                } else {
+                    let samples = written_load(self, source, &load, n)?;
+                    self.histogram_one((&samples).into(), bins, counts, outside, accumulate, scratch)
+                }
+            }
+        }
+    }
+
+    /// Upper bound on the scratch bytes of [`Device::histogram_into`] for `n` samples and these bins.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@
 
 use crate::{
     Accumulate, Bins, Counter, Determinism, Device, Element, Input, Key, NdView, NdViewMut, Offset, Order, Output,
-    Philox, Result, Scan, Scratch, SetOp, Top, Weight, f16,
+    Philox, Result, Scan, Scratch, SetOp, Source, Top, Weight, f16,
     op::{And, Cast, Map, Mapping, Max, Min, Op, Operator, Or, Product, Scale, Sum, Xor},
 };
 
@@ -42,13 +42,15 @@ impl Call<'_> {
         self.device.reduce_into(input::<T>(), O::default(), Determinism::Fixed, output(), self.scratch)
     }
 
-    fn reduce_as<T: Element, U: Element + From<T>, O: Op<U> + Default>(&mut self) -> Result<()> {
+    fn reduce_as<T: Element, U: Element, O: Op<U> + Default>(&mut self) -> Result<()> {
         let (fixed, op) = (Determinism::Fixed, O::default());
-        self.device.reduce_as_into::<T, U, O>(input::<T>(), op, fixed, output(), self.scratch)
+        self.device.reduce_into(input::<T>().cast::<U>(), op, fixed, output(), self.scratch)
     }
 
-    fn dot<T: Element, U: Element + From<T>>(&mut self) -> Result<()> {
-        self.device.dot_into::<T, U>(input::<T>(), input::<T>(), Determinism::Fixed, output(), self.scratch)
+    fn products<T: Element>(&mut self) -> Result<()> {
+        let (x, y) = (input::<T>().cast::<T>(), input::<T>().cast::<T>());
+        self.device.reduce_into(x.times(y), Sum, Determinism::Fixed, output(), self.scratch)?;
+        self.device.reduce_into(input::<T>().times(input()), Sum, Determinism::Fixed, output(), self.scratch)
     }
 
     fn reduce_by<T: Element<Acc = T>>(&mut self, op: &Operator<T, fn(T, T) -> T>) -> Result<()> {
@@ -58,8 +60,8 @@ impl Call<'_> {
         device.reduce_segments_by_into(input::<T>(), input::<u32>(), op, output(), scratch)
     }
 
-    fn map_reduce<T: Element, R: Element<Acc = R>>(&mut self, map: &Map<fn(T::Acc) -> R>) -> Result<()> {
-        self.device.map_reduce_into(input::<T>(), map, Sum, Determinism::Fixed, output(), self.scratch)
+    fn map_reduce<T: Element<Acc = T>, R: Element<Acc = R>>(&mut self, map: Map<fn(T) -> R>) -> Result<()> {
+        self.device.reduce_into(input::<T>().map(map), Sum, Determinism::Fixed, output(), self.scratch)
     }
 
     fn lines<T: Element, U: Element + From<T>, O: Op<U> + Default>(&mut self) -> Result<()> {
@@ -151,9 +153,10 @@ impl Call<'_> {
         self.device.histogram_weighted_into(input(), weights, bins, output(), output(), Accumulate::Add, self.scratch)
     }
 
-    fn map_histogram<T: Element, C: Counter>(&mut self, map: &Map<fn(T::Acc) -> f32>, bins: &Bins<f32>) -> Result<()> {
+    fn map_histogram<C: Counter>(&mut self, map: Map<fn(f32) -> f32>, bins: &Bins<f32>) -> Result<()> {
         let to = (output::<C>(), output());
-        self.device.map_histogram_into(input::<T>(), map, bins, to.0, to.1, Accumulate::Add, self.scratch)
+        let samples = input::<f32>().map(map);
+        self.device.histogram_into(samples, bins, to.0, to.1, Accumulate::Add, self.scratch)
     }
 
     fn transpose<T: Element, U: Element>(&mut self, map: &impl Mapping<T, U>) -> Result<()> {
@@ -185,12 +188,12 @@ pub fn compiled(device: &Device) -> Result<()> {
     each!(call, reduce: <i32, Max>, <f32, Max>, <u32, And>, <u32, Or>, <u32, Xor>);
     each!(call, reduce_as: <u8, u32, Sum>, <i16, i64, Sum>, <i32, i64, Sum>, <f16, f32, Sum>, <i64, i64, Sum>);
     each!(call, reduce_as: <f32, f32, Sum>, <f64, f64, Sum>);
-    each!(call, dot: <f32, f32>);
+    each!(call, products: <f32>, <f64>);
     each!(call, lines: <f32, f32, Sum>, <i32, i32, Max>, <i32, i64, Sum>);
     each!(call, segments: <f32, f32, Sum>, <i32, i32, Max>, <i32, i64, Sum>);
     each!(call, facts: <u8>, <i32>, <f32>, <f64>);
     call.reduce_by(&Operator::new("a + b", 0.0, (|a, b| a + b) as fn(f32, f32) -> f32, "a + b"))?;
-    call.map_reduce::<f32, f32>(&Map::new((|x| x) as fn(f32) -> f32, "x"))?;
+    call.map_reduce::<f32, f32>(Map::new((|x| x) as fn(f32) -> f32, "x"))?;
     each!(call, scan: <u32, u32, Sum>, <f32, f32, Sum>, <u64, u64, Sum>, <i32, i32, Sum>, <i64, i64, Sum>);
     each!(call, scan: <f64, f64, Sum>, <f32, f32, Max>);
     each!(call, scan_axis: <f32, Sum>, <u8, Max>);
@@ -207,7 +210,7 @@ pub fn compiled(device: &Device) -> Result<()> {
     call.weighted::<f32, f32>(even)?;
     call.weighted::<f32, i32>(even)?;
     call.weighted::<f32, f64>(even)?;
-    call.map_histogram::<f32, u32>(&Map::new((|x| x) as fn(f32) -> f32, "x"), even)?;
+    call.map_histogram::<u32>(Map::new((|x| x) as fn(f32) -> f32, "x"), even)?;
     call.transpose::<f32, f16>(&Cast)?;
     call.transpose::<f32, f32>(&Scale(1.0))?;
     call.transpose::<f32, f32>(&Map::new((|x| x) as fn(f32) -> f32, "x"))?;

@@ -166,12 +166,12 @@ pub(crate) fn built_in<U: Element, O: Op<U>>(
 /// conversions and `f`-suffixed constants. A multiplication is fused with an addition only by `fma`.
 ///
 /// ```
-/// use oclprim::{Device, op::{Map, Sum}};
+/// use oclprim::{Device, Source, op::{Map, Sum}};
 ///
 /// let device = Device::best()?;
 /// let samples = device.upload(&[1.0f32, -2.0, 3.5])?;
 /// let above = Map::new(|x: f32| u64::from(x > 0.5), "x > 0.5f");
-/// assert_eq!(device.map_reduce(&samples, &above, Sum)?, 2);
+/// assert_eq!(device.reduce(samples.map(&above), Sum)?, 2);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -188,10 +188,10 @@ impl<F> Map<F> {
     /// [text is code](crate::op#text-is-code).
     ///
     /// ```
-    /// use oclprim::{Device, op::{Map, Sum}};
+    /// use oclprim::{Device, Source, op::{Map, Sum}};
     ///
     /// let square = Map::new(|x: f32| x * x, "x * x");
-    /// assert_eq!(Device::best()?.map_reduce(&[1.0f32, 2.0, 3.0], &square, Sum)?, 14.0);
+    /// assert_eq!(Device::best()?.reduce(vec![1.0f32, 2.0, 3.0].map(&square), Sum)?, 14.0);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn new(function: F, expression: impl Into<Cow<'static, str>>) -> Self {
@@ -204,11 +204,11 @@ impl<F> Map<F> {
     /// [text is code](crate::op#text-is-code).
     ///
     /// ```
-    /// use oclprim::{Device, op::{Map, Sum}};
+    /// use oclprim::{Device, Source, op::{Map, Sum}};
     ///
     /// let text = "static inline float my_cube(float x) { return x * x * x; }";
     /// let cube = Map::new(|x: f32| x * x * x, "my_cube(x)").with_functions(text);
-    /// assert_eq!(Device::best()?.map_reduce(&[1.0f32, 2.0, 3.0], &cube, Sum)?, 36.0);
+    /// assert_eq!(Device::best()?.reduce(vec![1.0f32, 2.0, 3.0].map(&cube), Sum)?, 36.0);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn with_functions(self, text: impl Into<String>) -> Self {
@@ -311,8 +311,7 @@ pub struct CapturingMap<F> {
     label = "expected `Sum`, `Product`, `Min` or `Max`; for integers also `And`, `Or` or `Xor`",
     note = "for a closure, make an operator with `op::Operator::new(name, identity, closure, expression)`, and call the method \
             whose name ends in `_by`, such as `Device::reduce_by` or `Device::scan_by`",
-    note = "for a function of each element, make an `op::Map::new(closure, expression)`, and call a method such as \
-            `Device::map_reduce`"
+    note = "for a function of each element, make an `op::Map::new(closure, expression)`, and reduce `x.map(&map)`"
 )]
 pub trait Op<T: Element>: Copy + Send + Sync + sealed::Sealed {
     /// The operator as a run-time value.

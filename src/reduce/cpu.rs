@@ -26,7 +26,19 @@ pub const fn tile<T>() -> usize {
 
 // `Fast` and `Fixed` both use the fixed tree. The CPU is limited by memory bandwidth, so another order is not faster.
 pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], _: O) -> Result<T> {
-    reduce_rows::<T, T, O, _>(input.len(), &|row| input[row].iter().map(|x| x.widen()))
+    let n = input.len();
+    if n == 0 {
+        return Ok(O::empty());
+    }
+    let partial = |i: usize| {
+        let tile = &input[i * tile::<T>()..n.min((i + 1) * tile::<T>())];
+        if const { T::TYPE.is_float() } {
+            reduce_tile::<T, O, _>(lanes::<T>(), tile.len(), &|row| tile[row].iter().map(|x| x.widen()))
+        } else {
+            reduce_any::<T, O>(tile)
+        }
+    };
+    reduce_partials::<T, O>(n, &partial)
 }
 
 /// The correctly rounded sum of floats.
@@ -47,56 +59,47 @@ pub(super) fn exact_total<T: Float>(input: &[T]) -> Result<ExactSum<T>> {
 /// The exact sum of computed floats.
 pub(super) fn exact_total_of_blocks<T: Float>(n: usize, values: &dyn Blocks<T>) -> Result<ExactSum<T>> {
     exact(n, &|sum, part: Range<usize>| {
-        let mut block = vec![T::ZERO; lanes::<T>()];
-        for start in part.clone().step_by(lanes::<T>()) {
-            let block = &mut block[..lanes::<T>().min(part.end - start)];
-            values.block(start, block);
-            sum.add_slice(block);
-        }
+        add_blocks(values, part, |x, y| match y {
+            Some(y) => x.iter().zip(y).for_each(|(&x, &y)| sum.add_product(x, y)),
+            None => sum.add_slice(x),
+        });
     })
 }
 
-/// The correctly rounded sum of the values that `row` yields for a range. `U` is a float.
-pub(super) fn exact_rows<U: Element, R: Iterator<Item = U::Acc>>(
-    n: usize,
-    row: &(impl Fn(Range<usize>) -> R + Sync),
-) -> Result<U> {
-    if U::TYPE.needs_fp64() {
-        Ok(exact::<f64>(n, &|sum, part| sum.extend(row(part).map(bytemuck::cast::<U::Acc, f64>)))?.rounded())
-    } else {
-        Ok(exact::<f32>(n, &|sum, part| sum.extend(row(part).map(bytemuck::cast::<U::Acc, f32>)))?.rounded())
+/// Calls `add` with the elements of each block of a part, or with the factors of products.
+fn add_blocks<T: Element>(values: &dyn Blocks<T>, part: Range<usize>, mut add: impl FnMut(&[T], Option<&[T]>)) {
+    let [mut x, mut y] = [vec![T::ZERO; lanes::<T>()], Vec::new()];
+    let factors = values.factors();
+    for start in part.clone().step_by(lanes::<T>()) {
+        let len = lanes::<T>().min(part.end - start);
+        match factors {
+            Some(factors) => {
+                y.resize(len, T::ZERO);
+                factors[0].block(start, &mut x[..len]);
+                factors[1].block(start, &mut y);
+                add(&x[..len], Some(&y));
+            }
+            None => {
+                values.block(start, &mut x[..len]);
+                add(&x[..len], None);
+            }
+        }
     }
 }
 
 /// The correctly rounded sum of computed floats.
 pub(super) fn exact_blocks<T: Element>(n: usize, values: &dyn Blocks<T>) -> Result<T> {
     fn add<T: Element, F: Float>(sum: &mut ExactSum<F>, values: &dyn Blocks<T>, part: Range<usize>) {
-        let mut block = vec![T::ZERO; lanes::<T>()];
-        for start in part.clone().step_by(lanes::<T>()) {
-            let block = &mut block[..lanes::<T>().min(part.end - start)];
-            values.block(start, block);
-            sum.extend(block.iter().map(|x| bytemuck::cast::<T::Acc, F>(x.widen())));
-        }
+        let number = |x: &T| bytemuck::cast::<T::Acc, F>(x.widen());
+        add_blocks(values, part, |x, y| match y {
+            Some(y) => x.iter().zip(y).for_each(|(x, y)| sum.add_product(number(x), number(y))),
+            None => sum.extend(x.iter().map(number)),
+        });
     }
     if T::TYPE.needs_fp64() {
         Ok(exact::<f64>(n, &|sum, part| add(sum, values, part))?.rounded())
     } else {
         Ok(exact::<f32>(n, &|sum, part| add(sum, values, part))?.rounded())
-    }
-}
-
-/// The correctly rounded sum of exact products of the pairs that `row` yields for a range. `U` is a float.
-pub(super) fn exact_products<U: Element, R: Iterator<Item = [U::Acc; 2]>>(
-    n: usize,
-    row: &(impl Fn(Range<usize>) -> R + Sync),
-) -> Result<U> {
-    fn add<A: Element, F: Float>(sum: &mut ExactSum<F>, pairs: impl Iterator<Item = [A; 2]>) {
-        pairs.for_each(|[x, y]| sum.add_product(bytemuck::cast(x), bytemuck::cast(y)));
-    }
-    if U::TYPE.needs_fp64() {
-        Ok(exact::<f64>(n, &|sum, part| add(sum, row(part)))?.rounded())
-    } else {
-        Ok(exact::<f32>(n, &|sum, part| add(sum, row(part)))?.rounded())
     }
 }
 
@@ -114,26 +117,6 @@ fn exact<F: Float>(n: usize, add: &(dyn Fn(&mut ExactSum<F>, Range<usize>) + Syn
     Ok(all)
 }
 
-/// Combines `n` values in the tiles of `T`; `row` yields the values of a range.
-pub(super) fn reduce_rows<T: Element, U: Element, O: Op<U>, R: Iterator<Item = U::Acc>>(
-    n: usize,
-    row: &(impl Fn(Range<usize>) -> R + Sync),
-) -> Result<U> {
-    if n == 0 {
-        return Ok(O::empty());
-    }
-    let tile = tile::<T>();
-    let partial = |i: usize| {
-        let part = i * tile..n.min((i + 1) * tile);
-        if const { U::TYPE.is_float() } {
-            reduce_tile::<U, O, _>(lanes::<T>(), part, row)
-        } else {
-            reduce_any::<U, O, _>(part, row)
-        }
-    };
-    reduce_partials::<T, U, O>(n, &partial)
-}
-
 /// Reduces computed values in the tiles of `T`, in the same order as values in memory.
 pub(super) fn reduce_blocks<T: Element, O: Op<T>>(n: usize, values: &dyn Blocks<T>) -> Result<T> {
     if n == 0 {
@@ -142,40 +125,41 @@ pub(super) fn reduce_blocks<T: Element, O: Op<T>>(n: usize, values: &dyn Blocks<
     let row = lanes::<T>();
     let partial = |i: usize| {
         let tile = i * tile::<T>()..n.min((i + 1) * tile::<T>());
-        let (mut block, mut lane) = (vec![T::ZERO; row], vec![O::identity(); row]);
+        let any_order = const { !T::TYPE.is_float() };
+        let (mut block, mut lane) = (vec![T::ZERO; row], vec![O::identity(); if any_order { 1 } else { row }]);
         for start in tile.clone().step_by(row) {
             let block = &mut block[..row.min(tile.end - start)];
             values.block(start, block);
-            lane.iter_mut().zip(block).for_each(|(acc, x)| *acc = O::combine(*acc, x.widen()));
+            if any_order {
+                lane[0] = O::combine(lane[0], reduce_any::<T, O>(block));
+            } else {
+                lane.iter_mut().zip(block).for_each(|(acc, x)| *acc = O::combine(*acc, x.widen()));
+            }
         }
         combine_lanes::<T, O>(&mut lane)
     };
-    reduce_partials::<T, T, O>(n, &partial)
+    reduce_partials::<T, O>(n, &partial)
 }
 
 /// Combines the partials of the tiles of `n` elements of type `T`.
-fn reduce_partials<T: Element, U: Element, O: Op<U>>(
-    n: usize,
-    partial: &(impl Fn(usize) -> U::Acc + Sync),
-) -> Result<U> {
+fn reduce_partials<T: Element, O: Op<T>>(n: usize, partial: &(dyn Fn(usize) -> T::Acc + Sync)) -> Result<T> {
     let tiles = n.div_ceil(tile::<T>());
-    let mut partials: Vec<U::Acc> = if n * size_of::<T>() <= SERIAL_BYTES {
+    let mut partials: Vec<T::Acc> = if n * size_of::<T>() <= SERIAL_BYTES {
         memory::collect((0..tiles).map(partial))?
     } else {
         parallel::map(tiles, &partial)?
     };
     while partials.len() > 1 {
-        let reduce = |part: &[U::Acc]| {
-            let row = |row: Range<usize>| part[row].iter().copied();
-            if const { U::TYPE.is_float() } {
-                reduce_tile::<U, O, _>(lanes::<U::Acc>(), 0..part.len(), &row)
+        let reduce = |part: &[T::Acc]| {
+            if const { T::TYPE.is_float() } {
+                reduce_tile::<T, O, _>(lanes::<T::Acc>(), part.len(), &|row| part[row].iter().copied())
             } else {
-                reduce_any::<U, O, _>(0..part.len(), &row)
+                reduce_any::<T, O>(bytemuck::cast_slice(part))
             }
         };
-        partials = memory::collect(partials.chunks(self::tile::<U::Acc>()).map(reduce))?;
+        partials = memory::collect(partials.chunks(self::tile::<T::Acc>()).map(reduce))?;
     }
-    Ok(U::narrow(partials[0]))
+    Ok(T::narrow(partials[0]))
 }
 
 /// Calls `body` with the first index and the elements of each tile, and returns its results in order.
@@ -185,30 +169,25 @@ fn tiles<T: Element, R: Send + Sync>(input: &[T], body: &(dyn Fn(usize, &[T]) ->
 }
 
 /// Reduces one tile, for operations whose order does not change the result. Its few lanes fit in registers.
-fn reduce_any<U: Element, O: Op<U>, R: Iterator<Item = U::Acc>>(
-    tile: Range<usize>,
-    row: &impl Fn(Range<usize>) -> R,
-) -> U::Acc {
+fn reduce_any<T: Element, O: Op<T>>(tile: &[T]) -> T::Acc {
     const LANES: usize = 32;
     let mut lane = [O::identity(); LANES];
-    let whole = tile.start + tile.len() / LANES * LANES;
-    for start in (tile.start..whole).step_by(LANES) {
-        for (acc, x) in lane.iter_mut().zip(row(start..start + LANES)) {
-            *acc = O::combine(*acc, x);
-        }
+    let (whole, rest) = tile.as_chunks::<LANES>();
+    for row in whole {
+        lane.iter_mut().zip(row).for_each(|(acc, x)| *acc = O::combine(*acc, x.widen()));
     }
-    lane.into_iter().chain(row(whole..tile.end)).fold(O::identity(), O::combine)
+    lane.into_iter().chain(rest.iter().map(|x| x.widen())).fold(O::identity(), O::combine)
 }
 
 /// Reduces one tile, or the start of one, in the order of `cl/reduce.cl`.
 fn reduce_tile<U: Element, O: Op<U>, R: Iterator<Item = U::Acc>>(
     lanes: usize,
-    tile: Range<usize>,
+    len: usize,
     row: &impl Fn(Range<usize>) -> R,
 ) -> U::Acc {
     let mut lane = vec![O::identity(); lanes];
-    for start in tile.clone().step_by(lanes) {
-        for (acc, x) in lane.iter_mut().zip(row(start..tile.end.min(start + lanes))) {
+    for start in (0..len).step_by(lanes) {
+        for (acc, x) in lane.iter_mut().zip(row(start..len.min(start + lanes))) {
             *acc = O::combine(*acc, x);
         }
     }

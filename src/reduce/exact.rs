@@ -2,16 +2,16 @@
 
 use super::{
     Determinism,
-    gpu::{Form, Origin, Read, Take},
+    gpu::{Form, Origin, Read},
 };
 use crate::{
-    ElementType, ExactSum, Float, Output, Result, Source,
+    ElementType, ExactSum, Float, Output, Result,
     op::Sum,
     runtime::{
         ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, ClMem},
     },
-    source::load::Load,
+    source::{Erased, load::Load},
     tuning::{self, Primitive, Tuned},
 };
 
@@ -72,7 +72,8 @@ pub fn plan(n: usize, form: &Form, store: Store, from: Origin<'_>, caps: &Tuned,
         |most: usize| std::iter::successors(Some(most), |count| Some(count / 2)).take_while(|&count| count > 0);
     let replicas = halved(usual.min(work_group)).find(fits).unwrap_or(1);
     // Four loads of 16 bytes in flight.
-    let loads = if matches!(form.take, Take::Products) { 2 } else { 4 };
+    let products = matches!(from, Origin::Source(load) if load.has_factors());
+    let loads = if products { 2 } else { 4 };
     let rows = if caps.class == DeviceClass::Cpu { CPU_CHUNK / vector } else { loads };
     let added = |rows: usize| 3 * rows * vector * (work_group / replicas);
     let rows = halved(rows).find(|&rows| added(rows) <= MOST_ADDED).unwrap_or(1);
@@ -89,15 +90,10 @@ pub fn plan(n: usize, form: &Form, store: Store, from: Origin<'_>, caps: &Tuned,
         .flag("REGISTERS", params.exact_f64)
         .flag("ONE_PASS", params.one_pass);
     let program = match from {
-        Origin::Source(load) => load.program(program.flag("SOURCE", true), caps)?,
+        Origin::Source(load) => load.with_factors(program.flag("SOURCE", true).flag("DOT", products), caps)?,
         Origin::Memory(_) => program,
     };
     let program = store.program(program);
-    let program = match &form.take {
-        Take::Mapped(prelude) => program.flag("MAPPED", true).prelude(prelude.clone()),
-        Take::Products => program.flag("DOT", true),
-        Take::Elements => program,
-    };
     let rounding = ProgramSpec::new("reduce_exact.cl", TEXT, caps)
         .element("A", form.acc)
         .element("OUT", form.out)
@@ -122,37 +118,30 @@ impl Sums {
 }
 
 /// Writes the bytes of the exact sum of the elements of a source.
-pub(super) fn bytes<S: Source<Item: Float>>(
-    device: &ClDevice,
-    input: S,
-    n: usize,
-    output: Output<'_, u8>,
-) -> Result<()> {
-    let form = Form::of::<S::Item, Sum>(Determinism::Exact);
-    let empty = ExactSum::<S::Item>::new().to_bytes();
+pub(super) fn bytes<T: Float>(device: &ClDevice, input: Erased<'_, T>, output: Output<'_, u8>) -> Result<()> {
+    let form = Form::of::<T, Sum>(Determinism::Exact);
+    let n = match &input {
+        Erased::Memory(input) => input.len(),
+        Erased::Expression(source) => source.finite_len()?,
+    };
     if n == 0 {
         let output = output.cl(device, false)?;
-        device.write(output.mem(), output.byte_offset(), &empty)?;
+        device.write(output.mem(), output.byte_offset(), &ExactSum::<T>::new().to_bytes())?;
         return output.finish(device);
     }
-    let store = Store::Bytes(ExactSum::<S::Item>::INTEGER_BYTES);
-    input.read(
-        output,
-        |output, input| {
-            let (input, output) = (input.cl(device)?, output.cl(device, false)?);
-            sum(device, &form, store, Read::Memory(&input, None), &output)?;
-            output.finish(device)
-        },
-        |output, input| {
-            let load = Load::of(input, device)?;
-            if load.may_run(n) {
-                let output = output.cl(device, false)?;
-                sum(device, &form, store, Read::Source(&load, n), &output)?;
-                output.finish(device)?;
-            }
-            load.checked(device, n, &|n| input.search(device, n))
-        },
-    )
+    let store = Store::Bytes(ExactSum::<T>::INTEGER_BYTES);
+    let write = |read: Read<'_>| {
+        let output = output.cl(device, false)?;
+        sum(device, &form, store, read, &output)?;
+        output.finish(device)
+    };
+    match input {
+        Erased::Memory(input) => write(Read::Memory(&input.cl(device)?)),
+        Erased::Expression(source) => {
+            let load = Load::of(source, device)?;
+            load.run(device, source, n, || write(Read::Source(&load, n)))
+        }
+    }
 }
 
 /// Writes the sum of n > 0 summands to `out`.
@@ -177,11 +166,7 @@ pub(super) fn sum(device: &ClDevice, form: &Form, store: Store, read: Read<'_>, 
     };
     let launch = device.launch(&plan.program, "reduce_exact")?;
     let launch = match read {
-        Read::Memory(input, second) => {
-            let second = second.unwrap_or(input);
-            let launch = launch.mem(input.mem()).scalar(input.offset() as u64);
-            launch.mem(second.mem()).scalar(second.offset() as u64)
-        }
+        Read::Memory(input) => launch.mem(input.mem()).scalar(input.offset() as u64),
         Read::Source(load, _) => load.arguments(launch),
     };
     let launch = launch.offset(n as u64, plan.wide).mem(sums.mem()).scalar(u32::from(ended.is_some()));
@@ -205,6 +190,7 @@ pub(super) fn sum(device: &ClDevice, form: &Form, store: Store, read: Read<'_>, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Input, Source};
 
     #[test]
     fn words_have_room_for_the_stated_additions_and_for_no_more() {
@@ -228,15 +214,15 @@ mod tests {
         for (name, caps) in Tuned::samples() {
             for local_bytes in [1024, 4096, 16 << 10, 160 << 10] {
                 let caps = caps.with(|facts| facts.local_bytes = local_bytes);
-                for form in [
-                    Form::of::<f32, Sum>(Determinism::Exact),
-                    Form::into::<u8, f32, Sum>(Determinism::Exact, Take::Elements),
-                    Form::into::<f32, f32, Sum>(Determinism::Exact, Take::Products),
-                    Form::of::<f64, Sum>(Determinism::Exact),
+                let numbers = Input::<f32>::Host(&[]);
+                let products = Load::without_device(&numbers.times(numbers), true).unwrap();
+                for (form, origin) in [
+                    (Form::of::<f32, Sum>(Determinism::Exact), Origin::Memory(true)),
+                    (Form::into::<u8, f32, Sum>(Determinism::Exact), Origin::Memory(true)),
+                    (Form::of::<f32, Sum>(Determinism::Exact), Origin::Source(&products)),
+                    (Form::of::<f64, Sum>(Determinism::Exact), Origin::Memory(true)),
                 ] {
-                    let Ok(plan) = plan(1 << 33, &form, Store::Rounded, Origin::Memory(true), &caps, true) else {
-                        continue;
-                    };
+                    let Ok(plan) = plan(1 << 33, &form, Store::Rounded, origin, &caps, true) else { continue };
                     let defined = |name: &str| plan.program.defined(name).unwrap().parse::<usize>().unwrap();
                     let (rows, replicas) = (defined("ROWS"), defined("REPLICAS"));
                     let chunk = rows * 16 / form.element.size();

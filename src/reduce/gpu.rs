@@ -26,32 +26,19 @@ pub struct Form {
     pub out: ElementType,
     pub source: Code,
     pub determinism: Determinism,
-    pub take: Take,
-}
-
-/// The values that are combined.
-#[derive(Clone, Debug, Default)]
-pub enum Take {
-    /// The elements.
-    #[default]
-    Elements,
-    /// The results of a [`Map`](crate::op::Map) for the elements; holds its prelude.
-    Mapped(String),
-    /// The products of the elements of two inputs.
-    Products,
 }
 
 impl Form {
     pub fn of<T: Element, O: Op<T>>(determinism: Determinism) -> Self {
-        Self::into::<T, T, O>(determinism, Take::Elements)
+        Self::into::<T, T, O>(determinism)
     }
 
     /// A reduction of `T` to `U`, in the accumulator of `U`.
-    pub fn into<T: Element, U: Element, O: Op<U>>(determinism: Determinism, take: Take) -> Self {
+    pub fn into<T: Element, U: Element, O: Op<U>>(determinism: Determinism) -> Self {
         // Only float sums and products depend on the order. All other operations use the fastest order.
         let rounds = O::KIND.rounds() && U::TYPE.is_float();
         let determinism = if rounds { determinism } else { Determinism::Fast };
-        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source: O::source(), determinism, take }
+        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source: O::source(), determinism }
     }
 }
 
@@ -115,11 +102,6 @@ pub fn plan(n: usize, form: &Form, from: Origin<'_>, caps: &Tuned, wide: &dyn Fn
                 let program = program("reduce.cl", TEXT)
                     .flag("ALIGNED", aligned && caps.class == DeviceClass::Gpu)
                     .flag("VECTORS", caps.vectors_of(element));
-                let program = match &form.take {
-                    Take::Mapped(prelude) if passes.is_empty() => program.flag("MAPPED", true).prelude(prelude.clone()),
-                    Take::Products if passes.is_empty() => program.flag("DOT", true),
-                    _ => program,
-                };
                 (program, "reduce_tiles")
             }
         };
@@ -133,15 +115,15 @@ pub fn plan(n: usize, form: &Form, from: Origin<'_>, caps: &Tuned, wide: &dyn Fn
     }
 }
 
-/// Upper bound on the scratch bytes of any reduction of `n` elements of type `T` with results of type `U`.
-pub fn scratch_bytes<T: Element, U: Element>(n: usize) -> usize {
+/// Upper bound on the scratch bytes of reductions of `n` elements of type `T`.
+pub fn scratch_bytes<T: Element>(n: usize) -> usize {
     let (mut n, mut size, mut bytes) = (n, size_of::<T>(), 0);
     loop {
         n = n.div_ceil(TILE_BYTES / size);
         if n <= 1 {
             return bytes;
         }
-        size = size_of::<U::Acc>();
+        size = size_of::<T::Acc>();
         bytes += (n * size).next_multiple_of(16);
     }
 }
@@ -154,24 +136,22 @@ pub fn reduce<T: Element, O: Op<T>>(
     scratch: &mut Scratch,
 ) -> Result<()> {
     let form = Form::of::<T, O>(determinism);
-    reduce_form(device, &form, bytemuck::bytes_of(&O::empty()), input.any(), None, output.any(), scratch)
+    reduce_memory(device, &form, bytemuck::bytes_of(&O::empty()), input.any(), output.any(), scratch)
 }
 
-/// Runs any reduction of memory. `second` is the second input of products; `empty` is the result for empty input.
+/// Reduces elements in memory. `empty` is the result for empty input.
 ///
-/// The output may alias an input: a work-group writes the output after all elements are read.
-pub(crate) fn reduce_form(
+/// The output may alias the input: a work-group writes the output after all elements are read.
+fn reduce_memory(
     device: &ClDevice,
     form: &Form,
     empty: &[u8],
     input: AnyInput<'_>,
-    second: Option<AnyInput<'_>>,
     output: AnyOutput<'_>,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let (input, second) = (input.cl(device)?, second.map(|second| second.cl(device)).transpose()?);
-    let output = output.cl(device, false)?;
-    run(device, form, empty, Read::Memory(&input, second.as_ref()), &output, scratch)?;
+    let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+    run(device, form, empty, Read::Memory(&input), &output, scratch)?;
     output.finish(device)
 }
 
@@ -188,7 +168,7 @@ pub(super) fn reduce_load(
     // In any order, memory in a narrower type has the kernels of a wide accumulator.
     if let Some(memory) = load.memory().filter(|_| form.determinism != Determinism::Fixed) {
         let form = Form { element: memory.1, ..form.clone() };
-        run(device, &form, empty, Read::Memory(&memory.0.part(0, n), None), &output, scratch)?;
+        run(device, &form, empty, Read::Memory(&memory.0.part(0, n)), &output, scratch)?;
     } else {
         run(device, form, empty, Read::Source(load, n), &output, scratch)?;
     }
@@ -198,8 +178,7 @@ pub(super) fn reduce_load(
 /// The input of the first pass.
 #[derive(Clone, Copy)]
 pub(super) enum Read<'a> {
-    /// An input, and the second one of products.
-    Memory(&'a ClInput, Option<&'a ClInput>),
+    Memory(&'a ClInput),
     /// A source, and the number of its elements.
     Source(&'a Load, usize),
 }
@@ -208,9 +187,7 @@ impl<'a> Read<'a> {
     /// The number of elements, and where they are.
     pub(super) fn origin(self) -> (usize, Origin<'a>) {
         match self {
-            Self::Memory(input, second) => {
-                (input.len(), Origin::Memory(input.aligned() && second.is_none_or(ClInput::aligned)))
-            }
+            Self::Memory(input) => (input.len(), Origin::Memory(input.aligned())),
             Self::Source(load, n) => (n, Origin::Source(load)),
         }
     }
@@ -246,11 +223,8 @@ fn run(
         let launch = device.launch(&pass.program, pass.kernel)?;
         let launch = match read {
             Read::Source(load, _) if index == 0 => load.arguments(launch),
-            Read::Memory(input, second) if index == 0 => {
-                let second = second.unwrap_or(input);
-                launch.mem(input.mem()).scalar(input.offset() as u64).mem(second.mem()).scalar(second.offset() as u64)
-            }
-            _ => launch.mem(partials).scalar(written as u64).mem(partials).scalar(written as u64),
+            Read::Memory(input) if index == 0 => launch.mem(input.mem()).scalar(input.offset() as u64),
+            _ => launch.mem(partials).scalar(written as u64),
         };
         let last = if end_here { 2 } else { u32::from(last) };
         let launch = launch.offset(pass.n as u64, pass.wide).mem(to).scalar(to_offset as u64).scalar(last);
@@ -317,7 +291,7 @@ pub mod tests {
                 assert_eq!(sums[0], sums[1], "{name}: {n}");
                 let least = [&device, &cpu].map(|device| device.reduce(x, Min).unwrap());
                 assert_eq!(least[0], least[1], "{name}: {n}");
-                let totals = [&device, &cpu].map(|device| device.reduce_as::<_, u64, _>(bytes, Sum).unwrap());
+                let totals = [&device, &cpu].map(|device| device.reduce(bytes.cast::<u64>(), Sum).unwrap());
                 assert_eq!(totals[0], totals[1], "{name}: {n}");
                 let found = [&device, &cpu].map(|device| {
                     let wide: Vec<i32> = bytes.iter().map(|&x| i32::from(x) - 100).collect();

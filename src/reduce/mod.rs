@@ -10,10 +10,10 @@
 //!
 //! The design is CUB's two-level reduction (Harris 2007, Merrill 2015), with a fixed order inside a tile.
 //!
-//! Related operations have their own modules and tables. [`mapped`] reduces elements that are converted, mapped or
-//! multiplied as they are read. [`segmented`] returns a value for each segment, [`axis`] one for each line along an
-//! axis. [`by`] takes a user's operator. [`count`] counts elements, and [`statistics`] computes several results in one
-//! pass.
+//! Related operations have their own modules and tables. A [source](crate::source) converts, maps
+//! or multiplies elements as they are read. [`segmented`] returns a value for each segment, [`axis`] one for each line
+//! along an axis. [`by`] takes a user's operator. [`count`] counts elements, and [`statistics`] computes several results
+//! in one pass.
 
 mod arg;
 pub mod axis;
@@ -25,7 +25,6 @@ pub(crate) mod cpu;
 pub(crate) mod exact;
 #[doc(hidden)]
 pub(crate) mod gpu;
-pub mod mapped;
 pub(crate) mod moments;
 pub mod segmented;
 pub mod statistics;
@@ -37,8 +36,8 @@ use self::gpu::Form;
 use crate::{
     Device, Element, Error, ExactSum, Float, Input, Output, Result, Scratch, Source,
     op::{Op, OpKind},
-    runtime::{Backend, opencl::ClDevice},
-    source::{self, Blocks, Values, load::Load},
+    runtime::Backend,
+    source::{Erased, Expression, load::Load},
 };
 
 /// The reproducibility of a float sum or product.
@@ -82,9 +81,8 @@ pub enum Determinism {
     Fixed,
     /// The float nearest to the exact sum, ties to even: same bits for every order of the elements and every machine.
     ///
-    /// [`exact`](crate::exact) has the rules for special values and the algorithm. The sum of
-    /// [`reduce_as_into`](Device::reduce_as_into) and of [`map_reduce_into`](Device::map_reduce_into) is that of the
-    /// converted or mapped elements. The products of [`dot_into`](Device::dot_into) are exact, too.
+    /// [`exact`](crate::exact) has the rules for special values and the algorithm. The sum of an expression is that of its
+    /// elements. The products of [`times`](Source::times) are exact, too.
     ///
     /// Only sums of whole inputs have this level: float products return
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes subnormals returns the same bits,
@@ -267,28 +265,10 @@ impl Device {
         output: impl Into<Output<'a, S::Item>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        input.read(
-            (op, output.into(), scratch),
-            |(op, output, scratch), input| self.reduce_plain(input, op, determinism, output, scratch),
-            |(op, output, scratch), input| {
-                let n = source::finite(input)?;
-                match self.backend() {
-                    Backend::Cpu => {
-                        let values = input.host()?;
-                        let result = self.reduce_blocks(&values, n, op, determinism, output);
-                        values.checked()?;
-                        result
-                    }
-                    Backend::OpenCl(device) => {
-                        let load = Load::of(input, device)?;
-                        if load.may_run(n) {
-                            self.reduce_load(device, &load, n, op, determinism, output, scratch)?;
-                        }
-                        load.checked(device, n, &|n| input.search(device, n))
-                    }
-                }
-            },
-        )
+        match input.erased() {
+            Erased::Memory(input) => self.reduce_plain(input, op, determinism, output.into(), scratch),
+            Erased::Expression(source) => self.reduce_expression(source, op, determinism, output.into(), scratch),
+        }
     }
 
     /// Exact sum of all elements as a value that can be merged with others: `x[0] + ... + x[n - 1]`.
@@ -339,65 +319,63 @@ impl Device {
         input: S,
         output: impl Into<Output<'a, u8>>,
     ) -> Result<()> {
-        let output = output.into();
-        output.expect_len(ExactSum::<S::Item>::BYTES, "an exact sum")?;
-        let n = source::finite(&input)?;
+        self.exact_bytes(input.erased(), output.into())
+    }
+
+    /// Body of [`Device::reduce_exact_into`], compiled once for each type.
+    #[inline(never)]
+    fn exact_bytes<T: Float>(&self, input: Erased<'_, T>, output: Output<'_, u8>) -> Result<()> {
+        output.expect_len(ExactSum::<T>::BYTES, "an exact sum")?;
         match self.backend() {
             Backend::Cpu => {
-                let sum = input.read(
-                    (),
-                    |(), input| cpu::exact_total(input.host()?),
-                    |(), input| {
-                        let values = input.host()?;
-                        let sum = cpu::exact_total_of_blocks::<S::Item>(n, &values)?;
-                        values.checked()?;
-                        Ok(sum)
-                    },
-                )?;
+                let mut sum = ExactSum::new();
+                match input {
+                    Erased::Memory(input) => sum = cpu::exact_total(input.host()?)?,
+                    Erased::Expression(source) => {
+                        let n = source.finite_len()?;
+                        source.read(&mut |values| {
+                            sum = cpu::exact_total_of_blocks(n, values)?;
+                            Ok(())
+                        })?;
+                    }
+                }
                 output.host()?.copy_from_slice(&sum.to_bytes());
                 Ok(())
             }
-            Backend::OpenCl(device) => exact::bytes::<S>(device, input, n, output),
+            Backend::OpenCl(device) => exact::bytes(device, input, output),
         }
     }
 
-    /// Reduction of computed elements on the CPU, compiled once for each type and operator.
+    /// Reduction of computed elements, compiled once for each type and operator.
     #[inline(never)]
-    fn reduce_blocks<T: Element, O: Op<T>>(
+    fn reduce_expression<T: Element, O: Op<T>>(
         &self,
-        values: &dyn Blocks<T>,
-        n: usize,
-        _: O,
-        determinism: Determinism,
-        output: Output<'_, T>,
-    ) -> Result<()> {
-        output.expect_len(1, "reduce")?;
-        output.host()?[0] = if determinism.exact::<T, O>()? {
-            cpu::exact_blocks(n, values)?
-        } else {
-            cpu::reduce_blocks::<T, O>(n, values)?
-        };
-        Ok(())
-    }
-
-    /// Reduction of computed elements on a device, compiled once for each type and operator.
-    #[inline(never)]
-    #[expect(clippy::too_many_arguments, reason = "those of the call, and the source")]
-    fn reduce_load<T: Element, O: Op<T>>(
-        &self,
-        device: &ClDevice,
-        load: &Load,
-        n: usize,
+        source: &dyn Expression<T>,
         _: O,
         determinism: Determinism,
         output: Output<'_, T>,
         scratch: &mut Scratch,
     ) -> Result<()> {
+        let n = source.finite_len()?;
         output.expect_len(1, "reduce")?;
-        determinism.exact::<T, O>()?;
-        let form = Form::of::<T, O>(determinism);
-        let (empty, output) = (O::empty(), output.cl(device, false)?);
-        gpu::reduce_load(device, &form, bytemuck::bytes_of(&empty), load, n, output, scratch)
+        let exact = determinism.exact::<T, O>()?;
+        match self.backend() {
+            Backend::Cpu => {
+                let output = output.host()?;
+                source.read(&mut |values| {
+                    output[0] =
+                        if exact { cpu::exact_blocks(n, values)? } else { cpu::reduce_blocks::<T, O>(n, values)? };
+                    Ok(())
+                })
+            }
+            Backend::OpenCl(device) => {
+                let (form, empty) = (Form::of::<T, O>(determinism), O::empty());
+                let load = Load::of(source, device)?;
+                let output = output.cl(device, false)?;
+                let empty = bytemuck::bytes_of(&empty);
+                load.run(device, source, n, || gpu::reduce_load(device, &form, empty, &load, n, output, scratch))
+            }
+        }
     }
 
     /// Reduction of elements in memory, compiled once for each type and operator.
@@ -428,7 +406,7 @@ impl Device {
     pub fn reduce_scratch<T: Element>(&self, n: usize) -> usize {
         match self.backend() {
             Backend::Cpu => 0,
-            Backend::OpenCl(_) => gpu::scratch_bytes::<T, T>(n),
+            Backend::OpenCl(_) => gpu::scratch_bytes::<T>(n),
         }
     }
 }

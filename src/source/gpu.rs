@@ -1,8 +1,8 @@
 //! Writes the elements of a source to memory on OpenCL devices.
 
-use super::{Source, load::Load};
+use super::{Expression, load::Load};
 use crate::{
-    Element, ElementType, Integer, Result,
+    ElementType, Integer, Result,
     runtime::{ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
     tuning::{self, Primitive, Tuned},
 };
@@ -67,20 +67,20 @@ pub(super) fn write(device: &ClDevice, element: ElementType, load: &Load, first:
 }
 
 /// Position and value of the first of `n` indices that is not below `len`.
-pub(super) fn first_outside<I: Source<Item: Integer>>(
+pub(super) fn first_outside<I: Integer>(
     device: &ClDevice,
-    indices: &I,
+    indices: &dyn Expression<I>,
     n: usize,
     len: usize,
 ) -> Result<Option<(usize, i128)>> {
     let load = Load::of(indices, device)?;
-    let element = I::Item::TYPE;
+    let element = I::TYPE;
     for first in (0..n).step_by(BLOCK) {
-        let mut block = vec![I::Item::ZERO; BLOCK.min(n - first)];
+        let mut block = vec![I::ZERO; BLOCK.min(n - first)];
         let memory = ClInput::pooled(device, size_of_val(&block[..]), element.size())?;
         write(device, element, &load, first, &memory)?;
         device.read(memory.mem(), 0, bytemuck::cast_slice_mut(&mut block))?;
-        let inside = |index: &I::Item| usize::try_from(index.to_i128()).is_ok_and(|index| index < len);
+        let inside = |index: &I| usize::try_from(index.to_i128()).is_ok_and(|index| index < len);
         if let Some(k) = block.iter().position(|index| !inside(index)) {
             return Ok(Some((first + k, block[k].to_i128())));
         }

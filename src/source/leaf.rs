@@ -5,7 +5,7 @@ use std::ops::Range;
 use bytemuck::Pod;
 
 use super::{
-    Source, Values,
+    Erased, Source, Values,
     load::{Component, Index, Text},
 };
 use crate::{Buffer, Element, Input, Integer, PinnedVec, Result, View, runtime::opencl::ClDevice};
@@ -50,13 +50,8 @@ macro_rules! memory {
                     Input::from(*self).of_type()
                 }
 
-                fn read<'r, C, R>(
-                    &'r self,
-                    context: C,
-                    memory: impl FnOnce(C, Input<'r, T>) -> R,
-                    _: impl FnOnce(C, &'r Self) -> R,
-                ) -> R {
-                    memory(context, Input::from(*self))
+                fn erased(&self) -> Erased<'_, T> {
+                    Erased::Memory(Input::from(*self))
                 }
 
                 fn search(&self, _: &ClDevice, _: usize) -> Result<()> {

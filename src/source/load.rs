@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::{Item, Source};
+use super::{Expression, Source};
 use crate::{
     Element, ElementType, Error, Input, Result,
     op::{Map, argument_names},
@@ -32,6 +32,19 @@ pub struct Component {
     /// The argument of the memory and its type, if the value is an element at the kernel's own index, or that element in
     /// a type that holds all values of its type.
     memory: Option<(usize, ElementType)>,
+    /// The names of the factors, if the value is a product at the kernel's own index.
+    factors: Option<[String; 2]>,
+    /// The function, if the value is that of an element with `memory`.
+    mapped: Option<Mapped>,
+}
+
+/// A function of the elements of memory: the memory's argument and type, and the text of `mapped`, which kernels call that
+/// read the memory themselves.
+#[derive(Clone, Debug)]
+struct Mapped {
+    argument: usize,
+    from: ElementType,
+    prelude: String,
 }
 
 /// The index of an element in the text.
@@ -146,7 +159,7 @@ impl<'d> Text<'d> {
         self.needs_fp64 |= element.needs_fp64();
         let name = format!("v{}", self.unique());
         self.body += &format!("    const {} {name} = {text};\n", element.storage());
-        Component { name, element, memory: None }
+        Component { name, element, memory: None, factors: None, mapped: None }
     }
 
     /// A variable for an index.
@@ -176,7 +189,7 @@ impl<'d> Text<'d> {
             Index::Own => {
                 self.direct.push(Direct { element, number, aligned });
                 let memory = self.arguments.len().checked_sub(1).map(|argument| (argument, element));
-                Component { name: format!("d{number}"), element, memory }
+                Component { name: format!("d{number}"), element, memory, factors: None, mapped: None }
             }
             Index::Variable(at) => self.value(element, &format!("s{number}[o{number} + {at}]")),
         }])
@@ -225,6 +238,12 @@ impl<'d> Text<'d> {
         captured: &[(ElementType, [u8; 8])],
         result: ElementType,
     ) -> Component {
+        let mapped = match arguments {
+            [Component { memory: Some((argument, from)), element, .. }] if captured.is_empty() => {
+                Some(Mapped { argument: *argument, from: *from, prelude: map.prelude(*element, result) })
+            }
+            _ => None,
+        };
         let name = format!("source_f{}", self.unique());
         let captured: Vec<(ElementType, String)> = captured
             .iter()
@@ -239,28 +258,19 @@ impl<'d> Text<'d> {
         self.functions += &map.function(&name, &parameters, result, &mut self.known);
         let values = arguments.iter().map(|argument| argument.name.clone());
         let values: Vec<String> = values.chain(captured.into_iter().map(|(_, name)| name)).collect();
-        self.value(result, &format!("{name}({})", values.join(", ")))
+        Component { mapped, ..self.value(result, &format!("{name}({})", values.join(", "))) }
     }
 
     /// The value in another type, as Rust's `as`.
     pub(super) fn cast(&mut self, from: Component, to: ElementType) -> Component {
         let memory = from.memory.filter(|_| holds(to, from.element));
         if from.element == to {
-            return from;
+            return Component { factors: None, ..from };
         }
         self.needs_fp64 |= to.needs_fp64();
-        let x = match from.element {
-            ElementType::F16 => format!("f16_to_float({})", from.name),
-            ElementType::Bf16 => format!("bf16_to_float({})", from.name),
-            _ => from.name,
-        };
-        let ty = to.storage();
+        let (x, ty) = (widened(&from), to.storage());
         let text = match to {
-            ElementType::F16 => {
-                self.to_f16 = true;
-                format!("source_to_f16((float){x})")
-            }
-            ElementType::Bf16 => format!("float_to_bf16((float){x})"),
+            ElementType::F16 | ElementType::Bf16 => self.narrowed(to, &format!("(float){x}")),
             _ if to.is_float() || !from.element.is_float() => format!("({ty}){x}"),
             _ => {
                 // Mesa 25 crashes if it converts a float to an 8-bit integer.
@@ -274,6 +284,29 @@ impl<'d> Text<'d> {
             }
         };
         Component { memory, ..self.value(to, &text) }
+    }
+
+    /// The nearest value of `to`, `f16` or `bf16`, to a float.
+    fn narrowed(&mut self, to: ElementType, x: &str) -> String {
+        self.to_f16 |= to == ElementType::F16;
+        format!("{}({x})", if to == ElementType::F16 { "source_to_f16" } else { "float_to_bf16" })
+    }
+
+    /// The product of two values of one type. Integers wrap.
+    pub(super) fn product(&mut self, x: &Component, y: &Component, index: &Index) -> Component {
+        let (element, ty) = (x.element, x.element.storage());
+        let text = format!("{} * {}", widened(x), widened(y));
+        let text = match element {
+            ElementType::F16 | ElementType::Bf16 => self.narrowed(element, &text),
+            _ if element.is_float() => text,
+            _ => {
+                // 16-bit factors are promoted to int, whose product could overflow; in uint it wraps.
+                let unsigned = format!("u{}", ty.trim_start_matches('u'));
+                format!("({ty})(({unsigned}){} * 1u * ({unsigned}){})", x.name, y.name)
+            }
+        };
+        let factors = matches!(index, Index::Own).then(|| [x.name.clone(), y.name.clone()]);
+        Component { factors, ..self.value(element, &text) }
     }
 
     /// The load of a source with these elements.
@@ -299,6 +332,19 @@ impl<'d> Text<'d> {
             });
             format!("    {ty} d{number}[{per_vector}];\n{}", units.collect::<String>())
         });
+        let factors = item.factors.map(|[x, y]| {
+            let to = format!("{ty}* x, {ty}* y");
+            format!(
+                "INLINED void source_factors_of(const OFFSET_T i, {declared}{to}, SOURCE_PARAMS())\n{{\n{}    *x = {x};\n    \
+                 *y = {y};\n}}\n\
+                 INLINED void source_factors_at(const OFFSET_T i, {to}, SOURCE_PARAMS())\n{{\n    \
+                 source_factors_of(i, {read}x, y, SOURCE_ARGS);\n}}\n\
+                 INLINED void load_source_factors(const OFFSET_T i, {to}, SOURCE_PARAMS())\n{{\n{loads}    \
+                 for (uint k = 0; k < {per_vector}; k++) {{\n        \
+                 source_factors_of(i + k, {held}x + k, y + k, SOURCE_ARGS);\n    }}\n}}\n",
+                self.body
+            )
+        });
         let to_f16 = if self.to_f16 { TO_F16 } else { "" };
         let shuffle = if self.shuffles { SHUFFLE } else { "" };
         let text = format!(
@@ -317,7 +363,18 @@ impl<'d> Text<'d> {
             outside: self.outside,
             has_no_element: self.has_no_element,
             memory: item.memory,
+            factors,
+            mapped: item.mapped,
         }
+    }
+}
+
+/// The value in the type in which it is computed.
+fn widened(from: &Component) -> String {
+    match from.element {
+        ElementType::F16 => format!("f16_to_float({})", from.name),
+        ElementType::Bf16 => format!("bf16_to_float({})", from.name),
+        _ => from.name.clone(),
     }
 }
 
@@ -342,11 +399,14 @@ pub struct Load {
     outside: Option<ClInput>,
     has_no_element: bool,
     memory: Option<(usize, ElementType)>,
+    /// The functions that compute the factors of products.
+    factors: Option<String>,
+    mapped: Option<Mapped>,
 }
 
 impl Load {
     /// The load of a source whose elements are of one component.
-    pub(crate) fn of<S: Source<Item: Element>>(source: &S, device: &ClDevice) -> Result<Self> {
+    pub(crate) fn of<T: Element>(source: &dyn Expression<T>, device: &ClDevice) -> Result<Self> {
         Self::made(source, Text::new(Some(device), false))
     }
 
@@ -355,20 +415,37 @@ impl Load {
         Self::made(source, Text::new(None, aligned))
     }
 
-    fn made<S: Source<Item: Element>>(source: &S, mut text: Text<'_>) -> Result<Self> {
-        let mut types = Vec::new();
-        S::Item::components(&mut types);
-        debug_assert_eq!(types.len(), 1, "an element has one component");
-        let components = source.emit(&mut text, &Index::Own)?;
-        Ok(text.finish(components.into_iter().next().expect("an element has one component")))
+    fn made<T: Element>(source: &dyn Expression<T>, mut text: Text<'_>) -> Result<Self> {
+        let item = source.emitted(&mut text)?;
+        Ok(text.finish(item))
     }
 
     /// The program with the load's text.
     pub(crate) fn program(&self, program: ProgramSpec, caps: &Capabilities) -> Result<ProgramSpec> {
+        self.put(program, self.text.clone(), caps)
+    }
+
+    fn put(&self, program: ProgramSpec, text: String, caps: &Capabilities) -> Result<ProgramSpec> {
         if self.needs_fp64 {
             caps.supports(ElementType::F64)?;
         }
-        Ok(program.replace("lib/source.cl", self.text.clone(), &self.functions))
+        Ok(program.replace("lib/source.cl", text, &self.functions))
+    }
+
+    /// Returns whether the elements are products, whose factors [`Self::with_factors`] computes.
+    pub(crate) fn has_factors(&self) -> bool {
+        self.factors.is_some()
+    }
+
+    /// The program with the load's text, and with functions that compute the factors of products:
+    ///
+    /// ```text
+    /// source_factors_at(i, &x, &y, args)      x * y is element i
+    /// load_source_factors(i, x, y, args)      x[k] * y[k] is element i + k, for the VEC elements of 16 bytes
+    /// ```
+    pub(crate) fn with_factors(&self, program: ProgramSpec, caps: &Capabilities) -> Result<ProgramSpec> {
+        let text = self.factors.iter().fold(self.text.clone(), |text, factors| text + factors);
+        self.put(program, text, caps)
     }
 
     /// Sets the kernel's first arguments.
@@ -389,6 +466,15 @@ impl Load {
         }
     }
 
+    /// The memory, the type of its elements and the text of `mapped`, if the elements are those of memory after one function.
+    pub(crate) fn mapped(&self) -> Option<(&ClInput, ElementType, &str)> {
+        let Mapped { argument, from, prelude } = self.mapped.as_ref()?;
+        match self.arguments.get(*argument)? {
+            Argument::Memory(memory) if self.arguments.len() == 1 => Some((memory, *from, prelude)),
+            _ => None,
+        }
+    }
+
     /// The memory that kernels read.
     pub(crate) fn inputs(&self) -> Vec<&ClInput> {
         let memory = self.arguments.iter().filter_map(|argument| match argument {
@@ -398,14 +484,16 @@ impl Load {
         memory.collect()
     }
 
-    /// False if the kernel must not read the `n` elements: the table of a gather is empty.
-    pub(crate) fn may_run(&self, n: usize) -> bool {
-        !self.has_no_element || n == 0
-    }
-
-    /// Returns the error of the source's `search` if an index of a gather was out of range. Waits only if there is a gather.
-    pub(crate) fn checked(&self, device: &ClDevice, n: usize, search: &dyn Fn(usize) -> Result<()>) -> Result<()> {
-        if self.may_run(n) {
+    /// Runs `launches` and, if an index of a gather is out of range, returns an error. Waits only if there is a gather.
+    pub(crate) fn run<T: Element>(
+        &self,
+        device: &ClDevice,
+        source: &dyn Expression<T>,
+        n: usize,
+        launches: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        if !self.has_no_element || n == 0 {
+            launches()?;
             let Some(word) = &self.outside else { return Ok(()) };
             let mut found = [0u8; 4];
             device.read(word.mem(), 0, &mut found)?;
@@ -413,7 +501,7 @@ impl Load {
                 return Ok(());
             }
         }
-        search(n)?;
+        source.find(device, n)?;
         // The indices changed after the kernel read them: the output overlaps them.
         Err(Error::invalid("an index of a gather was out of range when it was read"))
     }

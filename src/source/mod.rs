@@ -8,6 +8,7 @@
 //! | [`x.map(f)`](Source::map) | `f(x[i])` | that of `x` |
 //! | [`x.zip(y)`](Source::zip), [`zip`]`((x, y, z))` | `(x[i], y[i])` | that of all, which are equal; endless ones have any length |
 //! | [`x.cast::<U>()`](Source::cast) | `x[i] as U` | that of `x` |
+//! | [`x.times(y)`](Source::times) | `x[i] * y[i]`, whose sum can be exact | that of both, which are equal |
 //! | [`x.gathered(index)`](Source::gathered) | `x[index[i]]` | that of `index` |
 //! | [`x.reversed()`](Source::reversed) | `x[n - 1 - i]` | that of `x` |
 //! | [`x.strided(k)`](Source::strided) | `x[i * k]` | `⌈n / k⌉` |
@@ -49,7 +50,7 @@ mod leaf;
 pub(crate) mod load;
 mod nodes;
 mod order;
-mod transform;
+pub(crate) mod transform;
 
 use std::ops::Range;
 
@@ -59,7 +60,7 @@ pub use self::{
     function::Function,
     item::{Computed, Item},
     leaf::{Constant, Counting, constant, counting},
-    nodes::{Cast, Gathered, Map, Reversed, Strided, Take, Zip, zip},
+    nodes::{Cast, Gathered, Map, Reversed, Strided, Take, Times, Zip, zip},
     order::{Neighbours, Shuffled},
 };
 use self::{
@@ -141,6 +142,33 @@ pub trait Source: Sized + Sync {
         Self::Item: Element,
     {
         Cast::new(self)
+    }
+
+    /// Products: `x[0] * y[0], x[1] * y[1], ...` So the sum is the dot product.
+    ///
+    /// Integers wrap, and floats round. Yet [`Determinism::Exact`](crate::Determinism::Exact) and
+    /// [`Device::reduce_exact`] add the exact products: only the sum is rounded. Products below another source, such as
+    /// [`reversed`](Source::reversed), are rounded; [`take`](Source::take) alone leaves them exact. Write
+    /// [`cast`](Source::cast) before, for products in a wider type.
+    ///
+    /// The call that reads the source returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths
+    /// differ.
+    ///
+    /// ```
+    /// use oclprim::{Determinism::Exact, Device, Source, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let (x, y) = (vec![1e8f32, 1.0, -1e8], vec![1e8f32, 0.5, 1e8]);
+    /// assert_eq!(device.reduce_with(x.times(&y), Sum, Exact)?, 0.5);
+    /// let (bytes, weights) = (vec![200u8, 100], vec![250u8, 3]);
+    /// assert_eq!(device.reduce(bytes.cast::<u64>().times(weights.cast()), Sum)?, 50_300);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    fn times<S: Source<Item = Self::Item>>(self, other: S) -> Times<Self, S>
+    where
+        Self::Item: Element,
+    {
+        Times(self, other)
     }
 
     /// Elements at given indices: `x[index[0]], x[index[1]], ...`
@@ -257,30 +285,24 @@ pub trait Source: Sized + Sync {
         None
     }
 
+    /// The source without its type.
+    #[doc(hidden)]
+    fn erased(&self) -> Erased<'_, Self::Item>
+    where
+        Self::Item: Element,
+    {
+        self.plain().map_or(Erased::Expression(self), Erased::Memory)
+    }
+
     /// The elements in memory. Those of an array stay where they are.
     #[doc(hidden)]
     fn held<'a>(&'a self, device: &Device) -> Result<Held<'a, Self::Item>>
     where
         Self::Item: Element,
     {
-        self.read(device, |_, input| Ok(Held::There(input)), transform::written)
-    }
-
-    /// Calls `memory` with elements that lie in memory one after another, else `computed`; either gets `context`. An array
-    /// never calls `computed`, so the code that computes elements is not compiled for it.
-    #[doc(hidden)]
-    fn read<'a, C, R>(
-        &'a self,
-        context: C,
-        memory: impl FnOnce(C, Input<'a, Self::Item>) -> R,
-        computed: impl FnOnce(C, &'a Self) -> R,
-    ) -> R
-    where
-        Self::Item: Element,
-    {
-        match self.plain() {
-            Some(input) => memory(context, input),
-            None => computed(context, self),
+        match self.erased() {
+            Erased::Memory(input) => Ok(Held::There(input)),
+            Erased::Expression(source) => transform::written(device, source),
         }
     }
 
@@ -288,6 +310,53 @@ pub trait Source: Sized + Sync {
     /// such an index.
     #[doc(hidden)]
     fn search(&self, device: &ClDevice, n: usize) -> Result<()>;
+}
+
+/// A source without its type. Code that reads it is compiled once for each type of its elements.
+#[doc(hidden)]
+pub enum Erased<'a, T: Element> {
+    /// Elements that lie in memory one after another. No code that computes them is compiled.
+    Memory(Input<'a, T>),
+    Expression(&'a dyn Expression<T>),
+}
+
+/// What readers of an expression call.
+#[doc(hidden)]
+pub trait Expression<T: Element>: Sync {
+    /// The number of elements; an error if the source is endless.
+    fn finite_len(&self) -> Result<usize>;
+
+    /// Calls `read` with the elements for the CPU backend. An error if an index of a gather was out of range.
+    fn read(&self, read: &mut dyn FnMut(&dyn Blocks<T>) -> Result<()>) -> Result<()>;
+
+    /// Adds the text that computes the kernel's own element to a load, and returns its component.
+    fn emitted(&self, text: &mut Text<'_>) -> Result<Component>;
+
+    /// As [`Source::search`].
+    fn find(&self, device: &ClDevice, n: usize) -> Result<()>;
+}
+
+impl<S: Source<Item: Element>> Expression<S::Item> for S {
+    fn finite_len(&self) -> Result<usize> {
+        finite(self)
+    }
+
+    fn read(&self, read: &mut dyn FnMut(&dyn Blocks<S::Item>) -> Result<()>) -> Result<()> {
+        let values = self.host()?;
+        let result = read(&values);
+        values.checked()?;
+        result
+    }
+
+    fn emitted(&self, text: &mut Text<'_>) -> Result<Component> {
+        let components = self.emit(text, &Index::Own)?;
+        debug_assert_eq!(components.len(), 1, "an element has one component");
+        Ok(components.into_iter().next().expect("an element has one component"))
+    }
+
+    fn find(&self, device: &ClDevice, n: usize) -> Result<()> {
+        self.search(device, n)
+    }
 }
 
 /// The number of elements of a source, which is not endless.
@@ -313,13 +382,22 @@ pub trait Values: Sync {
 
     /// Returns an error if an index of a gather was out of range.
     fn checked(&self) -> Result<()>;
+
+    /// The factors of the elements, if they are products.
+    fn factors(&self) -> Option<[&dyn Blocks<Self::Item>; 2]> {
+        None
+    }
 }
 
 /// Elements that are computed by blocks. One loop for each expression computes a block; all other loops depend on the
 /// element type alone.
-pub(crate) trait Blocks<T>: Sync {
+#[doc(hidden)]
+pub trait Blocks<T>: Sync {
     /// The elements from index `first` on.
     fn block(&self, first: usize, out: &mut [T]);
+
+    /// As [`Values::factors`].
+    fn factors(&self) -> Option<[&dyn Blocks<T>; 2]>;
 }
 
 impl<V: Values> Blocks<V::Item> for V {
@@ -327,5 +405,9 @@ impl<V: Values> Blocks<V::Item> for V {
     fn block(&self, first: usize, out: &mut [V::Item]) {
         let end = first + out.len();
         out.iter_mut().zip(self.values(first..end)).for_each(|(to, value)| *to = value);
+    }
+
+    fn factors(&self) -> Option<[&dyn Blocks<V::Item>; 2]> {
+        Values::factors(self)
     }
 }

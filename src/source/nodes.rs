@@ -9,11 +9,11 @@ use std::{
 use bytemuck::Pod;
 
 use super::{
-    Function, Source, Values, finite, gpu,
+    Blocks, Function, Source, Values, finite, gpu,
     load::{Component, Index, Text},
     outside,
 };
-use crate::{Element, Error, Input, Integer, Result, runtime::opencl::ClDevice};
+use crate::{Element, Error, Input, Integer, Result, op::Arithmetic, runtime::opencl::ClDevice};
 
 /// Mapped elements; see [`Source::map`].
 #[derive(Clone, Copy, Debug)]
@@ -88,10 +88,10 @@ where
 }
 
 /// The common length of two sources.
-fn joined(one: Option<usize>, other: Option<usize>) -> Result<Option<usize>> {
+fn joined(node: &str, one: Option<usize>, other: Option<usize>) -> Result<Option<usize>> {
     match (one, other) {
         (Some(n), Some(m)) if n != m => {
-            Err(Error::invalid(format!("zip needs sources of one length, got {n} and {m} elements")))
+            Err(Error::invalid(format!("{node} needs sources of one length, got {n} and {m} elements")))
         }
         (one, other) => Ok(one.or(other)),
     }
@@ -124,7 +124,7 @@ macro_rules! zips {
 
                 fn length(&self) -> Result<Option<usize>> {
                     let mut length = None;
-                    $(length = joined(length, self.0.$part.length()?)?;)*
+                    $(length = joined("zip", length, self.0.$part.length()?)?;)*
                     Ok(length)
                 }
 
@@ -162,6 +162,59 @@ zips! {
     A 0 B 1, [0 1];
     A 0 B 1 C 2, [0 1 2];
     A 0 B 1 C 2 D 3, [0 1 2 3];
+}
+
+/// Products; see [`Source::times`].
+#[derive(Clone, Copy, Debug)]
+pub struct Times<X, Y>(pub(super) X, pub(super) Y);
+
+fn product<T: Element>(x: T, y: T) -> T {
+    T::narrow(x.widen().mul(y.widen()))
+}
+
+impl<X: Values<Item: Element>, Y: Values<Item = X::Item>> Values for Times<X, Y> {
+    type Item = X::Item;
+
+    #[inline]
+    fn at(&self, i: usize) -> X::Item {
+        product(self.0.at(i), self.1.at(i))
+    }
+
+    #[inline]
+    fn values(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = X::Item> + ExactSizeIterator {
+        self.0.values(range.clone()).zip(self.1.values(range)).map(|(x, y)| product(x, y))
+    }
+
+    fn checked(&self) -> Result<()> {
+        self.0.checked()?;
+        self.1.checked()
+    }
+
+    fn factors(&self) -> Option<[&dyn Blocks<X::Item>; 2]> {
+        Some([&self.0, &self.1])
+    }
+}
+
+impl<X: Source<Item: Element>, Y: Source<Item = X::Item>> Source for Times<X, Y> {
+    type Item = X::Item;
+
+    fn length(&self) -> Result<Option<usize>> {
+        joined("times", self.0.length()?, self.1.length()?)
+    }
+
+    fn host(&self) -> Result<impl Values<Item = X::Item>> {
+        Ok(Times(self.0.host()?, self.1.host()?))
+    }
+
+    fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>> {
+        let (x, y) = (self.0.emit(text, index)?, self.1.emit(text, index)?);
+        Ok(vec![text.product(&x[0], &y[0], index)])
+    }
+
+    fn search(&self, device: &ClDevice, n: usize) -> Result<()> {
+        self.0.search(device, n)?;
+        self.1.search(device, n)
+    }
 }
 
 /// Elements of another type; see [`Source::cast`].

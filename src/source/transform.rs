@@ -1,9 +1,9 @@
 //! Transform: writes the elements of a source to memory.
 
-use super::{Blocks, Source, Values, finite, gpu, load::Load};
+use super::{Blocks, Erased, Expression, Source, finite, gpu, load::Load};
 use crate::{
     Buffer, Device, Element, Input, Output, Result, parallel,
-    runtime::{Backend, apart},
+    runtime::{Backend, apart, opencl::ClDevice},
 };
 
 /// Elements per task of the CPU backend.
@@ -64,7 +64,14 @@ impl Device {
         source: S,
         output: impl Into<Output<'a, S::Item>>,
     ) -> Result<()> {
-        write(self, &source, output.into())
+        let output = output.into();
+        match source.erased() {
+            Erased::Memory(input) => {
+                output.expect_len(input.len(), "transform")?;
+                self.copy(input, output)
+            }
+            Erased::Expression(source) => write(self, source, output),
+        }
     }
 }
 
@@ -85,34 +92,54 @@ impl<T: Element> Held<'_, T> {
 }
 
 /// Writes the elements of a source to memory: one pass, and n elements of memory.
-pub(super) fn written<'a, S: Source<Item: Element>>(device: &Device, source: &S) -> Result<Held<'a, S::Item>> {
-    let mut buffer = device.uninit(finite(source)?)?;
+pub(super) fn written<'a, T: Element>(device: &Device, source: &dyn Expression<T>) -> Result<Held<'a, T>> {
+    let mut buffer = device.uninit(source.finite_len()?)?;
     write(device, source, Output::from(&mut buffer))?;
     Ok(Held::Written(buffer))
 }
 
-fn write<S: Source<Item: Element>>(device: &Device, source: &S, output: Output<'_, S::Item>) -> Result<()> {
-    output.expect_len(finite(source)?, "transform")?;
-    source.read(
-        output,
-        |output, input| device.copy(input, output),
-        |output, source| match device.backend() {
-            Backend::Cpu => {
-                let values = source.host()?;
-                write_blocks(&values, output.host()?);
-                values.checked()
-            }
-            Backend::OpenCl(device) => {
-                let (n, load, out) = (output.len(), Load::of(source, device)?, output.cl(device, false)?);
-                apart(&load.inputs(), &[&out])?;
-                if load.may_run(n) {
-                    gpu::write(device, S::Item::TYPE, &load, 0, &out)?;
-                }
-                load.checked(device, n, &|n| source.search(device, n))?;
-                out.finish(device)
-            }
-        },
-    )
+#[inline(never)]
+fn write<T: Element>(device: &Device, source: &dyn Expression<T>, output: Output<'_, T>) -> Result<()> {
+    let n = source.finite_len()?;
+    output.expect_len(n, "transform")?;
+    match device.backend() {
+        Backend::Cpu => {
+            let output = output.host()?;
+            source.read(&mut |values| {
+                write_blocks(values, output);
+                Ok(())
+            })
+        }
+        Backend::OpenCl(device) => write_load(device, source, &Load::of(source, device)?, n, output),
+    }
+}
+
+/// Writes the `n` elements of a source, whose load is there.
+fn write_load<T: Element>(
+    device: &ClDevice,
+    source: &dyn Expression<T>,
+    load: &Load,
+    n: usize,
+    output: Output<'_, T>,
+) -> Result<()> {
+    let out = output.cl(device, false)?;
+    apart(&load.inputs(), &[&out])?;
+    load.run(device, source, n, || gpu::write(device, T::TYPE, load, 0, &out))?;
+    out.finish(device)
+}
+
+/// As [`written`], for a source whose load is there.
+pub(crate) fn written_load<T: Element>(
+    device: &Device,
+    source: &dyn Expression<T>,
+    load: &Load,
+    n: usize,
+) -> Result<Buffer<T>> {
+    let mut buffer = device.uninit(n)?;
+    if let Backend::OpenCl(device) = device.backend() {
+        write_load(device, source, load, n, Output::from(&mut buffer))?;
+    }
+    Ok(buffer)
 }
 
 fn write_blocks<T: Element>(values: &dyn Blocks<T>, out: &mut [T]) {

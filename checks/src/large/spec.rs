@@ -5,7 +5,7 @@
 
 use crate::{
     Accumulate, Bins, Buffer, Determinism, Device, DeviceType, ElementType, Error, Matrices, Order, Philox,
-    ProgramSpec, Result, Scan, Scratch, SetOp, Top,
+    ProgramSpec, Result, Scan, Scratch, SetOp, Source, Top,
     check::{Case, Failure, Level, Spec, bounds::stated_bound, close, data::Data, host_memory},
     op::{Map, Max, Min, Operator, Scale, Sum},
     tuning::Tuned,
@@ -86,9 +86,9 @@ fn reduce_bytes(device: &Device) -> Result<(), Failure> {
 
 fn count_and_widen_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 1), 1u8, &[(N - 1, 9)])?;
-    equal(device.reduce_as::<u8, u64, Sum>(&x, Sum)?, N as u64 + 8, "sum in u64")?;
+    equal(device.reduce(x.cast::<u64>(), Sum)?, N as u64 + 8, "sum in u64")?;
     let ninth = Map::new(|x: u8| x / 9, "(uchar)(x / 9)");
-    let found = device.map_histogram(&x, &ninth, &Bins::ids(2)?)?;
+    let found = device.histogram(x.map(&ninth), &Bins::ids(2)?)?;
     equal(found.counts, vec![N as u64 - 1, 1], "counts of a function")?;
     drop(x);
     // The last element decides the result.
@@ -148,7 +148,7 @@ fn reduce_within_bound(device: &Device) -> Result<(), Failure> {
 
 fn reduce_products(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 1), 1u8, &[(N - 1, 9)])?;
-    equal(device.dot::<u8, u64>(&x, &x)?, N as u64 - 1 + 81, "dot")
+    equal(device.reduce(x.cast::<u64>().times(x.cast()), Sum)?, N as u64 - 1 + 81, "dot")
 }
 
 fn reduce_rows(device: &Device) -> Result<(), Failure> {
@@ -423,7 +423,7 @@ fn iota_bytes(device: &Device) -> Result<(), Failure> {
 fn map_reduce_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 1), 3u8, &[(N - 1, 5)])?;
     let square = Map::new(|x: u8| u64::from(x) * u64::from(x), "(ulong)x * x");
-    equal(device.map_reduce(&x, &square, Sum)?, 9 * (N as u64 - 1) + 25, "the sum of squares")
+    equal(device.reduce(x.map(&square), Sum)?, 9 * (N as u64 - 1) + 25, "the sum of squares")
 }
 
 fn histogram_weights(device: &Device) -> Result<(), Failure> {

@@ -9,7 +9,9 @@ use std::{
 
 use bytemuck::Pod;
 use clap::{Args, ValueEnum};
-use oclprim::{Complex, Determinism, Device, Element, ElementType, Extreme, Input, MinMax, NdView, Scratch, f16, op};
+use oclprim::{
+    Complex, Determinism, Device, Element, ElementType, Extreme, Input, MinMax, NdView, Scratch, Source, f16, op,
+};
 use oclprim_checks::check::{close, same, sum_bound};
 
 use super::common::{
@@ -153,7 +155,7 @@ impl Extent<'_> {
         match *self {
             Extent::All => {
                 let mut value = [U::ZERO];
-                device.reduce_as_into(input, op, determinism, &mut value, &mut Scratch::new())?;
+                device.reduce_into(input.cast::<U>(), op, determinism, &mut value, &mut Scratch::new())?;
                 Ok(value.to_vec())
             }
             Extent::Along(shape, axis) => {
@@ -394,9 +396,10 @@ impl Reduce {
             return Err(Stop::usage(says));
         }
         let y = other.exactly::<T>().map_err(of_file(path))?;
-        let value = device.dot::<T, U>(x, &*y)?;
+        let run = |device: &Device| device.reduce(x.cast::<U>().times((&*y).cast()), op::Sum);
+        let value = run(device)?;
         if self.common.verify {
-            matches(same(&[value], &[Device::cpu().dot::<T, U>(x, &*y)?], "dot "))?;
+            matches(same(&[value], &[run(&Device::cpu())?], "dot "))?;
         }
         self.common.finish(&Made::of(numpy_name(U::TYPE), &[], &[value]), number(value), out)
     }

@@ -202,7 +202,7 @@ impl Device {
 
     /// [`Device::reduce_axis`] in a type that holds every value of `T`, such as `i64` for `i32` or `f32` for `f16`.
     ///
-    /// Elements are converted as they are read, as in [`Device::reduce_as`].
+    /// Elements are converted as they are read, as in a [cast](crate::Source::cast).
     ///
     /// # Errors
     ///

@@ -55,7 +55,7 @@ impl Scratch {
     /// use oclprim::{Device, Scratch};
     ///
     /// let (device, mut scratch) = (Device::best()?, Scratch::new());
-    /// scratch.reserve(&device, device.reduce_as_scratch::<f32, f64>(1 << 20))?;
+    /// scratch.reserve(&device, device.reduce_scratch::<f64>(1 << 20))?;
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn reserve(&mut self, device: &Device, bytes: usize) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Cases and benchmark cases of histograms of mapped samples.
 
 use crate::{
-    Buffer, Device, Element, ElementType, Scratch,
+    Buffer, Device, Element, ElementType, Scratch, Source,
     bench::Bench,
     check::{Case, Failure, Level, data::Data, guarded, poison, same},
     f16,
@@ -62,7 +62,8 @@ fn check<T: Element, U: Element<Acc = U>>(
         outside = guarded::<u64>(device, OUTSIDE, offset, |outside| {
             let (view, mut scratch) = (there.view(offset..)?, Scratch::new());
             let replace = Accumulate::Overwrite;
-            Ok(device.map_histogram_into(view, &map, &layout, counts, outside, replace, &mut scratch)?)
+            let mapped = view.cast::<T::Acc>().map(&map);
+            Ok(device.histogram_into(mapped, &layout, counts, outside, replace, &mut scratch)?)
         })?;
         Ok(())
     })?;
@@ -132,10 +133,10 @@ pub(crate) fn benches(benches: &mut Vec<Bench>) {
         };
         let run = |this: &mut Measured| {
             let Measured { device, x, bins, counts, outside, scratch } = this;
-            device.map_histogram_into(&*x, &SQUARES.map(), bins, counts, outside, Accumulate::Overwrite, scratch)
+            device.histogram_into(x.map(SQUARES.map()), bins, counts, outside, Accumulate::Overwrite, scratch)
         };
         let verify = |this: &mut Measured| {
-            let want = Device::cpu().map_histogram(&this.x.to_vec()?, &SQUARES.map(), &this.bins)?;
+            let want = Device::cpu().histogram(this.x.to_vec()?.map(SQUARES.map()), &this.bins)?;
             let want: Vec<u32> = want.counts.iter().map(|&count| count as u32).collect();
             same(&this.counts.to_vec()?, &want, "counts")
         };

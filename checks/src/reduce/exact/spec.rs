@@ -2,8 +2,8 @@
 
 use super::{Store, plan};
 use crate::{
-    Buffer, Determinism, Device, DeviceClass, Element, ElementType, ExactSum, Float, ProgramSpec, Result, Scratch,
-    Tuning,
+    Buffer, Determinism, Device, DeviceClass, Element, ElementType, ExactSum, Float, Input, ProgramSpec, Result,
+    Scratch, Source, Tuning,
     bench::Bench,
     bf16,
     check::{
@@ -14,7 +14,8 @@ use crate::{
     f16,
     ladder::Climb,
     op::Sum,
-    reduce::gpu::{Form, Origin, Take},
+    reduce::gpu::{Form, Origin},
+    source::load::Load,
     tuning::{Primitive, Tuned},
 };
 
@@ -297,7 +298,7 @@ fn products<T: Float>(level: Level, cases: &mut Vec<Case>) {
         for pairs in [pairs, reversed, shuffled] {
             let [x, y] = [0, 1].map(|k| pairs.iter().map(|pair| pair[k]).collect::<Vec<T>>());
             let mut got = [T::ONE];
-            device.dot_into(&x, &y, Determinism::Exact, &mut got, &mut Scratch::new())?;
+            device.reduce_into(x.times(&y), Sum, Determinism::Exact, &mut got, &mut Scratch::new())?;
             same(&got, &[want], "dot product")?;
         }
         Ok(())
@@ -357,7 +358,7 @@ impl<T: Float> Measured<T> {
     fn run(&mut self, determinism: Determinism) -> Result<()> {
         let Self { device, inputs, out, .. } = self;
         match &inputs[..] {
-            [x, y] => device.dot_into(x, y, determinism, out, &mut Scratch::new()),
+            [x, y] => device.reduce_into(x.times(y), Sum, determinism, out, &mut Scratch::new()),
             _ => device.reduce_into(&inputs[0], Sum, determinism, out, &mut Scratch::new()),
         }
     }
@@ -365,7 +366,7 @@ impl<T: Float> Measured<T> {
     fn verify(&mut self, determinism: Determinism) -> Result<(), Failure> {
         let (cpu, mut want) = (Device::cpu(), [T::ZERO]);
         match &self.host[..] {
-            [x, y] => cpu.dot_into(x, y, Determinism::Exact, &mut want, &mut Scratch::new())?,
+            [x, y] => want[0] = cpu.reduce_with(x.times(y), Sum, Determinism::Exact)?,
             _ => want[0] = cpu.reduce_with(&self.host[0], Sum, Determinism::Exact)?,
         }
         let got = self.out.to_vec()?[0];
@@ -437,19 +438,23 @@ pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
         Form::of::<bf16, Sum>(EXACT),
         Form::of::<f32, Sum>(EXACT),
         Form::of::<f64, Sum>(EXACT),
-        Form::into::<i32, f64, Sum>(EXACT, Take::Elements),
-        Form::into::<u8, f32, Sum>(EXACT, Take::Elements),
-        Form::into::<f16, f16, Sum>(EXACT, Take::Products),
-        Form::into::<f32, f32, Sum>(EXACT, Take::Products),
-        Form::into::<f64, f64, Sum>(EXACT, Take::Products),
+        Form::into::<i32, f64, Sum>(EXACT),
+        Form::into::<u8, f32, Sum>(EXACT),
     ];
+    fn products<T: Float>() -> (Form, [Load; 2]) {
+        let x = Input::<T>::Host(&[]);
+        let load = |aligned| Load::without_device(&x.times(x), aligned).expect("the source has a load");
+        (Form::of::<T, Sum>(EXACT), [false, true].map(load))
+    }
+    let products = [products::<f16>(), products::<f32>(), products::<f64>()];
     let mut programs = Vec::new();
     for registers in [0, 1] {
         let caps = caps.clone().choosing("exact_f64", registers);
         for (aligned, wide) in [(false, false), (true, true)] {
-            let stored = forms.iter().flat_map(|form| [(form, Store::Rounded), (form, Store::Bytes(80))]);
-            let plans = stored
-                .filter_map(|(form, store)| plan(1 << 20, form, store, Origin::Memory(aligned), &caps, wide).ok());
+            let memory = forms.iter().map(|form| (form, Origin::Memory(aligned)));
+            let computed = products.iter().map(|(form, loads)| (form, Origin::Source(&loads[usize::from(aligned)])));
+            let stored = memory.chain(computed).flat_map(|job| [(job, Store::Rounded), (job, Store::Bytes(80))]);
+            let plans = stored.filter_map(|((form, from), store)| plan(1 << 20, form, store, from, &caps, wide).ok());
             programs.extend(plans.flat_map(|plan| [plan.program, plan.rounding]));
         }
     }

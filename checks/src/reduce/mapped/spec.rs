@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::ProgramSpec;
 use crate::{
-    Buffer, Determinism, Device, Element, Result, Scratch, View, ViewMut,
+    Buffer, Determinism, Device, Element, Input, Result, Scratch, Source, View, ViewMut,
     bench::Bench,
     bf16,
     check::{
@@ -40,7 +40,7 @@ struct As<O>(O);
 
 impl<T: Element, U: Element + From<T>, O: Op<U> + Default + 'static> Form<T, U> for As<O> {
     fn run(self, device: &Device, of: Determinism, x: View<'_, T>, _: View<'_, T>, out: ViewMut<'_, U>) -> Result<()> {
-        device.reduce_as_into(x, O::default(), of, out, &mut Scratch::new())
+        device.reduce_into(x.cast::<U>(), O::default(), of, out, &mut Scratch::new())
     }
 
     fn value(self, x: T, _: T) -> U::Acc {
@@ -53,11 +53,11 @@ struct Dot;
 
 impl<T: Element, U: Element + From<T>> Form<T, U> for Dot {
     fn run(self, device: &Device, of: Determinism, x: View<'_, T>, y: View<'_, T>, out: ViewMut<'_, U>) -> Result<()> {
-        device.dot_into(x, y, of, out, &mut Scratch::new())
+        device.reduce_into(x.cast::<U>().times(y.cast::<U>()), Sum, of, out, &mut Scratch::new())
     }
 
     fn value(self, x: T, y: T) -> U::Acc {
-        U::from(x).widen().mul(U::from(y).widen())
+        U::narrow(U::from(x).widen().mul(U::from(y).widen())).widen()
     }
 }
 
@@ -65,13 +65,13 @@ impl<T: Element, U: Element + From<T>> Form<T, U> for Dot {
 #[derive(Clone, Copy)]
 struct Mapped<A, R>(fn(A) -> R, &'static str);
 
-impl<T: Element, R: Element<Acc = R>> Form<T, R> for Mapped<T::Acc, R> {
+impl<T: Element<Acc = T>, R: Element<Acc = R>> Form<T, R> for Mapped<T, R> {
     fn run(self, device: &Device, of: Determinism, x: View<'_, T>, _: View<'_, T>, out: ViewMut<'_, R>) -> Result<()> {
-        device.map_reduce_into(x, &Map::new(self.0, self.1), Sum, of, out, &mut Scratch::new())
+        device.reduce_into(x.map(Map::new(self.0, self.1)), Sum, of, out, &mut Scratch::new())
     }
 
     fn value(self, x: T, _: T) -> R {
-        self.0(x.widen())
+        self.0(x)
     }
 }
 
@@ -89,7 +89,7 @@ fn form<T: Element, U: Element, O: Op<U>>(level: Level, name: &str, cases: &mut 
         Level::Full => &[Data::Random, Data::Bits, Data::Extremes, Data::Special][..],
         _ => &[Data::Special],
     };
-    for n in sizes::<T>(level) {
+    for n in sizes::<U>(level) {
         for &data in data_sets {
             for offset in if level == Level::Full { &[0, 1, 7][..] } else { &[0, 3] } {
                 let shape = format!("n = {n} at {offset}");
@@ -104,7 +104,7 @@ fn form<T: Element, U: Element, O: Op<U>>(level: Level, name: &str, cases: &mut 
                     let got = guarded(device, 1, *offset, |out| Ok(run(device, &buffer, out)?))?;
                     let want = if device.is_cpu() {
                         let value = |i| form.value(all[offset + i], all[i]);
-                        [obvious_tree::<T, U>(&monoid::<U, O>(), (0..n).map(value).collect())]
+                        [obvious_tree::<U, U>(&monoid::<U, O>(), (0..n).map(value).collect())]
                     } else {
                         let (cpu, mut want) = (Device::cpu(), Device::cpu().zeroed(1)?);
                         run(&cpu, &cpu.upload(&all)?, want.view_mut(..)?)?;
@@ -119,7 +119,7 @@ fn form<T: Element, U: Element, O: Op<U>>(level: Level, name: &str, cases: &mut 
 
 /// Cases of sums of floats in any order, within their bound.
 fn fast<T: Element, U: Element<Acc = U>>(level: Level, name: &str, cases: &mut Vec<Case>, form: impl Form<T, U>) {
-    for n in sizes::<T>(level) {
+    for n in sizes::<U>(level) {
         let name = format!("{name} fast in {}", U::TYPE);
         cases.push(Case::new(name, T::TYPE, format!("n = {n}"), Data::Random.name(), n, move |device| {
             let all = Data::Random.generate::<T>(n + 1, n as u64);
@@ -143,7 +143,7 @@ fn exact<T: Element, U: Element>(
     form: impl Form<T, U>,
     value: fn(T, T) -> f64,
 ) {
-    for n in sizes::<T>(level) {
+    for n in sizes::<U>(level) {
         for data in [Data::Random, Data::Bits, Data::Special] {
             let name = format!("{name} exact in {}", U::TYPE);
             cases.push(Case::new(name, T::TYPE, format!("n = {n}"), data.name(), n, move |device| {
@@ -242,31 +242,38 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
 
 pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     use crate::{
-        ElementType,
-        reduce::gpu::{self, Form, Take},
+        reduce::gpu::{self, Form, Origin},
+        source::load::Load,
     };
-    fn mapped<A, R>(map: Mapped<A, R>, from: ElementType, to: ElementType) -> Take {
-        Take::Mapped(Map::new(map.0, map.1).prelude(from, to))
-    }
+    let mut programs = Vec::new();
+    // Narrow memory in any order.
     let forms = [
-        Form::into::<i32, i64, Sum>(FIXED, Take::Elements),
-        Form::into::<u8, u32, Sum>(FIXED, Take::Elements),
-        Form::into::<f16, f32, Sum>(FIXED, Take::Elements),
-        Form::into::<i8, f16, Sum>(FIXED, Take::Elements),
-        Form::into::<bf16, f64, Sum>(FIXED, Take::Elements),
-        Form::into::<f32, f32, Sum>(FIXED, mapped(SQUARE, f32::TYPE, f32::TYPE)),
-        Form::into::<i8, u64, Sum>(FIXED, mapped(POSITIVE, i8::TYPE, u64::TYPE)),
-        Form::into::<f32, f32, Sum>(FIXED, Take::Products),
-        Form::into::<u16, u16, Sum>(FIXED, Take::Products),
-        Form::into::<f64, f64, Sum>(FIXED, Take::Products),
-        Form::into::<f16, f32, Sum>(Determinism::Fast, Take::Elements),
-        Form::into::<f32, f32, Sum>(Determinism::Fast, mapped(SQUARE, f32::TYPE, f32::TYPE)),
-        Form::into::<f32, f32, Sum>(Determinism::Fast, Take::Products),
+        Form::into::<i32, i64, Sum>(FIXED),
+        Form::into::<u8, u32, Sum>(FIXED),
+        Form::into::<f16, f32, Sum>(Determinism::Fast),
     ];
-    let builds = [(false, false), (true, false), (true, true)];
-    let plan = |form, (aligned, wide): (bool, bool)| {
-        gpu::plan(1 << 20, form, gpu::Origin::Memory(aligned), caps, &|_| wide).ok()
-    };
-    let plans = forms.iter().flat_map(|form| builds.map(|build| plan(form, build))).flatten();
-    plans.flat_map(|plan| plan.passes).map(|pass| pass.program).collect()
+    fn computed<S: Source<Item: Element>>(source: S) -> [Load; 2] {
+        [false, true].map(|aligned| Load::without_device(&source, aligned).expect("the source has a load"))
+    }
+    let (floats, bits) = (Input::<f32>::Host(&[]), Input::<i8>::Host(&[]));
+    let sources = [
+        (Form::of::<f32, Sum>(FIXED), computed(Input::<f16>::Host(&[]).cast::<f32>())),
+        (Form::of::<f16, Sum>(FIXED), computed(bits.cast::<f16>())),
+        (Form::of::<f64, Sum>(FIXED), computed(Input::<bf16>::Host(&[]).cast::<f64>())),
+        (Form::of::<f32, Sum>(FIXED), computed(floats.map(Map::new(SQUARE.0, SQUARE.1)))),
+        (Form::of::<u64, Sum>(FIXED), computed(bits.map(Map::new(POSITIVE.0, POSITIVE.1)))),
+        (Form::of::<f32, Sum>(FIXED), computed(floats.times(floats))),
+        (Form::of::<u16, Sum>(FIXED), computed(Input::<u16>::Host(&[]).times(Input::<u16>::Host(&[])))),
+        (Form::of::<f64, Sum>(FIXED), computed(Input::<f64>::Host(&[]).times(Input::<f64>::Host(&[])))),
+        (Form::of::<f32, Sum>(Determinism::Fast), computed(floats.map(Map::new(SQUARE.0, SQUARE.1)))),
+        (Form::of::<f32, Sum>(Determinism::Fast), computed(floats.times(floats))),
+    ];
+    for (aligned, wide) in [(false, false), (true, false), (true, true)] {
+        let memory = forms.iter().map(|form| (form, Origin::Memory(aligned)));
+        let computed = sources.iter().map(|(form, loads)| (form, Origin::Source(&loads[usize::from(aligned)])));
+        let plans =
+            memory.chain(computed).filter_map(|(form, origin)| gpu::plan(1 << 20, form, origin, caps, &|_| wide).ok());
+        programs.extend(plans.flat_map(|plan| plan.passes).map(|pass| pass.program));
+    }
+    programs
 }
