@@ -231,8 +231,8 @@ impl<T: Pod> Buffer<T> {
     /// Starts to copy the elements to `out`, which must have the buffer's length; waits for nothing.
     ///
     /// The transfer runs on a queue of its own, after the earlier commands of the buffer's device, and beside later ones.
-    /// They may read the buffer but not write it, as long as the handle lives. [`Download::wait`] returns the elements;
-    /// [`Device::finish`] does not wait for them.
+    /// They may read the buffer but not write it, as long as the handle lives. [`Download::wait`] returns the elements.
+    /// [`Device::finish`] and the markers of `interop` do not wait for them.
     ///
     /// # Errors
     ///
