@@ -675,8 +675,8 @@ static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile,
     return count;
 }
 
-// Counts the elements of each counted list in each sub-group. It takes less time than the ranks, and other work-groups wait for the
-// counts. H200, 10 % of 2^28 u32 selected 421 -> 399 us, partitioned 927 -> 893 us. All work-items call it, in uniform flow; it
+// Counts the elements of each counted list in each sub-group. Counting takes less time than ranking, and other work-groups wait for
+// the counts. H200, 10 % of 2^28 u32 selected 421 -> 399 us, partitioned 927 -> 893 us. All work-items call it, in uniform flow; it
 // ends with a barrier. `sums` has COUNTED words for each sub-group.
 SG_INLINE void count_sub_groups(const uint* mask, __local uint* sums, __local uint* sg_scratch)
 {
@@ -699,11 +699,11 @@ SG_INLINE void count_sub_groups(const uint* mask, __local uint* sums, __local ui
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// Publishes the tile's own counts: the sums of the sub-groups or, without SHUFFLES, `count`. Work-item 0 does, which publishes the
-// inclusive prefixes later. One tile has no status words.
+// Publishes the tile's own counts: the sums of the sub-groups or, without SHUFFLES, `count`. Work-item 0 publishes them; later it
+// publishes the inclusive prefixes, too. One tile has no status words.
 //
-// Sums and publish are one block, too long for NVIDIA's compiler to predicate. It moved a publish in a block of its own
-// behind the ranks. H200, 50 % of 2^28 u32 partitioned: 658 -> 641 us.
+// The sums and the publish share one branch, which is too long for NVIDIA's compiler to predicate. The compiler moved a
+// publish in a branch of its own after the ranks. H200, 50 % of 2^28 u32 partitioned: 658 -> 641 us.
 SG_INLINE void publish_counts(
     volatile __global ulong* words, OFFSET_T tile, bool several_tiles, const uint* count, __local const uint* sums, uint epoch)
 {
