@@ -262,7 +262,7 @@ impl Device {
             }
             Backend::OpenCl(device) => {
                 let load = Load::of(source, device)?;
-                if let Some((memory, from, prelude)) = load.mapped() {
+                if let Some((memory, from, prelude)) = load.mapped(&device.capabilities()?)? {
                     let (mapped, input) = (Mapped { from, prelude: prelude.to_owned() }, memory.part(0, n));
                     gpu::histogram(device, input, Some(&mapped), bins, counts, outside, accumulate, scratch)
                 } else {
