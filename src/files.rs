@@ -111,14 +111,15 @@ impl Draft {
     }
 
     /// Waits until contents that replace an old file are on the disk, so that a crash does not lose that file. Does not
-    /// wait if there is no old file, since writing to the disk can take long.
+    /// wait if there is no old file, since writing to the disk can take long. It waits if the file system is not of this machine,
+    /// as such a system may tell only then that it has no room.
     ///
     /// # Errors
     ///
     /// Fails if the disk does not accept the contents.
     pub fn sync(&self) -> io::Result<()> {
         match &self.place {
-            Place::Beside { file, replaces: true } => file.file().sync_all(),
+            Place::Beside { file, replaces } if *replaces || is_remote(file.file()) => file.file().sync_all(),
             Place::Beside { .. } | Place::Here(_) => Ok(()),
         }
     }
@@ -150,6 +151,20 @@ impl Write for Draft {
             Place::Beside { file, .. } => file.file().flush(),
             Place::Here(file) => file.flush(),
         }
+    }
+}
+
+/// Returns whether a path names a pipe. Each opening for writing is a document of its own to the reader.
+pub fn is_pipe(path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        false
     }
 }
 
@@ -331,6 +346,22 @@ fn reserve(file: &File, bytes: u64) -> io::Result<()> {
         // Not every file system allocates ahead.
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+/// Returns whether a file lies on another machine, or in a program that serves files. Such a system may keep writes, and report
+/// their failure when the file is synced or closed.
+#[cfg(target_os = "linux")]
+fn is_remote(file: &File) -> bool {
+    // The numbers of NFS, SMB, CIFS, SMB2, FUSE, 9P, AFS, Ceph and Coda.
+    const REMOTE: [u32; 9] =
+        [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x6573_5546, 0x0102_1997, 0x5346_414f, 0x00c3_6400, 0x7375_7245];
+    rustix::fs::fstatfs(file).is_ok_and(|system| REMOTE.contains(&(system.f_type as u32)))
+}
+
+/// Only Linux is asked.
+#[cfg(not(target_os = "linux"))]
+fn is_remote(_: &File) -> bool {
+    false
 }
 
 /// Other systems allocate as the file is written.

@@ -102,8 +102,9 @@
 //!
 //! # Threads and processes
 //!
-//! All threads of a process can use one [`Device`]. Transfers of slices of 1 MiB or more, to and from a device with memory of
-//! its own, copy on threads that the process keeps: at most 16, started at the first such transfer. `fork` does not copy threads, so the child has neither the driver's
+//! All threads of a process can use one [`Device`]. Transfers of slices of 4 MiB or more to a device with
+//! memory of its own, and of 16 MiB or more back, copy on threads that the process keeps: at most 15 unless a tuning file has
+//! more, started at the first such transfer. `fork` does not copy threads, so the child has neither the driver's
 //! threads nor rayon's nor these. Python's `multiprocessing` uses `fork` by default on some systems. After the parent has used
 //! any device, a call in the child can wait forever, for example with PoCL. Fork before the first call, or start a new
 //! program as [`std::process::Command`] does.

@@ -228,7 +228,7 @@ impl Data {
 type Operation = (&'static str, fn(&Device, &Data) -> Result<Vec<u32>>);
 
 /// Operations whose slices are larger than a chunk in the tests of staged transfers.
-const TRANSFERS: [Operation; 4] = [
+const TRANSFERS: [Operation; 5] = [
     OPERATIONS[0],
     ("write and read", |device, data| {
         let mut x = device.upload(&[7u32; N])?;
@@ -249,6 +249,16 @@ const TRANSFERS: [Operation; 4] = [
         drop(x);
         all.extend(upload.wait()?.iter());
         Ok(all)
+    }),
+    ("dropped handles", |device, data| {
+        let mut host = device.pinned(N)?;
+        host.copy_from_slice(&data.bits);
+        let (x, upload) = device.upload_async(host)?;
+        drop(upload);
+        drop(x.read_async(device.pinned(N)?)?);
+        // This reports what the drops could not return.
+        device.finish()?;
+        x.to_vec()
     }),
     ("scan of a slice", |device, data| {
         let mut sums = vec![0; N];
@@ -341,9 +351,11 @@ fn one_call_fails(
         Ok(got) => assert!(got == want, "{what}: wrong"),
         Err(error) => is_one_line(&error, &what),
     }
-    // A drop cannot return the failure of an unmap, or of a wait for commands that read a slice in place, so this call does.
+    // A drop cannot return the failure of an unmap, of a wait for commands that read a slice in place, or of a transfer, so this
+    // call does.
     if let Err(error) = device.finish() {
-        assert!(["clEnqueueUnmapMemObject", "clFinish"].contains(&&*failed), "{what}: a later wait reports {error}");
+        let of_drops = ["clEnqueueUnmapMemObject", "clFinish", "clWaitForEvents"];
+        assert!(of_drops.contains(&&*failed), "{what}: a later wait reports {error}");
         is_one_line(&error, &what);
     }
     let got = operation(device, data).unwrap_or_else(|error| panic!("{what}: the next run fails: {error}"));

@@ -6,6 +6,7 @@ mod common;
 use std::{
     panic::{self, AssertUnwindSafe},
     thread,
+    time::{Duration, Instant},
 };
 
 use oclprim::{
@@ -299,6 +300,10 @@ fn uploads_and_downloads_run_beside_commands() {
             let error = device.upload(&want).unwrap().read_async(device.pinned(n + 1).unwrap()).map(drop).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
         }
+        // Elements without bytes have a length.
+        let (x, upload) = device.upload_async(device.pinned::<()>(5).unwrap()).unwrap();
+        assert_eq!(x.read_async(device.pinned(5).unwrap()).unwrap().wait().unwrap().len(), 5, "{name}");
+        assert_eq!(upload.wait().unwrap().len(), 5, "{name}");
     }
 }
 
@@ -317,6 +322,15 @@ fn leaked_handles_are_sound() {
     }
 }
 
+/// An event that is set when it is dropped.
+struct Gate(ocl::Event);
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.0.set_complete().unwrap();
+    }
+}
+
 /// The main queue waits for an event that the host sets only after the upload.
 #[test]
 fn an_upload_does_not_wait_for_earlier_commands() {
@@ -331,10 +345,17 @@ fn an_upload_does_not_wait_for_earlier_commands() {
         host.fill(7);
         let (x, upload) = device.upload_async(host).unwrap();
         let download = x.read_async(device.pinned(5 * CHUNK).unwrap()).unwrap();
+        // Dropped before the handles, whose drops would wait for ever after a failed assertion.
+        let gate = Gate(gate);
+        let start = Instant::now();
+        while !upload.is_done().unwrap() {
+            assert!(start.elapsed() < Duration::from_secs(60), "{name}: the upload waits");
+            thread::sleep(Duration::from_millis(1));
+        }
         assert!(upload.wait().unwrap().iter().all(|&x| x == 7), "{name}");
         // The download is ordered after the commands that wait for the gate.
         assert!(!download.is_done().unwrap(), "{name}");
-        gate.set_complete().unwrap();
+        drop(gate);
         assert!(download.wait().unwrap().iter().all(|&x| x == 7), "{name}");
     }
 }

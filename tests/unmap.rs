@@ -60,12 +60,14 @@ fn a_failed_unmap_is_the_error_of_the_next_call_that_waits() {
     for device in devices() {
         let other = device.upload(&[1u32, 2, 3]).unwrap();
         type Wait = fn(&Device, &Buffer<u32>) -> Result<()>;
-        let waits: [Wait; 7] = [
+        let waits: [Wait; 9] = [
             |device, _| device.finish(),
             |device, _| device.take_timings().map(drop),
             |device, _| device.profiled().map(drop),
             |device, _| interop::marker(device).map(drop),
+            |device, _| device.upload(&[1u32]).map(drop),
             |_, other| other.to_vec().map(drop),
+            |device, other| other.read_async(device.pinned(3)?)?.wait().map(drop),
             |_, other| other.map_memory().map(drop),
             |device, other| device.reduce(other, Sum).map(drop),
         ];
@@ -77,6 +79,13 @@ fn a_failed_unmap_is_the_error_of_the_next_call_that_waits() {
         }
         let _ = device.finish();
         device.finish().expect("reported once only");
+        // Drops return no error, and an upload reports its own transfer alone.
+        spoiled(&device);
+        drop(other.read_async(device.pinned(3).unwrap()).unwrap());
+        let (_x, upload) = device.upload_async(device.pinned::<u32>(3).unwrap()).unwrap();
+        upload.wait().unwrap();
+        drop(device.upload_async(device.pinned::<u32>(3).unwrap()).unwrap());
+        is_the_unmap(&device.finish().unwrap_err());
     }
     child::answer("done");
 }

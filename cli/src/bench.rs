@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     check::primitives,
     options::{DeviceChoice, has_room, positive, size},
-    output::{STDOUT, Stop, Style, count, digits, distinct, json, of_file, percent, save, table, time},
+    output::{STDOUT, Stop, Style, count, digits, distinct, json, of_file, percent, save, save_meanwhile, table, time},
 };
 
 const EXAMPLES: &str = "\
@@ -243,7 +243,7 @@ impl Bench {
         }
         let info = device.info();
         let effort = Effort { runs: self.runs.max(1), cold: !self.hot, ..Effort::default() };
-        if let Some(path) = self.json.as_deref().filter(|path| path.as_os_str() != STDOUT) {
+        if let Some(path) = self.file() {
             distinct(&[("standard output", Path::new(STDOUT)), ("--json", path)])?;
         }
         let earlier = self.compare.as_deref().map(|path| Earlier::read(path, &info, effort.cold)).transpose()?;
@@ -263,13 +263,16 @@ impl Bench {
                     line.against = before.zip(line.sample.as_ref()).map(|(before, now)| Against::new(before, now));
                     report.lines.push(line);
                     // A run that is interrupted leaves its measurements in the file.
-                    self.save(&report)?;
+                    self.file().map_or(Ok(()), |path| save_meanwhile(path, || json(&report)))?;
                 }
             }
         }
         bar.finish_and_clear();
         if report.lines.is_empty() {
             return Err(Stop::usage("nothing to measure: no such primitive and type has a benchmark"));
+        }
+        if let Some(path) = self.file() {
+            save(&[(path, &[json(&report)?])], &mut io::sink())?;
         }
         let wrong = report.lines.iter().filter(|line| line.wrong).count();
         match &self.json {
@@ -293,12 +296,9 @@ impl Bench {
         bench.sizes.iter().copied().filter(|&n| n <= most).collect()
     }
 
-    /// Writes the current report to the file of `--json`.
-    fn save(&self, report: &Report) -> Result<(), Stop> {
-        match &self.json {
-            Some(path) if path.as_os_str() != STDOUT => save(&[(path, &[json(report)?])], &mut io::sink()),
-            _ => Ok(()),
-        }
+    /// The file of `--json`, if it is not standard output.
+    fn file(&self) -> Option<&Path> {
+        self.json.as_deref().filter(|path| path.as_os_str() != STDOUT)
     }
 }
 

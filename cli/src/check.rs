@@ -22,7 +22,7 @@ use crate::{
     check_results::{Counts, Form, Report, level_name},
     check_workers::{self, All},
     devices::{Description, no_driver},
-    output::{BOLD, RED, STDOUT, Stop, Style, digits, distinct, json, paint, table},
+    output::{BOLD, RED, STDOUT, Standard, Stop, Style, digits, distinct, json, paint, table},
     submission::{Run, Submission},
 };
 
@@ -202,6 +202,9 @@ impl Check {
                 }
                 reports.push(report);
                 self.submit(&descriptions, &reports, started, index + 1 == targets.len())?;
+                if self.report.is_none() && Standard::is_closed() {
+                    break;
+                }
             }
             Ok(())
         })?;

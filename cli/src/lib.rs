@@ -139,7 +139,7 @@ pub fn main() -> ExitCode {
     faults_are_one_line();
     #[cfg(unix)]
     limits_are_errors();
-    let mut out = io::stdout();
+    let mut out = output::Standard(io::stdout());
     let result = Cli::parse().command.run(&mut out).and_then(|()| Ok(out.flush()?));
     result.err().map_or(ExitCode::SUCCESS, Stop::report)
 }

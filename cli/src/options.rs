@@ -3,7 +3,7 @@
 use std::{env, num::IntErrorKind};
 
 use clap::Args;
-use oclprim::{Device, DeviceInfo, DeviceType};
+use oclprim::{Device, DeviceInfo, DeviceType, Tuning};
 
 use crate::output;
 
@@ -24,6 +24,14 @@ impl DeviceChoice {
 
     pub(crate) fn open(&self) -> oclprim::Result<Device> {
         self.device.as_deref().map_or_else(Device::best, Device::open)
+    }
+
+    /// Opens a device for arrays of files. A mapped file can change during a call, so no kernel reads it twice: a driver for CPUs
+    /// gets a copy, as devices with memory of their own do.
+    pub(crate) fn open_for_files(&self) -> oclprim::Result<Device> {
+        let device = self.open()?;
+        let in_place = !device.is_cpu() && device.info().ty == DeviceType::Cpu;
+        if in_place { device.with_tuning(Tuning::default().copied()) } else { Ok(device) }
     }
 
     /// Opens a device that runs kernels. If no device is named and there is no GPU, this is another OpenCL device.

@@ -6,6 +6,7 @@ use std::{
     io::{self, IsTerminal, Write},
     path::Path,
     process::ExitCode,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use comfy_table::{
@@ -64,13 +65,42 @@ impl From<oclprim::Error> for Stop {
     }
 }
 
-/// A closed pipe, as in `oclprim devices | head -1`, is not an error.
 impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::BrokenPipe {
-            return Self { code: 0, message: None, log: None };
-        }
         Self::usage(error.to_string())
+    }
+}
+
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Standard output. If it is a pipe that its reader has closed, as in `oclprim devices | head -1`, the rest is lost without an
+/// error: other outputs and the exit code do not depend on the reader.
+pub(crate) struct Standard(pub(crate) io::Stdout);
+
+impl Standard {
+    /// Returns whether a reader has closed standard output, so that nobody reads what follows.
+    pub(crate) fn is_closed() -> bool {
+        CLOSED.load(Ordering::Relaxed)
+    }
+
+    fn without_reader<T>(result: io::Result<T>, lost: T) -> io::Result<T> {
+        match result {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                CLOSED.store(true, Ordering::Relaxed);
+                Ok(lost)
+            }
+            result => result,
+        }
+    }
+}
+
+impl Write for Standard {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Self::without_reader(self.0.write(bytes), bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Self::without_reader(self.0.flush(), ())
     }
 }
 
@@ -108,6 +138,17 @@ pub(crate) fn save<P: AsRef<[u8]>>(files: &[(&Path, &[P])], out: &mut dyn Write)
     }
     inputs_are_whole()?;
     drafts.into_iter().try_for_each(|(failed, draft)| draft.replace().map_err(failed))
+}
+
+/// [`save`] of a file that is written again and again during a long command. A pipe gets the last contents alone, as its reader
+/// would take each for the end.
+pub(crate) fn save_meanwhile(path: &Path, contents: impl FnOnce() -> Result<Vec<u8>, Stop>) -> Result<(), Stop> {
+    if files::is_pipe(path) { Ok(()) } else { save(&[(path, &[contents()?])], &mut io::sink()) }
+}
+
+/// Fails if the file at `path` cannot be written. A pipe is not opened, as its reader would see its end.
+pub(crate) fn is_writable(path: &Path) -> Result<(), Stop> {
+    if files::is_pipe(path) { Ok(()) } else { Draft::new(path).map(drop).map_err(of_file(path)) }
 }
 
 /// Writes an archive of arrays with these names. It replaces an old file only when it is complete.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     check_results::{Counts, FailedCase, Form, Report},
     devices::Description,
-    output::{Stop, json, save},
+    output::{Stop, json, save, save_meanwhile},
 };
 
 /// The version of the file format. `scripts/checked` reads only this one.
@@ -123,7 +123,11 @@ impl<'a> Submission<'a> {
     }
 
     pub(crate) fn save(&self, path: &Path) -> Result<(), Stop> {
-        save(&[(path, &[json(self)?])], &mut io::sink())
+        if self.run.complete {
+            save(&[(path, &[json(self)?])], &mut io::sink())
+        } else {
+            save_meanwhile(path, || json(self))
+        }
     }
 }
 

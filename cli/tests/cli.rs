@@ -1161,6 +1161,35 @@ fn a_closed_pipe_does_not_panic() {
     }
 }
 
+/// The reader has gone before the program starts. The other outputs and the exit code do not depend on it.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_closed_pipe_loses_no_other_output() {
+    let folder = Folder::new();
+    let labels = folder.save("labels.npy", &[5], &[3u8, 3, 1, 1, 1]);
+    let [values, record, page, again] = ["values.npy", "r.json", "p.html", "again.json"].map(|name| folder.name(name));
+    let closed = |words: &str| {
+        // The file descriptor of a pipe without a reader.
+        let script = format!("(sleep 0.2; $OCLPRIM {words}; echo $? >&2) | true; sleep 0");
+        let done = program::shell(&script, &[]);
+        stderr(&done)
+    };
+    assert_eq!(closed(&format!("run rle {labels} -o {values} --device cpu")), "0\n");
+    assert_eq!(load::<u8>(std::path::Path::new(&values)), (vec![2], vec![3, 1]));
+    assert_eq!(closed(&format!("check --tiny --device cpu --only copy --report {record}")), "0\n");
+    let text = std::fs::read_to_string(&record).expect("a report");
+    assert!(text.contains("\"complete\": true"), "{text}");
+    assert_eq!(closed(&format!("report --from {record} --json - -o {page}")), "0\n");
+    assert!(std::fs::read_to_string(&page).expect("a page").contains("</html>"));
+    assert_eq!(
+        closed(&format!("bench copy --form reverse --device cpu --type u32 --n 1000 --runs 1 --hot --json {again}")),
+        "0\n"
+    );
+    assert!(std::path::Path::new(&again).exists());
+    // An error stays one.
+    assert!(closed("run copy nothing.npy --device cpu").ends_with("2\n"));
+}
+
 /// A driver that crashes or hangs at the first call must not affect the CPU.
 #[test]
 #[cfg(all(feature = "opencl", target_os = "linux"))]

@@ -9,9 +9,10 @@ mod program;
 use std::{
     fs::{self, Permissions},
     io::{Read, Write},
-    os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink},
+    os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt, symlink},
     path::Path,
     process::{Command, Output, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -248,6 +249,63 @@ fn a_full_disk_is_an_error_and_keeps_the_old_file() {
         let error = stderr(&done);
         assert!(error.contains(&format!("{name}: No space left on device")) && error.lines().count() == 1, "{error}");
     }
+}
+
+/// A writer overwrites the mapped input again and again. The result then mixes old and new elements, which is an error; it is no
+/// fault of the device, and no kernel writes beyond its buffers.
+#[test]
+fn a_file_that_changes_while_it_is_read_is_an_error() {
+    const N: usize = 1 << 20;
+    let folder = Folder::new();
+    let input = folder.save("in.npy", &[N as u64], &vec![0u32; N]);
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let file = fs::OpenOptions::new().write(true).open(&input).expect("the input");
+            let (contents, mut writes) = ([vec![0xFF; 4 * N], vec![0; 4 * N]], 0);
+            while !ended.load(Ordering::Relaxed) {
+                file.write_all_at(&contents[writes % 2], 128).expect("the disk has room");
+                writes += 1;
+            }
+            writes
+        });
+        for device in devices() {
+            for command in ["sort", "scan", "reduce"] {
+                for round in 0..3 {
+                    let words = [&["run", command, &input, "--verify"], &device[..]].concat();
+                    let error = fails(&oclprim(&words));
+                    assert!(error.contains("in.npy: changed while it was read"), "{words:?}, {round}: {error}");
+                }
+            }
+        }
+        ended.store(true, Ordering::Relaxed);
+        assert!(writer.join().expect("it ends") > 10);
+    });
+}
+
+/// The reader of a pipe sees one document, whole, and the program does not wait for a second reader.
+#[test]
+fn a_pipe_as_a_report_gets_one_document() {
+    let folder = Folder::new();
+    let (pipe, record) = (folder.path("pipe"), folder.path("record.json"));
+    let script =
+        "mkfifo \"$1\"; timeout 60 cat \"$1\" & timeout 100 $OCLPRIM $3 \"$1\" $4 > \"$2.log\"; echo \"code $?\"; wait";
+    let piped = |words: &str, rest: &str| {
+        let _ = fs::remove_file(&pipe);
+        let done = shell(script, &[text(&pipe), text(&record), words, rest]);
+        let found = stdout(&done);
+        // `cat` may end before or after the program.
+        assert!(found.contains("code 0\n"), "{words}: {found} {}", stderr(&done));
+        found.replacen("code 0\n", "", 1)
+    };
+    let bench = piped("bench copy --form reverse --device cpu --type u32 --n 1000 --runs 1 --hot --json", "");
+    let documents = |text: &str| text.matches("\"lines\": [").count();
+    assert_eq!(documents(&bench), 1, "{bench}");
+    fs::write(&record, &bench).expect("a record");
+    let check = piped("check --tiny --device cpu --only copy --report", "");
+    assert_eq!((check.matches("\"complete\": ").count(), check.contains("\"complete\": true")), (1, true), "{check}");
+    let page = piped("report -o", &format!("--from {}", text(&record)));
+    assert!(page.contains("<html") && page.trim_end().ends_with("</html>"), "{page}");
 }
 
 /// Bytes of anonymous memory, as the system counts them.

@@ -71,7 +71,7 @@ impl ClDevice {
         let of_class = |class: SizeClass| {
             let choice = chosen.iter().find(|choice| choice.is_of(Primitive::Transfer, class));
             let chosen = transfer(choice.map_or(&usual, |choice| &choice.caps));
-            Transfers { always: tuning.staged, fault: tuning.transfer_fault, ..chosen }
+            Transfers { always: tuning.staged, copied: tuning.copied, fault: tuning.transfer_fault, ..chosen }
         };
         let by_class = SizeClass::ALL.map(of_class);
         self.choose_transfers(move |bytes| by_class[SizeClass::of(bytes) as usize]);

@@ -83,6 +83,7 @@ pub struct Tuning {
     without_file: bool,
     stall: Option<Stall>,
     staged: bool,
+    copied: bool,
     transfer_fault: Option<TransferFault>,
     set: Vec<(Primitive, String, usize)>,
 }
@@ -183,6 +184,14 @@ impl Tuning {
     #[doc(hidden)]
     pub fn staged(mut self, fault: Option<TransferFault>) -> Self {
         (self.staged, self.transfer_fault) = (true, fault);
+        self
+    }
+
+    /// Copies slices even where a driver for CPUs could read them in place. Kernels that count in one pass and write in the next
+    /// would write beyond their buffers if the slice changed meanwhile, as a mapped file can.
+    #[doc(hidden)]
+    pub fn copied(mut self) -> Self {
+        self.copied = true;
         self
     }
 

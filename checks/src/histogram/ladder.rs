@@ -256,7 +256,7 @@ pub(super) mod kernels {
 
     use super::*;
     use crate::{
-        ElementType, Input,
+        ElementType,
         ladder::{GUARD, intact},
         runtime::{Backend, Capabilities, DeviceClass, ProgramSpec, opencl::ClDevice},
     };
@@ -375,9 +375,9 @@ pub(super) mod kernels {
     impl<T: Integer> State<T> {
         fn run(&mut self) -> Result<()> {
             let Self { cl, program, n, bins, .. } = self;
-            let x = Input::from(&self.x).cl(cl)?;
-            let counts = Input::from(&self.counts).cl(cl)?;
-            let tables = Input::from(&self.tables).cl(cl)?;
+            let x = oclprim::View::from(&self.x).cl(cl)?;
+            let counts = oclprim::View::from(&self.counts).cl(cl)?;
+            let tables = oclprim::View::from(&self.tables).cl(cl)?;
             let Geometry { block, groups } = self.geometry;
             let (kernel, target) = match self.step {
                 Step::Global => ("v1_global", &counts),

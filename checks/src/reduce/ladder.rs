@@ -604,7 +604,7 @@ pub(super) mod device {
     impl<T: Element> State<T> {
         fn reset(&mut self) -> Result<()> {
             if let Some(copy) = &self.copy {
-                let (from, to) = (crate::Input::from(&self.x).cl(&self.cl)?, crate::Input::from(copy).cl(&self.cl)?);
+                let (from, to) = (oclprim::View::from(&self.x).cl(&self.cl)?, oclprim::View::from(copy).cl(&self.cl)?);
                 self.cl.copy((from.mem(), 0), (to.mem(), 0), size_of::<T>() * self.x.len())?;
             }
             self.partials.fill(poison())?;
@@ -612,8 +612,8 @@ pub(super) mod device {
         }
 
         fn run(&mut self) -> Result<()> {
-            let x = crate::Input::from(self.copy.as_ref().unwrap_or(&self.x)).cl(&self.cl)?;
-            let partials = crate::Input::from(&self.partials).cl(&self.cl)?;
+            let x = oclprim::View::from(self.copy.as_ref().unwrap_or(&self.x)).cl(&self.cl)?;
+            let partials = oclprim::View::from(&self.partials).cl(&self.cl)?;
             let mut launch = self
                 .cl
                 .launch(&self.program, self.kernel.name)?

@@ -14,7 +14,7 @@ use std::{
 
 use clap::Args;
 use indicatif::ProgressBar;
-use oclprim::{Device, files::Draft};
+use oclprim::Device;
 use oclprim_checks::{
     bench::{Bench, Effort},
     check::Level,
@@ -29,7 +29,7 @@ use crate::{
     devices::Description,
     ladder_results::Report as Steps,
     options::{DeviceChoice, positive},
-    output::{STDOUT, Stop, count, distinct, json, of_file, save, time},
+    output::{STDOUT, Stop, count, distinct, is_writable, json, save, time},
     submission::{Os, now},
 };
 
@@ -74,12 +74,12 @@ impl Command {
         // A file that cannot be written must not cost minutes of measurements.
         if !stdout {
             distinct(&[("standard output", Path::new(STDOUT)), ("--output", &self.output)])?;
-            drop(Draft::new(&self.output).map_err(of_file(&self.output))?);
+            is_writable(&self.output)?;
         }
         if let Some(path) = &self.json {
             distinct(&[("--output", &self.output), ("--json", path)])?;
             if path.as_os_str() != STDOUT {
-                drop(Draft::new(path).map_err(of_file(path))?);
+                is_writable(path)?;
             }
         }
         let found = if self.from.is_empty() {

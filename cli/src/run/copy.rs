@@ -28,7 +28,7 @@ pub(super) struct Copy {
 impl Copy {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let array = self.common.read()?;
-        let device = self.common.device.open()?;
+        let device = self.common.device.open_for_files()?;
         let input = array.elements::<u8>();
         let copied: Cow<'_, [u8]> = if device.is_cpu() {
             input.into()
@@ -63,7 +63,7 @@ impl Reverse {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let path = self.common.input.display();
         let array = self.common.read()?;
-        let device = self.common.device.open()?;
+        let device = self.common.device.open_for_files()?;
         with_size!(array.size(), T => self.reverse::<T>(&array, &device, out), {
             let (ty, size) = (array.type_name(), array.size());
             Err(Stop::usage(format!("{path}: reverse takes elements of 1 to 16 bytes, {ty} has {size}")))
@@ -108,7 +108,7 @@ impl Gather {
         let path = self.common.input.display();
         let array = self.common.read()?;
         let (shaped, indices) = indices(&self.indices)?;
-        let device = self.common.device.open()?;
+        let device = self.common.device.open_for_files()?;
         with_size!(array.size(), T => self.gather::<T>(&array, (&indices, &shaped.shape), &device, out), {
             let (ty, size) = (array.type_name(), array.size());
             Err(Stop::usage(format!("{path}: gather takes elements of 1 to 16 bytes, {ty} has {size}")))
@@ -159,7 +159,7 @@ impl Scatter {
         let path = self.common.input.display();
         let array = self.common.read()?;
         let (_, indices) = indices(&self.indices)?;
-        let device = self.common.device.open()?;
+        let device = self.common.device.open_for_files()?;
         with_size!(array.size(), T => self.scatter::<T>(&array, &indices, &device, out), {
             let (ty, size) = (array.type_name(), array.size());
             Err(Stop::usage(format!("{path}: scatter takes elements of 1 to 16 bytes, {ty} has {size}")))

@@ -78,7 +78,7 @@ impl HistogramOf {
         let array = self.common.read()?;
         let element = self.common.element(&array, "histogram")?;
         let channels = if self.channels { Some(array.shape[self.common.axis(&array, -1)?]) } else { None };
-        let device = self.common.device.open()?;
+        let device = self.common.device.open_for_files()?;
         let edges = match &self.edges {
             Some(path) => Some((path, second(path)?)),
             None => None,

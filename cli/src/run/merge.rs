@@ -85,7 +85,7 @@ impl Merge {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let array = self.common.read()?;
         let element = self.common.element(&array, "merge")?;
-        let device = self.common.device.open()?;
+        let device = self.common.device.open_for_files()?;
         with_number!(element, T => self.merge::<T>(&array, array.elements(), &device, out))
     }
 
@@ -138,7 +138,7 @@ impl Search {
         let array = self.common.read()?;
         let element = self.common.element(&array, "search")?;
         let needles = second(&self.needles)?;
-        let device = self.common.device.open()?;
+        let device = self.common.device.open_for_files()?;
         let element = common_type((element, &array), (&self.needles, &needles))?;
         with_number!(element, T => self.search::<T>(&array, &needles, &device, out))
     }

@@ -187,7 +187,7 @@ impl Reduce {
         let element = self.common.element(&array, "reduce")?;
         let axis = self.axis.map(|number| self.common.axis(&array, number)).transpose()?;
         let offsets = self.segments.as_deref().map(indices).transpose()?.map(|(_, offsets)| offsets);
-        let device = self.common.device.open()?;
+        let device = self.common.device.open_for_files()?;
         if let Op::Sum | Op::Product = self.op {
             let extent = match (axis, &offsets) {
                 (Some(axis), _) => Extent::Along(&array.shape, axis),
@@ -245,7 +245,7 @@ impl Reduce {
     fn answer(&self, array: &Array, out: &mut dyn Write) -> Result<(), Stop> {
         self.of_all_alone(&format!("--op {}", self.op.name()))?;
         let element = self.common.element(array, "reduce")?;
-        let device = self.common.device.open()?;
+        let device = self.common.device.open_for_files()?;
         let truth = with_number!(element, T => {
             let input = array.elements::<T>();
             let run = |device: &Device| if self.op == Op::Any { device.any(input) } else { device.all(input) };
@@ -269,7 +269,7 @@ impl Reduce {
             Op::Product => op::complex_product(),
             op => return Err(Stop::usage(format!("complex numbers have a sum and a product, no {}", op.name()))),
         };
-        let (input, device) = (array.elements::<Complex<F>>(), self.common.device.open()?);
+        let (input, device) = (array.elements::<Complex<F>>(), self.common.device.open_for_files()?);
         let run = |device: &Device| device.reduce_by(input, &op);
         let value = run(&device)?;
         if self.common.verify {

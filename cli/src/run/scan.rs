@@ -124,7 +124,7 @@ impl ScanOf {
         let array = self.common.read()?;
         let element = self.common.element(&array, "scan")?;
         let lines = self.lines(&array)?;
-        let device = self.common.device.open()?;
+        let device = self.common.device.open_for_files()?;
         if let ScanOp::Sum | ScanOp::Product = self.op {
             let wide = self.wide.unwrap_or_else(|| widened(&array, element));
             return with_wider!(bits (element, wide), T, U => {

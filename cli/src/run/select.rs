@@ -73,7 +73,7 @@ impl Select {
         let element = self.common.element(&array, "select")?;
         let flags = self.flags.as_deref().map(|path| flags(path, &array)).transpose()?;
         let flags = flags.as_ref().map(Array::elements);
-        let device = self.common.device.open()?;
+        let device = self.common.device.open_for_files()?;
         with_number!(element, T => self.select::<T>(&array, array.elements(), flags, &device, out))
     }
 
@@ -155,7 +155,7 @@ impl Unique {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let array = self.common.read()?;
         let element = self.common.element(&array, "unique")?;
-        let device = self.common.device.open()?;
+        let device = self.common.device.open_for_files()?;
         with_number!(element, T => {
             let input = array.elements::<T>();
             let found = device.unique(input)?.into_vec()?;
@@ -200,7 +200,7 @@ impl Rle {
         }
         let array = self.common.read()?;
         let element = self.common.element(&array, "rle")?;
-        let device = self.common.device.open()?;
+        let device = self.common.device.open_for_files()?;
         with_number!(element, T => {
             let input = array.elements::<T>();
             let encode = |device: &Device| -> oclprim::Result<_> {
@@ -218,16 +218,15 @@ impl Rle {
             if self.common.to_archive() {
                 return self.common.finish_archive(&[("values", &encoded), ("lengths", &counted)]);
             }
-            if self.common.output.is_none() {
-                print(&in_words(&values, &shape, &encoded.type_name(), &device), out)?;
-            }
-            if self.lengths.is_none() {
-                writeln!(out, "{}", in_words(&lengths, &shape, "<u8", &device))?;
-            }
+            let texts = [
+                (&self.common.output, in_words(&values, &shape, &encoded.type_name(), &device)),
+                (&self.lengths, in_words(&lengths, &shape, "<u8", &device)),
+            ];
             let (encoded, counted) = (encoded.parts(), counted.parts());
             let files = [(&self.common.output, &encoded), (&self.lengths, &counted)];
             let files = files.into_iter().filter_map(|(path, parts)| Some((path.as_deref()?, &parts[..])));
-            save(&files.collect::<Vec<_>>(), out)
+            save(&files.collect::<Vec<_>>(), out)?;
+            texts.iter().filter(|(path, _)| path.is_none()).try_for_each(|(_, text)| print(text, out))
         })
     }
 }

@@ -41,7 +41,7 @@ impl Sort {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let array = self.common.read()?;
         let element = self.common.element(&array, "sort")?;
-        let device = self.common.device.open()?;
+        let device = self.common.device.open_for_files()?;
         with_number!(element, T => self.sort::<T>(&array, array.elements(), &device, out))
     }
 

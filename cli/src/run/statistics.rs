@@ -37,7 +37,7 @@ impl Count {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let array = self.common.read()?;
         let element = self.common.element(&array, "count")?;
-        let device = self.common.device.open()?;
+        let device = self.common.device.open_for_files()?;
         let count = with_number!(element, T => self.count::<T>(array.elements(), &device)?);
         self.common.finish(&Made::of("<u8", &[], &[count]), count.to_string(), out)
     }
@@ -89,7 +89,7 @@ impl StatisticsOf {
         let array = self.common.read()?;
         let element = self.common.element(&array, "statistics")?;
         let axis = self.axis.map(|number| self.common.axis(&array, number)).transpose()?;
-        let device = self.common.device.open()?;
+        let device = self.common.device.open_for_files()?;
         with_number!(element, T => match axis {
             Some(axis) => {
                 let line = Line { shape: array.shape.clone(), axis, device: &device, verify: self.common.verify };

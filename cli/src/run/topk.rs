@@ -63,7 +63,7 @@ impl TopK {
         if let Some(last) = shape.last_mut() {
             *last = self.k;
         }
-        let device = self.common.device.open()?;
+        let device = self.common.device.open_for_files()?;
         if self.rows && array.shape.last() == Some(&0) && self.k == 0 {
             // The primitive computes the number of rows from the number of elements. That is 0 here, so it cannot.
             let (values, indices) = (array.like::<u8>(&shape, &[]), Made::of::<u64>("<i8", &shape, &[]));
@@ -142,7 +142,7 @@ impl Quantile {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         let array = self.common.read()?;
         let element = self.common.element(&array, "quantile")?;
-        let device = self.common.device.open()?;
+        let device = self.common.device.open_for_files()?;
         let values = with_number!(element, T => self.of::<T>(array.elements(), &device)?);
         let shape = [values.len()];
         self.common.finish(&Made::of("<f8", &shape, &values), in_words(&values, &shape, "<f8", &device), out)

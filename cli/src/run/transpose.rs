@@ -50,7 +50,7 @@ impl Transpose {
         };
         let last = shape.len() - 2;
         shape[last..].reverse();
-        let device = self.common.device.open()?;
+        let device = self.common.device.open_for_files()?;
         if self.cast.is_some() || self.scale.is_some() {
             if shape.len() > 2 {
                 return Err(Stop::usage(format!("{path}: --cast and --scale take 2 dimensions, not 3")));
@@ -133,7 +133,7 @@ impl Permute {
         let array = self.common.read()?;
         let axes: Vec<usize> =
             self.axes.iter().map(|&number| self.common.axis(&array, number)).collect::<Result<_, _>>()?;
-        let device = self.common.device.open()?;
+        let device = self.common.device.open_for_files()?;
         if axes.len() != array.shape.len() || (0..axes.len()).any(|axis| !axes.contains(&axis)) {
             let text = format!("{path}: axes {axes:?} do not name each of {} axes once", array.shape.len());
             return Err(Stop::usage(text));

@@ -112,9 +112,8 @@ impl<'a, T: Pod> Input<'a, T> {
         AnyArgument { memory, size: size_of::<T>() }
     }
 
-    /// The elements in the device's memory.
-    #[doc(hidden)]
-    pub fn cl(self, device: &ClDevice) -> Result<ClInput> {
+    /// The elements in the device's memory. The caller drops the result before `'a` ends, as it may use a slice in place.
+    pub(crate) fn cl(self, device: &ClDevice) -> Result<ClInput> {
         self.any().cl(device)
     }
 }

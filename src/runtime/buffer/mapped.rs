@@ -44,8 +44,9 @@ impl Mappings {
             (false, true) => "reading",
             (false, false) => return Ok(()),
         };
-        let message =
-            format!("the buffer is still mapped for {what}: the driver failed to unmap it, or the mapping was leaked");
+        let message = format!(
+            "the buffer is still mapped for {what}: the driver failed to unmap it, or a mapping or download was leaked"
+        );
         Err(Error::new(ErrorKind::Driver, message))
     }
 }

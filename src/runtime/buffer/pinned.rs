@@ -18,7 +18,7 @@ use crate::{Error, Result};
 /// memory cannot be swapped out, so programs allocate little of it, once, and reuse it.
 ///
 /// It dereferences to a slice, and is an input or an output wherever a host slice is one. Pinned memory of one device is as
-/// fast for another. [`Device::upload_async`] and [`Buffer::read_async`](super::Buffer::read_async) take it by value.
+/// fast for others of the same platform. [`Device::upload_async`] and [`Buffer::read_async`](super::Buffer::read_async) take it by value.
 ///
 /// ```
 /// use oclprim::{Device, op::Sum};

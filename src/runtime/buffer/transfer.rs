@@ -30,6 +30,12 @@ impl<T: Pod> Moving<T> {
         result
     }
 
+    /// Ends a transfer whose start returned `error`, which the caller gets.
+    fn failed(mut self, error: Error) -> Error {
+        let _ = self.end();
+        error
+    }
+
     fn wait(mut self) -> Result<PinnedVec<T>> {
         self.end()?;
         let mut this = ManuallyDrop::new(self);
@@ -40,7 +46,13 @@ impl<T: Pod> Moving<T> {
 
 impl<T: Pod> Drop for Moving<T> {
     fn drop(&mut self) {
-        let _ = self.end();
+        if let Some(mut transfer) = self.transfer.take() {
+            let (result, done) = transfer.wait();
+            self.done = done;
+            if let Err(error) = result {
+                transfer.owe(error);
+            }
+        }
         if self.done {
             // SAFETY: it is dropped once, and no command uses it.
             unsafe { ManuallyDrop::drop(&mut self.host) };
@@ -50,7 +62,8 @@ impl<T: Pod> Drop for Moving<T> {
 
 /// An upload that may be running: the handle of [`Device::upload_async`].
 ///
-/// It owns the pinned memory. Dropping it waits for the transfer; if it is leaked, so is the memory.
+/// It owns the pinned memory. Dropping it waits for the transfer, whose error the next call that waits on the device returns. If
+/// it is leaked, so is the memory.
 #[must_use = "dropping the handle waits for the transfer"]
 pub struct Upload<T: Pod> {
     moving: Moving<T>,
@@ -77,7 +90,8 @@ impl<T: Pod> Upload<T> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the transfer failed. The buffer then has no defined contents.
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the transfer failed. The buffer then has no defined contents, and the
+    /// pinned memory is freed.
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -100,8 +114,9 @@ impl<T: Pod> fmt::Debug for Upload<T> {
 
 /// A download that may be running: the handle of [`Buffer::read_async`].
 ///
-/// It owns the pinned memory, and no command can write the buffer as long as it lives. Dropping it waits for the transfer.
-/// If it is leaked, so is the memory, and calls that write the buffer fail.
+/// It owns the pinned memory, and no command can write the buffer as long as it lives. Dropping it waits for the transfer,
+/// whose error the next call that waits on the device returns. If it is leaked, so is the memory, and calls that write the
+/// buffer fail.
 #[must_use = "dropping the handle waits for the transfer"]
 pub struct Download<'a, T: Pod> {
     moving: Moving<T>,
@@ -140,7 +155,8 @@ impl<T: Pod> Download<'_, T> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the transfer or a command before it failed.
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the transfer or a command before it failed. The pinned memory is then
+    /// freed.
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -171,7 +187,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::zeroed`].
+    /// Same as [`Device::zeroed`], and [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the transfer does not start. The pinned
+    /// memory is then freed.
     ///
     /// ```
     /// use oclprim::{Device, op::Sum};
@@ -196,7 +213,9 @@ impl Device {
                     let from = moving.host.address();
                     let transfer = moving.transfer.insert(device.transfer());
                     // SAFETY: `moving` owns the elements, gives access to them only after the end, and never frees them before.
-                    unsafe { transfer.upload(&mem, from, bytes) }?;
+                    if let Err(error) = unsafe { transfer.upload(&mem, from, bytes) } {
+                        return Err(moving.failed(error));
+                    }
                 }
                 Buffer::new(self, Storage::Cl(mem), len)
             }
@@ -212,12 +231,13 @@ impl<T: Pod> Buffer<T> {
     /// Starts to copy the elements to `out`, which must have the buffer's length; waits for nothing.
     ///
     /// The transfer runs on a queue of its own, after the earlier commands of the buffer's device, and beside later ones.
-    /// They may read the buffer but not write it, as long as the handle lives. [`Download::wait`] returns the elements;
-    /// [`Device::finish`] does not wait for them.
+    /// They may read the buffer but not write it, as long as the handle lives. [`Download::wait`] returns the elements.
+    /// [`Device::finish`] and the markers of `interop` do not wait for them.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `out` has another length.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `out` has another length, and
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the transfer does not start. The pinned memory is then freed.
     ///
     /// ```
     /// use oclprim::{Device, op::Sum};
@@ -276,7 +296,7 @@ impl<'a, T: Pod> View<'a, T> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `out` has another length.
+    /// Same as [`Buffer::read_async`].
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -305,7 +325,7 @@ impl<'a, T: Pod> View<'a, T> {
         let mut moving = Moving { transfer: None, host: ManuallyDrop::new(out), done: true };
         match &self.buffer.storage {
             Storage::Host(_) => self.read(&mut moving.host)?,
-            Storage::Cl(_) if self.len == 0 => {}
+            Storage::Cl(_) if size_of_val(&moving.host[..]) == 0 => {}
             Storage::Cl(mem) => {
                 self.buffer.allow(false)?;
                 let (offset, bytes) = (byte_len::<T>(self.offset)?, size_of_val(&moving.host[..]));
@@ -313,7 +333,9 @@ impl<'a, T: Pod> View<'a, T> {
                 let transfer = moving.transfer.insert(self.buffer.cl().transfer());
                 // SAFETY: `moving` owns the elements, gives access to them only after the end, and never frees them before. The
                 // caller keeps commands from writing the buffer.
-                unsafe { transfer.download(mem, offset, to, bytes) }?;
+                if let Err(error) = unsafe { transfer.download(mem, offset, to, bytes) } {
+                    return Err(moving.failed(error));
+                }
             }
         }
         Ok(moving)

@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 
-use super::{Buffer, MapMut, MapRef, Storage, byte_len, host_memory};
+use super::{Buffer, ClDevice, ClInput, Input, MapMut, MapRef, Storage, byte_len, host_memory};
 use crate::{Error, Result, memory, runtime::pages::prefer_large_pages};
 
 /// Maximum bytes of one copy command within a buffer; a driver that counts bytes in 32 bits can copy this many.
@@ -75,6 +75,12 @@ impl<'a, T: Pod> View<'a, T> {
             }
         }
         Ok(())
+    }
+
+    /// The elements as an argument of kernels.
+    #[doc(hidden)]
+    pub fn cl(self, device: &ClDevice) -> Result<ClInput> {
+        Input::from(self).cl(device)
     }
 
     /// The number of elements.

@@ -1,5 +1,10 @@
 //! Slices that drivers for CPUs read in place.
 
+use std::{
+    io::{self, Write},
+    process,
+};
+
 use super::{ClDevice, DeviceType, Mem, cl};
 use crate::Result;
 
@@ -22,15 +27,20 @@ impl Borrowed {
     /// Waits for the commands of the queue by all means, since the memory may be freed next. Returns the first error.
     fn wait(&self) -> Result<()> {
         let queue = self.device.queue();
-        cl::finish(queue).or_else(|error| {
+        cl::finish(queue).inspect_err(|_| {
             self.device.forget();
-            if cl::finish(queue).is_err() {
-                // The driver refuses to wait for the queue, but may wait for an event.
+            // If the driver refuses to wait for the queue, it may wait for an event.
+            let by_event = || {
                 let end = cl::barrier(queue, &[])?;
                 self.device.flush()?;
-                cl::wait(&end)?;
+                cl::wait(&end)
+            };
+            if let Err(error) = cl::finish(queue).or_else(|_| by_event()) {
+                // A command may still read the slice, whose owner can free it as soon as this returns.
+                let _ =
+                    writeln!(io::stderr(), "oclprim: the driver cannot wait for a command that reads a slice: {error}");
+                process::abort();
             }
-            Err(error)
         })
     }
 }
@@ -54,7 +64,8 @@ impl ClDevice {
     pub(crate) unsafe fn borrow(&self, data: &[u8], size: usize) -> Option<(Borrowed, usize)> {
         let (align, shared) = (self.shared.base_align, &self.shared);
         let in_place = shared.info.ty == DeviceType::Cpu && align.is_power_of_two() && align <= PAGE;
-        if data.len() < LEAST_BYTES || !in_place || self.checker() || self.transfers(data.len()).always {
+        let transfers = self.transfers(data.len());
+        if data.len() < LEAST_BYTES || !in_place || self.checker() || transfers.always || transfers.copied {
             return None;
         }
         let offset = data.as_ptr().addr() % align;

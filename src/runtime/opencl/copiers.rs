@@ -284,11 +284,11 @@ mod tests {
     /// Copies `from` in chunks and pieces of odd lengths, a few chunks at a time.
     fn copied(from: &[u8], threads: usize, chunk: usize, piece: usize) -> Vec<u8> {
         let mut to = vec![0xA5; from.len() + 1];
+        let (parts, _) = to.split_at_mut(from.len());
         let mut copying = Copying::new(threads);
-        for (i, part) in from.chunks(chunk).enumerate() {
-            let to = to[i * chunk..][..part.len()].as_mut_ptr();
+        for (i, (part, to)) in from.chunks(chunk).zip(parts.chunks_mut(chunk)).enumerate() {
             // SAFETY: each chunk is another part of both vectors, which live until the last wait.
-            unsafe { copying.add(part.as_ptr(), to, part.len(), piece) };
+            unsafe { copying.add(part.as_ptr(), to.as_mut_ptr(), part.len(), piece) };
             if i >= 2 {
                 copying.wait(i - 2);
             }
@@ -334,6 +334,7 @@ mod tests {
                 copying.wait(0);
             });
             assert!(panic::catch_unwind(call).is_err());
+            assert!(to.iter().all(|&byte| byte == 0), "no piece was copied");
         }
         assert!(copied(&from, 4, BYTES / 3, BYTES / 50) == from, "the threads live on");
     }
@@ -341,15 +342,73 @@ mod tests {
     #[test]
     fn copies_end_when_they_are_dropped() {
         let from = bytes(0);
-        for _ in 0..20 {
+        for round in 0..20 {
             let mut to = vec![0; BYTES];
             let mut copying = Copying::new(4);
+            // One large piece for each thread, so that a copy which goes on takes longer than a look at the first bytes.
             // SAFETY: both vectors outlive `copying`.
-            unsafe { copying.add(from.as_ptr(), to.as_mut_ptr(), BYTES, BYTES / 1000) };
+            unsafe { copying.add(from.as_ptr(), to.as_mut_ptr(), BYTES, BYTES / 4) };
+            // In some rounds the threads have begun, in others not.
+            let spins = if cfg!(miri) { 3 } else { 1000 * round };
+            (0..spins).for_each(|_| std::hint::spin_loop());
             drop(copying);
-            let before = to.clone();
-            thread::yield_now();
-            assert!(before == to, "a thread copies after the end");
+            // A piece is copied from its start to its end, so its first and last bytes tell whether it has begun and is done.
+            let starts = (0..4).map(|piece| piece * (BYTES / 4));
+            let begun: Vec<_> = starts.filter(|&start| to[start..][..64] == from[start..][..64]).collect();
+            for end in begun.into_iter().map(|start| start + BYTES / 4) {
+                assert!(to[end - 64..end] == from[end - 64..end], "a piece was not waited for");
+            }
         }
+    }
+
+    /// Threads start, wait for and drop transfers of all sizes, some of which panic.
+    #[test]
+    fn transfers_of_all_sizes_start_and_end_beside_each_other() {
+        let (threads, rounds) = if cfg!(miri) { (3, 4) } else { (8, 60) };
+        thread::scope(|scope| {
+            for seed in 0..threads {
+                scope.spawn(move || {
+                    let from = bytes(seed);
+                    let mut random = 88_172_645_463_325_252u64 ^ (seed as u64) << 32;
+                    let mut below = |n: usize| {
+                        random ^= random << 13;
+                        random ^= random >> 7;
+                        random ^= random << 17;
+                        (random % n as u64) as usize
+                    };
+                    for _ in 0..rounds {
+                        let most = if below(3) == 0 { BYTES } else { BYTES / 100 };
+                        let (len, threads) = (1 + below(most), 1 + below(6));
+                        let chunk = 1 + len / (1 + below(12));
+                        let piece = 1 + chunk / (1 + below(40));
+                        let mut to = vec![0xA5; len];
+                        let chunks: Vec<_> = from[..len].chunks(chunk).zip(to.chunks_mut(chunk)).collect();
+                        let count = chunks.len();
+                        let waited = match below(4) {
+                            0 => 0,
+                            1 => below(count),
+                            _ => count,
+                        };
+                        let panics = below(8) == 0;
+                        let call = AssertUnwindSafe(|| {
+                            let copying = Copying::new(threads);
+                            let mut copying = if panics { copying.panicking() } else { copying };
+                            for (part, to) in chunks {
+                                // SAFETY: each chunk is another part of both vectors, which outlive `copying`.
+                                unsafe { copying.add(part.as_ptr(), to.as_mut_ptr(), part.len(), piece) };
+                            }
+                            (0..waited).for_each(|chunk| copying.wait(chunk));
+                        });
+                        let ended = panic::catch_unwind(call);
+                        assert_eq!(ended.is_err(), panics && waited > 0);
+                        // The other chunks have any contents, but keep them from here on.
+                        let done = if panics { 0 } else { len.min(waited * chunk) };
+                        assert!(to[..done] == from[..done]);
+                        to.fill(0x5A);
+                        assert!(to.iter().all(|&byte| byte == 0x5A), "a thread copies after the end");
+                    }
+                });
+            }
+        });
     }
 }

@@ -187,10 +187,11 @@ impl ClDevice {
             all[offset..offset + data.len()].copy_from_slice(data);
             return self.write(mem, 0, &all);
         }
-        self.with_memory(|| self.send(mem, offset, data))?;
+        self.with_memory(|| self.send(mem, offset, data)).inspect_err(|_| self.forget())?;
         // Intel's runtime returns from a write of few bytes before the buffer has them. On an out-of-order queue, a
         // kernel could overtake the write.
-        self.settle()
+        self.settle()?;
+        self.overdue()
     }
 
     /// Enqueues a fill; the pattern has 1, 2, 4, 8 or 16 bytes.

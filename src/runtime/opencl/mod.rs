@@ -78,6 +78,8 @@ struct Shared {
     local_tried: usize,
     /// The largest work-group that the driver reports for the device.
     max_work_group: u64,
+    /// The driver's handle of the platform.
+    platform: usize,
     /// True if the device has its own memory, not the host's.
     own_memory: bool,
     /// The addresses of host memory that a buffer can use in place are multiples of this number; 0 if unknown.
@@ -109,6 +111,7 @@ impl Shared {
         let (identity, compiler) = (identity(&info), Compiler::of(&info.platform));
         let own_memory = info.ty != DeviceType::Cpu && has_own_memory(id)?;
         let max_work_group = cl::device_number(id, ffi::CL_DEVICE_MAX_WORK_GROUP_SIZE)?;
+        let platform = cl::device_number(id, ffi::CL_DEVICE_PLATFORM)? as usize;
         let base_align = cl::device_number(id, ffi::CL_DEVICE_MEM_BASE_ADDR_ALIGN)? as usize / 8;
         Ok(Self {
             id,
@@ -123,6 +126,7 @@ impl Shared {
             kept: Mutex::default(),
             local_tried,
             max_work_group,
+            platform,
             own_memory,
             base_align,
             staging: Staging::default(),

@@ -10,16 +10,9 @@ use super::{ClDevice, CommandQueue, Context, Mem, cl};
 use crate::runtime::info::TransferFault;
 use crate::{Error, ErrorKind, Result};
 
-/// The users' pinned memory in this process: addresses and bytes. Slices in it need no staging, whichever device they move
-/// to: memory that one context has pinned is as fast for another.
-static PINNED: RwLock<BTreeMap<usize, usize>> = RwLock::new(BTreeMap::new());
-
-/// Returns whether all of these bytes are a user's pinned memory.
-pub(super) fn is_pinned(address: *const u8, bytes: usize) -> bool {
-    let pinned = PINNED.read().unwrap_or_else(PoisonError::into_inner);
-    let before = pinned.range(..=address.addr()).next_back();
-    before.is_some_and(|(&start, &all)| address.addr() - start + bytes <= all)
-}
+/// The users' pinned memory in this process: addresses, bytes and platforms. Slices in it need no staging on any device of the
+/// platform: memory that one context has pinned is as fast for another. To other drivers it is memory like any other.
+static PINNED: RwLock<BTreeMap<usize, (usize, usize)>> = RwLock::new(BTreeMap::new());
 
 /// Pinned memory that is mapped as long as it lives.
 pub(crate) struct Pinned {
@@ -64,9 +57,10 @@ impl Pinned {
         self.bytes
     }
 
-    /// Lists the memory as a user's, whose slices need no staging.
-    fn list(mut self) -> Self {
-        PINNED.write().unwrap_or_else(PoisonError::into_inner).insert(self.address.addr().get(), self.bytes);
+    /// Lists the memory as a user's, whose slices need no staging on the devices of `platform`.
+    fn list(mut self, platform: usize) -> Self {
+        let (start, range) = (self.address.addr().get(), (self.bytes, platform));
+        PINNED.write().unwrap_or_else(PoisonError::into_inner).insert(start, range);
         self.listed = true;
         self
     }
@@ -93,6 +87,15 @@ impl ClDevice {
         }
         let queue = self.shared.staging.queue(self)?;
         let pinned = self.with_memory(|| Pinned::new(queue, self.context(), bytes, transfers.fault))?;
-        Ok(Some(pinned.list()))
+        Ok(Some(pinned.list(self.shared.platform)))
+    }
+
+    /// Returns whether all of these bytes are memory that a user pinned on this device's platform.
+    pub(super) fn is_pinned(&self, address: *const u8, bytes: usize) -> bool {
+        let pinned = PINNED.read().unwrap_or_else(PoisonError::into_inner);
+        let before = pinned.range(..=address.addr()).next_back();
+        before.is_some_and(|(&start, &(all, platform))| {
+            platform == self.shared.platform && address.addr() - start + bytes <= all
+        })
     }
 }

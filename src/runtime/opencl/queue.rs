@@ -153,6 +153,7 @@ impl ClDevice {
             return Ok(());
         }
         cl::barrier(self.queue(), &[]).map(drop).inspect_err(|_| {
+            self.forget();
             // The command still runs, and its buffers are about to be released.
             if let Err(error) = cl::finish(self.queue()) {
                 self.owe(error);

@@ -8,12 +8,7 @@ use std::{
     sync::{Mutex, OnceLock},
 };
 
-use super::{
-    ClDevice, CommandQueue, Event, Mem, cl,
-    copiers::Copying,
-    lock,
-    pinned::{Pinned, is_pinned},
-};
+use super::{ClDevice, CommandQueue, Event, Mem, cl, copiers::Copying, lock, pinned::Pinned};
 use crate::Result;
 use crate::runtime::info::{TransferFault, Transfers};
 
@@ -142,7 +137,13 @@ impl Drop for Running<'_, '_> {
         if self.sound && self.events.is_empty() {
             return;
         }
-        let done = (0..2).any(|_| cl::finish(self.device.queue()).is_ok());
+        let finished = cl::finish(self.device.queue());
+        let done = finished.is_ok() || cl::finish(self.device.queue()).is_ok();
+        if let Err(error) = finished {
+            // It may be the error of an earlier command, and a driver reports it once.
+            self.device.forget();
+            self.device.owe(error);
+        }
         let ring = self.lent.ring.take();
         if !done {
             // The device is lost. Its commands may still use the ring, so the ring is never released.
@@ -193,7 +194,7 @@ impl ClDevice {
         if bytes < least || !(self.shared.own_memory || transfers.always) || self.checker() {
             return None;
         }
-        if is_pinned(host, bytes) {
+        if self.is_pinned(host, bytes) {
             return None;
         }
         let plan = Plan::new(bytes, transfers);

@@ -1,7 +1,7 @@
 //! Transfers that run beside the commands of the main queue.
 
 use super::{ClDevice, CommandQueue, Event, Mem, cl};
-use crate::Result;
+use crate::{Error, Result};
 
 /// The queues of transfers, one for each direction, so that both directions of the link work at once.
 #[derive(Clone, Copy)]
@@ -100,16 +100,26 @@ impl Transfer {
         queue.is_ok_and(|queue| (0..2).any(|_| cl::finish(queue).is_ok()))
     }
 
-    /// Waits until the transfer is done. False if the driver does not tell whether it still runs.
+    /// Waits until the transfer is done. False if the driver does not tell whether it still runs. After a download, earlier
+    /// commands are done, too, so this returns an overdue error of theirs.
     pub(crate) fn wait(&mut self) -> (Result<()>, bool) {
         let Some((name, direction)) = self.started else { return (Ok(()), true) };
-        let result = self.event.as_ref().map_or(Ok(()), cl::wait);
+        let result = self.event.as_ref().map_or(Ok(()), cl::wait).inspect_err(|_| self.device.forget());
         let waited = self.event.is_some() && result.is_ok();
         let done = waited || self.event.is_some() && self.is_done().unwrap_or(false) || self.drain(direction);
         if let Some(event) = self.event.take_if(|_| done) {
             self.started = None;
-            self.device.record_transfer(name, event);
+            // The event of a failed command has no times.
+            if result.is_ok() {
+                self.device.record_transfer(name, event);
+            }
         }
-        (result.and_then(|()| self.device.overdue()), done)
+        let overdue = |()| if matches!(direction, Direction::ToHost) { self.device.overdue() } else { Ok(()) };
+        (result.and_then(overdue), done)
+    }
+
+    /// Keeps an error that [`wait`](Self::wait) returned, for the next call that waits on the device.
+    pub(crate) fn owe(&self, error: Error) {
+        self.device.owe(error);
     }
 }

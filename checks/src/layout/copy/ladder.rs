@@ -189,7 +189,7 @@ pub(super) mod device {
         let groups = (n / kernel.width).div_ceil(block).max(1);
         let groups = if kernel.strides { groups.min(MAX_GROUPS) } else { groups };
         prepare(device, shared, n, move |state| {
-            let x = crate::Input::from(&state.x).cl(&cl)?;
+            let x = oclprim::View::from(&state.x).cl(&cl)?;
             let out = crate::Output::from(&mut state.out).cl(&cl, false)?;
             let launch = cl.launch(&program, kernel.name)?.mem(x.mem()).mem(out.mem()).offset(n as u64, wide);
             launch.run([groups, 1, 1], [block, 1, 1])
@@ -202,7 +202,7 @@ pub(super) mod device {
         };
         let cl = cl.clone();
         prepare(device, shared, n, move |state| {
-            let x = crate::Input::from(&state.x).cl(&cl)?;
+            let x = oclprim::View::from(&state.x).cl(&cl)?;
             let out = crate::Output::from(&mut state.out).cl(&cl, false)?;
             cl.copy((x.mem(), 0), (out.mem(), 0), n * size_of::<T>())
         })

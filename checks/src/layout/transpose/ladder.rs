@@ -566,7 +566,7 @@ pub(super) mod device {
         x: &Buffer<T>,
         out: &mut Buffer<T>,
     ) -> Result<()> {
-        let (x, out) = (crate::Input::from(x).cl(cl)?, crate::Output::from(out).cl(cl, false)?);
+        let (x, out) = (oclprim::View::from(x).cl(cl)?, crate::Output::from(out).cl(cl, false)?);
         let (across, down) = kernel.groups(geometry);
         let (across, down) = (across as usize, down as usize);
         let launch = cl
