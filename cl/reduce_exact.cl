@@ -579,7 +579,10 @@ INLINED void load_chunk(const OFFSET_T base, const OFFSET_T n, A* x, A* y, INPUT
     const OFFSET_T first = base + get_local_id(0) * VEC;
     if (n - base >= TILE) {
 #ifdef SOURCE
-        T row[ROWS][VEC], other[ROWS][VEC];
+        T row[ROWS][VEC];
+#if DOT
+        T other[ROWS][VEC];
+#endif
         UNROLLED
         for (uint r = 0; r < ROWS; r++) {
 #if DOT

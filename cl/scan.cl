@@ -72,9 +72,9 @@
 #endif
 // VECTORS selects code for vectors of 16 lanes (scan_cpu_vectors.cl), since CPU drivers do not vectorise the order
 // above. The host defines it for CPU drivers, except Oclgrind, without EXACT and without segments. It is undefined here
-// for the caller's operators, for mapped elements, and for elements or results of 16 bits that are floats. So only
+// for the caller's operators, for sources, and for elements or results of 16 bits that are floats. So only
 // built-in sums and products of other elements keep it, with accumulators of f32 or f64.
-#if defined(OPERATOR) || defined(MAPPED) || defined(T_F16) || defined(T_BF16) || defined(OUT_F16) || defined(OUT_BF16)
+#if defined(OPERATOR) || defined(SOURCE) || defined(T_F16) || defined(T_BF16) || defined(OUT_F16) || defined(OUT_BF16)
 #undef VECTORS
 #endif
 #ifndef REVERSE
@@ -110,6 +110,21 @@
 #define VECTOR_AT(i, len) (REVERSE ? (len) - VEC - (i) : (i))
 #define IN_VECTOR(j) (REVERSE ? VEC - 1 - (j) : (j))
 #include "lib/heads.cl"
+
+// The input: memory, or with SOURCE computed elements. INPUT_PARAMS are a kernel's first parameters, ELEMENT_PARAMS those of a
+// function, and ELEMENTS their names.
+#ifdef SOURCE
+#include "lib/source.cl"
+#define INPUT_PARAMS SOURCE_PARAMS()
+#define ELEMENT_PARAMS SOURCE_PARAMS()
+#define ELEMENTS SOURCE_ARGS
+INLINED A element_at(OFFSET_T i, ELEMENT_PARAMS) { return to_acc(source_at(i, ELEMENTS)); }
+#else
+#define INPUT_PARAMS __global const T *in_base, const ulong in_offset
+#define ELEMENT_PARAMS __global const T* x
+#define ELEMENTS x
+INLINED A element_at(OFFSET_T i, ELEMENT_PARAMS) { return to_acc(x[i]); }
+#endif
 
 // Bit j of a word of segment-head flags.
 #define HEAD_BIT(word, j) (SEGMENTED ? (word) >> (j) & 1 : 0u)

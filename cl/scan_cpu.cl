@@ -41,15 +41,15 @@ static inline void load_heads(uint* heads, OFFSET_T tile, OFFSET_T n HEAD_PARAMS
 
 // The aggregate of `count` elements of a tile, from `position` on, one after another.
 static inline Partial reduce_elements(
-    __global const T* x, OFFSET_T base, uint position, uint count, OFFSET_T n, const uint* heads)
+    ELEMENT_PARAMS, OFFSET_T base, uint position, uint count, OFFSET_T n, const uint* heads)
 {
-    Partial total = partial(TAKEN(x[AT(base + position, n)]), HEAD_AT(heads, position));
+    Partial total = partial(element_at(AT(base + position, n), ELEMENTS), HEAD_AT(heads, position));
     // EXACT allows any order, so the compiler may use vectors.
 #if EXACT && !SEGMENTED
     IN_VECTORS
 #endif
     for (uint k = 1; k < count; k++) {
-        const Partial own = partial(TAKEN(x[AT(base + position + k, n)]), HEAD_AT(heads, position + k));
+        const Partial own = partial(element_at(AT(base + position + k, n), ELEMENTS), HEAD_AT(heads, position + k));
         total = join(total, own);
     }
     return total;
@@ -61,19 +61,19 @@ static inline Partial reduce_elements(
 
 // Tree scan of a chunk's vectors: their prefixes, and the aggregate of the chunk if it is whole.
 static inline Partial scan_chunk(
-    __global const T* x, OFFSET_T base, uint position, OFFSET_T n, const uint* heads, Partial* prefix)
+    ELEMENT_PARAMS, OFFSET_T base, uint position, OFFSET_T n, const uint* heads, Partial* prefix)
 {
     Partial total[CHUNK_VECTORS];
     if (n - base - position >= CHUNK) {
         for (uint q = 0; q < CHUNK_VECTORS; q++) {
-            total[q] = reduce_elements(x, base, position + q * VEC, VEC, n, heads);
+            total[q] = reduce_elements(ELEMENTS, base, position + q * VEC, VEC, n, heads);
         }
     } else {
         for (uint q = 0; q < CHUNK_VECTORS; q++) {
             const OFFSET_T first = base + position + q * VEC;
             total[q] = identity_partial();
             if (first < n) {
-                total[q] = reduce_elements(x, base, position + q * VEC, min((OFFSET_T)VEC, n - first), n, heads);
+                total[q] = reduce_elements(ELEMENTS, base, position + q * VEC, min((OFFSET_T)VEC, n - first), n, heads);
             }
         }
     }
@@ -82,7 +82,7 @@ static inline Partial scan_chunk(
 }
 
 // Tree scan of a tile's chunks: their prefixes, and the aggregate of the tile if it is whole.
-static inline Partial scan_chunks(__global const T* x, OFFSET_T base, OFFSET_T n, const uint* heads, Partial* prefix)
+static inline Partial scan_chunks(ELEMENT_PARAMS, OFFSET_T base, OFFSET_T n, const uint* heads, Partial* prefix)
 {
     Partial total[CHUNKS], unused[CHUNK_VECTORS];
     for (uint c = 0; c < CHUNKS; c++) {
@@ -91,57 +91,59 @@ static inline Partial scan_chunks(__global const T* x, OFFSET_T base, OFFSET_T n
 #ifdef VECTORS
         if (n - base >= position + CHUNK) {
             A16 unused_vectors[2];
-            total[c] = scan_whole_chunk(x, base + position, n, unused_vectors);
+            total[c] = scan_whole_chunk(ELEMENTS, base + position, n, unused_vectors);
             continue;
         }
 #endif
         if (base + position < n) {
-            total[c] = scan_chunk(x, base, position, n, heads, unused);
+            total[c] = scan_chunk(ELEMENTS, base, position, n, heads, unused);
         }
     }
     tree_scan(total, prefix, CHUNKS);
     return total[0];
 }
 
-static inline Partial reduce_tile(__global const T* x, OFFSET_T base, OFFSET_T n, const uint* heads)
+static inline Partial reduce_tile(ELEMENT_PARAMS, OFFSET_T base, OFFSET_T n, const uint* heads)
 {
     if (EXACT) {
-        return reduce_elements(x, base, 0, TILE, n, heads);
+        return reduce_elements(ELEMENTS, base, 0, TILE, n, heads);
     }
     Partial unused[CHUNKS];
-    return scan_chunks(x, base, n, heads, unused);
+    return scan_chunks(ELEMENTS, base, n, heads, unused);
 }
 
 // aggregates[t] for the whole tiles t < tiles.
 KERNEL void scan_aggregates(
-    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global Partial* aggregates,
+    INPUT_PARAMS, const OFFSET_T n, __global Partial* aggregates,
     const OFFSET_T tiles HEAD_PARAMS)
 {
+#ifndef SOURCE
     __global const T* x = in_base + in_offset;
+#endif
     const OFFSET_T end = end_tile(tiles);
     for (OFFSET_T tile = first_tile(tiles); tile < end; tile += TILE_STEP) {
         uint heads[HEAD_WORDS];
         load_heads(heads, tile, n HEAD_PASS);
-        const Partial total = reduce_tile(x, tile * TILE, n, heads);
+        const Partial total = reduce_tile(ELEMENTS, tile * TILE, n, heads);
         STORE_PARTIAL(aggregates[tile], total);
     }
 }
 
 // Scans the first `stop` elements of a tile one by one, from `prefix` on. Returns the prefix after them.
 static inline A scan_elements(
-    __global const T* x, OFFSET_T base, uint stop, OFFSET_T n, __global OUT* out, OFFSET_T outputs, const uint* heads,
+    ELEMENT_PARAMS, OFFSET_T base, uint stop, OFFSET_T n, __global OUT* out, OFFSET_T outputs, const uint* heads,
     A initial, A prefix, uint inclusive)
 {
     if (inclusive) {
         IN_EIGHTS
         for (uint i = 0; i < stop; i++) {
-            prefix = OP(restart(initial, prefix, HEAD_AT(heads, i)), TAKEN(x[AT(base + i, n)]));
+            prefix = OP(restart(initial, prefix, HEAD_AT(heads, i)), element_at(AT(base + i, n), ELEMENTS));
             store_acc(out + AT(base + i, outputs), prefix);
         }
     } else {
         IN_EIGHTS
         for (uint i = 0; i < stop; i++) {
-            const A value = TAKEN(x[AT(base + i, n)]);
+            const A value = element_at(AT(base + i, n), ELEMENTS);
             prefix = restart(initial, prefix, HEAD_AT(heads, i));
             store_acc(out + AT(base + i, outputs), prefix);
             prefix = OP(prefix, value);
@@ -152,11 +154,11 @@ static inline A scan_elements(
 
 // Scans the `count` elements of a vector, from `prefix` on. Returns the prefix after them.
 static inline A scan_vector(
-    __global const T* x, OFFSET_T base, uint position, uint count, OFFSET_T n, __global OUT* out, OFFSET_T outputs,
+    ELEMENT_PARAMS, OFFSET_T base, uint position, uint count, OFFSET_T n, __global OUT* out, OFFSET_T outputs,
     const uint* heads, A initial, A prefix, uint inclusive)
 {
     for (uint k = 0; k < count; k++) {
-        const A value = TAKEN(x[AT(base + position + k, n)]);
+        const A value = element_at(AT(base + position + k, n), ELEMENTS);
         prefix = restart(initial, prefix, HEAD_AT(heads, position + k));
         const A next = OP(prefix, value);
         store_acc(out + AT(base + position + k, outputs), inclusive ? next : prefix);
@@ -167,25 +169,25 @@ static inline A scan_vector(
 
 // Scans the first `stop` elements of a tile in the order of scan.cl, from the tile's `prefix` on. Returns the prefix after them.
 static inline A scan_in_order(
-    __global const T* x, OFFSET_T base, uint stop, OFFSET_T n, __global OUT* out, OFFSET_T outputs, const uint* heads,
+    ELEMENT_PARAMS, OFFSET_T base, uint stop, OFFSET_T n, __global OUT* out, OFFSET_T outputs, const uint* heads,
     A initial, A prefix, uint inclusive)
 {
     A after = prefix;
     Partial chunk[CHUNKS], vector[CHUNK_VECTORS];
-    scan_chunks(x, base, n, heads, chunk);
+    scan_chunks(ELEMENTS, base, n, heads, chunk);
     for (uint c = 0; c * CHUNK < stop; c++) {
         const uint first = c * CHUNK;
 #ifdef VECTORS
         if (stop - first >= CHUNK) {
-            store_whole_chunk(x, base + first, n, out, outputs, prefix, chunk[c], inclusive);
+            store_whole_chunk(ELEMENTS, base + first, n, out, outputs, prefix, chunk[c], inclusive);
             continue;
         }
 #endif
-        scan_chunk(x, base, first, n, heads, vector);
+        scan_chunk(ELEMENTS, base, first, n, heads, vector);
         for (uint q = 0; q < CHUNK_VECTORS && first + q * VEC < stop; q++) {
             const uint position = first + q * VEC, count = min((uint)VEC, stop - position);
             const A before = extend(initial, prefix, join(chunk[c], vector[q]));
-            after = scan_vector(x, base, position, count, n, out, outputs, heads, initial, before, inclusive);
+            after = scan_vector(ELEMENTS, base, position, count, n, out, outputs, heads, initial, before, inclusive);
         }
     }
     // There may be n + 1 results. Result n is the one that an exclusive scan would store for a further element n:
@@ -208,11 +210,13 @@ static inline A scan_in_order(
 // There are n results. An exclusive scan without segments may have n + 1: the last one is `initial` op the aggregate of
 // the whole input.
 KERNEL void scan_tiles(
-    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
+    INPUT_PARAMS, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
     const OFFSET_T outputs, __global const Partial* aggregates, const OFFSET_T tiles, const A initial,
     const uint inclusive HEAD_PARAMS)
 {
+#ifndef SOURCE
     __global const T* x = in_base + in_offset;
+#endif
     __global OUT* out = out_base + out_offset;
     const OFFSET_T end = end_tile(tiles);
     for (OFFSET_T tile = first_tile(tiles); tile < end; tile += TILE_STEP) {
@@ -221,8 +225,8 @@ KERNEL void scan_tiles(
         const A prefix = exclusive_prefix(aggregates, tile, tiles, initial);
         uint heads[HEAD_WORDS];
         load_heads(heads, tile, n HEAD_PASS);
-        const A after = EXACT ? scan_elements(x, base, stop, n, out, outputs, heads, initial, prefix, inclusive)
-                              : scan_in_order(x, base, stop, n, out, outputs, heads, initial, prefix, inclusive);
+        const A after = EXACT ? scan_elements(ELEMENTS, base, stop, n, out, outputs, heads, initial, prefix, inclusive)
+                              : scan_in_order(ELEMENTS, base, stop, n, out, outputs, heads, initial, prefix, inclusive);
         if (outputs > n && stop < TILE) {
             store_acc(out + AT(n, outputs), after);
         }

@@ -3,7 +3,7 @@
 //
 //     device:      a CPU driver, but not Oclgrind
 //     operator:    a built-in one without EXACT, so a sum or product with accumulators of f32 or f64
-//     elements:    neither mapped nor 16-bit floats; results are not 16-bit floats either
+//     elements:    in memory, and not 16-bit floats; results are not 16-bit floats either
 //     segments:    none
 //
 // Needs OP16 and TAKEN16 of lib/op.cl.
@@ -22,11 +22,11 @@
 #define REVERSED16(v) (REVERSE ? (v).sfedcba9876543210 : (v))
 
 // Loads 16 vectors of elements, from element `at` on: the k-th elements go to column[k].
-static inline void take_vectors(__global const T* x, OFFSET_T at, OFFSET_T n, A16* column)
+static inline void take_vectors(ELEMENT_PARAMS, OFFSET_T at, OFFSET_T n, A16* column)
 {
     UNROLL
     for (uint k = 0; k < VEC; k++) {
-        column[k] = REVERSED16(TAKEN16(x + AT16(at + 16 * k, n)));
+        column[k] = REVERSED16(TAKEN16(ELEMENTS + AT16(at + 16 * k, n)));
     }
     UNROLL
     for (uint d = 1; d < VEC; d *= 2) {
@@ -77,14 +77,14 @@ static inline void scan_lanes(A16 low, A16 high, CAT(A_BITS, 16) upper, A16* tot
 }
 
 // Tree scan of a whole chunk's vectors: their prefixes; returns the aggregate of the chunk.
-static inline A scan_whole_chunk(__global const T* x, OFFSET_T at, OFFSET_T n, A16* prefix)
+static inline A scan_whole_chunk(ELEMENT_PARAMS, OFFSET_T at, OFFSET_T n, A16* prefix)
 {
     const CAT(A_BITS, 16) lane = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
     A16 total[2];
     UNROLL
     for (uint h = 0; h < 2; h++) {
         A16 column[VEC];
-        take_vectors(x, at + h * 16 * VEC, n, column);
+        take_vectors(ELEMENTS, at + h * 16 * VEC, n, column);
         A16 t = column[0];
         UNROLL
         for (uint k = 1; k < VEC; k++) {
@@ -104,13 +104,13 @@ static inline A scan_whole_chunk(__global const T* x, OFFSET_T at, OFFSET_T n, A
 
 // Stores the results of a whole chunk, from the tile's `prefix` and the prefix of the chunk on.
 static inline void store_whole_chunk(
-    __global const T* x, OFFSET_T at, OFFSET_T n, __global OUT* out, OFFSET_T outputs, A prefix, A chunk, uint inclusive)
+    ELEMENT_PARAMS, OFFSET_T at, OFFSET_T n, __global OUT* out, OFFSET_T outputs, A prefix, A chunk, uint inclusive)
 {
     A16 vector[2];
-    scan_whole_chunk(x, at, n, vector);
+    scan_whole_chunk(ELEMENTS, at, n, vector);
     for (uint h = 0; h < 2; h++) {
         A16 column[VEC], acc = OP16((A16)prefix, OP16((A16)chunk, vector[h]));
-        take_vectors(x, at + h * 16 * VEC, n, column);
+        take_vectors(ELEMENTS, at + h * 16 * VEC, n, column);
         UNROLL
         for (uint k = 0; k < VEC; k++) {
             const A16 next = OP16(acc, column[k]);

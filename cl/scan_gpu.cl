@@ -94,13 +94,32 @@ static inline uint position_of(uint k)
 }
 #define ITEM_END (position_of(ITEM_VECTORS - 1) + VEC)
 
-// Element i of the input. On GPUs every tile is full: after the end of the input come values on which no result
-// depends. They need not be the identity. For MAPPED it is the last element, since the caller's function may not accept
-// other values.
-static inline T element_or_padding(__global const T* x, OFFSET_T i, OFFSET_T n)
+// The elements of the vector that begins with the i-th element, in the order of memory.
+INLINED TV vector_at(OFFSET_T i, OFFSET_T n, ELEMENT_PARAMS)
 {
-#ifdef MAPPED
-    return x[AT(min(i, n - 1), n)];
+#ifdef SOURCE
+    T vector[VEC];
+    if (REVERSE) {
+        // load_source() takes multiples of VEC.
+        for (uint k = 0; k < VEC; k++) {
+            vector[k] = source_at(VECTOR_AT(i, n) + k, ELEMENTS);
+        }
+    } else {
+        load_source(i, vector, ELEMENTS);
+    }
+    return VLOAD(0, vector);
+#else
+    return load_vec(x + VECTOR_AT(i, n));
+#endif
+}
+
+// Element i of the input. On GPUs every tile is full: after the end of the input come values on which no result
+// depends. They need not be the identity. For SOURCE it is the last element, since a caller's function may not accept
+// other values.
+static inline T element_or_padding(OFFSET_T i, OFFSET_T n, ELEMENT_PARAMS)
+{
+#ifdef SOURCE
+    return source_at(AT(min(i, n - 1), n), ELEMENTS);
 #elif defined(OPERATOR)
     return i < n ? x[AT(i, n)] : op_identity();
 #else
@@ -111,19 +130,23 @@ static inline T element_or_padding(__global const T* x, OFFSET_T i, OFFSET_T n)
 // Loads the work-item's vectors of a tile; they are there after await_loads(). If one of the work-item's elements does
 // not exist, it loads all of them one at a time, with ASIDE without an asynchronous copy. Each work-item tests this for
 // itself: PoCL sometimes miscompiles loops in a branch that all work-items take.
-static inline void load_vectors(__global const T* x, OFFSET_T base, OFFSET_T n, TILE_SPACE TV* vectors)
+static inline void load_vectors(ELEMENT_PARAMS, OFFSET_T base, OFFSET_T n, TILE_SPACE TV* vectors)
 {
     if (n - base >= ITEM_END) {
         UNROLL
         for (uint k = 0; k < ITEM_VECTORS; k++) {
+#ifdef SOURCE
+            vectors[own_entry(k, TILE_STRIDE)] = vector_at(base + position_of(k), n, ELEMENTS);
+#else
             start_load(&vectors[own_entry(k, TILE_STRIDE)], x + VECTOR_AT(base + position_of(k), n));
+#endif
         }
     } else {
         UNROLL
         for (uint k = 0; k < ITEM_VECTORS; k++) {
             T vector[VEC];
             for (uint j = 0; j < VEC; j++) {
-                vector[IN_VECTOR(j)] = element_or_padding(x, base + position_of(k) + j, n);
+                vector[IN_VECTOR(j)] = element_or_padding(base + position_of(k) + j, n, ELEMENTS);
             }
             vectors[own_entry(k, TILE_STRIDE)] = VLOAD(0, vector);
         }
@@ -180,15 +203,15 @@ INLINED void load_heads(__local uint* bits, __local uint* words, uint* heads, OF
 // elements are loaded meanwhile: H200, 2^28 u32 in segments of 256, 812 us instead of 842. Keys are independent loads and go first:
 // segments of 16, 902 us instead of 938.
 INLINED void load_tile(
-    __global const T* x, OFFSET_T tile, OFFSET_T n, TILE_SPACE TV* vectors, __local uint* bits, __local uint* words,
+    ELEMENT_PARAMS, OFFSET_T tile, OFFSET_T n, TILE_SPACE TV* vectors, __local uint* bits, __local uint* words,
     uint* heads HEAD_PARAMS)
 {
     if (SEARCHES_OFFSETS) {
-        load_vectors(x, tile * TILE, n, vectors);
+        load_vectors(ELEMENTS, tile * TILE, n, vectors);
         load_heads(bits, words, heads, tile, n HEAD_PASS);
     } else {
         load_heads(bits, words, heads, tile, n HEAD_PASS);
-        load_vectors(x, tile * TILE, n, vectors);
+        load_vectors(ELEMENTS, tile * TILE, n, vectors);
     }
     await_loads();
 }
@@ -486,7 +509,7 @@ static inline void store_tile(
 
 // aggregates[t] for the whole tiles t < tiles.
 KERNEL SG_KERNEL void scan_aggregates(
-    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global Partial* aggregates,
+    INPUT_PARAMS, const OFFSET_T n, __global Partial* aggregates,
     const OFFSET_T tiles HEAD_PARAMS)
 {
     __local Partial chunks[2 * CHUNKS];
@@ -494,11 +517,13 @@ KERNEL SG_KERNEL void scan_aggregates(
     __local uint words[WORDS];
     __local uint bits[BITS_WORDS];
     PREFIX_SPACE A prefix[ITEM_VECTORS * PREFIX_STRIDE];
+#ifndef SOURCE
     __global const T* x = in_base + in_offset;
+#endif
     for (OFFSET_T tile = first_tile(tiles); tile < end_tile(tiles); tile += TILE_STEP) {
         TV vectors[ITEM_VECTORS];
         uint heads[HEAD_WORDS], prefix_heads[LANE_VECTORS];
-        load_tile(x, tile, n, vectors, bits, words, heads HEAD_PASS);
+        load_tile(ELEMENTS, tile, n, vectors, bits, words, heads HEAD_PASS);
         const Partial total = scan_tile(vectors, heads, prefix, prefix_heads, false, chunks, exchange, words);
         if (get_local_id(0) == 0) {
             STORE_PARTIAL(aggregates[tile], total);
@@ -510,7 +535,7 @@ KERNEL SG_KERNEL void scan_aggregates(
 // There are n results. An exclusive scan without segments may have n + 1: the last one is `initial` op the aggregate of
 // the whole input.
 KERNEL SG_KERNEL void scan_tiles(
-    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
+    INPUT_PARAMS, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
     const OFFSET_T outputs, __global const Partial* aggregates, const OFFSET_T tiles, const A initial,
     const uint inclusive HEAD_PARAMS)
 {
@@ -519,12 +544,14 @@ KERNEL SG_KERNEL void scan_tiles(
     __local uint words[WORDS];
     __local uint bits[BITS_WORDS];
     PREFIX_SPACE A prefix[ITEM_VECTORS * PREFIX_STRIDE];
+#ifndef SOURCE
     __global const T* x = in_base + in_offset;
+#endif
     __global OUT* out = out_base + out_offset;
     for (OFFSET_T tile = first_tile(tiles); tile < end_tile(tiles); tile += TILE_STEP) {
         TV vectors[ITEM_VECTORS];
         uint heads[HEAD_WORDS], prefix_heads[LANE_VECTORS];
-        load_tile(x, tile, n, vectors, bits, words, heads HEAD_PASS);
+        load_tile(ELEMENTS, tile, n, vectors, bits, words, heads HEAD_PASS);
         scan_tile(vectors, heads, prefix, prefix_heads, false, chunks, exchange, words);
         barrier(CLK_LOCAL_MEM_FENCE);
         const A tile_prefix = exclusive_prefix(aggregates, tile, tiles, initial);

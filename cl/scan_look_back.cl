@@ -131,7 +131,7 @@ static inline Partial push(Partial* stack, uint k, Partial x)
 
 // The aggregate of a tile: from its status word, or recomputed by one work-item, which then publishes it.
 static inline Partial recompute_tile(
-    __global const T* x, OFFSET_T n, volatile __global ulong* words, OFFSET_T tile, uint epoch HEAD_PARAMS)
+    ELEMENT_PARAMS, OFFSET_T n, volatile __global ulong* words, OFFSET_T tile, uint epoch HEAD_PARAMS)
 {
     Partial stack[12], total = identity_partial();
     if (poll_status(words, tile, &total, epoch)) {
@@ -139,7 +139,7 @@ static inline Partial recompute_tile(
     }
     for (uint q = 0; q < TILE_VECTORS; q++) {
         const uint heads = vector_heads(true, tile * TILE, q * VEC, n HEAD_PASS);
-        const A vector = reduce_vector(load_vec(x + VECTOR_AT(tile * TILE + q * VEC, n)), heads);
+        const A vector = reduce_vector(vector_at(tile * TILE + q * VEC, n, ELEMENTS), heads);
         total = push(stack, q, partial(vector, heads != 0));
     }
     // In place, the tile's own work-group may store results while this loop reads elements. The two sides order their
@@ -160,12 +160,12 @@ static inline Partial recompute_tile(
 
 // The aggregate of entry `index` of a level, from the aggregates of its 32^level tiles: in each group of 32, prefix(31) op x[31].
 static __attribute__((noinline)) Partial recompute_entry(
-    __global const T* x, OFFSET_T n, volatile __global ulong* words, OFFSET_T index, uint level, uint epoch HEAD_PARAMS)
+    ELEMENT_PARAMS, OFFSET_T n, volatile __global ulong* words, OFFSET_T index, uint level, uint epoch HEAD_PARAMS)
 {
     Partial stack[LEVELS * 5], total = identity_partial();
     const OFFSET_T first = index << (5 * level), count = (OFFSET_T)1 << (5 * level);
     for (OFFSET_T k = 0; k < count; k++) {
-        total = recompute_tile(x, n, words, first + k, epoch HEAD_PASS);
+        total = recompute_tile(ELEMENTS, n, words, first + k, epoch HEAD_PASS);
         OFFSET_T q = k;
         uint l = 0;
         for (; l < level && q % 32 == 31; l++) {
@@ -260,7 +260,7 @@ static inline void choose(Partial x, CHOICE A* value, CHOICE uint* head)
 
 // The aggregates of the lane's entries: from their status words or, after too many polls, recomputed. Identities for the others.
 INLINED void wait_for_entries(
-    __global const T* x, OFFSET_T n, volatile __global ulong* status, const Work work, uint spins, uint epoch, A* value,
+    ELEMENT_PARAMS, OFFSET_T n, volatile __global ulong* status, const Work work, uint spins, uint epoch, A* value,
     uint* heads, __local A* exchange, __local uint* words HEAD_PARAMS)
 {
     const uint lane = (uint)get_local_id(0) % LANES;
@@ -280,7 +280,7 @@ INLINED void wait_for_entries(
                 }
             }
             if (!valid) {
-                found = recompute_entry(x, n, status, entry, work.level, epoch HEAD_PASS);
+                found = recompute_entry(ELEMENTS, n, status, entry, work.level, epoch HEAD_PASS);
                 choose(found, chosen, chosen_head);
             }
         }
@@ -391,7 +391,7 @@ static inline void publish_groups(
 // There are n results. An exclusive scan without segments may have n + 1: the last one is `initial` op the aggregate of
 // the whole input.
 KERNEL SG_KERNEL void scan_look_back(
-    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
+    INPUT_PARAMS, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
     const OFFSET_T outputs, __global ulong* state, const OFFSET_T tiles, const A initial, const uint inclusive,
     const uint in_place, const uint spins, const uint epoch HEAD_PARAMS)
 {
@@ -404,7 +404,9 @@ KERNEL SG_KERNEL void scan_look_back(
     __local uint taken[1];
     PREFIX_SPACE A prefix[ITEM_VECTORS * PREFIX_STRIDE];
     TILE_SPACE TV vectors[ITEM_VECTORS * TILE_STRIDE];
+#ifndef SOURCE
     __global const T* x = in_base + in_offset;
+#endif
     volatile __global ulong* status = state + 2;
     const uint item = get_local_id(0);
     const OFFSET_T tile = take_tile(state, taken, tiles > 1);
@@ -414,7 +416,7 @@ KERNEL SG_KERNEL void scan_look_back(
         work = work_of(item / LANES, tile, tiles, levels);
     }
     uint heads[HEAD_WORDS], prefix_heads[LANE_VECTORS];
-    load_tile(x, tile, n, vectors, bits, words, heads HEAD_PASS);
+    load_tile(ELEMENTS, tile, n, vectors, bits, words, heads HEAD_PASS);
 
     Partial total;
 #if SHUFFLES
@@ -439,7 +441,7 @@ KERNEL SG_KERNEL void scan_look_back(
     }
     A value[LANE_ENTRIES];
     uint value_heads[LANE_ENTRIES];
-    wait_for_entries(x, n, status, work, spins, epoch, value, value_heads, exchange, words HEAD_PASS);
+    wait_for_entries(ELEMENTS, n, status, work, spins, epoch, value, value_heads, exchange, words HEAD_PASS);
     if (SHUFFLES) {
         add_recent_groups(work, value, value_heads, recent, exchange, words);
     }

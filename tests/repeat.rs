@@ -403,7 +403,7 @@ fn scans_repeat_bit_for_bit() {
         }),
         ("of a function", |device, x| {
             let squares = Map::new(|x: f32| x * x, "x * x");
-            contents(&device.map_scan(&x.floats, &squares, Sum, Scan::<f32>::inclusive())?)
+            contents(&device.inclusive_scan(x.floats.map(&squares), Sum)?)
         }),
         ("in segments", |device, x| {
             contents(&device.scan_segments(&x.floats, &x.offsets, Sum, Scan::<f32>::inclusive())?)

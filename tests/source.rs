@@ -4,7 +4,7 @@ mod common;
 
 use common::{a_form_of_each_kernel, random, runs_kernels_at_once, tiny};
 use oclprim::{
-    Determinism, Device, Element, ErrorKind, ExactSum, Float, Scratch, Source, bf16, f16,
+    Determinism, Device, Element, ErrorKind, ExactSum, Float, Scan, Scratch, Source, bf16, f16,
     op::{Arithmetic, Map, Max, Min, Op, Product, Sum, Xor},
     source::{constant, counting, zip},
 };
@@ -386,6 +386,73 @@ fn exact_sums_of_products_round_once() {
         expect(&name, &device, x.times(&y), &[0, 300i16.wrapping_mul(300), -63]);
         let error = device.reduce(x.times(&y[..2]), Sum).unwrap_err();
         assert_eq!(error.to_string(), "times needs sources of one length, got 3 and 2 elements");
+    }
+}
+
+/// A scan computes the elements as it reads them; tiles have 32 KiB of the type of the source.
+#[test]
+fn scans_equal_those_of_the_array() {
+    fn check<S: Source<Item = T> + Copy, T: Element, U: Element + From<T>>(
+        name: &str,
+        device: &Device,
+        source: S,
+        kinds: &[Scan<U>],
+    ) where
+        Sum: Op<U>,
+        Max: Op<T>,
+    {
+        let array = device.transform(source).unwrap().to_vec().unwrap();
+        for &kind in kinds {
+            for more in [0, 1] {
+                // Only an exclusive scan has room for the total.
+                let wanted = |device: &Device, of_source: bool| {
+                    let mut out = vec![U::ZERO; array.len() + more];
+                    let scratch = &mut Scratch::new();
+                    if of_source {
+                        device.scan_into::<T, U, Sum>(source, Sum, kind, &mut out, scratch).map(|()| out)
+                    } else {
+                        device.scan_into::<T, U, Sum>(&array, Sum, kind, &mut out, scratch).map(|()| out)
+                    }
+                };
+                match (wanted(device, true), wanted(&Device::cpu(), false)) {
+                    (Ok(got), Ok(want)) => {
+                        let first = got.iter().zip(&want).position(|(a, b)| !a.same(*b));
+                        assert_eq!(first, None, "{name}: {kind:?} of {} {}, {more} more", array.len(), T::TYPE);
+                    }
+                    (got, want) => assert_eq!(got.unwrap_err().to_string(), want.unwrap_err().to_string(), "{name}"),
+                }
+            }
+        }
+        let most = device.inclusive_scan(source, Max).unwrap().to_vec().unwrap();
+        assert!(most == Device::cpu().inclusive_scan(&array, Max).unwrap().to_vec().unwrap(), "{name}: max");
+    }
+    let half = Map::new(|x: u8| f32::from(x) * 0.3, "x * 0.3f");
+    let parity = Map::new(|x: f32| (x as i32 & 1) as u8, "(int)x & 1");
+    let sizes = |device: &Device| match (runs_kernels_at_once(device), tiny()) {
+        (false, _) => vec![1027],
+        (_, true) => vec![0, 1027, 8192, 16_389],
+        _ => vec![0, 1, 31, 1027, 8191, 8192, 8193, 33_000, 300_001],
+    };
+    for (name, device) in devices().into_iter().chain([("the CPU".into(), Device::cpu())]) {
+        for n in sizes(&device) {
+            let (x, bytes) = (floats(n), (0..n).map(|i| (i * 31 % 251) as u8).collect::<Vec<u8>>());
+            let (x, narrow) = (device.upload(&x).unwrap(), device.upload(&bytes).unwrap());
+            let floats = [Scan::inclusive(), Scan::inclusive().reversed(), Scan::exclusive(0.5f32)];
+            check::<_, f32, f32>(&name, &device, narrow.map(&half), &floats);
+            check::<_, f32, f32>(&name, &device, x.times(&x).reversed(), &floats[..2]);
+            let counts = [Scan::exclusive(3u32), Scan::exclusive(3u32).reversed()];
+            check::<_, u8, u32>(&name, &device, x.map(&parity), &counts);
+            let view = narrow.view(n.min(1)..).unwrap();
+            check::<_, u64, u64>(
+                &name,
+                &device,
+                view.cast::<u64>(),
+                &[Scan::inclusive(), Scan::exclusive(1).reversed()],
+            );
+        }
+        let (table, wrong) = (vec![1.0f32, 2.0], vec![0u8, 1, 2]);
+        let error = device.inclusive_scan(table.gathered(&wrong), Sum).unwrap_err();
+        assert_eq!(error.to_string(), "index 2 is 2, beyond the 2 elements", "{name}");
     }
 }
 

@@ -240,7 +240,6 @@ fn along_axes(u: &mut Unstructured, given: &Given) -> Result<()> {
         source: source.clone(),
         exact: u.arbitrary()?,
         reversed: u.arbitrary()?,
-        map: None,
         heads: None,
     };
     let scanned = scan::axis::Shape { outer: shape[0], len, inner };
@@ -311,7 +310,6 @@ fn scans(u: &mut Unstructured, given: &Given) -> Result<()> {
         source: <Max as Op<u32>>::source(),
         exact: u.arbitrary()?,
         reversed: u.arbitrary()?,
-        map: None,
         heads,
     };
     let wide = given.wide()(n);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::Scan;
-use crate::{Element, Result, memory, op::Monoid, parallel};
+use crate::{Element, Result, memory, op::Monoid, parallel, source::Blocks};
 
 /// Runs of a chunk, chunks of a tile, and runs of a tile; as in `cl/scan.cl`. A run is 16 bytes of elements.
 pub const CHUNK_RUNS: usize = 32;
@@ -43,19 +43,32 @@ pub(super) fn widened<T: Element, U: Element + From<T>>(x: T) -> U::Acc {
     U::from(x).widen()
 }
 
-/// Loads `take(x)` for each element `x` of `input`. With `plain`, `take` only converts.
+/// Loads `take(x)` for each element `x` of `input`; `take` only converts.
 pub(super) fn load<'i, T: Element, U: Element>(
     input: &'i [T],
     take: &'i (impl Fn(T) -> U::Acc + Sync),
-    plain: bool,
     reversed: bool,
 ) -> Box<Load<'i, U>> {
-    if plain && !reversed && T::TYPE == U::Acc::TYPE {
+    if !reversed && T::TYPE == U::Acc::TYPE {
         let accs: &[U::Acc] = bytemuck::cast_slice(input);
         return Box::new(move |first, len, _, _| Some(&accs[first..first + len]));
     }
     Box::new(move |first, len, _, room| {
         put(room, from(input, first, reversed), len, reversed, take);
+        None
+    })
+}
+
+/// Loads the accumulators of `n` computed elements.
+pub(super) fn load_blocks<T: Element, U: Element + From<T>>(
+    values: &dyn Blocks<T>,
+    n: usize,
+    reversed: bool,
+) -> Box<Load<'_, U>> {
+    Box::new(move |first, len, _, room| {
+        let mut block = vec![T::ZERO; len];
+        values.block(if reversed { n - first - len } else { first }, &mut block);
+        put(room, &block, len, reversed, &widened::<T, U>);
         None
     })
 }

@@ -9,6 +9,7 @@ use crate::{
         AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, SubGroupBackend, apart,
         opencl::{ClDevice, ClMem, Launch},
     },
+    source::load::Load,
     tuning::{self, Primitive, Tuned},
 };
 
@@ -53,20 +54,18 @@ pub struct Form {
     /// True if any order gives the same results.
     pub exact: bool,
     pub reversed: bool,
-    /// The prelude of the function that is applied to each element.
-    pub map: Option<String>,
     /// The source of segment heads, if there are segments.
     pub heads: Option<Heads>,
 }
 
 impl Form {
-    pub fn of<T: Element, U: Element, O: Op<U>>(reversed: bool, map: Option<String>) -> Self {
-        Self::by::<T, U>((O::source(), !monoid::<U, O>().ordered), reversed, map)
+    pub fn of<T: Element, U: Element, O: Op<U>>(reversed: bool) -> Self {
+        Self::by::<T, U>((O::source(), !monoid::<U, O>().ordered), reversed)
     }
 
     /// A scan of `T` to `U` by any operator; `exact` means that any order gives the same results.
-    pub fn by<T: Element, U: Element>((source, exact): (Code, bool), reversed: bool, map: Option<String>) -> Self {
-        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, exact, reversed, map, heads: None }
+    pub fn by<T: Element, U: Element>((source, exact): (Code, bool), reversed: bool) -> Self {
+        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, exact, reversed, heads: None }
     }
 }
 
@@ -171,10 +170,6 @@ pub fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Tuned, wide:
         Some(Heads::Rows) => program.flag("BY_ROWS", true),
     };
     let program = program.operator(&form.source);
-    let program = match &form.map {
-        Some(prelude) => program.flag("MAPPED", true).prelude(prelude.clone()),
-        None => program,
-    };
     let aside = params.aside && look_back && segmented && aligned[0] && form.element.size() >= 4;
     // The limits let as many work-groups as possible run on a multiprocessor, since the others run while one waits.
     let registers = match form.heads {
@@ -204,12 +199,34 @@ pub fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Tuned, wide:
     })
 }
 
+/// The plan of a scan of a source without segments. `aligned` says whether results are.
+pub fn plan_source(outputs: usize, form: &Form, load: &Load, aligned: bool, caps: &Tuned, wide: bool) -> Result<Plan> {
+    let plan = plan(outputs, form, [aligned, true], caps, wide)?;
+    Ok(Plan { program: load.program(plan.program.flag("SOURCE", true), caps)?, ..plan })
+}
+
+/// The input of a scan: memory, or a source and the number of its elements.
+#[derive(Clone, Copy)]
+enum Read<'j> {
+    Memory(&'j ClInput),
+    Source(&'j Load, usize),
+}
+
+impl Read<'_> {
+    fn len(self) -> usize {
+        match self {
+            Self::Memory(input) => input.len(),
+            Self::Source(_, n) => n,
+        }
+    }
+}
+
 /// A scan with its arguments and its memory.
 struct Job<'j> {
     device: &'j ClDevice,
     plan: &'j Plan,
     start: &'j Start,
-    input: &'j ClInput,
+    input: Read<'j>,
     out: &'j ClInput,
     starts: Starts<&'j ClInput>,
     memory: &'j ClMem,
@@ -241,10 +258,30 @@ pub fn scan(
     let aligned = [aligned(input) && aligned(out), heads_aligned];
     let plan = plan(outputs, form, aligned, &caps, device.wide(most))?;
     let memory = scratch.cl(device, plan.scratch_bytes)?;
-    let job = Job { device, plan: &plan, start, input, out, starts, memory };
+    let job = Job { device, plan: &plan, start, input: Read::Memory(input), out, starts, memory };
     if let Starts::Offsets(offsets) = starts {
         job.ranks(offsets)?;
     }
+    if plan.look_back { job.look_back() } else { job.reduce_then_scan() }
+}
+
+/// Scans the `n` elements of a source to `out`, as [`scan`] does.
+pub(super) fn scan_load(
+    device: &ClDevice,
+    form: &Form,
+    start: &Start,
+    (load, n): (&Load, usize),
+    out: &ClInput,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    if n == 0 {
+        return device.fill(out.mem(), out.byte_offset(), out.len() * start.out.len(), &start.out);
+    }
+    let caps = device.capabilities_for(Primitive::Scan, form.element.size(), n)?;
+    let aligned = if form.reversed { out.ends_aligned() } else { out.aligned() };
+    let plan = plan_source(out.len(), form, load, aligned, &caps, device.wide(out.len()))?;
+    let memory = scratch.cl(device, plan.scratch_bytes)?;
+    let job = Job { device, plan: &plan, start, input: Read::Source(load, n), out, starts: Starts::None, memory };
     if plan.look_back { job.look_back() } else { job.reduce_then_scan() }
 }
 
@@ -313,9 +350,12 @@ impl<'j> Job<'j> {
 
     /// A launch with the first arguments of all kernels over elements and results.
     fn launch(&self, kernel: &'static str) -> Result<Launch<'j>> {
-        let (input, wide) = (self.input, self.plan.wide);
-        let launch = self.device.launch(&self.plan.program, kernel)?.mem(input.mem()).scalar(input.offset() as u64);
-        Ok(launch.offset(input.len() as u64, wide))
+        let launch = self.device.launch(&self.plan.program, kernel)?;
+        let launch = match self.input {
+            Read::Memory(input) => launch.mem(input.mem()).scalar(input.offset() as u64),
+            Read::Source(load, _) => load.arguments(launch),
+        };
+        Ok(launch.offset(self.input.len() as u64, self.plan.wide))
     }
 
     fn launch_results(&self, kernel: &'static str, totals: &ClMem) -> Result<Launch<'j>> {
@@ -352,7 +392,10 @@ impl<'j> Job<'j> {
         if kept.is_none() {
             self.device.fill(words, 0, plan.totals_bytes, &[0; 8])?;
         }
-        let in_place = self.input.mem().as_ptr() == self.out.mem().as_ptr();
+        let in_place = match self.input {
+            Read::Memory(input) => input.mem().as_ptr() == self.out.mem().as_ptr(),
+            Read::Source(..) => false,
+        };
         let launch =
             self.launch_results("scan_look_back", words)?.scalar(u32::from(in_place)).scalar(SPINS).scalar(turn);
         self.heads(launch).run([plan.tiles, 1, 1], [plan.work_group, 1, 1])
@@ -366,7 +409,7 @@ mod tests {
 
     #[test]
     fn plans_have_scratch_for_every_tile() {
-        let form = Form::of::<u32, u64, Sum>(false, None);
+        let form = Form::of::<u32, u64, Sum>(false);
         for (name, caps) in Tuned::samples() {
             for n in [1, 8192, 8193, 1 << 20, (1 << 32) + 1, 1 << 40, 1 << 48] {
                 let plan = plan(n, &form, [true; 2], &caps, n >= 1 << 31).unwrap();

@@ -29,8 +29,9 @@ pub mod segmented;
 
 use crate::{
     Buffer, Device, Element, Input, Integer, Output, Result, Scratch, Source,
-    op::{Code, Map, Monoid, Op, Operator, Sum, built_in, monoid},
-    runtime::Backend,
+    op::{Code, Monoid, Op, Operator, Sum, monoid},
+    runtime::{Backend, apart},
+    source::{self, Erased, Expression, load::Load},
 };
 
 /// The kind of a scan: inclusive or exclusive, forward or reversed, and the initial value.
@@ -158,9 +159,7 @@ impl Device {
         op: O,
         kind: Scan<U>,
     ) -> Result<Buffer<U>> {
-        let held = input.held(self)?;
-        let input = held.input();
-        let mut output = self.uninit(input.len())?;
+        let mut output = self.uninit(source::finite(&input)?)?;
         self.scan_into(input, op, kind, &mut output, &mut Scratch::new())?;
         Ok(output)
     }
@@ -195,7 +194,43 @@ impl Device {
         output: impl Into<Output<'b, U>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.scan_one(input.held(self)?.input(), op, kind, output.into(), scratch)
+        match input.erased() {
+            Erased::Memory(input) => self.scan_one(input, op, kind, output.into(), scratch),
+            Erased::Expression(source) => self.scan_computed(source, op, kind, output.into(), scratch),
+        }
+    }
+
+    /// [`Device::scan_into`] of computed elements, compiled once for each pair of types and operator.
+    #[inline(never)]
+    fn scan_computed<T: Element, U: Element + From<T>, O: Op<U>>(
+        &self,
+        source: &dyn Expression<T>,
+        _: O,
+        kind: Scan<U>,
+        output: Output<'_, U>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (n, op) = (source.finite_len()?, monoid::<U, O>());
+        if kind.initial.is_none() || output.len() != n + 1 {
+            output.expect_len(n, "scan")?;
+        }
+        match self.backend() {
+            Backend::Cpu => {
+                let output = output.host()?;
+                source.read(&mut |values| {
+                    let load = cpu::load_blocks::<T, U>(values, n, kind.reversed);
+                    cpu::scan(&op, n, cpu::run::<T>(), &*load, kind, output)
+                })
+            }
+            Backend::OpenCl(device) => {
+                let (form, start) = (gpu::Form::of::<T, U, O>(kind.reversed), gpu::Start::of(&op, kind));
+                let load = Load::of(source, device)?;
+                let output = output.cl(device, false)?;
+                apart(&load.inputs(), &[&output])?;
+                load.run(device, source, n, || gpu::scan_load(device, &form, &start, (&load, n), &output, scratch))?;
+                output.finish(device)
+            }
+        }
     }
 
     /// [`Device::scan_into`] without the conversions, so that it is compiled once for each pair of types and operator.
@@ -209,7 +244,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let by = (&monoid::<U, O>(), O::source());
-        self.scan_taken(by, input, (&cpu::widened::<T, U>, None), kind, output, scratch)
+        self.scan_taken(by, input, &cpu::widened::<T, U>, kind, output, scratch)
     }
 
     /// Scan in place: `x[i]` becomes `x[0] op ... op x[i]` if inclusive.
@@ -256,7 +291,7 @@ impl Device {
             }
             Backend::OpenCl(device) => {
                 let x = x.cl(device, true)?;
-                let form = gpu::Form::of::<T, T, O>(kind.reversed, None);
+                let form = gpu::Form::of::<T, T, O>(kind.reversed);
                 let start = gpu::Start::of(&monoid::<T, O>(), kind);
                 gpu::scan(device, &form, &start, (&x, gpu::Starts::None), &x, scratch)?;
                 x.finish(device)
@@ -289,69 +324,6 @@ impl Device {
         let mut output = self.uninit(lengths.len() + 1)?;
         self.scan_into(lengths, Sum, Scan::exclusive(U::ZERO), &mut output, &mut Scratch::new())?;
         Ok(output)
-    }
-
-    /// Scan of mapped elements: `out[i] = map(x[0]) op ... op map(x[i])` if inclusive.
-    ///
-    /// The argument of the function has the type in which `T` is computed: `f32` for `f16` and `bf16`, else `T` itself.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::inclusive_scan`]; [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the
-    /// expression; line numbers in the [log](crate::Error::build_log) refer to the expression.
-    ///
-    /// ```
-    /// use oclprim::{Device, Scan, op::{Map, Sum}};
-    ///
-    /// // The index of each positive element among the positive ones.
-    /// let positive = Map::new(|x: f32| u32::from(x > 0.0), "x > 0");
-    /// let places = Device::best()?.map_scan(&[1.5f32, -2.0, 0.5, 3.0], &positive, Sum, Scan::exclusive(0))?;
-    /// assert_eq!(places.to_vec()?, [0, 1, 1, 2]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn map_scan<T: Element, R: Element<Acc = R>, F: Fn(T::Acc) -> R + Sync, O: Op<R>>(
-        &self,
-        input: impl Source<Item = T>,
-        map: &Map<F>,
-        op: O,
-        kind: Scan<R>,
-    ) -> Result<Buffer<R>> {
-        let held = input.held(self)?;
-        let input = held.input();
-        let mut output = self.uninit(input.len())?;
-        self.map_scan_into(input, map, op, kind, &mut output, &mut Scratch::new())?;
-        Ok(output)
-    }
-
-    /// [`Device::map_scan`] into a slice, buffer or view. All else is as in [`Device::scan_into`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::map_scan`] and [`Device::scan_into`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Scan, Scratch, op::{Map, Sum}};
-    ///
-    /// let device = Device::best()?;
-    /// let even = Map::new(|x: u8| u32::from(x % 2 == 0), "x % 2 == 0");
-    /// let mut places = device.zeroed::<u32>(4)?;
-    /// let mut scratch = Scratch::new();
-    /// device.map_scan_into(&[4u8, 7, 2], &even, Sum, Scan::exclusive(0), &mut places, &mut scratch)?;
-    /// assert_eq!(places.to_vec()?, [0, 1, 1, 2]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn map_scan_into<'b, T: Element, R: Element<Acc = R>, F: Fn(T::Acc) -> R + Sync, O: Op<R>>(
-        &self,
-        input: impl Source<Item = T>,
-        map: &Map<F>,
-        op: O,
-        kind: Scan<R>,
-        output: impl Into<Output<'b, R>>,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        let (take, text) = (|x: T| (map.function)(x.widen()), map.prelude(T::Acc::TYPE, R::TYPE));
-        let (op, source) = built_in::<R, O>(op);
-        self.scan_taken((&op, source), input.held(self)?.input(), (&take, Some(text)), kind, output.into(), scratch)
     }
 
     /// [`Device::scan`] with a user's operator, which need not be commutative.
@@ -411,16 +383,16 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let (op, source) = op.monoid()?;
-        self.scan_taken((&op, source), input.held(self)?.input(), (&|x| x, None), kind, output.into(), scratch)
+        self.scan_taken((&op, source), input.held(self)?.input(), &|x| x, kind, output.into(), scratch)
     }
 
-    /// Scan of `take(x)` for each element `x`. `map` is the function in OpenCL C, unless `take` only converts.
+    /// Scan of `take(x)` for each element `x`; `take` only converts.
     #[inline(never)]
     fn scan_taken<T, U, F>(
         &self,
         (op, source): (&Monoid<U, F>, Code),
         input: Input<'_, T>,
-        (take, map): (&(impl Fn(T) -> U::Acc + Sync), Option<String>),
+        take: &(impl Fn(T) -> U::Acc + Sync),
         kind: Scan<U>,
         output: Output<'_, U>,
         scratch: &mut Scratch,
@@ -437,12 +409,12 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
-                let load = cpu::load(input, take, map.is_none(), kind.reversed);
+                let load = cpu::load(input, take, kind.reversed);
                 cpu::scan(op, n, cpu::run::<T>(), &*load, kind, output.host()?)?;
                 Ok(())
             }
             Backend::OpenCl(device) => {
-                let form = gpu::Form::by::<T, U>((source, !op.ordered), kind.reversed, map);
+                let form = gpu::Form::by::<T, U>((source, !op.ordered), kind.reversed);
                 let input = (input.any(), gpu::Starts::None);
                 gpu::scan_any(device, &form, &gpu::Start::of(op, kind), input, output.any(), scratch)
             }

@@ -32,10 +32,17 @@ pub struct Component {
     /// The argument of the memory and its type, if the value is an element at the kernel's own index, or that element in
     /// a type that holds all values of its type.
     memory: Option<(usize, ElementType)>,
-    /// The names of the factors, if the value is a product at the kernel's own index.
-    factors: Option<[String; 2]>,
+    /// The factors, if the value is a product at the kernel's own index.
+    factors: Option<Factors>,
     /// The function, if the value is that of an element with `memory`.
     mapped: Option<Mapped>,
+}
+
+/// The names of a product's factors, and the length of the text that computes them.
+#[derive(Clone, Debug)]
+struct Factors {
+    names: [String; 2],
+    end: usize,
 }
 
 /// A function of the elements of memory: the memory's argument and type, and the text of `mapped`, which kernels call that
@@ -305,7 +312,8 @@ impl<'d> Text<'d> {
                 format!("({ty})(({unsigned}){} * 1u * ({unsigned}){})", x.name, y.name)
             }
         };
-        let factors = matches!(index, Index::Own).then(|| [x.name.clone(), y.name.clone()]);
+        let names = [x.name.clone(), y.name.clone()];
+        let factors = matches!(index, Index::Own).then(|| Factors { names, end: self.body.len() });
         Component { factors, ..self.value(element, &text) }
     }
 
@@ -332,7 +340,7 @@ impl<'d> Text<'d> {
             });
             format!("    {ty} d{number}[{per_vector}];\n{}", units.collect::<String>())
         });
-        let factors = item.factors.map(|[x, y]| {
+        let factors = item.factors.map(|Factors { names: [x, y], end }| {
             let to = format!("{ty}* x, {ty}* y");
             format!(
                 "INLINED void source_factors_of(const OFFSET_T i, {declared}{to}, SOURCE_PARAMS())\n{{\n{}    *x = {x};\n    \
@@ -342,7 +350,7 @@ impl<'d> Text<'d> {
                  INLINED void load_source_factors(const OFFSET_T i, {to}, SOURCE_PARAMS())\n{{\n{loads}    \
                  for (uint k = 0; k < {per_vector}; k++) {{\n        \
                  source_factors_of(i + k, {held}x + k, y + k, SOURCE_ARGS);\n    }}\n}}\n",
-                self.body
+                &self.body[..end]
             )
         });
         let to_f16 = if self.to_f16 { TO_F16 } else { "" };

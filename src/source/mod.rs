@@ -18,8 +18,9 @@
 //!
 //! | reader | cost of a source that is not in memory |
 //! |---|---|
-//! | [`Device::reduce`], [`Device::transform`] | none: a kernel computes an element when it reads it, and the CPU backend computes blocks that stay in the cache |
-//! | scans, selections, partitions, runs, counts, extremes, statistics, histograms, top-k, quantiles, segments and keys | one more pass, which writes n elements to memory of the call |
+//! | [`Device::reduce`], [`Device::transform`], [`Device::scan`] and its variants without segments | none: a kernel computes an element when it reads it, and the CPU backend computes blocks that stay in the cache |
+//! | [`Device::histogram`] | none for a map of memory and on the CPU, else as below |
+//! | scans by an operator of the user and in segments, selections, partitions, runs, counts, extremes, statistics, other histograms, top-k, quantiles, segments and keys | one more pass, which writes n elements to memory of the call |
 //!
 //! Sorts, merges, searches and copies take elements of any plain type, and so arrays alone: [`Device::transform`] writes one.
 //!

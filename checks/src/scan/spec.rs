@@ -7,7 +7,8 @@ use super::{
     shared::{exclusive_prefixes, sizes},
 };
 use crate::{
-    Buffer, Device, DeviceClass, Element, ElementType, Input, Integer, Output, ProgramSpec, Scratch, Tuning, ViewMut,
+    Buffer, Device, DeviceClass, Element, ElementType, Input, Integer, Output, ProgramSpec, Scratch, Source, Tuning,
+    ViewMut,
     bench::Bench,
     check::{
         Case, Failure, Level, Spec,
@@ -21,6 +22,7 @@ use crate::{
     f16,
     ladder::Climb,
     op::{And, Map, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor},
+    source::load::Load,
     tuning::Tuned,
     with_element, with_integer,
 };
@@ -267,12 +269,12 @@ fn wide_cases<T: Element, U: Element + From<T>>(level: Level, cases: &mut Vec<Ca
 }
 
 /// Cases of sums of a function of each element, in another type.
-fn mapped_cases<T: Element, R: Element<Acc = R>>(
+fn mapped_cases<T: Element<Acc = T>, R: Element<Acc = R>>(
     level: Level,
-    (function, text): (fn(T::Acc) -> R, &'static str),
+    (function, text): (fn(T) -> R, &'static str),
     cases: &mut Vec<Case>,
 ) {
-    for (i, n) in sizes::<T>(level).into_iter().enumerate() {
+    for (i, n) in sizes::<R>(level).into_iter().enumerate() {
         let (offset, name, shape) =
             (i % 2, format!("sum of {} by a function", R::TYPE), format!("n = {n} at {}", i % 2));
         cases.push(Case::new(name, T::TYPE, shape, Data::Random.name(), n, move |device| {
@@ -280,10 +282,11 @@ fn mapped_cases<T: Element, R: Element<Acc = R>>(
             let on_device = device.upload(&all)?;
             let (map, kind) = (Map::new(function, text), Scan::exclusive(R::ONE));
             let got = guarded(device, n + 1, offset, |out| {
-                Ok(device.map_scan_into(on_device.view(offset..)?, &map, Sum, kind, out, &mut Scratch::new())?)
+                let source = on_device.view(offset..)?.map(&map);
+                Ok(device.scan_into::<R, R, Sum>(source, Sum, kind, out, &mut Scratch::new())?)
             })?;
-            let values: Vec<R> = all[offset..].iter().map(|x| function(x.widen())).collect();
-            same(&got, &obvious(&monoid::<R, Sum>(), &values, cpu::run::<T>(), kind, n + 1), "sums")
+            let values: Vec<R> = all[offset..].iter().map(|x| function(*x)).collect();
+            same(&got, &obvious(&monoid::<R, Sum>(), &values, cpu::run::<R>(), kind, n + 1), "sums")
         }));
     }
 }
@@ -413,37 +416,26 @@ impl Spec for ScanSpec {
     fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
         use super::gpu;
         let mut forms = vec![
-            gpu::Form::of::<u32, u64, Sum>(false, None),
-            gpu::Form::of::<u8, u32, Sum>(false, None),
-            gpu::Form::of::<i8, i64, Sum>(false, None),
-            gpu::Form::of::<f16, f32, Sum>(false, None),
-            gpu::Form::of::<f32, f64, Sum>(false, None),
-            gpu::Form::by::<u64, u64>((affine().source(), false), false, None),
+            gpu::Form::of::<u32, u64, Sum>(false),
+            gpu::Form::of::<u8, u32, Sum>(false),
+            gpu::Form::of::<i8, i64, Sum>(false),
+            gpu::Form::of::<f16, f32, Sum>(false),
+            gpu::Form::of::<f32, f64, Sum>(false),
+            gpu::Form::by::<u64, u64>((affine().source(), false), false),
         ];
         for element in ElementType::ALL {
             with_element!(element, T => forms.extend([
-                gpu::Form::of::<T, T, Sum>(false, None),
-                gpu::Form::of::<T, T, Product>(false, None),
-                gpu::Form::of::<T, T, Min>(false, None),
-                gpu::Form::of::<T, T, Max>(false, None),
+                gpu::Form::of::<T, T, Sum>(false),
+                gpu::Form::of::<T, T, Product>(false),
+                gpu::Form::of::<T, T, Min>(false),
+                gpu::Form::of::<T, T, Max>(false),
             ]));
             with_integer!(element, T => forms.extend([
-                gpu::Form::of::<T, T, And>(false, None),
-                gpu::Form::of::<T, T, Or>(false, None),
-                gpu::Form::of::<T, T, Xor>(false, None),
+                gpu::Form::of::<T, T, And>(false),
+                gpu::Form::of::<T, T, Or>(false),
+                gpu::Form::of::<T, T, Xor>(false),
             ]), ());
         }
-        let function = |text: &'static str| Map::new((), text);
-        forms.extend([
-            gpu::Form::of::<f32, u32, Sum>(
-                false,
-                Some(function("x > 0.5f").prelude(ElementType::F32, ElementType::U32)),
-            ),
-            gpu::Form::of::<i64, u8, Sum>(
-                false,
-                Some(function("x % 5 == 0").prelude(ElementType::I64, ElementType::U8)),
-            ),
-        ]);
         let mut programs = Vec::new();
         let mut add = |form: &gpu::Form, caps: &Tuned| {
             for (aligned, wide) in [(false, false), (true, false), (true, true)] {
@@ -457,6 +449,23 @@ impl Spec for ScanSpec {
             if form.source == <Sum as Op<u32>>::source() && [1, 4, 8].contains(&form.acc.size()) {
                 add(form, &waiting);
                 add(&gpu::Form { reversed: true, ..form.clone() }, caps);
+            }
+        }
+        fn computed<S: Source<Item: Element>>(source: S, aligned: bool) -> Load {
+            Load::without_device(&source, aligned).expect("the source has a load")
+        }
+        let (floats, integers) = (Input::<f32>::Host(&[]), Input::<i64>::Host(&[]));
+        let high = Map::new(|x: f32| u32::from(x > 0.5), "x > 0.5f");
+        let fifth = Map::new(|x: i64| u8::from(x % 5 == 0), "x % 5 == 0");
+        for (aligned, wide) in [(false, false), (true, false), (true, true)] {
+            let of_floats = (gpu::Form::of::<u32, u32, Sum>(false), computed(floats.map(&high), aligned));
+            let of_integers = (gpu::Form::of::<u8, u8, Sum>(true), computed(integers.map(&fifth), aligned));
+            let products = (gpu::Form::of::<f32, f32, Sum>(false), computed(floats.times(floats), aligned));
+            for (form, load) in [of_floats, of_integers, products] {
+                for caps in [caps, &waiting] {
+                    let plan = gpu::plan_source(1 << 20, &form, &load, aligned, caps, wide);
+                    programs.extend(plan.map(|plan| plan.program));
+                }
             }
         }
         programs.extend(segmented::spec::programs(caps));

@@ -141,7 +141,7 @@ mod tests {
             for (outer, len, inner) in [(1, 1, 8), (1, 1 << 20, 16), (3, 513, 1000), (1, 16, 1 << 30), (1 << 20, 3, 9)]
             {
                 let shape = Shape { outer, len, inner };
-                let form = Form::of::<u16, u64, Sum>(false, None);
+                let form = Form::of::<u16, u64, Sum>(false);
                 let plan = plan(&shape, &form, true, &caps, false).unwrap();
                 assert!(plan.chunks * CHUNK >= len && (plan.chunks - 1) * CHUNK < len, "{name}: {shape:?}");
                 assert!(plan.pieces >= 1 && plan.pieces <= inner, "{name}: {shape:?}");

@@ -255,7 +255,7 @@ impl Device {
             (Way::Columns, Backend::Cpu) => cpu::scan(by.0, input.host()?, &shape, kind, output.host()?),
             (Way::Columns, Backend::OpenCl(device)) => {
                 use crate::scan::gpu::{Form, Start};
-                let form = Form::by::<T, U>((by.1, !by.0.ordered), kind.reversed, None);
+                let form = Form::by::<T, U>((by.1, !by.0.ordered), kind.reversed);
                 gpu::scan(device, &form, &Start::of(by.0, kind), &shape, input.any(), output.any(), scratch)
             }
         }

@@ -492,12 +492,12 @@ impl Device {
         output.expect_len(input.len(), "scan in segments")?;
         match (self.backend(), parts) {
             (Backend::OpenCl(device), Segments::Cl(heads, starts)) => {
-                let form = gpu::Form::by::<T, U>((source, !op.ordered), kind.reversed, None);
+                let form = gpu::Form::by::<T, U>((source, !op.ordered), kind.reversed);
                 let (form, input) = (gpu::Form { heads: Some(heads), ..form }, (input.any(), starts));
                 gpu::scan_any(device, &form, &gpu::Start::of(op, kind), input, output.any(), scratch)
             }
             (_, Segments::Cpu(mark)) => {
-                let load = super::cpu::load(input.host()?, &super::cpu::widened::<T, U>, true, kind.reversed);
+                let load = super::cpu::load(input.host()?, &super::cpu::widened::<T, U>, kind.reversed);
                 super::cpu::scan_segments(op, super::cpu::run::<T>(), &*load, &*mark, kind, output.host()?)
             }
             (Backend::Cpu, Segments::Cl(..)) => unreachable!("the same device made the segments"),

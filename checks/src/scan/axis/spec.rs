@@ -272,13 +272,13 @@ pub(in crate::scan) fn benches() -> Vec<Bench> {
 pub(in crate::scan) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     let shapes = [(1, 1 << 14, 1 << 14), (1 << 10, 3, 33)].map(|(outer, len, inner)| Shape { outer, len, inner });
     let forms = [
-        Program::of::<f32, f32, Sum>(false, None),
-        Program::of::<f32, f32, Sum>(true, None),
-        Program::of::<f64, f64, Sum>(false, None),
-        Program::of::<u8, u8, Max>(false, None),
-        Program::of::<f16, f16, Sum>(false, None),
-        Program::of::<u16, u64, Sum>(true, None),
-        Program::by::<u64, u64>((affine().source(), false), false, None),
+        Program::of::<f32, f32, Sum>(false),
+        Program::of::<f32, f32, Sum>(true),
+        Program::of::<f64, f64, Sum>(false),
+        Program::of::<u8, u8, Max>(false),
+        Program::of::<f16, f16, Sum>(false),
+        Program::of::<u16, u64, Sum>(true),
+        Program::by::<u64, u64>((affine().source(), false), false),
     ];
     let mut programs = Vec::new();
     for shape in &shapes {

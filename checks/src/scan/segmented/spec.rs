@@ -418,21 +418,21 @@ pub(in crate::scan) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     let mut forms = Vec::new();
     for heads in [Keys(ElementType::U32), Flags, Offsets(ElementType::U32), Rows] {
         for reversed in [false, true] {
-            let form = gpu::Form::of::<f32, f32, Sum>(reversed, None);
+            let form = gpu::Form::of::<f32, f32, Sum>(reversed);
             forms.push(gpu::Form { heads: Some(heads), ..form });
         }
-        forms.push(gpu::Form { heads: Some(heads), ..gpu::Form::of::<u8, u8, Max>(false, None) });
-        forms.push(gpu::Form { heads: Some(heads), ..gpu::Form::of::<i64, i64, Sum>(false, None) });
+        forms.push(gpu::Form { heads: Some(heads), ..gpu::Form::of::<u8, u8, Max>(false) });
+        forms.push(gpu::Form { heads: Some(heads), ..gpu::Form::of::<i64, i64, Sum>(false) });
     }
     let of = |heads, form| gpu::Form { heads: Some(heads), ..form };
     forms.extend([
-        of(Keys(ElementType::F64), gpu::Form::of::<f64, f64, Sum>(false, None)),
-        of(Keys(ElementType::F16), gpu::Form::of::<u32, u64, Sum>(false, None)),
-        of(Keys(ElementType::U8), gpu::Form::of::<f16, f16, Sum>(false, None)),
-        of(Keys(ElementType::U64), gpu::Form::of::<u8, u8, Sum>(true, None)),
-        of(Keys(ElementType::F32), gpu::Form::of::<u32, u32, Sum>(false, None)),
-        of(Offsets(ElementType::U64), gpu::Form::of::<u16, u32, Sum>(false, None)),
-        of(Keys(ElementType::U16), gpu::Form::by::<u64, u64>((affine().source(), false), false, None)),
+        of(Keys(ElementType::F64), gpu::Form::of::<f64, f64, Sum>(false)),
+        of(Keys(ElementType::F16), gpu::Form::of::<u32, u64, Sum>(false)),
+        of(Keys(ElementType::U8), gpu::Form::of::<f16, f16, Sum>(false)),
+        of(Keys(ElementType::U64), gpu::Form::of::<u8, u8, Sum>(true)),
+        of(Keys(ElementType::F32), gpu::Form::of::<u32, u32, Sum>(false)),
+        of(Offsets(ElementType::U64), gpu::Form::of::<u16, u32, Sum>(false)),
+        of(Keys(ElementType::U16), gpu::Form::by::<u64, u64>((affine().source(), false), false)),
     ]);
     let waiting = caps.with(|facts| facts.forward_progress = false);
     let mut programs = Vec::new();
