@@ -61,6 +61,10 @@ pub(crate) use digits::{Digits, nearest, parts};
 
 use crate::{Element, ElementType, Error, Float, Result, element};
 
+/// Elements of a chunk, and elements that are added side by side.
+pub(crate) const CHUNK: usize = chunks::LEN;
+pub(crate) const LANES: usize = chunks::LANES;
+
 /// The version of the format of [`ExactSum::to_bytes`].
 const VERSION: u8 = 1;
 /// Bytes before the digits.
@@ -411,6 +415,34 @@ impl<T: Float> ExactSum<T> {
         let (size, exponent) = signed_parts(x);
         self.digits.add(size, exponent);
     }
+}
+
+/// The number of type `S` nearest to the sum of `x[..len]`, for at most [`CHUNK`] elements; +0 for none. The length of `x` is a
+/// multiple of [`LANES`], and the elements from `len` on are -0.
+///
+/// Most blocks need no accumulator: their sum is that of two `f64`, which is rounded.
+pub(crate) fn rounded_block<T: Float, S: Element>(x: &[T], len: usize) -> S {
+    let (rows, _) = x.as_chunks::<LANES>();
+    if let Some([high, low]) = chunks::sum(rows) {
+        return rounded_pair(high, low);
+    }
+    ExactSum::from_iter(&x[..len]).rounded()
+}
+
+/// The number of type `S` nearest to `a + b`, ties to even; +0 for 0. The sum must not overflow.
+fn rounded_pair<S: Element>(a: f64, b: f64) -> S {
+    let sum = a + b;
+    let added = sum - a;
+    let error = (a - (sum - added)) + (b - added);
+    let (size, exponent) = parts(sum);
+    let (size, negative) = (u128::from(size) << 64, sum < 0.0);
+    // The error is at most half of the last place of `sum`. So it matters only if `sum` is halfway between two numbers.
+    let (size, more) = match error {
+        0.0 => (size, false),
+        _ if (error < 0.0) == negative => (size, true),
+        _ => (size - 1, true),
+    };
+    nearest(size, more, exponent - 64, negative)
 }
 
 /// The type byte.

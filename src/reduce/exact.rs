@@ -19,12 +19,12 @@ const TEXT: &str = include_str!("../../cl/reduce_exact.cl");
 /// Additions to a word before its carry must be resolved; `MOST_ADDED` of `cl/lib/exact.cl`, which has the proof.
 const MOST_ADDED: usize = 32_766;
 /// Maximum work-groups that add to one accumulator, as `publish_exact` there explains.
-const MOST_GROUPS: usize = (1 << 15) - 1;
+pub(super) const MOST_GROUPS: usize = (1 << 15) - 1;
 /// Elements of a chunk on a work-item of a CPU driver.
 const CPU_CHUNK: usize = 128;
 
 /// Words of an accumulator, without its marks; `EXACT_WORDS` of `cl/lib/exact.cl`.
-const fn words(acc: ElementType) -> usize {
+pub(super) const fn words(acc: ElementType) -> usize {
     if acc.needs_fp64() { 268 } else { 40 }
 }
 
@@ -87,6 +87,7 @@ pub fn plan(n: usize, form: &Form, store: Store, from: Origin<'_>, caps: &Tuned,
         .define("REPLICAS", replicas)
         .flag("ALIGNED", matches!(from, Origin::Memory(true)) && caps.class == DeviceClass::Gpu)
         .flag("REGISTERS", params.exact_f64)
+        .flag("FLUSHED", !caps.denormals)
         .flag("ONE_PASS", params.one_pass);
     let program = match from {
         Origin::Source(load) => load.program(program.flag("SOURCE", true), caps)?,
@@ -220,21 +221,32 @@ mod tests {
     #[test]
     fn plans_keep_the_bounds_of_their_kernels() {
         for (name, caps) in Tuned::samples() {
-            for local_bytes in [1024, 4096, 16 << 10, 160 << 10] {
-                let caps = caps.with(|facts| facts.local_bytes = local_bytes);
+            for (local_bytes, max_work_group) in
+                [(1024, 256), (4096, 256), (16 << 10, 16), (16 << 10, 1024), (160 << 10, 3), (160 << 10, 1024)]
+            {
+                let caps = caps.with(|facts| {
+                    (facts.local_bytes, facts.max_work_group) = (local_bytes, max_work_group);
+                });
                 for form in [
                     Form::of::<f32, Sum>(Determinism::Exact),
                     Form::into::<u8, f32, Sum>(Determinism::Exact, Take::Elements),
                     Form::into::<f32, f32, Sum>(Determinism::Exact, Take::Products),
+                    Form::into::<f64, f64, Sum>(Determinism::Exact, Take::Products),
                     Form::of::<f64, Sum>(Determinism::Exact),
                 ] {
-                    let Ok(plan) = plan(1 << 33, &form, Store::Rounded, Origin::Memory(true), &caps, true) else {
-                        continue;
+                    let plan = match plan(1 << 33, &form, Store::Rounded, Origin::Memory(true), &caps, true) {
+                        Ok(plan) => plan,
+                        Err(error) => {
+                            assert!(form.acc.needs_fp64() && !caps.fp64, "{name}: {error}");
+                            continue;
+                        }
                     };
                     let defined = |name: &str| plan.program.defined(name).unwrap().parse::<usize>().unwrap();
                     let (rows, replicas) = (defined("ROWS"), defined("REPLICAS"));
                     let chunk = rows * 16 / form.element.size();
                     let what = format!("{name}, {local_bytes} bytes: {plan:?}");
+                    // Lanes of a small work-group.
+                    assert!(plan.work_group >= 32 || chunk.is_multiple_of(chunk.min(8)), "{what}");
                     assert!(3 * chunk * (plan.work_group / replicas) <= MOST_ADDED, "{what}");
                     assert!(chunk <= 255 && replicas <= plan.work_group && plan.groups <= MOST_GROUPS, "{what}");
                     let bytes = 4 * words(form.acc) * (replicas + 1);

@@ -24,6 +24,8 @@ pub(crate) mod cpu;
 #[doc(hidden)]
 pub(crate) mod exact;
 #[doc(hidden)]
+pub(crate) mod exact_groups;
+#[doc(hidden)]
 pub(crate) mod gpu;
 pub mod mapped;
 pub(crate) mod moments;
@@ -121,7 +123,7 @@ impl Determinism {
     }
 
     /// Returns whether results of type `U` are exact sums. An error for products, which cannot be exact.
-    fn exact<U: Element, O: Op<U>>(self) -> Result<bool> {
+    pub(crate) fn exact<U: Element, O: Op<U>>(self) -> Result<bool> {
         if self != Self::Exact || !U::TYPE.is_float() || !O::KIND.rounds() {
             return Ok(false);
         }

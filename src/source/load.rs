@@ -261,6 +261,9 @@ impl<'d> Text<'d> {
                 format!("source_to_f16((float){x})")
             }
             ElementType::Bf16 => format!("float_to_bf16((float){x})"),
+            ElementType::F64 if from.element.is_float() && from.element != ElementType::F64 => {
+                format!("float_to_double({x})")
+            }
             _ if to.is_float() || !from.element.is_float() => format!("({ty}){x}"),
             _ => {
                 // Mesa 25 crashes if it converts a float to an 8-bit integer.

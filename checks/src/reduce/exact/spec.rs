@@ -2,8 +2,8 @@
 
 use super::{Store, plan};
 use crate::{
-    Buffer, Determinism, Device, DeviceClass, Element, ElementType, ExactSum, Float, ProgramSpec, Result, Scratch,
-    Tuning,
+    Buffer, Determinism, Device, DeviceClass, Element, ElementType, Error, ExactSum, Float, ProgramSpec, Result,
+    Scratch, Tuning,
     bench::Bench,
     bf16,
     check::{
@@ -20,7 +20,7 @@ use crate::{
 
 /// Summands that are hard to add.
 #[derive(Clone, Copy, Debug)]
-enum Hard {
+pub(in crate::reduce) enum Hard {
     /// Finite numbers with random bits.
     AllExponents,
     /// Numbers of all exponents, their negatives, and a few small numbers.
@@ -49,7 +49,7 @@ enum Hard {
 
 /// The number that breaks a tie, or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Third {
+pub(in crate::reduce) enum Third {
     Zero,
     Plus,
     Minus,
@@ -66,7 +66,7 @@ fn format_of<T: Element>() -> (i32, u64) {
 }
 
 impl Hard {
-    fn name(self) -> String {
+    pub(in crate::reduce) fn name(self) -> String {
         match self {
             Self::Spread(spread) => format!("spread {spread}"),
             Self::Tie(third) => format!("tie {third:?}").to_lowercase(),
@@ -76,7 +76,7 @@ impl Hard {
     }
 
     /// All sets for a type. The spreads are around the bounds of kernels for every length of a chunk.
-    fn all<T: Element>() -> Vec<Self> {
+    pub(in crate::reduce) fn all<T: Element>() -> Vec<Self> {
         let mut all = vec![
             Self::AllExponents,
             Self::Cancelling,
@@ -100,7 +100,7 @@ impl Hard {
         all
     }
 
-    fn generate<T: Element>(self, n: usize, seed: u64) -> Vec<T> {
+    pub(in crate::reduce) fn generate<T: Element>(self, n: usize, seed: u64) -> Vec<T> {
         let mut rng = Rng::new(seed);
         let (precision, infinity) = format_of::<T>();
         let sign = 1u64 << (8 * size_of::<T>() - 1);
@@ -168,7 +168,7 @@ impl Hard {
 
 /// The registers of a kernel.
 #[derive(Clone, Copy, PartialEq)]
-enum Registers {
+pub(in crate::reduce) enum Registers {
     /// Those of the device in its own geometry.
     Own,
     /// `f64`, in the geometry of a GPU.
@@ -178,15 +178,18 @@ enum Registers {
 }
 
 impl Registers {
-    const ALL: [(Self, &'static str); 3] =
+    pub(in crate::reduce) const ALL: [(Self, &'static str); 3] =
         [(Self::Own, ""), (Self::Floats, ", in f64"), (Self::Integers, ", in integers")];
 
-    fn of(self, device: &Device) -> Result<Device> {
+    pub(in crate::reduce) fn of(self, device: &Device) -> Result<Device> {
         let Some(caps) = device.capabilities()?.filter(|_| self != Self::Own) else { return Ok(device.clone()) };
+        if self == Self::Floats && !caps.fp64 {
+            return Err(Error::unsupported("registers of f64 need a device with fp64"));
+        }
         let tuning = Tuning::default().class(DeviceClass::Gpu).sub_groups(caps.sub_group.backend);
-        // Without fp64, there are only integers.
+        // Without fp64, there are only integers, and no such parameter.
         let set = |tuning: Tuning| tuning.set(Primitive::Reduce, "exact_f64", usize::from(self == Self::Floats));
-        device.with_tuning(if caps.fp64 || self == Self::Floats { set(tuning) } else { tuning })
+        device.with_tuning(if caps.fp64 { set(tuning) } else { tuning })
     }
 }
 
@@ -259,10 +262,11 @@ fn factors<T: Element>(hard: Hard, n: usize) -> (Vec<T>, Vec<T>) {
         Hard::HalfLeast(third) => {
             let mut y = x.clone();
             if n > 1 {
-                // Exact, since the least positive number is a power of two.
-                let half = least.to_f64() / 2.0;
-                let root = 2f64.powi((half.log2() / 2.0).floor() as i32);
-                (x[0], y[0]) = (T::from_f64(root), T::from_f64(half / root));
+                // Their product is half of the least positive number, of which `f64` has none.
+                let half = least.to_f64().log2() as i32 - 1;
+                let low = half.div_euclid(2);
+                (x[0], y[0]) = (T::from_f64(2f64.powi(low)), T::from_f64(2f64.powi(half - low)));
+                assert!(x[0] != T::ZERO && y[0] != T::ZERO && !y[0].is_nan());
                 (x[n - 1], y[n - 1]) = (least, T::from_f64([0.0, 1.0, -1.0][third as usize] * least.to_f64()));
             }
             y
