@@ -312,6 +312,69 @@ fn converted_elements_are_summed_exactly() {
     }
 }
 
+/// A chunk has one number whose lowest bit is set, and large numbers whose exponent is `spread` higher. A second chunk cancels
+/// the large ones. With one binade more than the bound, the sum of the first chunk is no `f64`.
+#[test]
+fn chunks_at_the_bound_of_one_register_are_exact() {
+    fn around<T: Float>(device: &Device, name: &str, bound: i32) {
+        let precision = format_of::<T>().0;
+        let scaled = |size: i64, exponent: i32| T::from_f64(size as f64 * 2f64.powi(exponent - precision + 1));
+        for spread in bound - 1..=bound + 1 {
+            let large = scaled((1 << precision) - 1, 3);
+            let small = scaled((1 << (precision - 1)) + 1, 3 - spread);
+            // A team of 4, 8 and 32 work-items has one chunk of 16 elements for each of them, twice.
+            for team in [4, 8, 32] {
+                let mut x = vec![large; 16 * team];
+                x[0] = small;
+                x.extend(x.clone().iter().skip(1).map(|x| T::from_f64(-x.to_f64())));
+                x.push(T::ADD_IDENTITY);
+                let offsets = [0u32, x.len() as u32];
+                let got = device.reduce_segments_with(&x, &offsets, Sum, Exact).unwrap().to_vec().unwrap();
+                same(&got, &[small], &format!("{name}: {} with a spread of {spread}, team of {team}", T::TYPE));
+            }
+        }
+    }
+    for (name, device) in devices() {
+        around::<f32>(&device, &name, 53 - 24 - 4);
+        around::<bf16>(&device, &name, 53 - 8 - 4);
+    }
+}
+
+/// Numbers with full significands, and so many of them for each work-item and for each accumulator that digits and words
+/// overflow if their carries wait for too long.
+#[test]
+fn rows_of_many_equal_numbers_resolve_their_carries() {
+    fn all<T: Float>(device: &Device, name: &str, n: usize, first: u64, others: u64) {
+        let mut x = vec![T::from_bits_lossy(others); n];
+        // Largest of its chunk: it opens the window so that the other numbers are shifted by 31 bits in a digit.
+        x[0] = T::from_bits_lossy(first);
+        let view = NdView::new(&x, Layout::contiguous(&[1, n]).unwrap()).unwrap();
+        let got = device.reduce_axis_with(view, 1, Sum, Exact).unwrap().to_vec().unwrap();
+        same(&got, &[ExactSum::from_iter(&x).round()], &format!("{name}: {n} times {:?}", x[1]));
+    }
+    for (name, device) in devices() {
+        let Some(caps) = device.capabilities().unwrap().filter(|caps| !caps.checker) else {
+            common::skip(&name, "the CPU backend has tests of its own, and a checker takes too long");
+            continue;
+        };
+        let units = caps.compute_units as usize;
+        for registers in if caps.fp64 { 0..2 } else { 0..0 } {
+            // Few work-items, so that each has many elements.
+            let set = |tuning: Tuning, name, value| tuning.set(Primitive::Reduce, name, value);
+            let few = set(set(common::gpu(), "max_groups", units), "exact_f64", registers);
+            let few = if caps.max_work_group > 64 { set(few, "work_group", 64) } else { few };
+            let device = device.with_tuning(few).unwrap();
+            let field = |field: u64| field << 23 | 0x7f_ffff;
+            all::<f32>(&device, &name, 400 * 64 * units, field(117), field(100));
+            // Each subnormal number is deposited in the accumulator.
+            all::<f32>(&device, &name, 40_000 * units, 0x7f_ffff, 0x7f_ffff);
+            let (ones, field) = ((1 << 52) - 1, |field: u64| field << 52);
+            all::<f64>(&device, &name, 2500 * 64 * units, field(927) | ones, field(910) | ones);
+            all::<f64>(&device, &name, 40_000 * units, ones, ones);
+        }
+    }
+}
+
 /// Offsets that are not sorted give any result, within bounds, and the device goes on.
 #[test]
 fn invalid_offsets_of_exact_sums_stay_in_bounds() {

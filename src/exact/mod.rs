@@ -245,7 +245,8 @@ impl<T: Float> ExactSum<T> {
         self.digits.merge(&other.digits, false);
     }
 
-    /// Subtracts another sum: `sum - other`. This undoes a [`merge`](Self::merge) of finite numbers.
+    /// Subtracts another sum: `sum - other`. This undoes a [`merge`](Self::merge) of finite numbers, unless what remains is empty
+    /// or only -0.
     ///
     /// A difference of 0 is +0, except that an empty `other` changes nothing. The infinities of `other` change their
     /// sign, so subtracting them does not remove them: infinity - infinity is NaN.
@@ -285,6 +286,26 @@ impl<T: Float> ExactSum<T> {
     /// ```
     pub fn round_f64(&self) -> f64 {
         self.rounded()
+    }
+
+    /// The number of type `T` nearest to the sum divided by `count`, ties to even: the correctly rounded mean of `count`
+    /// summands. NaN for a count of 0.
+    ///
+    /// ```
+    /// use oclprim::{Device, ExactSum};
+    ///
+    /// let x = [1e300f64, 1.0, 0.5, -1e300];
+    /// assert_eq!(ExactSum::from_iter(x).mean(4), 0.375);
+    /// assert_eq!(Device::best()?.reduce_exact(&[f32::MAX; 3])?.mean(3), f32::MAX);
+    /// assert!(ExactSum::<f32>::new().mean(0).is_nan());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn mean(&self, count: u64) -> T {
+        match self.kind {
+            _ if count == 0 => T::from_f64(f64::NAN),
+            Kind::Finite => self.digits.rounded_quotient(count),
+            _ => self.round(),
+        }
     }
 
     /// The nearest number of type `S`, ties to even.

@@ -88,8 +88,9 @@ pub enum Determinism {
     /// [`reduce_as_into`](Device::reduce_as_into) and of [`map_reduce_into`](Device::map_reduce_into) is that of the
     /// converted or mapped elements. The products of [`dot_into`](Device::dot_into) are exact, too.
     ///
-    /// Only sums of whole inputs have this level: float products return
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes subnormals returns the same bits,
+    /// Groups have exact sums, too: [`reduce_segments_with`](Device::reduce_segments_with),
+    /// [`reduce_axis_with`](Device::reduce_axis_with), [`reduce_by_key_with`](Device::reduce_by_key_with). Float products of
+    /// all elements return [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes subnormals returns the same bits,
     /// unless a function of the input computes a subnormal.
     ///
     /// Most elements are added in registers, at nearly the speed of `Fast`. Inputs of all exponents take up to four times as

@@ -31,6 +31,8 @@ pub(in crate::reduce) enum Hard {
     Subnormal,
     /// Numbers whose partial sums leave the range.
     Overflowing,
+    /// Runs of numbers with similar exponents, each run anywhere in the range, then one number for each exponent, falling.
+    Levels,
     /// One exponent and one 'spread' below it. The large parts cancel, and the lowest bits remain.
     Spread(i32),
     /// Only -0.
@@ -85,6 +87,7 @@ impl Hard {
             Self::Tie(Third::Minus),
             Self::Subnormal,
             Self::Overflowing,
+            Self::Levels,
             Self::MinusZeros,
             Self::Zeros,
             Self::Infinite,
@@ -142,6 +145,24 @@ impl Hard {
                 (0..n).map(|_| float((rng.next() % (3 << (precision - 1))) | (rng.next() & sign))).collect()
             }
             Self::Overflowing => (0..n).map(|i| float((infinity - 1) | if i % 3 == 1 { sign } else { 0 })).collect(),
+            Self::Levels => {
+                let fields = infinity >> (precision - 1);
+                let field_bits = |field: u64, rng: &mut Rng| {
+                    float(field << (precision - 1) | rng.next() % (1 << (precision - 1)) | (rng.next() & sign))
+                };
+                let ramp = (fields as usize).min(n / 4);
+                let mut level = 0;
+                let mut x: Vec<T> = Vec::with_capacity(n);
+                for i in 0..n - ramp {
+                    if i % 1024 == 0 {
+                        level = 1 + rng.next() % (fields - 1);
+                    }
+                    let field = (level + rng.next() % 20).min(fields - 1);
+                    x.push(field_bits(field, &mut rng));
+                }
+                x.extend((0..ramp as u64).map(|i| field_bits(fields - 1 - i % fields, &mut rng)));
+                x
+            }
             Self::Spread(spread) => {
                 // One unit of the small numbers.
                 let unit = -spread - precision + 1;
@@ -187,6 +208,10 @@ impl Registers {
             return Err(Error::unsupported("registers of f64 need a device with fp64"));
         }
         let tuning = Tuning::default().class(DeviceClass::Gpu).sub_groups(caps.sub_group.backend);
+        // Few work-items, so that each has several chunks.
+        let tuning = tuning.set(Primitive::Reduce, "max_groups", caps.compute_units as usize);
+        let few = caps.max_work_group > 64 && !caps.checker;
+        let tuning = if few { tuning.set(Primitive::Reduce, "work_group", 64) } else { tuning };
         // Without fp64, there are only integers, and no such parameter.
         let set = |tuning: Tuning| tuning.set(Primitive::Reduce, "exact_f64", usize::from(self == Self::Floats));
         device.with_tuning(if caps.fp64 { set(tuning) } else { tuning })
