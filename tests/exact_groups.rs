@@ -41,7 +41,7 @@ fn devices() -> Vec<(String, Device)> {
 
 /// The precision of a type, and the bits of its infinity.
 fn format_of<T: Float>() -> (i32, u64) {
-    match (size_of::<T>(), T::from_f64(f64::from(f32::MAX)).to_f64().is_finite()) {
+    match (size_of::<T>(), T::from_f64(1e30).to_f64().is_finite()) {
         (2, false) => (11, 0x7c00),
         (2, true) => (8, 0x7f80),
         (4, _) => (24, 0x7f80_0000),
@@ -59,6 +59,12 @@ fn hard<T: Float>(kind: usize, n: usize, rng: &mut Rng) -> Vec<T> {
         let one = bits(&[T::ONE])[0];
         float((one - (3 << (precision - 1)) + rng.next() % (5 << (precision - 1))) | (rng.next() & sign))
     };
+    // Rising and falling exponents, in this order.
+    if kind >= 14 {
+        let most = if precision == 11 { 12 } else { 100 };
+        let exponent = |i: usize| (if kind == 14 { i } else { n - i } / 4).min(most) as i32;
+        return (0..n).map(|i| T::from_f64(near_one(rng).to_f64() * 2f64.powi(exponent(i)))).collect();
+    }
     let mut x: Vec<T> = match kind {
         // Random bits; like numbers; those with a wide spread.
         0 => (0..n).map(|_| finite(rng)).collect(),
@@ -75,8 +81,10 @@ fn hard<T: Float>(kind: usize, n: usize, rng: &mut Rng) -> Vec<T> {
         4 => {
             let base = infinity / 2 + (rng.next() & 0xff);
             let place = float(base + 1).to_f64() - float(base).to_f64();
-            let least = [float(0), float(1), float(1 | sign)][rng.below(3) as usize];
-            let least = if rng.below(2) == 0 { least } else { T::from_f64(least.to_f64().signum() * place / 256.0) };
+            let least = [0.0, 1.0, -1.0][rng.below(3) as usize];
+            // The least positive number, one that fits in one `f64` with the others, or one that fits in two.
+            let distance = [float(1).to_f64(), place / 256.0, place * 2f64.powi(-60)][rng.below(3) as usize];
+            let least = T::from_f64(least * distance);
             let all = [float(base), T::from_f64(place / 2.0), least];
             (0..n).map(|i| all.get(i).copied().unwrap_or(float(sign))).collect()
         }
@@ -112,7 +120,7 @@ fn hard<T: Float>(kind: usize, n: usize, rng: &mut Rng) -> Vec<T> {
     x
 }
 
-const KINDS: u64 = 14;
+const KINDS: u64 = 16;
 
 fn bits<T: Float>(x: &[T]) -> Vec<u64> {
     x.iter().map(|x| bytemuck::bytes_of(x).iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte))).collect()
@@ -190,7 +198,7 @@ fn sums_of_long_segments_are_correctly_rounded() {
         }
     }
     for (name, device) in devices() {
-        long::<f32>(&device, &name, &[0, 1, 3, 7, 8, 10, 11, 13]);
+        long::<f32>(&device, &name, &[0, 1, 3, 7, 8, 10, 11, 13, 14]);
         long::<f16>(&device, &name, &[1]);
         if common::has_doubles(&device) {
             long::<f64>(&device, &name, &[0, 1, 13]);

@@ -200,6 +200,51 @@ pub(super) fn sum(device: &ClDevice, form: &Form, store: Store, read: Read<'_>, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Device, Scratch, bf16, runtime::Backend};
+
+    /// With `-cl-denorms-are-zero`, drivers may flush subnormals that they convert.
+    #[test]
+    fn subnormals_become_f64_on_devices_that_flush() {
+        let x: Vec<f32> = (1..3000).map(f32::from_bits).collect();
+        let y: Vec<bf16> = (1..100).map(bf16::from_bits).collect();
+        let ones = vec![1f32; x.len()];
+        let unit = 2f64.powi(-149);
+        let (want, want_y) = (f64::from(2999 * 3000 / 2) * unit, f64::from(99 * 100 / 2) * 65_536.0 * unit);
+        let exact = Determinism::Exact;
+        for (index, info) in Device::list().iter().enumerate() {
+            let device = Device::at(index).unwrap();
+            let Backend::OpenCl(cl) = device.backend() else { continue };
+            let caps = cl.capabilities().unwrap();
+            if !caps.fp64 {
+                crate::internals::testing::log_skip(&info.to_string(), "it has no fp64");
+                continue;
+            }
+            for class in [DeviceClass::Cpu, DeviceClass::Gpu] {
+                let mut caps = caps.as_ref().clone();
+                (caps.class, caps.denormals) = (class, false);
+                caps.c_standard += " -cl-denorms-are-zero";
+                let device = Device::from_cl(cl.with_capabilities(caps));
+                let (mut out, scratch) = ([0f64], &mut Scratch::new());
+                device.reduce_as_into(&x, Sum, exact, &mut out, scratch).unwrap();
+                assert_eq!(out, [want], "{info}: {class:?}");
+                device.reduce_as_into(&y, Sum, exact, &mut out, scratch).unwrap();
+                assert_eq!(out, [want_y], "{info}: {class:?}, bf16");
+                device.dot_into(&x, &ones, exact, &mut out, scratch).unwrap();
+                assert_eq!(out, [want], "{info}: {class:?}, dot product");
+                let offsets = [0u32, x.len() as u32];
+                device.reduce_segments_with_into(&x, &offsets, Sum, exact, &mut out, scratch).unwrap();
+                assert_eq!(out, [want], "{info}: {class:?}, segment");
+                assert_eq!(
+                    device.reduce_with((&x).cast::<f64>(), Sum, exact).unwrap(),
+                    want,
+                    "{info}: {class:?}, cast"
+                );
+                // A sum that is subnormal itself.
+                let sum = device.reduce_segments_with(&x, &offsets, Sum, exact).unwrap().to_vec().unwrap();
+                assert_eq!(sum, [f32::from_bits(2999 * 3000 / 2)], "{info}: {class:?}, f32");
+            }
+        }
+    }
 
     #[test]
     fn words_have_room_for_the_stated_additions_and_for_no_more() {

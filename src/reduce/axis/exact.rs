@@ -9,7 +9,7 @@ use crate::{
         exact::{MOST_GROUPS, words},
         exact_groups::{
             cpu::{BLOCK, TASK, line, value},
-            gpu::{Form, ITEM, Kind, Shape, log_chunk, round, shape, team_of},
+            gpu::{Form, ITEM, Kind, Shape, WAVES, log_chunk, round, shape, team_of},
         },
     },
     runtime::{AnyInput, AnyOutput, ClInput, on_device, opencl::ClDevice},
@@ -168,7 +168,7 @@ pub fn plan(lines: &Lines, form: &Form, caps: &Tuned, wide: bool) -> Result<Plan
     let parts = len.div_ceil(part);
     let sums = if parts == 1 { whole } else { shape(kind, team, true, form, caps, wide) };
     let blocks = outputs.div_ceil(sums.work_group / sums.team) * parts;
-    let groups = blocks.min(if sums.work_group == 1 { 4 } else { 1 } * params.max_groups);
+    let groups = blocks.min(WAVES * params.max_groups);
     Ok(Plan { sums, groups, part, parts, wide })
 }
 

@@ -22,6 +22,9 @@ pub(in crate::reduce) const ITEM: usize = 32;
 const TEAMS: [usize; 4] = [4, 8, 32, 128];
 /// Local memory of accumulators, about.
 const TABLE_BYTES: usize = 8 << 10;
+/// Work-groups for each of those that reductions have. So the last ones to run have a small part of the work, however many run at
+/// a time.
+pub(in crate::reduce) const WAVES: usize = 16;
 /// Elements of a part of a long segment, at least.
 const PART: usize = 1 << 14;
 
@@ -137,10 +140,10 @@ pub fn plan_segments(
     // Segments are longer than a part, so each has fewer than twice as many parts as its length has.
     let room = if n > part { 2 * n.div_ceil(part) } else { 0 };
     Ok(SegmentsPlan {
-        groups: blocks.min(if sums.work_group == 1 { 4 } else { 1 } * params.max_groups),
+        groups: blocks.min(WAVES * params.max_groups),
         part,
         room,
-        part_groups: room.min(params.max_groups),
+        part_groups: room.min(WAVES / 4 * params.max_groups),
         sums,
         parts,
         wide,
