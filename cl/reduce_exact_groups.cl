@@ -433,9 +433,21 @@ INLINED uint deposit_number(EXACT_TABLE words, const A x, int2* range)
     return AS_BITS_OF(x) != SIGN ? EXACT_FINITE : 0;
 }
 
+// to_acc for an element that may be after the last one. There Mesa 25 converts bytes wrongly, or crashes if the load has a condition.
+static inline A element_to_acc(const T x)
+{
+#if T_BYTES == 1
+    const int bits = (int)(255u & (uint)x);
+    return (A)(T_LOWEST != 0 ? (bits ^ 128) - 128 : bits);
+#else
+    return to_acc(x);
+#endif
+}
+
 // A group, or a part of one.
 typedef struct {
-    __global const T* first;
+    // The offset of the first element.
+    long first;
     long stride;
     OFFSET_T len;
     // The index of the group, and with PARTS that of its accumulator.
@@ -444,26 +456,22 @@ typedef struct {
     int there;
 } Group;
 
-// x[0 .. CHUNK] = the elements of lane `lane` of a round, which begins at element `from`; -0 after the last one.
-INLINED void load_chunk(const Group* group, const OFFSET_T from, const uint lane, A* x)
+// x[0 .. CHUNK] = the elements of lane `lane` of a round, which begins at element `from` of the group; -0 after the last one.
+INLINED void load_chunk(__global const T* in, const Group* group, const OFFSET_T from, const uint lane, A* x)
 {
-    __global const T* p = group->first;
+    __global const T* p = in + group->first;
     const long stride = group->stride;
-    if (from < group->len && group->len - from >= TEAM * CHUNK) {
-        T held[CHUNK];
+    if (group->len - from >= TEAM * CHUNK) {
         UNROLLED
         for (uint k = 0; k < CHUNK; k++) {
-            held[k] = p[(long)(from + lane + k * TEAM) * stride];
-        }
-        UNROLLED
-        for (uint k = 0; k < CHUNK; k++) {
-            x[k] = to_acc(held[k]);
+            x[k] = to_acc(p[(long)(from + lane + k * TEAM) * stride]);
         }
     } else {
         UNROLLED
         for (uint k = 0; k < CHUNK; k++) {
-            const OFFSET_T i = from + lane + k * TEAM;
-            x[k] = i < group->len ? to_acc(p[(long)i * stride]) : (A)-0.0f;
+            const OFFSET_T i = from + lane + k * TEAM, last = group->len - 1;
+            const A element = element_to_acc(p[(long)min(i, last) * stride]);
+            x[k] = i <= last ? element : (A)-0.0f;
         }
     }
 }
@@ -523,7 +531,7 @@ static inline Group find_group(const OFFSET_T block, const uint team, GROUPS)
 #endif
     group.stride = 1;
     group.len = 0;
-    group.first = in_base + in_offset;
+    group.first = (long)in_offset;
     if (group.there) {
         __global const S* offsets = offsets_base + offsets_offset;
         // An offset beyond the input counts as its end. The last offset of counted segments may be missing.
@@ -531,10 +539,10 @@ static inline Group find_group(const OFFSET_T block, const uint team, GROUPS)
         const int last = COUNTED && (ulong)group.id + 1 >= FOUND;
         const OFFSET_T end = last ? n : (OFFSET_T)min((ulong)offsets[group.id + 1], (ulong)n);
         group.len = end > start ? end - start : 0;
-        group.first += start;
+        group.first += (long)start;
     }
 #ifdef PARTS
-    group.first += min(skipped, group.len);
+    group.first += (long)min(skipped, group.len);
     group.len = min(group.len - min(skipped, group.len), part);
 #endif
     return group;
@@ -562,7 +570,8 @@ static inline Group find_group(const OFFSET_T block, const uint team, GROUPS)
     group.stride = stride;
 #endif
     group.len = group.there ? min(part, len - skipped) : 0;
-    group.first = LINE(group.there ? group.id : 0) + (long)skipped * group.stride;
+    group.first = (long)in_offset + line_offset(group.there ? group.id : 0, shape, strides, dims);
+    group.first += (long)skipped * group.stride;
     return group;
 }
 #endif
@@ -634,7 +643,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups(
 #ifndef REGISTERS
         if (own_rounds > 0) {
             BITS low, high;
-            load_chunk(&group, 0, lane, x);
+            load_chunk(in_base, &group, 0, lane, x);
             find_extremes(x, &low, &high);
             atomic_max(tops + team, (uint)(high >> PRECISION));
         }
@@ -643,7 +652,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups(
 #endif
         open_partial(&partial, top);
         for (OFFSET_T round = 0; round < own_rounds; round++) {
-            load_chunk(&group, round * (TEAM * CHUNK), lane, x);
+            load_chunk(in_base, &group, round * (TEAM * CHUNK), lane, x);
             take_chunk(&partial, x);
         }
 #ifndef REGISTERS
@@ -735,7 +744,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups(
                 const OFFSET_T to = again ? min(group.len, from + TABLE_ELEMENTS) : 0;
                 ROLLED
                 for (OFFSET_T i = from + lane; i < to; i += TEAM) {
-                    found |= deposit_number(own, to_acc(group.first[(long)i * group.stride]), &range);
+                    found |= deposit_number(own, to_acc(in_base[group.first + (long)i * group.stride]), &range);
                 }
                 carry_exact(words, EXACT_WORDS * TABLES, TABLES);
             }

@@ -304,6 +304,9 @@ fn converted_elements_are_summed_exactly() {
         let mut got = [0f32; 3];
         device.reduce_segments_with_into(&bytes, &offsets, Sum, Exact, &mut got, &mut Scratch::new()).unwrap();
         same(&got, &parts(&bytes.iter().map(|&x| f32::from(x)).collect::<Vec<_>>()), &format!("{name}: u8"));
+        let signed: Vec<i8> = bytes.iter().map(|&x| x as i8).collect();
+        device.reduce_segments_with_into(&signed, &offsets, Sum, Exact, &mut got, &mut Scratch::new()).unwrap();
+        same(&got, &parts(&signed.iter().map(|&x| f32::from(x)).collect::<Vec<_>>()), &format!("{name}: i8"));
         device.reduce_segments_with_into(&halves, &offsets, Sum, Exact, &mut got, &mut Scratch::new()).unwrap();
         same(&got, &parts(&halves.iter().map(|x| x.to_f32()).collect::<Vec<_>>()), &format!("{name}: f16"));
         if common::has_doubles(&device) {

@@ -148,7 +148,8 @@ impl Hard {
             Self::Levels => {
                 let fields = infinity >> (precision - 1);
                 let field_bits = |field: u64, rng: &mut Rng| {
-                    float(field << (precision - 1) | rng.next() % (1 << (precision - 1)) | (rng.next() & sign))
+                    let fraction = rng.next() % (1 << (precision - 1));
+                    float((field << (precision - 1)) | fraction | (rng.next() & sign))
                 };
                 let ramp = (fields as usize).min(n / 4);
                 let mut level = 0;
