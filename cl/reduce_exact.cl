@@ -83,7 +83,7 @@
     }
 #else
 #define UNROLLED
-#define LANES 8
+#define LANES (CHUNK < 8 ? CHUNK : 8)
 #define CURRENT(k) k
 #define MOVE_DOWN(x)
 #endif

@@ -190,6 +190,11 @@ mod reduce {
 
         pub(crate) mod spec;
     }
+    pub(crate) mod exact_groups {
+        pub(crate) use oclprim::internals::reduce::exact_groups::*;
+
+        pub(crate) mod spec;
+    }
     pub(crate) mod mapped {
 
         pub(crate) mod spec;

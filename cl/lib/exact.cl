@@ -112,25 +112,25 @@ INLINED void carry_exact(__local int* words, const uint count, const uint plane)
 #define OUT_BITS uint
 #endif
 
-// Returns the bits of the OUT nearest to the number in words[0 .. EXACT_WORDS], ties to even; all words outside [lowest, highest]
-// are 0. The words become those of the magnitude. One work-item calls it.
-static inline OUT_BITS round_exact(__local int* words, const int lowest, const int highest)
+// Returns the bits of the OUT nearest to the number whose word k is words[k * plane], ties to even; all words outside [lowest,
+// highest] are 0. The words become those of the magnitude. One work-item calls it.
+static inline OUT_BITS round_exact(__local int* words, const uint plane, const int lowest, const int highest)
 {
     const int end = min(highest + 3, EXACT_WORDS);
     int carry = 0;
     for (int k = lowest; k < end; k++) {
-        carry += words[k];
-        words[k] = carry & 0xffff;
+        carry += words[k * plane];
+        words[k * plane] = carry & 0xffff;
         carry >>= 16;
     }
     const int negative = carry < 0;
     int lead = -1;
     carry = negative;
     for (int k = lowest; k < end; k++) {
-        carry += negative ? 0xffff - words[k] : words[k];
-        words[k] = carry & 0xffff;
+        carry += negative ? 0xffff - words[k * plane] : words[k * plane];
+        words[k * plane] = carry & 0xffff;
         carry >>= 16;
-        lead = words[k] != 0 ? k : lead;
+        lead = words[k * plane] != 0 ? k : lead;
     }
     if (lead < 0) {
         return 0;
@@ -138,14 +138,14 @@ static inline OUT_BITS round_exact(__local int* words, const int lowest, const i
     // The 64 leading bits, of which the last one stands for all that follow.
     ulong top = 0;
     for (int k = lead; k > lead - 4; k--) {
-        top = top << 16 | (k >= lowest ? (uint)words[k] : 0);
+        top = top << 16 | (k >= lowest ? (uint)words[k * plane] : 0);
     }
-    uint more = lead - 4 >= lowest ? (uint)words[lead - 4] : 0;
+    uint more = lead - 4 >= lowest ? (uint)words[(lead - 4) * plane] : 0;
     const uint zeros = (uint)clz(top);
     top = top << zeros | more >> (16 - zeros);
     more = more << zeros & 0xffff;
     for (int k = lowest; k < lead - 4; k++) {
-        more |= (uint)words[k];
+        more |= (uint)words[k * plane];
     }
     const int above = 16 * lead + 15 - (int)zeros + EXACT_LEAST - OUT_LEAST;
     const ulong bits = nearest_bits(top | (more != 0), above, OUT_PRECISION, OUT_INFINITY);
@@ -195,9 +195,10 @@ INLINED void publish_exact(
 #define EXACT_BELOW 0
 #endif
 
-// Stores the number in words[0 .. EXACT_WORDS], whose words below `lowest` are 0. Its unit is 2^EXACT_BELOW times that of the words.
+// Stores the number in words, whose words below `lowest` are 0. Its unit is 2^EXACT_BELOW times that of the words.
 // One work-item calls it.
-static inline void store_exact_result(__global uchar* result, __local int* words, int lowest, int highest, uint marks)
+static inline void store_exact_result(
+    __global uchar* result, __local int* words, const uint plane, int lowest, int highest, uint marks)
 {
     const uint infinities = marks & (EXACT_PLUS | EXACT_MINUS);
     uint kind = marks == 0 ? 1 : 2;
@@ -212,15 +213,15 @@ static inline void store_exact_result(__global uchar* result, __local int* words
     result[3] = 0;
     int carry = 0;
     for (int k = lowest; k < EXACT_WORDS; k++) {
-        carry += words[k];
-        words[k] = carry & 0xffff;
+        carry += words[k * plane];
+        words[k * plane] = carry & 0xffff;
         carry >>= 16;
     }
     for (uint k = 0; k < EXACT_BYTES / 2; k++) {
         const uint first = k + EXACT_BELOW / 16, shift = EXACT_BELOW % 16;
-        uint word = (uint)words[first];
+        uint word = (uint)words[first * plane];
         if (shift != 0) {
-            word = word >> shift | (uint)words[first + 1] << (16 - shift);
+            word = word >> shift | (uint)words[(first + 1) * plane] << (16 - shift);
         }
         word = kind == 2 ? word : 0;
         result[4 + 2 * k] = (uchar)word;
@@ -230,9 +231,10 @@ static inline void store_exact_result(__global uchar* result, __local int* words
 #else
 #define RESULT OUT
 
-// Stores the float nearest to the number in words[0 .. EXACT_WORDS], of which only [lowest, highest] are not 0. It is stored as an
+// Stores the float nearest to the number in the words, of which only [lowest, highest] are not 0. It is stored as an
 // integer, since a store of a float may flush a subnormal. One work-item calls it.
-static inline void store_exact_result(__global OUT* result, __local int* words, int lowest, int highest, uint marks)
+static inline void store_exact_result(
+    __global OUT* result, __local int* words, const uint plane, int lowest, int highest, uint marks)
 {
     const uint infinities = marks & (EXACT_PLUS | EXACT_MINUS);
     OUT_BITS bits;
@@ -243,7 +245,7 @@ static inline void store_exact_result(__global OUT* result, __local int* words, 
     } else if (marks == 0) {
         bits = (OUT_BITS)((ulong)1 << (8 * sizeof(OUT_BITS) - 1));
     } else {
-        bits = round_exact(words, lowest, highest);
+        bits = round_exact(words, plane, lowest, highest);
     }
     *(__global OUT_BITS*)result = bits;
 }
@@ -269,6 +271,6 @@ INLINED void store_exact(
     barrier(CLK_LOCAL_MEM_FENCE);
     if (get_local_id(0) == 0) {
         const uint marks = (uint)atomic_xchg(sums + EXACT_WORDS, 0);
-        store_exact_result(result, words, range[0], range[1], marks);
+        store_exact_result(result, words, 1, range[0], range[1], marks);
     }
 }

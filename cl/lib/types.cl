@@ -48,7 +48,7 @@
 #endif
 
 // Before loops over elements on one work-item: some compilers of CPU drivers vectorise or unroll them only on request; the others
-// do better by themselves. IN_VECTORS is not for loops that add floats, since it changes the order of the additions.
+// do better by themselves. IN_VECTORS is not for loops that add floats to one sum, since it changes the order.
 #ifdef EXPLICIT_VECTORS
 #define IN_VECTORS _Pragma("clang loop vectorize_width(16)")
 #define IN_EIGHTS _Pragma("clang loop unroll_count(8)")
@@ -105,6 +105,21 @@ static inline ushort float_to_bf16(const float x)
     return (ushort)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40 : (bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
 }
 
+#ifdef HAS_FP64
+// Converts a float to a double; exact. FLUSHED: the device flushes subnormals, so they are converted as integers.
+static inline double float_to_double(const float x)
+{
+#ifdef FLUSHED
+    const uint size = as_uint(x) & 0x7fffffffu;
+    if (size < 0x800000) {
+        const double small = (double)(int)size * 0x1p-149;
+        return as_double(as_ulong(small) | (ulong)(as_uint(x) >> 31) << 63);
+    }
+#endif
+    return x;
+}
+#endif
+
 // X: the type to which elements are widened for computations.
 #if defined(T_F16) || defined(T_BF16)
 #define X float
@@ -127,7 +142,11 @@ static inline X widen(T x)
 // Converts an element to its accumulator; exact if the host promises that A holds every T.
 static inline A to_acc(T x)
 {
+#if defined(A_FLOAT) && A_BYTES == 8 && defined(T_FLOAT) && T_BYTES < 8
+    return float_to_double(widen(x));
+#else
     return (A)widen(x);
+#endif
 }
 
 #ifdef A_FLOAT

@@ -139,15 +139,42 @@ impl<T: Float> Digits<T> {
         found
     }
 
-    /// The nearest number of type `S`; ties to even, +0 for 0. A negative number that rounds to 0 becomes -0.
-    pub(crate) fn rounded<S: Element>(&self) -> S {
+    /// The magnitude, and true if the number is negative. The magnitude of the lowest number is 2^31 in the last digit, which a
+    /// carry makes negative: take the low 32 bits of each digit.
+    fn magnitude(&self) -> (Self, bool) {
         let mut sum = self.canonical();
         let negative = sum.digits.as_ref().last().is_some_and(|&digit| digit < 0);
         if negative {
             sum.digits.as_mut().iter_mut().for_each(|digit| *digit = -*digit);
             sum.carry();
         }
-        // The magnitude of the lowest number is 2^31 in the last digit, which a carry makes negative.
+        (sum, negative)
+    }
+
+    /// The nearest number of type `S` to the number divided by `divisor`; ties to even, +0 for 0.
+    pub(crate) fn rounded_quotient<S: Element>(&self, divisor: u64) -> S {
+        let ((sum, negative), divisor) = (self.magnitude(), u128::from(divisor));
+        // Long division. Four digits more make a quotient of at least 64 bits, since the divisor has at most 64.
+        let digits = sum.digits.as_ref().iter().rev().map(|&digit| u128::from(digit as u32)).chain([0; 4]);
+        let mut exponent = Self::LEAST + 32 * sum.digits.as_ref().len() as i32;
+        let (mut leading, mut more, mut remainder) = (0, false, 0);
+        for digit in digits {
+            let part = remainder << 32 | digit;
+            let quotient = part / divisor;
+            remainder = part % divisor;
+            if leading >> 64 == 0 {
+                leading = leading << 32 | quotient;
+                exponent -= 32;
+            } else {
+                more |= quotient != 0;
+            }
+        }
+        nearest(leading, more || remainder != 0, exponent, negative)
+    }
+
+    /// The nearest number of type `S`; ties to even, +0 for 0. A negative number that rounds to 0 becomes -0.
+    pub(crate) fn rounded<S: Element>(&self) -> S {
+        let (sum, negative) = self.magnitude();
         let digits = sum.digits.as_ref();
         let Some(lead) = digits.iter().rposition(|&digit| digit != 0) else {
             return S::ZERO;

@@ -61,6 +61,10 @@ pub(crate) use digits::{Digits, nearest, parts};
 
 use crate::{Element, ElementType, Error, Float, Result, element};
 
+/// Elements of a chunk, and elements that are added side by side.
+pub(crate) const CHUNK: usize = chunks::LEN;
+pub(crate) const LANES: usize = chunks::LANES;
+
 /// The version of the format of [`ExactSum::to_bytes`].
 const VERSION: u8 = 1;
 /// Bytes before the digits.
@@ -241,7 +245,8 @@ impl<T: Float> ExactSum<T> {
         self.digits.merge(&other.digits, false);
     }
 
-    /// Subtracts another sum: `sum - other`. This undoes a [`merge`](Self::merge) of finite numbers.
+    /// Subtracts another sum: `sum - other`. This undoes a [`merge`](Self::merge) of finite numbers, unless what remains is empty
+    /// or only -0.
     ///
     /// A difference of 0 is +0, except that an empty `other` changes nothing. The infinities of `other` change their
     /// sign, so subtracting them does not remove them: infinity - infinity is NaN.
@@ -281,6 +286,26 @@ impl<T: Float> ExactSum<T> {
     /// ```
     pub fn round_f64(&self) -> f64 {
         self.rounded()
+    }
+
+    /// The number of type `T` nearest to the sum divided by `count`, ties to even: the correctly rounded mean of `count`
+    /// summands. NaN for a count of 0.
+    ///
+    /// ```
+    /// use oclprim::{Device, ExactSum};
+    ///
+    /// let x = [1e300f64, 1.0, 0.5, -1e300];
+    /// assert_eq!(ExactSum::from_iter(x).mean(4), 0.375);
+    /// assert_eq!(Device::best()?.reduce_exact(&[f32::MAX; 3])?.mean(3), f32::MAX);
+    /// assert!(ExactSum::<f32>::new().mean(0).is_nan());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn mean(&self, count: u64) -> T {
+        match self.kind {
+            _ if count == 0 => T::from_f64(f64::NAN),
+            Kind::Finite => self.digits.rounded_quotient(count),
+            _ => self.round(),
+        }
     }
 
     /// The nearest number of type `S`, ties to even.
@@ -411,6 +436,34 @@ impl<T: Float> ExactSum<T> {
         let (size, exponent) = signed_parts(x);
         self.digits.add(size, exponent);
     }
+}
+
+/// The number of type `S` nearest to the sum of `x[..len]`, for at most [`CHUNK`] elements; +0 for none. The length of `x` is a
+/// multiple of [`LANES`], and the elements from `len` on are -0.
+///
+/// Most blocks need no accumulator: their sum is that of two `f64`, which is rounded.
+pub(crate) fn rounded_block<T: Float, S: Element>(x: &[T], len: usize) -> S {
+    let (rows, _) = x.as_chunks::<LANES>();
+    if let Some([high, low]) = chunks::sum(rows) {
+        return rounded_pair(high, low);
+    }
+    ExactSum::from_iter(&x[..len]).rounded()
+}
+
+/// The number of type `S` nearest to `a + b`, ties to even; +0 for 0. The sum must not overflow.
+fn rounded_pair<S: Element>(a: f64, b: f64) -> S {
+    let sum = a + b;
+    let added = sum - a;
+    let error = (a - (sum - added)) + (b - added);
+    let (size, exponent) = parts(sum);
+    let (size, negative) = (u128::from(size) << 64, sum < 0.0);
+    // The error is at most half of the last place of `sum`. So it matters only if `sum` is halfway between two numbers.
+    let (size, more) = match error {
+        0.0 => (size, false),
+        _ if (error < 0.0) == negative => (size, true),
+        _ => (size - 1, true),
+    };
+    nearest(size, more, exponent - 64, negative)
 }
 
 /// The type byte.

@@ -311,6 +311,56 @@ fn chunks_of_random_spread_equal_sums_one_by_one() {
     random_chunks::<f64>(13);
 }
 
+/// A mean m of n numbers is the nearest float if |sum - m n| is at most n times half of the last place; on a tie, m is even.
+#[test]
+fn means_are_correctly_rounded() {
+    let mut rng = Rng::new(20);
+    let mut ties = 0;
+    for case in 0..cases() / 10 {
+        let n = 1 + rng.below(if case % 2 == 0 { 8 } else { 1000 });
+        let field = |rng: &mut Rng| (1023 + rng.below(60)) << 52;
+        let sign = |rng: &mut Rng| rng.next() & 1 << 63;
+        // Few bits, so that there are ties, or all.
+        let mask = [!0, 3, 1 << 51][rng.below(3) as usize];
+        let mut sum: ExactSum<f64> = (0..3 + rng.below(3))
+            .map(|_| f64::from_bits(sign(&mut rng) | field(&mut rng) | (rng.next() & mask & ((1 << 52) - 1))))
+            .collect();
+        let mean = sum.mean(n);
+        sum.subtract(&{
+            let mut product = ExactSum::new();
+            product.add_product(mean, n as f64);
+            product
+        });
+        // The last place below a power of two is half as large.
+        let below = mean.to_bits() & ((1 << 52) - 1) == 0 && (sum.round() < 0.0) == (mean > 0.0);
+        let place = (f64::from_bits(mean.abs().to_bits() + 1) - mean.abs()) / if below { 2.0 } else { 1.0 };
+        sum.merge(&sum.clone());
+        let mut most = ExactSum::new();
+        most.add_product(place, n as f64);
+        if sum.round() < 0.0 {
+            most.merge(&sum);
+        } else {
+            most.subtract(&sum);
+        }
+        let left = most.round();
+        ties += u32::from(left == 0.0);
+        let even = mean.to_bits().is_multiple_of(2);
+        assert!(left > 0.0 || (left == 0.0 && even) || mean == 0.0, "case {case}: {mean} of {n}");
+    }
+    assert!(ties > 0);
+    for n in [1, 3, u64::MAX] {
+        let mean = |x: &[f32]| ExactSum::from_iter(x).mean(n).to_bits();
+        assert_eq!(mean(&[-0.0]), (-0f32).to_bits());
+        assert_eq!(mean(&[1.0, -1.0]), 0);
+        assert_eq!(mean(&[f32::NEG_INFINITY]), f32::NEG_INFINITY.to_bits());
+    }
+    // Half of the least number is a tie, and a third of it is below.
+    assert_eq!(ExactSum::from_iter([f16::from_bits(1)]).mean(2).to_bits(), 0);
+    assert_eq!(ExactSum::from_iter([f16::from_bits(3)]).mean(2).to_bits(), 2);
+    assert_eq!(ExactSum::from_iter([f16::from_bits(0x8001)]).mean(3).to_bits(), 0x8000);
+    assert_eq!(ExactSum::from_iter([1f64]).mean(u64::MAX), 2f64.powi(-64));
+}
+
 #[test]
 fn zeros_have_one_sign_rule() {
     fn signs<T: Float>() {

@@ -136,6 +136,9 @@ pub mod reduce {
     pub mod exact {
         pub use crate::reduce::exact::*;
     }
+    pub mod exact_groups {
+        pub use crate::reduce::exact_groups::gpu::*;
+    }
     pub mod gpu {
         pub use crate::reduce::gpu::*;
     }
@@ -146,6 +149,9 @@ pub mod reduce {
         pub use crate::reduce::axis::*;
         pub mod gpu {
             pub use crate::reduce::axis::gpu::*;
+        }
+        pub mod exact {
+            pub use crate::reduce::axis::exact::*;
         }
         pub mod extremes {
             pub use crate::reduce::axis::extremes::*;

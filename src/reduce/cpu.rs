@@ -104,7 +104,7 @@ pub(super) fn exact_blocks<T: Element>(n: usize, values: &dyn Blocks<T>) -> Resu
 }
 
 /// The sum of parts: `add` adds the summands of a range. Threads share the parts.
-fn exact<F: Float>(n: usize, add: &(dyn Fn(&mut ExactSum<F>, Range<usize>) + Sync)) -> Result<ExactSum<F>> {
+pub(super) fn exact<F: Float>(n: usize, add: &(dyn Fn(&mut ExactSum<F>, Range<usize>) + Sync)) -> Result<ExactSum<F>> {
     let part = |range: Range<usize>| {
         let mut sum = ExactSum::new();
         add(&mut sum, range);

@@ -19,12 +19,12 @@ const TEXT: &str = include_str!("../../cl/reduce_exact.cl");
 /// Additions to a word before its carry must be resolved; `MOST_ADDED` of `cl/lib/exact.cl`, which has the proof.
 const MOST_ADDED: usize = 32_766;
 /// Maximum work-groups that add to one accumulator, as `publish_exact` there explains.
-const MOST_GROUPS: usize = (1 << 15) - 1;
+pub(super) const MOST_GROUPS: usize = (1 << 15) - 1;
 /// Elements of a chunk on a work-item of a CPU driver.
 const CPU_CHUNK: usize = 128;
 
 /// Words of an accumulator, without its marks; `EXACT_WORDS` of `cl/lib/exact.cl`.
-const fn words(acc: ElementType) -> usize {
+pub(super) const fn words(acc: ElementType) -> usize {
     if acc.needs_fp64() { 268 } else { 40 }
 }
 
@@ -88,6 +88,7 @@ pub fn plan(n: usize, form: &Form, store: Store, from: Origin<'_>, caps: &Tuned,
         .define("REPLICAS", replicas)
         .flag("ALIGNED", matches!(from, Origin::Memory(true)) && caps.class == DeviceClass::Gpu)
         .flag("REGISTERS", params.exact_f64)
+        .flag("FLUSHED", !caps.denormals)
         .flag("ONE_PASS", params.one_pass);
     let program = match from {
         Origin::Source(load) => load.with_factors(program.flag("SOURCE", true).flag("DOT", products), caps)?,
@@ -190,7 +191,47 @@ pub(super) fn sum(device: &ClDevice, form: &Form, store: Store, read: Read<'_>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Input, Source};
+    use crate::{Device, Input, Scratch, Source, bf16, runtime::Backend};
+
+    /// With `-cl-denorms-are-zero`, drivers may flush subnormals that they convert.
+    #[test]
+    fn subnormals_become_f64_on_devices_that_flush() {
+        let x: Vec<f32> = (1..3000).map(f32::from_bits).collect();
+        let y: Vec<bf16> = (1..100).map(bf16::from_bits).collect();
+        let ones = vec![1f32; x.len()];
+        let unit = 2f64.powi(-149);
+        let (want, want_y) = (f64::from(2999 * 3000 / 2) * unit, f64::from(99 * 100 / 2) * 65_536.0 * unit);
+        let exact = Determinism::Exact;
+        for (index, info) in Device::list().iter().enumerate() {
+            let device = Device::at(index).unwrap();
+            let Backend::OpenCl(cl) = device.backend() else { continue };
+            let caps = cl.capabilities().unwrap();
+            if !caps.fp64 {
+                crate::internals::testing::log_skip(&info.to_string(), "it has no fp64");
+                continue;
+            }
+            for class in [DeviceClass::Cpu, DeviceClass::Gpu] {
+                let mut caps = caps.as_ref().clone();
+                (caps.class, caps.denormals) = (class, false);
+                caps.c_standard += " -cl-denorms-are-zero";
+                let device = Device::from_cl(cl.with_capabilities(caps));
+                let (mut out, scratch) = ([0f64], &mut Scratch::new());
+                let (wide, wide_y) = ((&x).cast::<f64>(), (&y).cast::<f64>());
+                assert_eq!(device.reduce_with(wide, Sum, exact).unwrap(), want, "{info}: {class:?}");
+                assert_eq!(device.reduce_with(wide_y, Sum, exact).unwrap(), want_y, "{info}: {class:?}, bf16");
+                let products = (&x).cast::<f64>().times((&ones).cast());
+                assert_eq!(device.reduce_with(products, Sum, exact).unwrap(), want, "{info}: {class:?}, dot product");
+                let offsets = [0u32, x.len() as u32];
+                device.reduce_segments_with_into(&x, &offsets, Sum, exact, &mut out, scratch).unwrap();
+                assert_eq!(out, [want], "{info}: {class:?}, segment");
+                let reversed = (&x).cast::<f64>().reversed();
+                assert_eq!(device.reduce_with(reversed, Sum, exact).unwrap(), want, "{info}: {class:?}, reversed");
+                // A sum that is subnormal itself.
+                let sum = device.reduce_segments_with(&x, &offsets, Sum, exact).unwrap().to_vec().unwrap();
+                assert_eq!(sum, [f32::from_bits(2999 * 3000 / 2)], "{info}: {class:?}, f32");
+            }
+        }
+    }
 
     #[test]
     fn words_have_room_for_the_stated_additions_and_for_no_more() {
@@ -212,21 +253,37 @@ mod tests {
     #[test]
     fn plans_keep_the_bounds_of_their_kernels() {
         for (name, caps) in Tuned::samples() {
-            for local_bytes in [1024, 4096, 16 << 10, 160 << 10] {
-                let caps = caps.with(|facts| facts.local_bytes = local_bytes);
-                let numbers = Input::<f32>::Host(&[]);
-                let products = Load::without_device(&numbers.times(numbers), true).unwrap();
+            for (local_bytes, max_work_group) in
+                [(1024, 256), (4096, 256), (16 << 10, 16), (16 << 10, 1024), (160 << 10, 3), (160 << 10, 1024)]
+            {
+                let caps = caps.with(|facts| {
+                    (facts.local_bytes, facts.max_work_group) = (local_bytes, max_work_group);
+                });
+                let (narrow, wide) = (Input::<f32>::Host(&[]), Input::<f64>::Host(&[]));
+                let products = Load::without_device(&narrow.times(narrow), true).unwrap();
+                let widened = Load::without_device(&narrow.cast::<f64>().times(narrow.cast()), true).unwrap();
+                let wide = Load::without_device(&wide.times(wide), true).unwrap();
                 for (form, origin) in [
                     (Form::of::<f32, Sum>(Determinism::Exact), Origin::Memory(true)),
                     (Form::into::<u8, f32, Sum>(Determinism::Exact), Origin::Memory(true)),
                     (Form::of::<f32, Sum>(Determinism::Exact), Origin::Source(&products)),
+                    (Form::of::<f64, Sum>(Determinism::Exact), Origin::Source(&widened)),
+                    (Form::of::<f64, Sum>(Determinism::Exact), Origin::Source(&wide)),
                     (Form::of::<f64, Sum>(Determinism::Exact), Origin::Memory(true)),
                 ] {
-                    let Ok(plan) = plan(1 << 33, &form, Store::Rounded, origin, &caps, true) else { continue };
+                    let plan = match plan(1 << 33, &form, Store::Rounded, origin, &caps, true) {
+                        Ok(plan) => plan,
+                        Err(error) => {
+                            assert!(form.acc.needs_fp64() && !caps.fp64, "{name}: {error}");
+                            continue;
+                        }
+                    };
                     let defined = |name: &str| plan.program.defined(name).unwrap().parse::<usize>().unwrap();
                     let (rows, replicas) = (defined("ROWS"), defined("REPLICAS"));
                     let chunk = rows * 16 / form.element.size();
                     let what = format!("{name}, {local_bytes} bytes: {plan:?}");
+                    // Lanes of a small work-group.
+                    assert!(plan.work_group >= 32 || chunk.is_multiple_of(chunk.min(8)), "{what}");
                     assert!(3 * chunk * (plan.work_group / replicas) <= MOST_ADDED, "{what}");
                     assert!(chunk <= 255 && replicas <= plan.work_group && plan.groups <= MOST_GROUPS, "{what}");
                     let bytes = 4 * words(form.acc) * (replicas + 1);

@@ -24,6 +24,8 @@ pub(crate) mod cpu;
 #[doc(hidden)]
 pub(crate) mod exact;
 #[doc(hidden)]
+pub(crate) mod exact_groups;
+#[doc(hidden)]
 pub(crate) mod gpu;
 pub(crate) mod moments;
 pub mod segmented;
@@ -84,8 +86,9 @@ pub enum Determinism {
     /// [`exact`](crate::exact) has the rules for special values and the algorithm. The sum of an expression is that of its
     /// elements. The products of [`times`](Source::times) are exact, too.
     ///
-    /// Only sums of whole inputs have this level: float products return
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes subnormals returns the same bits,
+    /// Groups have exact sums, too: [`reduce_segments_with`](Device::reduce_segments_with),
+    /// [`reduce_axis_with`](Device::reduce_axis_with), [`reduce_by_key_with`](Device::reduce_by_key_with). Float products of
+    /// all elements return [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes subnormals returns the same bits,
     /// unless a function of the input computes a subnormal.
     ///
     /// Most elements are added in registers, at nearly the speed of `Fast`. Inputs of all exponents take up to four times as
@@ -119,7 +122,7 @@ impl Determinism {
     }
 
     /// Returns whether results of type `U` are exact sums. An error for products, which cannot be exact.
-    fn exact<U: Element, O: Op<U>>(self) -> Result<bool> {
+    pub(crate) fn exact<U: Element, O: Op<U>>(self) -> Result<bool> {
         if self != Self::Exact || !U::TYPE.is_float() || !O::KIND.rounds() {
             return Ok(false);
         }

@@ -278,6 +278,9 @@ impl<'d> Text<'d> {
         let (x, ty) = (widened(&from), to.storage());
         let text = match to {
             ElementType::F16 | ElementType::Bf16 => self.narrowed(to, &format!("(float){x}")),
+            ElementType::F64 if from.element.is_float() && from.element != ElementType::F64 => {
+                format!("float_to_double({x})")
+            }
             _ if to.is_float() || !from.element.is_float() => format!("({ty}){x}"),
             _ => {
                 // Mesa 25 crashes if it converts a float to an 8-bit integer.

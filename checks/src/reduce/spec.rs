@@ -16,7 +16,7 @@ use crate::{
     f16,
     ladder::Climb,
     op::{And, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor},
-    reduce::{End, axis, cpu, exact, mapped, segmented},
+    reduce::{End, axis, cpu, exact, exact_groups, mapped, segmented},
     tuning::Tuned,
     with_element, with_integer,
 };
@@ -422,6 +422,7 @@ impl Spec for Reduce {
         cases.extend(super::count::spec::cases(level));
         cases.extend(super::statistics::spec::cases(level));
         exact::spec::cases(level, &mut cases);
+        exact_groups::spec::cases(level, &mut cases);
         mapped::spec::cases(level, &mut cases);
         segmented::spec::cases(level, &mut cases);
         axis::spec::cases(level, &mut cases);
@@ -501,6 +502,7 @@ impl Spec for Reduce {
         programs.extend(super::count::spec::programs(caps));
         programs.extend(super::statistics::spec::programs(caps));
         programs.extend(exact::spec::programs(caps));
+        programs.extend(exact_groups::spec::programs(caps));
         programs.extend(mapped::spec::programs(caps));
         programs.extend(segmented::spec::programs(caps));
         programs.extend(axis::spec::programs(caps));

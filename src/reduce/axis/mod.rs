@@ -6,7 +6,7 @@
 //! |---|---|
 //! | work | n - 1 operations for each result along an axis of n elements, one read of the elements |
 //! | operator | as [`reduce`](crate::reduce) |
-//! | determinism | same bits everywhere, floats too, if the device keeps subnormals: the order depends only on the length of the axis |
+//! | determinism | same bits everywhere, floats too, if the device keeps subnormals: the order depends only on the length of the axis. [`Device::reduce_axis_with`] also has correctly rounded sums |
 //! | scratch | none if results are many; else an accumulator for each part of an axis: [`Device::reduce_axis_scratch`] |
 //! | limits | 8 axes ([`Layout::MAX_DIMS`]) of any lengths and strides |
 //!
@@ -16,14 +16,17 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
+#[doc(hidden)]
+pub(crate) mod exact;
 pub mod extremes;
 #[doc(hidden)]
 pub(crate) mod gpu;
 pub mod moments;
 
 use crate::{
-    Buffer, Device, Element, Error, Layout, NdView, Output, Result, Scratch,
+    Buffer, Determinism, Device, Element, Error, Layout, NdView, Output, Result, Scratch,
     op::{Code, Monoid, Op, Operator, built_in},
+    reduce::exact_groups,
     runtime::Backend,
 };
 
@@ -197,7 +200,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let (op, source) = built_in::<T, O>(op);
-        self.reduce_lines(&op, source, input.into(), axis, output.into(), scratch)
+        self.reduce_lines(&op, source, false, input.into(), axis, output.into(), scratch)
     }
 
     /// [`Device::reduce_axis`] in a type that holds every value of `T`, such as `i64` for `i32` or `f32` for `f16`.
@@ -258,7 +261,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let (op, source) = built_in::<U, O>(op);
-        self.reduce_lines(&op, source, input.into(), axis, output.into(), scratch)
+        self.reduce_lines(&op, source, false, input.into(), axis, output.into(), scratch)
     }
 
     /// [`Device::reduce_axis`] with a user's operator. An axis without elements gives the operator's identity.
@@ -328,15 +331,83 @@ impl Device {
         F: Fn(T, T) -> T + Sync,
     {
         let (op, source) = op.monoid()?;
-        self.reduce_lines(&op, source, input.into(), axis, output.into(), scratch)
+        self.reduce_lines(&op, source, false, input.into(), axis, output.into(), scratch)
     }
 
-    /// All reductions along an axis, compiled once for each type and operator.
+    /// [`Device::reduce_axis`] with a level of determinism. With [`Exact`](Determinism::Exact) each float sum is correctly
+    /// rounded: it has the same bits for every order of the line's elements. The other levels give the results of
+    /// [`Device::reduce_axis`].
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::reduce_axis`]; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
+    /// [`Exact`](Determinism::Exact) float products.
+    ///
+    /// ```
+    /// use oclprim::{Determinism, Device, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1e30f32, 0.5, 1.0, 0.25, -1e30, 0.125])?;
+    /// let sums = device.reduce_axis_with(x.nd(&[3, 2])?, 0, Sum, Determinism::Exact)?;
+    /// assert_eq!(sums.to_vec()?, [1.0, 0.875]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_axis_with<'a, T: Element, O: Op<T>>(
+        &self,
+        input: impl Into<NdView<'a, T>>,
+        axis: usize,
+        op: O,
+        determinism: Determinism,
+    ) -> Result<Buffer<T>> {
+        let input = input.into();
+        let mut out = self.uninit(Lines::of(input.layout(), axis)?.outputs)?;
+        self.reduce_axis_with_into(input, axis, op, determinism, &mut out, &mut Scratch::new())?;
+        Ok(out)
+    }
+
+    /// [`Device::reduce_axis_with`] into a slice, buffer or view with one element for each result, whose type holds every
+    /// value of `T`.
+    ///
+    /// With [`Exact`](Determinism::Exact) the sum of the converted elements is rounded once, to the type of the output.
+    /// Waits for the result only if `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::reduce_axis_into`]; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
+    /// [`Exact`](Determinism::Exact) float products.
+    ///
+    /// ```
+    /// use oclprim::{Determinism, Device, Scratch, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[16_777_216i32, 1, 2, 3])?;
+    /// let (mut sums, exact) = ([0f64; 2], Determinism::Exact);
+    /// device.reduce_axis_with_into(x.nd(&[2, 2])?, 1, Sum, exact, &mut sums, &mut Scratch::new())?;
+    /// assert_eq!(sums, [16_777_217.0, 5.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_axis_with_into<'a, 'b, T: Element, U: Element + From<T>, O: Op<U>>(
+        &self,
+        input: impl Into<NdView<'a, T>>,
+        axis: usize,
+        op: O,
+        determinism: Determinism,
+        output: impl Into<Output<'b, U>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let exact = determinism.exact::<U, O>()?;
+        let (op, source) = built_in::<U, O>(op);
+        self.reduce_lines(&op, source, exact, input.into(), axis, output.into(), scratch)
+    }
+
+    /// All reductions along an axis, compiled once for each type and operator. If `exact`, the operator is a sum of floats.
     #[inline(never)]
+    #[expect(clippy::too_many_arguments, reason = "those of the call, and the operator's source and level")]
     fn reduce_lines<T, U, F>(
         &self,
         op: &Monoid<U, F>,
         source: Code,
+        exact: bool,
         input: NdView<'_, T>,
         axis: usize,
         output: Output<'_, U>,
@@ -351,7 +422,12 @@ impl Device {
         let lines = Lines::of(&layout, axis)?;
         output.expect_len(lines.outputs, "reduce along an axis")?;
         match self.backend() {
+            Backend::Cpu if exact => exact::on_the_cpu(input.host()?, &lines, output.host()?)?,
             Backend::Cpu => cpu::reduce(op, input.host()?, &lines, output.host()?)?,
+            Backend::OpenCl(device) if exact => {
+                let form = exact_groups::gpu::Form::of::<T, U>();
+                exact::on_a_device(device, &form, input.any(), &lines, output.any())?;
+            }
             Backend::OpenCl(device) => {
                 let form = gpu::Form::by::<T, U>(source);
                 let (empty, input) = (bytemuck::bytes_of(&op.empty), input.any());

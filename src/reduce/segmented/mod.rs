@@ -5,7 +5,7 @@
 //! |---|---|
 //! | work | about n operations, one read of the input, about two of the offsets |
 //! | operator | as [`reduce`](crate::reduce) |
-//! | determinism | same bits everywhere, floats too, if the device keeps subnormals: the order depends only on where a segment starts and ends |
+//! | determinism | same bits everywhere, floats too, if the device keeps subnormals: the order depends only on where a segment starts and ends. [`Device::reduce_segments_with`] also has correctly rounded sums |
 //! | scratch | some 40 bytes for each tile of 4 to 64 KiB of the input: [`Device::reduce_segments_scratch`] |
 //! | limits | any n and any number of segments that fit the device |
 //!
@@ -23,8 +23,9 @@ pub(crate) mod gpu;
 pub use crate::segments::Offset;
 
 use crate::{
-    Buffer, Device, Element, Error, Input, Output, Result, Scratch, Source,
+    Buffer, Determinism, Device, Element, Error, Input, Output, Result, Scratch, Source,
     op::{Code, Monoid, Op, Operator, built_in},
+    reduce::exact_groups,
     runtime::Backend,
     segments::{Offsets, segments},
 };
@@ -188,7 +189,15 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let (op, source) = built_in::<T, O>(op);
-        self.reduce_parts(&op, source, input.held(self)?.input(), offsets.held(self)?.input(), output.into(), scratch)
+        self.reduce_parts(
+            &op,
+            source,
+            false,
+            input.held(self)?.input(),
+            offsets.held(self)?.input(),
+            output.into(),
+            scratch,
+        )
     }
 
     /// [`Device::reduce_segments`] in a type that holds every value of `T`, such as `i64` for `i32` or `f32` for `f16`.
@@ -248,7 +257,15 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let (op, source) = built_in::<U, O>(op);
-        self.reduce_parts(&op, source, input.held(self)?.input(), offsets.held(self)?.input(), output.into(), scratch)
+        self.reduce_parts(
+            &op,
+            source,
+            false,
+            input.held(self)?.input(),
+            offsets.held(self)?.input(),
+            output.into(),
+            scratch,
+        )
     }
 
     /// [`Device::reduce_segments`] with a user's operator, which need not be commutative. An empty segment gives the
@@ -321,15 +338,92 @@ impl Device {
         F: Fn(T, T) -> T + Sync,
     {
         let (op, source) = op.monoid()?;
-        self.reduce_parts(&op, source, input.held(self)?.input(), offsets.held(self)?.input(), output.into(), scratch)
+        self.reduce_parts(
+            &op,
+            source,
+            false,
+            input.held(self)?.input(),
+            offsets.held(self)?.input(),
+            output.into(),
+            scratch,
+        )
     }
 
-    /// All segmented reductions, compiled once for each type and operator.
+    /// [`Device::reduce_segments`] with a level of determinism. With [`Exact`](Determinism::Exact) each float sum is correctly
+    /// rounded: it has the same bits for every order of the segment's elements. The other levels give the results of
+    /// [`Device::reduce_segments`].
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::reduce_segments`]; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
+    /// [`Exact`](Determinism::Exact) float products.
+    ///
+    /// ```
+    /// use oclprim::{Determinism, Device, op::Sum};
+    ///
+    /// let x = [1e30f32, 1.0, -1e30, 0.5];
+    /// let sums = Device::best()?.reduce_segments_with(&x, &[0u32, 3, 4], Sum, Determinism::Exact)?;
+    /// assert_eq!(sums.to_vec()?, [1.0, 0.5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_segments_with<T: Element, C: Offset, O: Op<T>>(
+        &self,
+        input: impl Source<Item = T>,
+        offsets: impl Source<Item = C>,
+        op: O,
+        determinism: Determinism,
+    ) -> Result<Buffer<T>> {
+        let (input, offsets) = (input.held(self)?, offsets.held(self)?);
+        let (input, offsets) = (input.input(), offsets.input());
+        self.check_segments(offsets, input.len())?;
+        let mut out = self.uninit(offsets.len() - 1)?;
+        self.reduce_segments_with_into(input, offsets, op, determinism, &mut out, &mut Scratch::new())?;
+        Ok(out)
+    }
+
+    /// [`Device::reduce_segments_with`] into a slice, buffer or view, whose type holds every value of `T`. Like
+    /// [`Device::reduce_segments_into`], it does not check the offsets, and waits only if `output` is a host slice.
+    ///
+    /// With [`Exact`](Determinism::Exact) the sum of the converted elements is rounded once, to the type of the output.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::reduce_segments_into`]; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
+    /// [`Exact`](Determinism::Exact) float products.
+    ///
+    /// ```
+    /// use oclprim::{Determinism, Device, Scratch, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let (x, exact, mut scratch) = ([16_777_216i32, 1, 2], Determinism::Exact, Scratch::new());
+    /// let mut sums = [0f64; 2];
+    /// device.reduce_segments_with_into(&x, &[0u32, 2, 3], Sum, exact, &mut sums, &mut scratch)?;
+    /// assert_eq!(sums, [16_777_217.0, 2.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_segments_with_into<'c, T: Element, U: Element + From<T>, C: Offset, O: Op<U>>(
+        &self,
+        input: impl Source<Item = T>,
+        offsets: impl Source<Item = C>,
+        op: O,
+        determinism: Determinism,
+        output: impl Into<Output<'c, U>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let exact = determinism.exact::<U, O>()?;
+        let (op, source) = built_in::<U, O>(op);
+        let (input, offsets) = (input.held(self)?, offsets.held(self)?);
+        self.reduce_parts(&op, source, exact, input.input(), offsets.input(), output.into(), scratch)
+    }
+
+    /// All segmented reductions, compiled once for each type and operator. If `exact`, the operator is a sum of floats.
     #[inline(never)]
+    #[expect(clippy::too_many_arguments, reason = "those of the call, and the operator's source and level")]
     pub(crate) fn reduce_parts<T, U, C, F>(
         &self,
         op: &Monoid<U, F>,
         source: Code,
+        exact: bool,
         input: Input<'_, T>,
         offsets: Input<'_, C>,
         output: Output<'_, U>,
@@ -343,7 +437,14 @@ impl Device {
     {
         output.expect_len(segments(offsets.len())?, "reduce of segments")?;
         match self.backend() {
+            Backend::Cpu if exact => {
+                exact_groups::cpu::segments(input.host()?, Offsets::of(offsets.host()?), output.host()?)?;
+            }
             Backend::Cpu => cpu::reduce(op, input.host()?, Offsets::of(offsets.host()?), output.host()?)?,
+            Backend::OpenCl(device) if exact => {
+                let form = exact_groups::gpu::Form::of::<T, U>();
+                exact_groups::gpu::segments(device, &form, [input.any(), offsets.any()], output.any())?;
+            }
             Backend::OpenCl(device) => {
                 let form = gpu::Form::by::<T, U>(source, C::TYPE);
                 let (empty, inputs) = (bytemuck::bytes_of(&op.empty), [input.any(), offsets.any()]);

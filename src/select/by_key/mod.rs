@@ -20,12 +20,12 @@
 use super::cpu;
 use super::gpu;
 use crate::{
-    Buffer, Device, Element, Input, Output, Result, Scratch, Source,
+    Buffer, Determinism, Device, Element, Input, Output, Result, Scratch, Source,
     arguments::expect_beside,
     counted::in_room,
     memory,
     op::{Code, Monoid, Op, Operator, built_in},
-    reduce::segmented,
+    reduce::{exact_groups, segmented},
     runtime::Backend,
     segments::Offsets,
 };
@@ -71,7 +71,7 @@ impl Device {
         op: O,
     ) -> Result<(Buffer<K>, Buffer<V>)> {
         let (op, source) = built_in::<V, O>(op);
-        self.reduce_keyed(&op, source, keys.held(self)?.input(), values.held(self)?.input())
+        self.reduce_keyed(&op, source, false, keys.held(self)?.input(), values.held(self)?.input())
     }
 
     /// [`Device::reduce_by_key`] into slices, buffers or views of one length, which may be too short. The number of
@@ -108,7 +108,7 @@ impl Device {
     ) -> Result<()> {
         let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
         let (op, source) = built_in::<V, O>(op);
-        self.reduce_keyed_into(&op, source, keys.held(self)?.input(), values.held(self)?.input(), to, scratch)
+        self.reduce_keyed_into(&op, source, false, keys.held(self)?.input(), values.held(self)?.input(), to, scratch)
     }
 
     /// [`Device::reduce_by_key`] in a type that holds every `V`, such as `i64` for `i32` or `f32` for `f16`.
@@ -131,7 +131,7 @@ impl Device {
         op: O,
     ) -> Result<(Buffer<K>, Buffer<U>)> {
         let (op, source) = built_in::<U, O>(op);
-        self.reduce_keyed(&op, source, keys.held(self)?.input(), values.held(self)?.input())
+        self.reduce_keyed(&op, source, false, keys.held(self)?.input(), values.held(self)?.input())
     }
 
     /// [`Device::reduce_by_key_as`] into slices, buffers or views. All else is as in [`Device::reduce_by_key_into`].
@@ -162,7 +162,7 @@ impl Device {
     ) -> Result<()> {
         let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
         let (op, source) = built_in::<U, O>(op);
-        self.reduce_keyed_into(&op, source, keys.held(self)?.input(), values.held(self)?.input(), to, scratch)
+        self.reduce_keyed_into(&op, source, false, keys.held(self)?.input(), values.held(self)?.input(), to, scratch)
     }
 
     /// [`Device::reduce_by_key`] with a user's operator, which need not be commutative.
@@ -187,7 +187,7 @@ impl Device {
         op: &Operator<V, F>,
     ) -> Result<(Buffer<K>, Buffer<V>)> {
         let (op, source) = op.monoid()?;
-        self.reduce_keyed(&op, source, keys.held(self)?.input(), values.held(self)?.input())
+        self.reduce_keyed(&op, source, false, keys.held(self)?.input(), values.held(self)?.input())
     }
 
     /// [`Device::reduce_by_key_by`] into slices, buffers or views. All else is as in [`Device::reduce_by_key_into`].
@@ -219,7 +219,72 @@ impl Device {
     ) -> Result<()> {
         let (op, source) = op.monoid()?;
         let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
-        self.reduce_keyed_into(&op, source, keys.held(self)?.input(), values.held(self)?.input(), to, scratch)
+        self.reduce_keyed_into(&op, source, false, keys.held(self)?.input(), values.held(self)?.input(), to, scratch)
+    }
+
+    /// [`Device::reduce_by_key`] with a level of determinism. With [`Exact`](Determinism::Exact) each float sum is correctly
+    /// rounded. The other levels give the results of [`Device::reduce_by_key`].
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::reduce_by_key`]; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
+    /// [`Exact`](Determinism::Exact) float products.
+    ///
+    /// ```
+    /// use oclprim::{Determinism, Device, op::Sum};
+    ///
+    /// let (keys, x) = ([3u8, 3, 3, 1], [1e30f32, 1.0, -1e30, 0.5]);
+    /// let (keys, sums) = Device::best()?.reduce_by_key_with(&keys, &x, Sum, Determinism::Exact)?;
+    /// assert_eq!((keys.to_vec()?, sums.to_vec()?), (vec![3, 1], vec![1.0, 0.5]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reduce_by_key_with<K: Element, V: Element, O: Op<V>>(
+        &self,
+        keys: impl Source<Item = K>,
+        values: impl Source<Item = V>,
+        op: O,
+        determinism: Determinism,
+    ) -> Result<(Buffer<K>, Buffer<V>)> {
+        let exact = determinism.exact::<V, O>()?;
+        let (op, source) = built_in::<V, O>(op);
+        self.reduce_keyed(&op, source, exact, keys.held(self)?.input(), values.held(self)?.input())
+    }
+
+    /// [`Device::reduce_by_key_with`] into slices, buffers or views. The type of the values' output holds every `V`: with
+    /// [`Exact`](Determinism::Exact) the sum of the converted values is rounded once. All else is as in
+    /// [`Device::reduce_by_key_into`].
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::reduce_by_key_into`]; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
+    /// [`Exact`](Determinism::Exact) float products.
+    ///
+    /// ```
+    /// use oclprim::{Determinism::Exact, Device, Scratch, op::Sum};
+    ///
+    /// let (device, mut scratch) = (Device::best()?, Scratch::new());
+    /// let (mut keys, mut sums, mut count) = ([0u8; 2], [0f64; 2], [0]);
+    /// let x = [16_777_216i32, 1, 2];
+    /// device.reduce_by_key_with_into(&[1u8, 1, 2], &x, Sum, Exact, &mut keys, &mut sums, &mut count, &mut scratch)?;
+    /// assert_eq!((keys, sums, count), ([1, 2], [16_777_217.0, 2.0], [2]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    #[allow(clippy::too_many_arguments, reason = "two inputs, three outputs, an operator, its level and scratch")]
+    pub fn reduce_by_key_with_into<'c, K: Element, V: Element, U: Element + From<V>, O: Op<U>>(
+        &self,
+        keys: impl Source<Item = K>,
+        values: impl Source<Item = V>,
+        op: O,
+        determinism: Determinism,
+        keys_out: impl Into<Output<'c, K>>,
+        values_out: impl Into<Output<'c, U>>,
+        count: impl Into<Output<'c, u64>>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let exact = determinism.exact::<U, O>()?;
+        let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
+        let (op, source) = built_in::<U, O>(op);
+        self.reduce_keyed_into(&op, source, exact, keys.held(self)?.input(), values.held(self)?.input(), to, scratch)
     }
 
     /// All reductions by key that allocate.
@@ -227,6 +292,7 @@ impl Device {
         &self,
         op: &Monoid<U, F>,
         source: Code,
+        exact: bool,
         keys: Input<'_, K>,
         values: Input<'_, V>,
     ) -> Result<(Buffer<K>, Buffer<U>)>
@@ -239,18 +305,18 @@ impl Device {
         let n = keys.len();
         expect_beside(n, values.len(), "keys need as many values")?;
         if let Backend::OpenCl(device) = self.backend()
-            && !segmented::gpu::finds_runs(device, &keyed::<K, V, U>(source.clone(), n), n)?
+            && (exact || !segmented::gpu::finds_runs(device, &keyed::<K, V, U>(source.clone(), n), n)?)
         {
             return if n <= u32::MAX as usize {
-                self.reduce_counted::<u32, _, _, _, _>(device, op, source, keys, values)
+                self.reduce_counted::<u32, _, _, _, _>(device, op, source, exact, keys, values)
             } else {
-                self.reduce_counted::<u64, _, _, _, _>(device, op, source, keys, values)
+                self.reduce_counted::<u64, _, _, _, _>(device, op, source, exact, keys, values)
             };
         }
         let mut values_out = self.uninit(n)?;
         let keys_out = self.counted(n, |keys_out, count| {
             let to = To { keys: keys_out, values: Output::from(&mut values_out), count };
-            self.reduce_keyed_into(op, source, keys, values, to, &mut Scratch::new())
+            self.reduce_keyed_into(op, source, exact, keys, values, to, &mut Scratch::new())
         })?;
         values_out.truncate(keys_out.len());
         Ok((keys_out, values_out))
@@ -262,6 +328,7 @@ impl Device {
         device: &ClDevice,
         op: &Monoid<U, F>,
         source: Code,
+        exact: bool,
         keys: Input<'_, K>,
         values: Input<'_, V>,
     ) -> Result<(Buffer<K>, Buffer<U>)>
@@ -286,16 +353,18 @@ impl Device {
         offsets.view_mut(runs..)?.fill(C::from_i128(n as i128))?;
         let mut values_out = self.uninit(runs)?;
         let to = Output::from(&mut values_out);
-        self.reduce_parts(op, source, values, Input::from(&offsets), to, scratch)?;
+        self.reduce_parts(op, source, exact, values, Input::from(&offsets), to, scratch)?;
         Ok((keys_out, values_out))
     }
 
-    /// All reductions by key that do not allocate, compiled once for each type and operator.
+    /// All reductions by key that do not allocate, compiled once for each type and operator. If `exact`, it is a sum of floats.
     #[inline(never)]
+    #[expect(clippy::too_many_arguments, reason = "those of the call, and the operator's source and level")]
     fn reduce_keyed_into<K, V, U, F>(
         &self,
         op: &Monoid<U, F>,
         source: Code,
+        exact: bool,
         keys: Input<'_, K>,
         values: Input<'_, V>,
         to: To<'_, K, U>,
@@ -334,7 +403,11 @@ impl Device {
                     memory::push(&mut offsets, n as u64)?;
                 }
                 let out = &mut to.values.host()?[..offsets.len() - 1];
-                segmented::cpu::reduce(op, values.host()?, Offsets::of(&offsets), out)?;
+                if exact {
+                    exact_groups::cpu::segments(values.host()?, Offsets::of(&offsets), out)?;
+                } else {
+                    segmented::cpu::reduce(op, values.host()?, Offsets::of(&offsets), out)?;
+                }
                 count.host()?[0] = found as u64;
                 Ok(())
             }
@@ -344,7 +417,7 @@ impl Device {
                 let count = count.cl(device, false)?;
                 apart(&[&keys, &values], &[&keys_out, &values_out, &count])?;
                 let form = keyed::<K, V, U>(source.clone(), n);
-                if segmented::gpu::finds_runs(device, &form, n)? {
+                if !exact && segmented::gpu::finds_runs(device, &form, n)? {
                     let runs = segmented::gpu::Runs {
                         keys: &keys,
                         keys_out: &keys_out,
@@ -359,7 +432,15 @@ impl Device {
                 let size = if n > u32::MAX as usize { 8 } else { 4 };
                 let offsets = ClInput::pooled(device, (room + 1) * size, size)?;
                 heads::<K>(device, &keys, &keys_out, &offsets, &count, scratch)?;
-                segmented::gpu::reduce_found::<V, U>(device, source, &values, &offsets, &count, values_out, scratch)?;
+                if exact {
+                    let form = exact_groups::gpu::Form::of::<V, U>();
+                    exact_groups::gpu::found(device, &form, &values, &offsets, &count, &values_out)?;
+                    values_out.finish(device)?;
+                } else {
+                    segmented::gpu::reduce_found::<V, U>(
+                        device, source, &values, &offsets, &count, values_out, scratch,
+                    )?;
+                }
                 count.finish(device)?;
                 keys_out.finish(device)
             }

@@ -1,7 +1,7 @@
 //! Cases and benchmark cases of reductions along an axis.
 
 use crate::{
-    Buffer, Device, Element, Layout, NdView, Result, Scratch, ViewMut,
+    Buffer, Determinism, Device, Element, Float, Layout, NdView, Result, Scratch, ViewMut,
     bench::Bench,
     bf16,
     check::{
@@ -52,6 +52,10 @@ fn plain<T: Element, O: Op<T> + Default>() -> Run<T, T> {
 
 fn wider<T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Run<T, U> {
     |device, view, axis, out, scratch| device.reduce_axis_as_into(view, axis, O::default(), out, scratch)
+}
+
+fn exact<T: Float>() -> Run<T, T> {
+    |device, view, axis, out, scratch| device.reduce_axis_with_into(view, axis, Sum, Determinism::Exact, out, scratch)
 }
 
 /// An operation: its monoid, the kind of operator that is passed to [`thin`], and the function that runs it.
@@ -319,6 +323,10 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
         sum("16 rows", |n| [16, n / 16], 1),
         sum("16 columns", |n| [n / 16, 16], 0),
         sum("columns of 16", |n| [16, n / 16], 0),
+        bench::<f32, f32>("sum exact", "rows, square", exact(), square, 1),
+        bench::<f32, f32>("sum exact", "columns, square", exact(), square, 0),
+        bench::<f64, f64>("sum", "columns, square", plain::<f64, Sum>(), square, 0),
+        bench::<f64, f64>("sum exact", "columns, square", exact(), square, 0),
         bench::<i32, i32>("max", "rows, square", plain::<i32, Max>(), square, 1),
         bench::<i32, i32>("max", "columns, square", plain::<i32, Max>(), square, 0),
         bench::<i32, i64>("sum", "rows, square", wider::<i32, i64, Sum>(), square, 1),

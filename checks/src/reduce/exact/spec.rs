@@ -2,7 +2,7 @@
 
 use super::{Store, plan};
 use crate::{
-    Buffer, Determinism, Device, DeviceClass, Element, ElementType, ExactSum, Float, Input, ProgramSpec, Result,
+    Buffer, Determinism, Device, DeviceClass, Element, ElementType, Error, ExactSum, Float, Input, ProgramSpec, Result,
     Scratch, Source, Tuning,
     bench::Bench,
     bf16,
@@ -21,7 +21,7 @@ use crate::{
 
 /// Summands that are hard to add.
 #[derive(Clone, Copy, Debug)]
-enum Hard {
+pub(in crate::reduce) enum Hard {
     /// Finite numbers with random bits.
     AllExponents,
     /// Numbers of all exponents, their negatives, and a few small numbers.
@@ -32,6 +32,8 @@ enum Hard {
     Subnormal,
     /// Numbers whose partial sums leave the range.
     Overflowing,
+    /// Runs of numbers with similar exponents, each run anywhere in the range, then one number for each exponent, falling.
+    Levels,
     /// One exponent and one 'spread' below it. The large parts cancel, and the lowest bits remain.
     Spread(i32),
     /// Only -0.
@@ -50,7 +52,7 @@ enum Hard {
 
 /// The number that breaks a tie, or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Third {
+pub(in crate::reduce) enum Third {
     Zero,
     Plus,
     Minus,
@@ -67,7 +69,7 @@ fn format_of<T: Element>() -> (i32, u64) {
 }
 
 impl Hard {
-    fn name(self) -> String {
+    pub(in crate::reduce) fn name(self) -> String {
         match self {
             Self::Spread(spread) => format!("spread {spread}"),
             Self::Tie(third) => format!("tie {third:?}").to_lowercase(),
@@ -77,7 +79,7 @@ impl Hard {
     }
 
     /// All sets for a type. The spreads are around the bounds of kernels for every length of a chunk.
-    fn all<T: Element>() -> Vec<Self> {
+    pub(in crate::reduce) fn all<T: Element>() -> Vec<Self> {
         let mut all = vec![
             Self::AllExponents,
             Self::Cancelling,
@@ -86,6 +88,7 @@ impl Hard {
             Self::Tie(Third::Minus),
             Self::Subnormal,
             Self::Overflowing,
+            Self::Levels,
             Self::MinusZeros,
             Self::Zeros,
             Self::Infinite,
@@ -101,7 +104,7 @@ impl Hard {
         all
     }
 
-    fn generate<T: Element>(self, n: usize, seed: u64) -> Vec<T> {
+    pub(in crate::reduce) fn generate<T: Element>(self, n: usize, seed: u64) -> Vec<T> {
         let mut rng = Rng::new(seed);
         let (precision, infinity) = format_of::<T>();
         let sign = 1u64 << (8 * size_of::<T>() - 1);
@@ -143,6 +146,25 @@ impl Hard {
                 (0..n).map(|_| float((rng.next() % (3 << (precision - 1))) | (rng.next() & sign))).collect()
             }
             Self::Overflowing => (0..n).map(|i| float((infinity - 1) | if i % 3 == 1 { sign } else { 0 })).collect(),
+            Self::Levels => {
+                let fields = infinity >> (precision - 1);
+                let field_bits = |field: u64, rng: &mut Rng| {
+                    let fraction = rng.next() % (1 << (precision - 1));
+                    float((field << (precision - 1)) | fraction | (rng.next() & sign))
+                };
+                let ramp = (fields as usize).min(n / 4);
+                let mut level = 0;
+                let mut x: Vec<T> = Vec::with_capacity(n);
+                for i in 0..n - ramp {
+                    if i % 1024 == 0 {
+                        level = 1 + rng.next() % (fields - 1);
+                    }
+                    let field = (level + rng.next() % 20).min(fields - 1);
+                    x.push(field_bits(field, &mut rng));
+                }
+                x.extend((0..ramp as u64).map(|i| field_bits(fields - 1 - i % fields, &mut rng)));
+                x
+            }
             Self::Spread(spread) => {
                 // One unit of the small numbers.
                 let unit = -spread - precision + 1;
@@ -169,7 +191,7 @@ impl Hard {
 
 /// The registers of a kernel.
 #[derive(Clone, Copy, PartialEq)]
-enum Registers {
+pub(in crate::reduce) enum Registers {
     /// Those of the device in its own geometry.
     Own,
     /// `f64`, in the geometry of a GPU.
@@ -179,15 +201,22 @@ enum Registers {
 }
 
 impl Registers {
-    const ALL: [(Self, &'static str); 3] =
+    pub(in crate::reduce) const ALL: [(Self, &'static str); 3] =
         [(Self::Own, ""), (Self::Floats, ", in f64"), (Self::Integers, ", in integers")];
 
-    fn of(self, device: &Device) -> Result<Device> {
+    pub(in crate::reduce) fn of(self, device: &Device) -> Result<Device> {
         let Some(caps) = device.capabilities()?.filter(|_| self != Self::Own) else { return Ok(device.clone()) };
+        if self == Self::Floats && !caps.fp64 {
+            return Err(Error::unsupported("registers of f64 need a device with fp64"));
+        }
         let tuning = Tuning::default().class(DeviceClass::Gpu).sub_groups(caps.sub_group.backend);
-        // Without fp64, there are only integers.
+        // Few work-items, so that each has several chunks.
+        let tuning = tuning.set(Primitive::Reduce, "max_groups", caps.compute_units as usize);
+        let few = caps.max_work_group > 64 && !caps.checker;
+        let tuning = if few { tuning.set(Primitive::Reduce, "work_group", 64) } else { tuning };
+        // Without fp64, there are only integers, and no such parameter.
         let set = |tuning: Tuning| tuning.set(Primitive::Reduce, "exact_f64", usize::from(self == Self::Floats));
-        device.with_tuning(if caps.fp64 || self == Self::Floats { set(tuning) } else { tuning })
+        device.with_tuning(if caps.fp64 { set(tuning) } else { tuning })
     }
 }
 
@@ -260,10 +289,11 @@ fn factors<T: Element>(hard: Hard, n: usize) -> (Vec<T>, Vec<T>) {
         Hard::HalfLeast(third) => {
             let mut y = x.clone();
             if n > 1 {
-                // Exact, since the least positive number is a power of two.
-                let half = least.to_f64() / 2.0;
-                let root = 2f64.powi((half.log2() / 2.0).floor() as i32);
-                (x[0], y[0]) = (T::from_f64(root), T::from_f64(half / root));
+                // Their product is half of the least positive number, of which `f64` has none.
+                let half = least.to_f64().log2() as i32 - 1;
+                let low = half.div_euclid(2);
+                (x[0], y[0]) = (T::from_f64(2f64.powi(low)), T::from_f64(2f64.powi(half - low)));
+                assert!(x[0] != T::ZERO && y[0] != T::ZERO && !y[0].is_nan());
                 (x[n - 1], y[n - 1]) = (least, T::from_f64([0.0, 1.0, -1.0][third as usize] * least.to_f64()));
             }
             y

@@ -1,7 +1,7 @@
 //! Cases and benchmark cases of segmented reductions.
 
 use crate::{
-    Buffer, Device, Element, Result, Scratch, View, ViewMut,
+    Buffer, Determinism, Device, Element, Float, Result, Scratch, View, ViewMut,
     bench::Bench,
     bf16,
     check::{
@@ -53,6 +53,12 @@ fn plain<T: Element, C: Offset, O: Op<T> + Default>() -> Run<T, T, C> {
 
 fn wider<T: Element, U: Element + From<T>, C: Offset, O: Op<U> + Default>() -> Run<T, U, C> {
     |device, x, offsets, out, scratch| device.reduce_segments_as_into(x, offsets, O::default(), out, scratch)
+}
+
+fn exact<T: Float, C: Offset>() -> Run<T, T, C> {
+    |device, x, offsets, out, scratch| {
+        device.reduce_segments_with_into(x, offsets, Sum, Determinism::Exact, out, scratch)
+    }
 }
 
 /// An operation: its monoid, the kind of operator that is passed to [`thin`], and the function that runs it.
@@ -277,6 +283,11 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
     let mut benches: Vec<_> = cuts.into_iter().map(sum).collect();
     benches.push(bench::<i32, i32>("max", Cut::Every(256), plain::<i32, u32, Max>()));
     benches.push(bench::<i32, i64>("sum", Cut::Every(256), wider::<i32, i64, u32, Sum>()));
+    for cut in [Cut::Every(16), Cut::Every(256), Cut::PowerLaw] {
+        benches.push(bench::<f32, f32>("sum exact", cut, exact::<f32, u32>()));
+    }
+    benches.push(bench::<f64, f64>("sum", Cut::Every(256), plain::<f64, u32, Sum>()));
+    benches.push(bench::<f64, f64>("sum exact", Cut::Every(256), exact::<f64, u32>()));
     benches.push(bench::<f32, f32>("by a + b", Cut::Every(256), by_plus().2));
     benches
 }

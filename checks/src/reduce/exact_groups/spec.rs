@@ -1,0 +1,153 @@
+//! Cases of exact sums of segments, along axes and by key, and their programs. The numbers are those of sums of whole inputs.
+
+use super::{Form, plan_segments};
+use crate::{
+    Determinism, Device, ElementType, ExactSum, Float, Layout, ProgramSpec, Scratch, bf16,
+    check::{Case, Failure, Level, exact_sum, guarded, same, segments::Cut},
+    f16,
+    op::Sum,
+    reduce::{
+        axis::{Lines, exact as along_an_axis},
+        exact::spec::{Hard, Registers},
+    },
+    tuning::Tuned,
+};
+
+const EXACT: Determinism = Determinism::Exact;
+
+/// The sum of a group: by the oracle, or of many numbers by [`ExactSum`], which has cases of its own.
+fn wanted<T: Float>(group: &[T]) -> T {
+    if group.len() > 3000 { ExactSum::from_iter(group).round() } else { exact_sum::<T, T>(group) }
+}
+
+/// Adds a case for each kind of registers, set of numbers and `size`.
+fn grid<T: Float, S: Copy + std::fmt::Debug + Send + Sync + 'static>(
+    name: &str,
+    sizes: &[S],
+    n: fn(S) -> usize,
+    run: impl Fn(&Device, Vec<T>, S) -> Result<(), Failure> + Copy + Send + Sync + 'static,
+    cases: &mut Vec<Case>,
+) {
+    for (registers, suffix) in Registers::ALL {
+        for &size in sizes {
+            for hard in Hard::all::<T>() {
+                let form = format!("sum exact {name} of hard numbers{suffix}");
+                let case = Case::new(form, T::TYPE, format!("{size:?}"), hard.name(), n(size), move |device| {
+                    run(&registers.of(device)?, hard.generate::<T>(n(size), n(size) as u64), size)
+                });
+                cases.push(case);
+            }
+        }
+    }
+}
+
+/// A number of elements, and the lengths of segments.
+type Segments = (usize, Cut);
+
+fn segments<T: Float>(sizes: &[Segments], cases: &mut Vec<Case>) {
+    let run = |device: &Device, x: Vec<T>, (n, cut): Segments| {
+        let offsets: Vec<u32> = cut.offsets(n);
+        let parts = offsets.windows(2).map(|pair| &x[pair[0] as usize..pair[1] as usize]);
+        let want: Vec<T> = parts.map(wanted).collect();
+        let got = guarded(device, want.len(), 1, |out| {
+            Ok(device.reduce_segments_with_into(&x, &offsets, Sum, EXACT, out, &mut Scratch::new())?)
+        })?;
+        same(&got, &want, "sums")?;
+        // The same groups as runs of equal keys, without the empty ones.
+        let keys: Vec<u32> =
+            (0..want.len()).flat_map(|s| (offsets[s]..offsets[s + 1]).map(move |_| s as u32)).collect();
+        let first = offsets.first().map_or(0, |&at| at as usize);
+        let last = offsets.last().map_or(0, |&at| at as usize);
+        let (found, sums) = device.reduce_by_key_with(&keys, &x[first..last], Sum, EXACT)?;
+        let want: Vec<T> = found.to_vec()?.iter().map(|&s| want[s as usize]).collect();
+        same(&sums.to_vec()?, &want, "sums by key")
+    };
+    grid("of segments", sizes, |(n, _)| n, run, cases);
+}
+
+/// Rows and columns, and the axis.
+type Shape = ([usize; 2], usize);
+
+fn lines<T: Float>(shapes: &[Shape], cases: &mut Vec<Case>) {
+    let run = |device: &Device, x: Vec<T>, (shape, axis): Shape| {
+        let (outputs, len) = (shape[1 - axis], shape[axis]);
+        let (next, stride) = if axis == 1 { (len, 1) } else { (1, outputs) };
+        let line = |o: usize| (0..len).map(|i| x[o * next + i * stride]).collect::<Vec<T>>();
+        let want: Vec<T> = (0..outputs).map(|o| wanted(&line(o))).collect();
+        let there = device.upload(&x)?;
+        let got = guarded(device, outputs, 1, |out| {
+            Ok(device.reduce_axis_with_into(there.nd(&shape)?, axis, Sum, EXACT, out, &mut Scratch::new())?)
+        })?;
+        same(&got, &want, "sums")
+    };
+    grid("along an axis", shapes, |(shape, _)| shape[0] * shape[1], run, cases);
+}
+
+pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
+    let sizes: &[Segments] = match level {
+        Level::Tiny => &[(3000, Cut::Every(257))],
+        Level::Quick => &[(9000, Cut::Every(257)), (40_000, Cut::Huge)],
+        Level::Full => &[
+            (9000, Cut::Every(257)),
+            (40_000, Cut::Huge),
+            (3000, Cut::Every(3)),
+            (40_000, Cut::PowerLaw),
+            (40_000, Cut::Gaps),
+            (300_001, Cut::Every(65_536)),
+        ],
+    };
+    let shapes: &[Shape] = match level {
+        Level::Tiny => &[([10, 300], 1), ([300, 10], 0)],
+        Level::Quick => &[([10, 300], 1), ([300, 40], 0), ([2, 20_000], 1), ([20_000, 2], 0)],
+        Level::Full => &[
+            ([10, 300], 1),
+            ([300, 40], 0),
+            ([2, 20_000], 1),
+            ([20_000, 2], 0),
+            ([16, 700], 0),
+            ([700, 16], 1),
+            ([1, 300_001], 1),
+            ([600, 300], 0),
+        ],
+    };
+    let few = level.min(Level::Quick);
+    segments::<f32>(sizes, cases);
+    lines::<f32>(shapes, cases);
+    segments::<f64>(&sizes[..if few == Level::Tiny { 1 } else { 2 }], cases);
+    lines::<f64>(&shapes[..if few == Level::Tiny { 2 } else { 4 }], cases);
+    segments::<f16>(&sizes[..1], cases);
+    segments::<bf16>(&sizes[..1], cases);
+    lines::<f16>(&shapes[1..2], cases);
+    lines::<bf16>(&shapes[..1], cases);
+}
+
+pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
+    let forms = [
+        Form::of::<f16, f16>(),
+        Form::of::<bf16, bf16>(),
+        Form::of::<f32, f32>(),
+        Form::of::<f64, f64>(),
+        Form::of::<u8, f32>(),
+        Form::of::<bf16, f64>(),
+    ];
+    let shapes =
+        [([1 << 14, 1 << 14], 1), ([1 << 14, 1 << 14], 0), ([1 << 20, 16], 0), ([16, 1 << 20], 0), ([2, 1 << 24], 1)];
+    let mut programs = Vec::new();
+    for registers in [0, 1] {
+        let caps = caps.clone().choosing("exact_f64", registers);
+        for form in &forms {
+            for (n, wide, of_offsets) in
+                [(1 << 20, false, (ElementType::U32, false)), (1 << 25, true, (ElementType::U64, true))]
+            {
+                let plan = plan_segments(n, 1 << 12, of_offsets, form, &caps, wide);
+                programs.extend(plan.into_iter().flat_map(|plan| [plan.sums.program, plan.parts.program]));
+            }
+            for (shape, axis) in shapes {
+                let lines = Layout::contiguous(&shape).and_then(|layout| Lines::of(&layout, axis));
+                let plan = lines.and_then(|lines| along_an_axis::plan(&lines, form, &caps, false));
+                programs.extend(plan.map(|plan| plan.sums.program));
+            }
+        }
+    }
+    programs
+}

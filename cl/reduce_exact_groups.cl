@@ -1,0 +1,821 @@
+// Exact sums by groups: out[g] = the float nearest to the sum of group g, ties to even. src/reduce/exact_groups/mod.rs has the
+// algorithm, and reduce_exact.cl the proof for chunks.
+//
+// Bytes: reads each element once, and those of groups that do not fit in the registers twice.
+//
+//     for each block of WG / TEAM groups, a team of TEAM work-items for each group:
+//         for each chunk of CHUNK elements of the work-item: add it to the partial, or mark that it does not fit
+//         add the partials of the team, as a tree
+//         first work-item of the team: round the partial, store the result
+//         if some groups do not fit: for TABLES of them at a time
+//             deposit their elements in accumulators in local memory (lib/exact.cl), resolve carries, round, store
+//
+// SEGMENTS: a group is in[offsets[g] .. offsets[g + 1]]; longer ones than `part` elements are listed, not summed. Else it is a line
+// (lib/lines.cl). COLUMNS: neighbouring work-items have neighbouring groups; else they have neighbouring elements.
+// PARTS: a team has a part of a group, and adds its accumulator to that of the group in global memory: `sums`.
+//
+// The list of the parts of long segments: list[0] is their number, then `room` owners and `room` firsts. A part's first is the
+// index of the first part of its segment, where owners has the segment and `sums` its accumulator.
+#include "lib/types.cl"
+#define REAL_BYTES A_BYTES
+#include "lib/parts.cl"
+#ifndef WG
+#define WG 256
+#define TEAM 8
+#define TABLES 8
+#define CHUNK 16
+#define LOG_CHUNK 4
+#endif
+#define REPLICAS TABLES
+#include "lib/exact.cl"
+#ifndef SEGMENTS
+#include "lib/lines.cl"
+#endif
+
+#define TEAMS (WG / TEAM)
+#ifndef COUNTED
+#define COUNTED 0
+#endif
+#if WG >= 32
+#define UNROLLED _Pragma("unroll")
+#else
+#define UNROLLED
+#endif
+
+#define SIGN ((BITS)1 << (8 * sizeof(BITS) - 1))
+// The bits of a float without its sign, shifted to the upper end.
+#define MAGNITUDE(x) ((BITS)(AS_BITS_OF(x) << 1))
+#define INFINITE ((BITS)NO_NUMBER << PRECISION)
+// Words of the accumulator that a number changes.
+#define PIECES (A_BYTES == 4 ? 3 : 5)
+// The exponent of the least positive float of A.
+#define A_LEAST (EXACT_LEAST / 2)
+// A mark of a partial that lacks numbers.
+#define MISFIT 16
+// Elements of a group before the carries of its accumulator must be resolved. Each element changes a word once.
+#define TABLE_ELEMENTS MOST_ADDED
+
+#ifndef REGISTERS
+#if A_BYTES == 4
+// A number below 2^24 is shifted by at most 31 bits: 2^32 + 255 * 2^55 < 2^63.
+#define DIGITS 3
+#define WINDOW 64
+#define WINDOW_CHUNKS (255 / CHUNK)
+#else
+// A number below 2^53 changes a digit by at most 2^52: 2^32 + 2047 * 2^52 < 2^63.
+#define DIGITS 5
+#define WINDOW 96
+#define WINDOW_CHUNKS (2047 / CHUNK)
+#endif
+// Positions of the window above the largest number of the first chunk.
+#define ABOVE 15
+#endif
+
+typedef struct {
+#ifdef REGISTERS
+    double sum, error;
+#else
+    long digit[DIGITS];
+    // The position of the window, and the chunks since the last carry.
+    int low;
+    uint since;
+#endif
+    uint marks;
+} Partial;
+
+// The magnitudes of the largest element and of the smallest one that is not 0. Only zeros: 0 and 0.
+static inline void find_extremes(const A* x, BITS* least, BITS* most)
+{
+    BITS high = 0, low = 0;
+    low--;
+    UNROLLED
+    for (uint k = 0; k < CHUNK; k++) {
+        const BITS magnitude = MAGNITUDE(x[k]);
+        high = max(high, magnitude);
+        // 0 wraps to the largest number.
+        low = min(low, (BITS)(magnitude - 1));
+    }
+    *least = low + 1;
+    *most = high;
+}
+
+// Returns the mark of elements that are all 0.
+static inline uint marks_of_zeros(const A* x)
+{
+    BITS other = 0;
+    UNROLLED
+    for (uint k = 0; k < CHUNK; k++) {
+        other |= AS_BITS_OF(x[k]) ^ SIGN;
+    }
+    return other != 0 ? EXACT_FINITE : 0;
+}
+
+#ifdef REGISTERS
+
+// Returns the error of a + b, which is an f64.
+static inline double error_of(const double a, const double b)
+{
+    const double now = a + b, added = now - a;
+    return (a - (now - added)) + (b - added);
+}
+
+INLINED void open_partial(Partial* p, const uint top)
+{
+    p->sum = 0;
+    p->error = 0;
+    p->marks = 0;
+}
+
+// Adds x to the second number.
+INLINED void add_error(Partial* p, const double x)
+{
+    const double rest = error_of(p->error, x);
+    p->error += x;
+    p->marks |= rest != 0 ? MISFIT : 0;
+}
+
+INLINED void add_double(Partial* p, const double x)
+{
+    const double error = error_of(p->sum, x);
+    p->sum += x;
+    add_error(p, error);
+}
+
+INLINED void add_each(Partial* p, const A* x)
+{
+    UNROLLED
+    for (uint k = 0; k < CHUNK; k++) {
+        add_double(p, (double)x[k]);
+    }
+}
+
+#if A_BYTES == 4
+#if defined(T_F16)
+// All f16 are multiples of 2^-24 below 2^16. So sums of 2^13 of them are exact.
+#define SPREAD 255
+#elif defined(T_BF16)
+#define SPREAD (53 - 8 - LOG_CHUNK)
+#else
+#define SPREAD (53 - 24 - LOG_CHUNK)
+#endif
+// Accumulators of a chunk, whose additions overlap.
+#define CHAINS 4
+
+INLINED void take_chunk(Partial* p, const A* x)
+{
+    BITS low, high;
+    find_extremes(x, &low, &high);
+    if (high == 0) {
+        p->marks |= marks_of_zeros(x);
+        return;
+    }
+    const uint least = low >> 24, most = high >> 24;
+    p->marks |= EXACT_FINITE;
+    if (least < 1 || most >= NO_NUMBER) {
+        p->marks |= MISFIT;
+    } else if (most - least <= SPREAD) {
+        double chain[CHAINS];
+        UNROLLED
+        for (uint k = 0; k < CHUNK; k++) {
+            chain[k % CHAINS] = k < CHAINS ? (double)x[k] : chain[k % CHAINS] + (double)x[k];
+        }
+        add_double(p, (chain[0] + chain[1]) + (chain[2] + chain[3]));
+    } else {
+        add_each(p, x);
+    }
+}
+#else
+// Exponent fields of f64 for which no error of an addition is subnormal, and no sum overflows.
+#define FIELD_LEAST 128
+#define FIELD_MOST 1900
+
+INLINED void take_chunk(Partial* p, const A* x)
+{
+    BITS low, high;
+    find_extremes(x, &low, &high);
+    if (high == 0) {
+        p->marks |= marks_of_zeros(x);
+        return;
+    }
+    p->marks |= EXACT_FINITE;
+    if ((low >> PRECISION) < FIELD_LEAST || (high >> PRECISION) > FIELD_MOST) {
+        p->marks |= MISFIT;
+    } else {
+        add_each(p, x);
+    }
+}
+#endif
+
+// Adds the partial of another work-item.
+INLINED void merge_partial(Partial* p, const Partial* other)
+{
+    add_double(p, other->sum);
+    add_error(p, other->error);
+}
+
+#define EXCHANGED 2
+#define EXCHANGED_TYPE double
+INLINED void put_partial(__local double* to, const Partial* p)
+{
+    to[0] = p->sum;
+    to[WG] = p->error;
+}
+INLINED void get_partial(__local const double* from, Partial* p)
+{
+    p->sum = from[0];
+    p->error = from[WG];
+}
+
+// Returns the bits of the float nearest to the partial, which is finite.
+static inline OUT_BITS round_partial(const Partial* p)
+{
+    const double sum = p->sum + p->error, error = error_of(p->sum, p->error);
+    if (sum == 0) {
+        return 0;
+    }
+    const ulong bits = as_ulong(sum);
+    const int negative = (int)(bits >> 63);
+    ulong top = (bits | (ulong)1 << 52) << 11;
+    int above = (int)(bits >> 52 & 0x7ff) - 1023 - OUT_LEAST;
+    // The error is at most half of the last place of `sum`. So it matters only if `sum` is halfway between two numbers.
+    if (error != 0 && (error < 0) == negative) {
+        top |= 1;
+    } else if (error != 0) {
+        top--;
+        // Below a power of two, the leading bit is one lower.
+        above -= top >> 63 ? 0 : 1;
+        top |= top >> 63 ? 0 : (ulong)1 << 63;
+    }
+    const ulong rounded = nearest_bits(top, above, OUT_PRECISION, OUT_INFINITY);
+    return (OUT_BITS)(rounded | (ulong)negative << (8 * sizeof(OUT_BITS) - 1));
+}
+
+// Deposits a finite f64 that is 0 or not subnormal, and a whole number of units.
+INLINED void deposit_double(EXACT_TABLE words, const double x)
+{
+    const ulong bits = as_ulong(x), fraction = bits & 0xffffffffffffful;
+    const int field = (int)(bits >> 52) & 0x7ff;
+    const ulong size = field == 0 ? 0 : fraction | 0x10000000000000ul;
+    add_exact(words, size, field - 1075 - EXACT_LEAST, (int)(bits >> 63), 5);
+}
+
+INLINED void deposit_partial(EXACT_TABLE words, const Partial* p)
+{
+    deposit_double(words, p->sum);
+    deposit_double(words, p->error);
+}
+
+#else
+
+// `top` is the largest exponent field of the team's first chunk.
+INLINED void open_partial(Partial* p, const uint top)
+{
+    UNROLLED
+    for (uint j = 0; j < DIGITS; j++) {
+        p->digit[j] = 0;
+    }
+    p->low = max((int)top - 1 - (WINDOW - 1 - ABOVE), 0);
+    p->since = 0;
+    p->marks = 0;
+}
+
+// Moves the carry of each digit to the next one. The highest digit has no number of the window, only carries.
+INLINED void carry_partial(Partial* p)
+{
+    UNROLLED
+    for (uint j = 0; j + 1 < DIGITS; j++) {
+        p->digit[j + 1] += p->digit[j] >> 32;
+        p->digit[j] &= 0xffffffff;
+    }
+    p->since = 0;
+}
+
+// Adds size * 2^off in the window, or subtracts it: 0 <= off < WINDOW.
+INLINED void add_in_window(Partial* p, const ulong size, const int off, const int negative)
+{
+    const long sign = -(long)negative, number = ((long)size ^ sign) - sign;
+    const uint shift = off & 31, k = (uint)off >> 5;
+#if A_BYTES == 4
+    const long shifted = number << shift;
+    p->digit[0] += k == 0 ? shifted : 0;
+    p->digit[1] += k == 0 ? 0 : shifted;
+#else
+    const long low = (uint)((ulong)number << shift), high = number >> (32 - shift);
+    UNROLLED
+    for (uint j = 0; j + 1 < DIGITS; j++) {
+        p->digit[j] += (k == j ? low : 0) + (k + 1 == j ? high : 0);
+    }
+#endif
+}
+
+INLINED void take_chunk(Partial* p, const A* x)
+{
+    BITS low, high;
+    find_extremes(x, &low, &high);
+    if (high == 0) {
+        p->marks |= marks_of_zeros(x);
+        return;
+    }
+    const int least = (int)(low >> PRECISION), most = (int)(high >> PRECISION);
+    p->marks |= EXACT_FINITE;
+    // A normal float has position field - 1.
+    if (least < p->low + 1 || most >= min(p->low + 1 + WINDOW, NO_NUMBER)) {
+        p->marks |= MISFIT;
+        return;
+    }
+    UNROLLED
+    for (uint k = 0; k < CHUNK; k++) {
+        const uint field = EXPONENT(x[k]);
+        const BITS size = size_of(x[k], field);
+        // 0 is 0 at any position.
+        const int off = size == 0 ? 0 : (int)field - 1 - p->low;
+        add_in_window(p, size, off, is_negative(x[k]));
+    }
+    if (++p->since == WINDOW_CHUNKS) {
+        carry_partial(p);
+    }
+}
+
+INLINED void merge_partial(Partial* p, const Partial* other)
+{
+    UNROLLED
+    for (uint j = 0; j < DIGITS; j++) {
+        p->digit[j] += other->digit[j];
+    }
+}
+
+#define EXCHANGED DIGITS
+#define EXCHANGED_TYPE long
+INLINED void put_partial(__local long* to, const Partial* p)
+{
+    UNROLLED
+    for (uint j = 0; j < DIGITS; j++) {
+        to[j * WG] = p->digit[j];
+    }
+}
+INLINED void get_partial(__local const long* from, Partial* p)
+{
+    UNROLLED
+    for (uint j = 0; j < DIGITS; j++) {
+        p->digit[j] = from[j * WG];
+    }
+}
+
+// Returns the bits of the float nearest to the partial, which is finite.
+static inline OUT_BITS round_partial(const Partial* from)
+{
+    Partial p = *from;
+    carry_partial(&p);
+    const int negative = p.digit[DIGITS - 1] < 0;
+    if (negative) {
+        UNROLLED
+        for (uint j = 0; j < DIGITS; j++) {
+            p.digit[j] = -p.digit[j];
+        }
+        carry_partial(&p);
+    }
+    // The leading digit, the two below it, and the others.
+    int lead = -1;
+    ulong first = 0, second = 0, third = 0, others = 0;
+    UNROLLED
+    for (int j = DIGITS - 1; j >= 0; j--) {
+        const ulong digit = (ulong)p.digit[j];
+        if (lead < 0) {
+            lead = digit != 0 ? j : -1;
+            first = digit;
+        } else if (lead == j + 1) {
+            second = digit;
+        } else if (lead == j + 2) {
+            third = digit;
+        } else {
+            others |= digit;
+        }
+    }
+    if (lead < 0) {
+        return 0;
+    }
+    const uint zeros = (uint)clz((uint)first);
+    const ulong top = (first << 32 | second) << zeros | third >> (32 - zeros);
+    others |= third << zeros & 0xffffffff;
+    const int above = 32 * lead + 31 - (int)zeros + p.low + A_LEAST - OUT_LEAST;
+    const ulong rounded = nearest_bits(top | (others != 0), above, OUT_PRECISION, OUT_INFINITY);
+    return (OUT_BITS)(rounded | (ulong)negative << (8 * sizeof(OUT_BITS) - 1));
+}
+
+INLINED void deposit_partial(EXACT_TABLE words, const Partial* from)
+{
+    Partial p = *from;
+    carry_partial(&p);
+    UNROLLED
+    for (uint j = 0; j + 1 < DIGITS; j++) {
+        add_exact(words, (ulong)p.digit[j], p.low + EXACT_ONE + 32 * (int)j, 0, 3);
+    }
+    const long last = p.digit[DIGITS - 1];
+    add_exact(words, abs(last), p.low + EXACT_ONE + 32 * (DIGITS - 1), last < 0, 5);
+}
+
+#endif
+
+// Deposits any number. `range` becomes the least and the greatest word that may not be 0.
+INLINED uint deposit_number(EXACT_TABLE words, const A x, int2* range)
+{
+    const uint field = EXPONENT(x);
+    if (field == NO_NUMBER) {
+        return MAGNITUDE(x) != INFINITE ? EXACT_NAN : is_negative(x) ? EXACT_MINUS : EXACT_PLUS;
+    }
+    const BITS size = size_of(x, field);
+    if (size != 0) {
+        const int position = (int)position_of(field) + EXACT_ONE;
+        range->s0 = min(range->s0, position >> 4);
+        range->s1 = max(range->s1, min((position >> 4) + PIECES + 1, EXACT_WORDS - 1));
+        add_exact(words, size, position, is_negative(x), PIECES);
+    }
+    return AS_BITS_OF(x) != SIGN ? EXACT_FINITE : 0;
+}
+
+// to_acc for an element that may be after the last one. There Mesa 25 converts bytes wrongly, or crashes if the load has a condition.
+static inline A element_to_acc(const T x)
+{
+#if T_BYTES == 1
+    const int bits = (int)(255u & (uint)x);
+    return (A)(T_LOWEST != 0 ? (bits ^ 128) - 128 : bits);
+#else
+    return to_acc(x);
+#endif
+}
+
+// A group, or a part of one.
+typedef struct {
+    // The offset of the first element.
+    long first;
+    long stride;
+    OFFSET_T len;
+    // The index of the group, and with PARTS that of its accumulator.
+    OFFSET_T id, slot;
+    // True if there is such a group.
+    int there;
+} Group;
+
+// x[0 .. CHUNK] = the elements of lane `lane` of a round, which begins at element `from` of the group; -0 after the last one.
+INLINED void load_chunk(__global const T* in, const Group* group, const OFFSET_T from, const uint lane, A* x)
+{
+    __global const T* p = in + group->first;
+    const long stride = group->stride;
+    if (group->len - from >= TEAM * CHUNK) {
+        UNROLLED
+        for (uint k = 0; k < CHUNK; k++) {
+            x[k] = to_acc(p[(long)(from + lane + k * TEAM) * stride]);
+        }
+    } else {
+        UNROLLED
+        for (uint k = 0; k < CHUNK; k++) {
+            const OFFSET_T i = from + lane + k * TEAM, last = group->len - 1;
+            const A element = element_to_acc(p[(long)min(i, last) * stride]);
+            x[k] = i <= last ? element : (A)-0.0f;
+        }
+    }
+}
+
+static inline OFFSET_T rounds_of(const Group* group)
+{
+    return group->len / (TEAM * CHUNK) + (group->len % (TEAM * CHUNK) != 0);
+}
+
+#ifdef SEGMENTS
+#if COUNTED
+#define FOUND_PARAMS , __global const ulong *found_base, const ulong found_offset
+#define FOUND found_base[found_offset]
+#else
+#define FOUND_PARAMS
+#define FOUND segments
+#endif
+
+#define GROUPS                                                                                                         \
+    __global const T *restrict in_base, const ulong in_offset, const OFFSET_T n, __global const S *offsets_base,       \
+        const ulong offsets_offset, const OFFSET_T segments FOUND_PARAMS, const OFFSET_T part,                         \
+        __global ulong *list, const uint room
+#if COUNTED
+#define GROUPS_ARGS                                                                                                    \
+    in_base, in_offset, n, offsets_base, offsets_offset, segments, found_base, found_offset, part, list, room
+#else
+#define GROUPS_ARGS in_base, in_offset, n, offsets_base, offsets_offset, segments, part, list, room
+#endif
+
+static inline uint listed_parts(__global const ulong* list, const uint room)
+{
+    return min((uint)list[0], room);
+}
+
+static inline OFFSET_T count_blocks(GROUPS)
+{
+#ifdef PARTS
+    return listed_parts(list, room);
+#else
+    const OFFSET_T groups = (OFFSET_T)min((ulong)segments, (ulong)FOUND);
+    return groups / TEAMS + (groups % TEAMS != 0);
+#endif
+}
+
+static inline Group find_group(const OFFSET_T block, const uint team, GROUPS)
+{
+    Group group;
+#ifdef PARTS
+    group.slot = (OFFSET_T)list[1 + room + block];
+    group.id = (OFFSET_T)list[1 + group.slot];
+    group.there = 1;
+    const OFFSET_T skipped = (block - group.slot) * part;
+#else
+    group.slot = 0;
+    group.id = block * TEAMS + team;
+    group.there = (ulong)group.id < min((ulong)segments, (ulong)FOUND);
+#endif
+    group.stride = 1;
+    group.len = 0;
+    group.first = (long)in_offset;
+    if (group.there) {
+        __global const S* offsets = offsets_base + offsets_offset;
+        // An offset beyond the input counts as its end. The last offset of counted segments may be missing.
+        const OFFSET_T start = (OFFSET_T)min((ulong)offsets[group.id], (ulong)n);
+        const int last = COUNTED && (ulong)group.id + 1 >= FOUND;
+        const OFFSET_T end = last ? n : (OFFSET_T)min((ulong)offsets[group.id + 1], (ulong)n);
+        group.len = end > start ? end - start : 0;
+        group.first += (long)start;
+    }
+#ifdef PARTS
+    group.first += (long)min(skipped, group.len);
+    group.len = min(group.len - min(skipped, group.len), part);
+#endif
+    return group;
+}
+#else
+// A line has `parts` parts of `part` elements; there are `len` elements in all.
+#define GROUPS LINES, const OFFSET_T len, const OFFSET_T part, const OFFSET_T parts
+#define GROUPS_ARGS in_base, in_offset, stride, outputs, shape, strides, dims, len, part, parts
+
+static inline OFFSET_T count_blocks(GROUPS)
+{
+    return (outputs / TEAMS + (outputs % TEAMS != 0)) * parts;
+}
+
+static inline Group find_group(const OFFSET_T block, const uint team, GROUPS)
+{
+    Group group;
+    const OFFSET_T skipped = block % parts * part;
+    group.id = block / parts * TEAMS + team;
+    group.slot = group.id;
+    group.there = group.id < outputs;
+#ifdef UNIT
+    group.stride = 1;
+#else
+    group.stride = stride;
+#endif
+    group.len = group.there ? min(part, len - skipped) : 0;
+    group.first = (long)in_offset + line_offset(group.there ? group.id : 0, shape, strides, dims);
+    group.first += (long)skipped * group.stride;
+    return group;
+}
+#endif
+
+// The bits of a sum that fits, from its marks and the float nearest to it.
+static inline OUT_BITS bits_of_sum(const uint marks, const OUT_BITS finite)
+{
+    const OUT_BITS minus_zero = (OUT_BITS)((ulong)1 << (8 * sizeof(OUT_BITS) - 1));
+    return marks == 0 ? minus_zero : finite;
+}
+
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups(
+    GROUPS, volatile __global int* sums, __global OUT* out_base, const ulong out_offset)
+{
+    __local int words[EXACT_WORDS * TABLES];
+    __local EXCHANGED_TYPE exchange[EXCHANGED * WG];
+    volatile __local uint team_marks[TEAMS];
+#ifndef REGISTERS
+    volatile __local uint tops[TEAMS];
+#endif
+    __local uint slots[TEAMS];
+    volatile __local uint misfits[1], longest[1];
+    volatile __local uint table_marks[TABLES];
+    volatile __local int lowest[TABLES], highest[TABLES];
+#ifdef PARTS
+    __local ulong places[TABLES];
+#endif
+    const uint item = get_local_id(0);
+#ifdef COLUMNS
+    const uint team = item % TEAMS, lane = item / TEAMS, next = TEAMS;
+#else
+    const uint team = item / TEAM, lane = item % TEAM, next = 1;
+#endif
+    const OFFSET_T blocks = count_blocks(GROUPS_ARGS);
+#if WG == 1
+    const OFFSET_T run = blocks / get_num_groups(0) + 1, step = 1;
+    const OFFSET_T start = min(blocks, (OFFSET_T)get_group_id(0) * run);
+    const OFFSET_T end = start + min(run, blocks - start);
+#else
+    const OFFSET_T start = get_group_id(0), end = blocks, step = get_num_groups(0);
+#endif
+    for (OFFSET_T block = start; block < end; block += step) {
+        Group group = find_group(block, team, GROUPS_ARGS);
+        if (item < TEAMS) {
+            team_marks[item] = 0;
+#ifndef REGISTERS
+            tops[item] = 0;
+#endif
+        }
+        if (item == 0) {
+            misfits[0] = 0;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+
+        int listed = 0;
+#if defined(SEGMENTS) && !defined(PARTS)
+        if (group.len > part) {
+            listed = 1;
+            if (lane == 0) {
+                const uint parts = (uint)(group.len / part + (group.len % part != 0));
+                slots[team] = atomic_add((volatile __global uint*)list, parts);
+            }
+        }
+#endif
+        Partial partial;
+        A x[CHUNK];
+        uint top = 0;
+        const OFFSET_T own_rounds = listed ? 0 : rounds_of(&group);
+#ifndef REGISTERS
+        if (own_rounds > 0) {
+            BITS low, high;
+            load_chunk(in_base, &group, 0, lane, x);
+            find_extremes(x, &low, &high);
+            atomic_max(tops + team, (uint)(high >> PRECISION));
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        top = tops[team];
+#endif
+        open_partial(&partial, top);
+        for (OFFSET_T round = 0; round < own_rounds; round++) {
+            load_chunk(in_base, &group, round * (TEAM * CHUNK), lane, x);
+            take_chunk(&partial, x);
+        }
+#ifndef REGISTERS
+        carry_partial(&partial);
+#endif
+        for (uint width = TEAM / 2; width > 0; width /= 2) {
+            if (lane >= width && lane < 2 * width) {
+                put_partial(exchange + item, &partial);
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (lane < width) {
+                Partial other;
+                get_partial(exchange + item + width * next, &other);
+                merge_partial(&partial, &other);
+            }
+        }
+        if (partial.marks != 0) {
+            atomic_or(team_marks + team, partial.marks);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+
+#if defined(SEGMENTS) && !defined(PARTS)
+        if (listed) {
+            const uint parts = (uint)(group.len / part + (group.len % part != 0)), at = slots[team];
+            if (at < room) {
+                for (uint k = lane; k < min(parts, room - at); k += TEAM) {
+                    list[1 + room + at + k] = at;
+                }
+                for (uint k = lane; k < EXACT_WORDS + 1; k += TEAM) {
+                    sums[(ulong)at * (EXACT_WORDS + 1) + k] = 0;
+                }
+                if (lane == 0) {
+                    list[1 + at] = group.id;
+                }
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+        const uint marks = team_marks[team];
+        if (lane == 0) {
+            slots[team] = UINT_MAX;
+            if (group.there && !listed) {
+#ifdef PARTS
+                slots[team] = atomic_inc(misfits);
+#else
+                if (marks & MISFIT) {
+                    slots[team] = atomic_inc(misfits);
+                } else {
+                    const OUT_BITS bits = group.len == 0 ? 0 : bits_of_sum(marks, round_partial(&partial));
+                    *(__global OUT_BITS*)(out_base + out_offset + group.id) = bits;
+                }
+#endif
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+
+        // Uniform flow: all work-items read the same number.
+        const uint count = misfits[0];
+        for (uint first = 0; first < count; first += TABLES) {
+            const uint table = slots[team] - first;
+            const int mine = slots[team] != UINT_MAX && slots[team] >= first && table < TABLES;
+            for (uint i = item; i < EXACT_WORDS * TABLES; i += WG) {
+                words[i] = 0;
+            }
+            for (uint i = item; i < TABLES; i += WG) {
+                table_marks[i] = 0;
+                lowest[i] = EXACT_WORDS;
+                highest[i] = -1;
+            }
+            if (item == 0) {
+                longest[0] = 0;
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            // With PARTS, a partial that fits is deposited as it is.
+            const int again = mine && (marks & MISFIT);
+            if (again && lane == 0) {
+                atomic_max(longest, (uint)group.len);
+            }
+            EXACT_TABLE own = words + (mine ? table : 0);
+            if (mine && !again && lane == 0) {
+                deposit_partial(own, &partial);
+                atomic_or(table_marks + table, marks);
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            const uint all = longest[0];
+            int2 range = (int2)(EXACT_WORDS, -1);
+            uint found = 0;
+            for (OFFSET_T from = 0; from < all; from += TABLE_ELEMENTS) {
+                const OFFSET_T to = again ? min(group.len, from + TABLE_ELEMENTS) : 0;
+                ROLLED
+                for (OFFSET_T i = from + lane; i < to; i += TEAM) {
+                    found |= deposit_number(own, to_acc(in_base[group.first + (long)i * group.stride]), &range);
+                }
+                carry_exact(words, EXACT_WORDS * TABLES, TABLES);
+            }
+            if (again && found != 0) {
+                atomic_or(table_marks + table, found);
+                atomic_min(lowest + table, range.s0);
+                atomic_max(highest + table, range.s1);
+            }
+#ifdef PARTS
+            if (mine && lane == 0) {
+                places[table] = (ulong)group.slot * (EXACT_WORDS + 1);
+            }
+            carry_exact(words, EXACT_WORDS * TABLES, TABLES);
+            carry_exact(words, EXACT_WORDS * TABLES, TABLES);
+            const uint tables = min(count - first, (uint)TABLES);
+            for (uint i = item; i < EXACT_WORDS * TABLES; i += WG) {
+                if (i % TABLES < tables && words[i] != 0) {
+                    atomic_add(sums + places[i % TABLES] + i / TABLES, words[i]);
+                }
+            }
+            for (uint i = item; i < tables; i += WG) {
+                if (table_marks[i] != 0) {
+                    atomic_or(sums + places[i] + EXACT_WORDS, (int)table_marks[i]);
+                }
+            }
+#else
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (mine && lane == 0) {
+                store_exact_result(
+                    out_base + out_offset + group.id, words + table, TABLES, lowest[table], highest[table],
+                    table_marks[table]);
+            }
+#endif
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+    }
+}
+
+#ifdef PARTS
+// Returns the first accumulator that is in use, of `slot` and those a multiple of the number of work-groups further on.
+static inline ulong next_sum(ulong slot, const ulong count, __global const ulong* list, const uint room)
+{
+#ifdef SEGMENTS
+    while (slot < count && list[1 + room + slot] != slot) {
+        slot += get_num_groups(0);
+    }
+#endif
+    return slot;
+}
+
+// Rounds the accumulators in global memory: of listed segments, or of all lines. A work-group takes one at a time.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups_round(
+    volatile __global int* sums, const ulong groups, __global const ulong* list, const uint room, __global OUT* out_base,
+    const ulong out_offset)
+{
+    __local int words[EXACT_WORDS];
+    __local int range[2];
+#ifdef SEGMENTS
+    const ulong count = listed_parts(list, room);
+#else
+    const ulong count = groups;
+#endif
+    for (ulong slot = next_sum(get_group_id(0), count, list, room); slot < count;
+         slot = next_sum(slot + get_num_groups(0), count, list, room)) {
+#ifdef SEGMENTS
+        const ulong id = list[1 + slot];
+#else
+        const ulong id = slot;
+#endif
+        store_exact(out_base + out_offset + id, sums + slot * (EXACT_WORDS + 1), words, range);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+#endif

@@ -1,0 +1,253 @@
+//! Exact sums by groups on OpenCL devices: the plans, then their launches.
+
+use crate::{
+    Element, ElementType, Result,
+    reduce::exact::{MOST_GROUPS, words},
+    runtime::{
+        AnyInput, AnyOutput, ClInput, ProgramSpec, on_device,
+        opencl::{ClDevice, Launch},
+    },
+    tuning::{self, Primitive, Tuned},
+};
+
+const TEXT: &str = include_str!("../../../cl/reduce_exact_groups.cl");
+/// The binary logarithm of the elements of a chunk, which are in flight at once: 64 bytes of accumulators.
+pub(in crate::reduce) const fn log_chunk(acc: ElementType) -> usize {
+    if acc.needs_fp64() { 3 } else { 4 }
+}
+
+/// Elements of a work-item for which a team gets one more work-item.
+pub(in crate::reduce) const ITEM: usize = 32;
+/// Work-items of a team if neighbours in a group are neighbours in memory: few sizes, so that few programs are built.
+const TEAMS: [usize; 4] = [4, 8, 32, 128];
+/// Local memory of accumulators, about.
+const TABLE_BYTES: usize = 8 << 10;
+/// Work-groups for each of those that reductions have. So the last ones to run have a small part of the work, however many run at
+/// a time.
+pub(in crate::reduce) const WAVES: usize = 16;
+/// Elements of a part of a long segment, at least.
+const PART: usize = 1 << 14;
+
+/// The types of a sum.
+#[derive(Clone, Debug)]
+pub struct Form {
+    pub element: ElementType,
+    pub acc: ElementType,
+    pub out: ElementType,
+}
+
+impl Form {
+    pub fn of<T: Element, U: Element>() -> Self {
+        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE }
+    }
+}
+
+/// Work-items of the work-groups, and how they share groups.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shape {
+    pub program: ProgramSpec,
+    pub work_group: usize,
+    pub team: usize,
+    pub tables: usize,
+}
+
+/// Work-items of a team for groups of `len` elements.
+pub(in crate::reduce) fn team_of(len: usize) -> usize {
+    *TEAMS.iter().find(|&&team| team * ITEM >= len).unwrap_or(&TEAMS[TEAMS.len() - 1])
+}
+
+/// How the elements of groups lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// Segments by offsets of this type; `counted` if their number is on the device.
+    Segments { offset: ElementType, counted: bool },
+    /// Lines whose neighbours on the axis are neighbours in memory if `unit`.
+    Rows { unit: bool },
+    /// Lines that are closer together than neighbours on the axis.
+    Columns,
+}
+
+/// `parts` is true if the teams add to accumulators in global memory.
+pub(in crate::reduce) fn shape(kind: Kind, team: usize, parts: bool, form: &Form, caps: &Tuned, wide: bool) -> Shape {
+    let params = tuning::reduce(caps);
+    // An accumulator of each team, a partial of each work-item, and some words of each team.
+    let of_item = 5 * 8 + 4 * 4;
+    let room = caps.local_bytes.saturating_sub(tuning::RESERVED_BYTES + 4 * words(form.acc) + 32);
+    let mut work_group = params.work_group;
+    while work_group > 1 && work_group * of_item > room {
+        work_group /= 2;
+    }
+    let team = team.min(work_group);
+    let table = 4 * words(form.acc) + 32;
+    let tables = (work_group / team).min((TABLE_BYTES.min(room - work_group * of_item) / table).max(1));
+    let tables = 1 << tables.ilog2();
+    let log_chunk = log_chunk(form.acc);
+    let program = ProgramSpec::new("reduce_exact_groups.cl", TEXT, caps)
+        .element("T", form.element)
+        .element("A", form.acc)
+        .element("OUT", form.out)
+        .define("WG", work_group)
+        .define("TEAM", team)
+        .define("TABLES", tables)
+        .define("CHUNK", 1 << log_chunk)
+        .define("LOG_CHUNK", log_chunk)
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .flag("REGISTERS", params.exact_f64)
+        .flag("FLUSHED", !caps.denormals)
+        .flag("PARTS", parts);
+    let program = match kind {
+        Kind::Segments { offset, counted } => program
+            .flag("SEGMENTS", true)
+            .flag("COUNTED", counted)
+            .define("S", if offset == ElementType::U64 { "ulong" } else { "uint" }),
+        Kind::Rows { unit } => program.flag("UNIT", unit),
+        Kind::Columns => program.flag("COLUMNS", true),
+    };
+    Shape { program, work_group, team, tables }
+}
+
+/// The launches for n > 0 elements and at least one segment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SegmentsPlan {
+    pub sums: Shape,
+    pub groups: usize,
+    /// Elements of a part; longer segments are listed.
+    pub part: usize,
+    /// The number of parts that the list has room for, and the launch that adds them.
+    pub room: usize,
+    pub parts: Shape,
+    pub part_groups: usize,
+    pub wide: bool,
+}
+
+pub fn plan_segments(
+    n: usize,
+    segments: usize,
+    (offset, counted): (ElementType, bool),
+    form: &Form,
+    caps: &Tuned,
+    wide: bool,
+) -> Result<SegmentsPlan> {
+    caps.supports(form.element)?;
+    caps.supports(form.acc)?;
+    let params = tuning::reduce(caps);
+    let kind = Kind::Segments { offset, counted };
+    let sums = shape(kind, team_of(n / segments), false, form, caps, wide);
+    let parts = shape(kind, usize::MAX, true, form, caps, wide);
+    let blocks = segments.div_ceil(sums.work_group / sums.team);
+    // Each part changes a word of its segment's accumulator by at most 2^15 + 1.
+    let part = PART.max(n.div_ceil(MOST_GROUPS - 1));
+    // Segments are longer than a part, so each has fewer than twice as many parts as its length has.
+    let room = if n > part { 2 * n.div_ceil(part) } else { 0 };
+    Ok(SegmentsPlan {
+        groups: blocks.min(WAVES * params.max_groups),
+        part,
+        room,
+        part_groups: room.min(WAVES / 4 * params.max_groups),
+        sums,
+        parts,
+        wide,
+    })
+}
+
+/// Sums of segments. `inputs` are the elements and the offsets.
+pub(crate) fn segments(device: &ClDevice, form: &Form, inputs: [AnyInput<'_>; 2], output: AnyOutput<'_>) -> Result<()> {
+    on_device(device, inputs, [(output, false)], |[input, offsets], [out]| {
+        run_segments(device, form, input, (offsets, None), out)
+    })
+}
+
+/// Sums of segments that other kernels find, none of them empty. `found` holds their number. Results beyond the end of `out` are
+/// left out. `offsets` has room for one more offset, the end of the last segment, which may be missing.
+pub(crate) fn found(
+    device: &ClDevice,
+    form: &Form,
+    input: &ClInput,
+    offsets: &ClInput,
+    found: &ClInput,
+    out: &ClInput,
+) -> Result<()> {
+    if input.len() == 0 { Ok(()) } else { run_segments(device, form, input, (offsets, Some(found)), out) }
+}
+
+/// The memory of a sum of segments.
+struct Segments<'a> {
+    input: &'a ClInput,
+    offsets: &'a ClInput,
+    found: Option<&'a ClInput>,
+    list: &'a ClInput,
+    sums: &'a ClInput,
+    out: &'a ClInput,
+}
+
+impl Segments<'_> {
+    fn arguments<'d>(&self, launch: Launch<'d>, plan: &SegmentsPlan) -> Launch<'d> {
+        let Self { input, offsets, found, list, sums, out } = self;
+        let launch = launch.mem(input.mem()).scalar(input.offset() as u64).offset(input.len() as u64, plan.wide);
+        let launch = launch.mem(offsets.mem()).scalar(offsets.offset() as u64).offset(out.len() as u64, plan.wide);
+        let launch = match found {
+            Some(found) => launch.mem(found.mem()).scalar(found.offset() as u64),
+            None => launch,
+        };
+        let launch = launch.offset(plan.part as u64, plan.wide).mem(list.mem()).scalar(plan.room as u32);
+        launch.mem(sums.mem()).mem(out.mem()).scalar(out.offset() as u64)
+    }
+}
+
+fn run_segments(
+    device: &ClDevice,
+    form: &Form,
+    input: &ClInput,
+    (offsets, found): (&ClInput, Option<&ClInput>),
+    out: &ClInput,
+) -> Result<()> {
+    let (n, segments) = (input.len(), out.len());
+    if segments == 0 {
+        return Ok(());
+    }
+    if n == 0 {
+        let bytes = segments * form.out.size();
+        return device.fill(out.mem(), out.byte_offset(), bytes, &vec![0; form.out.size()]);
+    }
+    let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), n)?;
+    let offset = if offsets.size() == 8 { ElementType::U64 } else { ElementType::U32 };
+    let wide = device.wide(n) || device.wide(segments);
+    let plan = plan_segments(n, segments, (offset, found.is_some()), form, &caps, wide)?;
+    let accumulator = 4 * (words(form.acc) + 1);
+    let list = ClInput::pooled(device, 8 * (1 + 2 * plan.room), 8)?;
+    let sums = ClInput::pooled(device, accumulator * plan.room.max(1), 4)?;
+    device.fill(list.mem(), 0, 8, &[0; 8])?;
+    let memory = Segments { input, offsets, found, list: &list, sums: &sums, out };
+    memory
+        .arguments(device.launch(&plan.sums.program, "exact_groups")?, &plan)
+        .run([plan.groups, 1, 1], [plan.sums.work_group, 1, 1])?;
+    if plan.room == 0 {
+        return Ok(());
+    }
+    let local = [plan.parts.work_group, 1, 1];
+    memory
+        .arguments(device.launch(&plan.parts.program, "exact_groups")?, &plan)
+        .run([plan.part_groups, 1, 1], local)?;
+    round(device, &plan.parts, (&sums, plan.room), Some((&list, plan.room)), plan.part_groups, out)
+}
+
+/// Rounds accumulators: those of the first parts in the list, or all.
+pub(in crate::reduce) fn round(
+    device: &ClDevice,
+    shape: &Shape,
+    (sums, count): (&ClInput, usize),
+    list: Option<(&ClInput, usize)>,
+    groups: usize,
+    out: &ClInput,
+) -> Result<()> {
+    let (list, room) = list.unwrap_or((sums, 0));
+    device
+        .launch(&shape.program, "exact_groups_round")?
+        .mem(sums.mem())
+        .scalar(count as u64)
+        .mem(list.mem())
+        .scalar(room as u32)
+        .mem(out.mem())
+        .scalar(out.offset() as u64)
+        .run([groups.min(count), 1, 1], [shape.work_group, 1, 1])
+}

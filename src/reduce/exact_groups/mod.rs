@@ -1,0 +1,34 @@
+//! Exact sums by groups: of each segment, along an axis, of each run of equal keys.
+//!
+//! A group is a line in memory: a first element, a stride and a length. Its sum is that of [`exact`](crate::exact), with the same
+//! rules for special values. The empty group has the sum +0.
+//!
+//! # On a device
+//!
+//! A team of work-items takes a group, and its work-items take chunks of it. All of this is in registers:
+//!
+//! 1. Each work-item adds its elements to a partial, without an error, or finds that they do not fit.
+//! 2. The partials of the team are added as a tree, without an error, or do not fit.
+//! 3. One work-item rounds the partial of the group with integers, and stores the result.
+//!
+//! A partial is one of two things. The tuning parameter `exact_f64` chooses.
+//!
+//! - **Two `f64`**, s + e. TwoSum adds a number to s, and its error to e. If the second addition has an error too, the number does
+//!   not fit. A chunk of 2^k elements of `f32` is first added up in one `f64`, which is exact if its exponents spread at most
+//!   53 - 24 - k: see [`exact`](crate::exact#sums-of-chunks). So the test costs one subtraction for each chunk.
+//! - **Integers**: digits with weights of 32 bits, from the position `low` on, which the team derives from its first chunk.
+//!   Numbers outside of this window do not fit.
+//!
+//! Groups that do not fit are few, or the data are all like that. The work-group gives them accumulators in local memory, as many
+//! at once as have room, reads their elements again, and adds each one with integers. So the slow path needs no second launch.
+//!
+//! **Long groups** are divided into parts, so that a few of them still fill the device. A part ends with the accumulator in local
+//! memory, which it adds to one for the group in global memory. A last launch rounds those. The lengths of segments are on the
+//! device, so the first launch lists the parts of long segments there. Without long ones, the other launches find an empty list.
+//!
+//! **Along an axis** whose neighbours are further apart than those of the outputs, neighbouring work-items take neighbouring
+//! outputs, and a team is a column of the work-group.
+
+pub(crate) mod cpu;
+#[doc(hidden)]
+pub(crate) mod gpu;

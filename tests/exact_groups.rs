@@ -1,0 +1,428 @@
+//! Exact sums of segments, along axes and by key: special numbers, and numbers at the bounds of the kernels.
+
+mod common;
+
+use oclprim::{
+    Determinism::{Exact, Fixed},
+    Device, ErrorKind, ExactSum, Float, Layout, NdView, Scratch, Tuning, bf16, f16,
+    internals::{data::Rng, oracle::exact_sum},
+    op::{Max, Product, Sum},
+    tuning::Primitive,
+};
+
+/// Every device in its own geometry, as a GPU with each kind of registers, as a small one, and with 64-bit offsets.
+fn devices() -> Vec<(String, Device)> {
+    let mut all = Vec::new();
+    for (name, device) in common::devices() {
+        let caps = device.capabilities().unwrap();
+        let mut add = |kind: &str, tuning: Tuning| {
+            all.push((format!("{name}{kind}"), device.with_tuning(tuning).unwrap()));
+        };
+        if let Some(caps) = caps {
+            if caps.fp64 {
+                let registers = |value| common::gpu().set(Primitive::Reduce, "exact_f64", value);
+                add(" as a GPU, in f64", registers(1));
+                if !common::tiny() {
+                    add(" in integers", Tuning::default().set(Primitive::Reduce, "exact_f64", 0));
+                }
+                add(" as a GPU, in integers", registers(0));
+            } else {
+                add(" as a GPU", common::gpu());
+            }
+            if !common::tiny() {
+                add(" as a small GPU", common::gpu().local_bytes(4096));
+                add(" with 64-bit offsets", common::gpu().wide_offsets());
+            }
+        }
+        all.push((name, device));
+    }
+    all
+}
+
+/// The precision of a type, and the bits of its infinity.
+fn format_of<T: Float>() -> (i32, u64) {
+    match (size_of::<T>(), T::from_f64(1e30).to_f64().is_finite()) {
+        (2, false) => (11, 0x7c00),
+        (2, true) => (8, 0x7f80),
+        (4, _) => (24, 0x7f80_0000),
+        _ => (53, 0x7ff << 52),
+    }
+}
+
+/// `n` numbers that are hard to add; `kind` is one of [`KINDS`].
+fn hard<T: Float>(kind: usize, n: usize, rng: &mut Rng) -> Vec<T> {
+    let ((precision, infinity), sign) = (format_of::<T>(), 1u64 << (8 * size_of::<T>() - 1));
+    let float = T::from_bits_lossy;
+    let negated = |x: T| T::from_f64(-x.to_f64());
+    let finite = |rng: &mut Rng| float((rng.next() % infinity) | (rng.next() & sign));
+    let near_one = |rng: &mut Rng| {
+        let one = bits(&[T::ONE])[0];
+        float((one - (3 << (precision - 1)) + rng.next() % (5 << (precision - 1))) | (rng.next() & sign))
+    };
+    // Rising and falling exponents, in this order.
+    if kind >= 14 {
+        let most = if precision == 11 { 12 } else { 100 };
+        let exponent = |i: usize| (if kind == 14 { i } else { n - i } / 4).min(most) as i32;
+        return (0..n).map(|i| T::from_f64(near_one(rng).to_f64() * 2f64.powi(exponent(i)))).collect();
+    }
+    let mut x: Vec<T> = match kind {
+        // Random bits; like numbers; those with a wide spread.
+        0 => (0..n).map(|_| finite(rng)).collect(),
+        1 => (0..n).map(|_| near_one(rng)).collect(),
+        2 => (0..n).map(|i| if i % 7 == 0 { finite(rng) } else { near_one(rng) }).collect(),
+        // All but a few numbers cancel.
+        3 => {
+            let half: Vec<T> = (0..n / 2).map(|_| finite(rng)).collect();
+            let mut x: Vec<T> = half.iter().flat_map(|&x| [x, negated(x)]).collect();
+            x.extend((x.len()..n).map(|_| float(3)));
+            x
+        }
+        // A tie, with a number far below it that is positive, 0 or negative.
+        4 => {
+            let base = infinity / 2 + (rng.next() & 0xff);
+            let place = float(base + 1).to_f64() - float(base).to_f64();
+            let least = [0.0, 1.0, -1.0][rng.below(3) as usize];
+            // The least positive number, one that fits in one `f64` with the others, or one that fits in two.
+            let distance = [float(1).to_f64(), place / 256.0, place * 2f64.powi(-60)][rng.below(3) as usize];
+            let least = T::from_f64(least * distance);
+            let all = [float(base), T::from_f64(place / 2.0), least];
+            (0..n).map(|i| all.get(i).copied().unwrap_or(float(sign))).collect()
+        }
+        // Subnormal numbers; numbers whose partial sums overflow.
+        5 => (0..n).map(|_| float((rng.next() % (3 << (precision - 1))) | (rng.next() & sign))).collect(),
+        6 => (0..n).map(|i| float((infinity - 1) | if i % 2 == 1 { sign } else { 0 })).collect(),
+        // Zeros: all -0, one +0 among them, or +0 alone.
+        7 => vec![float(sign); n],
+        8 => (0..n).map(|i| float(if i == n / 2 { 0 } else { sign })).collect(),
+        9 => vec![float(0); n],
+        // Infinities, and NaN.
+        10 => (0..n).map(|i| if i == n / 3 { float(infinity | (rng.next() & sign)) } else { near_one(rng) }).collect(),
+        11 => (0..n).map(|i| float(infinity | if i % 2 == 1 { sign } else { 0 })).collect(),
+        12 => (0..n).map(|i| if i == n / 2 { float(infinity | 1) } else { near_one(rng) }).collect(),
+        // Large numbers that cancel, and the lowest bits of small ones `spread` below them.
+        _ => {
+            let spread = 53 - precision - 6 + rng.below(5) as i32 + [0, 53][rng.below(2) as usize];
+            let scaled = |size: i64, exponent: i32| T::from_f64(size as f64 * 2f64.powi(exponent));
+            let (large, small) = ((1i64 << precision) - 1, (1i64 << (precision - 1)) + 1);
+            let high = if precision == 11 { 1 - precision } else { 20 - precision };
+            (0..n)
+                .map(|i| match (i % 16, i % 2) {
+                    (0, _) => scaled(small, (high - spread).max(-1000)),
+                    (_, 0) => scaled(large, high),
+                    _ => scaled(-large, high),
+                })
+                .collect()
+        }
+    };
+    for i in (1..x.len()).rev() {
+        x.swap(i, rng.below(i as u64 + 1) as usize);
+    }
+    x
+}
+
+const KINDS: u64 = 16;
+
+fn bits<T: Float>(x: &[T]) -> Vec<u64> {
+    x.iter().map(|x| bytemuck::bytes_of(x).iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte))).collect()
+}
+
+/// Compares with the sums that are wanted; names the first difference.
+#[track_caller]
+fn same<T: Float>(got: &[T], want: &[T], what: &str) {
+    assert_eq!(got.len(), want.len(), "{what}");
+    for (i, (a, b)) in bits(got).into_iter().zip(bits(want)).enumerate() {
+        assert_eq!(a, b, "{what}: sum {i} is {:?} instead of {:?}", got[i], want[i]);
+    }
+}
+
+/// Segments of hard numbers, with their sums: short and longer ones, and empty ones.
+fn segments<T: Float>(count: usize, most: u64, seed: u64) -> (Vec<T>, Vec<u32>, Vec<T>) {
+    let mut rng = Rng::new(seed);
+    let (mut x, mut offsets, mut sums) = (Vec::new(), vec![0], Vec::new());
+    for _ in 0..count {
+        let len = [0, rng.below(5), rng.below(40), rng.below(most)][rng.below(4) as usize] as usize;
+        let segment = hard::<T>(rng.below(KINDS) as usize, len, &mut rng);
+        sums.push(exact_sum::<T, T>(&segment));
+        x.extend(segment);
+        offsets.push(x.len() as u32);
+    }
+    (x, offsets, sums)
+}
+
+fn sums_of_segments<T: Float>(device: &Device, name: &str, sizes: &[(usize, u64)]) {
+    for &(count, most) in sizes {
+        let (x, offsets, want) = segments::<T>(count, most, count as u64);
+        let got = device.reduce_segments_with(&x, &offsets, Sum, Exact).unwrap().to_vec().unwrap();
+        same(&got, &want, &format!("{name}: {count} segments of {}", T::TYPE));
+        // Elements in another order, and other segments before them.
+        let mut turned = vec![T::ONE; 3];
+        for pair in offsets.windows(2) {
+            turned.extend(x[pair[0] as usize..pair[1] as usize].iter().rev());
+        }
+        let moved: Vec<u64> = offsets.iter().map(|&at| u64::from(at) + 3).collect();
+        let got = device.reduce_segments_with(&turned, &moved, Sum, Exact).unwrap().to_vec().unwrap();
+        same(&got, &want, &format!("{name}: {count} reversed segments of {}", T::TYPE));
+    }
+}
+
+#[test]
+fn sums_of_segments_are_correctly_rounded() {
+    for (name, device) in devices() {
+        // Teams of several sizes.
+        let sizes = &[(300, 300), (40, 3000), (2000, 10), (1, 2000)];
+        sums_of_segments::<f32>(&device, &name, sizes);
+        sums_of_segments::<f16>(&device, &name, &sizes[..1]);
+        sums_of_segments::<bf16>(&device, &name, &sizes[..1]);
+        if common::has_doubles(&device) {
+            sums_of_segments::<f64>(&device, &name, if common::tiny() { &sizes[..2] } else { sizes });
+        }
+    }
+}
+
+/// Segments that are divided into parts, between short and empty ones.
+#[test]
+fn sums_of_long_segments_are_correctly_rounded() {
+    fn long<T: Float>(device: &Device, name: &str, kinds: &[usize]) {
+        for &kind in kinds {
+            let mut rng = Rng::new(kind as u64);
+            let (mut x, mut offsets, mut want) = (Vec::new(), vec![0u32], Vec::new());
+            for len in [3, 16_384, 0, 16_385, 100, 70_001, 33_000, 1] {
+                let segment = hard::<T>(kind, len, &mut rng);
+                want.push(ExactSum::from_iter(&segment).round());
+                x.extend(segment);
+                offsets.push(x.len() as u32);
+            }
+            want[2] = T::ZERO;
+            let got = device.reduce_segments_with(&x, &offsets, Sum, Exact).unwrap().to_vec().unwrap();
+            same(&got, &want, &format!("{name}: long segments of {}, kind {kind}", T::TYPE));
+        }
+    }
+    for (name, device) in devices() {
+        long::<f32>(&device, &name, &[0, 1, 3, 7, 8, 10, 11, 13, 14]);
+        long::<f16>(&device, &name, &[1]);
+        if common::has_doubles(&device) {
+            long::<f64>(&device, &name, &[0, 1, 13]);
+        }
+    }
+}
+
+fn sums_of_lines<T: Float>(device: &Device, name: &str, shape: [usize; 3], axis: usize) {
+    let mut rng = Rng::new(shape[axis] as u64);
+    let (len, outputs) = (shape[axis], shape.iter().product::<usize>() / shape[axis].max(1));
+    let layout = Layout::contiguous(&shape).unwrap();
+    let inner: usize = shape[axis + 1..].iter().product();
+    let mut x = vec![T::ZERO; len * outputs];
+    let mut want = Vec::new();
+    for output in 0..outputs {
+        let line = hard::<T>(rng.below(KINDS) as usize, len, &mut rng);
+        want.push(ExactSum::from_iter(&line).round());
+        let first = output / inner * inner * len + output % inner;
+        line.into_iter().enumerate().for_each(|(i, value)| x[first + i * inner] = value);
+    }
+    let view = NdView::new(&x, layout).unwrap();
+    let got = device.reduce_axis_with(view, axis, Sum, Exact).unwrap().to_vec().unwrap();
+    same(&got, &want, &format!("{name}: {shape:?} of {} along {axis}", T::TYPE));
+    // Backwards along the axis.
+    let got = device.reduce_axis_with(view.reverse(axis).unwrap(), axis, Sum, Exact).unwrap().to_vec().unwrap();
+    same(&got, &want, &format!("{name}: {shape:?} of {} back along {axis}", T::TYPE));
+}
+
+#[test]
+fn sums_along_axes_are_correctly_rounded() {
+    let shapes = [
+        ([1, 3, 700], 2),
+        ([1, 700, 3], 1),
+        ([5, 20, 1], 1),
+        ([300, 8, 1], 0),
+        ([2, 33, 70], 1),
+        ([20, 1, 300], 0),
+        ([1, 1, 30_000], 2),
+        ([20_000, 1, 2], 0),
+        ([1, 40, 132], 0),
+        ([3, 5, 1], 2),
+    ];
+    for (name, device) in devices() {
+        for (i, (shape, axis)) in shapes.into_iter().enumerate() {
+            sums_of_lines::<f32>(&device, &name, shape, axis);
+            if common::has_doubles(&device) && (i % 3 == 0 || !common::tiny()) {
+                sums_of_lines::<f64>(&device, &name, shape, axis);
+            }
+        }
+        sums_of_lines::<f16>(&device, &name, [2, 33, 70], 1);
+        sums_of_lines::<bf16>(&device, &name, [2, 33, 70], 2);
+        let nothing = device.zeroed::<f32>(0).unwrap();
+        let sums = device.reduce_axis_with(nothing.nd(&[0, 4]).unwrap(), 0, Sum, Exact).unwrap();
+        assert_eq!(bits(&sums.to_vec().unwrap()), [0; 4], "{name}");
+    }
+}
+
+#[test]
+fn sums_by_key_are_correctly_rounded() {
+    fn by_key<T: Float>(device: &Device, name: &str) {
+        let (x, offsets, sums) = segments::<T>(400, 100, 5);
+        let (mut keys, mut want_keys, mut want) = (Vec::new(), Vec::new(), Vec::new());
+        for (s, pair) in offsets.windows(2).enumerate().filter(|(_, pair)| pair[0] < pair[1]) {
+            keys.extend((pair[0]..pair[1]).map(|_| s as u16));
+            want_keys.push(s as u16);
+            want.push(sums[s]);
+        }
+        let (found, got) = device.reduce_by_key_with(&keys, &x, Sum, Exact).unwrap();
+        assert_eq!(found.to_vec().unwrap(), want_keys, "{name}");
+        same(&got.to_vec().unwrap(), &want, &format!("{name}: {} by key", T::TYPE));
+        // Outputs with room for more runs, and for fewer.
+        for room in [want.len() + 5, want.len(), want.len() - 3] {
+            let (mut keys_out, mut out) = (device.zeroed::<u16>(room).unwrap(), device.zeroed::<T>(room).unwrap());
+            out.fill(T::ONE).unwrap();
+            let (mut count, mut scratch) = (device.zeroed::<u64>(1).unwrap(), Scratch::new());
+            device
+                .reduce_by_key_with_into(&keys, &x, Sum, Exact, &mut keys_out, &mut out, &mut count, &mut scratch)
+                .unwrap();
+            assert_eq!(count.to_vec().unwrap(), [want.len() as u64], "{name}");
+            let out = out.to_vec().unwrap();
+            let there = room.min(want.len());
+            same(&out[..there], &want[..there], &format!("{name}: {} by key, room for {room}", T::TYPE));
+            assert!(out[there..].iter().all(|&x| x == T::ONE), "{name}: elements beyond the count");
+        }
+    }
+    for (name, device) in devices() {
+        by_key::<f32>(&device, &name);
+        if common::has_doubles(&device) {
+            by_key::<f64>(&device, &name);
+        }
+    }
+}
+
+#[test]
+fn converted_elements_are_summed_exactly() {
+    let mut rng = Rng::new(1);
+    let offsets = [0u32, 700, 700, 5000];
+    for (name, device) in devices() {
+        let bytes: Vec<u8> = (0..5000).map(|_| rng.next() as u8).collect();
+        let halves = hard::<f16>(1, 5000, &mut rng);
+        let sum = |part: &[f32]| exact_sum::<f32, f32>(part);
+        let parts = |x: &[f32]| [sum(&x[..700]), 0.0, sum(&x[700..])];
+        let mut got = [0f32; 3];
+        device.reduce_segments_with_into(&bytes, &offsets, Sum, Exact, &mut got, &mut Scratch::new()).unwrap();
+        same(&got, &parts(&bytes.iter().map(|&x| f32::from(x)).collect::<Vec<_>>()), &format!("{name}: u8"));
+        let signed: Vec<i8> = bytes.iter().map(|&x| x as i8).collect();
+        device.reduce_segments_with_into(&signed, &offsets, Sum, Exact, &mut got, &mut Scratch::new()).unwrap();
+        same(&got, &parts(&signed.iter().map(|&x| f32::from(x)).collect::<Vec<_>>()), &format!("{name}: i8"));
+        device.reduce_segments_with_into(&halves, &offsets, Sum, Exact, &mut got, &mut Scratch::new()).unwrap();
+        same(&got, &parts(&halves.iter().map(|x| x.to_f32()).collect::<Vec<_>>()), &format!("{name}: f16"));
+        if common::has_doubles(&device) {
+            for kind in [0, 5] {
+                let floats = hard::<f32>(kind, 600, &mut rng);
+                let mut got = [0f64; 2];
+                let view = NdView::new(&floats, Layout::contiguous(&[300, 2]).unwrap()).unwrap();
+                device.reduce_axis_with_into(view, 0, Sum, Exact, &mut got, &mut Scratch::new()).unwrap();
+                let line = |k: usize| floats[k..].iter().step_by(2).copied().collect::<Vec<f32>>();
+                let want = [exact_sum::<f32, f64>(&line(0)), exact_sum::<f32, f64>(&line(1))];
+                same(&got, &want, &format!("{name}: f32 in f64, kind {kind}"));
+            }
+        }
+    }
+}
+
+/// A chunk has one number whose lowest bit is set, and large numbers whose exponent is `spread` higher. A second chunk cancels
+/// the large ones. With one binade more than the bound, the sum of the first chunk is no `f64`.
+#[test]
+fn chunks_at_the_bound_of_one_register_are_exact() {
+    fn around<T: Float>(device: &Device, name: &str, bound: i32) {
+        let precision = format_of::<T>().0;
+        let scaled = |size: i64, exponent: i32| T::from_f64(size as f64 * 2f64.powi(exponent - precision + 1));
+        for spread in bound - 1..=bound + 1 {
+            let large = scaled((1 << precision) - 1, 3);
+            let small = scaled((1 << (precision - 1)) + 1, 3 - spread);
+            // A team of 4, 8 and 32 work-items has one chunk of 16 elements for each of them, twice.
+            for team in [4, 8, 32] {
+                let mut x = vec![large; 16 * team];
+                x[0] = small;
+                x.extend(x.clone().iter().skip(1).map(|x| T::from_f64(-x.to_f64())));
+                x.push(T::ADD_IDENTITY);
+                let offsets = [0u32, x.len() as u32];
+                let got = device.reduce_segments_with(&x, &offsets, Sum, Exact).unwrap().to_vec().unwrap();
+                same(&got, &[small], &format!("{name}: {} with a spread of {spread}, team of {team}", T::TYPE));
+            }
+        }
+    }
+    for (name, device) in devices() {
+        around::<f32>(&device, &name, 53 - 24 - 4);
+        around::<bf16>(&device, &name, 53 - 8 - 4);
+    }
+}
+
+/// Numbers with full significands, and so many of them for each work-item and for each accumulator that digits and words
+/// overflow if their carries wait for too long.
+#[test]
+fn rows_of_many_equal_numbers_resolve_their_carries() {
+    fn all<T: Float>(device: &Device, name: &str, n: usize, first: u64, others: u64) {
+        let mut x = vec![T::from_bits_lossy(others); n];
+        // Largest of its chunk: it opens the window so that the other numbers are shifted by 31 bits in a digit.
+        x[0] = T::from_bits_lossy(first);
+        let view = NdView::new(&x, Layout::contiguous(&[1, n]).unwrap()).unwrap();
+        let got = device.reduce_axis_with(view, 1, Sum, Exact).unwrap().to_vec().unwrap();
+        same(&got, &[ExactSum::from_iter(&x).round()], &format!("{name}: {n} times {:?}", x[1]));
+    }
+    for (name, device) in devices() {
+        let Some(caps) = device.capabilities().unwrap().filter(|caps| !caps.checker) else {
+            common::skip(&name, "the CPU backend has tests of its own, and a checker takes too long");
+            continue;
+        };
+        let units = caps.compute_units as usize;
+        for registers in if caps.fp64 { 0..2 } else { 0..0 } {
+            // Few work-items, so that each has many elements.
+            let set = |tuning: Tuning, name, value| tuning.set(Primitive::Reduce, name, value);
+            let few = set(set(common::gpu(), "max_groups", units), "exact_f64", registers);
+            let few = if caps.max_work_group > 64 { set(few, "work_group", 64) } else { few };
+            let device = device.with_tuning(few).unwrap();
+            let field = |field: u64| field << 23 | 0x7f_ffff;
+            all::<f32>(&device, &name, 400 * 64 * units, field(117), field(100));
+            // Each subnormal number is deposited in the accumulator.
+            all::<f32>(&device, &name, 40_000 * units, 0x7f_ffff, 0x7f_ffff);
+            let (ones, field) = ((1 << 52) - 1, |field: u64| field << 52);
+            all::<f64>(&device, &name, 2500 * 64 * units, field(927) | ones, field(910) | ones);
+            all::<f64>(&device, &name, 40_000 * units, ones, ones);
+        }
+    }
+}
+
+/// Offsets that are not sorted give any result, within bounds, and the device goes on.
+#[test]
+fn invalid_offsets_of_exact_sums_stay_in_bounds() {
+    let (mut rng, n) = (Rng::new(3), 60_000);
+    let x = vec![1f32; n];
+    for (name, device) in devices() {
+        // All segments are long, so the list is too short.
+        let long: Vec<u32> = (0..400).map(|i| if i % 2 == 0 { 0 } else { n as u32 }).collect();
+        let wild: Vec<u32> = (0..400).map(|_| (rng.next() >> (32 + rng.below(31))) as u32).collect();
+        for offsets in [long, wild] {
+            let mut out = device.zeroed::<f32>(401).unwrap();
+            out.fill(-7.0).unwrap();
+            let to = out.view_mut(1..400).unwrap();
+            device.reduce_segments_with_into(&x, &offsets, Sum, Exact, to, &mut Scratch::new()).unwrap();
+            let out = out.to_vec().unwrap();
+            assert_eq!((out[0], out[400]), (-7.0, -7.0), "{name}");
+        }
+        let sums = device.reduce_segments_with(&x, &[0u32, 30_000, 60_000], Sum, Exact).unwrap();
+        assert_eq!(sums.to_vec().unwrap(), [30_000.0; 2], "{name}");
+    }
+}
+
+#[test]
+fn exact_groups_are_for_float_sums() {
+    let x = [1e30f32, 1.0, -1e30];
+    for (name, device) in common::devices() {
+        let error = device.reduce_segments_with(&x, &[0u32, 3], Product, Exact).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}");
+        assert_eq!(error.to_string(), "there is no exact product of floats", "{name}");
+        let view = NdView::new(&x, Layout::contiguous(&[3]).unwrap()).unwrap();
+        assert!(device.reduce_axis_with(view, 0, Product, Exact).is_err(), "{name}");
+        assert!(device.reduce_by_key_with(&[1u8; 3], &x, Product, Exact).is_err(), "{name}");
+        let most = device.reduce_segments_with(&x, &[0u32, 3], Max, Exact).unwrap();
+        assert_eq!(most.to_vec().unwrap(), [1e30], "{name}");
+        let sums = device.reduce_segments_with(&[i32::MAX, 1], &[0u32, 2], Sum, Exact).unwrap();
+        assert_eq!(sums.to_vec().unwrap(), [i32::MIN], "{name}");
+        let fixed = device.reduce_segments_with(&x, &[0u32, 3], Sum, Fixed).unwrap();
+        assert_eq!(fixed.to_vec().unwrap(), device.reduce_segments(&x, &[0u32, 3], Sum).unwrap().to_vec().unwrap());
+    }
+}
