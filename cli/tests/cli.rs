@@ -1042,11 +1042,15 @@ fn dot_min_max_any_and_all_are_reduced() {
     let x = folder.save("x.npy", &[2, 3], &[3i32, -1, 2, -1, 100_000, 0]);
     let y = folder.save("y.npy", &[6], &[1i32, 2, 3, 4, 100_000, 6]);
     let flags = folder.save("flags.npy", &[3], &[true, false, true]);
+    let halves = folder.save("halves.npy", &[2], &[300.0f32, 300.0].map(half::f16::from_f32));
+    let signed = folder.save("signed.npy", &[2], &[300.0f32, -299.0].map(half::f16::from_f32));
     let output = folder.path("out.npy");
     let name = output.to_str().expect("UTF-8");
     for device in devices() {
         let reduce = |words: &[&str]| succeeds(&[&["run", "reduce"], words, &["--verify"], &device[..]].concat());
         assert_eq!(reduce(&[&x, "--dot", &y]).trim(), "10000000003");
+        // Each product is beyond the largest f16.
+        assert_eq!(reduce(&[&halves, "--dot", &signed]).trim(), "300");
         reduce(&[&x, "--dot", &y, "--as", "i32", "-o", name]);
         assert_eq!(load::<i32>(&output), (vec![], vec![1_410_065_411]));
         assert_eq!(reduce(&[&x, "--op", "min-max"]), "min -1 at index 1\nmax 100000 at index 4\n");

@@ -261,8 +261,8 @@ impl Device {
                 })
             }
             Backend::OpenCl(device) => {
-                let load = Load::of(source, device)?;
-                if let Some((memory, from, prelude)) = load.mapped() {
+                let (load, caps) = (Load::of(source, device)?, device.capabilities()?);
+                if let Some((memory, from, prelude)) = load.mapped(&caps)? {
                     let (mapped, input) = (Mapped { from, prelude: prelude.to_owned() }, memory.part(0, n));
                     gpu::histogram(device, input, Some(&mapped), bins, counts, outside, accumulate, scratch)
                 } else {

@@ -434,9 +434,7 @@ impl Load {
     }
 
     fn put(&self, program: ProgramSpec, text: String, caps: &Capabilities) -> Result<ProgramSpec> {
-        if self.needs_fp64 {
-            caps.supports(ElementType::F64)?;
-        }
+        self.supported(caps)?;
         Ok(program.replace("lib/source.cl", text, &self.functions))
     }
 
@@ -474,13 +472,21 @@ impl Load {
         }
     }
 
-    /// The memory, the type of its elements and the text of `mapped`, if the elements are those of memory after one function.
-    pub(crate) fn mapped(&self) -> Option<(&ClInput, ElementType, &str)> {
-        let Mapped { argument, from, prelude } = self.mapped.as_ref()?;
-        match self.arguments.get(*argument)? {
-            Argument::Memory(memory) if self.arguments.len() == 1 => Some((memory, *from, prelude)),
-            _ => None,
+    /// The memory, its element type and the text of `mapped`, if element i is `f(memory[i])`.
+    pub(crate) fn mapped(&self, caps: &Capabilities) -> Result<Option<(&ClInput, ElementType, &str)>> {
+        let Some(Mapped { argument, from, prelude }) = &self.mapped else { return Ok(None) };
+        match self.arguments.get(*argument) {
+            Some(Argument::Memory(memory)) if self.arguments.len() == 1 => {
+                self.supported(caps)?;
+                Ok(Some((memory, *from, prelude)))
+            }
+            _ => Ok(None),
         }
+    }
+
+    /// Returns an error if a type of the expression is not one of the device.
+    fn supported(&self, caps: &Capabilities) -> Result<()> {
+        if self.needs_fp64 { caps.supports(ElementType::F64) } else { Ok(()) }
     }
 
     /// The memory that kernels read.

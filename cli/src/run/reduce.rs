@@ -396,7 +396,14 @@ impl Reduce {
             return Err(Stop::usage(says));
         }
         let y = other.exactly::<T>().map_err(of_file(path))?;
-        let run = |device: &Device| device.reduce(x.cast::<U>().times((&*y).cast()), op::Sum);
+        let run = |device: &Device| match U::TYPE {
+            // Products of 16-bit floats are not rounded to 16 bits.
+            ElementType::F16 | ElementType::Bf16 => {
+                let sum = device.reduce(x.cast::<f32>().times((&*y).cast()), op::Sum);
+                sum.map(|sum| sum.cast::<U>())
+            }
+            _ => device.reduce(x.cast::<U>().times((&*y).cast()), op::Sum),
+        };
         let value = run(device)?;
         if self.common.verify {
             matches(same(&[value], &[run(&Device::cpu())?], "dot "))?;

@@ -75,13 +75,18 @@ impl<T: Element<Acc = T>, R: Element<Acc = R>> Form<T, R> for Mapped<T, R> {
     }
 }
 
-fn sizes<T>(level: Level) -> Vec<usize> {
-    let (row, tile) = (cpu::lanes::<T>(), cpu::tile::<T>());
-    match level {
+/// Sizes at the rows and tiles of both types: some kernels combine tiles of the memory, others those of the result.
+fn sizes<T, U>(level: Level) -> Vec<usize> {
+    let of_type = |row: usize, tile: usize| match level {
         Level::Tiny => vec![0, 1, row + 1],
         Level::Quick => vec![0, 3, 257, row + 1, tile - 1, 2 * tile + 3],
         Level::Full => vec![0, 1, 2, 3, 255, 257, row - 1, row + 1, tile - 1, tile, tile + 1, 2 * tile + 3, 999_983],
-    }
+    };
+    let mut sizes = of_type(cpu::lanes::<T>(), cpu::tile::<T>());
+    sizes.extend(of_type(cpu::lanes::<U>(), cpu::tile::<U>()));
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
 }
 
 fn form<T: Element, U: Element, O: Op<U>>(level: Level, name: &str, cases: &mut Vec<Case>, form: impl Form<T, U>) {
@@ -89,7 +94,7 @@ fn form<T: Element, U: Element, O: Op<U>>(level: Level, name: &str, cases: &mut 
         Level::Full => &[Data::Random, Data::Bits, Data::Extremes, Data::Special][..],
         _ => &[Data::Special],
     };
-    for n in sizes::<U>(level) {
+    for n in sizes::<T, U>(level) {
         for &data in data_sets {
             for offset in if level == Level::Full { &[0, 1, 7][..] } else { &[0, 3] } {
                 let shape = format!("n = {n} at {offset}");
@@ -119,7 +124,7 @@ fn form<T: Element, U: Element, O: Op<U>>(level: Level, name: &str, cases: &mut 
 
 /// Cases of sums of floats in any order, within their bound.
 fn fast<T: Element, U: Element<Acc = U>>(level: Level, name: &str, cases: &mut Vec<Case>, form: impl Form<T, U>) {
-    for n in sizes::<U>(level) {
+    for n in sizes::<T, U>(level) {
         let name = format!("{name} fast in {}", U::TYPE);
         cases.push(Case::new(name, T::TYPE, format!("n = {n}"), Data::Random.name(), n, move |device| {
             let all = Data::Random.generate::<T>(n + 1, n as u64);
@@ -143,7 +148,7 @@ fn exact<T: Element, U: Element>(
     form: impl Form<T, U>,
     value: fn(T, T) -> f64,
 ) {
-    for n in sizes::<U>(level) {
+    for n in sizes::<T, U>(level) {
         for data in [Data::Random, Data::Bits, Data::Special] {
             let name = format!("{name} exact in {}", U::TYPE);
             cases.push(Case::new(name, T::TYPE, format!("n = {n}"), data.name(), n, move |device| {
