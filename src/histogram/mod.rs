@@ -173,7 +173,7 @@ impl Device {
     /// [`Device::histogram`] into counters that can stay on the device.
     ///
     /// `counts` has a counter per bin. `outside` has three counters: samples below the bins, samples above, and NaN.
-    /// Waits for the result only if an output is a host slice.
+    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///

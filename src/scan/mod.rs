@@ -167,7 +167,7 @@ impl Device {
     /// [`Device::scan`] into a slice, buffer or view. For an exclusive scan, the output may have one more element,
     /// which receives `initial op x[0] op ... op x[n - 1]`.
     ///
-    /// Waits for the result only if `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///
