@@ -1,5 +1,5 @@
-// Exact sum: the float nearest to x[0] + ... + x[n - 1] as a real number, ties to even; with DOT, of the exact products
-// that are the elements of a source. Neither order nor split matters.
+// Exact sum: the float nearest to x[0] + ... + x[n - 1] as a real number, ties to even. With DOT, the summands are the
+// exact products of the two factors of each element of a source. Neither order nor split matters.
 //
 // Bytes: reads n elements once. Each work-group adds at most EXACT_WORDS words to one accumulator in global memory.
 //
@@ -552,7 +552,7 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 
 #endif
 
-// x = element i, or with DOT x * y = element i. After the last one -0, which changes no sum.
+// *x = element i; with DOT, *x and *y are its factors. After the last element, the value is -0, which changes no sum.
 INLINED void take_number(const OFFSET_T i, const OFFSET_T n, A* x, A* y, INPUT_PARAMS())
 {
     if (i >= n) {

@@ -14,11 +14,10 @@
 //!
 //! # Primitives
 //!
-//! Nearly all primitives are methods of [`Device`]; `fill` and `copy_within` are methods of [`Buffer`], and [`ExactSum`] is
-//! a type of its own. Primitives take
-//! host slices, [`Buffer`]s or [`View`]s ([`Input`]). Methods that end in `_into` write to the caller's [`Output`];
-//! methods that need temporary memory use the caller's [`Scratch`]. [`reduce`](Device::reduce) and
-//! [`transform`](Device::transform) also take expressions over slices, buffers and views: a [`Source`].
+//! Nearly all primitives are methods of [`Device`]; `fill` and `copy_within` are methods of [`Buffer`], and
+//! [`ExactSum`] is a type of its own. Primitives take host slices, [`Buffer`]s or [`View`]s ([`Input`]). Methods that
+//! end in `_into` write to the caller's [`Output`]; methods that need temporary memory use the caller's [`Scratch`].
+//! Many methods also take expressions over slices, buffers and views: a [`Source`].
 //!
 //! | | |
 //! |---|---|
@@ -27,7 +26,7 @@
 //! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several statistics in one pass: [`reduce::statistics`] |
 //! | [`count`](Device::count), [`count_of`](Device::count_of), [`any`](Device::any), [`all`](Device::all) | number of elements that are not zero, or that equal a value: [`reduce::count`] |
 //! | [`reduce_by`](Device::reduce_by) | one value from many, by an [operator](op::Operator) of the user, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`] |
-//! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | what the methods read, computed as they read it: another type, a function of each element, products: [`source`] |
+//! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | expressions as inputs: another type, a function of each element, products. `reduce`, `scan` and `transform` compute them as they read; the cost for other methods: [`source`] |
 //! | [`reduce_segments`](Device::reduce_segments), [`reduce_segments_as`](Device::reduce_segments_as), [`reduce_segments_by`](Device::reduce_segments_by) | one value from each segment: [`reduce::segmented`] |
 //! | [`reduce_axis`](Device::reduce_axis), [`reduce_axis_as`](Device::reduce_axis_as), [`reduce_axis_by`](Device::reduce_axis_by) | one value from each line along an axis: [`reduce::axis`] |
 //! | [`arg_min_axis`](Device::arg_min_axis), [`arg_max_axis`](Device::arg_max_axis), [`min_max_axis`](Device::min_max_axis) | the extremes of each line along an axis, and their indices: [`reduce::axis::extremes`] |

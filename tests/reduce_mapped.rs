@@ -61,7 +61,7 @@ fn inputs_and_outputs_of_wrong_length_are_errors() {
     for (name, device) in common::with_sub_groups() {
         let error = device.reduce([1, 2, 3].times(&[1, 2]), Sum).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
-        assert_eq!(error.to_string(), "times needs sources of one length, got 3 and 2 elements");
+        assert_eq!(error.to_string(), "times needs sources of equal length, got 3 and 2 elements");
         let mut out = device.zeroed::<i64>(2).unwrap();
         let (wide, fixed) = ([1].cast::<i64>(), Determinism::Fixed);
         let error = device.reduce_into(wide, Sum, fixed, &mut out, &mut Scratch::new()).unwrap_err();

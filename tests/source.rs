@@ -272,10 +272,10 @@ fn errors_name_the_numbers() {
         let (x, y) = (device.upload(&[1u32, 2, 3]).unwrap(), device.upload(&[1u32, 2]).unwrap());
         let sum = Map::new(|(a, b): (u32, u32)| a + b, "a + b");
         let errors = [
-            (device.reduce(x.zip(&y).map(&sum), Sum).err(), "zip needs sources of one length, got 3 and 2 elements"),
+            (device.reduce(x.zip(&y).map(&sum), Sum).err(), "zip needs sources of equal length, got 3 and 2 elements"),
             (
                 device.transform(zip((&x, &x, &y)).map(Map::new(|(a, _, _): (u32, u32, u32)| a, "a"))).err(),
-                "zip needs sources of one length, got 3 and 2 elements",
+                "zip needs sources of equal length, got 3 and 2 elements",
             ),
             (device.reduce(counting(0u32), Sum).err(), "an endless source needs a length: write `take(n)`"),
             (device.transform(constant(0u32).reversed()).err(), "an endless source needs a length: write `take(n)`"),
@@ -340,7 +340,7 @@ fn exact_sums_are_those_of_the_array() {
     }
 }
 
-/// Products of `times` are elements like others, but for exact sums.
+/// Only an exact sum distinguishes products of `times` from other elements.
 #[test]
 fn exact_sums_of_products_round_once() {
     fn check<T: Float>(name: &str, device: &Device, n: usize, precision: i32)
@@ -354,7 +354,7 @@ fn exact_sums_of_products_round_once() {
         let below = 1.0 - 2f64.powi(-precision);
         let (x, y) =
             ([x, vec![T::from_f64(below), T::from_f64(-1.0)]].concat(), [y, vec![T::from_f64(below); 2]].concat());
-        // below^2 - below, which is lost if below^2 is rounded.
+        // The sum is below^2 - below = -e + e^2 with e = 2^-precision. If below^2 is rounded, the sum is -e.
         let mut want = ExactSum::new();
         x.iter().zip(&y).for_each(|(&x, &y)| want.add_product(x, y));
         let (a, b) = (device.upload(&x).unwrap(), device.upload(&y).unwrap());
@@ -363,7 +363,7 @@ fn exact_sums_of_products_round_once() {
         assert!(device.reduce_exact(a.times(&b)).unwrap() == want, "{name}: bytes of {n} of {}", T::TYPE);
         let first = device.reduce_with(a.times(&b).take(2 * n), Sum, Determinism::Exact).unwrap();
         assert_eq!(first.to_f64(), 0.0, "{name}: the first {n} of {}", T::TYPE);
-        // Below another node, products are rounded as elements are.
+        // If another source reads the products, they are rounded.
         let rounded: Vec<T> = x.iter().zip(&y).map(|(x, y)| T::narrow(x.widen().mul(y.widen()))).collect();
         let backwards = device.reduce_with(a.times(&b).reversed(), Sum, Determinism::Exact).unwrap();
         let of_array = Device::cpu().reduce_with(&rounded, Sum, Determinism::Exact).unwrap();
@@ -385,7 +385,7 @@ fn exact_sums_of_products_round_once() {
         let (x, y) = (vec![i16::MIN, 300, -7], vec![i16::MIN, 300, 9]);
         expect(&name, &device, x.times(&y), &[0, 300i16.wrapping_mul(300), -63]);
         let error = device.reduce(x.times(&y[..2]), Sum).unwrap_err();
-        assert_eq!(error.to_string(), "times needs sources of one length, got 3 and 2 elements");
+        assert_eq!(error.to_string(), "times needs sources of equal length, got 3 and 2 elements");
     }
 }
 

@@ -204,7 +204,8 @@ pub fn round(device: &ClDevice) -> usize {
     if device.wide(0) { 1 << 12 } else { ROUND }
 }
 
-/// Upper bound on the scratch bytes of samples in memory of any type, mapped or not.
+/// Upper bound on the scratch bytes of a histogram of `n` samples, for every type in memory, with or without a
+/// function.
 pub fn scratch_bytes<T: Element>(device: &ClDevice, n: usize, bins: &Bins<T>) -> Result<usize> {
     let round = round(device);
     let types = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64];

@@ -18,8 +18,10 @@
 //! and below a sixteenth of the device's memory. If the samples are few, or the driver has no sub-groups, atomics in
 //! global memory count them. PoCL without sub-groups compiles the loops of a partition wrongly.
 //!
-//! A function of the samples, [`x.map(f)`](Source::map), is applied when the same kernels load a sample of memory. The CPU
-//! backend computes any expression by blocks. Devices write all other expressions to memory first.
+//! In [`histogram`](Device::histogram) of [`x.map(f)`](Source::map), the same kernels apply `f` as they load a sample.
+//! `x` must be memory, or memory cast to a type that holds all its values, and `f` must capture nothing. For
+//! `histogram`, the CPU backend computes every expression in cached chunks. In all other cases the elements are written
+//! to memory first.
 //!
 //! The search among given edges starts from a table over the range, so evenly spaced edges take about one comparison
 //! per sample. [Weights](Device::histogram_weighted) are summed as integers, and sums of floats are exact. Most float

@@ -311,7 +311,7 @@ pub struct CapturingMap<F> {
     label = "expected `Sum`, `Product`, `Min` or `Max`; for integers also `And`, `Or` or `Xor`",
     note = "for a closure, make an operator with `op::Operator::new(name, identity, closure, expression)`, and call the method \
             whose name ends in `_by`, such as `Device::reduce_by` or `Device::scan_by`",
-    note = "for a function of each element, make an `op::Map::new(closure, expression)`, and reduce `x.map(&map)`"
+    note = "for a function of each element, pass the source `x.map(op::Map::new(closure, expression))` as the input"
 )]
 pub trait Op<T: Element>: Copy + Send + Sync + sealed::Sealed {
     /// The operator as a run-time value.

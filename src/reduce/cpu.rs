@@ -66,7 +66,7 @@ pub(super) fn exact_total_of_blocks<T: Float>(n: usize, values: &dyn Blocks<T>) 
     })
 }
 
-/// Calls `add` with the elements of each block of a part, or with the factors of products.
+/// Calls `add` for each chunk of `part`: with its elements or, if they are products, with both factors.
 fn add_blocks<T: Element>(values: &dyn Blocks<T>, part: Range<usize>, mut add: impl FnMut(&[T], Option<&[T]>)) {
     let [mut x, mut y] = [vec![T::ZERO; lanes::<T>()], Vec::new()];
     let factors = values.factors();

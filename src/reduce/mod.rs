@@ -83,13 +83,15 @@ pub enum Determinism {
     Fixed,
     /// The float nearest to the exact sum, ties to even: same bits for every order of the elements and every machine.
     ///
-    /// [`exact`](crate::exact) has the rules for special values and the algorithm. The sum of an expression is that of its
-    /// elements. The products of [`times`](Source::times) are exact, too.
+    /// [`exact`](crate::exact) has the rules for special values and the algorithm. The sum of an expression is that of
+    /// its elements, with one exception: over all elements, the products of [`times`](Source::times) are not rounded
+    /// before the sum.
     ///
-    /// Groups have exact sums, too: [`reduce_segments_with`](Device::reduce_segments_with),
-    /// [`reduce_axis_with`](Device::reduce_axis_with), [`reduce_by_key_with`](Device::reduce_by_key_with). Float products of
-    /// all elements return [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes subnormals returns the same bits,
-    /// unless a function of the input computes a subnormal.
+    /// Groups have exact sums, too, but products are rounded first:
+    /// [`reduce_segments_with`](Device::reduce_segments_with), [`reduce_axis_with`](Device::reduce_axis_with),
+    /// [`reduce_by_key_with`](Device::reduce_by_key_with). Float products of all elements return
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes subnormals returns the same
+    /// bits, unless a function of the input computes a subnormal.
     ///
     /// Most elements are added in registers, at nearly the speed of `Fast`. Inputs of all exponents take up to four times as
     /// long on an H100. The tuning parameter `exact_f64` of

@@ -29,12 +29,12 @@ const SHUFFLE: &str = include_str!("../../cl/lib/shuffle.cl");
 pub struct Component {
     name: String,
     element: ElementType,
-    /// The argument of the memory and its type, if the value is an element at the kernel's own index, or that element in
-    /// a type that holds all values of its type.
+    /// The argument of the memory and its type, if the value is an element at index `i`, or that element in a type that
+    /// holds all values of its type.
     memory: Option<(usize, ElementType)>,
-    /// The factors, if the value is a product at the kernel's own index.
+    /// The factors, if the value is a product at index `i`.
     factors: Option<Factors>,
-    /// The function, if the value is that of an element with `memory`.
+    /// The function `f`, if the value is `f(e)`, `e` is a component with `memory`, and `f` captures nothing.
     mapped: Option<Mapped>,
 }
 
@@ -45,8 +45,8 @@ struct Factors {
     end: usize,
 }
 
-/// A function of the elements of memory: the memory's argument and type, and the text of `mapped`, which kernels call that
-/// read the memory themselves.
+/// A function of elements in memory: the argument and type of the memory, and the text that defines `mapped`. Kernels
+/// that load the memory themselves call `mapped`.
 #[derive(Clone, Debug)]
 struct Mapped {
     argument: usize,
@@ -58,7 +58,7 @@ struct Mapped {
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub enum Index {
-    /// The kernel's own index.
+    /// `i`, the index that the kernel passes to the functions of the text.
     Own,
     /// A variable.
     Variable(String),
@@ -81,7 +81,7 @@ enum Argument {
     Scalar(Vec<u8>),
 }
 
-/// Memory that the kernel reads at its own index.
+/// Memory that the text reads at index `i`.
 struct Direct {
     element: ElementType,
     /// The number in the names of pointer and offset.
@@ -296,7 +296,7 @@ impl<'d> Text<'d> {
         Component { memory, ..self.value(to, &text) }
     }
 
-    /// The nearest value of `to`, `f16` or `bf16`, to a float.
+    /// Text that rounds the float `x` to the type `to`, which is `f16` or `bf16`.
     fn narrowed(&mut self, to: ElementType, x: &str) -> String {
         self.to_f16 |= to == ElementType::F16;
         format!("{}({x})", if to == ElementType::F16 { "source_to_f16" } else { "float_to_bf16" })
@@ -310,7 +310,8 @@ impl<'d> Text<'d> {
             ElementType::F16 | ElementType::Bf16 => self.narrowed(element, &text),
             _ if element.is_float() => text,
             _ => {
-                // 16-bit factors are promoted to int, whose product could overflow; in uint it wraps.
+                // C promotes 16-bit factors to int, and a product of ints can overflow. `* 1u` makes the product a
+                // uint, which wraps.
                 let unsigned = format!("u{}", ty.trim_start_matches('u'));
                 format!("({ty})(({unsigned}){} * 1u * ({unsigned}){})", x.name, y.name)
             }

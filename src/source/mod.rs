@@ -8,7 +8,7 @@
 //! | [`x.map(f)`](Source::map) | `f(x[i])` | that of `x` |
 //! | [`x.zip(y)`](Source::zip), [`zip`]`((x, y, z))` | `(x[i], y[i])` | that of all, which are equal; endless ones have any length |
 //! | [`x.cast::<U>()`](Source::cast) | `x[i] as U` | that of `x` |
-//! | [`x.times(y)`](Source::times) | `x[i] * y[i]`, whose sum can be exact | that of both, which are equal |
+//! | [`x.times(y)`](Source::times) | `x[i] * y[i]`, whose sum can be exact | that of both, which are equal; an endless one has any length |
 //! | [`x.gathered(index)`](Source::gathered) | `x[index[i]]` | that of `index` |
 //! | [`x.reversed()`](Source::reversed) | `x[n - 1 - i]` | that of `x` |
 //! | [`x.strided(k)`](Source::strided) | `x[i * k]` | `⌈n / k⌉` |
@@ -19,7 +19,7 @@
 //! | reader | cost of a source that is not in memory |
 //! |---|---|
 //! | [`Device::reduce`], [`Device::transform`], [`Device::scan`] and its variants without segments | none: a kernel computes an element when it reads it, and the CPU backend computes blocks that stay in the cache |
-//! | [`Device::histogram`] | none for a map of memory and on the CPU, else as below |
+//! | [`Device::histogram`] | none on the CPU backend, and none for a map of memory without captured values: [`histogram`](crate::histogram); else as below |
 //! | scans by an operator of the user and in segments, selections, partitions, runs, counts, extremes, statistics, other histograms, top-k, quantiles, segments and keys | one more pass, which writes n elements to memory of the call |
 //!
 //! Sorts, merges, searches and copies take elements of any plain type, and so arrays alone: [`Device::transform`] writes one.
@@ -123,7 +123,7 @@ pub trait Source: Sized + Sync {
     /// let distance = Map::new(|(a, b): (f32, f32)| (a - b).abs(), "fabs(a - b)");
     /// assert_eq!(Device::best()?.reduce(x.zip(&y).map(&distance), Max)?, 10.0);
     /// let error = Device::best()?.reduce(x.zip(&y[1..]).map(&distance), Max).unwrap_err();
-    /// assert_eq!(error.to_string(), "zip needs sources of one length, got 2 and 1 elements");
+    /// assert_eq!(error.to_string(), "zip needs sources of equal length, got 2 and 1 elements");
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     fn zip<S: Source>(self, other: S) -> Zip<(Self, S)> {
@@ -145,12 +145,13 @@ pub trait Source: Sized + Sync {
         Cast::new(self)
     }
 
-    /// Products: `x[0] * y[0], x[1] * y[1], ...` So the sum is the dot product.
+    /// Products: `x[0] * y[0], x[1] * y[1], ...` The sum of these products is the dot product of `x` and `y`.
     ///
-    /// Integers wrap, and floats round. Yet [`Determinism::Exact`](crate::Determinism::Exact) and
-    /// [`Device::reduce_exact`] add the exact products: only the sum is rounded. Products below another source, such as
-    /// [`reversed`](Source::reversed), are rounded; [`take`](Source::take) alone leaves them exact. Write
-    /// [`cast`](Source::cast) before, for products in a wider type.
+    /// Integers wrap, and floats round. For the sum of all elements, [`Determinism::Exact`](crate::Determinism::Exact)
+    /// adds the exact products and rounds only the sum; [`Device::reduce_exact`] returns their exact sum. This holds if
+    /// `times` is the outermost source, or only [`take`](Source::take) is applied to it. Any other source applied to
+    /// the products, such as [`reversed`](Source::reversed) or a second `times`, gets rounded products. For products in
+    /// a wider type, [`cast`](Source::cast) both factors first: `x.cast::<U>().times(y.cast())`.
     ///
     /// The call that reads the source returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths
     /// differ.
@@ -280,13 +281,13 @@ pub trait Source: Sized + Sync {
     #[doc(hidden)]
     fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>>;
 
-    /// The elements, if they lie in memory one after another; `T` is the type of an element.
+    /// The elements, if they are contiguous in memory; `T` is the type of an element.
     #[doc(hidden)]
     fn plain<T: Pod>(&self) -> Option<Input<'_, T>> {
         None
     }
 
-    /// The source without its type.
+    /// The type-erased source.
     #[doc(hidden)]
     fn erased(&self) -> Erased<'_, Self::Item>
     where
@@ -313,24 +314,24 @@ pub trait Source: Sized + Sync {
     fn search(&self, device: &ClDevice, n: usize) -> Result<()>;
 }
 
-/// A source without its type. Code that reads it is compiled once for each type of its elements.
+/// A type-erased source. Code that reads it is compiled once for each element type.
 #[doc(hidden)]
 pub enum Erased<'a, T: Element> {
-    /// Elements that lie in memory one after another. No code that computes them is compiled.
+    /// Contiguous elements in memory. For them no code of an expression is compiled.
     Memory(Input<'a, T>),
     Expression(&'a dyn Expression<T>),
 }
 
-/// What readers of an expression call.
+/// Type-erased interface of an expression, for the code that reads it.
 #[doc(hidden)]
 pub trait Expression<T: Element>: Sync {
     /// The number of elements; an error if the source is endless.
     fn finite_len(&self) -> Result<usize>;
 
-    /// Calls `read` with the elements for the CPU backend. An error if an index of a gather was out of range.
+    /// CPU backend: calls `read` with the elements. Returns an error if an index of a gather was out of range.
     fn read(&self, read: &mut dyn FnMut(&dyn Blocks<T>) -> Result<()>) -> Result<()>;
 
-    /// Adds the text that computes the kernel's own element to a load, and returns its component.
+    /// Adds to a load the text that computes the element at index `i` of the kernel, and returns its component.
     fn emitted(&self, text: &mut Text<'_>) -> Result<Component>;
 
     /// As [`Source::search`].

@@ -91,7 +91,7 @@ where
 fn joined(node: &str, one: Option<usize>, other: Option<usize>) -> Result<Option<usize>> {
     match (one, other) {
         (Some(n), Some(m)) if n != m => {
-            Err(Error::invalid(format!("{node} needs sources of one length, got {n} and {m} elements")))
+            Err(Error::invalid(format!("{node} needs sources of equal length, got {n} and {m} elements")))
         }
         (one, other) => Ok(one.or(other)),
     }

@@ -114,7 +114,7 @@ fn write<T: Element>(device: &Device, source: &dyn Expression<T>, output: Output
     }
 }
 
-/// Writes the `n` elements of a source, whose load is there.
+/// Writes the `n` elements of a source. `load` is the load of `source`.
 fn write_load<T: Element>(
     device: &ClDevice,
     source: &dyn Expression<T>,
@@ -128,7 +128,7 @@ fn write_load<T: Element>(
     out.finish(device)
 }
 
-/// As [`written`], for a source whose load is there.
+/// [`written`] with a load that the caller has already made. `device` is an OpenCL device.
 pub(crate) fn written_load<T: Element>(
     device: &Device,
     source: &dyn Expression<T>,

@@ -251,7 +251,7 @@ pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
         source::load::Load,
     };
     let mut programs = Vec::new();
-    // Narrow memory in any order.
+    // Elements in memory of a narrower type than the result, added in any order (`Form::into` makes integers `Fast`).
     let forms = [
         Form::into::<i32, i64, Sum>(FIXED),
         Form::into::<u8, u32, Sum>(FIXED),
