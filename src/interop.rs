@@ -94,8 +94,8 @@ pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -
 /// reads. No other command reads or writes memory that the call writes. These rules bind the user's commands, the
 /// crate's commands on another buffer over the same memory, and mappings into the host's address space. Ordered
 /// commands comply: the commands of one in-order queue, and commands that [`wait_for`], [`marker`] or
-/// [`Device::finish`] order. None of these orders a download of [`read_async`](Buffer::read_async), which runs on a queue of
-/// its own: it has ended when its handle was waited for or dropped.
+/// [`Device::finish`] order. Neither that queue nor these calls order a download by [`read_async`](Buffer::read_async),
+/// which runs on its own queue. Such a download ends when its handle is waited for or dropped.
 ///
 /// Some calls count offsets in one pass and write at these offsets in the next. If the memory changes in between, such
 /// calls write beyond their buffers.

@@ -96,17 +96,19 @@
 //!
 //! # Errors
 //!
-//! Every failure is an [`Error`] with a [kind](ErrorKind) and a one-line message that has the numbers. No call panics
-//! on bad input, a missing driver, an unknown status code or a kernel that does not build.
+//! Every failure but one is an [`Error`] with a [kind](ErrorKind) and a one-line message that has the numbers. No call
+//! panics on bad input, a missing driver, an unknown status code or a kernel that does not build. The exception: if a
+//! CPU driver cannot wait for a command that may still read a host slice, the process aborts, since the slice could be
+//! freed next.
 //!
 //! # Threads and processes
 //!
-//! All threads of a process can use one [`Device`]. Transfers of slices of 4 MiB or more to a device with
-//! memory of its own, and of 16 MiB or more back, copy on threads that the process keeps: at most 15 unless a tuning file has
-//! more, started at the first such transfer. `fork` does not copy threads, so the child has neither the driver's
-//! threads nor rayon's nor these. Python's `multiprocessing` uses `fork` by default on some systems. After the parent has used
-//! any device, a call in the child can wait forever, for example with PoCL. Fork before the first call, or start a new
-//! program as [`std::process::Command`] does.
+//! All threads of a process can use one [`Device`]. The process keeps threads that copy large transfers: slices of
+//! 4 MiB or more to a device with its own memory, and of 16 MiB or more back. The first such transfer starts them.
+//! There are at most 15, unless a tuning file asks for more. `fork` does not copy threads, so the child has neither the
+//! driver's threads nor rayon's nor these. Python's `multiprocessing` uses `fork` by default on some systems. After the
+//! parent has used any device, a call in the child can wait forever, for example with PoCL. Fork before the first call,
+//! or start a new program as [`std::process::Command`] does.
 //!
 //! # First calls
 //!

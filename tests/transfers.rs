@@ -300,7 +300,7 @@ fn uploads_and_downloads_run_beside_commands() {
             let error = device.upload(&want).unwrap().read_async(device.pinned(n + 1).unwrap()).map(drop).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
         }
-        // Elements without bytes have a length.
+        // A slice of zero-sized elements keeps its length.
         let (x, upload) = device.upload_async(device.pinned::<()>(5).unwrap()).unwrap();
         assert_eq!(x.read_async(device.pinned(5).unwrap()).unwrap().wait().unwrap().len(), 5, "{name}");
         assert_eq!(upload.wait().unwrap().len(), 5, "{name}");
@@ -322,7 +322,7 @@ fn leaked_handles_are_sound() {
     }
 }
 
-/// An event that is set when it is dropped.
+/// Completes a user event when it is dropped.
 struct Gate(ocl::Event);
 
 impl Drop for Gate {
@@ -345,7 +345,7 @@ fn an_upload_does_not_wait_for_earlier_commands() {
         host.fill(7);
         let (x, upload) = device.upload_async(host).unwrap();
         let download = x.read_async(device.pinned(5 * CHUNK).unwrap()).unwrap();
-        // Dropped before the handles, whose drops would wait for ever after a failed assertion.
+        // The gate drops before the handles. Otherwise a failed assertion would leave their drops waiting for ever.
         let gate = Gate(gate);
         let start = Instant::now();
         while !upload.is_done().unwrap() {

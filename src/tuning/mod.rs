@@ -187,8 +187,8 @@ impl Tuning {
         self
     }
 
-    /// Copies slices even where a driver for CPUs could read them in place. Kernels that count in one pass and write in the next
-    /// would write beyond their buffers if the slice changed meanwhile, as a mapped file can.
+    /// Copies slices even where a driver for CPUs could read them in place. Some kernels count in one pass and write in
+    /// the next. If the slice changed in between, as a mapped file can, they would write beyond their buffers.
     #[doc(hidden)]
     pub fn copied(mut self) -> Self {
         self.copied = true;

@@ -17,8 +17,9 @@ use crate::{Error, Result};
 /// writes it like any slice. On the CPU backend, and on devices that share the host's memory, it is plain memory. Pinned
 /// memory cannot be swapped out, so programs allocate little of it, once, and reuse it.
 ///
-/// It dereferences to a slice, and is an input or an output wherever a host slice is one. Pinned memory of one device is as
-/// fast for others of the same platform. [`Device::upload_async`] and [`Buffer::read_async`](super::Buffer::read_async) take it by value.
+/// It dereferences to a slice, and is an input or an output wherever a host slice is one. Pinned memory of one device
+/// is as fast for other devices of the same platform. [`Device::upload_async`] and
+/// [`Buffer::read_async`](super::Buffer::read_async) take it by value.
 ///
 /// ```
 /// use oclprim::{Device, op::Sum};

@@ -30,7 +30,7 @@ impl<T: Pod> Moving<T> {
         result
     }
 
-    /// Ends a transfer whose start returned `error`, which the caller gets.
+    /// Ends a transfer that failed to start, and returns `error`.
     fn failed(mut self, error: Error) -> Error {
         let _ = self.end();
         error
@@ -62,8 +62,8 @@ impl<T: Pod> Drop for Moving<T> {
 
 /// An upload that may be running: the handle of [`Device::upload_async`].
 ///
-/// It owns the pinned memory. Dropping it waits for the transfer, whose error the next call that waits on the device returns. If
-/// it is leaked, so is the memory.
+/// It owns the pinned memory. Dropping it waits for the transfer. If the transfer failed, the next call that waits on
+/// the device returns the error. If the handle is leaked, so is the memory.
 #[must_use = "dropping the handle waits for the transfer"]
 pub struct Upload<T: Pod> {
     moving: Moving<T>,
@@ -90,8 +90,8 @@ impl<T: Pod> Upload<T> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the transfer failed. The buffer then has no defined contents, and the
-    /// pinned memory is freed.
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the transfer failed. The buffer then has no defined contents.
+    /// The pinned memory is freed, or leaked if the driver does not report the transfer's end.
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -114,9 +114,9 @@ impl<T: Pod> fmt::Debug for Upload<T> {
 
 /// A download that may be running: the handle of [`Buffer::read_async`].
 ///
-/// It owns the pinned memory, and no command can write the buffer as long as it lives. Dropping it waits for the transfer,
-/// whose error the next call that waits on the device returns. If it is leaked, so is the memory, and calls that write the
-/// buffer fail.
+/// It owns the pinned memory, and no command can write the buffer as long as it lives. Dropping it waits for the
+/// transfer. If the transfer failed, the next call that waits on the device returns the error. If the handle is leaked,
+/// so is the memory, and calls that write the buffer fail.
 #[must_use = "dropping the handle waits for the transfer"]
 pub struct Download<'a, T: Pod> {
     moving: Moving<T>,
@@ -155,8 +155,8 @@ impl<T: Pod> Download<'_, T> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the transfer or a command before it failed. The pinned memory is then
-    /// freed.
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the transfer or a command before it failed. The pinned memory
+    /// is then freed, or leaked if the driver does not report the transfer's end.
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
@@ -187,8 +187,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::zeroed`], and [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the transfer does not start. The pinned
-    /// memory is then freed.
+    /// Same as [`Device::zeroed`], and [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the transfer does not start.
+    /// The pinned memory is then freed, or leaked if the driver does not report the transfer's end.
     ///
     /// ```
     /// use oclprim::{Device, op::Sum};
@@ -230,14 +230,15 @@ impl Device {
 impl<T: Pod> Buffer<T> {
     /// Starts to copy the elements to `out`, which must have the buffer's length; waits for nothing.
     ///
-    /// The transfer runs on a queue of its own, after the earlier commands of the buffer's device, and beside later ones.
-    /// They may read the buffer but not write it, as long as the handle lives. [`Download::wait`] returns the elements.
-    /// [`Device::finish`] and the markers of `interop` do not wait for them.
+    /// The transfer runs on a queue of its own, after the earlier commands of the buffer's device, and beside later
+    /// ones. They may read the buffer but not write it, as long as the handle lives. [`Download::wait`] returns the
+    /// elements. [`Device::finish`] and the markers of `interop` do not wait for the transfer.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `out` has another length, and
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the transfer does not start. The pinned memory is then freed.
+    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the transfer does not start. The pinned memory is then freed,
+    /// or leaked if the driver does not report the transfer's end.
     ///
     /// ```
     /// use oclprim::{Device, op::Sum};

@@ -25,6 +25,7 @@ impl Borrowed {
     }
 
     /// Waits for the commands of the queue by all means, since the memory may be freed next. Returns the first error.
+    /// Aborts the process if the driver cannot wait at all.
     fn wait(&self) -> Result<()> {
         let queue = self.device.queue();
         cl::finish(queue).inspect_err(|_| {
@@ -37,8 +38,10 @@ impl Borrowed {
             };
             if let Err(error) = cl::finish(queue).or_else(|_| by_event()) {
                 // A command may still read the slice, whose owner can free it as soon as this returns.
-                let _ =
-                    writeln!(io::stderr(), "oclprim: the driver cannot wait for a command that reads a slice: {error}");
+                let _ = writeln!(
+                    io::stderr(),
+                    "oclprim: abort: a command may still read a host slice, and the driver cannot wait for it: {error}"
+                );
                 process::abort();
             }
         })

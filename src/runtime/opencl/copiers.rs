@@ -334,7 +334,7 @@ mod tests {
                 copying.wait(0);
             });
             assert!(panic::catch_unwind(call).is_err());
-            assert!(to.iter().all(|&byte| byte == 0), "no piece was copied");
+            assert!(to.iter().all(|&byte| byte == 0), "a piece was copied, although every piece panics");
         }
         assert!(copied(&from, 4, BYTES / 3, BYTES / 50) == from, "the threads live on");
     }
@@ -345,14 +345,16 @@ mod tests {
         for round in 0..20 {
             let mut to = vec![0; BYTES];
             let mut copying = Copying::new(4);
-            // One large piece for each thread, so that a copy which goes on takes longer than a look at the first bytes.
+            // Each thread gets one large piece. So a copy that continues after the drop takes longer than the comparison of
+            // its first bytes.
             // SAFETY: both vectors outlive `copying`.
             unsafe { copying.add(from.as_ptr(), to.as_mut_ptr(), BYTES, BYTES / 4) };
             // In some rounds the threads have begun, in others not.
             let spins = if cfg!(miri) { 3 } else { 1000 * round };
             (0..spins).for_each(|_| std::hint::spin_loop());
             drop(copying);
-            // A piece is copied from its start to its end, so its first and last bytes tell whether it has begun and is done.
+            // A piece is copied from start to end. Its first bytes show that it has begun, and its last bytes that it
+            // is done.
             let starts = (0..4).map(|piece| piece * (BYTES / 4));
             let begun: Vec<_> = starts.filter(|&start| to[start..][..64] == from[start..][..64]).collect();
             for end in begun.into_iter().map(|start| start + BYTES / 4) {
@@ -363,7 +365,7 @@ mod tests {
 
     /// Threads start, wait for and drop transfers of all sizes, some of which panic.
     #[test]
-    fn transfers_of_all_sizes_start_and_end_beside_each_other() {
+    fn concurrent_transfers_of_all_sizes_are_complete() {
         let (threads, rounds) = if cfg!(miri) { (3, 4) } else { (8, 60) };
         thread::scope(|scope| {
             for seed in 0..threads {
@@ -401,7 +403,7 @@ mod tests {
                         });
                         let ended = panic::catch_unwind(call);
                         assert_eq!(ended.is_err(), panics && waited > 0);
-                        // The other chunks have any contents, but keep them from here on.
+                        // The contents of the other chunks are unspecified, but no thread writes them after this point.
                         let done = if panics { 0 } else { len.min(waited * chunk) };
                         assert!(to[..done] == from[..done]);
                         to.fill(0x5A);

@@ -10,8 +10,9 @@ use super::{ClDevice, CommandQueue, Context, Mem, cl};
 use crate::runtime::info::TransferFault;
 use crate::{Error, ErrorKind, Result};
 
-/// The users' pinned memory in this process: addresses, bytes and platforms. Slices in it need no staging on any device of the
-/// platform: memory that one context has pinned is as fast for another. To other drivers it is memory like any other.
+/// The users' pinned memory in this process: addresses, bytes and platforms. Slices in pinned memory need no staging on
+/// any device of its platform, since memory pinned by one context is as fast for other contexts. Other drivers treat it
+/// as ordinary memory.
 static PINNED: RwLock<BTreeMap<usize, (usize, usize)>> = RwLock::new(BTreeMap::new());
 
 /// Pinned memory that is mapped as long as it lives.

@@ -109,7 +109,7 @@ impl Transfer {
         let done = waited || self.event.is_some() && self.is_done().unwrap_or(false) || self.drain(direction);
         if let Some(event) = self.event.take_if(|_| done) {
             self.started = None;
-            // The event of a failed command has no times.
+            // The event of a failed command has no timestamps.
             if result.is_ok() {
                 self.device.record_transfer(name, event);
             }
