@@ -110,9 +110,9 @@ impl Draft {
         }
     }
 
-    /// Waits until contents that replace an old file are on the disk, so that a crash does not lose that file. Does not
-    /// wait if there is no old file, since writing to the disk can take long. It waits if the file system is not of this machine,
-    /// as such a system may tell only then that it has no room.
+    /// Waits until the contents are on the disk, if they replace an old file or if the file system is remote. An old
+    /// file then survives a crash, and a remote file system reports that it is full. Otherwise returns at once, since
+    /// the write can take long.
     ///
     /// # Errors
     ///
@@ -154,7 +154,8 @@ impl Write for Draft {
     }
 }
 
-/// Returns whether a path names a pipe. Each opening for writing is a document of its own to the reader.
+/// Returns whether a path names a pipe. The reader of a pipe sees one document for each time that a writer opens and
+/// closes it.
 pub fn is_pipe(path: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -348,17 +349,17 @@ fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Returns whether a file lies on another machine, or in a program that serves files. Such a system may keep writes, and report
-/// their failure when the file is synced or closed.
+/// Returns whether a file is on a network or FUSE file system. Such a system may buffer writes, and report their
+/// failure only when the file is synced or closed.
 #[cfg(target_os = "linux")]
 fn is_remote(file: &File) -> bool {
-    // The numbers of NFS, SMB, CIFS, SMB2, FUSE, 9P, AFS, Ceph and Coda.
+    // `f_type` of NFS, SMB, CIFS, SMB2, FUSE, 9P, AFS (`AFS_SUPER_MAGIC`), Ceph and Coda.
     const REMOTE: [u32; 9] =
         [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x6573_5546, 0x0102_1997, 0x5346_414f, 0x00c3_6400, 0x7375_7245];
     rustix::fs::fstatfs(file).is_ok_and(|system| REMOTE.contains(&(system.f_type as u32)))
 }
 
-/// Only Linux is asked.
+/// Always false: the check exists only on Linux.
 #[cfg(not(target_os = "linux"))]
 fn is_remote(_: &File) -> bool {
     false

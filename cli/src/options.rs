@@ -26,8 +26,8 @@ impl DeviceChoice {
         self.device.as_deref().map_or_else(Device::best, Device::open)
     }
 
-    /// Opens a device for arrays of files. A mapped file can change during a call, so no kernel reads it twice: a driver for CPUs
-    /// gets a copy, as devices with memory of their own do.
+    /// Opens a device for arrays from files. A mapped file can change during a call, so kernels read only copies of it.
+    /// A CPU driver would read the slice in place; here it copies, like every other OpenCL device.
     pub(crate) fn open_for_files(&self) -> oclprim::Result<Device> {
         let device = self.open()?;
         let in_place = !device.is_cpu() && device.info().ty == DeviceType::Cpu;

@@ -73,8 +73,8 @@ impl From<io::Error> for Stop {
 
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Standard output. If it is a pipe that its reader has closed, as in `oclprim devices | head -1`, the rest is lost without an
-/// error: other outputs and the exit code do not depend on the reader.
+/// Standard output. If the reader closes the pipe, as in `oclprim devices | head -1`, further text is dropped without
+/// an error. So other outputs and the exit code do not depend on the reader.
 pub(crate) struct Standard(pub(crate) io::Stdout);
 
 impl Standard {
@@ -140,8 +140,8 @@ pub(crate) fn save<P: AsRef<[u8]>>(files: &[(&Path, &[P])], out: &mut dyn Write)
     drafts.into_iter().try_for_each(|(failed, draft)| draft.replace().map_err(failed))
 }
 
-/// [`save`] of a file that is written again and again during a long command. A pipe gets the last contents alone, as its reader
-/// would take each for the end.
+/// [`save`] of a file that is written again and again during a long command. Does nothing for a pipe: its reader takes
+/// the first document for the whole output, so the caller writes only the final one, with [`save`].
 pub(crate) fn save_meanwhile(path: &Path, contents: impl FnOnce() -> Result<Vec<u8>, Stop>) -> Result<(), Stop> {
     if files::is_pipe(path) { Ok(()) } else { save(&[(path, &[contents()?])], &mut io::sink()) }
 }

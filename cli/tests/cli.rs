@@ -1173,7 +1173,8 @@ fn a_closed_pipe_loses_no_other_output() {
     let labels = folder.save("labels.npy", &[5], &[3u8, 3, 1, 1, 1]);
     let [values, record, page, again] = ["values.npy", "r.json", "p.html", "again.json"].map(|name| folder.name(name));
     let closed = |words: &str| {
-        // The file descriptor of a pipe without a reader.
+        // `true` ends during the sleep, so the program writes to a pipe without a reader. The shell prints its exit
+        // code to standard error.
         let script = format!("(sleep 0.2; $OCLPRIM {words}; echo $? >&2) | true; sleep 0");
         let done = program::shell(&script, &[]);
         stderr(&done)
@@ -1190,7 +1191,7 @@ fn a_closed_pipe_loses_no_other_output() {
         "0\n"
     );
     assert!(std::path::Path::new(&again).exists());
-    // An error stays one.
+    // A closed pipe does not hide an error: the exit code is still 2.
     assert!(closed("run copy nothing.npy --device cpu").ends_with("2\n"));
 }
 

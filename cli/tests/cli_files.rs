@@ -251,8 +251,8 @@ fn a_full_disk_is_an_error_and_keeps_the_old_file() {
     }
 }
 
-/// A writer overwrites the mapped input again and again. The result then mixes old and new elements, which is an error; it is no
-/// fault of the device, and no kernel writes beyond its buffers.
+/// A writer overwrites the mapped input again and again. The result can mix old and new elements. If the program finds
+/// the change, it fails and names the file; it does not blame the device. No kernel writes beyond its buffers.
 #[test]
 fn a_file_that_changes_while_it_is_read_is_an_error() {
     const N: usize = 1 << 20;
@@ -285,7 +285,7 @@ fn a_file_that_changes_while_it_is_read_is_an_error() {
 
 /// The reader of a pipe sees one document, whole, and the program does not wait for a second reader.
 #[test]
-fn a_pipe_as_a_report_gets_one_document() {
+fn a_report_to_a_pipe_is_one_document() {
     let folder = Folder::new();
     let (pipe, record) = (folder.path("pipe"), folder.path("record.json"));
     let script =

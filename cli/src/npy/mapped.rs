@@ -1,9 +1,10 @@
 //! Mapped input files: elements are read from the page cache, without a copy.
 //!
-//! Another program can cut a file short while it is mapped. A page beyond the new end raises a signal, which ends this program with
-//! an error. The rest of the last page reads as zeros, or as other bytes if the file grows again. So [`still_whole`] compares
-//! length and time of modification before a result is written. It misses changes that the time does not show: two writes in one
-//! tick of the file system's clock, and stores by a program that has mapped the file and had written to it before.
+//! Another program can cut a file short while it is mapped. A page beyond the new end raises a signal, which ends this
+//! program with an error. The rest of the last page reads as zeros, or as other bytes if the file grows again. So
+//! [`still_whole`] compares length and time of modification before a result is written. It misses changes that leave
+//! the time as it is. Examples: a second write in the same tick of the file system's clock, and a store through a
+//! mapping whose page was already dirty.
 
 use std::{
     fs::{File, Metadata},
@@ -30,9 +31,10 @@ pub(crate) fn map(path: &Path, file: &File, metadata: &Metadata) -> io::Result<M
     #[cfg(unix)]
     cut_files_are_errors();
     let (kept, len, modified) = (file.try_clone()?, metadata.len(), metadata.modified()?);
-    // SAFETY: the mapping is only read. If another program changes the file meanwhile, reads return old or new bytes, like
-    // `read`, and every bit pattern is an element. The CPU backend checks each index that it computes, and no kernel reads the
-    // mapping: `DeviceChoice::open_for_files` sees to it. The comment of this module covers files that become shorter.
+    // SAFETY: the mapping is only read. If another program changes the file meanwhile, reads return old or new bytes,
+    // like `read`, and every bit pattern is an element. The CPU backend checks each index that it computes, so a
+    // changed file causes no access out of bounds, at worst a panic. `DeviceChoice::open_for_files` keeps kernels from
+    // reading the mapping. The comment of this module covers files that become shorter.
     let map = unsafe { MmapOptions::new().len(len as usize).map(file)? };
     let input = Input { path: path.to_owned(), file: kept, len, modified };
     INPUTS.lock().unwrap_or_else(PoisonError::into_inner).push(input);
