@@ -51,6 +51,7 @@ enum Mode {
     Value,
     Always,
     Twice,
+    Lost,
 }
 
 /// The functions of the failing library.
@@ -357,7 +358,7 @@ fn one_call_fails(
     // A drop cannot return the failure of an unmap, of a wait for commands that read a slice in place, or of a transfer, so this
     // call does.
     if let Err(error) = device.finish() {
-        let once = !matches!(mode, Mode::Always);
+        let once = !matches!(mode, Mode::Always | Mode::Lost);
         let of_drops = match *name {
             // Handles are dropped, in the second operation only after an error.
             "dropped handles" => &["clEnqueueUnmapMemObject", "clFinish", "clWaitForEvents"][..],
@@ -476,6 +477,33 @@ fn a_transfer_and_its_queue_with_failed_calls_are_one_error() {
                 }
             }
             assert!(calls.iter().any(|name| name == "clWaitForEvents"), "{name} is not staged: {calls:?}");
+        }
+    });
+    child::answer(tally.into_inner());
+}
+
+/// The queue is lost: each wait fails, although the commands have ended. So the process goes on.
+#[test]
+fn a_lost_queue_of_a_slice_in_place_is_an_error() {
+    const NAME: &str = "a_lost_queue_of_a_slice_in_place_is_an_error";
+    if child::part().is_none() {
+        return with_failing_driver(NAME, 1);
+    }
+    watch();
+    let (failing, data) = (Failing::open(), Data::new());
+    let tally = RefCell::new(Tally::default());
+    for_each_device(&failing, |user| {
+        let device = user.open().unwrap();
+        for operation @ (name, run) in &IN_PLACE {
+            let want = run(&Device::cpu(), &data).unwrap();
+            assert!(run(&device, &data).unwrap() == want, "{name}: wrong without a failed call");
+            let calls = failing.calls_of(|| drop(run(&device, &data).unwrap()));
+            for call in (1..=calls.len()).filter(|&call| ["clFinish", "clWaitForEvents"].contains(&&*calls[call - 1])) {
+                for status in STATUSES {
+                    let case = (call, status, Mode::Lost);
+                    one_call_fails(&failing, &device, operation, (&data, &want), case, &mut tally.borrow_mut());
+                }
+            }
         }
     });
     child::answer(tally.into_inner());

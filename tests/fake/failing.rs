@@ -47,6 +47,8 @@ const VALUE: u32 = 3;
 const ALWAYS: u32 = 4;
 /// The call fails after the driver has run it, and so does the next clFinish.
 const TWICE: u32 = 5;
+/// The call fails after the driver has run it, and so does each later clFinish and clWaitForEvents.
+const LOST: u32 = 6;
 /// The name of the first call that misbehaved; null if none has.
 static FAILED: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
 /// Number of calls that misbehaved.
@@ -115,6 +117,7 @@ fn due(name: &'static CStr, may_lie: bool) -> Option<(i32, u32)> {
         && match mode {
             ALWAYS => first == name.as_ptr(),
             TWICE => name == c"clFinish" && FIRED.load(SeqCst) == 1,
+            LOST => name == c"clFinish" || name == c"clWaitForEvents",
             _ => false,
         };
     let lies = matches!(mode, SIZE | VALUE);
@@ -125,7 +128,7 @@ fn due(name: &'static CStr, may_lie: bool) -> Option<(i32, u32)> {
         FIRED.fetch_add(1, SeqCst);
         let mode = match mode {
             ALWAYS => BEFORE,
-            TWICE => AFTER,
+            TWICE | LOST => AFTER,
             mode => mode,
         };
         (STATUS.load(SeqCst), mode)
