@@ -352,9 +352,24 @@ fn reserve(file: &File, bytes: u64) -> io::Result<()> {
 /// their failure when the file is synced or closed.
 #[cfg(target_os = "linux")]
 fn is_remote(file: &File) -> bool {
-    // The numbers of NFS, SMB, CIFS, SMB2, FUSE, 9P, AFS, Ceph and Coda.
-    const REMOTE: [u32; 9] =
-        [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x6573_5546, 0x0102_1997, 0x5346_414f, 0x00c3_6400, 0x7375_7245];
+    // The numbers of NFS, SMB, CIFS, SMB2, FUSE, 9P, AFS, Ceph and Coda, and of the clusters' Lustre, GPFS, BeeGFS, OCFS2 and
+    // GFS2.
+    const REMOTE: [u32; 14] = [
+        0x6969,
+        0x517b,
+        0xff53_4d42,
+        0xfe53_4d42,
+        0x6573_5546,
+        0x0102_1997,
+        0x5346_414f,
+        0x00c3_6400,
+        0x7375_7245,
+        0x0bd0_0bd0,
+        0x4750_4653,
+        0x1983_0326,
+        0x7461_636f,
+        0x0116_1970,
+    ];
     rustix::fs::fstatfs(file).is_ok_and(|system| REMOTE.contains(&(system.f_type as u32)))
 }
 
