@@ -154,6 +154,15 @@ impl Write for Draft {
     }
 }
 
+/// Fails if a pipe cannot be written, without opening it: its reader would see the end.
+pub fn may_write_pipe(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?;
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
 /// Returns whether a path names a pipe. Each opening for writing is a document of its own to the reader.
 pub fn is_pipe(path: &Path) -> bool {
     #[cfg(unix)]

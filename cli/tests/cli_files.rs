@@ -340,6 +340,25 @@ fn a_pipe_as_a_report_gets_one_document() {
     assert!(page.contains("<html") && page.trim_end().ends_with("</html>"), "{page}");
 }
 
+/// The error comes before the checks, which may take minutes.
+#[test]
+fn a_pipe_that_cannot_be_written_is_an_error_at_the_start() {
+    const NAME: &str = "a_pipe_that_cannot_be_written_is_an_error_at_the_start";
+    let folder = Folder::new();
+    let pipe = folder.path("pipe");
+    let script = "mkfifo \"$1\"; chmod 0 \"$1\"; test -w \"$1\" && exit 77; timeout 100 $OCLPRIM $2 \"$1\"";
+    for words in ["check --tiny --device cpu --only copy --report", "report --device cpu -o"] {
+        let _ = fs::remove_file(&pipe);
+        let done = shell(script, &[text(&pipe), words]);
+        if done.status.code() == Some(77) {
+            return common::skip(NAME, "this user may write each file");
+        }
+        let error = fails(&done);
+        assert!(error.contains("pipe: Permission denied"), "{words}: {error}");
+        assert_eq!(stdout(&done), "", "{words}: it did more before the error");
+    }
+}
+
 /// Bytes of anonymous memory, as the system counts them.
 #[cfg(target_os = "linux")]
 fn anonymous_memory(process: u32) -> Option<u64> {
