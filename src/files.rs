@@ -154,6 +154,15 @@ impl Write for Draft {
     }
 }
 
+/// Fails if a pipe cannot be written, without opening it: its reader would see the end.
+pub fn may_write_pipe(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?;
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
 /// Returns whether a path names a pipe. The reader of a pipe sees one document for each time that a writer opens and
 /// closes it.
 pub fn is_pipe(path: &Path) -> bool {
@@ -353,9 +362,25 @@ fn reserve(file: &File, bytes: u64) -> io::Result<()> {
 /// failure only when the file is synced or closed.
 #[cfg(target_os = "linux")]
 fn is_remote(file: &File) -> bool {
-    // `f_type` of NFS, SMB, CIFS, SMB2, FUSE, 9P, AFS (`AFS_SUPER_MAGIC`), Ceph and Coda.
-    const REMOTE: [u32; 9] =
-        [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x6573_5546, 0x0102_1997, 0x5346_414f, 0x00c3_6400, 0x7375_7245];
+    // `f_type` of NFS, SMB, CIFS, SMB2, FUSE, 9P, AFS (both numbers of `linux/magic.h`), Ceph and Coda, and of the
+    // clusters' Lustre, GPFS, BeeGFS, OCFS2 and GFS2.
+    const REMOTE: [u32; 15] = [
+        0x6969,
+        0x517b,
+        0xff53_4d42,
+        0xfe53_4d42,
+        0x6573_5546,
+        0x0102_1997,
+        0x5346_414f,
+        0x6b41_4653,
+        0x00c3_6400,
+        0x7375_7245,
+        0x0bd0_0bd0,
+        0x4750_4653,
+        0x1983_0326,
+        0x7461_636f,
+        0x0116_1970,
+    ];
     rustix::fs::fstatfs(file).is_ok_and(|system| REMOTE.contains(&(system.f_type as u32)))
 }
 

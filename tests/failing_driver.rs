@@ -15,6 +15,7 @@ mod skips;
 use std::{
     cell::{Cell, RefCell},
     env,
+    error::Error as _,
     ffi::{CStr, CString, c_char, c_int, c_void},
     fs,
     panic::{self, AssertUnwindSafe},
@@ -49,6 +50,8 @@ enum Mode {
     Size,
     Value,
     Always,
+    Twice,
+    Lost,
 }
 
 /// The functions of the failing library.
@@ -346,7 +349,8 @@ fn one_call_fails(
     let (result, failed) = failing.run(call, status, mode, || operation(device, data));
     let Some(failed) = failed else { return };
     let what = format!("{name}, call {call} is {failed}, {mode:?} {status}");
-    tally.add(result.is_ok());
+    let right = result.is_ok();
+    tally.add(right);
     match result {
         Ok(got) => assert!(got == want, "{what}: wrong"),
         Err(error) => is_one_line(&error, &what),
@@ -354,8 +358,16 @@ fn one_call_fails(
     // A drop cannot return the failure of an unmap, of a wait for commands that read a slice in place, or of a transfer, so this
     // call does.
     if let Err(error) = device.finish() {
-        let of_drops = ["clEnqueueUnmapMemObject", "clFinish", "clWaitForEvents"];
+        let once = !matches!(mode, Mode::Always | Mode::Lost);
+        let of_drops = match *name {
+            // Handles are dropped, in the second operation only after an error.
+            "dropped handles" => &["clEnqueueUnmapMemObject", "clFinish", "clWaitForEvents"][..],
+            "beside commands" if !once => &["clEnqueueUnmapMemObject", "clFinish", "clWaitForEvents"],
+            _ => &["clEnqueueUnmapMemObject", "clFinish"],
+        };
         assert!(of_drops.contains(&&*failed), "{what}: a later wait reports {error}");
+        // A buffer whose unmap failed returns an error of its own.
+        assert!(right || !once || failed == "clEnqueueUnmapMemObject", "{what}: two errors, the later one {error}");
         is_one_line(&error, &what);
     }
     let got = operation(device, data).unwrap_or_else(|error| panic!("{what}: the next run fails: {error}"));
@@ -416,19 +428,124 @@ fn an_operation_with_a_failed_call_is_right_or_an_error_in_the_geometry_of_a_gpu
     }
 }
 
-/// A ring of two chunks, through which each slice goes in several.
 #[test]
 fn a_staged_transfer_with_a_failed_call_is_right_or_an_error() {
     const NAME: &str = "a_staged_transfer_with_a_failed_call_is_right_or_an_error";
     match child::part() {
         None => with_failing_driver(NAME, 50),
-        Some(_) => {
-            let set = [("chunk_bytes", 1 << 16), ("chunks", 2), ("threads", 2), ("min_bytes", 1 << 16)];
-            let staged = Tuning::default().class(DeviceClass::Gpu).staged(None);
-            let staged = set.into_iter().fold(staged, |all, (name, value)| all.set(Primitive::Transfer, name, value));
-            each_call_of_each_operation(&TRANSFERS, Some(staged));
-        }
+        Some(_) => each_call_of_each_operation(&TRANSFERS, Some(staged())),
     }
+}
+
+/// Each call of a staged transfer that may leave a command running, and after it the wait for the queue. The queue's error may
+/// be that of an earlier command, so the transfer is not repeated, and its error has the queue's as its source.
+#[test]
+fn a_transfer_and_its_queue_with_failed_calls_are_one_error() {
+    const NAME: &str = "a_transfer_and_its_queue_with_failed_calls_are_one_error";
+    if child::part().is_none() {
+        return with_failing_driver(NAME, 50);
+    }
+    watch();
+    let (failing, data) = (Failing::open(), Data::new());
+    let tally = RefCell::new(Tally::default());
+    for_each_device(&failing, |user| {
+        let device = user.open().unwrap().with_tuning(staged()).unwrap();
+        for (name, run) in &TRANSFERS[..2] {
+            let want = run(&Device::cpu(), &data).unwrap();
+            assert!(run(&device, &data).unwrap() == want, "{name}: wrong without a failed call");
+            let calls = failing.calls_of(|| drop(run(&device, &data).unwrap()));
+            for (call, failed) in calls.iter().enumerate().filter(|(_, name)| *name != "clFinish") {
+                for status in STATUSES {
+                    let what = format!("{name}, call {} is {failed}, {status}", call + 1);
+                    let (result, _) = failing.run(call + 1, status, Mode::Twice, || run(&device, &data));
+                    tally.borrow_mut().add(result.is_ok());
+                    match result {
+                        Ok(got) => {
+                            assert!(got == want && failed != "clWaitForEvents", "{what}: wrong, or a lost error")
+                        }
+                        Err(error) => {
+                            is_one_line(&error, &what);
+                            device.finish().unwrap_or_else(|later| panic!("{what}: {error}, and later {later}"));
+                            if failed == "clWaitForEvents" {
+                                let source =
+                                    error.source().unwrap_or_else(|| panic!("{what}: {error}, without a source"));
+                                assert!(source.to_string().contains("waiting for the queue"), "{what}: {source}");
+                            }
+                        }
+                    }
+                    assert!(run(&device, &data).expect(&what) == want, "{what}: the next run gives a wrong result");
+                }
+            }
+            assert!(calls.iter().any(|name| name == "clWaitForEvents"), "{name} is not staged: {calls:?}");
+        }
+    });
+    child::answer(tally.into_inner());
+}
+
+/// The queue is lost: each wait fails, although the commands have ended. So the process goes on.
+#[test]
+fn a_lost_queue_of_a_slice_in_place_is_an_error() {
+    const NAME: &str = "a_lost_queue_of_a_slice_in_place_is_an_error";
+    if child::part().is_none() {
+        return with_failing_driver(NAME, 1);
+    }
+    watch();
+    let (failing, data) = (Failing::open(), Data::new());
+    let tally = RefCell::new(Tally::default());
+    for_each_device(&failing, |user| {
+        let device = user.open().unwrap();
+        for operation @ (name, run) in &IN_PLACE {
+            let want = run(&Device::cpu(), &data).unwrap();
+            assert!(run(&device, &data).unwrap() == want, "{name}: wrong without a failed call");
+            let calls = failing.calls_of(|| drop(run(&device, &data).unwrap()));
+            for call in (1..=calls.len()).filter(|&call| ["clFinish", "clWaitForEvents"].contains(&&*calls[call - 1])) {
+                for status in STATUSES {
+                    let case = (call, status, Mode::Lost);
+                    one_call_fails(&failing, &device, operation, (&data, &want), case, &mut tally.borrow_mut());
+                }
+            }
+        }
+    });
+    child::answer(tally.into_inner());
+}
+
+/// The driver keeps a mapping, and then a download does not start. The download's own call returns one error, the next wait the
+/// other one.
+#[test]
+fn an_overdue_error_outlives_a_download_that_does_not_start() {
+    const NAME: &str = "an_overdue_error_outlives_a_download_that_does_not_start";
+    if child::part().is_none() {
+        return with_failing_driver(NAME, 4);
+    }
+    watch();
+    let failing = Failing::open();
+    let tally = RefCell::new(Tally::default());
+    for_each_device(&failing, |user| {
+        let device = user.open().unwrap();
+        let x = device.upload(&[1u32, 2, 3]).unwrap();
+        let start = || x.read_async(device.pinned(3)?).map(drop);
+        start().unwrap();
+        for call in 1..=failing.calls_of(|| start().unwrap()).len() {
+            let y = device.upload(&[1u32, 2, 3]).unwrap();
+            let unmaps = failing.calls_of(|| drop(y.map_memory().unwrap()));
+            let unmap = unmaps.iter().rposition(|name| name == "clEnqueueUnmapMemObject").unwrap() + 1;
+            failing.run(unmap, -9999, Mode::Before, || drop(y.map_memory().unwrap()));
+            let (started, failed) = failing.run(call, -5, Mode::Before, start);
+            tally.borrow_mut().add(started.is_ok());
+            let what = format!("call {call} is {failed:?}: {started:?}");
+            let overdue = device.finish().expect_err(&what);
+            assert_eq!(overdue.status(), Some(-9999), "{what}: {overdue}");
+            device.finish().expect(&what);
+        }
+    });
+    child::answer(tally.into_inner());
+}
+
+/// A ring of two chunks, through which each slice goes in several.
+fn staged() -> Tuning {
+    let set = [("chunk_bytes", 1 << 16), ("chunks", 2), ("threads", 2), ("min_bytes", 1 << 16)];
+    let staged = Tuning::default().class(DeviceClass::Gpu).staged(None);
+    set.into_iter().fold(staged, |all, (name, value)| all.set(Primitive::Transfer, name, value))
 }
 
 /// These calls also wait for their commands when they drop the buffer over the slice.

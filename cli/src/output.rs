@@ -140,15 +140,16 @@ pub(crate) fn save<P: AsRef<[u8]>>(files: &[(&Path, &[P])], out: &mut dyn Write)
     drafts.into_iter().try_for_each(|(failed, draft)| draft.replace().map_err(failed))
 }
 
-/// [`save`] of a file that is written again and again during a long command. Does nothing for a pipe: its reader takes
-/// the first document for the whole output, so the caller writes only the final one, with [`save`].
+/// [`save`] of a file that is written again and again during a long command. Of a pipe this only checks that it can be
+/// written: its reader takes the first document for the whole output, so the caller writes the final one with [`save`].
 pub(crate) fn save_meanwhile(path: &Path, contents: impl FnOnce() -> Result<Vec<u8>, Stop>) -> Result<(), Stop> {
-    if files::is_pipe(path) { Ok(()) } else { save(&[(path, &[contents()?])], &mut io::sink()) }
+    if files::is_pipe(path) { is_writable(path) } else { save(&[(path, &[contents()?])], &mut io::sink()) }
 }
 
 /// Fails if the file at `path` cannot be written. A pipe is not opened, as its reader would see its end.
 pub(crate) fn is_writable(path: &Path) -> Result<(), Stop> {
-    if files::is_pipe(path) { Ok(()) } else { Draft::new(path).map(drop).map_err(of_file(path)) }
+    let checked = if files::is_pipe(path) { files::may_write_pipe(path) } else { Draft::new(path).map(drop) };
+    checked.map_err(of_file(path))
 }
 
 /// Writes an archive of arrays with these names. It replaces an old file only when it is complete.

@@ -9,13 +9,15 @@ mod program;
 use std::{
     fs::{self, Permissions},
     io::{Read, Write},
-    os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt, symlink},
+    os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink},
     path::Path,
     process::{Command, Output, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, UNIX_EPOCH},
 };
+
+use serde_json::Value;
 
 use program::{
     Folder, devices, load, names, oclprim, program, refuses, runner, shell, stderr, stdout, succeeds, words,
@@ -251,34 +253,64 @@ fn a_full_disk_is_an_error_and_keeps_the_old_file() {
     }
 }
 
-/// A writer overwrites the mapped input again and again. The result can mix old and new elements. If the program finds
-/// the change, it fails and names the file; it does not blame the device. No kernel writes beyond its buffers.
+/// Ends a thread when it is dropped, also by a failed assertion.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A writer overwrites the mapped input again and again, and sets a new modification time after each piece. The result can
+/// mix old and new elements. If the program finds the change, it fails and names the file; it does not blame the device.
+/// No kernel writes beyond its buffers. A run during which the writer waits succeeds.
 #[test]
 fn a_file_that_changes_while_it_is_read_is_an_error() {
+    const NAME: &str = "a_file_that_changes_while_it_is_read_is_an_error";
     const N: usize = 1 << 20;
     let folder = Folder::new();
     let input = folder.save("in.npy", &[N as u64], &vec![0u32; N]);
+    let listed: Value = serde_json::from_str(&succeeds(&["devices", "--json"])).expect("JSON");
+    let listed = listed.as_array().expect("a list");
+    if !listed.iter().any(|device| device["opencl"] == true && device["type"] == "cpu") {
+        common::skip(NAME, "no OpenCL driver for CPUs, which could read the file in place");
+    }
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            let file = fs::OpenOptions::new().write(true).open(&input).expect("the input");
-            let (contents, mut writes) = ([vec![0xFF; 4 * N], vec![0; 4 * N]], 0);
+            let file = fs::OpenOptions::new().read(true).write(true).open(&input).expect("the input");
+            // SAFETY: no process truncates the file, and this one reads no bytes of it.
+            let mut map = unsafe { memmap2::MmapMut::map_mut(&file) }.expect("the input is mapped");
+            let (mut value, mut writes) = (0, 0);
             while !ended.load(Ordering::Relaxed) {
-                file.write_all_at(&contents[writes % 2], 128).expect("the disk has room");
-                writes += 1;
+                value = !value;
+                for piece in map[128..].chunks_mut(1 << 16) {
+                    piece.fill(value);
+                    writes += 1;
+                    // Stores change no time, and the times of writes may be equal for milliseconds.
+                    file.set_modified(UNIX_EPOCH + Duration::from_secs(writes)).expect("the file's owner");
+                }
             }
             writes
         });
-        for device in devices() {
+        let ends = Ends(&ended);
+        let mut changed = 0;
+        for device in (0..listed.len()).map(|index| index.to_string()) {
             for command in ["sort", "scan", "reduce"] {
                 for round in 0..3 {
-                    let words = [&["run", command, &input, "--verify"], &device[..]].concat();
-                    let error = fails(&oclprim(&words));
-                    assert!(error.contains("in.npy: changed while it was read"), "{words:?}, {round}: {error}");
+                    let words = ["run", command, &input, "--verify", "--device", &device];
+                    let done = oclprim(&words);
+                    if !done.status.success() {
+                        let error = fails(&done);
+                        assert!(error.contains("in.npy: changed while it was read"), "{words:?}, {round}: {error}");
+                        changed += 1;
+                    }
                 }
             }
         }
-        ended.store(true, Ordering::Relaxed);
+        drop(ends);
+        assert!(changed > 0, "no run saw a change");
         assert!(writer.join().expect("it ends") > 10);
     });
 }
@@ -306,6 +338,25 @@ fn a_report_to_a_pipe_is_one_document() {
     assert_eq!((check.matches("\"complete\": ").count(), check.contains("\"complete\": true")), (1, true), "{check}");
     let page = piped("report -o", &format!("--from {}", text(&record)));
     assert!(page.contains("<html") && page.trim_end().ends_with("</html>"), "{page}");
+}
+
+/// The error comes before the checks, which may take minutes.
+#[test]
+fn a_pipe_that_cannot_be_written_is_an_error_at_the_start() {
+    const NAME: &str = "a_pipe_that_cannot_be_written_is_an_error_at_the_start";
+    let folder = Folder::new();
+    let pipe = folder.path("pipe");
+    let script = "mkfifo \"$1\"; chmod 0 \"$1\"; test -w \"$1\" && exit 77; timeout 100 $OCLPRIM $2 \"$1\"";
+    for words in ["check --tiny --device cpu --only copy --report", "report --device cpu -o"] {
+        let _ = fs::remove_file(&pipe);
+        let done = shell(script, &[text(&pipe), words]);
+        if done.status.code() == Some(77) {
+            return common::skip(NAME, "this user may write each file");
+        }
+        let error = fails(&done);
+        assert!(error.contains("pipe: Permission denied"), "{words}: {error}");
+        assert_eq!(stdout(&done), "", "{words}: it did more before the error");
+    }
 }
 
 /// Bytes of anonymous memory, as the system counts them.

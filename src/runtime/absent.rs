@@ -124,7 +124,7 @@ impl Pinned {
 }
 
 impl Transfer {
-    never! { &Self: is_done() -> Result<bool>; owe(error: Error) -> (); }
+    never! { &Self: is_done() -> Result<bool>; overdue() -> Result<()>; owe(error: Error) -> (); }
     never! { &mut Self: wait() -> (Result<()>, bool); }
 }
 

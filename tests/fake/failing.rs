@@ -45,6 +45,10 @@ const SIZE: u32 = 2;
 const VALUE: u32 = 3;
 /// The call fails before the driver runs it, and so does each later call of that name.
 const ALWAYS: u32 = 4;
+/// The call fails after the driver has run it, and so does the next clFinish.
+const TWICE: u32 = 5;
+/// The call fails after the driver has run it, and so does each later clFinish and clWaitForEvents.
+const LOST: u32 = 6;
 /// The name of the first call that misbehaved; null if none has.
 static FAILED: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
 /// Number of calls that misbehaved.
@@ -107,13 +111,27 @@ fn due(name: &'static CStr, may_lie: bool) -> Option<(i32, u32)> {
         known.store(name.as_ptr().cast_mut(), SeqCst);
     }
     let (mode, fails) = (MODE.load(SeqCst), FAILS.load(SeqCst));
-    let again = mode == ALWAYS && fails != 0 && call > fails && FAILED.load(SeqCst).cast_const() == name.as_ptr();
+    let first = FAILED.load(SeqCst).cast_const();
+    let later = fails != 0 && call > fails && !first.is_null();
+    let again = later
+        && match mode {
+            ALWAYS => first == name.as_ptr(),
+            TWICE => name == c"clFinish" && FIRED.load(SeqCst) == 1,
+            LOST => name == c"clFinish" || name == c"clWaitForEvents",
+            _ => false,
+        };
     let lies = matches!(mode, SIZE | VALUE);
     let due = (call == fails || again) && (may_lie || !lies);
     due.then(|| {
-        FAILED.store(name.as_ptr().cast_mut(), SeqCst);
+        // Fails, and so keeps the first name, if there is one.
+        let _ = FAILED.compare_exchange(null_mut(), name.as_ptr().cast_mut(), SeqCst, SeqCst);
         FIRED.fetch_add(1, SeqCst);
-        (STATUS.load(SeqCst), if mode == ALWAYS { BEFORE } else { mode })
+        let mode = match mode {
+            ALWAYS => BEFORE,
+            TWICE | LOST => AFTER,
+            mode => mode,
+        };
+        (STATUS.load(SeqCst), mode)
     })
 }
 

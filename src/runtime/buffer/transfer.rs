@@ -23,21 +23,25 @@ impl<T: Pod> Moving<T> {
         self.transfer.as_ref().map_or(Ok(true), Transfer::is_done)
     }
 
-    fn end(&mut self) -> Result<()> {
-        let Some(mut transfer) = self.transfer.take() else { return Ok(()) };
+    /// Waits for the transfer, the first time. Returns it and its result.
+    fn end(&mut self) -> Option<(Transfer, Result<()>)> {
+        let mut transfer = self.transfer.take()?;
         let (result, done) = transfer.wait();
         self.done = done;
-        result
+        Some((transfer, result))
     }
 
     /// Ends a transfer that failed to start, and returns `error`.
     fn failed(mut self, error: Error) -> Error {
-        let _ = self.end();
+        drop(self.end());
         error
     }
 
-    fn wait(mut self) -> Result<PinnedVec<T>> {
-        self.end()?;
+    /// Waits for the transfer. If it ended well, `check` may still return an error.
+    fn wait(mut self, check: impl FnOnce(&Transfer) -> Result<()>) -> Result<PinnedVec<T>> {
+        if let Some((transfer, result)) = self.end() {
+            result.and_then(|()| check(&transfer))?;
+        }
         let mut this = ManuallyDrop::new(self);
         // SAFETY: the transfer is done, and `this` is not dropped.
         Ok(unsafe { ManuallyDrop::take(&mut this.host) })
@@ -46,12 +50,8 @@ impl<T: Pod> Moving<T> {
 
 impl<T: Pod> Drop for Moving<T> {
     fn drop(&mut self) {
-        if let Some(mut transfer) = self.transfer.take() {
-            let (result, done) = transfer.wait();
-            self.done = done;
-            if let Err(error) = result {
-                transfer.owe(error);
-            }
+        if let Some((transfer, Err(error))) = self.end() {
+            transfer.owe(error);
         }
         if self.done {
             // SAFETY: it is dropped once, and no command uses it.
@@ -102,7 +102,7 @@ impl<T: Pod> Upload<T> {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn wait(self) -> Result<PinnedVec<T>> {
-        self.moving.wait()
+        self.moving.wait(|_| Ok(()))
     }
 }
 
@@ -165,7 +165,7 @@ impl<T: Pod> Download<'_, T> {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn wait(self) -> Result<PinnedVec<T>> {
-        self.moving.wait()
+        self.moving.wait(Transfer::overdue)
     }
 }
 

@@ -34,7 +34,8 @@ impl Borrowed {
             let by_event = || {
                 let end = cl::barrier(queue, &[])?;
                 self.device.flush()?;
-                cl::wait(&end)
+                // After a failed command the wait may fail, too, although all commands have ended.
+                cl::wait(&end).or_else(|error| if cl::is_done(&end).unwrap_or(false) { Ok(()) } else { Err(error) })
             };
             if let Err(error) = cl::finish(queue).or_else(|_| by_event()) {
                 // A command may still read the slice, whose owner can free it as soon as this returns.

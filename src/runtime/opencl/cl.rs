@@ -567,6 +567,12 @@ pub(super) unsafe fn enqueue_write(
     }
 }
 
+/// Returns whether the event's command has ended, well or not, without waiting.
+pub(super) fn is_done(event: &Event) -> Result<bool> {
+    let status = event_number(event, ffi::CL_EVENT_COMMAND_EXECUTION_STATUS)?;
+    Ok(status.is_some_and(|status| status as cl_int <= 0))
+}
+
 /// Waits for an event, whose queue was flushed. An error has the status of the event's command if the driver reports it.
 pub(super) fn wait(event: &Event) -> Result<()> {
     // SAFETY: one valid event.

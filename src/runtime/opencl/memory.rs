@@ -1,6 +1,9 @@
 //! A device's memory: allocation, the pool of scratch, memory that stays between launches, and transfers.
 
-use std::sync::{Arc, Weak};
+use std::{
+    error::Error as _,
+    sync::{Arc, Weak},
+};
 
 use ocl::ffi;
 
@@ -70,9 +73,11 @@ impl ClDevice {
     /// A driver may report the shortage after it has run the command. So the call must be idempotent: it allocates, or it
     /// writes values that do not depend on its own output. Kernels that count, or that use an atomic tile counter, are not
     /// idempotent.
+    ///
+    /// An error with a source is that of a transfer, and the queue's. It is not repeated: an earlier command may have failed.
     pub(super) fn with_memory<R>(&self, mut call: impl FnMut() -> Result<R>) -> Result<R> {
         match call().inspect_err(|error| self.give_up_scratch(error)) {
-            Err(error) if error.kind() == ErrorKind::OutOfMemory => {
+            Err(error) if error.kind() == ErrorKind::OutOfMemory && error.source().is_none() => {
                 // If an earlier command failed too, this returns that error.
                 cl::finish(self.queue()).inspect_err(|_| self.forget())?;
                 call()

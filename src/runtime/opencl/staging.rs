@@ -101,7 +101,7 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// A transfer's commands that may be running. Dropping it waits for them; without it, the ring must not be used again.
+/// A transfer's commands that may be running. Dropping it waits for them; before that, the ring must not be used again.
 struct Running<'a, 'd> {
     device: &'a ClDevice,
     lent: &'a mut Lent<'d>,
@@ -110,7 +110,35 @@ struct Running<'a, 'd> {
     sound: bool,
 }
 
-impl Running<'_, '_> {
+impl<'a, 'd> Running<'a, 'd> {
+    /// Runs a transfer, and waits for all of its commands.
+    fn run(device: &'a ClDevice, lent: &'a mut Lent<'d>, transfer: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let mut running = Self { device, lent, events: VecDeque::new(), sound: true };
+        let result = transfer(&mut running);
+        match (result, running.settle()) {
+            // The queue's error may be that of an earlier command, so it must not be lost.
+            (Err(error), Err(queue)) => Err(error.with_source(queue)),
+            (result, settled) => result.and(settled),
+        }
+    }
+
+    /// Waits until no command uses the ring. An error may be that of an earlier command of the queue.
+    fn settle(&mut self) -> Result<()> {
+        if self.sound && self.events.is_empty() {
+            return Ok(());
+        }
+        let finished = cl::finish(self.device.queue()).inspect_err(|_| self.device.forget());
+        let done = finished.is_ok() || cl::finish(self.device.queue()).is_ok();
+        let ring = self.lent.ring.take();
+        if !done {
+            // The device is lost. Its commands may still use the ring, so the ring is never released.
+            std::mem::forget(ring);
+        }
+        self.events.clear();
+        self.sound = true;
+        finished
+    }
+
     /// Waits for the oldest command.
     fn wait(&mut self) -> Result<()> {
         let Some(event) = self.events.pop_front() else { return Ok(()) };
@@ -134,20 +162,9 @@ impl Running<'_, '_> {
 
 impl Drop for Running<'_, '_> {
     fn drop(&mut self) {
-        if self.sound && self.events.is_empty() {
-            return;
-        }
-        let finished = cl::finish(self.device.queue());
-        let done = finished.is_ok() || cl::finish(self.device.queue()).is_ok();
-        if let Err(error) = finished {
-            // It may be the error of an earlier command, and a driver reports it once.
-            self.device.forget();
+        // Commands are left after a panic only.
+        if let Err(error) = self.settle() {
             self.device.owe(error);
-        }
-        let ring = self.lent.ring.take();
-        if !done {
-            // The device is lost. Its commands may still use the ring, so the ring is never released.
-            std::mem::forget(ring);
         }
     }
 }
@@ -211,36 +228,37 @@ impl ClDevice {
         let chunks: Vec<&[u8]> = data.chunks(plan.chunk).collect();
         let slot = |chunk: usize| chunk % plan.slots * plan.chunk;
         let base = lent.ring().address().as_ptr();
-        let mut running = Running { device: self, lent: &mut lent, events: VecDeque::new(), sound: true };
-        let mut copying = copying(&plan, &transfers);
-        // Chunks whose copies were added, that were sent, and that have arrived.
-        let (mut added, mut sent, mut arrived) = (0, 0, 0);
-        while sent < chunks.len() {
-            while added < chunks.len() && added - arrived < plan.slots {
-                let from = chunks[added];
-                // SAFETY: `from` is a part of `data`, and outlives `copying`. The slot has `plan.chunk` bytes of the ring, which
-                // outlives `copying`, and no command uses it: that of the chunk before has arrived.
-                unsafe { copying.add(from.as_ptr(), base.wrapping_add(slot(added)), from.len(), plan.piece) };
-                added += 1;
+        Running::run(self, &mut lent, |running| {
+            let mut copying = copying(&plan, &transfers);
+            // Chunks whose copies were added, that were sent, and that have arrived.
+            let (mut added, mut sent, mut arrived) = (0, 0, 0);
+            while sent < chunks.len() {
+                while added < chunks.len() && added - arrived < plan.slots {
+                    let from = chunks[added];
+                    // SAFETY: `from` is a part of `data`, and outlives `copying`. The slot has `plan.chunk` bytes of the
+                    // ring, which outlives `copying`, and no command uses it: that of the chunk before has arrived.
+                    unsafe { copying.add(from.as_ptr(), base.wrapping_add(slot(added)), from.len(), plan.piece) };
+                    added += 1;
+                }
+                copying.wait(sent);
+                lost(&transfers, sent)?;
+                let bytes = chunks[sent].len();
+                // SAFETY: the slot has the chunk's bytes, and nothing writes them until the event has completed.
+                running.push(|queue, base| unsafe {
+                    cl::enqueue_write(queue, mem, offset + sent * plan.chunk, base.wrapping_add(slot(sent)), bytes, &[])
+                })?;
+                sent += 1;
+                if added < chunks.len() && sent - arrived >= plan.half() {
+                    running.wait()?;
+                    arrived += 1;
+                }
             }
-            copying.wait(sent);
-            lost(&transfers, sent)?;
-            let bytes = chunks[sent].len();
-            // SAFETY: the slot has the chunk's bytes, and nothing writes them until the event has completed.
-            running.push(|queue, base| unsafe {
-                cl::enqueue_write(queue, mem, offset + sent * plan.chunk, base.wrapping_add(slot(sent)), bytes, &[])
-            })?;
-            sent += 1;
-            if added < chunks.len() && sent - arrived >= plan.half() {
+            while arrived < sent {
                 running.wait()?;
                 arrived += 1;
             }
-        }
-        while arrived < sent {
-            running.wait()?;
-            arrived += 1;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Reads into `out`, after all earlier commands; waits for it.
@@ -253,41 +271,42 @@ impl ClDevice {
         let (count, last) = (chunks.len(), chunks.back().map_or(0, |chunk| chunk.len()));
         let slot = |chunk: usize| chunk % plan.slots * plan.chunk;
         let base = lent.ring().address().as_ptr();
-        let mut running = Running { device: self, lent: &mut lent, events: VecDeque::new(), sound: true };
-        let mut copying = copying(&plan, &transfers);
-        // Chunks that were asked for, whose copies were added, and that were copied.
-        let (mut asked, mut added, mut copied) = (0, 0, 0);
-        while copied < count {
-            while asked < count && asked - copied < plan.slots {
-                lost(&transfers, asked)?;
-                let bytes = if asked + 1 == count { last } else { plan.chunk };
-                // SAFETY: the slot has `plan.chunk` bytes, and nothing uses them until the event has completed: the chunk before
-                // was copied.
-                running.push(|queue, base| unsafe {
-                    cl::enqueue_read(
-                        queue,
-                        mem,
-                        offset + asked * plan.chunk,
-                        base.wrapping_add(slot(asked)),
-                        bytes,
-                        &[],
-                    )
-                })?;
-                asked += 1;
+        Running::run(self, &mut lent, |running| {
+            let mut copying = copying(&plan, &transfers);
+            // Chunks that were asked for, whose copies were added, and that were copied.
+            let (mut asked, mut added, mut copied) = (0, 0, 0);
+            while copied < count {
+                while asked < count && asked - copied < plan.slots {
+                    lost(&transfers, asked)?;
+                    let bytes = if asked + 1 == count { last } else { plan.chunk };
+                    // SAFETY: the slot has `plan.chunk` bytes, and nothing uses them until the event has completed: the
+                    // chunk before was copied.
+                    running.push(|queue, base| unsafe {
+                        cl::enqueue_read(
+                            queue,
+                            mem,
+                            offset + asked * plan.chunk,
+                            base.wrapping_add(slot(asked)),
+                            bytes,
+                            &[],
+                        )
+                    })?;
+                    asked += 1;
+                }
+                if added < asked && added - copied < plan.half() {
+                    running.wait()?;
+                    let to = chunks.pop_front().expect("one for each chunk");
+                    // SAFETY: `to` is a part of `out`, and outlives `copying`. The command has filled the slot, and no other
+                    // command uses it before this copy is done.
+                    unsafe { copying.add(base.wrapping_add(slot(added)), to.as_mut_ptr(), to.len(), plan.piece) };
+                    added += 1;
+                } else {
+                    copying.wait(copied);
+                    copied += 1;
+                }
             }
-            if added < asked && added - copied < plan.half() {
-                running.wait()?;
-                let to = chunks.pop_front().expect("one for each chunk");
-                // SAFETY: `to` is a part of `out`, and outlives `copying`. The command has filled the slot, and no other command
-                // uses it before this copy is done.
-                unsafe { copying.add(base.wrapping_add(slot(added)), to.as_mut_ptr(), to.len(), plan.piece) };
-                added += 1;
-            } else {
-                copying.wait(copied);
-                copied += 1;
-            }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 

@@ -90,8 +90,7 @@ impl Transfer {
     /// Returns whether the transfer is done, without waiting. An error means that it is not known.
     pub(crate) fn is_done(&self) -> Result<bool> {
         let Some(event) = &self.event else { return Ok(self.started.is_none()) };
-        let status = cl::event_number(event, ocl::ffi::CL_EVENT_COMMAND_EXECUTION_STATUS)?;
-        Ok(status.is_some_and(|status| status as i32 <= 0))
+        cl::is_done(event)
     }
 
     /// Waits for all transfers of this direction, and returns whether they are done.
@@ -100,8 +99,7 @@ impl Transfer {
         queue.is_ok_and(|queue| (0..2).any(|_| cl::finish(queue).is_ok()))
     }
 
-    /// Waits until the transfer is done. False if the driver does not tell whether it still runs. After a download, earlier
-    /// commands are done, too, so this returns an overdue error of theirs.
+    /// Waits until the transfer is done. False if the driver does not tell whether it still runs.
     pub(crate) fn wait(&mut self) -> (Result<()>, bool) {
         let Some((name, direction)) = self.started else { return (Ok(()), true) };
         let result = self.event.as_ref().map_or(Ok(()), cl::wait).inspect_err(|_| self.device.forget());
@@ -114,8 +112,12 @@ impl Transfer {
                 self.device.record_transfer(name, event);
             }
         }
-        let overdue = |()| if matches!(direction, Direction::ToHost) { self.device.overdue() } else { Ok(()) };
-        (result.and_then(overdue), done)
+        (result, done)
+    }
+
+    /// Returns an overdue error of earlier commands, once. After a download they are done, too.
+    pub(crate) fn overdue(&self) -> Result<()> {
+        self.device.overdue()
     }
 
     /// Keeps an error that [`wait`](Self::wait) returned, for the next call that waits on the device.
