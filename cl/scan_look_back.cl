@@ -410,9 +410,10 @@ KERNEL SG_KERNEL void scan_look_back(
     volatile __global ulong* status = state + 2;
     const uint item = get_local_id(0);
     const OFFSET_T tile = take_tile(state, taken, tiles > 1);
-    const uint levels = levels_of(tiles);
+    uint levels;
     Work work;
     if (WORK_FIRST) {
+        levels = levels_of(tiles);
         work = work_of(item / LANES, tile, tiles, levels);
     }
     uint heads[HEAD_WORDS], prefix_heads[LANE_VECTORS];
@@ -437,6 +438,7 @@ KERNEL SG_KERNEL void scan_look_back(
     }
 
     if (!WORK_FIRST) {
+        levels = levels_of(tiles);
         work = work_of(item / LANES, tile, tiles, levels);
     }
     A value[LANE_ENTRIES];

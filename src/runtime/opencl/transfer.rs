@@ -99,7 +99,7 @@ impl Transfer {
         queue.is_ok_and(|queue| (0..2).any(|_| cl::finish(queue).is_ok()))
     }
 
-    /// Waits until the transfer is done. False if the driver does not tell whether it still runs.
+    /// Waits until the transfer is done. The flag is false if the driver does not report whether the transfer still runs.
     pub(crate) fn wait(&mut self) -> (Result<()>, bool) {
         let Some((name, direction)) = self.started else { return (Ok(()), true) };
         let result = self.event.as_ref().map_or(Ok(()), cl::wait).inspect_err(|_| self.device.forget());

@@ -171,7 +171,8 @@ impl Hard {
                 let (large, small) = (scaled((1 << precision) - 1, 1 - precision), 1i64 << (precision - 1));
                 let of_half = |i: usize, large: T, small: T| if i.is_multiple_of(16) { small } else { large };
                 let x = (0..n / 2).map(|i| of_half(i, large, scaled(small + 1, unit)));
-                x.chain((0..n / 2).map(|i| of_half(i, negated(large), scaled(-small, unit)))).collect()
+                let x = x.chain((0..n / 2).map(|i| of_half(i, negated(large), scaled(-small, unit))));
+                x.chain((!n.is_multiple_of(2)).then_some(T::ZERO)).collect()
             }
             Self::MinusZeros | Self::Zeros => vec![float(sign); n],
             Self::Infinite | Self::BothInfinite => (0..n).map(|i| if i % 3 == 0 { T::ONE } else { T::ZERO }).collect(),
