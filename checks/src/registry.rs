@@ -72,6 +72,7 @@ pub fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
 pub const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "sum fixed",
     "sum exact",
+    "sum exact of segments of hard numbers",
     "arg-max",
     "count",
     "statistics",

@@ -66,6 +66,7 @@ const ELSEWHERE: &[(&str, &str, Given)] = &[
     ("select_look_back", LOOK_BACK, waits),
     ("select_totals", LOOK_BACK, waits),
     ("sort_histograms", LOOK_BACK, waits),
+    ("exact_groups_round", "rounds parts of segments of more than 2^14 elements: tests/exact_groups.rs", |_| false),
     ("statistics_moments", "joins more than 1,024 tiles: tests/reduce_forms.rs", |_| false),
     ("select_unordered", "adds to a 64-bit count", |caps| caps.int64_atomics),
 ];
