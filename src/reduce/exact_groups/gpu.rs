@@ -94,7 +94,8 @@ pub(in crate::reduce) fn shape(kind: Kind, team: usize, parts: bool, form: &Form
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .flag("REGISTERS", params.exact_f64)
         .flag("FLUSHED", !caps.denormals)
-        .flag("PARTS", parts);
+        .flag("PARTS", parts)
+        .unoptimised_on_a_checker(caps);
     let program = match kind {
         Kind::Segments { offset, counted } => program
             .flag("SEGMENTS", true)
