@@ -18,6 +18,7 @@ mod options;
 mod output;
 mod progress;
 mod report;
+mod reserve;
 mod run;
 mod submission;
 mod tune;
@@ -135,6 +136,7 @@ fn faults_are_one_line() {
 
 /// Runs the program with the arguments of this process.
 pub fn main() -> ExitCode {
+    reserve::keep();
     itself::keep_environment();
     faults_are_one_line();
     #[cfg(unix)]
