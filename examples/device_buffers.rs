@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --example device_buffers`
 
-use oclprim::{Determinism, Device, Scratch, op::Sum};
+use oclprim::{Determinism, Device, op::Sum};
 
 const ROWS: usize = 1000;
 const COLS: usize = 500;
@@ -16,14 +16,12 @@ fn main() -> Result<(), oclprim::Error> {
     let mut columns = device.zeroed::<f32>(ROWS * COLS)?;
     device.transpose_into(&matrix, ROWS, COLS, &mut columns)?;
 
-    // Each column's sum goes to its element of `sums`. Scratch is reserved once, so the loop allocates no memory. The calls
-    // do not wait, because the device runs its commands in order.
-    let mut scratch = Scratch::new();
-    scratch.reserve(&device, device.reduce_scratch::<f32>(ROWS))?;
+    // Each column's sum goes to its element of `sums`. The first call takes scratch, which the later ones use again. The
+    // calls do not wait, because the device runs its commands in order.
     let mut sums = device.zeroed::<f32>(COLS)?;
     for c in 0..COLS {
         let column = columns.view(c * ROWS..(c + 1) * ROWS)?;
-        device.reduce_into(column, Sum, Determinism::Fixed, sums.view_mut(c..=c)?, &mut scratch)?;
+        device.reduce_into(column, Sum, Determinism::Fixed, sums.view_mut(c..=c)?)?;
     }
 
     // The device copies a part of a buffer, which may begin at any offset.

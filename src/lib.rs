@@ -16,7 +16,8 @@
 //!
 //! Nearly all primitives are methods of [`Device`]; `fill` and `copy_within` are methods of [`Buffer`], and
 //! [`ExactSum`] is a type of its own. Primitives take host slices, [`Buffer`]s or [`View`]s ([`Input`]). Methods that
-//! end in `_into` write to the caller's [`Output`]; methods that need temporary memory use the caller's [`Scratch`].
+//! end in `_into` write to the caller's [`Output`]; temporary memory belongs to the device's queue
+//! ([`Device::reserve`]).
 //! Many methods also take expressions over slices, buffers and views: a [`Source`].
 //!
 //! | | |
@@ -27,8 +28,8 @@
 //! | [`count`](Device::count), [`count_of`](Device::count_of), [`any`](Device::any), [`all`](Device::all) | number of elements that are not zero, or that equal a value: [`reduce::count`] |
 //! | [`reduce_by`](Device::reduce_by) | one value from many, by an [operator](op::Operator) of the user, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`] |
 //! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | expressions as inputs: another type, a function of each element, products. `reduce`, `scan` and `transform` compute them as they read; the cost for other methods: [`source`] |
-//! | [`reduce_segments`](Device::reduce_segments), [`reduce_segments_as`](Device::reduce_segments_as), [`reduce_segments_by`](Device::reduce_segments_by) | one value from each segment: [`reduce::segmented`] |
-//! | [`reduce_axis`](Device::reduce_axis), [`reduce_axis_as`](Device::reduce_axis_as), [`reduce_axis_by`](Device::reduce_axis_by) | one value from each line along an axis: [`reduce::axis`] |
+//! | [`reduce_segments`](Device::reduce_segments), [`reduce_segments_by`](Device::reduce_segments_by) | one value from each segment: [`reduce::segmented`] |
+//! | [`reduce_axis`](Device::reduce_axis), [`reduce_axis_by`](Device::reduce_axis_by) | one value from each line along an axis: [`reduce::axis`] |
 //! | [`arg_min_axis`](Device::arg_min_axis), [`arg_max_axis`](Device::arg_max_axis), [`min_max_axis`](Device::min_max_axis) | the extremes of each line along an axis, and their indices: [`reduce::axis::extremes`] |
 //! | [`moments_axis`](Device::moments_axis), [`mean_axis`](Device::mean_axis), [`variance_axis`](Device::variance_axis) | mean and variance of each line along an axis, in one pass: [`reduce::axis::moments`] |
 //! | [`inclusive_scan`](Device::inclusive_scan), [`exclusive_scan`](Device::exclusive_scan), [`scan_by`](Device::scan_by), [`offsets_of`](Device::offsets_of) | prefix scan: `out[i] = x[0] op ... op x[i]`; offsets from counts: [`scan`] |
@@ -429,10 +430,10 @@ pub use reduce::{
     moments::Moments,
     statistics::{MinMax, Statistics, StatisticsRecord},
 };
+pub(crate) use runtime::Scratch;
 pub use runtime::{
     Buffer, Capabilities, Device, DeviceClass, DeviceInfo, DeviceType, Download, Input, MapMut, MapRef, Output,
-    PinnedVec, Preparation, ProgramSpec, RefusedSubGroup, Scratch, SubGroup, SubGroupBackend, Timing, Upload, View,
-    ViewMut,
+    PinnedVec, Preparation, ProgramSpec, RefusedSubGroup, SubGroup, SubGroupBackend, Timing, Upload, View, ViewMut,
 };
 pub use scan::Scan;
 pub use sort::{

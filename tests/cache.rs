@@ -382,14 +382,13 @@ fn programs_in_use_outlive_their_eviction() {
                     let (device, x) = (&device, &x);
                     scope.spawn(move || {
                         let mut out = device.zeroed::<u32>(1).unwrap();
-                        let mut scratch = oclprim::Scratch::new();
                         for i in 0..12 {
                             let text = format!("a + b + {} * 0", i + thread);
                             let sum = Operator::new("sum", 0u32, |a, b| a + b, &text);
-                            device.reduce_by_into(x, &sum, &mut out, &mut scratch).unwrap();
+                            device.reduce_by_into(x, &sum, &mut out).unwrap();
                             // The kernels of the previous call may still run.
-                            device.reduce_into(x, Max, oclprim::Determinism::Fixed, &mut out, &mut scratch).unwrap();
-                            device.reduce_by_into(x, &sum, &mut out, &mut scratch).unwrap();
+                            device.reduce_into(x, Max, oclprim::Determinism::Fixed, &mut out).unwrap();
+                            device.reduce_by_into(x, &sum, &mut out).unwrap();
                             assert_eq!(out.to_vec().unwrap(), [1 << 20]);
                         }
                     });

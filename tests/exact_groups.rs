@@ -4,7 +4,7 @@ mod common;
 
 use oclprim::{
     Determinism::{Exact, Fixed},
-    Device, ErrorKind, ExactSum, Float, Layout, NdView, Scratch, Tuning, bf16, f16,
+    Device, ErrorKind, ExactSum, Float, Layout, NdView, Tuning, bf16, f16,
     internals::{data::Rng, oracle::exact_sum},
     op::{Max, Product, Sum},
     tuning::Primitive,
@@ -273,10 +273,8 @@ fn sums_by_key_are_correctly_rounded() {
         for room in [want.len() + 5, want.len(), want.len() - 3] {
             let (mut keys_out, mut out) = (device.zeroed::<u16>(room).unwrap(), device.zeroed::<T>(room).unwrap());
             out.fill(T::ONE).unwrap();
-            let (mut count, mut scratch) = (device.zeroed::<u64>(1).unwrap(), Scratch::new());
-            device
-                .reduce_by_key_with_into(&keys, &x, Sum, Exact, &mut keys_out, &mut out, &mut count, &mut scratch)
-                .unwrap();
+            let mut count = device.zeroed::<u64>(1).unwrap();
+            device.reduce_by_key_with_into(&keys, &x, Sum, Exact, &mut keys_out, &mut out, &mut count).unwrap();
             assert_eq!(count.to_vec().unwrap(), [want.len() as u64], "{name}");
             let out = out.to_vec().unwrap();
             let there = room.min(want.len());
@@ -302,19 +300,19 @@ fn converted_elements_are_summed_exactly() {
         let sum = |part: &[f32]| exact_sum::<f32, f32>(part);
         let parts = |x: &[f32]| [sum(&x[..700]), 0.0, sum(&x[700..])];
         let mut got = [0f32; 3];
-        device.reduce_segments_with_into(&bytes, &offsets, Sum, Exact, &mut got, &mut Scratch::new()).unwrap();
+        device.reduce_segments_with_into(&bytes, &offsets, Sum, Exact, &mut got).unwrap();
         same(&got, &parts(&bytes.iter().map(|&x| f32::from(x)).collect::<Vec<_>>()), &format!("{name}: u8"));
         let signed: Vec<i8> = bytes.iter().map(|&x| x as i8).collect();
-        device.reduce_segments_with_into(&signed, &offsets, Sum, Exact, &mut got, &mut Scratch::new()).unwrap();
+        device.reduce_segments_with_into(&signed, &offsets, Sum, Exact, &mut got).unwrap();
         same(&got, &parts(&signed.iter().map(|&x| f32::from(x)).collect::<Vec<_>>()), &format!("{name}: i8"));
-        device.reduce_segments_with_into(&halves, &offsets, Sum, Exact, &mut got, &mut Scratch::new()).unwrap();
+        device.reduce_segments_with_into(&halves, &offsets, Sum, Exact, &mut got).unwrap();
         same(&got, &parts(&halves.iter().map(|x| x.to_f32()).collect::<Vec<_>>()), &format!("{name}: f16"));
         if common::has_doubles(&device) {
             for kind in [0, 5] {
                 let floats = hard::<f32>(kind, 600, &mut rng);
                 let mut got = [0f64; 2];
                 let view = NdView::new(&floats, Layout::contiguous(&[300, 2]).unwrap()).unwrap();
-                device.reduce_axis_with_into(view, 0, Sum, Exact, &mut got, &mut Scratch::new()).unwrap();
+                device.reduce_axis_with_into(view, 0, Sum, Exact, &mut got).unwrap();
                 let line = |k: usize| floats[k..].iter().step_by(2).copied().collect::<Vec<f32>>();
                 let want = [exact_sum::<f32, f64>(&line(0)), exact_sum::<f32, f64>(&line(1))];
                 same(&got, &want, &format!("{name}: f32 in f64, kind {kind}"));
@@ -399,7 +397,7 @@ fn invalid_offsets_of_exact_sums_stay_in_bounds() {
             let mut out = device.zeroed::<f32>(401).unwrap();
             out.fill(-7.0).unwrap();
             let to = out.view_mut(1..400).unwrap();
-            device.reduce_segments_with_into(&x, &offsets, Sum, Exact, to, &mut Scratch::new()).unwrap();
+            device.reduce_segments_with_into(&x, &offsets, Sum, Exact, to).unwrap();
             let out = out.to_vec().unwrap();
             assert_eq!((out[0], out[400]), (-7.0, -7.0), "{name}");
         }

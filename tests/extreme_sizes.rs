@@ -7,8 +7,7 @@ use std::{
 };
 
 use oclprim::{
-    Bins, Device, Interpolation, Layout, Matrices, NdView, NdViewMut, Offset, Order, Philox, Result, Scratch, Top,
-    Tuning,
+    Bins, Device, Interpolation, Layout, Matrices, NdView, NdViewMut, Order, Philox, Result, Top, Tuning,
     op::{Cast, Sum},
 };
 
@@ -100,84 +99,14 @@ fn devices() -> Vec<Device> {
     all
 }
 
-/// Calls the functions that give the scratch bytes for `n` elements.
-fn scratch_of<T, I>(device: &Device, n: usize, account: &mut Account)
-where
-    T: oclprim::Key + oclprim::Element + oclprim::Weight,
-    I: Offset,
-{
-    let name = device.info().name;
-    let order = Order::ascending();
-    let bins = Bins::<T>::even(T::ZERO, T::ONE, 1).expect("a few bins");
-    let mut each = |what: &str, call: &mut dyn FnMut() -> Result<usize>| {
-        if let Some(bytes) = account.of((&name, what, n), call) {
-            // A size that overflowed would be small.
-            let least = if device.is_cpu() || n < 1 << 40 { 0 } else { 1 };
-            if bytes < least && !["count", "top_k"].contains(&what) {
-                account.wrong.push(format!("{name}: {what} of {n} elements takes {bytes} bytes"));
-            }
-        }
-    };
-    each("reduce", &mut || Ok(device.reduce_scratch::<T>(n)));
-    each("reduce_by", &mut || Ok(device.reduce_by_scratch::<T>(n)));
-    each("reduce_by a struct", &mut || Ok(device.reduce_by_scratch::<[u64; 8]>(n)));
-    each("scan", &mut || Ok(device.scan_scratch::<T, T>(n)));
-    each("scan_segments", &mut || Ok(device.scan_segments_scratch::<T, T>(n)));
-    each("sort", &mut || device.sort_scratch::<T>(n));
-    each("sort_pairs", &mut || device.sort_pairs_scratch::<T, [u64; 2]>(n));
-    each("argsort", &mut || device.argsort_scratch::<T, I>(n));
-    each("sort_columns", &mut || device.sort_columns_scratch::<T>(n));
-    each("sort_segments", &mut || device.sort_segments_scratch::<T>(n));
-    each("sort_segments_pairs", &mut || device.sort_segments_pairs_scratch::<T, [u64; 2]>(n));
-    each("argsort_segments", &mut || device.argsort_segments_scratch::<T, I>(n));
-    each("merge", &mut || device.merge_scratch::<T, _>(n, &order));
-    each("merge_pairs", &mut || device.merge_pairs_scratch::<T, [u64; 8], _>(n, &order));
-    each("merge_sort", &mut || device.merge_sort_scratch::<T, _>(n, &order));
-    each("merge_sort_pairs", &mut || device.merge_sort_pairs_scratch::<T, [u64; 8], _>(n, &order));
-    each("merge_sort_pairs of large values", &mut || device.merge_sort_pairs_scratch::<T, [u8; 1 << 20], _>(n, &order));
-    each("set_operation", &mut || device.set_scratch::<T, _>(n, &order));
-    each("select", &mut || device.select_scratch::<T>(n));
-    each("reduce_by_key", &mut || device.reduce_by_key_scratch::<T, T>(n));
-    each("reduce_segments", &mut || device.reduce_segments_scratch::<T>(n));
-    each("statistics", &mut || device.statistics_scratch::<T>(n));
-    each("count", &mut || device.count_scratch());
-    each("histogram", &mut || device.histogram_scratch::<T>(n, &bins));
-    each("histogram_weighted", &mut || device.histogram_weighted_scratch::<T, T>(n, &bins));
-    each("histogram_channels", &mut || device.histogram_channels_scratch::<T>(n, 4, &[bins.clone(), bins.clone()]));
-    for k in SIZES {
-        let tops = [Top::largest(k), Top::smallest(k).sorted(), Top::largest(1).in_rows(k), Top::largest(k).in_rows(n)];
-        for top in tops {
-            each("top_k", &mut || device.top_k_scratch::<T>(n, top));
-            each("top_k", &mut || device.top_k_places_scratch::<T, I>(n, top));
-        }
-        each("transpose_in_place", &mut || Ok(device.transpose_in_place_scratch::<T>(n, k).max(1)));
-        each("transpose_in_place", &mut || Ok(device.transpose_in_place_scratch::<[u64; 2]>(n, k).max(1)));
-    }
-}
-
-#[test]
-fn scratch_for_any_number_of_elements_has_a_size_or_is_refused() {
-    let mut account = Account::default();
-    for device in devices() {
-        for n in SIZES {
-            scratch_of::<u32, u64>(&device, n, &mut account);
-            if device.is_cpu() || n > 1 << 33 {
-                scratch_of::<u8, u32>(&device, n, &mut account);
-                scratch_of::<i64, u64>(&device, n, &mut account);
-            }
-        }
-    }
-    account.close();
-}
-
 #[test]
 fn a_reserve_of_any_size_is_made_or_refused() {
     let mut account = Account::default();
     for device in devices() {
         for bytes in small_or_absurd() {
-            account.of((device.info().name, "reserve", bytes), || Scratch::new().reserve(&device, bytes));
+            account.of((device.info().name, "reserve", bytes), || device.reserve(bytes));
         }
-        let absurd = Scratch::new().reserve(&device, usize::MAX);
+        let absurd = device.reserve(usize::MAX);
         assert_eq!(absurd.is_ok(), device.is_cpu(), "the CPU backend takes no scratch");
     }
     account.close();
@@ -334,7 +263,7 @@ fn views_of_any_shape_are_sound_or_refused() {
             account.of((&what, "transpose"), || device.transpose(&x, a, b));
             account.of((&what, "transpose_into"), || device.transpose_into(&x, a, b, &mut out));
             account.of((&what, "transpose_map"), || device.transpose_map::<u32, f32>(&x, a, b, &Cast));
-            account.of((&what, "in place"), || device.transpose_in_place(&mut out, a, b, &mut Scratch::new()));
+            account.of((&what, "in place"), || device.transpose_in_place(&mut out, a, b));
             for c in [0, 1, 2, usize::MAX / 2 + 1, usize::MAX] {
                 let batches = [
                     Matrices::new(a, b).count(c),
@@ -353,9 +282,7 @@ fn views_of_any_shape_are_sound_or_refused() {
         for n in SIZES {
             let what = (device.info().name, n);
             account.of((&what, "nth_element"), || device.nth_element(&x, n));
-            account.of((&what, "nth_elements"), || {
-                device.nth_elements_into(&x, &[0, n], &mut [0, 0], &mut Scratch::new())
-            });
+            account.of((&what, "nth_elements"), || device.nth_elements_into(&x, &[0, n], &mut [0, 0]));
             account.of((&what, "reduce_axis"), || {
                 device.reduce_axis(NdView::new(&x, Layout::contiguous(&[2, 3])?)?, n, Sum)
             });

@@ -28,7 +28,7 @@ use std::{
 use tempfile::TempDir;
 
 use oclprim::{
-    Bins, Capabilities, Device, DeviceClass, Error, ErrorKind, Order, Result, Scan, Scratch, Top, Tuning,
+    Bins, Capabilities, Device, DeviceClass, Error, ErrorKind, Order, Result, Scan, Top, Tuning,
     interop::{self, ocl},
     op::{Map, Operator, Sum},
     tuning::Primitive,
@@ -265,7 +265,7 @@ const TRANSFERS: [Operation; 5] = [
     }),
     ("scan of a slice", |device, data| {
         let mut sums = vec![0; N];
-        device.scan_into(&data.bits, Sum, Scan::inclusive(), &mut sums, &mut Scratch::new()).map(|()| sums)
+        device.scan_into(&data.bits, Sum, Scan::inclusive(), &mut sums).map(|()| sums)
     }),
 ];
 

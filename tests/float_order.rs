@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use common::{a_form_of_each_kernel, gpu, opencl_devices, runs_kernels_at_once, tuned};
 use oclprim::{
-    Columns, Device, Element, ElementType, Extreme, Interpolation, Order, Scan, Scratch, SetOp, SubGroupBackend, Top,
-    Tuning, bf16, f16,
+    Columns, Device, Element, ElementType, Extreme, Interpolation, Order, Scan, SetOp, SubGroupBackend, Top, Tuning,
+    bf16, f16,
     op::{Max, Sum},
     tuning::{Primitive, parameters},
 };
@@ -192,7 +192,7 @@ fn sorts<T: Element>(devices: &[(String, Device)]) {
                 assert!(values.to_vec().unwrap() == places, "{what}, values of sort_pairs");
                 let (mut keys, mut values, mut more) = (vec![T::ONE; n], vec![0u32; n], vec![0u8; n]);
                 let columns = Columns::new().with(&numbers, &mut values[..]).with(&bytes, &mut more[..]);
-                device.sort_columns_into(&x, columns, &mut keys[..], order.clone(), &mut Scratch::new()).unwrap();
+                device.sort_columns_into(&x, columns, &mut keys[..], order.clone()).unwrap();
                 same(&keys, &want, &format!("{what}, sort_columns"));
                 assert!(values == places && more == bytes_wanted, "{what}, columns of sort_columns");
                 let merged = device.merge_sort(&x, &order).unwrap().to_vec().unwrap();
@@ -547,7 +547,7 @@ fn selects<T: Element>(devices: &[(String, Device)]) {
             for (name, device) in devices {
                 for ranks in [&ranks[..], &ranks.iter().cycle().take(20).copied().collect::<Vec<_>>()] {
                     let mut found = vec![T::ONE; ranks.len()];
-                    device.nth_elements_into(x, ranks, &mut found[..], &mut Scratch::new()).unwrap();
+                    device.nth_elements_into(x, ranks, &mut found[..]).unwrap();
                     let want: Vec<T> = ranks.iter().map(|&rank| sorted[rank]).collect();
                     same(&found, &want, &format!("{name}: {} ranks of {n} {}", ranks.len(), T::TYPE));
                 }

@@ -12,8 +12,7 @@ use std::{
 };
 
 use oclprim::{
-    Accumulate, Bins, Buffer, Determinism, Device, ErrorKind, Matrices, MomentsRecord, Scratch, Source,
-    StatisticsRecord, Top,
+    Accumulate, Bins, Buffer, Determinism, Device, ErrorKind, Matrices, MomentsRecord, Source, StatisticsRecord, Top,
     interop::{self, ocl},
     op::{Max, Operator, Scale, Sum},
 };
@@ -178,20 +177,20 @@ fn calls_with_results_on_the_device_do_not_wait() {
         let data: Vec<u32> = (0..5_000).collect();
         let x = device.upload(&data).unwrap();
         let (mut copies, mut counts) = (device.zeroed::<u32>(5_000).unwrap(), device.zeroed::<u64>(2).unwrap());
-        let (mut outside, mut scratch) = (device.zeroed(3).unwrap(), Scratch::new());
+        let mut outside = device.zeroed(3).unwrap();
         let (mut sum, mut turned) = (device.zeroed::<u32>(1).unwrap(), device.zeroed::<u32>(5_000).unwrap());
         let (mut moved, mut ids) = (device.zeroed::<u32>(5_000).unwrap(), device.zeroed::<u64>(4).unwrap());
         let mut run = || {
             device.copy(&x, &mut moved).unwrap();
-            device.reduce_into(&x, Sum, Determinism::Fixed, &mut sum, &mut scratch).unwrap();
+            device.reduce_into(&x, Sum, Determinism::Fixed, &mut sum).unwrap();
             device.transpose_into(&x, 50, 100, &mut turned).unwrap();
             let four = Bins::ids(4).unwrap();
-            device.histogram_into(&x, &four, &mut ids, &mut outside, Accumulate::Overwrite, &mut scratch).unwrap();
+            device.histogram_into(&x, &four, &mut ids, &mut outside, Accumulate::Overwrite).unwrap();
             device.copy_ranges(&x, &mut copies, &[(7..3_000, 3), (3_500..3_510, 4_000)]).unwrap();
             // The bins are new: no earlier call has transferred their edges to the device.
             let bins = Bins::edges(&[0u32, 10, 5_000]).unwrap();
             let replace = Accumulate::Overwrite;
-            device.histogram_into(&x, &bins, &mut counts, &mut outside, replace, &mut scratch).unwrap();
+            device.histogram_into(&x, &bins, &mut counts, &mut outside, replace).unwrap();
         };
         // Builds all programs.
         run();
@@ -371,17 +370,15 @@ fn outputs_that_overlap_inputs_are_refused() {
         let part = theirs.create_sub_buffer(None, 1024, 100).unwrap();
         let mut c = shared(&device, &part).unwrap();
         refused(device.transpose_into(a.view(1000..1100).unwrap(), 10, 10, &mut c), "bytes 4096..4496 and 4000..4400");
-        let scratch = &mut Scratch::new();
-        let sums = device.reduce_axis_into(view, 0, Sum, b.view_mut(5900..).unwrap(), scratch);
+        let sums = device.reduce_axis_into(view, 0, Sum, b.view_mut(5900..).unwrap());
         refused(sums, "bytes 23600..24000 and 0..24000");
         let (offsets, out) = (a.view(..3).unwrap(), b.view_mut(1..3).unwrap());
-        refused(device.reduce_segments_into(&[1u32; 4], offsets, Sum, out, scratch), "bytes 4..12 and 0..12");
+        refused(device.reduce_segments_into(&[1u32; 4], offsets, Sum, out), "bytes 4..12 and 0..12");
         let out = b.view_mut(7..8).unwrap();
-        refused(device.reduce_segments_into(&a, &[0u32, 2], Sum, out, scratch), "bytes 28..32 and 0..24000");
+        refused(device.reduce_segments_into(&a, &[0u32, 2], Sum, out), "bytes 28..32 and 0..24000");
         let (bins, mut outside) = (Bins::ids(10).unwrap(), [0u64; 3]);
         let counts = b.view_mut(5..15).unwrap();
-        let counted =
-            device.histogram_into(a.view(..6).unwrap(), &bins, counts, &mut outside, Accumulate::Overwrite, scratch);
+        let counted = device.histogram_into(a.view(..6).unwrap(), &bins, counts, &mut outside, Accumulate::Overwrite);
         refused(counted, "bytes 20..60 and 0..24");
         assert_eq!(a.to_vec().unwrap(), data);
 
@@ -416,31 +413,30 @@ fn results_that_overlap_inputs_or_each_other_are_refused() {
         let theirs = user.upload(&data);
         let (a, mut b, mut words) =
             (whole::<u32>(&device, &theirs), whole::<u32>(&device, &theirs), whole::<u64>(&device, &theirs));
-        let scratch = &mut Scratch::new();
         let (other, mut figures, mut places) = ([1u32; 6], [0u32; 200], [0u64; 200]);
         let (view, six) = (a.nd(&[60, 100]).unwrap(), a.view(..6).unwrap());
 
         let mut records = whole::<StatisticsRecord<u32>>(&device, &theirs);
         let record = records.view_mut(1..2).unwrap();
-        overlap(device.statistics_into(&a, record, scratch), "bytes 96..192 and 0..24000");
+        overlap(device.statistics_into(&a, record), "bytes 96..192 and 0..24000");
         let values = b.view_mut(7..9).unwrap();
-        overlap(device.min_max_into(&a, values, &mut places[..2], scratch), "bytes 28..36 and 0..24000");
+        overlap(device.min_max_into(&a, values, &mut places[..2]), "bytes 28..36 and 0..24000");
         let indices = words.view_mut(2..4).unwrap();
-        overlap(device.min_max_into(&a, &mut figures[..2], indices, scratch), "bytes 16..32 and 0..24000");
+        overlap(device.min_max_into(&a, &mut figures[..2], indices), "bytes 16..32 and 0..24000");
         let both = (b.view_mut(4..6).unwrap(), words.view_mut(2..4).unwrap());
-        overlap(device.min_max_into(&other, both.0, both.1, scratch), "bytes 16..24 and 16..32");
+        overlap(device.min_max_into(&other, both.0, both.1), "bytes 16..24 and 16..32");
 
         let values = b.view_mut(5900..).unwrap();
-        let found = device.arg_min_axis_into(view, 0, values, &mut places[..100], scratch);
+        let found = device.arg_min_axis_into(view, 0, values, &mut places[..100]);
         overlap(found, "bytes 23600..24000 and 0..24000");
         let indices = words.view_mut(..100).unwrap();
-        let found = device.arg_max_axis_into(view, 0, &mut figures[..100], indices, scratch);
+        let found = device.arg_max_axis_into(view, 0, &mut figures[..100], indices);
         overlap(found, "bytes 0..800 and 0..24000");
         let values = b.view_mut(..200).unwrap();
-        overlap(device.min_max_axis_into(view, 0, values, &mut places, scratch), "bytes 0..800 and 0..24000");
+        overlap(device.min_max_axis_into(view, 0, values, &mut places), "bytes 0..800 and 0..24000");
         let mut moments = whole::<MomentsRecord<u32>>(&device, &theirs);
         let size = size_of::<MomentsRecord<u32>>();
-        let found = device.moments_axis_into(view, 0, moments.view_mut(1..101).unwrap(), scratch);
+        let found = device.moments_axis_into(view, 0, moments.view_mut(1..101).unwrap());
         overlap(found, &format!("bytes {size}..{} and 0..24000", 101 * size));
         let found = device.transpose_map_into(&a, 60, 100, &Scale(2u32), &mut b);
         overlap(found, "bytes 0..24000 and 0..24000");
@@ -448,26 +444,26 @@ fn results_that_overlap_inputs_or_each_other_are_refused() {
         let bins = Bins::ids(10).unwrap();
         let write = Accumulate::Overwrite;
         let outside = words.view_mut(..3).unwrap();
-        let counted = device.histogram_into(six, &bins, &mut figures[..10], outside, write, scratch);
+        let counted = device.histogram_into(six, &bins, &mut figures[..10], outside, write);
         overlap(counted, "bytes 0..24 and 0..24");
         let (counts, outside) = (b.view_mut(..10).unwrap(), words.view_mut(4..7).unwrap());
-        overlap(device.histogram_into(&other, &bins, counts, outside, write, scratch), "bytes 0..40 and 32..56");
+        overlap(device.histogram_into(&other, &bins, counts, outside, write), "bytes 0..40 and 32..56");
         let sums = words.view_mut(..10).unwrap();
-        let summed = device.histogram_weighted_into(six, &other, &bins, sums, &mut places[..3], write, scratch);
+        let summed = device.histogram_weighted_into(six, &other, &bins, sums, &mut places[..3], write);
         overlap(summed, "bytes 0..80 and 0..24");
         let sums = words.view_mut(1..11).unwrap();
-        let summed = device.histogram_weighted_into(&other, six, &bins, sums, &mut places[..3], write, scratch);
+        let summed = device.histogram_weighted_into(&other, six, &bins, sums, &mut places[..3], write);
         overlap(summed, "bytes 8..88 and 0..24");
         let mut again = whole::<u64>(&device, &theirs);
         let (sums, outside) = (words.view_mut(..10).unwrap(), again.view_mut(9..12).unwrap());
-        let summed = device.histogram_weighted_into(&other, &other, &bins, sums, outside, write, scratch);
+        let summed = device.histogram_weighted_into(&other, &other, &bins, sums, outside, write);
         overlap(summed, "bytes 0..80 and 72..96");
         let pairs = [bins.clone(), bins.clone()];
         let counts = b.view_mut(3..23).unwrap();
-        let counted = device.histogram_channels_into(six, 2, &pairs, counts, &mut places[..6], write, scratch);
+        let counted = device.histogram_channels_into(six, 2, &pairs, counts, &mut places[..6], write);
         overlap(counted, "bytes 12..92 and 0..24");
         let (counts, outside) = (b.view_mut(..20).unwrap(), words.view_mut(..6).unwrap());
-        let counted = device.histogram_channels_into(&other, 2, &pairs, counts, outside, write, scratch);
+        let counted = device.histogram_channels_into(&other, 2, &pairs, counts, outside, write);
         overlap(counted, "bytes 0..80 and 0..48");
 
         let outside = words.view_mut(1..2).unwrap();
@@ -480,19 +476,19 @@ fn results_that_overlap_inputs_or_each_other_are_refused() {
         overlap(device.scatter_into(&other, &other, table, outside), "bytes 0..24 and 0..8");
         let top = Top::largest(3);
         let outs = (b.view_mut(4..7).unwrap(), &mut places[..3]);
-        overlap(device.top_k_pairs_into(six, &[0u64; 6], outs.0, outs.1, top, scratch), "bytes 16..28 and 0..24");
+        overlap(device.top_k_pairs_into(six, &[0u64; 6], outs.0, outs.1, top), "bytes 16..28 and 0..24");
         let outs = (b.view_mut(..3).unwrap(), &mut figures[..3]);
-        overlap(device.top_k_pairs_into(&other, six, outs.0, outs.1, top, scratch), "bytes 0..12 and 0..24");
+        overlap(device.top_k_pairs_into(&other, six, outs.0, outs.1, top), "bytes 0..12 and 0..24");
         let outs = (&mut figures[..3], words.view_mut(2..5).unwrap());
-        overlap(device.top_k_pairs_into(six, &[0u64; 6], outs.0, outs.1, top, scratch), "bytes 16..40 and 0..24");
+        overlap(device.top_k_pairs_into(six, &[0u64; 6], outs.0, outs.1, top), "bytes 16..40 and 0..24");
         let outs = (b.view_mut(..3).unwrap(), words.view_mut(1..4).unwrap());
-        overlap(device.top_k_pairs_into(&other, &[0u64; 6], outs.0, outs.1, top, scratch), "bytes 0..12 and 8..32");
+        overlap(device.top_k_pairs_into(&other, &[0u64; 6], outs.0, outs.1, top), "bytes 0..12 and 8..32");
         let outs = (b.view_mut(..3).unwrap(), words.view_mut(1..4).unwrap());
-        overlap(device.top_k_places_into(&other, outs.0, outs.1, top, scratch), "bytes 0..12 and 8..32");
+        overlap(device.top_k_places_into(&other, outs.0, outs.1, top), "bytes 0..12 and 8..32");
         for ranks in [2, 16, 17] {
             let out = b.view_mut(5..5 + ranks).unwrap();
             let text = format!("bytes 20..{} and 0..24", 20 + 4 * ranks);
-            overlap(device.nth_elements_into(six, &[3; 17][..ranks], out, scratch), &text);
+            overlap(device.nth_elements_into(six, &[3; 17][..ranks], out), &text);
         }
         assert_eq!(a.to_vec().unwrap(), data, "{device:?}");
     }
@@ -508,7 +504,7 @@ fn a_single_result_may_overwrite_an_input_element() {
         let theirs = user.upload(&data);
         let (a, mut b, mut words) =
             (whole::<u32>(&device, &theirs), whole::<u32>(&device, &theirs), whole::<u64>(&device, &theirs));
-        let (scratch, fixed) = (&mut Scratch::new(), Determinism::Fixed);
+        let fixed = Determinism::Fixed;
         let sum = data.iter().sum::<u32>();
         let mut takes = |at: usize, want: &[u32], run: &mut dyn FnMut(&mut Buffer<u32>, &mut Buffer<u64>)| {
             run(&mut b, &mut words);
@@ -517,21 +513,21 @@ fn a_single_result_may_overwrite_an_input_element() {
             device.copy(&data[place.clone()], b.view_mut(place).unwrap()).unwrap();
         };
         takes(5999, &[sum], &mut |b, _| {
-            device.reduce_into(&a, Sum, fixed, b.view_mut(5999..).unwrap(), scratch).unwrap();
+            device.reduce_into(&a, Sum, fixed, b.view_mut(5999..).unwrap()).unwrap();
         });
         takes(16, &[sum, 0], &mut |_, words| {
-            device.reduce_into(a.cast::<u64>(), Sum, fixed, words.view_mut(8..9).unwrap(), scratch).unwrap();
+            device.reduce_into(a.cast::<u64>(), Sum, fixed, words.view_mut(8..9).unwrap()).unwrap();
         });
         let squares = data.iter().fold(0u32, |sum, x| sum.wrapping_add(x.wrapping_mul(*x)));
         takes(0, &[squares], &mut |b, _| {
-            device.reduce_into(a.times(&a), Sum, fixed, b.view_mut(..1).unwrap(), scratch).unwrap();
+            device.reduce_into(a.times(&a), Sum, fixed, b.view_mut(..1).unwrap()).unwrap();
         });
         let union = Operator::new("union", 0u32, |a, b| a | b, "a | b");
         takes(1, &[8191], &mut |b, _| {
-            device.reduce_by_into(&a, &union, b.view_mut(1..2).unwrap(), scratch).unwrap();
+            device.reduce_by_into(&a, &union, b.view_mut(1..2).unwrap()).unwrap();
         });
         takes(2, &[5999, 0], &mut |_, words| {
-            device.count_into(&a, words.view_mut(1..2).unwrap(), scratch).unwrap();
+            device.count_into(&a, words.view_mut(1..2).unwrap()).unwrap();
         });
     }
 }

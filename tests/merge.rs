@@ -5,7 +5,7 @@ mod common;
 use bytemuck::{Pod, Zeroable};
 use common::{gpu, tuned};
 use oclprim::{
-    Device, ErrorKind, Order, Scratch, SetOp,
+    Device, ErrorKind, Order, SetOp,
     internals::testing::guarded,
     op::{Compare, Less},
 };
@@ -132,7 +132,6 @@ fn merges_and_sorts_of_many_tiles_equal_the_standard_library() {
 #[test]
 fn b18_every_element_of_a_merge_is_compared() {
     for (name, device) in devices() {
-        let mut scratch = Scratch::new();
         for (m, n) in [(0, 1), (1, 1), (511, 514), (1025, 7), (3, 2047), (2049, 2050)] {
             let below = sorted(common::random::<u32>(m, 14).iter().map(|x| x >> 1).collect());
             let above: Vec<u32> = sorted(common::random::<u32>(n, 15).iter().map(|x| x | 1 << 31).collect());
@@ -141,7 +140,7 @@ fn b18_every_element_of_a_merge_is_compared() {
             for (a, b) in [(&below, &among), (&below, &above), (&above, &below)] {
                 let want = sorted([&a[..], b].concat());
                 let (x, y) = (device.upload(a).unwrap(), device.upload(b).unwrap());
-                let got = guarded(&device, m + n, 1, |out| Ok(device.merge_into(&x, &y, out, up(), &mut scratch)?));
+                let got = guarded(&device, m + n, 1, |out| Ok(device.merge_into(&x, &y, out, up())?));
                 assert!(got.unwrap() == want, "{name}: {} and {}", a.len(), b.len());
             }
         }
@@ -247,35 +246,33 @@ fn structs_are_merged_by_a_users_comparator() {
     }
 }
 
-/// Scratch of the stated size serves every operation, repeatedly.
+/// One reservation serves every operation, repeatedly.
 #[test]
-fn one_scratch_serves_every_operation() {
+fn one_reservation_serves_every_operation() {
     let n = many() / 4;
     let x: Vec<u32> = common::random(n, 12);
     let want = sorted(x.clone());
-    for (name, device) in few_devices() {
-        let mut scratch = Scratch::new();
-        let sizes = [
-            device.merge_scratch::<u32, _>(n, up()).unwrap(),
-            device.merge_sort_scratch::<u32, _>(n, up()).unwrap(),
-            device.merge_sort_pairs_scratch::<u32, u32, _>(n, up()).unwrap(),
-            device.merge_pairs_scratch::<u32, u32, _>(n, up()).unwrap(),
-            device.set_scratch::<u32, _>(n, up()).unwrap(),
-        ];
-        scratch.reserve(&device, sizes.into_iter().max().unwrap()).unwrap();
-        for _ in 0..2 {
+    for ((name, device), (_, tried)) in few_devices().into_iter().zip(few_devices()) {
+        let run = |device: &Device| {
             let mut got = vec![0; n];
-            device.merge_sort_into(&x, &mut got, up(), &mut scratch).unwrap();
+            device.merge_sort_into(&x, &mut got, up()).unwrap();
             assert!(got == want, "{name}");
             let mut values = vec![0; n];
-            device.merge_sort_pairs_into(&x, &x, &mut got, &mut values, up(), &mut scratch).unwrap();
+            device.merge_sort_pairs_into(&x, &x, &mut got, &mut values, up()).unwrap();
             assert!(values == want, "{name}");
             let (a, b) = want.split_at(n / 3);
-            device.merge_into(a, b, &mut got, up(), &mut scratch).unwrap();
+            device.merge_into(a, b, &mut got, up()).unwrap();
             assert!(got == want, "{name}");
             let mut count = [0];
-            device.set_operation_into(SetOp::Union, a, b, &mut got, &mut count, up(), &mut scratch).unwrap();
+            device.set_operation_into(SetOp::Union, a, b, &mut got, &mut count, up()).unwrap();
             assert!(got[..count[0] as usize] == obvious(SetOp::Union, a, b), "{name}");
+        };
+        run(&tried);
+        let bytes = tried.scratch_bytes();
+        device.reserve(bytes).unwrap();
+        for _ in 0..2 {
+            run(&device);
+            assert_eq!(device.scratch_bytes(), bytes, "{name}");
         }
     }
 }
@@ -290,15 +287,14 @@ fn invalid_comparators_terminate_in_bounds() {
     for (name, device) in devices() {
         let (a, b) = (device.upload(&x[..n / 2]).unwrap(), device.upload(&x[n / 2..]).unwrap());
         let (a, b) = (&a, &b);
-        let ran = guarded(&device, n, 1, |out| Ok(device.merge_into(a, b, out, &order, &mut Scratch::new())?));
+        let ran = guarded(&device, n, 1, |out| Ok(device.merge_into(a, b, out, &order)?));
         ran.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
-        let ran =
-            guarded(&device, a.len(), 3, |out| Ok(device.merge_sort_into(a, out, &order, &mut Scratch::new())?));
+        let ran = guarded(&device, a.len(), 3, |out| Ok(device.merge_sort_into(a, out, &order)?));
         ran.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
         let ran = guarded(&device, 100, 1, |out| {
             let mut count = device.zeroed::<u64>(1)?;
             let op = SetOp::SymmetricDifference;
-            Ok(device.set_operation_into(op, a, b, out, &mut count, &order, &mut Scratch::new())?)
+            Ok(device.set_operation_into(op, a, b, out, &mut count, &order)?)
         });
         ran.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
     }

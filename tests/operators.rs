@@ -4,7 +4,7 @@ mod common;
 
 use bytemuck::{Pod, Zeroable};
 use oclprim::{
-    Complex, Device, ErrorKind, Scan, Scratch,
+    Complex, Device, ErrorKind, Scan,
     internals::data::Data,
     op::laws,
     op::{Operator, complex_product, complex_sum},
@@ -252,7 +252,7 @@ fn empty_input_gives_the_identity() {
             let nothing = device.upload::<[u8; N]>(&[]).unwrap();
             let mut out = device.upload(&[[99; N]; 3]).unwrap();
             device.take_timings().unwrap();
-            device.reduce_by_into(&nothing, &op, out.view_mut(1..2).unwrap(), &mut Scratch::new()).unwrap();
+            device.reduce_by_into(&nothing, &op, out.view_mut(1..2).unwrap()).unwrap();
             let commands: Vec<_> = device.take_timings().unwrap().iter().map(|timing| timing.name).collect();
             // The timings exclude writes, and Oclgrind gets no fills.
             let fills = !device.is_cpu() && common::runs_kernels_at_once(&device);

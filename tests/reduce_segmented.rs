@@ -3,7 +3,7 @@
 mod common;
 
 use oclprim::{
-    Device, ErrorKind, Scratch,
+    Device, ErrorKind,
     internals::data::{Data, Rng},
     op::{Max, Sum},
 };
@@ -32,7 +32,7 @@ fn empty_inputs_give_the_identity_and_invalid_offsets_are_refused() {
         let empty = device.reduce_segments(&nothing, &[0u64; 4], Max).unwrap();
         assert_eq!(empty.to_vec().unwrap(), [f32::NEG_INFINITY; 3], "{name}");
         let mut out = device.zeroed::<f32>(2).unwrap();
-        let error = device.reduce_segments_into(&[1.0], &[0u32, 1], Sum, &mut out, &mut Scratch::new()).unwrap_err();
+        let error = device.reduce_segments_into(&[1.0], &[0u32, 1], Sum, &mut out).unwrap_err();
         assert_eq!(error.to_string(), "reduce of segments needs an output of 1 elements, got 2", "{name}");
     }
 }
@@ -85,12 +85,11 @@ fn empty_segments_yield_the_identity() {
             let results = |device: &Device| {
                 [false, true].map(|is_wide| {
                     // The output holds other values before the call, so that an unwritten element is noticed.
-                    let (mut out, scratch) =
-                        (device.upload(&vec![7.0f32; places.len() - 1]).unwrap(), &mut Scratch::new());
+                    let mut out = device.upload(&vec![7.0f32; places.len() - 1]).unwrap();
                     if is_wide {
-                        device.reduce_segments_into(&x, &wide, Sum, &mut out, scratch).unwrap();
+                        device.reduce_segments_into(&x, &wide, Sum, &mut out).unwrap();
                     } else {
-                        device.reduce_segments_into(&x, &offsets, Sum, &mut out, scratch).unwrap();
+                        device.reduce_segments_into(&x, &offsets, Sum, &mut out).unwrap();
                     }
                     out.to_vec().unwrap().iter().map(|x| x.to_bits()).collect::<Vec<_>>()
                 })

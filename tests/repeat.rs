@@ -9,8 +9,8 @@ use std::{
 
 use bytemuck::Pod;
 use oclprim::{
-    Accumulate, Bins, Buffer, Complex, Device, ErrorKind, Interpolation, Matrices, Order, Philox, Result, Scan,
-    Scratch, SetOp, Source, StatisticsRecord, Top, f16,
+    Accumulate, Bins, Buffer, Complex, Determinism, Device, ErrorKind, Interpolation, Matrices, Order, Philox, Result,
+    Scan, SetOp, Source, StatisticsRecord, Top, f16,
     internals::data::Data,
     op::{And, Map, Max, Min, Operator, Or, Product, Scale, Sum, Xor, complex_product, complex_sum},
 };
@@ -215,14 +215,18 @@ fn reductions_of_segments_and_axes_repeat_bit_for_bit() {
             contents(&device.reduce_axis(x.floats.view(..13_001 * 7)?.nd(&[13_001, 7])?, 0, Sum)?)
         }),
         ("sum of segments in a wider type", |device, x| {
-            contents(&device.reduce_segments_as::<f16, f32, _, _>(&x.halves, &x.parts, Sum)?)
+            let mut sums = device.zeroed::<f32>(x.parts.len() - 1)?;
+            device.reduce_segments_with_into(&x.halves, &x.parts, Sum, Determinism::Fixed, &mut sums)?;
+            contents(&sums)
         }),
         ("segments by an operator", |device, x| {
             contents(&device.reduce_segments_by(&x.floats, &x.offsets, &sum_of_floats())?)
         }),
         ("sum along an axis in a wider type", |device, x| {
             let rows = x.halves.view(..3 * 13_001)?;
-            contents(&device.reduce_axis_as::<f16, f32, _>(rows.nd(&[3, 13_001])?, 1, Sum)?)
+            let mut sums = device.zeroed::<f32>(3)?;
+            device.reduce_axis_with_into(rows.nd(&[3, 13_001])?, 1, Sum, Determinism::Fixed, &mut sums)?;
+            contents(&sums)
         }),
         ("along an axis by an operator", |device, x| {
             let rows = x.floats.view(..7 * 13_001)?;
@@ -244,7 +248,7 @@ fn statistics_and_extremes_repeat_bit_for_bit() {
         }),
         ("min-max", |device, x| {
             let (mut values, mut places) = (device.zeroed::<f32>(2)?, device.zeroed(2)?);
-            device.min_max_into(&x.floats, &mut values, &mut places, &mut Scratch::new())?;
+            device.min_max_into(&x.floats, &mut values, &mut places)?;
             Ok([contents(&values)?, contents(&places)?].concat())
         }),
         ("min-max along the last axis", |device, x| {
@@ -267,7 +271,7 @@ fn statistics_and_extremes_repeat_bit_for_bit() {
         }),
         ("statistics", |device, x| {
             let mut record = device.zeroed::<StatisticsRecord<f32>>(1)?;
-            device.statistics_into(&x.floats, &mut record, &mut Scratch::new())?;
+            device.statistics_into(&x.floats, &mut record)?;
             contents(&record)
         }),
         ("count", |device, x| Ok(bytes(&[device.count(&x.numbers)? as u64]))),
@@ -282,7 +286,7 @@ fn statistics_and_extremes_repeat_bit_for_bit() {
 fn histograms_repeat_bit_for_bit() {
     fn counted<T: oclprim::Element>(device: &Device, x: &Buffer<T>, bins: &Bins<T>) -> Result<Vec<u8>> {
         let (mut counts, mut outside) = (vec![0u64; bins.len()], [0u64; 3]);
-        device.histogram_into(x, bins, &mut counts, &mut outside, Accumulate::Overwrite, &mut Scratch::new())?;
+        device.histogram_into(x, bins, &mut counts, &mut outside, Accumulate::Overwrite)?;
         Ok([bytes(&counts), bytes(&outside)].concat())
     }
     repeat(&[
@@ -377,7 +381,7 @@ fn scans_repeat_bit_for_bit() {
         ("reversed", |device, x| contents(&device.scan(&x.floats, Sum, Scan::exclusive(0.5).reversed())?)),
         ("in place", |device, x| {
             let mut data = device.upload(&x.floats.view(..FEW)?.to_vec()?)?;
-            device.scan_in_place(&mut data, Sum, Scan::inclusive(), &mut Scratch::new())?;
+            device.scan_in_place(&mut data, Sum, Scan::inclusive())?;
             contents(&data)
         }),
         ("in a wider type", |device, x| contents(&device.scan::<f16, f32, _>(&x.halves, Sum, Scan::inclusive())?)),
@@ -520,7 +524,7 @@ fn gathers_reversals_and_in_place_moves_repeat_bit_for_bit() {
     repeat(&[
         ("transpose in place", |device, x| {
             let mut data = device.upload(&x.floats.view(..301 * 331)?.to_vec()?)?;
-            device.transpose_in_place(&mut data, 301, 331, &mut Scratch::new())?;
+            device.transpose_in_place(&mut data, 301, 331)?;
             contents(&data)
         }),
         ("transpose with a cast", |device, x| {

@@ -12,7 +12,7 @@ use std::{
 use bytemuck::{Pod, Zeroable};
 use common::{devices, random};
 use oclprim::{
-    Bins, Buffer, Device, DeviceType, ErrorKind, Histogram, Order, Result, Scratch, SubGroupBackend, Tuning, View,
+    Bins, Buffer, Device, DeviceType, ErrorKind, Histogram, Order, Result, SubGroupBackend, Tuning, View,
     internals::data::Rng, op::Sum,
 };
 use proptest::prelude::*;
@@ -159,7 +159,7 @@ fn empty_buffers_are_valid() {
         assert_eq!(device.reduce(&[0u8; 0], Sum).expect(&name), 0);
         assert_eq!(device.reduce(device.zeroed::<i64>(0).expect(&name).view(..).expect(&name), Sum).expect(&name), 0);
         assert_eq!(kind_of(device.arg_max::<u8>(&[])), ErrorKind::Empty, "{name}");
-        Scratch::new().reserve(&device, 0).expect(&name);
+        device.reserve(0).expect(&name);
         device.finish().expect(&name);
 
         // Zero-sized elements still have a length.
@@ -194,7 +194,7 @@ fn invalid_lengths_and_ranges_are_errors_with_their_numbers() {
         assert_eq!(text, "reading 3 elements into a slice of 5");
         assert_eq!(buffer.to_vec().expect(&name), [1, 2, 3], "{name}: a refused write changed something");
         let mut two = [0u16; 2];
-        let error = device.reduce_into(&buffer, Sum, oclprim::Determinism::Fixed, &mut two, &mut Scratch::new());
+        let error = device.reduce_into(&buffer, Sum, oclprim::Determinism::Fixed, &mut two);
         assert_eq!(kind_of(error), ErrorKind::InvalidInput);
     }
 }
@@ -213,7 +213,7 @@ fn allocations_beyond_the_device_are_errors_with_both_numbers() {
             assert_eq!(error.kind(), ErrorKind::OutOfMemory);
             let text = error.to_string();
             assert!(text.contains(&(limit + 1).to_string()) && text.contains(&format!("allows {limit} ")), "{text}");
-            assert_eq!(kind_of(Scratch::new().reserve(&device, limit as usize + 1)), ErrorKind::OutOfMemory);
+            assert_eq!(kind_of(device.reserve(limit as usize + 1)), ErrorKind::OutOfMemory);
         }
         // This size is beyond the memory of any machine.
         assert_eq!(kind_of(device.zeroed::<u8>(1 << 60)), ErrorKind::OutOfMemory, "{name}");
@@ -259,7 +259,7 @@ fn memory_does_not_leak() {
                 assert_eq!(kind_of(refused), ErrorKind::OutOfMemory, "{name}");
             }
             if !device.is_cpu() {
-                assert_eq!(kind_of(Scratch::new().reserve(&device, most)), ErrorKind::OutOfMemory, "{name}");
+                assert_eq!(kind_of(device.reserve(most)), ErrorKind::OutOfMemory, "{name}");
             }
             buffer.map_memory_mut().expect(&name)[0] = 2;
             let clone = device.with_tuning(Default::default()).expect(&name);
@@ -306,10 +306,7 @@ fn buffers_of_another_device_are_refused() {
             assert_eq!(error.to_string(), format!("a buffer of {a_name} cannot be used on {b_name}"));
             let mut out = a.zeroed::<u8>(1).expect(a_name);
             let fixed = oclprim::Determinism::Fixed;
-            assert_eq!(
-                kind_of(b.reduce_into(&[1u8, 2], Sum, fixed, &mut out, &mut Scratch::new())),
-                ErrorKind::InvalidInput
-            );
+            assert_eq!(kind_of(b.reduce_into(&[1u8, 2], Sum, fixed, &mut out)), ErrorKind::InvalidInput);
         }
     }
 }
@@ -327,7 +324,7 @@ fn two_handles_of_one_device_share_its_buffers_in_order() {
             let mut buffer = a.zeroed::<u64>(n).expect(&name);
             buffer.fill(round).expect(&name);
             assert_eq!(b.reduce(&buffer, Sum).expect(&name), round * n as u64, "{name}");
-            b.reduce_into(&buffer, Sum, oclprim::Determinism::Fixed, &mut total, &mut Scratch::new()).expect(&name);
+            b.reduce_into(&buffer, Sum, oclprim::Determinism::Fixed, &mut total).expect(&name);
             buffer.fill(0).expect(&name);
             assert_eq!(total.to_vec().expect(&name), [round * n as u64], "{name}");
             assert_eq!(profiled.reduce(&buffer, Sum).expect(&name), 0, "{name}");
@@ -461,16 +458,16 @@ fn every_device_has_sub_groups_in_local_memory() {
 }
 
 #[test]
-fn one_scratch_serves_several_devices() {
-    let mut scratch = Scratch::new();
+fn each_device_has_scratch_of_its_own() {
     for _ in 0..3 {
         for (name, device) in devices() {
             let n = 100_000;
-            scratch.reserve(&device, device.reduce_scratch::<f32>(n)).expect(&name);
+            assert_eq!(device.scratch_bytes(), 0, "{name}");
+            device.reserve(n).expect(&name);
             let mut out = [0f32];
             let data = vec![0.25f32; n];
             let fixed = oclprim::Determinism::Fixed;
-            device.reduce_into(&data, Sum, fixed, &mut out, &mut scratch).expect(&name);
+            device.reduce_into(&data, Sum, fixed, &mut out).expect(&name);
             assert_eq!(out, [25_000.0], "{name}");
         }
     }

@@ -5,7 +5,7 @@ mod common;
 use std::thread;
 
 use oclprim::{
-    Device, Element, ErrorKind, Order, Scan, Scratch, bf16, f16,
+    Device, Element, ErrorKind, Order, Scan, bf16, f16,
     internals::data::Data,
     internals::testing::guarded,
     internals::testing::same,
@@ -54,7 +54,6 @@ fn every_operator_equals_the_loop() {
 
 #[test]
 fn scans_write_only_their_outputs() {
-    let mut scratch = Scratch::new();
     for (name, device) in common::with_sub_groups() {
         for n in SIZES {
             for offset in [0, 1, 3] {
@@ -62,7 +61,7 @@ fn scans_write_only_their_outputs() {
                 let x = device.upload(&all).unwrap();
                 let want = obvious(&all[offset..], Sum, Some(9));
                 let got = guarded(&device, n, 2 * offset, |out| {
-                    Ok(device.scan_into(x.view(offset..)?, Sum, Scan::exclusive(9), out, &mut scratch)?)
+                    Ok(device.scan_into(x.view(offset..)?, Sum, Scan::exclusive(9), out)?)
                 });
                 assert_eq!(got.unwrap(), want, "{name}: {n} at {offset}");
             }
@@ -74,7 +73,6 @@ fn scans_write_only_their_outputs() {
 /// shown. Here other elements follow the input of a partial tile, and every result and the total are compared.
 #[test]
 fn b17_partial_tiles_ignore_elements_after_the_input() {
-    let mut scratch = Scratch::new();
     for (name, device) in common::with_sub_groups() {
         for n in [1, 31, 33, 255, 1023, 1025, 8191, 8193, 2 * 8192 + 4097] {
             let all: Vec<u32> = Data::Random.generate(n + 1030, n as u64);
@@ -82,9 +80,7 @@ fn b17_partial_tiles_ignore_elements_after_the_input() {
             for (initial, outputs) in [(None, n), (Some(3), n + 1)] {
                 let kind = initial.map_or(Scan::inclusive(), Scan::exclusive);
                 let want = obvious(&[&all[..n], &[0]].concat(), Sum, initial);
-                let got = guarded(&device, outputs, 1, |out| {
-                    Ok(device.scan_into(x.view(..n)?, Sum, kind, out, &mut scratch)?)
-                });
+                let got = guarded(&device, outputs, 1, |out| Ok(device.scan_into(x.view(..n)?, Sum, kind, out)?));
                 assert_eq!(got.unwrap(), want[..outputs], "{name}: {n} {kind:?}");
             }
         }
@@ -117,11 +113,11 @@ fn scans_in_place_equal_the_cpu() {
                 let want = Device::cpu().scan(&host, Sum, kind).unwrap().to_vec().unwrap();
                 let got = guarded(&device, n, 1, |mut x| {
                     x.write(&host)?;
-                    Ok(device.scan_in_place(x, Sum, kind, &mut Scratch::new())?)
+                    Ok(device.scan_in_place(x, Sum, kind)?)
                 });
                 same(&got.unwrap(), &want, &format!("{name}: {n} {kind:?}")).unwrap();
                 let mut slice = host.clone();
-                device.scan_in_place(&mut slice, Sum, kind, &mut Scratch::new()).unwrap();
+                device.scan_in_place(&mut slice, Sum, kind).unwrap();
                 same(&slice, &want, &format!("{name}: a slice of {n} {kind:?}")).unwrap();
             }
         }
@@ -133,9 +129,9 @@ fn empty_input_gives_an_empty_output_or_the_initial_value() {
     for (name, device) in common::devices() {
         assert!(device.inclusive_scan::<f32, _>(&[], Sum).unwrap().is_empty(), "{name}");
         let mut out = [7u8];
-        device.scan_into::<u8, u8, _>(&[], Max, Scan::exclusive(3), &mut out, &mut Scratch::new()).unwrap();
+        device.scan_into::<u8, u8, _>(&[], Max, Scan::exclusive(3), &mut out).unwrap();
         assert_eq!(out, [3], "{name}");
-        device.scan_in_place::<i64, _>(&mut [], Sum, Scan::inclusive(), &mut Scratch::new()).unwrap();
+        device.scan_in_place::<i64, _>(&mut [], Sum, Scan::inclusive()).unwrap();
     }
 }
 
@@ -145,7 +141,7 @@ fn outputs_of_wrong_length_are_errors() {
         let mut out = device.zeroed::<u32>(4).unwrap();
         let mut refused = |kind, n: usize| {
             let x = vec![1u32; n];
-            device.scan_into(&x, Sum, kind, &mut out, &mut Scratch::new()).unwrap_err()
+            device.scan_into(&x, Sum, kind, &mut out).unwrap_err()
         };
         for error in [refused(Scan::inclusive(), 3), refused(Scan::inclusive(), 5), refused(Scan::exclusive(0), 2)] {
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}: {error}");
@@ -188,7 +184,7 @@ fn reversed_scans_start_at_the_last_element() {
             want.reverse();
             let got = guarded(&device, n + 1, 1, |out| {
                 let x = device.upload(&host)?;
-                Ok(device.scan_into(&x, Sum, Scan::exclusive(9).reversed(), out, &mut Scratch::new())?)
+                Ok(device.scan_into(&x, Sum, Scan::exclusive(9).reversed(), out)?)
             });
             assert_eq!(got.unwrap(), want, "{name}: {n}");
         }
@@ -221,7 +217,7 @@ fn scans_of_many_tiles_equal_the_loop() {
             assert!(device.inclusive_scan(&x, Sum).unwrap().to_vec().unwrap() == want, "{name}");
         }
         let mut y = device.upload(&floats).unwrap();
-        device.scan_in_place(&mut y, Sum, Scan::inclusive(), &mut Scratch::new()).unwrap();
+        device.scan_in_place(&mut y, Sum, Scan::inclusive()).unwrap();
         same(&y.to_vec().unwrap(), &sums, &name).unwrap();
     }
 }
@@ -362,7 +358,7 @@ fn invalid_keys_flags_and_offsets_are_refused() {
         assert_eq!(refused(device.scan_segments(&x, &[0u32; 0], Sum, kind)), "n segments need n + 1 offsets, got 0");
         assert_eq!(refused(device.scan_axis(&x, 1, Sum, kind)), "axis 1 is out of range for an array of shape [4]");
         let mut out = [0; 3];
-        let error = device.scan_by_key_into(&x, &x, Sum, kind, &mut out, &mut Scratch::new()).unwrap_err();
+        let error = device.scan_by_key_into(&x, &x, Sum, kind, &mut out).unwrap_err();
         assert_eq!(error.to_string(), "scan in segments needs an output of 4 elements, got 3");
         assert!(device.scan_by_key::<u8, u8, u8, _>(&[], &[], Sum, Scan::inclusive()).unwrap().is_empty(), "{name}");
         assert!(device.scan_segments(&[0f32; 0], &[0u32, 0], Sum, Scan::<f32>::inclusive()).unwrap().is_empty());

@@ -1,237 +1,329 @@
-//! The functions that return scratch sizes are right: no operation needs more.
+//! Scratch belongs to the queue: bounds of its size, reuse from call to call, reservations, and threads.
 
 mod common;
 
+use std::{cell::Cell, thread};
+
 use oclprim::{
-    Accumulate, Bins, Buffer, Determinism, Device, MomentsRecord, Order, Result, Scan, Scratch, SetOp, Source,
+    Accumulate, Bins, Buffer, Determinism, Device, Interpolation, MomentsRecord, Order, Result, Scan, SetOp, Source,
     StatisticsRecord, Top,
+    internals::testing::allocations,
     op::{Map, Max, Operator, Sum},
 };
 
 const N: usize = 20_001;
 
-/// One device's inputs and outputs, and the operations that needed too much scratch.
-struct Forms {
-    name: String,
+/// A device with a queue of its own, inputs, and the number of outputs that the form has allocated.
+struct Given {
     device: Device,
     x: Buffer<u32>,
     y: Buffer<u64>,
     offsets: Buffer<u64>,
-    short: Vec<String>,
-    tried: usize,
+    outputs: Cell<usize>,
 }
 
-impl Forms {
-    fn new(name: String, device: Device) -> Result<Self> {
-        let x: Vec<u32> = common::random(N, 1);
-        let offsets: Vec<u64> = (0..=100).map(|i| i * N as u64 / 100).collect();
-        let (x, y) = (device.upload(&x)?, device.filled(N, 5)?);
-        let offsets = device.upload(&offsets)?;
-        Ok(Self { name, device, x, y, offsets, short: Vec::new(), tried: 0 })
-    }
-
-    /// Runs an operation, and compares the scratch that it takes with the stated size.
-    fn form(&mut self, form: &str, bytes: Result<usize>, run: impl FnOnce(&Self, &mut Scratch) -> Result<()>) {
-        let what = format!("{}: {form}", self.name);
-        let bytes = bytes.unwrap_or_else(|error| panic!("{what}: {error}"));
-        let mut scratch = Scratch::new();
-        let ran = run(self, &mut scratch).and_then(|()| self.device.finish());
-        ran.unwrap_or_else(|error| panic!("{what}: {error}"));
-        if scratch.bytes() > bytes {
-            self.short.push(format!("{what}: {bytes} bytes were stated, {} were used", scratch.bytes()));
-        }
-        self.tried += 1;
-    }
-
+impl Given {
     fn out<T: bytemuck::Pod>(&self, n: usize) -> Result<Buffer<T>> {
+        self.outputs.set(self.outputs.get() + 1);
         self.device.zeroed(n)
     }
 }
 
-fn reductions(forms: &mut Forms) {
-    let device = forms.device.clone();
+/// Opens one device with a new queue, and tries operations there.
+struct Forms<'a> {
+    name: &'a str,
+    open: &'a dyn Fn() -> Device,
+    wrong: Vec<String>,
+    tried: usize,
+}
+
+impl Forms<'_> {
+    fn given(&self) -> Result<Given> {
+        let device = (self.open)();
+        let x: Vec<u32> = common::random(N, 1);
+        let offsets: Vec<u64> = (0..=100).map(|i| i * N as u64 / 100).collect();
+        let (x, y, offsets) = (device.upload(&x)?, device.filled(N, 5)?, device.upload(&offsets)?);
+        assert_eq!(device.scratch_bytes(), 0, "{}", self.name);
+        Ok(Given { device, x, y, offsets, outputs: Cell::new(0) })
+    }
+
+    /// Runs an operation on new queues. It takes at most `most` bytes of scratch; a second call allocates only outputs; and
+    /// after a reservation of the bytes that the first call has taken, a call takes no others.
+    fn form(&mut self, form: &str, most: usize, run: impl Fn(&Given) -> Result<()>) {
+        let what = format!("{}: {form}", self.name);
+        let run = |given: &Given| {
+            let ran = run(given).and_then(|()| given.device.finish());
+            ran.unwrap_or_else(|error| panic!("{what}: {error}"));
+        };
+        let given = self.given().expect(&what);
+        run(&given);
+        let bytes = given.device.scratch_bytes();
+        // Each of up to four buffers is rounded up to a multiple of 256 bytes, or of a GPU's alignment of 512 bytes.
+        if bytes > most + 4 * 511 {
+            self.wrong.push(format!("{what}: {bytes} bytes, {most} were expected"));
+        }
+        let (before, outputs) = (allocations(&given.device), given.outputs.get());
+        run(&given);
+        let allocated = allocations(&given.device) - before - (given.outputs.get() - outputs);
+        if allocated > 0 || given.device.scratch_bytes() != bytes {
+            let now = given.device.scratch_bytes();
+            self.wrong.push(format!("{what}: a second call makes {allocated} allocations, {bytes} -> {now} bytes"));
+        }
+        let given = self.given().expect(&what);
+        given.device.reserve(bytes).expect(&what);
+        run(&given);
+        if given.device.scratch_bytes() != bytes {
+            let now = given.device.scratch_bytes();
+            self.wrong.push(format!("{what}: {bytes} bytes were reserved, {now} are used"));
+        }
+        self.tried += 1;
+    }
+}
+
+/// An accumulator for each tile of at least 4,096 elements.
+const REDUCTION: usize = 8 * (N / 4096 + 1);
+/// A word for each work-group, which counts at least 256 elements.
+const COUNT: usize = 8 * (N / 256 + 1);
+/// A record for each work-group, and moments for each 64 KiB.
+const STATISTICS: usize = 88 * (N / 4096 + 1) + 33 * (4 * N / (64 << 10) + 1);
+/// 40 bytes for each tile of 4 KiB.
+const SEGMENTS: usize = 40 * (4 * N / (4 << 10) + 1);
+/// The largest record for each part of a line. A part has at least 1,024 elements.
+const AXIS: usize = 320 * (N / 1024 + 1);
+/// A ticket, and words for each 32 KiB.
+const SCAN: usize = 16 + 32 * (4 * N / (32 << 10) + 1);
+/// 32 bytes for each 8 KiB.
+const SELECT: usize = 64 + 32 * (4 * N / (8 << 10) + 1);
+/// Keys of 4 bytes, and 256 counters for each work-group of at least 1,024 keys.
+const SORT: usize = 4 * N + 256 * 4 * (N / 1024 + 1);
+/// 8 bytes for each tile of at least 128 elements.
+const MERGE: usize = 8 * (N / 128 + 2);
+/// Histograms and candidates of one rank.
+const TOP: usize = 16 << 10;
+/// A table of counters for each 8,192 samples.
+const TABLES: usize = 4 * (N / 8192 + 1);
+
+fn reductions(forms: &mut Forms<'_>) {
     let fixed = Determinism::Fixed;
-    forms.form("reduce", Ok(device.reduce_scratch::<u32>(N)), |it, s| {
-        it.device.reduce_into(&it.x, Max, fixed, &mut it.out(1)?, s)
+    forms.form("reduce", REDUCTION, |it| it.device.reduce_into(&it.x, Max, fixed, &mut it.out(1)?));
+    forms.form("reduce of a cast", REDUCTION, |it| {
+        it.device.reduce_into(it.x.cast::<u64>(), Sum, fixed, &mut it.out(1)?)
     });
-    forms.form("reduce of a cast", Ok(device.reduce_scratch::<u64>(N)), |it, s| {
-        it.device.reduce_into(it.x.cast::<u64>(), Sum, fixed, &mut it.out(1)?, s)
+    forms.form("reduce of products", REDUCTION, |it| {
+        it.device.reduce_into(it.x.cast::<u64>().times(it.x.cast()), Sum, fixed, &mut it.out(1)?)
     });
-    forms.form("reduce of products", Ok(device.reduce_scratch::<u64>(N)), |it, s| {
-        it.device.reduce_into(it.x.cast::<u64>().times(it.x.cast()), Sum, fixed, &mut it.out(1)?, s)
+    forms.form("count", COUNT, |it| it.device.count_into(&it.x, &mut it.out(1)?));
+    forms.form("statistics", STATISTICS, |it| {
+        it.device.statistics_into(&it.x, &mut it.out::<StatisticsRecord<u32>>(1)?)
     });
-    forms.form("count", device.count_scratch(), |it, s| it.device.count_into(&it.x, &mut it.out(1)?, s));
-    forms.form("statistics", device.statistics_scratch::<u32>(N), |it, s| {
-        it.device.statistics_into(&it.x, &mut it.out::<StatisticsRecord<u32>>(1)?, s)
-    });
-    forms.form("min_max", device.statistics_scratch::<u32>(N), |it, s| {
-        it.device.min_max_into(&it.x, &mut it.out(2)?, &mut it.out(2)?, s)
-    });
+    forms.form("min_max", STATISTICS, |it| it.device.min_max_into(&it.x, &mut it.out(2)?, &mut it.out(2)?));
     let largest = Operator::new("largest", 0u32, u32::max, "max(a, b)");
-    forms.form("reduce_by", Ok(device.reduce_by_scratch::<u32>(N)), |it, s| {
-        it.device.reduce_by_into(&it.x, &largest, &mut it.out(1)?, s)
-    });
-    forms.form("reduce_segments", device.reduce_segments_scratch::<u32>(N), |it, s| {
-        it.device.reduce_segments_into(&it.x, &it.offsets, Sum, &mut it.out(100)?, s)
+    forms.form("reduce_by", REDUCTION, |it| it.device.reduce_by_into(&it.x, &largest, &mut it.out(1)?));
+    forms.form("reduce_segments", SEGMENTS, |it| {
+        it.device.reduce_segments_into(&it.x, &it.offsets, Sum, &mut it.out(100)?)
     });
     for shape in [[3, 6667], [6667, 3]] {
         for axis in 0..2 {
             let lines = N / shape[axis];
-            let view = || forms.x.nd(&shape).unwrap();
-            let bytes = [
-                device.reduce_axis_scratch(view(), axis),
-                device.reduce_axis_as_scratch::<u32, u64>(view(), axis),
-                device.min_max_axis_scratch(view(), axis),
-                device.moments_axis_scratch(view(), axis),
-                device.scan_axis_scratch::<u32, u32>(view(), axis),
-            ];
-            let [plain, wider, ends, moments, scans] = bytes;
             let name = |form: &str| format!("{form} of {shape:?} along {axis}");
-            forms.form(&name("reduce_axis"), plain, |it, s| {
-                it.device.reduce_axis_into(it.x.nd(&shape)?, axis, Sum, &mut it.out(lines)?, s)
+            forms.form(&name("reduce_axis"), AXIS, |it| {
+                it.device.reduce_axis_into(it.x.nd(&shape)?, axis, Sum, &mut it.out(lines)?)
             });
-            forms.form(&name("reduce_axis_as"), wider, |it, s| {
-                it.device.reduce_axis_as_into(it.x.nd(&shape)?, axis, Sum, &mut it.out::<u64>(lines)?, s)
+            forms.form(&name("reduce_axis in a wider type"), AXIS, |it| {
+                it.device.reduce_axis_with_into(it.x.nd(&shape)?, axis, Sum, fixed, &mut it.out::<u64>(lines)?)
             });
-            forms.form(&name("min_max_axis"), ends, |it, s| {
+            forms.form(&name("min_max_axis"), AXIS, |it| {
                 let (mut values, mut indices) = (it.out(2 * lines)?, it.out(2 * lines)?);
-                it.device.min_max_axis_into(it.x.nd(&shape)?, axis, &mut values, &mut indices, s)
+                it.device.min_max_axis_into(it.x.nd(&shape)?, axis, &mut values, &mut indices)
             });
-            forms.form(&name("moments_axis"), moments, |it, s| {
-                let mut out = it.out::<MomentsRecord<u32>>(lines)?;
-                it.device.moments_axis_into(it.x.nd(&shape)?, axis, &mut out, s)
+            forms.form(&name("moments_axis"), AXIS, |it| {
+                it.device.moments_axis_into(it.x.nd(&shape)?, axis, &mut it.out::<MomentsRecord<u32>>(lines)?)
             });
-            forms.form(&name("scan_axis"), scans, |it, s| {
-                it.device.scan_axis_into(it.x.nd(&shape)?, axis, Sum, Scan::inclusive(), &mut it.out::<u32>(N)?, s)
+            forms.form(&name("scan_axis"), SCAN + 2 * 4 * N, |it| {
+                it.device.scan_axis_into(it.x.nd(&shape)?, axis, Sum, Scan::inclusive(), &mut it.out::<u32>(N)?)
             });
         }
     }
 }
 
-fn scans_and_selections(forms: &mut Forms) {
-    let device = forms.device.clone();
-    forms.form("scan", Ok(device.scan_scratch::<u32, u64>(N)), |it, s| {
-        it.device.scan_into(&it.x, Sum, Scan::inclusive(), &mut it.out::<u64>(N)?, s)
+fn scans_and_selections(forms: &mut Forms<'_>) {
+    forms.form("scan", SCAN, |it| it.device.scan_into(&it.x, Sum, Scan::inclusive(), &mut it.out::<u64>(N)?));
+    forms.form("scan_segments", SCAN, |it| {
+        it.device.scan_segments_into(&it.x, &it.offsets, Sum, Scan::inclusive(), &mut it.out::<u64>(N)?)
     });
-    forms.form("scan_segments", Ok(device.scan_segments_scratch::<u32, u64>(N)), |it, s| {
-        it.device.scan_segments_into(&it.x, &it.offsets, Sum, Scan::inclusive(), &mut it.out::<u64>(N)?, s)
+    forms.form("scan_by_key", SCAN, |it| {
+        it.device.scan_by_key_into(&it.x, &it.x, Sum, Scan::inclusive(), &mut it.out::<u64>(N)?)
     });
-    forms.form("scan_by_key", Ok(device.scan_segments_scratch::<u32, u64>(N)), |it, s| {
-        it.device.scan_by_key_into(&it.x, &it.x, Sum, Scan::inclusive(), &mut it.out::<u64>(N)?, s)
+    forms.form("scan of strided lines", SCAN + 2 * 4 * N, |it| {
+        it.device.scan_axis_into(it.x.nd(&[59, 113, 3])?, 1, Sum, Scan::inclusive(), &mut it.out::<u32>(N)?)
     });
     let odd = Map::new(|x: u32| x % 2 == 1, "x % 2 == 1");
-    forms.form("select", device.select_scratch::<u32>(N), |it, s| {
-        it.device.select_into(&it.x, &odd, &mut it.out(N)?, &mut it.out(1)?, s)
+    forms.form("select", SELECT, |it| it.device.select_into(&it.x, &odd, &mut it.out(N)?, &mut it.out(1)?));
+    forms.form("select from a reversed input", SELECT + 4 * N, |it| {
+        it.device.select_into(it.x.reversed(), &odd, &mut it.out(N)?, &mut it.out(1)?)
     });
-    forms.form("unique", device.select_scratch::<u32>(N), |it, s| {
-        it.device.unique_into(&it.x, &mut it.out(N)?, &mut it.out(1)?, s)
-    });
-    forms.form("reduce_by_key", device.reduce_by_key_scratch::<u32, u32>(N), |it, s| {
+    forms.form("unique", SELECT, |it| it.device.unique_into(&it.x, &mut it.out(N)?, &mut it.out(1)?));
+    forms.form("reduce_by_key", SELECT + SEGMENTS + 4 * (N + 1), |it| {
         let (mut keys, mut values, mut count) = (it.out(N)?, it.out(N)?, it.out(1)?);
-        it.device.reduce_by_key_into(&it.x, &it.x, Sum, &mut keys, &mut values, &mut count, s)
+        it.device.reduce_by_key_into(&it.x, &it.x, Sum, &mut keys, &mut values, &mut count)
     });
 }
 
-fn sorts(forms: &mut Forms) {
-    let device = forms.device.clone();
+fn sorts(forms: &mut Forms<'_>) {
     let ascending = Order::ascending;
     let order = ascending();
-    forms.form("sort", device.sort_scratch::<u32>(N), |it, s| {
-        it.device.sort_into(&it.x, &mut it.out(N)?, ascending(), s)
+    forms.form("sort", SORT, |it| it.device.sort_into(&it.x, &mut it.out(N)?, ascending()));
+    forms.form("sort_pairs", SORT + 8 * N, |it| {
+        it.device.sort_pairs_into(&it.x, &it.y, &mut it.out(N)?, &mut it.out(N)?, ascending())
     });
-    forms.form("sort_pairs", device.sort_pairs_scratch::<u32, u64>(N), |it, s| {
-        it.device.sort_pairs_into(&it.x, &it.y, &mut it.out(N)?, &mut it.out(N)?, ascending(), s)
+    forms
+        .form("argsort", SORT + 4 * N + 8 * N, |it| it.device.argsort_into(&it.x, &mut it.out::<u64>(N)?, ascending()));
+    forms.form("sort_segments", SORT + N, |it| {
+        it.device.sort_segments_into(&it.x, &it.offsets, &mut it.out(N)?, ascending())
     });
-    forms.form("argsort", device.argsort_scratch::<u32, u64>(N), |it, s| {
-        it.device.argsort_into(&it.x, &mut it.out::<u64>(N)?, ascending(), s)
-    });
-    forms.form("sort_segments", device.sort_segments_scratch::<u32>(N), |it, s| {
-        it.device.sort_segments_into(&it.x, &it.offsets, &mut it.out(N)?, ascending(), s)
-    });
-    forms.form("sort_segments_pairs", device.sort_segments_pairs_scratch::<u32, u64>(N), |it, s| {
+    forms.form("sort_segments_pairs", SORT + N + 8 * N, |it| {
         let (mut keys, mut values) = (it.out(N)?, it.out(N)?);
-        it.device.sort_segments_pairs_into(&it.x, &it.y, &it.offsets, &mut keys, &mut values, ascending(), s)
+        it.device.sort_segments_pairs_into(&it.x, &it.y, &it.offsets, &mut keys, &mut values, ascending())
     });
-    forms.form("argsort_segments", device.argsort_segments_scratch::<u32, u64>(N), |it, s| {
-        it.device.argsort_segments_into(&it.x, &it.offsets, &mut it.out::<u64>(N)?, ascending(), s)
+    forms.form("argsort_segments", SORT + N + 4 * N + 8 * N, |it| {
+        it.device.argsort_segments_into(&it.x, &it.offsets, &mut it.out::<u64>(N)?, ascending())
     });
-    forms.form("merge_sort", device.merge_sort_scratch::<u32, _>(N, &order), |it, s| {
-        it.device.merge_sort_into(&it.x, &mut it.out(N)?, &order, s)
+    forms.form("merge_sort", 4 * N + MERGE, |it| it.device.merge_sort_into(&it.x, &mut it.out(N)?, &order));
+    forms.form("merge_sort_pairs", 12 * N + MERGE, |it| {
+        it.device.merge_sort_pairs_into(&it.x, &it.y, &mut it.out(N)?, &mut it.out(N)?, &order)
     });
-    forms.form("merge_sort_pairs", device.merge_sort_pairs_scratch::<u32, u64, _>(N, &order), |it, s| {
-        it.device.merge_sort_pairs_into(&it.x, &it.y, &mut it.out(N)?, &mut it.out(N)?, &order, s)
+    forms.form("merge", MERGE, |it| {
+        it.device.merge_into(it.x.view(..7_000)?, it.x.view(7_000..)?, &mut it.out(N)?, &order)
     });
-    forms.form("merge", device.merge_scratch::<u32, _>(N, &order), |it, s| {
-        it.device.merge_into(it.x.view(..7_000)?, it.x.view(7_000..)?, &mut it.out(N)?, &order, s)
-    });
-    forms.form("merge_pairs", device.merge_pairs_scratch::<u32, u64, _>(N, &order), |it, s| {
+    forms.form("merge_pairs", MERGE, |it| {
         let [a, b] = [(it.x.view(..7_000)?, it.y.view(..7_000)?), (it.x.view(7_000..)?, it.y.view(7_000..)?)];
-        it.device.merge_pairs_into(a, b, (&mut it.out(N)?, &mut it.out(N)?), &order, s)
+        it.device.merge_pairs_into(a, b, (&mut it.out(N)?, &mut it.out(N)?), &order)
     });
-    forms.form("set_operation", device.set_scratch::<u32, _>(N, &order), |it, s| {
+    forms.form("set_operation", 4 * MERGE, |it| {
         let (mut kept, mut count) = (it.out(N)?, it.out(1)?);
         let (a, b) = (it.x.view(..7_000)?, it.x.view(7_000..)?);
-        it.device.set_operation_into(SetOp::Union, a, b, &mut kept, &mut count, &order, s)
+        it.device.set_operation_into(SetOp::Union, a, b, &mut kept, &mut count, &order)
     });
     for k in [10, 1_000, 15_000] {
         let top = Top::largest(k);
-        forms.form(&format!("top_k {k}"), device.top_k_scratch::<u32>(N, top), |it, s| {
-            it.device.top_k_into(&it.x, &mut it.out(k)?, top, s)
+        // The selected keys with their indices, and the scratch of their sort.
+        let most = TOP + 2 * (4 + 8) * k + 256 * 4 * (k / 1024 + 1);
+        forms.form(&format!("top_k {k}"), TOP, |it| it.device.top_k_into(&it.x, &mut it.out(k)?, top));
+        forms.form(&format!("top_k_places {k}"), TOP, |it| {
+            it.device.top_k_places_into(&it.x, &mut it.out(k)?, &mut it.out::<u64>(k)?, top)
         });
-        forms.form(&format!("top_k_places {k}"), device.top_k_places_scratch::<u32, u64>(N, top), |it, s| {
-            it.device.top_k_places_into(&it.x, &mut it.out(k)?, &mut it.out::<u64>(k)?, top, s)
+        forms.form(&format!("sorted top_k_places {k}"), most, |it| {
+            it.device.top_k_places_into(&it.x, &mut it.out(k)?, &mut it.out::<u64>(k)?, top.sorted())
+        });
+    }
+    forms.form("quantiles", 5 * TOP, |it| {
+        it.device.quantiles_into(&it.x, &[0.5, 0.9], Interpolation::Linear, &mut [0.0; 2])
+    });
+}
+
+fn histograms_and_matrices(forms: &mut Forms<'_>) {
+    let replace = Accumulate::Overwrite;
+    for count in [10, 3_000, 300_000] {
+        let bins = Bins::<u32>::ids(count).unwrap();
+        forms.form(&format!("histogram of {count}"), TABLES * (count + 3), |it| {
+            it.device.histogram_into(&it.x, &bins, &mut it.out::<u32>(count)?, &mut it.out(3)?, replace)
+        });
+        forms.form(&format!("weighted of {count}"), 292 * (count + 3), |it| {
+            let (mut sums, mut outside) = (it.out(count)?, it.out(3)?);
+            it.device.histogram_weighted_into(&it.x, &it.y, &bins, &mut sums, &mut outside, replace)
+        });
+        let half = Map::new(|x: u32| x / 2, "x / 2");
+        forms.form(&format!("mapped of {count}"), TABLES * (count + 3), |it| {
+            let (mut counts, mut outside) = (it.out::<u32>(count)?, it.out(3)?);
+            it.device.histogram_into(it.x.map(&half), &bins, &mut counts, &mut outside, replace)
+        });
+    }
+    let bins = vec![Bins::<u32>::ids(500).unwrap(); 3];
+    forms.form("channels", TABLES * 3 * (500 + 3), |it| {
+        let (mut counts, mut outside) = (it.out::<u64>(1_500)?, it.out(9)?);
+        it.device.histogram_channels_into(&it.x, 3, &bins, &mut counts, &mut outside, replace)
+    });
+    for (rows, cols) in [(100, 100), (150, 60), (7, 2_000)] {
+        let most = if rows == cols { 0 } else { 4 * rows * cols };
+        forms.form(&format!("transpose_in_place {rows} x {cols}"), most, |it| {
+            it.device.transpose_in_place(&mut it.out::<u32>(rows * cols)?, rows, cols)
         });
     }
 }
 
-fn histograms_and_matrices(forms: &mut Forms) {
-    let device = forms.device.clone();
-    let replace = Accumulate::Overwrite;
-    for count in [10, 3_000, 300_000] {
-        let bins = Bins::<u32>::ids(count).unwrap();
-        forms.form(&format!("histogram of {count}"), device.histogram_scratch(N, &bins), |it, s| {
-            it.device.histogram_into(&it.x, &bins, &mut it.out::<u32>(count)?, &mut it.out(3)?, replace, s)
-        });
-        forms.form(
-            &format!("weighted of {count}"),
-            device.histogram_weighted_scratch::<u32, u64>(N, &bins),
-            |it, s| {
-                let (mut sums, mut outside) = (it.out(count)?, it.out(3)?);
-                it.device.histogram_weighted_into(&it.x, &it.y, &bins, &mut sums, &mut outside, replace, s)
-            },
-        );
-        let half = Map::new(|x: u32| x / 2, "x / 2");
-        forms.form(&format!("mapped of {count}"), device.histogram_scratch(N, &bins), |it, s| {
-            let (mut counts, mut outside) = (it.out::<u32>(count)?, it.out(3)?);
-            it.device.histogram_into(it.x.map(&half), &bins, &mut counts, &mut outside, replace, s)
-        });
-    }
-    let bins = vec![Bins::<u32>::ids(500).unwrap(); 3];
-    forms.form("channels", device.histogram_channels_scratch(N, 3, &bins), |it, s| {
-        let (mut counts, mut outside) = (it.out::<u64>(1_500)?, it.out(9)?);
-        it.device.histogram_channels_into(&it.x, 3, &bins, &mut counts, &mut outside, replace, s)
-    });
-    for (rows, cols) in [(100, 100), (150, 60), (7, 2_000)] {
-        let bytes = Ok(device.transpose_in_place_scratch::<u32>(rows, cols));
-        forms.form(&format!("transpose_in_place {rows} x {cols}"), bytes, |it, s| {
-            it.device.transpose_in_place(&mut it.out::<u32>(rows * cols)?, rows, cols, s)
-        });
+/// Calls `each` for every OpenCL device, in its own geometry and in that of a GPU, with a function that opens a new queue.
+fn each_device(test: &str, each: impl Fn(&str, &dyn Fn() -> Device)) {
+    for (name, device) in common::opencl_devices_or_skip(test) {
+        let at = Device::list().iter().position(|info| *info == device.info()).unwrap();
+        let open = || Device::at(at).unwrap();
+        each(&name, &open);
+        each(&format!("{name} as a GPU"), &|| open().with_tuning(common::gpu()).unwrap());
     }
 }
 
 #[test]
-fn operations_need_no_more_scratch_than_stated() {
-    const TEST: &str = "operations_need_no_more_scratch_than_stated";
-    for (name, device) in common::opencl_devices_or_skip(TEST) {
-        let gpu = device.with_tuning(common::gpu()).unwrap();
-        for (name, device) in [(format!("{name} as a GPU"), gpu), (name, device)] {
-            let mut forms = Forms::new(name, device).unwrap();
-            reductions(&mut forms);
-            scans_and_selections(&mut forms);
-            sorts(&mut forms);
-            histograms_and_matrices(&mut forms);
-            assert!(forms.short.is_empty(), "{}", forms.short.join("\n"));
-            println!("{}: {} forms", forms.name, forms.tried);
+fn scratch_is_bounded_reused_and_reserved() {
+    each_device("scratch_is_bounded_reused_and_reserved", |name, open| {
+        let mut forms = Forms { name, open, wrong: Vec::new(), tried: 0 };
+        reductions(&mut forms);
+        scans_and_selections(&mut forms);
+        sorts(&mut forms);
+        histograms_and_matrices(&mut forms);
+        assert!(forms.wrong.is_empty(), "{}", forms.wrong.join("\n"));
+        println!("{name}: {} forms", forms.tried);
+    });
+}
+
+/// Each call holds buffers of its own until its last launch is enqueued, whether they are parts of a reservation or not.
+#[test]
+fn calls_of_several_threads_take_different_scratch() {
+    const THREADS: u64 = 4;
+    each_device("calls_of_several_threads_take_different_scratch", |name, open| {
+        for reserved in [0, 1 << 16, 1 << 22] {
+            let device = open();
+            device.reserve(reserved).unwrap();
+            thread::scope(|scope| {
+                for id in 0..THREADS {
+                    let device = device.clone();
+                    scope.spawn(move || {
+                        for round in 0..8 {
+                            let n = 3_000 + 7_919 * ((id + round) % 5) as usize;
+                            let what =
+                                format!("{name}, {reserved} bytes reserved: {n} keys of thread {id}, round {round}");
+                            let x: Vec<u32> = common::random(n, 10 * id + round);
+                            let there = device.upload(&x).expect(&what);
+                            let sorted = device.sort(&there, Order::ascending()).expect(&what);
+                            let merged = device.merge_sort(&there, Order::ascending()).expect(&what);
+                            let sums = device.inclusive_scan(&there, Sum).expect(&what);
+                            let mut want = x.clone();
+                            want.sort_unstable();
+                            assert!(sorted.to_vec().expect(&what) == want, "sort: {what}");
+                            assert!(merged.to_vec().expect(&what) == want, "merge sort: {what}");
+                            let want: Vec<u32> = x
+                                .iter()
+                                .scan(0u32, |sum, x| {
+                                    *sum = sum.wrapping_add(*x);
+                                    Some(*sum)
+                                })
+                                .collect();
+                            assert!(sums.to_vec().expect(&what) == want, "scan: {what}");
+                        }
+                    });
+                }
+            });
         }
+    });
+}
+
+#[test]
+fn a_larger_reservation_replaces_a_smaller_one() {
+    for (name, device) in common::devices() {
+        device.reserve(5_000).expect(&name);
+        let bytes = device.scratch_bytes();
+        assert!(if device.is_cpu() { bytes == 0 } else { (5_000..10_000).contains(&bytes) }, "{name}: {bytes} bytes");
+        device.reserve(10).expect(&name);
+        assert_eq!(device.clone().scratch_bytes(), bytes, "{name}");
+        device.reserve(1 << 20).expect(&name);
+        assert_eq!(device.scratch_bytes(), if device.is_cpu() { 0 } else { 1 << 20 }, "{name}");
     }
 }

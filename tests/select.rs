@@ -5,7 +5,7 @@ mod common;
 
 use common::{gpu, tuned};
 use oclprim::{
-    Buffer, Device, ErrorKind, Result, Scratch, SubGroupBackend, Tuning, ViewMut,
+    Buffer, Device, ErrorKind, Result, SubGroupBackend, Tuning, ViewMut,
     op::{Map, Operator, Sum},
 };
 use proptest::prelude::*;
@@ -152,19 +152,17 @@ fn runs_over_many_tiles_are_found() {
 fn used_scratch_does_not_change_results() {
     let n = many() / 2;
     for (name, device) in few_devices() {
-        let mut scratch = Scratch::new();
-        scratch.reserve(&device, device.select_scratch::<u32>(n).unwrap()).unwrap();
         let (mut out, mut count) = (device.zeroed::<u32>(n).unwrap(), device.zeroed::<u64>(1).unwrap());
         for per_mille in [500, 30, 990] {
             let x = numbers(n, per_mille);
             let on_device = device.upload(&x).unwrap();
-            device.select_into(&on_device, &below(LIMIT), &mut out, &mut count, &mut scratch).unwrap();
+            device.select_into(&on_device, &below(LIMIT), &mut out, &mut count).unwrap();
             let want: Vec<u32> = x.iter().copied().filter(|&x| x < LIMIT).collect();
             let found = device.selected(&count, n).unwrap();
             assert!(out.view(..found).unwrap().to_vec().unwrap() == want, "{name}: {per_mille}");
             let (mut lengths, mut values) = (device.zeroed::<u32>(n).unwrap(), device.zeroed::<u32>(n).unwrap());
             let runs = (&mut values, &mut lengths, &mut count);
-            device.run_length_encode_into(&on_device, runs.0, runs.1, runs.2, &mut scratch).unwrap();
+            device.run_length_encode_into(&on_device, runs.0, runs.1, runs.2).unwrap();
             let want: Vec<u32> = x.chunk_by(|a, b| a == b).map(|run| run.len() as u32).collect();
             let found = device.selected(&count, n).unwrap();
             assert!(lengths.view(..found).unwrap().to_vec().unwrap() == want, "{name}: runs");
@@ -192,14 +190,14 @@ fn selections_beyond_the_output_report_their_count() {
         let x: Vec<u32> = (0..many() as u32).collect();
         let (mut out, mut count) = (device.filled(100, 7u32).unwrap(), device.zeroed::<u64>(1).unwrap());
         let on_device = device.upload(&x).unwrap();
-        let (part, scratch) = (out.view_mut(..60).unwrap(), &mut Scratch::new());
-        device.select_into(&on_device, &below(LIMIT), part, &mut count, scratch).unwrap();
+        let part = out.view_mut(..60).unwrap();
+        device.select_into(&on_device, &below(LIMIT), part, &mut count).unwrap();
         let error = device.selected(&count, 60).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
         assert_eq!(error.to_string(), "the result has 500 elements, the output has room for 60", "{name}");
         assert_eq!(out.to_vec().unwrap(), [(0..60).collect::<Vec<_>>(), vec![7; 40]].concat(), "{name}");
         let mut nothing = device.zeroed::<u32>(0).unwrap();
-        device.select_into(&on_device, &below(LIMIT), &mut nothing, &mut count, scratch).unwrap();
+        device.select_into(&on_device, &below(LIMIT), &mut nothing, &mut count).unwrap();
         assert_eq!(device.selected(&count, 1000).unwrap(), 500, "{name}");
         let read = device.selected(&[1, 2], 5).unwrap_err().to_string();
         assert_eq!(read, "a count has 1 element, got 2", "{name}");
@@ -217,18 +215,18 @@ fn selections_beyond_the_output_are_errors_if_the_count_is_returned() {
     let runs = pairs + x.len() % 2;
     for (name, device) in few_devices() {
         let (there, limit) = (device.upload(&x).unwrap(), below(LIMIT));
-        let (x, flags, new) = (&there, &flags, Scratch::new);
+        let (x, flags) = (&there, &flags);
         let calls: [(&str, usize, Call); 10] = [
-            ("select", taken, &|a, _, count| device.select_into(x, &limit, a, count, &mut new())),
-            ("unordered", taken, &|a, _, count| device.select_unordered_into(x, &limit, a, count, &mut new())),
-            ("flagged", taken, &|a, _, count| device.select_flagged_into(x, flags, a, count, &mut new())),
-            ("indices", taken, &|a, _, count| device.select_indices_into(x, &limit, a, count, &mut new())),
-            ("indices of flags", taken, &|a, _, count| device.select_indices_flagged_into(flags, a, count, &mut new())),
-            ("unique", runs, &|a, _, count| device.unique_into(x, a, count, &mut new())),
-            ("unique by key", runs, &|a, b, count| device.unique_by_key_into(x, x, a, b, count, &mut new())),
-            ("encoded", runs, &|a, b, count| device.run_length_encode_into(x, a, b, count, &mut new())),
-            ("by key", runs, &|a, b, count| device.reduce_by_key_into(x, x, Sum, a, b, count, &mut new())),
-            ("non-trivial", pairs, &|a, b, count| device.non_trivial_runs_into(x, a, b, count, &mut new())),
+            ("select", taken, &|a, _, count| device.select_into(x, &limit, a, count)),
+            ("unordered", taken, &|a, _, count| device.select_unordered_into(x, &limit, a, count)),
+            ("flagged", taken, &|a, _, count| device.select_flagged_into(x, flags, a, count)),
+            ("indices", taken, &|a, _, count| device.select_indices_into(x, &limit, a, count)),
+            ("indices of flags", taken, &|a, _, count| device.select_indices_flagged_into(flags, a, count)),
+            ("unique", runs, &|a, _, count| device.unique_into(x, a, count)),
+            ("unique by key", runs, &|a, b, count| device.unique_by_key_into(x, x, a, b, count)),
+            ("encoded", runs, &|a, b, count| device.run_length_encode_into(x, a, b, count)),
+            ("by key", runs, &|a, b, count| device.reduce_by_key_into(x, x, Sum, a, b, count)),
+            ("non-trivial", pairs, &|a, b, count| device.non_trivial_runs_into(x, a, b, count)),
         ];
         for (form, found, call) in calls {
             for room in [found, found - 1, 0] {

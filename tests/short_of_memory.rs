@@ -9,8 +9,8 @@ use std::{fs, process::Command};
 
 use bytemuck::Pod;
 use oclprim::{
-    Bins, Buffer, Determinism, Device, ErrorKind, Interpolation, Layout, NdView, Order, Philox, Result, Scan, Scratch,
-    SetOp, Source, Top,
+    Bins, Buffer, Determinism, Device, ErrorKind, Interpolation, Layout, NdView, Order, Philox, Result, Scan, SetOp,
+    Source, Top,
     op::{Cast, Max, Sum},
 };
 use rlimit::Resource;
@@ -127,12 +127,12 @@ const CALLS: &[(&str, Call)] = &[
     ("scan in place", |i| {
         i.work.copy_from_slice(&i.x);
         let scan = Scan::inclusive();
-        i.device.scan_in_place(&mut i.work, Sum, scan, &mut Scratch::new()).map(|()| hash(&i.work))
+        i.device.scan_in_place(&mut i.work, Sum, scan).map(|()| hash(&i.work))
     }),
     ("scan reversed in place", |i| {
         i.work.copy_from_slice(&i.x);
         let scan = Scan::inclusive().reversed();
-        i.device.scan_in_place(&mut i.work, Sum, scan, &mut Scratch::new()).map(|()| hash(&i.work))
+        i.device.scan_in_place(&mut i.work, Sum, scan).map(|()| hash(&i.work))
     }),
     ("scan_by_key", |i| of(i.device.scan_by_key::<_, _, u32, _>(&i.keys, &i.x, Sum, Scan::inclusive())?)),
     ("scan_axis", |i| of(i.device.scan_axis::<u32, u32, _>(i.matrix(ROWS)?, 0, Sum, Scan::inclusive())?)),
@@ -145,9 +145,7 @@ const CALLS: &[(&str, Call)] = &[
     ("adjacent_difference", |i| of(i.device.adjacent_difference(&i.x)?)),
     ("sort", |i| of(i.device.sort(&i.x, Order::ascending())?)),
     ("sort by some bits", |i| of(i.device.sort(&i.x, Order::ascending().bits(3..20))?)),
-    ("sort_into", |i| {
-        i.device.sort_into(&i.x, &mut i.work, Order::descending(), &mut Scratch::new()).map(|()| hash(&i.work))
-    }),
+    ("sort_into", |i| i.device.sort_into(&i.x, &mut i.work, Order::descending()).map(|()| hash(&i.work))),
     ("sort_in_place", |i| {
         i.work.copy_from_slice(&i.x);
         i.device.sort_in_place(&mut i.work, Order::ascending()).map(|()| hash(&i.work))
@@ -189,13 +187,13 @@ const CALLS: &[(&str, Call)] = &[
     ("transpose_in_place", |i| {
         i.work.copy_from_slice(&i.x);
         let (rows, cols) = (ROWS, COLS);
-        i.device.transpose_in_place(&mut i.work, rows, cols, &mut Scratch::new()).map(|()| hash(&i.work))
+        i.device.transpose_in_place(&mut i.work, rows, cols).map(|()| hash(&i.work))
     }),
     ("transpose_in_place of a square", |i| {
         let side = N.isqrt();
         i.work.copy_from_slice(&i.x);
         let square = &mut i.work[..side * side];
-        i.device.transpose_in_place(&mut *square, side, side, &mut Scratch::new()).map(|()| hash(square))
+        i.device.transpose_in_place(&mut *square, side, side).map(|()| hash(square))
     }),
     ("permute", |i| {
         of(i.device.permute(NdView::new(&i.x, Layout::contiguous(&[16, COLS, ROWS / 16])?)?, &[2, 0, 1])?)

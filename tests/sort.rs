@@ -3,7 +3,7 @@
 mod common;
 
 use common::{gpu, tuned};
-use oclprim::{Device, Element, Key, Order, Scratch, SubGroupBackend, internals::testing::guarded};
+use oclprim::{Device, Element, Key, Order, SubGroupBackend, internals::testing::guarded};
 use proptest::prelude::*;
 
 /// Every device, in its own geometry and in that of GPUs with much, little and no local memory.
@@ -199,35 +199,34 @@ fn keys_that_share_digits_are_sorted() {
     }
 }
 
-/// Scratch of the stated size serves every operation, repeatedly.
+/// One reservation serves every operation, repeatedly.
 #[test]
-fn one_scratch_serves_every_operation() {
-    for (name, device) in few_devices() {
+fn one_reservation_serves_every_operation() {
+    for ((name, device), (_, tried)) in few_devices().into_iter().zip(few_devices()) {
         let keys: Vec<i32> = common::random(many() / 9, 4);
         let n = keys.len();
-        let mut scratch = Scratch::new();
-        let sizes = [
-            device.sort_scratch::<i32>(n).unwrap(),
-            device.sort_pairs_scratch::<i32, u32>(n).unwrap(),
-            device.argsort_scratch::<i32, u32>(n).unwrap(),
-            device.sort_segments_scratch::<i32>(n).unwrap(),
-        ];
-        scratch.reserve(&device, sizes.into_iter().max().unwrap()).unwrap();
         let mut want = keys.clone();
         want.sort_unstable();
         let values: Vec<i32> = keys.iter().map(|key| !key).collect();
-        for _ in 0..2 {
+        let run = |device: &Device| {
             let (mut got, order) = (vec![0i32; n], Order::ascending);
-            device.sort_into(&keys, &mut got, order(), &mut scratch).unwrap();
+            device.sort_into(&keys, &mut got, order()).unwrap();
             assert!(got == want, "{name}");
-            device.sort_segments_into(&keys, &[0u32, n as u32], &mut got, order(), &mut scratch).unwrap();
+            device.sort_segments_into(&keys, &[0u32, n as u32], &mut got, order()).unwrap();
             assert!(got == want, "{name}");
             let mut places = vec![0u32; n];
-            device.argsort_into(&keys, &mut places, order(), &mut scratch).unwrap();
+            device.argsort_into(&keys, &mut places, order()).unwrap();
             assert!(places.iter().map(|&place| keys[place as usize]).eq(want.iter().copied()), "{name}");
             let (mut got, mut with) = (vec![0i32; n], vec![0i32; n]);
-            device.sort_pairs_into(&keys, &values, &mut got, &mut with, order(), &mut scratch).unwrap();
+            device.sort_pairs_into(&keys, &values, &mut got, &mut with, order()).unwrap();
             assert!(got == want && with.iter().zip(&want).all(|(value, key)| *value == !key), "{name}");
+        };
+        run(&tried);
+        let bytes = tried.scratch_bytes();
+        device.reserve(bytes).unwrap();
+        for _ in 0..2 {
+            run(&device);
+            assert_eq!(device.scratch_bytes(), bytes, "{name}");
         }
     }
 }
@@ -239,7 +238,7 @@ fn sorts_write_only_their_outputs() {
             let keys: Vec<u32> = common::random(1000 + offset, 5);
             let x = device.upload(&keys).unwrap();
             let got = guarded::<u32>(&device, 1000, offset, |out| {
-                Ok(device.sort_into(x.view(offset..)?, out, Order::ascending(), &mut Scratch::new())?)
+                Ok(device.sort_into(x.view(offset..)?, out, Order::ascending())?)
             });
             let got = got.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
             let mut want = keys[offset..].to_vec();

@@ -4,7 +4,7 @@ mod common;
 
 use common::{a_form_of_each_kernel, random, runs_kernels_at_once, tiny};
 use oclprim::{
-    Determinism, Device, Element, ErrorKind, ExactSum, Float, Scan, Scratch, Source, bf16, f16,
+    Determinism, Device, Element, ErrorKind, ExactSum, Float, Scan, Source, bf16, f16,
     op::{Arithmetic, Map, Max, Min, Op, Product, Sum, Xor},
     source::{constant, counting, zip},
 };
@@ -298,8 +298,7 @@ fn errors_name_the_numbers() {
         let error = device.reduce(x.gathered(&late), Sum).unwrap_err();
         assert_eq!(error.to_string(), "index 1050000 is 3, beyond the 3 elements", "{name}");
         let mut out = [0u32; 2];
-        let error =
-            device.reduce_into(x.reversed(), Sum, Determinism::Fixed, &mut out, &mut Scratch::new()).unwrap_err();
+        let error = device.reduce_into(x.reversed(), Sum, Determinism::Fixed, &mut out).unwrap_err();
         assert_eq!(error.to_string(), "reduce needs an output of 1 elements, got 2", "{name}");
     }
 }
@@ -407,11 +406,10 @@ fn scans_equal_those_of_the_array() {
                 // Only an exclusive scan has room for the total.
                 let wanted = |device: &Device, of_source: bool| {
                     let mut out = vec![U::ZERO; array.len() + more];
-                    let scratch = &mut Scratch::new();
                     if of_source {
-                        device.scan_into::<T, U, Sum>(source, Sum, kind, &mut out, scratch).map(|()| out)
+                        device.scan_into::<T, U, Sum>(source, Sum, kind, &mut out).map(|()| out)
                     } else {
-                        device.scan_into::<T, U, Sum>(&array, Sum, kind, &mut out, scratch).map(|()| out)
+                        device.scan_into::<T, U, Sum>(&array, Sum, kind, &mut out).map(|()| out)
                     }
                 };
                 match (wanted(device, true), wanted(&Device::cpu(), false)) {

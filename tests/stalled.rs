@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use bytemuck::Pod;
 use common::gpu;
 use oclprim::{
-    Buffer, Device, Element, Order, Result, Scan, Scratch,
+    Buffer, Device, Element, Order, Result, Scan,
     internals::data::Data,
     internals::tuning::Stall,
     op::{Map, Sum},
@@ -113,7 +113,7 @@ fn both<T: Pod, U: Pod>((a, b): (Buffer<T>, Buffer<U>)) -> Result<Vec<u8>> {
 fn in_place<T: Element>(device: &Device, x: &Buffer<T>, kind: Scan<T>) -> Result<Vec<u8>> {
     let mut sums = device.zeroed(x.len())?;
     device.copy(x, &mut sums)?;
-    device.scan_in_place(&mut sums, Sum, kind, &mut Scratch::new())?;
+    device.scan_in_place(&mut sums, Sum, kind)?;
     contents(sums)
 }
 

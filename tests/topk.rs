@@ -7,7 +7,7 @@ use common::{
     memory::{Counting, allocated},
     tuned,
 };
-use oclprim::{Device, Interpolation, Scratch, Top};
+use oclprim::{Device, Interpolation, Top};
 use proptest::prelude::*;
 
 /// Every device, in its own geometry and in that of GPUs with much, little and no local memory.
@@ -52,7 +52,7 @@ fn selects((name, device): &(String, Device), keys: &[u32], k: usize, largest: b
     if k > 0 {
         let mut rank = [0];
         let at = if largest { keys.len() - k } else { k - 1 };
-        device.nth_elements_into(keys, &[at], &mut rank, &mut Scratch::new()).unwrap();
+        device.nth_elements_into(keys, &[at], &mut rank).unwrap();
         let mut all = keys.to_vec();
         assert_eq!(rank[0], *all.select_nth_unstable(at).1, "rank {at} of {what}");
     }
@@ -177,7 +177,7 @@ fn many_rows_on_the_cpu_take_little_memory() {
         let top = top(k, true, sorted).in_rows(len);
         let taken = allocated(|| {
             let (best, found) = (&mut best[..], &mut found[..]);
-            Device::cpu().top_k_places_into(&keys, best, found, top, &mut Scratch::new()).unwrap();
+            Device::cpu().top_k_places_into(&keys, best, found, top).unwrap();
         });
         assert!(taken < 200_000, "{taken} bytes for {rows} rows of {len} keys");
         let want: Vec<u32> = keys.chunks(len).flat_map(|row| places(row, k, true, sorted)).collect();

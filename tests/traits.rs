@@ -4,7 +4,7 @@ use std::{error, fmt::Debug};
 
 use oclprim::{
     Bins, Buffer, Capabilities, Device, DeviceInfo, ElementType, Error, ErrorKind, ExactSum, Input, Layout, NdView,
-    NdViewMut, Order, Output, Rows, Scratch, Timing, Tuning, View, ViewMut, f16, op::Sum,
+    NdViewMut, Order, Output, Rows, Timing, Tuning, View, ViewMut, f16, op::Sum,
 };
 
 fn is_shared<T: Send + Sync + Debug>() {}
@@ -26,7 +26,6 @@ fn types_are_send_and_sync() {
     is_shared::<NdViewMut<'_, u8>>();
     is_shared::<Layout>();
     is_shared::<Rows>();
-    is_shared::<Scratch>();
     is_shared::<Order>();
     is_shared::<Bins<f64>>();
     is_shared::<Error>();

@@ -2,7 +2,7 @@
 
 mod common;
 
-use oclprim::{Accumulate, Bins, Device, Element, Scratch, Weight, WeightedHistogram, bf16, f16};
+use oclprim::{Accumulate, Bins, Device, Element, Weight, WeightedHistogram, bf16, f16};
 
 /// The devices that compute with `T`.
 fn devices_with<T: Element>() -> impl Iterator<Item = (String, Device)> {
@@ -215,12 +215,10 @@ fn integer_sums_wrap() {
 fn sums_accumulate_into_existing_ones() {
     for (name, device) in common::with_geometries() {
         let (mut sums, mut outside) = ([1.0f32, 2.0], [0.5; 3]);
-        let (layout, mut scratch) = (Bins::ids(2).unwrap(), Scratch::new());
+        let layout = Bins::ids(2).unwrap();
         let weights = [1e10f32, 1.0, 0.25];
         let add = Accumulate::Add;
-        device
-            .histogram_weighted_into(&[0u8, 1, 7], &weights, &layout, &mut sums, &mut outside, add, &mut scratch)
-            .unwrap();
+        device.histogram_weighted_into(&[0u8, 1, 7], &weights, &layout, &mut sums, &mut outside, add).unwrap();
         assert_eq!((sums, outside), ([1e10 + 1.0, 3.0], [0.5, 0.75, 0.5]), "{name}");
     }
 }

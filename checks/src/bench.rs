@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::effort::Effort;
 use crate::runtime::Recorded;
-use crate::{
-    Buffer, Determinism, Device, DeviceInfo, DeviceType, Result, Scratch, op::Max, parallel, runtime::Backend,
-};
+use crate::{Buffer, Determinism, Device, DeviceInfo, DeviceType, Result, op::Max, parallel, runtime::Backend};
 use crate::{ElementType, ladder::Climb};
 
 /// Statistics of the times of repeated runs, in seconds.
@@ -63,7 +61,7 @@ impl Sample {
 /// Times of repeated runs on two clocks.
 ///
 /// ```
-/// use oclprim::{Device};
+/// use oclprim::Device;
 /// use oclprim_checks::{bench::{Effort, measure}};
 ///
 /// let times = measure(&Device::cpu(), Effort { runs: 5, ..Effort::default() }, || Ok(()), || Ok(()))?;
@@ -123,14 +121,13 @@ fn host_cache_bytes() -> u64 {
 struct Scrub {
     other: Buffer<u32>,
     out: Buffer<u32>,
-    scratch: Scratch,
 }
 
 impl Scrub {
     fn new(device: &Device) -> Result<Self> {
         let bytes = Self::bytes(cache_bytes(device), &device.info());
         // The data is ones: zeroed memory that was never written can be a single page that is mapped many times.
-        Ok(Self { other: device.filled(bytes as usize / 4, 1)?, out: device.zeroed(1)?, scratch: Scratch::new() })
+        Ok(Self { other: device.filled(bytes as usize / 4, 1)?, out: device.zeroed(1)? })
     }
 
     /// Number of bytes to read for a last-level cache of `cache` bytes; a `cache` of 0 means unknown. At most 1 GiB, a quarter
@@ -144,7 +141,7 @@ impl Scrub {
     }
 
     fn run(&mut self, device: &Device) -> Result<()> {
-        device.reduce_into(&self.other, Max, Determinism::Fast, &mut self.out, &mut self.scratch)
+        device.reduce_into(&self.other, Max, Determinism::Fast, &mut self.out)
     }
 }
 
@@ -186,7 +183,7 @@ pub fn measure(
 /// The errors of [`measure`].
 ///
 /// ```
-/// use oclprim::{Device};
+/// use oclprim::Device;
 /// use oclprim_checks::{bench::{Effort, measure_in_turns}, registry};
 ///
 /// let device = Device::best()?.profiled()?;
@@ -325,7 +322,7 @@ impl Bench {
     /// A benchmark at 2^16, 2^20, 2^24 and 2^28 elements.
     ///
     /// ```
-    /// use oclprim::{ElementType};
+    /// use oclprim::ElementType;
     /// use oclprim_checks::{bench::Bench, ladder::Climb};
     ///
     /// let bench = Bench::new("nothing", ElementType::U8, |n| n as u64, |_, _| {
@@ -357,7 +354,7 @@ impl Bench {
 /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if two buffers of `bytes / 2` bytes do not fit the device.
 ///
 /// ```
-/// use oclprim::{Device};
+/// use oclprim::Device;
 /// use oclprim_checks::{bench::{Effort, copy_roof}};
 ///
 /// let device = Device::best()?.profiled()?;

@@ -5,7 +5,7 @@ use crate::{ProgramSpec, check::Spec, ladder::Ladder, tuning::Tuned};
 /// Specs of all primitives.
 ///
 /// ```
-/// use oclprim::{Device};
+/// use oclprim::Device;
 /// use oclprim_checks::{check::{Level, Verdict}, registry};
 ///
 /// let spec = registry::specs().iter().find(|spec| spec.name() == "reduce").unwrap();
@@ -137,7 +137,7 @@ pub const A_FORM_OF_EACH_KERNEL: &[&str] = &[
 /// All ladders.
 ///
 /// ```
-/// use oclprim::{Device};
+/// use oclprim::Device;
 /// use oclprim_checks::{ladder::Request, registry};
 ///
 /// let device = Device::best()?;

@@ -6,7 +6,8 @@ mod steps;
 
 use common::{gpu, tuned};
 use oclprim::{
-    Accumulate, Bins, Device, Element, ErrorKind, Histogram, Integer, Scratch, Source, SubGroupBackend, Tuning, op::Map,
+    Accumulate, Bins, Device, Element, ElementType, ErrorKind, Histogram, Integer, Source, SubGroupBackend, Tuning,
+    internals::histogram::gpu as plans, op::Map,
 };
 use oclprim_checks::{
     check::{guarded, poison},
@@ -112,7 +113,6 @@ fn spread(n: usize, bins: usize) -> Vec<i32> {
 #[test]
 fn b16_old_counts_and_scratch_do_not_matter() {
     for (name, device) in devices() {
-        let mut scratch = Scratch::new();
         for bins in [7, 300, 9000] {
             let samples = spread(6011, bins);
             let mut want = vec![0u32; bins];
@@ -123,7 +123,7 @@ fn b16_old_counts_and_scratch_do_not_matter() {
             for round in 1..3 {
                 let how = if round == 1 { Accumulate::Overwrite } else { Accumulate::Add };
                 device
-                    .histogram_into(&samples, &layout, &mut counts, &mut outside, how, &mut scratch)
+                    .histogram_into(&samples, &layout, &mut counts, &mut outside, how)
                     .unwrap_or_else(|error| panic!("{name}: {error}"));
                 let want: Vec<u32> = want.iter().map(|count| round * count).collect();
                 assert!(counts.to_vec().unwrap() == want, "{name}: {bins} bins, round {round}");
@@ -192,14 +192,7 @@ fn b33_samples_outside_are_counted_and_not_written() {
         let mut outside = [0u64; 3];
         let counts = guarded::<u32>(&device, 10, 1, |counts| {
             let bins = Bins::ids(10)?;
-            Ok(device.histogram_into(
-                &samples,
-                &bins,
-                counts,
-                &mut outside,
-                Accumulate::Overwrite,
-                &mut Scratch::new(),
-            )?)
+            Ok(device.histogram_into(&samples, &bins, counts, &mut outside, Accumulate::Overwrite)?)
         });
         let counts = counts.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
         assert_eq!(counts.iter().sum::<u32>(), 1500, "{name}");
@@ -328,8 +321,10 @@ fn b34_inputs_longer_than_a_launch_are_counted() {
 fn b35_scratch_is_bounded() {
     for (name, device) in devices() {
         for bins in [1, 256, 10_000, 5 << 20, 1 << 24] {
-            let bytes = device.histogram_scratch::<i32>(1 << 28, &Bins::ids(bins).unwrap()).unwrap();
-            assert!(bytes <= 1 << 30, "{name}: {bytes} bytes for {bins} bins");
+            let Some(caps) = device.capabilities().unwrap() else { continue };
+            let form = plans::Form::of(&Bins::<i32>::ids(bins).unwrap());
+            let plan = plans::plan(1 << 28, form, ElementType::U64, &caps.into(), 1 << 31).unwrap();
+            assert!(plan.scratch_bytes <= 1 << 30, "{name}: {plan:?} for {bins} bins");
         }
     }
     // In the ladder's model, the merging kernel loads one sector for each counter, in addition to the samples' sectors.
@@ -381,8 +376,8 @@ fn outputs_of_wrong_length_are_refused() {
     for (name, device) in common::devices() {
         let run = |counts: usize, outside: usize| {
             let (mut counts, mut outside) = (device.filled(counts, 7u32)?, device.filled(outside, 7u64)?);
-            let (bins, mut scratch) = (Bins::ids(4)?, Scratch::new());
-            device.histogram_into(&[1u8], &bins, &mut counts, &mut outside, Accumulate::Add, &mut scratch)?;
+            let bins = Bins::ids(4)?;
+            device.histogram_into(&[1u8], &bins, &mut counts, &mut outside, Accumulate::Add)?;
             counts.to_vec()
         };
         assert_eq!(run(4, 3).unwrap(), [7, 8, 7, 7], "{name}");
@@ -638,8 +633,6 @@ fn each_channel_has_its_own_histogram() {
         ];
         for (channels, active) in [(4, 4), (3, 2)] {
             let pixels = &pixels[..n * channels];
-            let bytes = device.histogram_channels_scratch(pixels.len(), channels, &bins[..active]).unwrap();
-            assert_eq!(bytes == 0, device.is_cpu(), "{device:?}: {bytes} bytes of scratch");
             let found = device.histogram_channels(pixels, channels, &bins[..active]).unwrap();
             assert_eq!(found.len(), active);
             for (c, (found, bins)) in found.iter().zip(&bins).enumerate() {
@@ -666,8 +659,8 @@ fn mapped_samples_are_counted() {
         let nothing = device.histogram(x[..0].map(&thirds), &bins).unwrap();
         assert_eq!(nothing.counts, [0; 3], "{name}");
         let (mut counts, mut outside) = ([0u32; 4], [0; 3]);
-        let (add, mut scratch) = (Accumulate::Add, Scratch::new());
-        let refused = device.histogram_into(x.map(&thirds), &bins, &mut counts, &mut outside, add, &mut scratch);
+        let add = Accumulate::Add;
+        let refused = device.histogram_into(x.map(&thirds), &bins, &mut counts, &mut outside, add);
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidInput, "{name}");
         if !device.is_cpu() {
             let wrong = Map::new(|x: i32| x as f32, "x +\n  missing_name");

@@ -7,7 +7,7 @@ mod steps;
 use approx::{assert_abs_diff_eq, assert_relative_eq};
 use common::with_sub_groups as devices;
 use oclprim::{
-    Determinism, Device, DeviceClass, ElementType, ErrorKind, Float, Scratch, Source, Tuning,
+    Determinism, Device, DeviceClass, ElementType, ErrorKind, Float, Source, Tuning,
     op::{Max, Product, Sum, Xor},
     tuning::Primitive,
 };
@@ -374,8 +374,7 @@ proptest! {
             let mut out = device.upload(&[0.5f32; 3]).unwrap();
             if fixed {
                 let to = out.view_mut(1..2).unwrap();
-                let mut scratch = Scratch::new();
-                device.reduce_into(x.view(range.clone()).unwrap(), Sum, Determinism::Fixed, to, &mut scratch).unwrap();
+                device.reduce_into(x.view(range.clone()).unwrap(), Sum, Determinism::Fixed, to).unwrap();
                 let got = out.to_vec().unwrap();
                 prop_assert_eq!(got[1].to_bits(), want.to_bits(), "{}: {} at {}", &name, n, start);
                 prop_assert_eq!([got[0], got[2]], [0.5; 2], "{}: beside the output", &name);

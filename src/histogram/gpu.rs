@@ -204,22 +204,8 @@ pub fn round(device: &ClDevice) -> usize {
     if device.wide(0) { 1 << 12 } else { ROUND }
 }
 
-/// Upper bound on the scratch bytes of a histogram of `n` samples, for every type in memory, with or without a
-/// function.
-pub fn scratch_bytes<T: Element>(device: &ClDevice, n: usize, bins: &Bins<T>) -> Result<usize> {
-    let round = round(device);
-    let types = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64];
-    let mapped = types.map(|from| Some(Mapped { from, prelude: String::new() }));
-    let bytes = |mapped: Option<&Mapped>| -> Result<usize> {
-        let size = mapped.map_or(size_of::<T>(), |mapped| mapped.from.size());
-        let caps = device.capabilities_for(Primitive::Histogram, size, n)?;
-        Ok(plan_mapped(n, Form::of(bins), mapped, ElementType::U64, &caps, round)?.scratch_bytes)
-    };
-    [None].iter().chain(&mapped).try_fold(0, |most, mapped| Ok(bytes(mapped.as_ref())?.max(most)))
-}
-
 #[allow(clippy::too_many_arguments, reason = "as the public function, and what is counted")]
-pub fn histogram<T: Element, C: Counter>(
+pub(crate) fn histogram<T: Element, C: Counter>(
     device: &ClDevice,
     input: ClInput,
     mapped: Option<&Mapped>,
@@ -328,8 +314,8 @@ mod tests {
                 let (of_bytes, of_wide) = (Bins::even(3, 240, 200).unwrap(), Bins::ids(1000).unwrap());
                 let found = |device: &Device| {
                     let (mut counts, mut outside) = (vec![7u32; 1000], [5; 3]);
-                    let (add, scratch) = (Accumulate::Add, &mut Scratch::new());
-                    device.histogram_into(&wide[..n], &of_wide, &mut counts, &mut outside, add, scratch).unwrap();
+                    let add = Accumulate::Add;
+                    device.histogram_into(&wide[..n], &of_wide, &mut counts, &mut outside, add).unwrap();
                     (device.histogram(&bytes[..n], &of_bytes).unwrap(), counts, outside)
                 };
                 assert_eq!(found(&device), found(&cpu), "{what}");

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | work | one read of the input and one count per sample; with `r` ranges of bins, `r` reads (see below) |
 //! | determinism | same bits everywhere: counts and sums of weights are equal on every run, every device and the CPU. For float samples, the device must keep subnormals |
-//! | scratch | tables of 4-byte counters, at most 256 MiB. If samples are partitioned, 2 bytes per sample, at most 1 GiB: [`Device::histogram_scratch`]. With weights, up to 292 bytes per bin, and more if there are several tables, at most 1 GiB |
+//! | scratch | tables of 4-byte counters, at most 256 MiB. If samples are partitioned, 2 bytes per sample, at most 1 GiB. With weights, up to 292 bytes per bin, and more if there are several tables, at most 1 GiB |
 //! | limits | 1 to 2^24 bins, any n that fits the device |
 //!
 //! [`Bins`] defines the bin of a sample. Samples outside the bins are counted separately; they never change another
@@ -61,12 +61,12 @@ use crate::{
 /// A `u32` counter holds the count modulo 2^32.
 ///
 /// ```
-/// use oclprim::{Accumulate, Bins, Counter, Device, Scratch};
+/// use oclprim::{Accumulate, Bins, Counter, Device};
 ///
 /// fn counts<C: Counter>(x: &[u8]) -> oclprim::Result<Vec<C>> {
 ///     let mut counts = vec![C::ZERO; 256];
-///     let (bins, mut scratch) = (Bins::ids(256)?, Scratch::new());
-///     Device::best()?.histogram_into(x, &bins, &mut counts, &mut [0; 3], Accumulate::Overwrite, &mut scratch)?;
+///     let bins = Bins::ids(256)?;
+///     Device::best()?.histogram_into(x, &bins, &mut counts, &mut [0; 3], Accumulate::Overwrite)?;
 ///     Ok(counts)
 /// }
 ///
@@ -85,12 +85,12 @@ impl Counter for u64 {}
 /// Whether new values replace the present values of an output, or add to them.
 ///
 /// ```
-/// use oclprim::{Accumulate, Bins, Device, Scratch};
+/// use oclprim::{Accumulate, Bins, Device};
 ///
 /// let (device, bins, mut outside) = (Device::best()?, Bins::ids(2)?, [0; 3]);
 /// let mut counts = [10u32, 10];
 /// for (accumulate, want) in [(Accumulate::Add, [11, 12]), (Accumulate::Overwrite, [1, 2])] {
-///     device.histogram_into(&[0u8, 1, 1], &bins, &mut counts, &mut outside, accumulate, &mut Scratch::new())?;
+///     device.histogram_into(&[0u8, 1, 1], &bins, &mut counts, &mut outside, accumulate)?;
 ///     assert_eq!(counts, want);
 /// }
 /// # Ok::<(), oclprim::Error>(())
@@ -167,7 +167,7 @@ impl Device {
     pub fn histogram<T: Element>(&self, input: impl Source<Item = T>, bins: &Bins<T>) -> Result<Histogram> {
         let mut counts = memory::zeroed::<u64>(bins.len())?;
         let mut outside = [0; slots::OUTSIDE];
-        self.histogram_into(input, bins, &mut counts, &mut outside, Accumulate::Overwrite, &mut Scratch::new())?;
+        self.histogram_into(input, bins, &mut counts, &mut outside, Accumulate::Overwrite)?;
         let [below, above, nan] = outside;
         Ok(Histogram { counts, outside: Outside { below, above, nan } })
     }
@@ -183,15 +183,14 @@ impl Device {
     /// the wrong length.
     ///
     /// ```
-    /// use oclprim::{Accumulate, Bins, Device, Scratch};
+    /// use oclprim::{Accumulate, Bins, Device};
     ///
     /// let device = Device::best()?;
     /// let bins = Bins::ids(3)?;
     /// let mut counts = device.zeroed::<u32>(3)?;
     /// let mut outside = device.zeroed(3)?;
-    /// let mut scratch = Scratch::new();
     /// for block in [[0i32, 1, 1], [2, -1, 1]] {
-    ///     device.histogram_into(&block, &bins, &mut counts, &mut outside, Accumulate::Add, &mut scratch)?;
+    ///     device.histogram_into(&block, &bins, &mut counts, &mut outside, Accumulate::Add)?;
     /// }
     /// assert_eq!(counts.to_vec()?, [1, 3, 1]);
     /// assert_eq!(outside.to_vec()?, [1, 0, 0]);
@@ -204,8 +203,8 @@ impl Device {
         counts: impl Into<Output<'b, C>>,
         outside: impl Into<Output<'c, u64>>,
         accumulate: Accumulate,
-        scratch: &mut Scratch,
     ) -> Result<()> {
+        let scratch = &mut Scratch::new();
         let (counts, outside) = (counts.into(), outside.into());
         match input.erased() {
             Erased::Memory(input) => self.histogram_one(input, bins, counts, outside, accumulate, scratch),
@@ -272,27 +271,6 @@ impl Device {
                     self.histogram_one((&samples).into(), bins, counts, outside, accumulate, scratch)
                 }
             }
-        }
-    }
-
-    /// Upper bound on the scratch bytes of [`Device::histogram_into`] for `n` samples and these bins.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::histogram`].
-    ///
-    /// ```
-    /// use oclprim::{Bins, Device, Scratch};
-    ///
-    /// let (device, bins) = (Device::best()?, Bins::<u8>::ids(256)?);
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.histogram_scratch(1 << 16, &bins)?)?;
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn histogram_scratch<T: Element>(&self, n: usize, bins: &Bins<T>) -> Result<usize> {
-        match self.backend() {
-            Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => gpu::scratch_bytes(device, n, bins),
         }
     }
 }

@@ -9,7 +9,7 @@
 
 use crate::{
     Accumulate, Bins, Counter, Determinism, Device, Element, Input, Key, NdView, NdViewMut, Offset, Order, Output,
-    Philox, Result, Scan, Scratch, SetOp, Source, Top, Weight, f16,
+    Philox, Result, Scan, SetOp, Source, Top, Weight, f16,
     op::{And, Cast, Map, Mapping, Max, Min, Op, Operator, Or, Product, Scale, Sum, Xor},
 };
 
@@ -22,7 +22,6 @@ pub fn below<A: Element>(limit: u64) -> Map<impl Fn(A) -> bool + Sync> {
 /// Arguments of one call.
 struct Call<'a> {
     device: &'a Device,
-    scratch: &'a mut Scratch,
 }
 
 fn input<'a, T: Element>() -> Input<'a, T> {
@@ -39,124 +38,130 @@ fn view<'a, T: Element>() -> Result<NdView<'a, T>> {
 
 impl Call<'_> {
     fn reduce<T: Element, O: Op<T> + Default>(&mut self) -> Result<()> {
-        self.device.reduce_into(input::<T>(), O::default(), Determinism::Fixed, output(), self.scratch)
+        self.device.reduce_into(input::<T>(), O::default(), Determinism::Fixed, output())
     }
 
     fn reduce_as<T: Element, U: Element, O: Op<U> + Default>(&mut self) -> Result<()> {
         let (fixed, op) = (Determinism::Fixed, O::default());
-        self.device.reduce_into(input::<T>().cast::<U>(), op, fixed, output(), self.scratch)
+        self.device.reduce_into(input::<T>().cast::<U>(), op, fixed, output())
     }
 
     fn products<T: Element>(&mut self) -> Result<()> {
         let (x, y) = (input::<T>().cast::<T>(), input::<T>().cast::<T>());
-        self.device.reduce_into(x.times(y), Sum, Determinism::Fixed, output(), self.scratch)?;
-        self.device.reduce_into(input::<T>().times(input()), Sum, Determinism::Fixed, output(), self.scratch)
+        self.device.reduce_into(x.times(y), Sum, Determinism::Fixed, output())?;
+        self.device.reduce_into(input::<T>().times(input()), Sum, Determinism::Fixed, output())
     }
 
     fn reduce_by<T: Element<Acc = T>>(&mut self, op: &Operator<T, fn(T, T) -> T>) -> Result<()> {
-        let Self { device, scratch } = self;
-        device.reduce_by_into(input::<T>(), op, output(), scratch)?;
-        device.reduce_axis_by_into(view::<T>()?, 0, op, output(), scratch)?;
-        device.reduce_segments_by_into(input::<T>(), input::<u32>(), op, output(), scratch)
+        let device = self.device;
+        device.reduce_by_into(input::<T>(), op, output())?;
+        device.reduce_axis_by_into(view::<T>()?, 0, op, output())?;
+        device.reduce_segments_by_into(input::<T>(), input::<u32>(), op, output())
     }
 
     fn map_reduce<T: Element<Acc = T>, R: Element<Acc = R>>(&mut self, map: Map<fn(T) -> R>) -> Result<()> {
-        self.device.reduce_into(input::<T>().map(map), Sum, Determinism::Fixed, output(), self.scratch)
+        self.device.reduce_into(input::<T>().map(map), Sum, Determinism::Fixed, output())
     }
 
     fn lines<T: Element, U: Element + From<T>, O: Op<U> + Default>(&mut self) -> Result<()> {
-        self.device.reduce_axis_as_into::<T, U, O>(view::<T>()?, 0, O::default(), output(), self.scratch)
+        self.device.reduce_axis_with_into::<T, U, O>(view::<T>()?, 0, O::default(), Determinism::Fixed, output())
     }
 
     fn segments<T: Element, U: Element + From<T>, O: Op<U> + Default>(&mut self) -> Result<()> {
         let offsets = input::<u32>();
-        self.device.reduce_segments_as_into::<T, U, u32, O>(input::<T>(), offsets, O::default(), output(), self.scratch)
+        self.device.reduce_segments_with_into::<T, U, u32, O>(
+            input::<T>(),
+            offsets,
+            O::default(),
+            Determinism::Fixed,
+            output(),
+        )
     }
 
     /// Extremes, statistics and counts of the elements of one type.
     fn facts<T: Element>(&mut self) -> Result<()> {
-        let Self { device, scratch } = self;
-        device.arg_min_into(input::<T>(), output(), output(), scratch)?;
-        device.min_max_into(input::<T>(), output(), output(), scratch)?;
-        device.arg_min_axis_into(view::<T>()?, 0, output(), output(), scratch)?;
-        device.statistics_into(input::<T>(), output(), scratch)?;
-        device.moments_axis_into(view::<T>()?, 0, output(), scratch)?;
-        device.count_into(input::<T>(), output(), scratch)?;
-        device.any_into(input::<T>(), output(), scratch)
+        let device = self.device;
+        device.arg_min_into(input::<T>(), output(), output())?;
+        device.min_max_into(input::<T>(), output(), output())?;
+        device.arg_min_axis_into(view::<T>()?, 0, output(), output())?;
+        device.statistics_into(input::<T>(), output())?;
+        device.moments_axis_into(view::<T>()?, 0, output())?;
+        device.count_into(input::<T>(), output())?;
+        device.any_into(input::<T>(), output())
     }
 
     fn scan<T: Element, U: Element + From<T>, O: Op<U> + Default>(&mut self) -> Result<()> {
-        self.device.scan_into::<T, U, O>(input::<T>(), O::default(), Scan::inclusive(), output(), self.scratch)
+        self.device.scan_into::<T, U, O>(input::<T>(), O::default(), Scan::inclusive(), output())
     }
 
     fn scan_axis<T: Element, O: Op<T> + Default>(&mut self) -> Result<()> {
-        self.device.scan_axis_into::<T, T, O>(view::<T>()?, 0, O::default(), Scan::inclusive(), output(), self.scratch)
+        self.device.scan_axis_into::<T, T, O>(view::<T>()?, 0, O::default(), Scan::inclusive(), output())
     }
 
     /// Segmented scans: by keys of type `K`, at offsets of type `K`, and by flags.
     fn scan_segments<K: Offset, T: Element>(&mut self) -> Result<()> {
-        let Self { device, scratch } = self;
+        let device = self.device;
         let kind = Scan::<T>::inclusive;
-        device.scan_by_key_into::<K, T, T, Sum>(input::<K>(), input::<T>(), Sum, kind(), output(), scratch)?;
-        device.scan_segments_into::<K, T, T, Sum>(input::<T>(), input::<K>(), Sum, kind(), output(), scratch)?;
-        device.scan_flagged_into::<T, T, Sum>(input::<T>(), input::<u8>(), Sum, kind(), output(), scratch)
+        device.scan_by_key_into::<K, T, T, Sum>(input::<K>(), input::<T>(), Sum, kind(), output())?;
+        device.scan_segments_into::<K, T, T, Sum>(input::<T>(), input::<K>(), Sum, kind(), output())?;
+        device.scan_flagged_into::<T, T, Sum>(input::<T>(), input::<u8>(), Sum, kind(), output())
     }
 
     fn select<T: Element>(&mut self) -> Result<()> {
-        let (Self { device, scratch }, map) = (self, &below::<T::Acc>(0));
-        device.select_into(input::<T>(), map, output(), output(), scratch)
+        let (device, map) = (self.device, &below::<T::Acc>(0));
+        device.select_into(input::<T>(), map, output(), output())
     }
 
     fn partition<T: Element>(&mut self) -> Result<()> {
-        self.device.partition_into(input::<T>(), &below::<T::Acc>(0), output(), output(), self.scratch)
+        self.device.partition_into(input::<T>(), &below::<T::Acc>(0), output(), output())
     }
 
     fn runs<T: Element>(&mut self) -> Result<()> {
-        let Self { device, scratch } = self;
-        device.unique_into(input::<T>(), output(), output(), scratch)?;
-        device.run_length_encode_into(input::<T>(), output(), output::<u32>(), output(), scratch)?;
-        device.select_flagged_into(input::<T>(), input::<u8>(), output(), output(), scratch)?;
-        device.reduce_by_key_into(input::<T>(), input::<f32>(), Sum, output(), output(), output(), scratch)
+        let device = self.device;
+        device.unique_into(input::<T>(), output(), output())?;
+        device.run_length_encode_into(input::<T>(), output(), output::<u32>(), output())?;
+        device.select_flagged_into(input::<T>(), input::<u8>(), output(), output())?;
+        device.reduce_by_key_into(input::<T>(), input::<f32>(), Sum, output(), output(), output())
     }
 
     fn sort<T: Element + Key>(&mut self) -> Result<()> {
-        let (Self { device, scratch }, order) = (self, Order::ascending);
-        device.sort_into(input::<T>(), output(), order(), scratch)?;
-        device.sort_pairs_into(input::<T>(), input::<T>(), output(), output::<T>(), order(), scratch)?;
-        device.sort_pairs_into(input::<T>(), input::<u32>(), output(), output::<u32>(), order(), scratch)?;
-        device.argsort_into(input::<T>(), output::<u32>(), order(), scratch)?;
-        device.sort_segments_into(input::<T>(), input::<u32>(), output(), order(), scratch)?;
-        device.argsort_segments_into(input::<T>(), input::<u32>(), output::<u32>(), order(), scratch)?;
-        device.top_k_into(input::<T>(), output(), Top::largest(1), scratch)
+        let (device, order) = (self.device, Order::ascending);
+        device.sort_into(input::<T>(), output(), order())?;
+        device.sort_pairs_into(input::<T>(), input::<T>(), output(), output::<T>(), order())?;
+        device.sort_pairs_into(input::<T>(), input::<u32>(), output(), output::<u32>(), order())?;
+        device.argsort_into(input::<T>(), output::<u32>(), order())?;
+        device.sort_segments_into(input::<T>(), input::<u32>(), output(), order())?;
+        device.argsort_segments_into(input::<T>(), input::<u32>(), output::<u32>(), order())?;
+        device.top_k_into(input::<T>(), output(), Top::largest(1))
     }
 
     fn merge<T: Element>(&mut self) -> Result<()> {
-        let (Self { device, scratch }, order) = (self, Order::ascending);
+        let (device, order) = (self.device, Order::ascending);
         let pair = || (input::<T>(), input::<u32>());
-        device.merge_into(input::<T>(), input(), output(), order(), scratch)?;
-        device.merge_sort_into(input::<T>(), output(), order(), scratch)?;
-        device.merge_pairs_into(pair(), pair(), (output(), output()), order(), scratch)?;
-        device.merge_sort_pairs_into(input::<T>(), input::<u32>(), output(), output::<u32>(), order(), scratch)?;
+        device.merge_into(input::<T>(), input(), output(), order())?;
+        device.merge_sort_into(input::<T>(), output(), order())?;
+        device.merge_pairs_into(pair(), pair(), (output(), output()), order())?;
+        device.merge_sort_pairs_into(input::<T>(), input::<u32>(), output(), output::<u32>(), order())?;
         device.lower_bound_into(input::<T>(), input(), output::<u32>(), order())?;
         device.first_unsorted_into(input::<T>(), output(), order())?;
-        device.set_operation_into(SetOp::Union, input::<T>(), input(), output(), output(), order(), scratch)
+        device.set_operation_into(SetOp::Union, input::<T>(), input(), output(), output(), order())
     }
 
     fn histogram<T: Element, C: Counter>(&mut self, bins: &Bins<T>) -> Result<()> {
-        let (Self { device, scratch }, add) = (self, Accumulate::Add);
-        device.histogram_into(input(), bins, output::<C>(), output(), add, scratch)?;
-        device.histogram_channels_into(input(), 1, std::slice::from_ref(bins), output::<C>(), output(), add, scratch)
+        let (device, add) = (self.device, Accumulate::Add);
+        device.histogram_into(input(), bins, output::<C>(), output(), add)?;
+        device.histogram_channels_into(input(), 1, std::slice::from_ref(bins), output::<C>(), output(), add)
     }
 
     fn weighted<T: Element, W: Weight>(&mut self, bins: &Bins<T>) -> Result<()> {
         let weights = Input::<W>::Host(&[]);
-        self.device.histogram_weighted_into(input(), weights, bins, output(), output(), Accumulate::Add, self.scratch)
+        self.device.histogram_weighted_into(input(), weights, bins, output(), output(), Accumulate::Add)
     }
 
     fn map_histogram<C: Counter>(&mut self, map: Map<fn(f32) -> f32>, bins: &Bins<f32>) -> Result<()> {
         let to = (output::<C>(), output());
         let samples = input::<f32>().map(map);
-        self.device.histogram_into(samples, bins, to.0, to.1, Accumulate::Add, self.scratch)
+        self.device.histogram_into(samples, bins, to.0, to.1, Accumulate::Add)
     }
 
     fn transpose<T: Element, U: Element>(&mut self, map: &impl Mapping<T, U>) -> Result<()> {
@@ -182,7 +187,7 @@ pub fn compiled(device: &Device) -> Result<()> {
     macro_rules! each {
         ($call:ident, $name:ident: $(<$($ty:ty),+>),+) => { $( $call.$name::<$($ty),+>()?; )+ };
     }
-    let call = &mut Call { device, scratch: &mut Scratch::new() };
+    let call = &mut Call { device };
     each!(call, reduce: <i8, Sum>, <i16, Sum>, <i32, Sum>, <i64, Sum>, <u8, Sum>, <u16, Sum>, <u32, Sum>, <u64, Sum>);
     each!(call, reduce: <f16, Sum>, <f32, Sum>, <f64, Sum>, <f32, Product>, <i32, Min>, <f32, Min>, <f64, Min>);
     each!(call, reduce: <i32, Max>, <f32, Max>, <u32, And>, <u32, Or>, <u32, Xor>);

@@ -117,11 +117,6 @@ pub mod merge {
             pub use crate::merge::set::gpu::*;
         }
     }
-    pub mod sort {
-        pub mod gpu {
-            pub use crate::merge::sort::gpu::*;
-        }
-    }
 }
 
 pub mod random {

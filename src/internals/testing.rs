@@ -2,7 +2,7 @@
 
 use std::{env, fs, io::Write, ops::Range};
 
-use crate::{Device, Error, ErrorKind, Result};
+use crate::{Device, Error, ErrorKind, Result, runtime::Backend};
 
 /// The reason why a check failed.
 ///
@@ -28,6 +28,23 @@ pub enum Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Error(error)
+    }
+}
+
+/// Number of buffers that were allocated through the queue of a device; 0 for the CPU.
+///
+/// ```
+/// let device = oclprim::Device::best()?;
+/// let before = oclprim::internals::testing::allocations(&device);
+/// device.zeroed::<u8>(1)?;
+/// let allocated = oclprim::internals::testing::allocations(&device) - before;
+/// assert_eq!(allocated, usize::from(!device.is_cpu()));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub fn allocations(device: &Device) -> usize {
+    match device.backend() {
+        Backend::Cpu => 0,
+        Backend::OpenCl(device) => device.allocations(),
     }
 }
 

@@ -224,13 +224,6 @@ fn run(
     pass.run(device, &plan)
 }
 
-pub fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
-    device.most_of(Primitive::Merge, n, |caps| {
-        let plan = plan(n, form, caps, device.wide(n))?;
-        Ok(plan.room * plan.offset_bytes())
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

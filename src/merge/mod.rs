@@ -7,7 +7,7 @@
 //! | order | the order of [`sort`](crate::sort): for floats, -0 equals 0, and all NaN are equal and the largest. Or a custom order: [`Compare`]. Among equal elements, those of the first range come first |
 //! | elements | integers and floats; with a custom order, any plain type of 1 to 64 bytes. Values: any plain type |
 //! | determinism | same bits everywhere: the result is a function of the input |
-//! | scratch | 4 or 8 bytes per tile: [`Device::merge_scratch`] |
+//! | scratch | 4 or 8 bytes per tile |
 //! | limits | any n that fits the device |
 //!
 //! This is merge path (Green, McColl and Bader 2012). The result is cut into equal tiles. Binary searches find the
@@ -90,13 +90,11 @@ impl Device {
     /// wrong length, or overlaps a range in imported OpenCL memory.
     ///
     /// ```
-    /// use oclprim::{Device, Order, Scratch};
+    /// use oclprim::{Device, Order};
     ///
     /// let device = Device::best()?;
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.merge_scratch::<f32, _>(4, Order::descending())?)?;
     /// let mut out = device.zeroed(4)?;
-    /// device.merge_into(&[2.5f32, -1.0], &[3.0, 0.5], &mut out, Order::descending(), &mut scratch)?;
+    /// device.merge_into(&[2.5f32, -1.0], &[3.0, 0.5], &mut out, Order::descending())?;
     /// assert_eq!(out.to_vec()?, [3.0, 2.5, 0.5, -1.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -106,9 +104,8 @@ impl Device {
         b: impl Into<Input<'b, T>>,
         output: impl Into<Output<'c, T>>,
         order: C,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.merge_one(a.into(), b.into(), output.into(), &order, scratch)
+        self.merge_one(a.into(), b.into(), output.into(), &order, &mut Scratch::new())
     }
 
     /// Body of [`Device::merge_into`], compiled once per type and order.
@@ -135,30 +132,6 @@ impl Device {
             }
         }
         Ok(())
-    }
-
-    /// Bytes of scratch that [`Device::merge_into`] uses for `n` elements in both ranges together.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if a query of the device fails; otherwise same as
-    /// [`Device::merge`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Order};
-    ///
-    /// println!("{} bytes", Device::best()?.merge_scratch::<f32, _>(1 << 20, Order::ascending())?);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn merge_scratch<T: Pod, C: Compare<T>>(&self, n: usize, order: C) -> Result<usize> {
-        self.merge_scratch_of(n, &order, 0)
-    }
-
-    fn merge_scratch_of<T: Pod, C: Compare<T>>(&self, n: usize, order: &C, value_bytes: usize) -> Result<usize> {
-        match self.backend() {
-            Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => gpu::scratch_bytes(device, n, &form(order, value_bytes)?),
-        }
     }
 
     /// [`Device::merge`] of keys with values: the merged keys, and the values in the order of their keys.
@@ -200,11 +173,11 @@ impl Device {
     /// does not match, or two arguments overlap in imported OpenCL memory.
     ///
     /// ```
-    /// use oclprim::{Device, Order, Scratch};
+    /// use oclprim::{Device, Order};
     ///
     /// let (mut keys, mut values) = ([0i8; 3], [0u64; 3]);
     /// Device::best()?.merge_pairs_into(
-    ///     (&[-4i8, 2], &[10u64, 11]), (&[2i8], &[12u64]), (&mut keys, &mut values), Order::ascending(), &mut Scratch::new(),
+    ///     (&[-4i8, 2], &[10u64, 11]), (&[2i8], &[12u64]), (&mut keys, &mut values), Order::ascending(),
     /// )?;
     /// assert_eq!((keys, values), ([-4, 2, 2], [10, 11, 12]));
     /// # Ok::<(), oclprim::Error>(())
@@ -215,10 +188,9 @@ impl Device {
         b: (impl Into<Input<'c, K>>, impl Into<Input<'d, V>>),
         outputs: (impl Into<Output<'e, K>>, impl Into<Output<'f, V>>),
         order: C,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let (a, b) = ((a.0.into(), a.1.into()), (b.0.into(), b.1.into()));
-        self.merge_pairs_one(a, b, (outputs.0.into(), outputs.1.into()), &order, scratch)
+        self.merge_pairs_one(a, b, (outputs.0.into(), outputs.1.into()), &order, &mut Scratch::new())
     }
 
     /// Body of [`Device::merge_pairs_into`], compiled once per pair of types and order.
@@ -249,21 +221,5 @@ impl Device {
                 gpu::merge_pairs(device, &form, inputs, [keys.any(), values.any()], scratch)
             }
         }
-    }
-
-    /// Bytes of scratch that [`Device::merge_pairs_into`] uses for `n` keys in both ranges together.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::merge_scratch`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Order};
-    ///
-    /// println!("{} bytes", Device::best()?.merge_pairs_scratch::<f32, u32, _>(1 << 20, Order::ascending())?);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn merge_pairs_scratch<K: Pod, V: Pod, C: Compare<K>>(&self, n: usize, order: C) -> Result<usize> {
-        self.merge_scratch_of(n, &order, size_of::<V>())
     }
 }

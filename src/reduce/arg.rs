@@ -36,14 +36,12 @@ impl Device {
     /// have exactly one element.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch};
+    /// use oclprim::Device;
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[0.5f32, -1.0, 4.0])?;
     /// let (mut value, mut index) = (device.zeroed::<f32>(1)?, device.zeroed::<u64>(1)?);
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.statistics_scratch::<f32>(x.len())?)?;
-    /// device.arg_min_into(&x, &mut value, &mut index, &mut scratch)?;
+    /// device.arg_min_into(&x, &mut value, &mut index)?;
     /// assert_eq!((value.to_vec()?, index.to_vec()?), (vec![-1.0], vec![1]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -52,9 +50,8 @@ impl Device {
         input: impl Source<Item = T>,
         value: impl Into<Output<'b, T>>,
         index: impl Into<Output<'c, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.arg_reduce_into(input.held(self)?.input(), End::Min, value.into(), index.into(), scratch)
+        self.arg_reduce_into(input.held(self)?.input(), End::Min, value.into(), index.into(), &mut Scratch::new())
     }
 
     /// Arg-max: the largest element and its index.
@@ -85,10 +82,10 @@ impl Device {
     /// Same as [`Device::arg_min_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scratch};
+    /// use oclprim::Device;
     ///
     /// let (mut value, mut index) = ([0], [0]);
-    /// Device::best()?.arg_max_into(&[3u8, 9, 9], &mut value, &mut index, &mut Scratch::new())?;
+    /// Device::best()?.arg_max_into(&[3u8, 9, 9], &mut value, &mut index)?;
     /// assert_eq!((value, index), ([9], [1]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -97,9 +94,8 @@ impl Device {
         input: impl Source<Item = T>,
         value: impl Into<Output<'b, T>>,
         index: impl Into<Output<'c, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.arg_reduce_into(input.held(self)?.input(), End::Max, value.into(), index.into(), scratch)
+        self.arg_reduce_into(input.held(self)?.input(), End::Max, value.into(), index.into(), &mut Scratch::new())
     }
 
     fn arg_reduce<T: Element>(&self, input: Input<'_, T>, end: End) -> Result<Extreme<T>> {

@@ -191,7 +191,7 @@ pub(super) fn sum(device: &ClDevice, form: &Form, store: Store, read: Read<'_>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, Input, Scratch, Source, bf16, runtime::Backend};
+    use crate::{Device, Input, Source, bf16, runtime::Backend};
 
     /// With `-cl-denorms-are-zero`, drivers may flush subnormals that they convert.
     #[test]
@@ -215,14 +215,14 @@ mod tests {
                 (caps.class, caps.denormals) = (class, false);
                 caps.c_standard += " -cl-denorms-are-zero";
                 let device = Device::from_cl(cl.with_capabilities(caps));
-                let (mut out, scratch) = ([0f64], &mut Scratch::new());
+                let mut out = [0f64];
                 let (wide, wide_y) = ((&x).cast::<f64>(), (&y).cast::<f64>());
                 assert_eq!(device.reduce_with(wide, Sum, exact).unwrap(), want, "{info}: {class:?}");
                 assert_eq!(device.reduce_with(wide_y, Sum, exact).unwrap(), want_y, "{info}: {class:?}, bf16");
                 let products = (&x).cast::<f64>().times((&ones).cast());
                 assert_eq!(device.reduce_with(products, Sum, exact).unwrap(), want, "{info}: {class:?}, dot product");
                 let offsets = [0u32, x.len() as u32];
-                device.reduce_segments_with_into(&x, &offsets, Sum, exact, &mut out, scratch).unwrap();
+                device.reduce_segments_with_into(&x, &offsets, Sum, exact, &mut out).unwrap();
                 assert_eq!(out, [want], "{info}: {class:?}, segment");
                 let reversed = (&x).cast::<f64>().reversed();
                 assert_eq!(device.reduce_with(reversed, Sum, exact).unwrap(), want, "{info}: {class:?}, reversed");

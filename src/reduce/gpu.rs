@@ -115,20 +115,7 @@ pub fn plan(n: usize, form: &Form, from: Origin<'_>, caps: &Tuned, wide: &dyn Fn
     }
 }
 
-/// Upper bound on the scratch bytes of reductions of `n` elements of type `T`.
-pub fn scratch_bytes<T: Element>(n: usize) -> usize {
-    let (mut n, mut size, mut bytes) = (n, size_of::<T>(), 0);
-    loop {
-        n = n.div_ceil(TILE_BYTES / size);
-        if n <= 1 {
-            return bytes;
-        }
-        size = size_of::<T::Acc>();
-        bytes += (n * size).next_multiple_of(16);
-    }
-}
-
-pub fn reduce<T: Element, O: Op<T>>(
+pub(crate) fn reduce<T: Element, O: Op<T>>(
     device: &ClDevice,
     input: Input<'_, T>,
     determinism: Determinism,

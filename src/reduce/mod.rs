@@ -237,7 +237,7 @@ impl Device {
         determinism: Determinism,
     ) -> Result<S::Item> {
         let mut out = [S::Item::ZERO];
-        self.reduce_into(input, op, determinism, &mut out, &mut Scratch::new())?;
+        self.reduce_into(input, op, determinism, &mut out)?;
         Ok(out[0])
     }
 
@@ -251,14 +251,12 @@ impl Device {
     /// have exactly one element.
     ///
     /// ```
-    /// use oclprim::{Determinism, Device, Scratch, op::Sum};
+    /// use oclprim::{Determinism, Device, op::Sum};
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[1i64; 100])?;
     /// let mut total = device.zeroed::<i64>(1)?;
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.reduce_scratch::<i64>(x.len()))?;
-    /// device.reduce_into(&x, Sum, Determinism::Fixed, &mut total, &mut scratch)?;
+    /// device.reduce_into(&x, Sum, Determinism::Fixed, &mut total)?;
     /// assert_eq!(total.to_vec()?, [100]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -268,8 +266,8 @@ impl Device {
         op: O,
         determinism: Determinism,
         output: impl Into<Output<'a, S::Item>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
+        let scratch = &mut Scratch::new();
         match input.erased() {
             Erased::Memory(input) => self.reduce_plain(input, op, determinism, output.into(), scratch),
             Erased::Expression(source) => self.reduce_expression(source, op, determinism, output.into(), scratch),
@@ -401,17 +399,5 @@ impl Device {
             Backend::OpenCl(device) => gpu::reduce::<T, O>(device, input, determinism, output, scratch)?,
         }
         Ok(())
-    }
-
-    /// Upper bound on the scratch bytes of reductions of `n` elements of type `T`.
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Device::cpu().reduce_scratch::<f32>(1 << 20), 0);
-    /// ```
-    pub fn reduce_scratch<T: Element>(&self, n: usize) -> usize {
-        match self.backend() {
-            Backend::Cpu => 0,
-            Backend::OpenCl(_) => gpu::scratch_bytes::<T>(n),
-        }
     }
 }

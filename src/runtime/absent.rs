@@ -97,6 +97,9 @@ impl ClDevice {
         allocate(bytes: usize) -> Result<ClMem>;
         holding(data: &[u8]) -> Result<ClMem>;
         pooled(bytes: usize) -> Result<Pooled>;
+        reserve(bytes: usize) -> Result<()>;
+        scratch_bytes() -> usize;
+        allocations() -> usize;
         kept(kind: &'static str, bytes: usize, most: u32, make: impl FnOnce() -> Result<ClMem>) -> Result<Option<(ClMem, u32)>>;
         read(mem: &ClMem, offset: usize, out: &mut [u8]) -> Result<()>;
         write(mem: &ClMem, offset: usize, data: &[u8]) -> Result<()>;

@@ -35,7 +35,7 @@ pub enum Backend {
 ///
 /// | | |
 /// |---|---|
-/// | devices | [devices](#devices), [device memory](#device-memory), [pinned memory](#pinned-memory), [transfers beside commands](#transfers-beside-commands), [tuning](#tuning) |
+/// | devices | [devices](#devices), [device memory](#device-memory), [scratch](#scratch), [pinned memory](#pinned-memory), [transfers beside commands](#transfers-beside-commands), [tuning](#tuning) |
 /// | reduction | [reductions](#reductions), [reductions of converted elements](#reductions-of-converted-elements), [reductions by a user's operator](#reductions-by-a-users-operator), [segmented reductions](#segmented-reductions), [reductions along an axis](#reductions-along-an-axis), [reductions by key](#reductions-by-key), [arg-min and arg-max](#arg-min-and-arg-max), [extremes along an axis](#extremes-along-an-axis), [statistics](#statistics), [mean and variance along an axis](#mean-and-variance-along-an-axis), [counts](#counts) |
 /// | scan | [scans](#scans), [segmented scans](#segmented-scans), [scans along an axis](#scans-along-an-axis), [adjacent differences](#adjacent-differences) |
 /// | selection | [selections](#selections), [partitions](#partitions), [runs of equal neighbours](#runs-of-equal-neighbours) |

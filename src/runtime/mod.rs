@@ -18,8 +18,8 @@ mod pages;
 mod prepare;
 mod program;
 
-pub(crate) use buffer::{AnyInput, AnyOutput, ClInput, ClOutput, apart, on_device};
-pub use buffer::{Buffer, Download, Input, MapMut, MapRef, Output, PinnedVec, Scratch, Upload, View, ViewMut};
+pub(crate) use buffer::{AnyInput, AnyOutput, ClInput, ClOutput, Scratch, apart, on_device};
+pub use buffer::{Buffer, Download, Input, MapMut, MapRef, Output, PinnedVec, Upload, View, ViewMut};
 pub use capabilities::{Capabilities, DeviceClass, RefusedSubGroup, SubGroup, SubGroupBackend};
 pub use device::{Backend, Device};
 pub use info::{DeviceInfo, DeviceType, Recorded, Timing, TransferFault, Transfers};

@@ -235,7 +235,7 @@ struct Job<'j> {
 /// Scans `input` to `out`, which may be the same memory. In an exclusive scan without segments and to other memory,
 /// `out` may have one more element. This element receives `initial op aggregate`, where `aggregate` is that of the
 /// whole input.
-pub fn scan(
+pub(crate) fn scan(
     device: &ClDevice,
     form: &Form,
     start: &Start,

@@ -5,7 +5,7 @@
 //! | work | about 2 n operations; one read of the input and one write with decoupled look-back, else two reads |
 //! | operator | associative, up to rounding; results can have a wider type |
 //! | determinism | same bits everywhere, float sums and products too: the order depends only on the index and the types |
-//! | scratch | 16 bytes, and at most 24 for each 32 KiB of the input: [`Device::scan_scratch`] |
+//! | scratch | 16 bytes, and at most 24 for each 32 KiB of the input |
 //! | limits | any n that fits the device |
 //!
 //! The design is decoupled look-back (Merrill & Garland 2016) on GPUs where the self-test saw that work-groups can wait
@@ -160,7 +160,7 @@ impl Device {
         kind: Scan<U>,
     ) -> Result<Buffer<U>> {
         let mut output = self.uninit(source::finite(&input)?)?;
-        self.scan_into(input, op, kind, &mut output, &mut Scratch::new())?;
+        self.scan_into(input, op, kind, &mut output)?;
         Ok(output)
     }
 
@@ -175,14 +175,12 @@ impl Device {
     /// do not fit, or input and output overlap.
     ///
     /// ```
-    /// use oclprim::{Device, Scan, Scratch, op::Sum};
+    /// use oclprim::{Device, Scan, op::Sum};
     ///
     /// let device = Device::best()?;
     /// let lengths = device.upload(&[2u32, 0, 3])?;
     /// let mut offsets = device.zeroed::<u32>(4)?;
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.scan_scratch::<u32, u32>(lengths.len()))?;
-    /// device.scan_into(&lengths, Sum, Scan::exclusive(0), &mut offsets, &mut scratch)?;
+    /// device.scan_into(&lengths, Sum, Scan::exclusive(0), &mut offsets)?;
     /// assert_eq!(offsets.to_vec()?, [0, 2, 2, 5]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -192,8 +190,8 @@ impl Device {
         op: O,
         kind: Scan<U>,
         output: impl Into<Output<'b, U>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
+        let scratch = &mut Scratch::new();
         match input.erased() {
             Erased::Memory(input) => self.scan_one(input, op, kind, output.into(), scratch),
             Erased::Expression(source) => self.scan_computed(source, op, kind, output.into(), scratch),
@@ -256,11 +254,11 @@ impl Device {
     /// Same as [`Device::inclusive_scan`].
     ///
     /// ```
-    /// use oclprim::{Device, Scan, Scratch, op::Product};
+    /// use oclprim::{Device, Scan, op::Product};
     ///
     /// let device = Device::best()?;
     /// let mut x = device.upload(&[1i64, 2, 3, 4])?;
-    /// device.scan_in_place(x.view_mut(1..)?, Product, Scan::inclusive(), &mut Scratch::new())?;
+    /// device.scan_in_place(x.view_mut(1..)?, Product, Scan::inclusive())?;
     /// assert_eq!(x.to_vec()?, [1, 2, 6, 24]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -269,9 +267,8 @@ impl Device {
         x: impl Into<Output<'a, T>>,
         op: O,
         kind: Scan<T>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.scan_within(x.into(), op, kind, scratch)
+        self.scan_within(x.into(), op, kind, &mut Scratch::new())
     }
 
     /// [`Device::scan_in_place`] without the conversions, so that it is compiled once for each type and operator.
@@ -322,7 +319,7 @@ impl Device {
     ) -> Result<Buffer<U>> {
         let lengths = lengths.into();
         let mut output = self.uninit(lengths.len() + 1)?;
-        self.scan_into(lengths, Sum, Scan::exclusive(U::ZERO), &mut output, &mut Scratch::new())?;
+        self.scan_into(lengths, Sum, Scan::exclusive(U::ZERO), &mut output)?;
         Ok(output)
     }
 
@@ -354,7 +351,7 @@ impl Device {
         let held = input.held(self)?;
         let input = held.input();
         let mut output = self.uninit(input.len())?;
-        self.scan_by_into(input, op, kind, &mut output, &mut Scratch::new())?;
+        self.scan_by_into(input, op, kind, &mut output)?;
         Ok(output)
     }
 
@@ -365,12 +362,12 @@ impl Device {
     /// Same as [`Device::scan_by`] and [`Device::scan_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scan, Scratch, op::Operator};
+    /// use oclprim::{Device, Scan, op::Operator};
     ///
     /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
     /// let mut sums = [0u8; 4];
     /// let device = Device::best()?;
-    /// device.scan_by_into(&[100u8, 100, 100], &saturating, Scan::exclusive(0), &mut sums, &mut Scratch::new())?;
+    /// device.scan_by_into(&[100u8, 100, 100], &saturating, Scan::exclusive(0), &mut sums)?;
     /// assert_eq!(sums, [0, 100, 200, 255]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -380,10 +377,9 @@ impl Device {
         op: &Operator<T, F>,
         kind: Scan<T>,
         output: impl Into<Output<'b, T>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let (op, source) = op.monoid()?;
-        self.scan_taken((&op, source), input.held(self)?.input(), &|x| x, kind, output.into(), scratch)
+        self.scan_taken((&op, source), input.held(self)?.input(), &|x| x, kind, output.into(), &mut Scratch::new())
     }
 
     /// Scan of `take(x)` for each element `x`; `take` only converts.
@@ -418,18 +414,6 @@ impl Device {
                 let input = (input.any(), gpu::Starts::None);
                 gpu::scan_any(device, &form, &gpu::Start::of(op, kind), input, output.any(), scratch)
             }
-        }
-    }
-
-    /// Upper bound on the scratch bytes of scans of `n` elements of type `T` with results of type `U`.
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Device::cpu().scan_scratch::<u32, u64>(1 << 20), 0);
-    /// ```
-    pub fn scan_scratch<T: Element, U: Element>(&self, n: usize) -> usize {
-        match self.backend() {
-            Backend::Cpu => 0,
-            Backend::OpenCl(_) => gpu::scratch_bytes(n.saturating_add(1), T::TYPE, U::Acc::TYPE),
         }
     }
 }

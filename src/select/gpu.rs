@@ -302,7 +302,7 @@ impl<'j> Job<'j> {
 }
 
 /// Runs a selection. `form` determines which parts of the job are used.
-pub fn run(device: &ClDevice, form: &Form, job: &Job<'_>, scratch: &mut Scratch) -> Result<()> {
+pub(crate) fn run(device: &ClDevice, form: &Form, job: &Job<'_>, scratch: &mut Scratch) -> Result<()> {
     let n = job.input.len();
     let zero_counts = || device.fill(job.count.mem(), job.count.byte_offset(), 8 * form.counted(), &[0; 8]);
     if n == 0 {
@@ -430,34 +430,6 @@ fn outputs<'d>(mut launch: Launch<'d>, form: &Form, plan: &Plan, job: &Job<'_>, 
         }
     }
     launch
-}
-
-/// Upper bound on the scratch bytes of any selection from `n` elements of `size` bytes.
-pub fn scratch_bytes(n: usize, size: usize, caps: &Tuned) -> Result<usize> {
-    if n == 0 {
-        return Ok(0);
-    }
-    let element = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64][size.ilog2() as usize];
-    // Operations whose tiles differ in shape or in scratch words.
-    let by = || Form::of(Marks::By { element, functions: String::new() });
-    let heads = || Form::of(Marks::Heads(element));
-    let flags = || Form { moved: false, value: 1, ..Form::of(Marks::Flags) };
-    let forms = [
-        by(),
-        Form { moved: false, places: true, ..by() },
-        Form { classes: 2, ..by() },
-        Form { classes: 3, ..by() },
-        flags(),
-        Form { classes: 2, ..flags() },
-        Form { value: 1, ..heads() },
-        Form { lengths: true, ..heads() },
-        Form { moved: false, places: true, lengths: true, ..Form::of(Marks::NonTrivial(element)) },
-    ];
-    let mut most = 0usize;
-    for form in forms {
-        most = usize::max(most, plan(n, &form, true, caps, false)?.scratch_bytes);
-    }
-    Ok(most)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! | work | one read of the input and one write of the selected elements with decoupled look-back; else, and in partitions, two reads |
 //! | order | that of the input, except for [`Device::select_unordered`] |
 //! | determinism | same bits everywhere, since elements are only moved; unordered selections have no fixed order |
-//! | scratch | about 32 bytes for each 8 KiB of the input, or with little local memory for each KiB: [`Device::select_scratch`] |
+//! | scratch | about 32 bytes for each 8 KiB of the input, or with little local memory for each KiB |
 //! | limits | any n that fits the device; values of up to 64 KiB |
 //!
 //! The number of selected elements is an output of its own, one `u64`, which may be on the device. Methods that end in
@@ -42,7 +42,6 @@ use crate::{
     counted::{expect_room, in_room},
     op::Map,
     runtime::Backend,
-    tuning::Primitive,
 };
 
 /// Maximum bytes of a value that moves with a flag or a key.
@@ -111,16 +110,16 @@ impl Device {
     /// slice and `output` is too short.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch, op::Map};
+    /// use oclprim::{Device, op::Map};
     ///
     /// let device = Device::best()?;
     /// let even = Map::new(|x: u8| x % 2 == 0, "x % 2 == 0");
     /// let (mut found, mut count) = (device.zeroed::<u8>(2)?, device.zeroed::<u64>(1)?);
-    /// device.select_into(&[4u8, 7, 2, 0], &even, &mut found, &mut count, &mut Scratch::new())?;
+    /// device.select_into(&[4u8, 7, 2, 0], &even, &mut found, &mut count)?;
     /// assert_eq!((found.to_vec()?, count.to_vec()?), (vec![4, 2], vec![3]));
     ///
     /// let (mut found, mut count) = ([0; 2], [0]);
-    /// let short = device.select_into(&[4u8, 7, 2, 0], &even, &mut found, &mut count, &mut Scratch::new());
+    /// let short = device.select_into(&[4u8, 7, 2, 0], &even, &mut found, &mut count);
     /// assert_eq!(short.unwrap_err().to_string(), "the result has 3 elements, the output has room for 2");
     /// assert_eq!((found, count), ([4, 2], [3]));
     /// # Ok::<(), oclprim::Error>(())
@@ -131,9 +130,8 @@ impl Device {
         predicate: &Map<F>,
         output: impl Into<Output<'b, T>>,
         count: impl Into<Output<'c, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.select_by(input.held(self)?.input(), predicate, output.into(), count.into(), false, scratch)
+        self.select_by(input.held(self)?.input(), predicate, output.into(), count.into(), false, &mut Scratch::new())
     }
 
     /// The elements for which `predicate` is true, in any order, which may differ from run to run.
@@ -175,11 +173,11 @@ impl Device {
     /// Same as [`Device::select_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scratch, op::Map};
+    /// use oclprim::{Device, op::Map};
     ///
     /// let large = Map::new(|x: u64| x > 4, "x > 4");
     /// let (mut found, mut count) = ([0u64; 3], [0]);
-    /// Device::best()?.select_unordered_into(&[9u64, 1, 5, 7], &large, &mut found, &mut count, &mut Scratch::new())?;
+    /// Device::best()?.select_unordered_into(&[9u64, 1, 5, 7], &large, &mut found, &mut count)?;
     /// assert_eq!((found.iter().sum::<u64>(), count), (21, [3]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -189,9 +187,8 @@ impl Device {
         predicate: &Map<F>,
         output: impl Into<Output<'b, T>>,
         count: impl Into<Output<'c, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.select_by(input.held(self)?.input(), predicate, output.into(), count.into(), true, scratch)
+        self.select_by(input.held(self)?.input(), predicate, output.into(), count.into(), true, &mut Scratch::new())
     }
 
     /// A buffer for `n` elements, truncated to the count that `select` writes.
@@ -266,10 +263,10 @@ impl Device {
     /// Same as [`Device::select_flagged`] and [`Device::select_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scratch};
+    /// use oclprim::Device;
     ///
     /// let (mut found, mut count) = ([0u32; 4], [0]);
-    /// Device::best()?.select_flagged_into(&[5u32, 6, 7], &[0, 1, 1], &mut found, &mut count, &mut Scratch::new())?;
+    /// Device::best()?.select_flagged_into(&[5u32, 6, 7], &[0, 1, 1], &mut found, &mut count)?;
     /// assert_eq!((found, count), ([6, 7, 0, 0], [2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -279,9 +276,8 @@ impl Device {
         flags: impl Into<Input<'b, u8>>,
         output: impl Into<Output<'c, V>>,
         count: impl Into<Output<'d, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.move_flagged(values.into(), flags.into(), output.into(), count.into(), 1, scratch)
+        self.move_flagged(values.into(), flags.into(), output.into(), count.into(), 1, &mut Scratch::new())
     }
 
     /// Writes the flagged values; with `lists` = 2, the other values follow.
@@ -354,9 +350,7 @@ impl Device {
     ) -> Result<Buffer<I>> {
         let held = input.held(self)?;
         let input = held.input();
-        self.counted(input.len(), |output, count| {
-            self.select_indices_into(input, predicate, output, count, &mut Scratch::new())
-        })
+        self.counted(input.len(), |output, count| self.select_indices_into(input, predicate, output, count))
     }
 
     /// [`Device::select_indices`] into a slice, buffer or view. All else is as in [`Device::select_into`].
@@ -366,11 +360,11 @@ impl Device {
     /// Same as [`Device::select_indices`] and [`Device::select_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scratch, op::Map};
+    /// use oclprim::{Device, op::Map};
     ///
     /// let large = Map::new(|x: u32| x > 4, "x > 4");
     /// let (mut places, mut count) = ([0u64; 2], [0]);
-    /// Device::best()?.select_indices_into(&[9u32, 1, 5], &large, &mut places, &mut count, &mut Scratch::new())?;
+    /// Device::best()?.select_indices_into(&[9u32, 1, 5], &large, &mut places, &mut count)?;
     /// assert_eq!((places, count), ([0, 2], [2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -380,11 +374,10 @@ impl Device {
         predicate: &Map<F>,
         output: impl Into<Output<'b, I>>,
         count: impl Into<Output<'c, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let takes = |x: T| (predicate.function)(x.widen());
         let marks = || gpu::Marks::by::<T, F>(predicate);
-        self.places((input.held(self)?.input(), &takes), &marks, output.into(), count.into(), scratch)
+        self.places((input.held(self)?.input(), &takes), &marks, output.into(), count.into(), &mut Scratch::new())
     }
 
     /// The indices of the flags that are not 0, in their order: `u32` or `u64`.
@@ -401,9 +394,7 @@ impl Device {
     /// ```
     pub fn select_indices_flagged<'a, I: Offset>(&self, flags: impl Into<Input<'a, u8>>) -> Result<Buffer<I>> {
         let flags = flags.into();
-        self.counted(flags.len(), |output, count| {
-            self.select_indices_flagged_into(flags, output, count, &mut Scratch::new())
-        })
+        self.counted(flags.len(), |output, count| self.select_indices_flagged_into(flags, output, count))
     }
 
     /// [`Device::select_indices_flagged`] into a slice, buffer or view. All else is as in [`Device::select_into`].
@@ -413,10 +404,10 @@ impl Device {
     /// Same as [`Device::select_indices_flagged`] and [`Device::select_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scratch};
+    /// use oclprim::Device;
     ///
     /// let (mut places, mut count) = ([0u32; 2], [0]);
-    /// Device::best()?.select_indices_flagged_into(&[0u8, 1, 1], &mut places, &mut count, &mut Scratch::new())?;
+    /// Device::best()?.select_indices_flagged_into(&[0u8, 1, 1], &mut places, &mut count)?;
     /// assert_eq!((places, count), ([1, 2], [2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -425,10 +416,9 @@ impl Device {
         flags: impl Into<Input<'a, u8>>,
         output: impl Into<Output<'b, I>>,
         count: impl Into<Output<'c, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let marks = || gpu::Marks::Flags;
-        self.places((flags.into(), &|flag| flag != 0), &marks, output.into(), count.into(), scratch)
+        self.places((flags.into(), &|flag| flag != 0), &marks, output.into(), count.into(), &mut Scratch::new())
     }
 
     /// The indices of the elements that `takes` accepts; `marks` is the same rule on devices.
@@ -471,11 +461,11 @@ impl Device {
     /// both), or if `count` does not have exactly one element.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch};
+    /// use oclprim::Device;
     ///
     /// let device = Device::best()?;
     /// let (mut found, mut count) = (device.zeroed::<u8>(1)?, device.zeroed::<u64>(1)?);
-    /// device.select_flagged_into(&[5u8, 6, 7], &[0, 1, 1], &mut found, &mut count, &mut Scratch::new())?;
+    /// device.select_flagged_into(&[5u8, 6, 7], &[0, 1, 1], &mut found, &mut count)?;
     /// assert_eq!(device.selected(&count, 2)?, 2);
     /// let error = device.selected(&count, found.len()).unwrap_err();
     /// assert_eq!(error.to_string(), "the result has 2 elements, the output has room for 1");
@@ -492,25 +482,5 @@ impl Device {
         };
         expect_room("result", room, found)?;
         Ok(found as usize)
-    }
-
-    /// Upper bound on the scratch bytes of selections, partitions and runs of `n` elements of type `T`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::capabilities`].
-    ///
-    /// ```
-    /// let device = oclprim::Device::best()?;
-    /// oclprim::Scratch::new().reserve(&device, device.select_scratch::<f32>(100_000)?)?;
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn select_scratch<T: Element>(&self, n: usize) -> Result<usize> {
-        match self.backend() {
-            Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => {
-                device.most_of(Primitive::Select, n, |caps| gpu::scratch_bytes(n, size_of::<T>(), caps))
-            }
-        }
     }
 }

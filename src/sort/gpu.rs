@@ -463,11 +463,6 @@ pub(crate) fn passes(
     Ok(())
 }
 
-pub fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
-    let caps = device.capabilities_for(Primitive::Sort, form.key_bytes, n)?;
-    Ok(if n == 0 { 0 } else { plan(n, form, &caps, device.wide(n)).scratch.end })
-}
-
 /// Size of each key type in bytes, and the kind of its keys' numbers.
 pub(super) const KEY_KINDS: [(usize, Numbers); 11] = [
     (1, Numbers::Bits),

@@ -8,7 +8,7 @@
 //! | keys | integers of up to 16 bytes and floats, ascending or descending, by all bits or by [some](Order::bits) |
 //! | order of floats | as in NumPy: -0 equals 0, and all NaN are equal and larger than infinity. Each key keeps its bits. [`Order::total_order`] compares all bits |
 //! | determinism | same bits everywhere: the result is a function of the input |
-//! | scratch | n keys (2 n without an output of keys), n values, and about 256 counters per work-group: [`Device::sort_scratch`] |
+//! | scratch | n keys (2 n without an output of keys), n values, and about 256 counters per work-group |
 //! | limits | any n that fits the device |
 //!
 //! This is a least-significant-digit radix sort (Merrill and Grimshaw 2011). On a GPU, one kernel counts the digits of
@@ -32,12 +32,7 @@ use bytemuck::Pod;
 
 pub use crate::keys::{Key, Order};
 
-use crate::{
-    Buffer, Device, Error, Input, Offset, Output, Result, Scratch,
-    keys::{Keys, Numbers},
-    memory,
-    runtime::Backend,
-};
+use crate::{Buffer, Device, Error, Input, Offset, Output, Result, Scratch, keys::Keys, memory, runtime::Backend};
 use crate::{
     layout::copy::gather::{Way, gpu as gather},
     runtime::{ClInput, opencl::ClDevice},
@@ -45,15 +40,6 @@ use crate::{
 
 /// The largest number of keys whose indices fit `u32`.
 pub(crate) const NARROW: usize = 1 << 32;
-
-/// Bytes that a sort moves for a value of `size` bytes: the value itself, or its index.
-fn moved_bytes(size: usize, n: usize) -> usize {
-    match size {
-        1 | 2 | 4 | 8 | 16 => size,
-        _ if n <= NARROW => 4,
-        _ => 8,
-    }
-}
 
 fn as_many(keys: usize, values: usize) -> Result<()> {
     if keys == values {
@@ -103,14 +89,12 @@ impl Device {
     /// differ, or if the arguments overlap in imported OpenCL memory.
     ///
     /// ```
-    /// use oclprim::{Device, Order, Scratch};
+    /// use oclprim::{Device, Order};
     ///
     /// let device = Device::best()?;
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.sort_scratch::<i32>(3)?)?;
     /// let mut out = device.zeroed(3)?;
     /// for x in [[5i32, -7, 3], [2, 1, 0]] {
-    ///     device.sort_into(&x, &mut out, Order::ascending(), &mut scratch)?;
+    ///     device.sort_into(&x, &mut out, Order::ascending())?;
     /// }
     /// assert_eq!(out.to_vec()?, [0, 1, 2]);
     /// # Ok::<(), oclprim::Error>(())
@@ -120,9 +104,8 @@ impl Device {
         input: impl Into<Input<'a, T>>,
         output: impl Into<Output<'b, T>>,
         order: Order,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.sort_one(input.into(), output.into(), &order, scratch)
+        self.sort_one(input.into(), output.into(), &order, &mut Scratch::new())
     }
 
     /// Body of [`Device::sort_into`], compiled once per type.
@@ -145,32 +128,6 @@ impl Device {
             }
         }
         Ok(())
-    }
-
-    /// Bytes of scratch that [`Device::sort_into`] uses for `n` keys, sorted by all bits.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if a query of the device fails.
-    ///
-    /// ```
-    /// let device = oclprim::Device::best()?;
-    /// println!("{} bytes", device.sort_scratch::<f64>(1 << 20)?);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn sort_scratch<T: Key>(&self, n: usize) -> Result<usize> {
-        self.sort_scratch_of(n, size_of::<T>(), 0, true)
-    }
-
-    fn sort_scratch_of(&self, n: usize, key_bytes: usize, value_bytes: usize, keys: bool) -> Result<usize> {
-        match self.backend() {
-            Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => gpu::scratch_bytes(
-                device,
-                n,
-                gpu::Form { key_bytes, value_bytes, passes: key_bytes, keys, numbers: Numbers::Bits },
-            ),
-        }
     }
 
     /// Stable sort of keys with values: the sorted keys, and the values in the order of their keys.
@@ -213,14 +170,12 @@ impl Device {
     /// does not match, or two arguments overlap in imported OpenCL memory.
     ///
     /// ```
-    /// use oclprim::{Device, Order, Scratch};
+    /// use oclprim::{Device, Order};
     ///
     /// let device = Device::best()?;
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.sort_pairs_scratch::<i64, f32>(3)?)?;
     /// let (mut keys, mut values) = (device.zeroed(3)?, device.zeroed(3)?);
     /// device.sort_pairs_into(
-    ///     &[5i64, -1, 5], &[0.5f32, 1.5, 2.5], &mut keys, &mut values, Order::ascending(), &mut scratch,
+    ///     &[5i64, -1, 5], &[0.5f32, 1.5, 2.5], &mut keys, &mut values, Order::ascending(),
     /// )?;
     /// assert_eq!((keys.to_vec()?, values.to_vec()?), (vec![-1, 5, 5], vec![1.5, 0.5, 2.5]));
     /// # Ok::<(), oclprim::Error>(())
@@ -232,10 +187,9 @@ impl Device {
         keys_out: impl Into<Output<'c, K>>,
         values_out: impl Into<Output<'d, V>>,
         order: Order,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let (inputs, outputs) = ((keys.into(), values.into()), (keys_out.into(), values_out.into()));
-        self.sort_pairs_one(inputs, outputs, &order, scratch)
+        self.sort_pairs_one(inputs, outputs, &order, &mut Scratch::new())
     }
 
     /// Body of [`Device::sort_pairs_into`], compiled once per pair of types.
@@ -328,29 +282,11 @@ impl Device {
         n: usize,
         sort: impl FnOnce(gpu::Values<'_>) -> Result<()>,
     ) -> Result<Buffer<I>> {
-        let mut places = self.uninit(n)?;
+        let mut places = self.temporary(n)?;
         let to = Output::from(&mut places).cl(device, false)?;
         sort(gpu::Values { bytes: size_of::<I>(), from: None, to: &to })?;
         to.finish(device)?;
         Ok(places)
-    }
-
-    /// Bytes of scratch that [`Device::sort_pairs_into`] uses for `n` keys, sorted by all bits. The call also allocates
-    /// 4 or 8 bytes per value whose size is not 1, 2, 4, 8 or 16 bytes.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::sort_scratch`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Scratch};
-    ///
-    /// let device = Device::best()?;
-    /// Scratch::new().reserve(&device, device.sort_pairs_scratch::<f32, u32>(1 << 16)?)?;
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn sort_pairs_scratch<K: Key, V: Pod>(&self, n: usize) -> Result<usize> {
-        self.sort_scratch_of(n, size_of::<K>(), moved_bytes(size_of::<V>(), n), true)
     }
 
     /// Indices that sort the keys: `sorted[i] = input[output[i]]`, stable. Indices are `u32` or `u64`.
@@ -386,10 +322,10 @@ impl Device {
     /// differ, or if the arguments overlap in imported OpenCL memory.
     ///
     /// ```
-    /// use oclprim::{Device, Order, Scratch};
+    /// use oclprim::{Device, Order};
     ///
     /// let mut places = [0u64; 3];
-    /// Device::best()?.argsort_into(&[2.0f64, 3.0, 1.0], &mut places, Order::descending(), &mut Scratch::new())?;
+    /// Device::best()?.argsort_into(&[2.0f64, 3.0, 1.0], &mut places, Order::descending())?;
     /// assert_eq!(places, [1, 0, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -398,9 +334,8 @@ impl Device {
         input: impl Into<Input<'a, T>>,
         output: impl Into<Output<'b, I>>,
         order: Order,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.argsort_one(input.into(), output.into(), &order, scratch)
+        self.argsort_one(input.into(), output.into(), &order, &mut Scratch::new())
     }
 
     /// Body of [`Device::argsort_into`], compiled once per pair of types.
@@ -432,20 +367,5 @@ impl Device {
             }
         }
         Ok(())
-    }
-
-    /// Bytes of scratch that [`Device::argsort_into`] uses for `n` keys, sorted by all bits.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::sort_scratch`].
-    ///
-    /// ```
-    /// let device = oclprim::Device::best()?;
-    /// println!("{} bytes", device.argsort_scratch::<f64, u32>(1 << 20)?);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn argsort_scratch<T: Key, I: Offset>(&self, n: usize) -> Result<usize> {
-        self.sort_scratch_of(n, size_of::<T>(), size_of::<I>(), false)
     }
 }

@@ -93,7 +93,7 @@ impl<T: Element> Held<'_, T> {
 
 /// Writes the elements of a source to memory: one pass, and n elements of memory.
 pub(super) fn written<'a, T: Element>(device: &Device, source: &dyn Expression<T>) -> Result<Held<'a, T>> {
-    let mut buffer = device.uninit(source.finite_len()?)?;
+    let mut buffer = device.temporary(source.finite_len()?)?;
     write(device, source, Output::from(&mut buffer))?;
     Ok(Held::Written(buffer))
 }
@@ -135,7 +135,7 @@ pub(crate) fn written_load<T: Element>(
     load: &Load,
     n: usize,
 ) -> Result<Buffer<T>> {
-    let mut buffer = device.uninit(n)?;
+    let mut buffer = device.temporary(n)?;
     if let Backend::OpenCl(device) = device.backend() {
         write_load(device, source, load, n, Output::from(&mut buffer))?;
     }

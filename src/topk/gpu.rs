@@ -304,7 +304,7 @@ struct Taken<'a> {
 
 /// Selects keys from `input`, whose rows `form` defines, into `out`, and their indices into `places`. Row r adds
 /// `r * step` to its indices.
-pub fn run(
+pub(crate) fn run(
     device: &ClDevice,
     form: &Form<'_>,
     input: &ClInput,
@@ -443,20 +443,6 @@ fn select<'d>(
         }
     }
     Ok(())
-}
-
-/// The scratch bytes of a selection from n > 0 keys, or of the sort of the selected keys, if larger.
-pub fn scratch_bytes(device: &ClDevice, form: &Form<'_>) -> Result<usize> {
-    let plan = plan(form, &*form.capabilities(device)?, device.wide(form.len + 16));
-    match form.want {
-        Want::Keys { k, .. } if plan.ordering == Ordering::Sort => {
-            let (key_bytes, value_bytes) = (form.keys.bytes, form.place_bytes);
-            let sorted =
-                sort::Form { key_bytes, value_bytes, passes: key_bytes, keys: true, numbers: form.keys.numbers() };
-            Ok(plan.scratch_bytes.max(sort::scratch_bytes(device, k, sorted)?))
-        }
-        _ => Ok(plan.scratch_bytes),
-    }
 }
 
 /// All programs for a device with these capabilities.
@@ -611,7 +597,7 @@ mod tests {
                     if rows == 1 {
                         let ranks = [len / 20, 0, len / 30, len - 1, 100];
                         let mut want = vec![0; ranks.len()];
-                        cpu.nth_elements_into(&x, &ranks, &mut want, &mut Scratch::new()).unwrap();
+                        cpu.nth_elements_into(&x, &ranks, &mut want).unwrap();
                         let ranks = ranks.map(|rank| rank as u64);
                         let keys = &Keys::of(ElementType::U32, &Order::ascending()).unwrap();
                         let form = Form { keys, place_bytes: 0, rows: ranks.len(), len, want: Want::Ranks(&ranks) };

@@ -9,7 +9,7 @@
 //! | order of floats | as in [`sort`]: -0 equals +0, every NaN is the largest, and all NaN are equal; or the [total order](Top::total_order) |
 //! | ties | of equal keys, the first are selected |
 //! | determinism | same bits everywhere: the result is a function of the input |
-//! | scratch | for a row or a rank, some KiB, and at most an eighth of its keys, with their indices if these are wanted. If the selected keys are sorted, also a copy of these. Rows are processed in batches whose scratch fits both 1 GiB and one allocation of the device: [`Device::top_k_scratch`] |
+//! | scratch | for a row or a rank, some KiB, and at most an eighth of its keys, with their indices if these are wanted. If the selected keys are sorted, also a copy of these. Rows are processed in batches whose scratch fits both 1 GiB and one allocation of the device |
 //! | limits | any n that fits the device |
 //!
 //! This is radix selection from the most significant digit on (Zhang, Naruse, Li and Wang 2023). The host reads no
@@ -216,13 +216,12 @@ impl Device {
     /// differs, or if the arguments overlap in imported OpenCL memory.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch, Top};
+    /// use oclprim::{Device, Top};
     ///
     /// let device = Device::best()?;
-    /// let (mut scratch, mut best) = (Scratch::new(), device.zeroed(2)?);
-    /// scratch.reserve(&device, device.top_k_scratch::<i32>(4, Top::largest(2))?)?;
+    /// let mut best = device.zeroed(2)?;
     /// for x in [[5i32, -7, 3, 6], [2, 1, 0, 2]] {
-    ///     device.top_k_into(&x, &mut best, Top::largest(2), &mut scratch)?;
+    ///     device.top_k_into(&x, &mut best, Top::largest(2))?;
     /// }
     /// assert_eq!(best.to_vec()?, [2, 2]);
     /// # Ok::<(), oclprim::Error>(())
@@ -232,39 +231,8 @@ impl Device {
         input: impl Source<Item = T>,
         output: impl Into<Output<'b, T>>,
         top: Top,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.top::<T, u32>(input.held(self)?.input(), output.into(), None, top, scratch)
-    }
-
-    /// The scratch bytes of [`Device::top_k_into`] with `n` keys.
-    ///
-    /// If more keys are sorted than one work-group can sort (512 or 2048), the call takes further memory for the
-    /// selected keys.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the query of the device's capabilities fails.
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) as [`Device::top_k`].
-    ///
-    /// ```
-    /// let (device, top) = (oclprim::Device::best()?, oclprim::Top::largest(32));
-    /// println!("{} bytes", device.top_k_scratch::<f64>(1 << 20, top)?);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn top_k_scratch<T: Element>(&self, n: usize, top: Top) -> Result<usize> {
-        self.top_scratch::<T>(n, top, 0)
-    }
-
-    fn top_scratch<T: Element>(&self, n: usize, top: Top, place_bytes: usize) -> Result<usize> {
-        let (taken, keys) = (top.taken(n)?, top.keys::<T>()?);
-        if taken == 0 {
-            return Ok(0);
-        }
-        match self.backend() {
-            Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => gpu::scratch_bytes(device, &top.form(&keys, n, place_bytes)?),
-        }
+        self.top::<T, u32>(input.held(self)?.input(), output.into(), None, top, &mut Scratch::new())
     }
 
     /// The k largest or smallest keys, and their indices, as `u32` or `u64`. Of equal keys, those with the lowest
@@ -307,13 +275,12 @@ impl Device {
     /// [`Device::top_k_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scratch, Top};
+    /// use oclprim::{Device, Top};
     ///
     /// let device = Device::best()?;
-    /// let (top, mut scratch) = (Top::smallest(2).in_rows(3).sorted(), Scratch::new());
-    /// scratch.reserve(&device, device.top_k_places_scratch::<u8, u64>(6, top)?)?;
+    /// let top = Top::smallest(2).in_rows(3).sorted();
     /// let (mut keys, mut places) = ([0; 4], [0u64; 4]);
-    /// device.top_k_places_into(&[3u8, 1, 2, 9, 8, 7], &mut keys, &mut places, top, &mut scratch)?;
+    /// device.top_k_places_into(&[3u8, 1, 2, 9, 8, 7], &mut keys, &mut places, top)?;
     /// assert_eq!((keys, places), ([1, 2, 7, 8], [1, 2, 2, 1]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -323,30 +290,9 @@ impl Device {
         keys: impl Into<Output<'b, T>>,
         indices: impl Into<Output<'c, I>>,
         top: Top,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let places = Places { to: indices.into(), step: 0 };
-        self.top(input.held(self)?.input(), keys.into(), Some(places), top, scratch)
-    }
-
-    /// The scratch bytes of [`Device::top_k_places_into`] with `n` keys.
-    ///
-    /// If more keys are sorted than one work-group can sort (512 or 2048), the call takes further memory for the
-    /// selected keys and indices.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::top_k_scratch`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Scratch, Top};
-    ///
-    /// let device = Device::best()?;
-    /// Scratch::new().reserve(&device, device.top_k_places_scratch::<f32, u32>(1 << 16, Top::largest(10))?)?;
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn top_k_places_scratch<T: Element, I: Offset>(&self, n: usize, top: Top) -> Result<usize> {
-        self.top_scratch::<T>(n, top, size_of::<I>())
+        self.top(input.held(self)?.input(), keys.into(), Some(places), top, &mut Scratch::new())
     }
 
     /// The k largest or smallest keys, and their values, which are plain data of any size.
@@ -381,10 +327,7 @@ impl Device {
 
     /// [`Device::top_k_pairs`] into slices, buffers or views.
     ///
-    /// Waits for the result only if an output is a host slice.
-    ///
-    /// Uses the scratch of [`Device::top_k_places_scratch`], with `u32` indices for up to 2^32 keys. The indices take
-    /// further memory.
+    /// Waits for the result only if an output is a host slice. Besides scratch, the indices of the keys take memory.
     ///
     /// # Errors
     ///
@@ -392,11 +335,11 @@ impl Device {
     /// [`Device::top_k_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scratch, Top};
+    /// use oclprim::{Device, Top};
     ///
     /// let (mut keys, mut values) = ([0i64; 2], [0.0f32; 2]);
     /// Device::best()?.top_k_pairs_into(
-    ///     &[5i64, -1, 5], &[0.5f32, 1.5, 2.5], &mut keys, &mut values, Top::largest(2), &mut Scratch::new(),
+    ///     &[5i64, -1, 5], &[0.5f32, 1.5, 2.5], &mut keys, &mut values, Top::largest(2),
     /// )?;
     /// assert_eq!((keys, values), ([5, 5], [0.5, 2.5]));
     /// # Ok::<(), oclprim::Error>(())
@@ -408,10 +351,9 @@ impl Device {
         keys_out: impl Into<Output<'c, K>>,
         values_out: impl Into<Output<'d, V>>,
         top: Top,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let (inputs, outputs) = ((keys.into(), values.into()), (keys_out.into(), values_out.into()));
-        self.top_pairs(inputs, outputs, top, scratch)
+        self.top_pairs(inputs, outputs, top, &mut Scratch::new())
     }
 
     /// [`Device::top_k_pairs_into`] without the conversions, so that it is compiled once for each pair of types.
@@ -582,10 +524,10 @@ impl Device {
     /// does not have one element for each rank, or if it overlaps the input in imported OpenCL memory.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch};
+    /// use oclprim::Device;
     ///
     /// let mut ends = [0.0f32; 2];
-    /// Device::best()?.nth_elements_into(&[2.0f32, -1.0, 5.0], &[2, 0], &mut ends, &mut Scratch::new())?;
+    /// Device::best()?.nth_elements_into(&[2.0f32, -1.0, 5.0], &[2, 0], &mut ends)?;
     /// assert_eq!(ends, [5.0, -1.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -594,9 +536,8 @@ impl Device {
         input: impl Source<Item = T>,
         ranks: &[usize],
         output: impl Into<Output<'b, T>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.nth(input.held(self)?.input(), ranks, output.into(), scratch)
+        self.nth(input.held(self)?.input(), ranks, output.into(), &mut Scratch::new())
     }
 
     /// [`Device::nth_elements_into`] without the conversions, so that it is compiled once for each type.
@@ -620,8 +561,8 @@ impl Device {
         let (keys, many) = (Keys::of(T::TYPE, &Order::ascending())?, ranks.len() > RANKS);
         match self.backend() {
             Backend::Cpu if many => {
-                let mut sorted = self.uninit(n)?;
-                self.sort_into(input, &mut sorted, Order::ascending(), scratch)?;
+                let mut sorted = self.temporary(n)?;
+                self.sort_into(input, &mut sorted, Order::ascending())?;
                 self.gather_into(&sorted, &ranks, output, &mut [0])?;
             }
             Backend::Cpu => {

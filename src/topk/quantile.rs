@@ -1,7 +1,7 @@
 //! Quantiles: the keys of ranks, and values between them.
 
 use super::RANKS;
-use crate::{Device, Element, Error, ErrorKind, Input, Output, Result, Scratch, Source, memory, with_integer};
+use crate::{Device, Element, Error, ErrorKind, Input, Output, Result, Source, memory, with_integer};
 
 /// The value of a quantile between two keys; names as in `numpy.quantile`.
 ///
@@ -173,7 +173,7 @@ impl Device {
     /// ```
     pub fn quantile<T: Element>(&self, input: impl Source<Item = T>, q: f64, how: Interpolation) -> Result<f64> {
         let mut value = [0.0];
-        self.quantiles_of(input.held(self)?.input(), &[q], how, &mut value, &mut Scratch::new())?;
+        self.quantiles_of(input.held(self)?.input(), &[q], how, &mut value)?;
         Ok(value[0])
     }
 
@@ -212,7 +212,7 @@ impl Device {
         how: Interpolation,
     ) -> Result<Vec<f64>> {
         let mut values = memory::zeroed::<f64>(q.len())?;
-        self.quantiles_of(input.held(self)?.input(), q, how, &mut values, &mut Scratch::new())?;
+        self.quantiles_of(input.held(self)?.input(), q, how, &mut values)?;
         Ok(values)
     }
 
@@ -225,11 +225,11 @@ impl Device {
     /// Same as [`Device::quantiles`]; [`ErrorKind::InvalidInput`] also if there is not one element for each quantile.
     ///
     /// ```
-    /// use oclprim::{Device, Interpolation, Scratch};
+    /// use oclprim::{Device, Interpolation};
     ///
-    /// let (device, mut scratch, mut quartiles) = (Device::best()?, Scratch::new(), [0.0; 3]);
+    /// let (device, mut quartiles) = (Device::best()?, [0.0; 3]);
     /// for x in [[5u16, 1, 4, 2, 3], [5, 5, 5, 5, 5]] {
-    ///     device.quantiles_into(&x, &[0.25, 0.5, 0.75], Interpolation::Linear, &mut quartiles, &mut scratch)?;
+    ///     device.quantiles_into(&x, &[0.25, 0.5, 0.75], Interpolation::Linear, &mut quartiles)?;
     /// }
     /// assert_eq!(quartiles, [5.0; 3]);
     /// # Ok::<(), oclprim::Error>(())
@@ -240,9 +240,8 @@ impl Device {
         q: &[f64],
         how: Interpolation,
         output: &mut [f64],
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.quantiles_of(input.held(self)?.input(), q, how, output, scratch)
+        self.quantiles_of(input.held(self)?.input(), q, how, output)
     }
 
     /// [`Device::quantiles_into`] without the conversions, so that it is compiled once for each type.
@@ -253,7 +252,6 @@ impl Device {
         q: &[f64],
         how: Interpolation,
         output: &mut [f64],
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let n = input.len();
         Output::from(&mut *output).expect_len(q.len(), "a selection of quantiles")?;
@@ -267,7 +265,9 @@ impl Device {
         let own;
         let input = match input {
             Input::Host(keys) if !self.is_cpu() => {
-                own = self.upload(keys)?;
+                let mut copy = self.temporary(n)?;
+                copy.write(keys)?;
+                own = copy;
                 Input::from(&own)
             }
             input => input,
@@ -292,7 +292,7 @@ impl Device {
         let most = if many { ranks.len() } else { RANKS };
         let mut keys = memory::zeroed::<T>(ranks.len())?;
         for (ranks, keys) in ranks.chunks(most).zip(keys.chunks_mut(most)) {
-            self.nth_elements_into(input, ranks, keys, scratch)?;
+            self.nth_elements_into(input, ranks, keys)?;
         }
         if keys.iter().any(|key| key.is_nan()) {
             output.fill(f64::NAN);

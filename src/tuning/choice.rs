@@ -141,10 +141,6 @@ impl Choice {
     pub(super) fn is_of(&self, primitive: Primitive, class: SizeClass) -> bool {
         self.primitive == primitive && self.place.is_none_or(|only| only == (row_bytes(primitive, 1), class))
     }
-
-    pub(super) fn of(&self, primitive: Primitive) -> bool {
-        self.primitive == primitive
-    }
 }
 
 #[cfg(test)]
@@ -214,7 +210,7 @@ mod tests {
         // A set value applies to all sizes, and replaces the file's rows of the primitive.
         let set = Tuning::default().set(Primitive::Reduce, "work_group", 64);
         let choices = set.choices_of(&rows, &info, &caps);
-        let of_reduce: Vec<_> = choices.iter().filter(|choice| choice.of(Primitive::Reduce)).collect();
+        let of_reduce: Vec<_> = choices.iter().filter(|choice| choice.primitive == Primitive::Reduce).collect();
         assert!(of_reduce.len() == 1 && of_reduce[0].is_for(Primitive::Reduce, 8, 0));
         assert_eq!(of_reduce[0].caps.chosen, [("work_group", 64)].into());
         assert!(choices.iter().any(|choice| choice.is_for(Primitive::Copy, 1, 1 << 20)));

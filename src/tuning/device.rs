@@ -42,25 +42,6 @@ impl ClDevice {
         Ok(choice.map_or(usual, |choice| &choice.caps).clone())
     }
 
-    /// The capabilities with each choice of a primitive, and without one. Callers compute bounds that hold for inputs of
-    /// every size.
-    pub(crate) fn all_capabilities_for(&self, primitive: Primitive) -> Result<impl Iterator<Item = &Tuned>> {
-        let Choices { usual, chosen } = self.choices()?;
-        let of_primitive = chosen.iter().filter(move |choice| choice.of(primitive));
-        Ok(of_primitive.map(|choice| &*choice.caps).chain([&**usual]))
-    }
-
-    /// The most bytes that a plan for `n` elements takes with any choice for the primitive.
-    pub(crate) fn most_of(
-        &self,
-        primitive: Primitive,
-        n: usize,
-        bytes: impl Fn(&Tuned) -> Result<usize>,
-    ) -> Result<usize> {
-        plannable(n)?;
-        self.all_capabilities_for(primitive)?.try_fold(0, |most, caps| Ok(bytes(caps)?.max(most)))
-    }
-
     fn choices(&self) -> Result<&Choices> {
         let Carried { tuning, choices } = self.carried();
         if let Some(known) = choices.get() {

@@ -2,7 +2,7 @@
 
 use super::{Accumulate, Bins, bins::OUTSIDE, shared::Zipf};
 use crate::{
-    Buffer, Device, Error, Integer, Result, Scratch,
+    Buffer, Device, Error, Integer, Result,
     check::{data::Rng, poison, same},
     ladder::{
         Climb, Distribution, Ladder, Model, Request, Rung, Shared,
@@ -75,16 +75,8 @@ fn samples<T: Integer>(request: &Request) -> Result<Samples<T>> {
         }
     });
     let mut counts = vec![0; request.bins];
-    let scratch = &mut Scratch::new();
     let mut outside = [0; OUTSIDE];
-    Device::cpu().histogram_into(
-        &host,
-        &Bins::ids(request.bins)?,
-        &mut counts,
-        &mut outside,
-        Accumulate::Overwrite,
-        scratch,
-    )?;
+    Device::cpu().histogram_into(&host, &Bins::ids(request.bins)?, &mut counts, &mut outside, Accumulate::Overwrite)?;
     Ok(Samples { host, counts, outside })
 }
 
@@ -224,7 +216,6 @@ fn prepare_own<T: Integer>(device: &Device, shared: &Shared<Samples<T>>, request
         bins: Bins<T>,
         counts: Buffer<u32>,
         outside: Buffer<u64>,
-        scratch: Scratch,
     }
     let state = State {
         device: device.clone(),
@@ -232,7 +223,6 @@ fn prepare_own<T: Integer>(device: &Device, shared: &Shared<Samples<T>>, request
         bins: Bins::ids(request.bins)?,
         counts: device.uninit(request.bins)?,
         outside: device.uninit(OUTSIDE)?,
-        scratch: Scratch::new(),
     };
     let shared = shared.clone();
     Ok(Climb::new(
@@ -241,8 +231,8 @@ fn prepare_own<T: Integer>(device: &Device, shared: &Shared<Samples<T>>, request
             state.counts.fill(poison())?;
             state.outside.fill(poison())
         },
-        |State { device, x, bins, counts, outside, scratch }| {
-            device.histogram_into(&*x, bins, counts, outside, Accumulate::Overwrite, scratch)
+        |State { device, x, bins, counts, outside }| {
+            device.histogram_into(&*x, bins, counts, outside, Accumulate::Overwrite)
         },
         move |state| {
             same(&state.counts.to_vec()?, &shared.get()?.counts, "counts")?;

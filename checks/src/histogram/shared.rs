@@ -5,7 +5,7 @@ use super::{
     bins::{OUTSIDE, to_i128},
 };
 use crate::{
-    Buffer, Device, DeviceClass, Element, Integer, Scratch, Tuning,
+    Buffer, Device, DeviceClass, Element, Integer, Tuning,
     bench::Bench,
     check::{Failure, Level, data::Rng, guarded, poison, same},
     ladder::Climb,
@@ -81,7 +81,7 @@ pub(super) fn check<T: Element, C: Counter>(
     let counts = guarded::<C>(device, bins, offset, |counts| {
         outside = guarded::<u64>(device, OUTSIDE, offset, |outside| {
             let view = on_device.view(offset..)?;
-            Ok(device.histogram_into(view, layout, counts, outside, accumulate, &mut Scratch::new())?)
+            Ok(device.histogram_into(view, layout, counts, outside, accumulate)?)
         })?;
         Ok(())
     })?;
@@ -127,7 +127,6 @@ struct Measured<T: Element> {
     layout: Bins<T>,
     counts: Buffer<u32>,
     outside: Buffer<u64>,
-    scratch: Scratch,
 }
 
 pub(super) fn bench_of<T: Element>(
@@ -145,11 +144,10 @@ pub(super) fn bench_of<T: Element>(
             layout: layout()?,
             counts: device.zeroed(bins)?,
             outside: device.zeroed(OUTSIDE)?,
-            scratch: Scratch::new(),
         };
         let run = move |this: &mut Measured<T>| {
-            let Measured { device, x, layout, counts, outside, scratch } = this;
-            device.histogram_into(x.view(offset..)?, layout, counts, outside, Accumulate::Overwrite, scratch)
+            let Measured { device, x, layout, counts, outside } = this;
+            device.histogram_into(x.view(offset..)?, layout, counts, outside, Accumulate::Overwrite)
         };
         let verify = move |this: &mut Measured<T>| {
             let want = Device::cpu().histogram(&this.x.to_vec()?[offset..], &this.layout)?;

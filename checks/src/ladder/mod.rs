@@ -27,7 +27,7 @@ pub(crate) fn intact<T: bytemuck::Pod + std::fmt::Debug>(guard: &[T]) -> std::re
 /// Size, data and effort for the steps of a ladder.
 ///
 /// ```
-/// use oclprim::{ElementType};
+/// use oclprim::ElementType;
 /// use oclprim_checks::{ladder::Request};
 ///
 /// let mut request = Request::default();
@@ -126,7 +126,7 @@ impl Distribution {
 /// Function that uploads a step's data to a device.
 ///
 /// ```
-/// use oclprim::{Device};
+/// use oclprim::Device;
 /// use oclprim_checks::{ladder::{Climb, Prepare}};
 ///
 /// let nothing: Box<Prepare> = Box::new(|_| Ok(Climb::new((), |_| Ok(()), |_| Ok(()), |_| Ok(()))));
@@ -137,7 +137,7 @@ pub type Prepare = dyn Fn(&Device) -> Result<Climb>;
 /// One step of a ladder.
 ///
 /// ```
-/// use oclprim::{Device};
+/// use oclprim::Device;
 /// use oclprim_checks::{ladder::Request, registry};
 ///
 /// let (device, mut request) = (Device::best()?, Request::default());
@@ -246,7 +246,7 @@ impl<T> Clone for Shared<T> {
 /// The ladder of a primitive.
 ///
 /// ```
-/// use oclprim::{Device};
+/// use oclprim::Device;
 /// use oclprim_checks::{ladder::Request, registry};
 ///
 /// for ladder in registry::ladders() {

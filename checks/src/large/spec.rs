@@ -5,7 +5,7 @@
 
 use crate::{
     Accumulate, Bins, Buffer, Determinism, Device, DeviceType, ElementType, Error, Matrices, Order, Philox,
-    ProgramSpec, Result, Scan, Scratch, SetOp, Source, Top,
+    ProgramSpec, Result, Scan, SetOp, Source, Top,
     check::{Case, Failure, Level, Spec, bounds::stated_bound, close, data::Data, host_memory},
     op::{Map, Max, Min, Operator, Scale, Sum},
     tuning::Tuned,
@@ -289,7 +289,7 @@ fn histogram_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 1), 7u8, &[(0, 3), (N - 1, 200)])?;
     let (mut counts, mut outside) = ([0u64; 100], [0u64; 3]);
     let bins = Bins::ids(100)?;
-    device.histogram_into(&x, &bins, &mut counts, &mut outside, Accumulate::Overwrite, &mut Scratch::new())?;
+    device.histogram_into(&x, &bins, &mut counts, &mut outside, Accumulate::Overwrite)?;
     equal((counts[7], counts[3]), (N as u64 - 2, 1), "counts of 7 and 3")?;
     equal(outside, [0, 1, 0], "counts outside")
 }
@@ -326,7 +326,7 @@ fn transpose_in_place_bytes(device: &Device) -> Result<(), Failure> {
     let (rows, cols) = IN_PLACE;
     let (r, c) = (rows - 2, cols - 1);
     let mut x = marked(device, (rows * cols, 1), 0u8, &[(r * cols + c, 9)])?;
-    device.transpose_in_place(&mut x, rows, cols, &mut Scratch::new())?;
+    device.transpose_in_place(&mut x, rows, cols)?;
     equal(device.arg_max(&x)?.index, c * rows + r, "the mark's index")?;
     equal(device.reduce(&x, Sum)?, 9, "sum")
 }
@@ -370,22 +370,22 @@ fn sort_segments_of_bytes(device: &Device) -> Result<(), Failure> {
 /// Few elements are selected, but from indices that exceed 32 bits.
 fn select_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 1), 7u8, &[(3, 200), (N - 1, 2), (N / 2, 0)])?;
-    let (other, scratch) = (Map::new(|x: u8| x != 7, "x != 7"), &mut Scratch::new());
+    let other = Map::new(|x: u8| x != 7, "x != 7");
     let (mut found, mut indices, mut count) = ([9u8; 4], [9u64; 4], [0]);
-    device.select_into(&x, &other, &mut found, &mut count, scratch)?;
+    device.select_into(&x, &other, &mut found, &mut count)?;
     equal((found, count), ([200, 0, 2, 9], [3]), "selected elements")?;
-    device.select_indices_into(&x, &other, &mut indices, &mut count, scratch)?;
+    device.select_indices_into(&x, &other, &mut indices, &mut count)?;
     equal((indices, count), ([3, N as u64 / 2, N as u64 - 1, 9], [3]), "selected indices")
 }
 
 fn runs_of_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 1), 7u8, &[(3, 200), (N - 1, 2), (N / 2, 0)])?;
-    let (n, scratch) = (N as u64, &mut Scratch::new());
+    let n = N as u64;
     let (mut values, mut lengths, mut offsets, mut count) = ([9u8; 6], [9u64; 6], [9u64; 6], [0]);
-    device.run_length_encode_into(&x, &mut values, &mut lengths, &mut count, scratch)?;
+    device.run_length_encode_into(&x, &mut values, &mut lengths, &mut count)?;
     equal((values, count), ([7, 200, 7, 0, 7, 2], [6]), "the runs")?;
     equal(lengths, [3, 1, n / 2 - 4, 1, n - n / 2 - 2, 1], "their lengths")?;
-    device.non_trivial_runs_into(&x, &mut offsets, &mut lengths, &mut count, scratch)?;
+    device.non_trivial_runs_into(&x, &mut offsets, &mut lengths, &mut count)?;
     equal((&offsets[..3], count), (&[0, 4, n / 2 + 1][..], [3]), "the long runs")?;
     equal(&lengths[..3], &[3, n / 2 - 4, n - n / 2 - 2], "their lengths")
 }
@@ -503,8 +503,8 @@ fn scan_segments_of_bytes(device: &Device) -> Result<(), Failure> {
 fn reduce_bytes_by_key(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 4), 1u8, &[(N - 1, 9)])?;
     let keys = marked(device, (N, 4), 7u8, &[(N / 2, 8), (N - 2, 8)])?;
-    let (mut first, mut sums, mut count, scratch) = ([0u8; 5], [0u8; 5], [0], &mut Scratch::new());
-    device.reduce_by_key_into(&keys, &x, Sum, &mut first, &mut sums, &mut count, scratch)?;
+    let (mut first, mut sums, mut count) = ([0u8; 5], [0u8; 5], [0]);
+    device.reduce_by_key_into(&keys, &x, Sum, &mut first, &mut sums, &mut count)?;
     equal((first, count), ([7, 8, 7, 8, 7], [5]), "the runs' keys")?;
     equal(sums, [(N / 2) as u8, 1, (N - N / 2 - 3) as u8, 1, 9], "their sums")
 }

@@ -6,7 +6,7 @@ use super::{
     sort,
 };
 use crate::{
-    Device, Element, ElementType, Order, ProgramSpec, Scratch,
+    Device, Element, ElementType, Order, ProgramSpec,
     bench::Bench,
     check::{Case, Failure, Level, Spec, data::Data, everywhere, guarded, poison, same_bytes},
     ladder::Climb,
@@ -22,7 +22,7 @@ fn check<T: Value, C: Compare<T>>(device: &Device, tried: &Tried<T, C>, what: Wh
     let (all, second) = (tried.sorted(keys, a, offset, 0), tried.sorted(keys, b, 0, 1));
     let (there, second_there) = (device.upload(&all)?, device.upload(&second)?);
     let got = guarded(device, a + b, offset, |out| {
-        Ok(device.merge_into(there.view(offset..)?, &second_there, out, &tried.order, &mut Scratch::new())?)
+        Ok(device.merge_into(there.view(offset..)?, &second_there, out, &tried.order)?)
     })?;
     let first = &all[offset..];
     let want = if device.is_cpu() {
@@ -49,7 +49,7 @@ fn check_pairs<T: Value, C: Compare<T>, V: Value>(
         got_values = guarded(device, a + b, offset, |values_out| {
             let a = (there.view(offset..)?, values_there.view(offset..)?);
             let b = (&second_there, &second_values_there);
-            Ok(device.merge_pairs_into(a, b, (out, values_out), &tried.order, &mut Scratch::new())?)
+            Ok(device.merge_pairs_into(a, b, (out, values_out), &tried.order)?)
         })?;
         Ok(())
     })?;
@@ -103,19 +103,15 @@ fn check_invalid_comparators(device: &Device, n: usize) -> Result<(), Failure> {
     let (a, b) = x.split_at(n / 3);
     let (a, b) = (device.upload(a)?, device.upload(b)?);
     for (less, text) in [(never, "0"), (always, "1"), (odd, "((a * 0x9e3779b1u) ^ b) & 4")] {
-        let (order, scratch) = (Less::new("invalid comparator", less, text), &mut Scratch::new());
-        guarded(device, n, 1, |out| Ok(device.merge_into(&a, &b, out, &order, scratch)?))?;
+        let order = Less::new("invalid comparator", less, text);
+        guarded(device, n, 1, |out| Ok(device.merge_into(&a, &b, out, &order)?))?;
         guarded(device, b.len(), 1, |out| {
-            guarded(device, b.len(), 1, |values| {
-                Ok(device.merge_sort_pairs_into(&b, &b, out, values, &order, &mut Scratch::new())?)
-            })?;
+            guarded(device, b.len(), 1, |values| Ok(device.merge_sort_pairs_into(&b, &b, out, values, &order)?))?;
             Ok(())
         })?;
         for op in crate::SetOp::ALL {
             let mut count = device.zeroed::<u64>(1)?;
-            guarded(device, n / 2, 1, |out| {
-                Ok(device.set_operation_into(op, &a, &b, out, &mut count, &order, scratch)?)
-            })?;
+            guarded(device, n / 2, 1, |out| Ok(device.set_operation_into(op, &a, &b, out, &mut count, &order)?))?;
             if count.to_vec()?[0] > n as u64 {
                 return Err(Failure::Mismatch(format!("{} of {n} elements are kept", count.to_vec()?[0])));
             }
@@ -131,18 +127,18 @@ fn check_invalid_comparators(device: &Device, n: usize) -> Result<(), Failure> {
 
 /// Checks calls on host slices, and refused calls.
 fn check_host(device: &Device) -> Result<(), Failure> {
-    let (order, scratch) = (Order::ascending(), &mut Scratch::new());
+    let order = Order::ascending();
     let (mut keys, mut values) = ([0i8; 4], [0u16; 4]);
-    device.merge_into(&[-3i8, 2], &[-4, 2], &mut keys, &order, scratch)?;
+    device.merge_into(&[-3i8, 2], &[-4, 2], &mut keys, &order)?;
     same_bytes(&keys, &[-4, -3, 2, 2], "merged")?;
     let (a, b) = ((&[-3i8, 2], &[10u16, 11]), (&[-4i8, 2], &[12u16, 13]));
-    device.merge_pairs_into(a, b, (&mut keys, &mut values), &order, scratch)?;
+    device.merge_pairs_into(a, b, (&mut keys, &mut values), &order)?;
     same_bytes(&values, &[12, 10, 11, 13], "values")?;
     let refused = |result: crate::Result<()>, text: &str| match result {
         Err(error) if error.to_string() == text => Ok(()),
         other => Err(Failure::Mismatch(format!("{other:?} instead of: {text}"))),
     };
-    let short = device.merge_into(&[1i8, 2], &[3], &mut keys, &order, scratch);
+    let short = device.merge_into(&[1i8, 2], &[3], &mut keys, &order);
     refused(short, "a merge needs an output of 3 elements, got 4")?;
     let unequal = device.merge_pairs((&[1u8, 2], &[1u8]), (&[1u8], &[1u8]), &order).map(drop);
     refused(unequal, "merging 2 keys with 1 values")?;
@@ -155,8 +151,7 @@ fn check_host(device: &Device) -> Result<(), Failure> {
     let large = device.merge(&[[0u64; 9]], &[[0; 9]], &large).map(drop);
     refused(large, "order large is of elements of 72 bytes; 1 to 64 are possible")?;
     let mut count = [0];
-    let union =
-        device.set_operation_into(crate::SetOp::Union, &[1i8, 2], &[3, 4, 5], &mut keys, &mut count, &order, scratch);
+    let union = device.set_operation_into(crate::SetOp::Union, &[1i8, 2], &[3, 4, 5], &mut keys, &mut count, &order);
     refused(union, "the union has 5 elements, the output has room for 4")?;
     same_bytes(&count, &[5], "count")?;
     same_bytes(&keys, &[1, 2, 3, 4], "elements that fit")
@@ -217,12 +212,12 @@ fn bench_merge<T: Element>() -> Bench {
     Bench::new("merge", T::TYPE, bytes, |device, n| {
         let (a, b) = (sorted::<T>(n / 2, 0)?, sorted::<T>(n - n / 2, 1)?);
         let inputs = (device.upload(&a)?, device.upload(&b)?);
-        let state = (device.clone(), inputs, device.zeroed::<T>(n)?, Scratch::new());
+        let state = (device.clone(), inputs, device.zeroed::<T>(n)?);
         Ok(Climb::new(
             state,
-            |(_, _, out, _)| out.fill(poison()),
-            |(device, (a, b), out, scratch)| device.merge_into(&*a, &*b, out, Order::ascending(), scratch),
-            move |(_, _, out, _)| {
+            |(_, _, out)| out.fill(poison()),
+            |(device, (a, b), out)| device.merge_into(&*a, &*b, out, Order::ascending()),
+            move |(_, _, out)| {
                 let want = Device::cpu().merge(&a, &b, Order::ascending())?;
                 same_bytes(&out.to_vec()?, &want.to_vec()?, "merged")
             },
@@ -238,17 +233,17 @@ fn bench_pairs() -> Bench {
         let values = device.iota(n, 0u32)?;
         let outputs = (device.zeroed::<u32>(n)?, device.zeroed::<u32>(n)?);
         Ok(Climb::new(
-            (device.clone(), inputs, values, outputs, Scratch::new()),
-            |(_, _, _, (keys, values), _)| {
+            (device.clone(), inputs, values, outputs),
+            |(_, _, _, (keys, values))| {
                 keys.fill(poison())?;
                 values.fill(poison())
             },
-            |(device, (a, b), values, (keys_out, values_out), scratch)| {
+            |(device, (a, b), values, (keys_out, values_out))| {
                 let (first, second) = (values.view(..a.len())?, values.view(a.len()..)?);
                 let order = Order::ascending();
-                device.merge_pairs_into((&*a, first), (&*b, second), (keys_out, values_out), order, scratch)
+                device.merge_pairs_into((&*a, first), (&*b, second), (keys_out, values_out), order)
             },
-            move |(_, _, values, (keys, values_out), _)| {
+            move |(_, _, values, (keys, values_out))| {
                 let values = values.to_vec()?;
                 let (first, second) = values.split_at(a.len());
                 let want = Device::cpu().merge_pairs((&a, first), (&b, second), Order::ascending())?;

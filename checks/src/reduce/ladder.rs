@@ -2,7 +2,7 @@
 
 use super::{Determinism, cpu};
 use crate::{
-    Buffer, Device, Element, ElementType, Error, Result, Scratch,
+    Buffer, Device, Element, ElementType, Error, Result,
     check::{Failure, bounds::sum_error, data::Data, poison, same},
     ladder::{
         Climb, Ladder, Model, Request, Rung, Shared,
@@ -259,20 +259,14 @@ fn prepare_own<T: Element>(
         device: Device,
         x: Buffer<T>,
         out: Buffer<T>,
-        scratch: Scratch,
     }
     let (depth, _) = passes::<T>(device, n, determinism)?;
-    let state = State {
-        device: device.clone(),
-        x: device.upload(&shared.get()?.host)?,
-        out: device.uninit(1)?,
-        scratch: Scratch::new(),
-    };
+    let state = State { device: device.clone(), x: device.upload(&shared.get()?.host)?, out: device.uninit(1)? };
     let shared = shared.clone();
     Ok(Climb::new(
         state,
         |state| state.out.write(&[poison()]),
-        move |State { device, x, out, scratch }| device.reduce_into(&*x, Sum, determinism, out, scratch),
+        move |State { device, x, out }| device.reduce_into(&*x, Sum, determinism, out),
         move |state| shared.get()?.verify(state.out.to_vec()?[0], depth),
     ))
 }
@@ -558,7 +552,6 @@ pub(super) mod device {
         /// The partial sums, and a guard after them.
         partials: Buffer<T>,
         out: Buffer<T>,
-        scratch: Scratch,
     }
 
     fn prepare<T: Element>(
@@ -590,7 +583,6 @@ pub(super) mod device {
             copy: if kernel.memory == Memory::InPlace { Some(device.uninit(all)?) } else { None },
             partials: device.uninit(groups + GUARD)?,
             out: device.uninit(1)?,
-            scratch: Scratch::new(),
         };
         let depth = (kernel.unroll + block.ilog2() as usize) as f64 + passes::<T>(device, groups, Determinism::Fast)?.0;
         let shared = shared.clone();
@@ -626,7 +618,7 @@ pub(super) mod device {
             }
             launch.run([self.kernel.groups(self.n, self.block), 1, 1], [self.block, 1, 1])?;
             let partials = self.partials.view(..self.partials.len() - GUARD)?;
-            self.device.reduce_into(partials, Sum, Determinism::Fast, &mut self.out, &mut self.scratch)
+            self.device.reduce_into(partials, Sum, Determinism::Fast, &mut self.out)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::shared::{has_exact_sums, obvious_tree, on_cpu_at_least, thin};
 use crate::{
-    Buffer, Determinism, Device, Element, ElementType, Input, Integer, Output, ProgramSpec, Scratch,
+    Buffer, Determinism, Device, Element, ElementType, Input, Integer, Output, ProgramSpec,
     bench::Bench,
     check::{
         Case, Failure, Level, Spec,
@@ -137,7 +137,7 @@ struct BuiltIn<T: Element> {
 impl<T: Element> BuiltIn<T> {
     fn of<O: Op<T> + Default>() -> Self {
         let run = |device: &Device, input: Input<'_, T>, determinism, output: Output<'_, T>| {
-            device.reduce_into(input, O::default(), determinism, output, &mut Scratch::new())
+            device.reduce_into(input, O::default(), determinism, output)
         };
         Self { op: monoid::<T, O>(), kind: O::KIND, run }
     }
@@ -211,11 +211,10 @@ fn find<T: Element>(
     end: End,
     input: Input<'_, T>,
     (value, index): (Output<'_, T>, Output<'_, u64>),
-    scratch: &mut Scratch,
 ) -> crate::Result<()> {
     match end {
-        End::Min => device.arg_min_into(input, value, index, scratch),
-        End::Max => device.arg_max_into(input, value, index, scratch),
+        End::Min => device.arg_min_into(input, value, index),
+        End::Max => device.arg_max_into(input, value, index),
     }
 }
 
@@ -236,7 +235,7 @@ fn check_arg<T: Element>(device: &Device, all: &[T], offset: usize, end: End) ->
     let value = guarded(device, 1, offset, |value| {
         index = guarded(device, 1, 1, |index| {
             let view = on_device.view(offset..)?;
-            Ok(find(device, end, view.into(), (value.into(), index.into()), &mut Scratch::new())?)
+            Ok(find(device, end, view.into(), (value.into(), index.into()))?)
         })?;
         Ok(())
     })?;
@@ -312,14 +311,13 @@ struct Measured<T: Element> {
     host: Vec<T>,
     x: Buffer<T>,
     out: Buffer<T>,
-    scratch: Scratch,
 }
 
 impl<T: Element> Measured<T> {
     fn new(device: &Device, n: usize) -> crate::Result<Self> {
         let host = Data::Random.generate(n, n as u64);
         let x = device.upload(&host)?;
-        Ok(Self { device: device.clone(), host, x, out: device.zeroed(1)?, scratch: Scratch::new() })
+        Ok(Self { device: device.clone(), host, x, out: device.zeroed(1)? })
     }
 }
 
@@ -338,8 +336,8 @@ fn op_bench<T: Element, O: Op<T> + Default + 'static>(determinism: Determinism, 
         }
         let state = Measured::<T>::new(device, n + offset)?;
         let run = move |this: &mut Measured<T>| {
-            let Measured { device, x, out, scratch, .. } = this;
-            device.reduce_into(x.view(offset..)?, O::default(), determinism, out, scratch)
+            let Measured { device, x, out, .. } = this;
+            device.reduce_into(x.view(offset..)?, O::default(), determinism, out)
         };
         let verify = move |this: &mut Measured<T>| {
             let host = &this.host[offset..];
@@ -383,13 +381,13 @@ fn arg_bench<T: Element>(end: End) -> Bench {
             state,
             |(_, index)| index.fill(u64::MAX),
             move |(this, index)| {
-                let Measured { device, x, out, scratch, .. } = this;
-                find(device, end, (&*x).into(), (out.into(), index.into()), scratch)
+                let Measured { device, x, out, .. } = this;
+                find(device, end, (&*x).into(), (out.into(), index.into()))
             },
             move |(this, index)| {
                 let (mut value, mut want_index) = ([T::ZERO], [0]);
                 let to = ((&mut value).into(), (&mut want_index).into());
-                find(&Device::cpu(), end, (&this.host).into(), to, &mut Scratch::new())?;
+                find(&Device::cpu(), end, (&this.host).into(), to)?;
                 same(&index.to_vec()?, &want_index, end.name())?;
                 same(&this.out.to_vec()?, &value, end.name())
             },

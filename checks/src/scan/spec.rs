@@ -7,8 +7,7 @@ use super::{
     shared::{exclusive_prefixes, sizes},
 };
 use crate::{
-    Buffer, Device, DeviceClass, Element, ElementType, Input, Integer, Output, ProgramSpec, Scratch, Source, Tuning,
-    ViewMut,
+    Buffer, Device, DeviceClass, Element, ElementType, Input, Integer, Output, ProgramSpec, Source, Tuning, ViewMut,
     bench::Bench,
     check::{
         Case, Failure, Level, Spec,
@@ -120,7 +119,7 @@ struct BuiltIn<T: Element, U: Element> {
 impl<T: Element, U: Element + From<T>> BuiltIn<T, U> {
     fn of<O: Op<U> + Default>() -> Self {
         let run = |device: &Device, input: Input<'_, T>, kind, output: Output<'_, U>| {
-            device.scan_into(input, O::default(), kind, output, &mut Scratch::new())
+            device.scan_into(input, O::default(), kind, output)
         };
         Self { op: monoid::<U, O>(), kind: O::KIND, run }
     }
@@ -130,7 +129,7 @@ impl<T: Element, U: Element + From<T>> BuiltIn<T, U> {
 type InPlace<T> = fn(&Device, ViewMut<'_, T>, Scan<T>) -> crate::Result<()>;
 
 fn in_place<T: Element, O: Op<T> + Default>() -> InPlace<T> {
-    |device, x, kind| device.scan_in_place(x, O::default(), kind, &mut Scratch::new())
+    |device, x, kind| device.scan_in_place(x, O::default(), kind)
 }
 
 /// Compares the CPU backend with the definition, and other devices with the CPU backend.
@@ -283,7 +282,7 @@ fn mapped_cases<T: Element<Acc = T>, R: Element<Acc = R>>(
             let (map, kind) = (Map::new(function, text), Scan::exclusive(R::ONE));
             let got = guarded(device, n + 1, offset, |out| {
                 let source = on_device.view(offset..)?.map(&map);
-                Ok(device.scan_into::<R, R, Sum>(source, Sum, kind, out, &mut Scratch::new())?)
+                Ok(device.scan_into::<R, R, Sum>(source, Sum, kind, out)?)
             })?;
             let values: Vec<R> = all[offset..].iter().map(|x| function(*x)).collect();
             same(&got, &obvious(&monoid::<R, Sum>(), &values, cpu::run::<R>(), kind, n + 1), "sums")
@@ -301,7 +300,7 @@ fn operator_cases<T: Element<Acc = T>>(level: Level, op: fn() -> Tried<T>, cases
                 let (op, kind, outputs) = (op(), form.kind::<T>(), form.outputs(n));
                 let on_device = device.upload(&all)?;
                 let got = guarded(device, outputs, offset, |out| {
-                    Ok(device.scan_by_into(on_device.view(offset..)?, &op, kind, out, &mut Scratch::new())?)
+                    Ok(device.scan_by_into(on_device.view(offset..)?, &op, kind, out)?)
                 })?;
                 let mut values = all[offset..].to_vec();
                 if kind.reversed {
@@ -331,7 +330,6 @@ struct Measured<T: Element> {
     host: Vec<T>,
     x: Buffer<T>,
     out: Buffer<T>,
-    scratch: Scratch,
 }
 
 fn bench<T: Element>(form: Form, look_back: bool) -> Bench {
@@ -342,14 +340,14 @@ fn bench<T: Element>(form: Form, look_back: bool) -> Bench {
         let (x, out) = (device.upload(&host)?, device.zeroed(form.outputs(n))?);
         let tuned = device.with_tuning(Tuning::default().without_look_back())?;
         let device = if look_back { device.clone() } else { tuned };
-        let state = Measured { device, host, x, out, scratch: Scratch::new() };
+        let state = Measured { device, host, x, out };
         let run = move |this: &mut Measured<T>| {
-            let Measured { device, x, out, scratch, .. } = this;
-            device.scan_into(&*x, Sum, form.kind(), &mut *out, scratch)
+            let Measured { device, x, out, .. } = this;
+            device.scan_into(&*x, Sum, form.kind(), &mut *out)
         };
         let verify = move |this: &mut Measured<T>| {
             let mut want = vec![T::ZERO; this.out.len()];
-            Device::cpu().scan_into(&this.host, Sum, form.kind(), &mut want, &mut Scratch::new())?;
+            Device::cpu().scan_into(&this.host, Sum, form.kind(), &mut want)?;
             same(&this.out.to_vec()?, &want, form.name())
         };
         Ok(Climb::new(state, |this| this.out.fill(poison()), run, verify))

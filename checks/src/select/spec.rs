@@ -11,7 +11,7 @@ use super::{
     shared::{filled, out_offset, rooms, sizes},
 };
 use crate::{
-    Buffer, Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Scratch, Tuning,
+    Buffer, Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Tuning,
     bench::Bench,
     check::{
         Case, Failure, Level, Spec,
@@ -121,7 +121,7 @@ fn check_select<T: Element>(device: &Device, what: What) -> Result<(), Failure> 
     let on_device = device.upload(&all)?;
     let (got, count) = run(device, rooms(n, want.len(), what.room), what.out_offset(), |out, count| {
         let input = on_device.view(offset..)?;
-        device.select_into(input, &below::<T::Acc>(LIMIT), out, count, &mut Scratch::new())
+        device.select_into(input, &below::<T::Acc>(LIMIT), out, count)
     })?;
     same_bytes(&[count], &[want.len() as u64], "count ")?;
     filled(&got, &want, "selected")?;
@@ -137,7 +137,7 @@ fn check_unordered<T: Element>(device: &Device, what: What) -> Result<(), Failur
     let room = rooms(n, want.len(), what.room);
     let (got, count) = run::<T>(device, room, what.out_offset(), |out, count| {
         let input = on_device.view(offset..)?;
-        device.select_unordered_into(input, &below::<T::Acc>(LIMIT), out, count, &mut Scratch::new())
+        device.select_unordered_into(input, &below::<T::Acc>(LIMIT), out, count)
     })?;
     same_bytes(&[count], &[want.len() as u64], "count ")?;
     let kept = room.min(want.len());
@@ -164,14 +164,13 @@ fn check_indices<T: Element, I: Offset>(device: &Device, what: What) -> Result<(
     let (on_device, want) = (device.upload(&elements::<T>(&values))?, indices.collect::<Vec<I>>());
     let (got, count) = run(device, rooms(n, want.len(), what.room), what.out_offset(), |out, count| {
         let input = on_device.view(offset..)?;
-        device.select_indices_into(input, &below::<T::Acc>(LIMIT), out, count, &mut Scratch::new())
+        device.select_indices_into(input, &below::<T::Acc>(LIMIT), out, count)
     })?;
     same_bytes(&[count], &[want.len() as u64], "count ")?;
     filled(&got, &want, "indices")?;
     let flags: Vec<u8> = values.iter().map(|&value| if value < LIMIT { 1 << (value % 8) } else { 0 }).collect();
-    let (got, count) = run(device, n, offset, |out, count| {
-        device.select_indices_flagged_into(&flags[offset..], out, count, &mut Scratch::new())
-    })?;
+    let (got, count) =
+        run(device, n, offset, |out, count| device.select_indices_flagged_into(&flags[offset..], out, count))?;
     same_bytes(&[count], &[want.len() as u64], "count of flags ")?;
     filled(&got, &want, "indices of flags")
 }
@@ -189,14 +188,14 @@ fn check_flags<V: Pod + PartialEq + Debug + Send + Sync>(device: &Device, what: 
     let taken = want.len();
     let (got, count) = run(device, rooms(n, taken, what.room), what.out_offset(), |out, count| {
         let (values, flags) = (on_device.view(2 * offset..)?, flags_there.view(offset..)?);
-        device.select_flagged_into(values, flags, out, count, &mut Scratch::new())
+        device.select_flagged_into(values, flags, out, count)
     })?;
     same_bytes(&[count], &[taken as u64], "count ")?;
     filled(&got, &want, "selected")?;
     want.extend(chosen(false));
     let (got, count) = run(device, n, what.out_offset(), |out, count| {
         let (values, flags) = (on_device.view(2 * offset..)?, flags_there.view(offset..)?);
-        device.partition_flagged_into(values, flags, out, count, &mut Scratch::new())
+        device.partition_flagged_into(values, flags, out, count)
     })?;
     same_bytes(&[count], &[taken as u64], "count of a partition ")?;
     same_bytes(&got, &want, "partitioned")
@@ -213,11 +212,11 @@ fn check_partition<T: Element, const REVERSED: bool>(device: &Device, what: What
     let (first, mut others) = (of(&|value| value < LIMIT), of(&|value| value >= LIMIT));
     let on_device = device.upload(&all)?;
     let (got, count) = run(device, n, what.out_offset(), |out, count| {
-        let (input, predicate, scratch) = (on_device.view(offset..)?, below::<T::Acc>(LIMIT), &mut Scratch::new());
+        let (input, predicate) = (on_device.view(offset..)?, below::<T::Acc>(LIMIT));
         if REVERSED {
-            device.partition_reversed_into(input, &predicate, out, count, scratch)
+            device.partition_reversed_into(input, &predicate, out, count)
         } else {
-            device.partition_into(input, &predicate, out, count, scratch)
+            device.partition_into(input, &predicate, out, count)
         }
     })?;
     if REVERSED {
@@ -241,7 +240,7 @@ fn check_three<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
         counts = guarded(device, 2, offset, |counts| {
             let (first, second) = (below::<T::Acc>(LIMIT / 2), below::<T::Acc>(LIMIT));
             let input = on_device.view(offset..)?;
-            Ok(device.partition_three_into(input, &first, &second, out, counts, &mut Scratch::new())?)
+            Ok(device.partition_three_into(input, &first, &second, out, counts)?)
         })?;
         Ok(())
     })?;
@@ -253,21 +252,20 @@ fn check_three<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
 fn check_host(device: &Device) -> Result<(), Failure> {
     let odd = Map::new(|x: i8| x % 2 != 0, "x % 2 != 0");
     let (mut out, mut count) = ([9i8; 4], [7u64]);
-    device.select_into(&[3i8, -4, 5], &odd, &mut out, &mut count, &mut Scratch::new())?;
+    device.select_into(&[3i8, -4, 5], &odd, &mut out, &mut count)?;
     same_bytes(&out, &[3, 5, 9, 9], "slice")?;
     same_bytes(&count, &[2], "count")?;
     let refused = |result: crate::Result<()>, want: &str| {
         let got = result.err().map_or("no error".into(), |error| error.to_string());
         if got == want { Ok(()) } else { Err(Failure::Mismatch(format!("`{got}` instead of `{want}`"))) }
     };
-    let scratch = &mut Scratch::new();
-    let two = device.select_into(&[1i8], &odd, &mut out, &mut [0; 2], scratch);
+    let two = device.select_into(&[1i8], &odd, &mut out, &mut [0; 2]);
     refused(two, "a count needs an output of 1 elements, got 2")?;
     let few = device.select_flagged(&[1u8, 2], &[1]).map(drop);
     refused(few, "2 values need as many flags, got 1")?;
     let nothing = device.select_flagged(&[()], &[1]).map(drop);
     refused(nothing, "values of 0 bytes cannot be selected; 1 to 65536 can")?;
-    let short = device.partition_into(&[1i8, 2], &odd, &mut [0i8; 1], &mut count, scratch);
+    let short = device.partition_into(&[1i8, 2], &odd, &mut [0i8; 1], &mut count);
     refused(short, "a partition needs an output of 2 elements, got 1")?;
     let unequal = device.unique_by_key(&[1u8, 2], &[1u8]).map(drop);
     refused(unequal, "2 keys need as many values, got 1")?;
@@ -297,7 +295,7 @@ pub(in crate::select) fn cases_of(level: Level, form: &str, element: ElementType
 }
 
 /// Function that selects the elements below the limit into an output and a count.
-type Measured<T> = fn(&Device, &Buffer<T>, &mut Buffer<T>, &mut Buffer<u64>, &mut Scratch) -> crate::Result<()>;
+type Measured<T> = fn(&Device, &Buffer<T>, &mut Buffer<T>, &mut Buffer<u64>) -> crate::Result<()>;
 
 fn bench<T: Element>(
     name: &str,
@@ -311,15 +309,15 @@ fn bench<T: Element>(
     Bench::new(format!("{name}, {percent} %"), T::TYPE, bytes, move |device, n| {
         let values = Part::Percent(percent).values(n);
         let (host, taken) = (elements::<T>(&values), values.iter().filter(|&&value| value < LIMIT).count());
-        let state = (device.clone(), device.upload(&host)?, device.zeroed(n)?, device.zeroed(1)?, Scratch::new());
+        let state = (device.clone(), device.upload(&host)?, device.zeroed(n)?, device.zeroed(1)?);
         Ok(Climb::new(
             state,
-            |(_, _, out, count, _)| {
+            |(_, _, out, count)| {
                 count.fill(poison())?;
                 out.fill(poison())
             },
-            move |(device, x, out, count, scratch)| select(device, x, out, count, scratch),
-            move |(_, _, out, count, _)| {
+            move |(device, x, out, count)| select(device, x, out, count),
+            move |(_, _, out, count)| {
                 same_bytes(&count.to_vec()?, &[taken as u64], "count")?;
                 let (mut want, mut got) = (right(&host), out.to_vec()?);
                 got.truncate(want.len());
@@ -338,7 +336,7 @@ fn bench_select<T: Element>(percent: u64) -> Bench {
         "selected",
         percent,
         move |n| n * percent as usize / 100,
-        |device, x, out, count, scratch| device.select_into(x, &below::<T::Acc>(LIMIT), out, count, scratch),
+        |device, x, out, count| device.select_into(x, &below::<T::Acc>(LIMIT), out, count),
         taken,
         true,
     )
@@ -354,7 +352,7 @@ fn bench_unordered<T: Element>(percent: u64) -> Bench {
         "selected unordered",
         percent,
         move |n| n * percent as usize / 100,
-        |device, x, out, count, scratch| device.select_unordered_into(x, &below::<T::Acc>(LIMIT), out, count, scratch),
+        |device, x, out, count| device.select_unordered_into(x, &below::<T::Acc>(LIMIT), out, count),
         taken,
         false,
     )
@@ -365,11 +363,11 @@ fn bench_partition<T: Element, const REVERSED: bool>(percent: u64) -> Bench {
         if REVERSED { "partitioned, unstable tail" } else { "partitioned" },
         percent,
         |n| n,
-        |device, x, out, count, scratch| {
+        |device, x, out, count| {
             if REVERSED {
-                device.partition_reversed_into(x, &below::<T::Acc>(LIMIT), out, count, scratch)
+                device.partition_reversed_into(x, &below::<T::Acc>(LIMIT), out, count)
             } else {
-                device.partition_into(x, &below::<T::Acc>(LIMIT), out, count, scratch)
+                device.partition_into(x, &below::<T::Acc>(LIMIT), out, count)
             }
         },
         |x| {
@@ -393,13 +391,13 @@ fn bench_flagged(percent: u64) -> Bench {
         let inputs = (device.upload(&host)?, device.upload(&flags)?);
         let outputs = (device.zeroed::<u32>(n)?, device.zeroed::<u64>(1)?);
         Ok(Climb::new(
-            (device.clone(), inputs, outputs, Scratch::new()),
-            |(_, _, (out, count), _)| {
+            (device.clone(), inputs, outputs),
+            |(_, _, (out, count))| {
                 count.fill(poison())?;
                 out.fill(poison())
             },
-            |(device, (x, flags), (out, count), scratch)| device.select_flagged_into(&*x, &*flags, out, count, scratch),
-            move |(_, _, (out, count), _)| {
+            |(device, (x, flags), (out, count))| device.select_flagged_into(&*x, &*flags, out, count),
+            move |(_, _, (out, count))| {
                 let want: Vec<u32> = host.iter().zip(&flags).filter(|(_, flag)| **flag != 0).map(|(x, _)| *x).collect();
                 same_bytes(&count.to_vec()?, &[want.len() as u64], "count")?;
                 filled(&out.to_vec()?, &want, "output")
@@ -551,7 +549,7 @@ mod tests {
                         assert!((1..=plan.tiles).contains(&plan.groups), "{what}");
                         assert!(plan.work_group == 1 || plan.work_group >= 32, "{what}");
                         assert!(plan.work_group == 1 || plan.tile <= 1 << 16, "{what}");
-                        let most = gpu::scratch_bytes(n, form.element().size(), &caps).unwrap();
+                        let most = 64 + 33 * plan.tiles;
                         assert!(plan.scratch_bytes <= most, "{what}: {} of {most}", plan.scratch_bytes);
                     }
                 }

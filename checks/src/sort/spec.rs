@@ -7,7 +7,7 @@ use super::{
     shared::{Made, Way, numbered},
 };
 use crate::{
-    Device, Element, ElementType, Offset, ProgramSpec, Scratch,
+    Device, Element, ElementType, Offset, ProgramSpec,
     bench::Bench,
     check::{Case, Failure, Level, Spec, data::Data, everywhere, guarded, keys::Keys, poison, same_bytes},
     ladder::Climb,
@@ -37,9 +37,7 @@ fn check_keys<T: Made>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, offset, keys, way } = what;
     let all = T::make(keys, n + offset);
     let (on_device, input) = (device.upload(&all)?, &all[offset..]);
-    let got = guarded(device, n, offset, |out| {
-        Ok(device.sort_into(on_device.view(offset..)?, out, way.order(), &mut Scratch::new())?)
-    })?;
+    let got = guarded(device, n, offset, |out| Ok(device.sort_into(on_device.view(offset..)?, out, way.order())?))?;
     let want = if device.is_cpu() {
         way.argsort(input).into_iter().map(|index| input[index]).collect()
     } else {
@@ -59,7 +57,7 @@ fn check_pairs<K: Made, V: Pod + PartialEq + std::fmt::Debug>(device: &Device, w
     let got = guarded(device, n, offset, |out| {
         got_values = guarded(device, n, offset, |values_out| {
             let (keys, values) = (on_device.view(offset..)?, values_there.view(offset..)?);
-            Ok(device.sort_pairs_into(keys, values, out, values_out, way.order(), &mut Scratch::new())?)
+            Ok(device.sort_pairs_into(keys, values, out, values_out, way.order())?)
         })?;
         Ok(())
     })?;
@@ -77,9 +75,8 @@ fn check_indices<T: Made, I: Offset>(device: &Device, what: What) -> Result<(), 
     let What { n, offset, keys, way } = what;
     let all = T::make(keys, n + offset);
     let (on_device, input) = (device.upload(&all)?, &all[offset..]);
-    let got = guarded(device, n, offset, |out| {
-        Ok(device.argsort_into(on_device.view(offset..)?, out, way.order(), &mut Scratch::new())?)
-    })?;
+    let got =
+        guarded(device, n, offset, |out| Ok(device.argsort_into(on_device.view(offset..)?, out, way.order())?))?;
     let want: Vec<I> = if device.is_cpu() {
         way.argsort(input).into_iter().map(|index| I::from_bits_lossy(index as u64)).collect()
     } else {
@@ -90,25 +87,17 @@ fn check_indices<T: Made, I: Offset>(device: &Device, what: What) -> Result<(), 
 
 /// Checks calls on host slices, and refused calls.
 fn check_host(device: &Device) -> Result<(), Failure> {
-    let scratch = &mut Scratch::new();
     let (mut keys, mut values) = ([0i8; 4], [0u16; 4]);
-    device.sort_into(&[3i8, -1, 2, -1], &mut keys, Order::ascending(), scratch)?;
+    device.sort_into(&[3i8, -1, 2, -1], &mut keys, Order::ascending())?;
     same_bytes(&keys, &[-1, -1, 2, 3], "keys")?;
-    device.sort_pairs_into(
-        &[3i8, -1, 2, -1],
-        &[10, 11, 12, 13],
-        &mut keys,
-        &mut values,
-        Order::descending(),
-        scratch,
-    )?;
+    device.sort_pairs_into(&[3i8, -1, 2, -1], &[10, 11, 12, 13], &mut keys, &mut values, Order::descending())?;
     same_bytes(&keys, &[3, 2, -1, -1], "keys of pairs")?;
     same_bytes(&values, &[10, 12, 11, 13], "values")?;
     let refused = |result: crate::Result<()>, text: &str| match result {
         Err(error) if error.to_string() == text => Ok(()),
         other => Err(Failure::Mismatch(format!("{other:?} instead of: {text}"))),
     };
-    let short = device.sort_into(&[1i8, 2], &mut keys, Order::ascending(), scratch);
+    let short = device.sort_into(&[1i8, 2], &mut keys, Order::ascending());
     refused(short, "a sort needs an output of 2 elements, got 4")?;
     let unequal = device.sort_pairs(&[1u8, 2], &[1u8], Order::ascending()).map(drop);
     refused(unequal, "sorting 2 keys with 1 values")?;
@@ -251,12 +240,12 @@ fn bench_keys<T: Made>(keys: Keys) -> Bench {
             Keys::Sorted => device.sort(&device.upload(&T::make(Keys::As(Data::Bits), n))?, Order::ascending())?,
             _ => device.upload(&T::make(keys, n))?,
         };
-        let state = (device.clone(), x, device.zeroed::<T>(n)?, Scratch::new());
+        let state = (device.clone(), x, device.zeroed::<T>(n)?);
         Ok(Climb::new(
             state,
-            |(_, _, out, _)| out.fill(poison()),
-            |(device, x, out, scratch)| device.sort_into(&*x, out, Order::ascending(), scratch),
-            |(_, x, out, _)| {
+            |(_, _, out)| out.fill(poison()),
+            |(device, x, out)| device.sort_into(&*x, out, Order::ascending()),
+            |(_, x, out)| {
                 let want = Device::cpu().sort(&x.to_vec()?, Order::ascending())?;
                 same_bytes(&out.to_vec()?, &want.to_vec()?, "keys")
             },
@@ -271,15 +260,15 @@ fn bench_pairs<K: Element, V: Offset>() -> Bench {
         let values = device.iota(n, V::ZERO)?;
         let out = (device.zeroed::<K>(n)?, device.zeroed::<V>(n)?);
         Ok(Climb::new(
-            (device.clone(), keys, values, out, Scratch::new()),
-            |(_, _, _, (keys_out, values_out), _)| {
+            (device.clone(), keys, values, out),
+            |(_, _, _, (keys_out, values_out))| {
                 keys_out.fill(poison())?;
                 values_out.fill(poison())
             },
-            |(device, keys, values, (keys_out, values_out), scratch)| {
-                device.sort_pairs_into(&*keys, &*values, keys_out, values_out, Order::ascending(), scratch)
+            |(device, keys, values, (keys_out, values_out))| {
+                device.sort_pairs_into(&*keys, &*values, keys_out, values_out, Order::ascending())
             },
-            |(_, keys, values, (keys_out, values_out), _)| {
+            |(_, keys, values, (keys_out, values_out))| {
                 let want = Device::cpu().sort_pairs(&keys.to_vec()?, &values.to_vec()?, Order::ascending())?;
                 same_bytes(&keys_out.to_vec()?, &want.0.to_vec()?, "keys")?;
                 same_bytes(&values_out.to_vec()?, &want.1.to_vec()?, "values")
@@ -293,10 +282,10 @@ fn bench_indices<T: Element>() -> Bench {
     Bench::new("indices, bits", T::TYPE, bytes, |device, n| {
         let keys = device.upload(&Data::Bits.generate::<T>(n, n as u64))?;
         Ok(Climb::new(
-            (device.clone(), keys, device.zeroed::<u32>(n)?, Scratch::new()),
-            |(_, _, out, _)| out.fill(poison()),
-            |(device, keys, out, scratch)| device.argsort_into(&*keys, out, Order::ascending(), scratch),
-            |(_, keys, out, _)| {
+            (device.clone(), keys, device.zeroed::<u32>(n)?),
+            |(_, _, out)| out.fill(poison()),
+            |(device, keys, out)| device.argsort_into(&*keys, out, Order::ascending()),
+            |(_, keys, out)| {
                 let want = Device::cpu().argsort::<T, u32>(&keys.to_vec()?, Order::ascending())?;
                 same_bytes(&out.to_vec()?, &want.to_vec()?, "indices")
             },

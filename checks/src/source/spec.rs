@@ -6,7 +6,7 @@
 use super::{constant, counting, gpu, load::Load, zip};
 use crate::{
     Bins, Buffer, Determinism, Device, Element, ElementType, ErrorKind, Input, Interpolation, Order, ProgramSpec,
-    Result, Scan, Scratch, Source, Top, View,
+    Result, Scan, Source, Top, View,
     bench::Bench,
     bf16,
     check::{
@@ -40,8 +40,7 @@ impl Place<'_> {
         let got = guarded(device, want.len(), offset, |out| Ok(device.transform_into(source, out)?))?;
         same(&got, want, "elements")?;
         let fixed = Determinism::Fixed;
-        let got =
-            guarded(device, 1, offset, |out| Ok(device.reduce_into(source, Sum, fixed, out, &mut Scratch::new())?))?;
+        let got = guarded(device, 1, offset, |out| Ok(device.reduce_into(source, Sum, fixed, out)?))?;
         same(&got, &[sum(want)?], "sum")
     }
 }
@@ -427,7 +426,7 @@ impl Inputs {
     where
         Sum: Op<S::Item>,
     {
-        self.device.reduce_into(source, Sum, Determinism::Fixed, out, &mut Scratch::new())
+        self.device.reduce_into(source, Sum, Determinism::Fixed, out)
     }
 }
 

@@ -4,7 +4,7 @@ use bytemuck::Pod;
 
 use super::{Interpolation, Top};
 use crate::{
-    Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Scratch, Tuning,
+    Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Tuning,
     bench::Bench,
     check::{
         Case, Failure, Level, Spec,
@@ -72,7 +72,7 @@ fn check_keys<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
     let all: Vec<T> = what.keys.make(what.n() + what.offset);
     let (on_device, input) = (device.upload(&all)?, &all[what.offset..]);
     let got = guarded(device, what.taken(), what.offset, |out| {
-        Ok(device.top_k_into(on_device.view(what.offset..)?, out, what.top, &mut Scratch::new())?)
+        Ok(device.top_k_into(on_device.view(what.offset..)?, out, what.top)?)
     })?;
     let want = if device.is_cpu() {
         what.at(input, &what.indices(input))
@@ -89,7 +89,7 @@ fn check_indices<T: Element, I: Offset>(device: &Device, what: What) -> Result<(
     let got = guarded(device, what.taken(), what.offset, |out| {
         indices = guarded(device, what.taken(), what.offset, |indices| {
             let keys = on_device.view(what.offset..)?;
-            Ok(device.top_k_places_into(keys, out, indices, what.top, &mut Scratch::new())?)
+            Ok(device.top_k_places_into(keys, out, indices, what.top)?)
         })?;
         Ok(())
     })?;
@@ -114,7 +114,7 @@ fn check_pairs<K: Element, V: Pod + PartialEq + std::fmt::Debug>(device: &Device
     let got = guarded(device, what.taken(), what.offset, |out| {
         got_values = guarded(device, what.taken(), what.offset, |values_out| {
             let (keys, values) = (on_device.view(what.offset..)?, values_there.view(what.offset..)?);
-            Ok(device.top_k_pairs_into(keys, values, out, values_out, what.top, &mut Scratch::new())?)
+            Ok(device.top_k_pairs_into(keys, values, out, values_out, what.top)?)
         })?;
         Ok(())
     })?;
@@ -151,14 +151,14 @@ fn check_these_ranks<T: Element>(device: &Device, what: What, ranks: &[usize]) -
     let all: Vec<T> = what.keys.make(what.len + offset);
     let (on_device, input) = (device.upload(&all)?, &all[offset..]);
     let got = guarded(device, ranks.len(), offset, |out| {
-        Ok(device.nth_elements_into(on_device.view(offset..)?, ranks, out, &mut Scratch::new())?)
+        Ok(device.nth_elements_into(on_device.view(offset..)?, ranks, out)?)
     })?;
     let want: Vec<T> = if device.is_cpu() {
         let sorted = by_rank(input);
         ranks.iter().map(|&rank| sorted[rank]).collect()
     } else {
         let mut want = vec![T::ZERO; ranks.len()];
-        Device::cpu().nth_elements_into(input, ranks, &mut want, &mut Scratch::new())?;
+        Device::cpu().nth_elements_into(input, ranks, &mut want)?;
         want
     };
     same_bytes(&got, &want, "keys at given ranks")
@@ -212,17 +212,16 @@ fn check_quantiles<T: Element>(device: &Device, what: What) -> Result<(), Failur
 
 /// Checks calls on host slices, and refused calls.
 fn check_host(device: &Device) -> Result<(), Failure> {
-    let scratch = &mut Scratch::new();
     let (mut keys, mut indices) = ([0i8; 2], [0u32; 2]);
     let x = [3i8, -1, 2, -1];
-    device.top_k_places_into(&x, &mut keys, &mut indices, Top::smallest(2), scratch)?;
+    device.top_k_places_into(&x, &mut keys, &mut indices, Top::smallest(2))?;
     same_bytes(&keys, &[-1, -1], "keys")?;
     same_bytes(&indices, &[1, 3], "indices")?;
     let refused = |result: crate::Result<()>, text: &str| match result {
         Err(error) if error.to_string() == text => Ok(()),
         other => Err(Failure::Mismatch(format!("{other:?} instead of: {text}"))),
     };
-    let short = device.top_k_into(&x, &mut keys, Top::largest(3), scratch);
+    let short = device.top_k_into(&x, &mut keys, Top::largest(3));
     refused(short, "a selection of keys needs an output of 3 elements, got 2")?;
     refused(device.top_k(&x, Top::smallest(5)).map(drop), "4 keys are fewer than the 5 smallest to select")?;
     refused(device.top_k(&x, Top::largest(1).in_rows(3)).map(drop), "4 keys are not a whole number of rows of 3")?;
@@ -384,10 +383,10 @@ fn bench_keys<T: Element>(keys: Keys, k: fn(usize) -> usize) -> Bench {
         move |device, n| {
             let taken = device.zeroed::<T>(top(n).k)?;
             Ok(Climb::new(
-                (device.clone(), device.upload(&keys.make::<T>(n))?, taken, Scratch::new()),
-                |(_, _, out, _)| out.fill(poison()),
-                move |(device, x, out, scratch)| device.top_k_into(&*x, out, top(x.len()), scratch),
-                move |(_, x, out, _)| {
+                (device.clone(), device.upload(&keys.make::<T>(n))?, taken),
+                |(_, _, out)| out.fill(poison()),
+                move |(device, x, out)| device.top_k_into(&*x, out, top(x.len())),
+                move |(_, x, out)| {
                     let want = Device::cpu().top_k(&x.to_vec()?, top(x.len()))?;
                     same_bytes(&out.to_vec()?, &want.to_vec()?, "keys")
                 },
@@ -406,15 +405,13 @@ fn bench_indices() -> Bench {
             let x = device.upload(&Data::Random.generate::<f32>(n, n as u64))?;
             let taken = (device.zeroed::<f32>(top(n).k)?, device.zeroed::<u32>(top(n).k)?);
             Ok(Climb::new(
-                (device.clone(), x, taken, Scratch::new()),
-                |(_, _, (keys, indices), _)| {
+                (device.clone(), x, taken),
+                |(_, _, (keys, indices))| {
                     keys.fill(poison())?;
                     indices.fill(poison())
                 },
-                move |(device, x, (keys, indices), scratch)| {
-                    device.top_k_places_into(&*x, keys, indices, top(x.len()), scratch)
-                },
-                move |(_, x, (keys, indices), _)| {
+                move |(device, x, (keys, indices))| device.top_k_places_into(&*x, keys, indices, top(x.len())),
+                move |(_, x, (keys, indices))| {
                     let want = Device::cpu().top_k_places::<f32, u32>(&x.to_vec()?, top(x.len()))?;
                     same_bytes(&keys.to_vec()?, &want.0.to_vec()?, "keys")?;
                     same_bytes(&indices.to_vec()?, &want.1.to_vec()?, "indices")
@@ -435,10 +432,10 @@ fn bench_rows(len: usize, k: usize) -> Bench {
             let n = (n / len).max(1) * len;
             let x = device.upload(&Data::Random.generate::<f32>(n, n as u64))?;
             Ok(Climb::new(
-                (device.clone(), x, device.zeroed::<f32>(n / len * k)?, Scratch::new()),
-                |(_, _, out, _)| out.fill(poison()),
-                move |(device, x, out, scratch)| device.top_k_into(&*x, out, top, scratch),
-                move |(_, x, out, _)| {
+                (device.clone(), x, device.zeroed::<f32>(n / len * k)?),
+                |(_, _, out)| out.fill(poison()),
+                move |(device, x, out)| device.top_k_into(&*x, out, top),
+                move |(_, x, out)| {
                     same_bytes(&out.to_vec()?, &Device::cpu().top_k(&x.to_vec()?, top)?.to_vec()?, "keys")
                 },
             ))
@@ -454,15 +451,13 @@ fn bench_median() -> Bench {
         |device, n| {
             let x = device.upload(&Data::Random.generate::<f32>(n, n as u64))?;
             Ok(Climb::new(
-                (device.clone(), x, device.zeroed::<f32>(2)?, Scratch::new()),
-                |(_, _, out, _)| out.fill(poison()),
-                |(device, x, out, scratch)| {
-                    device.nth_elements_into(&*x, &[(x.len() - 1) / 2, x.len() / 2], out, scratch)
-                },
-                |(_, x, out, _)| {
+                (device.clone(), x, device.zeroed::<f32>(2)?),
+                |(_, _, out)| out.fill(poison()),
+                |(device, x, out)| device.nth_elements_into(&*x, &[(x.len() - 1) / 2, x.len() / 2], out),
+                |(_, x, out)| {
                     let mut want = [0.0; 2];
                     let ranks = [(x.len() - 1) / 2, x.len() / 2];
-                    Device::cpu().nth_elements_into(&x.to_vec()?, &ranks, &mut want, &mut Scratch::new())?;
+                    Device::cpu().nth_elements_into(&x.to_vec()?, &ranks, &mut want)?;
                     same_bytes(&out.to_vec()?, &want, "keys in the middle")
                 },
             ))

@@ -9,9 +9,7 @@ use std::{
 
 use bytemuck::Pod;
 use clap::{Args, ValueEnum};
-use oclprim::{
-    Complex, Determinism, Device, Element, ElementType, Extreme, Input, MinMax, NdView, Scratch, Source, f16, op,
-};
+use oclprim::{Complex, Determinism, Device, Element, ElementType, Extreme, Input, MinMax, NdView, Source, f16, op};
 use oclprim_checks::check::{close, same, sum_bound};
 
 use super::common::{
@@ -155,13 +153,16 @@ impl Extent<'_> {
         match *self {
             Extent::All => {
                 let mut value = [U::ZERO];
-                device.reduce_into(input.cast::<U>(), op, determinism, &mut value, &mut Scratch::new())?;
+                device.reduce_into(input.cast::<U>(), op, determinism, &mut value)?;
                 Ok(value.to_vec())
             }
             Extent::Along(shape, axis) => {
-                device.reduce_axis_as(Input::from(input).nd(&around(shape, axis))?, 1, op)?.into_vec()
+                let mut values = vec![U::ZERO; without(shape, axis).iter().product()];
+                let input = Input::from(input).nd(&around(shape, axis))?;
+                device.reduce_axis_with_into(input, 1, op, Determinism::Fixed, &mut values)?;
+                Ok(values)
             }
-            Extent::Segments(offsets) => device.reduce_segments_as(input, offsets, op)?.into_vec(),
+            Extent::Segments(offsets) => device.reduce_segments(input.cast::<U>(), offsets, op)?.into_vec(),
         }
     }
 }

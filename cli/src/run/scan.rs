@@ -3,7 +3,7 @@
 use std::{io::Write, path::PathBuf};
 
 use clap::{Args, ValueEnum};
-use oclprim::{Device, Element, ElementType, Input, Scan, Scratch, f16, op};
+use oclprim::{Device, Element, ElementType, Input, Scan, f16, op};
 use oclprim_checks::check::same;
 
 use super::common::{
@@ -109,7 +109,7 @@ impl Lines {
             Self::All => device.scan(input, op, kind),
             Self::Total => {
                 let mut sums = device.zeroed(input.len() + 1)?;
-                device.scan_into(input, op, kind, &mut sums, &mut Scratch::new())?;
+                device.scan_into(input, op, kind, &mut sums)?;
                 Ok(sums)
             }
             Self::Axis(shape) => device.scan_axis(Input::from(input).nd(shape)?, 1, op, kind),

@@ -114,27 +114,6 @@ fn pass<'a, 'm>(maps: &'a [(&'m Map, usize)]) -> &'a [(&'m Map, usize)] {
     &maps[..if matches!(maps[0].0, Map::List { .. }) { 1 } else { alike }]
 }
 
-/// Bytes of scratch of the pass with the largest tables.
-pub fn scratch_bytes(
-    device: &ClDevice,
-    element: ElementType,
-    (pixels, channels): (usize, usize),
-    mut maps: &[(&Map, usize)],
-) -> Result<usize> {
-    let size = element.size();
-    let caps = device.capabilities_for(Primitive::Histogram, size, pixels.saturating_mul(channels))?;
-    let (most, mut bytes) = (round(device) / channels, 0);
-    while !maps.is_empty() {
-        let these = pass(maps);
-        let bins: Vec<usize> = these.iter().map(|&(_, bins)| bins).collect();
-        let types = (element, ElementType::U64);
-        let plan = plan(pixels.min(most), types, Form::map_of(these[0].0), channels, &bins, true, &caps)?;
-        bytes = plan.scratch_bytes.max(bytes);
-        maps = &maps[these.len()..];
-    }
-    Ok(bytes)
-}
-
 /// `maps` has the bins of each counted channel, and their number. Writes the counts to `counts`, and those outside the
 /// bins to `outside`. With `keep`, adds to them.
 #[allow(clippy::too_many_arguments, reason = "what is generic above ends here")]

@@ -68,8 +68,8 @@ impl Device {
     ) -> Result<Vec<Histogram>> {
         let mut counts = memory::zeroed::<u64>(total(bins))?;
         let mut outside = memory::zeroed(OUTSIDE * bins.len())?;
-        let (replace, mut scratch) = (Accumulate::Overwrite, Scratch::new());
-        self.histogram_channels_into(input, channels, bins, &mut counts, &mut outside, replace, &mut scratch)?;
+        let replace = Accumulate::Overwrite;
+        self.histogram_channels_into(input, channels, bins, &mut counts, &mut outside, replace)?;
         let mut rest = &counts[..];
         let found = bins.iter().zip(outside.chunks(OUTSIDE)).map(|(bins, outside)| {
             let (counts, others) = rest.split_at(bins.len());
@@ -94,7 +94,7 @@ impl Device {
     /// output has the wrong length.
     ///
     /// ```
-    /// use oclprim::{Accumulate, Bins, Device, Scratch};
+    /// use oclprim::{Accumulate, Bins, Device};
     ///
     /// let device = Device::best()?;
     /// let bins = [Bins::even(0.0f32, 1.0, 2)?, Bins::even(-1.0, 1.0, 4)?];
@@ -102,13 +102,12 @@ impl Device {
     /// let mut outside = device.zeroed(2 * 3)?;
     /// let points = [0.25, -0.75, 0.75, 2.0];
     /// device.histogram_channels_into(
-    ///     &points, 2, &bins, &mut counts, &mut outside, Accumulate::Overwrite, &mut Scratch::new(),
+    ///     &points, 2, &bins, &mut counts, &mut outside, Accumulate::Overwrite,
     /// )?;
     /// assert_eq!(counts.to_vec()?, [1, 1, 1, 0, 0, 0]);
     /// assert_eq!(outside.to_vec()?, [0, 0, 0, 0, 1, 0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    #[allow(clippy::too_many_arguments, reason = "as `histogram_into`, and the channels")]
     pub fn histogram_channels_into<'b, 'c, T: Element, C: Counter>(
         &self,
         input: impl Source<Item = T>,
@@ -117,7 +116,6 @@ impl Device {
         counts: impl Into<Output<'b, C>>,
         outside: impl Into<Output<'c, u64>>,
         accumulate: Accumulate,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         self.histogram_channels_one(
             input.held(self)?.input(),
@@ -126,7 +124,7 @@ impl Device {
             counts.into(),
             outside.into(),
             accumulate,
-            scratch,
+            &mut Scratch::new(),
         )
     }
 
@@ -158,30 +156,5 @@ impl Device {
             }
         }
         Ok(())
-    }
-
-    /// Bytes of scratch that [`Device::histogram_channels_into`] uses for `n` samples and these bins.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::histogram_channels`].
-    ///
-    /// ```
-    /// use oclprim::{Bins, Device, Scratch};
-    ///
-    /// let (device, bins) = (Device::best()?, vec![Bins::<u8>::ids(256)?; 3]);
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.histogram_channels_scratch(4 << 16, 4, &bins)?)?;
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn histogram_channels_scratch<T: Element>(&self, n: usize, channels: usize, bins: &[Bins<T>]) -> Result<usize> {
-        pixels(n, channels, bins)?;
-        match self.backend() {
-            Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => {
-                let maps: Vec<_> = bins.iter().map(|bins| (bins.map(), bins.len())).collect();
-                gpu::scratch_bytes(device, T::TYPE, (n / channels, channels), &maps)
-            }
-        }
     }
 }

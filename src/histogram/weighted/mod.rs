@@ -6,10 +6,7 @@ pub(crate) mod cpu;
 pub(crate) mod gpu;
 
 use super::{Accumulate, Bins, Outside, slots::OUTSIDE};
-use crate::{
-    Device, Element, Error, Input, Output, Result, Scratch, Source, bf16, f16, memory, runtime::Backend,
-    tuning::Primitive,
-};
+use crate::{Device, Element, Error, Input, Output, Result, Scratch, Source, bf16, f16, memory, runtime::Backend};
 
 /// A type of weights, with the type of their sums.
 ///
@@ -114,8 +111,8 @@ impl Device {
     ) -> Result<WeightedHistogram<W::Sum>> {
         let mut sums = memory::zeroed::<W::Sum>(bins.len())?;
         let mut outside = [W::Sum::ZERO; OUTSIDE];
-        let (replace, mut scratch) = (Accumulate::Overwrite, Scratch::new());
-        self.histogram_weighted_into(input, weights, bins, &mut sums, &mut outside, replace, &mut scratch)?;
+        let replace = Accumulate::Overwrite;
+        self.histogram_weighted_into(input, weights, bins, &mut sums, &mut outside, replace)?;
         let [below, above, nan] = outside;
         Ok(WeightedHistogram { sums, outside: Outside { below, above, nan } })
     }
@@ -132,21 +129,20 @@ impl Device {
     /// output has the wrong length.
     ///
     /// ```
-    /// use oclprim::{Accumulate, Bins, Device, Scratch};
+    /// use oclprim::{Accumulate, Bins, Device};
     ///
     /// let device = Device::best()?;
-    /// let (bins, mut scratch) = (Bins::ids(3)?, Scratch::new());
+    /// let bins = Bins::ids(3)?;
     /// let mut sums = device.zeroed::<i64>(3)?;
     /// let mut outside = device.zeroed::<i64>(3)?;
     /// for weights in [[5i16, -1, 2], [1, 1, 1]] {
     ///     device.histogram_weighted_into(
-    ///         &[0u8, 2, 2], &weights, &bins, &mut sums, &mut outside, Accumulate::Add, &mut scratch,
+    ///         &[0u8, 2, 2], &weights, &bins, &mut sums, &mut outside, Accumulate::Add,
     ///     )?;
     /// }
     /// assert_eq!(sums.to_vec()?, [6, 0, 3]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    #[allow(clippy::too_many_arguments, reason = "two inputs, two outputs")]
     pub fn histogram_weighted_into<'c, 'd, T: Element, W: Weight>(
         &self,
         input: impl Source<Item = T>,
@@ -155,7 +151,6 @@ impl Device {
         sums: impl Into<Output<'c, W::Sum>>,
         outside: impl Into<Output<'d, W::Sum>>,
         accumulate: Accumulate,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         self.histogram_weighted_one(
             input.held(self)?.input(),
@@ -164,7 +159,7 @@ impl Device {
             sums.into(),
             outside.into(),
             accumulate,
-            scratch,
+            &mut Scratch::new(),
         )
     }
 
@@ -201,30 +196,5 @@ impl Device {
             }
         }
         Ok(())
-    }
-
-    /// Bytes of scratch that [`Device::histogram_weighted_into`] uses for `n` samples and these bins.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::histogram_weighted`].
-    ///
-    /// ```
-    /// use oclprim::{Bins, Device, Scratch};
-    ///
-    /// let (device, bins) = (Device::best()?, Bins::<u8>::ids(256)?);
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.histogram_weighted_scratch::<u8, f32>(1 << 16, &bins)?)?;
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn histogram_weighted_scratch<T: Element, W: Weight>(&self, n: usize, bins: &Bins<T>) -> Result<usize> {
-        match self.backend() {
-            Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => {
-                let form = gpu::Form { samples: super::form::Form::of(bins), weight: W::TYPE, sum: W::Sum::TYPE };
-                let caps = device.capabilities_for(Primitive::Histogram, size_of::<T>(), n)?;
-                Ok(gpu::plan(n, form, true, &caps, device.wide(n))?.scratch_bytes)
-            }
-        }
     }
 }

@@ -32,7 +32,7 @@ pub struct Run<'a> {
 
 impl<'a> Run<'a> {
     /// Starts an operation on ranges of n > 0 elements together.
-    pub fn new(
+    pub(crate) fn new(
         op: SetOp,
         device: &'a ClDevice,
         form: &Form,
@@ -80,8 +80,4 @@ impl<'a> Run<'a> {
 
 fn bytes(plan: &Plan) -> usize {
     NUMBERS * plan.tiles * plan.offset_bytes()
-}
-
-pub fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
-    device.most_of(Primitive::Merge, n, |caps| Ok(bytes(&plan(SetOp::Union, n, form, caps, device.wide(n))?)))
 }

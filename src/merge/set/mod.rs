@@ -6,7 +6,7 @@
 //! | elements, order | as for [`merge`](crate::merge) |
 //! | equal elements | an element may occur m times in the first range and n times in the second. It then occurs max(m, n) times in the union, min(m, n) in the intersection, max(m - n, 0) in the difference, \|m - n\| in the symmetric difference. This is the rule of C++'s `std::set_union` and the other set algorithms |
 //! | determinism | same bits everywhere: the result is a function of the input |
-//! | scratch | 16 or 32 bytes per tile: [`Device::set_scratch`] |
+//! | scratch | 16 or 32 bytes per tile |
 //! | limits | any n that fits the device |
 //!
 //! The tiles are those of [`merge`](crate::merge). Equal elements of a range have ranks 0, 1, and so on. An element is
@@ -157,20 +157,19 @@ impl Device {
     /// and `output` is too short.
     ///
     /// ```
-    /// use oclprim::{Device, Order, Scratch, SetOp};
+    /// use oclprim::{Device, Order, SetOp};
     ///
     /// let device = Device::best()?;
     /// let (mut out, mut count) = (device.filled(4, 9u32)?, device.zeroed::<u64>(1)?);
-    /// let (order, scratch) = (Order::ascending(), &mut Scratch::new());
-    /// device.set_operation_into(SetOp::Difference, &[1, 3, 5], &[3], &mut out, &mut count, &order, scratch)?;
+    /// let order = Order::ascending();
+    /// device.set_operation_into(SetOp::Difference, &[1, 3, 5], &[3], &mut out, &mut count, &order)?;
     /// assert_eq!((out.to_vec()?, count.to_vec()?), (vec![1, 5, 9, 9], vec![2]));
     ///
     /// let (mut out, mut count) = ([0u32; 2], [0u64]);
-    /// let short = device.set_operation_into(SetOp::Union, &[1, 3, 5], &[4], &mut out, &mut count, &order, scratch);
+    /// let short = device.set_operation_into(SetOp::Union, &[1, 3, 5], &[4], &mut out, &mut count, &order);
     /// assert_eq!(short.unwrap_err().to_string(), "the union has 4 elements, the output has room for 2");
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    #[allow(clippy::too_many_arguments, reason = "two ranges, two outputs, and how")]
     pub fn set_operation_into<'a, 'b, 'c, 'd, T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         op: SetOp,
@@ -179,11 +178,10 @@ impl Device {
         output: impl Into<Output<'c, T>>,
         count: impl Into<Output<'d, u64>>,
         order: C,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let output = output.into();
         in_room(op.name(), output.len(), count.into(), |count| {
-            self.set_operation_to(op, [a.into(), b.into()], output, count, &order, scratch)
+            self.set_operation_to(op, [a.into(), b.into()], output, count, &order, &mut Scratch::new())
         })
     }
 
@@ -220,25 +218,6 @@ impl Device {
                 to.finish(device)?;
                 count.finish(device)
             }
-        }
-    }
-
-    /// Bytes of scratch that [`Device::set_operation_into`] uses for `n` elements in both ranges together.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::merge_scratch`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Order};
-    ///
-    /// println!("{} bytes", Device::best()?.set_scratch::<u64, _>(1 << 20, Order::ascending())?);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn set_scratch<T: Pod, C: Compare<T>>(&self, n: usize, order: C) -> Result<usize> {
-        match self.backend() {
-            Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => gpu::scratch_bytes(device, n, &form(&order, 0)?),
         }
     }
 }

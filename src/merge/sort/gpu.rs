@@ -1,7 +1,7 @@
 //! Merge sorts on OpenCL devices: each tile is sorted, then pairs of runs are merged.
 
 use crate::{
-    Error, ErrorKind, Result, Scratch,
+    Result, Scratch,
     merge::gpu::{Form, Pass, Place, Plan, plan},
     runtime::{AnyInput, AnyOutput, ClInput, on_device, opencl::ClDevice},
     tuning::Primitive,
@@ -27,19 +27,6 @@ fn regions(n: usize, form: &Form, plan: &Plan) -> Regions {
     let values = (spare * form.size).next_multiple_of(16 * form.value_bytes.max(1));
     let splits = (values + spare * form.value_bytes).next_multiple_of(16);
     Regions { spare: 0, values, splits, end: splits + plan.room * plan.offset_bytes() }
-}
-
-pub fn scratch_bytes(device: &ClDevice, n: usize, form: &Form) -> Result<usize> {
-    // A value can have any size, so the bytes of two regions of values may overflow `usize`.
-    let each = form.size.saturating_add(form.value_bytes);
-    if n.checked_mul(each).is_none_or(|bytes| bytes > isize::MAX as usize / 2) {
-        let message = format!("{n} elements of {each} bytes exceed the memory of any device");
-        return Err(Error::new(ErrorKind::OutOfMemory, message));
-    }
-    device.most_of(Primitive::Merge, n, |caps| {
-        let plan = plan(n, form, caps, device.wide(n))?;
-        Ok(if n == 0 { 0 } else { regions(n, form, &plan).end })
-    })
 }
 
 /// Sorts a range.

@@ -7,7 +7,7 @@
 //! | order | the order of [`sort`](crate::sort), or a custom order: [`Compare`]. Stable: equal elements keep their order |
 //! | elements | integers and floats; with a custom order, any plain type of 1 to 64 bytes. Values: any plain type |
 //! | determinism | same bits everywhere: the result is a function of the input |
-//! | scratch | n elements, n values, and 4 or 8 bytes per tile: [`Device::merge_sort_scratch`] |
+//! | scratch | n elements, n values, and 4 or 8 bytes per tile |
 //! | limits | any n that fits the device |
 //!
 //! On a GPU, work-groups sort tiles in local memory. Each work-item sorts its own elements by odd-even transposition
@@ -68,13 +68,11 @@ impl Device {
     /// differ, or if the arguments overlap in imported OpenCL memory.
     ///
     /// ```
-    /// use oclprim::{Device, Order, Scratch};
+    /// use oclprim::{Device, Order};
     ///
     /// let device = Device::best()?;
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.merge_sort_scratch::<i32, _>(3, Order::ascending())?)?;
     /// let mut out = device.zeroed(3)?;
-    /// device.merge_sort_into(&[5i32, -7, 3], &mut out, Order::ascending(), &mut scratch)?;
+    /// device.merge_sort_into(&[5i32, -7, 3], &mut out, Order::ascending())?;
     /// assert_eq!(out.to_vec()?, [-7, 3, 5]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -83,9 +81,8 @@ impl Device {
         input: impl Into<Input<'a, T>>,
         output: impl Into<Output<'b, T>>,
         order: C,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.merge_sort_one(input.into(), output.into(), &order, scratch)
+        self.merge_sort_one(input.into(), output.into(), &order, &mut Scratch::new())
     }
 
     /// Body of [`Device::merge_sort_into`], compiled once per type and order.
@@ -108,30 +105,6 @@ impl Device {
                 let form = form(order, 0)?;
                 gpu::sort(device, &form, input.any(), output.any(), scratch)
             }
-        }
-    }
-
-    /// Bytes of scratch that [`Device::merge_sort_into`] uses for `n` elements.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if a query of the device fails; otherwise same as
-    /// [`Device::merge_sort`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Order};
-    ///
-    /// println!("{} bytes", Device::best()?.merge_sort_scratch::<f32, _>(1 << 20, Order::ascending())?);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn merge_sort_scratch<T: Pod, C: Compare<T>>(&self, n: usize, order: C) -> Result<usize> {
-        self.merge_sort_scratch_of(n, &order, 0)
-    }
-
-    fn merge_sort_scratch_of<T: Pod, C: Compare<T>>(&self, n: usize, order: &C, value_bytes: usize) -> Result<usize> {
-        match self.backend() {
-            Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => gpu::scratch_bytes(device, n, &form(order, value_bytes)?),
         }
     }
 
@@ -174,11 +147,11 @@ impl Device {
     /// length does not match, or two arguments overlap in imported OpenCL memory.
     ///
     /// ```
-    /// use oclprim::{Device, Order, Scratch};
+    /// use oclprim::{Device, Order};
     ///
     /// let (mut keys, mut values) = ([0i64; 3], [0.0f32; 3]);
     /// Device::best()?.merge_sort_pairs_into(
-    ///     &[5i64, -1, 5], &[0.5f32, 1.5, 2.5], &mut keys, &mut values, Order::ascending(), &mut Scratch::new(),
+    ///     &[5i64, -1, 5], &[0.5f32, 1.5, 2.5], &mut keys, &mut values, Order::ascending(),
     /// )?;
     /// assert_eq!((keys, values), ([-1, 5, 5], [1.5, 0.5, 2.5]));
     /// # Ok::<(), oclprim::Error>(())
@@ -190,10 +163,9 @@ impl Device {
         keys_out: impl Into<Output<'c, K>>,
         values_out: impl Into<Output<'d, V>>,
         order: C,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let (inputs, outputs) = ((keys.into(), values.into()), (keys_out.into(), values_out.into()));
-        self.merge_sort_pairs_one(inputs, outputs, &order, scratch)
+        self.merge_sort_pairs_one(inputs, outputs, &order, &mut Scratch::new())
     }
 
     /// Body of [`Device::merge_sort_pairs_into`], compiled once per pair of types and order.
@@ -219,21 +191,5 @@ impl Device {
                 gpu::sort_pairs(device, &form, inputs, outputs, scratch)
             }
         }
-    }
-
-    /// Bytes of scratch that [`Device::merge_sort_pairs_into`] uses for `n` keys.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::merge_sort_scratch`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Order};
-    ///
-    /// println!("{} bytes", Device::best()?.merge_sort_pairs_scratch::<f32, u32, _>(1 << 20, Order::ascending())?);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn merge_sort_pairs_scratch<K: Pod, V: Pod, C: Compare<K>>(&self, n: usize, order: C) -> Result<usize> {
-        self.merge_sort_scratch_of(n, &order, size_of::<V>())
     }
 }

@@ -187,16 +187,6 @@ impl<'a> OnDevice<'a> {
         Ok(Self { device, caps: device.capabilities_for(Primitive::Reduce, element.size(), n)?, lines, wide })
     }
 
-    /// Scratch bytes of a plan; 0 if there are no elements or no outputs.
-    pub fn scratch_bytes(
-        device: &'a ClDevice,
-        lines: &'a Lines,
-        element: ElementType,
-        planned: impl FnOnce(Self) -> Result<usize>,
-    ) -> Result<usize> {
-        if lines.len == 0 || lines.outputs == 0 { Ok(0) } else { planned(Self::new(device, lines, element)?) }
-    }
-
     /// The index of the first element, and whether it is aligned to `bytes`.
     pub fn first(&self, input: &ClInput, element: ElementType, bytes: usize) -> (usize, bool) {
         let first = input.offset() + self.lines.offset;
@@ -228,13 +218,6 @@ impl<'a> OnDevice<'a> {
         let launch = self.launch(program, kernel, input, first)?.offset(self.lines.len as u64, self.wide);
         Ok(launch.offset(run as u64, self.wide).offset(parts as u64, self.wide))
     }
-}
-
-/// Scratch bytes for these lines on this device, for any alignment.
-pub fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<usize> {
-    OnDevice::scratch_bytes(device, lines, form.element, |on| {
-        Ok(plan(on.lines, form, [true; 2], &on.caps, on.wide)?.scratch_bytes)
-    })
 }
 
 /// Reduces each line. `empty` is the result for an axis without elements.

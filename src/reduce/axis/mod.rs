@@ -1,13 +1,13 @@
-//! Reduction along an axis of an N-dimensional view: [`Device::reduce_axis`]. [`Device::reduce_axis_as`] computes in a
-//! wider type, [`Device::reduce_axis_by`] takes a user's operator. [`extremes`] has arg-min and arg-max, [`moments`]
-//! mean and variance.
+//! Reduction along an axis of an N-dimensional view: [`Device::reduce_axis`]. [`Device::reduce_axis_with_into`]
+//! computes in a wider type, [`Device::reduce_axis_by`] takes a user's operator. [`extremes`] has arg-min and arg-max,
+//! [`moments`] mean and variance.
 //!
 //! | property | |
 //! |---|---|
 //! | work | n - 1 operations for each result along an axis of n elements, one read of the elements |
 //! | operator | as [`reduce`](crate::reduce) |
 //! | determinism | same bits everywhere, floats too, if the device keeps subnormals: the order depends only on the length of the axis. [`Device::reduce_axis_with`] also has correctly rounded sums |
-//! | scratch | none if results are many; else an accumulator for each part of an axis: [`Device::reduce_axis_scratch`] |
+//! | scratch | none if results are many; else an accumulator for each part of an axis |
 //! | limits | 8 axes ([`Layout::MAX_DIMS`]) of any lengths and strides |
 //!
 //! The order is pairwise summation (Higham 1993) over chunks of 16 rows of 32 lanes. Neighbouring work-items take
@@ -165,7 +165,7 @@ impl Device {
     ) -> Result<Buffer<T>> {
         let input = input.into();
         let mut out = self.uninit(Lines::of(input.layout(), axis)?.outputs)?;
-        self.reduce_axis_into(input, axis, op, &mut out, &mut Scratch::new())?;
+        self.reduce_axis_into(input, axis, op, &mut out)?;
         Ok(out)
     }
 
@@ -179,15 +179,13 @@ impl Device {
     /// another number of elements.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch, op::Sum};
+    /// use oclprim::{Device, op::Sum};
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[1i32; 24])?;
     /// let cube = x.nd(&[2, 3, 4])?;
     /// let mut sums = device.zeroed::<i32>(8)?;
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.reduce_axis_scratch(cube, 1)?)?;
-    /// device.reduce_axis_into(cube, 1, Sum, &mut sums, &mut scratch)?;
+    /// device.reduce_axis_into(cube, 1, Sum, &mut sums)?;
     /// assert_eq!(sums.to_vec()?, [3; 8]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -197,71 +195,9 @@ impl Device {
         axis: usize,
         op: O,
         output: impl Into<Output<'b, T>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let (op, source) = built_in::<T, O>(op);
-        self.reduce_lines(&op, source, false, input.into(), axis, output.into(), scratch)
-    }
-
-    /// [`Device::reduce_axis`] in a type that holds every value of `T`, such as `i64` for `i32` or `f32` for `f16`.
-    ///
-    /// Elements are converted as they are read, as in a [cast](crate::Source::cast).
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_axis`].
-    ///
-    /// ```
-    /// use oclprim::{Buffer, Device, op::Sum};
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[200u8; 600])?;
-    /// let sums: Buffer<u32> = device.reduce_axis_as(x.nd(&[2, 300])?, 1, Sum)?;
-    /// assert_eq!(sums.to_vec()?, [60_000; 2]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_axis_as<'a, T: Element, U: Element + From<T>, O: Op<U>>(
-        &self,
-        input: impl Into<NdView<'a, T>>,
-        axis: usize,
-        op: O,
-    ) -> Result<Buffer<U>> {
-        let input = input.into();
-        let mut out = self.uninit(Lines::of(input.layout(), axis)?.outputs)?;
-        self.reduce_axis_as_into(input, axis, op, &mut out, &mut Scratch::new())?;
-        Ok(out)
-    }
-
-    /// [`Device::reduce_axis_as`] into a slice, buffer or view with one element for each result.
-    ///
-    /// Waits for the result only if `output` is a host slice.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_axis_into`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Scratch, op::Sum};
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[i32::MAX; 6])?;
-    /// let mut sums = device.zeroed::<i64>(2)?;
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.reduce_axis_as_scratch::<i32, i64>(x.nd(&[3, 2])?, 0)?)?;
-    /// device.reduce_axis_as_into(x.nd(&[3, 2])?, 0, Sum, &mut sums, &mut scratch)?;
-    /// assert_eq!(sums.to_vec()?, [3 * i64::from(i32::MAX); 2]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_axis_as_into<'a, 'b, T: Element, U: Element + From<T>, O: Op<U>>(
-        &self,
-        input: impl Into<NdView<'a, T>>,
-        axis: usize,
-        op: O,
-        output: impl Into<Output<'b, U>>,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        let (op, source) = built_in::<U, O>(op);
-        self.reduce_lines(&op, source, false, input.into(), axis, output.into(), scratch)
+        self.reduce_lines(&op, source, false, input.into(), axis, output.into(), &mut Scratch::new())
     }
 
     /// [`Device::reduce_axis`] with a user's operator. An axis without elements gives the operator's identity.
@@ -293,14 +229,13 @@ impl Device {
     {
         let input = input.into();
         let mut out = self.uninit(Lines::of(input.layout(), axis)?.outputs)?;
-        self.reduce_axis_by_into(input, axis, op, &mut out, &mut Scratch::new())?;
+        self.reduce_axis_by_into(input, axis, op, &mut out)?;
         Ok(out)
     }
 
     /// [`Device::reduce_axis_by`] into a slice, buffer or view with one element for each result.
     ///
-    /// [`Device::reduce_axis_scratch`] returns its scratch bytes. Waits for the result only if `output` is a host
-    /// slice.
+    /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
@@ -308,13 +243,13 @@ impl Device {
     /// another number of elements.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch, op::Operator};
+    /// use oclprim::{Device, op::Operator};
     ///
     /// let device = Device::best()?;
     /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
     /// let mut sums = [0u8; 2];
     /// let x = device.upload(&[200u8, 100, 1, 2])?;
-    /// device.reduce_axis_by_into(x.nd(&[2, 2])?, 1, &saturating, &mut sums, &mut Scratch::new())?;
+    /// device.reduce_axis_by_into(x.nd(&[2, 2])?, 1, &saturating, &mut sums)?;
     /// assert_eq!(sums, [255, 3]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -324,14 +259,13 @@ impl Device {
         axis: usize,
         op: &Operator<T, F>,
         output: impl Into<Output<'b, T>>,
-        scratch: &mut Scratch,
     ) -> Result<()>
     where
         T: Element<Acc = T>,
         F: Fn(T, T) -> T + Sync,
     {
         let (op, source) = op.monoid()?;
-        self.reduce_lines(&op, source, false, input.into(), axis, output.into(), scratch)
+        self.reduce_lines(&op, source, false, input.into(), axis, output.into(), &mut Scratch::new())
     }
 
     /// [`Device::reduce_axis`] with a level of determinism. With [`Exact`](Determinism::Exact) each float sum is correctly
@@ -361,7 +295,7 @@ impl Device {
     ) -> Result<Buffer<T>> {
         let input = input.into();
         let mut out = self.uninit(Lines::of(input.layout(), axis)?.outputs)?;
-        self.reduce_axis_with_into(input, axis, op, determinism, &mut out, &mut Scratch::new())?;
+        self.reduce_axis_with_into(input, axis, op, determinism, &mut out)?;
         Ok(out)
     }
 
@@ -377,12 +311,12 @@ impl Device {
     /// [`Exact`](Determinism::Exact) float products.
     ///
     /// ```
-    /// use oclprim::{Determinism, Device, Scratch, op::Sum};
+    /// use oclprim::{Determinism, Device, op::Sum};
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[16_777_216i32, 1, 2, 3])?;
     /// let (mut sums, exact) = ([0f64; 2], Determinism::Exact);
-    /// device.reduce_axis_with_into(x.nd(&[2, 2])?, 1, Sum, exact, &mut sums, &mut Scratch::new())?;
+    /// device.reduce_axis_with_into(x.nd(&[2, 2])?, 1, Sum, exact, &mut sums)?;
     /// assert_eq!(sums, [16_777_217.0, 5.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -393,11 +327,10 @@ impl Device {
         op: O,
         determinism: Determinism,
         output: impl Into<Output<'b, U>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let exact = determinism.exact::<U, O>()?;
         let (op, source) = built_in::<U, O>(op);
-        self.reduce_lines(&op, source, exact, input.into(), axis, output.into(), scratch)
+        self.reduce_lines(&op, source, exact, input.into(), axis, output.into(), &mut Scratch::new())
     }
 
     /// All reductions along an axis, compiled once for each type and operator. If `exact`, the operator is a sum of floats.
@@ -435,46 +368,5 @@ impl Device {
             }
         }
         Ok(())
-    }
-
-    /// The scratch bytes of a reduction along an axis.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_axis`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Scratch};
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[1.0f32; 24])?;
-    /// Scratch::new().reserve(&device, device.reduce_axis_scratch(x.nd(&[2, 12])?, 1)?)?;
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_axis_scratch<'a, T: Element>(&self, input: impl Into<NdView<'a, T>>, axis: usize) -> Result<usize> {
-        self.reduce_axis_as_scratch::<T, T>(input, axis)
-    }
-
-    /// The scratch bytes of a reduction along an axis with results of type `U`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_axis`].
-    ///
-    /// ```
-    /// let x = [1u8; 24];
-    /// assert_eq!(oclprim::Device::cpu().reduce_axis_as_scratch::<u8, u64>(&x, 0)?, 0);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_axis_as_scratch<'a, T: Element, U: Element>(
-        &self,
-        input: impl Into<NdView<'a, T>>,
-        axis: usize,
-    ) -> Result<usize> {
-        let lines = Lines::of(input.into().layout(), axis)?;
-        match self.backend() {
-            Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => gpu::scratch_bytes(device, &lines, &gpu::Form::into::<T, U, crate::op::Sum>()),
-        }
     }
 }

@@ -47,7 +47,7 @@ pub fn scratch_bytes(n: usize, size: usize) -> usize {
 /// Runs a reduction. `identity` is the result for empty input.
 ///
 /// The output may alias the input: the single work-group of the last launch reads all partials before it writes.
-pub fn reduce(
+pub(crate) fn reduce(
     device: &ClDevice,
     form: &Form,
     identity: &[u8],

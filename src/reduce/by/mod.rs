@@ -5,7 +5,7 @@
 //! | work | n operations and 255 for each tile, one read of the input |
 //! | operator | associative and commutative, with an identity: [`Operator`]; [`op::laws`](crate::op::laws) tests these laws |
 //! | determinism | same bits everywhere, if the operator rounds the same in Rust and in OpenCL C |
-//! | scratch | an element for each tile of at most 64 KiB: [`Device::reduce_by_scratch`] |
+//! | scratch | an element for each tile of at most 64 KiB |
 //! | limits | elements of 1 to 64 bytes ([`Operator::MAX_BYTES`]), any n that fits the device |
 //!
 //! The design is that of [`reduce`](crate::reduce), with the tree of lanes in local memory, for elements of any size.
@@ -60,7 +60,7 @@ impl Device {
         F: Fn(T, T) -> T + Sync,
     {
         let mut out = [op.identity];
-        self.reduce_by_into(input, op, &mut out, &mut Scratch::new())?;
+        self.reduce_by_into(input, op, &mut out)?;
         Ok(out[0])
     }
 
@@ -74,15 +74,13 @@ impl Device {
     /// have exactly one element.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch, op::Operator};
+    /// use oclprim::{Device, op::Operator};
     ///
     /// let device = Device::best()?;
     /// let union = Operator::new("union", 0u32, |a, b| a | b, "a | b");
     /// let x = device.upload(&[1u32, 2, 8])?;
     /// let mut out = device.zeroed::<u32>(1)?;
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.reduce_by_scratch::<u32>(x.len()))?;
-    /// device.reduce_by_into(&x, &union, &mut out, &mut scratch)?;
+    /// device.reduce_by_into(&x, &union, &mut out)?;
     /// assert_eq!(out.to_vec()?, [11]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -91,13 +89,12 @@ impl Device {
         input: impl Into<Input<'a, T>>,
         op: &Operator<T, F>,
         output: impl Into<Output<'b, T>>,
-        scratch: &mut Scratch,
     ) -> Result<()>
     where
         T: Pod + Send + Sync,
         F: Fn(T, T) -> T + Sync,
     {
-        self.reduce_by_one(input.into(), op, output.into(), scratch)
+        self.reduce_by_one(input.into(), op, output.into(), &mut Scratch::new())
     }
 
     /// Body of [`Device::reduce_by_into`], compiled once for each set of types.
@@ -125,18 +122,6 @@ impl Device {
             }
         }
         Ok(())
-    }
-
-    /// Upper bound on the scratch bytes of [`Device::reduce_by_into`] with `n` elements of type `T`.
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Device::cpu().reduce_by_scratch::<u32>(1 << 20), 0);
-    /// ```
-    pub fn reduce_by_scratch<T: Pod>(&self, n: usize) -> usize {
-        match self.backend() {
-            Backend::Cpu => 0,
-            Backend::OpenCl(_) => gpu::scratch_bytes(n, size_of::<T>().max(1)),
-        }
     }
 }
 

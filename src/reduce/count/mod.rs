@@ -7,7 +7,7 @@
 //! |---|---|
 //! | work | one read of the input and one comparison for each element, in `any` and `all` too |
 //! | determinism | same bits everywhere: integers |
-//! | scratch | 8 bytes for each work-group: [`Device::count_scratch`] |
+//! | scratch | 8 bytes for each work-group |
 //! | limits | any n that fits the device |
 //!
 //! Elements are compared as bits, four 4-byte words at once. For elements of 1 and 2 bytes, a carry into the high bit
@@ -21,7 +21,7 @@ pub(crate) mod gpu;
 
 use bytemuck::Pod;
 
-use crate::{Device, Element, Input, Output, Result, Scratch, Source, element, runtime::Backend, tuning::Primitive};
+use crate::{Device, Element, Input, Output, Result, Scratch, Source, element, runtime::Backend};
 
 /// A question about the elements that differ from `key` in a bit of `mask`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,7 +85,7 @@ impl Device {
     /// ```
     pub fn count<T: Element>(&self, input: impl Source<Item = T>) -> Result<usize> {
         let mut out = [0u64];
-        self.count_into(input, &mut out, &mut Scratch::new())?;
+        self.count_into(input, &mut out)?;
         Ok(out[0] as usize)
     }
 
@@ -99,11 +99,11 @@ impl Device {
     /// exactly one element.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch};
+    /// use oclprim::Device;
     ///
     /// let device = Device::best()?;
     /// let mut found = device.zeroed::<u64>(1)?;
-    /// device.count_into(&[3u8, 0, 7], &mut found, &mut Scratch::new())?;
+    /// device.count_into(&[3u8, 0, 7], &mut found)?;
     /// assert_eq!(found.to_vec()?, [2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -111,9 +111,13 @@ impl Device {
         &self,
         input: impl Source<Item = T>,
         output: impl Into<Output<'b, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.answer(input.held(self)?.input(), Question::non_zero::<T>(Answer::Differing), output.into(), scratch)
+        self.answer(
+            input.held(self)?.input(),
+            Question::non_zero::<T>(Answer::Differing),
+            output.into(),
+            &mut Scratch::new(),
+        )
     }
 
     /// The number of elements that equal `value`, by `==`: -0 equals +0, and NaN equals no value.
@@ -130,7 +134,7 @@ impl Device {
     /// ```
     pub fn count_of<T: Element>(&self, input: impl Source<Item = T>, value: T) -> Result<usize> {
         let mut out = [0u64];
-        self.count_of_into(input, value, &mut out, &mut Scratch::new())?;
+        self.count_of_into(input, value, &mut out)?;
         Ok(out[0] as usize)
     }
 
@@ -143,10 +147,10 @@ impl Device {
     /// Same as [`Device::count_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scratch};
+    /// use oclprim::Device;
     ///
     /// let mut found = [0];
-    /// Device::best()?.count_of_into(&[0.0f64, -0.0], 0.0, &mut found, &mut Scratch::new())?;
+    /// Device::best()?.count_of_into(&[0.0f64, -0.0], 0.0, &mut found)?;
     /// assert_eq!(found, [2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -155,9 +159,8 @@ impl Device {
         input: impl Source<Item = T>,
         value: T,
         output: impl Into<Output<'b, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.answer(input.held(self)?.input(), Question::equal(value), output.into(), scratch)
+        self.answer(input.held(self)?.input(), Question::equal(value), output.into(), &mut Scratch::new())
     }
 
     /// Returns whether any element is not zero; `false` for empty input. Always reads all elements.
@@ -174,7 +177,7 @@ impl Device {
     /// ```
     pub fn any<T: Element>(&self, input: impl Source<Item = T>) -> Result<bool> {
         let mut out = [0u8];
-        self.any_into(input, &mut out, &mut Scratch::new())?;
+        self.any_into(input, &mut out)?;
         Ok(out[0] != 0)
     }
 
@@ -187,10 +190,10 @@ impl Device {
     /// Same as [`Device::count_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scratch};
+    /// use oclprim::Device;
     ///
     /// let mut any = [7];
-    /// Device::best()?.any_into(&[0i64; 3], &mut any, &mut Scratch::new())?;
+    /// Device::best()?.any_into(&[0i64; 3], &mut any)?;
     /// assert_eq!(any, [0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -198,9 +201,8 @@ impl Device {
         &self,
         input: impl Source<Item = T>,
         output: impl Into<Output<'b, u8>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.answer(input.held(self)?.input(), Question::non_zero::<T>(Answer::Any), output.into(), scratch)
+        self.answer(input.held(self)?.input(), Question::non_zero::<T>(Answer::Any), output.into(), &mut Scratch::new())
     }
 
     /// Returns whether all elements are not zero; `true` for empty input. Always reads all elements.
@@ -217,7 +219,7 @@ impl Device {
     /// ```
     pub fn all<T: Element>(&self, input: impl Source<Item = T>) -> Result<bool> {
         let mut out = [0u8];
-        self.all_into(input, &mut out, &mut Scratch::new())?;
+        self.all_into(input, &mut out)?;
         Ok(out[0] != 0)
     }
 
@@ -230,10 +232,10 @@ impl Device {
     /// Same as [`Device::count_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scratch};
+    /// use oclprim::Device;
     ///
     /// let mut all = [7];
-    /// Device::best()?.all_into(&[2i64; 3], &mut all, &mut Scratch::new())?;
+    /// Device::best()?.all_into(&[2i64; 3], &mut all)?;
     /// assert_eq!(all, [1]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -241,29 +243,8 @@ impl Device {
         &self,
         input: impl Source<Item = T>,
         output: impl Into<Output<'b, u8>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.answer(input.held(self)?.input(), Question::non_zero::<T>(Answer::All), output.into(), scratch)
-    }
-
-    /// Upper bound on the scratch bytes of [`Device::count_into`] and the other counts.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the query of the device's capabilities fails.
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Device::cpu().count_scratch()?, 0);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn count_scratch(&self) -> Result<usize> {
-        match self.backend() {
-            Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => {
-                let all = device.all_capabilities_for(Primitive::Reduce)?;
-                Ok(all.map(gpu::scratch_bytes).max().unwrap_or(0))
-            }
-        }
+        self.answer(input.held(self)?.input(), Question::non_zero::<T>(Answer::All), output.into(), &mut Scratch::new())
     }
 
     /// Writes the answer to `output`. `R` is `u64` for counts, and `u8` for booleans.

@@ -4,7 +4,7 @@ use super::BLOCK_BYTES;
 use crate::{
     Element, ElementType, Result, Scratch,
     lookback::{SPINS, TICKET_BYTES},
-    op::{Code, Op, Sum},
+    op::{Code, Op},
     runtime::{
         AnyInput, AnyOutput, ClInput, ClOutput, ProgramSpec, SubGroupBackend, on_device,
         opencl::{ClDevice, ClMem, Launch},
@@ -190,25 +190,6 @@ pub fn plan(
     })
 }
 
-/// Upper bound on the scratch bytes of any operation over `n` elements of `size` bytes. `keys` is the type of the keys;
-/// without it, offsets define the segments.
-pub fn scratch_bytes(device: &ClDevice, n: usize, size: usize, keys: Option<ElementType>) -> Result<usize> {
-    let caps = device.capabilities_for(Primitive::Reduce, size, n)?;
-    let element = [ElementType::U8, ElementType::U16, ElementType::U32, ElementType::U64][size.ilog2() as usize];
-    let source = <Sum as Op<u8>>::source();
-    // Wide accumulators make tiles small.
-    let form = Form {
-        element,
-        acc: ElementType::U64,
-        out: ElementType::U64,
-        source,
-        offset: ElementType::U64,
-        counted: false,
-        keys,
-    };
-    Ok(plan(n, 0, &form, true, &caps, &|_| true)?.scratch_bytes)
-}
-
 /// Runs a segmented reduction. `empty` is the result for an empty segment.
 pub(crate) fn reduce(
     device: &ClDevice,
@@ -228,7 +209,7 @@ pub(crate) fn reduce(
 
 /// `reduce` for segments that other kernels find, none of them empty. `found` holds the number of segments. Results
 /// beyond the end of `output` are left out. `offsets` has room for one more offset, the end of the last segment.
-pub fn reduce_found<T: Element, U: Element>(
+pub(crate) fn reduce_found<T: Element, U: Element>(
     device: &ClDevice,
     source: Code,
     input: &ClInput,
@@ -260,7 +241,7 @@ pub struct Runs<'r> {
 }
 
 /// `reduce` for the runs of equal keys, if [`finds_runs`] is true. There are as many keys as elements.
-pub fn reduce_runs(
+pub(crate) fn reduce_runs(
     device: &ClDevice,
     form: &Form,
     input: &ClInput,
@@ -443,13 +424,13 @@ pub fn read(device: &ClDevice, offsets: &ClInput, at: usize, wide: bool, out: &m
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, Input, runtime::Backend};
+    use crate::{Device, Input, op::Sum, runtime::Backend};
 
     #[test]
     fn levels_end_in_one_value() {
         for (name, caps) in Tuned::samples() {
             for n in [1, 4096, 4097, 1 << 20, (1 << 32) + 5, 1 << 40, 1 << 48] {
-                let form = Form::of::<f32, crate::op::Sum>(ElementType::U32);
+                let form = Form::of::<f32, Sum>(ElementType::U32);
                 let plan = plan(n, 10, &form, true, &caps, &|n| n >= 1 << 31).unwrap();
                 assert_eq!(plan.levels.iter().map(|level| level.nodes).sum::<usize>(), plan.nodes, "{name}: {n}");
                 assert_eq!(plan.levels.last().map_or(plan.tiles, |level| level.groups), 1, "{name}: {n}");
@@ -477,7 +458,7 @@ mod tests {
             let device = Device::at(index).unwrap();
             let Backend::OpenCl(cl) = device.backend() else { continue };
             let mut offsets: Vec<u32> = (0..1000).collect();
-            let form = Form::of::<f32, crate::op::Sum>(ElementType::U32);
+            let form = Form::of::<f32, Sum>(ElementType::U32);
             let find = |offsets: &[u32], n| check_by(cl, &Input::from(offsets).cl(cl).unwrap(), &form, n, 100).unwrap();
             assert_eq!((find(&offsets, 999), find(&offsets, 998)), (None, Some(999)), "{info}");
             for wrong in [950, 700, 600, 599, 99, 0] {

@@ -1,12 +1,12 @@
 //! Segmented reduction: `out[s] = x[offsets[s]] op ... op x[offsets[s + 1] - 1]`, [`Device::reduce_segments`].
-//! [`Device::reduce_segments_as`] computes in a wider type, [`Device::reduce_segments_by`] takes a user's operator.
+//! [`Device::reduce_segments_with_into`] computes in a wider type, [`Device::reduce_segments_by`] takes a user's operator.
 //!
 //! | property | |
 //! |---|---|
 //! | work | about n operations, one read of the input, about two of the offsets |
 //! | operator | as [`reduce`](crate::reduce) |
 //! | determinism | same bits everywhere, floats too, if the device keeps subnormals: the order depends only on where a segment starts and ends. [`Device::reduce_segments_with`] also has correctly rounded sums |
-//! | scratch | some 40 bytes for each tile of 4 to 64 KiB of the input: [`Device::reduce_segments_scratch`] |
+//! | scratch | some 40 bytes for each tile of 4 to 64 KiB of the input |
 //! | limits | any n and any number of segments that fit the device |
 //!
 //! Work-groups get equal parts of the input, whatever the segments, as in merge-based sparse products (Merrill and
@@ -152,7 +152,7 @@ impl Device {
         let (input, offsets) = (input.input(), offsets.input());
         self.check_segments(offsets, input.len())?;
         let mut out = self.uninit(offsets.len() - 1)?;
-        self.reduce_segments_into(input, offsets, op, &mut out, &mut Scratch::new())?;
+        self.reduce_segments_into(input, offsets, op, &mut out)?;
         Ok(out)
     }
 
@@ -170,13 +170,11 @@ impl Device {
     /// `T` needs it.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch, op::Max};
+    /// use oclprim::{Device, op::Max};
     ///
     /// let device = Device::best()?;
     /// let mut rows = device.zeroed::<u8>(2)?;
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.reduce_segments_scratch::<u8>(4)?)?;
-    /// device.reduce_segments_into(&[3u8, 1, 4, 1], &[0u32, 2, 4], Max, &mut rows, &mut scratch)?;
+    /// device.reduce_segments_into(&[3u8, 1, 4, 1], &[0u32, 2, 4], Max, &mut rows)?;
     /// assert_eq!(rows.to_vec()?, [3, 4]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -186,7 +184,6 @@ impl Device {
         offsets: impl Source<Item = C>,
         op: O,
         output: impl Into<Output<'c, T>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let (op, source) = built_in::<T, O>(op);
         self.reduce_parts(
@@ -196,75 +193,7 @@ impl Device {
             input.held(self)?.input(),
             offsets.held(self)?.input(),
             output.into(),
-            scratch,
-        )
-    }
-
-    /// [`Device::reduce_segments`] in a type that holds every value of `T`, such as `i64` for `i32` or `f32` for `f16`.
-    ///
-    /// Elements are converted as they are read, as in a [cast](crate::Source::cast).
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_segments`].
-    ///
-    /// ```
-    /// use oclprim::{Buffer, Device, op::Sum};
-    ///
-    /// let device = Device::best()?;
-    /// let sums: Buffer<u32> = device.reduce_segments_as(&[200u8, 100, 7], &[0u32, 2, 3], Sum)?;
-    /// assert_eq!(sums.to_vec()?, [300, 7]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_segments_as<T: Element, U: Element + From<T>, C: Offset, O: Op<U>>(
-        &self,
-        input: impl Source<Item = T>,
-        offsets: impl Source<Item = C>,
-        op: O,
-    ) -> Result<Buffer<U>> {
-        let (input, offsets) = (input.held(self)?, offsets.held(self)?);
-        let (input, offsets) = (input.input(), offsets.input());
-        self.check_segments(offsets, input.len())?;
-        let mut out = self.uninit(offsets.len() - 1)?;
-        self.reduce_segments_as_into(input, offsets, op, &mut out, &mut Scratch::new())?;
-        Ok(out)
-    }
-
-    /// [`Device::reduce_segments_as`] into a slice, buffer or view. Like [`Device::reduce_segments_into`], it does not
-    /// check the offsets, and waits only if `output` is a host slice.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_segments_into`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Scratch, op::Sum};
-    ///
-    /// let device = Device::best()?;
-    /// let mut sums = device.zeroed::<i64>(2)?;
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.reduce_segments_scratch::<i32>(3)?)?;
-    /// device.reduce_segments_as_into(&[i32::MAX; 3], &[0u32, 2, 3], Sum, &mut sums, &mut scratch)?;
-    /// assert_eq!(sums.to_vec()?, [(1 << 32) - 2, (1 << 31) - 1]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_segments_as_into<'c, T: Element, U: Element + From<T>, C: Offset, O: Op<U>>(
-        &self,
-        input: impl Source<Item = T>,
-        offsets: impl Source<Item = C>,
-        op: O,
-        output: impl Into<Output<'c, U>>,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        let (op, source) = built_in::<U, O>(op);
-        self.reduce_parts(
-            &op,
-            source,
-            false,
-            input.held(self)?.input(),
-            offsets.held(self)?.input(),
-            output.into(),
-            scratch,
+            &mut Scratch::new(),
         )
     }
 
@@ -301,7 +230,7 @@ impl Device {
         let (input, offsets) = (input.input(), offsets.input());
         self.check_segments(offsets, input.len())?;
         let mut out = self.uninit(offsets.len() - 1)?;
-        self.reduce_segments_by_into(input, offsets, op, &mut out, &mut Scratch::new())?;
+        self.reduce_segments_by_into(input, offsets, op, &mut out)?;
         Ok(out)
     }
 
@@ -315,12 +244,12 @@ impl Device {
     /// OpenCL C is not that of `T`.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch, op::Operator};
+    /// use oclprim::{Device, op::Operator};
     ///
     /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
     /// let mut sums = [0u8; 2];
     /// let device = Device::best()?;
-    /// device.reduce_segments_by_into(&[200u8, 100, 7], &[0u32, 2, 3], &saturating, &mut sums, &mut Scratch::new())?;
+    /// device.reduce_segments_by_into(&[200u8, 100, 7], &[0u32, 2, 3], &saturating, &mut sums)?;
     /// assert_eq!(sums, [255, 7]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -330,7 +259,6 @@ impl Device {
         offsets: impl Source<Item = C>,
         op: &Operator<T, F>,
         output: impl Into<Output<'c, T>>,
-        scratch: &mut Scratch,
     ) -> Result<()>
     where
         T: Element<Acc = T>,
@@ -345,7 +273,7 @@ impl Device {
             input.held(self)?.input(),
             offsets.held(self)?.input(),
             output.into(),
-            scratch,
+            &mut Scratch::new(),
         )
     }
 
@@ -377,7 +305,7 @@ impl Device {
         let (input, offsets) = (input.input(), offsets.input());
         self.check_segments(offsets, input.len())?;
         let mut out = self.uninit(offsets.len() - 1)?;
-        self.reduce_segments_with_into(input, offsets, op, determinism, &mut out, &mut Scratch::new())?;
+        self.reduce_segments_with_into(input, offsets, op, determinism, &mut out)?;
         Ok(out)
     }
 
@@ -392,12 +320,12 @@ impl Device {
     /// [`Exact`](Determinism::Exact) float products.
     ///
     /// ```
-    /// use oclprim::{Determinism, Device, Scratch, op::Sum};
+    /// use oclprim::{Determinism, Device, op::Sum};
     ///
     /// let device = Device::best()?;
-    /// let (x, exact, mut scratch) = ([16_777_216i32, 1, 2], Determinism::Exact, Scratch::new());
+    /// let (x, exact) = ([16_777_216i32, 1, 2], Determinism::Exact);
     /// let mut sums = [0f64; 2];
-    /// device.reduce_segments_with_into(&x, &[0u32, 2, 3], Sum, exact, &mut sums, &mut scratch)?;
+    /// device.reduce_segments_with_into(&x, &[0u32, 2, 3], Sum, exact, &mut sums)?;
     /// assert_eq!(sums, [16_777_217.0, 2.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -408,12 +336,11 @@ impl Device {
         op: O,
         determinism: Determinism,
         output: impl Into<Output<'c, U>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let exact = determinism.exact::<U, O>()?;
         let (op, source) = built_in::<U, O>(op);
         let (input, offsets) = (input.held(self)?, offsets.held(self)?);
-        self.reduce_parts(&op, source, exact, input.input(), offsets.input(), output.into(), scratch)
+        self.reduce_parts(&op, source, exact, input.input(), offsets.input(), output.into(), &mut Scratch::new())
     }
 
     /// All segmented reductions, compiled once for each type and operator. If `exact`, the operator is a sum of floats.
@@ -498,24 +425,6 @@ impl Device {
                 Err(Error::invalid(format!("offset {i} is {offset}, beyond the next one, {next}")))
             }
             Some((i, offset, _)) => Err(Error::invalid(format!("offset {i} is {offset}, beyond the {n} elements"))),
-        }
-    }
-
-    /// Upper bound on the scratch bytes of segmented reductions of `n` elements of type `T`, with results of any type.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::capabilities`].
-    ///
-    /// ```
-    /// let device = oclprim::Device::best()?;
-    /// oclprim::Scratch::new().reserve(&device, device.reduce_segments_scratch::<f32>(100_000)?)?;
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_segments_scratch<T: Element>(&self, n: usize) -> Result<usize> {
-        match self.backend() {
-            Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => gpu::scratch_bytes(device, n, size_of::<T>(), None),
         }
     }
 }

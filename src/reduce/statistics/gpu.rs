@@ -128,13 +128,6 @@ fn joins(tiles: usize) -> Vec<usize> {
     joins
 }
 
-/// Upper bound on the scratch bytes of statistics or extremes of `n` elements.
-pub fn scratch_bytes(device: &ClDevice, n: usize, element: ElementType) -> Result<usize> {
-    let (caps, wide) = (device.capabilities_for(Primitive::Reduce, element.size(), n)?, device.wide(n));
-    let bytes = |find| plan(n.max(1), element, element, find, true, &caps, wide).map(|plan| plan.scratch_bytes);
-    Ok(std::cmp::max(bytes(Find::Both)?, bytes(Find::Moments)?))
-}
-
 /// Runs a plan; `input` is not empty. With moments, `out` receives the words of the record. Else `out` receives the
 /// values, and `places` their indices.
 fn run<T: Element>(
@@ -220,7 +213,7 @@ fn launch(
         .run([1, 1, 1], local)
 }
 
-pub fn statistics<T: Element>(
+pub(crate) fn statistics<T: Element>(
     device: &ClDevice,
     input: Input<'_, T>,
     output: Output<'_, StatisticsRecord<T>>,
@@ -234,7 +227,7 @@ pub fn statistics<T: Element>(
 }
 
 /// Finds one extreme or both; `input` is not empty.
-pub fn extremes<T: Element>(
+pub(crate) fn extremes<T: Element>(
     device: &ClDevice,
     find: Find,
     input: Input<'_, T>,

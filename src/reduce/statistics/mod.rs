@@ -4,7 +4,7 @@
 //! |---|---|
 //! | work | one read of the input, and one more of the tiles that have the extremes |
 //! | determinism | same bits everywhere, if the device keeps subnormals |
-//! | scratch | up to 88 bytes for each work-group; for floats, also up to 33 for each 64 KiB of the input: [`Device::statistics_scratch`] |
+//! | scratch | up to 88 bytes for each work-group; for floats, also up to 33 for each 64 KiB of the input |
 //! | limits | any n from 1 on that fits the device |
 //!
 //! Sums and means of floats use one tree, like [`Fixed`](crate::Determinism::Fixed) sums. Each lane of 16 elements
@@ -119,12 +119,12 @@ impl<T> Statistics<T> {
 /// [`Statistics`] in the memory of a device, for the element type `T`.
 ///
 /// ```
-/// use oclprim::{Device, Scratch, StatisticsRecord};
+/// use oclprim::{Device, StatisticsRecord};
 ///
 /// let device = Device::best()?;
 /// let mut records = device.zeroed::<StatisticsRecord<u8>>(2)?;
-/// device.statistics_into(&[1u8, 3], records.view_mut(..1)?, &mut Scratch::new())?;
-/// device.statistics_into(&[5u8, 9], records.view_mut(1..)?, &mut Scratch::new())?;
+/// device.statistics_into(&[1u8, 3], records.view_mut(..1)?)?;
+/// device.statistics_into(&[5u8, 9], records.view_mut(1..)?)?;
 /// let means: Vec<f64> = records.to_vec()?.iter().map(|record| record.get().mean).collect();
 /// assert_eq!(means, [2.0, 7.0]);
 /// # Ok::<(), oclprim::Error>(())
@@ -137,11 +137,11 @@ impl<T: Element> StatisticsRecord<T> {
     /// Decodes the record. A record of zeros, which was never written, has no elements; its mean and variance are NaN.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch, StatisticsRecord};
+    /// use oclprim::{Device, StatisticsRecord};
     ///
     /// let device = Device::best()?;
     /// let mut record = device.zeroed::<StatisticsRecord<f32>>(1)?;
-    /// device.statistics_into(&[1.0f32, 3.0], &mut record, &mut Scratch::new())?;
+    /// device.statistics_into(&[1.0f32, 3.0], &mut record)?;
     /// assert_eq!(record.to_vec()?[0].get().mean, 2.0);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -192,7 +192,7 @@ impl Device {
     /// ```
     pub fn statistics<T: Element>(&self, input: impl Source<Item = T>) -> Result<Statistics<T>> {
         let mut out = [StatisticsRecord::zeroed()];
-        self.statistics_into(input, &mut out, &mut Scratch::new())?;
+        self.statistics_into(input, &mut out)?;
         Ok(out[0].get())
     }
 
@@ -205,14 +205,12 @@ impl Device {
     /// Same as [`Device::statistics`]; [`ErrorKind::InvalidInput`] if `output` does not have exactly one element.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch, StatisticsRecord};
+    /// use oclprim::{Device, StatisticsRecord};
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[1.0f64, 2.0, 6.0])?;
     /// let mut record = device.zeroed::<StatisticsRecord<f64>>(1)?;
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.statistics_scratch::<f64>(x.len())?)?;
-    /// device.statistics_into(&x, &mut record, &mut scratch)?;
+    /// device.statistics_into(&x, &mut record)?;
     /// assert_eq!(record.to_vec()?[0].get().sample_variance(), 7.0);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -220,9 +218,8 @@ impl Device {
         &self,
         input: impl Source<Item = T>,
         output: impl Into<Output<'b, StatisticsRecord<T>>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.statistics_one(input.held(self)?.input(), output.into(), scratch)
+        self.statistics_one(input.held(self)?.input(), output.into(), &mut Scratch::new())
     }
 
     /// Body of [`Device::statistics_into`], compiled once for each set of types.
@@ -246,8 +243,8 @@ impl Device {
 
     /// The mean of all elements.
     ///
-    /// The host decodes the mean from the record of [`Device::statistics`]. [`Device::statistics_into`] takes scratch,
-    /// and can leave the record on the device.
+    /// The host decodes the mean from the record of [`Device::statistics`]. [`Device::statistics_into`] can leave
+    /// the record on the device.
     ///
     /// # Errors
     ///
@@ -297,7 +294,7 @@ impl Device {
     /// ```
     pub fn min_max<T: Element>(&self, input: impl Source<Item = T>) -> Result<MinMax<T>> {
         let (mut values, mut indices) = ([T::ZERO; 2], [0; 2]);
-        self.min_max_into(input, &mut values, &mut indices, &mut Scratch::new())?;
+        self.min_max_into(input, &mut values, &mut indices)?;
         let extreme = |i: usize| Extreme { index: indices[i] as usize, value: values[i] };
         Ok(MinMax { min: extreme(0), max: extreme(1) })
     }
@@ -312,11 +309,11 @@ impl Device {
     /// Same as [`Device::min_max`]; [`ErrorKind::InvalidInput`] if an output does not have exactly two elements.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch};
+    /// use oclprim::Device;
     ///
     /// let device = Device::best()?;
     /// let (mut values, mut indices) = (device.zeroed::<f32>(2)?, device.zeroed::<u64>(2)?);
-    /// device.min_max_into(&[0.5f32, -1.0, 4.0], &mut values, &mut indices, &mut Scratch::new())?;
+    /// device.min_max_into(&[0.5f32, -1.0, 4.0], &mut values, &mut indices)?;
     /// assert_eq!((values.to_vec()?, indices.to_vec()?), (vec![-1.0, 4.0], vec![1, 2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -325,9 +322,8 @@ impl Device {
         input: impl Source<Item = T>,
         values: impl Into<Output<'b, T>>,
         indices: impl Into<Output<'c, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.min_max_one(input.held(self)?.input(), values.into(), indices.into(), scratch)
+        self.min_max_one(input.held(self)?.input(), values.into(), indices.into(), &mut Scratch::new())
     }
 
     /// Body of [`Device::min_max_into`], compiled once for each set of types.
@@ -350,26 +346,6 @@ impl Device {
                 Ok(())
             }
             Backend::OpenCl(device) => gpu::extremes(device, gpu::Find::Both, input, values, indices, scratch),
-        }
-    }
-
-    /// Upper bound on the scratch bytes for `n` elements of type `T`.
-    ///
-    /// The bound holds for [`Device::statistics_into`], [`Device::min_max_into`], [`Device::arg_min_into`] and
-    /// [`Device::arg_max_into`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce`].
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Device::cpu().statistics_scratch::<f32>(1 << 20)?, 0);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn statistics_scratch<T: Element>(&self, n: usize) -> Result<usize> {
-        match self.backend() {
-            Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => gpu::scratch_bytes(device, n, T::TYPE),
         }
     }
 }

@@ -18,11 +18,11 @@ use mapped::Mappings;
 pub use mapped::{MapMut, MapRef};
 pub use pinned::PinnedVec;
 pub(crate) use resident::{ClInput, ClOutput, apart, on_device};
-pub use scratch::Scratch;
+pub(crate) use scratch::Scratch;
 pub use transfer::{Download, Upload};
 pub use view::{View, ViewMut};
 
-use super::opencl::{ClDevice, ClMem};
+use super::opencl::{ClDevice, ClMem, Pooled};
 use super::{Backend, Device};
 use crate::{Error, Result, memory, ranges::within};
 
@@ -54,6 +54,8 @@ pub struct Buffer<T: Pod> {
     /// mapped.
     shared: Option<(usize, usize)>,
     mappings: Mappings,
+    /// Memory of the queue's pool, which the drop of the buffer returns.
+    _pooled: Option<Pooled>,
 }
 
 fn byte_len<T>(len: usize) -> Result<usize> {
@@ -152,6 +154,14 @@ impl Device {
         Ok(Buffer::new(self, storage, len))
     }
 
+    /// [`Device::uninit`] for memory that only one call uses: on an OpenCL device it is scratch.
+    pub(crate) fn temporary<T: Pod>(&self, len: usize) -> Result<Buffer<T>> {
+        let Backend::OpenCl(device) = self.backend() else { return self.uninit(len) };
+        let pooled = device.pooled(byte_len::<T>(len)?)?;
+        let buffer = Buffer::new(self, Storage::Cl(pooled.mem().clone()), len);
+        Ok(Buffer { _pooled: Some(pooled), ..buffer })
+    }
+
     /// A buffer of `len` elements over memory of another owner. The memory belongs to the device's context, and is
     /// large enough.
     #[cfg(feature = "opencl")]
@@ -165,7 +175,7 @@ impl Device {
 /// These methods read, write and map the elements, and make views of a range.
 impl<T: Pod> Buffer<T> {
     fn new(device: &Device, storage: Storage<T>, len: usize) -> Self {
-        Self { device: device.clone(), storage, len, shared: None, mappings: Mappings::default() }
+        Self { device: device.clone(), storage, len, shared: None, mappings: Mappings::default(), _pooled: None }
     }
 
     /// Copies the elements to the host; waits for all earlier commands.

@@ -1,89 +1,22 @@
-//! Temporary device memory that calls share.
-
-use std::fmt;
+//! Temporary device memory of calls, which belongs to the queue.
 
 use super::{Backend, ClDevice, ClMem, Device};
 use crate::Result;
 use crate::runtime::opencl::Pooled;
 
-/// Temporary device memory of calls, which is reused from call to call.
-///
-/// New scratch is empty and grows as needed. [`Scratch::reserve`] sizes it in advance, so that later calls allocate no memory.
-///
-/// ```
-/// use oclprim::{Determinism, Device, Scratch, op::Sum};
-///
-/// let device = Device::best()?;
-/// let mut scratch = Scratch::new();
-/// scratch.reserve(&device, device.reduce_scratch::<f32>(100_000))?;
-/// let mut total = [0.0f32];
-/// for x in [vec![0.5f32; 100_000], vec![0.25; 50_000]] {
-///     device.reduce_into(&x, Sum, Determinism::Fixed, &mut total, &mut scratch)?;
-/// }
-/// assert_eq!(total, [12_500.0]);
-/// # Ok::<(), oclprim::Error>(())
-/// ```
+/// Temporary memory of one call: a buffer of the queue's pool, until the call has enqueued its last command.
 #[derive(Default)]
-pub struct Scratch {
+pub(crate) struct Scratch {
     pooled: Option<Pooled>,
-    most: usize,
 }
 
 impl Scratch {
-    /// Empty scratch.
-    ///
-    /// ```
-    /// use oclprim::{Determinism, Device, Scratch, op::Sum};
-    ///
-    /// let (mut total, mut scratch) = ([0u32], Scratch::new());
-    /// Device::best()?.reduce_into(&[1u32, 2, 3], Sum, Determinism::Fixed, &mut total, &mut scratch)?;
-    /// assert_eq!(total, [6]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
-    }
-
-    /// Makes room for `bytes` bytes on a device. The CPU backend needs none.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device allows fewer bytes. The message has both
-    /// numbers.
-    ///
-    /// ```
-    /// use oclprim::{Device, Scratch};
-    ///
-    /// let (device, mut scratch) = (Device::best()?, Scratch::new());
-    /// scratch.reserve(&device, device.reduce_scratch::<f64>(1 << 20))?;
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reserve(&mut self, device: &Device, bytes: usize) -> Result<()> {
-        match device.backend() {
-            Backend::Cpu => Ok(()),
-            Backend::OpenCl(device) => self.cl(device, bytes).map(|_| ()),
-        }
-    }
-
-    /// The most bytes that any call has requested, reservations included. The CPU backend uses none.
-    ///
-    /// ```
-    /// use oclprim::{Device, Scratch};
-    ///
-    /// let (device, mut scratch) = (Device::best()?, Scratch::new());
-    /// assert_eq!(scratch.bytes(), 0);
-    /// scratch.reserve(&device, 1000)?;
-    /// scratch.reserve(&device, 10)?;
-    /// assert_eq!(scratch.bytes(), if device.is_cpu() { 0 } else { 1000 });
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn bytes(&self) -> usize {
-        self.most
     }
 
     /// At least `bytes` bytes on the device.
     pub(crate) fn cl(&mut self, device: &ClDevice, bytes: usize) -> Result<&ClMem> {
-        self.most = self.most.max(bytes);
         if !self.pooled.as_ref().is_some_and(|pooled| pooled.serves(device, bytes)) {
             self.pooled = Some(device.pooled(bytes)?);
         }
@@ -91,8 +24,60 @@ impl Scratch {
     }
 }
 
-impl fmt::Debug for Scratch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Scratch")
+/// # Scratch
+///
+/// Scratch is temporary device memory of calls. The device's queue keeps it from call to call, up to a sixteenth of the
+/// device's memory, so a repeated call allocates only its results. The CPU backend uses none.
+impl Device {
+    /// Takes `bytes` bytes of scratch in advance. If this device and its clones need no more at a time, later calls
+    /// allocate no scratch.
+    ///
+    /// A call on an equal device shows how many bytes are needed: [`Device::scratch_bytes`]. The queue keeps the largest
+    /// reservation as long as it lives, even if memory becomes short. The CPU backend reserves nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device allows fewer bytes. The message has both
+    /// numbers.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.filled(100_000, 7u32)?;
+    /// let mut sorted = device.zeroed::<u32>(x.len())?;
+    /// device.sort_into(&x, &mut sorted, Order::ascending())?;
+    ///
+    /// let other = Device::best()?;
+    /// other.reserve(device.scratch_bytes())?;
+    /// // On `other`, the same call takes no memory.
+    /// assert!(other.scratch_bytes() >= device.scratch_bytes());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn reserve(&self, bytes: usize) -> Result<()> {
+        match self.backend() {
+            Backend::Cpu => Ok(()),
+            Backend::OpenCl(device) => device.reserve(bytes),
+        }
+    }
+
+    /// The most bytes of scratch that the device's queue has held at a time, reservations included; 0 for the CPU
+    /// backend.
+    ///
+    /// Clones of a device share a queue. The copy of a host slice on the device is scratch, too.
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// assert_eq!(device.scratch_bytes(), 0);
+    /// device.reserve(1000)?;
+    /// device.reserve(10)?;
+    /// assert_eq!(device.scratch_bytes() >= 1000, !device.is_cpu());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn scratch_bytes(&self) -> usize {
+        match self.backend() {
+            Backend::Cpu => 0,
+            Backend::OpenCl(device) => device.scratch_bytes(),
+        }
     }
 }

@@ -172,12 +172,12 @@ impl<'a, T: Pod> From<&'a Buffer<T>> for View<'a, T> {
 /// A view cannot be used after a call has taken it:
 ///
 /// ```compile_fail,E0382
-/// # use oclprim::{Determinism::Fixed, Device, Scratch, op::Sum};
+/// # use oclprim::{Determinism::Fixed, Device, op::Sum};
 /// let device = Device::cpu();
 /// let mut total = device.zeroed::<u8>(1)?;
 /// let out = total.view_mut(..)?;
-/// device.reduce_into(&[1, 2], Sum, Fixed, out, &mut Scratch::new())?;
-/// device.reduce_into(&[3, 4], Sum, Fixed, out, &mut Scratch::new())?;
+/// device.reduce_into(&[1, 2], Sum, Fixed, out)?;
+/// device.reduce_into(&[3, 4], Sum, Fixed, out)?;
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[derive(Debug)]

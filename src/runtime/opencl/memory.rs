@@ -2,12 +2,12 @@
 
 use std::{
     error::Error as _,
-    sync::{Arc, Weak},
+    sync::{Arc, Weak, atomic::Ordering},
 };
 
 use ocl::ffi;
 
-use super::{ClDevice, Mem, ProgramSpec, Queue, cl, intel_cpu, lock};
+use super::{ClDevice, Mem, ProgramSpec, Queue, Slot, cl, intel_cpu, lock};
 use crate::{Error, ErrorKind, Result, memory};
 
 /// Beyond this byte of a buffer, drivers' fills are unreliable. After a fill with 2^32 + 5 ones by NVIDIA's driver
@@ -122,6 +122,7 @@ impl ClDevice {
             (ErrorKind::OutOfMemory, Some(status)) => short().with_status(status).with_source(error),
             _ => error,
         })?;
+        self.queue.allocations.fetch_add(1, Ordering::Relaxed);
         if self.checker() {
             self.keep(&mem);
         }
@@ -132,17 +133,44 @@ impl ClDevice {
     ///
     /// Reuse needs no wait: commands run in the order in which they are enqueued, so those of the next user run later.
     pub(crate) fn pooled(&self, bytes: usize) -> Result<Pooled> {
-        let kept = if self.checker() { None } else { lock(&self.queue.pool).take(bytes) };
-        let (size, mem) = match kept {
+        let size = self.scratch_size(bytes);
+        let cut = |mem: &Mem, first| cl::create_part(mem, first, size).ok();
+        let kept = if self.checker() { None } else { lock(&self.queue.pool).take(bytes, size, cut) };
+        let slot = match kept {
             Some(found) => found,
             None => {
-                // A size that cannot be rounded up is refused as too large.
-                let rounded = bytes.max(256).checked_next_multiple_of(256).unwrap_or(bytes);
-                let size = if self.checker() { bytes.max(1) } else { rounded };
-                (size, self.allocate(size)?)
+                let mem = self.allocate(size)?;
+                lock(&self.queue.pool).add(size, mem)
             }
         };
-        Ok(Pooled { queue: self.queue.clone(), size, mem })
+        Ok(Pooled { queue: self.queue.clone(), slot: Some(slot), keep: !self.checker() })
+    }
+
+    /// Reserves `bytes` bytes of scratch, of which [`pooled`](Self::pooled) takes parts.
+    pub(crate) fn reserve(&self, bytes: usize) -> Result<()> {
+        let size = self.scratch_size(bytes);
+        if bytes == 0 || lock(&self.queue.pool).has_reserved(size) {
+            return Ok(());
+        }
+        let mem = self.allocate(size)?;
+        lock(&self.queue.pool).reserve(size, mem);
+        Ok(())
+    }
+
+    /// The most bytes of scratch that the queue has held at a time.
+    pub(crate) fn scratch_bytes(&self) -> usize {
+        lock(&self.queue.pool).most()
+    }
+
+    /// The bytes that are allocated for `bytes` bytes of scratch. Each part of a reservation starts at a multiple of the
+    /// device's alignment. A checker gets no byte more than is needed, so that it finds accesses beyond the end.
+    fn scratch_size(&self, bytes: usize) -> usize {
+        if self.checker() {
+            return bytes.max(1);
+        }
+        // A size that cannot be rounded up is refused as too large.
+        let step = self.shared.base_align.max(256).next_power_of_two();
+        bytes.max(1).checked_next_multiple_of(step).unwrap_or(bytes)
     }
 
     /// Memory that the queue keeps for launches of one kind, and the number of this use, from 1 on.
@@ -272,23 +300,29 @@ pub(crate) fn root(mem: &Mem) -> Result<(usize, usize)> {
 /// A buffer from a queue's pool.
 pub(crate) struct Pooled {
     queue: Arc<Queue>,
-    size: usize,
-    mem: Mem,
+    /// Empty only while it is dropped.
+    slot: Option<Slot<Mem>>,
+    keep: bool,
 }
 
 impl Pooled {
+    fn slot(&self) -> &Slot<Mem> {
+        self.slot.as_ref().expect("taken only by drop")
+    }
+
     pub(crate) fn mem(&self) -> &Mem {
-        &self.mem
+        &self.slot().mem
     }
 
     /// Returns whether the buffer serves as `bytes` bytes of scratch for commands on the device's queue.
     pub(crate) fn serves(&self, device: &ClDevice, bytes: usize) -> bool {
-        Arc::ptr_eq(&self.queue, &device.queue) && self.size >= bytes
+        Arc::ptr_eq(&self.queue, &device.queue) && self.slot().size >= bytes
     }
 }
 
 impl Drop for Pooled {
     fn drop(&mut self) {
-        lock(&self.queue.pool).put(self.size, self.mem.clone());
+        let (Some(slot), mut pool) = (self.slot.take(), lock(&self.queue.pool)) else { return };
+        if self.keep { pool.put(slot) } else { pool.drop_slot(slot) }
     }
 }

@@ -38,7 +38,7 @@ pub(crate) use launch::Launch;
 use memory::{Kept, fill_spec};
 pub(crate) use memory::{Pooled, root};
 pub(crate) use pinned::Pinned;
-use pool::Pool;
+use pool::{Pool, Slot};
 use program::Compiler;
 pub(crate) use queue::Queue;
 use staging::Staging;

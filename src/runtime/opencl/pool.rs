@@ -1,11 +1,47 @@
 //! Scratch buffers that are kept from call to call.
 
-/// Idle buffers of the calls on one queue, for later calls.
+/// Scratch of the calls on one queue: idle buffers for later calls, and a buffer that the user has reserved.
 pub(super) struct Pool<M> {
-    /// Each buffer with its bytes; the most recently used one is last.
-    kept: Vec<(usize, M)>,
+    /// Idle buffers; the most recently used one is last.
+    kept: Vec<Slot<M>>,
+    /// Bytes of the idle buffers that are not parts of a reservation.
     bytes: usize,
     limit: usize,
+    reserved: Option<Reserved<M>>,
+    /// Bytes of all buffers, idle or in use, with the reservation.
+    held: usize,
+    most: usize,
+}
+
+/// A buffer, or a part of the reservation.
+pub(super) struct Slot<M> {
+    pub(super) mem: M,
+    pub(super) size: usize,
+    /// For a part: the number of its reservation, and its first byte in it.
+    part: Option<(usize, usize)>,
+}
+
+/// A buffer whose parts serve calls.
+struct Reserved<M> {
+    mem: M,
+    size: usize,
+    number: usize,
+    /// The first byte and the size of each part that is idle or in use, in order.
+    parts: Vec<(usize, usize)>,
+}
+
+impl<M> Reserved<M> {
+    /// The first byte of the first gap of `size` bytes, and the index of the part after it.
+    fn gap(&self, size: usize) -> Option<(usize, usize)> {
+        let mut start = 0;
+        for (i, &(first, bytes)) in self.parts.iter().enumerate() {
+            if first - start >= size {
+                return Some((start, i));
+            }
+            start = first + bytes;
+        }
+        (self.size - start >= size).then_some((start, self.parts.len()))
+    }
 }
 
 impl<M> Pool<M> {
@@ -18,67 +54,216 @@ impl<M> Pool<M> {
     /// An empty pool for a device with `global_bytes` bytes of memory; 0 if unknown.
     pub(super) fn new(global_bytes: u64) -> Self {
         let limit = if global_bytes == 0 { Self::UNKNOWN } else { (global_bytes / Self::SHARE) as usize };
-        Self { kept: Vec::new(), bytes: 0, limit }
+        Self { kept: Vec::new(), bytes: 0, limit, reserved: None, held: 0, most: 0 }
     }
 
-    /// Takes a buffer of at least `bytes` bytes, and of at most about `4 * max(bytes, 65536)`.
-    pub(super) fn take(&mut self, bytes: usize) -> Option<(usize, M)> {
-        let fit = self.kept.iter().position(|&(size, _)| size >= bytes && size / 4 <= bytes.max(1 << 16))?;
-        let taken = self.kept.remove(fit);
-        self.bytes -= taken.0;
-        Some(taken)
+    /// The most bytes that the pool's buffers had at a time, whether idle or in use.
+    pub(super) fn most(&self) -> usize {
+        self.most
     }
 
-    /// Keeps a buffer of `size` bytes, and drops older ones if needed.
-    pub(super) fn put(&mut self, size: usize, mem: M) {
-        if size > self.limit {
+    /// Takes the smallest idle buffer of at least `bytes` bytes, and of at most about `4 * max(bytes, 65536)`. With the
+    /// smallest one, a repeated call finds the buffers that it has left.
+    ///
+    /// If there is none, takes a part of `size` bytes of the reservation. `cut` makes it, from the first byte on.
+    pub(super) fn take(
+        &mut self,
+        bytes: usize,
+        size: usize,
+        mut cut: impl FnMut(&M, usize) -> Option<M>,
+    ) -> Option<Slot<M>> {
+        let fits = |slot: &Slot<M>| slot.size >= bytes && slot.size / 4 <= bytes.max(1 << 16);
+        let fit = self.kept.iter().enumerate().filter(|(_, slot)| fits(slot)).min_by_key(|(_, slot)| slot.size);
+        if let Some(i) = fit.map(|(i, _)| i) {
+            let slot = self.kept.remove(i);
+            self.bytes -= if slot.part.is_none() { slot.size } else { 0 };
+            return Some(slot);
+        }
+        if self.reserved.as_ref()?.gap(size).is_none() {
+            // Idle parts may be in the way.
+            while let Some(i) = self.kept.iter().position(|slot| slot.part.is_some()) {
+                let slot = self.kept.remove(i);
+                self.drop_slot(slot);
+            }
+        }
+        let reserved = self.reserved.as_mut()?;
+        let (first, i) = reserved.gap(size)?;
+        let mem = cut(&reserved.mem, first)?;
+        reserved.parts.insert(i, (first, size));
+        Some(Slot { mem, size, part: Some((reserved.number, first)) })
+    }
+
+    /// A new buffer of `size` bytes, which is in use.
+    pub(super) fn add(&mut self, size: usize, mem: M) -> Slot<M> {
+        self.hold(size);
+        Slot { mem, size, part: None }
+    }
+
+    /// Keeps a buffer, and drops older ones if needed.
+    pub(super) fn put(&mut self, slot: Slot<M>) {
+        if slot.part.is_none() {
+            if slot.size > self.limit {
+                return self.drop_slot(slot);
+            }
+            self.bytes += slot.size;
+        }
+        self.kept.push(slot);
+        while self.kept.len() > Self::COUNT || self.bytes > self.limit {
+            let slot = self.kept.remove(0);
+            self.bytes -= if slot.part.is_none() { slot.size } else { 0 };
+            self.drop_slot(slot);
+        }
+    }
+
+    /// Releases a buffer that is not among the idle ones.
+    pub(super) fn drop_slot(&mut self, slot: Slot<M>) {
+        match (slot.part, &mut self.reserved) {
+            (None, _) => self.held -= slot.size,
+            (Some((number, first)), Some(reserved)) if reserved.number == number => {
+                reserved.parts.retain(|part| part.0 != first);
+            }
+            // The reservation has been replaced since, and takes its last part with it.
+            _ => {}
+        }
+    }
+
+    /// Returns whether `size` bytes are reserved.
+    pub(super) fn has_reserved(&self, size: usize) -> bool {
+        self.reserved.as_ref().is_some_and(|reserved| reserved.size >= size)
+    }
+
+    /// Reserves a buffer of `size` bytes in place of a smaller one. Its idle parts go; those in use live until their end.
+    pub(super) fn reserve(&mut self, size: usize, mem: M) {
+        if self.has_reserved(size) {
             return;
         }
-        self.kept.push((size, mem));
-        self.bytes += size;
-        while self.kept.len() > Self::COUNT || self.bytes > self.limit {
-            self.bytes -= self.kept.remove(0).0;
-        }
+        self.kept.retain(|slot| slot.part.is_none());
+        let number = self.reserved.take().map_or(0, |old| {
+            self.held -= old.size;
+            old.number + 1
+        });
+        self.reserved = Some(Reserved { mem, size, number, parts: Vec::new() });
+        self.hold(size);
     }
 
+    fn hold(&mut self, size: usize) {
+        self.held += size;
+        self.most = self.most.max(self.held);
+    }
+
+    /// Drops all idle buffers. The reservation stays.
     pub(super) fn clear(&mut self) {
-        self.kept.clear();
+        for slot in std::mem::take(&mut self.kept) {
+            self.drop_slot(slot);
+        }
         self.bytes = 0;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Pool;
+    use std::ops::Range;
+
+    use super::{Pool, Slot};
+
+    /// A pool whose memory is its first byte and its name. Takes buffers as the device does, in steps of 256 bytes.
+    fn take(pool: &mut Pool<(usize, char)>, bytes: usize) -> Option<Slot<(usize, char)>> {
+        pool.take(bytes, bytes.next_multiple_of(256), |&(_, name), first| Some((first, name)))
+    }
+
+    fn put(pool: &mut Pool<(usize, char)>, size: usize, name: char) {
+        let slot = pool.add(size, (0, name));
+        pool.put(slot);
+    }
 
     #[test]
     fn a_pool_keeps_at_most_a_share_of_the_memory() {
         let mut pool = Pool::new(16 << 20);
-        pool.put((1 << 20) + 1, 'x');
-        assert_eq!(pool.take(1), None);
-        for mem in 'a'..='e' {
-            pool.put(256 << 10, mem);
+        put(&mut pool, (1 << 20) + 1, 'x');
+        assert!(take(&mut pool, 1).is_none());
+        assert_eq!(pool.held, 0);
+        for name in 'a'..='e' {
+            put(&mut pool, 256 << 10, name);
         }
-        assert_eq!((pool.bytes, pool.kept.len(), pool.kept[0].1), (1 << 20, 4, 'b'));
-        pool.put(1 << 20, 'f');
-        assert_eq!((pool.bytes, pool.kept.len()), (1 << 20, 1));
+        assert_eq!((pool.bytes, pool.kept.len(), pool.kept[0].mem.1), (1 << 20, 4, 'b'));
+        put(&mut pool, 1 << 20, 'f');
+        assert_eq!((pool.bytes, pool.held, pool.kept.len()), (1 << 20, 1 << 20, 1));
         pool.clear();
-        assert_eq!((pool.bytes, pool.take(1)), (0, None));
+        assert!(pool.bytes == 0 && pool.held == 0 && take(&mut pool, 1).is_none());
+        assert_eq!(pool.most(), 2 << 20);
     }
 
     #[test]
     fn a_pool_keeps_a_few_buffers_and_gives_them_once() {
         let mut pool = Pool::new(0);
-        for mem in 0..20 {
-            pool.put(256, mem);
+        for name in 'a'..='t' {
+            put(&mut pool, 256, name);
         }
-        let mut taken: Vec<_> = std::iter::from_fn(|| pool.take(200)).collect();
+        let mut taken: Vec<_> = std::iter::from_fn(|| take(&mut pool, 200)).map(|slot| slot.mem.1).collect();
         taken.sort();
-        assert_eq!(taken, (12..20).map(|mem| (256, mem)).collect::<Vec<_>>());
-        assert_eq!(pool.bytes, 0);
+        assert_eq!(taken, ('m'..='t').collect::<Vec<_>>());
+        assert_eq!((pool.bytes, pool.held), (0, 8 * 256));
         // No large buffer for a small request, and no small buffer for a large one.
-        pool.put(1 << 20, 0);
-        assert_eq!((pool.take(1 << 10), pool.take((1 << 20) + 1)), (None, None));
-        assert_eq!(pool.take(1 << 19), Some((1 << 20, 0)));
+        put(&mut pool, 1 << 20, 'x');
+        assert!(take(&mut pool, 1 << 10).is_none() && take(&mut pool, (1 << 20) + 1).is_none());
+        assert_eq!(take(&mut pool, 1 << 19).map(|slot| (slot.size, slot.mem)), Some((1 << 20, (0, 'x'))));
+    }
+
+    /// In the order in which they were kept, the small request would take the large buffer.
+    #[test]
+    fn a_request_takes_the_smallest_buffer_that_serves_it() {
+        let mut pool = Pool::new(0);
+        put(&mut pool, 3 << 18, 'l');
+        put(&mut pool, 1 << 18, 's');
+        let small = take(&mut pool, 1 << 18).unwrap();
+        let large = take(&mut pool, 3 << 18).unwrap();
+        assert_eq!((small.mem.1, large.mem.1), ('s', 'l'));
+    }
+
+    fn range(slot: &Slot<(usize, char)>) -> Range<usize> {
+        slot.mem.0..slot.mem.0 + slot.size
+    }
+
+    #[test]
+    fn parts_of_a_reservation_are_disjoint_and_serve_any_sizes_again() {
+        let mut pool = Pool::new(0);
+        pool.reserve(1 << 20, (0, 'r'));
+        assert!(pool.has_reserved(1 << 20) && !pool.has_reserved((1 << 20) + 1));
+        let mut random = crate::rng::Rng::new(1);
+        let mut used: Vec<Slot<_>> = Vec::new();
+        for _ in 0..10_000 {
+            if used.len() < 5 && random.below(2) == 0 {
+                if let Some(slot) = take(&mut pool, 1 + random.below(1 << 18) as usize) {
+                    assert!(range(&slot).end <= 1 << 20);
+                    assert!(used.iter().all(|other| range(other).end <= slot.mem.0 || range(&slot).end <= other.mem.0));
+                    used.push(slot);
+                }
+            } else if !used.is_empty() {
+                let slot = used.swap_remove(random.below(used.len() as u64) as usize);
+                pool.put(slot);
+            }
+        }
+        used.into_iter().for_each(|slot| pool.put(slot));
+        // Idle parts give way to a request of all bytes.
+        assert_eq!(take(&mut pool, 1 << 20).map(|slot| range(&slot)), Some(0..1 << 20));
+        assert_eq!((pool.bytes, pool.held, pool.most()), (0, 1 << 20, 1 << 20));
+    }
+
+    #[test]
+    fn a_reservation_outlives_a_shortage_and_yields_to_a_larger_one() {
+        let mut pool = Pool::new(16 << 20);
+        pool.reserve(2 << 20, (0, 'a'));
+        put(&mut pool, 1 << 10, 'x');
+        let old = take(&mut pool, 1 << 19).unwrap();
+        pool.clear();
+        assert_eq!((pool.held, take(&mut pool, 1 << 10).unwrap().mem), (2 << 20, (1 << 19, 'a')));
+        pool.reserve(1 << 20, (0, 'b'));
+        pool.reserve(4 << 20, (0, 'c'));
+        let new = take(&mut pool, 1 << 19).unwrap();
+        assert_eq!((old.mem.1, new.mem), ('a', (0, 'c')));
+        // The part of the old reservation is at the same bytes as the new part, which stays taken.
+        pool.drop_slot(old);
+        assert_eq!(take(&mut pool, 1 << 19).unwrap().mem, (1 << 19, 'c'));
+        assert_eq!(pool.held, 4 << 20);
     }
 }

@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use ocl::ffi;
@@ -18,6 +21,8 @@ pub(crate) struct Queue {
     /// True if the queue is the user's and out of order: each command then needs a barrier.
     pub(super) unordered: bool,
     pub(super) pool: Arc<Mutex<Pool<Mem>>>,
+    /// Number of buffers that the device has allocated through this queue, for tests.
+    pub(super) allocations: AtomicUsize,
     /// The queues of transfers that run beside this queue, by direction.
     transfers: [OnceLock<CommandQueue>; 2],
     /// See [`ClDevice::kept`].
@@ -54,7 +59,7 @@ impl Queue {
         pools.push(Arc::downgrade(&pool));
         let recorder = profiling.then(Mutex::default);
         let (transfers, kept, failed) = (Default::default(), Mutex::default(), Mutex::default());
-        Self { queue, unordered, pool, transfers, kept, failed, recorder }
+        Self { queue, unordered, pool, allocations: AtomicUsize::new(0), transfers, kept, failed, recorder }
     }
 }
 
@@ -145,6 +150,11 @@ impl ClDevice {
     /// Number of commands since the last [`record_only`](Self::record_only), recorded or not.
     pub fn commands(&self) -> usize {
         self.queue.recorder.as_ref().map_or(0, |recorder| lock(recorder).commands)
+    }
+
+    /// Number of buffers that were allocated through this queue.
+    pub(crate) fn allocations(&self) -> usize {
+        self.queue.allocations.load(Ordering::Relaxed)
     }
 
     /// Orders later commands after this one on an out-of-order queue.

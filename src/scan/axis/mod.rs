@@ -6,7 +6,7 @@
 //! | work | along the last axis as [`scan`](crate::scan). Along any other axis, each element is read once, or twice if the axis has more than 512 elements; transpositions and copies of views, below, cost another read and write each |
 //! | operator | as [`scan`](crate::scan); a user's operator need not be commutative |
 //! | determinism | same bits everywhere, float sums and products too: the order depends only on the shape, the axis and the types |
-//! | scratch | that of a segmented scan, or an accumulator for each 512 elements: [`Device::scan_axis_scratch`] |
+//! | scratch | that of a segmented scan, or an accumulator for each 512 elements |
 //! | limits | 8 axes ([`Layout::MAX_DIMS`]) of any lengths and strides |
 //!
 //! Contiguous lines are segments of one length: [`segmented`](super::segmented). For other lines, a work-item walks
@@ -124,7 +124,7 @@ impl Device {
     ) -> Result<Buffer<U>> {
         let input = input.into();
         let mut output = self.uninit(input.len())?;
-        self.scan_axis_into(input, axis, op, kind, &mut output, &mut Scratch::new())?;
+        self.scan_axis_into(input, axis, op, kind, &mut output)?;
         Ok(output)
     }
 
@@ -138,14 +138,13 @@ impl Device {
     /// another number of elements, or overlaps the view.
     ///
     /// ```
-    /// use oclprim::{Device, Scan, Scratch, op::Sum};
+    /// use oclprim::{Device, Scan, op::Sum};
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[1i32; 24])?;
     /// let cube = x.nd(&[2, 3, 4])?;
-    /// let (mut sums, mut scratch) = (device.zeroed::<i32>(24)?, Scratch::new());
-    /// scratch.reserve(&device, device.scan_axis_scratch::<i32, i32>(cube, 1)?)?;
-    /// device.scan_axis_into(cube, 1, Sum, Scan::exclusive(5).reversed(), &mut sums, &mut scratch)?;
+    /// let mut sums = device.zeroed::<i32>(24)?;
+    /// device.scan_axis_into(cube, 1, Sum, Scan::exclusive(5).reversed(), &mut sums)?;
     /// assert_eq!(sums.to_vec()?, [[7; 4], [6; 4], [5; 4], [7; 4], [6; 4], [5; 4]].concat());
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -156,10 +155,9 @@ impl Device {
         op: O,
         kind: Scan<U>,
         output: impl Into<Output<'b, U>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let (op, source) = built_in::<U, O>(op);
-        self.scan_lines((&op, source), input.into(), axis, kind, output.into(), scratch)
+        self.scan_lines((&op, source), input.into(), axis, kind, output.into(), &mut Scratch::new())
     }
 
     /// [`Device::scan_axis`] with a user's operator, which need not be commutative.
@@ -188,7 +186,7 @@ impl Device {
     ) -> Result<Buffer<T>> {
         let input = input.into();
         let mut output = self.uninit(input.len())?;
-        self.scan_axis_by_into(input, axis, op, kind, &mut output, &mut Scratch::new())?;
+        self.scan_axis_by_into(input, axis, op, kind, &mut output)?;
         Ok(output)
     }
 
@@ -199,12 +197,12 @@ impl Device {
     /// Same as [`Device::scan_axis_by`] and [`Device::scan_axis_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scan, Scratch, op::Operator};
+    /// use oclprim::{Device, Scan, op::Operator};
     ///
     /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
-    /// let (device, mut sums, mut scratch) = (Device::best()?, [0; 4], Scratch::new());
+    /// let (device, mut sums) = (Device::best()?, [0; 4]);
     /// let x = device.upload(&[200u8, 100, 1, 2])?;
-    /// device.scan_axis_by_into(x.nd(&[2, 2])?, 1, &saturating, Scan::inclusive(), &mut sums, &mut scratch)?;
+    /// device.scan_axis_by_into(x.nd(&[2, 2])?, 1, &saturating, Scan::inclusive(), &mut sums)?;
     /// assert_eq!(sums, [200, 255, 1, 3]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -215,10 +213,9 @@ impl Device {
         op: &Operator<T, F>,
         kind: Scan<T>,
         output: impl Into<Output<'b, T>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let (op, source) = op.monoid()?;
-        self.scan_lines((&op, source), input.into(), axis, kind, output.into(), scratch)
+        self.scan_lines((&op, source), input.into(), axis, kind, output.into(), &mut Scratch::new())
     }
 
     /// All scans along an axis, compiled once for each type and operator.
@@ -248,7 +245,7 @@ impl Device {
         match (way, self.backend()) {
             (Way::Rows, _) => self.scan_parts(by, input, self.rows(shape.len), kind, output, scratch),
             (Way::Apart, _) => {
-                let mut results = self.uninit(n)?;
+                let mut results = self.temporary(n)?;
                 self.scan_parts(by, input, self.rows(shape.len), kind, Output::from(&mut results), scratch)?;
                 self.put_lines(&results, &shape, output)
             }
@@ -269,7 +266,10 @@ impl Device {
             return Ok(None);
         }
         let axes: Vec<_> = (0..view.ndim()).filter(|&k| Some(k) != last).chain(last).collect();
-        self.permute(view, &axes).map(Some)
+        let mut lines = self.temporary(view.len())?;
+        let shape: Vec<_> = axes.iter().map(|&k| view.shape()[k]).collect();
+        self.permute_into(view, &axes, NdViewMut::new(Output::from(&mut lines), Layout::contiguous(&shape)?)?)?;
+        Ok(Some(lines))
     }
 
     /// Writes the results of contiguous lines in the order of the shape.
@@ -278,35 +278,5 @@ impl Device {
         let Shape { outer, len, inner } = *shape;
         let output = NdViewMut::new(output, Layout::contiguous(&[outer, len, inner])?)?;
         self.permute_into(results.nd(&[outer, inner, len])?, &[0, 2, 1], output)
-    }
-
-    /// Upper bound on the scratch bytes of a scan along an axis with results of type `U`.
-    ///
-    /// The bound excludes copies of views that have gaps, or a stride below 32 bytes along the axis. Each call
-    /// allocates the memory of these copies.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::scan_axis`].
-    ///
-    /// ```
-    /// let x = [1u8; 24];
-    /// assert_eq!(oclprim::Device::cpu().scan_axis_scratch::<u8, u64>(&x, 0)?, 0);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn scan_axis_scratch<'a, T: Element, U: Element>(
-        &self,
-        input: impl Into<NdView<'a, T>>,
-        axis: usize,
-    ) -> Result<usize> {
-        let view = input.into();
-        let shape = Shape::of(view.shape(), axis)?;
-        match self.backend() {
-            Backend::Cpu => Ok(0),
-            Backend::OpenCl(_) => Ok(match shape.way::<T>() {
-                Way::Rows | Way::Apart => self.scan_segments_scratch::<T, U>(view.len()),
-                Way::Columns => gpu::scratch_bytes(&shape, U::Acc::TYPE),
-            }),
-        }
     }
 }

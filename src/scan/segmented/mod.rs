@@ -6,7 +6,7 @@
 //! | work | as [`scan`](crate::scan); keys, flags or offsets are read as often as the elements |
 //! | operator | as [`scan`](crate::scan); a user's operator need not be commutative |
 //! | determinism | same bits everywhere, float sums and products too: the order depends only on the index, the segments and the types |
-//! | scratch | that of a scan, and at most 8 bytes for each 32 KiB: [`Device::scan_segments_scratch`] |
+//! | scratch | that of a scan, and at most 8 bytes for each 32 KiB |
 //! | limits | any n and any number of segments that fit the device |
 //!
 //! A segmented scan is one scan over pairs of a value and a segment-head flag (Blelloch 1990; Sengupta 2007):
@@ -105,7 +105,7 @@ impl Device {
         let (values, keys) = (values.held(self)?, keys.held(self)?);
         let (values, keys) = (values.input(), keys.input());
         let mut output = self.uninit(values.len())?;
-        self.scan_by_key_into(keys, values, op, kind, &mut output, &mut Scratch::new())?;
+        self.scan_by_key_into(keys, values, op, kind, &mut output)?;
         Ok(output)
     }
 
@@ -119,14 +119,13 @@ impl Device {
     /// has another length, or overlaps an input.
     ///
     /// ```
-    /// use oclprim::{Device, Scan, Scratch, op::Sum};
+    /// use oclprim::{Device, Scan, op::Sum};
     ///
     /// // The index of each element among its equals.
-    /// let (device, mut scratch) = (Device::best()?, Scratch::new());
+    /// let device = Device::best()?;
     /// let keys = device.upload(&[4u32, 4, 4, 9, 9])?;
     /// let (ones, mut places) = (device.filled(5, 1u32)?, device.zeroed::<u32>(5)?);
-    /// scratch.reserve(&device, device.scan_segments_scratch::<u32, u32>(5))?;
-    /// device.scan_by_key_into(&keys, &ones, Sum, Scan::exclusive(0), &mut places, &mut scratch)?;
+    /// device.scan_by_key_into(&keys, &ones, Sum, Scan::exclusive(0), &mut places)?;
     /// assert_eq!(places.to_vec()?, [0, 1, 2, 0, 1]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -137,13 +136,12 @@ impl Device {
         op: O,
         kind: Scan<U>,
         output: impl Into<Output<'c, U>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let values = values.held(self)?;
         let ((op, source), values) = (built_in::<U, O>(op), values.input());
         let keys = keys.held(self)?;
         let parts = self.parts_by_key(keys.input(), values.len(), kind.reversed)?;
-        self.scan_parts((&op, source), values, parts, kind, output.into(), scratch)
+        self.scan_parts((&op, source), values, parts, kind, output.into(), &mut Scratch::new())
     }
 
     /// [`Device::scan_by_key`] with a user's operator, which need not be commutative.
@@ -171,7 +169,7 @@ impl Device {
         let (values, keys) = (values.held(self)?, keys.held(self)?);
         let (values, keys) = (values.input(), keys.input());
         let mut output = self.uninit(values.len())?;
-        self.scan_by_key_by_into(keys, values, op, kind, &mut output, &mut Scratch::new())?;
+        self.scan_by_key_by_into(keys, values, op, kind, &mut output)?;
         Ok(output)
     }
 
@@ -182,11 +180,11 @@ impl Device {
     /// Same as [`Device::scan_by_key_by`] and [`Device::scan_by_key_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scan, Scratch, op::Operator};
+    /// use oclprim::{Device, Scan, op::Operator};
     ///
     /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
-    /// let (device, kind, mut scratch, mut sums) = (Device::best()?, Scan::inclusive().reversed(), Scratch::new(), [0; 3]);
-    /// device.scan_by_key_by_into(&[1u16, 1, 2], &[200u8, 100, 7], &saturating, kind, &mut sums, &mut scratch)?;
+    /// let (device, kind, mut sums) = (Device::best()?, Scan::inclusive().reversed(), [0; 3]);
+    /// device.scan_by_key_by_into(&[1u16, 1, 2], &[200u8, 100, 7], &saturating, kind, &mut sums)?;
     /// assert_eq!(sums, [255, 100, 7]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -197,13 +195,12 @@ impl Device {
         op: &Operator<T, F>,
         kind: Scan<T>,
         output: impl Into<Output<'c, T>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let values = values.held(self)?;
         let ((op, source), values) = (op.monoid()?, values.input());
         let keys = keys.held(self)?;
         let parts = self.parts_by_key(keys.input(), values.len(), kind.reversed)?;
-        self.scan_parts((&op, source), values, parts, kind, output.into(), scratch)
+        self.scan_parts((&op, source), values, parts, kind, output.into(), &mut Scratch::new())
     }
 
     /// Scan of `input` that restarts at each offset: segment `s` is `input[offsets[s]..offsets[s + 1]]`.
@@ -242,7 +239,7 @@ impl Device {
         let (input, offsets) = (input.input(), offsets.input());
         self.check_segments(offsets, input.len())?;
         let mut output = self.uninit(input.len())?;
-        self.scan_segments_into(input, offsets, op, kind, &mut output, &mut Scratch::new())?;
+        self.scan_segments_into(input, offsets, op, kind, &mut output)?;
         Ok(output)
     }
 
@@ -260,12 +257,12 @@ impl Device {
     /// input.
     ///
     /// ```
-    /// use oclprim::{Device, Scan, Scratch, op::Max};
+    /// use oclprim::{Device, Scan, op::Max};
     ///
     /// let device = Device::best()?;
     /// let mut largest = device.zeroed::<i16>(4)?;
-    /// let (kind, mut scratch) = (Scan::exclusive(0), Scratch::new());
-    /// device.scan_segments_into(&[3i16, 1, 4, 1], &[0u32, 2, 4], Max, kind, &mut largest, &mut scratch)?;
+    /// let kind = Scan::exclusive(0);
+    /// device.scan_segments_into(&[3i16, 1, 4, 1], &[0u32, 2, 4], Max, kind, &mut largest)?;
     /// assert_eq!(largest.to_vec()?, [0, 3, 0, 4]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -276,13 +273,12 @@ impl Device {
         op: O,
         kind: Scan<U>,
         output: impl Into<Output<'c, U>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let input = input.held(self)?;
         let ((op, source), input) = (built_in::<U, O>(op), input.input());
         let offsets = offsets.held(self)?;
         let parts = self.parts_at(offsets.input(), input.len(), kind.reversed)?;
-        self.scan_parts((&op, source), input, parts, kind, output.into(), scratch)
+        self.scan_parts((&op, source), input, parts, kind, output.into(), &mut Scratch::new())
     }
 
     /// [`Device::scan_segments`] with a user's operator, which need not be commutative.
@@ -311,7 +307,7 @@ impl Device {
         let (input, offsets) = (input.input(), offsets.input());
         self.check_segments(offsets, input.len())?;
         let mut output = self.uninit(input.len())?;
-        self.scan_segments_by_into(input, offsets, op, kind, &mut output, &mut Scratch::new())?;
+        self.scan_segments_by_into(input, offsets, op, kind, &mut output)?;
         Ok(output)
     }
 
@@ -322,11 +318,11 @@ impl Device {
     /// Same as [`Device::scan_segments_by`] and [`Device::scan_segments_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scan, Scratch, op::Operator};
+    /// use oclprim::{Device, Scan, op::Operator};
     ///
     /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
-    /// let (device, kind, mut scratch, mut sums) = (Device::best()?, Scan::exclusive(0), Scratch::new(), [0; 3]);
-    /// device.scan_segments_by_into(&[200u8, 100, 7], &[0u64, 2], &saturating, kind, &mut sums, &mut scratch)?;
+    /// let (device, kind, mut sums) = (Device::best()?, Scan::exclusive(0), [0; 3]);
+    /// device.scan_segments_by_into(&[200u8, 100, 7], &[0u64, 2], &saturating, kind, &mut sums)?;
     /// assert_eq!(sums, [0, 200, 0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -337,13 +333,12 @@ impl Device {
         op: &Operator<T, F>,
         kind: Scan<T>,
         output: impl Into<Output<'c, T>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let input = input.held(self)?;
         let ((op, source), input) = (op.monoid()?, input.input());
         let offsets = offsets.held(self)?;
         let parts = self.parts_at(offsets.input(), input.len(), kind.reversed)?;
-        self.scan_parts((&op, source), input, parts, kind, output.into(), scratch)
+        self.scan_parts((&op, source), input, parts, kind, output.into(), &mut Scratch::new())
     }
 
     /// Scan of `values` that restarts wherever `flags[i] != 0`.
@@ -375,7 +370,7 @@ impl Device {
         let (values, flags) = (values.held(self)?, flags.held(self)?);
         let (values, flags) = (values.input(), flags.input());
         let mut output = self.uninit(values.len())?;
-        self.scan_flagged_into(values, flags, op, kind, &mut output, &mut Scratch::new())?;
+        self.scan_flagged_into(values, flags, op, kind, &mut output)?;
         Ok(output)
     }
 
@@ -389,11 +384,11 @@ impl Device {
     /// has another length, or overlaps an input.
     ///
     /// ```
-    /// use oclprim::{Device, Scan, Scratch, op::Product};
+    /// use oclprim::{Device, Scan, op::Product};
     ///
-    /// let (mut powers, mut scratch) = ([0u16; 5], Scratch::new());
+    /// let mut powers = [0u16; 5];
     /// let flags = [0u8, 0, 0, 255, 0];
-    /// Device::best()?.scan_flagged_into(&[2u16; 5], &flags, Product, Scan::exclusive(1), &mut powers, &mut scratch)?;
+    /// Device::best()?.scan_flagged_into(&[2u16; 5], &flags, Product, Scan::exclusive(1), &mut powers)?;
     /// assert_eq!(powers, [1, 2, 4, 1, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -404,13 +399,12 @@ impl Device {
         op: O,
         kind: Scan<U>,
         output: impl Into<Output<'c, U>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let values = values.held(self)?;
         let ((op, source), values) = (built_in::<U, O>(op), values.input());
         let flags = flags.held(self)?;
         let parts = self.parts_at_flags(flags.input(), values.len(), kind.reversed)?;
-        self.scan_parts((&op, source), values, parts, kind, output.into(), scratch)
+        self.scan_parts((&op, source), values, parts, kind, output.into(), &mut Scratch::new())
     }
 
     /// [`Device::scan_flagged`] with a user's operator, which need not be commutative.
@@ -438,7 +432,7 @@ impl Device {
         let (values, flags) = (values.held(self)?, flags.held(self)?);
         let (values, flags) = (values.input(), flags.input());
         let mut output = self.uninit(values.len())?;
-        self.scan_flagged_by_into(values, flags, op, kind, &mut output, &mut Scratch::new())?;
+        self.scan_flagged_by_into(values, flags, op, kind, &mut output)?;
         Ok(output)
     }
 
@@ -449,11 +443,11 @@ impl Device {
     /// Same as [`Device::scan_flagged_by`] and [`Device::scan_flagged_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scan, Scratch, op::Operator};
+    /// use oclprim::{Device, Scan, op::Operator};
     ///
     /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
-    /// let (device, kind, mut scratch, mut sums) = (Device::best()?, Scan::inclusive(), Scratch::new(), [0; 3]);
-    /// device.scan_flagged_by_into(&[200u8, 100, 7], &[1, 0, 1], &saturating, kind, &mut sums, &mut scratch)?;
+    /// let (device, kind, mut sums) = (Device::best()?, Scan::inclusive(), [0; 3]);
+    /// device.scan_flagged_by_into(&[200u8, 100, 7], &[1, 0, 1], &saturating, kind, &mut sums)?;
     /// assert_eq!(sums, [200, 255, 7]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -464,13 +458,12 @@ impl Device {
         op: &Operator<T, F>,
         kind: Scan<T>,
         output: impl Into<Output<'c, T>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let values = values.held(self)?;
         let ((op, source), values) = (op.monoid()?, values.input());
         let flags = flags.held(self)?;
         let parts = self.parts_at_flags(flags.input(), values.len(), kind.reversed)?;
-        self.scan_parts((&op, source), values, parts, kind, output.into(), scratch)
+        self.scan_parts((&op, source), values, parts, kind, output.into(), &mut Scratch::new())
     }
 
     /// All segmented scans, compiled once for each type and operator. There are as many results as elements.
@@ -501,18 +494,6 @@ impl Device {
                 super::cpu::scan_segments(op, super::cpu::run::<T>(), &*load, &*mark, kind, output.host()?)
             }
             (Backend::Cpu, Segments::Cl(..)) => unreachable!("the same device made the segments"),
-        }
-    }
-
-    /// Upper bound on the scratch bytes of segmented scans of `n` elements of type `T` with results of type `U`.
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Device::cpu().scan_segments_scratch::<u32, u64>(1 << 20), 0);
-    /// ```
-    pub fn scan_segments_scratch<T: Element, U: Element>(&self, n: usize) -> usize {
-        match self.backend() {
-            Backend::Cpu => 0,
-            Backend::OpenCl(_) => gpu::segments_scratch_bytes(n, T::TYPE, U::Acc::TYPE),
         }
     }
 }

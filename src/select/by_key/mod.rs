@@ -5,7 +5,7 @@
 //! | work | one read of the keys and of the values, and one write of a key and a value for each run. On devices without look-back, the keys are read twice, and the offset of each run is written and read |
 //! | operator | as [`reduce`](crate::reduce); a user's operator need not be commutative |
 //! | determinism | same bits everywhere, floats too: the order depends on where a run starts and ends, as in [`reduce::segmented`](crate::reduce::segmented) |
-//! | scratch | [`Device::reduce_by_key_scratch`]; without look-back, also 4 or 8 bytes for each run that the outputs have room for |
+//! | scratch | that of [`reduce::segmented`](crate::reduce::segmented) and of [`select`](crate::select); without look-back, also 4 or 8 bytes for each run that the outputs have room for |
 //! | limits | any n that fits the device |
 //!
 //! Each tile finds where its runs start. Decoupled look-back (Merrill and Garland 2016) finds how many runs start in
@@ -86,16 +86,15 @@ impl Device {
     /// OpenCL memory. The same error if `count` is a host slice and the outputs are too short.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch, op::Max};
+    /// use oclprim::{Device, op::Max};
     ///
     /// let device = Device::best()?;
     /// let (mut keys, mut values) = (device.zeroed::<u32>(2)?, device.zeroed::<i16>(2)?);
-    /// let (mut count, mut scratch) = (device.zeroed::<u64>(1)?, Scratch::new());
-    /// device.reduce_by_key_into(&[5u32, 5, 8], &[-3i16, 4, 1], Max, &mut keys, &mut values, &mut count, &mut scratch)?;
+    /// let mut count = device.zeroed::<u64>(1)?;
+    /// device.reduce_by_key_into(&[5u32, 5, 8], &[-3i16, 4, 1], Max, &mut keys, &mut values, &mut count)?;
     /// assert_eq!((keys.to_vec()?, values.to_vec()?, device.selected(&count, 2)?), (vec![5, 8], vec![4, 1], 2));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    #[allow(clippy::too_many_arguments, reason = "two inputs, three outputs, an operator and scratch")]
     pub fn reduce_by_key_into<'c, K: Element, V: Element, O: Op<V>>(
         &self,
         keys: impl Source<Item = K>,
@@ -104,65 +103,18 @@ impl Device {
         keys_out: impl Into<Output<'c, K>>,
         values_out: impl Into<Output<'c, V>>,
         count: impl Into<Output<'c, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
         let (op, source) = built_in::<V, O>(op);
-        self.reduce_keyed_into(&op, source, false, keys.held(self)?.input(), values.held(self)?.input(), to, scratch)
-    }
-
-    /// [`Device::reduce_by_key`] in a type that holds every `V`, such as `i64` for `i32` or `f32` for `f16`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_by_key`].
-    ///
-    /// ```
-    /// use oclprim::{Device, op::Sum};
-    ///
-    /// let (_, sums) = Device::best()?.reduce_by_key_as::<u8, u8, u32, _>(&[1, 1, 2], &[200, 100, 7], Sum)?;
-    /// assert_eq!(sums.to_vec()?, [300, 7]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_by_key_as<K: Element, V: Element, U: Element + From<V>, O: Op<U>>(
-        &self,
-        keys: impl Source<Item = K>,
-        values: impl Source<Item = V>,
-        op: O,
-    ) -> Result<(Buffer<K>, Buffer<U>)> {
-        let (op, source) = built_in::<U, O>(op);
-        self.reduce_keyed(&op, source, false, keys.held(self)?.input(), values.held(self)?.input())
-    }
-
-    /// [`Device::reduce_by_key_as`] into slices, buffers or views. All else is as in [`Device::reduce_by_key_into`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_by_key_into`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Scratch, op::Sum};
-    ///
-    /// let (mut keys, mut sums, mut count, mut scratch) = ([0u8; 2], [0i64; 2], [0], Scratch::new());
-    /// let device = Device::best()?;
-    /// device.reduce_by_key_as_into(&[1u8, 1, 2], &[i32::MAX; 3], Sum, &mut keys, &mut sums, &mut count, &mut scratch)?;
-    /// assert_eq!((keys, sums), ([1, 2], [(1 << 32) - 2, (1 << 31) - 1]));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    #[allow(clippy::too_many_arguments, reason = "two inputs, three outputs, an operator and scratch")]
-    pub fn reduce_by_key_as_into<'c, K: Element, V: Element, U: Element + From<V>, O: Op<U>>(
-        &self,
-        keys: impl Source<Item = K>,
-        values: impl Source<Item = V>,
-        op: O,
-        keys_out: impl Into<Output<'c, K>>,
-        values_out: impl Into<Output<'c, U>>,
-        count: impl Into<Output<'c, u64>>,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
-        let (op, source) = built_in::<U, O>(op);
-        self.reduce_keyed_into(&op, source, false, keys.held(self)?.input(), values.held(self)?.input(), to, scratch)
+        self.reduce_keyed_into(
+            &op,
+            source,
+            false,
+            keys.held(self)?.input(),
+            values.held(self)?.input(),
+            to,
+            &mut Scratch::new(),
+        )
     }
 
     /// [`Device::reduce_by_key`] with a user's operator, which need not be commutative.
@@ -197,16 +149,15 @@ impl Device {
     /// Same as [`Device::reduce_by_key_by`] and [`Device::reduce_by_key_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scratch, op::Operator};
+    /// use oclprim::{Device, op::Operator};
     ///
     /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
-    /// let (mut keys, mut sums, mut count, mut scratch) = ([0i8; 2], [0u8; 2], [0], Scratch::new());
+    /// let (mut keys, mut sums, mut count) = ([0i8; 2], [0u8; 2], [0]);
     /// let (x, y) = ([4i8, 4, 6], [200u8, 100, 7]);
-    /// Device::best()?.reduce_by_key_by_into(&x, &y, &saturating, &mut keys, &mut sums, &mut count, &mut scratch)?;
+    /// Device::best()?.reduce_by_key_by_into(&x, &y, &saturating, &mut keys, &mut sums, &mut count)?;
     /// assert_eq!((keys, sums, count), ([4, 6], [255, 7], [2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    #[allow(clippy::too_many_arguments, reason = "two inputs, three outputs, an operator and scratch")]
     pub fn reduce_by_key_by_into<'c, K: Element, V: Element<Acc = V>, F: Fn(V, V) -> V + Sync>(
         &self,
         keys: impl Source<Item = K>,
@@ -215,11 +166,18 @@ impl Device {
         keys_out: impl Into<Output<'c, K>>,
         values_out: impl Into<Output<'c, V>>,
         count: impl Into<Output<'c, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let (op, source) = op.monoid()?;
         let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
-        self.reduce_keyed_into(&op, source, false, keys.held(self)?.input(), values.held(self)?.input(), to, scratch)
+        self.reduce_keyed_into(
+            &op,
+            source,
+            false,
+            keys.held(self)?.input(),
+            values.held(self)?.input(),
+            to,
+            &mut Scratch::new(),
+        )
     }
 
     /// [`Device::reduce_by_key`] with a level of determinism. With [`Exact`](Determinism::Exact) each float sum is correctly
@@ -260,16 +218,16 @@ impl Device {
     /// [`Exact`](Determinism::Exact) float products.
     ///
     /// ```
-    /// use oclprim::{Determinism::Exact, Device, Scratch, op::Sum};
+    /// use oclprim::{Determinism::Exact, Device, op::Sum};
     ///
-    /// let (device, mut scratch) = (Device::best()?, Scratch::new());
+    /// let device = Device::best()?;
     /// let (mut keys, mut sums, mut count) = ([0u8; 2], [0f64; 2], [0]);
     /// let x = [16_777_216i32, 1, 2];
-    /// device.reduce_by_key_with_into(&[1u8, 1, 2], &x, Sum, Exact, &mut keys, &mut sums, &mut count, &mut scratch)?;
+    /// device.reduce_by_key_with_into(&[1u8, 1, 2], &x, Sum, Exact, &mut keys, &mut sums, &mut count)?;
     /// assert_eq!((keys, sums, count), ([1, 2], [16_777_217.0, 2.0], [2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    #[allow(clippy::too_many_arguments, reason = "two inputs, three outputs, an operator, its level and scratch")]
+    #[allow(clippy::too_many_arguments, reason = "two inputs, three outputs, an operator and its level")]
     pub fn reduce_by_key_with_into<'c, K: Element, V: Element, U: Element + From<V>, O: Op<U>>(
         &self,
         keys: impl Source<Item = K>,
@@ -279,12 +237,19 @@ impl Device {
         keys_out: impl Into<Output<'c, K>>,
         values_out: impl Into<Output<'c, U>>,
         count: impl Into<Output<'c, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let exact = determinism.exact::<U, O>()?;
         let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
         let (op, source) = built_in::<U, O>(op);
-        self.reduce_keyed_into(&op, source, exact, keys.held(self)?.input(), values.held(self)?.input(), to, scratch)
+        self.reduce_keyed_into(
+            &op,
+            source,
+            exact,
+            keys.held(self)?.input(),
+            values.held(self)?.input(),
+            to,
+            &mut Scratch::new(),
+        )
     }
 
     /// All reductions by key that allocate.
@@ -339,7 +304,7 @@ impl Device {
         F: Fn(U::Acc, U::Acc) -> U::Acc + Sync,
     {
         let (n, scratch) = (keys.len(), &mut Scratch::new());
-        let mut offsets = self.uninit::<C>(n + 1)?;
+        let mut offsets = self.temporary::<C>(n + 1)?;
         let keys_out = self.counted(n, |keys_out, count| {
             let (keys, keys_out, count) = (keys.cl(device)?, keys_out.cl(device, false)?, count.cl(device, false)?);
             let places = Output::from(&mut offsets).cl(device, false)?;
@@ -445,29 +410,6 @@ impl Device {
                 keys_out.finish(device)
             }
         })
-    }
-
-    /// Upper bound on the scratch bytes of reductions of `n` keys of type `K` with values of type `V`.
-    ///
-    /// The bound excludes the offsets of runs, for which the device keeps memory from call to call.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::capabilities`].
-    ///
-    /// ```
-    /// let device = oclprim::Device::best()?;
-    /// oclprim::Scratch::new().reserve(&device, device.reduce_by_key_scratch::<u32, f32>(100_000)?)?;
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_by_key_scratch<K: Element, V: Element>(&self, n: usize) -> Result<usize> {
-        let both = self.select_scratch::<K>(n)?.max(self.reduce_segments_scratch::<V>(n)?);
-        match self.backend() {
-            Backend::Cpu => Ok(both),
-            Backend::OpenCl(device) => {
-                Ok(both.max(segmented::gpu::scratch_bytes(device, n, size_of::<V>(), Some(K::TYPE))?))
-            }
-        }
     }
 }
 

@@ -44,7 +44,7 @@ impl Device {
         let held = input.held(self)?;
         let input = held.input();
         let (mut output, mut count) = (self.uninit(input.len())?, [0u64]);
-        self.partition_into(input, predicate, &mut output, &mut count, &mut Scratch::new())?;
+        self.partition_into(input, predicate, &mut output, &mut count)?;
         Ok((output, count[0] as usize))
     }
 
@@ -59,12 +59,12 @@ impl Device {
     /// if `count` does not have exactly one element, or if arguments overlap in imported OpenCL memory.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch, op::Map};
+    /// use oclprim::{Device, op::Map};
     ///
     /// let device = Device::best()?;
     /// let odd = Map::new(|x: u8| x % 2 == 1, "x % 2 == 1");
     /// let (mut parted, mut count) = (device.zeroed::<u8>(4)?, device.zeroed::<u64>(1)?);
-    /// device.partition_into(&[4u8, 7, 2, 1], &odd, &mut parted, &mut count, &mut Scratch::new())?;
+    /// device.partition_into(&[4u8, 7, 2, 1], &odd, &mut parted, &mut count)?;
     /// assert_eq!((parted.to_vec()?, count.to_vec()?), (vec![7, 1, 4, 2], vec![2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -74,9 +74,8 @@ impl Device {
         predicate: &Map<F>,
         output: impl Into<Output<'b, T>>,
         count: impl Into<Output<'c, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.part_in_two(input.held(self)?.input(), predicate, false, output.into(), count.into(), scratch)
+        self.part_in_two(input.held(self)?.input(), predicate, false, output.into(), count.into(), &mut Scratch::new())
     }
 
     /// [`Device::partition`] with an unstable tail: the elements for which `predicate` is false are in reversed order.
@@ -104,7 +103,7 @@ impl Device {
         let held = input.held(self)?;
         let input = held.input();
         let (mut output, mut count) = (self.uninit(input.len())?, [0u64]);
-        self.partition_reversed_into(input, predicate, &mut output, &mut count, &mut Scratch::new())?;
+        self.partition_reversed_into(input, predicate, &mut output, &mut count)?;
         Ok((output, count[0] as usize))
     }
 
@@ -115,11 +114,11 @@ impl Device {
     /// Same as [`Device::partition_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scratch, op::Map};
+    /// use oclprim::{Device, op::Map};
     ///
     /// let odd = Map::new(|x: u8| x % 2 == 1, "x % 2 == 1");
     /// let (mut parted, mut count) = ([0u8; 4], [0]);
-    /// Device::best()?.partition_reversed_into(&[4u8, 7, 2, 1], &odd, &mut parted, &mut count, &mut Scratch::new())?;
+    /// Device::best()?.partition_reversed_into(&[4u8, 7, 2, 1], &odd, &mut parted, &mut count)?;
     /// assert_eq!((parted, count), ([7, 1, 2, 4], [2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -129,9 +128,8 @@ impl Device {
         predicate: &Map<F>,
         output: impl Into<Output<'b, T>>,
         count: impl Into<Output<'c, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.part_in_two(input.held(self)?.input(), predicate, true, output.into(), count.into(), scratch)
+        self.part_in_two(input.held(self)?.input(), predicate, true, output.into(), count.into(), &mut Scratch::new())
     }
 
     /// All elements in three parts, and the lengths of the first two parts. Waits for the lengths.
@@ -160,7 +158,7 @@ impl Device {
         let held = input.held(self)?;
         let input = held.input();
         let (mut output, mut counts) = (self.uninit(input.len())?, [0u64; 2]);
-        self.partition_three_into(input, first, second, &mut output, &mut counts, &mut Scratch::new())?;
+        self.partition_three_into(input, first, second, &mut output, &mut counts)?;
         Ok((output, counts.map(|count| count as usize)))
     }
 
@@ -174,12 +172,12 @@ impl Device {
     /// Same as [`Device::partition_into`], with two counts.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch, op::Map};
+    /// use oclprim::{Device, op::Map};
     ///
     /// let (small, odd) = (Map::new(|x: u16| x < 3, "x < 3"), Map::new(|x: u16| x % 2 == 1, "x % 2 == 1"));
     /// let (mut parted, mut counts) = ([0u16; 5], [0u64; 2]);
     /// let device = Device::best()?;
-    /// device.partition_three_into(&[1u16, 8, 5, 2, 7], &small, &odd, &mut parted, &mut counts, &mut Scratch::new())?;
+    /// device.partition_three_into(&[1u16, 8, 5, 2, 7], &small, &odd, &mut parted, &mut counts)?;
     /// assert_eq!((parted, counts), ([1, 2, 5, 7, 8], [2, 2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -190,7 +188,6 @@ impl Device {
         second: &Map<G>,
         output: impl Into<Output<'b, T>>,
         counts: impl Into<Output<'c, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         // Both predicates are evaluated, as on devices. A branch on the first one would be mispredicted, and would keep
         // the counting loop from vectorising. On one core, if each part has a random third of the elements, an element
@@ -200,7 +197,14 @@ impl Device {
             usize::from(others) + usize::from(others & rest)
         };
         let texts = || first.of_kind(0, T::Acc::TYPE) + &second.of_kind(1, T::Acc::TYPE);
-        self.part::<_, 3>((input.held(self)?.input(), &list), &texts, false, output.into(), counts.into(), scratch)
+        self.part::<_, 3>(
+            (input.held(self)?.input(), &list),
+            &texts,
+            false,
+            output.into(),
+            counts.into(),
+            &mut Scratch::new(),
+        )
     }
 
     /// Partition by flags: the values whose flags are not 0, then the others, and the length of the first part. Waits
@@ -222,7 +226,7 @@ impl Device {
     ) -> Result<(Buffer<V>, usize)> {
         let values = values.into();
         let (mut output, mut count) = (self.uninit(values.len())?, [0u64]);
-        self.partition_flagged_into(values, flags, &mut output, &mut count, &mut Scratch::new())?;
+        self.partition_flagged_into(values, flags, &mut output, &mut count)?;
         Ok((output, count[0] as usize))
     }
 
@@ -233,11 +237,11 @@ impl Device {
     /// Same as [`Device::select_flagged`] and [`Device::partition_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scratch};
+    /// use oclprim::Device;
     ///
     /// let (mut parted, mut count) = ([[0u8; 2]; 3], [0]);
     /// let values = [[1u8, 2], [3, 4], [5, 6]];
-    /// Device::best()?.partition_flagged_into(&values, &[0, 1, 0], &mut parted, &mut count, &mut Scratch::new())?;
+    /// Device::best()?.partition_flagged_into(&values, &[0, 1, 0], &mut parted, &mut count)?;
     /// assert_eq!((parted, count), ([[3, 4], [1, 2], [5, 6]], [1]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -247,11 +251,10 @@ impl Device {
         flags: impl Into<Input<'b, u8>>,
         output: impl Into<Output<'c, V>>,
         count: impl Into<Output<'d, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let (values, output) = (values.into(), output.into());
         output.expect_len(values.len(), "a partition")?;
-        self.move_flagged(values, flags.into(), output, count.into(), 2, scratch)
+        self.move_flagged(values, flags.into(), output, count.into(), 2, &mut Scratch::new())
     }
 
     /// Writes the elements for which `predicate` is true, then the others. If `reversed`, the others are in reversed

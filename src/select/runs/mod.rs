@@ -37,7 +37,7 @@ impl Device {
     pub fn unique<T: Element>(&self, input: impl Source<Item = T>) -> Result<Buffer<T>> {
         let held = input.held(self)?;
         let input = held.input();
-        self.counted(input.len(), |output, count| self.unique_into(input, output, count, &mut Scratch::new()))
+        self.counted(input.len(), |output, count| self.unique_into(input, output, count))
     }
 
     /// [`Device::unique`] into a slice, buffer or view, which may be too short. The number of runs goes to the single
@@ -52,11 +52,11 @@ impl Device {
     /// short.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch};
+    /// use oclprim::Device;
     ///
     /// let device = Device::best()?;
     /// let (mut found, mut count) = (device.zeroed::<u16>(3)?, device.zeroed::<u64>(1)?);
-    /// device.unique_into(&[4u16, 4, 7, 4], &mut found, &mut count, &mut Scratch::new())?;
+    /// device.unique_into(&[4u16, 4, 7, 4], &mut found, &mut count)?;
     /// assert_eq!((found.to_vec()?, device.selected(&count, 3)?), (vec![4, 7, 4], 3));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -65,9 +65,8 @@ impl Device {
         input: impl Source<Item = T>,
         output: impl Into<Output<'b, T>>,
         count: impl Into<Output<'c, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.unique_one(input.held(self)?.input(), output.into(), count.into(), scratch)
+        self.unique_one(input.held(self)?.input(), output.into(), count.into(), &mut Scratch::new())
     }
 
     /// Body of [`Device::unique_into`], compiled once for each set of types.
@@ -118,7 +117,7 @@ impl Device {
         let (keys, values) = (keys.into(), values.into());
         let mut values_out = self.uninit(values.len())?;
         let keys_out = self.counted(keys.len(), |keys_out, count| {
-            self.unique_by_key_into(keys, values, keys_out, &mut values_out, count, &mut Scratch::new())
+            self.unique_by_key_into(keys, values, keys_out, &mut values_out, count)
         })?;
         values_out.truncate(keys_out.len());
         Ok((keys_out, values_out))
@@ -133,11 +132,11 @@ impl Device {
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the outputs' lengths differ.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch};
+    /// use oclprim::Device;
     ///
     /// let (mut keys, mut values, mut count) = ([0i64; 2], [0u8; 2], [0]);
     /// let device = Device::best()?;
-    /// device.unique_by_key_into(&[7i64, 7, 9], &[1u8, 2, 3], &mut keys, &mut values, &mut count, &mut Scratch::new())?;
+    /// device.unique_by_key_into(&[7i64, 7, 9], &[1u8, 2, 3], &mut keys, &mut values, &mut count)?;
     /// assert_eq!((keys, values, count), ([7, 9], [1, 3], [2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -148,9 +147,15 @@ impl Device {
         keys_out: impl Into<Output<'c, K>>,
         values_out: impl Into<Output<'d, V>>,
         count: impl Into<Output<'e, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.unique_by_key_one(keys.into(), values.into(), keys_out.into(), values_out.into(), count.into(), scratch)
+        self.unique_by_key_one(
+            keys.into(),
+            values.into(),
+            keys_out.into(),
+            values_out.into(),
+            count.into(),
+            &mut Scratch::new(),
+        )
     }
 
     /// Body of [`Device::unique_by_key_into`], compiled once for each set of types.
@@ -220,9 +225,8 @@ impl Device {
         let held = input.held(self)?;
         let input = held.input();
         let mut lengths = self.uninit(input.len())?;
-        let values = self.counted(input.len(), |values, count| {
-            self.run_length_encode_into(input, values, &mut lengths, count, &mut Scratch::new())
-        })?;
+        let values =
+            self.counted(input.len(), |values, count| self.run_length_encode_into(input, values, &mut lengths, count))?;
         lengths.truncate(values.len());
         Ok((values, lengths))
     }
@@ -236,12 +240,12 @@ impl Device {
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the outputs' lengths differ.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch};
+    /// use oclprim::Device;
     ///
     /// let device = Device::best()?;
     /// let (mut values, mut lengths) = (device.zeroed::<i32>(2)?, device.zeroed::<u64>(2)?);
     /// let mut runs = [0];
-    /// device.run_length_encode_into(&[5, 5, -1], &mut values, &mut lengths, &mut runs, &mut Scratch::new())?;
+    /// device.run_length_encode_into(&[5, 5, -1], &mut values, &mut lengths, &mut runs)?;
     /// assert_eq!((values.to_vec()?, lengths.to_vec()?, runs), (vec![5, -1], vec![2, 1], [2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -251,9 +255,14 @@ impl Device {
         values: impl Into<Output<'b, T>>,
         lengths: impl Into<Output<'c, C>>,
         count: impl Into<Output<'d, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.run_length_encode_one(input.held(self)?.input(), values.into(), lengths.into(), count.into(), scratch)
+        self.run_length_encode_one(
+            input.held(self)?.input(),
+            values.into(),
+            lengths.into(),
+            count.into(),
+            &mut Scratch::new(),
+        )
     }
 
     /// Body of [`Device::run_length_encode_into`], compiled once for each set of types.
@@ -328,9 +337,8 @@ impl Device {
         let input = held.input();
         let most = input.len() / 2;
         let mut lengths = self.uninit(most)?;
-        let offsets = self.counted(most, |offsets, count| {
-            self.non_trivial_runs_into(input, offsets, &mut lengths, count, &mut Scratch::new())
-        })?;
+        let offsets =
+            self.counted(most, |offsets, count| self.non_trivial_runs_into(input, offsets, &mut lengths, count))?;
         lengths.truncate(offsets.len());
         Ok((offsets, lengths))
     }
@@ -343,12 +351,12 @@ impl Device {
     /// Same as [`Device::run_length_encode_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scratch};
+    /// use oclprim::Device;
     ///
     /// let (mut offsets, mut lengths, mut runs) = ([0u32; 4], [0; 4], [0]);
     /// let device = Device::best()?;
     /// let x = [2.0f32, 2.0, f32::NAN, f32::NAN];
-    /// device.non_trivial_runs_into(&x, &mut offsets, &mut lengths, &mut runs, &mut Scratch::new())?;
+    /// device.non_trivial_runs_into(&x, &mut offsets, &mut lengths, &mut runs)?;
     /// assert_eq!((offsets[..2].to_vec(), runs), (vec![0, 2], [2])); // every NaN equals every other
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -358,9 +366,14 @@ impl Device {
         offsets: impl Into<Output<'b, C>>,
         lengths: impl Into<Output<'c, C>>,
         count: impl Into<Output<'d, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.non_trivial_runs_one(input.held(self)?.input(), offsets.into(), lengths.into(), count.into(), scratch)
+        self.non_trivial_runs_one(
+            input.held(self)?.input(),
+            offsets.into(),
+            lengths.into(),
+            count.into(),
+            &mut Scratch::new(),
+        )
     }
 
     /// Body of [`Device::non_trivial_runs_into`], compiled once for each set of types.

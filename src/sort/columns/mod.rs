@@ -5,7 +5,7 @@
 //! | work | a [sort](crate::sort) of the keys with their indices, and a [gather](crate::layout::copy::gather) of each column |
 //! | keys, determinism | as for `sort`; stable |
 //! | values | any plain type, a different one in each column |
-//! | scratch | as for `sort` with values of 4 bytes, or of 8 bytes for more than 2^32 keys: [`Device::sort_columns_scratch`]. A call also allocates 4 or 8 bytes per key |
+//! | scratch | as for `sort` with values of 4 bytes, or of 8 bytes for more than 2^32 keys. A call also allocates 4 or 8 bytes per key |
 //! | limits | any n that fits the device |
 //!
 //! If values moved with the keys, each pass would read and write every column. From two columns on, it is cheaper to
@@ -22,13 +22,13 @@ use crate::{Buffer, Device, Error, Input, Output, Result, Scratch, View, memory,
 /// Columns of values, and their outputs.
 ///
 /// ```
-/// use oclprim::{Columns, Device, Order, Scratch};
+/// use oclprim::{Columns, Device, Order};
 ///
 /// let device = Device::best()?;
 /// let (people, mut keys, mut names) = ([*b"Ida", *b"Bo ", *b"Lu "], [0u8; 3], [*b"---"; 3]);
 /// let mut sizes = device.zeroed::<f64>(3)?;
 /// let columns = Columns::new().with(&people, &mut names).with(&[1.5, 2.5, 3.5], &mut sizes);
-/// device.sort_columns_into(&[41u8, 7, 41], columns, &mut keys, Order::descending(), &mut Scratch::new())?;
+/// device.sort_columns_into(&[41u8, 7, 41], columns, &mut keys, Order::descending())?;
 /// assert_eq!((keys, names, sizes.to_vec()?), ([41, 41, 7], [*b"Ida", *b"Lu ", *b"Bo "], vec![1.5, 3.5, 2.5]));
 /// # Ok::<(), oclprim::Error>(())
 /// ```
@@ -41,10 +41,10 @@ impl<'a> Columns<'a> {
     /// An empty list of columns.
     ///
     /// ```
-    /// use oclprim::{Columns, Device, Order, Scratch};
+    /// use oclprim::{Columns, Device, Order};
     ///
     /// let mut keys = [0u8; 3]; // no columns: keys alone
-    /// Device::best()?.sort_columns_into(&[3, 1, 2], Columns::new(), &mut keys, Order::ascending(), &mut Scratch::new())?;
+    /// Device::best()?.sort_columns_into(&[3, 1, 2], Columns::new(), &mut keys, Order::ascending())?;
     /// assert_eq!(keys, [1, 2, 3]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -55,11 +55,11 @@ impl<'a> Columns<'a> {
     /// Adds a column and its output.
     ///
     /// ```
-    /// use oclprim::{Columns, Device, Order, Scratch};
+    /// use oclprim::{Columns, Device, Order};
     ///
     /// let (mut keys, mut sizes) = ([0u8; 2], [0.0f32; 2]);
     /// let columns = Columns::new().with(&[1.5, 2.5], &mut sizes);
-    /// Device::best()?.sort_columns_into(&[9, 4], columns, &mut keys, Order::ascending(), &mut Scratch::new())?;
+    /// Device::best()?.sort_columns_into(&[9, 4], columns, &mut keys, Order::ascending())?;
     /// assert_eq!((keys, sizes), ([4, 9], [2.5, 1.5]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -258,14 +258,12 @@ impl Device {
     /// Same as [`Device::sort_pairs_into`].
     ///
     /// ```
-    /// use oclprim::{Columns, Device, Order, Scratch};
+    /// use oclprim::{Columns, Device, Order};
     ///
     /// let device = Device::best()?;
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.sort_columns_scratch::<i64>(2)?)?;
     /// let (mut keys, mut x, mut y) = (device.zeroed(2)?, device.zeroed(2)?, device.zeroed(2)?);
     /// let columns = Columns::new().with(&[0.5f32, 1.5], &mut x).with(&[7u8, 8], &mut y);
-    /// device.sort_columns_into(&[5i64, -5], columns, &mut keys, Order::ascending(), &mut scratch)?;
+    /// device.sort_columns_into(&[5i64, -5], columns, &mut keys, Order::ascending())?;
     /// assert_eq!((keys.to_vec()?, x.to_vec()?, y.to_vec()?), (vec![-5, 5], vec![1.5, 0.5], vec![8, 7]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -275,9 +273,8 @@ impl Device {
         columns: Columns<'_>,
         keys_out: impl Into<Output<'b, K>>,
         order: Order,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.sort_columns_one(keys.into(), columns, keys_out.into(), &order, scratch)
+        self.sort_columns_one(keys.into(), columns, keys_out.into(), &order, &mut Scratch::new())
     }
 
     /// Body of [`Device::sort_columns_into`], compiled once per type of keys.
@@ -349,24 +346,5 @@ impl Device {
             .iter()
             .zip(sizes)
             .try_for_each(|((from, to), &size)| self.gather_values(device, size, from, &places, to))
-    }
-
-    /// Bytes of scratch that [`Device::sort_columns_into`] uses for `n` keys, sorted by all bits. With several columns,
-    /// the call also allocates 4 or 8 bytes per key. With a single column, it uses the scratch of
-    /// [`Device::sort_pairs_scratch`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::sort_scratch`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Scratch};
-    ///
-    /// let device = Device::best()?;
-    /// Scratch::new().reserve(&device, device.sort_columns_scratch::<u64>(1 << 16)?)?;
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn sort_columns_scratch<K: Key>(&self, n: usize) -> Result<usize> {
-        self.sort_scratch_of(n, size_of::<K>(), if n <= NARROW { 4 } else { 8 }, true)
     }
 }

@@ -8,7 +8,7 @@ use crate::{
         opencl::{ClDevice, ClMem},
     },
     sort::gpu::{self, Form, Parts, Values, word},
-    tuning::{self, Primitive, Tuned},
+    tuning::{self, Tuned},
 };
 
 const TEXT: &str = include_str!("../../../cl/sort_segments.cl");
@@ -164,12 +164,6 @@ pub(crate) fn run(
     let owners = owners.scalar(at.parts as u64).scalar(at.owners as u64).scalar(long as u32);
     owners.run([long.min(plan.groups), 1, 1], local)?;
     gpu::passes(device, &plan.long, keys, form, from, to, values, mem)
-}
-
-pub fn scratch_bytes(device: &ClDevice, n: usize, form: Form) -> Result<usize> {
-    let caps = device.capabilities_for(Primitive::Sort, form.key_bytes, n)?;
-    let wide = device.wide(n);
-    Ok(if n == 0 { 0 } else { plan(n, form, ElementType::U64, &caps, wide).long.scratch.end })
 }
 
 /// All programs that plans for `caps` use.

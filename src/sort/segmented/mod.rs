@@ -7,7 +7,7 @@
 //! | work | for short segments, one read and one write of each key and value, and log(length) comparisons per key in local memory; for long ones as [`sort`](crate::sort) |
 //! | keys | as for `sort`, ascending or descending, by all bits or by [some](Order::bits) |
 //! | determinism | same bits everywhere: the result is a function of the input |
-//! | scratch | as for `sort`, and about one byte more per key: [`Device::sort_segments_scratch`] |
+//! | scratch | as for `sort`, and about one byte more per key |
 //! | limits | any n and any number of segments that fit the device |
 //!
 //! Work-groups share the keys, not the segments, so any mix of lengths is balanced. A window is a few thousand keys. A
@@ -25,9 +25,9 @@ pub(crate) mod gpu;
 
 use bytemuck::Pod;
 
-use super::gpu::{Form, Values};
+use super::gpu::Values;
 use super::{Key, NARROW, Order, as_many};
-use crate::keys::{Keys, Numbers};
+use crate::keys::Keys;
 use crate::{
     Buffer, Device, Error, Input, Offset, Output, Result, Scratch,
     runtime::Backend,
@@ -87,13 +87,11 @@ impl Device {
     /// offsets.
     ///
     /// ```
-    /// use oclprim::{Device, Order, Scratch};
+    /// use oclprim::{Device, Order};
     ///
     /// let device = Device::best()?;
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.sort_segments_scratch::<u16>(5)?)?;
     /// let mut rows = [0u16; 5];
-    /// device.sort_segments_into(&[2u16, 1, 9, 8, 7], &[0u64, 2, 5], &mut rows, Order::ascending(), &mut scratch)?;
+    /// device.sort_segments_into(&[2u16, 1, 9, 8, 7], &[0u64, 2, 5], &mut rows, Order::ascending())?;
     /// assert_eq!(rows, [1, 2, 7, 8, 9]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -103,9 +101,8 @@ impl Device {
         offsets: impl Into<Input<'b, C>>,
         output: impl Into<Output<'c, T>>,
         order: Order,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.sort_segments_one(input.into(), offsets.into(), output.into(), &order, scratch)
+        self.sort_segments_one(input.into(), offsets.into(), output.into(), &order, &mut Scratch::new())
     }
 
     /// Body of [`Device::sort_segments_into`], compiled once per pair of types.
@@ -132,32 +129,6 @@ impl Device {
                 gpu::run(device, &keys, &input, (&offsets, C::TYPE), Some(&output), None, scratch)?;
                 output.finish(device)
             }
-        }
-    }
-
-    /// Bytes of scratch that [`Device::sort_segments_into`] uses for `n` keys in all segments, sorted by all bits.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::sort_scratch`].
-    ///
-    /// ```
-    /// let device = oclprim::Device::best()?;
-    /// println!("{} bytes", device.sort_segments_scratch::<f64>(1 << 20)?);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn sort_segments_scratch<T: Key>(&self, n: usize) -> Result<usize> {
-        self.sort_segments_scratch_of(n, size_of::<T>(), 0, true)
-    }
-
-    fn sort_segments_scratch_of(&self, n: usize, key_bytes: usize, value_bytes: usize, keys: bool) -> Result<usize> {
-        match self.backend() {
-            Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => gpu::scratch_bytes(
-                device,
-                n,
-                Form { key_bytes, value_bytes, passes: key_bytes, keys, numbers: Numbers::Bits },
-            ),
         }
     }
 
@@ -201,19 +172,16 @@ impl Device {
     /// Same as [`Device::sort_segments_into`] and [`Device::sort_pairs_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Order, Scratch};
+    /// use oclprim::{Device, Order};
     ///
     /// let device = Device::best()?;
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.sort_segments_pairs_scratch::<i32, f64>(3)?)?;
     /// let (mut keys, mut values) = (device.zeroed(3)?, device.zeroed(3)?);
     /// device.sort_segments_pairs_into(
-    ///     &[5i32, -1, 7], &[0.5f64, 1.5, 2.5], &[0u32, 1, 3], &mut keys, &mut values, Order::descending(), &mut scratch,
+    ///     &[5i32, -1, 7], &[0.5f64, 1.5, 2.5], &[0u32, 1, 3], &mut keys, &mut values, Order::descending(),
     /// )?;
     /// assert_eq!((keys.to_vec()?, values.to_vec()?), (vec![5, 7, -1], vec![0.5, 2.5, 1.5]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    #[allow(clippy::too_many_arguments, reason = "as many as there are arrays")]
     pub fn sort_segments_pairs_into<'a, 'b, 'c, 'd, 'e, K: Key, V: Pod + Send + Sync, C: Offset>(
         &self,
         keys: impl Into<Input<'a, K>>,
@@ -222,10 +190,9 @@ impl Device {
         keys_out: impl Into<Output<'d, K>>,
         values_out: impl Into<Output<'e, V>>,
         order: Order,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         let (inputs, outputs) = ((keys.into(), values.into()), (keys_out.into(), values_out.into()));
-        self.sort_segments_pairs_one(inputs, offsets.into(), outputs, &order, scratch)
+        self.sort_segments_pairs_one(inputs, offsets.into(), outputs, &order, &mut Scratch::new())
     }
 
     /// Body of [`Device::sort_segments_pairs_into`], compiled once per set of types.
@@ -266,24 +233,6 @@ impl Device {
                 output.finish(device)
             }
         }
-    }
-
-    /// Bytes of scratch that [`Device::sort_segments_pairs_into`] uses for `n` keys in all segments, sorted by all
-    /// bits. The call also allocates 4 or 8 bytes per value whose size is not 1, 2, 4, 8 or 16 bytes.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::sort_scratch`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Scratch};
-    ///
-    /// let device = Device::best()?;
-    /// Scratch::new().reserve(&device, device.sort_segments_pairs_scratch::<u64, u32>(1 << 16)?)?;
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn sort_segments_pairs_scratch<K: Key, V: Pod>(&self, n: usize) -> Result<usize> {
-        self.sort_segments_scratch_of(n, size_of::<K>(), super::moved_bytes(size_of::<V>(), n), true)
     }
 
     /// Indices in the whole input that sort the keys of each segment: `output[offsets[s]]` is the index of the key of
@@ -327,11 +276,11 @@ impl Device {
     /// Same as [`Device::sort_segments_into`] and [`Device::argsort_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Order, Scratch};
+    /// use oclprim::{Device, Order};
     ///
     /// let (mut places, order) = ([0u64; 3], Order::ascending());
     /// let device = Device::best()?;
-    /// device.argsort_segments_into(&[2.0f64, 3.0, 1.0], &[1u32, 3], &mut places, order, &mut Scratch::new())?;
+    /// device.argsort_segments_into(&[2.0f64, 3.0, 1.0], &[1u32, 3], &mut places, order)?;
     /// assert_eq!(places, [0, 2, 1]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -341,9 +290,8 @@ impl Device {
         offsets: impl Into<Input<'b, C>>,
         output: impl Into<Output<'c, I>>,
         order: Order,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.argsort_segments_one(input.into(), offsets.into(), output.into(), &order, scratch)
+        self.argsort_segments_one(input.into(), offsets.into(), output.into(), &order, &mut Scratch::new())
     }
 
     /// Body of [`Device::argsort_segments_into`], compiled once per set of types.
@@ -376,20 +324,5 @@ impl Device {
                 output.finish(device)
             }
         }
-    }
-
-    /// Bytes of scratch that [`Device::argsort_segments_into`] uses for `n` keys in all segments, sorted by all bits.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::sort_scratch`].
-    ///
-    /// ```
-    /// let device = oclprim::Device::best()?;
-    /// println!("{} bytes", device.argsort_segments_scratch::<f64, u32>(1 << 20)?);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn argsort_segments_scratch<T: Key, I: Offset>(&self, n: usize) -> Result<usize> {
-        self.sort_segments_scratch_of(n, size_of::<T>(), size_of::<I>(), false)
     }
 }

@@ -1,7 +1,7 @@
 //! Cases and benchmark cases of histograms of channels.
 
 use crate::{
-    Buffer, Device, Element, ElementType, Scratch,
+    Buffer, Device, Element, ElementType,
     bench::Bench,
     check::{Case, Failure, Level, data::Data, guarded, poison, same},
     histogram::{Accumulate, Bins, Counter, bins::OUTSIDE},
@@ -48,8 +48,8 @@ fn check<T: Element, C: Counter>(
     let mut outside = Vec::new();
     let counts = guarded::<C>(device, total, offset, |counts| {
         outside = guarded::<u64>(device, OUTSIDE * bins.len(), offset, |outside| {
-            let (view, mut scratch) = (on_device.view(offset..)?, Scratch::new());
-            Ok(device.histogram_channels_into(view, channels, bins, counts, outside, accumulate, &mut scratch)?)
+            let view = on_device.view(offset..)?;
+            Ok(device.histogram_channels_into(view, channels, bins, counts, outside, accumulate)?)
         })?;
         Ok(())
     })?;
@@ -117,7 +117,6 @@ struct Measured<T: Element> {
     bins: Vec<Bins<T>>,
     counts: Buffer<u32>,
     outside: Buffer<u64>,
-    scratch: Scratch,
 }
 
 fn bench<T: Element>(channels: usize) -> Bench {
@@ -132,11 +131,10 @@ fn bench<T: Element>(channels: usize) -> Bench {
             bins: vec![Bins::even(T::from_f64(low), T::from_f64(high), 256)?.closed(); 3],
             counts: device.zeroed(3 * 256)?,
             outside: device.zeroed(3 * OUTSIDE)?,
-            scratch: Scratch::new(),
         };
         let run = move |this: &mut Measured<T>| {
-            let Measured { device, x, bins, counts, outside, scratch } = this;
-            device.histogram_channels_into(&*x, channels, bins, counts, outside, Accumulate::Overwrite, scratch)
+            let Measured { device, x, bins, counts, outside } = this;
+            device.histogram_channels_into(&*x, channels, bins, counts, outside, Accumulate::Overwrite)
         };
         let verify = move |this: &mut Measured<T>| {
             let want = Device::cpu().histogram_channels(&this.x.to_vec()?, channels, &this.bins)?;

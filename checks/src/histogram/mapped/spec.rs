@@ -1,7 +1,7 @@
 //! Cases and benchmark cases of histograms of mapped samples.
 
 use crate::{
-    Buffer, Device, Element, ElementType, Scratch, Source,
+    Buffer, Device, Element, ElementType, Source,
     bench::Bench,
     check::{Case, Failure, Level, data::Data, guarded, poison, same},
     f16,
@@ -60,10 +60,10 @@ fn check<T: Element, U: Element<Acc = U>>(
     let mut outside = Vec::new();
     let counts = guarded::<u32>(device, layout.len(), offset, |counts| {
         outside = guarded::<u64>(device, OUTSIDE, offset, |outside| {
-            let (view, mut scratch) = (there.view(offset..)?, Scratch::new());
+            let view = there.view(offset..)?;
             let replace = Accumulate::Overwrite;
             let mapped = view.cast::<T::Acc>().map(&map);
-            Ok(device.histogram_into(mapped, &layout, counts, outside, replace, &mut scratch)?)
+            Ok(device.histogram_into(mapped, &layout, counts, outside, replace)?)
         })?;
         Ok(())
     })?;
@@ -117,7 +117,6 @@ struct Measured {
     bins: Bins<f32>,
     counts: Buffer<u32>,
     outside: Buffer<u64>,
-    scratch: Scratch,
 }
 
 pub(crate) fn benches(benches: &mut Vec<Bench>) {
@@ -129,11 +128,10 @@ pub(crate) fn benches(benches: &mut Vec<Bench>) {
             bins: (SQUARES.bins)()?,
             counts: device.zeroed(256)?,
             outside: device.zeroed(OUTSIDE)?,
-            scratch: Scratch::new(),
         };
         let run = |this: &mut Measured| {
-            let Measured { device, x, bins, counts, outside, scratch } = this;
-            device.histogram_into(x.map(SQUARES.map()), bins, counts, outside, Accumulate::Overwrite, scratch)
+            let Measured { device, x, bins, counts, outside } = this;
+            device.histogram_into(x.map(SQUARES.map()), bins, counts, outside, Accumulate::Overwrite)
         };
         let verify = |this: &mut Measured| {
             let want = Device::cpu().histogram(this.x.to_vec()?.map(SQUARES.map()), &this.bins)?;

@@ -2,7 +2,7 @@
 
 use super::Weight;
 use crate::{
-    Buffer, Device, Element, ElementType, Input, Scratch,
+    Buffer, Device, Element, ElementType, Input,
     bench::Bench,
     check::{
         Case, Failure, Level,
@@ -192,7 +192,7 @@ fn check<T: Element, W: Weight>(
     let sums = guarded::<W::Sum>(device, bins, offset, |sums| {
         outside = guarded::<W::Sum>(device, OUTSIDE, offset, |outside| {
             let (x, w) = (input_there.view(offset..)?, weights_there.view(weights_offset..)?);
-            Ok(device.histogram_weighted_into(x, w, layout, sums, outside, accumulate, &mut Scratch::new())?)
+            Ok(device.histogram_weighted_into(x, w, layout, sums, outside, accumulate)?)
         })?;
         Ok(())
     })?;
@@ -276,7 +276,6 @@ struct Measured<W: Weight> {
     layout: Bins<f32>,
     sums: Buffer<W::Sum>,
     outside: Buffer<W::Sum>,
-    scratch: Scratch,
 }
 
 fn bench<W: Weight>(bins: usize, constant: bool) -> Bench {
@@ -292,11 +291,10 @@ fn bench<W: Weight>(bins: usize, constant: bool) -> Bench {
             layout: Bins::even(-1.0, 1.0, bins)?,
             sums: device.zeroed(bins)?,
             outside: device.zeroed(OUTSIDE)?,
-            scratch: Scratch::new(),
         };
         let run = |this: &mut Measured<W>| {
-            let Measured { device, x, w, layout, sums, outside, scratch } = this;
-            device.histogram_weighted_into(&*x, &*w, layout, sums, outside, Accumulate::Overwrite, scratch)
+            let Measured { device, x, w, layout, sums, outside } = this;
+            device.histogram_weighted_into(&*x, &*w, layout, sums, outside, Accumulate::Overwrite)
         };
         let verify = |this: &mut Measured<W>| {
             let (x, w) = (this.x.to_vec()?, this.w.to_vec()?);

@@ -2,7 +2,7 @@
 
 use super::SetOp;
 use crate::{
-    Device, ElementType, Order, Scratch,
+    Device, ElementType, Order,
     bench::Bench,
     check::{Case, Failure, Level, guarded, poison, same_bytes},
     ladder::Climb,
@@ -49,13 +49,12 @@ fn check<T: Value, C: Compare<T>>(device: &Device, op: SetOp, tried: &Tried<T, C
     } else {
         Device::cpu().set_operation(op, first, &second, &tried.order)?.to_vec()?
     };
-    let scratch = &mut Scratch::new();
     for capacity in [want.len(), want.len() / 2, want.len() + 3] {
         let mut count = Vec::new();
         let got = guarded(device, capacity, offset, |out| {
             count = guarded(device, 1, offset, |count| {
                 let first = there.view(offset..)?;
-                Ok(device.set_operation_into(op, first, &second_there, out, count, &tried.order, scratch)?)
+                Ok(device.set_operation_into(op, first, &second_there, out, count, &tried.order)?)
             })?;
             Ok(())
         })?;
@@ -113,12 +112,12 @@ fn bench(op: SetOp) -> Bench {
             let inputs = (device.upload(&a)?, device.upload(&b)?);
             let outputs = (device.zeroed::<u32>(n)?, device.zeroed::<u64>(1)?);
             Ok(Climb::new(
-                (device.clone(), inputs, outputs, Scratch::new()),
-                |(_, _, (out, _), _)| out.fill(poison()),
-                move |(device, (a, b), (out, count), scratch)| {
-                    device.set_operation_into(op, &*a, &*b, out, count, Order::ascending(), scratch)
+                (device.clone(), inputs, outputs),
+                |(_, _, (out, _))| out.fill(poison()),
+                move |(device, (a, b), (out, count))| {
+                    device.set_operation_into(op, &*a, &*b, out, count, Order::ascending())
                 },
-                move |(_, _, (out, count), _)| {
+                move |(_, _, (out, count))| {
                     let want = Device::cpu().set_operation(op, &a, &b, Order::ascending())?.to_vec()?;
                     same_bytes(&count.to_vec()?, &[want.len() as u64], "count")?;
                     same_bytes(&out.to_vec()?[..want.len()], &want, "kept")

@@ -1,7 +1,7 @@
 //! Cases and benchmark cases of merge sorts.
 
 use crate::{
-    Device, Element, Order, Scratch,
+    Device, Element, Order,
     bench::Bench,
     check::{Case, Failure, Level, data::Data, guarded, keys::Keys, poison, same_bytes},
     ladder::Climb,
@@ -48,9 +48,8 @@ fn check<T: Value, C: Compare<T>>(device: &Device, tried: &Tried<T, C>, what: Wh
     let What { n, offset, keys } = what;
     let all = tried.make(keys, n, offset);
     let (there, input) = (device.upload(&all)?, &all[offset..]);
-    let got = guarded(device, n, offset, |out| {
-        Ok(device.merge_sort_into(there.view(offset..)?, out, &tried.order, &mut Scratch::new())?)
-    })?;
+    let got =
+        guarded(device, n, offset, |out| Ok(device.merge_sort_into(there.view(offset..)?, out, &tried.order)?))?;
     let want = if device.is_cpu() {
         tried.argsort(input).into_iter().map(|i| input[i]).collect()
     } else {
@@ -72,7 +71,7 @@ fn check_pairs<T: Value, C: Compare<T>, V: Value>(
     let got = guarded(device, n, offset, |out| {
         got_values = guarded(device, n, offset, |values_out| {
             let (keys, values) = (there.view(offset..)?, values_there.view(offset..)?);
-            Ok(device.merge_sort_pairs_into(keys, values, out, values_out, &tried.order, &mut Scratch::new())?)
+            Ok(device.merge_sort_pairs_into(keys, values, out, values_out, &tried.order)?)
         })?;
         Ok(())
     })?;
@@ -138,12 +137,12 @@ fn bench<T: Element>() -> Bench {
     let bytes = |n| 2 * (n * size_of::<T>()) as u64;
     Bench::new("merge sort", T::TYPE, bytes, |device, n| {
         let x = device.upload(&Data::Bits.generate::<T>(n, n as u64))?;
-        let state = (device.clone(), x, device.zeroed::<T>(n)?, Scratch::new());
+        let state = (device.clone(), x, device.zeroed::<T>(n)?);
         Ok(Climb::new(
             state,
-            |(_, _, out, _)| out.fill(poison()),
-            |(device, x, out, scratch)| device.merge_sort_into(&*x, out, Order::ascending(), scratch),
-            |(_, x, out, _)| {
+            |(_, _, out)| out.fill(poison()),
+            |(device, x, out)| device.merge_sort_into(&*x, out, Order::ascending()),
+            |(_, x, out)| {
                 let want = Device::cpu().sort(&x.to_vec()?, Order::ascending())?;
                 same_bytes(&out.to_vec()?, &want.to_vec()?, "sorted")
             },
@@ -157,15 +156,15 @@ fn bench_pairs() -> Bench {
         let keys = device.upload(&Data::Bits.generate::<u32>(n, n as u64))?;
         let (values, outputs) = (device.iota(n, 0u32)?, (device.zeroed::<u32>(n)?, device.zeroed::<u32>(n)?));
         Ok(Climb::new(
-            (device.clone(), keys, values, outputs, Scratch::new()),
-            |(_, _, _, (keys, values), _)| {
+            (device.clone(), keys, values, outputs),
+            |(_, _, _, (keys, values))| {
                 keys.fill(poison())?;
                 values.fill(poison())
             },
-            |(device, keys, values, (keys_out, values_out), scratch)| {
-                device.merge_sort_pairs_into(&*keys, &*values, keys_out, values_out, Order::ascending(), scratch)
+            |(device, keys, values, (keys_out, values_out))| {
+                device.merge_sort_pairs_into(&*keys, &*values, keys_out, values_out, Order::ascending())
             },
-            |(_, keys, values, (keys_out, values_out), _)| {
+            |(_, keys, values, (keys_out, values_out))| {
                 let want = Device::cpu().sort_pairs(&keys.to_vec()?, &values.to_vec()?, Order::ascending())?;
                 same_bytes(&keys_out.to_vec()?, &want.0.to_vec()?, "keys")?;
                 same_bytes(&values_out.to_vec()?, &want.1.to_vec()?, "values")

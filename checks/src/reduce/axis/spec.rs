@@ -1,7 +1,7 @@
 //! Cases and benchmark cases of reductions along an axis.
 
 use crate::{
-    Buffer, Determinism, Device, Element, Float, Layout, NdView, Result, Scratch, ViewMut,
+    Buffer, Determinism, Device, Element, Float, Layout, NdView, Result, ViewMut,
     bench::Bench,
     bf16,
     check::{
@@ -44,18 +44,18 @@ where
 }
 
 /// Function that runs an operation.
-type Run<T, U> = fn(&Device, NdView<'_, T>, usize, ViewMut<'_, U>, &mut Scratch) -> Result<()>;
+type Run<T, U> = fn(&Device, NdView<'_, T>, usize, ViewMut<'_, U>) -> Result<()>;
 
 fn plain<T: Element, O: Op<T> + Default>() -> Run<T, T> {
-    |device, view, axis, out, scratch| device.reduce_axis_into(view, axis, O::default(), out, scratch)
+    |device, view, axis, out| device.reduce_axis_into(view, axis, O::default(), out)
 }
 
 fn wider<T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Run<T, U> {
-    |device, view, axis, out, scratch| device.reduce_axis_as_into(view, axis, O::default(), out, scratch)
+    |device, view, axis, out| device.reduce_axis_with_into(view, axis, O::default(), Determinism::Fixed, out)
 }
 
 fn exact<T: Float>() -> Run<T, T> {
-    |device, view, axis, out, scratch| device.reduce_axis_with_into(view, axis, Sum, Determinism::Exact, out, scratch)
+    |device, view, axis, out| device.reduce_axis_with_into(view, axis, Sum, Determinism::Exact, out)
 }
 
 /// An operation: its monoid, the kind of operator that is passed to [`thin`], and the function that runs it.
@@ -63,14 +63,12 @@ type Form<T, U, F> = (Monoid<U, F>, OpKind, Run<T, U>);
 
 /// Operation with a user-defined operator on integers.
 fn by_alike() -> Form<u32, u32, Function<u32>> {
-    let run: Run<u32, u32> =
-        |device, view, axis, out, scratch| device.reduce_axis_by_into(view, axis, &alike(), out, scratch);
+    let run: Run<u32, u32> = |device, view, axis, out| device.reduce_axis_by_into(view, axis, &alike(), out);
     (Monoid { identity: u32::MAX, empty: u32::MAX, ordered: true, combine: alike().combine }, OpKind::Sum, run)
 }
 
 fn by_plus() -> Form<f32, f32, Function<f32>> {
-    let run: Run<f32, f32> =
-        |device, view, axis, out, scratch| device.reduce_axis_by_into(view, axis, &plus(), out, scratch);
+    let run: Run<f32, f32> = |device, view, axis, out| device.reduce_axis_by_into(view, axis, &plus(), out);
     (Monoid { identity: -0.0, empty: -0.0, ordered: true, combine: plus().combine }, OpKind::Sum, run)
 }
 
@@ -95,9 +93,8 @@ where
     let mut shape_left = shape.to_vec();
     let len = shape_left.remove(axis);
     let outputs = shape_left.iter().product();
-    let got = guarded(device, outputs, out_at, |out| {
-        Ok(run(device, buffer.view(at..)?.with_layout(layout)?, axis, out, &mut Scratch::new())?)
-    })?;
+    let got =
+        guarded(device, outputs, out_at, |out| Ok(run(device, buffer.view(at..)?.with_layout(layout)?, axis, out)?))?;
     let want = if device.is_cpu() {
         let host = NdView::new(&all[at..], layout)?;
         let mut axes: Vec<usize> = (0..shape.len()).filter(|&k| k != axis).collect();
@@ -107,7 +104,7 @@ where
     } else {
         let cpu = Device::cpu();
         let (all, mut want) = (cpu.upload(&all)?, cpu.zeroed(outputs)?);
-        run(&cpu, all.view(at..)?.with_layout(layout)?, axis, want.view_mut(..)?, &mut Scratch::new())?;
+        run(&cpu, all.view(at..)?.with_layout(layout)?, axis, want.view_mut(..)?)?;
         want.to_vec()?
     };
     same(&got, &want, "out")
@@ -279,7 +276,6 @@ fn bench<T: Element, U: Element + From<T>>(
         shape: [usize; 2],
         x: Buffer<T>,
         out: Buffer<U>,
-        scratch: Scratch,
     }
     let wide = if T::TYPE == U::TYPE { String::new() } else { format!(" in {}", U::TYPE) };
     Bench::new(
@@ -291,16 +287,16 @@ fn bench<T: Element, U: Element + From<T>>(
             let host = Data::Random.generate::<T>(shape[0] * shape[1], n as u64);
             let (x, out) = (device.upload(&host)?, device.zeroed(shape[1 - axis])?);
             Ok(Climb::new(
-                Measured { device: device.clone(), host, shape, x, out, scratch: Scratch::new() },
+                Measured { device: device.clone(), host, shape, x, out },
                 |this| this.out.fill(poison()),
                 move |this| {
-                    let Measured { device, shape, x, out, scratch, .. } = this;
-                    run(device, x.nd(&*shape)?, axis, out.view_mut(..)?, scratch)
+                    let Measured { device, shape, x, out, .. } = this;
+                    run(device, x.nd(&*shape)?, axis, out.view_mut(..)?)
                 },
                 move |this| {
                     let view = NdView::new(&this.host, Layout::contiguous(&this.shape)?)?;
                     let mut want = Device::cpu().zeroed(this.out.len())?;
-                    run(&Device::cpu(), view, axis, want.view_mut(..)?, &mut Scratch::new())?;
+                    run(&Device::cpu(), view, axis, want.view_mut(..)?)?;
                     same(&this.out.to_vec()?, &want.to_vec()?, "out")
                 },
             ))

@@ -6,7 +6,7 @@ use bytemuck::{Pod, Zeroable};
 
 use super::{LANES, rows};
 use crate::{
-    Complex, Device, ElementType, Float, Scratch,
+    Complex, Device, ElementType, Float,
     bench::Bench,
     check::{
         Case, Failure, Level,
@@ -88,9 +88,7 @@ fn check<T: Pod + PartialEq + Debug + Send + Sync>(
 ) -> Result<(), Failure> {
     let input = &all[offset..];
     let on_device = device.upload(all)?;
-    let got = guarded(device, 1, offset, |out| {
-        Ok(device.reduce_by_into(on_device.view(offset..)?, op, out, &mut Scratch::new())?)
-    })?;
+    let got = guarded(device, 1, offset, |out| Ok(device.reduce_by_into(on_device.view(offset..)?, op, out)?))?;
     let want = if device.is_cpu() { obvious(input, op) } else { Device::cpu().reduce_by(input, op)? };
     same_bytes(&got, &[want], op.name())
 }
@@ -160,12 +158,12 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
         |device, n| {
             let op = plus();
             let host = Data::Random.generate::<f32>(n, n as u64);
-            let state = (device.clone(), device.upload(&host)?, device.zeroed::<f32>(1)?, Scratch::new(), op);
+            let state = (device.clone(), device.upload(&host)?, device.zeroed::<f32>(1)?, op);
             Ok(Climb::new(
                 state,
                 |(_, _, out, ..)| out.fill(0.0),
-                |(device, x, out, scratch, op)| device.reduce_by_into(&*x, op, out, scratch),
-                move |(_, _, out, _, op)| {
+                |(device, x, out, op)| device.reduce_by_into(&*x, op, out),
+                move |(_, _, out, op)| {
                     same(&out.to_vec()?, &[Device::cpu().reduce_by(&host, op)?], <Sum as Op<f32>>::KIND.name())
                 },
             ))

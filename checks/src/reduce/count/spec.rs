@@ -2,7 +2,7 @@
 
 use crate::ProgramSpec;
 use crate::{
-    Buffer, Device, Element, ElementType, Scratch,
+    Buffer, Device, Element, ElementType,
     bench::Bench,
     check::{
         Case, Failure, Level,
@@ -30,19 +30,16 @@ fn values<T: Element>(n: usize, zeros: u64) -> Vec<T> {
 fn check<T: Element>(device: &Device, n: usize, offset: usize, zeros: u64) -> Result<(), Failure> {
     let all = values::<T>(offset + n, zeros);
     let (on_device, input) = (device.upload(&all)?, &all[offset..]);
-    let scratch = &mut Scratch::new();
     let counted = |of: &dyn Fn(&T) -> bool| input.iter().filter(|&x| of(x)).count() as u64;
     let non_zero = counted(&|x| *x != T::ZERO);
-    let got = guarded(device, 1, offset, |out| Ok(device.count_into(on_device.view(offset..)?, out, scratch)?))?;
+    let got = guarded(device, 1, offset, |out| Ok(device.count_into(on_device.view(offset..)?, out)?))?;
     same(&got, &[non_zero], "count")?;
-    let any = guarded(device, 1, offset, |out| Ok(device.any_into(on_device.view(offset..)?, out, scratch)?))?;
+    let any = guarded(device, 1, offset, |out| Ok(device.any_into(on_device.view(offset..)?, out)?))?;
     same(&any, &[u8::from(non_zero > 0)], "any")?;
-    let every = guarded(device, 1, offset, |out| Ok(device.all_into(on_device.view(offset..)?, out, scratch)?))?;
+    let every = guarded(device, 1, offset, |out| Ok(device.all_into(on_device.view(offset..)?, out)?))?;
     same(&every, &[u8::from(non_zero == n as u64)], "all")?;
     for value in [T::ZERO, input.last().copied().unwrap_or(T::ONE), T::from_f64(f64::NAN)] {
-        let got = guarded(device, 1, offset, |out| {
-            Ok(device.count_of_into(on_device.view(offset..)?, value, out, scratch)?)
-        })?;
+        let got = guarded(device, 1, offset, |out| Ok(device.count_of_into(on_device.view(offset..)?, value, out)?))?;
         same(&got, &[counted(&|x| *x == value)], &format!("count of {value:?}"))?;
     }
     Ok(())
@@ -79,7 +76,7 @@ pub(in crate::reduce) fn cases(level: Level) -> Vec<Case> {
 }
 
 /// A call that writes to a buffer of one element, and the function that gives the right result.
-type Asked<T, R> = (fn(&Device, &Buffer<T>, &mut Buffer<R>, &mut Scratch) -> crate::Result<()>, fn(&[T]) -> R);
+type Asked<T, R> = (fn(&Device, &Buffer<T>, &mut Buffer<R>) -> crate::Result<()>, fn(&[T]) -> R);
 
 fn bench<T: Element, R: Element>(name: &str, (ask, right): Asked<T, R>) -> Bench {
     Bench::new(
@@ -88,12 +85,12 @@ fn bench<T: Element, R: Element>(name: &str, (ask, right): Asked<T, R>) -> Bench
         |n| (n * size_of::<T>()) as u64,
         move |device, n| {
             let host = Data::Random.generate::<T>(n, n as u64);
-            let state = (device.clone(), device.upload(&host)?, device.zeroed::<R>(1)?, Scratch::new());
+            let state = (device.clone(), device.upload(&host)?, device.zeroed::<R>(1)?);
             Ok(Climb::new(
                 state,
-                |(_, _, out, _)| out.fill(poison()),
-                move |(device, x, out, scratch)| ask(device, x, out, scratch),
-                move |(_, _, out, _)| same(&out.to_vec()?, &[right(&host)], "answer"),
+                |(_, _, out)| out.fill(poison()),
+                move |(device, x, out)| ask(device, x, out),
+                move |(_, _, out)| same(&out.to_vec()?, &[right(&host)], "answer"),
             ))
         },
     )
@@ -102,19 +99,13 @@ fn bench<T: Element, R: Element>(name: &str, (ask, right): Asked<T, R>) -> Bench
 pub(in crate::reduce) fn benches() -> Vec<Bench> {
     fn count<T: Element>() -> Bench {
         let right = |x: &[T]| x.iter().filter(|&&x| x != T::ZERO).count() as u64;
-        bench::<T, u64>("count", (|device, x, out, scratch| device.count_into(x, out, scratch), right))
+        bench::<T, u64>("count", (|device, x, out| device.count_into(x, out), right))
     }
     vec![
         count::<u8>(),
         count::<f32>(),
-        bench::<f32, u8>(
-            "any",
-            (|device, x, out, scratch| device.any_into(x, out, scratch), |x| u8::from(x.iter().any(|&x| x != 0.0))),
-        ),
-        bench::<u8, u8>(
-            "all",
-            (|device, x, out, scratch| device.all_into(x, out, scratch), |x| u8::from(x.iter().all(|&x| x != 0))),
-        ),
+        bench::<f32, u8>("any", (|device, x, out| device.any_into(x, out), |x| u8::from(x.iter().any(|&x| x != 0.0)))),
+        bench::<u8, u8>("all", (|device, x, out| device.all_into(x, out), |x| u8::from(x.iter().all(|&x| x != 0)))),
     ]
 }
 

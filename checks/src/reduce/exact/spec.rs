@@ -3,7 +3,7 @@
 use super::{Store, plan};
 use crate::{
     Buffer, Determinism, Device, DeviceClass, Element, ElementType, Error, ExactSum, Float, Input, ProgramSpec, Result,
-    Scratch, Source, Tuning,
+    Source, Tuning,
     bench::Bench,
     bf16,
     check::{
@@ -329,7 +329,7 @@ fn products<T: Float>(level: Level, cases: &mut Vec<Case>) {
         for pairs in [pairs, reversed, shuffled] {
             let [x, y] = [0, 1].map(|k| pairs.iter().map(|pair| pair[k]).collect::<Vec<T>>());
             let mut got = [T::ONE];
-            device.reduce_into(x.times(&y), Sum, Determinism::Exact, &mut got, &mut Scratch::new())?;
+            device.reduce_into(x.times(&y), Sum, Determinism::Exact, &mut got)?;
             same(&got, &[want], "dot product")?;
         }
         Ok(())
@@ -389,8 +389,8 @@ impl<T: Float> Measured<T> {
     fn run(&mut self, determinism: Determinism) -> Result<()> {
         let Self { device, inputs, out, .. } = self;
         match &inputs[..] {
-            [x, y] => device.reduce_into(x.times(y), Sum, determinism, out, &mut Scratch::new()),
-            _ => device.reduce_into(&inputs[0], Sum, determinism, out, &mut Scratch::new()),
+            [x, y] => device.reduce_into(x.times(y), Sum, determinism, out),
+            _ => device.reduce_into(&inputs[0], Sum, determinism, out),
         }
     }
 

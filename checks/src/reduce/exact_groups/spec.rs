@@ -2,7 +2,7 @@
 
 use super::{Form, plan_segments};
 use crate::{
-    Determinism, Device, ElementType, ExactSum, Float, Layout, ProgramSpec, Scratch, bf16,
+    Determinism, Device, ElementType, ExactSum, Float, Layout, ProgramSpec, bf16,
     check::{Case, Failure, Level, exact_sum, guarded, same, segments::Cut},
     f16,
     op::Sum,
@@ -49,9 +49,8 @@ fn segments<T: Float>(sizes: &[Segments], cases: &mut Vec<Case>) {
         let offsets: Vec<u32> = cut.offsets(n);
         let parts = offsets.windows(2).map(|pair| &x[pair[0] as usize..pair[1] as usize]);
         let want: Vec<T> = parts.map(wanted).collect();
-        let got = guarded(device, want.len(), 1, |out| {
-            Ok(device.reduce_segments_with_into(&x, &offsets, Sum, EXACT, out, &mut Scratch::new())?)
-        })?;
+        let got =
+            guarded(device, want.len(), 1, |out| Ok(device.reduce_segments_with_into(&x, &offsets, Sum, EXACT, out)?))?;
         same(&got, &want, "sums")?;
         // The same groups as runs of equal keys, without the empty ones.
         let keys: Vec<u32> =
@@ -76,7 +75,7 @@ fn lines<T: Float>(shapes: &[Shape], cases: &mut Vec<Case>) {
         let want: Vec<T> = (0..outputs).map(|o| wanted(&line(o))).collect();
         let there = device.upload(&x)?;
         let got = guarded(device, outputs, 1, |out| {
-            Ok(device.reduce_axis_with_into(there.nd(&shape)?, axis, Sum, EXACT, out, &mut Scratch::new())?)
+            Ok(device.reduce_axis_with_into(there.nd(&shape)?, axis, Sum, EXACT, out)?)
         })?;
         same(&got, &want, "sums")
     };

@@ -1,7 +1,7 @@
 //! Cases and benchmark cases of segmented reductions.
 
 use crate::{
-    Buffer, Determinism, Device, Element, Float, Result, Scratch, View, ViewMut,
+    Buffer, Determinism, Device, Element, Float, Result, View, ViewMut,
     bench::Bench,
     bf16,
     check::{
@@ -45,20 +45,18 @@ where
 }
 
 /// Function that runs an operation.
-type Run<T, U, C> = fn(&Device, View<'_, T>, View<'_, C>, ViewMut<'_, U>, &mut Scratch) -> Result<()>;
+type Run<T, U, C> = fn(&Device, View<'_, T>, View<'_, C>, ViewMut<'_, U>) -> Result<()>;
 
 fn plain<T: Element, C: Offset, O: Op<T> + Default>() -> Run<T, T, C> {
-    |device, x, offsets, out, scratch| device.reduce_segments_into(x, offsets, O::default(), out, scratch)
+    |device, x, offsets, out| device.reduce_segments_into(x, offsets, O::default(), out)
 }
 
 fn wider<T: Element, U: Element + From<T>, C: Offset, O: Op<U> + Default>() -> Run<T, U, C> {
-    |device, x, offsets, out, scratch| device.reduce_segments_as_into(x, offsets, O::default(), out, scratch)
+    |device, x, offsets, out| device.reduce_segments_with_into(x, offsets, O::default(), Determinism::Fixed, out)
 }
 
 fn exact<T: Float, C: Offset>() -> Run<T, T, C> {
-    |device, x, offsets, out, scratch| {
-        device.reduce_segments_with_into(x, offsets, Sum, Determinism::Exact, out, scratch)
-    }
+    |device, x, offsets, out| device.reduce_segments_with_into(x, offsets, Sum, Determinism::Exact, out)
 }
 
 /// An operation: its monoid, the kind of operator that is passed to [`thin`], and the function that runs it.
@@ -66,15 +64,13 @@ type Form<T, U, C, F> = (Monoid<U, F>, OpKind, Run<T, U, C>);
 
 /// Operation with a user-defined operator that is not commutative.
 fn by_affine<C: Offset>() -> Form<u64, u64, C, Function<u64>> {
-    let run: Run<u64, u64, C> =
-        |device, x, offsets, out, scratch| device.reduce_segments_by_into(x, offsets, &affine(), out, scratch);
+    let run: Run<u64, u64, C> = |device, x, offsets, out| device.reduce_segments_by_into(x, offsets, &affine(), out);
     (Monoid { identity: 1, empty: 1, ordered: true, combine: affine().combine }, OpKind::Sum, run)
 }
 
 /// Operation with a user-defined operator that rounds.
 fn by_plus<C: Offset>() -> Form<f32, f32, C, Function<f32>> {
-    let run: Run<f32, f32, C> =
-        |device, x, offsets, out, scratch| device.reduce_segments_by_into(x, offsets, &plus(), out, scratch);
+    let run: Run<f32, f32, C> = |device, x, offsets, out| device.reduce_segments_by_into(x, offsets, &plus(), out);
     (Monoid { identity: -0.0, empty: -0.0, ordered: true, combine: plus().combine }, OpKind::Sum, run)
 }
 
@@ -98,9 +94,7 @@ where
     let x = device.upload(&*all)?;
     let padded = [vec![C::ZERO; at], offsets.clone()].concat();
     let offsets_there = device.upload(&padded)?;
-    let got = guarded(device, segments, at, |out| {
-        Ok(run(device, x.view(at..)?, offsets_there.view(at..)?, out, &mut Scratch::new())?)
-    })?;
+    let got = guarded(device, segments, at, |out| Ok(run(device, x.view(at..)?, offsets_there.view(at..)?, out)?))?;
     let want = if device.is_cpu() {
         let offset = |i: usize| offsets[i].to_i128() as usize;
         let one = |i: usize| {
@@ -111,7 +105,7 @@ where
     } else {
         let cpu = Device::cpu();
         let (x, offsets, mut want) = (cpu.upload(input)?, cpu.upload(&offsets)?, cpu.zeroed(segments)?);
-        run(&cpu, x.view(..)?, offsets.view(..)?, want.view_mut(..)?, &mut Scratch::new())?;
+        run(&cpu, x.view(..)?, offsets.view(..)?, want.view_mut(..)?)?;
         want.to_vec()?
     };
     same(&got, &want, "out")
@@ -122,13 +116,13 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), 
     let x = Data::Random.generate::<f32>(n, 1);
     let mut rng = Rng::new(n as u64);
     let wild: Vec<C> = (0..300).map(|_| C::from_bits_lossy(rng.next() >> (rng.next() % 60))).collect();
-    guarded(device, 299, 1, |out| Ok(device.reduce_segments_into(&x, &wild, Sum, out, &mut Scratch::new())?))?;
+    guarded(device, 299, 1, |out| Ok(device.reduce_segments_into(&x, &wild, Sum, out)?))?;
     // There are so many equal offsets that tiles take another path. One of the offsets is invalid, at an index that no search
     // reads.
     let mut crowd = vec![C::from_i128(0); 20_001];
     crowd[2] = C::from_i128(3_000_000_000);
     crowd[20_000] = C::from_i128(n as i128);
-    guarded(device, 20_000, 1, |out| Ok(device.reduce_segments_into(&x, &crowd, Sum, out, &mut Scratch::new())?))?;
+    guarded(device, 20_000, 1, |out| Ok(device.reduce_segments_into(&x, &crowd, Sum, out)?))?;
     for offsets in [vec![0, n / 2, n / 3, n], vec![0, n, n + 1], vec![n + 1]] {
         let offsets: Vec<C> = offsets.into_iter().map(|x| C::from_i128(x as i128)).collect();
         if device.reduce_segments(&x, &offsets, Sum).is_ok() {
@@ -137,8 +131,7 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), 
     }
     // Segments that reach beyond the input end with it.
     let beyond: Vec<C> = [0, n + 5, n + CANARY].map(|x| C::from_i128(x as i128)).into();
-    let got =
-        guarded(device, 2, 0, |out| Ok(device.reduce_segments_into(&x, &beyond, Max, out, &mut Scratch::new())?))?;
+    let got = guarded(device, 2, 0, |out| Ok(device.reduce_segments_into(&x, &beyond, Max, out)?))?;
     same(&got, &[Device::cpu().reduce(&x, Max)?, f32::NEG_INFINITY], "clamped")
 }
 
@@ -247,7 +240,6 @@ fn bench<T: Element, U: Element + From<T>>(op: &str, cut: Cut, run: Run<T, U, u3
         x: Buffer<T>,
         offsets: Buffer<u32>,
         out: Buffer<U>,
-        scratch: Scratch,
     }
     let wide = if T::TYPE == U::TYPE { String::new() } else { format!(" in {}", U::TYPE) };
     Bench::new(
@@ -259,17 +251,17 @@ fn bench<T: Element, U: Element + From<T>>(op: &str, cut: Cut, run: Run<T, U, u3
             let (x, offsets) = (device.upload(&host.0)?, device.upload(&host.1)?);
             let out = device.zeroed(offsets.len() - 1)?;
             Ok(Climb::new(
-                Measured { device: device.clone(), host, x, offsets, out, scratch: Scratch::new() },
+                Measured { device: device.clone(), host, x, offsets, out },
                 |this| this.out.fill(poison()),
                 move |this| {
-                    let Measured { device, x, offsets, out, scratch, .. } = this;
-                    run(device, x.view(..)?, offsets.view(..)?, out.view_mut(..)?, scratch)
+                    let Measured { device, x, offsets, out, .. } = this;
+                    run(device, x.view(..)?, offsets.view(..)?, out.view_mut(..)?)
                 },
                 move |this| {
                     let cpu = Device::cpu();
                     let (x, offsets) = (cpu.upload(&this.host.0)?, cpu.upload(&this.host.1)?);
                     let mut want = cpu.zeroed(this.out.len())?;
-                    run(&cpu, x.view(..)?, offsets.view(..)?, want.view_mut(..)?, &mut Scratch::new())?;
+                    run(&cpu, x.view(..)?, offsets.view(..)?, want.view_mut(..)?)?;
                     same(&this.out.to_vec()?, &want.to_vec()?, "out")
                 },
             ))

@@ -3,7 +3,7 @@
 use super::StatisticsRecord;
 use crate::ProgramSpec;
 use crate::{
-    Buffer, Device, Element, ElementType, Moments, Scratch,
+    Buffer, Device, Element, ElementType, Moments,
     bench::Bench,
     check::{Case, Failure, Level, close, data::Data, guarded, same},
     ladder::Climb,
@@ -62,15 +62,13 @@ impl Values {
 fn check_min_max<T: Element>(device: &Device, data: Values, n: usize, offset: usize) -> Result<(), Failure> {
     let all = data.generate::<T>(offset + n);
     let (on_device, input) = (device.upload(&all)?, &all[offset..]);
-    let scratch = &mut Scratch::new();
     if n == 0 {
         return empty(device.min_max(&[] as &[T]), "min-max");
     }
     let mut indices = Vec::new();
     let values = guarded(device, 2, offset, |values| {
-        indices = guarded(device, 2, 1, |indices| {
-            Ok(device.min_max_into(on_device.view(offset..)?, values, indices, scratch)?)
-        })?;
+        indices =
+            guarded(device, 2, 1, |indices| Ok(device.min_max_into(on_device.view(offset..)?, values, indices)?))?;
         Ok(())
     })?;
     for (i, end) in [End::Min, End::Max].into_iter().enumerate() {
@@ -93,10 +91,7 @@ fn check_statistics<T: Element>(device: &Device, data: Values, n: usize, offset:
     if n == 0 {
         return empty(device.statistics(&[] as &[T]), "statistics");
     }
-    let got = guarded(device, 1, offset, |out| {
-        Ok(device.statistics_into(on_device.view(offset..)?, out, &mut Scratch::new())?)
-    })?[0]
-        .get();
+    let got = guarded(device, 1, offset, |out| Ok(device.statistics_into(on_device.view(offset..)?, out)?))?[0].get();
     let counted = [n as u64, input.iter().filter(|x| x.is_nan()).count() as u64];
     same(&[got.count as u64, got.nan as u64], &counted, "count and NaN count")?;
     same_extreme((got.min.index, got.min.value), extreme(input, End::Min), "min")?;
@@ -244,7 +239,6 @@ struct Measured<T: Element> {
     values: Buffer<T>,
     indices: Buffer<u64>,
     record: Buffer<StatisticsRecord<T>>,
-    scratch: Scratch,
 }
 
 impl<T: Element> Measured<T> {
@@ -252,7 +246,7 @@ impl<T: Element> Measured<T> {
         let host = Data::Random.generate::<T>(n, n as u64);
         let x = device.upload(&host)?;
         let (values, indices, record) = (device.zeroed(2)?, device.zeroed(2)?, device.zeroed(1)?);
-        Ok(Self { device: device.clone(), host, x, values, indices, record, scratch: Scratch::new() })
+        Ok(Self { device: device.clone(), host, x, values, indices, record })
     }
 }
 
@@ -262,7 +256,7 @@ fn statistics_bench<T: Element>() -> Bench {
         Ok(Climb::new(
             Measured::<T>::new(device, n)?,
             |_| Ok(()),
-            |Measured { device, x, record, scratch, .. }| device.statistics_into(&*x, record, scratch),
+            |Measured { device, x, record, .. }| device.statistics_into(&*x, record),
             |this| {
                 let got = this.record.to_vec()?[0].get().moments();
                 same_moments(&[got], &[Device::cpu().statistics(&this.host)?.moments()])
@@ -277,7 +271,7 @@ fn min_max_bench<T: Element>() -> Bench {
         Ok(Climb::new(
             Measured::<T>::new(device, n)?,
             |_| Ok(()),
-            |Measured { device, x, values, indices, scratch, .. }| device.min_max_into(&*x, values, indices, scratch),
+            |Measured { device, x, values, indices, .. }| device.min_max_into(&*x, values, indices),
             |this| {
                 let want = Device::cpu().min_max(&this.host)?;
                 same(&this.indices.to_vec()?, &[want.min.index as u64, want.max.index as u64], "indices")

@@ -2,7 +2,7 @@
 
 use super::{CHUNK, Shape, Way};
 use crate::{
-    Buffer, Device, Element, Layout, NdView, Result, Scan, Scratch, ViewMut,
+    Buffer, Device, Element, Layout, NdView, Result, Scan, ViewMut,
     bench::Bench,
     check::{
         Case, Failure, Level,
@@ -80,16 +80,15 @@ where
 }
 
 /// Function that runs an operation.
-type Run<T, U> = fn(&Device, NdView<'_, T>, usize, Scan<U>, ViewMut<'_, U>, &mut Scratch) -> Result<()>;
+type Run<T, U> = fn(&Device, NdView<'_, T>, usize, Scan<U>, ViewMut<'_, U>) -> Result<()>;
 
 fn plain<T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Run<T, U> {
-    |device, view, axis, kind, out, scratch| device.scan_axis_into(view, axis, O::default(), kind, out, scratch)
+    |device, view, axis, kind, out| device.scan_axis_into(view, axis, O::default(), kind, out)
 }
 
 /// Operation with a user-defined operator that is not commutative.
 fn by_affine() -> (Monoid<u64, Function<u64>>, Run<u64, u64>) {
-    let run: Run<u64, u64> =
-        |device, view, axis, kind, out, scratch| device.scan_axis_by_into(view, axis, &affine(), kind, out, scratch);
+    let run: Run<u64, u64> = |device, view, axis, kind, out| device.scan_axis_by_into(view, axis, &affine(), kind, out);
     (Monoid { identity: 1, empty: 1, ordered: true, combine: affine().combine }, run)
 }
 
@@ -110,14 +109,14 @@ where
     let all = Data::Special.generate::<T>(at + reach, reach as u64);
     let buffer = device.upload(&all)?;
     let got = guarded(device, layout.len(), at, |out| {
-        Ok(run(device, buffer.view(at..)?.with_layout(layout)?, axis, kind, out, &mut Scratch::new())?)
+        Ok(run(device, buffer.view(at..)?.with_layout(layout)?, axis, kind, out)?)
     })?;
     let want = if device.is_cpu() {
         by_lines(op, &NdView::new(&all[at..], layout)?.to_vec()?, &Shape::of(shape, axis)?, kind)
     } else {
         let cpu = Device::cpu();
         let (all, mut want) = (cpu.upload(&all)?, cpu.zeroed(layout.len())?);
-        run(&cpu, all.view(at..)?.with_layout(layout)?, axis, kind, want.view_mut(..)?, &mut Scratch::new())?;
+        run(&cpu, all.view(at..)?.with_layout(layout)?, axis, kind, want.view_mut(..)?)?;
         want.to_vec()?
     };
     same(&got, &want, "out")
@@ -229,7 +228,6 @@ fn bench<T: Element, O: Op<T> + Default + 'static>(name: &str, shape: fn(usize) 
         shape: [usize; 2],
         x: Buffer<T>,
         out: Buffer<T>,
-        scratch: Scratch,
     }
     let bytes = |n: usize| 2 * (n * size_of::<T>()) as u64;
     Bench::new(format!("{} of lines, {name}", O::KIND.name()), T::TYPE, bytes, move |device, n| {
@@ -237,11 +235,11 @@ fn bench<T: Element, O: Op<T> + Default + 'static>(name: &str, shape: fn(usize) 
         let host = Data::Random.generate::<T>(shape[0] * shape[1], n as u64);
         let (x, out) = (device.upload(&host)?, device.zeroed(host.len())?);
         Ok(Climb::new(
-            Measured { device: device.clone(), host, shape, x, out, scratch: Scratch::new() },
+            Measured { device: device.clone(), host, shape, x, out },
             |this| this.out.fill(poison()),
             move |this| {
-                let Measured { device, shape, x, out, scratch, .. } = this;
-                device.scan_axis_into(x.nd(&*shape)?, axis, O::default(), Scan::<T>::inclusive(), &mut *out, scratch)
+                let Measured { device, shape, x, out, .. } = this;
+                device.scan_axis_into(x.nd(&*shape)?, axis, O::default(), Scan::<T>::inclusive(), &mut *out)
             },
             move |this| {
                 let view = NdView::new(&this.host, Layout::contiguous(&this.shape)?)?;

@@ -1,7 +1,7 @@
 //! Cases and benchmark cases of segmented scans.
 
 use crate::{
-    Buffer, Device, Element, Offset, Result, Scan, Scratch, Tuning, View, ViewMut,
+    Buffer, Device, Element, Offset, Result, Scan, Tuning, View, ViewMut,
     bench::Bench,
     bf16,
     check::{
@@ -25,7 +25,7 @@ use crate::{
 use crate::{ElementType, ProgramSpec, scan::gpu};
 
 /// Function that runs an operation on elements and on keys, flags or offsets of type K.
-type Run<T, U, K> = fn(&Device, View<'_, T>, View<'_, K>, Scan<U>, ViewMut<'_, U>, &mut Scratch) -> Result<()>;
+type Run<T, U, K> = fn(&Device, View<'_, T>, View<'_, K>, Scan<U>, ViewMut<'_, U>) -> Result<()>;
 
 /// Function that makes the keys, flags or offsets for a division of `n` elements into segments.
 type Describe<K> = fn(Cut, usize) -> Vec<K>;
@@ -152,14 +152,14 @@ where
     let (x, padded) = (device.upload(all)?, device.upload(&[&[K::ZERO; 3][..3 * at.min(1)], descriptors].concat())?);
     let descriptors_at = padded.len() - descriptors.len();
     let got = guarded(device, input.len(), 2 * at, |out| {
-        Ok((form.run)(device, x.view(at..)?, padded.view(descriptors_at..)?, kind, out, &mut Scratch::new())?)
+        Ok((form.run)(device, x.view(at..)?, padded.view(descriptors_at..)?, kind, out)?)
     })?;
     let want = if device.is_cpu() {
         by_definition(&form.op, input, heads, kind)
     } else {
         let cpu = Device::cpu();
         let (x, descriptors, mut want) = (cpu.upload(input)?, cpu.upload(descriptors)?, cpu.zeroed(input.len())?);
-        (form.run)(&cpu, x.view(..)?, descriptors.view(..)?, kind, want.view_mut(..)?, &mut Scratch::new())?;
+        (form.run)(&cpu, x.view(..)?, descriptors.view(..)?, kind, want.view_mut(..)?)?;
         want.to_vec()?
     };
     same(&got, &want, "out")
@@ -171,7 +171,7 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), 
     let mut rng = Rng::new(n as u64);
     for kind in [Scan::<f32>::inclusive(), Scan::inclusive().reversed()] {
         let wild: Vec<C> = (0..300).map(|_| C::from_bits_lossy(rng.next() >> (rng.next() % 60))).collect();
-        guarded(device, n, 1, |out| Ok(device.scan_segments_into(&x, &wild, Sum, kind, out, &mut Scratch::new())?))?;
+        guarded(device, n, 1, |out| Ok(device.scan_segments_into(&x, &wild, Sum, kind, out)?))?;
     }
     for offsets in [vec![0, n / 2, n / 3, n], vec![0, n, n + 1], vec![n + 1]] {
         let offsets: Vec<C> = offsets.into_iter().map(|x| C::from_i128(x as i128)).collect();
@@ -182,9 +182,7 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), 
     // Offsets beyond the input are ignored.
     let beyond: Vec<C> = [0, n / 3, n + 5, n + 70].map(|x| C::from_i128(x as i128)).into();
     for kind in [Scan::<f32>::inclusive(), Scan::inclusive().reversed()] {
-        let got = guarded(device, n, 0, |out| {
-            Ok(device.scan_segments_into(&x, &beyond, Max, kind, out, &mut Scratch::new())?)
-        })?;
+        let got = guarded(device, n, 0, |out| Ok(device.scan_segments_into(&x, &beyond, Max, kind, out)?))?;
         let want = Device::cpu().scan_segments(&x, &beyond[..2], Max, kind)?;
         same(&got, &want.to_vec()?, "without offsets beyond the input")?;
     }
@@ -192,28 +190,25 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), 
 }
 
 fn by_key<K: Element, T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Form<T, U, K, Function<U::Acc>> {
-    let run: Run<T, U, K> =
-        |device, x, keys, kind, out, scratch| device.scan_by_key_into(keys, x, O::default(), kind, out, scratch);
+    let run: Run<T, U, K> = |device, x, keys, kind, out| device.scan_by_key_into(keys, x, O::default(), kind, out);
     Form { op: monoid::<U, O>(), describe: keys, descriptor_bytes: size_of::<K>(), run }
 }
 
 fn flagged<T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Form<T, U, u8, Function<U::Acc>> {
-    let run: Run<T, U, u8> =
-        |device, x, flags, kind, out, scratch| device.scan_flagged_into(x, flags, O::default(), kind, out, scratch);
+    let run: Run<T, U, u8> = |device, x, flags, kind, out| device.scan_flagged_into(x, flags, O::default(), kind, out);
     Form { op: monoid::<U, O>(), describe: flags, descriptor_bytes: 1, run }
 }
 
 fn segments<C: Offset, T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Form<T, U, C, Function<U::Acc>> {
-    let run: Run<T, U, C> = |device, x, offsets, kind, out, scratch| {
-        device.scan_segments_into(x, offsets, O::default(), kind, out, scratch)
-    };
+    let run: Run<T, U, C> =
+        |device, x, offsets, kind, out| device.scan_segments_into(x, offsets, O::default(), kind, out);
     Form { op: monoid::<U, O>(), describe: offsets, descriptor_bytes: 0, run }
 }
 
 /// Operation with a user-defined operator that is not commutative.
 fn affine_by_key() -> Form<u64, u64, u16, Function<u64>> {
     let run: Run<u64, u64, u16> =
-        |device, x, keys, kind, out, scratch| device.scan_by_key_by_into(keys, x, &affine(), kind, out, scratch);
+        |device, x, keys, kind, out| device.scan_by_key_by_into(keys, x, &affine(), kind, out);
     Form {
         op: Monoid { identity: 1, empty: 1, ordered: true, combine: affine().combine },
         describe: keys,
@@ -223,9 +218,8 @@ fn affine_by_key() -> Form<u64, u64, u16, Function<u64>> {
 }
 
 fn affine_in_segments() -> Form<u64, u64, u32, Function<u64>> {
-    let run: Run<u64, u64, u32> = |device, x, descriptors, kind, out, scratch| {
-        device.scan_segments_by_into(x, descriptors, &affine(), kind, out, scratch)
-    };
+    let run: Run<u64, u64, u32> =
+        |device, x, descriptors, kind, out| device.scan_segments_by_into(x, descriptors, &affine(), kind, out);
     Form {
         op: Monoid { identity: 1, empty: 1, ordered: true, combine: affine().combine },
         describe: offsets,
@@ -236,9 +230,8 @@ fn affine_in_segments() -> Form<u64, u64, u32, Function<u64>> {
 
 /// Operation with a user-defined operator that rounds.
 fn plus_flagged() -> Form<f32, f32, u8, Function<f32>> {
-    let run: Run<f32, f32, u8> = |device, x, descriptors, kind, out, scratch| {
-        device.scan_flagged_by_into(x, descriptors, &plus(), kind, out, scratch)
-    };
+    let run: Run<f32, f32, u8> =
+        |device, x, descriptors, kind, out| device.scan_flagged_by_into(x, descriptors, &plus(), kind, out);
     Form {
         op: Monoid { identity: -0.0, empty: -0.0, ordered: true, combine: plus().combine },
         describe: flags,
@@ -361,7 +354,6 @@ where
         x: Buffer<T>,
         descriptors: Buffer<K>,
         out: Buffer<T>,
-        scratch: Scratch,
     }
     let bytes = move |n: usize| (n * (2 * size_of::<T>() + form.descriptor_bytes)) as u64;
     let name = format!("{name} {}{}", cut.name(), if look_back { "" } else { ", without look-back" });
@@ -370,23 +362,16 @@ where
         let (x, descriptors, out) = (device.upload(&host.0)?, device.upload(&host.1)?, device.zeroed(n)?);
         let tuned = device.with_tuning(Tuning::default().without_look_back())?;
         let device = if look_back { device.clone() } else { tuned };
-        let state = Measured { device, host, x, descriptors, out, scratch: Scratch::new() };
+        let state = Measured { device, host, x, descriptors, out };
         let run = move |this: &mut Measured<T, K>| {
-            let Measured { device, x, descriptors, out, scratch, .. } = this;
-            (form.run)(device, x.view(..)?, descriptors.view(..)?, Scan::inclusive(), out.view_mut(..)?, scratch)
+            let Measured { device, x, descriptors, out, .. } = this;
+            (form.run)(device, x.view(..)?, descriptors.view(..)?, Scan::inclusive(), out.view_mut(..)?)
         };
         let verify = move |this: &mut Measured<T, K>| {
             let cpu = Device::cpu();
             let (x, descriptors, mut want) =
                 (cpu.upload(&this.host.0)?, cpu.upload(&this.host.1)?, cpu.zeroed(this.out.len())?);
-            (form.run)(
-                &cpu,
-                x.view(..)?,
-                descriptors.view(..)?,
-                Scan::inclusive(),
-                want.view_mut(..)?,
-                &mut Scratch::new(),
-            )?;
+            (form.run)(&cpu, x.view(..)?, descriptors.view(..)?, Scan::inclusive(), want.view_mut(..)?)?;
             same(&this.out.to_vec()?, &want.to_vec()?, "out")
         };
         Ok(Climb::new(state, |this| this.out.fill(poison()), run, verify))

@@ -4,7 +4,7 @@ use crate::runtime::{DeviceClass, ProgramSpec};
 
 use crate::tuning::Tuned;
 use crate::{
-    Device, Element, ElementType, Scratch,
+    Determinism, Device, Element, ElementType, Source,
     bench::Bench,
     check::{Case, Failure, Level, data::Data, operators::affine, poison, same, same_bytes},
     f16,
@@ -25,8 +25,9 @@ fn wanted<K: Element, V: Element, U: Element + From<V>, O: Op<U>>(
     op: O,
 ) -> Result<(Vec<K>, Vec<U>), Failure> {
     let heads: Vec<u64> = offsets(keys).into_iter().map(|i| i as u64).collect();
-    let values = Device::cpu().reduce_segments_as::<V, U, _, _>(values, &heads, op)?.to_vec()?;
-    Ok((heads[..heads.len() - 1].iter().map(|&i| keys[i as usize]).collect(), values))
+    let mut reduced = vec![U::ZERO; heads.len() - 1];
+    Device::cpu().reduce_segments_with_into(values, &heads, op, Determinism::Fixed, &mut reduced)?;
+    Ok((heads[..heads.len() - 1].iter().map(|&i| keys[i as usize]).collect(), reduced))
 }
 
 fn check<K: Element, V: Element, U: Element + From<V>, O: Op<U> + Default>(
@@ -43,7 +44,7 @@ fn check<K: Element, V: Element, U: Element + From<V>, O: Op<U> + Default>(
     let (keys_got, got, count) = pair(device, room, offset, |keys_out, values_out, count| {
         let (keys, values) = (keys_there.view(offset..)?, values_there.view(2 * offset..)?);
         let op = O::default();
-        device.reduce_by_key_as_into(keys, values, op, keys_out, values_out, count, &mut Scratch::new())
+        device.reduce_by_key_with_into(keys, values, op, Determinism::Fixed, keys_out, values_out, count)
     })?;
     same_bytes(&[count], &[want.len() as u64], "count ")?;
     filled(&keys_got, &want_keys, "keys")?;
@@ -51,7 +52,7 @@ fn check<K: Element, V: Element, U: Element + From<V>, O: Op<U> + Default>(
     same(&got[..kept], &want[..kept], "values")?;
     untouched(&got[kept..], "values")?;
     let (keys, values) = (keys_there.view(offset..)?, values_there.view(2 * offset..)?);
-    let (keys_got, got) = device.reduce_by_key_as::<K, V, U, O>(keys, values, O::default())?;
+    let (keys_got, got) = device.reduce_by_key(keys, values.cast::<U>(), O::default())?;
     same_bytes(&keys_got.to_vec()?, &want_keys, "keys, allocated,")?;
     same(&got.to_vec()?, &want, "values, allocated,")
 }
@@ -115,16 +116,16 @@ fn bench(length: u64) -> Bench {
         let room = n / length as usize + n / 16 + 1000;
         let outputs = (device.zeroed::<u32>(room)?, device.zeroed::<f32>(room)?, device.zeroed::<u64>(1)?);
         Ok(Climb::new(
-            (device.clone(), (device.upload(&keys)?, device.upload(&values)?), outputs, Scratch::new()),
-            |(_, _, (keys, values, count), _)| {
+            (device.clone(), (device.upload(&keys)?, device.upload(&values)?), outputs),
+            |(_, _, (keys, values, count))| {
                 count.fill(poison())?;
                 keys.fill(poison())?;
                 values.fill(poison())
             },
-            |(device, (keys, values), (keys_out, values_out, count), scratch)| {
-                device.reduce_by_key_into(&*keys, &*values, Sum, keys_out, values_out, count, scratch)
+            |(device, (keys, values), (keys_out, values_out, count))| {
+                device.reduce_by_key_into(&*keys, &*values, Sum, keys_out, values_out, count)
             },
-            move |(_, _, (keys_out, values_out, count), _)| {
+            move |(_, _, (keys_out, values_out, count))| {
                 let (want_keys, want) = wanted::<u32, f32, f32, Sum>(&keys, &values, Sum)?;
                 same_bytes(&count.to_vec()?, &[want.len() as u64], "count")?;
                 filled(&keys_out.to_vec()?, &want_keys, "keys")?;

@@ -6,7 +6,7 @@ use bytemuck::Pod;
 
 use crate::select::gpu::{Form, Marks};
 use crate::{
-    Buffer, Device, Element, ElementType, Offset, Scratch,
+    Buffer, Device, Element, ElementType, Offset,
     bench::Bench,
     bf16,
     check::{
@@ -136,9 +136,7 @@ fn check_unique<T: Element>(device: &Device, what: What) -> Result<(), Failure> 
     let want: Vec<T> = heads[..heads.len() - 1].iter().map(|&i| input[i]).collect();
     let mut count = Vec::new();
     let got = guarded(device, rooms(n, want.len(), what.room), out_offset(offset), |out| {
-        count = guarded(device, 1, offset, |count| {
-            Ok(device.unique_into(on_device.view(offset..)?, out, count, &mut Scratch::new())?)
-        })?;
+        count = guarded(device, 1, offset, |count| Ok(device.unique_into(on_device.view(offset..)?, out, count)?))?;
         Ok(())
     })?;
     same_bytes(&count, &[want.len() as u64], "count")?;
@@ -160,7 +158,7 @@ fn check_by_key<K: Element, V: Pod + PartialEq + Debug + Send + Sync>(
     let (keys_got, values_got, count) =
         pair(device, rooms(n, heads.len(), what.room), offset, |keys_out, values_out, count| {
             let (keys, values) = (keys_there.view(offset..)?, values_there.view(2 * offset..)?);
-            device.unique_by_key_into(keys, values, keys_out, values_out, count, &mut Scratch::new())
+            device.unique_by_key_into(keys, values, keys_out, values_out, count)
         })?;
     same_bytes(&[count], &[heads.len() as u64], "count ")?;
     filled(&keys_got, &heads.iter().map(|&i| keys[i]).collect::<Vec<_>>(), "keys")?;
@@ -177,7 +175,7 @@ fn check_encoded<T: Element, C: Offset>(device: &Device, what: What) -> Result<(
     let (values_got, lengths_got, count) =
         pair(device, rooms(n, values.len(), what.room), offset, |values, lengths, count| {
             let input = on_device.view(offset..)?;
-            device.run_length_encode_into(input, values, lengths, count, &mut Scratch::new())
+            device.run_length_encode_into(input, values, lengths, count)
         })?;
     same_bytes(&[count], &[values.len() as u64], "count ")?;
     filled(&values_got, &values, "values")?;
@@ -198,7 +196,7 @@ fn check_non_trivial<T: Element, C: Offset>(device: &Device, what: What) -> Resu
     let (offsets_got, lengths_got, count) =
         pair(device, rooms(n, offsets.len(), what.room), offset, |offsets, lengths, count| {
             let input = on_device.view(offset..)?;
-            device.non_trivial_runs_into(input, offsets, lengths, count, &mut Scratch::new())
+            device.non_trivial_runs_into(input, offsets, lengths, count)
         })?;
     same_bytes(&[count], &[offsets.len() as u64], "count ")?;
     filled(&offsets_got, &offsets, "offsets")?;
@@ -258,15 +256,15 @@ fn bench_unique(length: u64) -> Bench {
     let bytes = move |n: usize| (4 * (n + n / length as usize)) as u64;
     Bench::new(format!("unique, runs of {length}"), ElementType::U32, bytes, move |device, n| {
         let host = Lengths::About(length).generate::<u32>(n);
-        let state = (device.clone(), device.upload(&host)?, device.zeroed(n)?, device.zeroed(1)?, Scratch::new());
+        let state = (device.clone(), device.upload(&host)?, device.zeroed(n)?, device.zeroed(1)?);
         Ok(Climb::new(
             state,
-            |(_, _, out, count, _)| {
+            |(_, _, out, count)| {
                 count.fill(poison())?;
                 out.fill(poison())
             },
-            |(device, x, out, count, scratch)| device.unique_into(&*x, &mut *out, &mut *count, scratch),
-            move |(_, _, out, count, _): &mut (Device, Buffer<u32>, Buffer<u32>, Buffer<u64>, Scratch)| {
+            |(device, x, out, count)| device.unique_into(&*x, &mut *out, &mut *count),
+            move |(_, _, out, count): &mut (Device, Buffer<u32>, Buffer<u32>, Buffer<u64>)| {
                 let mut want = host.clone();
                 want.dedup();
                 same_bytes(&count.to_vec()?, &[want.len() as u64], "count")?;
@@ -282,16 +280,14 @@ fn bench_encoded(length: u64) -> Bench {
         let host = Lengths::About(length).generate::<u32>(n);
         let outputs = (device.zeroed::<u32>(n)?, device.zeroed::<u32>(n)?, device.zeroed::<u64>(1)?);
         Ok(Climb::new(
-            (device.clone(), device.upload(&host)?, outputs, Scratch::new()),
-            |(_, _, (values, lengths, count), _)| {
+            (device.clone(), device.upload(&host)?, outputs),
+            |(_, _, (values, lengths, count))| {
                 count.fill(poison())?;
                 values.fill(poison())?;
                 lengths.fill(poison())
             },
-            |(device, x, (values, lengths, count), scratch)| {
-                device.run_length_encode_into(&*x, values, lengths, count, scratch)
-            },
-            move |(_, _, (values, lengths, count), _)| {
+            |(device, x, (values, lengths, count))| device.run_length_encode_into(&*x, values, lengths, count),
+            move |(_, _, (values, lengths, count))| {
                 let heads = offsets(&host);
                 let want: Vec<u32> = heads[..heads.len() - 1].iter().map(|&i| host[i]).collect();
                 same_bytes(&count.to_vec()?, &[want.len() as u64], "count")?;

@@ -1,7 +1,7 @@
 //! Cases and benchmark cases of sorts of columns.
 
 use crate::{
-    Columns, Device, ElementType, Order, Scratch,
+    Columns, Device, ElementType, Order,
     bench::Bench,
     check::{Case, Failure, Level, data::Data, everywhere, guarded, keys::Keys, poison, same_bytes},
     ladder::Climb,
@@ -21,7 +21,7 @@ fn check<K: Made>(device: &Device, (n, at, keys, way): (usize, usize, Keys, Way)
                     let columns = Columns::new().with(there.1.view(at..)?, to_a).with(there.2.view(at..)?, to_b);
                     let columns = columns.with(there.3.view(at..)?, to_c);
                     let x = there.0.view(at..)?;
-                    Ok(device.sort_columns_into(x, columns, out, way.order(), &mut Scratch::new())?)
+                    Ok(device.sort_columns_into(x, columns, out, way.order())?)
                 })?;
                 Ok(())
             })?;
@@ -44,14 +44,14 @@ fn check<K: Made>(device: &Device, (n, at, keys, way): (usize, usize, Keys, Way)
 
 /// Checks no column and one column, and refused calls.
 fn check_few(device: &Device) -> Result<(), Failure> {
-    let (x, mut keys, mut values, scratch) = ([3i32, -1, 2], [0; 3], [0u16; 3], &mut Scratch::new());
-    device.sort_columns_into(&x, Columns::new(), &mut keys, Order::descending(), scratch)?;
+    let (x, mut keys, mut values) = ([3i32, -1, 2], [0; 3], [0u16; 3]);
+    device.sort_columns_into(&x, Columns::new(), &mut keys, Order::descending())?;
     same_bytes(&keys, &[3, 2, -1], "keys alone")?;
     let one = Columns::new().with(&[7u16, 8, 9], &mut values);
-    device.sort_columns_into(&x, one, &mut keys, Order::ascending(), scratch)?;
+    device.sort_columns_into(&x, one, &mut keys, Order::ascending())?;
     same_bytes(&values, &[8, 9, 7], "one column")?;
     let short = Columns::new().with(&[7u16, 8, 9], &mut values[..2]);
-    let short = device.sort_columns_into(&x, short, &mut keys, Order::ascending(), scratch).map_err(|e| e.to_string());
+    let short = device.sort_columns_into(&x, short, &mut keys, Order::ascending()).map_err(|e| e.to_string());
     let unequal = device.sort_columns(&x, (&[1u8; 3], &[1u8; 2]), Order::ascending()).map_err(|e| e.to_string());
     match (short, unequal) {
         (Err(short), Err(unequal)) => {
@@ -100,13 +100,13 @@ pub(in crate::sort) fn benches() -> Vec<Bench> {
         let columns = [column()?, column()?, column()?];
         let out = [device.zeroed::<u32>(n)?, device.zeroed(n)?, device.zeroed(n)?, device.zeroed(n)?];
         Ok(Climb::new(
-            (device.clone(), keys, columns, out, Scratch::new()),
-            |(_, _, _, out, _)| out.iter_mut().try_for_each(|out| out.fill(poison())),
-            |(device, keys, [a, b, c], [out, to_a, to_b, to_c], scratch)| {
+            (device.clone(), keys, columns, out),
+            |(_, _, _, out)| out.iter_mut().try_for_each(|out| out.fill(poison())),
+            |(device, keys, [a, b, c], [out, to_a, to_b, to_c])| {
                 let columns = Columns::new().with(&*a, to_a).with(&*b, to_b).with(&*c, to_c);
-                device.sort_columns_into(&*keys, columns, out, Order::ascending(), scratch)
+                device.sort_columns_into(&*keys, columns, out, Order::ascending())
             },
-            |(_, keys, _, out, _)| {
+            |(_, keys, _, out)| {
                 let want = Device::cpu().argsort::<u32, u32>(&keys.to_vec()?, Order::ascending())?.to_vec()?;
                 out[1..].iter().try_for_each(|out| same_bytes(&out.to_vec()?, &want, "a column"))
             },

@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 
 use crate::{
-    Device, Offset, Order, Scratch,
+    Device, Offset, Order,
     bench::Bench,
     check::{
         CANARY, Case, Failure, Level,
@@ -50,13 +50,7 @@ fn check_keys<K: Made, C: Offset>(device: &Device, what: What) -> Result<(), Fai
     let (all, offsets, padded) = made::<K, C>(what);
     let (x, offsets_there) = (device.upload(&all)?, device.upload(&padded)?);
     let got = guarded(device, n, at, |out| {
-        Ok(device.sort_segments_into(
-            x.view(at..)?,
-            offsets_there.view(at..)?,
-            out,
-            way.order(),
-            &mut Scratch::new(),
-        )?)
+        Ok(device.sort_segments_into(x.view(at..)?, offsets_there.view(at..)?, out, way.order())?)
     })?;
     let input = &all[at..];
     let want = if device.is_cpu() {
@@ -79,7 +73,7 @@ fn check_pairs<K: Made, V: Pod + Send + Sync + PartialEq + std::fmt::Debug, C: O
     let got = guarded(device, n, at, |out| {
         got_values = guarded(device, n, at, |to| {
             let (x, with, offsets_there) = (x.view(at..)?, with.view(at..)?, offsets_there.view(at..)?);
-            Ok(device.sort_segments_pairs_into(x, with, offsets_there, out, to, way.order(), &mut Scratch::new())?)
+            Ok(device.sort_segments_pairs_into(x, with, offsets_there, out, to, way.order())?)
         })?;
         Ok(())
     })?;
@@ -99,13 +93,7 @@ fn check_indices<K: Made, I: Offset, C: Offset>(device: &Device, what: What) -> 
     let (all, offsets, padded) = made::<K, C>(what);
     let (x, offsets_there) = (device.upload(&all)?, device.upload(&padded)?);
     let got = guarded(device, n, at, |out| {
-        Ok(device.argsort_segments_into(
-            x.view(at..)?,
-            offsets_there.view(at..)?,
-            out,
-            way.order(),
-            &mut Scratch::new(),
-        )?)
+        Ok(device.argsort_segments_into(x.view(at..)?, offsets_there.view(at..)?, out, way.order())?)
     })?;
     let input = &all[at..];
     let want: Vec<I> = if device.is_cpu() {
@@ -118,13 +106,13 @@ fn check_indices<K: Made, I: Offset, C: Offset>(device: &Device, what: What) -> 
 
 /// Checks invalid offsets. Any result is right, but calls write only to their outputs, and checked calls refuse the offsets.
 fn check_wrong<C: Offset>(device: &Device, n: usize) -> Result<(), Failure> {
-    let (x, up, scratch) = (Data::Bits.generate::<u32>(n, 1), Order::ascending, &mut Scratch::new());
+    let (x, up) = (Data::Bits.generate::<u32>(n, 1), Order::ascending);
     let mut rng = Rng::new(n as u64);
     let wild: Vec<C> = (0..300).map(|_| C::from_bits_lossy(rng.next() >> (rng.next() % 60))).collect();
-    guarded(device, n, 1, |out| Ok(device.sort_segments_into(&x, &wild, out, up(), scratch)?))?;
+    guarded(device, n, 1, |out| Ok(device.sort_segments_into(&x, &wild, out, up())?))?;
     // These segments overlap, and there are more of them than the lists in scratch hold.
     let folded: Vec<C> = (0..2000).map(|i| C::from_i128((n * (i % 2)) as i128)).collect();
-    guarded(device, n, 1, |out| Ok(device.sort_segments_into(&x, &folded, out, up(), scratch)?))?;
+    guarded(device, n, 1, |out| Ok(device.sort_segments_into(&x, &folded, out, up())?))?;
     for offsets in [vec![0, n / 2, n / 3, n], vec![0, n, n + 1], vec![n + 1], vec![]] {
         let offsets: Vec<C> = offsets.into_iter().map(|x| C::from_i128(x as i128)).collect();
         if device.sort_segments(&x, &offsets, up()).is_ok() {
@@ -133,7 +121,7 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> Result<(), Failure> {
     }
     // Segments that reach beyond the input end with it.
     let beyond: Vec<C> = [0, n + 5, n + CANARY].map(|x| C::from_i128(x as i128)).into();
-    let got = guarded(device, n, 0, |out| Ok(device.sort_segments_into(&x, &beyond, out, up(), scratch)?))?;
+    let got = guarded(device, n, 0, |out| Ok(device.sort_segments_into(&x, &beyond, out, up())?))?;
     same_bytes(&got, &Device::cpu().sort(&x, up())?.to_vec()?, "clamped")
 }
 
@@ -240,14 +228,12 @@ fn bench_keys<K: Made>(mean: usize) -> Bench {
     let bytes = |n| 2 * (n * size_of::<K>()) as u64;
     Bench::new(format!("keys of segments of {mean}"), K::ELEMENT, bytes, move |device, n| {
         let keys = device.upload(&K::make(Keys::As(Data::Bits), n))?;
-        let state = (device.clone(), keys, device.upload(&offsets(n, mean))?, device.zeroed::<K>(n)?, Scratch::new());
+        let state = (device.clone(), keys, device.upload(&offsets(n, mean))?, device.zeroed::<K>(n)?);
         Ok(Climb::new(
             state,
-            |(_, _, _, out, _)| out.fill(poison()),
-            |(device, x, offsets, out, scratch)| {
-                device.sort_segments_into(&*x, &*offsets, out, Order::ascending(), scratch)
-            },
-            |(_, x, offsets, out, _)| {
+            |(_, _, _, out)| out.fill(poison()),
+            |(device, x, offsets, out)| device.sort_segments_into(&*x, &*offsets, out, Order::ascending()),
+            |(_, x, offsets, out)| {
                 let want = Device::cpu().sort_segments(&x.to_vec()?, &offsets.to_vec()?, Order::ascending())?;
                 same_bytes(&out.to_vec()?, &want.to_vec()?, "keys")
             },
@@ -259,14 +245,12 @@ fn bench_indices<K: Made>(mean: usize) -> Bench {
     let bytes = |n| (n * (size_of::<K>() + size_of::<u32>())) as u64;
     Bench::new(format!("indices in segments of {mean}"), K::ELEMENT, bytes, move |device, n| {
         let keys = device.upload(&K::make(Keys::As(Data::Bits), n))?;
-        let state = (device.clone(), keys, device.upload(&offsets(n, mean))?, device.zeroed::<u32>(n)?, Scratch::new());
+        let state = (device.clone(), keys, device.upload(&offsets(n, mean))?, device.zeroed::<u32>(n)?);
         Ok(Climb::new(
             state,
-            |(_, _, _, out, _)| out.fill(poison()),
-            |(device, x, offsets, out, scratch)| {
-                device.argsort_segments_into(&*x, &*offsets, out, Order::ascending(), scratch)
-            },
-            |(_, x, offsets, out, _)| {
+            |(_, _, _, out)| out.fill(poison()),
+            |(device, x, offsets, out)| device.argsort_segments_into(&*x, &*offsets, out, Order::ascending()),
+            |(_, x, offsets, out)| {
                 let cpu = Device::cpu();
                 let want = cpu.argsort_segments::<K, u32, u32>(&x.to_vec()?, &offsets.to_vec()?, Order::ascending())?;
                 same_bytes(&out.to_vec()?, &want.to_vec()?, "indices")

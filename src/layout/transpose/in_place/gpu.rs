@@ -79,7 +79,7 @@ impl Plan {
     }
 }
 
-pub fn transpose(
+pub(crate) fn transpose(
     device: &ClDevice,
     data: &ClInput,
     (rows, cols): (usize, usize),

@@ -61,7 +61,6 @@ pub fn transpose<T: Pod>(
     data: Output<'_, T>,
     (rows, cols): (usize, usize),
     strip: usize,
-    scratch: &mut Scratch,
 ) -> Result<()> {
     let size = size_of::<T>();
     super::check_size(size)?;
@@ -75,7 +74,7 @@ pub fn transpose<T: Pod>(
         Backend::Cpu => cpu::transpose(bytemuck::cast_slice_mut(data.host()?), (rows, cols), size, strip)?,
         Backend::OpenCl(device) => {
             let data = data.cl(device, true)?;
-            gpu::transpose(device, &data, (rows, cols), size, strip, scratch)?;
+            gpu::transpose(device, &data, (rows, cols), size, strip, &mut Scratch::new())?;
             data.finish(device)?;
         }
     }
@@ -90,20 +89,20 @@ impl Device {
     /// elements.
     ///
     /// A square needs no scratch, and is as fast as [`Device::transpose`]. Other matrices take several times as
-    /// long: they go through `scratch` in two or three passes, or in one if they fit it. Waits for the result only if
+    /// long: they go through scratch in two or three passes, or in one if they fit it. Waits for the result only if
     /// `data` is a host slice.
     ///
     /// # Errors
     ///
     /// Same as [`Device::transpose`]; [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the
-    /// [scratch](Device::transpose_in_place_scratch) does not fit the device.
+    /// scratch does not fit the device.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch};
+    /// use oclprim::Device;
     ///
     /// let device = Device::best()?;
     /// let mut x = device.upload(&[1, 2, 3, 4, 5, 6])?;
-    /// device.transpose_in_place(&mut x, 2, 3, &mut Scratch::new())?;
+    /// device.transpose_in_place(&mut x, 2, 3)?;
     /// assert_eq!(x.to_vec()?, [1, 4, 2, 5, 3, 6]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -112,30 +111,8 @@ impl Device {
         data: impl Into<Output<'a, T>>,
         rows: usize,
         cols: usize,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        transpose(self, data.into(), (rows, cols), STRIP_BYTES, scratch)
-    }
-
-    /// Bytes of scratch that [`Device::transpose_in_place`] uses.
-    ///
-    /// A square, a row or a column needs none. Other matrices need their own size, but at most 16 MiB, or one row or
-    /// column if that is larger.
-    ///
-    /// The result for the CPU backend is 0, since that backend does not use `scratch`. It allocates as many bytes of
-    /// host memory as a device needs of scratch, and one row per thread.
-    ///
-    /// ```
-    /// let device = oclprim::Device::best()?;
-    /// assert_eq!(device.transpose_in_place_scratch::<f32>(1000, 1000), 0);
-    /// assert!(device.transpose_in_place_scratch::<f32>(10_000, 30_000) <= 16 << 20);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn transpose_in_place_scratch<T: Pod>(&self, rows: usize, cols: usize) -> usize {
-        match self.backend() {
-            Backend::Cpu => 0,
-            Backend::OpenCl(_) => scratch_bytes((rows, cols), size_of::<T>().max(1), STRIP_BYTES),
-        }
+        transpose(self, data.into(), (rows, cols), STRIP_BYTES)
     }
 }
 
@@ -159,7 +136,7 @@ mod tests {
             for device in &devices {
                 for strip in [0, 60] {
                     let mut data = device.upload(&x).unwrap();
-                    transpose(device, (&mut data).into(), (rows, cols), strip, &mut Scratch::new()).unwrap();
+                    transpose(device, (&mut data).into(), (rows, cols), strip).unwrap();
                     let got = data.to_vec().unwrap();
                     assert_eq!(got, obvious(&x, rows, cols), "{device:?}: {rows} x {cols} by {strip} bytes");
                 }

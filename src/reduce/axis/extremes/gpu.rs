@@ -99,15 +99,8 @@ pub fn plan(lines: &Lines, form: &Form, aligned: bool, caps: &Tuned, wide: bool)
     })
 }
 
-/// Scratch bytes for these lines on this device.
-pub fn scratch_bytes(device: &ClDevice, lines: &Lines, form: &Form) -> Result<usize> {
-    OnDevice::scratch_bytes(device, lines, form.element, |on| {
-        Ok(plan(on.lines, form, true, &on.caps, on.wide)?.scratch_bytes)
-    })
-}
-
 /// Finds the extremes of each line. If there are lines, each has at least one element.
-pub fn find(
+pub(crate) fn find(
     device: &ClDevice,
     form: &Form,
     input: &ClInput,

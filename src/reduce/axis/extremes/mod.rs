@@ -6,7 +6,7 @@
 //! | work | one read of each element, and one more read for each result |
 //! | order | as [`Device::arg_min`]: the lowest index on ties, where -0 equals +0; the first NaN, if any |
 //! | determinism | same bits everywhere |
-//! | scratch | none if lines are many; else an index for each part of a line: [`Device::min_max_axis_scratch`] |
+//! | scratch | none if lines are many; else an index for each part of a line |
 //! | limits | as [`reduce_axis`](Device::reduce_axis) |
 //!
 //! Elements are mapped to integers with the same order, and several are compared at once. The kernels search for an
@@ -116,12 +116,12 @@ impl Device {
     /// Same as [`Device::arg_min_axis`]; [`ErrorKind::InvalidInput`] if an output has another number of elements.
     ///
     /// ```
-    /// use oclprim::{Device, Scratch};
+    /// use oclprim::Device;
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[3, 1, 2, 1, 5, 5])?;
     /// let (mut values, mut indices) = ([0; 2], [0; 2]);
-    /// device.arg_min_axis_into(x.nd(&[2, 3])?, 1, &mut values, &mut indices, &mut Scratch::new())?;
+    /// device.arg_min_axis_into(x.nd(&[2, 3])?, 1, &mut values, &mut indices)?;
     /// assert_eq!((values, indices), ([1, 1], [1, 0]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -131,9 +131,8 @@ impl Device {
         axis: usize,
         values: impl Into<Output<'b, T>>,
         indices: impl Into<Output<'c, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.axis_extremes_into(input.into(), axis, Ends::Min, values.into(), indices.into(), scratch)
+        self.axis_extremes_into(input.into(), axis, Ends::Min, values.into(), indices.into(), &mut Scratch::new())
     }
 
     /// Arg-max along an axis: the largest element of each line, and its index on the axis. All else is as in
@@ -170,12 +169,12 @@ impl Device {
     /// Same as [`Device::arg_min_axis_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scratch};
+    /// use oclprim::Device;
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[3, 1, 2, 1, 5, 5])?;
     /// let (mut values, mut indices) = (device.zeroed::<i32>(3)?, device.zeroed(3)?);
-    /// device.arg_max_axis_into(x.nd(&[2, 3])?, 0, &mut values, &mut indices, &mut Scratch::new())?;
+    /// device.arg_max_axis_into(x.nd(&[2, 3])?, 0, &mut values, &mut indices)?;
     /// assert_eq!((values.to_vec()?, indices.to_vec()?), (vec![3, 5, 5], vec![0, 1, 1]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -185,9 +184,8 @@ impl Device {
         axis: usize,
         values: impl Into<Output<'b, T>>,
         indices: impl Into<Output<'c, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.axis_extremes_into(input.into(), axis, Ends::Max, values.into(), indices.into(), scratch)
+        self.axis_extremes_into(input.into(), axis, Ends::Max, values.into(), indices.into(), &mut Scratch::new())
     }
 
     /// The smallest and the largest element of each line along an axis, and their indices, in one pass.
@@ -226,15 +224,13 @@ impl Device {
     /// Same as [`Device::arg_min_axis_into`].
     ///
     /// ```
-    /// use oclprim::{Device, Scratch};
+    /// use oclprim::Device;
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[0.5f32, 2.5, -1.0, 4.0])?;
     /// let (mut values, mut indices) = (device.zeroed::<f32>(4)?, device.zeroed(4)?);
     /// let columns = x.nd(&[2, 2])?;
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.min_max_axis_scratch(columns, 0)?)?;
-    /// device.min_max_axis_into(columns, 0, &mut values, &mut indices, &mut scratch)?;
+    /// device.min_max_axis_into(columns, 0, &mut values, &mut indices)?;
     /// assert_eq!((values.to_vec()?, indices.to_vec()?), (vec![-1.0, 2.5, 0.5, 4.0], vec![1, 0, 0, 1]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -244,32 +240,8 @@ impl Device {
         axis: usize,
         values: impl Into<Output<'b, T>>,
         indices: impl Into<Output<'c, u64>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.axis_extremes_into(input.into(), axis, Ends::Both, values.into(), indices.into(), scratch)
-    }
-
-    /// The scratch bytes of [`Device::min_max_axis_into`]. [`Device::arg_min_axis_into`] and
-    /// [`Device::arg_max_axis_into`] use no more.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_axis`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Scratch};
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[1.0f32; 24])?;
-    /// Scratch::new().reserve(&device, device.min_max_axis_scratch(x.nd(&[2, 12])?, 1)?)?;
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn min_max_axis_scratch<'a, T: Element>(&self, input: impl Into<NdView<'a, T>>, axis: usize) -> Result<usize> {
-        let lines = Lines::of(input.into().layout(), axis)?;
-        match self.backend() {
-            Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => gpu::scratch_bytes(device, &lines, &gpu::Form::of::<T>(Ends::Both)),
-        }
+        self.axis_extremes_into(input.into(), axis, Ends::Both, values.into(), indices.into(), &mut Scratch::new())
     }
 
     fn axis_extremes<T: Element>(&self, input: NdView<'_, T>, axis: usize, ends: Ends) -> Result<AxisExtremes<T>> {

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | work | one read of the elements |
 //! | determinism | same bits everywhere, if the device keeps subnormals: the order depends only on the length of the axis |
-//! | scratch | none if lines are many and short; else up to 320 bytes for each part of a line: [`Device::moments_axis_scratch`] |
+//! | scratch | none if lines are many and short; else up to 320 bytes for each part of a line |
 //! | limits | as [`reduce_axis`](Device::reduce_axis) |
 //!
 //! Types, error bounds, NaN, infinities and elements at the ends of the range are as in
@@ -116,7 +116,7 @@ impl Device {
     ) -> Result<Buffer<MomentsRecord<T>>> {
         let input = input.into();
         let mut out = self.uninit(results(&Lines::of(input.layout(), axis)?)?)?;
-        self.moments_axis_into(input, axis, &mut out, &mut Scratch::new())?;
+        self.moments_axis_into(input, axis, &mut out)?;
         Ok(out)
     }
 
@@ -129,15 +129,13 @@ impl Device {
     /// Same as [`Device::moments_axis`]; [`ErrorKind::InvalidInput`] if `output` has another number of elements.
     ///
     /// ```
-    /// use oclprim::{Device, MomentsRecord, Scratch};
+    /// use oclprim::{Device, MomentsRecord};
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[1u8, 2, 3, 6])?;
     /// let columns = x.nd(&[2, 2])?;
     /// let mut found = device.zeroed::<MomentsRecord<u8>>(2)?;
-    /// let mut scratch = Scratch::new();
-    /// scratch.reserve(&device, device.moments_axis_scratch(columns, 0)?)?;
-    /// device.moments_axis_into(columns, 0, &mut found, &mut scratch)?;
+    /// device.moments_axis_into(columns, 0, &mut found)?;
     /// let found: Vec<_> = found.to_vec()?.iter().map(MomentsRecord::get).collect();
     /// assert_eq!((found[0].mean, found[1].integer_sum), (2.0, Some(8)));
     /// # Ok::<(), oclprim::Error>(())
@@ -147,9 +145,8 @@ impl Device {
         input: impl Into<NdView<'a, T>>,
         axis: usize,
         output: impl Into<Output<'b, MomentsRecord<T>>>,
-        scratch: &mut Scratch,
     ) -> Result<()> {
-        self.moments_axis_one(input.into(), axis, output.into(), scratch)
+        self.moments_axis_one(input.into(), axis, output.into(), &mut Scratch::new())
     }
 
     /// Body of [`Device::moments_axis_into`], compiled once for each set of types.
@@ -176,8 +173,8 @@ impl Device {
 
     /// The mean of each line along an axis, on the host.
     ///
-    /// The host decodes the means from the records of [`Device::moments_axis`]. [`Device::moments_axis_into`] takes
-    /// scratch, and can leave the records on the device.
+    /// The host decodes the means from the records of [`Device::moments_axis`]. [`Device::moments_axis_into`] can
+    /// leave the records on the device.
     ///
     /// # Errors
     ///
@@ -215,28 +212,6 @@ impl Device {
     /// ```
     pub fn variance_axis<'a, T: Element>(&self, input: impl Into<NdView<'a, T>>, axis: usize) -> Result<Vec<f64>> {
         memory::collect(self.moments_axis(input, axis)?.to_vec()?.iter().map(|record| record.get().variance))
-    }
-
-    /// The scratch bytes of [`Device::moments_axis_into`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_axis`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Scratch};
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[1.0f32; 24])?;
-    /// Scratch::new().reserve(&device, device.moments_axis_scratch(x.nd(&[2, 12])?, 1)?)?;
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn moments_axis_scratch<'a, T: Element>(&self, input: impl Into<NdView<'a, T>>, axis: usize) -> Result<usize> {
-        let lines = Lines::of(input.into().layout(), axis)?;
-        match self.backend() {
-            Backend::Cpu => Ok(0),
-            Backend::OpenCl(device) => gpu::scratch_bytes(device, &lines, &gpu::Form::of::<T>()),
-        }
     }
 }
 

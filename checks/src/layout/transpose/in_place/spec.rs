@@ -6,7 +6,7 @@ use bytemuck::Pod;
 
 use super::{STRIP_BYTES, transpose};
 use crate::{
-    Device, ElementType, Scratch,
+    Device, ElementType,
     bench::Bench,
     check::{Case, Failure, Level, data::random_bits, guarded, same_bytes},
     ladder::Climb,
@@ -60,13 +60,13 @@ fn check<T: Pod + PartialEq + Debug>(
     let all = random_bits::<T>(rows * cols, (rows * 31 + cols) as u64);
     let got = guarded(device, rows * cols, at, |mut data| {
         data.write(&all)?;
-        Ok(transpose(device, data.into(), (rows, cols), strip, &mut Scratch::new())?)
+        Ok(transpose(device, data.into(), (rows, cols), strip)?)
     })?;
     let want = if device.is_cpu() {
         obvious(&all, rows, cols)
     } else {
         let mut want = all;
-        transpose(&Device::cpu(), (&mut want).into(), (rows, cols), strip, &mut Scratch::new())?;
+        transpose(&Device::cpu(), (&mut want).into(), (rows, cols), strip)?;
         want
     };
     same_bytes(&got, &want, "data")
@@ -105,12 +105,12 @@ pub(in crate::layout::transpose) fn bench(form: &str, shape: fn(usize) -> (usize
     Bench::new(form, ElementType::F32, bytes, move |device, n| {
         let (rows, cols) = shape(n);
         let original = device.upload(&random_bits::<u32>(rows * cols, n as u64))?;
-        let state = (device.clone(), device.zeroed::<u32>(rows * cols)?, original, Scratch::new());
+        let state = (device.clone(), device.zeroed::<u32>(rows * cols)?, original);
         Ok(Climb::new(
             state,
-            |(device, x, original, _)| device.copy(&*original, x),
-            move |(device, x, _, scratch)| device.transpose_in_place(x, rows, cols, scratch),
-            move |(_, x, original, _)| {
+            |(device, x, original)| device.copy(&*original, x),
+            move |(device, x, _)| device.transpose_in_place(x, rows, cols),
+            move |(_, x, original)| {
                 let want = Device::cpu().transpose(&original.to_vec()?, rows, cols)?.to_vec()?;
                 same_bytes(&x.to_vec()?, &want, "data")
             },

@@ -3,7 +3,7 @@
 use super::Ends;
 use crate::ProgramSpec;
 use crate::{
-    Buffer, Device, Element, ElementType, Layout, NdView, Output, Result, Scratch,
+    Buffer, Device, Element, ElementType, Layout, NdView, Output, Result,
     bench::Bench,
     check::{Case, Failure, Level, data::Data, guarded, layouts::LayoutKind, same},
     f16,
@@ -19,12 +19,11 @@ fn find<T: Element>(
     view: NdView<'_, T>,
     axis: usize,
     (values, indices): (Output<'_, T>, Output<'_, u64>),
-    scratch: &mut Scratch,
 ) -> Result<()> {
     match ends {
-        Ends::Min => device.arg_min_axis_into(view, axis, values, indices, scratch),
-        Ends::Max => device.arg_max_axis_into(view, axis, values, indices, scratch),
-        Ends::Both => device.min_max_axis_into(view, axis, values, indices, scratch),
+        Ends::Min => device.arg_min_axis_into(view, axis, values, indices),
+        Ends::Max => device.arg_max_axis_into(view, axis, values, indices),
+        Ends::Both => device.min_max_axis_into(view, axis, values, indices),
     }
 }
 
@@ -51,7 +50,7 @@ fn check<T: Element>(
     let values = guarded(device, results, at, |values| {
         indices = guarded(device, results, 1, |indices| {
             let view = buffer.view(at..)?.with_layout(layout)?;
-            Ok(find(device, ends, view, axis, (values.into(), indices.into()), &mut Scratch::new())?)
+            Ok(find(device, ends, view, axis, (values.into(), indices.into()))?)
         })?;
         Ok(())
     })?;
@@ -69,7 +68,7 @@ fn check<T: Element>(
         }
     } else {
         let to = ((&mut want).into(), (&mut want_indices).into());
-        find(&Device::cpu(), ends, host, axis, to, &mut Scratch::new())?;
+        find(&Device::cpu(), ends, host, axis, to)?;
     }
     same(&indices, &want_indices, "indices")?;
     same(&values, &want, "values")
@@ -81,12 +80,12 @@ fn check_nothing<T: Element>(device: &Device, ends: Ends) -> Result<(), Failure>
     let (mut values, mut indices) = (vec![T::ZERO; 8], vec![0; 8]);
     let lines = 4 * ends.list().len();
     let to = (Output::from(&mut values[..lines]), Output::from(&mut indices[..lines]));
-    match find(device, ends, none.nd(&[0, 4])?, 0, to, &mut Scratch::new()) {
+    match find(device, ends, none.nd(&[0, 4])?, 0, to) {
         Err(error) if error.kind() == crate::ErrorKind::Empty => {}
         other => return Err(Failure::Mismatch(format!("empty lines gave {other:?}"))),
     }
     let to = (Output::from(&mut values[..0]), Output::from(&mut indices[..0]));
-    Ok(find(device, ends, none.nd(&[0, 4])?, 1, to, &mut Scratch::new())?)
+    Ok(find(device, ends, none.nd(&[0, 4])?, 1, to)?)
 }
 
 fn form<T: Element>(level: Level, ends: Ends, shapes: &[(&'static [usize], usize)], cases: &mut Vec<Case>) {
@@ -165,7 +164,6 @@ fn bench(ends: Ends, name: &str, shape: fn(usize) -> [usize; 2], axis: usize) ->
         x: Buffer<f32>,
         values: Buffer<f32>,
         indices: Buffer<u64>,
-        scratch: Scratch,
     }
     Bench::new(
         format!("{} over {name}", ends.name().trim_end_matches(" along an axis")),
@@ -176,19 +174,19 @@ fn bench(ends: Ends, name: &str, shape: fn(usize) -> [usize; 2], axis: usize) ->
             let host = Data::Random.generate::<f32>(shape[0] * shape[1], n as u64);
             let results = ends.list().len() * shape[1 - axis];
             let (values, indices) = (device.zeroed(results)?, device.zeroed(results)?);
-            let (x, scratch) = (device.upload(&host)?, Scratch::new());
+            let x = device.upload(&host)?;
             Ok(Climb::new(
-                Measured { device: device.clone(), host, shape, x, values, indices, scratch },
+                Measured { device: device.clone(), host, shape, x, values, indices },
                 |this| this.indices.fill(u64::MAX),
                 move |this| {
-                    let Measured { device, shape, x, values, indices, scratch, .. } = this;
-                    find(device, ends, x.nd(&*shape)?, axis, (values.into(), indices.into()), scratch)
+                    let Measured { device, shape, x, values, indices, .. } = this;
+                    find(device, ends, x.nd(&*shape)?, axis, (values.into(), indices.into()))
                 },
                 move |this| {
                     let view = NdView::new(&this.host, Layout::contiguous(&this.shape)?)?;
                     let (mut values, mut indices) = (vec![0.0; this.values.len()], vec![0; this.indices.len()]);
                     let to = ((&mut values).into(), (&mut indices).into());
-                    find(&Device::cpu(), ends, view, axis, to, &mut Scratch::new())?;
+                    find(&Device::cpu(), ends, view, axis, to)?;
                     same(&this.indices.to_vec()?, &indices, "indices")?;
                     same(&this.values.to_vec()?, &values, "values")
                 },

@@ -2,7 +2,7 @@
 
 use super::MomentsRecord;
 use crate::{
-    Buffer, Device, Element, ElementType, Layout, Moments, NdView, Result, Scratch,
+    Buffer, Device, Element, ElementType, Layout, Moments, NdView, Result,
     bench::Bench,
     bf16,
     check::{Case, Failure, Level, data::Data, guarded, layouts::LayoutKind, same},
@@ -28,7 +28,7 @@ fn check<T: Element>(
     let outputs = axes.iter().map(|&k| shape[k]).product::<usize>();
     let records = guarded(device, outputs, at, |out| {
         let view = buffer.view(at..)?.with_layout(layout)?;
-        Ok(device.moments_axis_into(view, axis, out, &mut Scratch::new())?)
+        Ok(device.moments_axis_into(view, axis, out)?)
     })?;
     let got: Vec<Moments> = records.iter().map(MomentsRecord::<T>::get).collect();
     same(&got.iter().map(|found| found.count as u64).collect::<Vec<_>>(), &vec![shape[axis] as u64; outputs], "count")?;
@@ -146,7 +146,6 @@ fn bench<T: Element>(name: &str, shape: fn(usize) -> [usize; 2], axis: usize) ->
         shape: [usize; 2],
         x: Buffer<T>,
         out: Buffer<MomentsRecord<T>>,
-        scratch: Scratch,
     }
     Bench::new(
         format!("moments over {name}"),
@@ -157,11 +156,11 @@ fn bench<T: Element>(name: &str, shape: fn(usize) -> [usize; 2], axis: usize) ->
             let host = Data::Random.generate::<T>(shape[0] * shape[1], n as u64);
             let (x, out) = (device.upload(&host)?, device.zeroed(shape[1 - axis])?);
             Ok(Climb::new(
-                Measured { device: device.clone(), host, shape, x, out, scratch: Scratch::new() },
+                Measured { device: device.clone(), host, shape, x, out },
                 |_| Ok(()),
                 move |this| {
                     let view = this.x.nd(&this.shape)?;
-                    this.device.moments_axis_into(view, axis, &mut this.out, &mut this.scratch)
+                    this.device.moments_axis_into(view, axis, &mut this.out)
                 },
                 move |this| {
                     let view = NdView::new(&this.host, Layout::contiguous(&this.shape)?)?;
