@@ -301,10 +301,15 @@ impl<T: Float> ExactSum<T> {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn mean(&self, count: u64) -> T {
+        self.rounded_quotient(count)
+    }
+
+    /// The number of type `S` nearest to the sum divided by `divisor`, ties to even. NaN for a divisor of 0.
+    pub(crate) fn rounded_quotient<S: Element>(&self, divisor: u64) -> S {
         match self.kind {
-            _ if count == 0 => T::from_f64(f64::NAN),
-            Kind::Finite => self.digits.rounded_quotient(count),
-            _ => self.round(),
+            _ if divisor == 0 => S::from_f64(f64::NAN),
+            Kind::Finite if divisor > 1 => self.digits.rounded_quotient(divisor),
+            _ => self.rounded(),
         }
     }
 
@@ -438,16 +443,17 @@ impl<T: Float> ExactSum<T> {
     }
 }
 
-/// The number of type `S` nearest to the sum of `x[..len]`, for at most [`CHUNK`] elements; +0 for none. The length of `x` is a
-/// multiple of [`LANES`], and the elements from `len` on are -0.
+/// The number of type `S` nearest to the sum of `x[..len]` divided by `divisor`, for at most [`CHUNK`] elements; NaN for a
+/// divisor of 0. The length of `x` is a multiple of [`LANES`], and the elements from `len` on are -0.
 ///
 /// Most blocks need no accumulator: their sum is that of two `f64`, which is rounded.
-pub(crate) fn rounded_block<T: Float, S: Element>(x: &[T], len: usize) -> S {
+pub(crate) fn rounded_block<T: Float, S: Element>(x: &[T], len: usize, divisor: u64) -> S {
     let (rows, _) = x.as_chunks::<LANES>();
-    if let Some([high, low]) = chunks::sum(rows) {
-        return rounded_pair(high, low);
+    match chunks::sum(rows) {
+        Some([high, low]) if divisor == 1 => rounded_pair(high, low),
+        Some([high, low]) if divisor > 1 => quotient_of_pair(high, low, divisor),
+        _ => ExactSum::from_iter(&x[..len]).rounded_quotient(divisor),
     }
-    ExactSum::from_iter(&x[..len]).rounded()
 }
 
 /// The number of type `S` nearest to `a + b`, ties to even; +0 for 0. The sum must not overflow.
@@ -464,6 +470,25 @@ fn rounded_pair<S: Element>(a: f64, b: f64) -> S {
         _ => (size - 1, true),
     };
     nearest(size, more, exponent - 64, negative)
+}
+
+/// The number of type `S` nearest to `(a + b) / divisor`, ties to even; +0 for 0. The sum must not overflow.
+fn quotient_of_pair<S: Element>(a: f64, b: f64, divisor: u64) -> S {
+    let sum = a + b;
+    if sum == 0.0 {
+        return S::ZERO;
+    }
+    let added = sum - a;
+    let error = (a - (sum - added)) + (b - added);
+    let ((size, exponent), (part, place), negative) = (parts(sum), parts(error), sum < 0.0);
+    // The leading bits of 128, which have room for the sum of a chunk: by the bounds, it has at most 107 bits.
+    let zeros = size.leading_zeros() as i32;
+    let (size, exponent) = (u128::from(size << zeros) << 64, exponent - zeros - 64);
+    let ends = if part == 0 { 0 } else { part.trailing_zeros() as i32 };
+    let error_size = if part == 0 { 0 } else { u128::from(part >> ends) << (place + ends - exponent) };
+    let size = if (error < 0.0) == negative { size + error_size } else { size - error_size };
+    let divisor = u128::from(divisor);
+    nearest(size / divisor, size % divisor != 0, exponent, negative)
 }
 
 /// The type byte.

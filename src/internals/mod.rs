@@ -137,7 +137,7 @@ pub mod reduce {
         pub use crate::reduce::exact::*;
     }
     pub mod exact_groups {
-        pub use crate::reduce::exact_groups::gpu::*;
+        pub use crate::reduce::exact_groups::{Exact, gpu::*};
     }
     pub mod gpu {
         pub use crate::reduce::gpu::*;

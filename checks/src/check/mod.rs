@@ -12,7 +12,7 @@ pub(crate) mod segments;
 pub use bounds::sum_bound;
 pub use oclprim::internals::{
     data,
-    oracle::exact_sum,
+    oracle::{exact_mean, exact_sum},
     testing::{CANARY, Failure, close, everywhere, guarded, log_skip, poison, same, same_bytes},
 };
 
