@@ -479,17 +479,6 @@ INLINED uint deposit_number(EXACT_TABLE words, const A x, int2* range)
     return AS_BITS_OF(x) != SIGN ? EXACT_FINITE : 0;
 }
 
-// to_acc for an element that may be after the last one. There Mesa 25 converts bytes wrongly, or crashes if the load has a condition.
-static inline A element_to_acc(const T x)
-{
-#if T_BYTES == 1
-    const int bits = (int)(255u & (uint)x);
-    return (A)(T_LOWEST != 0 ? (bits ^ 128) - 128 : bits);
-#else
-    return to_acc(x);
-#endif
-}
-
 // A group, or a part of one.
 typedef struct {
     // The offset of the first element.

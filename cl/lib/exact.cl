@@ -66,6 +66,17 @@ INLINED void add_exact(EXACT_TABLE words, ulong size, int position, const int ne
     }
 }
 
+// to_acc for an element that may be after the last one. There Mesa 25 converts bytes wrongly, or crashes if the load has a condition.
+static inline A element_to_acc(const T x)
+{
+#if T_BYTES == 1
+    const int bits = (int)(255u & (uint)x);
+    return (A)(T_LOWEST != 0 ? (bits ^ 128) - 128 : bits);
+#else
+    return to_acc(x);
+#endif
+}
+
 // The carry of a word, rounded so that the word that is left is in -2^15 .. 2^15. So a small negative number has few words.
 static inline int carry_of(const int word) { return (word + 0x8000) >> 16; }
 

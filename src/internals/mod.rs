@@ -205,6 +205,9 @@ pub mod scan {
             pub use crate::scan::axis::gpu::*;
         }
     }
+    pub mod exact {
+        pub use crate::scan::exact::*;
+    }
 }
 
 pub mod select {

@@ -4,6 +4,7 @@
 //! Tests, benches and the program read the specs from the [`registry`](crate::registry).
 
 pub(crate) mod bounds;
+pub(crate) mod hard;
 pub(crate) mod keys;
 pub(crate) mod layouts;
 pub(crate) mod operators;

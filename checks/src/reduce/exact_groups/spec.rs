@@ -4,12 +4,12 @@
 use super::{Exact, Form, plan_segments};
 use crate::{
     Determinism, Device, ElementType, ExactSum, Float, Layout, ProgramSpec, Scratch, bf16,
-    check::{Case, Failure, Level, exact_mean, exact_sum, guarded, same, segments::Cut},
+    check::{Case, Failure, Level, exact_mean, exact_sum, guarded, hard::Hard, same, segments::Cut},
     f16,
     op::Sum,
     reduce::{
         axis::{Lines, exact as along_an_axis},
-        exact::spec::{Hard, Registers},
+        exact::spec::Registers,
     },
     tuning::Tuned,
 };
