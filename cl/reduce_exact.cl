@@ -672,7 +672,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_exact(
     publish_exact(words, merged, marks, sums);
 #ifdef ONE_PASS
     if (round && ends_last(ended, get_num_groups(0), ended_scratch)) {
-        store_exact(result_base + result_offset, sums, merged, range);
+        store_exact(result_base + result_offset, sums, merged, range, 1);
     }
 #endif
 }
@@ -683,5 +683,5 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_exact_round
 {
     __local int words[EXACT_WORDS];
     __local int range[2];
-    store_exact(result_base + result_offset, sums, words, range);
+    store_exact(result_base + result_offset, sums, words, range, 1);
 }

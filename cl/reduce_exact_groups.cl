@@ -1,5 +1,5 @@
-// Exact sums by groups: out[g] = the float nearest to the sum of group g, ties to even. src/reduce/exact_groups/mod.rs has the
-// algorithm, and reduce_exact.cl the proof for chunks.
+// Exact sums by groups: out[g] = the float nearest to the sum of group g, ties to even; with MEAN, to that sum divided by the
+// number of its elements. src/reduce/exact_groups/mod.rs has the algorithm, and reduce_exact.cl the proof for chunks.
 //
 // Bytes: reads each element once, and those of groups that do not fit in the registers twice.
 //
@@ -15,7 +15,7 @@
 // PARTS: a team has a part of a group, and adds its accumulator to that of the group in global memory: `sums`.
 //
 // The list of the parts of long segments: list[0] is their number, then `room` owners and `room` firsts. A part's first is the
-// index of the first part of its segment, where owners has the segment and `sums` its accumulator.
+// index of the first part of its segment, where owners has the segment and `sums` its accumulator. The next owner is the length.
 #include "lib/types.cl"
 #define REAL_BYTES A_BYTES
 #include "lib/parts.cl"
@@ -226,8 +226,8 @@ INLINED void get_partial(__local const double* from, Partial* p)
     p->error = from[WG];
 }
 
-// Returns the bits of the float nearest to the partial, which is finite.
-static inline OUT_BITS round_partial(const Partial* p)
+// Returns the bits of the float nearest to the partial, which is finite; with MEAN, to the partial divided by `count`.
+static inline OUT_BITS round_partial(const Partial* p, const ulong count)
 {
     const double sum = p->sum + p->error, error = error_of(p->sum, p->error);
     if (sum == 0) {
@@ -235,6 +235,34 @@ static inline OUT_BITS round_partial(const Partial* p)
     }
     const ulong bits = as_ulong(sum);
     const int negative = (int)(bits >> 63);
+#ifdef MEAN
+    // The magnitude is high * 2^64 + low units of 2^(exponent - 64), and a fraction of a unit if `rest`.
+    const ulong hidden = (ulong)1 << 52, error_bits = as_ulong(error);
+    const int exponent = (int)(bits >> 52 & 0x7ff) - 1075;
+    ulong high = (bits & (hidden - 1)) | hidden, low = 0, rest = 0;
+    if (error != 0) {
+        const ulong part = (error_bits & (hidden - 1)) | hidden;
+        // At most 11, since the error is at most half of the last place of `sum`.
+        const int shift = (int)(error_bits >> 52 & 0x7ff) - 1075 - (exponent - 64);
+        low = shift >= 0 ? part << shift : shift > -64 ? part >> -shift : 0;
+        rest = shift >= 0 ? 0 : shift > -64 ? part << (64 + shift) : 1;
+        if ((error < 0) != negative) {
+            low = -low - (rest != 0);
+            high--;
+        }
+    }
+    Division d;
+    open_division(&d, count, exponent + 48);
+    // The quotient is an integer of more than 64 bits and a remainder, so the fraction matters only as one more digit.
+    for (int place = 48; place >= 0; place -= 16) {
+        divide_digit(&d, (uint)(high >> place) & 0xffff);
+    }
+    for (int place = 48; place >= 0; place -= 16) {
+        divide_digit(&d, (uint)(low >> place) & 0xffff);
+    }
+    d.more |= rest != 0;
+    const ulong rounded = nearest_quotient(&d);
+#else
     ulong top = (bits | (ulong)1 << 52) << 11;
     int above = (int)(bits >> 52 & 0x7ff) - 1023 - OUT_LEAST;
     // The error is at most half of the last place of `sum`. So it matters only if `sum` is halfway between two numbers.
@@ -247,6 +275,7 @@ static inline OUT_BITS round_partial(const Partial* p)
         top |= top >> 63 ? 0 : (ulong)1 << 63;
     }
     const ulong rounded = nearest_bits(top, above, OUT_PRECISION, OUT_INFINITY);
+#endif
     return (OUT_BITS)(rounded | (ulong)negative << (8 * sizeof(OUT_BITS) - 1));
 }
 
@@ -361,8 +390,8 @@ INLINED void get_partial(__local const long* from, Partial* p)
     }
 }
 
-// Returns the bits of the float nearest to the partial, which is finite.
-static inline OUT_BITS round_partial(const Partial* from)
+// Returns the bits of the float nearest to the partial, which is finite; with MEAN, to the partial divided by `count`.
+static inline OUT_BITS round_partial(const Partial* from, const ulong count)
 {
     Partial p = *from;
     carry_partial(&p);
@@ -374,6 +403,22 @@ static inline OUT_BITS round_partial(const Partial* from)
         }
         carry_partial(&p);
     }
+#ifdef MEAN
+    ulong any = 0;
+    Division d;
+    open_division(&d, count, 32 * DIGITS - 16 + p.low + A_LEAST);
+    UNROLLED
+    for (int j = DIGITS - 1; j >= 0; j--) {
+        const ulong digit = (ulong)p.digit[j];
+        any |= digit;
+        divide_digit(&d, (uint)(digit >> 16) & 0xffff);
+        divide_digit(&d, (uint)digit & 0xffff);
+    }
+    if (any == 0) {
+        return 0;
+    }
+    const ulong rounded = nearest_quotient(&d);
+#else
     // The leading digit, the two below it, and the others.
     int lead = -1;
     ulong first = 0, second = 0, third = 0, others = 0;
@@ -399,6 +444,7 @@ static inline OUT_BITS round_partial(const Partial* from)
     others |= third << zeros & 0xffffffff;
     const int above = 32 * lead + 31 - (int)zeros + p.low + A_LEAST - OUT_LEAST;
     const ulong rounded = nearest_bits(top | (others != 0), above, OUT_PRECISION, OUT_INFINITY);
+#endif
     return (OUT_BITS)(rounded | (ulong)negative << (8 * sizeof(OUT_BITS) - 1));
 }
 
@@ -431,17 +477,6 @@ INLINED uint deposit_number(EXACT_TABLE words, const A x, int2* range)
         add_exact(words, size, position, is_negative(x), PIECES);
     }
     return AS_BITS_OF(x) != SIGN ? EXACT_FINITE : 0;
-}
-
-// to_acc for an element that may be after the last one. There Mesa 25 converts bytes wrongly, or crashes if the load has a condition.
-static inline A element_to_acc(const T x)
-{
-#if T_BYTES == 1
-    const int bits = (int)(255u & (uint)x);
-    return (A)(T_LOWEST != 0 ? (bits ^ 128) - 128 : bits);
-#else
-    return to_acc(x);
-#endif
 }
 
 // A group, or a part of one.
@@ -684,8 +719,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups(
                 for (uint k = lane; k < EXACT_WORDS + 1; k += TEAM) {
                     sums[(ulong)at * (EXACT_WORDS + 1) + k] = 0;
                 }
+                // Each listed segment has at least two parts.
                 if (lane == 0) {
                     list[1 + at] = group.id;
+                    if (at + 1 < room) {
+                        list[2 + at] = group.len;
+                    }
                 }
             }
         }
@@ -701,7 +740,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups(
                 if (marks & MISFIT) {
                     slots[team] = atomic_inc(misfits);
                 } else {
-                    const OUT_BITS bits = group.len == 0 ? 0 : bits_of_sum(marks, round_partial(&partial));
+                    const OUT_BITS finite = group.len == 0 ? OUT_OF_NONE : round_partial(&partial, group.len);
+                    const OUT_BITS bits = group.len == 0 ? finite : bits_of_sum(marks, finite);
                     *(__global OUT_BITS*)(out_base + out_offset + group.id) = bits;
                 }
 #endif
@@ -775,7 +815,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups(
             if (mine && lane == 0) {
                 store_exact_result(
                     out_base + out_offset + group.id, words + table, TABLES, lowest[table], highest[table],
-                    table_marks[table]);
+                    table_marks[table], group.len);
             }
 #endif
             barrier(CLK_LOCAL_MEM_FENCE);
@@ -797,8 +837,8 @@ static inline ulong next_sum(ulong slot, const ulong count, __global const ulong
 
 // Rounds the accumulators in global memory: of listed segments, or of all lines. A work-group takes one at a time.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups_round(
-    volatile __global int* sums, const ulong groups, __global const ulong* list, const uint room, __global OUT* out_base,
-    const ulong out_offset)
+    volatile __global int* sums, const ulong groups, __global const ulong* list, const uint room, const ulong len,
+    __global OUT* out_base, const ulong out_offset)
 {
     __local int words[EXACT_WORDS];
     __local int range[2];
@@ -810,11 +850,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups_round
     for (ulong slot = next_sum(get_group_id(0), count, list, room); slot < count;
          slot = next_sum(slot + get_num_groups(0), count, list, room)) {
 #ifdef SEGMENTS
-        const ulong id = list[1 + slot];
+        const ulong id = list[1 + slot], count = slot + 1 < room ? list[2 + slot] : 1;
 #else
-        const ulong id = slot;
+        const ulong id = slot, count = len;
 #endif
-        store_exact(out_base + out_offset + id, sums + slot * (EXACT_WORDS + 1), words, range);
+        store_exact(out_base + out_offset + id, sums + slot * (EXACT_WORDS + 1), words, range, count);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }

@@ -1,14 +1,21 @@
-//! Exact sums of segments, along axes and by key: special numbers, and numbers at the bounds of the kernels.
+//! Exact sums and means of segments, along axes and by key: special numbers, and numbers at the bounds of the kernels.
 
 mod common;
+#[path = "common/hard.rs"]
+mod hard;
 
 use oclprim::{
     Determinism::{Exact, Fixed},
     Device, ErrorKind, ExactSum, Float, Layout, NdView, Tuning, bf16, f16,
-    internals::{data::Rng, oracle::exact_sum},
+    internals::{
+        data::Rng,
+        oracle::{exact_mean, exact_sum},
+    },
     op::{Max, Product, Sum},
     tuning::Primitive,
 };
+
+use self::hard::{KINDS, bits, format_of, hard, same};
 
 /// Every device in its own geometry, as a GPU with each kind of registers, as a small one, and with 64-bit offsets.
 fn devices() -> Vec<(String, Device)> {
@@ -37,102 +44,6 @@ fn devices() -> Vec<(String, Device)> {
         all.push((name, device));
     }
     all
-}
-
-/// The precision of a type, and the bits of its infinity.
-fn format_of<T: Float>() -> (i32, u64) {
-    match (size_of::<T>(), T::from_f64(1e30).to_f64().is_finite()) {
-        (2, false) => (11, 0x7c00),
-        (2, true) => (8, 0x7f80),
-        (4, _) => (24, 0x7f80_0000),
-        _ => (53, 0x7ff << 52),
-    }
-}
-
-/// `n` numbers that are hard to add; `kind` is one of [`KINDS`].
-fn hard<T: Float>(kind: usize, n: usize, rng: &mut Rng) -> Vec<T> {
-    let ((precision, infinity), sign) = (format_of::<T>(), 1u64 << (8 * size_of::<T>() - 1));
-    let float = T::from_bits_lossy;
-    let negated = |x: T| T::from_f64(-x.to_f64());
-    let finite = |rng: &mut Rng| float((rng.next() % infinity) | (rng.next() & sign));
-    let near_one = |rng: &mut Rng| {
-        let one = bits(&[T::ONE])[0];
-        float((one - (3 << (precision - 1)) + rng.next() % (5 << (precision - 1))) | (rng.next() & sign))
-    };
-    // Rising and falling exponents, in this order.
-    if kind >= 14 {
-        let most = if precision == 11 { 12 } else { 100 };
-        let exponent = |i: usize| (if kind == 14 { i } else { n - i } / 4).min(most) as i32;
-        return (0..n).map(|i| T::from_f64(near_one(rng).to_f64() * 2f64.powi(exponent(i)))).collect();
-    }
-    let mut x: Vec<T> = match kind {
-        // Random bits; like numbers; those with a wide spread.
-        0 => (0..n).map(|_| finite(rng)).collect(),
-        1 => (0..n).map(|_| near_one(rng)).collect(),
-        2 => (0..n).map(|i| if i % 7 == 0 { finite(rng) } else { near_one(rng) }).collect(),
-        // All but a few numbers cancel.
-        3 => {
-            let half: Vec<T> = (0..n / 2).map(|_| finite(rng)).collect();
-            let mut x: Vec<T> = half.iter().flat_map(|&x| [x, negated(x)]).collect();
-            x.extend((x.len()..n).map(|_| float(3)));
-            x
-        }
-        // A tie, with a number far below it that is positive, 0 or negative.
-        4 => {
-            let base = infinity / 2 + (rng.next() & 0xff);
-            let place = float(base + 1).to_f64() - float(base).to_f64();
-            let least = [0.0, 1.0, -1.0][rng.below(3) as usize];
-            // The least positive number, one that fits in one `f64` with the others, or one that fits in two.
-            let distance = [float(1).to_f64(), place / 256.0, place * 2f64.powi(-60)][rng.below(3) as usize];
-            let least = T::from_f64(least * distance);
-            let all = [float(base), T::from_f64(place / 2.0), least];
-            (0..n).map(|i| all.get(i).copied().unwrap_or(float(sign))).collect()
-        }
-        // Subnormal numbers; numbers whose partial sums overflow.
-        5 => (0..n).map(|_| float((rng.next() % (3 << (precision - 1))) | (rng.next() & sign))).collect(),
-        6 => (0..n).map(|i| float((infinity - 1) | if i % 2 == 1 { sign } else { 0 })).collect(),
-        // Zeros: all -0, one +0 among them, or +0 alone.
-        7 => vec![float(sign); n],
-        8 => (0..n).map(|i| float(if i == n / 2 { 0 } else { sign })).collect(),
-        9 => vec![float(0); n],
-        // Infinities, and NaN.
-        10 => (0..n).map(|i| if i == n / 3 { float(infinity | (rng.next() & sign)) } else { near_one(rng) }).collect(),
-        11 => (0..n).map(|i| float(infinity | if i % 2 == 1 { sign } else { 0 })).collect(),
-        12 => (0..n).map(|i| if i == n / 2 { float(infinity | 1) } else { near_one(rng) }).collect(),
-        // Large numbers that cancel, and the lowest bits of small ones `spread` below them.
-        _ => {
-            let spread = 53 - precision - 6 + rng.below(5) as i32 + [0, 53][rng.below(2) as usize];
-            let scaled = |size: i64, exponent: i32| T::from_f64(size as f64 * 2f64.powi(exponent));
-            let (large, small) = ((1i64 << precision) - 1, (1i64 << (precision - 1)) + 1);
-            let high = if precision == 11 { 1 - precision } else { 20 - precision };
-            (0..n)
-                .map(|i| match (i % 16, i % 2) {
-                    (0, _) => scaled(small, (high - spread).max(-1000)),
-                    (_, 0) => scaled(large, high),
-                    _ => scaled(-large, high),
-                })
-                .collect()
-        }
-    };
-    for i in (1..x.len()).rev() {
-        x.swap(i, rng.below(i as u64 + 1) as usize);
-    }
-    x
-}
-
-const KINDS: u64 = 16;
-
-fn bits<T: Float>(x: &[T]) -> Vec<u64> {
-    x.iter().map(|x| bytemuck::bytes_of(x).iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte))).collect()
-}
-
-/// Compares with the sums that are wanted; names the first difference.
-#[track_caller]
-fn same<T: Float>(got: &[T], want: &[T], what: &str) {
-    assert_eq!(got.len(), want.len(), "{what}");
-    for (i, (a, b)) in bits(got).into_iter().zip(bits(want)).enumerate() {
-        assert_eq!(a, b, "{what}: sum {i} is {:?} instead of {:?}", got[i], want[i]);
-    }
 }
 
 /// Segments of hard numbers, with their sums: short and longer ones, and empty ones.
@@ -422,5 +333,118 @@ fn exact_groups_are_for_float_sums() {
         assert_eq!(sums.to_vec().unwrap(), [i32::MIN], "{name}");
         let fixed = device.reduce_segments_with(&x, &[0u32, 3], Sum, Fixed).unwrap();
         assert_eq!(fixed.to_vec().unwrap(), device.reduce_segments(&x, &[0u32, 3], Sum).unwrap().to_vec().unwrap());
+    }
+}
+
+/// Numbers whose mean is a tie, or just beside one; also with a mean that is subnormal. The first 32 sets are ties of 4 large
+/// numbers for each sign and parity, with a number of each sign far below.
+fn near_ties<T: Float>(i: usize, rng: &mut Rng) -> Vec<T> {
+    let (_, infinity) = format_of::<T>();
+    let (float, sign) = (T::from_bits_lossy, 1u64 << (8 * size_of::<T>() - 1));
+    let bit = |k: usize| (i >> k & 1) as u64;
+    // The sum is `count` times a number, and `steps` last places of it.
+    let (large, small) = (infinity / 8 * 7, (infinity >> 3) & !(infinity >> 8));
+    let mut count = [3, 4, 6, 7, 8, 16, 100, 256, 258, 1000][rng.below(10) as usize];
+    let mut base = [rng.next() % infinity, rng.below(40), infinity - 1 - rng.below(40)][rng.below(3) as usize];
+    let mut steps = [count / 2, count, count / 2 + 1, 1][rng.below(4) as usize];
+    let mut least = ([1 + rng.below(3), small, 0][rng.below(3) as usize]) | (rng.next() & sign);
+    let mut negative = sign * rng.below(2);
+    if i < 32 {
+        (count, base, steps) = (4, large + bit(0), 2);
+        (negative, least) = (bit(1) * sign, (bit(2) * sign) | if bit(3) == 1 { small } else { bit(4) });
+    }
+    let mut x = vec![float(base | negative); count as usize];
+    x[0] = float(Ord::min(base + steps, infinity - 1) | negative);
+    if float(base).to_f64() < float(infinity - 1).to_f64() / 2.0 {
+        x[1] = T::from_f64(2.0 * x[1].to_f64());
+        x[2] = float(least);
+    }
+    for i in (1..x.len()).rev() {
+        x.swap(i, rng.below(i as u64 + 1) as usize);
+    }
+    x
+}
+
+/// Groups of hard numbers and of numbers near ties, with their means.
+fn groups_and_means<T: Float, U: Float>(count: usize, seed: u64) -> (Vec<T>, Vec<u32>, Vec<U>) {
+    let mut rng = Rng::new(seed);
+    let (mut x, mut offsets, mut means) = (Vec::new(), vec![0], Vec::new());
+    for i in 0..count {
+        let group = match i % 2 {
+            0 => near_ties::<T>(i / 2, &mut rng),
+            _ => {
+                let len = [0, rng.below(5), rng.below(40), rng.below(300)][rng.below(4) as usize];
+                hard::<T>(rng.below(KINDS) as usize, len as usize, &mut rng)
+            }
+        };
+        means.push(exact_mean::<T, U>(&group));
+        x.extend(group);
+        offsets.push(x.len() as u32);
+    }
+    (x, offsets, means)
+}
+
+#[test]
+fn means_of_segments_and_runs_are_correctly_rounded() {
+    fn all<T: Float>(device: &Device, name: &str, count: usize) {
+        let (x, offsets, want) = groups_and_means::<T, T>(count, count as u64);
+        let got = device.mean_segments_exact(&x, &offsets).unwrap().to_vec().unwrap();
+        same(&got, &want, &format!("{name}: means of segments of {}", T::TYPE));
+        let (mut keys, mut means) = (Vec::new(), Vec::new());
+        for (s, pair) in offsets.windows(2).enumerate().filter(|(_, pair)| pair[0] < pair[1]) {
+            keys.extend((pair[0]..pair[1]).map(|_| s as u16));
+            means.push(want[s]);
+        }
+        let (_, got) = device.mean_by_key_exact(&keys, &x).unwrap();
+        same(&got.to_vec().unwrap(), &means, &format!("{name}: means by key of {}", T::TYPE));
+    }
+    for (name, device) in devices() {
+        let count = if common::tiny() { 100 } else { 600 };
+        all::<f32>(&device, &name, count);
+        all::<f16>(&device, &name, count / 3);
+        all::<bf16>(&device, &name, count / 3);
+        let empty = device.mean_segments_exact(&[0f32; 0], &[0u32, 0]).unwrap().to_vec().unwrap();
+        same(&empty, &[f32::NAN], &format!("{name}: mean of no element"));
+        if common::has_doubles(&device) {
+            all::<f64>(&device, &name, count);
+            // Means of another type: f32 as f64.
+            let (x, offsets, want) = groups_and_means::<f32, f64>(count / 3, 7);
+            let mut got = vec![0f64; want.len()];
+            device.mean_segments_exact_into(&x, &offsets, &mut got).unwrap();
+            same(&got, &want, &format!("{name}: means of f32 as f64"));
+        }
+    }
+}
+
+/// Groups of many parts, along both axes and in segments.
+#[test]
+fn means_of_long_groups_are_correctly_rounded() {
+    fn all<T: Float>(device: &Device, name: &str, kinds: &[usize]) {
+        for &kind in kinds {
+            let mut rng = Rng::new(kind as u64);
+            let (lines, len) = (3, 50_001);
+            let x: Vec<T> = (0..lines).flat_map(|_| hard::<T>(kind, len, &mut rng)).collect();
+            let want: Vec<T> = x.chunks(len).map(|x| ExactSum::from_iter(x).mean(len as u64)).collect();
+            let what = |of: &str| format!("{name}: {of} of {}, kind {kind}", T::TYPE);
+            let offsets = [0, len as u32, 2 * len as u32, 3 * len as u32];
+            let got = device.mean_segments_exact(&x, &offsets).unwrap().to_vec().unwrap();
+            same(&got, &want, &what("long segments"));
+            let view = NdView::new(&x, Layout::contiguous(&[lines, len]).unwrap()).unwrap();
+            let got = device.mean_axis_exact(view, 1).unwrap().to_vec().unwrap();
+            same(&got, &want, &what("rows"));
+            let columns: Vec<T> = (0..len * lines).map(|i| x[i % lines * len + i / lines]).collect();
+            let view = NdView::new(&columns, Layout::contiguous(&[len, lines]).unwrap()).unwrap();
+            let got = device.mean_axis_exact(view, 0).unwrap().to_vec().unwrap();
+            same(&got, &want, &what("columns"));
+        }
+    }
+    for (name, device) in devices() {
+        all::<f32>(&device, &name, if common::tiny() { &[1] } else { &[0, 1, 4, 8, 10] });
+        if common::has_doubles(&device) {
+            all::<f64>(&device, &name, if common::tiny() { &[1] } else { &[0, 1, 3] });
+        }
+        let nothing = device.zeroed::<f32>(0).unwrap();
+        let means = device.mean_axis_exact(nothing.nd(&[0, 4]).unwrap(), 0).unwrap().to_vec().unwrap();
+        same(&means, &[f32::NAN; 4], &format!("{name}: means of no rows"));
     }
 }

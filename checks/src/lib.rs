@@ -222,6 +222,11 @@ mod scan {
 
         pub(crate) mod spec;
     }
+    pub(crate) mod exact {
+        pub(crate) use oclprim::internals::scan::exact::*;
+
+        pub(crate) mod spec;
+    }
     pub(crate) mod segmented {
 
         pub(crate) mod spec;

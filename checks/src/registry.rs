@@ -83,6 +83,7 @@ pub const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "moments along an axis",
     "sum inclusive",
     "sum, without look-back",
+    "sum exact inclusive of hard numbers",
     "partitioned, without look-back",
     "segmented sum by key",
     "segmented sum at offsets",

@@ -66,6 +66,17 @@ INLINED void add_exact(EXACT_TABLE words, ulong size, int position, const int ne
     }
 }
 
+// to_acc for an element that may be after the last one. There Mesa 25 converts bytes wrongly, or crashes if the load has a condition.
+static inline A element_to_acc(const T x)
+{
+#if T_BYTES == 1
+    const int bits = (int)(255u & (uint)x);
+    return (A)(T_LOWEST != 0 ? (bits ^ 128) - 128 : bits);
+#else
+    return to_acc(x);
+#endif
+}
+
 // The carry of a word, rounded so that the word that is left is in -2^15 .. 2^15. So a small negative number has few words.
 static inline int carry_of(const int word) { return (word + 0x8000) >> 16; }
 
@@ -112,9 +123,69 @@ INLINED void carry_exact(__local int* words, const uint count, const uint plane)
 #define OUT_BITS uint
 #endif
 
+#ifdef MEAN
+// The result of a group without elements: NaN.
+#define OUT_OF_NONE ((OUT_BITS)(OUT_INFINITY | (ulong)1 << (OUT_PRECISION - 2)))
+
+// A long division by `divisor`, which is below 2^48, in digits of 16 bits.
+typedef struct {
+    ulong divisor, remainder;
+    // The leading digits of the quotient: at least 49 bits, once there is a `next` digit below them. `more` has all others.
+    ulong top;
+    uint next, more;
+    int is_full;
+    // The exponent of the lowest digit of `top`.
+    int low;
+} Division;
+
+// The digits of the dividend follow, the first one with the exponent `first`.
+static inline void open_division(Division* d, const ulong divisor, const int first)
+{
+    d->divisor = divisor;
+    d->remainder = 0;
+    d->top = 0;
+    d->next = 0;
+    d->more = 0;
+    d->is_full = 0;
+    d->low = first + 16;
+}
+
+static inline void divide_digit(Division* d, const uint digit)
+{
+    const ulong part = d->remainder << 16 | digit;
+    const uint quotient = (uint)(part / d->divisor);
+    d->remainder = part % d->divisor;
+    if (d->top >> 48 == 0) {
+        d->top = d->top << 16 | quotient;
+        d->low -= 16;
+    } else if (!d->is_full) {
+        d->next = quotient;
+        d->is_full = 1;
+    } else {
+        d->more |= quotient;
+    }
+}
+
+// Returns the bits of the OUT nearest to the quotient, which is not 0.
+static inline ulong nearest_quotient(Division* d)
+{
+    while (!d->is_full) {
+        divide_digit(d, 0);
+    }
+    const uint zeros = (uint)clz(d->top);
+    const ulong top = d->top << zeros | d->next >> (16 - zeros);
+    const uint more = d->more | (d->next << zeros & 0xffff) | (d->remainder != 0);
+    const int above = d->low + 63 - (int)zeros - OUT_LEAST;
+    return nearest_bits(top | (more != 0), above, OUT_PRECISION, OUT_INFINITY);
+}
+#else
+#define OUT_OF_NONE ((OUT_BITS)0)
+#endif
+
 // Returns the bits of the OUT nearest to the number whose word k is words[k * plane], ties to even; all words outside [lowest,
-// highest] are 0. The words become those of the magnitude. One work-item calls it.
-static inline OUT_BITS round_exact(__local int* words, const uint plane, const int lowest, const int highest)
+// highest] are 0. With MEAN it is the number divided by `count`. The words become those of the magnitude. One work-item calls it.
+static inline OUT_BITS round_exact(
+    __local int* words, const uint plane, const int lowest, const int highest, const ulong count)
 {
     const int end = min(highest + 3, EXACT_WORDS);
     int carry = 0;
@@ -135,6 +206,14 @@ static inline OUT_BITS round_exact(__local int* words, const uint plane, const i
     if (lead < 0) {
         return 0;
     }
+#ifdef MEAN
+    Division d;
+    open_division(&d, count, 16 * lead + EXACT_LEAST);
+    for (int k = lead; k >= lowest; k--) {
+        divide_digit(&d, (uint)words[k * plane]);
+    }
+    const ulong bits = nearest_quotient(&d);
+#else
     // The 64 leading bits, of which the last one stands for all that follow.
     ulong top = 0;
     for (int k = lead; k > lead - 4; k--) {
@@ -149,6 +228,7 @@ static inline OUT_BITS round_exact(__local int* words, const uint plane, const i
     }
     const int above = 16 * lead + 15 - (int)zeros + EXACT_LEAST - OUT_LEAST;
     const ulong bits = nearest_bits(top | (more != 0), above, OUT_PRECISION, OUT_INFINITY);
+#endif
     return (OUT_BITS)(bits | (ulong)negative << (8 * sizeof(OUT_BITS) - 1));
 }
 
@@ -198,7 +278,7 @@ INLINED void publish_exact(
 // Stores the number in words, whose words below `lowest` are 0. Its unit is 2^EXACT_BELOW times that of the words.
 // One work-item calls it.
 static inline void store_exact_result(
-    __global uchar* result, __local int* words, const uint plane, int lowest, int highest, uint marks)
+    __global uchar* result, __local int* words, const uint plane, int lowest, int highest, uint marks, const ulong count)
 {
     const uint infinities = marks & (EXACT_PLUS | EXACT_MINUS);
     uint kind = marks == 0 ? 1 : 2;
@@ -231,10 +311,10 @@ static inline void store_exact_result(
 #else
 #define RESULT OUT
 
-// Stores the float nearest to the number in the words, of which only [lowest, highest] are not 0. It is stored as an
-// integer, since a store of a float may flush a subnormal. One work-item calls it.
+// Stores the float nearest to the number in the words, of which only [lowest, highest] are not 0; with MEAN, divided by `count`. It
+// is stored as an integer, since a store of a float may flush a subnormal. One work-item calls it.
 static inline void store_exact_result(
-    __global OUT* result, __local int* words, const uint plane, int lowest, int highest, uint marks)
+    __global OUT* result, __local int* words, const uint plane, int lowest, int highest, uint marks, const ulong count)
 {
     const uint infinities = marks & (EXACT_PLUS | EXACT_MINUS);
     OUT_BITS bits;
@@ -245,16 +325,16 @@ static inline void store_exact_result(
     } else if (marks == 0) {
         bits = (OUT_BITS)((ulong)1 << (8 * sizeof(OUT_BITS) - 1));
     } else {
-        bits = round_exact(words, plane, lowest, highest);
+        bits = round_exact(words, plane, lowest, highest, count);
     }
     *(__global OUT_BITS*)result = bits;
 }
 #endif
 
-// Stores the sum, and zeroes the number in global memory for the next launch. All work-items of one work-group call it, in
+// Stores the sum, or with MEAN the sum divided by `count`, and zeroes the number in global memory for the next launch. All work-items of one work-group call it, in
 // uniform flow. `range` has two words.
 INLINED void store_exact(
-    __global RESULT* result, volatile __global int* sums, __local int* words, volatile __local int* range)
+    __global RESULT* result, volatile __global int* sums, __local int* words, volatile __local int* range, const ulong count)
 {
     if (get_local_id(0) == 0) {
         range[0] = EXACT_WORDS;
@@ -271,6 +351,6 @@ INLINED void store_exact(
     barrier(CLK_LOCAL_MEM_FENCE);
     if (get_local_id(0) == 0) {
         const uint marks = (uint)atomic_xchg(sums + EXACT_WORDS, 0);
-        store_exact_result(result, words, 1, range[0], range[1], marks);
+        store_exact_result(result, words, 1, range[0], range[1], marks, count);
     }
 }

@@ -301,10 +301,15 @@ impl<T: Float> ExactSum<T> {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn mean(&self, count: u64) -> T {
+        self.rounded_quotient(count)
+    }
+
+    /// The number of type `S` nearest to the sum divided by `divisor`, ties to even. NaN for a divisor of 0.
+    pub(crate) fn rounded_quotient<S: Element>(&self, divisor: u64) -> S {
         match self.kind {
-            _ if count == 0 => T::from_f64(f64::NAN),
-            Kind::Finite => self.digits.rounded_quotient(count),
-            _ => self.round(),
+            _ if divisor == 0 => S::from_f64(f64::NAN),
+            Kind::Finite if divisor > 1 => self.digits.rounded_quotient(divisor),
+            _ => self.rounded(),
         }
     }
 
@@ -399,6 +404,35 @@ impl<T: Float> ExactSum<T> {
         Ok(Self { digits: Digits::from_bytes(digits), kind })
     }
 
+    /// The sum of two finite `f64` that are multiples of the least positive number; of -0 and 0 it is -0.
+    pub(crate) fn of_pair(pair: [f64; 2]) -> Self {
+        let is_minus_zero = element::bits(pair[0]) == element::bits(f64::ADD_IDENTITY) && pair[1] == 0.0;
+        let kind = if is_minus_zero { Kind::MinusZeros } else { Kind::Finite };
+        let mut sum = Self { digits: Digits::new(), kind };
+        pair.into_iter().for_each(|part| sum.add_finite(part));
+        sum
+    }
+
+    /// Two `f64` whose sum is exactly this one. `None` if there are none, or if an addition to them could overflow.
+    pub(crate) fn pair(&self) -> Option<[f64; 2]> {
+        match self.kind {
+            Kind::Empty | Kind::MinusZeros => Some([f64::ADD_IDENTITY, 0.0]),
+            Kind::Finite => {
+                let (mut rest, mut parts) = (self.digits, [0.0; 2]);
+                for part in &mut parts {
+                    *part = rest.rounded::<f64>();
+                    if !part.is_finite() {
+                        return None;
+                    }
+                    let (size, exponent) = signed_parts(*part);
+                    rest.add(-size, exponent);
+                }
+                rest.bytes().all(|byte| byte == 0).then_some(parts)
+            }
+            _ => None,
+        }
+    }
+
     /// Adds a number that is a whole number of units, or not finite.
     #[inline]
     fn add_f64(&mut self, x: f64) {
@@ -438,23 +472,22 @@ impl<T: Float> ExactSum<T> {
     }
 }
 
-/// The number of type `S` nearest to the sum of `x[..len]`, for at most [`CHUNK`] elements; +0 for none. The length of `x` is a
-/// multiple of [`LANES`], and the elements from `len` on are -0.
+/// The number of type `S` nearest to the sum of `x[..len]` divided by `divisor`, for at most [`CHUNK`] elements; NaN for a
+/// divisor of 0. The length of `x` is a multiple of [`LANES`], and the elements from `len` on are -0.
 ///
 /// Most blocks need no accumulator: their sum is that of two `f64`, which is rounded.
-pub(crate) fn rounded_block<T: Float, S: Element>(x: &[T], len: usize) -> S {
+pub(crate) fn rounded_block<T: Float, S: Element>(x: &[T], len: usize, divisor: u64) -> S {
     let (rows, _) = x.as_chunks::<LANES>();
-    if let Some([high, low]) = chunks::sum(rows) {
-        return rounded_pair(high, low);
+    match chunks::sum(rows) {
+        Some([high, low]) if divisor == 1 => rounded_pair(high, low),
+        Some([high, low]) if divisor > 1 => quotient_of_pair(high, low, divisor),
+        _ => ExactSum::from_iter(&x[..len]).rounded_quotient(divisor),
     }
-    ExactSum::from_iter(&x[..len]).rounded()
 }
 
 /// The number of type `S` nearest to `a + b`, ties to even; +0 for 0. The sum must not overflow.
 fn rounded_pair<S: Element>(a: f64, b: f64) -> S {
-    let sum = a + b;
-    let added = sum - a;
-    let error = (a - (sum - added)) + (b - added);
+    let (sum, error) = (a + b, error_of(a, b));
     let (size, exponent) = parts(sum);
     let (size, negative) = (u128::from(size) << 64, sum < 0.0);
     // The error is at most half of the last place of `sum`. So it matters only if `sum` is halfway between two numbers.
@@ -464,6 +497,56 @@ fn rounded_pair<S: Element>(a: f64, b: f64) -> S {
         _ => (size - 1, true),
     };
     nearest(size, more, exponent - 64, negative)
+}
+
+/// The rounding error of `a + b`.
+#[inline]
+pub(crate) fn error_of(a: f64, b: f64) -> f64 {
+    let sum = a + b;
+    let added = sum - a;
+    (a - (sum - added)) + (b - added)
+}
+
+/// The number of type `S` nearest to the sum of a pair of finite numbers, ties to even; -0 only for -0 and 0.
+#[inline]
+pub(crate) fn nearest_of_pair<S: Element>([a, b]: [f64; 2]) -> S {
+    let sum = if b == 0.0 { a } else { a + b };
+    if const { S::TYPE.needs_fp64() } {
+        return S::from_f64(sum);
+    }
+    if sum == 0.0 {
+        return if sum.is_sign_negative() { S::ADD_IDENTITY } else { S::ZERO };
+    }
+    if const { size_of::<S>() < 4 } {
+        return rounded_pair(a, b);
+    }
+    let error = error_of(a, b);
+    // Rounded to odd: of the two nearest `f64`, the one whose lowest bit is set. So the second rounding is that of the exact sum.
+    let bits = sum.to_bits();
+    let bits = match error {
+        0.0 => bits,
+        _ if bits & 1 == 1 => bits,
+        _ if (error < 0.0) == (sum < 0.0) => bits + 1,
+        _ => bits - 1,
+    };
+    S::from_f64(f64::from_bits(bits))
+}
+
+/// The number of type `S` nearest to `(a + b) / divisor`, ties to even; +0 for 0. The sum must not overflow.
+fn quotient_of_pair<S: Element>(a: f64, b: f64, divisor: u64) -> S {
+    let (sum, error) = (a + b, error_of(a, b));
+    if sum == 0.0 {
+        return S::ZERO;
+    }
+    let ((size, exponent), (part, place), negative) = (parts(sum), parts(error), sum < 0.0);
+    // The leading bits of 128, which have room for the sum of a chunk: by the bounds, it has at most 107 bits.
+    let zeros = size.leading_zeros() as i32;
+    let (size, exponent) = (u128::from(size << zeros) << 64, exponent - zeros - 64);
+    let ends = if part == 0 { 0 } else { part.trailing_zeros() as i32 };
+    let error_size = if part == 0 { 0 } else { u128::from(part >> ends) << (place + ends - exponent) };
+    let size = if (error < 0.0) == negative { size + error_size } else { size - error_size };
+    let divisor = u128::from(divisor);
+    nearest(size / divisor, size % divisor != 0, exponent, negative)
 }
 
 /// The type byte.

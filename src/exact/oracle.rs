@@ -47,11 +47,17 @@ fn add(words: &mut [u64], size: u128, shift: usize) {
     assert_eq!(carry, 0);
 }
 
-/// The sum of the terms, rounded to the nearest number of type `S`, ties to even. Positive and negative terms are added
-/// apart, then subtracted.
+/// The sum of the terms, rounded to the nearest number of type `S`, ties to even.
 pub fn rounded_sum<S: Element, I: Iterator<Item = Term>>(terms: impl Fn() -> I) -> S {
+    rounded_quotient(terms, 1)
+}
+
+/// The sum of the terms divided by `divisor`, rounded to the nearest number of type `S`, ties to even. Positive and negative
+/// terms are added apart, then subtracted.
+fn rounded_quotient<S: Element, I: Iterator<Item = Term>>(terms: impl Fn() -> I, divisor: u64) -> S {
     let (precision, least) = (S::TYPE.precision(), S::TYPE.least_exponent());
-    let unit = terms().map(|term| term.exponent).min().unwrap_or(0);
+    // 128 bits below the last place of the sum are more than a divisor and a number of type `S` have.
+    let unit = terms().map(|term| term.exponent).min().unwrap_or(0) - 128;
     let most = terms().map(|term| term.exponent - unit).max().unwrap_or(0) as usize;
     let mut sides = [0, 1].map(|_| vec![0; (most + 128 + 64) / 64 + 1]);
     for term in terms() {
@@ -67,13 +73,18 @@ pub fn rounded_sum<S: Element, I: Iterator<Item = Term>>(terms: impl Fn() -> I) 
         let difference = i128::from(*x) - i128::from(y) - borrow;
         (*x, borrow) = (difference as u64, i128::from(difference < 0));
     }
+    let mut remainder = 0;
+    for word in plus.iter_mut().rev() {
+        let part = remainder << 64 | u128::from(*word);
+        (*word, remainder) = ((part / u128::from(divisor)) as u64, part % u128::from(divisor));
+    }
     let bit = |i: usize| plus.get(i / 64).is_some_and(|word| word >> (i % 64) & 1 == 1);
     let Some(highest) = (0..64 * plus.len()).rev().find(|&i| bit(i)) else { return S::ZERO };
     // The lowest bit that is kept.
     let low = (highest as i64 - i64::from(precision) + 1).max(i64::from(least - unit)).max(0) as usize;
     let kept = (low..=highest).rev().fold(0u64, |kept, i| 2 * kept + u64::from(bit(i)));
     let half = low > 0 && bit(low - 1);
-    let rest = low > 1 && (0..low - 1).any(bit);
+    let rest = remainder != 0 || (low > 1 && (0..low - 1).any(bit));
     let kept = kept + u64::from(half && (rest || kept % 2 == 1));
     // Each step is exact, since the result is a number of the type or out of its range.
     let exponent = low as i32 + unit;
@@ -86,6 +97,15 @@ pub fn rounded_sum<S: Element, I: Iterator<Item = Term>>(terms: impl Fn() -> I) 
 
 /// The sum of floats, rounded to type `S`: the rules for special values, and the big integer for the rest.
 pub fn exact_sum<T: Element, S: Element>(x: &[T]) -> S {
+    exact_quotient(x, 1)
+}
+
+/// The mean of floats, rounded to type `S`; NaN for none.
+pub fn exact_mean<T: Element, S: Element>(x: &[T]) -> S {
+    if x.is_empty() { S::from_f64(f64::NAN) } else { exact_quotient(x, x.len() as u64) }
+}
+
+fn exact_quotient<T: Element, S: Element>(x: &[T], divisor: u64) -> S {
     let any = |test: fn(f64) -> bool| x.iter().any(|x| test(x.to_f64()));
     let (plus, minus) = (any(|x| x == f64::INFINITY), any(|x| x == f64::NEG_INFINITY));
     if any(f64::is_nan) || (plus && minus) {
@@ -97,5 +117,5 @@ pub fn exact_sum<T: Element, S: Element>(x: &[T]) -> S {
     if !x.is_empty() && !any(|x| x.to_bits() != (-0f64).to_bits()) {
         return S::ADD_IDENTITY;
     }
-    rounded_sum(|| x.iter().map(|x| Term::of(x.to_f64())))
+    rounded_quotient(|| x.iter().map(|x| Term::of(x.to_f64())), divisor)
 }

@@ -132,7 +132,7 @@ pub mod reduce {
         pub use crate::reduce::exact::*;
     }
     pub mod exact_groups {
-        pub use crate::reduce::exact_groups::gpu::*;
+        pub use crate::reduce::exact_groups::{Exact, gpu::*};
     }
     pub mod gpu {
         pub use crate::reduce::gpu::*;
@@ -199,6 +199,9 @@ pub mod scan {
         pub mod gpu {
             pub use crate::scan::axis::gpu::*;
         }
+    }
+    pub mod exact {
+        pub use crate::scan::exact::*;
     }
 }
 

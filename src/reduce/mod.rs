@@ -96,7 +96,8 @@ pub enum Determinism {
     /// Most elements are added in registers, at nearly the speed of `Fast`. Inputs of all exponents take up to four times as
     /// long on an H100. The tuning parameter `exact_f64` of
     /// reductions chooses between registers of `f64` and of integers.
-    /// [`reduce_exact`](Device::reduce_exact) returns the sum before it is rounded.
+    /// [`reduce_exact`](Device::reduce_exact) returns the sum before it is rounded. [`Scan::with`](crate::Scan::with) takes this
+    /// level for scans.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, op::Sum};

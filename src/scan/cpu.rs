@@ -91,7 +91,7 @@ fn put<T: Copy, A>(room: &mut Vec<A>, elements: &[T], len: usize, reversed: bool
 }
 
 /// The accumulators that `load` returns or appends.
-fn loaded<'r, U: Element>(
+pub(super) fn loaded<'r, U: Element>(
     load: &'r Load<'_, U>,
     first: usize,
     len: usize,
@@ -408,12 +408,16 @@ fn each_task<U: Element, P: Copy + Send + Sync, C: Copy + Send + Sync, F: Fn(P, 
 }
 
 /// The elements from index `at` on, in the order of the scan. If reversed, these are the first ones in memory.
-fn from<T>(elements: &[T], at: usize, reversed: bool) -> &[T] {
+pub(super) fn from<T>(elements: &[T], at: usize, reversed: bool) -> &[T] {
     if reversed { &elements[..elements.len() - at] } else { &elements[at..] }
 }
 
 /// Divides the output into parts of `len` results, in the order of the scan, with their numbers.
-fn parts<U>(mut out: &mut [U], len: usize, reversed: bool) -> impl ExactSizeIterator<Item = (usize, &mut [U])> {
+pub(super) fn parts<U>(
+    mut out: &mut [U],
+    len: usize,
+    reversed: bool,
+) -> impl ExactSizeIterator<Item = (usize, &mut [U])> {
     (0..out.len().div_ceil(len)).map(move |part| {
         let (first, last) = (len.min(out.len()), out.len() - len.min(out.len()));
         let taken = if reversed { out.split_off_mut(last..) } else { out.split_off_mut(..first) };

@@ -83,6 +83,11 @@ impl Start {
         Self { acc, out, inclusive: kind.initial.is_none() }
     }
 
+    /// Writes the results of an empty input: the initial value.
+    pub(super) fn fill(&self, device: &ClDevice, out: &ClInput) -> Result<()> {
+        device.fill(out.mem(), out.byte_offset(), out.len() * self.out.len(), &self.out)
+    }
+
     /// Adds the accumulator and the flag as kernel arguments.
     pub fn put<'l>(&self, launch: Launch<'l>) -> Launch<'l> {
         launch.plain(&self.acc).scalar(u32::from(self.inclusive))
@@ -245,7 +250,7 @@ pub(crate) fn scan(
 ) -> Result<()> {
     let (n, outputs) = (input.len(), out.len());
     if n == 0 {
-        return device.fill(out.mem(), out.byte_offset(), outputs * start.out.len(), &start.out);
+        return start.fill(device, out);
     }
     let caps = device.capabilities_for(Primitive::Scan, form.element.size(), n)?;
     let aligned = |place: &ClInput| if form.reversed { place.ends_aligned() } else { place.aligned() };
@@ -275,7 +280,7 @@ pub(super) fn scan_load(
     scratch: &mut Scratch,
 ) -> Result<()> {
     if n == 0 {
-        return device.fill(out.mem(), out.byte_offset(), out.len() * start.out.len(), &start.out);
+        return start.fill(device, out);
     }
     let caps = device.capabilities_for(Primitive::Scan, form.element.size(), n)?;
     let aligned = if form.reversed { out.ends_aligned() } else { out.aligned() };

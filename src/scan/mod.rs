@@ -4,7 +4,7 @@
 //! |---|---|
 //! | work | about 2 n operations; one read of the input and one write with decoupled look-back, else two reads |
 //! | operator | associative, up to rounding; results can have a wider type |
-//! | determinism | same bits everywhere, float sums and products too: the order depends only on the index and the types |
+//! | determinism | same bits everywhere, float sums and products too: the order depends only on the index and the types. [`Scan::with`] has correctly rounded sums |
 //! | scratch | 16 bytes, and at most 24 for each 32 KiB of the input |
 //! | limits | any n that fits the device |
 //!
@@ -19,22 +19,26 @@
 //!
 //! The order within a tile and across tiles is Sklansky's tree (1960). Its depth is log n, so the errors of floats also
 //! grow with log n. The CPU uses the same order.
+//!
+//! With [`Determinism::Exact`] it is reduce-then-scan with exact accumulators, on every device: two reads and one write.
 
 pub mod axis;
 #[doc(hidden)]
 pub(crate) mod cpu;
 #[doc(hidden)]
+pub(crate) mod exact;
+#[doc(hidden)]
 pub(crate) mod gpu;
 pub mod segmented;
 
 use crate::{
-    Buffer, Device, Element, Input, Integer, Output, Result, Scratch, Source,
+    Buffer, Determinism, Device, Element, Error, Input, Integer, Output, Result, Scratch, Source,
     op::{Code, Monoid, Op, Operator, Sum, monoid},
     runtime::{Backend, apart},
     source::{self, Erased, Expression, load::Load},
 };
 
-/// The kind of a scan: inclusive or exclusive, forward or reversed, and the initial value.
+/// The kind of a scan: inclusive or exclusive, forward or reversed, the initial value, and the level of determinism.
 ///
 /// ```
 /// use oclprim::{Device, Scan, op::Sum};
@@ -51,6 +55,7 @@ pub struct Scan<T> {
     initial: Option<T>,
     #[doc(hidden)]
     pub reversed: bool,
+    determinism: Determinism,
 }
 
 impl<T> Scan<T> {
@@ -64,7 +69,7 @@ impl<T> Scan<T> {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub const fn inclusive() -> Self {
-        Self { initial: None, reversed: false }
+        Self { initial: None, reversed: false, determinism: Determinism::Fixed }
     }
 
     /// Exclusive scan: `out[i] = initial op x[0] op ... op x[i - 1]`, so `out[0] = initial`.
@@ -77,7 +82,7 @@ impl<T> Scan<T> {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub const fn exclusive(initial: T) -> Self {
-        Self { initial: Some(initial), reversed: false }
+        Self { initial: Some(initial), reversed: false, determinism: Determinism::Fixed }
     }
 
     /// Scan from the last element to the first: `out[i] = x[n - 1] op ... op x[i]` if inclusive.
@@ -95,6 +100,37 @@ impl<T> Scan<T> {
     #[must_use]
     pub fn reversed(self) -> Self {
         Self { reversed: !self.reversed, ..self }
+    }
+
+    /// The scan with a level of determinism; the default is [`Fixed`](Determinism::Fixed).
+    ///
+    /// With [`Exact`](Determinism::Exact) each result of a float sum is correctly rounded: it is the float nearest to the real
+    /// sum of the initial value and of the elements before it. The [rules](crate::exact#special-values) for special values
+    /// are those of exact sums. Only [`scan`](Device::scan), [`scan_into`](Device::scan_into) and
+    /// [`scan_in_place`](Device::scan_in_place) have this level. Others, and float products, return
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). The products of [`times`](Source::times) are rounded first.
+    /// [`Fast`](Determinism::Fast) is the same as `Fixed`.
+    ///
+    /// ```
+    /// use oclprim::{Determinism, Device, Scan, op::Sum};
+    ///
+    /// let (device, x) = (Device::best()?, [1e30f32, 1.0, -1e30, 0.5]);
+    /// let kind = Scan::<f32>::inclusive();
+    /// assert_eq!(device.scan(&x, Sum, kind)?.to_vec()?, [1e30, 1e30, 0.0, 0.5]);
+    /// assert_eq!(device.scan(&x, Sum, kind.with(Determinism::Exact))?.to_vec()?, [1e30, 1e30, 1.0, 1.5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with(self, determinism: Determinism) -> Self {
+        Self { determinism, ..self }
+    }
+
+    /// An error for exact sums and products of floats, and of a user's operator.
+    fn expect_inexact<U: Element, F>(&self, op: &Monoid<U, F>) -> Result<()> {
+        if self.determinism == Determinism::Exact && op.ordered {
+            return Err(Error::unsupported("exact scans are float sums of whole inputs"));
+        }
+        Ok(())
     }
 }
 
@@ -191,10 +227,41 @@ impl Device {
         kind: Scan<U>,
         output: impl Into<Output<'b, U>>,
     ) -> Result<()> {
+        if const { U::TYPE.is_float() && O::KIND.rounds() } && kind.determinism.exact::<U, O>()? {
+            let held = input.held(self)?;
+            return self.scan_exactly(held.input(), kind, output.into());
+        }
         let scratch = &mut Scratch::new();
         match input.erased() {
             Erased::Memory(input) => self.scan_one(input, op, kind, output.into(), scratch),
             Erased::Expression(source) => self.scan_computed(source, op, kind, output.into(), scratch),
+        }
+    }
+
+    /// Exact [`Device::scan_into`] of floats, compiled once for each pair of types.
+    #[inline(never)]
+    fn scan_exactly<T: Element, U: Element + From<T>>(
+        &self,
+        input: Input<'_, T>,
+        kind: Scan<U>,
+        output: Output<'_, U>,
+    ) -> Result<()> {
+        let (n, sum) = (input.len(), monoid::<U, Sum>());
+        if kind.initial.is_none() || output.len() != n + 1 {
+            output.expect_len(n, "scan")?;
+        }
+        match self.backend() {
+            Backend::Cpu => {
+                let load = cpu::load(input.host()?, &cpu::widened::<T, U>, kind.reversed);
+                exact::on_the_cpu(n, &*load, kind, output.host()?)
+            }
+            Backend::OpenCl(device) => {
+                let (form, start) = (exact::Form::of::<T, U>(kind.reversed), gpu::Start::of(&sum, kind));
+                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+                apart(&[&input], &[&output])?;
+                exact::on_a_device(device, &form, &start, &input, &output)?;
+                output.finish(device)
+            }
         }
     }
 
@@ -280,6 +347,9 @@ impl Device {
         kind: Scan<T>,
         scratch: &mut Scratch,
     ) -> Result<()> {
+        if const { T::TYPE.is_float() && O::KIND.rounds() } && kind.determinism.exact::<T, O>()? {
+            return self.scan_exactly_within(x, kind);
+        }
         match self.backend() {
             Backend::Cpu => {
                 let load = cpu::load_in_place(kind.reversed);
@@ -291,6 +361,20 @@ impl Device {
                 let form = gpu::Form::of::<T, T, O>(kind.reversed);
                 let start = gpu::Start::of(&monoid::<T, O>(), kind);
                 gpu::scan(device, &form, &start, (&x, gpu::Starts::None), &x, scratch)?;
+                x.finish(device)
+            }
+        }
+    }
+
+    /// Exact [`Device::scan_in_place`] of floats, compiled once for each type.
+    #[inline(never)]
+    fn scan_exactly_within<T: Element>(&self, x: Output<'_, T>, kind: Scan<T>) -> Result<()> {
+        match self.backend() {
+            Backend::Cpu => exact::on_the_cpu(x.len(), &*cpu::load_in_place(kind.reversed), kind, x.host()?),
+            Backend::OpenCl(device) => {
+                let (form, start) = (exact::Form::of::<T, T>(kind.reversed), gpu::Start::of(&monoid::<T, Sum>(), kind));
+                let x = x.cl(device, true)?;
+                exact::on_a_device(device, &form, &start, &x, &x)?;
                 x.finish(device)
             }
         }
@@ -379,6 +463,7 @@ impl Device {
         output: impl Into<Output<'b, T>>,
     ) -> Result<()> {
         let (op, source) = op.monoid()?;
+        kind.expect_inexact(&op)?;
         self.scan_taken((&op, source), input.held(self)?.input(), &|x| x, kind, output.into(), &mut Scratch::new())
     }
 

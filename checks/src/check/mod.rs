@@ -4,6 +4,7 @@
 //! Tests, benches and the program read the specs from the [`registry`](crate::registry).
 
 pub(crate) mod bounds;
+pub(crate) mod hard;
 pub(crate) mod keys;
 pub(crate) mod layouts;
 pub(crate) mod operators;
@@ -12,7 +13,7 @@ pub(crate) mod segments;
 pub use bounds::sum_bound;
 pub use oclprim::internals::{
     data,
-    oracle::exact_sum,
+    oracle::{exact_mean, exact_sum},
     testing::{CANARY, Failure, close, everywhere, guarded, log_skip, poison, same, same_bytes},
 };
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{
-    Scan, axis, cpu, segmented,
+    Scan, axis, cpu, exact, segmented,
     shared::{exclusive_prefixes, sizes},
 };
 use crate::{
@@ -391,6 +391,7 @@ impl Spec for ScanSpec {
         }
         segmented::spec::cases(level, &mut cases);
         axis::spec::cases(level, &mut cases);
+        exact::spec::cases(level, &mut cases);
         cases
     }
 
@@ -468,6 +469,7 @@ impl Spec for ScanSpec {
         }
         programs.extend(segmented::spec::programs(caps));
         programs.extend(axis::spec::programs(caps));
+        programs.extend(exact::spec::programs(caps));
         programs
     }
 }

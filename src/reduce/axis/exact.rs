@@ -8,6 +8,7 @@ use crate::{
     reduce::{
         exact::{MOST_GROUPS, words},
         exact_groups::{
+            Exact,
             cpu::{BLOCK, TASK, line, value},
             gpu::{Form, ITEM, Kind, Shape, WAVES, log_chunk, round, shape, team_of},
         },
@@ -21,24 +22,29 @@ const COLUMNS: usize = 32;
 /// Work-items of a team on GPUs, at most, if groups are neighbours in memory and fill the device.
 const MOST_ROWS: usize = 8;
 
-/// The sums of the lines; `U` is a float.
-pub(super) fn on_the_cpu<T, U>(input: &[T], lines: &Lines, out: &mut [U]) -> Result<()>
+/// The sums or means of the lines; `U` is a float.
+pub(super) fn on_the_cpu<T, U>(of: Exact, input: &[T], lines: &Lines, out: &mut [U]) -> Result<()>
 where
     T: Element,
     U: Element + From<T>,
 {
     if lines.len == 0 {
-        out.fill(U::ZERO);
+        out.fill(ExactSum::<f32>::new().rounded_quotient(of.divisor(0)));
         return Ok(());
     }
     if U::TYPE.needs_fp64() {
-        lines_in::<T, U, f64>(input, lines, out)
+        lines_in::<T, U, f64>(of, input, lines, out)
     } else {
-        lines_in::<T, U, f32>(input, lines, out)
+        lines_in::<T, U, f32>(of, input, lines, out)
     }
 }
 
-fn lines_in<T: Element, U: Element + From<T>, F: Float>(input: &[T], lines: &Lines, out: &mut [U]) -> Result<()> {
+fn lines_in<T: Element, U: Element + From<T>, F: Float>(
+    of: Exact,
+    input: &[T],
+    lines: &Lines,
+    out: &mut [U],
+) -> Result<()> {
     let columns = if lines.across() { COLUMNS } else { 1 };
     let at = |place: usize, i: usize| input[place.wrapping_add_signed(i as isize * lines.stride)];
     let whole = lines.len * out.len() <= TASK;
@@ -46,11 +52,11 @@ fn lines_in<T: Element, U: Element + From<T>, F: Float>(input: &[T], lines: &Lin
         let each = (TASK / lines.len).next_multiple_of(columns).max(columns);
         let body = |task: usize, out: &mut [U]| {
             if columns > 1 {
-                return columns_of::<T, U, F>(input, lines, task * each, out);
+                return columns_of::<T, U, F>(of, input, lines, task * each, out);
             }
             for (output, out) in (task * each..).zip(out) {
                 let place = lines.place(output);
-                *out = line::<T, U, F>(lines.len, (0..lines.len).map(|i| at(place, i)));
+                *out = line::<T, U, F>(of, lines.len, (0..lines.len).map(|i| at(place, i)));
             }
             Ok(())
         };
@@ -71,7 +77,7 @@ fn lines_in<T: Element, U: Element + From<T>, F: Float>(input: &[T], lines: &Lin
         for (column, out) in out.iter_mut().enumerate() {
             let mut all = ExactSum::<F>::new();
             sums.iter().for_each(|part| all.merge(&part[column]));
-            *out = all.rounded();
+            *out = all.rounded_quotient(of.divisor(lines.len));
         }
     }
     Ok(())
@@ -110,8 +116,9 @@ fn sums_of<T: Element, U: Element + From<T>, F: Float>(
     Ok(sums)
 }
 
-/// The sums of neighbouring lines, from the output `first` on.
+/// The sums or means of neighbouring lines, from the output `first` on.
 fn columns_of<T: Element, U: Element + From<T>, F: Float>(
+    of: Exact,
     input: &[T],
     lines: &Lines,
     first: usize,
@@ -123,13 +130,13 @@ fn columns_of<T: Element, U: Element + From<T>, F: Float>(
         let places = lines.places(start..start + out.len());
         if lines.len > BLOCK {
             let sums = sums_of::<T, U, F>(input, lines.stride, &places, 0..lines.len)?;
-            out.iter_mut().zip(sums).for_each(|(out, sum)| *out = sum.rounded());
+            out.iter_mut().zip(sums).for_each(|(out, sum)| *out = sum.rounded_quotient(of.divisor(lines.len)));
             continue;
         }
         let mut block = memory::filled(places.len() * BLOCK, F::ADD_IDENTITY)?;
         copy_rows::<T, U, F>(input, lines.stride, &places, 0..lines.len, &mut block);
         for (out, line) in out.iter_mut().zip(block.chunks(BLOCK)) {
-            *out = exact::rounded_block(&line[..padded], lines.len);
+            *out = exact::rounded_block(&line[..padded], lines.len, of.divisor(lines.len));
         }
     }
     Ok(())
@@ -189,7 +196,7 @@ fn run_lines(device: &ClDevice, form: &Form, input: &ClInput, lines: &Lines, out
     }
     if lines.len == 0 {
         let bytes = lines.outputs * form.out.size();
-        return device.fill(out.mem(), out.byte_offset(), bytes, &vec![0; form.out.size()]);
+        return device.fill(out.mem(), out.byte_offset(), bytes, &form.empty);
     }
     let there = OnDevice::new(device, lines, form.element)?;
     let (first, _) = there.first(input, form.element, 1);
@@ -209,5 +216,5 @@ fn run_lines(device: &ClDevice, form: &Form, input: &ClInput, lines: &Lines, out
     if plan.parts == 1 {
         return Ok(());
     }
-    round(device, &plan.sums, (&sums, count), None, plan.groups, out)
+    round(device, &plan.sums, (&sums, count), (None, lines.len), plan.groups, out)
 }

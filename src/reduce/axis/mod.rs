@@ -24,9 +24,9 @@ pub(crate) mod gpu;
 pub mod moments;
 
 use crate::{
-    Buffer, Determinism, Device, Element, Error, Layout, NdView, Output, Result, Scratch,
-    op::{Code, Monoid, Op, Operator, built_in},
-    reduce::exact_groups,
+    Buffer, Determinism, Device, Element, Error, Float, Layout, NdView, Output, Result, Scratch,
+    op::{Code, Monoid, Op, Operator, Sum, built_in},
+    reduce::exact_groups::{self, Exact},
     runtime::Backend,
 };
 
@@ -197,7 +197,7 @@ impl Device {
         output: impl Into<Output<'b, T>>,
     ) -> Result<()> {
         let (op, source) = built_in::<T, O>(op);
-        self.reduce_lines(&op, source, false, input.into(), axis, output.into(), &mut Scratch::new())
+        self.reduce_lines(&op, source, None, input.into(), axis, output.into(), &mut Scratch::new())
     }
 
     /// [`Device::reduce_axis`] with a user's operator. An axis without elements gives the operator's identity.
@@ -265,7 +265,7 @@ impl Device {
         F: Fn(T, T) -> T + Sync,
     {
         let (op, source) = op.monoid()?;
-        self.reduce_lines(&op, source, false, input.into(), axis, output.into(), &mut Scratch::new())
+        self.reduce_lines(&op, source, None, input.into(), axis, output.into(), &mut Scratch::new())
     }
 
     /// [`Device::reduce_axis`] with a level of determinism. With [`Exact`](Determinism::Exact) each float sum is correctly
@@ -328,9 +328,59 @@ impl Device {
         determinism: Determinism,
         output: impl Into<Output<'b, U>>,
     ) -> Result<()> {
-        let exact = determinism.exact::<U, O>()?;
+        let exact = determinism.exact::<U, O>()?.then_some(Exact::Sum);
         let (op, source) = built_in::<U, O>(op);
         self.reduce_lines(&op, source, exact, input.into(), axis, output.into(), &mut Scratch::new())
+    }
+
+    /// The mean of each line along an axis, correctly rounded: the float nearest to the exact sum divided by the length.
+    ///
+    /// So it has the same bits for every order of the line's elements. The [rules](crate::exact#special-values) for special
+    /// values are those of the sum. The mean of an empty line is NaN. [`Device::mean_axis`] takes any type, and rounds
+    /// more than once.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::reduce_axis`].
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// let x = device.upload(&[1e30f32, 0.5, 1.0, 0.25, -1e30, 0.125])?;
+    /// assert_eq!(device.mean_axis_exact(x.nd(&[3, 2])?, 0)?.to_vec()?, [1.0 / 3.0, 0.875 / 3.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn mean_axis_exact<'a, T: Float>(&self, input: impl Into<NdView<'a, T>>, axis: usize) -> Result<Buffer<T>> {
+        let input = input.into();
+        let mut out = self.uninit(Lines::of(input.layout(), axis)?.outputs)?;
+        self.mean_axis_exact_into(input, axis, &mut out)?;
+        Ok(out)
+    }
+
+    /// [`Device::mean_axis_exact`] into a slice, buffer or view with one element for each line. Each mean is that of the
+    /// elements as numbers of the output's type, which holds every `T`.
+    ///
+    /// Waits for the result only if `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::reduce_axis_into`].
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// let (x, mut means) = (device.upload(&[16_777_216i32, 1, 2, 3])?, [0f64; 2]);
+    /// device.mean_axis_exact_into(x.nd(&[2, 2])?, 1, &mut means)?;
+    /// assert_eq!(means, [8_388_608.5, 2.5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn mean_axis_exact_into<'a, 'b, T: Element, U: Float + From<T>>(
+        &self,
+        input: impl Into<NdView<'a, T>>,
+        axis: usize,
+        output: impl Into<Output<'b, U>>,
+    ) -> Result<()> {
+        let (op, source) = built_in::<U, Sum>(Sum);
+        let (exact, scratch) = (Some(Exact::Mean), &mut Scratch::new());
+        self.reduce_lines(&op, source, exact, input.into(), axis, output.into(), scratch)
     }
 
     /// All reductions along an axis, compiled once for each type and operator. If `exact`, the operator is a sum of floats.
@@ -340,7 +390,7 @@ impl Device {
         &self,
         op: &Monoid<U, F>,
         source: Code,
-        exact: bool,
+        exact: Option<Exact>,
         input: NdView<'_, T>,
         axis: usize,
         output: Output<'_, U>,
@@ -354,14 +404,14 @@ impl Device {
         let (input, layout) = input.parts();
         let lines = Lines::of(&layout, axis)?;
         output.expect_len(lines.outputs, "reduce along an axis")?;
-        match self.backend() {
-            Backend::Cpu if exact => exact::on_the_cpu(input.host()?, &lines, output.host()?)?,
-            Backend::Cpu => cpu::reduce(op, input.host()?, &lines, output.host()?)?,
-            Backend::OpenCl(device) if exact => {
-                let form = exact_groups::gpu::Form::of::<T, U>();
+        match (self.backend(), exact) {
+            (Backend::Cpu, Some(of)) => exact::on_the_cpu(of, input.host()?, &lines, output.host()?)?,
+            (Backend::Cpu, None) => cpu::reduce(op, input.host()?, &lines, output.host()?)?,
+            (Backend::OpenCl(device), Some(of)) => {
+                let form = exact_groups::gpu::Form::of::<T, U>(of);
                 exact::on_a_device(device, &form, input.any(), &lines, output.any())?;
             }
-            Backend::OpenCl(device) => {
+            (Backend::OpenCl(device), None) => {
                 let form = gpu::Form::by::<T, U>(source);
                 let (empty, input) = (bytemuck::bytes_of(&op.empty), input.any());
                 gpu::reduce(device, &form, empty, input, &lines, output.any(), scratch)?;

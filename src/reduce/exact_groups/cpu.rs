@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::Exact;
 use crate::{Element, ExactSum, Float, Result, exact, parallel, reduce::cpu, segments::Offsets};
 
 /// Elements of a task, and of a segment that threads share.
@@ -14,15 +15,16 @@ pub(in crate::reduce) fn value<T: Element, U: Element + From<T>, F: Float>(x: T)
     bytemuck::cast::<U::Acc, F>(U::from(x).widen())
 }
 
-/// The nearest `U` to the sum of a line. Lines of up to [`BLOCK`] elements need no accumulator.
+/// The nearest `U` to the sum or mean of a line. Lines of up to [`BLOCK`] elements need no accumulator.
 pub(in crate::reduce) fn line<T: Element, U: Element + From<T>, F: Float>(
+    of: Exact,
     len: usize,
     mut x: impl Iterator<Item = T>,
 ) -> U {
     let mut block = [F::ADD_IDENTITY; BLOCK];
     if len <= BLOCK {
         block.iter_mut().zip(x).for_each(|(to, x)| *to = value::<T, U, F>(x));
-        return exact::rounded_block(&block[..len.next_multiple_of(exact::LANES)], len);
+        return exact::rounded_block(&block[..len.next_multiple_of(exact::LANES)], len, of.divisor(len));
     }
     let mut sum = ExactSum::<F>::new();
     for start in (0..len).step_by(BLOCK) {
@@ -30,23 +32,24 @@ pub(in crate::reduce) fn line<T: Element, U: Element + From<T>, F: Float>(
         block[..count].iter_mut().zip(&mut x).for_each(|(to, x)| *to = value::<T, U, F>(x));
         sum.add_slice(&block[..count]);
     }
-    sum.rounded()
+    sum.rounded_quotient(of.divisor(len))
 }
 
-/// The sums of the segments; `U` is a float.
-pub(crate) fn segments<T, U>(input: &[T], offsets: Offsets<'_>, out: &mut [U]) -> Result<()>
+/// The sums or means of the segments; `U` is a float.
+pub(crate) fn segments<T, U>(of: Exact, input: &[T], offsets: Offsets<'_>, out: &mut [U]) -> Result<()>
 where
     T: Element,
     U: Element + From<T>,
 {
     if U::TYPE.needs_fp64() {
-        segments_in::<T, U, f64>(input, offsets, out)
+        segments_in::<T, U, f64>(of, input, offsets, out)
     } else {
-        segments_in::<T, U, f32>(input, offsets, out)
+        segments_in::<T, U, f32>(of, input, offsets, out)
     }
 }
 
 fn segments_in<T: Element, U: Element + From<T>, F: Float>(
+    of: Exact,
     input: &[T],
     offsets: Offsets<'_>,
     out: &mut [U],
@@ -62,7 +65,7 @@ fn segments_in<T: Element, U: Element + From<T>, F: Float>(
         for (s, out) in (task * each..).zip(out) {
             let range = range(s);
             if !is_long(&range) {
-                *out = line::<T, U, F>(range.len(), input[range].iter().copied());
+                *out = line::<T, U, F>(of, range.len(), input[range].iter().copied());
             }
         }
     };
@@ -79,7 +82,7 @@ fn segments_in<T: Element, U: Element + From<T>, F: Float>(
                 let add = |sum: &mut ExactSum<F>, part: Range<usize>| {
                     sum.extend(long[part].iter().map(|&x| value::<T, U, F>(x)));
                 };
-                *out = cpu::exact(long.len(), &add)?.rounded();
+                *out = cpu::exact(long.len(), &add)?.rounded_quotient(of.divisor(long.len()));
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Exact sums by groups on OpenCL devices: the plans, then their launches.
 
+use super::Exact;
 use crate::{
     Element, ElementType, Result,
     reduce::exact::{MOST_GROUPS, words},
@@ -28,17 +29,25 @@ pub(in crate::reduce) const WAVES: usize = 16;
 /// Elements of a part of a long segment, at least.
 const PART: usize = 1 << 14;
 
-/// The types of a sum.
+/// The result, and the types of a sum.
 #[derive(Clone, Debug)]
 pub struct Form {
+    pub of: Exact,
     pub element: ElementType,
     pub acc: ElementType,
     pub out: ElementType,
+    /// The bytes of the result of an empty group.
+    pub(in crate::reduce) empty: Vec<u8>,
 }
 
 impl Form {
-    pub fn of<T: Element, U: Element>() -> Self {
-        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE }
+    pub fn of<T: Element, U: Element>(of: Exact) -> Self {
+        let empty = match of {
+            Exact::Sum => U::ZERO,
+            Exact::Mean => U::from_f64(f64::NAN),
+        };
+        let empty = bytemuck::bytes_of(&empty).to_vec();
+        Self { of, element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, empty }
     }
 }
 
@@ -95,6 +104,7 @@ pub(in crate::reduce) fn shape(kind: Kind, team: usize, parts: bool, form: &Form
         .flag("REGISTERS", params.exact_f64)
         .flag("FLUSHED", !caps.denormals)
         .flag("PARTS", parts)
+        .flag("MEAN", form.of == Exact::Mean)
         .unoptimised_on_a_checker(caps);
     let program = match kind {
         Kind::Segments { offset, counted } => program
@@ -208,7 +218,7 @@ fn run_segments(
     }
     if n == 0 {
         let bytes = segments * form.out.size();
-        return device.fill(out.mem(), out.byte_offset(), bytes, &vec![0; form.out.size()]);
+        return device.fill(out.mem(), out.byte_offset(), bytes, &form.empty);
     }
     let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), n)?;
     let offset = if offsets.size() == 8 { ElementType::U64 } else { ElementType::U32 };
@@ -229,15 +239,15 @@ fn run_segments(
     memory
         .arguments(device.launch(&plan.parts.program, "exact_groups")?, &plan)
         .run([plan.part_groups, 1, 1], local)?;
-    round(device, &plan.parts, (&sums, plan.room), Some((&list, plan.room)), plan.part_groups, out)
+    round(device, &plan.parts, (&sums, plan.room), (Some((&list, plan.room)), 0), plan.part_groups, out)
 }
 
-/// Rounds accumulators: those of the first parts in the list, or all.
+/// Rounds accumulators: those of the first parts in the list, which has the lengths too, or all, with the length of each group.
 pub(in crate::reduce) fn round(
     device: &ClDevice,
     shape: &Shape,
     (sums, count): (&ClInput, usize),
-    list: Option<(&ClInput, usize)>,
+    (list, len): (Option<(&ClInput, usize)>, usize),
     groups: usize,
     out: &ClInput,
 ) -> Result<()> {
@@ -248,6 +258,7 @@ pub(in crate::reduce) fn round(
         .scalar(count as u64)
         .mem(list.mem())
         .scalar(room as u32)
+        .scalar(len as u64)
         .mem(out.mem())
         .scalar(out.offset() as u64)
         .run([groups.min(count), 1, 1], [shape.work_group, 1, 1])

@@ -1,7 +1,8 @@
 //! Exact sums by groups: of each segment, along an axis, of each run of equal keys.
 //!
 //! A group is a line in memory: a first element, a stride and a length. Its sum is that of [`exact`](crate::exact), with the same
-//! rules for special values. The empty group has the sum +0.
+//! rules for special values. The empty group has the sum +0. A mean is the sum divided by the length, rounded once; the empty
+//! group has the mean NaN.
 //!
 //! # On a device
 //!
@@ -28,6 +29,23 @@
 //!
 //! **Along an axis** whose neighbours are further apart than those of the outputs, neighbouring work-items take neighbouring
 //! outputs, and a team is a column of the work-group.
+
+/// The result of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exact {
+    Sum,
+    Mean,
+}
+
+impl Exact {
+    /// The divisor of the sum of `len` elements.
+    pub(crate) fn divisor(self, len: usize) -> u64 {
+        match self {
+            Self::Sum => 1,
+            Self::Mean => len as u64,
+        }
+    }
+}
 
 pub(crate) mod cpu;
 #[doc(hidden)]

@@ -23,9 +23,9 @@ pub(crate) mod gpu;
 pub use crate::segments::Offset;
 
 use crate::{
-    Buffer, Determinism, Device, Element, Error, Input, Output, Result, Scratch, Source,
-    op::{Code, Monoid, Op, Operator, built_in},
-    reduce::exact_groups,
+    Buffer, Determinism, Device, Element, Error, Float, Input, Output, Result, Scratch, Source,
+    op::{Code, Monoid, Op, Operator, Sum, built_in},
+    reduce::exact_groups::{self, Exact},
     runtime::Backend,
     segments::{Offsets, segments},
 };
@@ -189,7 +189,7 @@ impl Device {
         self.reduce_parts(
             &op,
             source,
-            false,
+            None,
             input.held(self)?.input(),
             offsets.held(self)?.input(),
             output.into(),
@@ -269,7 +269,7 @@ impl Device {
         self.reduce_parts(
             &op,
             source,
-            false,
+            None,
             input.held(self)?.input(),
             offsets.held(self)?.input(),
             output.into(),
@@ -337,10 +337,65 @@ impl Device {
         determinism: Determinism,
         output: impl Into<Output<'c, U>>,
     ) -> Result<()> {
-        let exact = determinism.exact::<U, O>()?;
+        let exact = determinism.exact::<U, O>()?.then_some(Exact::Sum);
         let (op, source) = built_in::<U, O>(op);
         let (input, offsets) = (input.held(self)?, offsets.held(self)?);
         self.reduce_parts(&op, source, exact, input.input(), offsets.input(), output.into(), &mut Scratch::new())
+    }
+
+    /// The mean of each segment, correctly rounded: the float nearest to the exact sum divided by the length.
+    ///
+    /// So it has the same bits for every order of the segment's elements. The [rules](crate::exact#special-values) for special
+    /// values are those of the sum. The mean of an empty segment is NaN.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::reduce_segments`].
+    ///
+    /// ```
+    /// let x = [1e30f32, 1.0, -1e30, 0.5];
+    /// let means = oclprim::Device::best()?.mean_segments_exact(&x, &[0u32, 3, 3, 4])?.to_vec()?;
+    /// assert!(means[0] == 1.0 / 3.0 && means[1].is_nan() && means[2] == 0.5);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn mean_segments_exact<T: Float, C: Offset>(
+        &self,
+        input: impl Source<Item = T>,
+        offsets: impl Source<Item = C>,
+    ) -> Result<Buffer<T>> {
+        let (input, offsets) = (input.held(self)?, offsets.held(self)?);
+        let (input, offsets) = (input.input(), offsets.input());
+        self.check_segments(offsets, input.len())?;
+        let mut out = self.uninit(offsets.len() - 1)?;
+        self.mean_segments_exact_into(input, offsets, &mut out)?;
+        Ok(out)
+    }
+
+    /// [`Device::mean_segments_exact`] into a slice, buffer or view. Each mean is that of the elements as numbers of the
+    /// output's type, which holds every `T`.
+    ///
+    /// Like [`Device::reduce_segments_into`], it does not check the offsets, and waits only if `output` is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::reduce_segments_into`].
+    ///
+    /// ```
+    /// let (device, mut means) = (oclprim::Device::best()?, [0f64; 2]);
+    /// device.mean_segments_exact_into(&[16_777_216i32, 1, 2], &[0u32, 2, 3], &mut means)?;
+    /// assert_eq!(means, [8_388_608.5, 2.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn mean_segments_exact_into<'c, T: Element, U: Float + From<T>, C: Offset>(
+        &self,
+        input: impl Source<Item = T>,
+        offsets: impl Source<Item = C>,
+        output: impl Into<Output<'c, U>>,
+    ) -> Result<()> {
+        let (op, source) = built_in::<U, Sum>(Sum);
+        let (input, offsets) = (input.held(self)?, offsets.held(self)?);
+        let (exact, scratch) = (Some(Exact::Mean), &mut Scratch::new());
+        self.reduce_parts(&op, source, exact, input.input(), offsets.input(), output.into(), scratch)
     }
 
     /// All segmented reductions, compiled once for each type and operator. If `exact`, the operator is a sum of floats.
@@ -350,7 +405,7 @@ impl Device {
         &self,
         op: &Monoid<U, F>,
         source: Code,
-        exact: bool,
+        exact: Option<Exact>,
         input: Input<'_, T>,
         offsets: Input<'_, C>,
         output: Output<'_, U>,
@@ -363,16 +418,16 @@ impl Device {
         F: Fn(U::Acc, U::Acc) -> U::Acc + Sync,
     {
         output.expect_len(segments(offsets.len())?, "reduce of segments")?;
-        match self.backend() {
-            Backend::Cpu if exact => {
-                exact_groups::cpu::segments(input.host()?, Offsets::of(offsets.host()?), output.host()?)?;
+        match (self.backend(), exact) {
+            (Backend::Cpu, Some(of)) => {
+                exact_groups::cpu::segments(of, input.host()?, Offsets::of(offsets.host()?), output.host()?)?;
             }
-            Backend::Cpu => cpu::reduce(op, input.host()?, Offsets::of(offsets.host()?), output.host()?)?,
-            Backend::OpenCl(device) if exact => {
-                let form = exact_groups::gpu::Form::of::<T, U>();
+            (Backend::Cpu, None) => cpu::reduce(op, input.host()?, Offsets::of(offsets.host()?), output.host()?)?,
+            (Backend::OpenCl(device), Some(of)) => {
+                let form = exact_groups::gpu::Form::of::<T, U>(of);
                 exact_groups::gpu::segments(device, &form, [input.any(), offsets.any()], output.any())?;
             }
-            Backend::OpenCl(device) => {
+            (Backend::OpenCl(device), None) => {
                 let form = gpu::Form::by::<T, U>(source, C::TYPE);
                 let (empty, inputs) = (bytemuck::bytes_of(&op.empty), [input.any(), offsets.any()]);
                 gpu::reduce(device, &form, empty, inputs, output.any(), scratch)?;

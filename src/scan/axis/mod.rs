@@ -236,6 +236,7 @@ impl Device {
     {
         let (n, shape) = (view.len(), Shape::of(view.shape(), axis)?);
         output.expect_len(n, "scan along an axis")?;
+        kind.expect_inexact(by.0)?;
         if n == 0 {
             return Ok(());
         }

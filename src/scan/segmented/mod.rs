@@ -483,6 +483,7 @@ impl Device {
         F: Fn(U::Acc, U::Acc) -> U::Acc + Sync,
     {
         output.expect_len(input.len(), "scan in segments")?;
+        kind.expect_inexact(op)?;
         match (self.backend(), parts) {
             (Backend::OpenCl(device), Segments::Cl(heads, starts)) => {
                 let form = gpu::Form::by::<T, U>((source, !op.ordered), kind.reversed);

@@ -20,12 +20,15 @@
 use super::cpu;
 use super::gpu;
 use crate::{
-    Buffer, Determinism, Device, Element, Input, Output, Result, Scratch, Source,
+    Buffer, Determinism, Device, Element, Float, Input, Output, Result, Scratch, Source,
     arguments::expect_beside,
     counted::in_room,
     memory,
-    op::{Code, Monoid, Op, Operator, built_in},
-    reduce::{exact_groups, segmented},
+    op::{Code, Monoid, Op, Operator, Sum, built_in},
+    reduce::{
+        exact_groups::{self, Exact},
+        segmented,
+    },
     runtime::Backend,
     segments::Offsets,
 };
@@ -71,7 +74,7 @@ impl Device {
         op: O,
     ) -> Result<(Buffer<K>, Buffer<V>)> {
         let (op, source) = built_in::<V, O>(op);
-        self.reduce_keyed(&op, source, false, keys.held(self)?.input(), values.held(self)?.input())
+        self.reduce_keyed(&op, source, None, keys.held(self)?.input(), values.held(self)?.input())
     }
 
     /// [`Device::reduce_by_key`] into slices, buffers or views of one length, which may be too short. The number of
@@ -109,7 +112,7 @@ impl Device {
         self.reduce_keyed_into(
             &op,
             source,
-            false,
+            None,
             keys.held(self)?.input(),
             values.held(self)?.input(),
             to,
@@ -139,7 +142,7 @@ impl Device {
         op: &Operator<V, F>,
     ) -> Result<(Buffer<K>, Buffer<V>)> {
         let (op, source) = op.monoid()?;
-        self.reduce_keyed(&op, source, false, keys.held(self)?.input(), values.held(self)?.input())
+        self.reduce_keyed(&op, source, None, keys.held(self)?.input(), values.held(self)?.input())
     }
 
     /// [`Device::reduce_by_key_by`] into slices, buffers or views. All else is as in [`Device::reduce_by_key_into`].
@@ -172,7 +175,7 @@ impl Device {
         self.reduce_keyed_into(
             &op,
             source,
-            false,
+            None,
             keys.held(self)?.input(),
             values.held(self)?.input(),
             to,
@@ -203,7 +206,7 @@ impl Device {
         op: O,
         determinism: Determinism,
     ) -> Result<(Buffer<K>, Buffer<V>)> {
-        let exact = determinism.exact::<V, O>()?;
+        let exact = determinism.exact::<V, O>()?.then_some(Exact::Sum);
         let (op, source) = built_in::<V, O>(op);
         self.reduce_keyed(&op, source, exact, keys.held(self)?.input(), values.held(self)?.input())
     }
@@ -238,7 +241,7 @@ impl Device {
         values_out: impl Into<Output<'c, U>>,
         count: impl Into<Output<'c, u64>>,
     ) -> Result<()> {
-        let exact = determinism.exact::<U, O>()?;
+        let exact = determinism.exact::<U, O>()?.then_some(Exact::Sum);
         let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
         let (op, source) = built_in::<U, O>(op);
         self.reduce_keyed_into(
@@ -252,12 +255,66 @@ impl Device {
         )
     }
 
+    /// The mean of each run of equal keys, correctly rounded: the float nearest to the exact sum divided by the length.
+    ///
+    /// So it has the same bits for every order of the run's values. The [rules](crate::exact#special-values) for special
+    /// values are those of the sum.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::reduce_by_key`].
+    ///
+    /// ```
+    /// let (keys, x) = ([3u8, 3, 3, 1], [1e30f32, 1.0, -1e30, 0.5]);
+    /// let (keys, means) = oclprim::Device::best()?.mean_by_key_exact(&keys, &x)?;
+    /// assert_eq!((keys.to_vec()?, means.to_vec()?), (vec![3, 1], vec![1.0 / 3.0, 0.5]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn mean_by_key_exact<K: Element, V: Float>(
+        &self,
+        keys: impl Source<Item = K>,
+        values: impl Source<Item = V>,
+    ) -> Result<(Buffer<K>, Buffer<V>)> {
+        let (op, source) = built_in::<V, Sum>(Sum);
+        let exact = Some(Exact::Mean);
+        self.reduce_keyed(&op, source, exact, keys.held(self)?.input(), values.held(self)?.input())
+    }
+
+    /// [`Device::mean_by_key_exact`] into slices, buffers or views. Each mean is that of the values as numbers of the
+    /// output's type, which holds every `V`. All else is as in [`Device::reduce_by_key_into`].
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::reduce_by_key_into`].
+    ///
+    /// ```
+    /// let device = oclprim::Device::best()?;
+    /// let (mut keys, mut means, mut count) = ([0u8; 2], [0f64; 2], [0]);
+    /// let x = [16_777_216i32, 1, 2];
+    /// device.mean_by_key_exact_into(&[1u8, 1, 2], &x, &mut keys, &mut means, &mut count)?;
+    /// assert_eq!((keys, means, count), ([1, 2], [8_388_608.5, 2.0], [2]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn mean_by_key_exact_into<'c, K: Element, V: Element, U: Float + From<V>>(
+        &self,
+        keys: impl Source<Item = K>,
+        values: impl Source<Item = V>,
+        keys_out: impl Into<Output<'c, K>>,
+        values_out: impl Into<Output<'c, U>>,
+        count: impl Into<Output<'c, u64>>,
+    ) -> Result<()> {
+        let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
+        let ((op, source), exact) = (built_in::<U, Sum>(Sum), Some(Exact::Mean));
+        let scratch = &mut Scratch::new();
+        self.reduce_keyed_into(&op, source, exact, keys.held(self)?.input(), values.held(self)?.input(), to, scratch)
+    }
+
     /// All reductions by key that allocate.
     fn reduce_keyed<K, V, U, F>(
         &self,
         op: &Monoid<U, F>,
         source: Code,
-        exact: bool,
+        exact: Option<Exact>,
         keys: Input<'_, K>,
         values: Input<'_, V>,
     ) -> Result<(Buffer<K>, Buffer<U>)>
@@ -270,7 +327,7 @@ impl Device {
         let n = keys.len();
         expect_beside(n, values.len(), "keys need as many values")?;
         if let Backend::OpenCl(device) = self.backend()
-            && (exact || !segmented::gpu::finds_runs(device, &keyed::<K, V, U>(source.clone(), n), n)?)
+            && (exact.is_some() || !segmented::gpu::finds_runs(device, &keyed::<K, V, U>(source.clone(), n), n)?)
         {
             return if n <= u32::MAX as usize {
                 self.reduce_counted::<u32, _, _, _, _>(device, op, source, exact, keys, values)
@@ -293,7 +350,7 @@ impl Device {
         device: &ClDevice,
         op: &Monoid<U, F>,
         source: Code,
-        exact: bool,
+        exact: Option<Exact>,
         keys: Input<'_, K>,
         values: Input<'_, V>,
     ) -> Result<(Buffer<K>, Buffer<U>)>
@@ -329,7 +386,7 @@ impl Device {
         &self,
         op: &Monoid<U, F>,
         source: Code,
-        exact: bool,
+        exact: Option<Exact>,
         keys: Input<'_, K>,
         values: Input<'_, V>,
         to: To<'_, K, U>,
@@ -368,8 +425,8 @@ impl Device {
                     memory::push(&mut offsets, n as u64)?;
                 }
                 let out = &mut to.values.host()?[..offsets.len() - 1];
-                if exact {
-                    exact_groups::cpu::segments(values.host()?, Offsets::of(&offsets), out)?;
+                if let Some(of) = exact {
+                    exact_groups::cpu::segments(of, values.host()?, Offsets::of(&offsets), out)?;
                 } else {
                     segmented::cpu::reduce(op, values.host()?, Offsets::of(&offsets), out)?;
                 }
@@ -382,7 +439,7 @@ impl Device {
                 let count = count.cl(device, false)?;
                 apart(&[&keys, &values], &[&keys_out, &values_out, &count])?;
                 let form = keyed::<K, V, U>(source.clone(), n);
-                if !exact && segmented::gpu::finds_runs(device, &form, n)? {
+                if exact.is_none() && segmented::gpu::finds_runs(device, &form, n)? {
                     let runs = segmented::gpu::Runs {
                         keys: &keys,
                         keys_out: &keys_out,
@@ -397,8 +454,8 @@ impl Device {
                 let size = if n > u32::MAX as usize { 8 } else { 4 };
                 let offsets = ClInput::pooled(device, (room + 1) * size, size)?;
                 heads::<K>(device, &keys, &keys_out, &offsets, &count, scratch)?;
-                if exact {
-                    let form = exact_groups::gpu::Form::of::<V, U>();
+                if let Some(of) = exact {
+                    let form = exact_groups::gpu::Form::of::<V, U>(of);
                     exact_groups::gpu::found(device, &form, &values, &offsets, &count, &values_out)?;
                     values_out.finish(device)?;
                 } else {

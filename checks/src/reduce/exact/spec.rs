@@ -2,14 +2,16 @@
 
 use super::{Store, plan};
 use crate::{
-    Buffer, Determinism, Device, DeviceClass, Element, ElementType, Error, ExactSum, Float, Input, ProgramSpec, Result,
-    Source, Tuning,
+    Buffer, Determinism, Device, DeviceClass, Element, Error, ExactSum, Float, Input, ProgramSpec, Result, Source,
+    Tuning,
     bench::Bench,
     bf16,
     check::{
         Case, Failure, Level, close,
         data::{Data, Rng},
-        exact_sum, guarded, poison, same,
+        exact_sum, guarded,
+        hard::{Hard, Third, format_of},
+        poison, same,
     },
     f16,
     ladder::Climb,
@@ -18,177 +20,6 @@ use crate::{
     source::load::Load,
     tuning::{Primitive, Tuned},
 };
-
-/// Summands that are hard to add.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::reduce) enum Hard {
-    /// Finite numbers with random bits.
-    AllExponents,
-    /// Numbers of all exponents, their negatives, and a few small numbers.
-    Cancelling,
-    /// A number and half of its last place, and a third number below both; all others are 0.
-    Tie(Third),
-    /// The smallest exponents.
-    Subnormal,
-    /// Numbers whose partial sums leave the range.
-    Overflowing,
-    /// Runs of numbers with similar exponents, each run anywhere in the range, then one number for each exponent, falling.
-    Levels,
-    /// One exponent and one 'spread' below it. The large parts cancel, and the lowest bits remain.
-    Spread(i32),
-    /// Only -0.
-    MinusZeros,
-    /// -0 and one +0.
-    Zeros,
-    /// Ones among zeros, and one infinity.
-    Infinite,
-    /// Infinities of both signs.
-    BothInfinite,
-    /// Factors whose products have errors that are subnormal. Two halves cancel but for the last places.
-    SmallFactors,
-    /// A product of half the least positive number, and a third number below it.
-    HalfLeast(Third),
-}
-
-/// The number that breaks a tie, or not.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::reduce) enum Third {
-    Zero,
-    Plus,
-    Minus,
-}
-
-/// The bits of a significand, and the bits of infinity.
-fn format_of<T: Element>() -> (i32, u64) {
-    match T::TYPE {
-        ElementType::F16 => (11, 0x7c00),
-        ElementType::Bf16 => (8, 0x7f80),
-        ElementType::F32 => (24, 0x7f80_0000),
-        _ => (53, 0x7ff << 52),
-    }
-}
-
-impl Hard {
-    pub(in crate::reduce) fn name(self) -> String {
-        match self {
-            Self::Spread(spread) => format!("spread {spread}"),
-            Self::Tie(third) => format!("tie {third:?}").to_lowercase(),
-            Self::HalfLeast(third) => format!("half least {third:?}").to_lowercase(),
-            other => format!("{other:?}").to_lowercase(),
-        }
-    }
-
-    /// All sets for a type. The spreads are around the bounds of kernels for every length of a chunk.
-    pub(in crate::reduce) fn all<T: Element>() -> Vec<Self> {
-        let mut all = vec![
-            Self::AllExponents,
-            Self::Cancelling,
-            Self::Tie(Third::Zero),
-            Self::Tie(Third::Plus),
-            Self::Tie(Third::Minus),
-            Self::Subnormal,
-            Self::Overflowing,
-            Self::Levels,
-            Self::MinusZeros,
-            Self::Zeros,
-            Self::Infinite,
-            Self::BothInfinite,
-        ];
-        // 53 - p - k, for chunks of 2^4 to 2^7 elements.
-        let (precision, _) = format_of::<T>();
-        match precision {
-            11 => {}
-            53 => all.extend([30, 100, 160].map(Self::Spread)),
-            _ => all.extend((46 - precision..=50 - precision).map(Self::Spread)),
-        }
-        all
-    }
-
-    pub(in crate::reduce) fn generate<T: Element>(self, n: usize, seed: u64) -> Vec<T> {
-        let mut rng = Rng::new(seed);
-        let (precision, infinity) = format_of::<T>();
-        let sign = 1u64 << (8 * size_of::<T>() - 1);
-        let float = |bits: u64| T::from_bits_lossy(bits);
-        let negated = |x: T| T::from_f64(-x.to_f64());
-        // Exact if the type has the number.
-        let scaled = |size: i64, exponent: i32| {
-            let first = exponent / 2;
-            T::from_f64(size as f64 * 2f64.powi(first) * 2f64.powi(exponent - first))
-        };
-        let finite = |rng: &mut Rng| float((rng.next() % infinity) | (rng.next() & sign));
-        let mut x: Vec<T> = match self {
-            Self::AllExponents => (0..n).map(|_| finite(&mut rng)).collect(),
-            Self::Cancelling => {
-                let half: Vec<T> = (0..n / 2).map(|_| finite(&mut rng)).collect();
-                let mut x: Vec<T> = half.iter().flat_map(|&x| [x, negated(x)]).collect();
-                x.extend((x.len()..n).map(|_| float(3)));
-                x.iter_mut().step_by(257).for_each(|x| *x = float(rng.next() % (infinity / 4)));
-                x
-            }
-            Self::Tie(third) => {
-                let base = infinity / 2 + (rng.next() & 0xff);
-                let place = float(base + 1).to_f64() - float(base).to_f64();
-                let least = [float(0), float(1), float(1 | sign)][third as usize];
-                let mut x = vec![float(0); n];
-                [float(base), T::from_f64(place / 2.0), least]
-                    .iter()
-                    .zip(x.iter_mut().step_by(n / 3 + 1))
-                    .for_each(|(&value, x)| *x = value);
-                x
-            }
-            Self::SmallFactors => {
-                // Around the square root of the least positive number.
-                let near = infinity / 4 - (infinity / 256);
-                (0..n).map(|_| float((near + rng.next() % (infinity / 256)) | (rng.next() & sign))).collect()
-            }
-            Self::HalfLeast(_) => vec![float(0); n],
-            Self::Subnormal => {
-                (0..n).map(|_| float((rng.next() % (3 << (precision - 1))) | (rng.next() & sign))).collect()
-            }
-            Self::Overflowing => (0..n).map(|i| float((infinity - 1) | if i % 3 == 1 { sign } else { 0 })).collect(),
-            Self::Levels => {
-                let fields = infinity >> (precision - 1);
-                let field_bits = |field: u64, rng: &mut Rng| {
-                    let fraction = rng.next() % (1 << (precision - 1));
-                    float((field << (precision - 1)) | fraction | (rng.next() & sign))
-                };
-                let ramp = (fields as usize).min(n / 4);
-                let mut level = 0;
-                let mut x: Vec<T> = Vec::with_capacity(n);
-                for i in 0..n - ramp {
-                    if i % 1024 == 0 {
-                        level = 1 + rng.next() % (fields - 1);
-                    }
-                    let field = (level + rng.next() % 20).min(fields - 1);
-                    x.push(field_bits(field, &mut rng));
-                }
-                x.extend((0..ramp as u64).map(|i| field_bits(fields - 1 - i % fields, &mut rng)));
-                x
-            }
-            Self::Spread(spread) => {
-                // One unit of the small numbers.
-                let unit = -spread - precision + 1;
-                let (large, small) = (scaled((1 << precision) - 1, 1 - precision), 1i64 << (precision - 1));
-                let of_half = |i: usize, large: T, small: T| if i.is_multiple_of(16) { small } else { large };
-                let x = (0..n / 2).map(|i| of_half(i, large, scaled(small + 1, unit)));
-                let x = x.chain((0..n / 2).map(|i| of_half(i, negated(large), scaled(-small, unit))));
-                x.chain((!n.is_multiple_of(2)).then_some(T::ZERO)).collect()
-            }
-            Self::MinusZeros | Self::Zeros => vec![float(sign); n],
-            Self::Infinite | Self::BothInfinite => (0..n).map(|i| if i % 3 == 0 { T::ONE } else { T::ZERO }).collect(),
-        };
-        if n > 0 {
-            let (first, second) = (n / 3, n - 1 - n / 3);
-            match self {
-                Self::Zeros => x[first] = float(0),
-                Self::Infinite => x[first] = float(infinity | (seed << 7 & sign)),
-                Self::BothInfinite => (x[second], x[first]) = (float(infinity | sign), float(infinity)),
-                _ => {}
-            }
-        }
-        x
-    }
-}
 
 /// The registers of a kernel.
 #[derive(Clone, Copy, PartialEq)]

@@ -1,27 +1,34 @@
-//! Cases of exact sums of segments, along axes and by key, and their programs. The numbers are those of sums of whole inputs.
+//! Cases of exact sums and means of segments, along axes and by key, and their programs. The numbers are those of sums of whole
+//! inputs.
 
-use super::{Form, plan_segments};
+use super::{Exact, Form, plan_segments};
 use crate::{
     Determinism, Device, ElementType, ExactSum, Float, Layout, ProgramSpec, bf16,
-    check::{Case, Failure, Level, exact_sum, guarded, same, segments::Cut},
+    check::{Case, Failure, Level, exact_mean, exact_sum, guarded, hard::Hard, same, segments::Cut},
     f16,
     op::Sum,
     reduce::{
         axis::{Lines, exact as along_an_axis},
-        exact::spec::{Hard, Registers},
+        exact::spec::Registers,
     },
     tuning::Tuned,
 };
 
 const EXACT: Determinism = Determinism::Exact;
 
-/// The sum of a group: by the oracle, or of many numbers by [`ExactSum`], which has cases of its own.
-fn wanted<T: Float>(group: &[T]) -> T {
-    if group.len() > 3000 { ExactSum::from_iter(group).round() } else { exact_sum::<T, T>(group) }
+/// The result of a group: by the oracle, or of many numbers by [`ExactSum`], which has cases of its own.
+fn wanted<T: Float>(of: Exact, group: &[T]) -> T {
+    match of {
+        Exact::Sum if group.len() > 3000 => ExactSum::from_iter(group).round(),
+        Exact::Mean if group.len() > 3000 => ExactSum::from_iter(group).mean(group.len() as u64),
+        Exact::Sum => exact_sum::<T, T>(group),
+        Exact::Mean => exact_mean::<T, T>(group),
+    }
 }
 
 /// Adds a case for each kind of registers, set of numbers and `size`.
 fn grid<T: Float, S: Copy + std::fmt::Debug + Send + Sync + 'static>(
+    of: Exact,
     name: &str,
     sizes: &[S],
     n: fn(S) -> usize,
@@ -31,7 +38,7 @@ fn grid<T: Float, S: Copy + std::fmt::Debug + Send + Sync + 'static>(
     for (registers, suffix) in Registers::ALL {
         for &size in sizes {
             for hard in Hard::all::<T>() {
-                let form = format!("sum exact {name} of hard numbers{suffix}");
+                let form = format!("{of:?} exact {name} of hard numbers{suffix}").to_lowercase();
                 let case = Case::new(form, T::TYPE, format!("{size:?}"), hard.name(), n(size), move |device| {
                     run(&registers.of(device)?, hard.generate::<T>(n(size), n(size) as u64), size)
                 });
@@ -44,42 +51,56 @@ fn grid<T: Float, S: Copy + std::fmt::Debug + Send + Sync + 'static>(
 /// A number of elements, and the lengths of segments.
 type Segments = (usize, Cut);
 
-fn segments<T: Float>(sizes: &[Segments], cases: &mut Vec<Case>) {
-    let run = |device: &Device, x: Vec<T>, (n, cut): Segments| {
+fn segments<T: Float>(of: Exact, sizes: &[Segments], cases: &mut Vec<Case>) {
+    let run = move |device: &Device, x: Vec<T>, (n, cut): Segments| {
         let offsets: Vec<u32> = cut.offsets(n);
         let parts = offsets.windows(2).map(|pair| &x[pair[0] as usize..pair[1] as usize]);
-        let want: Vec<T> = parts.map(wanted).collect();
-        let got =
-            guarded(device, want.len(), 1, |out| Ok(device.reduce_segments_with_into(&x, &offsets, Sum, EXACT, out)?))?;
-        same(&got, &want, "sums")?;
+        let want: Vec<T> = parts.map(|part| wanted(of, part)).collect();
+        let got = guarded(device, want.len(), 1, |out| {
+            match of {
+                Exact::Sum => device.reduce_segments_with_into(&x, &offsets, Sum, EXACT, out)?,
+                Exact::Mean => device.mean_segments_exact_into(&x, &offsets, out)?,
+            }
+            Ok(())
+        })?;
+        same(&got, &want, "results")?;
         // The same groups as runs of equal keys, without the empty ones.
         let keys: Vec<u32> =
             (0..want.len()).flat_map(|s| (offsets[s]..offsets[s + 1]).map(move |_| s as u32)).collect();
         let first = offsets.first().map_or(0, |&at| at as usize);
         let last = offsets.last().map_or(0, |&at| at as usize);
-        let (found, sums) = device.reduce_by_key_with(&keys, &x[first..last], Sum, EXACT)?;
+        let x = &x[first..last];
+        let (found, got) = match of {
+            Exact::Sum => device.reduce_by_key_with(&keys, x, Sum, EXACT)?,
+            Exact::Mean => device.mean_by_key_exact(&keys, x)?,
+        };
         let want: Vec<T> = found.to_vec()?.iter().map(|&s| want[s as usize]).collect();
-        same(&sums.to_vec()?, &want, "sums by key")
+        same(&got.to_vec()?, &want, "results by key")
     };
-    grid("of segments", sizes, |(n, _)| n, run, cases);
+    grid(of, "of segments", sizes, |(n, _)| n, run, cases);
 }
 
 /// Rows and columns, and the axis.
 type Shape = ([usize; 2], usize);
 
-fn lines<T: Float>(shapes: &[Shape], cases: &mut Vec<Case>) {
-    let run = |device: &Device, x: Vec<T>, (shape, axis): Shape| {
+fn lines<T: Float>(of: Exact, shapes: &[Shape], cases: &mut Vec<Case>) {
+    let run = move |device: &Device, x: Vec<T>, (shape, axis): Shape| {
         let (outputs, len) = (shape[1 - axis], shape[axis]);
         let (next, stride) = if axis == 1 { (len, 1) } else { (1, outputs) };
         let line = |o: usize| (0..len).map(|i| x[o * next + i * stride]).collect::<Vec<T>>();
-        let want: Vec<T> = (0..outputs).map(|o| wanted(&line(o))).collect();
+        let want: Vec<T> = (0..outputs).map(|o| wanted(of, &line(o))).collect();
         let there = device.upload(&x)?;
         let got = guarded(device, outputs, 1, |out| {
-            Ok(device.reduce_axis_with_into(there.nd(&shape)?, axis, Sum, EXACT, out)?)
+            let there = there.nd(&shape)?;
+            match of {
+                Exact::Sum => device.reduce_axis_with_into(there, axis, Sum, EXACT, out)?,
+                Exact::Mean => device.mean_axis_exact_into(there, axis, out)?,
+            }
+            Ok(())
         })?;
-        same(&got, &want, "sums")
+        same(&got, &want, "results")
     };
-    grid("along an axis", shapes, |(shape, _)| shape[0] * shape[1], run, cases);
+    grid(of, "along an axis", shapes, |(shape, _)| shape[0] * shape[1], run, cases);
 }
 
 pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
@@ -110,31 +131,43 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         ],
     };
     let few = level.min(Level::Quick);
-    segments::<f32>(sizes, cases);
-    lines::<f32>(shapes, cases);
-    segments::<f64>(&sizes[..if few == Level::Tiny { 1 } else { 2 }], cases);
-    lines::<f64>(&shapes[..if few == Level::Tiny { 2 } else { 4 }], cases);
-    segments::<f16>(&sizes[..1], cases);
-    segments::<bf16>(&sizes[..1], cases);
-    lines::<f16>(&shapes[1..2], cases);
-    lines::<bf16>(&shapes[..1], cases);
+    segments::<f32>(Exact::Sum, sizes, cases);
+    lines::<f32>(Exact::Sum, shapes, cases);
+    segments::<f64>(Exact::Sum, &sizes[..if few == Level::Tiny { 1 } else { 2 }], cases);
+    lines::<f64>(Exact::Sum, &shapes[..if few == Level::Tiny { 2 } else { 4 }], cases);
+    segments::<f16>(Exact::Sum, &sizes[..1], cases);
+    segments::<bf16>(Exact::Sum, &sizes[..1], cases);
+    lines::<f16>(Exact::Sum, &shapes[1..2], cases);
+    lines::<bf16>(Exact::Sum, &shapes[..1], cases);
+    // Means differ from sums in the last step.
+    let (few, most) = if few == Level::Tiny { (1, 1) } else { (2, sizes.len()) };
+    segments::<f32>(Exact::Mean, &sizes[..most], cases);
+    lines::<f32>(Exact::Mean, &shapes[..few], cases);
+    segments::<f64>(Exact::Mean, &sizes[..few], cases);
+    if few > 1 {
+        lines::<f64>(Exact::Mean, &shapes[2..4], cases);
+        segments::<f16>(Exact::Mean, &sizes[..1], cases);
+        lines::<bf16>(Exact::Mean, &shapes[..1], cases);
+    }
 }
 
 pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
-    let forms = [
-        Form::of::<f16, f16>(),
-        Form::of::<bf16, bf16>(),
-        Form::of::<f32, f32>(),
-        Form::of::<f64, f64>(),
-        Form::of::<u8, f32>(),
-        Form::of::<bf16, f64>(),
-    ];
+    let forms = [Exact::Sum, Exact::Mean].map(|of| {
+        [
+            Form::of::<f16, f16>(of),
+            Form::of::<bf16, bf16>(of),
+            Form::of::<f32, f32>(of),
+            Form::of::<f64, f64>(of),
+            Form::of::<u8, f32>(of),
+            Form::of::<bf16, f64>(of),
+        ]
+    });
     let shapes =
         [([1 << 14, 1 << 14], 1), ([1 << 14, 1 << 14], 0), ([1 << 20, 16], 0), ([16, 1 << 20], 0), ([2, 1 << 24], 1)];
     let mut programs = Vec::new();
     for registers in [0, 1] {
         let caps = caps.clone().choosing("exact_f64", registers);
-        for form in &forms {
+        for form in forms.as_flattened() {
             for (n, wide, of_offsets) in
                 [(1 << 20, false, (ElementType::U32, false)), (1 << 25, true, (ElementType::U64, true))]
             {

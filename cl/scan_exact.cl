@@ -1,0 +1,552 @@
+// Exact scan of floats: each result is the float nearest to the real prefix sum, ties to even.
+//
+//     inclusive: out[i] = round(initial + x[0] + ... + x[i])
+//     exclusive: out[i] = round(initial + x[0] + ... + x[i - 1]); also out[n], if there are n + 1 results
+//
+// With REVERSE i counts from the last element, in the input and in the output. In place, `out` is `x`.
+//
+// Bytes: reads each element twice and writes each result. A tile of TILE elements also writes and reads a record twice: an
+// accumulator of lib/exact.cl and its marks, 164 bytes, or 1,076 for f64.
+//
+//     scan_exact_sums:  record[t] = exact sum of tile t
+//     scan_exact_spine: record[t] = exclusive prefix of record[t] within a group of LEVEL records; a record of the next level has
+//                       the sum of the group. One launch for each level.
+//     scan_exact_tiles: prefix of the tile = initial + its records at all levels
+//                       choose a window of 128 bits that holds the prefix and all sums of the tile
+//                       for each round of ROUND elements: scan them as integers of the window, round each prefix
+//
+// Window: let u = 2^low be its unit. The prefix of the tile is P = H u + f, with an integer H and 0 <= f < u. An element is h u + g,
+// with 0 <= g < u. With V = H + h + ... each prefix is at least V u, and below V u + M u if M - 1 elements have g > 0. `low` is so
+// small that V has 127 bits and a sign.
+//
+// - All g are 0: the prefix is V u + f, and f only matters as one bit: whether it is 0. So the result is exact if V has more bits than
+//   OUT. Fewer bits remain only if the elements cancel nearly all of the prefix.
+// - Else the tile is hard: its elements differ by about 2^70 or more. Most prefixes are still far from a tie: V u and
+//   V u + M u round to the same float, which is then the result.
+//
+// All other results are unsure. For these, the work-group adds the elements before them to the accumulator of the tile, and rounds it.
+// So the results depend on no geometry.
+//
+// References: S. Sengupta et al., Scan primitives for GPU computing, 2007: reduce-then-scan. lib/exact.cl has those of the accumulator.
+#include "lib/types.cl"
+#define REAL_BYTES A_BYTES
+#include "lib/parts.cl"
+#ifndef WG
+#define WG 256
+#define ITEMS 16
+#define ROUNDS 1
+#endif
+#include "lib/exact.cl"
+
+// Records of a group of the spine.
+#define LEVEL 64
+// Elements of a round, and of a tile.
+#define ROUND (WG * ITEMS)
+#define TILE 4096
+#define LOG_TILE 12
+// Words of a record: the accumulator, and the marks.
+#define RECORD (EXACT_WORDS + 1)
+// The exponent of the least positive float of A. The position of a bit is its exponent above this one.
+#define A_LEAST (EXACT_LEAST / 2)
+// Words that a number changes.
+#define PIECES (A_BYTES == 4 ? 3 : 5)
+#define SIGN ((BITS)1 << (8 * sizeof(BITS) - 1))
+#define PLUS_INFINITY ((BITS)NO_NUMBER << (PRECISION - 1))
+// The index of an element in local memory, so that work-items with neighbouring runs use different banks.
+#define AT(i) ((i) + (i) / ITEMS)
+
+#ifdef REVERSE
+#define IN_INDEX(i, n) ((n) - 1 - (i))
+#else
+#define IN_INDEX(i, n) (i)
+#endif
+
+// A two's complement number of 128 bits in units of the window, and the marks of its summands.
+typedef struct {
+    ulong high, low;
+    uint marks;
+} Sum;
+
+static inline Sum sum_of(const Sum a, const Sum b)
+{
+    Sum sum;
+    sum.low = a.low + b.low;
+    sum.high = a.high + b.high + (sum.low < a.low);
+    sum.marks = a.marks | b.marks;
+    return sum;
+}
+
+static inline Sum difference(const Sum a, const Sum b)
+{
+    Sum sum;
+    sum.low = a.low - b.low;
+    sum.high = a.high - b.high - (a.low < b.low);
+    sum.marks = 0;
+    return sum;
+}
+
+static inline Sum no_sum(void)
+{
+    Sum sum;
+    sum.high = 0;
+    sum.low = 0;
+    sum.marks = 0;
+    return sum;
+}
+
+static inline uint marks_of(const A x)
+{
+    const BITS bits = AS_BITS_OF(x);
+    if (EXPONENT(x) == NO_NUMBER) {
+        return bits == PLUS_INFINITY ? EXACT_PLUS : bits == (PLUS_INFINITY | SIGN) ? EXACT_MINUS : EXACT_NAN;
+    }
+    return bits != SIGN ? EXACT_FINITE : 0;
+}
+
+// An element in units of 2^low, rounded down. *rest is set if it is no multiple.
+static inline Sum window_of(const A x, const int low, uint* rest)
+{
+    Sum sum = no_sum();
+    sum.marks = marks_of(x);
+    const uint field = EXPONENT(x);
+    const ulong size = field == NO_NUMBER ? 0 : (ulong)size_of(x, field);
+    const int shift = (int)position_of(field) - low;
+    if (shift >= 64) {
+        sum.high = size << (shift - 64);
+    } else if (shift >= 0) {
+        sum.low = size << shift;
+        sum.high = size >> 1 >> (63 - shift);
+    } else {
+        sum.low = shift > -64 ? size >> -shift : 0;
+        const int is_cut = (shift > -64 ? sum.low << -shift : 0) != size;
+        *rest |= is_cut;
+        // A negative number is rounded down, so its magnitude is rounded up.
+        sum.low += is_cut && is_negative(x);
+    }
+    if (is_negative(x)) {
+        const uint marks = sum.marks;
+        sum = difference(no_sum(), sum);
+        sum.marks = marks;
+    }
+    return sum;
+}
+
+static inline A load_element(__global const T* in, const OFFSET_T n, const OFFSET_T i)
+{
+    const A element = element_to_acc(in[IN_INDEX(min(i, n - 1), n)]);
+    return i < n ? element : (A)-0.0f;
+}
+
+// Adds a finite number to an accumulator.
+INLINED void deposit(EXACT_TABLE words, const A x)
+{
+    const uint field = EXPONENT(x);
+    if (field != NO_NUMBER) {
+        add_exact(words, size_of(x, field), (int)position_of(field) + EXACT_ONE, is_negative(x), PIECES);
+    }
+}
+
+INLINED void deposit_sum(EXACT_TABLE words, Sum sum, const int low)
+{
+    const int negative = (int)(sum.high >> 63);
+    sum = negative ? difference(no_sum(), sum) : sum;
+    add_exact(words, sum.low, low + EXACT_ONE, negative, 5);
+    add_exact(words, sum.high, low + EXACT_ONE + 64, negative, 5);
+}
+
+// The sums that the work-items exchange.
+typedef struct {
+    ulong high[WG], low[WG];
+    uint marks[WG];
+} Exchange;
+
+INLINED Sum get_sum(__local const Exchange* exchange, const uint item)
+{
+    Sum sum;
+    sum.high = exchange->high[item];
+    sum.low = exchange->low[item];
+    sum.marks = exchange->marks[item];
+    return sum;
+}
+
+INLINED void put_sum(__local Exchange* exchange, const uint item, const Sum sum)
+{
+    exchange->high[item] = sum.high;
+    exchange->low[item] = sum.low;
+    exchange->marks[item] = sum.marks;
+}
+
+// Replaces the sum of each work-item by the inclusive prefix. All work-items call it, in uniform flow; it begins and ends with a
+// barrier.
+INLINED void scan_group(__local Exchange* exchange, Sum sum)
+{
+    const uint item = get_local_id(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    put_sum(exchange, item, sum);
+    for (uint distance = 1; distance < WG; distance *= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const Sum other = item >= distance ? get_sum(exchange, item - distance) : no_sum();
+        barrier(CLK_LOCAL_MEM_FENCE);
+        sum = sum_of(other, sum);
+        put_sum(exchange, item, sum);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+// extremes[0] = the least position of a bit that is set, extremes[1] = a position above all bits, in the tile that begins at element
+// `first`. All work-items call it, in uniform flow; it begins and ends with a barrier.
+INLINED void find_extremes(
+    __global const T* in, const OFFSET_T n, const OFFSET_T first, volatile __local uint* extremes)
+{
+    uint least = UINT_MAX, most = 0;
+    for (uint i = get_local_id(0); i < TILE; i += WG) {
+        const A x = load_element(in, n, first + i);
+        const uint field = EXPONENT(x), position = position_of(field);
+        const ulong size = field == NO_NUMBER ? 0 : (ulong)size_of(x, field);
+        if (size != 0) {
+            least = min(least, position + 63 - (uint)clz(size & -size));
+            most = max(most, position + PRECISION);
+        }
+    }
+    if (get_local_id(0) == 0) {
+        extremes[0] = UINT_MAX;
+        extremes[1] = 0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    atomic_min(extremes, least);
+    atomic_max(extremes + 1, most);
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+// The lowest position of a window for elements below 2^most and a prefix below 2^bits.
+static inline int window_for(const uint most, const int bits)
+{
+    return max(max(most == 0 ? 0 : (int)most + LOG_TILE, bits) + 2 - 127, 0);
+}
+
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_sums(
+    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global int* records, const OFFSET_T tiles)
+{
+    __local int words[EXACT_WORDS];
+    __local Exchange exchange;
+    volatile __local uint extremes[2];
+    const uint item = get_local_id(0);
+    __global const T* in = in_base + in_offset;
+    for (OFFSET_T tile = get_group_id(0); tile < tiles; tile += get_num_groups(0)) {
+        const OFFSET_T first = tile * TILE;
+        for (uint w = item; w < EXACT_WORDS; w += WG) {
+            words[w] = 0;
+        }
+        find_extremes(in, n, first, extremes);
+        const int low = window_for(extremes[1], 0);
+        Sum sum = no_sum();
+        for (uint i = item; i < TILE; i += WG) {
+            const A x = load_element(in, n, first + i);
+            uint rest = 0;
+            Sum element = window_of(x, low, &rest);
+            if (rest) {
+                deposit(words, x);
+                element.high = 0;
+                element.low = 0;
+            }
+            sum = sum_of(sum, element);
+        }
+        scan_group(&exchange, sum);
+        if (item == 0) {
+            deposit_sum(words, get_sum(&exchange, WG - 1), low);
+        }
+        carry_exact(words, EXACT_WORDS, 1);
+        carry_exact(words, EXACT_WORDS, 1);
+        __global int* record = records + (ulong)tile * RECORD;
+        for (uint w = item; w < EXACT_WORDS; w += WG) {
+            record[w] = words[w];
+        }
+        if (item == 0) {
+            record[EXACT_WORDS] = (int)exchange.marks[WG - 1];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+
+// The records of a level begin at `first`. The last one may be missing: no prefix needs it. Those of the next level begin at `next`.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_spine(
+    __global int* records, const OFFSET_T first, const OFFSET_T count, const OFFSET_T next)
+{
+    __local int words[EXACT_WORDS];
+    const OFFSET_T groups = count / LEVEL + (count % LEVEL != 0);
+    for (OFFSET_T group = get_group_id(0); group < groups; group += get_num_groups(0)) {
+        const uint members = (uint)min((OFFSET_T)LEVEL, count - group * LEVEL);
+        __global int* record = records + (ulong)(first + group * LEVEL) * RECORD;
+        __global int* above = records + (ulong)(next + group) * RECORD;
+        for (uint w = get_local_id(0); w < RECORD; w += WG) {
+            int prefix = 0;
+            for (uint m = 0; m < members; m++) {
+                const int own = group * LEVEL + m + 1 < count ? record[m * RECORD + w] : 0;
+                record[m * RECORD + w] = prefix;
+                prefix = w == EXACT_WORDS ? prefix | own : prefix + own;
+            }
+            if (w < EXACT_WORDS) {
+                words[w] = prefix;
+            } else if (count > LEVEL) {
+                above[w] = prefix;
+            }
+        }
+        carry_exact(words, EXACT_WORDS, 1);
+        carry_exact(words, EXACT_WORDS, 1);
+        for (uint w = get_local_id(0); w < EXACT_WORDS && count > LEVEL; w += WG) {
+            above[w] = words[w];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+
+// Word w of the exclusive prefix of a tile: those of its records at all levels.
+static inline int prefix_word(__global const int* records, OFFSET_T tile, const OFFSET_T tiles, const uint w)
+{
+    int sum = 0;
+    OFFSET_T first = 0, count = tiles;
+    while (count > 1) {
+        const int word = records[(ulong)(first + tile) * RECORD + w];
+        sum = w == EXACT_WORDS ? sum | word : sum + word;
+        first += count;
+        count = count / LEVEL + (count % LEVEL != 0);
+        tile /= LEVEL;
+    }
+    return sum;
+}
+
+// The prefix of a tile in its window.
+typedef struct {
+    ulong high, low;
+    int position;
+    // True if the prefix has bits below the window.
+    uint rest;
+} Window;
+
+// Finds the window, given an accumulator whose words outside of [lowest, highest] are 0. One work-item calls it.
+static inline void open_window(
+    __local Window* window, __local const int* words, const int lowest, const int highest, const uint most)
+{
+    const int bits = highest < 0 ? 0 : 16 * highest + 32 - (int)clz(abs(words[highest]) + 1) - EXACT_ONE;
+    const int position = window_for(most, bits);
+    ulong high = 0, low = 0;
+    uint rest = 0;
+    int carry = 0;
+    for (int k = lowest; k <= highest; k++) {
+        carry += words[k];
+        const uint digit = (uint)carry & 0xffff;
+        carry >>= 16;
+        const int at = 16 * k - EXACT_ONE - position;
+        if (at <= -16) {
+            rest |= digit;
+        } else if (at < 0) {
+            rest |= digit & ((1u << -at) - 1);
+            low |= digit >> -at;
+        } else if (at < 64) {
+            low |= (ulong)digit << at;
+            high |= (ulong)digit >> 1 >> (63 - at);
+        } else if (at < 128) {
+            high |= (ulong)digit << (at - 64);
+        }
+    }
+    // The sign.
+    const int at = 16 * (highest + 1) - EXACT_ONE - position;
+    if (carry < 0) {
+        low |= at < 0 ? ~(ulong)0 : at < 64 ? ~(ulong)0 << at : 0;
+        high |= at < 64 ? ~(ulong)0 : at < 128 ? ~(ulong)0 << (at - 64) : 0;
+    }
+    window->high = high;
+    window->low = low;
+    window->position = position;
+    window->rest = rest != 0;
+}
+
+// Returns the bits of the float nearest to the sum, and if `rest` a part of a unit more. *unsure is set if they depend on that part.
+static inline OUT_BITS round_sum(const Sum sum, const int position, const uint rest, uint* unsure)
+{
+    ulong high = sum.high, low = sum.low;
+    const int negative = (int)(high >> 63);
+    if (negative) {
+        // The magnitude, rounded down.
+        high = ~high;
+        low = ~low;
+        low += !rest;
+        high += !rest && low == 0;
+    }
+    if ((high | low) == 0) {
+        *unsure |= rest;
+        return 0;
+    }
+    const int is_wide = high != 0, zeros = (int)clz(is_wide ? high : low);
+    const ulong top = is_wide ? high << zeros | low >> 1 >> (63 - zeros) : low << zeros;
+    const ulong more = is_wide ? low << zeros : 0;
+    const int bits = (is_wide ? 128 : 64) - zeros;
+    *unsure |= rest && bits <= OUT_PRECISION;
+    const int above = bits - 1 + position + A_LEAST - OUT_LEAST;
+    const ulong rounded = nearest_bits(top | (more != 0 || rest), above, OUT_PRECISION, OUT_INFINITY);
+    return (OUT_BITS)(rounded | (ulong)negative << (8 * sizeof(OUT_BITS) - 1));
+}
+
+// Returns the bits of a prefix. In a hard tile, up to TILE + 1 parts of a unit are missing.
+static inline OUT_BITS bits_of_prefix(
+    const Sum sum, const int position, const uint rest, const uint hard, uint* unsure)
+{
+    const uint infinities = sum.marks & (EXACT_PLUS | EXACT_MINUS);
+    const ulong sign = (ulong)1 << (8 * sizeof(OUT_BITS) - 1);
+    if ((sum.marks & EXACT_NAN) || infinities == (EXACT_PLUS | EXACT_MINUS)) {
+        return (OUT_BITS)(OUT_INFINITY | (ulong)1 << (OUT_PRECISION - 2));
+    }
+    if (infinities != 0) {
+        return (OUT_BITS)(OUT_INFINITY | (infinities == EXACT_MINUS ? sign : 0));
+    }
+    if (sum.marks == 0) {
+        return (OUT_BITS)sign;
+    }
+    if (!hard) {
+        return round_sum(sum, position, rest, unsure);
+    }
+    Sum most = no_sum();
+    most.low = TILE;
+    most = sum_of(sum, most);
+    uint ignored = 0;
+    const OUT_BITS least = round_sum(sum, position, 0, &ignored);
+    *unsure |= round_sum(most, position, 1, unsure) != least;
+    return least;
+}
+
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_tiles(
+    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
+    const OFFSET_T outputs, __global const int* records, const OFFSET_T tiles, const A initial, const uint inclusive)
+{
+    __local int words[EXACT_WORDS], copy[EXACT_WORDS];
+    // The elements of a round, then the bits of their results.
+    __local BITS stage[ROUND + WG];
+    __local Exchange exchange;
+    __local Window window;
+    volatile __local uint extremes[2];
+    volatile __local int range[2];
+    __local uint pending[WG], marks[1];
+    volatile __local uint any[1];
+    const uint item = get_local_id(0);
+    __global const T* in = in_base + in_offset;
+    __global OUT_BITS* out = (__global OUT_BITS*)(out_base + out_offset);
+    for (OFFSET_T tile = get_group_id(0); tile < tiles; tile += get_num_groups(0)) {
+        const OFFSET_T first = tile * TILE;
+        for (uint w = item; w < RECORD; w += WG) {
+            const int word = prefix_word(records, tile, tiles, w);
+            if (w < EXACT_WORDS) {
+                words[w] = word;
+            } else {
+                marks[0] = (uint)word | marks_of(initial);
+            }
+        }
+        if (item == 0) {
+            range[0] = EXACT_WORDS;
+            range[1] = -1;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item == 0) {
+            deposit(words, initial);
+        }
+        carry_exact(words, EXACT_WORDS, 1);
+        carry_exact(words, EXACT_WORDS, 1);
+        for (uint w = item; w < EXACT_WORDS; w += WG) {
+            if (words[w] != 0) {
+                atomic_min(range, (int)w);
+                atomic_max(range + 1, (int)w);
+            }
+        }
+        find_extremes(in, n, first, extremes);
+        if (item == 0) {
+            open_window(&window, words, range[0], range[1], extremes[1]);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const int position = window.position;
+        const uint rest = window.rest, hard = extremes[0] < (uint)position;
+        Sum start;
+        start.high = window.high;
+        start.low = window.low;
+        start.marks = marks[0];
+        // The sum that the accumulator has.
+        Sum deposited = start;
+        for (uint round = 0; round < ROUNDS; round++) {
+            const OFFSET_T from = first + round * ROUND;
+            for (uint k = item; k < ROUND; k += WG) {
+                stage[AT(k)] = AS_BITS_OF(load_element(in, n, from + k));
+            }
+            if (item == 0) {
+                any[0] = 0;
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            Sum own = no_sum();
+            uint ignored = 0;
+            for (uint k = item * ITEMS; k < (item + 1) * ITEMS; k++) {
+                own = sum_of(own, window_of(AS_REAL(stage[AT(k)]), position, &ignored));
+            }
+            scan_group(&exchange, own);
+            Sum prefix = item > 0 ? sum_of(start, get_sum(&exchange, item - 1)) : start;
+            const Sum end = sum_of(start, get_sum(&exchange, WG - 1));
+            uint unsure = 0;
+            for (uint k = 0; k < ITEMS; k++) {
+                const uint at = AT(item * ITEMS + k);
+                const Sum next = sum_of(prefix, window_of(AS_REAL(stage[at]), position, &ignored));
+                uint is_unsure = 0;
+                stage[at] = bits_of_prefix(inclusive ? next : prefix, position, rest, hard, &is_unsure);
+                unsure |= is_unsure && from + item * ITEMS + k < outputs ? 1u << k : 0;
+                prefix = next;
+            }
+            pending[item] = unsure;
+            if (unsure != 0) {
+                atomic_or(any, 1);
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            // Uniform flow: all work-items read the same words.
+            const uint some = any[0];
+            if (hard || some) {
+                uint done = 0;
+                if (item == 0 && !hard) {
+                    deposit_sum(words, difference(start, deposited), position);
+                }
+                barrier(CLK_LOCAL_MEM_FENCE);
+                for (uint owner = 0; owner < (some ? WG : 0); owner++) {
+                    for (uint mask = pending[owner]; mask != 0; mask &= mask - 1) {
+                        const uint k = owner * ITEMS + 31 - (uint)clz(mask & -mask), stop = k + inclusive;
+                        for (uint e = done + item; e < stop; e += WG) {
+                            deposit(words, load_element(in, n, from + e));
+                        }
+                        done = stop;
+                        carry_exact(words, EXACT_WORDS, 1);
+                        if (item == 0) {
+                            range[0] = EXACT_WORDS;
+                            range[1] = -1;
+                        }
+                        barrier(CLK_LOCAL_MEM_FENCE);
+                        for (uint w = item; w < EXACT_WORDS; w += WG) {
+                            copy[w] = words[w];
+                            if (copy[w] != 0) {
+                                atomic_min(range, (int)w);
+                                atomic_max(range + 1, (int)w);
+                            }
+                        }
+                        barrier(CLK_LOCAL_MEM_FENCE);
+                        if (item == 0) {
+                            stage[AT(k)] = round_exact(copy, 1, range[0], range[1], 1);
+                        }
+                    }
+                }
+                for (uint e = done + item; e < ROUND; e += WG) {
+                    deposit(words, load_element(in, n, from + e));
+                }
+                deposited = end;
+                barrier(CLK_LOCAL_MEM_FENCE);
+            }
+            for (uint k = item; k < ROUND; k += WG) {
+                if (from + k < outputs) {
+                    out[IN_INDEX(from + k, outputs)] = (OUT_BITS)stage[AT(k)];
+                }
+            }
+            start = end;
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Exact scans of floats: each prefix is correctly rounded. The rules for special values are those of [`exact`](crate::exact).
+//!
+//! On the CPU, threads share blocks: first they compute the exact sum of each block, then all prefixes from the exact prefix of
+//! the block. A prefix is the sum of two `f64`, as long as the second addition of TwoSum has no error; else it is an
+//! [`ExactSum`](crate::ExactSum).
+//!
+//! On a device it is reduce-then-scan with accumulators. Within a tile, prefixes are integers of 128 bits; `cl/scan_exact.cl`
+//! has the algorithm.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::{
+    Scan,
+    cpu::{Load, from, loaded, parts},
+    gpu::Start,
+};
+use crate::{
+    Element, ElementType, ExactSum, Float, Result, exact, memory, parallel,
+    runtime::{
+        ClInput, ProgramSpec,
+        opencl::{ClDevice, Launch},
+    },
+    tuning::{self, Primitive, Tuned},
+};
+
+const TEXT: &str = include_str!("../../cl/scan_exact.cl");
+/// Elements of a tile, and records of a group; as in `cl/scan_exact.cl`.
+const TILE: usize = 4096;
+const LEVEL: usize = 64;
+/// Elements of a block, and of a chunk, whose prefixes are in registers if they fit.
+const BLOCK: usize = 128 * CHUNK;
+const CHUNK: usize = exact::CHUNK;
+
+/// Scans n elements; `U` is a float. If `out` has one more element, it receives the initial value and the sum of all elements.
+pub(super) fn on_the_cpu<U: Element>(n: usize, load: &Load<'_, U>, kind: Scan<U>, out: &mut [U]) -> Result<()> {
+    if U::TYPE.needs_fp64() { scan_in::<U, f64>(n, load, kind, out) } else { scan_in::<U, f32>(n, load, kind, out) }
+}
+
+fn scan_in<U: Element, F: Float>(n: usize, load: &Load<'_, U>, kind: Scan<U>, out: &mut [U]) -> Result<()> {
+    let blocks = out.len().div_ceil(BLOCK);
+    let elements = &*out;
+    let sums = parallel::map(blocks.saturating_sub(1), &|block| {
+        let (mut sum, mut room) = (ExactSum::<F>::new(), Vec::new());
+        for first in (block * BLOCK..(block + 1) * BLOCK).step_by(CHUNK) {
+            let values = loaded(load, first, CHUNK, from(elements, first, kind.reversed), &mut room);
+            sum.add_slice(bytemuck::cast_slice(values));
+        }
+        sum
+    })?;
+    let mut sum = ExactSum::<F>::new();
+    kind.initial.into_iter().for_each(|initial| sum.add(bytemuck::cast(initial.widen())));
+    let mut prefixes = memory::with_capacity(blocks)?;
+    prefixes.push(sum.clone());
+    for block in &sums {
+        sum.merge(block);
+        prefixes.push(sum.clone());
+    }
+    let outputs = memory::collect(parts(out, BLOCK, kind.reversed).map(|(_, out)| Mutex::new(Some(out))))?;
+    parallel::map(blocks, &|block| {
+        let out = outputs[block].lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+        let (mut prefix, mut room) = (prefixes[block].clone(), Vec::new());
+        let mut pair = prefix.pair();
+        for (chunk, out) in parts(out, CHUNK, kind.reversed) {
+            let first = block * BLOCK + chunk * CHUNK;
+            let values = loaded(load, first, out.len().min(n - first), out, &mut room);
+            let values: &[F] = bytemuck::cast_slice(values);
+            let is_inclusive = kind.initial.is_none();
+            let found = pair.and_then(|pair| chunk_of_pairs(values, pair, is_inclusive, out));
+            if found.is_none() {
+                if let Some(pair) = pair {
+                    prefix = ExactSum::of_pair(pair);
+                }
+                chunk_of_sums(values, &mut prefix, is_inclusive, out);
+            }
+            pair = found.or_else(|| prefix.pair());
+            if kind.reversed {
+                out.reverse();
+            }
+        }
+    })?;
+    Ok(())
+}
+
+/// Writes the prefixes of a chunk, given that before it as the sum of two `f64`. Returns the prefix after it, or `None` if a prefix
+/// is no such sum; then the results are invalid.
+fn chunk_of_pairs<U: Element, F: Float>(
+    values: &[F],
+    [mut high, mut low]: [f64; 2],
+    is_inclusive: bool,
+    out: &mut [U],
+) -> Option<[f64; 2]> {
+    let mut fits = true;
+    for (&x, out) in values.iter().zip(&mut *out) {
+        let before = [high, low];
+        let x = x.widen().to_f64();
+        let (sum, error) = (high + x, exact::error_of(high, x));
+        fits &= exact::error_of(low, error) == 0.0;
+        (high, low) = (sum, low + error);
+        *out = exact::nearest_of_pair(if is_inclusive { [high, low] } else { before });
+    }
+    if let Some(last) = out.get_mut(values.len()) {
+        *last = exact::nearest_of_pair([high, low]);
+    }
+    // Infinities and NaN stay.
+    (fits && high.is_finite()).then_some([high, low])
+}
+
+/// [`chunk_of_pairs`] for any prefix.
+fn chunk_of_sums<U: Element, F: Float>(values: &[F], prefix: &mut ExactSum<F>, is_inclusive: bool, out: &mut [U]) {
+    for (&x, out) in values.iter().zip(&mut *out) {
+        if is_inclusive {
+            prefix.add(x);
+            *out = prefix.rounded();
+        } else {
+            *out = prefix.rounded();
+            prefix.add(x);
+        }
+    }
+    if let Some(last) = out.get_mut(values.len()) {
+        *last = prefix.rounded();
+    }
+}
+
+/// The types of a scan.
+#[derive(Clone, Debug)]
+pub struct Form {
+    pub element: ElementType,
+    pub acc: ElementType,
+    pub out: ElementType,
+    pub reversed: bool,
+}
+
+impl Form {
+    pub fn of<T: Element, U: Element>(reversed: bool) -> Self {
+        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, reversed }
+    }
+}
+
+/// The launches of a scan with at least one result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    pub program: ProgramSpec,
+    pub work_group: usize,
+    /// Maximum number of work-groups.
+    pub max_groups: usize,
+    pub tiles: usize,
+    /// Words of a record, and records of all levels.
+    pub record: usize,
+    pub records: usize,
+    pub wide: bool,
+}
+
+/// The first record of each level, and the number of its records.
+fn levels(tiles: usize) -> impl Iterator<Item = (usize, usize)> {
+    let first = (tiles > 1).then_some((0, tiles));
+    std::iter::successors(first, |&(first, count)| (count > LEVEL).then(|| (first + count, count.div_ceil(LEVEL))))
+}
+
+pub fn plan(outputs: usize, form: &Form, caps: &Tuned, wide: bool) -> Result<Plan> {
+    caps.supports(form.element)?;
+    caps.supports(form.acc)?;
+    let params = tuning::scan(caps, 0);
+    let (size, digits) = match form.acc.needs_fp64() {
+        true => (8, ExactSum::<f64>::INTEGER_BYTES),
+        false => (4, ExactSum::<f32>::INTEGER_BYTES),
+    };
+    let (words, items) = (digits / 2, 64 / size);
+    // Two accumulators, and for each work-item its elements, one more, a sum of 20 bytes and a flag.
+    let bytes = |work_group: usize| 2 * 4 * words + work_group * ((items + 1) * size + 24) + 64;
+    let mut work_group = 1 << params.work_group.min(TILE / items).ilog2();
+    while work_group > 1 && bytes(work_group) + tuning::RESERVED_BYTES > caps.local_bytes {
+        work_group /= 2;
+    }
+    let program = ProgramSpec::new("scan_exact.cl", TEXT, caps)
+        .element("T", form.element)
+        .element("A", form.acc)
+        .element("OUT", form.out)
+        .define("WG", work_group)
+        .define("ITEMS", items)
+        .define("ROUNDS", TILE / (work_group * items))
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+        .flag("REVERSE", form.reversed)
+        .flag("FLUSHED", !caps.denormals);
+    let tiles = outputs.div_ceil(TILE);
+    let records = levels(tiles).map(|(_, count)| count).sum();
+    Ok(Plan { program, work_group, max_groups: params.max_groups, tiles, record: words + 1, records, wide })
+}
+
+/// Scans `input`, which may be the memory of `out`. In an exclusive scan to other memory, `out` may have one more element.
+pub(super) fn on_a_device(device: &ClDevice, form: &Form, start: &Start, input: &ClInput, out: &ClInput) -> Result<()> {
+    let n = input.len();
+    if n == 0 {
+        return start.fill(device, out);
+    }
+    let caps = device.capabilities_for(Primitive::Scan, form.element.size(), n)?;
+    let plan = plan(out.len(), form, &caps, device.wide(out.len()))?;
+    let records = ClInput::pooled(device, 4 * plan.record * plan.records.max(1), 4)?;
+    let (groups, local) = (|work: usize| [work.min(plan.max_groups), 1, 1], [plan.work_group, 1, 1]);
+    let of_elements = |kernel| -> Result<Launch<'_>> {
+        let launch = device.launch(&plan.program, kernel)?;
+        Ok(launch.mem(input.mem()).scalar(input.offset() as u64).offset(n as u64, plan.wide))
+    };
+    if plan.tiles > 1 {
+        of_elements("scan_exact_sums")?
+            .mem(records.mem())
+            .offset(plan.tiles as u64 - 1, plan.wide)
+            .run(groups(plan.tiles - 1), local)?;
+    }
+    for (first, count) in levels(plan.tiles) {
+        device
+            .launch(&plan.program, "scan_exact_spine")?
+            .mem(records.mem())
+            .offset(first as u64, plan.wide)
+            .offset(count as u64, plan.wide)
+            .offset((first + count) as u64, plan.wide)
+            .run(groups(count.div_ceil(LEVEL)), local)?;
+    }
+    let launch = of_elements("scan_exact_tiles")?
+        .mem(out.mem())
+        .scalar(out.offset() as u64)
+        .offset(out.len() as u64, plan.wide)
+        .mem(records.mem())
+        .offset(plan.tiles as u64, plan.wide);
+    start.put(launch).run(groups(plan.tiles), local)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_keep_the_bounds_of_their_kernels() {
+        for (name, caps) in Tuned::samples() {
+            for (local_bytes, max_work_group) in [(4096, 256), (16 << 10, 16), (16 << 10, 1024), (160 << 10, 3)] {
+                let caps = caps.with(|facts| {
+                    (facts.local_bytes, facts.max_work_group) = (local_bytes, max_work_group);
+                });
+                for form in [Form::of::<f32, f32>(false), Form::of::<u8, f32>(true), Form::of::<f64, f64>(false)] {
+                    for n in [1, TILE, TILE + 1, 1 << 31, 1 << 40] {
+                        let plan = match plan(n, &form, &caps, n >= 1 << 31) {
+                            Ok(plan) => plan,
+                            Err(error) => {
+                                assert!(form.acc.needs_fp64() && !caps.fp64, "{name}: {error}");
+                                continue;
+                            }
+                        };
+                        let defined = |name: &str| plan.program.defined(name).unwrap().parse::<usize>().unwrap();
+                        let what = format!("{name}, {local_bytes} bytes: {plan:?}");
+                        assert_eq!(defined("WG") * defined("ITEMS") * defined("ROUNDS"), TILE, "{what}");
+                        assert!(plan.work_group <= max_work_group && defined("ITEMS") <= 32, "{what}");
+                        assert!((plan.tiles - 1) * TILE < n && plan.tiles * TILE >= n, "{what}");
+                        // Records of the last level fit one group. So each tile is below LEVEL^levels.
+                        let all: Vec<_> = levels(plan.tiles).collect();
+                        assert!(all.last().is_none_or(|&(first, count)| {
+                            count <= LEVEL && count > 1 && first + count == plan.records
+                        }));
+                        // A word of a record is at most 2^16 + 1, and a prefix has LEVEL - 1 of them at each level.
+                        assert!((all.len() * LEVEL) as i64 * ((1 << 16) + 1) + (1 << 17) < i32::MAX.into(), "{what}");
+                    }
+                }
+            }
+        }
+        let text = ProgramSpec::new("scan_exact.cl", TEXT, &crate::Capabilities::samples()[0].1).source();
+        for line in [
+            format!("#define TILE {TILE}"),
+            format!("#define LOG_TILE {}", TILE.ilog2()),
+            format!("#define LEVEL {LEVEL}"),
+        ] {
+            assert!(text.contains(&line), "{line}");
+        }
+        // The elements of a tile, and up to two parts of a sum for each round, change a word without a carry.
+        assert!((TILE + 2 * TILE) as i64 * 0xffff + (1 << 17) < i32::MAX.into());
+    }
+}

@@ -1,0 +1,248 @@
+//! Exact scans: every prefix is correctly rounded.
+
+mod common;
+#[path = "common/hard.rs"]
+mod hard;
+
+use oclprim::{
+    Determinism::Exact,
+    Device, ErrorKind, ExactSum, Float, Layout, NdView, Scan, Source, Tuning, bf16, f16,
+    internals::{data::Rng, oracle::exact_sum},
+    op::{Max, Operator, Product, Sum},
+};
+
+use self::hard::{KINDS, bits, format_of, hard, same};
+
+/// Elements of a tile on devices, and records of a group of the spine.
+const TILE: usize = 4096;
+const LEVEL: usize = 64;
+
+/// Every device in its own geometry, as a GPU, as a small one, and with 64-bit offsets.
+fn devices() -> Vec<(String, Device)> {
+    let mut all = Vec::new();
+    for (name, device) in common::devices() {
+        if device.capabilities().unwrap().is_some() {
+            let mut add = |kind: &str, tuning: Tuning| {
+                all.push((format!("{name}{kind}"), device.with_tuning(tuning).unwrap()));
+            };
+            add(" as a GPU", common::gpu());
+            if !common::tiny() {
+                add(" as a small GPU", common::gpu().local_bytes(8192));
+                add(" with 64-bit offsets", common::gpu().wide_offsets());
+            }
+        }
+        all.push((name, device));
+    }
+    all
+}
+
+/// The prefix sums of `x`, and of all elements if there is an initial value: by the oracle, or of many numbers by [`ExactSum`].
+fn prefixes<T: Float, U: Float + From<T>>(x: &[T], initial: Option<U>) -> Vec<U> {
+    let x: Vec<U> = initial.into_iter().chain(x.iter().map(|&x| x.into())).collect();
+    if x.len() <= 400 {
+        return (1..=x.len()).map(|end| exact_sum::<U, U>(&x[..end])).collect();
+    }
+    let mut sum = ExactSum::new();
+    let add = |x: &U| {
+        sum.add(*x);
+        sum.round()
+    };
+    x.iter().map(add).collect()
+}
+
+fn reversed<T: Copy>(x: &[T]) -> Vec<T> {
+    x.iter().rev().copied().collect()
+}
+
+/// All kinds of scans of `x`.
+fn all_scans<T: Float>(device: &Device, x: &[T], initial: T, what: &str) {
+    let (inclusive, exclusive) = (Scan::<T>::inclusive().with(Exact), Scan::exclusive(initial).with(Exact));
+    let n = x.len();
+    let (want, after) = (prefixes::<T, T>(x, None), prefixes::<T, T>(x, Some(initial)));
+    let got = device.scan(x, Sum, inclusive).unwrap().to_vec().unwrap();
+    same(&got, &want, &format!("{what}, inclusive"));
+    let got = device.scan(x, Sum, exclusive).unwrap().to_vec().unwrap();
+    same(&got, &after[..n], &format!("{what}, exclusive"));
+    let mut got = vec![T::ONE; n + 1];
+    device.scan_into(x, Sum, exclusive, &mut got).unwrap();
+    same(&got, &after, &format!("{what}, with the sum of all"));
+    let back = reversed(x);
+    device.scan_into(&back, Sum, exclusive.reversed(), &mut got).unwrap();
+    same(&got, &reversed(&after), &format!("{what}, reversed"));
+    let mut there = device.upload(&back).unwrap();
+    device.scan_in_place(&mut there, Sum, inclusive.reversed()).unwrap();
+    same(&there.to_vec().unwrap(), &reversed(&want), &format!("{what}, reversed in place"));
+    let mut there = device.upload(x).unwrap();
+    device.scan_in_place(&mut there, Sum, exclusive).unwrap();
+    same(&there.to_vec().unwrap(), &after[..n], &format!("{what}, in place"));
+}
+
+fn initials<T: Float>() -> [T; 4] {
+    [T::ZERO, T::ADD_IDENTITY, T::from_f64(3.0), T::from_f64(f64::INFINITY)]
+}
+
+#[test]
+fn prefixes_of_hard_numbers_are_correctly_rounded() {
+    fn all<T: Float>(device: &Device, name: &str) {
+        let mut rng = Rng::new(1);
+        for kind in 0..KINDS as usize {
+            for n in [1, 37, 300] {
+                let x = hard::<T>(kind, n, &mut rng);
+                let initial = initials::<T>()[rng.below(4) as usize];
+                all_scans(device, &x, initial, &format!("{name}: {n} {}, kind {kind}", T::TYPE));
+            }
+        }
+    }
+    for (name, device) in devices() {
+        all::<f32>(&device, &name);
+        all::<f16>(&device, &name);
+        all::<bf16>(&device, &name);
+        if common::has_doubles(&device) {
+            all::<f64>(&device, &name);
+        }
+    }
+}
+
+/// Tiles, and groups of tiles.
+#[test]
+fn prefixes_of_many_numbers_are_correctly_rounded() {
+    fn some<T: Float>(device: &Device, name: &str, sizes: &[usize], kinds: &[usize]) {
+        let mut rng = Rng::new(2);
+        for &n in sizes {
+            for &kind in kinds {
+                let x = hard::<T>(kind, n, &mut rng);
+                all_scans(device, &x, T::ZERO, &format!("{name}: {n} {}, kind {kind}", T::TYPE));
+            }
+        }
+    }
+    for (name, device) in devices() {
+        let (sizes, kinds): (&[usize], &[usize]) = match common::tiny() {
+            true => (&[TILE + 1], &[0, 1]),
+            false => (&[TILE - 1, TILE, TILE + 1, 9000], &[0, 1, 2, 3, 4, 6, 8, 10, 14]),
+        };
+        some::<f32>(&device, &name, sizes, kinds);
+        some::<f16>(&device, &name, &sizes[..1], &kinds[..1]);
+        let many = LEVEL * TILE + 5000;
+        some::<f32>(&device, &name, &[many], &[1]);
+        if common::has_doubles(&device) {
+            some::<f64>(&device, &name, sizes, kinds);
+            some::<f64>(&device, &name, &[many], &[1]);
+        }
+    }
+}
+
+/// Most of a prefix is far above the window of its tile, or below it. Then the large part is taken away, and parts below the
+/// window remain.
+#[test]
+fn prefixes_that_cancel_keep_their_lowest_bits() {
+    fn all<T: Float>(device: &Device, name: &str) {
+        let (precision, infinity) = format_of::<T>();
+        let mut rng = Rng::new(3);
+        let any = |rng: &mut Rng| T::from_bits_lossy(rng.next() % infinity);
+        let large = |rng: &mut Rng| T::from_bits_lossy(infinity - 1 - (rng.next() % (3 << (precision - 1))));
+        let negated = |x: T| T::from_f64(-x.to_f64());
+        for (first, second) in [(0, 1), (TILE - 1, TILE), (100, TILE + 7), (0, 2 * TILE + 1), (3, 4000)] {
+            for smalls in [1, 5, 40] {
+                let mut x = vec![T::ZERO; 2 * TILE + 200];
+                for _ in 0..smalls {
+                    let at = rng.below(second as u64 + 60) as usize;
+                    x[at] = any(&mut rng);
+                }
+                x[first] = large(&mut rng);
+                x[second] = negated(x[first]);
+                all_scans(device, &x, T::ZERO, &format!("{name}: {}, {first} and {second}", T::TYPE));
+            }
+        }
+    }
+    for (name, device) in devices() {
+        all::<f32>(&device, &name);
+        if common::has_doubles(&device) {
+            all::<f64>(&device, &name);
+        }
+        if !common::tiny() {
+            all::<f16>(&device, &name);
+            all::<bf16>(&device, &name);
+        }
+    }
+}
+
+/// A prefix that is halfway between two numbers, or a little beside it by elements far below.
+#[test]
+fn ties_are_broken_by_elements_below_the_window() {
+    fn all<T: Float>(device: &Device, name: &str) {
+        let (precision, infinity) = format_of::<T>();
+        let float = T::from_bits_lossy;
+        let base = infinity / 8 * 7;
+        let place = float(base + 1).to_f64() - float(base).to_f64();
+        let sign = 1u64 << (8 * size_of::<T>() - 1);
+        let small = [0, 1, sign | 1, infinity >> 3, sign | (infinity >> 3)];
+        // The small number before the tile of the tie, or in it.
+        for (at, tie) in [(2, 10), (2, TILE + 10), (TILE + 5, TILE + 10)] {
+            for least in small {
+                for odd in [0, 1] {
+                    let mut x = vec![float(sign); TILE + 300];
+                    x[0] = float(base + odd);
+                    x[at] = float(least);
+                    for k in 0..40 {
+                        // Ties, and whole places.
+                        x[tie + 2 * k] = T::from_f64(place / 2.0);
+                    }
+                    x[tie + 100] = T::from_f64(-place * 2f64.powi(precision - 2));
+                    all_scans(device, &x, T::ADD_IDENTITY, &format!("{name}: {}, {at} {tie} {least:x}", T::TYPE));
+                }
+            }
+        }
+    }
+    for (name, device) in devices() {
+        all::<f32>(&device, &name);
+        if common::has_doubles(&device) {
+            all::<f64>(&device, &name);
+        }
+    }
+}
+
+#[test]
+fn sources_and_other_types_have_exact_scans() {
+    for (name, device) in devices() {
+        let bytes: Vec<u8> = (0..5000).map(|i| (i * i % 251) as u8).collect();
+        let got = device.scan(&bytes, Sum, Scan::exclusive(0.5f32).with(Exact)).unwrap().to_vec().unwrap();
+        let want = prefixes::<f32, f32>(&bytes.iter().map(|&x| x.into()).collect::<Vec<_>>(), Some(0.5));
+        same(&got, &want[..5000], &format!("{name}: u8"));
+        let mut rng = Rng::new(4);
+        let x = hard::<f32>(2, 5000, &mut rng);
+        let got = device.scan((&x).reversed(), Sum, Scan::<f32>::inclusive().with(Exact)).unwrap().to_vec().unwrap();
+        same(&got, &prefixes::<f32, f32>(&reversed(&x), None), &format!("{name}: a source"));
+        if common::has_doubles(&device) {
+            let got = device.scan(&x, Sum, Scan::<f64>::inclusive().with(Exact)).unwrap().to_vec().unwrap();
+            same(&got, &prefixes::<f32, f64>(&x, None), &format!("{name}: f32 in f64"));
+        }
+        let none = device.scan(&[0f32; 0], Sum, Scan::<f32>::inclusive().with(Exact)).unwrap();
+        assert_eq!(none.len(), 0, "{name}");
+        let mut initial = [0f32];
+        let exclusive = Scan::exclusive(7.0).with(Exact);
+        device.scan_into(&[0f32; 0], Sum, exclusive, &mut initial).unwrap();
+        assert_eq!(bits(&initial), bits(&[7f32]), "{name}");
+    }
+}
+
+#[test]
+fn exact_scans_are_float_sums_of_whole_inputs() {
+    let (x, ones) = ([1e30f32, 1.0, -1e30], [1u8; 3]);
+    let kind = Scan::<f32>::inclusive().with(Exact);
+    for (name, device) in common::devices() {
+        let errors = [
+            device.scan(&x, Product, kind).unwrap_err(),
+            device.scan_by_key(&ones, &x, Sum, kind).unwrap_err(),
+            device.scan_segments(&x, &[0u32, 3], Sum, kind).unwrap_err(),
+            device.scan_flagged(&x, &ones, Sum, kind).unwrap_err(),
+            device.scan_axis(NdView::new(&x, Layout::contiguous(&[3]).unwrap()).unwrap(), 0, Sum, kind).unwrap_err(),
+            device.scan_by(&x, &Operator::new("sum", 0f32, |a, b| a + b, "a + b"), kind).unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}: {error}");
+        }
+        assert_eq!(device.scan(&x, Max, kind).unwrap().to_vec().unwrap(), [1e30; 3], "{name}");
+        let wrapped = device.scan(&[i32::MAX, 1], Sum, Scan::<i32>::inclusive().with(Exact)).unwrap();
+        assert_eq!(wrapped.to_vec().unwrap(), [i32::MAX, i32::MIN], "{name}");
+    }
+}
