@@ -263,3 +263,69 @@ pub(in crate::reduce) fn round(
         .scalar(out.offset() as u64)
         .run([groups.min(count), 1, 1], [shape.work_group, 1, 1])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::Capabilities;
+
+    fn text(form: &Form) -> String {
+        let program = ProgramSpec::new("reduce_exact_groups.cl", TEXT, &Capabilities::samples()[0].1);
+        program.element("T", form.element).element("A", form.acc).element("OUT", form.out).source()
+    }
+
+    /// The greatest magnitude of a digit after some whole chunks: what a carry leaves, and the numbers of the chunks.
+    #[test]
+    fn digits_have_room_for_the_stated_chunks() {
+        let text = text(&Form::of::<f32, f32>(Exact::Sum));
+        for (acc, most_added, change) in
+            [(ElementType::F32, 255, ((1i128 << 24) - 1) << 31), (ElementType::F64, 2047, 1 << 52)]
+        {
+            assert!(text.contains(&format!("#define WINDOW_CHUNKS ({most_added} / CHUNK)")), "{acc}");
+            let chunk = 1 << log_chunk(acc);
+            let most = |chunks: i128| (1i128 << 32) - 1 + chunks * chunk * change;
+            let stated = i128::from(most_added) / chunk;
+            assert!(most(stated) <= i64::MAX.into(), "{acc}");
+            // 256 numbers of 55 bits still fit with what a carry leaves, so two chunks of 16 more are one too many.
+            let more = if acc == ElementType::F32 { 2 } else { 1 };
+            assert!(most(stated + more) > i64::MAX.into(), "{acc}");
+        }
+    }
+
+    #[test]
+    fn plans_keep_the_bounds_of_their_kernels() {
+        for (name, caps) in Tuned::samples() {
+            for (local_bytes, max_work_group) in [(4096, 256), (16 << 10, 16), (16 << 10, 1024), (160 << 10, 1024)] {
+                let caps = caps.with(|facts| {
+                    (facts.local_bytes, facts.max_work_group) = (local_bytes, max_work_group);
+                });
+                for form in [
+                    Form::of::<f32, f32>(Exact::Sum),
+                    Form::of::<u8, f32>(Exact::Mean),
+                    Form::of::<f64, f64>(Exact::Sum),
+                ] {
+                    for (n, segments) in [(1, 1), (1 << 14, 1), ((1 << 14) + 1, 3), (1 << 31, 1 << 20), (1 << 40, 7)] {
+                        let wide = n >= 1 << 31;
+                        let plan = match plan_segments(n, segments, (ElementType::U64, false), &form, &caps, wide) {
+                            Ok(plan) => plan,
+                            Err(error) => {
+                                assert!(form.acc.needs_fp64() && !caps.fp64, "{name}: {error}");
+                                continue;
+                            }
+                        };
+                        let what = format!("{name}, {local_bytes} bytes, {n} in {segments}: {plan:?}");
+                        for shape in [&plan.sums, &plan.parts] {
+                            assert!(shape.work_group.is_multiple_of(shape.team), "{what}");
+                            assert!(shape.tables >= 1 && shape.tables <= shape.work_group / shape.team, "{what}");
+                        }
+                        // Each part adds up to 2^15 + 1 to a word of its segment's accumulator.
+                        assert!(n.div_ceil(plan.part) as i64 * ((1 << 15) + 1) < i32::MAX.into(), "{what}");
+                        // The segments with the most parts for their length have one element more than a part.
+                        let most = n / (plan.part + 1) * 2;
+                        assert!(most <= plan.room && n.div_ceil(plan.part) <= plan.room.max(1), "{what}");
+                    }
+                }
+            }
+        }
+    }
+}
