@@ -148,7 +148,12 @@ impl<M> Pool<M> {
 
     fn hold(&mut self, size: usize) {
         self.held += size;
-        self.most = self.most.max(self.held);
+        self.note(self.held);
+    }
+
+    /// Counts `size` bytes as held at this time.
+    pub(super) fn note(&mut self, size: usize) {
+        self.most = self.most.max(size);
     }
 
     /// Drops all idle buffers. The reservation stays.
