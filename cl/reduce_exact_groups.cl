@@ -15,7 +15,7 @@
 // PARTS: a team has a part of a group, and adds its accumulator to that of the group in global memory: `sums`.
 //
 // The list of the parts of long segments: list[0] is their number, then `room` owners and `room` firsts. A part's first is the
-// index of the first part of its segment, where owners has the segment and `sums` its accumulator. The next owner is the length.
+// index f of the first part of its segment: owners[f] is the segment, owners[f + 1] its length, sums[f] its accumulator.
 #include "lib/types.cl"
 #define REAL_BYTES A_BYTES
 #include "lib/parts.cl"
@@ -226,6 +226,12 @@ INLINED void get_partial(__local const double* from, Partial* p)
     p->error = from[WG];
 }
 
+// Returns whether `round_partial` can round the partial.
+static inline int can_be_rounded(const Partial* p)
+{
+    return 1;
+}
+
 // Returns the bits of the float nearest to the partial, which is finite; with MEAN, to the partial divided by `count`.
 static inline OUT_BITS round_partial(const Partial* p, const ulong count)
 {
@@ -236,7 +242,7 @@ static inline OUT_BITS round_partial(const Partial* p, const ulong count)
     const ulong bits = as_ulong(sum);
     const int negative = (int)(bits >> 63);
 #ifdef MEAN
-    // The magnitude is high * 2^64 + low units of 2^(exponent - 64), and a fraction of a unit if `rest`.
+    // The magnitude is (high * 2^64 + low) * 2^(exponent - 64), plus a fraction of this unit if `rest`.
     const ulong hidden = (ulong)1 << 52, error_bits = as_ulong(error);
     const int exponent = (int)(bits >> 52 & 0x7ff) - 1075;
     ulong high = (bits & (hidden - 1)) | hidden, low = 0, rest = 0;
@@ -253,7 +259,7 @@ static inline OUT_BITS round_partial(const Partial* p, const ulong count)
     }
     Division d;
     open_division(&d, count, exponent + 48);
-    // The quotient is an integer of more than 64 bits and a remainder, so the fraction matters only as one more digit.
+    // The quotient has more than 64 bits, so the fraction matters only as a sticky bit.
     for (int place = 48; place >= 0; place -= 16) {
         divide_digit(&d, (uint)(high >> place) & 0xffff);
     }
@@ -388,6 +394,14 @@ INLINED void get_partial(__local const long* from, Partial* p)
     for (uint j = 0; j < DIGITS; j++) {
         p->digit[j] = from[j * WG];
     }
+}
+
+// Returns whether `round_partial` can round the partial: it takes 32 bits of the last digit, which has the carries of many numbers.
+static inline int can_be_rounded(const Partial* from)
+{
+    Partial p = *from;
+    carry_partial(&p);
+    return abs(p.digit[DIGITS - 1]) >> 32 == 0;
 }
 
 // Returns the bits of the float nearest to the partial, which is finite; with MEAN, to the partial divided by `count`.
@@ -704,6 +718,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups(
                 merge_partial(&partial, &other);
             }
         }
+#ifndef PARTS
+        if (lane == 0 && !can_be_rounded(&partial)) {
+            partial.marks |= MISFIT;
+        }
+#endif
         if (partial.marks != 0) {
             atomic_or(team_marks + team, partial.marks);
         }
@@ -719,7 +738,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups(
                 for (uint k = lane; k < EXACT_WORDS + 1; k += TEAM) {
                     sums[(ulong)at * (EXACT_WORDS + 1) + k] = 0;
                 }
-                // Each listed segment has at least two parts.
+                // A listed segment has at least two parts, so its second owner has room for the length.
                 if (lane == 0) {
                     list[1 + at] = group.id;
                     if (at + 1 < room) {

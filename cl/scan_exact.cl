@@ -16,16 +16,16 @@
 //                       for each round of ROUND elements: scan them as integers of the window, round each prefix
 //
 // Window: let u = 2^low be its unit. The prefix of the tile is P = H u + f, with an integer H and 0 <= f < u. An element is h u + g,
-// with 0 <= g < u. With V = H + h + ... each prefix is at least V u, and below V u + M u if M - 1 elements have g > 0. `low` is so
-// small that V has 127 bits and a sign.
+// with 0 <= g < u. Let V = H + h + ... If M - 1 of these elements have g > 0, then V u <= prefix < (V + M) u. `low` is chosen so
+// that V fits in 127 bits and a sign.
 //
-// - All g are 0: the prefix is V u + f, and f only matters as one bit: whether it is 0. So the result is exact if V has more bits than
-//   OUT. Fewer bits remain only if the elements cancel nearly all of the prefix.
-// - Else the tile is hard: its elements differ by about 2^70 or more. Most prefixes are still far from a tie: V u and
+// - All g are 0: the prefix is V u + f, and f matters only as a sticky bit. So the result is certain if V has more bits than OUT.
+//   Fewer bits remain only if the elements cancel nearly all of the prefix.
+// - Else the tile is hard: its magnitudes differ by a factor of about 2^70 or more. Most prefixes are still far from a tie: V u and
 //   V u + M u round to the same float, which is then the result.
 //
 // All other results are unsure. For these, the work-group adds the elements before them to the accumulator of the tile, and rounds it.
-// So the results depend on no geometry.
+// So no result depends on the geometry.
 //
 // References: S. Sengupta et al., Scan primitives for GPU computing, 2007: reduce-then-scan. lib/exact.cl has those of the accumulator.
 #include "lib/types.cl"
@@ -38,7 +38,7 @@
 #endif
 #include "lib/exact.cl"
 
-// Records of a group of the spine.
+// Records in a group of a level.
 #define LEVEL 64
 // Elements of a round, and of a tile.
 #define ROUND (WG * ITEMS)
@@ -46,13 +46,13 @@
 #define LOG_TILE 12
 // Words of a record: the accumulator, and the marks.
 #define RECORD (EXACT_WORDS + 1)
-// The exponent of the least positive float of A. The position of a bit is its exponent above this one.
+// The exponent of the least positive float of A. A bit's position is its exponent minus this one.
 #define A_LEAST (EXACT_LEAST / 2)
-// Words that a number changes.
+// Accumulator words that one number can change.
 #define PIECES (A_BYTES == 4 ? 3 : 5)
 #define SIGN ((BITS)1 << (8 * sizeof(BITS) - 1))
 #define PLUS_INFINITY ((BITS)NO_NUMBER << (PRECISION - 1))
-// The index of an element in local memory, so that work-items with neighbouring runs use different banks.
+// Padded index in local memory: avoids bank conflicts between work-items.
 #define AT(i) ((i) + (i) / ITEMS)
 
 #ifdef REVERSE
@@ -103,7 +103,7 @@ static inline uint marks_of(const A x)
     return bits != SIGN ? EXACT_FINITE : 0;
 }
 
-// An element in units of 2^low, rounded down. *rest is set if it is no multiple.
+// An element in units of 2^low, rounded down. Sets *rest if bits are lost.
 static inline Sum window_of(const A x, const int low, uint* rest)
 {
     Sum sum = no_sum();
@@ -176,7 +176,7 @@ INLINED void put_sum(__local Exchange* exchange, const uint item, const Sum sum)
     exchange->marks[item] = sum.marks;
 }
 
-// Replaces the sum of each work-item by the inclusive prefix. All work-items call it, in uniform flow; it begins and ends with a
+// Inclusive scan of the work-items' sums. All work-items call it, in uniform flow; it begins and ends with a
 // barrier.
 INLINED void scan_group(__local Exchange* exchange, Sum sum)
 {
@@ -268,7 +268,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_sums(
     }
 }
 
-// The records of a level begin at `first`. The last one may be missing: no prefix needs it. Those of the next level begin at `next`.
+// The records of a level begin at `first`. The last one may be unwritten: no exclusive prefix includes it. Those of the next level begin at `next`.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_spine(
     __global int* records, const OFFSET_T first, const OFFSET_T count, const OFFSET_T next)
 {
@@ -300,7 +300,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_spine(
     }
 }
 
-// Word w of the exclusive prefix of a tile: those of its records at all levels.
+// Word w of the exclusive prefix of a tile: the sum over its records at all levels.
 static inline int prefix_word(__global const int* records, OFFSET_T tile, const OFFSET_T tiles, const uint w)
 {
     int sum = 0;
@@ -361,7 +361,8 @@ static inline void open_window(
     window->rest = rest != 0;
 }
 
-// Returns the bits of the float nearest to the sum, and if `rest` a part of a unit more. *unsure is set if they depend on that part.
+// Returns the bits of the float nearest to the sum, plus a fraction of a unit if `rest`. Sets *unsure if the fraction can change
+// them.
 static inline OUT_BITS round_sum(const Sum sum, const int position, const uint rest, uint* unsure)
 {
     ulong high = sum.high, low = sum.low;
@@ -387,7 +388,7 @@ static inline OUT_BITS round_sum(const Sum sum, const int position, const uint r
     return (OUT_BITS)(rounded | (ulong)negative << (8 * sizeof(OUT_BITS) - 1));
 }
 
-// Returns the bits of a prefix. In a hard tile, up to TILE + 1 parts of a unit are missing.
+// Returns the bits of a prefix. In a hard tile, the prefix exceeds `sum` by less than TILE + 1 units.
 static inline OUT_BITS bits_of_prefix(
     const Sum sum, const int position, const uint rest, const uint hard, uint* unsure)
 {
@@ -467,7 +468,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_tiles(
         start.high = window.high;
         start.low = window.low;
         start.marks = marks[0];
-        // The sum that the accumulator has.
+        // The prefix that the accumulator holds.
         Sum deposited = start;
         for (uint round = 0; round < ROUNDS; round++) {
             const OFFSET_T from = first + round * ROUND;

@@ -278,19 +278,52 @@ fn rows_of_many_equal_numbers_resolve_their_carries() {
             continue;
         };
         let units = caps.compute_units as usize;
-        for registers in if caps.fp64 { 0..2 } else { 0..0 } {
+        // Without fp64 all digits are integers.
+        for registers in 0..if caps.fp64 { 2 } else { 1 } {
             // Few work-items, so that each has many elements.
             let set = |tuning: Tuning, name, value| tuning.set(Primitive::Reduce, name, value);
-            let few = set(set(common::gpu(), "max_groups", units), "exact_f64", registers);
+            let few = set(common::gpu(), "max_groups", units);
+            let few = if caps.fp64 { set(few, "exact_f64", registers) } else { few };
             let few = if caps.max_work_group > 64 { set(few, "work_group", 64) } else { few };
             let device = device.with_tuning(few).unwrap();
             let field = |field: u64| field << 23 | 0x7f_ffff;
             all::<f32>(&device, &name, 400 * 64 * units, field(117), field(100));
             // Each subnormal number is deposited in the accumulator.
             all::<f32>(&device, &name, 40_000 * units, 0x7f_ffff, 0x7f_ffff);
+            if !caps.fp64 {
+                continue;
+            }
             let (ones, field) = ((1 << 52) - 1, |field: u64| field << 52);
             all::<f64>(&device, &name, 2500 * 64 * units, field(927) | ones, field(910) | ones);
             all::<f64>(&device, &name, 40_000 * units, ones, ones);
+        }
+    }
+}
+
+/// Each large number adds to the highest digit of the window, which opens at the small ones: the carries exceed 32 bits.
+#[test]
+fn sums_of_many_numbers_far_above_the_first_are_correctly_rounded() {
+    fn one<T: Float>(device: &Device, name: &str, large: f64) {
+        for sign in [1.0, -1.0] {
+            let mut x = vec![T::from_f64(sign); 2048];
+            x.resize(16_384, T::from_f64(sign * large));
+            let (want, offsets) = (ExactSum::from_iter(&x), [0u32, 16_384]);
+            let what = format!("{name}: {:?}", x[16_383]);
+            let sums = device.reduce_segments_with(&x, &offsets, Sum, Exact).unwrap().to_vec().unwrap();
+            same(&sums, &[want.round()], &what);
+            let means = device.mean_segments_exact(&x, &offsets).unwrap().to_vec().unwrap();
+            same(&means, &[want.mean(16_384)], &format!("{what}: mean"));
+        }
+    }
+    for (name, device) in devices() {
+        one::<f32>(&device, &name, 65_504.0);
+        for exponent in [40, 62, 63, 64] {
+            one::<f32>(&device, &name, f64::exp2(f64::from(exponent)));
+        }
+        if common::has_doubles(&device) {
+            for exponent in [60, 93, 94, 95, 96] {
+                one::<f64>(&device, &name, f64::exp2(f64::from(exponent)));
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ use oclprim::{
 
 use self::hard::{KINDS, bits, format_of, hard, same};
 
-/// Elements of a tile on devices, and records of a group of the spine.
+/// Elements of a tile on devices, and records in a group of a level.
 const TILE: usize = 4096;
 const LEVEL: usize = 64;
 
@@ -222,11 +222,34 @@ fn sources_and_other_types_have_exact_scans() {
         let exclusive = Scan::exclusive(7.0).with(Exact);
         device.scan_into(&[0f32; 0], Sum, exclusive, &mut initial).unwrap();
         assert_eq!(bits(&initial), bits(&[7f32]), "{name}");
+        let from_nan = Scan::exclusive(f32::from_bits(0xffc0_1234)).with(Exact);
+        device.scan_into(&[0f32; 0], Sum, from_nan, &mut initial).unwrap();
+        assert_eq!(bits(&initial), bits(&[f32::NAN]), "{name}");
+    }
+}
+
+/// Records of three levels. The sums are integers, which `f64` holds.
+#[test]
+fn prefixes_of_three_levels_are_correctly_rounded() {
+    let n = LEVEL * LEVEL * TILE + 5000;
+    for (name, device) in common::devices() {
+        if device.capabilities().unwrap().is_none_or(|caps| caps.checker) {
+            common::skip(&name, "the CPU backend has no levels, and a checker takes too long");
+            continue;
+        }
+        let x: Vec<f32> = (0..n).map(|i| ((i * 7919) % 2001) as f32).collect();
+        let got = device.scan(&x, Sum, Scan::<f32>::inclusive().with(Exact)).unwrap().to_vec().unwrap();
+        let mut sum = 0.0f64;
+        let wrong = got.iter().zip(&x).position(|(&got, &x)| {
+            sum += f64::from(x);
+            got != sum as f32
+        });
+        assert_eq!(wrong, None, "{name}");
     }
 }
 
 #[test]
-fn exact_scans_are_float_sums_of_whole_inputs() {
+fn exact_scans_refuse_other_float_sums_products_and_operators() {
     let (x, ones) = ([1e30f32, 1.0, -1e30], [1u8; 3]);
     let kind = Scan::<f32>::inclusive().with(Exact);
     for (name, device) in common::devices() {

@@ -337,3 +337,25 @@ fn a_larger_reservation_replaces_a_smaller_one() {
         assert_eq!(device.scratch_bytes(), if device.is_cpu() { 0 } else { 1 << 20 }, "{name}");
     }
 }
+
+/// Calls of other sizes, one after another, all fit into one reservation, since no idle part stays in it.
+#[test]
+fn calls_of_different_sizes_share_a_reservation() {
+    each_device("calls_of_different_sizes_share_a_reservation", |name, open| {
+        let (device, sizes) = (open(), [1 << 20, 1 << 18, 3 << 18, 1 << 20]);
+        let sort = |device: &Device, n: usize| {
+            let x = device.filled(n, 7u32).unwrap();
+            let mut out = device.zeroed::<u32>(n).unwrap();
+            device.sort_into(&x, &mut out, Order::ascending()).unwrap();
+        };
+        let most = sizes.map(|n| {
+            let device = open();
+            sort(&device, n);
+            device.scratch_bytes()
+        });
+        let most = *most.iter().max().unwrap();
+        device.reserve(most).unwrap();
+        sizes.into_iter().for_each(|n| sort(&device, n));
+        assert_eq!(device.scratch_bytes(), most, "{name}");
+    });
+}

@@ -130,7 +130,7 @@ INLINED void carry_exact(__local int* words, const uint count, const uint plane)
 // A long division by `divisor`, which is below 2^48, in digits of 16 bits.
 typedef struct {
     ulong divisor, remainder;
-    // The leading digits of the quotient: at least 49 bits, once there is a `next` digit below them. `more` has all others.
+    // The leading digits of the quotient, at least 49 bits once `next` is set; `next` is the digit below them, `more` the OR of the rest.
     ulong top;
     uint next, more;
     int is_full;
@@ -138,7 +138,7 @@ typedef struct {
     int low;
 } Division;
 
-// The digits of the dividend follow, the first one with the exponent `first`.
+// Then call divide_digit for each digit of the dividend, leading one first; `first` is its exponent.
 static inline void open_division(Division* d, const ulong divisor, const int first)
 {
     d->divisor = divisor;
@@ -183,7 +183,7 @@ static inline ulong nearest_quotient(Division* d)
 #endif
 
 // Returns the bits of the OUT nearest to the number whose word k is words[k * plane], ties to even; all words outside [lowest,
-// highest] are 0. With MEAN it is the number divided by `count`. The words become those of the magnitude. One work-item calls it.
+// highest] are 0. With MEAN, of the number divided by `count`. The words become those of the magnitude. One work-item calls it.
 static inline OUT_BITS round_exact(
     __local int* words, const uint plane, const int lowest, const int highest, const ulong count)
 {
@@ -331,8 +331,8 @@ static inline void store_exact_result(
 }
 #endif
 
-// Stores the sum, or with MEAN the sum divided by `count`, and zeroes the number in global memory for the next launch. All work-items of one work-group call it, in
-// uniform flow. `range` has two words.
+// Stores the sum, or with MEAN the sum divided by `count`. Zeroes the number in global memory for the next launch.
+// All work-items of one work-group call it, in uniform flow. `range` has two words.
 INLINED void store_exact(
     __global RESULT* result, volatile __global int* sums, __local int* words, volatile __local int* range, const ulong count)
 {

@@ -1,9 +1,8 @@
 //! Memory for the text of an error.
 //!
-//! If data fill memory to the last bytes, an error needs some memory for its text, and so does the C library when a thread
-//! starts or ends. If such a small allocation fails, Rust's standard library or the C library ends the program. So data must
-//! leave some of a limited address space free, and the program keeps more, which it frees when an allocation fails for the
-//! first time. It never writes that memory.
+//! The text of an error needs memory, and so does the C library when a thread starts or ends. If such a small
+//! allocation fails, the program aborts. So large allocations must leave part of a limited address space free. The
+//! program also holds a reserve, which it frees at the first failed allocation and never writes.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -11,7 +10,7 @@ use std::{
     sync::atomic::{AtomicPtr, AtomicUsize, Ordering},
 };
 
-/// The C library extends its memory by at least 1 MiB where its first region cannot grow.
+/// The reserve. Where the heap cannot grow in place, the C library takes at least 1 MiB at a time.
 const KEPT: Layout = Layout::new::<[u8; 2 << 20]>();
 
 /// Only allocations up to this size are tried again. A larger one holds data, and its failure is an error of the library.
@@ -42,11 +41,12 @@ pub(crate) fn keep() {
 }
 
 impl Reserve {
-    /// Returns what `allocate` returns, or null if `more` bytes would leave too little free. After a failure it frees the
-    /// kept memory, and tries again for a small allocation.
+    /// Returns what `allocate` returns, or null if `more` bytes would leave too little free. A failure frees the reserve.
+    /// Then a small allocation is tried again.
     fn or_kept(&self, more: usize, allocate: impl Fn() -> *mut u8) -> *mut u8 {
         let memory = if more < LARGE || self.leaves_free(more) { allocate() } else { ptr::null_mut() };
-        if !memory.is_null() {
+        // The failure of a large allocation is an error of the library, which leaves memory free.
+        if !memory.is_null() || more >= LARGE {
             return memory;
         }
         let kept = self.kept.swap(ptr::null_mut(), Ordering::AcqRel);
@@ -57,7 +57,8 @@ impl Reserve {
         if more <= SMALL { allocate() } else { memory }
     }
 
-    /// Returns whether an allocation of `more` bytes leaves memory free. A trial would take it from other threads.
+    /// Returns whether at least the reserve's size stays free after `more` bytes. A trial allocation would take memory
+    /// from other threads.
     fn leaves_free(&self, more: usize) -> bool {
         let limit = self.limit.load(Ordering::Relaxed);
         limit == usize::MAX || address_space().is_none_or(|used| used + more + KEPT.size() <= limit)

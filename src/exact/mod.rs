@@ -404,7 +404,7 @@ impl<T: Float> ExactSum<T> {
         Ok(Self { digits: Digits::from_bytes(digits), kind })
     }
 
-    /// The sum of two finite `f64` that are multiples of the least positive number; of -0 and 0 it is -0.
+    /// The sum of two finite `f64`, both multiples of the least positive `T`. The pair (-0, 0) has the sum -0.
     pub(crate) fn of_pair(pair: [f64; 2]) -> Self {
         let is_minus_zero = element::bits(pair[0]) == element::bits(f64::ADD_IDENTITY) && pair[1] == 0.0;
         let kind = if is_minus_zero { Kind::MinusZeros } else { Kind::Finite };
@@ -413,7 +413,7 @@ impl<T: Float> ExactSum<T> {
         sum
     }
 
-    /// Two `f64` whose sum is exactly this one. `None` if there are none, or if an addition to them could overflow.
+    /// Two `f64` with exactly this sum. `None` if there are none, or if the sum overflows `f64`.
     pub(crate) fn pair(&self) -> Option<[f64; 2]> {
         match self.kind {
             Kind::Empty | Kind::MinusZeros => Some([f64::ADD_IDENTITY, 0.0]),
@@ -521,7 +521,8 @@ pub(crate) fn nearest_of_pair<S: Element>([a, b]: [f64; 2]) -> S {
         return rounded_pair(a, b);
     }
     let error = error_of(a, b);
-    // Rounded to odd: of the two nearest `f64`, the one whose lowest bit is set. So the second rounding is that of the exact sum.
+    // Round to odd: of the two `f64` around the exact sum, the one with an odd significand. So rounding it to `S` equals
+    // rounding the exact sum.
     let bits = sum.to_bits();
     let bits = match error {
         0.0 => bits,
@@ -539,7 +540,7 @@ fn quotient_of_pair<S: Element>(a: f64, b: f64, divisor: u64) -> S {
         return S::ZERO;
     }
     let ((size, exponent), (part, place), negative) = (parts(sum), parts(error), sum < 0.0);
-    // The leading bits of 128, which have room for the sum of a chunk: by the bounds, it has at most 107 bits.
+    // The sum, left-aligned in 128 bits. By the bounds, the sum of a chunk has at most 107 bits.
     let zeros = size.leading_zeros() as i32;
     let (size, exponent) = (u128::from(size << zeros) << 64, exponent - zeros - 64);
     let ends = if part == 0 { 0 } else { part.trailing_zeros() as i32 };

@@ -1,8 +1,7 @@
 //! Exact scans of floats: each prefix is correctly rounded. The rules for special values are those of [`exact`](crate::exact).
 //!
-//! On the CPU, threads share blocks: first they compute the exact sum of each block, then all prefixes from the exact prefix of
-//! the block. A prefix is the sum of two `f64`, as long as the second addition of TwoSum has no error; else it is an
-//! [`ExactSum`](crate::ExactSum).
+//! On the CPU, each thread takes a block: first the exact sums of the blocks, then the prefixes in each block. A prefix
+//! is a pair of `f64` while the second addition of TwoSum is exact, else an [`ExactSum`](crate::ExactSum).
 //!
 //! On a device it is reduce-then-scan with accumulators. Within a tile, prefixes are integers of 128 bits; `cl/scan_exact.cl`
 //! has the algorithm.
@@ -27,7 +26,7 @@ const TEXT: &str = include_str!("../../cl/scan_exact.cl");
 /// Elements of a tile, and records of a group; as in `cl/scan_exact.cl`.
 const TILE: usize = 4096;
 const LEVEL: usize = 64;
-/// Elements of a block, and of a chunk, whose prefixes are in registers if they fit.
+/// Elements of a block, the task of a thread, and of a chunk, which is scanned in pairs of `f64` if they are exact.
 const BLOCK: usize = 128 * CHUNK;
 const CHUNK: usize = exact::CHUNK;
 
@@ -81,8 +80,8 @@ fn scan_in<U: Element, F: Float>(n: usize, load: &Load<'_, U>, kind: Scan<U>, ou
     Ok(())
 }
 
-/// Writes the prefixes of a chunk, given that before it as the sum of two `f64`. Returns the prefix after it, or `None` if a prefix
-/// is no such sum; then the results are invalid.
+/// Writes the prefixes of a chunk, given its exclusive prefix as a pair of `f64`. Returns the prefix after the chunk.
+/// `None` if a prefix is not a pair; the results are then invalid.
 fn chunk_of_pairs<U: Element, F: Float>(
     values: &[F],
     [mut high, mut low]: [f64; 2],
@@ -101,7 +100,7 @@ fn chunk_of_pairs<U: Element, F: Float>(
     if let Some(last) = out.get_mut(values.len()) {
         *last = exact::nearest_of_pair([high, low]);
     }
-    // Infinities and NaN stay.
+    // Infinities and NaN persist in `high`, so one test at the end suffices.
     (fits && high.is_finite()).then_some([high, low])
 }
 
@@ -165,7 +164,7 @@ pub fn plan(outputs: usize, form: &Form, caps: &Tuned, wide: bool) -> Result<Pla
         false => (4, ExactSum::<f32>::INTEGER_BYTES),
     };
     let (words, items) = (digits / 2, 64 / size);
-    // Two accumulators, and for each work-item its elements, one more, a sum of 20 bytes and a flag.
+    // Two accumulators; for each work-item its elements, one of padding, a sum of 20 bytes and a mask.
     let bytes = |work_group: usize| 2 * 4 * words + work_group * ((items + 1) * size + 24) + 64;
     let mut work_group = 1 << params.work_group.min(TILE / items).ilog2();
     while work_group > 1 && bytes(work_group) + tuning::RESERVED_BYTES > caps.local_bytes {
@@ -249,7 +248,7 @@ mod tests {
                         assert_eq!(defined("WG") * defined("ITEMS") * defined("ROUNDS"), TILE, "{what}");
                         assert!(plan.work_group <= max_work_group && defined("ITEMS") <= 32, "{what}");
                         assert!((plan.tiles - 1) * TILE < n && plan.tiles * TILE >= n, "{what}");
-                        // Records of the last level fit one group. So each tile is below LEVEL^levels.
+                        // The last level fits one group, so there are at most LEVEL^levels tiles.
                         let all: Vec<_> = levels(plan.tiles).collect();
                         assert!(all.last().is_none_or(|&(first, count)| {
                             count <= LEVEL && count > 1 && first + count == plan.records
@@ -268,7 +267,7 @@ mod tests {
         ] {
             assert!(text.contains(&line), "{line}");
         }
-        // The elements of a tile, and up to two parts of a sum for each round, change a word without a carry.
+        // Between carries, a word changes by each element of a tile and by up to two halves of a sum per round.
         assert!((TILE + 2 * TILE) as i64 * 0xffff + (1 << 17) < i32::MAX.into());
     }
 }

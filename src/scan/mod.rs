@@ -4,7 +4,7 @@
 //! |---|---|
 //! | work | about 2 n operations; one read of the input and one write with decoupled look-back, else two reads |
 //! | operator | associative, up to rounding; results can have a wider type |
-//! | determinism | same bits everywhere, float sums and products too: the order depends only on the index and the types. [`Scan::with`] has correctly rounded sums |
+//! | determinism | same bits everywhere, float sums and products too: the order depends only on the index and the types. [`Scan::with`] selects correctly rounded sums |
 //! | scratch | 16 bytes, and at most 24 for each 32 KiB of the input |
 //! | limits | any n that fits the device |
 //!
@@ -104,11 +104,11 @@ impl<T> Scan<T> {
 
     /// The scan with a level of determinism; the default is [`Fixed`](Determinism::Fixed).
     ///
-    /// With [`Exact`](Determinism::Exact) each result of a float sum is correctly rounded: it is the float nearest to the real
-    /// sum of the initial value and of the elements before it. The [rules](crate::exact#special-values) for special values
-    /// are those of exact sums. Only [`scan`](Device::scan), [`scan_into`](Device::scan_into) and
-    /// [`scan_in_place`](Device::scan_in_place) have this level. Others, and float products, return
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). The products of [`times`](Source::times) are rounded first.
+    /// Float sums with [`Exact`](Determinism::Exact): each result is the float nearest to the real prefix sum, which
+    /// includes the initial value. The [rules](crate::exact#special-values) for special values are those of exact sums.
+    /// Only [`scan`](Device::scan), [`scan_into`](Device::scan_into) and [`scan_in_place`](Device::scan_in_place) have
+    /// this level. Other scans with float sums, float products and user-defined operators return
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). [`times`](Source::times) rounds its products first.
     /// [`Fast`](Determinism::Fast) is the same as `Fixed`.
     ///
     /// ```
@@ -125,10 +125,19 @@ impl<T> Scan<T> {
         Self { determinism, ..self }
     }
 
-    /// An error for exact sums and products of floats, and of a user's operator.
+    /// The scan from a plain NaN if it starts from any NaN: results of exact scans have no other one.
+    fn with_plain_nan(self) -> Self
+    where
+        T: Element,
+    {
+        let plain = |x: T| if x.to_f64().is_nan() { T::from_f64(f64::NAN) } else { x };
+        Self { initial: self.initial.map(plain), ..self }
+    }
+
+    /// Returns an error if the level is exact and `op` is a float sum, a float product or a user-defined operator.
     fn expect_inexact<U: Element, F>(&self, op: &Monoid<U, F>) -> Result<()> {
         if self.determinism == Determinism::Exact && op.ordered {
-            return Err(Error::unsupported("exact scans are float sums of whole inputs"));
+            return Err(Error::unsupported("exact scans support only float sums of whole inputs"));
         }
         Ok(())
     }
@@ -256,7 +265,8 @@ impl Device {
                 exact::on_the_cpu(n, &*load, kind, output.host()?)
             }
             Backend::OpenCl(device) => {
-                let (form, start) = (exact::Form::of::<T, U>(kind.reversed), gpu::Start::of(&sum, kind));
+                let (form, start) =
+                    (exact::Form::of::<T, U>(kind.reversed), gpu::Start::of(&sum, kind.with_plain_nan()));
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 apart(&[&input], &[&output])?;
                 exact::on_a_device(device, &form, &start, &input, &output)?;
@@ -372,7 +382,10 @@ impl Device {
         match self.backend() {
             Backend::Cpu => exact::on_the_cpu(x.len(), &*cpu::load_in_place(kind.reversed), kind, x.host()?),
             Backend::OpenCl(device) => {
-                let (form, start) = (exact::Form::of::<T, T>(kind.reversed), gpu::Start::of(&monoid::<T, Sum>(), kind));
+                let (form, start) = (
+                    exact::Form::of::<T, T>(kind.reversed),
+                    gpu::Start::of(&monoid::<T, Sum>(), kind.with_plain_nan()),
+                );
                 let x = x.cl(device, true)?;
                 exact::on_a_device(device, &form, &start, &x, &x)?;
                 x.finish(device)

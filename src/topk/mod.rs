@@ -327,7 +327,7 @@ impl Device {
 
     /// [`Device::top_k_pairs`] into slices, buffers or views.
     ///
-    /// Waits for the result only if an output is a host slice. Besides scratch, the indices of the keys take memory.
+    /// Waits for the result only if an output is a host slice. Besides scratch, a call allocates the indices of the keys.
     ///
     /// # Errors
     ///

@@ -335,7 +335,7 @@ impl Device {
 
     /// The mean of each line along an axis, correctly rounded: the float nearest to the exact sum divided by the length.
     ///
-    /// So it has the same bits for every order of the line's elements. The [rules](crate::exact#special-values) for special
+    /// Its bits do not depend on the order of the line's elements. The [rules](crate::exact#special-values) for special
     /// values are those of the sum. The mean of an empty line is NaN. [`Device::mean_axis`] takes any type, and rounds
     /// more than once.
     ///
@@ -356,8 +356,8 @@ impl Device {
         Ok(out)
     }
 
-    /// [`Device::mean_axis_exact`] into a slice, buffer or view with one element for each line. Each mean is that of the
-    /// elements as numbers of the output's type, which holds every `T`.
+    /// [`Device::mean_axis_exact`] into a slice, buffer or view with one element for each line. The elements
+    /// are first converted to the output's type, without loss.
     ///
     /// Waits for the result only if `output` is a host slice.
     ///

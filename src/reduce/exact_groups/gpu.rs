@@ -242,7 +242,8 @@ fn run_segments(
     round(device, &plan.parts, (&sums, plan.room), (Some((&list, plan.room)), 0), plan.part_groups, out)
 }
 
-/// Rounds accumulators: those of the first parts in the list, which has the lengths too, or all, with the length of each group.
+/// Rounds the accumulators. With a list: those of the listed segments, by the lengths in the list. Without: all, for
+/// groups of `len` elements.
 pub(in crate::reduce) fn round(
     device: &ClDevice,
     shape: &Shape,

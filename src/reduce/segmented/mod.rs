@@ -345,7 +345,7 @@ impl Device {
 
     /// The mean of each segment, correctly rounded: the float nearest to the exact sum divided by the length.
     ///
-    /// So it has the same bits for every order of the segment's elements. The [rules](crate::exact#special-values) for special
+    /// Its bits do not depend on the order of the segment's elements. The [rules](crate::exact#special-values) for special
     /// values are those of the sum. The mean of an empty segment is NaN.
     ///
     /// # Errors
@@ -371,8 +371,8 @@ impl Device {
         Ok(out)
     }
 
-    /// [`Device::mean_segments_exact`] into a slice, buffer or view. Each mean is that of the elements as numbers of the
-    /// output's type, which holds every `T`.
+    /// [`Device::mean_segments_exact`] into a slice, buffer or view. The elements are first converted
+    /// to the output's type, without loss.
     ///
     /// Like [`Device::reduce_segments_into`], it does not check the offsets, and waits only if `output` is a host slice.
     ///

@@ -54,7 +54,7 @@ pub struct Buffer<T: Pod> {
     /// mapped.
     shared: Option<(usize, usize)>,
     mappings: Mappings,
-    /// Memory of the queue's pool, which the drop of the buffer returns.
+    /// Memory of the queue's pool, returned when the buffer is dropped.
     _pooled: Option<Pooled>,
 }
 

@@ -29,11 +29,11 @@ impl Scratch {
 /// Scratch is temporary device memory of calls. The device's queue keeps it from call to call, up to a sixteenth of the
 /// device's memory, so a repeated call allocates only its results. The CPU backend uses none.
 impl Device {
-    /// Takes `bytes` bytes of scratch in advance. If this device and its clones need no more at a time, later calls
-    /// allocate no scratch.
+    /// Reserves `bytes` bytes of scratch. While this device and its clones need no more at once, later calls allocate
+    /// no scratch. Calls of several threads at once can leave gaps between their parts, and may then allocate.
     ///
-    /// A call on an equal device shows how many bytes are needed: [`Device::scratch_bytes`]. The queue keeps the largest
-    /// reservation as long as it lives, even if memory becomes short. The CPU backend reserves nothing.
+    /// To find `bytes`, run the calls on an equal device and read its [`Device::scratch_bytes`]. The queue keeps the
+    /// largest reservation for its lifetime, even if memory becomes short. The CPU backend reserves nothing.
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ impl Device {
     ///
     /// let other = Device::best()?;
     /// other.reserve(device.scratch_bytes())?;
-    /// // On `other`, the same call takes no memory.
+    /// // On `other`, the same call allocates no scratch.
     /// assert!(other.scratch_bytes() >= device.scratch_bytes());
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -61,10 +61,10 @@ impl Device {
         }
     }
 
-    /// The most bytes of scratch that the device's queue has held at a time, reservations included; 0 for the CPU
-    /// backend.
+    /// Peak scratch of the device's queue in bytes, reservations included; 0 for the CPU backend.
     ///
-    /// Clones of a device share a queue. The copy of a host slice on the device is scratch, too.
+    /// Clones of a device share a queue. A device copy of a host slice counts as scratch.
+    /// A reservation that a larger one has replaced does not.
     ///
     /// ```
     /// let device = oclprim::Device::best()?;

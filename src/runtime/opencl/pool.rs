@@ -57,15 +57,16 @@ impl<M> Pool<M> {
         Self { kept: Vec::new(), bytes: 0, limit, reserved: None, held: 0, most: 0 }
     }
 
-    /// The most bytes that the pool's buffers had at a time, whether idle or in use.
+    /// Peak bytes of the pool's buffers, idle or in use.
     pub(super) fn most(&self) -> usize {
         self.most
     }
 
-    /// Takes the smallest idle buffer of at least `bytes` bytes, and of at most about `4 * max(bytes, 65536)`. With the
-    /// smallest one, a repeated call finds the buffers that it has left.
+    /// Best fit: takes the smallest idle buffer of `bytes` to about `4 * max(bytes, 65536)` bytes. So a repeated call
+    /// gets the same buffers.
     ///
-    /// If there is none, takes a part of `size` bytes of the reservation. `cut` makes it, from the first byte on.
+    /// If there is none, takes a part of `size` bytes of the reservation. `cut(mem, first)` makes the sub-buffer that
+    /// starts at byte `first`.
     pub(super) fn take(
         &mut self,
         bytes: usize,
@@ -76,15 +77,8 @@ impl<M> Pool<M> {
         let fit = self.kept.iter().enumerate().filter(|(_, slot)| fits(slot)).min_by_key(|(_, slot)| slot.size);
         if let Some(i) = fit.map(|(i, _)| i) {
             let slot = self.kept.remove(i);
-            self.bytes -= if slot.part.is_none() { slot.size } else { 0 };
+            self.bytes -= slot.size;
             return Some(slot);
-        }
-        if self.reserved.as_ref()?.gap(size).is_none() {
-            // Idle parts may be in the way.
-            while let Some(i) = self.kept.iter().position(|slot| slot.part.is_some()) {
-                let slot = self.kept.remove(i);
-                self.drop_slot(slot);
-            }
         }
         let reserved = self.reserved.as_mut()?;
         let (first, i) = reserved.gap(size)?;
@@ -101,16 +95,15 @@ impl<M> Pool<M> {
 
     /// Keeps a buffer, and drops older ones if needed.
     pub(super) fn put(&mut self, slot: Slot<M>) {
-        if slot.part.is_none() {
-            if slot.size > self.limit {
-                return self.drop_slot(slot);
-            }
-            self.bytes += slot.size;
+        // An idle part would fragment the reservation.
+        if slot.part.is_some() || slot.size > self.limit {
+            return self.drop_slot(slot);
         }
+        self.bytes += slot.size;
         self.kept.push(slot);
         while self.kept.len() > Self::COUNT || self.bytes > self.limit {
             let slot = self.kept.remove(0);
-            self.bytes -= if slot.part.is_none() { slot.size } else { 0 };
+            self.bytes -= slot.size;
             self.drop_slot(slot);
         }
     }
@@ -122,7 +115,7 @@ impl<M> Pool<M> {
             (Some((number, first)), Some(reserved)) if reserved.number == number => {
                 reserved.parts.retain(|part| part.0 != first);
             }
-            // The reservation has been replaced since, and takes its last part with it.
+            // The part's reservation was replaced. Its memory is freed with its last part.
             _ => {}
         }
     }
@@ -132,12 +125,12 @@ impl<M> Pool<M> {
         self.reserved.as_ref().is_some_and(|reserved| reserved.size >= size)
     }
 
-    /// Reserves a buffer of `size` bytes in place of a smaller one. Its idle parts go; those in use live until their end.
+    /// Reserves a buffer of `size` bytes in place of a smaller one. Idle parts of the smaller one are
+    /// dropped; parts in use live until they are returned.
     pub(super) fn reserve(&mut self, size: usize, mem: M) {
         if self.has_reserved(size) {
             return;
         }
-        self.kept.retain(|slot| slot.part.is_none());
         let number = self.reserved.take().map_or(0, |old| {
             self.held -= old.size;
             old.number + 1
@@ -214,7 +207,7 @@ mod tests {
         assert_eq!(take(&mut pool, 1 << 19).map(|slot| (slot.size, slot.mem)), Some((1 << 20, (0, 'x'))));
     }
 
-    /// In the order in which they were kept, the small request would take the large buffer.
+    /// First fit would give the large buffer to the small request.
     #[test]
     fn a_request_takes_the_smallest_buffer_that_serves_it() {
         let mut pool = Pool::new(0);
@@ -266,7 +259,7 @@ mod tests {
         pool.reserve(4 << 20, (0, 'c'));
         let new = take(&mut pool, 1 << 19).unwrap();
         assert_eq!((old.mem.1, new.mem), ('a', (0, 'c')));
-        // The part of the old reservation is at the same bytes as the new part, which stays taken.
+        // The old part has the offset of the new one. Its drop must leave the new one in use.
         pool.drop_slot(old);
         assert_eq!(take(&mut pool, 1 << 19).unwrap().mem, (1 << 19, 'c'));
         assert_eq!(pool.held, 4 << 20);

@@ -257,7 +257,7 @@ impl Device {
 
     /// The mean of each run of equal keys, correctly rounded: the float nearest to the exact sum divided by the length.
     ///
-    /// So it has the same bits for every order of the run's values. The [rules](crate::exact#special-values) for special
+    /// Its bits do not depend on the order of the run's values. The [rules](crate::exact#special-values) for special
     /// values are those of the sum.
     ///
     /// # Errors
@@ -280,8 +280,8 @@ impl Device {
         self.reduce_keyed(&op, source, exact, keys.held(self)?.input(), values.held(self)?.input())
     }
 
-    /// [`Device::mean_by_key_exact`] into slices, buffers or views. Each mean is that of the values as numbers of the
-    /// output's type, which holds every `V`. All else is as in [`Device::reduce_by_key_into`].
+    /// [`Device::mean_by_key_exact`] into slices, buffers or views. The values are first converted to
+    /// the output's type, without loss. All else is as in [`Device::reduce_by_key_into`].
     ///
     /// # Errors
     ///

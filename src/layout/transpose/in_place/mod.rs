@@ -89,7 +89,7 @@ impl Device {
     /// elements.
     ///
     /// A square needs no scratch, and is as fast as [`Device::transpose`]. Other matrices take several times as
-    /// long: they go through scratch in two or three passes, or in one if they fit it. Waits for the result only if
+    /// long: two or three passes through scratch, or one if the matrix fits in it. Waits for the result only if
     /// `data` is a host slice.
     ///
     /// # Errors
