@@ -228,14 +228,16 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_sums(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global int* records, const OFFSET_T tiles)
 {
     __local int words[EXACT_WORDS];
-    __local Exchange exchange;
-    volatile __local uint extremes[2];
+    volatile __local uint extremes[2], marks[1];
     const uint item = get_local_id(0);
     __global const T* in = in_base + in_offset;
     for (OFFSET_T tile = get_group_id(0); tile < tiles; tile += get_num_groups(0)) {
         const OFFSET_T first = tile * TILE;
         for (uint w = item; w < EXACT_WORDS; w += WG) {
             words[w] = 0;
+        }
+        if (item == 0) {
+            marks[0] = 0;
         }
         find_extremes(in, n, first, extremes);
         const int low = window_for(extremes[1], 0);
@@ -251,9 +253,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_sums(
             }
             sum = sum_of(sum, element);
         }
-        scan_group(&exchange, sum);
-        if (item == 0) {
-            deposit_sum(words, get_sum(&exchange, WG - 1), low);
+        deposit_sum(words, sum, low);
+        if (sum.marks != 0) {
+            atomic_or(marks, sum.marks);
         }
         carry_exact(words, EXACT_WORDS, 1);
         carry_exact(words, EXACT_WORDS, 1);
@@ -262,7 +264,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_sums(
             record[w] = words[w];
         }
         if (item == 0) {
-            record[EXACT_WORDS] = (int)exchange.marks[WG - 1];
+            record[EXACT_WORDS] = (int)marks[0];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }

@@ -269,13 +269,7 @@ impl ProgramSpec {
     /// file.
     #[must_use]
     pub(crate) fn unoptimised_on_a_checker(self, caps: &Capabilities) -> Self {
-        if caps.checker { self.unoptimised() } else { self }
-    }
-
-    /// Disables optimisations.
-    #[must_use]
-    pub(crate) fn unoptimised(self) -> Self {
-        self.with(["-cl-opt-disable"])
+        if caps.checker { self.with(["-cl-opt-disable"]) } else { self }
     }
 
     /// Puts text before the file.

@@ -14,7 +14,7 @@ use super::{
     gpu::Start,
 };
 use crate::{
-    DeviceType, Element, ElementType, ExactSum, Float, Result, exact, memory, parallel,
+    Element, ElementType, ExactSum, Float, Result, exact, memory, parallel,
     runtime::{
         ClInput, ProgramSpec,
         opencl::{ClDevice, Launch},
@@ -192,11 +192,7 @@ pub(super) fn on_a_device(device: &ClDevice, form: &Form, start: &Start, input: 
         return start.fill(device, out);
     }
     let caps = device.capabilities_for(Primitive::Scan, form.element.size(), n)?;
-    let mut plan = plan(out.len(), form, &caps, device.wide(out.len()))?;
-    // If PoCL 3.1 or 6 optimises these kernels, prefixes lack the tiles before theirs. Intel's CPU runtime is right.
-    if device.info().ty == DeviceType::Cpu {
-        plan.program = plan.program.unoptimised();
-    }
+    let plan = plan(out.len(), form, &caps, device.wide(out.len()))?;
     let records = ClInput::pooled(device, 4 * plan.record * plan.records.max(1), 4)?;
     let (groups, local) = (|work: usize| [work.min(plan.max_groups), 1, 1], [plan.work_group, 1, 1]);
     let of_elements = |kernel| -> Result<Launch<'_>> {
