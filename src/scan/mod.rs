@@ -144,7 +144,7 @@ impl<T> Scan<T> {
 }
 
 /// An exact scan by the CPU backend. With optimisations PoCL 3.1 and 6 compile `cl/scan_exact.cl` to kernels whose prefixes lack the
-/// tiles before theirs, so CPU drivers do not run it.
+/// tiles before theirs, so of CPU drivers only checkers run it.
 fn on_the_host<T: Element, U: Element + From<T>>(
     device: &ClDevice,
     input: &ClInput,
@@ -285,7 +285,7 @@ impl Device {
                     (exact::Form::of::<T, U>(kind.reversed), gpu::Start::of(&sum, kind.with_plain_nan()));
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 apart(&[&input], &[&output])?;
-                if device.info().ty == DeviceType::Cpu {
+                if device.info().ty == DeviceType::Cpu && !self.capabilities()?.is_some_and(|caps| caps.checker) {
                     on_the_host::<T, U>(device, &input, kind, &output)?;
                 } else {
                     exact::on_a_device(device, &form, &start, &input, &output)?;
@@ -407,7 +407,7 @@ impl Device {
                     gpu::Start::of(&monoid::<T, Sum>(), kind.with_plain_nan()),
                 );
                 let x = x.cl(device, true)?;
-                if device.info().ty == DeviceType::Cpu {
+                if device.info().ty == DeviceType::Cpu && !self.capabilities()?.is_some_and(|caps| caps.checker) {
                     on_the_host::<T, T>(device, &x, kind, &x)?;
                 } else {
                     exact::on_a_device(device, &form, &start, &x, &x)?;
