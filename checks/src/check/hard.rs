@@ -1,6 +1,6 @@
 //! Floats that are hard to add: chosen against the kernels of exact sums.
 
-use super::data::Rng;
+use super::data::{Data, Rng};
 use crate::{Element, ElementType};
 
 /// Summands that are hard to add.
@@ -171,5 +171,35 @@ impl Hard {
             }
         }
         x
+    }
+}
+
+/// Summands of a benchmark.
+#[derive(Clone, Copy)]
+pub(crate) enum Numbers {
+    /// Uniform numbers.
+    Uniform,
+    /// Numbers whose sum has a condition number of about 10^32: half of them nearly cancel, at exponents over 53 binades.
+    Condition32,
+    /// Finite numbers with random bits.
+    AllExponents,
+}
+
+impl Numbers {
+    pub(crate) fn generate<T: Element>(self, n: usize) -> Vec<T> {
+        match self {
+            Self::Uniform => Data::Random.generate(n, n as u64),
+            Self::AllExponents => Hard::AllExponents.generate(n, n as u64),
+            Self::Condition32 => {
+                let mut rng = Rng::new(n as u64);
+                let mut x: Vec<T> = Data::Random.generate(n, n as u64);
+                for i in 0..n / 2 {
+                    let scaled = T::from_f64(x[i].to_f64() * 2f64.powi((rng.next() % 53) as i32));
+                    (x[i], x[n - 1 - i]) = (scaled, T::from_f64(-scaled.to_f64()));
+                }
+                x.iter_mut().step_by(1009).for_each(|x| *x = T::ONE);
+                x
+            }
+        }
     }
 }

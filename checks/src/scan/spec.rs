@@ -15,6 +15,7 @@ use crate::{
         close,
         data::Data,
         guarded,
+        hard::Numbers,
         operators::{Function, Tried, affine, either, monoid},
         poison, same,
     },
@@ -333,22 +334,33 @@ struct Measured<T: Element> {
 }
 
 fn bench<T: Element>(form: Form, look_back: bool) -> Bench {
-    let bytes = |n: usize| 2 * (n * size_of::<T>()) as u64;
     let name = format!("sum {}{}", form.name(), if look_back { "" } else { ", without look-back" });
+    let tuning = (!look_back).then(|| Tuning::default().without_look_back());
+    bench_of::<T>(name, form.kind(), move |n| form.outputs(n), Numbers::Uniform, tuning)
+}
+
+/// `outputs` returns the number of results of n elements.
+pub(in crate::scan) fn bench_of<T: Element>(
+    name: String,
+    kind: Scan<T>,
+    outputs: impl Fn(usize) -> usize + Send + Sync + 'static,
+    numbers: Numbers,
+    tuning: Option<Tuning>,
+) -> Bench {
+    let bytes = |n: usize| 2 * (n * size_of::<T>()) as u64;
     Bench::new(name, T::TYPE, bytes, move |device, n| {
-        let host = Data::Random.generate::<T>(n, n as u64);
-        let (x, out) = (device.upload(&host)?, device.zeroed(form.outputs(n))?);
-        let tuned = device.with_tuning(Tuning::default().without_look_back())?;
-        let device = if look_back { device.clone() } else { tuned };
+        let host = numbers.generate::<T>(n);
+        let (x, out) = (device.upload(&host)?, device.zeroed(outputs(n))?);
+        let device = tuning.clone().map_or_else(|| Ok(device.clone()), |tuning| device.with_tuning(tuning))?;
         let state = Measured { device, host, x, out };
         let run = move |this: &mut Measured<T>| {
             let Measured { device, x, out, .. } = this;
-            device.scan_into(&*x, Sum, form.kind(), &mut *out)
+            device.scan_into(&*x, Sum, kind, &mut *out)
         };
         let verify = move |this: &mut Measured<T>| {
             let mut want = vec![T::ZERO; this.out.len()];
-            Device::cpu().scan_into(&this.host, Sum, form.kind(), &mut want)?;
-            same(&this.out.to_vec()?, &want, form.name())
+            Device::cpu().scan_into(&this.host, Sum, kind, &mut want)?;
+            same(&this.out.to_vec()?, &want, "results")
         };
         Ok(Climb::new(state, |this| this.out.fill(poison()), run, verify))
     })
@@ -409,6 +421,7 @@ impl Spec for ScanSpec {
         ];
         benches.extend(segmented::spec::benches());
         benches.extend(axis::spec::benches());
+        benches.extend(exact::spec::benches());
         benches
     }
 

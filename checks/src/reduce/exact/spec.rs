@@ -8,9 +8,9 @@ use crate::{
     bf16,
     check::{
         Case, Failure, Level, close,
-        data::{Data, Rng},
+        data::Rng,
         exact_sum, guarded,
-        hard::{Hard, Third, format_of},
+        hard::{Hard, Numbers, Third, format_of},
         poison, same,
     },
     f16,
@@ -176,36 +176,6 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
     products::<bf16>(level, cases);
     products::<f32>(level, cases);
     products::<f64>(level, cases);
-}
-
-/// Summands of a benchmark.
-#[derive(Clone, Copy)]
-enum Numbers {
-    /// Uniform numbers.
-    Uniform,
-    /// Numbers whose sum has a condition number of about 10^32: half of them nearly cancel, at exponents over 53 binades.
-    Condition32,
-    /// Finite numbers with random bits.
-    AllExponents,
-}
-
-impl Numbers {
-    fn generate<T: Element>(self, n: usize) -> Vec<T> {
-        match self {
-            Self::Uniform => Data::Random.generate(n, n as u64),
-            Self::AllExponents => Hard::AllExponents.generate(n, n as u64),
-            Self::Condition32 => {
-                let mut rng = Rng::new(n as u64);
-                let mut x: Vec<T> = Data::Random.generate(n, n as u64);
-                for i in 0..n / 2 {
-                    let scaled = T::from_f64(x[i].to_f64() * 2f64.powi((rng.next() % 53) as i32));
-                    (x[i], x[n - 1 - i]) = (scaled, T::from_f64(-scaled.to_f64()));
-                }
-                x.iter_mut().step_by(1009).for_each(|x| *x = T::ONE);
-                x
-            }
-        }
-    }
 }
 
 /// State of a benchmark case: the device, one or two inputs on it and on the host, and the result.

@@ -2,11 +2,17 @@
 
 use super::{Form, plan};
 use crate::{
-    Determinism, Device, ExactSum, Float, ProgramSpec, bf16,
-    check::{Case, Failure, Level, exact_sum, guarded, hard::Hard, same},
+    Determinism, Device, ExactSum, Float, ProgramSpec,
+    bench::Bench,
+    bf16,
+    check::{
+        Case, Failure, Level, exact_sum, guarded,
+        hard::{Hard, Numbers},
+        same,
+    },
     f16,
     op::Sum,
-    scan::Scan,
+    scan::{Scan, spec::bench_of},
     tuning::Tuned,
 };
 
@@ -94,6 +100,22 @@ pub(in crate::scan) fn cases(level: Level, cases: &mut Vec<Case>) {
     cases_of::<f64>(sizes, variants, cases);
     cases_of::<f16>(&sizes[..1], &variants[..1], cases);
     cases_of::<bf16>(&sizes[..1], &variants[..1], cases);
+}
+
+fn bench<T: Float>(what: &str, numbers: Numbers) -> Bench {
+    let kind = Scan::<T>::inclusive().with(Determinism::Exact);
+    bench_of(format!("sum exact{what}"), kind, |n| n, numbers, None)
+}
+
+pub(in crate::scan) fn benches() -> Vec<Bench> {
+    vec![
+        bench::<f32>("", Numbers::Uniform),
+        bench::<f64>("", Numbers::Uniform),
+        bench::<f32>(", condition 1e32", Numbers::Condition32),
+        bench::<f64>(", condition 1e32", Numbers::Condition32),
+        bench::<f32>(", all exponents", Numbers::AllExponents),
+        bench::<f64>(", all exponents", Numbers::AllExponents),
+    ]
 }
 
 pub(in crate::scan) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
