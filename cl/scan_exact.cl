@@ -231,7 +231,10 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_sums(
     volatile __local uint extremes[2], marks[1];
     const uint item = get_local_id(0);
     __global const T* in = in_base + in_offset;
-    for (OFFSET_T tile = get_group_id(0); tile < tiles; tile += get_num_groups(0)) {
+    // Each work-group has a tile, so the condition is last in this file's loops over tiles. If it were first, PoCL would take the
+    // barriers for conditional, and could put one of its own into an `if` that not all work-items enter.
+    OFFSET_T tile = get_group_id(0);
+    do {
         const OFFSET_T first = tile * TILE;
         for (uint w = item; w < EXACT_WORDS; w += WG) {
             words[w] = 0;
@@ -267,7 +270,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_sums(
             record[EXACT_WORDS] = (int)marks[0];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-    }
+        tile += get_num_groups(0);
+    } while (tile < tiles);
 }
 
 // The records of a level begin at `first`. The last one may be unwritten: no exclusive prefix includes it. Those of the next level begin at `next`.
@@ -276,7 +280,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_spine(
 {
     __local int words[EXACT_WORDS];
     const OFFSET_T groups = count / LEVEL + (count % LEVEL != 0);
-    for (OFFSET_T group = get_group_id(0); group < groups; group += get_num_groups(0)) {
+    OFFSET_T group = get_group_id(0);
+    do {
         const uint members = (uint)min((OFFSET_T)LEVEL, count - group * LEVEL);
         __global int* record = records + (ulong)(first + group * LEVEL) * RECORD;
         __global int* above = records + (ulong)(next + group) * RECORD;
@@ -299,7 +304,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_spine(
             above[w] = words[w];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-    }
+        group += get_num_groups(0);
+    } while (group < groups);
 }
 
 // Word w of the exclusive prefix of a tile: the sum over its records at all levels.
@@ -433,7 +439,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_tiles(
     const uint item = get_local_id(0);
     __global const T* in = in_base + in_offset;
     __global OUT_BITS* out = (__global OUT_BITS*)(out_base + out_offset);
-    for (OFFSET_T tile = get_group_id(0); tile < tiles; tile += get_num_groups(0)) {
+    OFFSET_T tile = get_group_id(0);
+    do {
         const OFFSET_T first = tile * TILE;
         for (uint w = item; w < RECORD; w += WG) {
             const int word = prefix_word(records, tile, tiles, w);
@@ -551,5 +558,6 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_tiles(
             start = end;
             barrier(CLK_LOCAL_MEM_FENCE);
         }
-    }
+        tile += get_num_groups(0);
+    } while (tile < tiles);
 }

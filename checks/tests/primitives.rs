@@ -54,14 +54,9 @@ fn waits(caps: &Capabilities) -> bool {
     caps.forward_progress && caps.device_fence && caps.int64_atomics
 }
 
-const EXACT_SCAN: &str = "runs only on GPUs: CPU drivers use the CPU backend";
-
 /// Kernels that some devices do not run, or that these operations do not launch, with the reason.
 const ELSEWHERE: &[(&str, &str, Given)] = &[
     ("combine_pairs", "tries the laws of a user's operator: tests/operators.rs", |_| false),
-    ("scan_exact_sums", EXACT_SCAN, |caps| caps.class == DeviceClass::Gpu),
-    ("scan_exact_spine", EXACT_SCAN, |caps| caps.class == DeviceClass::Gpu),
-    ("scan_exact_tiles", EXACT_SCAN, |caps| caps.class == DeviceClass::Gpu),
     ("fill", "runs only on a checker, because drivers fill small buffers themselves", |caps| caps.checker),
     ("partition_totals", PARTITION, partitions),
     ("partition_offsets", PARTITION, partitions),

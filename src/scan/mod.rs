@@ -32,9 +32,9 @@ pub(crate) mod gpu;
 pub mod segmented;
 
 use crate::{
-    Buffer, Determinism, Device, DeviceType, Element, Error, Input, Integer, Output, Result, Scratch, Source, memory,
+    Buffer, Determinism, Device, Element, Error, Input, Integer, Output, Result, Scratch, Source,
     op::{Code, Monoid, Op, Operator, Sum, monoid},
-    runtime::{Backend, ClInput, apart, opencl::ClDevice},
+    runtime::{Backend, apart},
     source::{self, Erased, Expression, load::Load},
 };
 
@@ -141,22 +141,6 @@ impl<T> Scan<T> {
         }
         Ok(())
     }
-}
-
-/// An exact scan by the CPU backend. With optimisations PoCL 3.1 and 6 compile `cl/scan_exact.cl` to kernels whose prefixes lack the
-/// tiles before theirs, so of CPU drivers only checkers run it.
-fn on_the_host<T: Element, U: Element + From<T>>(
-    device: &ClDevice,
-    input: &ClInput,
-    kind: Scan<U>,
-    out: &ClInput,
-) -> Result<()> {
-    let mut x = memory::filled(input.len(), T::ZERO)?;
-    device.read(input.mem(), input.offset() * size_of::<T>(), bytemuck::cast_slice_mut(&mut x))?;
-    let mut sums = memory::filled(out.len(), U::ZERO)?;
-    let load = cpu::load(&x, &cpu::widened::<T, U>, kind.reversed);
-    exact::on_the_cpu(x.len(), &*load, kind, &mut sums)?;
-    device.write(out.mem(), out.offset() * size_of::<U>(), bytemuck::cast_slice(&sums))
 }
 
 /// # Scans
@@ -285,11 +269,7 @@ impl Device {
                     (exact::Form::of::<T, U>(kind.reversed), gpu::Start::of(&sum, kind.with_plain_nan()));
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 apart(&[&input], &[&output])?;
-                if device.info().ty == DeviceType::Cpu && !self.capabilities()?.is_some_and(|caps| caps.checker) {
-                    on_the_host::<T, U>(device, &input, kind, &output)?;
-                } else {
-                    exact::on_a_device(device, &form, &start, &input, &output)?;
-                }
+                exact::on_a_device(device, &form, &start, &input, &output)?;
                 output.finish(device)
             }
         }
@@ -407,11 +387,7 @@ impl Device {
                     gpu::Start::of(&monoid::<T, Sum>(), kind.with_plain_nan()),
                 );
                 let x = x.cl(device, true)?;
-                if device.info().ty == DeviceType::Cpu && !self.capabilities()?.is_some_and(|caps| caps.checker) {
-                    on_the_host::<T, T>(device, &x, kind, &x)?;
-                } else {
-                    exact::on_a_device(device, &form, &start, &x, &x)?;
-                }
+                exact::on_a_device(device, &form, &start, &x, &x)?;
                 x.finish(device)
             }
         }
