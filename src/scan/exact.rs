@@ -164,13 +164,14 @@ pub fn plan(outputs: usize, form: &Form, caps: &Tuned, wide: bool) -> Result<Pla
         false => (4, ExactSum::<f32>::INTEGER_BYTES),
     };
     let (words, items) = (digits / 2, 64 / size);
-    // Two accumulators; for each work-item its elements, one of padding, a sum of 20 bytes and a mask.
-    let bytes = |work_group: usize| 2 * 4 * words + work_group * ((items + 1) * size + 24) + 64;
+    // Two accumulators; for each work-item its elements, one of padding, a sum of 20 bytes, a mask, and a word for sub-groups in local
+    // memory.
+    let bytes = |work_group: usize| 2 * 4 * words + work_group * ((items + 1) * size + 28) + 128;
     let mut work_group = 1 << params.work_group.min(TILE / items).ilog2();
     while work_group > 1 && bytes(work_group) + tuning::RESERVED_BYTES > caps.local_bytes {
         work_group /= 2;
     }
-    let program = ProgramSpec::new("scan_exact.cl", TEXT, caps)
+    let program = ProgramSpec::with_sub_groups("scan_exact.cl", TEXT, caps)
         .element("T", form.element)
         .element("A", form.acc)
         .element("OUT", form.out)
@@ -179,7 +180,9 @@ pub fn plan(outputs: usize, form: &Form, caps: &Tuned, wide: bool) -> Result<Pla
         .define("ROUNDS", TILE / (work_group * items))
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .flag("REVERSE", form.reversed)
-        .flag("FLUSHED", !caps.denormals);
+        .flag("FLUSHED", !caps.denormals)
+        // Four work-groups run on a compute unit at a time.
+        .with(caps.ptx.then_some("-cl-nv-maxrregcount=64"));
     let tiles = outputs.div_ceil(TILE);
     let records = levels(tiles).map(|(_, count)| count).sum();
     Ok(Plan { program, work_group, max_groups: params.max_groups, tiles, record: words + 1, records, wide })

@@ -328,6 +328,13 @@ impl Pooled {
 impl Drop for Pooled {
     fn drop(&mut self) {
         let (Some(slot), mut pool) = (self.slot.take(), lock(&self.queue.pool)) else { return };
-        if self.keep { pool.put(slot) } else { pool.drop_slot(slot) }
+        if self.keep {
+            pool.put(slot)
+        } else {
+            pool.drop_slot(slot)
+        }
+        let ended = pool.ended();
+        drop(pool);
+        self.queue.release_later(ended);
     }
 }

@@ -8,6 +8,8 @@ pub(super) struct Pool<M> {
     bytes: usize,
     limit: usize,
     reserved: Option<Reserved<M>>,
+    /// Parts and reservations that commands may still use, though nothing else does.
+    ended: Vec<M>,
     /// Bytes of all buffers, idle or in use, with the reservation.
     held: usize,
     most: usize,
@@ -26,8 +28,10 @@ struct Reserved<M> {
     mem: M,
     size: usize,
     number: usize,
-    /// The first byte and the size of each part that is idle or in use, in order.
+    /// The first byte and the size of each part in use, in order.
     parts: Vec<(usize, usize)>,
+    /// The first byte and the size of idle parts; the most recently used one is last. Other parts may have the same bytes.
+    idle: Vec<(usize, usize, M)>,
 }
 
 impl<M> Reserved<M> {
@@ -46,6 +50,8 @@ impl<M> Reserved<M> {
 
 impl<M> Pool<M> {
     const COUNT: usize = 8;
+    /// Idle parts of a reservation, and parts that are released together.
+    const PARTS: usize = 32;
     /// A pool keeps at most the device's memory divided by `SHARE`, or `UNKNOWN` bytes if the driver does not report that
     /// memory.
     const SHARE: u64 = 16;
@@ -54,7 +60,7 @@ impl<M> Pool<M> {
     /// An empty pool for a device with `global_bytes` bytes of memory; 0 if unknown.
     pub(super) fn new(global_bytes: u64) -> Self {
         let limit = if global_bytes == 0 { Self::UNKNOWN } else { (global_bytes / Self::SHARE) as usize };
-        Self { kept: Vec::new(), bytes: 0, limit, reserved: None, held: 0, most: 0 }
+        Self { kept: Vec::new(), bytes: 0, limit, reserved: None, ended: Vec::new(), held: 0, most: 0 }
     }
 
     /// Peak bytes of the pool's buffers, idle or in use.
@@ -82,7 +88,10 @@ impl<M> Pool<M> {
         }
         let reserved = self.reserved.as_mut()?;
         let (first, i) = reserved.gap(size)?;
-        let mem = cut(&reserved.mem, first)?;
+        let mem = match reserved.idle.iter().position(|part| (part.0, part.1) == (first, size)) {
+            Some(idle) => reserved.idle.remove(idle).2,
+            None => cut(&reserved.mem, first)?,
+        };
         reserved.parts.insert(i, (first, size));
         Some(Slot { mem, size, part: Some((reserved.number, first)) })
     }
@@ -95,7 +104,6 @@ impl<M> Pool<M> {
 
     /// Keeps a buffer, and drops older ones if needed.
     pub(super) fn put(&mut self, slot: Slot<M>) {
-        // An idle part would fragment the reservation.
         if slot.part.is_some() || slot.size > self.limit {
             return self.drop_slot(slot);
         }
@@ -108,16 +116,30 @@ impl<M> Pool<M> {
         }
     }
 
-    /// Releases a buffer that is not among the idle ones.
+    /// Releases a buffer that is not among the idle ones. The bytes of a part are free again.
     pub(super) fn drop_slot(&mut self, slot: Slot<M>) {
         match (slot.part, &mut self.reserved) {
             (None, _) => self.held -= slot.size,
             (Some((number, first)), Some(reserved)) if reserved.number == number => {
                 reserved.parts.retain(|part| part.0 != first);
+                reserved.idle.push((first, slot.size, slot.mem));
+                if reserved.idle.len() > Self::PARTS {
+                    self.ended.push(reserved.idle.remove(0).2);
+                }
             }
             // The part's reservation was replaced. Its memory is freed with its last part.
-            _ => {}
+            _ => self.ended.push(slot.mem),
         }
+    }
+
+    /// The parts and reservations that may be released once all commands so far have ended; none until there are many.
+    pub(super) fn ended(&mut self) -> Vec<M> {
+        if self.ended.len() < Self::PARTS { Vec::new() } else { std::mem::take(&mut self.ended) }
+    }
+
+    /// Returns whether the queue has ever reserved memory.
+    pub(super) fn has_parts(&self) -> bool {
+        self.reserved.is_some()
     }
 
     /// Returns whether `size` bytes are reserved.
@@ -125,17 +147,17 @@ impl<M> Pool<M> {
         self.reserved.as_ref().is_some_and(|reserved| reserved.size >= size)
     }
 
-    /// Reserves a buffer of `size` bytes in place of a smaller one. Idle parts of the smaller one are
-    /// dropped; parts in use live until they are returned.
+    /// Reserves a buffer of `size` bytes in place of a smaller one. Parts in use of the smaller one live until they are returned.
     pub(super) fn reserve(&mut self, size: usize, mem: M) {
         if self.has_reserved(size) {
             return;
         }
         let number = self.reserved.take().map_or(0, |old| {
             self.held -= old.size;
+            self.ended.extend(old.idle.into_iter().map(|part| part.2).chain([old.mem]));
             old.number + 1
         });
-        self.reserved = Some(Reserved { mem, size, number, parts: Vec::new() });
+        self.reserved = Some(Reserved { mem, size, number, parts: Vec::new(), idle: Vec::new() });
         self.hold(size);
     }
 
