@@ -728,6 +728,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups(
         }
         barrier(CLK_LOCAL_MEM_FENCE);
 
+        // Read before the branch: PoCL could lose a branch on `listed` that comes first after a barrier.
+        const uint marks = team_marks[team];
 #if defined(SEGMENTS) && !defined(PARTS)
         if (listed) {
             const uint parts = (uint)(group.len / part + (group.len % part != 0)), at = slots[team];
@@ -749,7 +751,6 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups(
         }
         barrier(CLK_LOCAL_MEM_FENCE);
 #endif
-        const uint marks = team_marks[team];
         if (lane == 0) {
             slots[team] = UINT_MAX;
             if (group.there && !listed) {
