@@ -286,4 +286,34 @@ mod tests {
         assert_eq!(take(&mut pool, 1 << 19).unwrap().mem, (1 << 19, 'c'));
         assert_eq!(pool.held, 4 << 20);
     }
+    /// Commands may still use a part that was returned.
+    #[test]
+    fn idle_parts_serve_again_and_are_released_in_batches() {
+        let mut pool = Pool::new(0);
+        pool.reserve(1 << 20, (0, 'r'));
+        let mut cuts = 0;
+        let mut use_once = |pool: &mut Pool<(usize, char)>, size: usize| {
+            let cut = |&(_, name): &(usize, char), first| {
+                cuts += 1;
+                Some((first, name))
+            };
+            let slot = pool.take(size, size, cut).unwrap();
+            pool.put(slot);
+            cuts
+        };
+        for _ in 0..100 {
+            assert_eq!(use_once(&mut pool, 512), 1);
+        }
+        let (most, mut released) = (Pool::<()>::PARTS, 0);
+        for i in 0..1000 {
+            assert_eq!(use_once(&mut pool, 256 * (3 + i)), i + 2);
+            let ended = pool.ended().len();
+            assert!(ended == 0 || ended == most, "{ended}");
+            released += ended;
+        }
+        // The parts that were not released are idle, or wait for the next batch.
+        assert_eq!(released, (1001 - most) / most * most);
+        pool.reserve(2 << 20, (0, 's'));
+        assert_eq!(pool.ended().len(), 1001 - released + 1);
+    }
 }
