@@ -47,7 +47,7 @@ fn main() -> oclprim::Result<()> {
 
     let values = [0.5f32, 3.0, -1.0, 3.0, 2.0];
     let samples: Vec<Sample> = (0..).zip(values).map(|(time, value)| Sample { value, time }).collect();
-    let peak = device.reduce_by(&samples, &larger())?;
+    let peak = device.reduce(&samples, &larger())?;
     println!("peak: {peak:?}");
     assert_eq!(peak, Sample { value: 3.0, time: 1 });
 

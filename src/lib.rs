@@ -26,7 +26,7 @@
 //! | [`transform`](Device::transform) | the elements of an expression: [`source`] |
 //! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several statistics in one pass: [`reduce::statistics`] |
 //! | [`count`](Device::count), [`count_of`](Device::count_of), [`any`](Device::any), [`all`](Device::all) | number of elements that are not zero, or that equal a value: [`reduce::count`] |
-//! | [`reduce_by`](Device::reduce_by) | one value from many, by an [operator](op::Operator) of the user, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`] |
+//! | [`reduce`](Device::reduce) with an [operator](op::Operator) of the user | one value from many, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`] |
 //! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | expressions as inputs: another type, a function of each element, products. `reduce`, `scan` and `transform` compute them as they read; the cost for other methods: [`source`] |
 //! | [`reduce_segments`](Device::reduce_segments), [`reduce_segments_by`](Device::reduce_segments_by) | one value from each segment: [`reduce::segmented`] |
 //! | [`reduce_axis`](Device::reduce_axis), [`reduce_axis_by`](Device::reduce_axis_by) | one value from each line along an axis: [`reduce::axis`] |
@@ -243,7 +243,7 @@ pub use num_complex::Complex;
 /// }
 ///
 /// let spans = [Span { from: 3, to: 5 }, Span { from: -1, to: 2 }];
-/// assert_eq!(Device::best()?.reduce_by(&spans, &hull())?, Span { from: -1, to: 5 });
+/// assert_eq!(Device::best()?.reduce(&spans, &hull())?, Span { from: -1, to: 5 });
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
@@ -332,7 +332,7 @@ pub use oclprim_macros::map;
 ///     }
 /// }
 ///
-/// assert_eq!(Device::best()?.reduce_by(&[1, -7, 3], &larger_magnitude())?, -7);
+/// assert_eq!(Device::best()?.reduce(&[1, -7, 3], &larger_magnitude())?, -7);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///

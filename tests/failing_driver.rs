@@ -753,7 +753,7 @@ fn a_build_log_of_exabytes_is_not_read() {
         let device = user.open().unwrap();
         device.reduce(&[1u32, 2], Sum).unwrap();
         let wrong = Operator::new("wrong", 0u32, |a: u32, b: u32| a | b, "a or b");
-        let build = || device.reduce_by(&[1u32, 2], &wrong).unwrap_err();
+        let build = || device.reduce(&[1u32, 2], &wrong).unwrap_err();
         for call in 1..=failing.calls_of(|| drop(build())).len() {
             let (error, Some(failed)) = failing.run(call, 0, Mode::Size, build) else { continue };
             is_one_line(&error, &failed);

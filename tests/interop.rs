@@ -14,7 +14,7 @@ use std::{
 use oclprim::{
     Accumulate, Bins, Buffer, Determinism, Device, ErrorKind, Matrices, MomentsRecord, Source, StatisticsRecord, Top,
     interop::{self, ocl},
-    op::{Max, Operator, Scale, Sum},
+    op::{Max, Operator, Scale, Sum, Usage},
 };
 
 /// Runs one test at a time, because Oclgrind mixes up two simultaneous commands.
@@ -182,7 +182,7 @@ fn calls_with_results_on_the_device_do_not_wait() {
         let (mut moved, mut ids) = (device.zeroed::<u32>(5_000).unwrap(), device.zeroed::<u64>(4).unwrap());
         let mut run = || {
             device.copy(&x, &mut moved).unwrap();
-            device.reduce_into(&x, Sum, Determinism::Fixed, &mut sum).unwrap();
+            device.reduce_into(&x, Sum, &mut sum).unwrap();
             device.transpose_into(&x, 50, 100, &mut turned).unwrap();
             let four = Bins::ids(4).unwrap();
             device.histogram_into(&x, &four, &mut ids, &mut outside, Accumulate::Overwrite).unwrap();
@@ -513,18 +513,18 @@ fn a_single_result_may_overwrite_an_input_element() {
             device.copy(&data[place.clone()], b.view_mut(place).unwrap()).unwrap();
         };
         takes(5999, &[sum], &mut |b, _| {
-            device.reduce_into(&a, Sum, fixed, b.view_mut(5999..).unwrap()).unwrap();
+            device.reduce_into(&a, Sum.with(fixed), b.view_mut(5999..).unwrap()).unwrap();
         });
         takes(16, &[sum, 0], &mut |_, words| {
-            device.reduce_into(a.cast::<u64>(), Sum, fixed, words.view_mut(8..9).unwrap()).unwrap();
+            device.reduce_into(a.cast::<u64>(), Sum.with(fixed), words.view_mut(8..9).unwrap()).unwrap();
         });
         let squares = data.iter().fold(0u32, |sum, x| sum.wrapping_add(x.wrapping_mul(*x)));
         takes(0, &[squares], &mut |b, _| {
-            device.reduce_into(a.times(&a), Sum, fixed, b.view_mut(..1).unwrap()).unwrap();
+            device.reduce_into(a.times(&a), Sum.with(fixed), b.view_mut(..1).unwrap()).unwrap();
         });
         let union = Operator::new("union", 0u32, |a, b| a | b, "a | b");
         takes(1, &[8191], &mut |b, _| {
-            device.reduce_by_into(&a, &union, b.view_mut(1..2).unwrap()).unwrap();
+            device.reduce_into(&a, &union, b.view_mut(1..2).unwrap()).unwrap();
         });
         takes(2, &[5999, 0], &mut |_, words| {
             device.count_into(&a, words.view_mut(1..2).unwrap()).unwrap();

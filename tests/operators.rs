@@ -22,18 +22,18 @@ fn text_that_does_not_compile_gives_the_log_with_the_users_line() {
     let broken = Operator::new("broken", 0u32, |a, b| a + b, "f(a, b)")
         .with_functions("uint f(uint a, uint b)\n{\n    return a +;\n}");
     for (name, device) in common::opencl_devices_or_skip("text_that_does_not_compile") {
-        let error = device.reduce_by(&[1, 2], &wrong).unwrap_err();
+        let error = device.reduce(&[1, 2], &wrong).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
         let log = error.build_log().unwrap();
         let wanted = ("operator halves:1", 9, "a + b / no_such_name");
         assert!(log.contains("'no_such_name'") && common::names_line(&device, log, wanted), "{name}: {log}");
-        let error = device.reduce_by(&[1, 2], &broken).unwrap_err();
+        let error = device.reduce(&[1, 2], &broken).unwrap_err();
         let log = error.build_log().unwrap();
         let wanted = ("functions of operator broken:3", 15, "    return a +;");
         assert!(log.contains("expected expression") && common::names_line(&device, log, wanted), "{name}: {log}");
         // The device stays usable.
         let sum = Operator::new("sum", 0u32, |a, b| a + b, "a + b");
-        assert_eq!(device.reduce_by(&[1, 2], &sum).unwrap(), 3, "{name}");
+        assert_eq!(device.reduce(&[1, 2], &sum).unwrap(), 3, "{name}");
     }
 }
 
@@ -42,7 +42,7 @@ fn a_struct_of_another_size_does_not_build() {
     let op =
         Operator::of_struct("short", "Short", "typedef struct { float x; } Short;", [0f32; 2], |a: [f32; 2], _| a, "a");
     for (name, device) in common::opencl_devices_or_skip("a_struct_of_another_size_does_not_build") {
-        let error = device.reduce_by(&[[1f32; 2]], &op).unwrap_err();
+        let error = device.reduce(&[[1f32; 2]], &op).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
         let log = error.build_log().unwrap();
         assert!(log.contains("size_is_not_that_of_the_rust_type"), "{name}: {log}");
@@ -52,7 +52,7 @@ fn a_struct_of_another_size_does_not_build() {
 #[test]
 fn elements_have_one_to_64_bytes() {
     let large = Operator::of_struct("large", "Large", "", [0u64; 9], |a: [u64; 9], _| a, "a");
-    let error = Device::cpu().reduce_by(&[[1u64; 9]], &large).unwrap_err();
+    let error = Device::cpu().reduce(&[[1u64; 9]], &large).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert_eq!(error.to_string(), "operator large is over elements of 72 bytes; 1 to 64 are possible");
 }
@@ -194,7 +194,7 @@ fn an_operator_over_another_type_is_refused() {
         );
         assert!(device.reduce_axis_by(&[0.25, 0.75], 0, &bits).is_err(), "{name}");
         assert!(device.reduce_segments_by(&[0.25, 0.75], &[0u32, 2], &bits).is_err(), "{name}");
-        assert_eq!(device.reduce_by(&[0.25, 0.75], &bits).unwrap(), 0.75, "{name}");
+        assert_eq!(device.reduce(&[0.25, 0.75], &bits).unwrap(), 0.75, "{name}");
     }
 }
 
@@ -217,7 +217,7 @@ fn any_member_names_and_comments_build() {
     );
     let gas = |temperature, pressure| Gas { temperature, pressure };
     for (name, device) in common::devices() {
-        assert_eq!(device.reduce_by(&[gas(1.0, 2.0), gas(3.0, 4.0)], &op).unwrap(), gas(3.0, 6.0), "{name}");
+        assert_eq!(device.reduce(&[gas(1.0, 2.0), gas(3.0, 4.0)], &op).unwrap(), gas(3.0, 6.0), "{name}");
     }
 }
 
@@ -227,10 +227,10 @@ fn one_is_neutral_for_complex_numbers_with_infinities() {
     let bits = |x: Complex<f32>| (x.re.to_bits(), x.im.to_bits());
     for (name, device) in common::devices() {
         for x in [infinite, Complex::new(-0.0, f32::NEG_INFINITY), Complex::new(1.0, -0.0)] {
-            let got = device.reduce_by(&[x], &complex_product()).unwrap();
+            let got = device.reduce(&[x], &complex_product()).unwrap();
             assert_eq!(bits(got), bits(x), "{name}: {x}");
         }
-        assert_eq!(bits(device.reduce_by(&[], &complex_sum()).unwrap()), bits(Complex::new(-0.0, -0.0)), "{name}");
+        assert_eq!(bits(device.reduce(&[], &complex_sum()).unwrap()), bits(Complex::new(-0.0, -0.0)), "{name}");
     }
     let values = [infinite, Complex::new(1.0, 0.0), Complex::new(1.0, -0.0), Complex::new(-0.0, 0.0)];
     for (name, device) in common::devices() {
@@ -252,7 +252,7 @@ fn empty_input_gives_the_identity() {
             let nothing = device.upload::<[u8; N]>(&[]).unwrap();
             let mut out = device.upload(&[[99; N]; 3]).unwrap();
             device.take_timings().unwrap();
-            device.reduce_by_into(&nothing, &op, out.view_mut(1..2).unwrap()).unwrap();
+            device.reduce_into(&nothing, &op, out.view_mut(1..2).unwrap()).unwrap();
             let commands: Vec<_> = device.take_timings().unwrap().iter().map(|timing| timing.name).collect();
             // The timings exclude writes, and Oclgrind gets no fills.
             let fills = !device.is_cpu() && common::runs_kernels_at_once(&device);
@@ -278,8 +278,8 @@ fn large_elements_fit_little_local_memory() {
         "(Sums){ a.x + b.x }",
     );
     let x: Vec<[f32; 16]> = (0..3000).map(|i| std::array::from_fn(|k| 1.0 / (i + k + 1) as f32)).collect();
-    let want = Device::cpu().reduce_by(&x, &op).unwrap();
+    let want = Device::cpu().reduce(&x, &op).unwrap();
     for (name, device) in common::tuned(&[("a small GPU", common::gpu().local_bytes(8192))]) {
-        assert_eq!(device.reduce_by(&x, &op).unwrap(), want, "{name}");
+        assert_eq!(device.reduce(&x, &op).unwrap(), want, "{name}");
     }
 }

@@ -224,9 +224,9 @@ fn counts_of_a_full_tile_are_exact() {
 fn operators_over_a_full_tile_equal_the_cpu() {
     let sum = Operator::new("sum", -0.0f32, |a, b| a + b, "a + b");
     let x: Vec<f32> = Data::Random.generate(ELEMENTS, 4);
-    let want = Device::cpu().reduce_by(&x, &sum).unwrap();
+    let want = Device::cpu().reduce(&x, &sum).unwrap();
     for (name, device) in gpus() {
-        let got = device.reduce_by(&device.upload(&x).unwrap(), &sum).unwrap();
+        let got = device.reduce(&device.upload(&x).unwrap(), &sum).unwrap();
         assert_eq!(got.to_bits(), want.to_bits(), "{name}");
     }
 }

@@ -176,9 +176,9 @@ fn reductions_repeat_bit_for_bit() {
             let squares = Map::new(|x: f32| x * x, "x * x");
             Ok(bytes(&[device.reduce(x.floats.map(&squares), Sum)?]))
         }),
-        ("sum by an operator", |device, x| Ok(bytes(&[device.reduce_by(&x.floats, &sum_of_floats())?]))),
-        ("complex sum", |device, x| Ok(bytes(&[device.reduce_by(&x.complex, &complex_sum())?]))),
-        ("complex product", |device, x| Ok(bytes(&[device.reduce_by(&x.complex, &complex_product())?]))),
+        ("sum by an operator", |device, x| Ok(bytes(&[device.reduce(&x.floats, &sum_of_floats())?]))),
+        ("complex sum", |device, x| Ok(bytes(&[device.reduce(&x.complex, &complex_sum())?]))),
+        ("complex product", |device, x| Ok(bytes(&[device.reduce(&x.complex, &complex_product())?]))),
     ]);
 }
 

@@ -8,7 +8,7 @@ use oclprim::{
     Accumulate, Bins, Buffer, Determinism, Device, Interpolation, MomentsRecord, Order, Result, Scan, SetOp, Source,
     StatisticsRecord, Top,
     internals::testing::allocations,
-    op::{Map, Max, Operator, Sum},
+    op::{Map, Max, Operator, Sum, Usage},
 };
 
 const N: usize = 20_001;
@@ -109,12 +109,12 @@ const TABLES: usize = 4 * (N / 8192 + 1);
 
 fn reductions(forms: &mut Forms<'_>) {
     let fixed = Determinism::Fixed;
-    forms.form("reduce", REDUCTION, |it| it.device.reduce_into(&it.x, Max, fixed, &mut it.out(1)?));
+    forms.form("reduce", REDUCTION, |it| it.device.reduce_into(&it.x, Max.with(fixed), &mut it.out(1)?));
     forms.form("reduce of a cast", REDUCTION, |it| {
-        it.device.reduce_into(it.x.cast::<u64>(), Sum, fixed, &mut it.out(1)?)
+        it.device.reduce_into(it.x.cast::<u64>(), Sum.with(fixed), &mut it.out(1)?)
     });
     forms.form("reduce of products", REDUCTION, |it| {
-        it.device.reduce_into(it.x.cast::<u64>().times(it.x.cast()), Sum, fixed, &mut it.out(1)?)
+        it.device.reduce_into(it.x.cast::<u64>().times(it.x.cast()), Sum.with(fixed), &mut it.out(1)?)
     });
     forms.form("count", COUNT, |it| it.device.count_into(&it.x, &mut it.out(1)?));
     forms.form("statistics", STATISTICS, |it| {
@@ -122,7 +122,7 @@ fn reductions(forms: &mut Forms<'_>) {
     });
     forms.form("min_max", STATISTICS, |it| it.device.min_max_into(&it.x, &mut it.out(2)?, &mut it.out(2)?));
     let largest = Operator::new("largest", 0u32, u32::max, "max(a, b)");
-    forms.form("reduce_by", REDUCTION, |it| it.device.reduce_by_into(&it.x, &largest, &mut it.out(1)?));
+    forms.form("reduce_by", REDUCTION, |it| it.device.reduce_into(&it.x, &largest, &mut it.out(1)?));
     forms.form("reduce_segments", SEGMENTS, |it| {
         it.device.reduce_segments_into(&it.x, &it.offsets, Sum, &mut it.out(100)?)
     });

@@ -38,29 +38,28 @@ fn view<'a, T: Element>() -> Result<NdView<'a, T>> {
 
 impl Call<'_> {
     fn reduce<T: Element, O: Op<T> + Default>(&mut self) -> Result<()> {
-        self.device.reduce_into(input::<T>(), O::default(), Determinism::Fixed, output())
+        self.device.reduce_into(input::<T>(), O::default(), output())
     }
 
     fn reduce_as<T: Element, U: Element, O: Op<U> + Default>(&mut self) -> Result<()> {
-        let (fixed, op) = (Determinism::Fixed, O::default());
-        self.device.reduce_into(input::<T>().cast::<U>(), op, fixed, output())
+        self.device.reduce_into(input::<T>().cast::<U>(), O::default(), output())
     }
 
     fn products<T: Element>(&mut self) -> Result<()> {
         let (x, y) = (input::<T>().cast::<T>(), input::<T>().cast::<T>());
-        self.device.reduce_into(x.times(y), Sum, Determinism::Fixed, output())?;
-        self.device.reduce_into(input::<T>().times(input()), Sum, Determinism::Fixed, output())
+        self.device.reduce_into(x.times(y), Sum, output())?;
+        self.device.reduce_into(input::<T>().times(input()), Sum, output())
     }
 
     fn reduce_by<T: Element<Acc = T>>(&mut self, op: &Operator<T, fn(T, T) -> T>) -> Result<()> {
         let device = self.device;
-        device.reduce_by_into(input::<T>(), op, output())?;
+        device.reduce_into(input::<T>(), op, output())?;
         device.reduce_axis_by_into(view::<T>()?, 0, op, output())?;
         device.reduce_segments_by_into(input::<T>(), input::<u32>(), op, output())
     }
 
     fn map_reduce<T: Element<Acc = T>, R: Element<Acc = R>>(&mut self, map: Map<fn(T) -> R>) -> Result<()> {
-        self.device.reduce_into(input::<T>().map(map), Sum, Determinism::Fixed, output())
+        self.device.reduce_into(input::<T>().map(map), Sum, output())
     }
 
     fn lines<T: Element, U: Element + From<T>, O: Op<U> + Default>(&mut self) -> Result<()> {

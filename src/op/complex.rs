@@ -15,7 +15,7 @@ use crate::{ElementType, Float};
 ///
 /// let operators: [ComplexOperator<f32>; 2] = [complex_sum(), complex_product()];
 /// for operator in &operators {
-///     println!("{}: {}", operator.name(), Device::best()?.reduce_by(&[Complex::new(0.0, 1.0); 3], operator)?);
+///     println!("{}: {}", operator.name(), Device::best()?.reduce(&[Complex::new(0.0, 1.0); 3], operator)?);
 /// }
 /// # Ok::<(), oclprim::Error>(())
 /// ```
@@ -29,7 +29,7 @@ pub type ComplexOperator<T> = Operator<Complex<T>, fn(Complex<T>, Complex<T>) ->
 /// use oclprim::{Complex, Device, op::complex_sum};
 ///
 /// let x = [Complex::new(1.0f32, 2.0), Complex::new(0.5, -3.0)];
-/// assert_eq!(Device::best()?.reduce_by(&x, &complex_sum())?, Complex::new(1.5, -1.0));
+/// assert_eq!(Device::best()?.reduce(&x, &complex_sum())?, Complex::new(1.5, -1.0));
 ///
 /// // Each part is correctly rounded.
 /// use oclprim::{Determinism, Layout, NdView, op::Sum};
@@ -55,7 +55,7 @@ where
 /// use oclprim::{Complex, Device, op::complex_product};
 ///
 /// let x = [Complex::new(1.0f32, 2.0), Complex::new(0.5, -3.0)];
-/// assert_eq!(Device::best()?.reduce_by(&x, &complex_product())?, Complex::new(6.5, -2.0));
+/// assert_eq!(Device::best()?.reduce(&x, &complex_product())?, Complex::new(6.5, -2.0));
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub fn complex_product<T: Float<Acc = T>>() -> ComplexOperator<T>

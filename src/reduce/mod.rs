@@ -32,109 +32,18 @@ pub mod segmented;
 pub mod statistics;
 
 pub use crate::segments::Offset;
-use serde::{Deserialize, Serialize};
+use bytemuck::Pod;
 
 use self::gpu::Form;
+pub use crate::op::Determinism;
+#[allow(unused_imports, reason = "for the documentation")]
+use crate::op::Usage;
 use crate::{
-    Device, Element, Error, ExactSum, Float, Input, Output, Result, Scratch, Source,
-    op::{Op, OpKind},
+    Device, Element, ExactSum, Float, Input, Output, Result, Scratch, Source,
+    op::{Anywhere, Combine, Core, Op, Operator, Visit},
     runtime::Backend,
     source::{Erased, Expression, load::Load},
 };
-
-/// The reproducibility of a float sum or product.
-///
-/// The level does not affect integers, min and max: they have the same bits everywhere.
-///
-/// In one line: `Fast` is the fastest, `Fixed` has the same bits everywhere for the same order of elements, and `Exact` is
-/// correctly rounded for any order.
-///
-/// With the first two levels, the float sum of a whole input differs from the exact sum by at most 1.01 d u Σ|x|. The sum is then rounded to the
-/// element type. The bound holds if no addition overflows and the device keeps subnormals. The accumulator's rounding
-/// unit u is 2^-53 for `f64`, else 2^-24. The depth d is the largest number of additions that an element passes
-/// through:
-///
-/// | | d |
-/// |---|---|
-/// | [`Fixed`](Self::Fixed) | 28 for each level of tiles of 64 KiB: of `f32`, 28 up to 2^14 elements, 56 up to 2^28, 84 up to 2^42 |
-/// | [`Fast`](Self::Fast) | 40 + 16 ⌈t / g⌉ for t tiles of 64 KiB and at most g work-groups; g is 6 times the number of compute units on a GPU, and 8 times on a CPU driver, unless tuned; on the CPU as [`Fixed`](Self::Fixed) |
-///
-/// ```
-/// use oclprim::{Determinism, Device, op::Sum};
-///
-/// let x: Vec<f32> = (1..1000).map(|i| 1.0 / i as f32).collect();
-/// let (here, there) = (Device::cpu(), Device::best()?);
-/// assert_eq!(here.reduce_with(&x, Sum, Determinism::Fixed)?, there.reduce(&x, Sum)?);
-/// let fast = there.reduce_with(&x, Sum, Determinism::Fast)?;
-/// println!("{} differs by {:e}", Determinism::Fast.name(), fast - here.reduce(&x, Sum)?);
-/// # Ok::<(), oclprim::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum Determinism {
-    /// Any order of operations, the fastest on the device.
-    Fast,
-    /// Same bits on every run, every device and the CPU: one tree, which depends only on n and the element type.
-    ///
-    /// A device that flushes subnormals to zero returns the same bits only if no element, partial result or result is
-    /// subnormal.
-    #[default]
-    Fixed,
-    /// The float nearest to the exact sum, ties to even: same bits for every order of the elements and every machine.
-    ///
-    /// [`exact`](crate::exact) has the rules for special values and the algorithm. The sum of an expression is that of
-    /// its elements, with one exception: over all elements, the products of [`times`](Source::times) are not rounded
-    /// before the sum.
-    ///
-    /// Groups have exact sums, too, but products are rounded first:
-    /// [`reduce_segments_with`](Device::reduce_segments_with), [`reduce_axis_with`](Device::reduce_axis_with),
-    /// [`reduce_by_key_with`](Device::reduce_by_key_with). Float products of all elements return
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes subnormals returns the same
-    /// bits, unless a function of the input computes a subnormal.
-    ///
-    /// Most elements are added in registers, at nearly the speed of `Fast`. Inputs of all exponents take up to four times as
-    /// long on an H100. The tuning parameter `exact_f64` of
-    /// reductions chooses between registers of `f64` and of integers.
-    /// [`reduce_exact`](Device::reduce_exact) returns the sum before it is rounded. [`Scan::with`](crate::Scan::with) takes this
-    /// level for scans.
-    ///
-    /// ```
-    /// use oclprim::{Determinism, Device, op::Sum};
-    ///
-    /// let x = [1e100f64, 1.0, -1e100];
-    /// let device = Device::cpu();
-    /// assert_eq!((device.reduce(&x, Sum)?, device.reduce_with(&x, Sum, Determinism::Exact)?), (0.0, 1.0));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    Exact,
-}
-
-impl Determinism {
-    /// The level's name, such as `fixed`.
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Determinism::default().name(), "fixed");
-    /// ```
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fast => "fast",
-            Self::Fixed => "fixed",
-            Self::Exact => "exact",
-        }
-    }
-
-    /// Returns whether results of type `U` are exact sums. An error for products, which cannot be exact.
-    pub(crate) fn exact<U: Element, O: Op<U>>(self) -> Result<bool> {
-        if self != Self::Exact || !U::TYPE.is_float() || !O::KIND.rounds() {
-            return Ok(false);
-        }
-        match O::KIND {
-            OpKind::Sum => Ok(true),
-            kind => Err(Error::unsupported(format!("there is no exact {} of floats", kind.name()))),
-        }
-    }
-}
 
 /// An element and its index.
 ///
@@ -183,62 +92,78 @@ impl End {
     }
 }
 
+/// The reduction of all elements of a source.
+struct Reduction<'a, S: Source<Item: Pod>> {
+    device: &'a Device,
+    input: &'a S,
+    level: Determinism,
+    output: Output<'a, S::Item>,
+}
+
+impl<S: Source<Item: Pod>> Visit<S::Item> for Reduction<'_, S> {
+    type Output = Result<()>;
+
+    fn built_in<O: Op<S::Item>>(self, op: O) -> Result<()>
+    where
+        S::Item: Element,
+    {
+        let (device, scratch) = (self.device, &mut Scratch::new());
+        match self.input.erased() {
+            Erased::Memory(input) => device.reduce_plain(input, op, self.level, self.output, scratch),
+            Erased::Expression(source) => device.reduce_expression(source, op, self.level, self.output, scratch),
+        }
+    }
+
+    fn users<F: Fn(S::Item, S::Item) -> S::Item + Sync>(self, op: &Operator<S::Item, F>) -> Result<()> {
+        op.is_exact(self.level)?;
+        self.device.reduce_of_user(self.input.held(self.device)?.input(), op, self.output, &mut Scratch::new())
+    }
+}
+
 /// # Reductions
 ///
 /// These methods return one value from all elements: `x[0] op ... op x[n - 1]`. Module: [`reduce`](crate::reduce).
 impl Device {
     /// Reduction of all elements: `x[0] op ... op x[n - 1]`. Float sums and products are [`Determinism::Fixed`]: same
-    /// bits everywhere.
+    /// bits everywhere; [`Sum.exact()`](Usage::exact) and [`Sum.fast()`](Usage::fast) have the other levels.
     ///
     /// The input is a slice, a buffer, a view, or an expression over them, a [`Source`]. The result for an expression has
     /// the bits of the result for the array that [`Device::transform`] writes.
     ///
-    /// The result for empty input is the operator's [empty](Op::empty) value: the type's highest value for `Min`, the
+    /// The operator is a built-in one or the [user's](crate::op::Operator), also over [structs](by). The result for empty
+    /// input is the operator's [empty](crate::op::Op::empty) value, or its identity: the type's highest value for `Min`, the
     /// lowest for `Max`. In contrast, [`arg_min`](Device::arg_min), [`min_max`](Device::min_max) and
     /// [`mean`](Device::mean) of empty input are errors.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it. For an
-    /// expression also those of [`Device::transform`].
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it, for
+    /// [exact](Usage::exact) float products, or if elements have more than
+    /// [`MAX_BYTES`](crate::op::Operator::MAX_BYTES). For an expression also those of [`Device::transform`].
+    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the text of a user's operator does not compile; line numbers in
+    /// the compiler's [log](crate::Error::build_log) refer to that text.
     ///
     /// ```
-    /// use oclprim::{Device, op::{Max, Sum}};
+    /// use oclprim::{Device, op::{Max, Operator, Sum, Usage}};
     ///
     /// let device = Device::best()?;
     /// assert_eq!(device.reduce(&[1u32, 2, 3], Sum)?, 6);
     /// let x = device.upload(&[1.5f32, -2.0, 0.25])?;
     /// assert_eq!(device.reduce(&x, Max)?, 1.5);
-    /// assert_eq!(device.reduce(x.view(1..)?, Max)?, 0.25);
+    /// assert_eq!(device.reduce(x.view(1..)?, Sum.exact())?, -1.75);
+    ///
+    /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
+    /// assert_eq!(device.reduce(&[100, 100, 100], &saturating)?, 255);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn reduce<S: Source<Item: Element>, O: Op<S::Item>>(&self, input: S, op: O) -> Result<S::Item> {
-        self.reduce_with(input, op, Determinism::default())
-    }
-
-    /// [`Device::reduce`] with a level of determinism: same bits everywhere, any order of operations, or correctly
-    /// rounded.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce`]; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
-    /// [`Exact`](Determinism::Exact) float products.
-    ///
-    /// ```
-    /// use oclprim::{Determinism, Device, op::Sum};
-    ///
-    /// let total = Device::best()?.reduce_with(&[0.5f32; 1000], Sum, Determinism::Fast)?;
-    /// assert_eq!(total, 500.0);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_with<S: Source<Item: Element>, O: Op<S::Item>>(
+    pub fn reduce<S: Source<Item: Pod>, O: Combine<S::Item, Use = Anywhere>>(
         &self,
         input: S,
         op: O,
-        determinism: Determinism,
     ) -> Result<S::Item> {
-        let mut out = [S::Item::ZERO];
-        self.reduce_into(input, op, determinism, &mut out)?;
+        let (op, usage) = op.taken();
+        let mut out = [op.of_nothing()];
+        op.visit(Reduction { device: self, input: &input, level: usage.determinism, output: (&mut out).into() })?;
         Ok(out[0])
     }
 
@@ -248,36 +173,32 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::reduce_with`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
+    /// Same as [`Device::reduce`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
     /// have exactly one element.
     ///
     /// ```
-    /// use oclprim::{Determinism, Device, op::Sum};
+    /// use oclprim::{Device, op::Sum};
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[1i64; 100])?;
     /// let mut total = device.zeroed::<i64>(1)?;
-    /// device.reduce_into(&x, Sum, Determinism::Fixed, &mut total)?;
+    /// device.reduce_into(&x, Sum, &mut total)?;
     /// assert_eq!(total.to_vec()?, [100]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn reduce_into<'a, S: Source<Item: Element>, O: Op<S::Item>>(
+    pub fn reduce_into<'a, S: Source<Item: Pod>, O: Combine<S::Item, Use = Anywhere>>(
         &self,
         input: S,
         op: O,
-        determinism: Determinism,
         output: impl Into<Output<'a, S::Item>>,
     ) -> Result<()> {
-        let scratch = &mut Scratch::new();
-        match input.erased() {
-            Erased::Memory(input) => self.reduce_plain(input, op, determinism, output.into(), scratch),
-            Erased::Expression(source) => self.reduce_expression(source, op, determinism, output.into(), scratch),
-        }
+        let (op, usage) = op.taken();
+        op.visit(Reduction { device: self, input: &input, level: usage.determinism, output: output.into() })
     }
 
     /// Exact sum of all elements as a value that can be merged with others: `x[0] + ... + x[n - 1]`.
     ///
-    /// It is the sum that [`reduce_with`](Self::reduce_with) rounds at the level [`Exact`](Determinism::Exact). Sums of
+    /// It is the sum that [`reduce`](Self::reduce) by [`Sum.exact()`](Usage::exact) rounds. Sums of
     /// chunks, devices and ranks are merged, and rounded once.
     ///
     /// # Errors

@@ -31,100 +31,16 @@ pub(crate) mod exact;
 pub(crate) mod gpu;
 pub mod segmented;
 
+pub use crate::op::Scan;
+
 use crate::{
     Buffer, Determinism, Device, DeviceType, Element, Error, Input, Integer, Output, Result, Scratch, Source, memory,
-    op::{Code, Monoid, Op, Operator, Sum, monoid},
+    op::{Code, Core, Monoid, Op, Operator, Sum, monoid},
     runtime::{Backend, ClInput, apart, opencl::ClDevice},
     source::{self, Erased, Expression, load::Load},
 };
 
-/// The kind of a scan: inclusive or exclusive, forward or reversed, the initial value, and the level of determinism.
-///
-/// ```
-/// use oclprim::{Device, Scan, op::Sum};
-///
-/// let device = Device::best()?;
-/// let x = device.upload(&[1u8, 2, 3])?;
-/// assert_eq!(device.scan(&x, Sum, Scan::<u8>::inclusive())?.to_vec()?, [1, 3, 6]);
-/// assert_eq!(device.scan(&x, Sum, Scan::exclusive(10u8))?.to_vec()?, [10, 11, 13]);
-/// assert_eq!(device.scan(&x, Sum, Scan::exclusive(10u8).reversed())?.to_vec()?, [15, 13, 10]);
-/// # Ok::<(), oclprim::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scan<T> {
-    initial: Option<T>,
-    #[doc(hidden)]
-    pub reversed: bool,
-    determinism: Determinism,
-}
-
 impl<T> Scan<T> {
-    /// Inclusive scan: `out[i] = x[0] op ... op x[i]`.
-    ///
-    /// ```
-    /// use oclprim::{Device, Scan, op::Max};
-    ///
-    /// let largest = Device::best()?.scan(&[2i8, 7, 5], Max, Scan::<i8>::inclusive())?;
-    /// assert_eq!(largest.to_vec()?, [2, 7, 7]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub const fn inclusive() -> Self {
-        Self { initial: None, reversed: false, determinism: Determinism::Fixed }
-    }
-
-    /// Exclusive scan: `out[i] = initial op x[0] op ... op x[i - 1]`, so `out[0] = initial`.
-    ///
-    /// ```
-    /// use oclprim::{Device, Scan, op::Max};
-    ///
-    /// let largest = Device::best()?.scan(&[2i8, 7, 5], Max, Scan::exclusive(4i8))?;
-    /// assert_eq!(largest.to_vec()?, [4, 4, 7]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub const fn exclusive(initial: T) -> Self {
-        Self { initial: Some(initial), reversed: false, determinism: Determinism::Fixed }
-    }
-
-    /// Scan from the last element to the first: `out[i] = x[n - 1] op ... op x[i]` if inclusive.
-    ///
-    /// An exclusive scan may have one more result, see [`Device::scan_into`]. Reversed, it is the first element of the
-    /// output: `initial op x[n - 1] op ... op x[0]`.
-    ///
-    /// ```
-    /// use oclprim::{Device, Scan, op::Max};
-    ///
-    /// let largest = Device::best()?.scan(&[2i8, 7, 5], Max, Scan::<i8>::inclusive().reversed())?;
-    /// assert_eq!(largest.to_vec()?, [7, 7, 5]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    #[must_use]
-    pub fn reversed(self) -> Self {
-        Self { reversed: !self.reversed, ..self }
-    }
-
-    /// The scan with a level of determinism; the default is [`Fixed`](Determinism::Fixed).
-    ///
-    /// Float sums with [`Exact`](Determinism::Exact): each result is the float nearest to the real prefix sum, which
-    /// includes the initial value. The [rules](crate::exact#special-values) for special values are those of exact sums.
-    /// Only [`scan`](Device::scan), [`scan_into`](Device::scan_into) and [`scan_in_place`](Device::scan_in_place) have
-    /// this level. Other scans with float sums, float products and user-defined operators return
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). [`times`](Source::times) rounds its products first.
-    /// [`Fast`](Determinism::Fast) is the same as `Fixed`.
-    ///
-    /// ```
-    /// use oclprim::{Determinism, Device, Scan, op::Sum};
-    ///
-    /// let (device, x) = (Device::best()?, [1e30f32, 1.0, -1e30, 0.5]);
-    /// let kind = Scan::<f32>::inclusive();
-    /// assert_eq!(device.scan(&x, Sum, kind)?.to_vec()?, [1e30, 1e30, 0.0, 0.5]);
-    /// assert_eq!(device.scan(&x, Sum, kind.with(Determinism::Exact))?.to_vec()?, [1e30, 1e30, 1.0, 1.5]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    #[must_use]
-    pub fn with(self, determinism: Determinism) -> Self {
-        Self { determinism, ..self }
-    }
-
     /// The scan from a plain NaN if it starts from any NaN: results of exact scans have no other one.
     fn with_plain_nan(self) -> Self
     where
@@ -450,7 +366,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::inclusive_scan`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
+    /// Same as [`Device::inclusive_scan`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce`], and
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of
     /// `T`.
     ///
@@ -499,7 +415,7 @@ impl Device {
         kind: Scan<T>,
         output: impl Into<Output<'b, T>>,
     ) -> Result<()> {
-        let (op, source) = op.monoid()?;
+        let (op, source) = op.parts()?;
         kind.expect_inexact(&op)?;
         self.scan_taken((&op, source), input.held(self)?.input(), &|x| x, kind, output.into(), &mut Scratch::new())
     }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{Buffer, Element, Input, Integer, PinnedVec, Result, View, runtime::opencl::ClDevice};
 
-impl<T: Element> Values for &[T] {
+impl<T: Copy + Sync> Values for &[T] {
     type Item = T;
 
     #[inline]
@@ -62,13 +62,13 @@ macro_rules! memory {
     };
 }
 memory! {
-    [T: Element] &'a [T];
-    [T: Element, const N: usize] &'a [T; N];
-    [T: Element] &'a Vec<T>;
-    [T: Element] &'a PinnedVec<T>;
-    [T: Element] &'a Buffer<T>;
-    [T: Element] View<'a, T>;
-    [T: Element] Input<'a, T>;
+    [T: Pod + Send + Sync] &'a [T];
+    [T: Pod + Send + Sync, const N: usize] &'a [T; N];
+    [T: Pod + Send + Sync] &'a Vec<T>;
+    [T: Pod + Send + Sync] &'a PinnedVec<T>;
+    [T: Pod + Send + Sync] &'a Buffer<T>;
+    [T: Pod + Send + Sync] View<'a, T>;
+    [T: Pod + Send + Sync] Input<'a, T>;
 }
 
 /// Consecutive numbers; see [`counting`].

@@ -92,8 +92,8 @@ use crate::{Element, Error, Input, Integer, Result, runtime::opencl::ClDevice};
     note = "an array of `ndarray` converts by `Input::try_from(&array)?`, with the feature `ndarray`"
 )]
 pub trait Source: Sized + Sync {
-    /// The type of an element.
-    type Item: Item;
+    /// The type of an element: an [`Element`], a tuple of them, or for memory any plain type.
+    type Item: Copy + Send + Sync + 'static;
 
     /// Maps each element: `f(x[0]), f(x[1]), ...`
     ///
@@ -107,7 +107,10 @@ pub trait Source: Sized + Sync {
     /// assert_eq!(Device::best()?.reduce([1, 2, 3][..].map(&square), Sum)?, 14);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    fn map<F: Function<Self::Item>>(self, f: F) -> Map<Self, F> {
+    fn map<F: Function<Self::Item>>(self, f: F) -> Map<Self, F>
+    where
+        Self::Item: Item,
+    {
         Map { source: self, function: f }
     }
 
@@ -157,11 +160,11 @@ pub trait Source: Sized + Sync {
     /// differ.
     ///
     /// ```
-    /// use oclprim::{Determinism::Exact, Device, Source, op::Sum};
+    /// use oclprim::{Determinism::Exact, Device, Source, op::{Sum, Usage}};
     ///
     /// let device = Device::best()?;
     /// let (x, y) = (vec![1e8f32, 1.0, -1e8], vec![1e8f32, 0.5, 1e8]);
-    /// assert_eq!(device.reduce_with(x.times(&y), Sum, Exact)?, 0.5);
+    /// assert_eq!(device.reduce(x.times(&y), Sum.exact())?, 0.5);
     /// let (bytes, weights) = (vec![200u8, 100], vec![250u8, 3]);
     /// assert_eq!(device.reduce(bytes.cast::<u64>().times(weights.cast()), Sum)?, 50_300);
     /// # Ok::<(), oclprim::Error>(())
@@ -291,7 +294,7 @@ pub trait Source: Sized + Sync {
     #[doc(hidden)]
     fn erased(&self) -> Erased<'_, Self::Item>
     where
-        Self::Item: Element,
+        Self::Item: Pod,
     {
         self.plain().map_or(Erased::Expression(self), Erased::Memory)
     }
@@ -300,7 +303,7 @@ pub trait Source: Sized + Sync {
     #[doc(hidden)]
     fn held<'a>(&'a self, device: &Device) -> Result<Held<'a, Self::Item>>
     where
-        Self::Item: Element,
+        Self::Item: Pod,
     {
         match self.erased() {
             Erased::Memory(input) => Ok(Held::There(input)),
@@ -316,7 +319,7 @@ pub trait Source: Sized + Sync {
 
 /// A type-erased source. Code that reads it is compiled once for each element type.
 #[doc(hidden)]
-pub enum Erased<'a, T: Element> {
+pub enum Erased<'a, T: Pod> {
     /// Contiguous elements in memory. For them no code of an expression is compiled.
     Memory(Input<'a, T>),
     Expression(&'a dyn Expression<T>),
@@ -324,7 +327,7 @@ pub enum Erased<'a, T: Element> {
 
 /// Type-erased interface of an expression, for the code that reads it.
 #[doc(hidden)]
-pub trait Expression<T: Element>: Sync {
+pub trait Expression<T>: Sync {
     /// The number of elements; an error if the source is endless.
     fn finite_len(&self) -> Result<usize>;
 
@@ -338,7 +341,7 @@ pub trait Expression<T: Element>: Sync {
     fn find(&self, device: &ClDevice, n: usize) -> Result<()>;
 }
 
-impl<S: Source<Item: Element>> Expression<S::Item> for S {
+impl<S: Source> Expression<S::Item> for S {
     fn finite_len(&self) -> Result<usize> {
         finite(self)
     }

@@ -45,7 +45,7 @@ impl<V: Values<Item: super::Item>, F: Function<V::Item>> Values for MapValues<'_
     }
 }
 
-impl<S: Source, F: Function<S::Item>> Source for Map<S, F> {
+impl<S: Source<Item: super::Item>, F: Function<S::Item>> Source for Map<S, F> {
     type Item = F::Output;
 
     fn length(&self) -> Result<Option<usize>> {

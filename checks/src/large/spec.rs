@@ -7,7 +7,7 @@ use crate::{
     Accumulate, Bins, Buffer, Determinism, Device, DeviceType, ElementType, Error, Matrices, Order, Philox,
     ProgramSpec, Result, Scan, SetOp, Source, Top,
     check::{Case, Failure, Level, Spec, bounds::stated_bound, close, data::Data, host_memory},
-    op::{Map, Max, Min, Operator, Scale, Sum},
+    op::{Map, Max, Min, Operator, Scale, Sum, Usage},
     tuning::Tuned,
 };
 
@@ -81,7 +81,7 @@ fn reduce_bytes(device: &Device) -> Result<(), Failure> {
     let found = device.statistics(&x)?;
     equal((found.integer_sum, found.max.index), (Some(N as i128 + 8), N - 1), "statistics")?;
     let largest = Operator::new("largest", 0u8, u8::max, "max(a, b)");
-    equal(device.reduce_by(&x, &largest)?, 9, "largest by the user's operator")
+    equal(device.reduce(&x, &largest)?, 9, "largest by the user's operator")
 }
 
 fn count_and_widen_bytes(device: &Device) -> Result<(), Failure> {
@@ -118,7 +118,7 @@ fn reduce_floats(device: &Device) -> Result<(), Failure> {
     // Every partial sum is an integer that f64 holds exactly.
     let x = marked(device, (N_WORDS, 1), 1f64, &[])?;
     for determinism in [Determinism::Fixed, Determinism::Fast] {
-        equal(device.reduce_with(&x, Sum, determinism)?, N_WORDS as f64, determinism.name())?;
+        equal(device.reduce(&x, Sum.with(determinism))?, N_WORDS as f64, determinism.name())?;
     }
     Ok(())
 }
@@ -128,7 +128,7 @@ fn reduce_within_bound(device: &Device) -> Result<(), Failure> {
     let within = |x: &Buffer<f32>, exact: f64, what: &str| {
         for determinism in [Determinism::Fixed, Determinism::Fast] {
             let bound = exact * stated_bound::<f32>(device, N_FLOATS, determinism)?;
-            let got = device.reduce_with(x, Sum, determinism)?;
+            let got = device.reduce(x, Sum.with(determinism))?;
             close(got, exact, bound, &format!("{} sum of {what}", determinism.name()))?;
         }
         Ok(())

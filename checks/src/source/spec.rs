@@ -16,7 +16,7 @@ use crate::{
     },
     f16,
     ladder::Climb,
-    op::{Map, Op, Sum},
+    op::{Map, Op, Sum, Usage},
     tuning::Tuned,
     with_element,
 };
@@ -40,7 +40,7 @@ impl Place<'_> {
         let got = guarded(device, want.len(), offset, |out| Ok(device.transform_into(source, out)?))?;
         same(&got, want, "elements")?;
         let fixed = Determinism::Fixed;
-        let got = guarded(device, 1, offset, |out| Ok(device.reduce_into(source, Sum, fixed, out)?))?;
+        let got = guarded(device, 1, offset, |out| Ok(device.reduce_into(source, Sum.with(fixed), out)?))?;
         same(&got, &[sum(want)?], "sum")
     }
 }
@@ -426,7 +426,7 @@ impl Inputs {
     where
         Sum: Op<S::Item>,
     {
-        self.device.reduce_into(source, Sum, Determinism::Fixed, out)
+        self.device.reduce_into(source, Sum, out)
     }
 }
 

@@ -9,7 +9,9 @@ use std::{
 
 use bytemuck::Pod;
 use clap::{Args, ValueEnum};
-use oclprim::{Complex, Determinism, Device, Element, ElementType, Extreme, Input, MinMax, NdView, Source, f16, op};
+use oclprim::{
+    Complex, Determinism, Device, Element, ElementType, Extreme, Input, MinMax, NdView, Source, f16, op, op::Usage,
+};
 use oclprim_checks::check::{close, same, sum_bound};
 
 use super::common::{
@@ -153,7 +155,7 @@ impl Extent<'_> {
         match *self {
             Extent::All => {
                 let mut value = [U::ZERO];
-                device.reduce_into(input.cast::<U>(), op, determinism, &mut value)?;
+                device.reduce_into(input.cast::<U>(), op.with(determinism), &mut value)?;
                 Ok(value.to_vec())
             }
             Extent::Along(shape, axis) => {
@@ -271,7 +273,7 @@ impl Reduce {
             op => return Err(Stop::usage(format!("complex numbers have a sum and a product, no {}", op.name()))),
         };
         let (input, device) = (array.elements::<Complex<F>>(), self.common.device.open_for_files()?);
-        let run = |device: &Device| device.reduce_by(input, &op);
+        let run = |device: &Device| device.reduce(input, &op);
         let value = run(&device)?;
         if self.common.verify {
             let want = run(&Device::cpu())?;
@@ -451,9 +453,9 @@ impl Reduce {
     }
 
     fn combine<T: Element, O: op::Op<T>>(&self, op: O, input: &[T], device: &Device) -> Result<T, Stop> {
-        let value = device.reduce_with(input, op, self.determinism.level())?;
+        let value = device.reduce(input, op.with(self.determinism.level()))?;
         if self.common.verify {
-            let want = Device::cpu().reduce_with(input, op, self.determinism.reproducible())?;
+            let want = Device::cpu().reduce(input, op.with(self.determinism.reproducible()))?;
             let name = O::KIND.name();
             let loose = self.determinism == Order::Fast && T::TYPE.is_float();
             matches(match O::KIND {

@@ -25,7 +25,7 @@ pub mod moments;
 
 use crate::{
     Buffer, Determinism, Device, Element, Error, Float, Layout, NdView, Output, Result, Scratch,
-    op::{Code, Monoid, Op, Operator, Sum, built_in},
+    op::{Code, Core, Monoid, Op, Operator, Sum, built_in},
     reduce::exact_groups::{self, Exact},
     runtime::Backend,
 };
@@ -204,7 +204,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::reduce_axis`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
+    /// Same as [`Device::reduce_axis`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce`], and
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of
     /// `T`.
     ///
@@ -264,7 +264,7 @@ impl Device {
         T: Element<Acc = T>,
         F: Fn(T, T) -> T + Sync,
     {
-        let (op, source) = op.monoid()?;
+        let (op, source) = op.parts()?;
         self.reduce_lines(&op, source, None, input.into(), axis, output.into(), &mut Scratch::new())
     }
 

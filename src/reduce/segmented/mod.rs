@@ -24,7 +24,7 @@ pub use crate::segments::Offset;
 
 use crate::{
     Buffer, Determinism, Device, Element, Error, Float, Input, Output, Result, Scratch, Source,
-    op::{Code, Monoid, Op, Operator, Sum, built_in},
+    op::{Code, Core, Monoid, Op, Operator, Sum, built_in},
     reduce::exact_groups::{self, Exact},
     runtime::Backend,
     segments::{Offsets, segments},
@@ -202,7 +202,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::reduce_segments`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
+    /// Same as [`Device::reduce_segments`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce`], and
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of
     /// `T`.
     ///
@@ -240,7 +240,7 @@ impl Device {
     /// # Errors
     ///
     /// Same as [`Device::reduce_segments_into`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as
-    /// [`Device::reduce_by`], and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in
+    /// [`Device::reduce`], and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in
     /// OpenCL C is not that of `T`.
     ///
     /// ```
@@ -265,7 +265,7 @@ impl Device {
         C: Offset,
         F: Fn(T, T) -> T + Sync,
     {
-        let (op, source) = op.monoid()?;
+        let (op, source) = op.parts()?;
         self.reduce_parts(
             &op,
             source,

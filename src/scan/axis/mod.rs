@@ -24,7 +24,7 @@ pub(crate) mod gpu;
 use super::Scan;
 use crate::{
     Buffer, Device, Element, Error, Input, Layout, NdView, NdViewMut, Output, Result, Scratch,
-    op::{Code, Monoid, Op, Operator, built_in},
+    op::{Code, Core, Monoid, Op, Operator, built_in},
     runtime::Backend,
 };
 
@@ -214,7 +214,7 @@ impl Device {
         kind: Scan<T>,
         output: impl Into<Output<'b, T>>,
     ) -> Result<()> {
-        let (op, source) = op.monoid()?;
+        let (op, source) = op.parts()?;
         self.scan_lines((&op, source), input.into(), axis, kind, output.into(), &mut Scratch::new())
     }
 

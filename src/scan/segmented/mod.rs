@@ -21,7 +21,7 @@ use super::{Scan, cpu::Mark, gpu};
 use crate::{
     Buffer, Device, Element, Input, Offset, Output, Result, Scratch, Source,
     arguments::expect_beside,
-    op::{Code, Monoid, Op, Operator, built_in},
+    op::{Code, Core, Monoid, Op, Operator, built_in},
     runtime::{AnyInput, Backend},
     segments::{Offsets, segments},
 };
@@ -197,7 +197,7 @@ impl Device {
         output: impl Into<Output<'c, T>>,
     ) -> Result<()> {
         let values = values.held(self)?;
-        let ((op, source), values) = (op.monoid()?, values.input());
+        let ((op, source), values) = (op.parts()?, values.input());
         let keys = keys.held(self)?;
         let parts = self.parts_by_key(keys.input(), values.len(), kind.reversed)?;
         self.scan_parts((&op, source), values, parts, kind, output.into(), &mut Scratch::new())
@@ -335,7 +335,7 @@ impl Device {
         output: impl Into<Output<'c, T>>,
     ) -> Result<()> {
         let input = input.held(self)?;
-        let ((op, source), input) = (op.monoid()?, input.input());
+        let ((op, source), input) = (op.parts()?, input.input());
         let offsets = offsets.held(self)?;
         let parts = self.parts_at(offsets.input(), input.len(), kind.reversed)?;
         self.scan_parts((&op, source), input, parts, kind, output.into(), &mut Scratch::new())
@@ -460,7 +460,7 @@ impl Device {
         output: impl Into<Output<'c, T>>,
     ) -> Result<()> {
         let values = values.held(self)?;
-        let ((op, source), values) = (op.monoid()?, values.input());
+        let ((op, source), values) = (op.parts()?, values.input());
         let flags = flags.held(self)?;
         let parts = self.parts_at_flags(flags.input(), values.len(), kind.reversed)?;
         self.scan_parts((&op, source), values, parts, kind, output.into(), &mut Scratch::new())

@@ -24,7 +24,7 @@ use crate::{
     arguments::expect_beside,
     counted::in_room,
     memory,
-    op::{Code, Monoid, Op, Operator, Sum, built_in},
+    op::{Code, Core, Monoid, Op, Operator, Sum, built_in},
     reduce::{
         exact_groups::{self, Exact},
         segmented,
@@ -141,7 +141,7 @@ impl Device {
         values: impl Source<Item = V>,
         op: &Operator<V, F>,
     ) -> Result<(Buffer<K>, Buffer<V>)> {
-        let (op, source) = op.monoid()?;
+        let (op, source) = op.parts()?;
         self.reduce_keyed(&op, source, None, keys.held(self)?.input(), values.held(self)?.input())
     }
 
@@ -170,7 +170,7 @@ impl Device {
         values_out: impl Into<Output<'c, V>>,
         count: impl Into<Output<'c, u64>>,
     ) -> Result<()> {
-        let (op, source) = op.monoid()?;
+        let (op, source) = op.parts()?;
         let to = To { keys: keys_out.into(), values: values_out.into(), count: count.into() };
         self.reduce_keyed_into(
             &op,
