@@ -3,8 +3,9 @@
 mod common;
 
 use bytemuck::{Pod, Zeroable};
+use oclprim::internals::scan::{Scan, in_scan};
 use oclprim::{
-    Complex, Device, ErrorKind, Scan,
+    Complex, Device, ErrorKind, NdView, Source,
     internals::data::Data,
     op::laws,
     op::{Operator, complex_product, complex_sum},
@@ -135,20 +136,20 @@ fn operators_run_along_axes_in_segments_and_in_scans() {
         let table = there.nd(&[3, 10_000]).unwrap();
         let of = |line: &mut dyn Iterator<Item = &u64>| line.fold(u64::MAX, |all, &x| !(all ^ x));
         let rows: Vec<u64> = x.chunks(10_000).map(|row| of(&mut row.iter())).collect();
-        assert_eq!(device.reduce_axis_by(table, 1, &alike).unwrap().to_vec().unwrap(), rows, "{name}");
+        assert_eq!(device.reduce(table.along(1), &alike).unwrap().to_vec().unwrap(), rows, "{name}");
         let columns: Vec<u64> = (0..10_000).map(|c| of(&mut x.iter().skip(c).step_by(10_000))).collect();
-        assert_eq!(device.reduce_axis_by(table, 0, &alike).unwrap().to_vec().unwrap(), columns, "{name}");
+        assert_eq!(device.reduce(table.along(0), &alike).unwrap().to_vec().unwrap(), columns, "{name}");
         let of = |range: &[u32]| x[range[0] as usize..range[1] as usize].iter().fold(1, |all, &x| after(all, x));
         let parts: Vec<u64> = offsets.windows(2).map(of).collect();
-        assert_eq!(device.reduce_segments_by(&there, &offsets, &affine).unwrap().to_vec().unwrap(), parts, "{name}");
+        assert_eq!(device.reduce(there.segments(&offsets), &affine).unwrap().to_vec().unwrap(), parts, "{name}");
         let mut all = 1;
         let sums: Vec<u64> = x.iter().map(|&x| (all = after(all, x), all).1).collect();
         let kind = Scan::inclusive();
-        assert!(device.scan_by(&there, &affine, kind).unwrap().to_vec().unwrap() == sums, "{name}");
+        assert!(device.scan(&there, in_scan(&affine, kind)).unwrap().to_vec().unwrap() == sums, "{name}");
         if !device.is_cpu() {
-            let along = device.reduce_axis_by(table, 1, &wrong).unwrap_err();
-            let segmented = device.reduce_segments_by(&there, &offsets, &wrong).unwrap_err();
-            let scanned = device.scan_by(&there, &wrong, kind).unwrap_err();
+            let along = device.reduce(table.along(1), &wrong).unwrap_err();
+            let segmented = device.reduce(there.segments(&offsets), &wrong).unwrap_err();
+            let scanned = device.scan(&there, in_scan(&wrong, kind)).unwrap_err();
             for error in [along, segmented, scanned] {
                 assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
                 let wanted = ("operator halves:1", 9, "a + b / no_such_name");
@@ -169,14 +170,14 @@ fn partial_tiles_are_filled_with_identities() {
     let multiple = Operator::new("lcm", 1u32, |a, b| a / gcd(a, b) * b, "a / gcd(a, b) * b").with_functions(text);
     let x: Vec<u32> = (0..1000).map(|i| 1 + i % 5).collect();
     for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
-        let scanned = device.scan_by(&x, &multiple, Scan::inclusive()).unwrap().to_vec().unwrap();
+        let scanned = device.scan(&x, &multiple).unwrap().to_vec().unwrap();
         assert!(scanned[..5] == [1, 2, 6, 12, 60] && scanned[5..].iter().all(|&x| x == 60), "{name}");
         assert_eq!(
-            device.reduce_segments_by(&x, &[0u32, 3, 1000], &multiple).unwrap().to_vec().unwrap(),
+            device.reduce(x.segments(&[0u32, 3, 1000]), &multiple).unwrap().to_vec().unwrap(),
             [6, 60],
             "{name}"
         );
-        assert_eq!(device.reduce_axis_by(&x, 0, &multiple).unwrap().to_vec().unwrap(), [60], "{name}");
+        assert_eq!(device.reduce(NdView::from(&x).along(0), &multiple).unwrap().to_vec().unwrap(), [60], "{name}");
     }
 }
 
@@ -185,15 +186,15 @@ fn an_operator_over_another_type_is_refused() {
     let larger = |a: f32, b: f32| f32::from_bits(a.to_bits().max(b.to_bits()));
     let bits = Operator::of_struct("larger bits", "int", "", 0f32, larger, "max(a, b)");
     for (name, device) in common::devices() {
-        let error = device.scan_by(&[0.25, 0.75], &bits, Scan::inclusive()).unwrap_err();
+        let error = device.scan(&[0.25, 0.75], &bits).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
         assert_eq!(
             error.to_string(),
             "operator larger bits takes `int` in OpenCL C, but f32 is `float` there",
             "{name}"
         );
-        assert!(device.reduce_axis_by(&[0.25, 0.75], 0, &bits).is_err(), "{name}");
-        assert!(device.reduce_segments_by(&[0.25, 0.75], &[0u32, 2], &bits).is_err(), "{name}");
+        assert!(device.reduce(NdView::from(&[0.25, 0.75]).along(0), &bits).is_err(), "{name}");
+        assert!(device.reduce([0.25, 0.75].segments(&[0u32, 2]), &bits).is_err(), "{name}");
         assert_eq!(device.reduce(&[0.25, 0.75], &bits).unwrap(), 0.75, "{name}");
     }
 }

@@ -3,8 +3,9 @@
 mod common;
 
 use common::{a_form_of_each_kernel, random, runs_kernels_at_once, tiny};
+use oclprim::internals::scan::{Scan, in_scan};
 use oclprim::{
-    Determinism, Device, Element, ErrorKind, ExactSum, Float, Scan, Source, bf16, f16,
+    Determinism, Device, Element, ErrorKind, ExactSum, Float, Source, bf16, f16,
     op::{Arithmetic, Map, Max, Min, Op, Product, Sum, Usage, Xor},
     source::{constant, counting, zip},
 };
@@ -400,15 +401,16 @@ fn scans_equal_those_of_the_array() {
         Max: Op<T>,
     {
         let array = device.transform(source).unwrap().to_vec().unwrap();
+        let wide: Vec<U> = array.iter().map(|&x| U::from(x)).collect();
         for &kind in kinds {
             for more in [0, 1] {
                 // Only an exclusive scan has room for the total.
                 let wanted = |device: &Device, of_source: bool| {
                     let mut out = vec![U::ZERO; array.len() + more];
                     if of_source {
-                        device.scan_into::<T, U, Sum>(source, Sum, kind, &mut out).map(|()| out)
+                        device.scan_into(source.cast::<U>(), in_scan(Sum, kind), &mut out).map(|()| out)
                     } else {
-                        device.scan_into::<T, U, Sum>(&array, Sum, kind, &mut out).map(|()| out)
+                        device.scan_into(&wide, in_scan(Sum, kind), &mut out).map(|()| out)
                     }
                 };
                 match (wanted(device, true), wanted(&Device::cpu(), false)) {
@@ -420,8 +422,8 @@ fn scans_equal_those_of_the_array() {
                 }
             }
         }
-        let most = device.inclusive_scan(source, Max).unwrap().to_vec().unwrap();
-        assert!(most == Device::cpu().inclusive_scan(&array, Max).unwrap().to_vec().unwrap(), "{name}: max");
+        let most = device.scan(source, Max).unwrap().to_vec().unwrap();
+        assert!(most == Device::cpu().scan(&array, Max).unwrap().to_vec().unwrap(), "{name}: max");
     }
     let half = Map::new(|x: u8| f32::from(x) * 0.3, "x * 0.3f");
     let parity = Map::new(|x: f32| (x as i32 & 1) as u8, "(int)x & 1");
@@ -448,7 +450,7 @@ fn scans_equal_those_of_the_array() {
             );
         }
         let (table, wrong) = (vec![1.0f32, 2.0], vec![0u8, 1, 2]);
-        let error = device.inclusive_scan(table.gathered(&wrong), Sum).unwrap_err();
+        let error = device.scan(table.gathered(&wrong), Sum).unwrap_err();
         assert_eq!(error.to_string(), "index 2 is 2, beyond the 2 elements", "{name}");
     }
 }

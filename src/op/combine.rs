@@ -2,10 +2,10 @@
 
 use bytemuck::Pod;
 
-use super::{Code, Determinism, Monoid, Op, Operator, sealed::Sealed};
+use super::{Code, Determinism, Exact, Monoid, Op, Operator, Sum, monoid, sealed::Sealed};
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::Device;
-use crate::{Element, Error, Result};
+use crate::{Element, Error, Float, Result, Source};
 
 /// An operator over elements of type `T`, with how it is used: a built-in one such as [`Sum`](super::Sum), a user's
 /// [`&Operator`](Operator), or one of these after a method of [`Usage`].
@@ -36,7 +36,7 @@ use crate::{Element, Error, Result};
 ///
 /// [`exclusive`](Usage::exclusive) and [`reversed`](Usage::reversed) are for scans:
 ///
-/// ```compile_fail,E0271
+/// ```compile_fail,E0277
 /// use oclprim::{Device, op::{Sum, Usage}};
 ///
 /// Device::cpu().reduce(&[1.0f32, 2.0], Sum.reversed())?;
@@ -50,7 +50,7 @@ use crate::{Element, Error, Result};
     note = "for a function of each element, pass the source `x.map(op::Map::new(closure, expression))` as the input"
 )]
 pub trait Combine<T: Pod>: Copy + Sealed {
-    /// [`Anywhere`], or [`InScans`] for what a reduction has no use for.
+    /// Where the operator is used: [`Anywhere`], [`InScans`] or [`InReductions`].
     type Use;
     #[doc(hidden)]
     type Core: Core<T>;
@@ -68,14 +68,35 @@ pub enum Anywhere {}
 #[derive(Clone, Copy, Debug)]
 pub enum InScans {}
 
+/// Marks operators that only reductions take.
+#[derive(Clone, Copy, Debug)]
+pub enum InReductions {}
+
+/// The uses of operators that a reduction takes.
+#[diagnostic::on_unimplemented(
+    message = "a reduction does not take this operator",
+    note = "`exclusive`, `inclusive`, `reversed` and `starting` are for scans"
+)]
+pub trait ForReductions: Sealed {}
+/// The uses of operators that a scan takes.
+#[diagnostic::on_unimplemented(message = "a scan does not take this operator", note = "`Mean` is for reductions")]
+pub trait ForScans: Sealed {}
+impl Sealed for Anywhere {}
+impl Sealed for InScans {}
+impl Sealed for InReductions {}
+impl ForReductions for Anywhere {}
+impl ForReductions for InReductions {}
+impl ForScans for Anywhere {}
+impl ForScans for InScans {}
+
 /// An operator without its usage. Code is compiled for each of these, whatever the usage.
 #[doc(hidden)]
 pub trait Core<T: Pod>: Copy {
     /// The result for empty input.
     fn of_nothing(self) -> T;
 
-    /// Returns whether float results are exact at this level. An error if they cannot be.
-    fn is_exact(self, level: Determinism) -> Result<bool>;
+    /// The exact results that the operator has at this level, if they are. An error if they cannot be.
+    fn exactly(self, level: Determinism) -> Result<Option<Exact>>;
 
     /// The operator for the CPU backend, and its source for kernels with `cl/lib/op.cl`.
     fn parts(self) -> Result<(Monoid<T, impl Fn(T::Acc, T::Acc) -> T::Acc + Copy + Sync>, Code)>
@@ -95,6 +116,57 @@ pub trait Visit<T: Pod> {
         T: Element;
 
     fn users<F: Fn(T, T) -> T + Sync>(self, op: &Operator<T, F>) -> Self::Output;
+
+    fn mean(self) -> Self::Output
+    where
+        T: Float;
+}
+
+/// The mean of floats, correctly rounded: the float nearest to the exact sum divided by the number of elements.
+///
+/// Its bits do not depend on the order of the elements. The [rules](crate::exact#special-values) for special values are
+/// those of the sum. The mean of an empty input is NaN. Reductions take it, and scans do not. [`Device::mean`] takes any type,
+/// and rounds more than once.
+///
+/// ```
+/// use oclprim::{Device, Source, op::Mean};
+///
+/// let (device, x) = (Device::best()?, [1e30f32, 1.0, -1e30, 0.5]);
+/// assert_eq!(device.reduce(&x, Mean)?, 0.375);
+/// let means = device.reduce(x.segments(&[0u32, 3, 3, 4]), Mean)?.to_vec()?;
+/// assert!(means[0] == 1.0 / 3.0 && means[1].is_nan() && means[2] == 0.5);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mean;
+
+impl Sealed for Mean {}
+
+impl<T: Float> Combine<T> for Mean {
+    type Use = InReductions;
+    type Core = Self;
+
+    fn taken(self) -> (Self, Scan<T>) {
+        (self, Scan::inclusive())
+    }
+}
+
+impl<T: Float> Core<T> for Mean {
+    fn of_nothing(self) -> T {
+        T::from_f64(f64::NAN)
+    }
+
+    fn exactly(self, _: Determinism) -> Result<Option<Exact>> {
+        Ok(Some(Exact::Mean))
+    }
+
+    fn parts(self) -> Result<(Monoid<T, impl Fn(T::Acc, T::Acc) -> T::Acc + Copy + Sync>, Code)> {
+        Ok((monoid::<T, Sum>(), <Sum as Op<T>>::source()))
+    }
+
+    fn visit<V: Visit<T>>(self, visitor: V) -> V::Output {
+        visitor.mean()
+    }
 }
 
 impl<T, F> Sealed for &Operator<T, F> {}
@@ -113,12 +185,12 @@ impl<T: Pod, F: Fn(T, T) -> T + Sync> Core<T> for &Operator<T, F> {
         self.identity
     }
 
-    fn is_exact(self, level: Determinism) -> Result<bool> {
+    fn exactly(self, level: Determinism) -> Result<Option<Exact>> {
         match level {
             Determinism::Exact => {
                 Err(Error::unsupported(format!("operator {} has no exact results: only float sums have", self.name)))
             }
-            _ => Ok(false),
+            _ => Ok(None),
         }
     }
 

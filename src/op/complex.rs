@@ -21,12 +21,12 @@ use crate::{ElementType, Float};
 /// ```
 pub type ComplexOperator<T> = Operator<Complex<T>, fn(Complex<T>, Complex<T>) -> Complex<T>>;
 
-/// Sum of complex numbers of `f32` or `f64`. [`reduce_axis_with`](crate::Device::reduce_axis_with) has exact sums: those of the two
-/// columns of the numbers' parts. The sum of an empty input has -0 in both parts, since only this value
+/// Sum of complex numbers of `f32` or `f64`. The sum along an axis of the numbers' two
+/// parts can be [exact](super::Usage::exact). The sum of an empty input has -0 in both parts, since only this value
 /// leaves every number unchanged.
 ///
 /// ```
-/// use oclprim::{Complex, Device, op::complex_sum};
+/// use oclprim::{Complex, Device, op::{complex_sum, Usage}};
 ///
 /// let x = [Complex::new(1.0f32, 2.0), Complex::new(0.5, -3.0)];
 /// assert_eq!(Device::best()?.reduce(&x, &complex_sum())?, Complex::new(1.5, -1.0));
@@ -35,7 +35,7 @@ pub type ComplexOperator<T> = Operator<Complex<T>, fn(Complex<T>, Complex<T>) ->
 /// use oclprim::{Determinism, Layout, NdView, op::Sum};
 /// let x = [Complex::new(1e30f32, 2.0), Complex::new(1.0, -3.0), Complex::new(-1e30, 1e-9)];
 /// let parts = NdView::new(bytemuck::cast_slice::<_, f32>(&x), Layout::contiguous(&[x.len(), 2])?)?;
-/// let sum = Device::best()?.reduce_axis_with(parts, 0, Sum, Determinism::Exact)?;
+/// let sum = Device::best()?.reduce(parts.along(0), Sum.exact())?;
 /// assert_eq!(sum.to_vec()?, [1.0, -1.0]);
 /// # Ok::<(), oclprim::Error>(())
 /// ```

@@ -52,17 +52,14 @@ pub enum Determinism {
     /// its elements, with one exception: over all elements, the products of [`times`](Source::times) are not rounded
     /// before the sum.
     ///
-    /// Groups have exact sums, too, but products are rounded first:
-    /// [`reduce_segments_with`](Device::reduce_segments_with), [`reduce_axis_with`](Device::reduce_axis_with),
-    /// [`reduce_by_key_with`](Device::reduce_by_key_with). Float products of all elements return
+    /// Groups have exact sums, too, but products are rounded first. Float products return
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes subnormals returns the same
     /// bits, unless a function of the input computes a subnormal.
     ///
     /// Most elements are added in registers, at nearly the speed of `Fast`. Inputs of all exponents take up to four times as
     /// long on an H100. The tuning parameter `exact_f64` of
     /// reductions chooses between registers of `f64` and of integers.
-    /// [`reduce_exact`](Device::reduce_exact) returns the sum before it is rounded. [`Scan::with`](crate::Scan::with) takes this
-    /// level for scans.
+    /// [`reduce_exact`](Device::reduce_exact) returns the sum before it is rounded. Scans of whole inputs have this level, too.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, op::{Sum, Usage}};
@@ -99,4 +96,12 @@ impl Determinism {
             kind => Err(Error::unsupported(format!("there is no exact {} of floats", kind.name()))),
         }
     }
+}
+
+/// The exact result of a group.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exact {
+    Sum,
+    Mean,
 }

@@ -31,11 +31,15 @@ mod operator;
 
 use std::borrow::Cow;
 
-pub use combine::{Anywhere, Combine, InScan, InScans, Leveled, Own, Usage};
+pub use combine::{
+    Anywhere, Combine, ForReductions, ForScans, InReductions, InScan, InScans, Leveled, Mean, Own, Usage,
+};
 #[doc(hidden)]
 pub use combine::{Core, Scan, Visit, in_scan};
 pub use complex::{ComplexOperator, complex_product, complex_sum};
 pub use determinism::Determinism;
+#[doc(hidden)]
+pub use determinism::Exact;
 pub use laws::{laws, laws_by, ordered_laws_by};
 pub use less::{Compare, Less};
 pub use mapping::{Cast, Mapping, Scale};
@@ -154,15 +158,6 @@ impl<U: Element, F> Monoid<U, F> {
 pub fn monoid<U: Element, O: Op<U>>() -> Monoid<U, impl Fn(U::Acc, U::Acc) -> U::Acc + Copy + Sync> {
     let ordered = O::KIND.rounds() && U::TYPE.is_float();
     Monoid { identity: O::identity(), empty: O::empty(), ordered, combine: O::combine }
-}
-
-/// The [`Monoid`] and the OpenCL C source of a built-in operator, as [`Operator::monoid`] returns for a user's
-/// operator.
-#[expect(clippy::type_complexity, reason = "an alias cannot hold `impl Fn`")]
-pub(crate) fn built_in<U: Element, O: Op<U>>(
-    _: O,
-) -> (Monoid<U, impl Fn(U::Acc, U::Acc) -> U::Acc + Copy + Sync>, Code) {
-    (monoid::<U, O>(), O::source())
 }
 
 /// A function of one element, in Rust and in OpenCL C. Kernels apply the function when they load an element.
@@ -352,7 +347,9 @@ macro_rules! op {
         }
         impl<T: Element> Core<T> for $name where T::Acc: $bound {
             fn of_nothing(self) -> T { <Self as Op<T>>::empty() }
-            fn is_exact(self, level: Determinism) -> Result<bool> { level.exact::<T, Self>() }
+            fn exactly(self, level: Determinism) -> Result<Option<Exact>> {
+                Ok(level.exact::<T, Self>()?.then_some(Exact::Sum))
+            }
             fn parts(self) -> Result<(Monoid<T, impl Fn(T::Acc, T::Acc) -> T::Acc + Copy + Sync>, Code)> {
                 Ok((monoid::<T, Self>(), <Self as Op<T>>::source()))
             }

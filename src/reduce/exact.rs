@@ -202,7 +202,6 @@ mod tests {
         let ones = vec![1f32; x.len()];
         let unit = 2f64.powi(-149);
         let (want, want_y) = (f64::from(2999 * 3000 / 2) * unit, f64::from(99 * 100 / 2) * 65_536.0 * unit);
-        let exact = Determinism::Exact;
         for (index, info) in Device::list().iter().enumerate() {
             let device = Device::at(index).unwrap();
             let Backend::OpenCl(cl) = device.backend() else { continue };
@@ -223,12 +222,12 @@ mod tests {
                 let products = (&x).cast::<f64>().times((&ones).cast());
                 assert_eq!(device.reduce(products, Sum.exact()).unwrap(), want, "{info}: {class:?}, dot product");
                 let offsets = [0u32, x.len() as u32];
-                device.reduce_segments_with_into(&x, &offsets, Sum, exact, &mut out).unwrap();
+                device.reduce_into(x.cast::<f64>().segments(&offsets), Sum.exact(), &mut out).unwrap();
                 assert_eq!(out, [want], "{info}: {class:?}, segment");
                 let reversed = (&x).cast::<f64>().reversed();
                 assert_eq!(device.reduce(reversed, Sum.exact()).unwrap(), want, "{info}: {class:?}, reversed");
                 // A sum that is subnormal itself.
-                let sum = device.reduce_segments_with(&x, &offsets, Sum, exact).unwrap().to_vec().unwrap();
+                let sum = device.reduce(x.segments(&offsets), Sum.exact()).unwrap().to_vec().unwrap();
                 assert_eq!(sum, [f32::from_bits(2999 * 3000 / 2)], "{info}: {class:?}, f32");
             }
         }

@@ -40,9 +40,9 @@ pub use crate::op::Determinism;
 use crate::op::Usage;
 use crate::{
     Device, Element, ExactSum, Float, Input, Output, Result, Scratch, Source,
-    op::{Anywhere, Combine, Core, Op, Operator, Visit},
+    op::{Combine, Core, ForReductions, Op, Operator, Visit},
     runtime::Backend,
-    source::{Erased, Expression, load::Load},
+    source::{Erased, Expression, Grouped, finite, load::Load},
 };
 
 /// An element and its index.
@@ -92,6 +92,60 @@ impl End {
     }
 }
 
+/// What [`Device::reduce`] takes: a [`Source`], or groups of one: [`segments`](Source::segments),
+/// [`by_key`](Source::by_key), [`along`](crate::NdView::along).
+///
+/// The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Device, Source, op::{Combine, ForReductions, Sum}, reduce::Reducible};
+///
+/// fn reduced<I: Reducible, O: Combine<I::Item, Use: ForReductions>>(input: I, op: O) -> oclprim::Result<I::Of<I::Item>> {
+///     Device::best()?.reduce(input, op)
+/// }
+///
+/// let x = [1u32, 2, 3];
+/// assert_eq!((reduced(&x, Sum)?, reduced(x.segments(&[0u32, 2, 3]), Sum)?.to_vec()?), (6, vec![3, 3]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an input of a reduction",
+    label = "expected a source, or groups of one: `x.segments(&offsets)`, `x.by_key(&keys)`, `view.along(axes)`",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference",
+    note = "for an N-dimensional view, say along which axes: `view.along(0)` or `view.along([0, 1])`"
+)]
+pub trait Reducible: Grouped<Item: Pod> {
+    #[doc(hidden)]
+    fn reduce<O: Core<Self::Item>>(self, device: &Device, op: O, level: Determinism) -> Result<Self::Of<Self::Item>>;
+
+    #[doc(hidden)]
+    fn reduce_into<O: Core<Self::Item>>(
+        self,
+        device: &Device,
+        op: O,
+        level: Determinism,
+        output: Self::Out<'_, Self::Item>,
+    ) -> Result<()>;
+}
+
+impl<S: Source<Item: Pod>> Reducible for S {
+    fn reduce<O: Core<S::Item>>(self, device: &Device, op: O, level: Determinism) -> Result<S::Item> {
+        let mut out = [op.of_nothing()];
+        self.reduce_into(device, op, level, (&mut out).into())?;
+        Ok(out[0])
+    }
+
+    fn reduce_into<O: Core<S::Item>>(
+        self,
+        device: &Device,
+        op: O,
+        level: Determinism,
+        output: Output<'_, S::Item>,
+    ) -> Result<()> {
+        op.visit(Reduction { device, input: &self, level, output })
+    }
+}
+
 /// The reduction of all elements of a source.
 struct Reduction<'a, S: Source<Item: Pod>> {
     device: &'a Device,
@@ -115,8 +169,19 @@ impl<S: Source<Item: Pod>> Visit<S::Item> for Reduction<'_, S> {
     }
 
     fn users<F: Fn(S::Item, S::Item) -> S::Item + Sync>(self, op: &Operator<S::Item, F>) -> Result<()> {
-        op.is_exact(self.level)?;
+        op.exactly(self.level)?;
         self.device.reduce_of_user(self.input.held(self.device)?.input(), op, self.output, &mut Scratch::new())
+    }
+
+    fn mean(self) -> Result<()>
+    where
+        S::Item: Float,
+    {
+        self.output.expect_len(1, "reduce")?;
+        let (n, mut bytes) = (finite(self.input)?, vec![0; ExactSum::<S::Item>::BYTES]);
+        self.device.exact_bytes(self.input.erased(), (&mut bytes).into())?;
+        let mean = ExactSum::<S::Item>::from_bytes(&bytes)?.mean(n as u64);
+        self.device.copy(&[mean], self.output)
     }
 }
 
@@ -130,6 +195,10 @@ impl Device {
     /// The input is a slice, a buffer, a view, or an expression over them, a [`Source`]. The result for an expression has
     /// the bits of the result for the array that [`Device::transform`] writes.
     ///
+    /// Groups of a source have a result each: [segments](Source::segments), [runs of equal keys](Source::by_key),
+    /// [lines along axes](crate::NdView::along). Their modules have the order of float operations:
+    /// [`segmented`], [`by_key`](crate::select::by_key), [`axis`].
+    ///
     /// The operator is a built-in one or the [user's](crate::op::Operator), also over [structs](by). The result for empty
     /// input is the operator's [empty](crate::op::Op::empty) value, or its identity: the type's highest value for `Min`, the
     /// lowest for `Max`. In contrast, [`arg_min`](Device::arg_min), [`min_max`](Device::min_max) and
@@ -140,11 +209,14 @@ impl Device {
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it, for
     /// [exact](Usage::exact) float products, or if elements have more than
     /// [`MAX_BYTES`](crate::op::Operator::MAX_BYTES). For an expression also those of [`Device::transform`].
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no offsets, if an offset is beyond the next one
+    /// or beyond the input, if the numbers of keys and elements differ, if there is no such axis, if the number of results
+    /// overflows, as it can along an empty axis, or if the type of a user's operator in OpenCL C is not that of the elements.
     /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the text of a user's operator does not compile; line numbers in
     /// the compiler's [log](crate::Error::build_log) refer to that text.
     ///
     /// ```
-    /// use oclprim::{Device, op::{Max, Operator, Sum, Usage}};
+    /// use oclprim::{Device, Source, op::{Max, Operator, Sum, Usage}};
     ///
     /// let device = Device::best()?;
     /// assert_eq!(device.reduce(&[1u32, 2, 3], Sum)?, 6);
@@ -152,29 +224,41 @@ impl Device {
     /// assert_eq!(device.reduce(&x, Max)?, 1.5);
     /// assert_eq!(device.reduce(x.view(1..)?, Sum.exact())?, -1.75);
     ///
+    /// assert_eq!(device.reduce(x.segments(&[0u32, 1, 3]), Sum)?.to_vec()?, [1.5, -1.75]);
+    /// let (keys, sums) = device.reduce(x.by_key(&[7u8, 7, 8]), Sum)?;
+    /// assert_eq!((keys.to_vec()?, sums.to_vec()?), (vec![7, 8], vec![-0.5, 0.25]));
+    /// assert_eq!(device.reduce(x.nd(&[3, 1])?.along(0), Max)?.to_vec()?, [1.5]);
+    ///
     /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
     /// assert_eq!(device.reduce(&[100, 100, 100], &saturating)?, 255);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn reduce<S: Source<Item: Pod>, O: Combine<S::Item, Use = Anywhere>>(
+    pub fn reduce<I: Reducible, O: Combine<I::Item, Use: ForReductions>>(
         &self,
-        input: S,
+        input: I,
         op: O,
-    ) -> Result<S::Item> {
+    ) -> Result<I::Of<I::Item>> {
         let (op, usage) = op.taken();
-        let mut out = [op.of_nothing()];
-        op.visit(Reduction { device: self, input: &input, level: usage.determinism, output: (&mut out).into() })?;
-        Ok(out[0])
+        input.reduce(self, op, usage.determinism)
     }
 
-    /// [`Device::reduce`] into the single element of `output`, which may be on the device.
+    /// [`Device::reduce`] into a slice, buffer or view with an element for each group: one for a source as a whole.
     ///
-    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
+    /// For [runs of keys](Source::by_key), `output` is a tuple: the keys, the values, and the number of runs, a single
+    /// element. Keys and values have one length, which may be too short or too long; elements after the count do not change.
+    ///
+    /// Waits for the result only if an output is a host slice, if the input has a [gather](Source::gathered), or for the
+    /// [mean](crate::op::Mean) of all elements.
+    ///
+    /// Does not check the offsets of segments; [`Device::check_segments`] does. An offset beyond the input counts as its end.
+    /// If an offset is beyond the next one, results are unspecified. Reads and writes stay in bounds for any offsets.
     ///
     /// # Errors
     ///
-    /// Same as [`Device::reduce`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
-    /// have exactly one element.
+    /// Same as [`Device::reduce`], but values of offsets are not checked;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output has another number of elements, or if
+    /// arguments overlap in imported OpenCL memory. The same error if the count is a host slice and the outputs of keys are
+    /// too short.
     ///
     /// ```
     /// use oclprim::{Device, op::Sum};
@@ -186,14 +270,14 @@ impl Device {
     /// assert_eq!(total.to_vec()?, [100]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn reduce_into<'a, S: Source<Item: Pod>, O: Combine<S::Item, Use = Anywhere>>(
+    pub fn reduce_into<'a, I: Reducible, O: Combine<I::Item, Use: ForReductions>>(
         &self,
-        input: S,
+        input: I,
         op: O,
-        output: impl Into<Output<'a, S::Item>>,
+        output: impl Into<I::Out<'a, I::Item>>,
     ) -> Result<()> {
         let (op, usage) = op.taken();
-        op.visit(Reduction { device: self, input: &input, level: usage.determinism, output: output.into() })
+        input.reduce_into(self, op, usage.determinism, output.into())
     }
 
     /// Exact sum of all elements as a value that can be merged with others: `x[0] + ... + x[n - 1]`.

@@ -5,10 +5,10 @@ use std::ops::Range;
 use bytemuck::Pod;
 
 use super::{
-    Erased, Source, Values,
+    Erased, Narrow, Source, Values,
     load::{Component, Index, Text},
 };
-use crate::{Buffer, Element, Input, Integer, PinnedVec, Result, View, runtime::opencl::ClDevice};
+use crate::{Buffer, Element, ElementType, Input, Integer, PinnedVec, Result, View, runtime::opencl::ClDevice};
 
 impl<T: Copy + Sync> Values for &[T] {
     type Item = T;
@@ -52,6 +52,10 @@ macro_rules! memory {
 
                 fn erased(&self) -> Erased<'_, T> {
                     Erased::Memory(Input::from(*self))
+                }
+
+                fn narrow(&self) -> Option<Narrow<'_>> {
+                    ElementType::of::<T>().map(|element| Narrow(Input::from(*self).any(), element))
                 }
 
                 fn search(&self, _: &ClDevice, _: usize) -> Result<()> {

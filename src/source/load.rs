@@ -395,7 +395,7 @@ fn widened(from: &Component) -> String {
 }
 
 /// Returns whether `to` has every value of `from`.
-fn holds(to: ElementType, from: ElementType) -> bool {
+pub(super) fn holds(to: ElementType, from: ElementType) -> bool {
     let bits = |element: ElementType| 8 * element.size() as i32 - element.is_signed() as i32;
     match (from.is_float(), to.is_float()) {
         (false, false) => bits(to) >= bits(from) && (to.is_signed() || !from.is_signed()),

@@ -9,8 +9,8 @@ use std::{
 use bytemuck::Pod;
 
 use super::{
-    Blocks, Function, Source, Values, finite, gpu,
-    load::{Component, Index, Text},
+    Blocks, Function, Narrow, Source, Values, finite, gpu,
+    load::{Component, Index, Text, holds},
     outside,
 };
 use crate::{Element, Error, Input, Integer, Result, op::Arithmetic, runtime::opencl::ClDevice};
@@ -259,6 +259,10 @@ impl<S: Source<Item: Element>, U: Element> Source for Cast<S, U> {
     fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>> {
         let all = self.0.emit(text, index)?;
         Ok(all.into_iter().map(|one| text.cast(one, U::TYPE)).collect())
+    }
+
+    fn narrow(&self) -> Option<Narrow<'_>> {
+        self.0.narrow().filter(|narrow| holds(U::TYPE, narrow.1))
     }
 
     fn search(&self, device: &ClDevice, n: usize) -> Result<()> {

@@ -161,10 +161,10 @@ impl Extent<'_> {
             Extent::Along(shape, axis) => {
                 let mut values = vec![U::ZERO; without(shape, axis).iter().product()];
                 let input = Input::from(input).nd(&around(shape, axis))?;
-                device.reduce_axis_with_into(input, 1, op, Determinism::Fixed, &mut values)?;
+                device.reduce_into(input.cast::<U>().along(1), op, &mut values)?;
                 Ok(values)
             }
-            Extent::Segments(offsets) => device.reduce_segments(input.cast::<U>(), offsets, op)?.into_vec(),
+            Extent::Segments(offsets) => device.reduce(input.cast::<U>().segments(offsets), op)?.into_vec(),
         }
     }
 }
@@ -310,9 +310,9 @@ impl Reduce {
             device: &Device,
             verify: bool,
         ) -> Result<Vec<T>, Stop> {
-            let values = device.reduce_segments(input, offsets, op)?.into_vec()?;
+            let values = device.reduce(input.segments(offsets), op)?.into_vec()?;
             if verify {
-                let want = Device::cpu().reduce_segments(input, offsets, op)?.into_vec()?;
+                let want = Device::cpu().reduce(input.segments(offsets), op)?.into_vec()?;
                 matches(same(&values, &want, O::KIND.name()))?;
             }
             Ok(values)
@@ -555,9 +555,9 @@ impl Line<'_> {
 
     fn combine<T: Element, O: op::Op<T>>(&self, op: O, input: &[T]) -> Result<Vec<T>, Stop> {
         let view = self.view(input)?;
-        let values = self.device.reduce_axis(view, 1, op)?.into_vec()?;
+        let values = self.device.reduce(view.along(1), op)?.into_vec()?;
         if self.verify {
-            let want = Device::cpu().reduce_axis(view, 1, op)?.into_vec()?;
+            let want = Device::cpu().reduce(view.along(1), op)?.into_vec()?;
             matches(same(&values, &want, O::KIND.name()))?;
         }
         Ok(values)

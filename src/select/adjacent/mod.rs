@@ -43,7 +43,7 @@ impl Device {
     /// let device = Device::best()?;
     /// let steps = device.adjacent_difference(&[3u8, 5, 4])?;
     /// assert_eq!(steps.to_vec()?, [3, 2, 255]);
-    /// assert_eq!(device.inclusive_scan(&steps, Sum)?.to_vec()?, [3, 5, 4]);
+    /// assert_eq!(device.scan(&steps, Sum)?.to_vec()?, [3, 5, 4]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn adjacent_difference<T: Element>(&self, input: impl Source<Item = T>) -> Result<Buffer<T>> {

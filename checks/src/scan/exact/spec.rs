@@ -6,7 +6,7 @@ use crate::{
     check::{Case, Failure, Level, exact_sum, guarded, hard::Hard, same},
     f16,
     op::Sum,
-    scan::Scan,
+    scan::{Scan, in_scan},
     tuning::Tuned,
 };
 
@@ -44,13 +44,13 @@ fn check<T: Float>(device: &Device, x: &[T], variant: Variant) -> Result<(), Fai
     let kind = kind.with(Determinism::Exact);
     let (got, mut want) = match variant {
         Variant::Inclusive => {
-            let run = |out: crate::ViewMut<'_, T>| Ok(device.scan_into(x, Sum, kind, out)?);
+            let run = |out: crate::ViewMut<'_, T>| Ok(device.scan_into(x, in_scan(Sum, kind), out)?);
             (guarded(device, x.len(), 1, run)?, prefixes(x))
         }
         Variant::InPlace => {
             let run = |mut out: crate::ViewMut<'_, T>| {
                 out.write(x)?;
-                Ok(device.scan_in_place(out, Sum, kind)?)
+                Ok(device.scan_in_place(out, in_scan(Sum, kind))?)
             };
             (guarded(device, x.len(), 1, run)?, prefixes(x))
         }
@@ -60,7 +60,7 @@ fn check<T: Float>(device: &Device, x: &[T], variant: Variant) -> Result<(), Fai
                 all.reverse();
             }
             all.insert(0, initial);
-            let run = |out: crate::ViewMut<'_, T>| Ok(device.scan_into(x, Sum, kind, out)?);
+            let run = |out: crate::ViewMut<'_, T>| Ok(device.scan_into(x, in_scan(Sum, kind), out)?);
             (guarded(device, x.len() + 1, 1, run)?, prefixes(&all))
         }
     };
