@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --example device_buffers`
 
-use oclprim::{Determinism, Device, op::Sum};
+use oclprim::{Device, op::Sum};
 
 const ROWS: usize = 1000;
 const COLS: usize = 500;
@@ -21,7 +21,7 @@ fn main() -> Result<(), oclprim::Error> {
     let mut sums = device.zeroed::<f32>(COLS)?;
     for c in 0..COLS {
         let column = columns.view(c * ROWS..(c + 1) * ROWS)?;
-        device.reduce_into(column, Sum, Determinism::Fixed, sums.view_mut(c..=c)?)?;
+        device.reduce_into(column, Sum, sums.view_mut(c..=c)?)?;
     }
 
     // The device copies a part of a buffer, which may begin at any offset.

@@ -31,7 +31,7 @@ fn main() -> Result<(), oclprim::Error> {
 
     // A view of some columns alone is copied once, because it has gaps between its rows.
     let columns = NdCow::try_from(image.slice(s![.., 100..110]))?;
-    assert_eq!(device.reduce_axis(&columns, 0, Sum)?.to_vec()?, block.sum_axis(Axis(0)).to_vec());
+    assert_eq!(device.reduce(NdView::from(&columns).along(0), Sum)?.to_vec()?, block.sum_axis(Axis(0)).to_vec());
 
     let mut turned = Array2::zeros((640, 480));
     device.transpose_into(Input::try_from(&image)?, 480, 640, Output::try_from(&mut turned)?)?;

@@ -3,7 +3,7 @@
 //! `cargo run --release --features macros --example operators`
 
 use bytemuck::{Pod, Zeroable};
-use oclprim::{Device, Scan, SharedType, Source, device, map, op::Sum, operator, order};
+use oclprim::{Device, SharedType, Source, device, map, op::Sum, operator, order};
 
 /// A sample of a series: its value, and when it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, SharedType)]
@@ -47,7 +47,7 @@ fn main() -> oclprim::Result<()> {
 
     let values = [0.5f32, 3.0, -1.0, 3.0, 2.0];
     let samples: Vec<Sample> = (0..).zip(values).map(|(time, value)| Sample { value, time }).collect();
-    let peak = device.reduce_by(&samples, &larger())?;
+    let peak = device.reduce(&samples, &larger())?;
     println!("peak: {peak:?}");
     assert_eq!(peak, Sample { value: 3.0, time: 1 });
 
@@ -56,7 +56,7 @@ fn main() -> oclprim::Result<()> {
     println!("times, largest value first: {times:?}");
     assert_eq!(times, [1, 3, 4, 0, 2]);
 
-    let divisors = device.scan_by(&[24u32, 36, 10], &greatest_divisor(), Scan::inclusive())?.to_vec()?;
+    let divisors = device.scan(&[24u32, 36, 10], &greatest_divisor())?.to_vec()?;
     println!("running greatest common divisor: {divisors:?}");
     assert_eq!(divisors, [24, 12, 2]);
 

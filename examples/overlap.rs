@@ -29,7 +29,7 @@ fn main() -> Result<(), oclprim::Error> {
         for (samples, out) in std::mem::take(&mut batches) {
             let (x, upload) = device.upload_async(samples)?;
             // The kernels wait for the upload, and the download for the kernels. The host waits for none of them.
-            let sums = device.inclusive_scan(&x, Sum)?;
+            let sums = device.scan(&x, Sum)?;
             running.push((upload, sums.into_read_async(out)?));
         }
         for (upload, download) in running {

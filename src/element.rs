@@ -1,6 +1,6 @@
 //! The element types of the crate, and their arithmetic, which every backend shares.
 
-use std::{fmt, str::FromStr};
+use std::{any::TypeId, fmt, str::FromStr};
 
 use bytemuck::Pod;
 use half::{bf16, f16};
@@ -116,6 +116,13 @@ impl ElementType {
     /// Returns whether OpenCL C computes with vectors of the type: all types except the 16-bit floats.
     pub(crate) const fn has_vectors(self) -> bool {
         !matches!(self, Self::F16 | Self::Bf16)
+    }
+
+    /// The element type that `T` is; `None` for any other type.
+    pub(crate) fn of<T: 'static>() -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|&element| crate::with_element!(element, U => TypeId::of::<U>() == TypeId::of::<T>()))
     }
 
     /// The OpenCL C type that holds an element in memory; a 16-bit float is stored as its bits.
@@ -269,7 +276,7 @@ pub trait Arithmetic: Copy + PartialEq + sealed::Sealed {
     message = "`{Self}` is not an element type",
     label = "expected `i8`..`i64`, `u8`..`u64`, `f16`, `bf16`, `f32` or `f64`",
     note = "use `u8` (0 and 1) for `bool`, `u64` for `usize`, and `i64` for `isize`",
-    note = "structs: `Device::reduce_by` takes an `op::Operator::of_struct`, `Device::merge_sort` an `op::Less::of_struct`; \
+    note = "structs: `Device::reduce` takes an `op::Operator::of_struct`, `Device::merge_sort` an `op::Less::of_struct`; \
             scans, segments and axes take element types only, so pack two small fields into a `u64`"
 )]
 pub trait Element: Pod + PartialOrd + fmt::Debug + fmt::Display + Send + Sync + Arithmetic {

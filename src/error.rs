@@ -155,7 +155,7 @@ impl Error {
     /// use oclprim::{Device, ErrorKind, op::Operator};
     ///
     /// let wrong = Operator::new("wrong", 0u32, |a, b| a | b, "a or b");
-    /// if let Err(error) = Device::best()?.reduce_by(&[1, 2], &wrong) {
+    /// if let Err(error) = Device::best()?.reduce(&[1, 2], &wrong) {
     ///     assert_eq!(error.kind(), ErrorKind::Build);
     ///     println!("{error}: {:?}\n{}", error.status(), error.build_log().unwrap_or_default());
     /// }

@@ -26,18 +26,15 @@
 //! | [`transform`](Device::transform) | the elements of an expression: [`source`] |
 //! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several statistics in one pass: [`reduce::statistics`] |
 //! | [`count`](Device::count), [`count_of`](Device::count_of), [`any`](Device::any), [`all`](Device::all) | number of elements that are not zero, or that equal a value: [`reduce::count`] |
-//! | [`reduce_by`](Device::reduce_by) | one value from many, by an [operator](op::Operator) of the user, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`] |
+//! | [`reduce`](Device::reduce) with an [operator](op::Operator) of the user | one value from many, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`] |
 //! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | expressions as inputs: another type, a function of each element, products. `reduce`, `scan` and `transform` compute them as they read; the cost for other methods: [`source`] |
-//! | [`reduce_segments`](Device::reduce_segments), [`reduce_segments_by`](Device::reduce_segments_by) | one value from each segment: [`reduce::segmented`] |
-//! | [`reduce_axis`](Device::reduce_axis), [`reduce_axis_by`](Device::reduce_axis_by) | one value from each line along an axis: [`reduce::axis`] |
+//! | [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key), [`x.flagged()`](Source::flagged), [`view.along()`](NdView::along) | groups as inputs of `reduce` and `scan`: segments, runs of equal keys, flagged ranges, lines along axes. One value from each: [`reduce::segmented`], [`select::by_key`], [`reduce::axis`]; prefix scans of each: [`scan::segmented`], [`scan::axis`] |
 //! | [`arg_min_axis`](Device::arg_min_axis), [`arg_max_axis`](Device::arg_max_axis), [`min_max_axis`](Device::min_max_axis) | the extremes of each line along an axis, and their indices: [`reduce::axis::extremes`] |
 //! | [`moments_axis`](Device::moments_axis), [`mean_axis`](Device::mean_axis), [`variance_axis`](Device::variance_axis) | mean and variance of each line along an axis, in one pass: [`reduce::axis::moments`] |
-//! | [`mean_segments_exact`](Device::mean_segments_exact), [`mean_axis_exact`](Device::mean_axis_exact), [`mean_by_key_exact`](Device::mean_by_key_exact) | correctly rounded means of groups: [`exact`] |
-//! | [`inclusive_scan`](Device::inclusive_scan), [`exclusive_scan`](Device::exclusive_scan), [`scan_by`](Device::scan_by), [`offsets_of`](Device::offsets_of) | prefix scan: `out[i] = x[0] op ... op x[i]`; offsets from counts: [`scan`] |
-//! | [`scan_by_key`](Device::scan_by_key), [`scan_segments`](Device::scan_segments), [`scan_flagged`](Device::scan_flagged), [`scan_axis`](Device::scan_axis) | prefix scan of each run of equal keys, of each segment, along an axis: [`scan::segmented`], [`scan::axis`] |
+//! | [`reduce`](Device::reduce) with [`Sum.exact()`](op::Usage::exact), [`Mean`](op::Mean) | correctly rounded sums and means, also of groups: [`exact`] |
+//! | [`scan`](Device::scan), [`offsets_of`](Device::offsets_of) | prefix scan: `out[i] = x[0] op ... op x[i]`, [exclusive](op::Usage::exclusive) and [reversed](op::Usage::reversed) too; offsets from counts: [`scan`] |
 //! | [`select`](Device::select), [`select_flagged`](Device::select_flagged), [`select_indices`](Device::select_indices), [`partition`](Device::partition) | the elements that meet a condition, or their indices; in a partition, the other elements follow: [`select`], [`select::partition`] |
 //! | [`unique`](Device::unique), [`unique_by_key`](Device::unique_by_key), [`run_length_encode`](Device::run_length_encode), [`non_trivial_runs`](Device::non_trivial_runs) | runs of equal neighbours: [`select::runs`] |
-//! | [`reduce_by_key`](Device::reduce_by_key) | one value from the values of each run of equal keys: [`select::by_key`] |
 //! | [`adjacent_difference`](Device::adjacent_difference) | difference between each element and the one before it: [`select::adjacent`] |
 //! | [`transpose`](Device::transpose), [`transpose_batch`](Device::transpose_batch) | rows become columns: [`layout::transpose`] |
 //! | [`transpose_in_place`](Device::transpose_in_place) | transpose of a square or rectangular matrix within its own memory: [`layout::transpose::in_place`] |
@@ -78,9 +75,9 @@
 //! - an argument belongs to another queue of the device (each [`Device::open`] makes a queue);
 //! - a device is used for the first time, and its self-test runs;
 //! - it allocates a result whose length the device finds: [`Device::select`] and its like, [`Device::partition`],
-//!   [`Device::unique`] and other [runs](select::runs), [`Device::reduce_by_key`], [`Device::set_operation`];
+//!   [`Device::unique`] and other [runs](select::runs), [`Device::reduce`] by key, [`Device::set_operation`];
 //! - it checks data on the device: the indices of [`Device::gather`] and [`Device::scatter`], the offsets of
-//!   [`Device::reduce_segments`] and of other allocating calls for segments;
+//!   [segments](Source::segments) of allocating calls;
 //! - its own documentation says so, such as [`Buffer::fill`] for elements whose size is not a power of two.
 //!
 //! An `_into` method waits for neither a length nor a check if its outputs are on the device. [`Device::finish`] waits
@@ -243,7 +240,7 @@ pub use num_complex::Complex;
 /// }
 ///
 /// let spans = [Span { from: 3, to: 5 }, Span { from: -1, to: 2 }];
-/// assert_eq!(Device::best()?.reduce_by(&spans, &hull())?, Span { from: -1, to: 5 });
+/// assert_eq!(Device::best()?.reduce(&spans, &hull())?, Span { from: -1, to: 5 });
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
@@ -332,7 +329,7 @@ pub use oclprim_macros::map;
 ///     }
 /// }
 ///
-/// assert_eq!(Device::best()?.reduce_by(&[1, -7, 3], &larger_magnitude())?, -7);
+/// assert_eq!(Device::best()?.reduce(&[1, -7, 3], &larger_magnitude())?, -7);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
@@ -436,7 +433,6 @@ pub use runtime::{
     Buffer, Capabilities, Device, DeviceClass, DeviceInfo, DeviceType, Download, Input, MapMut, MapRef, Output,
     PinnedVec, Preparation, ProgramSpec, RefusedSubGroup, SubGroup, SubGroupBackend, Timing, Upload, View, ViewMut,
 };
-pub use scan::Scan;
 pub use sort::{
     Key, Order,
     columns::{Column, Columns, Table},

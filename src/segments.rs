@@ -5,10 +5,10 @@ use crate::{Element, ElementType, Error, Integer, Result};
 /// Type of a segment offset or an element index: `u32` or `u64`.
 ///
 /// ```
-/// use oclprim::{Device, Offset, op::Max};
+/// use oclprim::{Source, Device, Offset, op::Max};
 ///
 /// fn largest<C: Offset>(x: &[u8], offsets: &[C]) -> oclprim::Result<Vec<u8>> {
-///     Device::best()?.reduce_segments(x, offsets, Max)?.to_vec()
+///     Device::best()?.reduce(x.segments(offsets), Max)?.to_vec()
 /// }
 ///
 /// assert_eq!(largest(&[1, 9, 3], &[0u32, 2, 3])?, largest(&[1, 9, 3], &[0u64, 2, 3])?);

@@ -299,7 +299,7 @@ fn processes_that_share_a_cache_keep_its_bound() {
             for i in 0..6 {
                 let text = format!("a + b + {part} * {i} * 0");
                 let sum = Operator::new("sum", 0u32, |a, b| a + b, &text);
-                assert_eq!(device.reduce_by(&[1, 2, 3], &sum).unwrap(), 6);
+                assert_eq!(device.reduce(&[1, 2, 3], &sum).unwrap(), 6);
             }
         }
         return child::answer("done");
@@ -348,7 +348,7 @@ fn programs_of_many_operators_are_freed() {
                 // No other test has these texts, so no program comes from disk. Otherwise the compiler could start, and take
                 // its memory, only after `before`.
                 let sum = Operator::new("sum", 0u32, move |a, b| a + b, &format!("a + b + {} * 0", 1000 + i));
-                assert_eq!(device.reduce_by(&vec![1u32; 100_000], &sum).unwrap(), 100_000);
+                assert_eq!(device.reduce(&vec![1u32; 100_000], &sum).unwrap(), 100_000);
             };
             (0..10).for_each(reduce);
             let before = resident();
@@ -385,10 +385,10 @@ fn programs_in_use_outlive_their_eviction() {
                         for i in 0..12 {
                             let text = format!("a + b + {} * 0", i + thread);
                             let sum = Operator::new("sum", 0u32, |a, b| a + b, &text);
-                            device.reduce_by_into(x, &sum, &mut out).unwrap();
+                            device.reduce_into(x, &sum, &mut out).unwrap();
                             // The kernels of the previous call may still run.
-                            device.reduce_into(x, Max, oclprim::Determinism::Fixed, &mut out).unwrap();
-                            device.reduce_by_into(x, &sum, &mut out).unwrap();
+                            device.reduce_into(x, Max, &mut out).unwrap();
+                            device.reduce_into(x, &sum, &mut out).unwrap();
                             assert_eq!(out.to_vec().unwrap(), [1 << 20]);
                         }
                     });

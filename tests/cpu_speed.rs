@@ -5,7 +5,7 @@
 use std::{hint::black_box, time::Instant};
 
 use oclprim::{
-    Device, Scan,
+    Device,
     op::{Max, Min, Operator},
 };
 
@@ -33,9 +33,9 @@ fn values(n: usize) -> Vec<f32> {
 fn scans_of_extremes_take_at_most_twice_as_long_as_those_by_a_user_s_operator() {
     let (cpu, x) = (Device::cpu(), values(1 << 23));
     let larger = Operator::new("larger", f32::NEG_INFINITY, |a: f32, b| if b > a { b } else { a }, "b > a ? b : a");
-    let by = || drop(black_box(cpu.scan_by(&x, &larger, Scan::inclusive()).unwrap()));
-    within(2.0, "scan of max", shortest(|| drop(black_box(cpu.inclusive_scan(&x, Max).unwrap())), by));
-    within(2.0, "scan of min", shortest(|| drop(black_box(cpu.inclusive_scan(&x, Min).unwrap())), by));
+    let by = || drop(black_box(cpu.scan(&x, &larger).unwrap()));
+    within(2.0, "scan of max", shortest(|| drop(black_box(cpu.scan(&x, Max).unwrap())), by));
+    within(2.0, "scan of min", shortest(|| drop(black_box(cpu.scan(&x, Min).unwrap())), by));
 }
 
 const ROWS: usize = 10_000;

@@ -5,13 +5,12 @@ mod common;
 mod hard;
 
 use oclprim::{
-    Determinism::{Exact, Fixed},
-    Device, ErrorKind, ExactSum, Float, Layout, NdView, Tuning, bf16, f16,
+    Device, ErrorKind, ExactSum, Float, Layout, NdView, Source, Tuning, bf16, f16,
     internals::{
         data::Rng,
         oracle::{exact_mean, exact_sum},
     },
-    op::{Max, Product, Sum},
+    op::{Max, Mean, Product, Sum, Usage},
     tuning::Primitive,
 };
 
@@ -63,7 +62,7 @@ fn segments<T: Float>(count: usize, most: u64, seed: u64) -> (Vec<T>, Vec<u32>, 
 fn sums_of_segments<T: Float>(device: &Device, name: &str, sizes: &[(usize, u64)]) {
     for &(count, most) in sizes {
         let (x, offsets, want) = segments::<T>(count, most, count as u64);
-        let got = device.reduce_segments_with(&x, &offsets, Sum, Exact).unwrap().to_vec().unwrap();
+        let got = device.reduce(x.segments(&offsets), Sum.exact()).unwrap().to_vec().unwrap();
         same(&got, &want, &format!("{name}: {count} segments of {}", T::TYPE));
         // Elements in another order, and other segments before them.
         let mut turned = vec![T::ONE; 3];
@@ -71,7 +70,7 @@ fn sums_of_segments<T: Float>(device: &Device, name: &str, sizes: &[(usize, u64)
             turned.extend(x[pair[0] as usize..pair[1] as usize].iter().rev());
         }
         let moved: Vec<u64> = offsets.iter().map(|&at| u64::from(at) + 3).collect();
-        let got = device.reduce_segments_with(&turned, &moved, Sum, Exact).unwrap().to_vec().unwrap();
+        let got = device.reduce(turned.segments(&moved), Sum.exact()).unwrap().to_vec().unwrap();
         same(&got, &want, &format!("{name}: {count} reversed segments of {}", T::TYPE));
     }
 }
@@ -104,7 +103,7 @@ fn sums_of_long_segments_are_correctly_rounded() {
                 offsets.push(x.len() as u32);
             }
             want[2] = T::ZERO;
-            let got = device.reduce_segments_with(&x, &offsets, Sum, Exact).unwrap().to_vec().unwrap();
+            let got = device.reduce(x.segments(&offsets), Sum.exact()).unwrap().to_vec().unwrap();
             same(&got, &want, &format!("{name}: long segments of {}, kind {kind}", T::TYPE));
         }
     }
@@ -131,10 +130,10 @@ fn sums_of_lines<T: Float>(device: &Device, name: &str, shape: [usize; 3], axis:
         line.into_iter().enumerate().for_each(|(i, value)| x[first + i * inner] = value);
     }
     let view = NdView::new(&x, layout).unwrap();
-    let got = device.reduce_axis_with(view, axis, Sum, Exact).unwrap().to_vec().unwrap();
+    let got = device.reduce(view.along(axis), Sum.exact()).unwrap().to_vec().unwrap();
     same(&got, &want, &format!("{name}: {shape:?} of {} along {axis}", T::TYPE));
     // Backwards along the axis.
-    let got = device.reduce_axis_with(view.reverse(axis).unwrap(), axis, Sum, Exact).unwrap().to_vec().unwrap();
+    let got = device.reduce(view.reverse(axis).unwrap().along(axis), Sum.exact()).unwrap().to_vec().unwrap();
     same(&got, &want, &format!("{name}: {shape:?} of {} back along {axis}", T::TYPE));
 }
 
@@ -162,7 +161,7 @@ fn sums_along_axes_are_correctly_rounded() {
         sums_of_lines::<f16>(&device, &name, [2, 33, 70], 1);
         sums_of_lines::<bf16>(&device, &name, [2, 33, 70], 2);
         let nothing = device.zeroed::<f32>(0).unwrap();
-        let sums = device.reduce_axis_with(nothing.nd(&[0, 4]).unwrap(), 0, Sum, Exact).unwrap();
+        let sums = device.reduce(nothing.nd(&[0, 4]).unwrap().along(0), Sum.exact()).unwrap();
         assert_eq!(bits(&sums.to_vec().unwrap()), [0; 4], "{name}");
     }
 }
@@ -177,7 +176,7 @@ fn sums_by_key_are_correctly_rounded() {
             want_keys.push(s as u16);
             want.push(sums[s]);
         }
-        let (found, got) = device.reduce_by_key_with(&keys, &x, Sum, Exact).unwrap();
+        let (found, got) = device.reduce(x.by_key(&keys), Sum.exact()).unwrap();
         assert_eq!(found.to_vec().unwrap(), want_keys, "{name}");
         same(&got.to_vec().unwrap(), &want, &format!("{name}: {} by key", T::TYPE));
         // Outputs with room for more runs, and for fewer.
@@ -185,7 +184,7 @@ fn sums_by_key_are_correctly_rounded() {
             let (mut keys_out, mut out) = (device.zeroed::<u16>(room).unwrap(), device.zeroed::<T>(room).unwrap());
             out.fill(T::ONE).unwrap();
             let mut count = device.zeroed::<u64>(1).unwrap();
-            device.reduce_by_key_with_into(&keys, &x, Sum, Exact, &mut keys_out, &mut out, &mut count).unwrap();
+            device.reduce_into(x.by_key(&keys), Sum.exact(), (&mut keys_out, &mut out, &mut count)).unwrap();
             assert_eq!(count.to_vec().unwrap(), [want.len() as u64], "{name}");
             let out = out.to_vec().unwrap();
             let there = room.min(want.len());
@@ -211,19 +210,19 @@ fn converted_elements_are_summed_exactly() {
         let sum = |part: &[f32]| exact_sum::<f32, f32>(part);
         let parts = |x: &[f32]| [sum(&x[..700]), 0.0, sum(&x[700..])];
         let mut got = [0f32; 3];
-        device.reduce_segments_with_into(&bytes, &offsets, Sum, Exact, &mut got).unwrap();
+        device.reduce_into(bytes.cast::<f32>().segments(&offsets), Sum.exact(), &mut got).unwrap();
         same(&got, &parts(&bytes.iter().map(|&x| f32::from(x)).collect::<Vec<_>>()), &format!("{name}: u8"));
         let signed: Vec<i8> = bytes.iter().map(|&x| x as i8).collect();
-        device.reduce_segments_with_into(&signed, &offsets, Sum, Exact, &mut got).unwrap();
+        device.reduce_into(signed.cast::<f32>().segments(&offsets), Sum.exact(), &mut got).unwrap();
         same(&got, &parts(&signed.iter().map(|&x| f32::from(x)).collect::<Vec<_>>()), &format!("{name}: i8"));
-        device.reduce_segments_with_into(&halves, &offsets, Sum, Exact, &mut got).unwrap();
+        device.reduce_into(halves.cast::<f32>().segments(&offsets), Sum.exact(), &mut got).unwrap();
         same(&got, &parts(&halves.iter().map(|x| x.to_f32()).collect::<Vec<_>>()), &format!("{name}: f16"));
         if common::has_doubles(&device) {
             for kind in [0, 5] {
                 let floats = hard::<f32>(kind, 600, &mut rng);
                 let mut got = [0f64; 2];
                 let view = NdView::new(&floats, Layout::contiguous(&[300, 2]).unwrap()).unwrap();
-                device.reduce_axis_with_into(view, 0, Sum, Exact, &mut got).unwrap();
+                device.reduce_into(view.cast::<f64>().along(0), Sum.exact(), &mut got).unwrap();
                 let line = |k: usize| floats[k..].iter().step_by(2).copied().collect::<Vec<f32>>();
                 let want = [exact_sum::<f32, f64>(&line(0)), exact_sum::<f32, f64>(&line(1))];
                 same(&got, &want, &format!("{name}: f32 in f64, kind {kind}"));
@@ -249,7 +248,7 @@ fn chunks_at_the_bound_of_one_register_are_exact() {
                 x.extend(x.clone().iter().skip(1).map(|x| T::from_f64(-x.to_f64())));
                 x.push(T::ADD_IDENTITY);
                 let offsets = [0u32, x.len() as u32];
-                let got = device.reduce_segments_with(&x, &offsets, Sum, Exact).unwrap().to_vec().unwrap();
+                let got = device.reduce(x.segments(&offsets), Sum.exact()).unwrap().to_vec().unwrap();
                 same(&got, &[small], &format!("{name}: {} with a spread of {spread}, team of {team}", T::TYPE));
             }
         }
@@ -269,7 +268,7 @@ fn rows_of_many_equal_numbers_resolve_their_carries() {
         // Largest of its chunk: it opens the window so that the other numbers are shifted by 31 bits in a digit.
         x[0] = T::from_bits_lossy(first);
         let view = NdView::new(&x, Layout::contiguous(&[1, n]).unwrap()).unwrap();
-        let got = device.reduce_axis_with(view, 1, Sum, Exact).unwrap().to_vec().unwrap();
+        let got = device.reduce(view.along(1), Sum.exact()).unwrap().to_vec().unwrap();
         same(&got, &[ExactSum::from_iter(&x).round()], &format!("{name}: {n} times {:?}", x[1]));
     }
     for (name, device) in devices() {
@@ -309,9 +308,9 @@ fn sums_of_many_numbers_far_above_the_first_are_correctly_rounded() {
             x.resize(16_384, T::from_f64(sign * large));
             let (want, offsets) = (ExactSum::from_iter(&x), [0u32, 16_384]);
             let what = format!("{name}: {:?}", x[16_383]);
-            let sums = device.reduce_segments_with(&x, &offsets, Sum, Exact).unwrap().to_vec().unwrap();
+            let sums = device.reduce(x.segments(&offsets), Sum.exact()).unwrap().to_vec().unwrap();
             same(&sums, &[want.round()], &what);
-            let means = device.mean_segments_exact(&x, &offsets).unwrap().to_vec().unwrap();
+            let means = device.reduce(x.segments(&offsets), Mean).unwrap().to_vec().unwrap();
             same(&means, &[want.mean(16_384)], &format!("{what}: mean"));
         }
     }
@@ -341,11 +340,11 @@ fn invalid_offsets_of_exact_sums_stay_in_bounds() {
             let mut out = device.zeroed::<f32>(401).unwrap();
             out.fill(-7.0).unwrap();
             let to = out.view_mut(1..400).unwrap();
-            device.reduce_segments_with_into(&x, &offsets, Sum, Exact, to).unwrap();
+            device.reduce_into(x.segments(&offsets), Sum.exact(), to).unwrap();
             let out = out.to_vec().unwrap();
             assert_eq!((out[0], out[400]), (-7.0, -7.0), "{name}");
         }
-        let sums = device.reduce_segments_with(&x, &[0u32, 30_000, 60_000], Sum, Exact).unwrap();
+        let sums = device.reduce(x.segments(&[0u32, 30_000, 60_000]), Sum.exact()).unwrap();
         assert_eq!(sums.to_vec().unwrap(), [30_000.0; 2], "{name}");
     }
 }
@@ -354,18 +353,18 @@ fn invalid_offsets_of_exact_sums_stay_in_bounds() {
 fn exact_groups_are_for_float_sums() {
     let x = [1e30f32, 1.0, -1e30];
     for (name, device) in common::devices() {
-        let error = device.reduce_segments_with(&x, &[0u32, 3], Product, Exact).unwrap_err();
+        let error = device.reduce(x.segments(&[0u32, 3]), Product.exact()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}");
         assert_eq!(error.to_string(), "there is no exact product of floats", "{name}");
         let view = NdView::new(&x, Layout::contiguous(&[3]).unwrap()).unwrap();
-        assert!(device.reduce_axis_with(view, 0, Product, Exact).is_err(), "{name}");
-        assert!(device.reduce_by_key_with(&[1u8; 3], &x, Product, Exact).is_err(), "{name}");
-        let most = device.reduce_segments_with(&x, &[0u32, 3], Max, Exact).unwrap();
+        assert!(device.reduce(view.along(0), Product.exact()).is_err(), "{name}");
+        assert!(device.reduce(x.by_key(&[1u8; 3]), Product.exact()).is_err(), "{name}");
+        let most = device.reduce(x.segments(&[0u32, 3]), Max.exact()).unwrap();
         assert_eq!(most.to_vec().unwrap(), [1e30], "{name}");
-        let sums = device.reduce_segments_with(&[i32::MAX, 1], &[0u32, 2], Sum, Exact).unwrap();
+        let sums = device.reduce([i32::MAX, 1].segments(&[0u32, 2]), Sum.exact()).unwrap();
         assert_eq!(sums.to_vec().unwrap(), [i32::MIN], "{name}");
-        let fixed = device.reduce_segments_with(&x, &[0u32, 3], Sum, Fixed).unwrap();
-        assert_eq!(fixed.to_vec().unwrap(), device.reduce_segments(&x, &[0u32, 3], Sum).unwrap().to_vec().unwrap());
+        let fixed = device.reduce(x.segments(&[0u32, 3]), Sum).unwrap();
+        assert_eq!(fixed.to_vec().unwrap(), device.reduce(x.segments(&[0u32, 3]), Sum).unwrap().to_vec().unwrap());
     }
 }
 
@@ -421,14 +420,14 @@ fn groups_and_means<T: Float, U: Float>(count: usize, seed: u64) -> (Vec<T>, Vec
 fn means_of_segments_and_runs_are_correctly_rounded() {
     fn all<T: Float>(device: &Device, name: &str, count: usize) {
         let (x, offsets, want) = groups_and_means::<T, T>(count, count as u64);
-        let got = device.mean_segments_exact(&x, &offsets).unwrap().to_vec().unwrap();
+        let got = device.reduce(x.segments(&offsets), Mean).unwrap().to_vec().unwrap();
         same(&got, &want, &format!("{name}: means of segments of {}", T::TYPE));
         let (mut keys, mut means) = (Vec::new(), Vec::new());
         for (s, pair) in offsets.windows(2).enumerate().filter(|(_, pair)| pair[0] < pair[1]) {
             keys.extend((pair[0]..pair[1]).map(|_| s as u16));
             means.push(want[s]);
         }
-        let (_, got) = device.mean_by_key_exact(&keys, &x).unwrap();
+        let (_, got) = device.reduce(x.by_key(&keys), Mean).unwrap();
         same(&got.to_vec().unwrap(), &means, &format!("{name}: means by key of {}", T::TYPE));
     }
     for (name, device) in devices() {
@@ -436,14 +435,14 @@ fn means_of_segments_and_runs_are_correctly_rounded() {
         all::<f32>(&device, &name, count);
         all::<f16>(&device, &name, count / 3);
         all::<bf16>(&device, &name, count / 3);
-        let empty = device.mean_segments_exact(&[0f32; 0], &[0u32, 0]).unwrap().to_vec().unwrap();
+        let empty = device.reduce([0f32; 0].segments(&[0u32, 0]), Mean).unwrap().to_vec().unwrap();
         same(&empty, &[f32::NAN], &format!("{name}: mean of no element"));
         if common::has_doubles(&device) {
             all::<f64>(&device, &name, count);
             // Means of another type: f32 as f64.
             let (x, offsets, want) = groups_and_means::<f32, f64>(count / 3, 7);
             let mut got = vec![0f64; want.len()];
-            device.mean_segments_exact_into(&x, &offsets, &mut got).unwrap();
+            device.reduce_into(x.cast::<f64>().segments(&offsets), Mean, &mut got).unwrap();
             same(&got, &want, &format!("{name}: means of f32 as f64"));
         }
     }
@@ -460,14 +459,14 @@ fn means_of_long_groups_are_correctly_rounded() {
             let want: Vec<T> = x.chunks(len).map(|x| ExactSum::from_iter(x).mean(len as u64)).collect();
             let what = |of: &str| format!("{name}: {of} of {}, kind {kind}", T::TYPE);
             let offsets = [0, len as u32, 2 * len as u32, 3 * len as u32];
-            let got = device.mean_segments_exact(&x, &offsets).unwrap().to_vec().unwrap();
+            let got = device.reduce(x.segments(&offsets), Mean).unwrap().to_vec().unwrap();
             same(&got, &want, &what("long segments"));
             let view = NdView::new(&x, Layout::contiguous(&[lines, len]).unwrap()).unwrap();
-            let got = device.mean_axis_exact(view, 1).unwrap().to_vec().unwrap();
+            let got = device.reduce(view.along(1), Mean).unwrap().to_vec().unwrap();
             same(&got, &want, &what("rows"));
             let columns: Vec<T> = (0..len * lines).map(|i| x[i % lines * len + i / lines]).collect();
             let view = NdView::new(&columns, Layout::contiguous(&[len, lines]).unwrap()).unwrap();
-            let got = device.mean_axis_exact(view, 0).unwrap().to_vec().unwrap();
+            let got = device.reduce(view.along(0), Mean).unwrap().to_vec().unwrap();
             same(&got, &want, &what("columns"));
         }
     }
@@ -477,7 +476,7 @@ fn means_of_long_groups_are_correctly_rounded() {
             all::<f64>(&device, &name, if common::tiny() { &[1] } else { &[0, 1, 3] });
         }
         let nothing = device.zeroed::<f32>(0).unwrap();
-        let means = device.mean_axis_exact(nothing.nd(&[0, 4]).unwrap(), 0).unwrap().to_vec().unwrap();
+        let means = device.reduce(nothing.nd(&[0, 4]).unwrap().along(0), Mean).unwrap().to_vec().unwrap();
         same(&means, &[f32::NAN; 4], &format!("{name}: means of no rows"));
     }
 }

@@ -4,11 +4,12 @@ mod common;
 #[path = "common/hard.rs"]
 mod hard;
 
+use oclprim::internals::scan::{Scan, in_scan};
 use oclprim::{
     Determinism::Exact,
-    Device, ErrorKind, ExactSum, Float, Layout, NdView, Scan, Source, Tuning, bf16, f16,
+    Device, ErrorKind, ExactSum, Float, Layout, NdView, Source, Tuning, bf16, f16,
     internals::{data::Rng, oracle::exact_sum},
-    op::{Max, Operator, Product, Sum},
+    op::{Max, Operator, Product, Sum, Usage},
 };
 
 use self::hard::{KINDS, bits, format_of, hard, same};
@@ -59,21 +60,21 @@ fn all_scans<T: Float>(device: &Device, x: &[T], initial: T, what: &str) {
     let (inclusive, exclusive) = (Scan::<T>::inclusive().with(Exact), Scan::exclusive(initial).with(Exact));
     let n = x.len();
     let (want, after) = (prefixes::<T, T>(x, None), prefixes::<T, T>(x, Some(initial)));
-    let got = device.scan(x, Sum, inclusive).unwrap().to_vec().unwrap();
+    let got = device.scan(x, in_scan(Sum, inclusive)).unwrap().to_vec().unwrap();
     same(&got, &want, &format!("{what}, inclusive"));
-    let got = device.scan(x, Sum, exclusive).unwrap().to_vec().unwrap();
+    let got = device.scan(x, in_scan(Sum, exclusive)).unwrap().to_vec().unwrap();
     same(&got, &after[..n], &format!("{what}, exclusive"));
     let mut got = vec![T::ONE; n + 1];
-    device.scan_into(x, Sum, exclusive, &mut got).unwrap();
+    device.scan_into(x, in_scan(Sum, exclusive), &mut got).unwrap();
     same(&got, &after, &format!("{what}, with the sum of all"));
     let back = reversed(x);
-    device.scan_into(&back, Sum, exclusive.reversed(), &mut got).unwrap();
+    device.scan_into(&back, in_scan(Sum, exclusive.reversed()), &mut got).unwrap();
     same(&got, &reversed(&after), &format!("{what}, reversed"));
     let mut there = device.upload(&back).unwrap();
-    device.scan_in_place(&mut there, Sum, inclusive.reversed()).unwrap();
+    device.scan_in_place(&mut there, in_scan(Sum, inclusive.reversed())).unwrap();
     same(&there.to_vec().unwrap(), &reversed(&want), &format!("{what}, reversed in place"));
     let mut there = device.upload(x).unwrap();
-    device.scan_in_place(&mut there, Sum, exclusive).unwrap();
+    device.scan_in_place(&mut there, in_scan(Sum, exclusive)).unwrap();
     same(&there.to_vec().unwrap(), &after[..n], &format!("{what}, in place"));
 }
 
@@ -205,25 +206,25 @@ fn ties_are_broken_by_elements_below_the_window() {
 fn sources_and_other_types_have_exact_scans() {
     for (name, device) in devices() {
         let bytes: Vec<u8> = (0..5000).map(|i| (i * i % 251) as u8).collect();
-        let got = device.scan(&bytes, Sum, Scan::exclusive(0.5f32).with(Exact)).unwrap().to_vec().unwrap();
+        let got = device.scan(bytes.cast::<f32>(), Sum.exclusive().starting(0.5).exact()).unwrap().to_vec().unwrap();
         let want = prefixes::<f32, f32>(&bytes.iter().map(|&x| x.into()).collect::<Vec<_>>(), Some(0.5));
         same(&got, &want[..5000], &format!("{name}: u8"));
         let mut rng = Rng::new(4);
         let x = hard::<f32>(2, 5000, &mut rng);
-        let got = device.scan((&x).reversed(), Sum, Scan::<f32>::inclusive().with(Exact)).unwrap().to_vec().unwrap();
+        let got = device.scan((&x).reversed(), Sum.exact()).unwrap().to_vec().unwrap();
         same(&got, &prefixes::<f32, f32>(&reversed(&x), None), &format!("{name}: a source"));
         if common::has_doubles(&device) {
-            let got = device.scan(&x, Sum, Scan::<f64>::inclusive().with(Exact)).unwrap().to_vec().unwrap();
+            let got = device.scan(x.cast::<f64>(), Sum.exact()).unwrap().to_vec().unwrap();
             same(&got, &prefixes::<f32, f64>(&x, None), &format!("{name}: f32 in f64"));
         }
-        let none = device.scan(&[0f32; 0], Sum, Scan::<f32>::inclusive().with(Exact)).unwrap();
+        let none = device.scan(&[0f32; 0], Sum.exact()).unwrap();
         assert_eq!(none.len(), 0, "{name}");
         let mut initial = [0f32];
         let exclusive = Scan::exclusive(7.0).with(Exact);
-        device.scan_into(&[0f32; 0], Sum, exclusive, &mut initial).unwrap();
+        device.scan_into(&[0f32; 0], in_scan(Sum, exclusive), &mut initial).unwrap();
         assert_eq!(bits(&initial), bits(&[7f32]), "{name}");
         let from_nan = Scan::exclusive(f32::from_bits(0xffc0_1234)).with(Exact);
-        device.scan_into(&[0f32; 0], Sum, from_nan, &mut initial).unwrap();
+        device.scan_into(&[0f32; 0], in_scan(Sum, from_nan), &mut initial).unwrap();
         assert_eq!(bits(&initial), bits(&[f32::NAN]), "{name}");
     }
 }
@@ -238,7 +239,7 @@ fn prefixes_of_three_levels_are_correctly_rounded() {
             continue;
         }
         let x: Vec<f32> = (0..n).map(|i| ((i * 7919) % 2001) as f32).collect();
-        let got = device.scan(&x, Sum, Scan::<f32>::inclusive().with(Exact)).unwrap().to_vec().unwrap();
+        let got = device.scan(&x, Sum.exact()).unwrap().to_vec().unwrap();
         let mut sum = 0.0f64;
         let wrong = got.iter().zip(&x).position(|(&got, &x)| {
             sum += f64::from(x);
@@ -254,18 +255,20 @@ fn exact_scans_refuse_other_float_sums_products_and_operators() {
     let kind = Scan::<f32>::inclusive().with(Exact);
     for (name, device) in common::devices() {
         let errors = [
-            device.scan(&x, Product, kind).unwrap_err(),
-            device.scan_by_key(&ones, &x, Sum, kind).unwrap_err(),
-            device.scan_segments(&x, &[0u32, 3], Sum, kind).unwrap_err(),
-            device.scan_flagged(&x, &ones, Sum, kind).unwrap_err(),
-            device.scan_axis(NdView::new(&x, Layout::contiguous(&[3]).unwrap()).unwrap(), 0, Sum, kind).unwrap_err(),
-            device.scan_by(&x, &Operator::new("sum", 0f32, |a, b| a + b, "a + b"), kind).unwrap_err(),
+            device.scan(&x, in_scan(Product, kind)).unwrap_err(),
+            device.scan(x.by_key(&ones), in_scan(Sum, kind)).unwrap_err(),
+            device.scan(x.segments(&[0u32, 3]), in_scan(Sum, kind)).unwrap_err(),
+            device.scan(x.flagged(&ones), in_scan(Sum, kind)).unwrap_err(),
+            device
+                .scan(NdView::new(&x, Layout::contiguous(&[3]).unwrap()).unwrap().along(0), in_scan(Sum, kind))
+                .unwrap_err(),
+            device.scan(&x, in_scan(&Operator::new("sum", 0f32, |a, b| a + b, "a + b"), kind)).unwrap_err(),
         ];
         for error in errors {
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}: {error}");
         }
-        assert_eq!(device.scan(&x, Max, kind).unwrap().to_vec().unwrap(), [1e30; 3], "{name}");
-        let wrapped = device.scan(&[i32::MAX, 1], Sum, Scan::<i32>::inclusive().with(Exact)).unwrap();
+        assert_eq!(device.scan(&x, in_scan(Max, kind)).unwrap().to_vec().unwrap(), [1e30; 3], "{name}");
+        let wrapped = device.scan(&[i32::MAX, 1], Sum.exact()).unwrap();
         assert_eq!(wrapped.to_vec().unwrap(), [i32::MAX, i32::MIN], "{name}");
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use oclprim::{
-    Bins, Device, Interpolation, Layout, Matrices, NdView, NdViewMut, Order, Philox, Result, Top, Tuning,
+    Bins, Device, Interpolation, Layout, Matrices, NdView, NdViewMut, Order, Philox, Result, Source, Top, Tuning,
     op::{Cast, Sum},
 };
 
@@ -284,17 +284,15 @@ fn views_of_any_shape_are_sound_or_refused() {
             account.of((&what, "nth_element"), || device.nth_element(&x, n));
             account.of((&what, "nth_elements"), || device.nth_elements_into(&x, &[0, n], &mut [0, 0]));
             account.of((&what, "reduce_axis"), || {
-                device.reduce_axis(NdView::new(&x, Layout::contiguous(&[2, 3])?)?, n, Sum)
+                device.reduce(NdView::new(&x, Layout::contiguous(&[2, 3])?)?.along(n), Sum)
             });
             account.of((&what, "permute"), || device.permute(NdView::new(&x, Layout::contiguous(&[2, 3])?)?, &[1, n]));
-            account.of((&what, "segments"), || device.reduce_segments(&x, &[0, n as u64], Sum));
-            account.of((&what, "segments"), || device.reduce_segments(&x, &[n as u64, 6], Sum));
+            account.of((&what, "segments"), || device.reduce(x.segments(&[0, n as u64]), Sum));
+            account.of((&what, "segments"), || device.reduce(x.segments(&[n as u64, 6]), Sum));
             account.of((&what, "check_segments"), || device.check_segments(&[0, n as u64], n));
             account.of((&what, "sort_segments"), || device.sort_segments(&x, &[0, n as u64], Order::ascending()));
             account.of((&what, "sort_segments"), || device.sort_segments(&x, &[n as u64, 6], Order::ascending()));
-            account.of((&what, "scan_segments"), || {
-                device.scan_segments::<_, _, u32, _>(&x, &[n as u64, 6], Sum, oclprim::Scan::inclusive())
-            });
+            account.of((&what, "scan_segments"), || device.scan(x.segments(&[n as u64, 6]), Sum));
             account.of((&what, "gather"), || device.gather(&x, &[0, n as u64]));
             account.of((&what, "scatter"), || device.scatter(&x[..2], &[0, n as u64], 6));
             account.of((&what, "selected"), || device.selected(&[n as u64], n));

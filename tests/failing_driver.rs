@@ -28,7 +28,7 @@ use std::{
 use tempfile::TempDir;
 
 use oclprim::{
-    Bins, Capabilities, Device, DeviceClass, Error, ErrorKind, Order, Result, Scan, Top, Tuning,
+    Bins, Capabilities, Device, DeviceClass, Error, ErrorKind, Order, Result, Source, Top, Tuning,
     interop::{self, ocl},
     op::{Map, Operator, Sum},
     tuning::Primitive,
@@ -265,14 +265,14 @@ const TRANSFERS: [Operation; 5] = [
     }),
     ("scan of a slice", |device, data| {
         let mut sums = vec![0; N];
-        device.scan_into(&data.bits, Sum, Scan::inclusive(), &mut sums).map(|()| sums)
+        device.scan_into(&data.bits, Sum, &mut sums).map(|()| sums)
     }),
 ];
 
 /// Operations on slices that drivers for CPUs read in place.
 const IN_PLACE: [Operation; 2] = [
     ("reduce of a large slice", |device, data| Ok(vec![device.reduce(&data.large, Sum)?])),
-    ("scan of a large slice", |device, data| Ok(device.inclusive_scan(&data.large, Sum)?.to_vec()?.split_off(N))),
+    ("scan of a large slice", |device, data| Ok(device.scan(&data.large, Sum)?.to_vec()?.split_off(N))),
 ];
 
 const OPERATIONS: [Operation; 14] = [
@@ -293,11 +293,11 @@ const OPERATIONS: [Operation; 14] = [
     }),
     ("reduce", |device, data| Ok(vec![device.reduce(&data.bits, Sum)?])),
     ("reduce a buffer", |device, data| Ok(vec![device.reduce(&device.upload(&data.bits)?, Sum)?])),
-    ("scan", |device, data| device.inclusive_scan(&data.bits, Sum)?.to_vec()),
+    ("scan", |device, data| device.scan(&data.bits, Sum)?.to_vec()),
     ("select", |device, data| device.select(&data.bits, &Map::new(|x: u32| x < 1 << 30, "x < 1u << 30"))?.to_vec()),
     ("sort", |device, data| device.sort(&data.bits, Order::ascending())?.to_vec()),
     ("reduce by key", |device, data| {
-        let (keys, sums) = device.reduce_by_key(&data.runs, &data.bits, Sum)?;
+        let (keys, sums) = device.reduce(data.bits.by_key(&data.runs), Sum)?;
         Ok([keys.to_vec()?, sums.to_vec()?].concat())
     }),
     ("histogram", |device, data| {
@@ -753,7 +753,7 @@ fn a_build_log_of_exabytes_is_not_read() {
         let device = user.open().unwrap();
         device.reduce(&[1u32, 2], Sum).unwrap();
         let wrong = Operator::new("wrong", 0u32, |a: u32, b: u32| a | b, "a or b");
-        let build = || device.reduce_by(&[1u32, 2], &wrong).unwrap_err();
+        let build = || device.reduce(&[1u32, 2], &wrong).unwrap_err();
         for call in 1..=failing.calls_of(|| drop(build())).len() {
             let (error, Some(failed)) = failing.run(call, 0, Mode::Size, build) else { continue };
             is_one_line(&error, &failed);

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use common::{a_form_of_each_kernel, gpu, opencl_devices, runs_kernels_at_once, tuned};
 use oclprim::{
-    Columns, Device, Element, ElementType, Extreme, Interpolation, Order, Scan, SetOp, SubGroupBackend, Top, Tuning,
+    Columns, Device, Element, ElementType, Extreme, Interpolation, Order, SetOp, Source, SubGroupBackend, Top, Tuning,
     bf16, f16,
     op::{Max, Sum},
     tuning::{Primitive, parameters},
@@ -461,10 +461,10 @@ fn runs<T: Element>(devices: &[(String, Device)]) {
             let (offsets, found) = device.non_trivial_runs::<T, u32>(&x).unwrap();
             assert!(offsets.to_vec().unwrap() == long_starts, "{what}, runs");
             assert!(found.to_vec().unwrap() == long_lengths, "{what}, lengths of runs");
-            let (keys, sums) = device.reduce_by_key(&x, &ones, Sum).unwrap();
+            let (keys, sums) = device.reduce(ones.by_key(&x), Sum).unwrap();
             same(&keys.to_vec().unwrap(), &want, &format!("{what}, reduce_by_key"));
             assert!(sums.to_vec().unwrap() == lengths, "{what}, sums of reduce_by_key");
-            let ranks = device.scan_by_key::<T, u32, u32, _>(&x, &ones, Sum, Scan::inclusive()).unwrap();
+            let ranks = device.scan(ones.by_key(&x), Sum).unwrap();
             assert!(ranks.to_vec().unwrap() == ranks_wanted, "{what}, scan_by_key");
         }
     }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use oclprim::{
-    Accumulate, Bins, Buffer, Determinism, Device, ErrorKind, Matrices, MomentsRecord, Source, StatisticsRecord, Top,
+    Accumulate, Bins, Buffer, Device, ErrorKind, Matrices, MomentsRecord, Source, StatisticsRecord, Top,
     interop::{self, ocl},
     op::{Max, Operator, Scale, Sum},
 };
@@ -182,7 +182,7 @@ fn calls_with_results_on_the_device_do_not_wait() {
         let (mut moved, mut ids) = (device.zeroed::<u32>(5_000).unwrap(), device.zeroed::<u64>(4).unwrap());
         let mut run = || {
             device.copy(&x, &mut moved).unwrap();
-            device.reduce_into(&x, Sum, Determinism::Fixed, &mut sum).unwrap();
+            device.reduce_into(&x, Sum, &mut sum).unwrap();
             device.transpose_into(&x, 50, 100, &mut turned).unwrap();
             let four = Bins::ids(4).unwrap();
             device.histogram_into(&x, &four, &mut ids, &mut outside, Accumulate::Overwrite).unwrap();
@@ -370,12 +370,12 @@ fn outputs_that_overlap_inputs_are_refused() {
         let part = theirs.create_sub_buffer(None, 1024, 100).unwrap();
         let mut c = shared(&device, &part).unwrap();
         refused(device.transpose_into(a.view(1000..1100).unwrap(), 10, 10, &mut c), "bytes 4096..4496 and 4000..4400");
-        let sums = device.reduce_axis_into(view, 0, Sum, b.view_mut(5900..).unwrap());
+        let sums = device.reduce_into(view.along(0), Sum, b.view_mut(5900..).unwrap());
         refused(sums, "bytes 23600..24000 and 0..24000");
         let (offsets, out) = (a.view(..3).unwrap(), b.view_mut(1..3).unwrap());
-        refused(device.reduce_segments_into(&[1u32; 4], offsets, Sum, out), "bytes 4..12 and 0..12");
+        refused(device.reduce_into([1u32; 4].segments(offsets), Sum, out), "bytes 4..12 and 0..12");
         let out = b.view_mut(7..8).unwrap();
-        refused(device.reduce_segments_into(&a, &[0u32, 2], Sum, out), "bytes 28..32 and 0..24000");
+        refused(device.reduce_into(a.segments(&[0u32, 2]), Sum, out), "bytes 28..32 and 0..24000");
         let (bins, mut outside) = (Bins::ids(10).unwrap(), [0u64; 3]);
         let counts = b.view_mut(5..15).unwrap();
         let counted = device.histogram_into(a.view(..6).unwrap(), &bins, counts, &mut outside, Accumulate::Overwrite);
@@ -504,7 +504,6 @@ fn a_single_result_may_overwrite_an_input_element() {
         let theirs = user.upload(&data);
         let (a, mut b, mut words) =
             (whole::<u32>(&device, &theirs), whole::<u32>(&device, &theirs), whole::<u64>(&device, &theirs));
-        let fixed = Determinism::Fixed;
         let sum = data.iter().sum::<u32>();
         let mut takes = |at: usize, want: &[u32], run: &mut dyn FnMut(&mut Buffer<u32>, &mut Buffer<u64>)| {
             run(&mut b, &mut words);
@@ -513,18 +512,18 @@ fn a_single_result_may_overwrite_an_input_element() {
             device.copy(&data[place.clone()], b.view_mut(place).unwrap()).unwrap();
         };
         takes(5999, &[sum], &mut |b, _| {
-            device.reduce_into(&a, Sum, fixed, b.view_mut(5999..).unwrap()).unwrap();
+            device.reduce_into(&a, Sum, b.view_mut(5999..).unwrap()).unwrap();
         });
         takes(16, &[sum, 0], &mut |_, words| {
-            device.reduce_into(a.cast::<u64>(), Sum, fixed, words.view_mut(8..9).unwrap()).unwrap();
+            device.reduce_into(a.cast::<u64>(), Sum, words.view_mut(8..9).unwrap()).unwrap();
         });
         let squares = data.iter().fold(0u32, |sum, x| sum.wrapping_add(x.wrapping_mul(*x)));
         takes(0, &[squares], &mut |b, _| {
-            device.reduce_into(a.times(&a), Sum, fixed, b.view_mut(..1).unwrap()).unwrap();
+            device.reduce_into(a.times(&a), Sum, b.view_mut(..1).unwrap()).unwrap();
         });
         let union = Operator::new("union", 0u32, |a, b| a | b, "a | b");
         takes(1, &[8191], &mut |b, _| {
-            device.reduce_by_into(&a, &union, b.view_mut(1..2).unwrap()).unwrap();
+            device.reduce_into(&a, &union, b.view_mut(1..2).unwrap()).unwrap();
         });
         takes(2, &[5999, 0], &mut |_, words| {
             device.count_into(&a, words.view_mut(1..2).unwrap()).unwrap();

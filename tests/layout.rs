@@ -538,7 +538,8 @@ mod arrays {
             assert_eq!(turned.to_array().unwrap(), cube.t().into_dyn(), "{name}");
             assert_eq!(ArrayViewD::try_from(turned).is_ok(), device.is_cpu(), "{name}");
             let block = cube.slice(s![..;-1, 1.., ..;2]);
-            let sums = device.reduce_axis(&NdCow::try_from(&block).unwrap(), 1, Sum).unwrap().to_vec().unwrap();
+            let sums =
+                device.reduce(NdView::from(&NdCow::try_from(&block).unwrap()).along(1), Sum).unwrap().to_vec().unwrap();
             assert_eq!(sums, block.sum_axis(Axis(1)).into_raw_vec_and_offset().0, "{name}");
         }
     }

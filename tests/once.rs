@@ -146,11 +146,11 @@ fn by_least_then_count(a: Extremes, b: Extremes) -> bool {
 fn operators_equal_hand_written_ones() {
     for (index, _) in Device::list().iter().enumerate() {
         let device = Device::at(index).unwrap();
-        assert_eq!(device.reduce_by(&[1.0f32, -7.5, 3.0], &larger_magnitude()).unwrap(), -7.5);
-        assert_eq!(device.reduce_by(&[12u32, 18, 30], &greatest_divisor()).unwrap(), 6);
+        assert_eq!(device.reduce(&[1.0f32, -7.5, 3.0], &larger_magnitude()).unwrap(), -7.5);
+        assert_eq!(device.reduce(&[12u32, 18, 30], &greatest_divisor()).unwrap(), 6);
         let one = |x: f32| Extremes { least: x, most: x, count: 1 };
         let all: Vec<Extremes> = [3.0, -1.0, 2.5].map(one).to_vec();
-        let found = device.reduce_by(&all, &extremes()).unwrap();
+        let found = device.reduce(&all, &extremes()).unwrap();
         assert_eq!(found, Extremes { least: -1.0, most: 3.0, count: 3 });
         let sorted = device.merge_sort(&all, by_least_then_count()).unwrap().to_vec().unwrap();
         assert_eq!(sorted.iter().map(|x| x.least).collect::<Vec<_>>(), [2.5, 3.0, -1.0]);
@@ -293,7 +293,7 @@ fn an_index_out_of_range_stays_in_the_array_on_devices() {
     }
     let values = [Cell::zeroed(), Cell { int: 3, ..Cell::zeroed() }];
     for (index, _) in Device::list().iter().enumerate() {
-        let found = Device::at(index).unwrap().reduce_by(&values, &indexed()).unwrap();
+        let found = Device::at(index).unwrap().reduce(&values, &indexed()).unwrap();
         assert!(found.kinds.iter().filter(|kind| **kind == 9).count() >= 1, "{found:?}");
     }
 }

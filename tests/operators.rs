@@ -3,8 +3,9 @@
 mod common;
 
 use bytemuck::{Pod, Zeroable};
+use oclprim::internals::scan::{Scan, in_scan};
 use oclprim::{
-    Complex, Device, ErrorKind, Scan,
+    Complex, Device, ErrorKind, NdView, Source,
     internals::data::Data,
     op::laws,
     op::{Operator, complex_product, complex_sum},
@@ -22,18 +23,18 @@ fn text_that_does_not_compile_gives_the_log_with_the_users_line() {
     let broken = Operator::new("broken", 0u32, |a, b| a + b, "f(a, b)")
         .with_functions("uint f(uint a, uint b)\n{\n    return a +;\n}");
     for (name, device) in common::opencl_devices_or_skip("text_that_does_not_compile") {
-        let error = device.reduce_by(&[1, 2], &wrong).unwrap_err();
+        let error = device.reduce(&[1, 2], &wrong).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
         let log = error.build_log().unwrap();
         let wanted = ("operator halves:1", 9, "a + b / no_such_name");
         assert!(log.contains("'no_such_name'") && common::names_line(&device, log, wanted), "{name}: {log}");
-        let error = device.reduce_by(&[1, 2], &broken).unwrap_err();
+        let error = device.reduce(&[1, 2], &broken).unwrap_err();
         let log = error.build_log().unwrap();
         let wanted = ("functions of operator broken:3", 15, "    return a +;");
         assert!(log.contains("expected expression") && common::names_line(&device, log, wanted), "{name}: {log}");
         // The device stays usable.
         let sum = Operator::new("sum", 0u32, |a, b| a + b, "a + b");
-        assert_eq!(device.reduce_by(&[1, 2], &sum).unwrap(), 3, "{name}");
+        assert_eq!(device.reduce(&[1, 2], &sum).unwrap(), 3, "{name}");
     }
 }
 
@@ -42,7 +43,7 @@ fn a_struct_of_another_size_does_not_build() {
     let op =
         Operator::of_struct("short", "Short", "typedef struct { float x; } Short;", [0f32; 2], |a: [f32; 2], _| a, "a");
     for (name, device) in common::opencl_devices_or_skip("a_struct_of_another_size_does_not_build") {
-        let error = device.reduce_by(&[[1f32; 2]], &op).unwrap_err();
+        let error = device.reduce(&[[1f32; 2]], &op).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
         let log = error.build_log().unwrap();
         assert!(log.contains("size_is_not_that_of_the_rust_type"), "{name}: {log}");
@@ -52,7 +53,7 @@ fn a_struct_of_another_size_does_not_build() {
 #[test]
 fn elements_have_one_to_64_bytes() {
     let large = Operator::of_struct("large", "Large", "", [0u64; 9], |a: [u64; 9], _| a, "a");
-    let error = Device::cpu().reduce_by(&[[1u64; 9]], &large).unwrap_err();
+    let error = Device::cpu().reduce(&[[1u64; 9]], &large).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert_eq!(error.to_string(), "operator large is over elements of 72 bytes; 1 to 64 are possible");
 }
@@ -135,20 +136,20 @@ fn operators_run_along_axes_in_segments_and_in_scans() {
         let table = there.nd(&[3, 10_000]).unwrap();
         let of = |line: &mut dyn Iterator<Item = &u64>| line.fold(u64::MAX, |all, &x| !(all ^ x));
         let rows: Vec<u64> = x.chunks(10_000).map(|row| of(&mut row.iter())).collect();
-        assert_eq!(device.reduce_axis_by(table, 1, &alike).unwrap().to_vec().unwrap(), rows, "{name}");
+        assert_eq!(device.reduce(table.along(1), &alike).unwrap().to_vec().unwrap(), rows, "{name}");
         let columns: Vec<u64> = (0..10_000).map(|c| of(&mut x.iter().skip(c).step_by(10_000))).collect();
-        assert_eq!(device.reduce_axis_by(table, 0, &alike).unwrap().to_vec().unwrap(), columns, "{name}");
+        assert_eq!(device.reduce(table.along(0), &alike).unwrap().to_vec().unwrap(), columns, "{name}");
         let of = |range: &[u32]| x[range[0] as usize..range[1] as usize].iter().fold(1, |all, &x| after(all, x));
         let parts: Vec<u64> = offsets.windows(2).map(of).collect();
-        assert_eq!(device.reduce_segments_by(&there, &offsets, &affine).unwrap().to_vec().unwrap(), parts, "{name}");
+        assert_eq!(device.reduce(there.segments(&offsets), &affine).unwrap().to_vec().unwrap(), parts, "{name}");
         let mut all = 1;
         let sums: Vec<u64> = x.iter().map(|&x| (all = after(all, x), all).1).collect();
         let kind = Scan::inclusive();
-        assert!(device.scan_by(&there, &affine, kind).unwrap().to_vec().unwrap() == sums, "{name}");
+        assert!(device.scan(&there, in_scan(&affine, kind)).unwrap().to_vec().unwrap() == sums, "{name}");
         if !device.is_cpu() {
-            let along = device.reduce_axis_by(table, 1, &wrong).unwrap_err();
-            let segmented = device.reduce_segments_by(&there, &offsets, &wrong).unwrap_err();
-            let scanned = device.scan_by(&there, &wrong, kind).unwrap_err();
+            let along = device.reduce(table.along(1), &wrong).unwrap_err();
+            let segmented = device.reduce(there.segments(&offsets), &wrong).unwrap_err();
+            let scanned = device.scan(&there, in_scan(&wrong, kind)).unwrap_err();
             for error in [along, segmented, scanned] {
                 assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
                 let wanted = ("operator halves:1", 9, "a + b / no_such_name");
@@ -169,14 +170,14 @@ fn partial_tiles_are_filled_with_identities() {
     let multiple = Operator::new("lcm", 1u32, |a, b| a / gcd(a, b) * b, "a / gcd(a, b) * b").with_functions(text);
     let x: Vec<u32> = (0..1000).map(|i| 1 + i % 5).collect();
     for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
-        let scanned = device.scan_by(&x, &multiple, Scan::inclusive()).unwrap().to_vec().unwrap();
+        let scanned = device.scan(&x, &multiple).unwrap().to_vec().unwrap();
         assert!(scanned[..5] == [1, 2, 6, 12, 60] && scanned[5..].iter().all(|&x| x == 60), "{name}");
         assert_eq!(
-            device.reduce_segments_by(&x, &[0u32, 3, 1000], &multiple).unwrap().to_vec().unwrap(),
+            device.reduce(x.segments(&[0u32, 3, 1000]), &multiple).unwrap().to_vec().unwrap(),
             [6, 60],
             "{name}"
         );
-        assert_eq!(device.reduce_axis_by(&x, 0, &multiple).unwrap().to_vec().unwrap(), [60], "{name}");
+        assert_eq!(device.reduce(NdView::from(&x).along(0), &multiple).unwrap().to_vec().unwrap(), [60], "{name}");
     }
 }
 
@@ -185,16 +186,16 @@ fn an_operator_over_another_type_is_refused() {
     let larger = |a: f32, b: f32| f32::from_bits(a.to_bits().max(b.to_bits()));
     let bits = Operator::of_struct("larger bits", "int", "", 0f32, larger, "max(a, b)");
     for (name, device) in common::devices() {
-        let error = device.scan_by(&[0.25, 0.75], &bits, Scan::inclusive()).unwrap_err();
+        let error = device.scan(&[0.25, 0.75], &bits).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
         assert_eq!(
             error.to_string(),
             "operator larger bits takes `int` in OpenCL C, but f32 is `float` there",
             "{name}"
         );
-        assert!(device.reduce_axis_by(&[0.25, 0.75], 0, &bits).is_err(), "{name}");
-        assert!(device.reduce_segments_by(&[0.25, 0.75], &[0u32, 2], &bits).is_err(), "{name}");
-        assert_eq!(device.reduce_by(&[0.25, 0.75], &bits).unwrap(), 0.75, "{name}");
+        assert!(device.reduce(NdView::from(&[0.25, 0.75]).along(0), &bits).is_err(), "{name}");
+        assert!(device.reduce([0.25, 0.75].segments(&[0u32, 2]), &bits).is_err(), "{name}");
+        assert_eq!(device.reduce(&[0.25, 0.75], &bits).unwrap(), 0.75, "{name}");
     }
 }
 
@@ -217,7 +218,7 @@ fn any_member_names_and_comments_build() {
     );
     let gas = |temperature, pressure| Gas { temperature, pressure };
     for (name, device) in common::devices() {
-        assert_eq!(device.reduce_by(&[gas(1.0, 2.0), gas(3.0, 4.0)], &op).unwrap(), gas(3.0, 6.0), "{name}");
+        assert_eq!(device.reduce(&[gas(1.0, 2.0), gas(3.0, 4.0)], &op).unwrap(), gas(3.0, 6.0), "{name}");
     }
 }
 
@@ -227,10 +228,10 @@ fn one_is_neutral_for_complex_numbers_with_infinities() {
     let bits = |x: Complex<f32>| (x.re.to_bits(), x.im.to_bits());
     for (name, device) in common::devices() {
         for x in [infinite, Complex::new(-0.0, f32::NEG_INFINITY), Complex::new(1.0, -0.0)] {
-            let got = device.reduce_by(&[x], &complex_product()).unwrap();
+            let got = device.reduce(&[x], &complex_product()).unwrap();
             assert_eq!(bits(got), bits(x), "{name}: {x}");
         }
-        assert_eq!(bits(device.reduce_by(&[], &complex_sum()).unwrap()), bits(Complex::new(-0.0, -0.0)), "{name}");
+        assert_eq!(bits(device.reduce(&[], &complex_sum()).unwrap()), bits(Complex::new(-0.0, -0.0)), "{name}");
     }
     let values = [infinite, Complex::new(1.0, 0.0), Complex::new(1.0, -0.0), Complex::new(-0.0, 0.0)];
     for (name, device) in common::devices() {
@@ -252,7 +253,7 @@ fn empty_input_gives_the_identity() {
             let nothing = device.upload::<[u8; N]>(&[]).unwrap();
             let mut out = device.upload(&[[99; N]; 3]).unwrap();
             device.take_timings().unwrap();
-            device.reduce_by_into(&nothing, &op, out.view_mut(1..2).unwrap()).unwrap();
+            device.reduce_into(&nothing, &op, out.view_mut(1..2).unwrap()).unwrap();
             let commands: Vec<_> = device.take_timings().unwrap().iter().map(|timing| timing.name).collect();
             // The timings exclude writes, and Oclgrind gets no fills.
             let fills = !device.is_cpu() && common::runs_kernels_at_once(&device);
@@ -278,8 +279,8 @@ fn large_elements_fit_little_local_memory() {
         "(Sums){ a.x + b.x }",
     );
     let x: Vec<[f32; 16]> = (0..3000).map(|i| std::array::from_fn(|k| 1.0 / (i + k + 1) as f32)).collect();
-    let want = Device::cpu().reduce_by(&x, &op).unwrap();
+    let want = Device::cpu().reduce(&x, &op).unwrap();
     for (name, device) in common::tuned(&[("a small GPU", common::gpu().local_bytes(8192))]) {
-        assert_eq!(device.reduce_by(&x, &op).unwrap(), want, "{name}");
+        assert_eq!(device.reduce(&x, &op).unwrap(), want, "{name}");
     }
 }

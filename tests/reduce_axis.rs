@@ -26,31 +26,31 @@ fn empty_axes_give_the_identity_and_invalid_ones_are_refused() {
     for (name, device) in devices() {
         let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
         let rows = x.nd(&[2, 3]).unwrap();
-        let error = device.reduce_axis(rows, 2, Sum).unwrap_err();
+        let error = device.reduce(rows.along(2), Sum).unwrap_err();
         assert_eq!(
             (error.kind(), error.to_string().as_str()),
             (ErrorKind::InvalidInput, "axis 2 is out of range for an array of shape [2, 3]")
         );
         let mut out = device.zeroed::<f32>(3).unwrap();
-        let error = device.reduce_axis_into(rows, 1, Sum, &mut out).unwrap_err();
+        let error = device.reduce_into(rows.along(1), Sum, &mut out).unwrap_err();
         assert_eq!(error.to_string(), "reduce along an axis needs an output of 2 elements, got 3", "{name}");
 
         // One axis gives one result, an empty axis gives the identity, and an empty output stays empty.
-        assert_eq!(device.reduce_axis(&x, 0, Sum).unwrap().to_vec().unwrap(), [21.0], "{name}");
+        assert_eq!(device.reduce(NdView::from(&x).along(0), Sum).unwrap().to_vec().unwrap(), [21.0], "{name}");
         let nothing = rows.slice(0, 1..1).unwrap();
-        assert_eq!(device.reduce_axis(nothing, 0, Min).unwrap().to_vec().unwrap(), [f32::INFINITY; 3], "{name}");
-        assert_eq!(device.reduce_axis(nothing, 1, Max).unwrap().len(), 0, "{name}");
+        assert_eq!(device.reduce(nothing.along(0), Min).unwrap().to_vec().unwrap(), [f32::INFINITY; 3], "{name}");
+        assert_eq!(device.reduce(nothing.along(1), Max).unwrap().len(), 0, "{name}");
 
         // The first axis is empty. The product of the other two overflows, and wraps to 0 or to another number.
         let none = device.upload::<f32>(&[]).unwrap();
         for long in [[0, 1 << 40, 1 << 40], [0, 1 << 32, (1 << 32) + 1]] {
             let long = none.nd(&long).unwrap();
-            let error = device.reduce_axis(long, 0, Sum).unwrap_err();
+            let error = device.reduce(long.along(0), Sum).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
             assert!(error.to_string().ends_with("overflow the address space"), "{name}: {error}");
             let mut out = device.zeroed::<f32>(0).unwrap();
-            assert!(device.reduce_axis_into(long, 0, Sum, &mut out).is_err(), "{name}");
-            assert_eq!(device.reduce_axis(long, 1, Sum).unwrap().len(), 0, "{name}");
+            assert!(device.reduce_into(long.along(0), Sum, &mut out).is_err(), "{name}");
+            assert_eq!(device.reduce(long.along(1), Sum).unwrap().len(), 0, "{name}");
         }
     }
 }
@@ -152,7 +152,7 @@ fn moments_of_rows_of_any_length_equal_the_cpu() {
 #[test]
 fn lines_are_the_same_in_rows_and_columns() {
     let line: Vec<f32> = Data::Random.generate(5000, 3);
-    let want = Device::cpu().reduce_axis(&line, 0, Sum).unwrap().to_vec().unwrap()[0];
+    let want = Device::cpu().reduce(NdView::from(&line).along(0), Sum).unwrap().to_vec().unwrap()[0];
     let moments = Device::cpu().moments_axis(&line, 0).unwrap().to_vec().unwrap()[0];
     for (name, device) in devices() {
         for others in [1, 2, 7, 300] {
@@ -160,8 +160,8 @@ fn lines_are_the_same_in_rows_and_columns() {
             let columns: Vec<f32> = line.iter().flat_map(|&x| std::iter::repeat_n(x, others)).collect();
             let (rows, columns) = (device.upload(&rows).unwrap(), device.upload(&columns).unwrap());
             for round in 0..5 {
-                let a = device.reduce_axis(rows.nd(&[others, 5000]).unwrap(), 1, Sum).unwrap().to_vec().unwrap();
-                let b = device.reduce_axis(columns.nd(&[5000, others]).unwrap(), 0, Sum).unwrap().to_vec().unwrap();
+                let a = device.reduce(rows.nd(&[others, 5000]).unwrap().along(1), Sum).unwrap().to_vec().unwrap();
+                let b = device.reduce(columns.nd(&[5000, others]).unwrap().along(0), Sum).unwrap().to_vec().unwrap();
                 let same = |x: &[f32]| x.len() == others && x.iter().all(|x| x.to_bits() == want.to_bits());
                 assert!(same(&a) && same(&b), "{name}: {others} lines, round {round}");
                 let a = device.moments_axis(rows.nd(&[others, 5000]).unwrap(), 1).unwrap().to_vec().unwrap();
@@ -190,18 +190,62 @@ proptest! {
         }
         let all: Vec<f32> = Data::Random.generate(offset + shape.iter().product::<usize>(), seed);
         let view = NdView::new(&all[offset..], layout).unwrap();
-        let want = Device::cpu().reduce_axis(view, axis, Sum).unwrap().to_vec().unwrap();
+        let want = Device::cpu().reduce(view.along(axis), Sum).unwrap().to_vec().unwrap();
         let places = Device::cpu().min_max_axis(view, axis).unwrap().indices.to_vec().unwrap();
         let moments = Device::cpu().moments_axis(view, axis).unwrap().to_vec().unwrap();
         for (name, device) in wide_devices() {
             let x = device.upload(&all).unwrap();
             let view = x.view(offset..).unwrap().with_layout(layout).unwrap();
             prop_assert_eq!(device.moments_axis(view, axis).unwrap().to_vec().unwrap(), &moments[..], "{}", &name);
-            let got = device.reduce_axis(view, axis, Sum).unwrap().to_vec().unwrap();
+            let got = device.reduce(view.along(axis), Sum).unwrap().to_vec().unwrap();
             let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
             prop_assert_eq!(bits(&got), bits(&want), "{}", &name);
             let found = device.min_max_axis(view, axis).unwrap();
             prop_assert_eq!(&found.indices.to_vec().unwrap(), &places, "{}", &name);
         }
+    }
+}
+
+#[test]
+fn lines_along_several_axes_are_those_of_the_merged_axis() {
+    let (a, b, c) = (3, 5, 7);
+    let x: Vec<f32> = (0..a * b * c).map(|i| (i * 37 % 101) as f32 * 0.37).collect();
+    for (name, device) in devices() {
+        let there = device.upload(&x).unwrap();
+        let volume = there.nd(&[a, b, c]).unwrap();
+        let sums = |axes: &[usize]| -> Vec<f32> {
+            // The lines in memory of their own, one after another.
+            let kept: Vec<usize> = (0..3).filter(|axis| !axes.contains(axis)).collect();
+            let order: Vec<usize> = kept.iter().chain(axes).copied().collect();
+            let lines = volume.permute(&order).unwrap().to_vec().unwrap();
+            let len = axes.iter().map(|&axis| [a, b, c][axis]).product::<usize>();
+            let lines = Layout::contiguous(&[lines.len() / len, len])
+                .and_then(|layout| device.reduce(NdView::new(&lines, layout)?.along(1), Sum)?.to_vec());
+            lines.unwrap()
+        };
+        let along = |found: oclprim::Result<oclprim::Buffer<f32>>| found.unwrap().to_vec().unwrap();
+        // Elements at equal distances, and not.
+        assert_eq!(along(device.reduce(volume.along([1, 2]), Sum)), sums(&[1, 2]), "{name}");
+        assert_eq!(along(device.reduce(volume.along([0, 1]), Sum)), sums(&[0, 1]), "{name}");
+        assert_eq!(along(device.reduce(volume.along([0, 2]), Sum)), sums(&[0, 2]), "{name}");
+        assert_eq!(along(device.reduce(volume.along([2, 0]), Sum)), sums(&[0, 2]), "{name}: axes in any order");
+        assert_eq!(along(device.reduce(volume.along([0, 1, 2]), Sum)), sums(&[0, 1, 2]), "{name}");
+        assert_eq!(along(device.reduce(volume.along([0]), Sum)), sums(&[0]), "{name}");
+        let part = volume.slice(1, 1..4).unwrap().reverse(2).unwrap();
+        let most = part.permute(&[1, 0, 2]).unwrap().to_vec().unwrap();
+        let most: Vec<f32> = most.chunks(a * c).map(|x| x.iter().copied().fold(f32::MIN, f32::max)).collect();
+        assert_eq!(along(device.reduce(part.along([0, 2]), Max)), most, "{name}: a part, reversed");
+        let mut out = vec![0.0; b];
+        device.reduce_into(volume.along([0, 2]), Sum, &mut out).unwrap();
+        assert_eq!(out, sums(&[0, 2]), "{name}: into");
+        // No axis: each element is a line.
+        assert_eq!(along(device.reduce(part.along([]), Sum)), part.to_vec().unwrap(), "{name}: no axis");
+        let none = volume.slice(1, 2..2).unwrap();
+        assert_eq!(along(device.reduce(none.along([1, 2]), Sum)), [0.0; 3], "{name}: empty lines");
+        assert_eq!(along(device.reduce(none.along([0, 2]), Sum)), [0.0; 0], "{name}: no lines");
+        let error = device.reduce(volume.along([0, 3]), Sum).unwrap_err();
+        assert_eq!(error.to_string(), "axis 3 is out of range for an array of shape [3, 5, 7]", "{name}");
+        let error = device.reduce(volume.along([1, 1]), Sum).unwrap_err();
+        assert_eq!(error.to_string(), "axis 1 is named twice", "{name}");
     }
 }

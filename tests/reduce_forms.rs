@@ -179,7 +179,7 @@ fn extremes_of_lines_and_segments_have_the_known_values() {
         let (by_rows, by_columns) = (device.upload(&x).unwrap(), device.upload(&turned).unwrap());
         for (axis, view) in [(1, by_rows.nd(&[rows, LEN]).unwrap()), (0, by_columns.nd(&[LEN, rows]).unwrap())] {
             let ends = device.min_max_axis(view, axis).unwrap();
-            let reduced = [device.reduce_axis(view, axis, Min), device.reduce_axis(view, axis, Max)];
+            let reduced = [device.reduce(view.along(axis), Min), device.reduce(view.along(axis), Max)];
             let found = [device.arg_min_axis(view, axis).unwrap(), device.arg_max_axis(view, axis).unwrap()];
             let (both, both_at) = (ends.values.to_vec().unwrap(), ends.indices.to_vec().unwrap());
             for (end, (reduced, found)) in reduced.into_iter().zip(found).enumerate() {
@@ -197,7 +197,7 @@ fn extremes_of_lines_and_segments_have_the_known_values() {
             }
         }
         for (end, reduced) in
-            [device.reduce_segments(&by_rows, &offsets, Min), device.reduce_segments(&by_rows, &offsets, Max)]
+            [device.reduce(by_rows.segments(&offsets), Min), device.reduce(by_rows.segments(&offsets), Max)]
                 .into_iter()
                 .enumerate()
         {
@@ -224,9 +224,9 @@ fn counts_of_a_full_tile_are_exact() {
 fn operators_over_a_full_tile_equal_the_cpu() {
     let sum = Operator::new("sum", -0.0f32, |a, b| a + b, "a + b");
     let x: Vec<f32> = Data::Random.generate(ELEMENTS, 4);
-    let want = Device::cpu().reduce_by(&x, &sum).unwrap();
+    let want = Device::cpu().reduce(&x, &sum).unwrap();
     for (name, device) in gpus() {
-        let got = device.reduce_by(&device.upload(&x).unwrap(), &sum).unwrap();
+        let got = device.reduce(&device.upload(&x).unwrap(), &sum).unwrap();
         assert_eq!(got.to_bits(), want.to_bits(), "{name}");
     }
 }

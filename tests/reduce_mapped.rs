@@ -4,7 +4,7 @@ mod common;
 
 use oclprim::{
     Determinism, Device, ErrorKind, Source,
-    op::{Map, Max, Product, Sum},
+    op::{Map, Max, Product, Sum, Usage},
 };
 
 #[test]
@@ -64,7 +64,7 @@ fn inputs_and_outputs_of_wrong_length_are_errors() {
         assert_eq!(error.to_string(), "times needs sources of equal length, got 3 and 2 elements");
         let mut out = device.zeroed::<i64>(2).unwrap();
         let (wide, fixed) = ([1].cast::<i64>(), Determinism::Fixed);
-        let error = device.reduce_into(wide, Sum, fixed, &mut out).unwrap_err();
+        let error = device.reduce_into(wide, Sum.with(fixed), &mut out).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
     }
 }

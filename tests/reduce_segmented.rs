@@ -3,9 +3,9 @@
 mod common;
 
 use oclprim::{
-    Device, ErrorKind,
+    Device, ErrorKind, Source,
     internals::data::{Data, Rng},
-    op::{Max, Sum},
+    op::{Map, Max, Mean, Operator, Sum, Usage},
 };
 use proptest::prelude::*;
 
@@ -26,13 +26,13 @@ fn empty_inputs_give_the_identity_and_invalid_offsets_are_refused() {
     let nothing: [f32; 0] = [];
     for (name, device) in devices() {
         let none: [u32; 0] = [];
-        let error = device.reduce_segments(&[1.0f32], &none, Sum).unwrap_err();
+        let error = device.reduce([1.0f32].segments(&none), Sum).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
-        assert_eq!(device.reduce_segments(&[1.0f32], &[0u32], Sum).unwrap().len(), 0, "{name}");
-        let empty = device.reduce_segments(&nothing, &[0u64; 4], Max).unwrap();
+        assert_eq!(device.reduce([1.0f32].segments(&[0u32]), Sum).unwrap().len(), 0, "{name}");
+        let empty = device.reduce(nothing.segments(&[0u64; 4]), Max).unwrap();
         assert_eq!(empty.to_vec().unwrap(), [f32::NEG_INFINITY; 3], "{name}");
         let mut out = device.zeroed::<f32>(2).unwrap();
-        let error = device.reduce_segments_into(&[1.0], &[0u32, 1], Sum, &mut out).unwrap_err();
+        let error = device.reduce_into([1.0].segments(&[0u32, 1]), Sum, &mut out).unwrap_err();
         assert_eq!(error.to_string(), "reduce of segments needs an output of 1 elements, got 2", "{name}");
     }
 }
@@ -55,14 +55,14 @@ fn the_first_wrong_offset_is_named() {
 #[test]
 fn a_segment_does_not_depend_on_the_other_segments() {
     let x: Vec<f32> = Data::Random.generate(60_000, 5);
-    let want = Device::cpu().reduce_segments(&x, &[1000u32, 59_000], Sum).unwrap().to_vec().unwrap()[0];
+    let want = Device::cpu().reduce(x.segments(&[1000u32, 59_000]), Sum).unwrap().to_vec().unwrap()[0];
     for (name, device) in devices() {
         let buffer = device.upload(&x).unwrap();
         let mut offsets = vec![0u32, 1000, 59_000, 59_000, 60_000];
         for round in 0..100u32 {
             offsets.insert(1, 9 * round);
             offsets.sort_unstable();
-            let got = device.reduce_segments(&buffer, &offsets, Sum).unwrap().to_vec().unwrap();
+            let got = device.reduce(buffer.segments(&offsets), Sum).unwrap().to_vec().unwrap();
             assert_eq!(got[round as usize + 2].to_bits(), want.to_bits(), "{name}: round {round}");
         }
     }
@@ -87,9 +87,9 @@ fn empty_segments_yield_the_identity() {
                     // The output holds other values before the call, so that an unwritten element is noticed.
                     let mut out = device.upload(&vec![7.0f32; places.len() - 1]).unwrap();
                     if is_wide {
-                        device.reduce_segments_into(&x, &wide, Sum, &mut out).unwrap();
+                        device.reduce_into(x.segments(&wide), Sum, &mut out).unwrap();
                     } else {
-                        device.reduce_segments_into(&x, &offsets, Sum, &mut out).unwrap();
+                        device.reduce_into(x.segments(&offsets), Sum, &mut out).unwrap();
                     }
                     out.to_vec().unwrap().iter().map(|x| x.to_bits()).collect::<Vec<_>>()
                 })
@@ -113,7 +113,7 @@ proptest! {
         let x: Vec<f32> = Data::Random.generate(n + offset, seed);
         let mut offsets: Vec<u32> = (0..=cuts).map(|_| rng.below(n as u64 + 1) as u32).collect();
         offsets.sort_unstable();
-        let want = Device::cpu().reduce_segments(&x[offset..], &offsets, Sum).unwrap().to_vec().unwrap();
+        let want = Device::cpu().reduce(x[offset..].segments(&offsets), Sum).unwrap().to_vec().unwrap();
         for (pair, want) in offsets.windows(2).zip(&want) {
             let part = &x[offset..][pair[0] as usize..pair[1] as usize];
             let exact: f64 = part.iter().map(|&x| f64::from(x)).sum();
@@ -122,9 +122,78 @@ proptest! {
         }
         for (name, device) in more_devices() {
             let buffer = device.upload(&x).unwrap();
-            let got = device.reduce_segments(buffer.view(offset..).unwrap(), &offsets, Sum).unwrap().to_vec().unwrap();
+            let got = device.reduce(buffer.view(offset..).unwrap().segments(&offsets), Sum).unwrap().to_vec().unwrap();
             let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
             prop_assert_eq!(bits(&got), bits(&want), "{}", name);
         }
+    }
+}
+
+/// A cast of an array is read in place if the order does not matter; else the order is that of the wider type.
+#[test]
+fn groups_of_an_expression_have_the_bits_of_the_array() {
+    let n = 5_003;
+    let bytes: Vec<u8> = (0..n).map(|i| (i * 31 % 251) as u8).collect();
+    let floats: Vec<f32> = (0..n).map(|i| (i % 97) as f32 * 0.1 - 3.0).collect();
+    let offsets = [0u32, 17, 17, 2000, 4999, n as u32];
+    let keys: Vec<u16> = (0..n).map(|i| (i / 300) as u16).collect();
+    let words: Vec<u64> = bytes.iter().map(|&x| x.into()).collect();
+    let scaled: Vec<f32> = bytes.iter().map(|&x| f32::from(x) * 0.3).collect();
+    let half = Map::new(|x: u8| f32::from(x) * 0.3, "x * 0.3f");
+    for (name, device) in devices() {
+        let (x, y) = (device.upload(&bytes).unwrap(), device.upload(&floats).unwrap());
+        let same = |got: oclprim::Result<oclprim::Buffer<u64>>, want: oclprim::Result<oclprim::Buffer<u64>>, what| {
+            assert_eq!(got.unwrap().to_vec().unwrap(), want.unwrap().to_vec().unwrap(), "{name}: {what}");
+        };
+        let bits = |got: oclprim::Result<oclprim::Buffer<f32>>, want: oclprim::Result<oclprim::Buffer<f32>>, what| {
+            let [got, want] = [got, want].map(|x| x.unwrap().to_vec().unwrap());
+            assert!(got.iter().zip(&want).all(|(a, b)| a.to_bits() == b.to_bits()), "{name}: {what}");
+            assert_eq!(got.len(), want.len(), "{name}: {what}");
+        };
+        same(
+            device.reduce(x.cast::<u64>().segments(&offsets), Sum),
+            device.reduce(words.segments(&offsets), Sum),
+            "segments",
+        );
+        same(device.scan(x.cast::<u64>().segments(&offsets), Sum), device.scan(words.segments(&offsets), Sum), "scan");
+        same(device.scan(x.cast::<u64>(), Sum), device.scan(&words, Sum), "whole scan");
+        same(
+            device.reduce(x.cast::<u64>().by_key(&keys), Sum).map(|(_, sums)| sums),
+            device.reduce(words.by_key(&keys), Sum).map(|(_, sums)| sums),
+            "by key",
+        );
+        let copy: Vec<f32> = bytes.iter().map(|&x| x.into()).collect();
+        bits(
+            device.reduce(x.cast::<f32>().segments(&offsets), Sum),
+            device.reduce(copy.segments(&offsets), Sum),
+            "floats",
+        );
+        bits(device.scan(x.cast::<f32>().by_key(&keys), Sum), device.scan(copy.by_key(&keys), Sum), "floats by key");
+        bits(device.scan(x.cast::<f32>(), Sum), device.scan(&copy, Sum), "whole scan of floats");
+        bits(device.reduce(x.map(&half).segments(&offsets), Sum), device.reduce(scaled.segments(&offsets), Sum), "map");
+        bits(
+            device.scan(x.map(&half).segments(&offsets), Sum),
+            device.scan(scaled.segments(&offsets), Sum),
+            "scan of a map",
+        );
+        bits(
+            device.reduce(y.cast::<f32>().segments(&offsets), Sum.exact()),
+            device.reduce(floats.segments(&offsets), Sum.exact()),
+            "exact",
+        );
+        // An operator of the user has segments of an expression as well, and offsets may be one.
+        let larger = Operator::new("larger", f32::NEG_INFINITY, |a: f32, b| a.max(b), "fmax(a, b)");
+        bits(
+            device.reduce(x.map(&half).segments(offsets.cast::<u64>()), &larger),
+            device.reduce(scaled.segments(&offsets), Max),
+            "an operator",
+        );
+        let mean = device.reduce(&floats, Mean).unwrap();
+        let exact = device.reduce_exact(&floats).unwrap().mean(n as u64);
+        assert_eq!(mean.to_bits(), exact.to_bits(), "{name}: mean");
+        let mut out = device.zeroed::<f32>(1).unwrap();
+        device.reduce_into(y.reversed(), Mean, &mut out).unwrap();
+        assert_eq!(out.to_vec().unwrap(), [mean], "{name}: mean of an expression");
+        assert!(device.reduce(&[0f32; 0], Mean).unwrap().is_nan(), "{name}: mean of nothing");
     }
 }

@@ -9,10 +9,10 @@ use std::{
 
 use bytemuck::Pod;
 use oclprim::{
-    Accumulate, Bins, Buffer, Complex, Determinism, Device, ErrorKind, Interpolation, Matrices, Order, Philox, Result,
-    Scan, SetOp, Source, StatisticsRecord, Top, f16,
+    Accumulate, Bins, Buffer, Complex, Device, ErrorKind, Interpolation, Matrices, Order, Philox, Result, SetOp,
+    Source, StatisticsRecord, Top, f16,
     internals::data::Data,
-    op::{And, Map, Max, Min, Operator, Or, Product, Scale, Sum, Xor, complex_product, complex_sum},
+    op::{And, Map, Max, Min, Operator, Or, Product, Scale, Sum, Usage, Xor, complex_product, complex_sum},
 };
 
 const RUNS: usize = 100;
@@ -176,9 +176,9 @@ fn reductions_repeat_bit_for_bit() {
             let squares = Map::new(|x: f32| x * x, "x * x");
             Ok(bytes(&[device.reduce(x.floats.map(&squares), Sum)?]))
         }),
-        ("sum by an operator", |device, x| Ok(bytes(&[device.reduce_by(&x.floats, &sum_of_floats())?]))),
-        ("complex sum", |device, x| Ok(bytes(&[device.reduce_by(&x.complex, &complex_sum())?]))),
-        ("complex product", |device, x| Ok(bytes(&[device.reduce_by(&x.complex, &complex_product())?]))),
+        ("sum by an operator", |device, x| Ok(bytes(&[device.reduce(&x.floats, &sum_of_floats())?]))),
+        ("complex sum", |device, x| Ok(bytes(&[device.reduce(&x.complex, &complex_sum())?]))),
+        ("complex product", |device, x| Ok(bytes(&[device.reduce(&x.complex, &complex_product())?]))),
     ]);
 }
 
@@ -203,34 +203,34 @@ fn reductions_by_each_operator_repeat_bit_for_bit() {
 #[test]
 fn reductions_of_segments_and_axes_repeat_bit_for_bit() {
     repeat(&[
-        ("max of segments", |device, x| contents(&device.reduce_segments(x.pixels.view(..FEW)?, &x.parts, Max)?)),
+        ("max of segments", |device, x| contents(&device.reduce(x.pixels.view(..FEW)?.segments(&x.parts), Max)?)),
         ("max along the last axis", |device, x| {
-            contents(&device.reduce_axis(x.pixels.view(..3 * 700)?.nd(&[3, 700])?, 1, Max)?)
+            contents(&device.reduce(x.pixels.view(..3 * 700)?.nd(&[3, 700])?.along(1), Max)?)
         }),
-        ("sum of segments", |device, x| contents(&device.reduce_segments(&x.floats, &x.offsets, Sum)?)),
+        ("sum of segments", |device, x| contents(&device.reduce(x.floats.segments(&x.offsets), Sum)?)),
         ("sum along the last axis", |device, x| {
-            contents(&device.reduce_axis(x.floats.view(..7 * 13_001)?.nd(&[7, 13_001])?, 1, Sum)?)
+            contents(&device.reduce(x.floats.view(..7 * 13_001)?.nd(&[7, 13_001])?.along(1), Sum)?)
         }),
         ("sum along the first axis", |device, x| {
-            contents(&device.reduce_axis(x.floats.view(..13_001 * 7)?.nd(&[13_001, 7])?, 0, Sum)?)
+            contents(&device.reduce(x.floats.view(..13_001 * 7)?.nd(&[13_001, 7])?.along(0), Sum)?)
         }),
         ("sum of segments in a wider type", |device, x| {
             let mut sums = device.zeroed::<f32>(x.parts.len() - 1)?;
-            device.reduce_segments_with_into(&x.halves, &x.parts, Sum, Determinism::Fixed, &mut sums)?;
+            device.reduce_into(x.halves.cast::<f32>().segments(&x.parts), Sum, &mut sums)?;
             contents(&sums)
         }),
         ("segments by an operator", |device, x| {
-            contents(&device.reduce_segments_by(&x.floats, &x.offsets, &sum_of_floats())?)
+            contents(&device.reduce(x.floats.segments(&x.offsets), &sum_of_floats())?)
         }),
         ("sum along an axis in a wider type", |device, x| {
             let rows = x.halves.view(..3 * 13_001)?;
             let mut sums = device.zeroed::<f32>(3)?;
-            device.reduce_axis_with_into(rows.nd(&[3, 13_001])?, 1, Sum, Determinism::Fixed, &mut sums)?;
+            device.reduce_into(rows.nd(&[3, 13_001])?.cast::<f32>().along(1), Sum, &mut sums)?;
             contents(&sums)
         }),
         ("along an axis by an operator", |device, x| {
             let rows = x.floats.view(..7 * 13_001)?;
-            contents(&device.reduce_axis_by(rows.nd(&[7, 13_001])?, 1, &sum_of_floats())?)
+            contents(&device.reduce(rows.nd(&[7, 13_001])?.along(1), &sum_of_floats())?)
         }),
     ]);
 }
@@ -376,42 +376,38 @@ fn generated_numbers_repeat_bit_for_bit() {
 #[test]
 fn scans_repeat_bit_for_bit() {
     repeat(&[
-        ("inclusive", |device, x| contents(&device.inclusive_scan(&x.floats, Sum)?)),
-        ("exclusive", |device, x| contents(&device.exclusive_scan(&x.numbers, Sum)?)),
-        ("reversed", |device, x| contents(&device.scan(&x.floats, Sum, Scan::exclusive(0.5).reversed())?)),
+        ("inclusive", |device, x| contents(&device.scan(&x.floats, Sum)?)),
+        ("exclusive", |device, x| contents(&device.scan(&x.numbers, Sum.exclusive())?)),
+        ("reversed", |device, x| contents(&device.scan(&x.floats, Sum.exclusive().starting(0.5).reversed())?)),
         ("in place", |device, x| {
             let mut data = device.upload(&x.floats.view(..FEW)?.to_vec()?)?;
-            device.scan_in_place(&mut data, Sum, Scan::inclusive())?;
+            device.scan_in_place(&mut data, Sum)?;
             contents(&data)
         }),
-        ("in a wider type", |device, x| contents(&device.scan::<f16, f32, _>(&x.halves, Sum, Scan::inclusive())?)),
+        ("in a wider type", |device, x| contents(&device.scan(x.halves.cast::<f32>(), Sum)?)),
         ("of lengths", |device, x| contents(&device.offsets_of::<u32, u64>(&x.numbers)?)),
-        ("by an operator", |device, x| contents(&device.scan_by(&x.floats, &sum_of_floats(), Scan::inclusive())?)),
+        ("by an operator", |device, x| contents(&device.scan(&x.floats, &sum_of_floats())?)),
         ("by key", |device, x| {
             let (keys, values) = (&x.sorted[0], x.floats.view(..SOME)?);
-            contents(&device.scan_by_key(keys, values, Sum, Scan::<f32>::inclusive())?)
+            contents(&device.scan(values.by_key(keys), Sum)?)
         }),
-        ("of segments", |device, x| {
-            contents(&device.scan_segments(&x.floats, &x.offsets, Sum, Scan::<f32>::inclusive())?)
-        }),
+        ("of segments", |device, x| contents(&device.scan(x.floats.segments(&x.offsets), Sum)?)),
         ("by flags", |device, x| {
-            contents(&device.scan_flagged(x.floats.view(..FEW)?, &x.flags, Sum, Scan::exclusive(0.5f32))?)
+            contents(&device.scan(x.floats.view(..FEW)?.flagged(&x.flags), Sum.exclusive().starting(0.5f32))?)
         }),
         ("along the last axis", |device, x| {
             let rows = x.floats.view(..7 * 13_001)?;
-            contents(&device.scan_axis(rows.nd(&[7, 13_001])?, 1, Sum, Scan::<f32>::inclusive())?)
+            contents(&device.scan(rows.nd(&[7, 13_001])?.along(1), Sum)?)
         }),
         ("along the first axis", |device, x| {
             let rows = x.floats.view(..13_001 * 7)?;
-            contents(&device.scan_axis(rows.nd(&[13_001, 7])?, 0, Sum, Scan::<f32>::inclusive())?)
+            contents(&device.scan(rows.nd(&[13_001, 7])?.along(0), Sum)?)
         }),
         ("of a function", |device, x| {
             let squares = Map::new(|x: f32| x * x, "x * x");
-            contents(&device.inclusive_scan(x.floats.map(&squares), Sum)?)
+            contents(&device.scan(x.floats.map(&squares), Sum)?)
         }),
-        ("in segments", |device, x| {
-            contents(&device.scan_segments(&x.floats, &x.offsets, Sum, Scan::<f32>::inclusive())?)
-        }),
+        ("in segments", |device, x| contents(&device.scan(x.floats.segments(&x.offsets), Sum)?)),
     ]);
 }
 
@@ -512,9 +508,9 @@ fn runs_of_equal_elements_repeat_bit_for_bit() {
         ("unique by key", |device, x| both(device.unique_by_key(&x.sorted[0], x.floats.view(..SOME)?)?)),
         ("run-length encode", |device, x| both(device.run_length_encode::<_, u32>(&x.numbers)?)),
         ("non-trivial runs", |device, x| both(device.non_trivial_runs::<_, u32>(&x.numbers)?)),
-        ("sum by key", |device, x| both(device.reduce_by_key(&x.sorted[0], x.floats.view(..SOME)?, Sum)?)),
+        ("sum by key", |device, x| both(device.reduce(x.floats.view(..SOME)?.by_key(&x.sorted[0]), Sum)?)),
         ("by key by an operator", |device, x| {
-            both(device.reduce_by_key_by(&x.sorted[0], x.floats.view(..SOME)?, &sum_of_floats())?)
+            both(device.reduce(x.floats.view(..SOME)?.by_key(&x.sorted[0]), &sum_of_floats())?)
         }),
     ]);
 }

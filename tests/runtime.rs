@@ -13,7 +13,8 @@ use bytemuck::{Pod, Zeroable};
 use common::{devices, random};
 use oclprim::{
     Bins, Buffer, Device, DeviceType, ErrorKind, Histogram, Order, Result, SubGroupBackend, Tuning, View,
-    internals::data::Rng, op::Sum,
+    internals::data::Rng,
+    op::{Sum, Usage},
 };
 use proptest::prelude::*;
 
@@ -194,7 +195,7 @@ fn invalid_lengths_and_ranges_are_errors_with_their_numbers() {
         assert_eq!(text, "reading 3 elements into a slice of 5");
         assert_eq!(buffer.to_vec().expect(&name), [1, 2, 3], "{name}: a refused write changed something");
         let mut two = [0u16; 2];
-        let error = device.reduce_into(&buffer, Sum, oclprim::Determinism::Fixed, &mut two);
+        let error = device.reduce_into(&buffer, Sum, &mut two);
         assert_eq!(kind_of(error), ErrorKind::InvalidInput);
     }
 }
@@ -306,7 +307,7 @@ fn buffers_of_another_device_are_refused() {
             assert_eq!(error.to_string(), format!("a buffer of {a_name} cannot be used on {b_name}"));
             let mut out = a.zeroed::<u8>(1).expect(a_name);
             let fixed = oclprim::Determinism::Fixed;
-            assert_eq!(kind_of(b.reduce_into(&[1u8, 2], Sum, fixed, &mut out)), ErrorKind::InvalidInput);
+            assert_eq!(kind_of(b.reduce_into(&[1u8, 2], Sum.with(fixed), &mut out)), ErrorKind::InvalidInput);
         }
     }
 }
@@ -324,7 +325,7 @@ fn two_handles_of_one_device_share_its_buffers_in_order() {
             let mut buffer = a.zeroed::<u64>(n).expect(&name);
             buffer.fill(round).expect(&name);
             assert_eq!(b.reduce(&buffer, Sum).expect(&name), round * n as u64, "{name}");
-            b.reduce_into(&buffer, Sum, oclprim::Determinism::Fixed, &mut total).expect(&name);
+            b.reduce_into(&buffer, Sum, &mut total).expect(&name);
             buffer.fill(0).expect(&name);
             assert_eq!(total.to_vec().expect(&name), [round * n as u64], "{name}");
             assert_eq!(profiled.reduce(&buffer, Sum).expect(&name), 0, "{name}");
@@ -467,7 +468,7 @@ fn each_device_has_scratch_of_its_own() {
             let mut out = [0f32];
             let data = vec![0.25f32; n];
             let fixed = oclprim::Determinism::Fixed;
-            device.reduce_into(&data, Sum, fixed, &mut out).expect(&name);
+            device.reduce_into(&data, Sum.with(fixed), &mut out).expect(&name);
             assert_eq!(out, [25_000.0], "{name}");
         }
     }

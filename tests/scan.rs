@@ -2,14 +2,15 @@
 
 mod common;
 
+use oclprim::internals::scan::{Scan, in_scan};
 use std::thread;
 
 use oclprim::{
-    Device, Element, ErrorKind, Order, Scan, bf16, f16,
+    Device, Element, ErrorKind, NdView, Order, Source, bf16, f16,
     internals::data::Data,
     internals::testing::guarded,
     internals::testing::same,
-    op::{And, Map, Max, Min, Op, Or, Product, Sum, Xor},
+    op::{And, Map, Max, Min, Op, Or, Product, Sum, Usage, Xor},
 };
 
 /// Lengths at the edges of runs and tiles of 4-byte elements, and others.
@@ -32,7 +33,7 @@ fn tries<T: Element, O: Op<T>>(op: O, n: usize) {
     for (name, device) in common::devices() {
         for initial in [None, Some(T::ONE)] {
             let kind = initial.map_or(Scan::inclusive(), Scan::exclusive);
-            let got = device.scan(&x, op, kind).unwrap().to_vec().unwrap();
+            let got = device.scan(&x, in_scan(op, kind)).unwrap().to_vec().unwrap();
             let what = format!("{name}: {} {} {n} {kind:?}", T::TYPE, O::KIND.name());
             same(&got, &obvious(&x, op, initial), &what).unwrap();
         }
@@ -61,7 +62,7 @@ fn scans_write_only_their_outputs() {
                 let x = device.upload(&all).unwrap();
                 let want = obvious(&all[offset..], Sum, Some(9));
                 let got = guarded(&device, n, 2 * offset, |out| {
-                    Ok(device.scan_into(x.view(offset..)?, Sum, Scan::exclusive(9), out)?)
+                    Ok(device.scan_into(x.view(offset..)?, Sum.exclusive().starting(9), out)?)
                 });
                 assert_eq!(got.unwrap(), want, "{name}: {n} at {offset}");
             }
@@ -80,7 +81,8 @@ fn b17_partial_tiles_ignore_elements_after_the_input() {
             for (initial, outputs) in [(None, n), (Some(3), n + 1)] {
                 let kind = initial.map_or(Scan::inclusive(), Scan::exclusive);
                 let want = obvious(&[&all[..n], &[0]].concat(), Sum, initial);
-                let got = guarded(&device, outputs, 1, |out| Ok(device.scan_into(x.view(..n)?, Sum, kind, out)?));
+                let got =
+                    guarded(&device, outputs, 1, |out| Ok(device.scan_into(x.view(..n)?, in_scan(Sum, kind), out)?));
                 assert_eq!(got.unwrap(), want[..outputs], "{name}: {n} {kind:?}");
             }
         }
@@ -110,14 +112,14 @@ fn scans_in_place_equal_the_cpu() {
         for n in SIZES {
             let host: Vec<f32> = Data::Random.generate(n, 3);
             for kind in [Scan::inclusive(), Scan::exclusive(0.5)] {
-                let want = Device::cpu().scan(&host, Sum, kind).unwrap().to_vec().unwrap();
+                let want = Device::cpu().scan(&host, in_scan(Sum, kind)).unwrap().to_vec().unwrap();
                 let got = guarded(&device, n, 1, |mut x| {
                     x.write(&host)?;
-                    Ok(device.scan_in_place(x, Sum, kind)?)
+                    Ok(device.scan_in_place(x, in_scan(Sum, kind))?)
                 });
                 same(&got.unwrap(), &want, &format!("{name}: {n} {kind:?}")).unwrap();
                 let mut slice = host.clone();
-                device.scan_in_place(&mut slice, Sum, kind).unwrap();
+                device.scan_in_place(&mut slice, in_scan(Sum, kind)).unwrap();
                 same(&slice, &want, &format!("{name}: a slice of {n} {kind:?}")).unwrap();
             }
         }
@@ -127,11 +129,11 @@ fn scans_in_place_equal_the_cpu() {
 #[test]
 fn empty_input_gives_an_empty_output_or_the_initial_value() {
     for (name, device) in common::devices() {
-        assert!(device.inclusive_scan::<f32, _>(&[], Sum).unwrap().is_empty(), "{name}");
+        assert!(device.scan(&[0f32; 0], Sum).unwrap().is_empty(), "{name}");
         let mut out = [7u8];
-        device.scan_into::<u8, u8, _>(&[], Max, Scan::exclusive(3), &mut out).unwrap();
+        device.scan_into(&[], Max.exclusive().starting(3), &mut out).unwrap();
         assert_eq!(out, [3], "{name}");
-        device.scan_in_place::<i64, _>(&mut [], Sum, Scan::inclusive()).unwrap();
+        device.scan_in_place(&mut [0i64; 0], Sum).unwrap();
     }
 }
 
@@ -141,7 +143,7 @@ fn outputs_of_wrong_length_are_errors() {
         let mut out = device.zeroed::<u32>(4).unwrap();
         let mut refused = |kind, n: usize| {
             let x = vec![1u32; n];
-            device.scan_into(&x, Sum, kind, &mut out).unwrap_err()
+            device.scan_into(&x, in_scan(Sum, kind), &mut out).unwrap_err()
         };
         for error in [refused(Scan::inclusive(), 3), refused(Scan::inclusive(), 5), refused(Scan::exclusive(0), 2)] {
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}: {error}");
@@ -155,11 +157,11 @@ fn outputs_of_wrong_length_are_errors() {
 fn float_scans_have_one_order_everywhere() {
     fn of<T: Element>(devices: &[(String, Device)], n: usize, data: Data) {
         let x: Vec<T> = data.generate(n, 11);
-        let sums = Device::cpu().inclusive_scan(&x, Sum).unwrap().to_vec().unwrap();
+        let sums = Device::cpu().scan(&x, Sum).unwrap().to_vec().unwrap();
         for (name, device) in devices {
             let buffer = device.upload(&x).unwrap();
             for round in 0..3 {
-                let got = device.inclusive_scan(&buffer, Sum).unwrap().to_vec().unwrap();
+                let got = device.scan(&buffer, Sum).unwrap().to_vec().unwrap();
                 same(&got, &sums, &format!("{name}: {}, round {round}", T::TYPE)).unwrap();
             }
         }
@@ -184,7 +186,7 @@ fn reversed_scans_start_at_the_last_element() {
             want.reverse();
             let got = guarded(&device, n + 1, 1, |out| {
                 let x = device.upload(&host)?;
-                Ok(device.scan_into(&x, Sum, Scan::exclusive(9).reversed(), out)?)
+                Ok(device.scan_into(&x, Sum.exclusive().starting(9).reversed(), out)?)
             });
             assert_eq!(got.unwrap(), want, "{name}: {n}");
         }
@@ -211,13 +213,13 @@ fn scans_of_many_tiles_equal_the_loop() {
     let x: Vec<u64> = Data::Random.generate(n, 5);
     let want = obvious(&x, Sum, None);
     let floats: Vec<f32> = Data::Random.generate(n, 6);
-    let sums = Device::cpu().inclusive_scan(&floats, Sum).unwrap().to_vec().unwrap();
+    let sums = Device::cpu().scan(&floats, Sum).unwrap().to_vec().unwrap();
     for (name, device) in ways() {
         if !name.contains("small") {
-            assert!(device.inclusive_scan(&x, Sum).unwrap().to_vec().unwrap() == want, "{name}");
+            assert!(device.scan(&x, Sum).unwrap().to_vec().unwrap() == want, "{name}");
         }
         let mut y = device.upload(&floats).unwrap();
-        device.scan_in_place(&mut y, Sum, Scan::inclusive()).unwrap();
+        device.scan_in_place(&mut y, Sum).unwrap();
         same(&y.to_vec().unwrap(), &sums, &name).unwrap();
     }
 }
@@ -234,7 +236,7 @@ fn look_back_on_two_queues_at_once_terminates() {
     let mut sorted = x.clone();
     sorted.sort_unstable();
     let selected: Vec<u32> = x.iter().copied().filter(|&x| x > 1 << 31).collect();
-    let by_key = cpu.reduce_by_key(&keys, &x, Sum).unwrap().1.to_vec().unwrap();
+    let by_key = cpu.reduce(x.by_key(&keys), Sum).unwrap().1.to_vec().unwrap();
     for index in 0..Device::list().len() {
         let device = Device::at(index).unwrap();
         if device.is_cpu() || !common::runs_kernels_at_once(&device) {
@@ -244,13 +246,13 @@ fn look_back_on_two_queues_at_once_terminates() {
             let device = Device::at(index).unwrap().with_tuning(common::gpu()).unwrap();
             let (x, keys) = (device.upload(&x).unwrap(), device.upload(&keys).unwrap());
             for _ in 0..10 {
-                let got = device.inclusive_scan(&x, Sum).unwrap().to_vec().unwrap();
+                let got = device.scan(&x, Sum).unwrap().to_vec().unwrap();
                 assert!(got == sums, "scan: {}", device.info());
                 let got = device.sort(&x, Order::ascending()).unwrap().to_vec().unwrap();
                 assert!(got == sorted, "sort: {}", device.info());
                 let got = device.select(&x, &large).unwrap().to_vec().unwrap();
                 assert!(got == selected, "select: {}", device.info());
-                let got = device.reduce_by_key(&keys, &x, Sum).unwrap().1.to_vec().unwrap();
+                let got = device.reduce(x.by_key(&keys), Sum).unwrap().1.to_vec().unwrap();
                 assert!(got == by_key, "sum by key: {}", device.info());
             }
         };
@@ -294,12 +296,15 @@ fn segments_by_keys_flags_and_offsets_agree() {
                     }
                 }
                 let what = format!("{name}: {n} {kind:?}");
-                assert!(device.scan_by_key(&keys, &x, Sum, kind).unwrap().to_vec().unwrap() == want, "{what} by key");
                 assert!(
-                    device.scan_flagged(&x, &flags, Sum, kind).unwrap().to_vec().unwrap() == want,
+                    device.scan(x.by_key(&keys), in_scan(Sum, kind)).unwrap().to_vec().unwrap() == want,
+                    "{what} by key"
+                );
+                assert!(
+                    device.scan(x.flagged(&flags), in_scan(Sum, kind)).unwrap().to_vec().unwrap() == want,
                     "{what} flagged"
                 );
-                let found = device.scan_segments(&x, &offsets, Sum, kind).unwrap().to_vec().unwrap();
+                let found = device.scan(x.segments(&offsets), in_scan(Sum, kind)).unwrap().to_vec().unwrap();
                 assert!(found == want, "{what} at offsets");
             }
         }
@@ -314,9 +319,12 @@ fn thousands_of_empty_segments_are_searched() {
         let x: Vec<f32> = Data::Random.generate(n, 5);
         let offsets = [vec![0u64; empty], vec![9000; empty], vec![9001, 9001, 20_000], vec![n as u64; empty]].concat();
         for kind in [Scan::<f32>::inclusive(), Scan::inclusive().reversed()] {
-            let want =
-                Device::cpu().scan_segments(&x, &[0u64, 9000, 9001, 20_000], Sum, kind).unwrap().to_vec().unwrap();
-            let found = device.scan_segments(&x, &offsets, Sum, kind).unwrap().to_vec().unwrap();
+            let want = Device::cpu()
+                .scan(x.segments(&[0u64, 9000, 9001, 20_000]), in_scan(Sum, kind))
+                .unwrap()
+                .to_vec()
+                .unwrap();
+            let found = device.scan(x.segments(&offsets), in_scan(Sum, kind)).unwrap().to_vec().unwrap();
             same(&found, &want, &format!("{name}: {kind:?}")).unwrap();
         }
     }
@@ -336,7 +344,7 @@ fn lines_along_any_axis_equal_the_loop() {
                 }
             }
             let view = oclprim::Input::from(&x).nd(&shape).unwrap();
-            let found = device.scan_axis(view, axis, Sum, Scan::<i32>::inclusive()).unwrap().to_vec().unwrap();
+            let found = device.scan(view.along(axis), Sum).unwrap().to_vec().unwrap();
             assert!(found == want, "{name}: along {axis}");
         }
     }
@@ -351,16 +359,22 @@ fn invalid_keys_flags_and_offsets_are_refused() {
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}: {error}");
             error.to_string()
         };
-        assert_eq!(refused(device.scan_by_key(&[1u8; 3], &x, Sum, kind)), "3 keys need as many values, got 4");
-        assert_eq!(refused(device.scan_flagged(&x, &[1; 5], Sum, kind)), "4 values need as many flags, got 5");
-        let beyond = refused(device.scan_segments(&x, &[0u32, 3, 2], Sum, kind));
+        assert_eq!(refused(device.scan(x.by_key(&[1u8; 3]), in_scan(Sum, kind))), "3 keys need as many values, got 4");
+        assert_eq!(refused(device.scan(x.flagged(&[1; 5]), in_scan(Sum, kind))), "4 values need as many flags, got 5");
+        let beyond = refused(device.scan(x.segments(&[0u32, 3, 2]), in_scan(Sum, kind)));
         assert_eq!(beyond, "offset 1 is 3, beyond the next one, 2");
-        assert_eq!(refused(device.scan_segments(&x, &[0u32; 0], Sum, kind)), "n segments need n + 1 offsets, got 0");
-        assert_eq!(refused(device.scan_axis(&x, 1, Sum, kind)), "axis 1 is out of range for an array of shape [4]");
+        assert_eq!(
+            refused(device.scan(x.segments(&[0u32; 0]), in_scan(Sum, kind))),
+            "n segments need n + 1 offsets, got 0"
+        );
+        assert_eq!(
+            refused(device.scan(NdView::from(&x).along(1), in_scan(Sum, kind))),
+            "axis 1 is out of range for an array of shape [4]"
+        );
         let mut out = [0; 3];
-        let error = device.scan_by_key_into(&x, &x, Sum, kind, &mut out).unwrap_err();
+        let error = device.scan_into(x.by_key(&x), in_scan(Sum, kind), &mut out).unwrap_err();
         assert_eq!(error.to_string(), "scan in segments needs an output of 4 elements, got 3");
-        assert!(device.scan_by_key::<u8, u8, u8, _>(&[], &[], Sum, Scan::inclusive()).unwrap().is_empty(), "{name}");
-        assert!(device.scan_segments(&[0f32; 0], &[0u32, 0], Sum, Scan::<f32>::inclusive()).unwrap().is_empty());
+        assert!(device.scan([0u8; 0].by_key(&[0u8; 0]), Sum).unwrap().is_empty(), "{name}");
+        assert!(device.scan([0f32; 0].segments(&[0u32, 0]), Sum).unwrap().is_empty());
     }
 }

@@ -5,10 +5,10 @@ mod common;
 use std::{cell::Cell, thread};
 
 use oclprim::{
-    Accumulate, Bins, Buffer, Determinism, Device, Interpolation, MomentsRecord, Order, Result, Scan, SetOp, Source,
-    StatisticsRecord, Top,
+    Accumulate, Bins, Buffer, Device, Interpolation, MomentsRecord, Order, Result, SetOp, Source, StatisticsRecord,
+    Top,
     internals::testing::allocations,
-    op::{Map, Max, Operator, Sum},
+    op::{Map, Max, Operator, Sum, Usage},
 };
 
 const N: usize = 20_001;
@@ -108,13 +108,10 @@ const TOP: usize = 16 << 10;
 const TABLES: usize = 4 * (N / 8192 + 1);
 
 fn reductions(forms: &mut Forms<'_>) {
-    let fixed = Determinism::Fixed;
-    forms.form("reduce", REDUCTION, |it| it.device.reduce_into(&it.x, Max, fixed, &mut it.out(1)?));
-    forms.form("reduce of a cast", REDUCTION, |it| {
-        it.device.reduce_into(it.x.cast::<u64>(), Sum, fixed, &mut it.out(1)?)
-    });
+    forms.form("reduce", REDUCTION, |it| it.device.reduce_into(&it.x, Max, &mut it.out(1)?));
+    forms.form("reduce of a cast", REDUCTION, |it| it.device.reduce_into(it.x.cast::<u64>(), Sum, &mut it.out(1)?));
     forms.form("reduce of products", REDUCTION, |it| {
-        it.device.reduce_into(it.x.cast::<u64>().times(it.x.cast()), Sum, fixed, &mut it.out(1)?)
+        it.device.reduce_into(it.x.cast::<u64>().times(it.x.cast()), Sum, &mut it.out(1)?)
     });
     forms.form("count", COUNT, |it| it.device.count_into(&it.x, &mut it.out(1)?));
     forms.form("statistics", STATISTICS, |it| {
@@ -122,19 +119,19 @@ fn reductions(forms: &mut Forms<'_>) {
     });
     forms.form("min_max", STATISTICS, |it| it.device.min_max_into(&it.x, &mut it.out(2)?, &mut it.out(2)?));
     let largest = Operator::new("largest", 0u32, u32::max, "max(a, b)");
-    forms.form("reduce_by", REDUCTION, |it| it.device.reduce_by_into(&it.x, &largest, &mut it.out(1)?));
+    forms.form("reduce_by", REDUCTION, |it| it.device.reduce_into(&it.x, &largest, &mut it.out(1)?));
     forms.form("reduce_segments", SEGMENTS, |it| {
-        it.device.reduce_segments_into(&it.x, &it.offsets, Sum, &mut it.out(100)?)
+        it.device.reduce_into(it.x.segments(&it.offsets), Sum, &mut it.out(100)?)
     });
     for shape in [[3, 6667], [6667, 3]] {
         for axis in 0..2 {
             let lines = N / shape[axis];
             let name = |form: &str| format!("{form} of {shape:?} along {axis}");
             forms.form(&name("reduce_axis"), AXIS, |it| {
-                it.device.reduce_axis_into(it.x.nd(&shape)?, axis, Sum, &mut it.out(lines)?)
+                it.device.reduce_into(it.x.nd(&shape)?.along(axis), Sum, &mut it.out(lines)?)
             });
             forms.form(&name("reduce_axis in a wider type"), AXIS, |it| {
-                it.device.reduce_axis_with_into(it.x.nd(&shape)?, axis, Sum, fixed, &mut it.out::<u64>(lines)?)
+                it.device.reduce_into(it.x.nd(&shape)?.cast::<u64>().along(axis), Sum, &mut it.out::<u64>(lines)?)
             });
             forms.form(&name("min_max_axis"), AXIS, |it| {
                 let (mut values, mut indices) = (it.out(2 * lines)?, it.out(2 * lines)?);
@@ -144,22 +141,22 @@ fn reductions(forms: &mut Forms<'_>) {
                 it.device.moments_axis_into(it.x.nd(&shape)?, axis, &mut it.out::<MomentsRecord<u32>>(lines)?)
             });
             forms.form(&name("scan_axis"), SCAN + 2 * 4 * N, |it| {
-                it.device.scan_axis_into(it.x.nd(&shape)?, axis, Sum, Scan::inclusive(), &mut it.out::<u32>(N)?)
+                it.device.scan_into(it.x.nd(&shape)?.along(axis), Sum, &mut it.out::<u32>(N)?)
             });
         }
     }
 }
 
 fn scans_and_selections(forms: &mut Forms<'_>) {
-    forms.form("scan", SCAN, |it| it.device.scan_into(&it.x, Sum, Scan::inclusive(), &mut it.out::<u64>(N)?));
+    forms.form("scan", SCAN, |it| it.device.scan_into(it.x.cast::<u64>(), Sum, &mut it.out::<u64>(N)?));
     forms.form("scan_segments", SCAN, |it| {
-        it.device.scan_segments_into(&it.x, &it.offsets, Sum, Scan::inclusive(), &mut it.out::<u64>(N)?)
+        it.device.scan_into(it.x.cast::<u64>().segments(&it.offsets), Sum, &mut it.out::<u64>(N)?)
     });
     forms.form("scan_by_key", SCAN, |it| {
-        it.device.scan_by_key_into(&it.x, &it.x, Sum, Scan::inclusive(), &mut it.out::<u64>(N)?)
+        it.device.scan_into(it.x.cast::<u64>().by_key(&it.x), Sum, &mut it.out::<u64>(N)?)
     });
     forms.form("scan of strided lines", SCAN + 2 * 4 * N, |it| {
-        it.device.scan_axis_into(it.x.nd(&[59, 113, 3])?, 1, Sum, Scan::inclusive(), &mut it.out::<u32>(N)?)
+        it.device.scan_into(it.x.nd(&[59, 113, 3])?.along(1), Sum, &mut it.out::<u32>(N)?)
     });
     let odd = Map::new(|x: u32| x % 2 == 1, "x % 2 == 1");
     forms.form("select", SELECT, |it| it.device.select_into(&it.x, &odd, &mut it.out(N)?, &mut it.out(1)?));
@@ -169,7 +166,7 @@ fn scans_and_selections(forms: &mut Forms<'_>) {
     forms.form("unique", SELECT, |it| it.device.unique_into(&it.x, &mut it.out(N)?, &mut it.out(1)?));
     forms.form("reduce_by_key", SELECT + SEGMENTS + 4 * (N + 1), |it| {
         let (mut keys, mut values, mut count) = (it.out(N)?, it.out(N)?, it.out(1)?);
-        it.device.reduce_by_key_into(&it.x, &it.x, Sum, &mut keys, &mut values, &mut count)
+        it.device.reduce_into(it.x.by_key(&it.x), Sum, (&mut keys, &mut values, &mut count))
     });
 }
 
@@ -304,7 +301,7 @@ fn calls_of_several_threads_take_different_scratch() {
                             let there = device.upload(&x).expect(&what);
                             let sorted = device.sort(&there, Order::ascending()).expect(&what);
                             let merged = device.merge_sort(&there, Order::ascending()).expect(&what);
-                            let sums = device.inclusive_scan(&there, Sum).expect(&what);
+                            let sums = device.scan(&there, Sum).expect(&what);
                             let mut want = x.clone();
                             want.sort_unstable();
                             assert!(sorted.to_vec().expect(&what) == want, "sort: {what}");

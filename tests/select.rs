@@ -5,7 +5,7 @@ mod common;
 
 use common::{gpu, tuned};
 use oclprim::{
-    Buffer, Device, ErrorKind, Result, SubGroupBackend, Tuning, ViewMut,
+    Buffer, Device, ErrorKind, Result, Source, SubGroupBackend, Tuning, ViewMut,
     op::{Map, Operator, Sum},
 };
 use proptest::prelude::*;
@@ -99,7 +99,7 @@ fn runs((name, device): &(String, Device), x: &[u32]) {
     let pairs: Vec<_> = offsets.to_vec().unwrap().into_iter().zip(got.to_vec().unwrap()).collect();
     assert!(pairs == long, "{}, non-trivial", what());
     let numbers: Vec<u32> = (0..x.len() as u32).collect();
-    let (keys, sums) = device.reduce_by_key(&on_device, &numbers, Sum).unwrap();
+    let (keys, sums) = device.reduce(numbers.by_key(&on_device), Sum).unwrap();
     let mut rest = numbers.iter();
     let want =
         lengths.iter().map(|&length| rest.by_ref().take(length as usize).fold(0u32, |sum, x| sum.wrapping_add(*x)));
@@ -225,7 +225,7 @@ fn selections_beyond_the_output_are_errors_if_the_count_is_returned() {
             ("unique", runs, &|a, _, count| device.unique_into(x, a, count)),
             ("unique by key", runs, &|a, b, count| device.unique_by_key_into(x, x, a, b, count)),
             ("encoded", runs, &|a, b, count| device.run_length_encode_into(x, a, b, count)),
-            ("by key", runs, &|a, b, count| device.reduce_by_key_into(x, x, Sum, a, b, count)),
+            ("by key", runs, &|a, b, count| device.reduce_into(x.by_key(x), Sum, (a, b, count))),
             ("non-trivial", pairs, &|a, b, count| device.non_trivial_runs_into(x, a, b, count)),
         ];
         for (form, found, call) in calls {
@@ -273,7 +273,7 @@ fn adjacent_differences_take_any_operator() {
         let steps = x.windows(2).map(|pair| (pair[1] - pair[0]).abs());
         assert!(got == x[..1].iter().copied().chain(steps).collect::<Vec<_>>(), "{name}");
         let steps = device.adjacent_difference(&x).unwrap();
-        assert!(device.inclusive_scan(&steps, Sum).unwrap().to_vec().unwrap() == x, "{name}");
+        assert!(device.scan(&steps, Sum).unwrap().to_vec().unwrap() == x, "{name}");
     }
 }
 

@@ -5,12 +5,12 @@
 #[path = "common/child.rs"]
 mod child;
 
+use oclprim::internals::scan::{Scan, in_scan};
 use std::{fs, process::Command};
 
 use bytemuck::Pod;
 use oclprim::{
-    Bins, Buffer, Determinism, Device, ErrorKind, Interpolation, Layout, NdView, Order, Philox, Result, Scan, SetOp,
-    Source, Top,
+    Bins, Buffer, Device, ErrorKind, Interpolation, Layout, NdView, Order, Philox, Result, SetOp, Source, Top,
     op::{Cast, Max, Sum},
 };
 use rlimit::Resource;
@@ -104,38 +104,38 @@ type Call = fn(&mut Inputs) -> Result<u64>;
 /// A call of each primitive, and calls whose scratch is large compared with their result.
 const CALLS: &[(&str, Call)] = &[
     ("reduce", |i| Ok(i.device.reduce(&i.x, Sum)?.into())),
-    ("reduce floats", |i| Ok(i.device.reduce_with(&i.floats, Sum, Determinism::Fixed)?.to_bits().into())),
+    ("reduce floats", |i| Ok(i.device.reduce(&i.floats, Sum)?.to_bits().into())),
     ("reduce of a cast", |i| i.device.reduce(i.x.cast::<u64>(), Sum)),
     ("arg_min", |i| Ok(i.device.arg_min(&i.floats)?.index as u64)),
     ("min_max", |i| Ok(i.device.min_max(&i.x)?.max.index as u64)),
     ("statistics", |i| Ok(i.device.mean(&i.floats)?.to_bits())),
     ("count", |i| Ok(i.device.count_of(&i.x, 7)? as u64)),
-    ("reduce_axis 0", |i| of(i.device.reduce_axis(i.matrix(ROWS)?, 0, Max)?)),
-    ("reduce_axis 1", |i| of(i.device.reduce_axis(i.matrix(ROWS)?, 1, Max)?)),
-    ("reduce_axis of few", |i| of(i.device.reduce_axis(i.matrix(4)?, 1, Max)?)),
+    ("reduce_axis 0", |i| of(i.device.reduce(i.matrix(ROWS)?.along(0), Max)?)),
+    ("reduce_axis 1", |i| of(i.device.reduce(i.matrix(ROWS)?.along(1), Max)?)),
+    ("reduce_axis of few", |i| of(i.device.reduce(i.matrix(4)?.along(1), Max)?)),
     ("arg_max_axis", |i| of(i.device.arg_max_axis(i.matrix(ROWS)?, 0)?.indices)),
     ("arg_max_axis of few", |i| of(i.device.arg_max_axis(i.matrix(4)?, 1)?.indices)),
     ("mean_axis 0", |i| Ok(hash(&i.device.mean_axis(i.matrix(ROWS)?, 0)?))),
     ("mean_axis 1", |i| Ok(hash(&i.device.mean_axis(i.matrix(4)?, 1)?))),
-    ("reduce_segments", |i| of(i.device.reduce_segments(&i.x, &i.offsets, Sum)?)),
+    ("reduce_segments", |i| of(i.device.reduce(i.x.segments(&i.offsets), Sum)?)),
     ("reduce_by_key", |i| {
-        let (keys, sums) = i.device.reduce_by_key(&i.keys, &i.x, Sum)?;
+        let (keys, sums) = i.device.reduce(i.x.by_key(&i.keys), Sum)?;
         Ok(of(keys)? ^ of(sums)?)
     }),
-    ("inclusive_scan", |i| of(i.device.inclusive_scan(&i.x, Sum)?)),
-    ("scan floats", |i| of(i.device.inclusive_scan(&i.floats, Sum)?)),
+    ("inclusive_scan", |i| of(i.device.scan(&i.x, Sum)?)),
+    ("scan floats", |i| of(i.device.scan(&i.floats, Sum)?)),
     ("scan in place", |i| {
         i.work.copy_from_slice(&i.x);
         let scan = Scan::inclusive();
-        i.device.scan_in_place(&mut i.work, Sum, scan).map(|()| hash(&i.work))
+        i.device.scan_in_place(&mut i.work, in_scan(Sum, scan)).map(|()| hash(&i.work))
     }),
     ("scan reversed in place", |i| {
         i.work.copy_from_slice(&i.x);
         let scan = Scan::inclusive().reversed();
-        i.device.scan_in_place(&mut i.work, Sum, scan).map(|()| hash(&i.work))
+        i.device.scan_in_place(&mut i.work, in_scan(Sum, scan)).map(|()| hash(&i.work))
     }),
-    ("scan_by_key", |i| of(i.device.scan_by_key::<_, _, u32, _>(&i.keys, &i.x, Sum, Scan::inclusive())?)),
-    ("scan_axis", |i| of(i.device.scan_axis::<u32, u32, _>(i.matrix(ROWS)?, 0, Sum, Scan::inclusive())?)),
+    ("scan_by_key", |i| of(i.device.scan(i.x.by_key(&i.keys), Sum)?)),
+    ("scan_axis", |i| of(i.device.scan(i.matrix(ROWS)?.along(0), Sum)?)),
     ("select", |i| of(i.device.select_flagged(&i.x, &i.flags)?)),
     ("select_indices", |i| of(i.device.select_indices_flagged::<u64>(&i.flags)?)),
     ("partition", |i| of(i.device.partition_flagged(&i.x, &i.flags)?.0)),

@@ -3,9 +3,10 @@
 mod common;
 
 use common::{a_form_of_each_kernel, random, runs_kernels_at_once, tiny};
+use oclprim::internals::scan::{Scan, in_scan};
 use oclprim::{
-    Determinism, Device, Element, ErrorKind, ExactSum, Float, Scan, Source, bf16, f16,
-    op::{Arithmetic, Map, Max, Min, Op, Product, Sum, Xor},
+    Determinism, Device, Element, ErrorKind, ExactSum, Float, Source, bf16, f16,
+    op::{Arithmetic, Map, Max, Min, Op, Product, Sum, Usage, Xor},
     source::{constant, counting, zip},
 };
 
@@ -45,7 +46,7 @@ where
     assert!(same(&inside[3..want.len() + 3], want), "{name}: unaligned output");
     assert!(same(&[inside[2], inside[want.len() + 3]], &[S::Item::ONE; 2]), "{name}: writes outside the output");
     for determinism in [Determinism::Fixed, Determinism::Fast] {
-        let most = device.reduce_with(source, Max, determinism).unwrap();
+        let most = device.reduce(source, Max.with(determinism)).unwrap();
         assert!(most.same(Device::cpu().reduce(want, Max).unwrap()), "{name}: max of {}", want.len());
     }
     let (sum, of_array) = (device.reduce(source, Sum).unwrap(), device.reduce(want, Sum).unwrap());
@@ -298,7 +299,7 @@ fn errors_name_the_numbers() {
         let error = device.reduce(x.gathered(&late), Sum).unwrap_err();
         assert_eq!(error.to_string(), "index 1050000 is 3, beyond the 3 elements", "{name}");
         let mut out = [0u32; 2];
-        let error = device.reduce_into(x.reversed(), Sum, Determinism::Fixed, &mut out).unwrap_err();
+        let error = device.reduce_into(x.reversed(), Sum, &mut out).unwrap_err();
         assert_eq!(error.to_string(), "reduce needs an output of 1 elements, got 2", "{name}");
     }
 }
@@ -317,7 +318,6 @@ fn an_expression_that_does_not_build_gives_the_log() {
 
 #[test]
 fn exact_sums_are_those_of_the_array() {
-    const EXACT: Determinism = Determinism::Exact;
     let n = if tiny() { 9_001 } else { 70_001 };
     let x: Vec<f32> = (0..n).map(|i| (1.05f32).powi(i % 1000) * if i % 2 == 0 { 1.0 } else { -0.9 }).collect();
     let half = Map::new(|x: f32| x / 2.0, "x / 2.0f");
@@ -325,14 +325,14 @@ fn exact_sums_are_those_of_the_array() {
     let cpu = Device::cpu();
     let want = cpu.reduce_exact(&halves).unwrap();
     for (name, device) in devices().into_iter().chain([("the CPU".into(), cpu.clone())]) {
-        assert_eq!(device.reduce_with(x.map(&half), Sum, EXACT).unwrap(), want.round(), "{name}");
+        assert_eq!(device.reduce(x.map(&half), Sum.exact()).unwrap(), want.round(), "{name}");
         assert_eq!(device.reduce_exact(x.map(&half)).unwrap(), want, "{name}");
         let none = device.reduce_exact(x[..0].map(&half)).unwrap();
         assert_eq!(none, ExactSum::new(), "{name}");
         if device.capabilities().unwrap().is_none_or(|caps| caps.fp64) {
             // The doubles of memory, and those that a function computes.
-            assert_eq!(device.reduce_with(halves.cast::<f64>(), Sum, EXACT).unwrap(), want.round_f64(), "{name}");
-            assert_eq!(device.reduce_with(x.map(&half).cast::<f64>(), Sum, EXACT).unwrap(), want.round_f64(), "{name}");
+            assert_eq!(device.reduce(halves.cast::<f64>(), Sum.exact()).unwrap(), want.round_f64(), "{name}");
+            assert_eq!(device.reduce(x.map(&half).cast::<f64>(), Sum.exact()).unwrap(), want.round_f64(), "{name}");
             let doubles: ExactSum<f64> = halves.iter().map(|&x| f64::from(x)).collect();
             assert_eq!(device.reduce_exact(halves.cast::<f64>()).unwrap(), doubles, "{name}");
         }
@@ -357,17 +357,17 @@ fn exact_sums_of_products_round_once() {
         let mut want = ExactSum::new();
         x.iter().zip(&y).for_each(|(&x, &y)| want.add_product(x, y));
         let (a, b) = (device.upload(&x).unwrap(), device.upload(&y).unwrap());
-        let exact = |source| device.reduce_with(source, Sum, Determinism::Exact).unwrap();
+        let exact = |source| device.reduce(source, Sum.exact()).unwrap();
         assert!(exact(a.times(&b)).same(want.round()), "{name}: {n} of {}", T::TYPE);
         assert!(device.reduce_exact(a.times(&b)).unwrap() == want, "{name}: bytes of {n} of {}", T::TYPE);
-        let first = device.reduce_with(a.times(&b).take(2 * n), Sum, Determinism::Exact).unwrap();
+        let first = device.reduce(a.times(&b).take(2 * n), Sum.exact()).unwrap();
         assert_eq!(first.to_f64(), 0.0, "{name}: the first {n} of {}", T::TYPE);
         // If another source reads the products, they are rounded.
         let rounded: Vec<T> = x.iter().zip(&y).map(|(x, y)| T::narrow(x.widen().mul(y.widen()))).collect();
-        let backwards = device.reduce_with(a.times(&b).reversed(), Sum, Determinism::Exact).unwrap();
-        let of_array = Device::cpu().reduce_with(&rounded, Sum, Determinism::Exact).unwrap();
+        let backwards = device.reduce(a.times(&b).reversed(), Sum.exact()).unwrap();
+        let of_array = Device::cpu().reduce(&rounded, Sum.exact()).unwrap();
         assert!(backwards.same(of_array) && !backwards.same(want.round()), "{name}: reversed, {n} of {}", T::TYPE);
-        let cast = device.reduce_with(a.times(&b).cast::<T>(), Sum, Determinism::Exact).unwrap();
+        let cast = device.reduce(a.times(&b).cast::<T>(), Sum.exact()).unwrap();
         assert!(cast.same(of_array), "{name}: cast, {n} of {}", T::TYPE);
         let fixed = device.reduce(a.times(&b), Sum).unwrap();
         assert!(fixed.same(Device::cpu().reduce(&rounded, Sum).unwrap()), "{name}: fixed, {n} of {}", T::TYPE);
@@ -401,15 +401,16 @@ fn scans_equal_those_of_the_array() {
         Max: Op<T>,
     {
         let array = device.transform(source).unwrap().to_vec().unwrap();
+        let wide: Vec<U> = array.iter().map(|&x| U::from(x)).collect();
         for &kind in kinds {
             for more in [0, 1] {
                 // Only an exclusive scan has room for the total.
                 let wanted = |device: &Device, of_source: bool| {
                     let mut out = vec![U::ZERO; array.len() + more];
                     if of_source {
-                        device.scan_into::<T, U, Sum>(source, Sum, kind, &mut out).map(|()| out)
+                        device.scan_into(source.cast::<U>(), in_scan(Sum, kind), &mut out).map(|()| out)
                     } else {
-                        device.scan_into::<T, U, Sum>(&array, Sum, kind, &mut out).map(|()| out)
+                        device.scan_into(&wide, in_scan(Sum, kind), &mut out).map(|()| out)
                     }
                 };
                 match (wanted(device, true), wanted(&Device::cpu(), false)) {
@@ -421,8 +422,8 @@ fn scans_equal_those_of_the_array() {
                 }
             }
         }
-        let most = device.inclusive_scan(source, Max).unwrap().to_vec().unwrap();
-        assert!(most == Device::cpu().inclusive_scan(&array, Max).unwrap().to_vec().unwrap(), "{name}: max");
+        let most = device.scan(source, Max).unwrap().to_vec().unwrap();
+        assert!(most == Device::cpu().scan(&array, Max).unwrap().to_vec().unwrap(), "{name}: max");
     }
     let half = Map::new(|x: u8| f32::from(x) * 0.3, "x * 0.3f");
     let parity = Map::new(|x: f32| (x as i32 & 1) as u8, "(int)x & 1");
@@ -449,7 +450,7 @@ fn scans_equal_those_of_the_array() {
             );
         }
         let (table, wrong) = (vec![1.0f32, 2.0], vec![0u8, 1, 2]);
-        let error = device.inclusive_scan(table.gathered(&wrong), Sum).unwrap_err();
+        let error = device.scan(table.gathered(&wrong), Sum).unwrap_err();
         assert_eq!(error.to_string(), "index 2 is 2, beyond the 2 elements", "{name}");
     }
 }

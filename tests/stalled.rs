@@ -2,12 +2,14 @@
 
 mod common;
 
+use oclprim::internals::scan::{Scan, in_scan};
 use std::sync::OnceLock;
 
 use bytemuck::Pod;
 use common::gpu;
+use oclprim::Source as _;
 use oclprim::{
-    Buffer, Device, Element, Order, Result, Scan,
+    Buffer, Device, Element, Order, Result,
     internals::data::Data,
     internals::tuning::Stall,
     op::{Map, Sum},
@@ -113,7 +115,7 @@ fn both<T: Pod, U: Pod>((a, b): (Buffer<T>, Buffer<U>)) -> Result<Vec<u8>> {
 fn in_place<T: Element>(device: &Device, x: &Buffer<T>, kind: Scan<T>) -> Result<Vec<u8>> {
     let mut sums = device.zeroed(x.len())?;
     device.copy(x, &mut sums)?;
-    device.scan_in_place(&mut sums, Sum, kind)?;
+    device.scan_in_place(&mut sums, in_scan(Sum, kind))?;
     contents(sums)
 }
 
@@ -140,19 +142,19 @@ const SORTS: &[Form] = &[
 ];
 
 const OTHERS: &[Form] = &[
-    ("scan", |device, x| contents(device.scan(&x.floats, Sum, up())?)),
-    ("scan of many tiles", |device, x| contents(device.scan(&x.longs, Sum, Scan::<i64>::inclusive())?)),
-    ("scan reversed", |device, x| contents(device.scan(&x.floats, Sum, down())?)),
+    ("scan", |device, x| contents(device.scan(&x.floats, in_scan(Sum, up()))?)),
+    ("scan of many tiles", |device, x| contents(device.scan(&x.longs, Sum)?)),
+    ("scan reversed", |device, x| contents(device.scan(&x.floats, in_scan(Sum, down()))?)),
     ("scan in place", |device, x| in_place(device, &x.floats, up())),
     ("scan in place, of many tiles", |device, x| in_place(device, &x.longs, Scan::inclusive())),
     ("scan in place, reversed", |device, x| in_place(device, &x.floats, down())),
-    ("scan by key", |device, x| contents(device.scan_by_key(x.keys.view(..N)?, &x.floats, Sum, up())?)),
-    ("scan by key, of many tiles", |device, x| {
-        contents(device.scan_by_key(&x.keys, &x.longs, Sum, Scan::<i64>::inclusive())?)
+    ("scan by key", |device, x| contents(device.scan(x.floats.by_key(x.keys.view(..N)?), in_scan(Sum, up()))?)),
+    ("scan by key, of many tiles", |device, x| contents(device.scan(x.longs.by_key(&x.keys), Sum)?)),
+    ("scan by key, reversed", |device, x| {
+        contents(device.scan(x.floats.by_key(x.keys.view(..N)?), in_scan(Sum, down()))?)
     }),
-    ("scan by key, reversed", |device, x| contents(device.scan_by_key(x.keys.view(..N)?, &x.floats, Sum, down())?)),
-    ("scan by flags", |device, x| contents(device.scan_flagged(&x.floats, &x.flags, Sum, up())?)),
-    ("scan in segments", |device, x| contents(device.scan_segments(&x.floats, &x.offsets, Sum, up())?)),
+    ("scan by flags", |device, x| contents(device.scan(x.floats.flagged(&x.flags), in_scan(Sum, up()))?)),
+    ("scan in segments", |device, x| contents(device.scan(x.floats.segments(&x.offsets), in_scan(Sum, up()))?)),
     ("select", |device, x| contents(device.select(x.floats.view(..SOME)?, &positive())?)),
     ("select flagged", |device, x| contents(device.select_flagged(x.longs.view(..SOME)?, x.bytes.view(..SOME)?)?)),
     ("partition", |device, x| contents(device.partition(x.floats.view(..SOME)?, &positive())?.0)),
@@ -167,9 +169,9 @@ const OTHERS: &[Form] = &[
     ("unique by key", |device, x| both(device.unique_by_key(x.runs.view(..SOME)?, &x.numbers)?)),
     ("run-length encode", |device, x| both(device.run_length_encode::<_, u32>(&x.bytes)?)),
     ("non-trivial runs", |device, x| both(device.non_trivial_runs::<_, u32>(x.runs.view(..SOME)?)?)),
-    ("sum by key", |device, x| both(device.reduce_by_key(&x.runs, &x.floats, Sum)?)),
-    ("sum of i64 by key", |device, x| both(device.reduce_by_key(&x.bytes, x.longs.view(..N)?, Sum)?)),
-    ("sum of bytes by key", |device, x| both(device.reduce_by_key(&x.float_runs, &x.bytes, Sum)?)),
+    ("sum by key", |device, x| both(device.reduce(x.floats.by_key(&x.runs), Sum)?)),
+    ("sum of i64 by key", |device, x| both(device.reduce(x.longs.view(..N)?.by_key(&x.bytes), Sum)?)),
+    ("sum of bytes by key", |device, x| both(device.reduce(x.bytes.by_key(&x.float_runs), Sum)?)),
 ];
 
 fn forms() -> impl Iterator<Item = &'static Form> {

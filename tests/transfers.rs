@@ -201,13 +201,13 @@ fn slices_may_change_after_the_call() {
     for (name, device) in common::opencl_devices_or_skip("slices_may_change_after_the_call") {
         let all: Vec<u32> = common::random(N + 40, 14);
         for start in [0, 1, 2, 3, 4, 5, 31, 32] {
-            let want = Device::cpu().inclusive_scan(&all[start..start + N], Sum).unwrap().to_vec().unwrap();
+            let want = Device::cpu().scan(&all[start..start + N], Sum).unwrap().to_vec().unwrap();
             let mut x = all.clone();
-            let sums = device.inclusive_scan(&x[start..start + N], Sum).unwrap();
+            let sums = device.scan(&x[start..start + N], Sum).unwrap();
             x.fill(7);
             assert!(sums.to_vec().unwrap() == want, "{name}: from {start}");
             x.copy_from_slice(&all);
-            let sums = device.inclusive_scan(&x[start..start + N].to_vec(), Sum).unwrap();
+            let sums = device.scan(&x[start..start + N].to_vec(), Sum).unwrap();
             assert!(sums.to_vec().unwrap() == want, "{name}: from {start}, freed");
         }
         // Elements whose size does not divide the offset are copied.
@@ -276,12 +276,12 @@ fn uploads_and_downloads_run_beside_commands() {
             let want: Vec<u32> = common::random(n, 13);
             let mut host = device.pinned(n).unwrap();
             host.copy_from_slice(&want);
-            let sums = Device::cpu().inclusive_scan(&want, Sum).unwrap().to_vec().unwrap();
+            let sums = Device::cpu().scan(&want, Sum).unwrap().to_vec().unwrap();
             let mut out = device.pinned(n).unwrap();
             for _ in 0..3 {
                 let (x, upload) = device.upload_async(host).unwrap();
                 // Both are ordered after the transfer, without a wait of the host.
-                let y = device.inclusive_scan(&x, Sum).unwrap();
+                let y = device.scan(&x, Sum).unwrap();
                 let download = y.read_async(out).unwrap();
                 assert_eq!(device.reduce(&y, Sum).unwrap(), Device::cpu().reduce(&sums, Sum).unwrap(), "{name}");
                 host = upload.wait().unwrap();

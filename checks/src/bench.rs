@@ -6,7 +6,12 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::effort::Effort;
 use crate::runtime::Recorded;
-use crate::{Buffer, Determinism, Device, DeviceInfo, DeviceType, Result, op::Max, parallel, runtime::Backend};
+use crate::{
+    Buffer, Device, DeviceInfo, DeviceType, Result,
+    op::{Max, Usage},
+    parallel,
+    runtime::Backend,
+};
 use crate::{ElementType, ladder::Climb};
 
 /// Statistics of the times of repeated runs, in seconds.
@@ -141,7 +146,7 @@ impl Scrub {
     }
 
     fn run(&mut self, device: &Device) -> Result<()> {
-        device.reduce_into(&self.other, Max, Determinism::Fast, &mut self.out)
+        device.reduce_into(&self.other, Max.fast(), &mut self.out)
     }
 }
 

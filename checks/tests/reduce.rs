@@ -8,7 +8,7 @@ use approx::{assert_abs_diff_eq, assert_relative_eq};
 use common::with_sub_groups as devices;
 use oclprim::{
     Determinism, Device, DeviceClass, ElementType, ErrorKind, Float, Source, Tuning,
-    op::{Max, Product, Sum, Xor},
+    op::{Max, Product, Sum, Usage, Xor},
     tuning::Primitive,
 };
 use oclprim_checks::{
@@ -159,7 +159,7 @@ fn b7_the_reference_counts_odd_elements() {
     for n in [3, 7, 100, 1000, 1025, 65_537] {
         let ones = vec![1i32; n];
         for determinism in [Determinism::Fast, Determinism::Fixed, Determinism::Exact] {
-            assert_eq!(Device::cpu().reduce_with(&ones, Sum, determinism).unwrap(), n as i32);
+            assert_eq!(Device::cpu().reduce(&ones, Sum.with(determinism)).unwrap(), n as i32);
         }
         assert!(ones.iter().all(|&x| x == 1));
     }
@@ -269,13 +269,13 @@ fn fast_sums_and_products_are_near_the_fixed_ones() {
             let mut rng = Rng::new(n as u64);
             let x: Vec<f32> = (0..n).map(|_| (rng.next() >> 40) as f32 / (1 << 23) as f32 - 1.0).collect();
             let exact: f64 = x.iter().map(|&x| f64::from(x)).sum();
-            let fast = device.reduce_with(&x, Sum, Determinism::Fast).unwrap();
+            let fast = device.reduce(&x, Sum.fast()).unwrap();
             println!("{name}: {n}");
             assert_abs_diff_eq!(f64::from(fast), exact, epsilon = sum_bound(&device, &x).unwrap());
 
             let factors: Vec<f32> = x.iter().map(|x| 1.0 + x / 1024.0).collect();
             let exact: f64 = factors.iter().map(|&x| f64::from(x)).product();
-            let fast = device.reduce_with(&factors, Product, Determinism::Fast).unwrap();
+            let fast = device.reduce(&factors, Product.fast()).unwrap();
             let rounding = (n as f64 * f64::from(f32::EPSILON) / 2.0).exp_m1();
             assert_relative_eq!(f64::from(fast), exact, max_relative = rounding);
         }
@@ -288,14 +288,14 @@ fn exact_is_for_float_sums() {
     let x = [1e30f32, 1.0, -1e30];
     for (name, device) in devices() {
         println!("{name}");
-        assert_eq!(device.reduce_with(&[i32::MAX, 1], Sum, Determinism::Exact).unwrap(), i32::MIN);
-        assert_eq!(device.reduce_with(&x, Max, Determinism::Exact).unwrap(), 1e30);
-        let product = device.reduce_with(&x, Product, Determinism::Exact).unwrap_err();
+        assert_eq!(device.reduce(&[i32::MAX, 1], Sum.exact()).unwrap(), i32::MIN);
+        assert_eq!(device.reduce(&x, Max.exact()).unwrap(), 1e30);
+        let product = device.reduce(&x, Product.exact()).unwrap_err();
         assert_eq!(product.kind(), ErrorKind::Unsupported);
         assert_eq!(product.to_string(), "there is no exact product of floats");
-        assert_eq!(device.reduce_with(&x, Sum, Determinism::Exact).unwrap(), 1.0);
+        assert_eq!(device.reduce(&x, Sum.exact()).unwrap(), 1.0);
         let y = [1e30f32, 0.5, 1e30];
-        assert_eq!(device.reduce_with(x.times(&y), Sum, Determinism::Exact).unwrap(), 0.5);
+        assert_eq!(device.reduce(x.times(&y), Sum.exact()).unwrap(), 0.5);
     }
 }
 
@@ -307,8 +307,8 @@ fn exact_sums_of_many_equal_numbers_resolve_their_carries() {
         for &bits in values {
             let x = T::from_bits_lossy(bits);
             let x = vec![x; n];
-            let [got, want] = [device, &Device::cpu()]
-                .map(|device| device.reduce_with(&x, Sum, Determinism::Exact).unwrap().to_f64().to_bits());
+            let [got, want] =
+                [device, &Device::cpu()].map(|device| device.reduce(&x, Sum.exact()).unwrap().to_f64().to_bits());
             assert_eq!(got, want, "{name}: {n} times {:?}", x[0]);
         }
     }
@@ -347,7 +347,7 @@ fn exact_sums_of_many_equal_numbers_resolve_their_carries() {
 fn exact_sums_do_not_depend_on_the_order() {
     let mut rng = Rng::new(1);
     let mut x: Vec<f64> = (0..300_000).map(|_| f64::from_bits(rng.next() & !(1 << 62))).collect();
-    let sum = |x: &[f64]| Device::cpu().reduce_with(x, Sum, Determinism::Exact).unwrap().to_bits();
+    let sum = |x: &[f64]| Device::cpu().reduce(x, Sum.exact()).unwrap().to_bits();
     let want = sum(&x);
     assert_eq!(want, exact_sum::<_, f64>(&x).to_bits());
     x.reverse();
@@ -374,7 +374,7 @@ proptest! {
             let mut out = device.upload(&[0.5f32; 3]).unwrap();
             if fixed {
                 let to = out.view_mut(1..2).unwrap();
-                device.reduce_into(x.view(range.clone()).unwrap(), Sum, Determinism::Fixed, to).unwrap();
+                device.reduce_into(x.view(range.clone()).unwrap(), Sum, to).unwrap();
                 let got = out.to_vec().unwrap();
                 prop_assert_eq!(got[1].to_bits(), want.to_bits(), "{}: {} at {}", &name, n, start);
                 prop_assert_eq!([got[0], got[2]], [0.5; 2], "{}: beside the output", &name);

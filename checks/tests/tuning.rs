@@ -121,7 +121,7 @@ fn every_value(primitive: Primitive) {
 fn max_groups_does_not_change_results() {
     let x: Vec<f32> = (0..300_007).map(|i| (i as f32).sin()).collect();
     let want = Device::cpu().reduce(&x, Sum).unwrap();
-    let scanned = Device::cpu().inclusive_scan(&x, Sum).unwrap().to_vec().unwrap();
+    let scanned = Device::cpu().scan(&x, Sum).unwrap().to_vec().unwrap();
     for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
         let Some(caps) = device.capabilities().unwrap() else { continue };
         for primitive in [Primitive::Reduce, Primitive::Scan] {
@@ -130,7 +130,7 @@ fn max_groups_does_not_change_results() {
                     let set = Tuning::default().class(caps.class).set(primitive, "max_groups", *value);
                     let device = device.with_tuning(set).unwrap();
                     assert_eq!(device.reduce(&x, Sum).unwrap().to_bits(), want.to_bits(), "{name}: {value}");
-                    let got = device.inclusive_scan(&x, Sum).unwrap().to_vec().unwrap();
+                    let got = device.scan(&x, Sum).unwrap().to_vec().unwrap();
                     assert!(got == scanned, "{name}: {value}");
                 }
             }

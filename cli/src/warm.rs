@@ -88,7 +88,7 @@ impl Primitive {
             Self::Reduce => {
                 device.reduce(&input, Sum)?;
             }
-            Self::Scan => drop(device.inclusive_scan(&input, Sum)?),
+            Self::Scan => drop(device.scan(&input, Sum)?),
             Self::Select => {
                 let flags = device.filled(N, 1u8)?;
                 drop(device.select_flagged(&input, &flags)?);

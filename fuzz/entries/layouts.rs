@@ -201,7 +201,7 @@ fn views(u: &mut Unstructured, layout: &Layout) -> Result<()> {
     }
     let plain = plain.nd(shape).expect("the shape of as many elements");
     let of =
-        |view: NdView<u32>| accepted(device.reduce_axis(view, axis, Sum)).map(|sums| sums.to_vec().expect("memory"));
+        |view: NdView<u32>| accepted(device.reduce(view.along(axis), Sum)).map(|sums| sums.to_vec().expect("memory"));
     assert_eq!(of(view), of(plain));
     let of = |view: NdView<u32>| {
         let found = accepted(device.min_max_axis(view, axis))?;

@@ -8,8 +8,8 @@
 //! The list contains the instances that benchmarks measure. Nothing calls these functions.
 
 use crate::{
-    Accumulate, Bins, Counter, Determinism, Device, Element, Input, Key, NdView, NdViewMut, Offset, Order, Output,
-    Philox, Result, Scan, SetOp, Source, Top, Weight, f16,
+    Accumulate, Bins, Counter, Device, Element, Input, Key, NdView, NdViewMut, Offset, Order, Output, Philox, Result,
+    SetOp, Source, Top, Weight, f16,
     op::{And, Cast, Map, Mapping, Max, Min, Op, Operator, Or, Product, Scale, Sum, Xor},
 };
 
@@ -38,44 +38,36 @@ fn view<'a, T: Element>() -> Result<NdView<'a, T>> {
 
 impl Call<'_> {
     fn reduce<T: Element, O: Op<T> + Default>(&mut self) -> Result<()> {
-        self.device.reduce_into(input::<T>(), O::default(), Determinism::Fixed, output())
+        self.device.reduce_into(input::<T>(), O::default(), output())
     }
 
     fn reduce_as<T: Element, U: Element, O: Op<U> + Default>(&mut self) -> Result<()> {
-        let (fixed, op) = (Determinism::Fixed, O::default());
-        self.device.reduce_into(input::<T>().cast::<U>(), op, fixed, output())
+        self.device.reduce_into(input::<T>().cast::<U>(), O::default(), output())
     }
 
     fn products<T: Element>(&mut self) -> Result<()> {
         let (x, y) = (input::<T>().cast::<T>(), input::<T>().cast::<T>());
-        self.device.reduce_into(x.times(y), Sum, Determinism::Fixed, output())?;
-        self.device.reduce_into(input::<T>().times(input()), Sum, Determinism::Fixed, output())
+        self.device.reduce_into(x.times(y), Sum, output())?;
+        self.device.reduce_into(input::<T>().times(input()), Sum, output())
     }
 
     fn reduce_by<T: Element<Acc = T>>(&mut self, op: &Operator<T, fn(T, T) -> T>) -> Result<()> {
         let device = self.device;
-        device.reduce_by_into(input::<T>(), op, output())?;
-        device.reduce_axis_by_into(view::<T>()?, 0, op, output())?;
-        device.reduce_segments_by_into(input::<T>(), input::<u32>(), op, output())
+        device.reduce_into(input::<T>(), op, output())?;
+        device.reduce_into(view::<T>()?.along(0), op, output())?;
+        device.reduce_into(input::<T>().segments(input::<u32>()), op, output())
     }
 
     fn map_reduce<T: Element<Acc = T>, R: Element<Acc = R>>(&mut self, map: Map<fn(T) -> R>) -> Result<()> {
-        self.device.reduce_into(input::<T>().map(map), Sum, Determinism::Fixed, output())
+        self.device.reduce_into(input::<T>().map(map), Sum, output())
     }
 
     fn lines<T: Element, U: Element + From<T>, O: Op<U> + Default>(&mut self) -> Result<()> {
-        self.device.reduce_axis_with_into::<T, U, O>(view::<T>()?, 0, O::default(), Determinism::Fixed, output())
+        self.device.reduce_into(view::<T>()?.cast::<U>().along(0), O::default(), output())
     }
 
-    fn segments<T: Element, U: Element + From<T>, O: Op<U> + Default>(&mut self) -> Result<()> {
-        let offsets = input::<u32>();
-        self.device.reduce_segments_with_into::<T, U, u32, O>(
-            input::<T>(),
-            offsets,
-            O::default(),
-            Determinism::Fixed,
-            output(),
-        )
+    fn segments<T: Element, O: Op<T> + Default>(&mut self) -> Result<()> {
+        self.device.reduce_into(input::<T>().segments(input::<u32>()), O::default(), output())
     }
 
     /// Extremes, statistics and counts of the elements of one type.
@@ -90,21 +82,20 @@ impl Call<'_> {
         device.any_into(input::<T>(), output())
     }
 
-    fn scan<T: Element, U: Element + From<T>, O: Op<U> + Default>(&mut self) -> Result<()> {
-        self.device.scan_into::<T, U, O>(input::<T>(), O::default(), Scan::inclusive(), output())
+    fn scan<T: Element, O: Op<T> + Default>(&mut self) -> Result<()> {
+        self.device.scan_into(input::<T>(), O::default(), output())
     }
 
     fn scan_axis<T: Element, O: Op<T> + Default>(&mut self) -> Result<()> {
-        self.device.scan_axis_into::<T, T, O>(view::<T>()?, 0, O::default(), Scan::inclusive(), output())
+        self.device.scan_into(view::<T>()?.along(0), O::default(), output())
     }
 
     /// Segmented scans: by keys of type `K`, at offsets of type `K`, and by flags.
     fn scan_segments<K: Offset, T: Element>(&mut self) -> Result<()> {
         let device = self.device;
-        let kind = Scan::<T>::inclusive;
-        device.scan_by_key_into::<K, T, T, Sum>(input::<K>(), input::<T>(), Sum, kind(), output())?;
-        device.scan_segments_into::<K, T, T, Sum>(input::<T>(), input::<K>(), Sum, kind(), output())?;
-        device.scan_flagged_into::<T, T, Sum>(input::<T>(), input::<u8>(), Sum, kind(), output())
+        device.scan_into(input::<T>().by_key(input::<K>()), Sum, output())?;
+        device.scan_into(input::<T>().segments(input::<K>()), Sum, output())?;
+        device.scan_into(input::<T>().flagged(input::<u8>()), Sum, output())
     }
 
     fn select<T: Element>(&mut self) -> Result<()> {
@@ -121,7 +112,7 @@ impl Call<'_> {
         device.unique_into(input::<T>(), output(), output())?;
         device.run_length_encode_into(input::<T>(), output(), output::<u32>(), output())?;
         device.select_flagged_into(input::<T>(), input::<u8>(), output(), output())?;
-        device.reduce_by_key_into(input::<T>(), input::<f32>(), Sum, output(), output(), output())
+        device.reduce_into(input::<f32>().by_key(input::<T>()), Sum, (output(), output(), output()))
     }
 
     fn sort<T: Element + Key>(&mut self) -> Result<()> {
@@ -195,12 +186,12 @@ pub fn compiled(device: &Device) -> Result<()> {
     each!(call, reduce_as: <f32, f32, Sum>, <f64, f64, Sum>);
     each!(call, products: <f32>, <f64>);
     each!(call, lines: <f32, f32, Sum>, <i32, i32, Max>, <i32, i64, Sum>);
-    each!(call, segments: <f32, f32, Sum>, <i32, i32, Max>, <i32, i64, Sum>);
+    each!(call, segments: <f32, Sum>, <i32, Max>, <i64, Sum>);
     each!(call, facts: <u8>, <i32>, <f32>, <f64>);
     call.reduce_by(&Operator::new("a + b", 0.0, (|a, b| a + b) as fn(f32, f32) -> f32, "a + b"))?;
     call.map_reduce::<f32, f32>(Map::new((|x| x) as fn(f32) -> f32, "x"))?;
-    each!(call, scan: <u32, u32, Sum>, <f32, f32, Sum>, <u64, u64, Sum>, <i32, i32, Sum>, <i64, i64, Sum>);
-    each!(call, scan: <f64, f64, Sum>, <f32, f32, Max>);
+    each!(call, scan: <u32, Sum>, <f32, Sum>, <u64, Sum>, <i32, Sum>, <i64, Sum>);
+    each!(call, scan: <f64, Sum>, <f32, Max>);
     each!(call, scan_axis: <f32, Sum>, <u8, Max>);
     each!(call, scan_segments: <u32, u32>, <u32, f32>, <u64, u64>);
     each!(call, select: <u8>, <u32>, <u64>, <f32>);

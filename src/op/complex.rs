@@ -15,27 +15,27 @@ use crate::{ElementType, Float};
 ///
 /// let operators: [ComplexOperator<f32>; 2] = [complex_sum(), complex_product()];
 /// for operator in &operators {
-///     println!("{}: {}", operator.name(), Device::best()?.reduce_by(&[Complex::new(0.0, 1.0); 3], operator)?);
+///     println!("{}: {}", operator.name(), Device::best()?.reduce(&[Complex::new(0.0, 1.0); 3], operator)?);
 /// }
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub type ComplexOperator<T> = Operator<Complex<T>, fn(Complex<T>, Complex<T>) -> Complex<T>>;
 
-/// Sum of complex numbers of `f32` or `f64`. [`reduce_axis_with`](crate::Device::reduce_axis_with) has exact sums: those of the two
-/// columns of the numbers' parts. The sum of an empty input has -0 in both parts, since only this value
+/// Sum of complex numbers of `f32` or `f64`. The sum along an axis of the numbers' two
+/// parts can be [exact](super::Usage::exact). The sum of an empty input has -0 in both parts, since only this value
 /// leaves every number unchanged.
 ///
 /// ```
-/// use oclprim::{Complex, Device, op::complex_sum};
+/// use oclprim::{Complex, Device, op::{complex_sum, Usage}};
 ///
 /// let x = [Complex::new(1.0f32, 2.0), Complex::new(0.5, -3.0)];
-/// assert_eq!(Device::best()?.reduce_by(&x, &complex_sum())?, Complex::new(1.5, -1.0));
+/// assert_eq!(Device::best()?.reduce(&x, &complex_sum())?, Complex::new(1.5, -1.0));
 ///
 /// // Each part is correctly rounded.
 /// use oclprim::{Determinism, Layout, NdView, op::Sum};
 /// let x = [Complex::new(1e30f32, 2.0), Complex::new(1.0, -3.0), Complex::new(-1e30, 1e-9)];
 /// let parts = NdView::new(bytemuck::cast_slice::<_, f32>(&x), Layout::contiguous(&[x.len(), 2])?)?;
-/// let sum = Device::best()?.reduce_axis_with(parts, 0, Sum, Determinism::Exact)?;
+/// let sum = Device::best()?.reduce(parts.along(0), Sum.exact())?;
 /// assert_eq!(sum.to_vec()?, [1.0, -1.0]);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
@@ -55,7 +55,7 @@ where
 /// use oclprim::{Complex, Device, op::complex_product};
 ///
 /// let x = [Complex::new(1.0f32, 2.0), Complex::new(0.5, -3.0)];
-/// assert_eq!(Device::best()?.reduce_by(&x, &complex_product())?, Complex::new(6.5, -2.0));
+/// assert_eq!(Device::best()?.reduce(&x, &complex_product())?, Complex::new(6.5, -2.0));
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub fn complex_product<T: Float<Acc = T>>() -> ComplexOperator<T>

@@ -19,7 +19,9 @@
 //! beside it. Only the author can check that the text accesses nothing but its arguments. An `unsafe` block around each
 //! literal would only repeat this promise.
 
+mod combine;
 mod complex;
+mod determinism;
 #[doc(hidden)]
 pub(crate) mod gpu;
 mod laws;
@@ -29,18 +31,27 @@ mod operator;
 
 use std::borrow::Cow;
 
+pub use combine::{
+    Anywhere, Combine, ForReductions, ForScans, InReductions, InScan, InScans, Leveled, Mean, Own, Usage,
+};
+#[doc(hidden)]
+pub use combine::{Core, Scan, Visit, in_scan};
 pub use complex::{ComplexOperator, complex_product, complex_sum};
+pub use determinism::Determinism;
+#[doc(hidden)]
+pub use determinism::Exact;
 pub use laws::{laws, laws_by, ordered_laws_by};
 pub use less::{Compare, Less};
 pub use mapping::{Cast, Mapping, Scale};
 pub use operator::Operator;
 use serde::{Deserialize, Serialize};
 
-pub use crate::{element::Arithmetic, runtime::Code};
 use crate::{
+    Result,
     element::{Element, ElementType, Integer},
     runtime::Text,
 };
+pub use crate::{element::Arithmetic, runtime::Code};
 
 mod sealed {
     pub trait Sealed {}
@@ -147,15 +158,6 @@ impl<U: Element, F> Monoid<U, F> {
 pub fn monoid<U: Element, O: Op<U>>() -> Monoid<U, impl Fn(U::Acc, U::Acc) -> U::Acc + Copy + Sync> {
     let ordered = O::KIND.rounds() && U::TYPE.is_float();
     Monoid { identity: O::identity(), empty: O::empty(), ordered, combine: O::combine }
-}
-
-/// The [`Monoid`] and the OpenCL C source of a built-in operator, as [`Operator::monoid`] returns for a user's
-/// operator.
-#[expect(clippy::type_complexity, reason = "an alias cannot hold `impl Fn`")]
-pub(crate) fn built_in<U: Element, O: Op<U>>(
-    _: O,
-) -> (Monoid<U, impl Fn(U::Acc, U::Acc) -> U::Acc + Copy + Sync>, Code) {
-    (monoid::<U, O>(), O::source())
 }
 
 /// A function of one element, in Rust and in OpenCL C. Kernels apply the function when they load an element.
@@ -285,7 +287,7 @@ pub struct CapturingMap<F> {
 /// A built-in operator over elements of type `T`: [`Sum`], [`Product`], [`Min`] or [`Max`]; for integers also [`And`], [`Or`] or
 /// [`Xor`].
 ///
-/// The trait is sealed. A user's operator is an [`Operator`].
+/// The trait is sealed. A user's operator is an [`Operator`], and [`Combine`] has both.
 ///
 /// ```
 /// use oclprim::{Device, op::{Max, Min, Op, Sum}};
@@ -298,22 +300,11 @@ pub struct CapturingMap<F> {
 /// assert_eq!(<Sum as Op<f32>>::combine(1.0, 2.0), 3.0);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
-///
-/// A closure alone is no operator, since a device cannot run it. [`Operator::new`] takes a closure together with an
-/// equal expression in OpenCL C, for methods such as [`Device::reduce_by`](crate::Device::reduce_by).
-///
-/// ```compile_fail,E0277
-/// oclprim::Device::cpu().reduce(&[1.0f32, 2.0], |a: f32, b: f32| a + b)?;
-/// # Ok::<(), oclprim::Error>(())
-/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a built-in operator over `{T}`",
-    label = "expected `Sum`, `Product`, `Min` or `Max`; for integers also `And`, `Or` or `Xor`",
-    note = "for a closure, make an operator with `op::Operator::new(name, identity, closure, expression)`, and call the method \
-            whose name ends in `_by`, such as `Device::reduce_by` or `Device::scan_by`",
-    note = "for a function of each element, pass the source `x.map(op::Map::new(closure, expression))` as the input"
+    label = "expected `Sum`, `Product`, `Min` or `Max`; for integers also `And`, `Or` or `Xor`"
 )]
-pub trait Op<T: Element>: Copy + Send + Sync + sealed::Sealed {
+pub trait Op<T: Element>: Combine<T, Use = Anywhere, Core = Self> + Usage + Send + Sync {
     /// The operator as a run-time value.
     const KIND: OpKind;
 
@@ -348,6 +339,22 @@ macro_rules! op {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct $name;
         impl sealed::Sealed for $name {}
+        impl Usage for $name {}
+        impl<T: Element> Combine<T> for $name where T::Acc: $bound {
+            type Use = Anywhere;
+            type Core = Self;
+            fn taken(self) -> (Self, Scan<T>) { (self, Scan::inclusive()) }
+        }
+        impl<T: Element> Core<T> for $name where T::Acc: $bound {
+            fn of_nothing(self) -> T { <Self as Op<T>>::empty() }
+            fn exactly(self, level: Determinism) -> Result<Option<Exact>> {
+                Ok(level.exact::<T, Self>()?.then_some(Exact::Sum))
+            }
+            fn parts(self) -> Result<(Monoid<T, impl Fn(T::Acc, T::Acc) -> T::Acc + Copy + Sync>, Code)> {
+                Ok((monoid::<T, Self>(), <Self as Op<T>>::source()))
+            }
+            fn visit<V: Visit<T>>(self, visitor: V) -> V::Output { visitor.built_in(self) }
+        }
         impl<T: Element> Op<T> for $name where T::Acc: $bound {
             const KIND: OpKind = OpKind::$name;
             #[inline]

@@ -4,16 +4,15 @@ use std::fmt;
 
 use bytemuck::Pod;
 
-use super::{Code, Monoid, Text};
+use super::{Code, Text};
 use crate::{Element, ElementType, Error, Result};
 
 /// A user's associative and commutative operator, given twice: as a Rust function, and as an OpenCL C expression over `a` and
 /// `b`.
 ///
-/// [`Device::reduce_by`](crate::Device::reduce_by) takes an operator over any type.
-/// [`reduce_axis_by`](crate::Device::reduce_axis_by), [`reduce_segments_by`](crate::Device::reduce_segments_by) and
-/// [`scan_by`](crate::Device::scan_by) take an operator over an element type. Segmented reductions, reductions by key
-/// and scans do not need a commutative operator.
+/// [`Device::reduce`](crate::Device::reduce) takes an operator over any type. For groups, and for
+/// [`Device::scan`](crate::Device::scan), it takes an operator over an element type. Segments, runs of keys and scans do not need
+/// a commutative operator.
 ///
 /// The caller promises that the operator is associative and commutative, that its identity is neutral, and that
 /// function and expression agree. [`op::laws`](crate::op::laws) checks these promises on values;
@@ -24,7 +23,7 @@ use crate::{Element, ElementType, Error, Result};
 /// use oclprim::{Device, op::Operator};
 ///
 /// let larger = Operator::new("larger", f32::NEG_INFINITY, |a: f32, b| a.max(b), "fmax(a, b)");
-/// assert_eq!(Device::best()?.reduce_by(&[1.0, -3.0, 2.5], &larger)?, 2.5);
+/// assert_eq!(Device::best()?.reduce(&[1.0, -3.0, 2.5], &larger)?, 2.5);
 /// assert_eq!(larger.name(), "larger");
 /// # Ok::<(), oclprim::Error>(())
 /// ```
@@ -51,7 +50,7 @@ use crate::{Element, ElementType, Error, Result};
 ///     "(Span){ min(a.from, b.from), max(a.to, b.to) }",
 /// );
 /// let spans = [Span { from: 3, to: 5 }, Span { from: -1, to: 2 }];
-/// assert_eq!(Device::best()?.reduce_by(&spans, &hull)?, Span { from: -1, to: 5 });
+/// assert_eq!(Device::best()?.reduce(&spans, &hull)?, Span { from: -1, to: 5 });
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[derive(Clone)]
@@ -124,7 +123,7 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     ///
     /// let text = "typedef struct { uchar x[65]; } Long;";
     /// let first = Operator::of_struct("first", "Long", text, [0u8; 65], |a, _| a, "a");
-    /// let error = Device::cpu().reduce_by(&[[1u8; 65]], &first).unwrap_err();
+    /// let error = Device::cpu().reduce(&[[1u8; 65]], &first).unwrap_err();
     /// assert_eq!(error.kind(), ErrorKind::Unsupported);
     /// ```
     pub const MAX_BYTES: usize = 64;
@@ -138,7 +137,7 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     /// use oclprim::{Device, op::Operator};
     ///
     /// let nearest = Operator::new("nearest to 0", u32::MAX, |a: u32, b: u32| a.min(b), "min(a, b)");
-    /// assert_eq!(Device::best()?.reduce_by(&[7, 3, 9], &nearest)?, 3);
+    /// assert_eq!(Device::best()?.reduce(&[7, 3, 9], &nearest)?, 3);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn new(name: &str, identity: T, combine: F, expression: &str) -> Self
@@ -165,7 +164,7 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     /// let product = |a: [u32; 2], b: [u32; 2]| [a[0] * b[0], a[1] * b[1]];
     /// let literal = "(Fraction){{a.x[0] * b.x[0], a.x[1] * b.x[1]}}";
     /// let product = Operator::of_struct("product of fractions", "Fraction", text, [1, 1], product, literal);
-    /// assert_eq!(Device::best()?.reduce_by(&[[1, 2], [3, 5]], &product)?, [3, 10]);
+    /// assert_eq!(Device::best()?.reduce(&[[1, 2], [3, 5]], &product)?, [3, 10]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn of_struct(name: &str, type_name: &str, types: &str, identity: T, combine: F, expression: &str) -> Self {
@@ -191,7 +190,7 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
     ///
     /// let text = "uint gcd(uint a, uint b) { while (b != 0) { uint r = a % b; a = b; b = r; } return a; }";
     /// let divisor = Operator::new("gcd", 0u32, gcd, "gcd(a, b)").with_functions(text);
-    /// assert_eq!(Device::best()?.reduce_by(&[12, 18, 30], &divisor)?, 6);
+    /// assert_eq!(Device::best()?.reduce(&[12, 18, 30], &divisor)?, 6);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn with_functions(self, text: &str) -> Self {
@@ -242,21 +241,16 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
         self.texts.prelude(&format!("operator {}", self.name), size, type_name, "op_combine", &identity)
     }
 
-    /// An operator over an element type, for the CPU backend, and its source for kernels with `cl/lib/op.cl`.
-    #[doc(hidden)]
-    pub fn monoid(&self) -> Result<(Monoid<T, &F>, Code)>
-    where
-        T: Element<Acc = T>,
-    {
-        let (name, ours, theirs) = (&self.name, T::TYPE.storage(), &self.texts.type_name);
-        if theirs != ours {
+    /// The operator's text for kernels with `cl/lib/op.cl`, over an element type.
+    pub(super) fn source_over<U: Element>(&self) -> Result<Code> {
+        let (name, ours, theirs) = (&self.name, U::TYPE.storage(), &self.texts.type_name);
+        if theirs != ours || U::TYPE != U::Acc::TYPE {
             return Err(Error::invalid(format!(
                 "operator {name} takes `{theirs}` in OpenCL C, but {} is `{ours}` there",
-                T::TYPE
+                U::TYPE
             )));
         }
-        let monoid = Monoid { identity: self.identity, empty: self.identity, ordered: true, combine: &self.combine };
-        Ok((monoid, self.source()))
+        Ok(self.source())
     }
 
     /// The operator's text for kernels.

@@ -32,109 +32,18 @@ pub mod segmented;
 pub mod statistics;
 
 pub use crate::segments::Offset;
-use serde::{Deserialize, Serialize};
+use bytemuck::Pod;
 
 use self::gpu::Form;
+pub use crate::op::Determinism;
+#[allow(unused_imports, reason = "for the documentation")]
+use crate::op::Usage;
 use crate::{
-    Device, Element, Error, ExactSum, Float, Input, Output, Result, Scratch, Source,
-    op::{Op, OpKind},
+    Device, Element, ExactSum, Float, Input, Output, Result, Scratch, Source,
+    op::{Combine, Core, ForReductions, Op, Operator, Visit},
     runtime::Backend,
-    source::{Erased, Expression, load::Load},
+    source::{Erased, Expression, Grouped, finite, load::Load},
 };
-
-/// The reproducibility of a float sum or product.
-///
-/// The level does not affect integers, min and max: they have the same bits everywhere.
-///
-/// In one line: `Fast` is the fastest, `Fixed` has the same bits everywhere for the same order of elements, and `Exact` is
-/// correctly rounded for any order.
-///
-/// With the first two levels, the float sum of a whole input differs from the exact sum by at most 1.01 d u Σ|x|. The sum is then rounded to the
-/// element type. The bound holds if no addition overflows and the device keeps subnormals. The accumulator's rounding
-/// unit u is 2^-53 for `f64`, else 2^-24. The depth d is the largest number of additions that an element passes
-/// through:
-///
-/// | | d |
-/// |---|---|
-/// | [`Fixed`](Self::Fixed) | 28 for each level of tiles of 64 KiB: of `f32`, 28 up to 2^14 elements, 56 up to 2^28, 84 up to 2^42 |
-/// | [`Fast`](Self::Fast) | 40 + 16 ⌈t / g⌉ for t tiles of 64 KiB and at most g work-groups; g is 6 times the number of compute units on a GPU, and 8 times on a CPU driver, unless tuned; on the CPU as [`Fixed`](Self::Fixed) |
-///
-/// ```
-/// use oclprim::{Determinism, Device, op::Sum};
-///
-/// let x: Vec<f32> = (1..1000).map(|i| 1.0 / i as f32).collect();
-/// let (here, there) = (Device::cpu(), Device::best()?);
-/// assert_eq!(here.reduce_with(&x, Sum, Determinism::Fixed)?, there.reduce(&x, Sum)?);
-/// let fast = there.reduce_with(&x, Sum, Determinism::Fast)?;
-/// println!("{} differs by {:e}", Determinism::Fast.name(), fast - here.reduce(&x, Sum)?);
-/// # Ok::<(), oclprim::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum Determinism {
-    /// Any order of operations, the fastest on the device.
-    Fast,
-    /// Same bits on every run, every device and the CPU: one tree, which depends only on n and the element type.
-    ///
-    /// A device that flushes subnormals to zero returns the same bits only if no element, partial result or result is
-    /// subnormal.
-    #[default]
-    Fixed,
-    /// The float nearest to the exact sum, ties to even: same bits for every order of the elements and every machine.
-    ///
-    /// [`exact`](crate::exact) has the rules for special values and the algorithm. The sum of an expression is that of
-    /// its elements, with one exception: over all elements, the products of [`times`](Source::times) are not rounded
-    /// before the sum.
-    ///
-    /// Groups have exact sums, too, but products are rounded first:
-    /// [`reduce_segments_with`](Device::reduce_segments_with), [`reduce_axis_with`](Device::reduce_axis_with),
-    /// [`reduce_by_key_with`](Device::reduce_by_key_with). Float products of all elements return
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes subnormals returns the same
-    /// bits, unless a function of the input computes a subnormal.
-    ///
-    /// Most elements are added in registers, at nearly the speed of `Fast`. Inputs of all exponents take up to four times as
-    /// long on an H100. The tuning parameter `exact_f64` of
-    /// reductions chooses between registers of `f64` and of integers.
-    /// [`reduce_exact`](Device::reduce_exact) returns the sum before it is rounded. [`Scan::with`](crate::Scan::with) takes this
-    /// level for scans.
-    ///
-    /// ```
-    /// use oclprim::{Determinism, Device, op::Sum};
-    ///
-    /// let x = [1e100f64, 1.0, -1e100];
-    /// let device = Device::cpu();
-    /// assert_eq!((device.reduce(&x, Sum)?, device.reduce_with(&x, Sum, Determinism::Exact)?), (0.0, 1.0));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    Exact,
-}
-
-impl Determinism {
-    /// The level's name, such as `fixed`.
-    ///
-    /// ```
-    /// assert_eq!(oclprim::Determinism::default().name(), "fixed");
-    /// ```
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fast => "fast",
-            Self::Fixed => "fixed",
-            Self::Exact => "exact",
-        }
-    }
-
-    /// Returns whether results of type `U` are exact sums. An error for products, which cannot be exact.
-    pub(crate) fn exact<U: Element, O: Op<U>>(self) -> Result<bool> {
-        if self != Self::Exact || !U::TYPE.is_float() || !O::KIND.rounds() {
-            return Ok(false);
-        }
-        match O::KIND {
-            OpKind::Sum => Ok(true),
-            kind => Err(Error::unsupported(format!("there is no exact {} of floats", kind.name()))),
-        }
-    }
-}
 
 /// An element and its index.
 ///
@@ -183,101 +92,197 @@ impl End {
     }
 }
 
+/// What [`Device::reduce`] takes: a [`Source`], or groups of one: [`segments`](Source::segments),
+/// [`by_key`](Source::by_key), [`along`](crate::NdView::along).
+///
+/// The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Device, Source, op::{Combine, ForReductions, Sum}, reduce::Reducible};
+///
+/// fn reduced<I: Reducible, O: Combine<I::Item, Use: ForReductions>>(input: I, op: O) -> oclprim::Result<I::Of<I::Item>> {
+///     Device::best()?.reduce(input, op)
+/// }
+///
+/// let x = [1u32, 2, 3];
+/// assert_eq!((reduced(&x, Sum)?, reduced(x.segments(&[0u32, 2, 3]), Sum)?.to_vec()?), (6, vec![3, 3]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an input of a reduction",
+    label = "expected a source, or groups of one: `x.segments(&offsets)`, `x.by_key(&keys)`, `view.along(axes)`",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference",
+    note = "for an N-dimensional view, say along which axes: `view.along(0)` or `view.along([0, 1])`"
+)]
+pub trait Reducible: Grouped<Item: Pod> {
+    #[doc(hidden)]
+    fn reduce<O: Core<Self::Item>>(self, device: &Device, op: O, level: Determinism) -> Result<Self::Of<Self::Item>>;
+
+    #[doc(hidden)]
+    fn reduce_into<O: Core<Self::Item>>(
+        self,
+        device: &Device,
+        op: O,
+        level: Determinism,
+        output: Self::Out<'_, Self::Item>,
+    ) -> Result<()>;
+}
+
+impl<S: Source<Item: Pod>> Reducible for S {
+    fn reduce<O: Core<S::Item>>(self, device: &Device, op: O, level: Determinism) -> Result<S::Item> {
+        let mut out = [op.of_nothing()];
+        self.reduce_into(device, op, level, (&mut out).into())?;
+        Ok(out[0])
+    }
+
+    fn reduce_into<O: Core<S::Item>>(
+        self,
+        device: &Device,
+        op: O,
+        level: Determinism,
+        output: Output<'_, S::Item>,
+    ) -> Result<()> {
+        op.visit(Reduction { device, input: &self, level, output })
+    }
+}
+
+/// The reduction of all elements of a source.
+struct Reduction<'a, S: Source<Item: Pod>> {
+    device: &'a Device,
+    input: &'a S,
+    level: Determinism,
+    output: Output<'a, S::Item>,
+}
+
+impl<S: Source<Item: Pod>> Visit<S::Item> for Reduction<'_, S> {
+    type Output = Result<()>;
+
+    fn built_in<O: Op<S::Item>>(self, op: O) -> Result<()>
+    where
+        S::Item: Element,
+    {
+        let (device, scratch) = (self.device, &mut Scratch::new());
+        match self.input.erased() {
+            Erased::Memory(input) => device.reduce_plain(input, op, self.level, self.output, scratch),
+            Erased::Expression(source) => device.reduce_expression(source, op, self.level, self.output, scratch),
+        }
+    }
+
+    fn users<F: Fn(S::Item, S::Item) -> S::Item + Sync>(self, op: &Operator<S::Item, F>) -> Result<()> {
+        op.exactly(self.level)?;
+        self.device.reduce_of_user(self.input.held(self.device)?.input(), op, self.output, &mut Scratch::new())
+    }
+
+    fn mean(self) -> Result<()>
+    where
+        S::Item: Float,
+    {
+        self.output.expect_len(1, "reduce")?;
+        let (n, mut bytes) = (finite(self.input)?, vec![0; ExactSum::<S::Item>::BYTES]);
+        self.device.exact_bytes(self.input.erased(), (&mut bytes).into())?;
+        let mean = ExactSum::<S::Item>::from_bytes(&bytes)?.mean(n as u64);
+        self.device.copy(&[mean], self.output)
+    }
+}
+
 /// # Reductions
 ///
 /// These methods return one value from all elements: `x[0] op ... op x[n - 1]`. Module: [`reduce`](crate::reduce).
 impl Device {
     /// Reduction of all elements: `x[0] op ... op x[n - 1]`. Float sums and products are [`Determinism::Fixed`]: same
-    /// bits everywhere.
+    /// bits everywhere; [`Sum.exact()`](Usage::exact) and [`Sum.fast()`](Usage::fast) have the other levels.
     ///
     /// The input is a slice, a buffer, a view, or an expression over them, a [`Source`]. The result for an expression has
     /// the bits of the result for the array that [`Device::transform`] writes.
     ///
-    /// The result for empty input is the operator's [empty](Op::empty) value: the type's highest value for `Min`, the
+    /// Groups of a source have a result each: [segments](Source::segments), [runs of equal keys](Source::by_key),
+    /// [lines along axes](crate::NdView::along). Their modules have the order of float operations:
+    /// [`segmented`], [`by_key`](crate::select::by_key), [`axis`].
+    ///
+    /// The operator is a built-in one or the [user's](crate::op::Operator), also over [structs](by). The result for empty
+    /// input is the operator's [empty](crate::op::Op::empty) value, or its identity: the type's highest value for `Min`, the
     /// lowest for `Max`. In contrast, [`arg_min`](Device::arg_min), [`min_max`](Device::min_max) and
     /// [`mean`](Device::mean) of empty input are errors.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it. For an
-    /// expression also those of [`Device::transform`].
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it, for
+    /// [exact](Usage::exact) float products, or if elements have more than
+    /// [`MAX_BYTES`](crate::op::Operator::MAX_BYTES). For an expression also those of [`Device::transform`].
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no offsets, if an offset is beyond the next one
+    /// or beyond the input, if the numbers of keys and elements differ, if there is no such axis, if the number of results
+    /// overflows, as it can along an empty axis, or if the type of a user's operator in OpenCL C is not that of the elements.
+    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the text of a user's operator does not compile; line numbers in
+    /// the compiler's [log](crate::Error::build_log) refer to that text.
     ///
     /// ```
-    /// use oclprim::{Device, op::{Max, Sum}};
+    /// use oclprim::{Device, Source, op::{Max, Operator, Sum, Usage}};
     ///
     /// let device = Device::best()?;
     /// assert_eq!(device.reduce(&[1u32, 2, 3], Sum)?, 6);
     /// let x = device.upload(&[1.5f32, -2.0, 0.25])?;
     /// assert_eq!(device.reduce(&x, Max)?, 1.5);
-    /// assert_eq!(device.reduce(x.view(1..)?, Max)?, 0.25);
+    /// assert_eq!(device.reduce(x.view(1..)?, Sum.exact())?, -1.75);
+    ///
+    /// assert_eq!(device.reduce(x.segments(&[0u32, 1, 3]), Sum)?.to_vec()?, [1.5, -1.75]);
+    /// let (keys, sums) = device.reduce(x.by_key(&[7u8, 7, 8]), Sum)?;
+    /// assert_eq!((keys.to_vec()?, sums.to_vec()?), (vec![7, 8], vec![-0.5, 0.25]));
+    /// assert_eq!(device.reduce(x.nd(&[3, 1])?.along(0), Max)?.to_vec()?, [1.5]);
+    ///
+    /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
+    /// assert_eq!(device.reduce(&[100, 100, 100], &saturating)?, 255);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn reduce<S: Source<Item: Element>, O: Op<S::Item>>(&self, input: S, op: O) -> Result<S::Item> {
-        self.reduce_with(input, op, Determinism::default())
-    }
-
-    /// [`Device::reduce`] with a level of determinism: same bits everywhere, any order of operations, or correctly
-    /// rounded.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce`]; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
-    /// [`Exact`](Determinism::Exact) float products.
-    ///
-    /// ```
-    /// use oclprim::{Determinism, Device, op::Sum};
-    ///
-    /// let total = Device::best()?.reduce_with(&[0.5f32; 1000], Sum, Determinism::Fast)?;
-    /// assert_eq!(total, 500.0);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_with<S: Source<Item: Element>, O: Op<S::Item>>(
+    pub fn reduce<I: Reducible, O: Combine<I::Item, Use: ForReductions>>(
         &self,
-        input: S,
+        input: I,
         op: O,
-        determinism: Determinism,
-    ) -> Result<S::Item> {
-        let mut out = [S::Item::ZERO];
-        self.reduce_into(input, op, determinism, &mut out)?;
-        Ok(out[0])
+    ) -> Result<I::Of<I::Item>> {
+        let (op, usage) = op.taken();
+        input.reduce(self, op, usage.determinism)
     }
 
-    /// [`Device::reduce`] into the single element of `output`, which may be on the device.
+    /// [`Device::reduce`] into a slice, buffer or view with an element for each group: one for a source as a whole.
     ///
-    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
+    /// For [runs of keys](Source::by_key), `output` is a tuple: the keys, the values, and the number of runs, a single
+    /// element. Keys and values have one length, which may be too short or too long; elements after the count do not change.
+    ///
+    /// Waits for the result only if an output is a host slice, if the input has a [gather](Source::gathered), or for the
+    /// [mean](crate::op::Mean) of all elements.
+    ///
+    /// Does not check the offsets of segments; [`Device::check_segments`] does. An offset beyond the input counts as its end.
+    /// If an offset is beyond the next one, results are unspecified. Reads and writes stay in bounds for any offsets.
     ///
     /// # Errors
     ///
-    /// Same as [`Device::reduce_with`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
-    /// have exactly one element.
+    /// Same as [`Device::reduce`], but values of offsets are not checked;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output has another number of elements, or if
+    /// arguments overlap in imported OpenCL memory. The same error if the count is a host slice and the outputs of keys are
+    /// too short.
     ///
     /// ```
-    /// use oclprim::{Determinism, Device, op::Sum};
+    /// use oclprim::{Device, op::Sum};
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[1i64; 100])?;
     /// let mut total = device.zeroed::<i64>(1)?;
-    /// device.reduce_into(&x, Sum, Determinism::Fixed, &mut total)?;
+    /// device.reduce_into(&x, Sum, &mut total)?;
     /// assert_eq!(total.to_vec()?, [100]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn reduce_into<'a, S: Source<Item: Element>, O: Op<S::Item>>(
+    pub fn reduce_into<'a, I: Reducible, O: Combine<I::Item, Use: ForReductions>>(
         &self,
-        input: S,
+        input: I,
         op: O,
-        determinism: Determinism,
-        output: impl Into<Output<'a, S::Item>>,
+        output: impl Into<I::Out<'a, I::Item>>,
     ) -> Result<()> {
-        let scratch = &mut Scratch::new();
-        match input.erased() {
-            Erased::Memory(input) => self.reduce_plain(input, op, determinism, output.into(), scratch),
-            Erased::Expression(source) => self.reduce_expression(source, op, determinism, output.into(), scratch),
-        }
+        let (op, usage) = op.taken();
+        input.reduce_into(self, op, usage.determinism, output.into())
     }
 
     /// Exact sum of all elements as a value that can be merged with others: `x[0] + ... + x[n - 1]`.
     ///
-    /// It is the sum that [`reduce_with`](Self::reduce_with) rounds at the level [`Exact`](Determinism::Exact). Sums of
+    /// It is the sum that [`reduce`](Self::reduce) by [`Sum.exact()`](Usage::exact) rounds. Sums of
     /// chunks, devices and ranks are merged, and rounded once.
     ///
     /// # Errors

@@ -38,11 +38,6 @@ pub const fn tile<T>() -> usize {
 pub(super) type Load<'l, U> = dyn Fn(usize, usize, &[U], &mut Vec<Acc<U>>) -> Option<&'l [Acc<U>]> + Sync + 'l;
 type Acc<U> = <U as Element>::Acc;
 
-/// `x` as an accumulator of `U`. A closure in its place would be compiled once for each operator too.
-pub(super) fn widened<T: Element, U: Element + From<T>>(x: T) -> U::Acc {
-    U::from(x).widen()
-}
-
 /// Loads `take(x)` for each element `x` of `input`; `take` only converts.
 pub(super) fn load<'i, T: Element, U: Element>(
     input: &'i [T],
@@ -60,15 +55,11 @@ pub(super) fn load<'i, T: Element, U: Element>(
 }
 
 /// Loads the accumulators of `n` computed elements.
-pub(super) fn load_blocks<T: Element, U: Element + From<T>>(
-    values: &dyn Blocks<T>,
-    n: usize,
-    reversed: bool,
-) -> Box<Load<'_, U>> {
+pub(super) fn load_blocks<T: Element>(values: &dyn Blocks<T>, n: usize, reversed: bool) -> Box<Load<'_, T>> {
     Box::new(move |first, len, _, room| {
         let mut block = vec![T::ZERO; len];
         values.block(if reversed { n - first - len } else { first }, &mut block);
-        put(room, &block, len, reversed, &widened::<T, U>);
+        put(room, &block, len, reversed, &T::widen);
         None
     })
 }

@@ -1,10 +1,10 @@
-//! Scan: `out[i] = x[0] op ... op x[i]`; in segments, [`segmented`]; along an axis, [`axis`].
+//! Scan: `out[i] = x[0] op ... op x[i]`, [`Device::scan`]; in segments, [`segmented`]; along an axis, [`axis`].
 //!
 //! | property | |
 //! |---|---|
 //! | work | about 2 n operations; one read of the input and one write with decoupled look-back, else two reads |
-//! | operator | associative, up to rounding; results can have a wider type |
-//! | determinism | same bits everywhere, float sums and products too: the order depends only on the index and the types. [`Scan::with`] selects correctly rounded sums |
+//! | operator | associative, up to rounding |
+//! | determinism | same bits everywhere, float sums and products too: the order depends only on the index and the types. [`Sum.exact()`](Usage::exact) has correctly rounded sums |
 //! | scratch | 16 bytes, and at most 24 for each 32 KiB of the input |
 //! | limits | any n that fits the device |
 //!
@@ -31,100 +31,17 @@ pub(crate) mod exact;
 pub(crate) mod gpu;
 pub mod segmented;
 
+#[doc(hidden)]
+pub use crate::op::{Scan, in_scan};
+
 use crate::{
     Buffer, Determinism, Device, Element, Error, Input, Integer, Output, Result, Scratch, Source,
-    op::{Code, Monoid, Op, Operator, Sum, monoid},
+    op::{Code, Combine, Core, ForScans, Monoid, Op, Operator, Sum, Usage, Visit, monoid},
     runtime::{Backend, apart},
-    source::{self, Erased, Expression, load::Load},
+    source::{self, Erased, Expression, Grouped, Narrow, Wide, load::Load},
 };
 
-/// The kind of a scan: inclusive or exclusive, forward or reversed, the initial value, and the level of determinism.
-///
-/// ```
-/// use oclprim::{Device, Scan, op::Sum};
-///
-/// let device = Device::best()?;
-/// let x = device.upload(&[1u8, 2, 3])?;
-/// assert_eq!(device.scan(&x, Sum, Scan::<u8>::inclusive())?.to_vec()?, [1, 3, 6]);
-/// assert_eq!(device.scan(&x, Sum, Scan::exclusive(10u8))?.to_vec()?, [10, 11, 13]);
-/// assert_eq!(device.scan(&x, Sum, Scan::exclusive(10u8).reversed())?.to_vec()?, [15, 13, 10]);
-/// # Ok::<(), oclprim::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scan<T> {
-    initial: Option<T>,
-    #[doc(hidden)]
-    pub reversed: bool,
-    determinism: Determinism,
-}
-
 impl<T> Scan<T> {
-    /// Inclusive scan: `out[i] = x[0] op ... op x[i]`.
-    ///
-    /// ```
-    /// use oclprim::{Device, Scan, op::Max};
-    ///
-    /// let largest = Device::best()?.scan(&[2i8, 7, 5], Max, Scan::<i8>::inclusive())?;
-    /// assert_eq!(largest.to_vec()?, [2, 7, 7]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub const fn inclusive() -> Self {
-        Self { initial: None, reversed: false, determinism: Determinism::Fixed }
-    }
-
-    /// Exclusive scan: `out[i] = initial op x[0] op ... op x[i - 1]`, so `out[0] = initial`.
-    ///
-    /// ```
-    /// use oclprim::{Device, Scan, op::Max};
-    ///
-    /// let largest = Device::best()?.scan(&[2i8, 7, 5], Max, Scan::exclusive(4i8))?;
-    /// assert_eq!(largest.to_vec()?, [4, 4, 7]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub const fn exclusive(initial: T) -> Self {
-        Self { initial: Some(initial), reversed: false, determinism: Determinism::Fixed }
-    }
-
-    /// Scan from the last element to the first: `out[i] = x[n - 1] op ... op x[i]` if inclusive.
-    ///
-    /// An exclusive scan may have one more result, see [`Device::scan_into`]. Reversed, it is the first element of the
-    /// output: `initial op x[n - 1] op ... op x[0]`.
-    ///
-    /// ```
-    /// use oclprim::{Device, Scan, op::Max};
-    ///
-    /// let largest = Device::best()?.scan(&[2i8, 7, 5], Max, Scan::<i8>::inclusive().reversed())?;
-    /// assert_eq!(largest.to_vec()?, [7, 7, 5]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    #[must_use]
-    pub fn reversed(self) -> Self {
-        Self { reversed: !self.reversed, ..self }
-    }
-
-    /// The scan with a level of determinism; the default is [`Fixed`](Determinism::Fixed).
-    ///
-    /// Float sums with [`Exact`](Determinism::Exact): each result is the float nearest to the real prefix sum, which
-    /// includes the initial value. The [rules](crate::exact#special-values) for special values are those of exact sums.
-    /// Only [`scan`](Device::scan), [`scan_into`](Device::scan_into) and [`scan_in_place`](Device::scan_in_place) have
-    /// this level. Other scans with float sums, float products and user-defined operators return
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). [`times`](Source::times) rounds its products first.
-    /// [`Fast`](Determinism::Fast) is the same as `Fixed`.
-    ///
-    /// ```
-    /// use oclprim::{Determinism, Device, Scan, op::Sum};
-    ///
-    /// let (device, x) = (Device::best()?, [1e30f32, 1.0, -1e30, 0.5]);
-    /// let kind = Scan::<f32>::inclusive();
-    /// assert_eq!(device.scan(&x, Sum, kind)?.to_vec()?, [1e30, 1e30, 0.0, 0.5]);
-    /// assert_eq!(device.scan(&x, Sum, kind.with(Determinism::Exact))?.to_vec()?, [1e30, 1e30, 1.0, 1.5]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    #[must_use]
-    pub fn with(self, determinism: Determinism) -> Self {
-        Self { determinism, ..self }
-    }
-
     /// The scan from a plain NaN if it starts from any NaN: results of exact scans have no other one.
     fn with_plain_nan(self) -> Self
     where
@@ -132,6 +49,14 @@ impl<T> Scan<T> {
     {
         let plain = |x: T| if x.to_f64().is_nan() { T::from_f64(f64::NAN) } else { x };
         Self { initial: self.initial.map(plain), ..self }
+    }
+
+    /// Returns an error unless `output` has room for the scan of `n` elements: as many, or one more for an exclusive scan.
+    fn expect_outputs(&self, n: usize, output: &Output<'_, T>) -> Result<()>
+    where
+        T: Element,
+    {
+        if self.initial.is_some() && output.len() == n + 1 { Ok(()) } else { output.expect_len(n, "scan") }
     }
 
     /// Returns an error if the level is exact and `op` is a float sum, a float product or a user-defined operator.
@@ -143,183 +68,182 @@ impl<T> Scan<T> {
     }
 }
 
+/// What [`Device::scan`] takes: a [`Source`], or groups of one: [`segments`](Source::segments), [`by_key`](Source::by_key),
+/// [`flagged`](Source::flagged), lines [`along`](crate::NdView::along) an axis.
+///
+/// The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Device, Source, op::{Combine, ForScans, Sum}, scan::Scannable};
+///
+/// fn scanned<I: Scannable>(input: I, op: impl Combine<I::Item, Use: ForScans>) -> oclprim::Result<Vec<I::Item>> {
+///     Device::best()?.scan(input, op)?.to_vec()
+/// }
+///
+/// let x = [1u32, 2, 3];
+/// assert_eq!((scanned(&x, Sum)?, scanned(x.segments(&[0u32, 2]), Sum)?), (vec![1, 3, 6], vec![1, 3, 3]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an input of a scan",
+    label = "expected a source, or groups of one: `x.segments(&offsets)`, `x.by_key(&keys)`, `x.flagged(&flags)`, `view.along(axis)`",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference",
+    note = "for an N-dimensional view, say along which axis: `view.along(0)`"
+)]
+pub trait Scannable: Grouped<Item: Element> {
+    /// As [`Device::scan`]. Offsets of segments are checked.
+    #[doc(hidden)]
+    fn scan<O: Core<Self::Item>>(self, device: &Device, op: O, usage: Scan<Self::Item>) -> Result<Buffer<Self::Item>>;
+
+    /// As [`Device::scan_into`].
+    #[doc(hidden)]
+    fn scan_into<O: Core<Self::Item>>(
+        self,
+        device: &Device,
+        op: O,
+        usage: Scan<Self::Item>,
+        output: Output<'_, Self::Item>,
+    ) -> Result<()>;
+}
+
+impl<S: Source<Item: Element>> Scannable for S {
+    fn scan<O: Core<S::Item>>(self, device: &Device, op: O, usage: Scan<S::Item>) -> Result<Buffer<S::Item>> {
+        let mut output = device.uninit(source::finite(&self)?)?;
+        self.scan_into(device, op, usage, (&mut output).into())?;
+        Ok(output)
+    }
+
+    fn scan_into<O: Core<S::Item>>(
+        self,
+        device: &Device,
+        op: O,
+        usage: Scan<S::Item>,
+        output: Output<'_, S::Item>,
+    ) -> Result<()> {
+        op.visit(Whole { device, input: &self, usage, output })
+    }
+}
+
+/// The scan of all elements of a source.
+struct Whole<'a, S: Source<Item: Element>> {
+    device: &'a Device,
+    input: &'a S,
+    usage: Scan<S::Item>,
+    output: Output<'a, S::Item>,
+}
+
+impl<S: Source<Item: Element>> Visit<S::Item> for Whole<'_, S> {
+    type Output = Result<()>;
+
+    fn built_in<O: Op<S::Item>>(self, op: O) -> Result<()> {
+        let Self { device, input, usage, output } = self;
+        if const { S::Item::TYPE.is_float() && O::KIND.rounds() } && usage.determinism.exact::<S::Item, O>()? {
+            return device.scan_exactly(&Wide::of(input, device, true)?, usage, output);
+        }
+        let scratch = &mut Scratch::new();
+        match input.erased() {
+            Erased::Memory(input) => {
+                device.scan_plain((&monoid::<S::Item, O>(), O::source()), input, usage, output, scratch)
+            }
+            Erased::Expression(source) => device.scan_computed(source, op, usage, output, scratch),
+        }
+    }
+
+    fn users<F: Fn(S::Item, S::Item) -> S::Item + Sync>(self, op: &Operator<S::Item, F>) -> Result<()> {
+        op.exactly(self.usage.determinism)?;
+        let (op, code) = op.parts()?;
+        let input = self.input.held(self.device)?;
+        self.device.scan_plain((&op, code), input.input(), self.usage, self.output, &mut Scratch::new())
+    }
+
+    fn mean(self) -> Result<()> {
+        Err(Error::unsupported("scans have no mean"))
+    }
+}
+
 /// # Scans
 ///
 /// These methods return the prefixes of all elements: `out[i] = x[0] op ... op x[i]`. Module:
 /// [`scan`](crate::scan).
 impl Device {
-    /// Inclusive prefix scan: `out[i] = x[0] op ... op x[i]`.
+    /// Prefix scan: `out[i] = x[0] op ... op x[i]`, without `x[i]` for [`Sum.exclusive()`](Usage::exclusive), from the last element to
+    /// the first for [`Sum.reversed()`](Usage::reversed).
+    ///
+    /// Groups of a source are scanned one by one: [segments](Source::segments), [runs of equal keys](Source::by_key),
+    /// [flagged ranges](Source::flagged), [lines along an axis](crate::NdView::along). Each starts anew. A reversed scan runs
+    /// from the last element of each group to its first. Elements before the first offset of segments are a segment too, and so
+    /// are those from the last offset on. For results of a wider type, write `x.cast::<U>()`.
+    ///
+    /// The operator is a built-in one or the [user's](crate::op::Operator), which need not be commutative. To scan pairs, such
+    /// as a value with its index, pack them into a `u64`. With [`Sum.exact()`](Usage::exact) each float result is the one
+    /// nearest to the real prefix sum, which includes the start; only whole inputs have this level.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it, and for exact
+    /// results of groups, float products and operators of the user.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no offsets, if an offset is beyond the next one
+    /// or beyond the input, if the numbers of keys or flags and elements differ, if there is no such axis, or if the type of a
+    /// user's operator in OpenCL C is not that of the elements. [`ErrorKind::Build`](crate::ErrorKind::Build) if the text of
+    /// a user's operator does not compile. For an expression also those of [`Device::transform`].
     ///
     /// ```
-    /// use oclprim::{Device, op::{Max, Sum}};
+    /// use oclprim::{Device, Source, op::{Max, Operator, Sum, Usage}};
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[3u32, 1, 4, 1])?;
-    /// assert_eq!(device.inclusive_scan(&x, Sum)?.to_vec()?, [3, 4, 8, 9]);
-    /// assert_eq!(device.inclusive_scan(x.view(1..)?, Max)?.to_vec()?, [1, 4, 4]);
+    /// assert_eq!(device.scan(&x, Sum)?.to_vec()?, [3, 4, 8, 9]);
+    /// assert_eq!(device.scan(x.view(1..)?, Max)?.to_vec()?, [1, 4, 4]);
+    /// assert_eq!(device.scan(&x, Sum.exclusive())?.to_vec()?, [0, 3, 4, 8]);
+    /// assert_eq!(device.scan(&x, Sum.exclusive().starting(10).reversed())?.to_vec()?, [16, 15, 11, 10]);
+    /// assert_eq!(device.scan(x.by_key(&[7u8, 7, 3, 7]), Sum)?.to_vec()?, [3, 4, 4, 1]);
+    /// assert_eq!(device.scan(x.nd(&[2, 2])?.along(0), Sum)?.to_vec()?, [3, 1, 7, 2]);
+    ///
+    /// // Replaces each 0 by the last element that is not 0.
+    /// let last = Operator::new("last that is not 0", 0i32, |a, b| if b == 0 { a } else { b }, "b == 0 ? a : b");
+    /// assert_eq!(device.scan(&[0, 3, 0, 0, 7, 0], &last)?.to_vec()?, [0, 3, 3, 3, 7, 7]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn inclusive_scan<T: Element, O: Op<T>>(&self, input: impl Source<Item = T>, op: O) -> Result<Buffer<T>> {
-        self.scan(input, op, Scan::inclusive())
+    pub fn scan<I: Scannable, O: Combine<I::Item, Use: ForScans>>(&self, input: I, op: O) -> Result<Buffer<I::Item>> {
+        let (op, usage) = op.taken();
+        input.scan(self, op, usage)
     }
 
-    /// Exclusive prefix scan: `out[i] = x[0] op ... op x[i - 1]`. `out[0]` is the operator's [empty](Op::empty) value.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::inclusive_scan`].
-    ///
-    /// ```
-    /// use oclprim::{Device, op::Sum};
-    ///
-    /// assert_eq!(Device::best()?.exclusive_scan(&[3.0f32, 1.5, 4.0], Sum)?.to_vec()?, [0.0, 3.0, 4.5]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn exclusive_scan<T: Element, O: Op<T>>(&self, input: impl Source<Item = T>, op: O) -> Result<Buffer<T>> {
-        self.scan(input, op, Scan::exclusive(O::empty()))
-    }
-
-    /// Scan of any kind: `out[i] = x[0] op ... op x[i]` if inclusive, without `x[i]` if exclusive; also reversed.
-    ///
-    /// The type of the results is `T`, or a type that holds every value of `T`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::inclusive_scan`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Scan, op::Sum};
-    ///
-    /// let sums = Device::best()?.scan(&[200u8, 100, 50], Sum, Scan::exclusive(1000u32))?;
-    /// assert_eq!(sums.to_vec()?, [1000, 1200, 1300]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn scan<T: Element, U: Element + From<T>, O: Op<U>>(
-        &self,
-        input: impl Source<Item = T>,
-        op: O,
-        kind: Scan<U>,
-    ) -> Result<Buffer<U>> {
-        let mut output = self.uninit(source::finite(&input)?)?;
-        self.scan_into(input, op, kind, &mut output)?;
-        Ok(output)
-    }
-
-    /// [`Device::scan`] into a slice, buffer or view. For an exclusive scan, the output may have one more element,
-    /// which receives `initial op x[0] op ... op x[n - 1]`.
+    /// [`Device::scan`] into a slice, buffer or view. For an exclusive scan of a whole input, the output may have one more
+    /// element, which receives `start op x[0] op ... op x[n - 1]`.
     ///
     /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
     ///
+    /// Does not check the offsets of segments; [`Device::check_segments`] does. Offsets beyond the input are ignored. If an
+    /// offset is beyond the next one, results are unspecified. Reads and writes stay in bounds for any offsets.
+    ///
     /// # Errors
     ///
-    /// Same as [`Device::inclusive_scan`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths
-    /// do not fit, or input and output overlap.
+    /// Same as [`Device::scan`], but values of offsets are not checked;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths do not fit, or input and output overlap.
     ///
     /// ```
-    /// use oclprim::{Device, Scan, op::Sum};
+    /// use oclprim::{Device, Source, op::{Max, Sum, Usage}};
     ///
     /// let device = Device::best()?;
     /// let lengths = device.upload(&[2u32, 0, 3])?;
     /// let mut offsets = device.zeroed::<u32>(4)?;
-    /// device.scan_into(&lengths, Sum, Scan::exclusive(0), &mut offsets)?;
+    /// device.scan_into(&lengths, Sum.exclusive(), &mut offsets)?;
     /// assert_eq!(offsets.to_vec()?, [0, 2, 2, 5]);
+    ///
+    /// let mut largest = [0i16; 4];
+    /// device.scan_into([3i16, 1, 4, 1].segments(&[0u32, 2, 4]), Max.exclusive().starting(0), &mut largest)?;
+    /// assert_eq!(largest, [0, 3, 0, 4]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn scan_into<'b, T: Element, U: Element + From<T>, O: Op<U>>(
+    pub fn scan_into<'b, I: Scannable, O: Combine<I::Item, Use: ForScans>>(
         &self,
-        input: impl Source<Item = T>,
+        input: I,
         op: O,
-        kind: Scan<U>,
-        output: impl Into<Output<'b, U>>,
+        output: impl Into<Output<'b, I::Item>>,
     ) -> Result<()> {
-        if const { U::TYPE.is_float() && O::KIND.rounds() } && kind.determinism.exact::<U, O>()? {
-            let held = input.held(self)?;
-            return self.scan_exactly(held.input(), kind, output.into());
-        }
-        let scratch = &mut Scratch::new();
-        match input.erased() {
-            Erased::Memory(input) => self.scan_one(input, op, kind, output.into(), scratch),
-            Erased::Expression(source) => self.scan_computed(source, op, kind, output.into(), scratch),
-        }
-    }
-
-    /// Exact [`Device::scan_into`] of floats, compiled once for each pair of types.
-    #[inline(never)]
-    fn scan_exactly<T: Element, U: Element + From<T>>(
-        &self,
-        input: Input<'_, T>,
-        kind: Scan<U>,
-        output: Output<'_, U>,
-    ) -> Result<()> {
-        let (n, sum) = (input.len(), monoid::<U, Sum>());
-        if kind.initial.is_none() || output.len() != n + 1 {
-            output.expect_len(n, "scan")?;
-        }
-        match self.backend() {
-            Backend::Cpu => {
-                let load = cpu::load(input.host()?, &cpu::widened::<T, U>, kind.reversed);
-                exact::on_the_cpu(n, &*load, kind, output.host()?)
-            }
-            Backend::OpenCl(device) => {
-                let (form, start) =
-                    (exact::Form::of::<T, U>(kind.reversed), gpu::Start::of(&sum, kind.with_plain_nan()));
-                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
-                apart(&[&input], &[&output])?;
-                exact::on_a_device(device, &form, &start, &input, &output)?;
-                output.finish(device)
-            }
-        }
-    }
-
-    /// [`Device::scan_into`] of computed elements, compiled once for each pair of types and operator.
-    #[inline(never)]
-    fn scan_computed<T: Element, U: Element + From<T>, O: Op<U>>(
-        &self,
-        source: &dyn Expression<T>,
-        _: O,
-        kind: Scan<U>,
-        output: Output<'_, U>,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        let (n, op) = (source.finite_len()?, monoid::<U, O>());
-        if kind.initial.is_none() || output.len() != n + 1 {
-            output.expect_len(n, "scan")?;
-        }
-        match self.backend() {
-            Backend::Cpu => {
-                let output = output.host()?;
-                source.read(&mut |values| {
-                    let load = cpu::load_blocks::<T, U>(values, n, kind.reversed);
-                    cpu::scan(&op, n, cpu::run::<T>(), &*load, kind, output)
-                })
-            }
-            Backend::OpenCl(device) => {
-                let (form, start) = (gpu::Form::of::<T, U, O>(kind.reversed), gpu::Start::of(&op, kind));
-                let load = Load::of(source, device)?;
-                let output = output.cl(device, false)?;
-                apart(&load.inputs(), &[&output])?;
-                load.run(device, source, n, || gpu::scan_load(device, &form, &start, (&load, n), &output, scratch))?;
-                output.finish(device)
-            }
-        }
-    }
-
-    /// [`Device::scan_into`] without the conversions, so that it is compiled once for each pair of types and operator.
-    #[inline(never)]
-    fn scan_one<T: Element, U: Element + From<T>, O: Op<U>>(
-        &self,
-        input: Input<'_, T>,
-        _: O,
-        kind: Scan<U>,
-        output: Output<'_, U>,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        let by = (&monoid::<U, O>(), O::source());
-        self.scan_taken(by, input, &cpu::widened::<T, U>, kind, output, scratch)
+        let (op, usage) = op.taken();
+        input.scan_into(self, op, usage, output.into())
     }
 
     /// Scan in place: `x[i]` becomes `x[0] op ... op x[i]` if inclusive.
@@ -328,49 +252,53 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::inclusive_scan`].
+    /// Same as [`Device::scan`].
     ///
     /// ```
-    /// use oclprim::{Device, Scan, op::Product};
+    /// use oclprim::{Device, op::{Product, Sum, Usage}};
     ///
     /// let device = Device::best()?;
     /// let mut x = device.upload(&[1i64, 2, 3, 4])?;
-    /// device.scan_in_place(x.view_mut(1..)?, Product, Scan::inclusive())?;
+    /// device.scan_in_place(x.view_mut(1..)?, Product)?;
     /// assert_eq!(x.to_vec()?, [1, 2, 6, 24]);
+    /// device.scan_in_place(&mut x, Sum.exclusive().reversed())?;
+    /// assert_eq!(x.to_vec()?, [32, 30, 24, 0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn scan_in_place<'a, T: Element, O: Op<T>>(
+    pub fn scan_in_place<'a, T: Element, O: Combine<T, Use: ForScans>>(
         &self,
         x: impl Into<Output<'a, T>>,
         op: O,
-        kind: Scan<T>,
     ) -> Result<()> {
-        self.scan_within(x.into(), op, kind, &mut Scratch::new())
+        let (op, usage) = op.taken();
+        let exact = T::TYPE.is_float() && op.exactly(usage.determinism)?.is_some();
+        if exact {
+            self.scan_exactly_within(x.into(), usage)
+        } else {
+            self.scan_within(x.into(), op, usage, &mut Scratch::new())
+        }
     }
 
     /// [`Device::scan_in_place`] without the conversions, so that it is compiled once for each type and operator.
     #[inline(never)]
-    fn scan_within<T: Element, O: Op<T>>(
+    fn scan_within<T: Element, O: Core<T>>(
         &self,
         x: Output<'_, T>,
-        _: O,
+        op: O,
         kind: Scan<T>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        if const { T::TYPE.is_float() && O::KIND.rounds() } && kind.determinism.exact::<T, O>()? {
-            return self.scan_exactly_within(x, kind);
-        }
+        let (op, code) = op.parts()?;
         match self.backend() {
             Backend::Cpu => {
                 let load = cpu::load_in_place(kind.reversed);
-                cpu::scan(&monoid::<T, O>(), x.len(), cpu::run::<T>(), &*load, kind, x.host()?)?;
+                cpu::scan(&op, x.len(), cpu::run::<T>(), &*load, kind, x.host()?)?;
                 Ok(())
             }
             Backend::OpenCl(device) => {
                 let x = x.cl(device, true)?;
-                let form = gpu::Form::of::<T, T, O>(kind.reversed);
-                let start = gpu::Start::of(&monoid::<T, O>(), kind);
-                gpu::scan(device, &form, &start, (&x, gpu::Starts::None), &x, scratch)?;
+                let form = gpu::Form::by::<T, T>((code, !op.ordered), kind.reversed);
+                gpu::scan(device, &form, &gpu::Start::of(&op, kind), (&x, gpu::Starts::None), &x, scratch)?;
                 x.finish(device)
             }
         }
@@ -393,21 +321,111 @@ impl Device {
         }
     }
 
+    /// Exact [`Device::scan_into`] of floats, compiled once for each type.
+    #[inline(never)]
+    fn scan_exactly<T: Element>(&self, input: &Wide<'_, T>, kind: Scan<T>, output: Output<'_, T>) -> Result<()> {
+        let n = input.len();
+        kind.expect_outputs(n, &output)?;
+        match self.backend() {
+            Backend::Cpu => {
+                let load = cpu::load(input.host()?, &T::widen, kind.reversed);
+                exact::on_the_cpu(n, &*load, kind, output.host()?)
+            }
+            Backend::OpenCl(device) => {
+                let Narrow(input, element) = input.any();
+                let form = exact::Form { element, ..exact::Form::of::<T, T>(kind.reversed) };
+                let start = gpu::Start::of(&monoid::<T, Sum>(), kind.with_plain_nan());
+                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+                apart(&[&input], &[&output])?;
+                exact::on_a_device(device, &form, &start, &input, &output)?;
+                output.finish(device)
+            }
+        }
+    }
+
+    /// [`Device::scan_into`] of computed elements, compiled once for each type and operator.
+    #[inline(never)]
+    fn scan_computed<T: Element, O: Op<T>>(
+        &self,
+        source: &dyn Expression<T>,
+        _: O,
+        kind: Scan<T>,
+        output: Output<'_, T>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (n, op) = (source.finite_len()?, monoid::<T, O>());
+        kind.expect_outputs(n, &output)?;
+        match self.backend() {
+            Backend::Cpu => {
+                let output = output.host()?;
+                source.read(&mut |values| {
+                    let load = cpu::load_blocks::<T>(values, n, kind.reversed);
+                    cpu::scan(&op, n, cpu::run::<T>(), &*load, kind, output)
+                })
+            }
+            Backend::OpenCl(device) => {
+                let (form, start) = (gpu::Form::of::<T, T, O>(kind.reversed), gpu::Start::of(&op, kind));
+                // If any order has the same results, memory in a narrower type has the kernels that convert as they read.
+                if let Some(Narrow(memory, element)) = source.narrower()
+                    && (form.exact || element == T::TYPE)
+                {
+                    let form = gpu::Form { element, ..form };
+                    return gpu::scan_any(device, &form, &start, (memory, gpu::Starts::None), output.any(), scratch);
+                }
+                let load = Load::of(source, device)?;
+                let output = output.cl(device, false)?;
+                apart(&load.inputs(), &[&output])?;
+                load.run(device, source, n, || gpu::scan_load(device, &form, &start, (&load, n), &output, scratch))?;
+                output.finish(device)
+            }
+        }
+    }
+
+    /// [`Device::scan_into`] of elements in memory, compiled once for each type and operator.
+    #[inline(never)]
+    fn scan_plain<T, F>(
+        &self,
+        (op, source): (&Monoid<T, F>, Code),
+        input: Input<'_, T>,
+        kind: Scan<T>,
+        output: Output<'_, T>,
+        scratch: &mut Scratch,
+    ) -> Result<()>
+    where
+        T: Element,
+        F: Fn(T::Acc, T::Acc) -> T::Acc + Sync,
+    {
+        let n = input.len();
+        kind.expect_outputs(n, &output)?;
+        match self.backend() {
+            Backend::Cpu => {
+                let load = cpu::load(input.host()?, &T::widen, kind.reversed);
+                cpu::scan(op, n, cpu::run::<T>(), &*load, kind, output.host()?)?;
+                Ok(())
+            }
+            Backend::OpenCl(device) => {
+                let form = gpu::Form::by::<T, T>((source, !op.ordered), kind.reversed);
+                let input = (input.any(), gpu::Starts::None);
+                gpu::scan_any(device, &form, &gpu::Start::of(op, kind), input, output.any(), scratch)
+            }
+        }
+    }
+
     /// Offsets of segments from their lengths: `out[i] = lengths[0] + ... + lengths[i - 1]`.
     ///
     /// There are n + 1 offsets for n lengths; the last one is the sum of all. Sums wrap.
     ///
     /// # Errors
     ///
-    /// Same as [`Device::inclusive_scan`].
+    /// Same as [`Device::scan`].
     ///
     /// ```
-    /// use oclprim::{Device, op::Max};
+    /// use oclprim::{Device, Source, op::Max};
     ///
     /// let device = Device::best()?;
     /// let offsets = device.offsets_of::<u32, u64>(&[2, 0, 3])?;
     /// assert_eq!(offsets.to_vec()?, [0, 2, 2, 5]);
-    /// assert_eq!(device.reduce_segments(&[5, 7, 1, 9, 4], &offsets, Max)?.to_vec()?, [7, i32::MIN, 9]);
+    /// assert_eq!(device.reduce([5, 7, 1, 9, 4].segments(&offsets), Max)?.to_vec()?, [7, i32::MIN, 9]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn offsets_of<'a, T: Integer, U: Integer + From<T>>(
@@ -416,102 +434,7 @@ impl Device {
     ) -> Result<Buffer<U>> {
         let lengths = lengths.into();
         let mut output = self.uninit(lengths.len() + 1)?;
-        self.scan_into(lengths, Sum, Scan::exclusive(U::ZERO), &mut output)?;
+        self.scan_into(lengths.cast::<U>(), Sum.exclusive(), &mut output)?;
         Ok(output)
-    }
-
-    /// [`Device::scan`] with a user's operator, which need not be commutative.
-    ///
-    /// Elements have an element type. To scan pairs, such as a value with its index, pack them into a `u64`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::inclusive_scan`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of
-    /// `T`.
-    ///
-    /// ```
-    /// use oclprim::{Device, Scan, op::Operator};
-    ///
-    /// // Replaces each 0 by the last element that is not 0.
-    /// let last = Operator::new("last that is not 0", 0i32, |a, b| if b == 0 { a } else { b }, "b == 0 ? a : b");
-    /// let filled = Device::best()?.scan_by(&[0, 3, 0, 0, 7, 0], &last, Scan::inclusive())?;
-    /// assert_eq!(filled.to_vec()?, [0, 3, 3, 3, 7, 7]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn scan_by<T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
-        &self,
-        input: impl Source<Item = T>,
-        op: &Operator<T, F>,
-        kind: Scan<T>,
-    ) -> Result<Buffer<T>> {
-        let held = input.held(self)?;
-        let input = held.input();
-        let mut output = self.uninit(input.len())?;
-        self.scan_by_into(input, op, kind, &mut output)?;
-        Ok(output)
-    }
-
-    /// [`Device::scan_by`] into a slice, buffer or view. All else is as in [`Device::scan_into`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::scan_by`] and [`Device::scan_into`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Scan, op::Operator};
-    ///
-    /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
-    /// let mut sums = [0u8; 4];
-    /// let device = Device::best()?;
-    /// device.scan_by_into(&[100u8, 100, 100], &saturating, Scan::exclusive(0), &mut sums)?;
-    /// assert_eq!(sums, [0, 100, 200, 255]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn scan_by_into<'b, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
-        &self,
-        input: impl Source<Item = T>,
-        op: &Operator<T, F>,
-        kind: Scan<T>,
-        output: impl Into<Output<'b, T>>,
-    ) -> Result<()> {
-        let (op, source) = op.monoid()?;
-        kind.expect_inexact(&op)?;
-        self.scan_taken((&op, source), input.held(self)?.input(), &|x| x, kind, output.into(), &mut Scratch::new())
-    }
-
-    /// Scan of `take(x)` for each element `x`; `take` only converts.
-    #[inline(never)]
-    fn scan_taken<T, U, F>(
-        &self,
-        (op, source): (&Monoid<U, F>, Code),
-        input: Input<'_, T>,
-        take: &(impl Fn(T) -> U::Acc + Sync),
-        kind: Scan<U>,
-        output: Output<'_, U>,
-        scratch: &mut Scratch,
-    ) -> Result<()>
-    where
-        T: Element,
-        U: Element,
-        F: Fn(U::Acc, U::Acc) -> U::Acc + Sync,
-    {
-        let n = input.len();
-        if kind.initial.is_none() || output.len() != n + 1 {
-            output.expect_len(n, "scan")?;
-        }
-        match self.backend() {
-            Backend::Cpu => {
-                let input = input.host()?;
-                let load = cpu::load(input, take, kind.reversed);
-                cpu::scan(op, n, cpu::run::<T>(), &*load, kind, output.host()?)?;
-                Ok(())
-            }
-            Backend::OpenCl(device) => {
-                let form = gpu::Form::by::<T, U>((source, !op.ordered), kind.reversed);
-                let input = (input.any(), gpu::Starts::None);
-                gpu::scan_any(device, &form, &gpu::Start::of(op, kind), input, output.any(), scratch)
-            }
-        }
     }
 }

@@ -5,12 +5,12 @@ use std::ops::Range;
 use bytemuck::Pod;
 
 use super::{
-    Erased, Source, Values,
+    Erased, Narrow, Source, Values,
     load::{Component, Index, Text},
 };
-use crate::{Buffer, Element, Input, Integer, PinnedVec, Result, View, runtime::opencl::ClDevice};
+use crate::{Buffer, Element, ElementType, Input, Integer, PinnedVec, Result, View, runtime::opencl::ClDevice};
 
-impl<T: Element> Values for &[T] {
+impl<T: Copy + Sync> Values for &[T] {
     type Item = T;
 
     #[inline]
@@ -54,6 +54,10 @@ macro_rules! memory {
                     Erased::Memory(Input::from(*self))
                 }
 
+                fn narrow(&self) -> Option<Narrow<'_>> {
+                    ElementType::of::<T>().map(|element| Narrow(Input::from(*self).any(), element))
+                }
+
                 fn search(&self, _: &ClDevice, _: usize) -> Result<()> {
                     Ok(())
                 }
@@ -62,13 +66,13 @@ macro_rules! memory {
     };
 }
 memory! {
-    [T: Element] &'a [T];
-    [T: Element, const N: usize] &'a [T; N];
-    [T: Element] &'a Vec<T>;
-    [T: Element] &'a PinnedVec<T>;
-    [T: Element] &'a Buffer<T>;
-    [T: Element] View<'a, T>;
-    [T: Element] Input<'a, T>;
+    [T: Pod + Send + Sync] &'a [T];
+    [T: Pod + Send + Sync, const N: usize] &'a [T; N];
+    [T: Pod + Send + Sync] &'a Vec<T>;
+    [T: Pod + Send + Sync] &'a PinnedVec<T>;
+    [T: Pod + Send + Sync] &'a Buffer<T>;
+    [T: Pod + Send + Sync] View<'a, T>;
+    [T: Pod + Send + Sync] Input<'a, T>;
 }
 
 /// Consecutive numbers; see [`counting`].

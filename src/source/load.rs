@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use bytemuck::Pod;
+
 use super::{Expression, Source};
 use crate::{
     Element, ElementType, Error, Input, Result,
@@ -177,8 +179,10 @@ impl<'d> Text<'d> {
     }
 
     /// The element of `input` at an index.
-    pub(super) fn elements<T: Element>(&mut self, input: Input<'_, T>, index: &Index) -> Result<Vec<Component>> {
-        let (element, number) = (T::TYPE, self.unique());
+    pub(super) fn elements<T: Pod>(&mut self, input: Input<'_, T>, index: &Index) -> Result<Vec<Component>> {
+        let element = ElementType::of::<T>()
+            .ok_or_else(|| Error::unsupported("devices read structs from memory alone, not from an expression"))?;
+        let number = self.unique();
         self.needs_fp64 |= element.needs_fp64();
         let aligned = match self.device {
             Some(device) => {
@@ -391,7 +395,7 @@ fn widened(from: &Component) -> String {
 }
 
 /// Returns whether `to` has every value of `from`.
-fn holds(to: ElementType, from: ElementType) -> bool {
+pub(super) fn holds(to: ElementType, from: ElementType) -> bool {
     let bits = |element: ElementType| 8 * element.size() as i32 - element.is_signed() as i32;
     match (from.is_float(), to.is_float()) {
         (false, false) => bits(to) >= bits(from) && (to.is_signed() || !from.is_signed()),
@@ -418,7 +422,7 @@ pub struct Load {
 
 impl Load {
     /// The load of a source whose elements are of one component.
-    pub(crate) fn of<T: Element>(source: &dyn Expression<T>, device: &ClDevice) -> Result<Self> {
+    pub(crate) fn of<T>(source: &dyn Expression<T>, device: &ClDevice) -> Result<Self> {
         Self::made(source, Text::new(Some(device), false))
     }
 
@@ -427,7 +431,7 @@ impl Load {
         Self::made(source, Text::new(None, aligned))
     }
 
-    fn made<T: Element>(source: &dyn Expression<T>, mut text: Text<'_>) -> Result<Self> {
+    fn made<T>(source: &dyn Expression<T>, mut text: Text<'_>) -> Result<Self> {
         let item = source.emitted(&mut text)?;
         Ok(text.finish(item))
     }
@@ -503,7 +507,7 @@ impl Load {
     }
 
     /// Runs `launches` and, if an index of a gather is out of range, returns an error. Waits only if there is a gather.
-    pub(crate) fn run<T: Element>(
+    pub(crate) fn run<T>(
         &self,
         device: &ClDevice,
         source: &dyn Expression<T>,

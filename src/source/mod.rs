@@ -45,6 +45,7 @@
 mod function;
 #[doc(hidden)]
 pub(crate) mod gpu;
+pub(crate) mod group;
 mod item;
 mod leaf;
 #[doc(hidden)]
@@ -59,6 +60,7 @@ use bytemuck::Pod;
 
 pub use self::{
     function::Function,
+    group::{Along, Axes, ByKey, Flagged, Grouped, KeyedOutput, NdCast, Segments, Shaped},
     item::{Computed, Item},
     leaf::{Constant, Counting, constant, counting},
     nodes::{Cast, Gathered, Map, Reversed, Strided, Take, Times, Zip, zip},
@@ -70,7 +72,10 @@ use self::{
 };
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::{Device, View};
-use crate::{Element, Error, Input, Integer, Result, runtime::opencl::ClDevice};
+use crate::{
+    Element, ElementType, Error, Input, Integer, Result,
+    runtime::{AnyInput, opencl::ClDevice},
+};
 
 /// An input of a primitive: elements in memory, or an expression over them. The [module](crate::source) lists all.
 ///
@@ -92,8 +97,8 @@ use crate::{Element, Error, Input, Integer, Result, runtime::opencl::ClDevice};
     note = "an array of `ndarray` converts by `Input::try_from(&array)?`, with the feature `ndarray`"
 )]
 pub trait Source: Sized + Sync {
-    /// The type of an element.
-    type Item: Item;
+    /// The type of an element: an [`Element`], a tuple of them, or for memory any plain type.
+    type Item: Copy + Send + Sync + 'static;
 
     /// Maps each element: `f(x[0]), f(x[1]), ...`
     ///
@@ -107,7 +112,10 @@ pub trait Source: Sized + Sync {
     /// assert_eq!(Device::best()?.reduce([1, 2, 3][..].map(&square), Sum)?, 14);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    fn map<F: Function<Self::Item>>(self, f: F) -> Map<Self, F> {
+    fn map<F: Function<Self::Item>>(self, f: F) -> Map<Self, F>
+    where
+        Self::Item: Item,
+    {
         Map { source: self, function: f }
     }
 
@@ -157,11 +165,11 @@ pub trait Source: Sized + Sync {
     /// differ.
     ///
     /// ```
-    /// use oclprim::{Determinism::Exact, Device, Source, op::Sum};
+    /// use oclprim::{Determinism::Exact, Device, Source, op::{Sum, Usage}};
     ///
     /// let device = Device::best()?;
     /// let (x, y) = (vec![1e8f32, 1.0, -1e8], vec![1e8f32, 0.5, 1e8]);
-    /// assert_eq!(device.reduce_with(x.times(&y), Sum, Exact)?, 0.5);
+    /// assert_eq!(device.reduce(x.times(&y), Sum.exact())?, 0.5);
     /// let (bytes, weights) = (vec![200u8, 100], vec![250u8, 3]);
     /// assert_eq!(device.reduce(bytes.cast::<u64>().times(weights.cast()), Sum)?, 50_300);
     /// # Ok::<(), oclprim::Error>(())
@@ -269,6 +277,58 @@ pub trait Source: Sized + Sync {
         Shuffled { source: self, seed }
     }
 
+    /// Segments, as the input of a primitive: segment s is `x[offsets[s]..offsets[s + 1]]`.
+    ///
+    /// Offsets are `u32` or `u64`, ascending, and one more than there are segments, which may be empty. A call that allocates
+    /// its result checks them, which waits for the device; one that ends in `_into` does not, and
+    /// [`Device::check_segments`] does. Reads and writes stay in bounds for any offsets.
+    ///
+    /// ```
+    /// use oclprim::{Device, Source, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0])?;
+    /// assert_eq!(device.reduce(x.segments(&[0u32, 2, 2, 5]), Sum)?.to_vec()?, [3.0, 0.0, 12.0]);
+    /// assert_eq!(device.scan(x.segments(&[0u32, 2, 2, 5]), Sum)?.to_vec()?, [1.0, 3.0, 3.0, 7.0, 12.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    fn segments<O: Source>(self, offsets: O) -> Segments<Self, O> {
+        Segments { source: self, offsets }
+    }
+
+    /// Runs of equal keys, as the input of a primitive: a group starts wherever `keys[i] != keys[i - 1]`.
+    ///
+    /// Float keys compare as in [sorts](crate::sort): -0 equals +0, and all NaN are equal. The call returns
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are not as many keys as elements.
+    ///
+    /// ```
+    /// use oclprim::{Device, Source, op::Sum};
+    ///
+    /// let (device, x) = (Device::best()?, [0.5f32, 2.0, 4.0, 8.0]);
+    /// let (keys, sums) = device.reduce(x.by_key(&[3u8, 3, 1, 3]), Sum)?;
+    /// assert_eq!((keys.to_vec()?, sums.to_vec()?), (vec![3, 1, 3], vec![2.5, 4.0, 8.0]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    fn by_key<K: Source>(self, keys: K) -> ByKey<Self, K> {
+        ByKey { source: self, keys }
+    }
+
+    /// Ranges that start where a flag is not 0, as the input of a scan. The elements before the first flag are a range, too.
+    ///
+    /// The call returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are not as many flags as
+    /// elements.
+    ///
+    /// ```
+    /// use oclprim::{Device, Source, op::Sum};
+    ///
+    /// let sums = Device::best()?.scan([1u64, 2, 3, 4, 5].flagged(&[0u8, 0, 1, 1, 0]), Sum)?;
+    /// assert_eq!(sums.to_vec()?, [1, 3, 3, 4, 9]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    fn flagged<F: Source<Item = u8>>(self, flags: F) -> Flagged<Self, F> {
+        Flagged { source: self, flags }
+    }
+
     /// The number of elements; `None` if the source is endless.
     #[doc(hidden)]
     fn length(&self) -> Result<Option<usize>>;
@@ -291,7 +351,7 @@ pub trait Source: Sized + Sync {
     #[doc(hidden)]
     fn erased(&self) -> Erased<'_, Self::Item>
     where
-        Self::Item: Element,
+        Self::Item: Pod,
     {
         self.plain().map_or(Erased::Expression(self), Erased::Memory)
     }
@@ -300,12 +360,18 @@ pub trait Source: Sized + Sync {
     #[doc(hidden)]
     fn held<'a>(&'a self, device: &Device) -> Result<Held<'a, Self::Item>>
     where
-        Self::Item: Element,
+        Self::Item: Pod,
     {
         match self.erased() {
             Erased::Memory(input) => Ok(Held::There(input)),
             Erased::Expression(source) => transform::written(device, source),
         }
+    }
+
+    /// The memory of elements in this type or in one whose values it has, and that type.
+    #[doc(hidden)]
+    fn narrow(&self) -> Option<Narrow<'_>> {
+        None
     }
 
     /// Returns an error if an index of a gather is out of range among the first `n` elements. It runs after a kernel found
@@ -314,9 +380,56 @@ pub trait Source: Sized + Sync {
     fn search(&self, device: &ClDevice, n: usize) -> Result<()>;
 }
 
+/// Memory, and the type of its elements.
+#[doc(hidden)]
+pub struct Narrow<'a>(pub(crate) AnyInput<'a>, pub(crate) ElementType);
+
+/// Elements in memory, for kernels that convert them as they read.
+pub(crate) enum Wide<'a, U: Pod> {
+    Own(Held<'a, U>),
+    /// In the same or a narrower type, on an OpenCL device.
+    Narrow(Narrow<'a>, usize),
+}
+
+impl<'a, U: Element> Wide<'a, U> {
+    /// The elements of a source. If results are the same in `any_order`, elements of a narrower type stay where they are. If not, the
+    /// order would be that of the narrower type.
+    pub(crate) fn of(source: &'a impl Source<Item = U>, device: &Device, any_order: bool) -> Result<Self> {
+        if !device.is_cpu()
+            && let Some(narrow) = source.narrow().filter(|narrow| any_order || narrow.1 == U::TYPE)
+        {
+            return Ok(Self::Narrow(narrow, finite(source)?));
+        }
+        source.held(device).map(Self::Own)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Own(held) => held.input().len(),
+            Self::Narrow(_, len) => *len,
+        }
+    }
+
+    /// The elements for a kernel.
+    pub(crate) fn any(&self) -> Narrow<'_> {
+        match self {
+            Self::Own(held) => Narrow(held.input().any(), U::TYPE),
+            Self::Narrow(Narrow(memory, element), _) => Narrow(*memory, *element),
+        }
+    }
+
+    /// The elements for the CPU backend.
+    pub(crate) fn host(&self) -> Result<&[U]> {
+        match self {
+            Self::Own(held) => held.input().host(),
+            Self::Narrow(..) => unreachable!("only OpenCL devices convert as they read"),
+        }
+    }
+}
+
 /// A type-erased source. Code that reads it is compiled once for each element type.
 #[doc(hidden)]
-pub enum Erased<'a, T: Element> {
+pub enum Erased<'a, T: Pod> {
     /// Contiguous elements in memory. For them no code of an expression is compiled.
     Memory(Input<'a, T>),
     Expression(&'a dyn Expression<T>),
@@ -324,7 +437,7 @@ pub enum Erased<'a, T: Element> {
 
 /// Type-erased interface of an expression, for the code that reads it.
 #[doc(hidden)]
-pub trait Expression<T: Element>: Sync {
+pub trait Expression<T>: Sync {
     /// The number of elements; an error if the source is endless.
     fn finite_len(&self) -> Result<usize>;
 
@@ -334,11 +447,14 @@ pub trait Expression<T: Element>: Sync {
     /// Adds to a load the text that computes the element at index `i` of the kernel, and returns its component.
     fn emitted(&self, text: &mut Text<'_>) -> Result<Component>;
 
+    /// As [`Source::narrow`].
+    fn narrower(&self) -> Option<Narrow<'_>>;
+
     /// As [`Source::search`].
     fn find(&self, device: &ClDevice, n: usize) -> Result<()>;
 }
 
-impl<S: Source<Item: Element>> Expression<S::Item> for S {
+impl<S: Source> Expression<S::Item> for S {
     fn finite_len(&self) -> Result<usize> {
         finite(self)
     }
@@ -354,6 +470,10 @@ impl<S: Source<Item: Element>> Expression<S::Item> for S {
         let components = self.emit(text, &Index::Own)?;
         debug_assert_eq!(components.len(), 1, "an element has one component");
         Ok(components.into_iter().next().expect("an element has one component"))
+    }
+
+    fn narrower(&self) -> Option<Narrow<'_>> {
+        self.narrow()
     }
 
     fn find(&self, device: &ClDevice, n: usize) -> Result<()> {

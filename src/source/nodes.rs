@@ -9,8 +9,8 @@ use std::{
 use bytemuck::Pod;
 
 use super::{
-    Blocks, Function, Source, Values, finite, gpu,
-    load::{Component, Index, Text},
+    Blocks, Function, Narrow, Source, Values, finite, gpu,
+    load::{Component, Index, Text, holds},
     outside,
 };
 use crate::{Element, Error, Input, Integer, Result, op::Arithmetic, runtime::opencl::ClDevice};
@@ -45,7 +45,7 @@ impl<V: Values<Item: super::Item>, F: Function<V::Item>> Values for MapValues<'_
     }
 }
 
-impl<S: Source, F: Function<S::Item>> Source for Map<S, F> {
+impl<S: Source<Item: super::Item>, F: Function<S::Item>> Source for Map<S, F> {
     type Item = F::Output;
 
     fn length(&self) -> Result<Option<usize>> {
@@ -259,6 +259,10 @@ impl<S: Source<Item: Element>, U: Element> Source for Cast<S, U> {
     fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>> {
         let all = self.0.emit(text, index)?;
         Ok(all.into_iter().map(|one| text.cast(one, U::TYPE)).collect())
+    }
+
+    fn narrow(&self) -> Option<Narrow<'_>> {
+        self.0.narrow().filter(|narrow| holds(U::TYPE, narrow.1))
     }
 
     fn search(&self, device: &ClDevice, n: usize) -> Result<()> {

@@ -1,8 +1,10 @@
 //! Transform: writes the elements of a source to memory.
 
+use bytemuck::Pod;
+
 use super::{Blocks, Erased, Expression, Source, finite, gpu, load::Load};
 use crate::{
-    Buffer, Device, Element, Input, Output, Result, parallel,
+    Buffer, Device, Element, ElementType, Error, Input, Output, Result, parallel,
     runtime::{Backend, apart, opencl::ClDevice},
 };
 
@@ -77,12 +79,12 @@ impl Device {
 
 /// The elements of a source in memory: those of an array where they lie, all others in memory of their own.
 #[doc(hidden)]
-pub enum Held<'a, T: Element> {
+pub enum Held<'a, T: Pod> {
     There(Input<'a, T>),
     Written(Buffer<T>),
 }
 
-impl<T: Element> Held<'_, T> {
+impl<T: Pod> Held<'_, T> {
     pub(crate) fn input(&self) -> Input<'_, T> {
         match self {
             Self::There(input) => *input,
@@ -92,14 +94,14 @@ impl<T: Element> Held<'_, T> {
 }
 
 /// Writes the elements of a source to memory: one pass, and n elements of memory.
-pub(super) fn written<'a, T: Element>(device: &Device, source: &dyn Expression<T>) -> Result<Held<'a, T>> {
+pub(super) fn written<'a, T: Pod + Send + Sync>(device: &Device, source: &dyn Expression<T>) -> Result<Held<'a, T>> {
     let mut buffer = device.temporary(source.finite_len()?)?;
     write(device, source, Output::from(&mut buffer))?;
     Ok(Held::Written(buffer))
 }
 
 #[inline(never)]
-fn write<T: Element>(device: &Device, source: &dyn Expression<T>, output: Output<'_, T>) -> Result<()> {
+fn write<T: Pod + Send + Sync>(device: &Device, source: &dyn Expression<T>, output: Output<'_, T>) -> Result<()> {
     let n = source.finite_len()?;
     output.expect_len(n, "transform")?;
     match device.backend() {
@@ -115,16 +117,18 @@ fn write<T: Element>(device: &Device, source: &dyn Expression<T>, output: Output
 }
 
 /// Writes the `n` elements of a source. `load` is the load of `source`.
-fn write_load<T: Element>(
+fn write_load<T: Pod + Send + Sync>(
     device: &ClDevice,
     source: &dyn Expression<T>,
     load: &Load,
     n: usize,
     output: Output<'_, T>,
 ) -> Result<()> {
+    let element = ElementType::of::<T>()
+        .ok_or_else(|| Error::unsupported("devices read structs from memory alone, not from an expression"))?;
     let out = output.cl(device, false)?;
     apart(&load.inputs(), &[&out])?;
-    load.run(device, source, n, || gpu::write(device, T::TYPE, load, 0, &out))?;
+    load.run(device, source, n, || gpu::write(device, element, load, 0, &out))?;
     out.finish(device)
 }
 
@@ -142,6 +146,6 @@ pub(crate) fn written_load<T: Element>(
     Ok(buffer)
 }
 
-fn write_blocks<T: Element>(values: &dyn Blocks<T>, out: &mut [T]) {
+fn write_blocks<T: Pod + Send + Sync>(values: &dyn Blocks<T>, out: &mut [T]) {
     parallel::chunks_mut(out, CHUNK, &|chunk, out| values.block(chunk * CHUNK, out));
 }

@@ -12,12 +12,12 @@ use oclprim::internals::reduce::cpu;
 /// The errors of [`Device::reduce`].
 ///
 /// ```
-/// use oclprim::{Determinism, Device, op::Sum};
+/// use oclprim::{Determinism, Device, op::{Sum, Usage}};
 /// use oclprim_checks::check::{data::Data, sum_bound};
 ///
 /// let device = Device::best()?;
 /// let x = Data::Random.generate::<f32>(10_000, 1);
-/// let (fast, fixed) = (device.reduce_with(&x, Sum, Determinism::Fast)?, device.reduce(&x, Sum)?);
+/// let (fast, fixed) = (device.reduce(&x, Sum.fast())?, device.reduce(&x, Sum)?);
 /// assert!(f64::from((fast - fixed).abs()) <= sum_bound(&device, &x)?);
 /// # Ok::<(), oclprim::Error>(())
 /// ```

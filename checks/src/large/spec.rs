@@ -5,9 +5,9 @@
 
 use crate::{
     Accumulate, Bins, Buffer, Determinism, Device, DeviceType, ElementType, Error, Matrices, Order, Philox,
-    ProgramSpec, Result, Scan, SetOp, Source, Top,
+    ProgramSpec, Result, SetOp, Source, Top,
     check::{Case, Failure, Level, Spec, bounds::stated_bound, close, data::Data, host_memory},
-    op::{Map, Max, Min, Operator, Scale, Sum},
+    op::{Map, Max, Min, Operator, Scale, Sum, Usage},
     tuning::Tuned,
 };
 
@@ -81,7 +81,7 @@ fn reduce_bytes(device: &Device) -> Result<(), Failure> {
     let found = device.statistics(&x)?;
     equal((found.integer_sum, found.max.index), (Some(N as i128 + 8), N - 1), "statistics")?;
     let largest = Operator::new("largest", 0u8, u8::max, "max(a, b)");
-    equal(device.reduce_by(&x, &largest)?, 9, "largest by the user's operator")
+    equal(device.reduce(&x, &largest)?, 9, "largest by the user's operator")
 }
 
 fn count_and_widen_bytes(device: &Device) -> Result<(), Failure> {
@@ -101,7 +101,7 @@ fn count_and_widen_bytes(device: &Device) -> Result<(), Failure> {
 
 fn scan_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 2), 1u8, &[(N - 1, 9)])?;
-    let sums = device.inclusive_scan(&x, Sum)?;
+    let sums = device.scan(&x, Sum)?;
     equal(sums.view(..3)?.to_vec()?, vec![1, 2, 3], "the first sums")?;
     equal(sums.view(N - 2..)?.to_vec()?, vec![(N - 1) as u8, (N + 8) as u8], "the last sums")?;
     // Each byte occurs equally often among the first 2^32 sums, and no later sum is 7.
@@ -118,7 +118,7 @@ fn reduce_floats(device: &Device) -> Result<(), Failure> {
     // Every partial sum is an integer that f64 holds exactly.
     let x = marked(device, (N_WORDS, 1), 1f64, &[])?;
     for determinism in [Determinism::Fixed, Determinism::Fast] {
-        equal(device.reduce_with(&x, Sum, determinism)?, N_WORDS as f64, determinism.name())?;
+        equal(device.reduce(&x, Sum.with(determinism))?, N_WORDS as f64, determinism.name())?;
     }
     Ok(())
 }
@@ -128,7 +128,7 @@ fn reduce_within_bound(device: &Device) -> Result<(), Failure> {
     let within = |x: &Buffer<f32>, exact: f64, what: &str| {
         for determinism in [Determinism::Fixed, Determinism::Fast] {
             let bound = exact * stated_bound::<f32>(device, N_FLOATS, determinism)?;
-            let got = device.reduce_with(x, Sum, determinism)?;
+            let got = device.reduce(x, Sum.with(determinism))?;
             close(got, exact, bound, &format!("{} sum of {what}", determinism.name()))?;
         }
         Ok(())
@@ -154,9 +154,9 @@ fn reduce_products(device: &Device) -> Result<(), Failure> {
 fn reduce_rows(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (2 * N, 1), 1u8, &[(0, 5), (2 * N - 1, 9)])?;
     let rows = x.nd(&[2, N])?;
-    let sums = device.reduce_axis(rows, 1, Sum)?.to_vec()?;
+    let sums = device.reduce(rows.along(1), Sum)?.to_vec()?;
     equal(sums, vec![(N + 4) as u8, (N + 8) as u8], "sums of rows")?;
-    let columns = device.reduce_axis(rows, 0, Max)?;
+    let columns = device.reduce(rows.along(0), Max)?;
     let found = [columns.view(..2)?.to_vec()?, columns.view(N - 2..)?.to_vec()?];
     equal(found, [vec![5, 1], vec![1, 9]], "the first and last columns")?;
     let ends = device.min_max_axis(rows, 1)?;
@@ -183,7 +183,7 @@ fn reduce_columns(device: &Device) -> Result<(), Failure> {
 fn reduce_segments(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 1), 1u8, &[(2, 5), (N - 1, 9)])?;
     let offsets = device.upload(&[0, 2, N as u64 - 2, N as u64])?;
-    equal(device.reduce_segments(&x, &offsets, Sum)?.to_vec()?, vec![2, N as u8, 10], "sums of segments")?;
+    equal(device.reduce(x.segments(&offsets), Sum)?.to_vec()?, vec![2, N as u8, 10], "sums of segments")?;
     let error = device.check_segments(&[0, N as u64, N as u64 - 1], N).err().map(|error| error.to_string());
     equal(error, Some(format!("offset 1 is {N}, beyond the next one, {}", N - 1)), "the check of offsets")
 }
@@ -476,8 +476,8 @@ fn sort_random_pairs(device: &Device) -> Result<(), Failure> {
     device.random_into(Philox::new(6), &mut x)?;
     let (keys, indices) = device.sort_pairs(&x, &device.iota(N_WORDS, 0u32)?, Order::ascending())?;
     let found = device.gather(&x, &indices)?;
-    equal(device.reduce_by_key(&keys, &found, Max)?.1.to_vec()?, (0..=255).collect(), "the largest key of each run")?;
-    equal(device.reduce_by_key(&keys, &found, Min)?.1.to_vec()?, (0..=255).collect(), "the least key of each run")?;
+    equal(device.reduce(found.by_key(&keys), Max)?.1.to_vec()?, (0..=255).collect(), "the largest key of each run")?;
+    equal(device.reduce(found.by_key(&keys), Min)?.1.to_vec()?, (0..=255).collect(), "the least key of each run")?;
     let mut at = 0;
     for count in device.histogram(&x, &Bins::ids(256)?)?.counts {
         let end = at + count as usize;
@@ -495,16 +495,16 @@ fn scan_segments_of_bytes(device: &Device) -> Result<(), Failure> {
         starts[1..].iter().chain([&N]).map(|&end| Ok(sums.view(end - 1..end)?.to_vec()?[0])).collect()
     };
     let wanted: Vec<u8> = starts.windows(2).map(|at| (at[1] - at[0]) as u8).chain([9]).collect();
-    equal(ends(&device.scan_by_key(&keys, &x, Sum, Scan::inclusive())?)?, wanted.clone(), "sums by key")?;
+    equal(ends(&device.scan(x.by_key(&keys), Sum)?)?, wanted.clone(), "sums by key")?;
     let offsets: Vec<u64> = starts.iter().chain([&N]).map(|&at| at as u64).collect();
-    equal(ends(&device.scan_segments(&x, &offsets, Sum, Scan::inclusive())?)?, wanted, "sums of segments")
+    equal(ends(&device.scan(x.segments(&offsets), Sum)?)?, wanted, "sums of segments")
 }
 
 fn reduce_bytes_by_key(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 4), 1u8, &[(N - 1, 9)])?;
     let keys = marked(device, (N, 4), 7u8, &[(N / 2, 8), (N - 2, 8)])?;
     let (mut first, mut sums, mut count) = ([0u8; 5], [0u8; 5], [0]);
-    device.reduce_by_key_into(&keys, &x, Sum, &mut first, &mut sums, &mut count)?;
+    device.reduce_into(x.by_key(&keys), Sum, (&mut first, &mut sums, &mut count))?;
     equal((first, count), ([7, 8, 7, 8, 7], [5]), "the runs' keys")?;
     equal(sums, [(N / 2) as u8, 1, (N - N / 2 - 3) as u8, 1, 9], "their sums")
 }

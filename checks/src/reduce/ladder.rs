@@ -8,7 +8,7 @@ use crate::{
         Climb, Ladder, Model, Request, Rung, Shared,
         model::{LANES, bank_conflicts, sectors},
     },
-    op::Sum,
+    op::{Sum, Usage},
     with_element,
 };
 
@@ -266,7 +266,7 @@ fn prepare_own<T: Element>(
     Ok(Climb::new(
         state,
         |state| state.out.write(&[poison()]),
-        move |State { device, x, out }| device.reduce_into(&*x, Sum, determinism, out),
+        move |State { device, x, out }| device.reduce_into(&*x, Sum.with(determinism), out),
         move |state| shared.get()?.verify(state.out.to_vec()?[0], depth),
     ))
 }
@@ -618,7 +618,7 @@ pub(super) mod device {
             }
             launch.run([self.kernel.groups(self.n, self.block), 1, 1], [self.block, 1, 1])?;
             let partials = self.partials.view(..self.partials.len() - GUARD)?;
-            self.device.reduce_into(partials, Sum, Determinism::Fast, &mut self.out)
+            self.device.reduce_into(partials, Sum.fast(), &mut self.out)
         }
     }
 }

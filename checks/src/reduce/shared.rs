@@ -1,14 +1,14 @@
 //! Shared parts of the specs of reductions.
 
 use crate::{
-    Determinism, Device, Element, ErrorKind, Result,
+    Device, Element, ErrorKind, Result,
     check::{Failure, operators::Function},
-    op::{Monoid, OpKind, Sum},
+    op::{Monoid, OpKind, Sum, Usage},
 };
 
 /// Returns an error if the device has no exact sums of floats.
 pub(super) fn has_exact_sums<T: Element>(device: &Device) -> Result<()> {
-    device.reduce_with(&[T::ZERO; 0], Sum, Determinism::Exact).map(drop)
+    device.reduce(&[T::ZERO; 0], Sum.exact()).map(drop)
 }
 
 /// The CPU backend is the reference, so a case that it does not support is a failure, not a skip.

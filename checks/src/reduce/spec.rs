@@ -137,7 +137,7 @@ struct BuiltIn<T: Element> {
 impl<T: Element> BuiltIn<T> {
     fn of<O: Op<T> + Default>() -> Self {
         let run = |device: &Device, input: Input<'_, T>, determinism, output: Output<'_, T>| {
-            device.reduce_into(input, O::default(), determinism, output)
+            device.reduce_into(input, O::default().with(determinism), output)
         };
         Self { op: monoid::<T, O>(), kind: O::KIND, run }
     }
@@ -337,7 +337,7 @@ fn op_bench<T: Element, O: Op<T> + Default + 'static>(determinism: Determinism, 
         let state = Measured::<T>::new(device, n + offset)?;
         let run = move |this: &mut Measured<T>| {
             let Measured { device, x, out, .. } = this;
-            device.reduce_into(x.view(offset..)?, O::default(), determinism, out)
+            device.reduce_into(x.view(offset..)?, O::default().with(determinism), out)
         };
         let verify = move |this: &mut Measured<T>| {
             let host = &this.host[offset..];

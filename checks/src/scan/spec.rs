@@ -1,5 +1,6 @@
 //! Spec of scans: cases, programs and benchmark cases.
 
+use crate::scan::in_scan;
 use std::ops::Range;
 
 use super::{
@@ -117,10 +118,19 @@ struct BuiltIn<T: Element, U: Element> {
     run: Run<T, U>,
 }
 
+impl<T: Element> BuiltIn<T, T> {
+    fn of<O: Op<T> + Default>() -> Self {
+        let run = |device: &Device, input: Input<'_, T>, kind, output: Output<'_, T>| {
+            device.scan_into(input, in_scan(O::default(), kind), output)
+        };
+        Self { op: monoid::<T, O>(), kind: O::KIND, run }
+    }
+}
+
 impl<T: Element, U: Element + From<T>> BuiltIn<T, U> {
-    fn of<O: Op<U> + Default>() -> Self {
+    fn wider<O: Op<U> + Default>() -> Self {
         let run = |device: &Device, input: Input<'_, T>, kind, output: Output<'_, U>| {
-            device.scan_into(input, O::default(), kind, output)
+            device.scan_into(input.cast::<U>(), in_scan(O::default(), kind), output)
         };
         Self { op: monoid::<U, O>(), kind: O::KIND, run }
     }
@@ -130,7 +140,7 @@ impl<T: Element, U: Element + From<T>> BuiltIn<T, U> {
 type InPlace<T> = fn(&Device, ViewMut<'_, T>, Scan<T>) -> crate::Result<()>;
 
 fn in_place<T: Element, O: Op<T> + Default>() -> InPlace<T> {
-    |device, x, kind| device.scan_in_place(x, O::default(), kind)
+    |device, x, kind| device.scan_in_place(x, in_scan(O::default(), kind))
 }
 
 /// Compares the CPU backend with the definition, and other devices with the CPU backend.
@@ -157,7 +167,7 @@ fn check<T: Element, U: Element + From<T>>(
     if kind.reversed {
         values.reverse();
     }
-    let mut want = obvious(&built_in.op, &values, cpu::run::<T>(), kind, outputs);
+    let mut want = obvious(&built_in.op, &values, cpu::run::<U>(), kind, outputs);
     if kind.reversed {
         want.reverse();
     }
@@ -255,7 +265,7 @@ fn cases_of<T: Element>(level: Level, (built_in, run_in_place): (BuiltIn<T, T>, 
 
 /// Cases of sums in a wider type.
 fn wide_cases<T: Element, U: Element + From<T>>(level: Level, cases: &mut Vec<Case>) {
-    let sum = BuiltIn::<T, U>::of::<Sum>();
+    let sum = BuiltIn::<T, U>::wider::<Sum>();
     for (i, n) in sizes::<T>(level).into_iter().enumerate() {
         for form in [Form::Inclusive, Form::Total] {
             let offset = if level == Level::Tiny { 0 } else { i % 2 };
@@ -283,7 +293,7 @@ fn mapped_cases<T: Element<Acc = T>, R: Element<Acc = R>>(
             let (map, kind) = (Map::new(function, text), Scan::exclusive(R::ONE));
             let got = guarded(device, n + 1, offset, |out| {
                 let source = on_device.view(offset..)?.map(&map);
-                Ok(device.scan_into::<R, R, Sum>(source, Sum, kind, out)?)
+                Ok(device.scan_into(source, in_scan(Sum, kind), out)?)
             })?;
             let values: Vec<R> = all[offset..].iter().map(|x| function(*x)).collect();
             same(&got, &obvious(&monoid::<R, Sum>(), &values, cpu::run::<R>(), kind, n + 1), "sums")
@@ -301,14 +311,14 @@ fn operator_cases<T: Element<Acc = T>>(level: Level, op: fn() -> Tried<T>, cases
                 let (op, kind, outputs) = (op(), form.kind::<T>(), form.outputs(n));
                 let on_device = device.upload(&all)?;
                 let got = guarded(device, outputs, offset, |out| {
-                    Ok(device.scan_by_into(on_device.view(offset..)?, &op, kind, out)?)
+                    Ok(device.scan_into(on_device.view(offset..)?, in_scan(&op, kind), out)?)
                 })?;
                 let mut values = all[offset..].to_vec();
                 if kind.reversed {
                     values.reverse();
                 }
-                let Monoid { identity, empty, ordered, combine } = op.monoid()?.0;
-                let monoid = Monoid { identity, empty, ordered, combine: *combine };
+                let identity = op.identity;
+                let monoid = Monoid { identity, empty: identity, ordered: true, combine: op.combine };
                 let mut want = obvious(&monoid, &values, cpu::run::<T>(), kind, outputs);
                 if kind.reversed {
                     want.reverse();
@@ -355,11 +365,11 @@ pub(in crate::scan) fn bench_of<T: Element>(
         let state = Measured { device, host, x, out };
         let run = move |this: &mut Measured<T>| {
             let Measured { device, x, out, .. } = this;
-            device.scan_into(&*x, Sum, kind, &mut *out)
+            device.scan_into(&*x, in_scan(Sum, kind), &mut *out)
         };
         let verify = move |this: &mut Measured<T>| {
             let mut want = vec![T::ZERO; this.out.len()];
-            Device::cpu().scan_into(&this.host, Sum, kind, &mut want)?;
+            Device::cpu().scan_into(&this.host, in_scan(Sum, kind), &mut want)?;
             same(&this.out.to_vec()?, &want, "results")
         };
         Ok(Climb::new(state, |this| this.out.fill(poison()), run, verify))

@@ -6,7 +6,7 @@
 use super::{constant, counting, gpu, load::Load, zip};
 use crate::{
     Bins, Buffer, Determinism, Device, Element, ElementType, ErrorKind, Input, Interpolation, Order, ProgramSpec,
-    Result, Scan, Source, Top, View,
+    Result, Source, Top, View,
     bench::Bench,
     bf16,
     check::{
@@ -16,7 +16,7 @@ use crate::{
     },
     f16,
     ladder::Climb,
-    op::{Map, Op, Sum},
+    op::{Map, Op, Sum, Usage},
     tuning::Tuned,
     with_element,
 };
@@ -40,7 +40,7 @@ impl Place<'_> {
         let got = guarded(device, want.len(), offset, |out| Ok(device.transform_into(source, out)?))?;
         same(&got, want, "elements")?;
         let fixed = Determinism::Fixed;
-        let got = guarded(device, 1, offset, |out| Ok(device.reduce_into(source, Sum, fixed, out)?))?;
+        let got = guarded(device, 1, offset, |out| Ok(device.reduce_into(source, Sum.with(fixed), out)?))?;
         same(&got, &[sum(want)?], "sum")
     }
 }
@@ -165,10 +165,9 @@ fn read<S: Source<Item = f32> + Copy>(device: &Device, primitive: &str, x: S) ->
     let n = x.length()?.unwrap_or(0);
     let bits = |x: Vec<f32>| x.into_iter().map(|x| x.to_bits().into()).collect::<Vec<u64>>();
     let positive = Map::new(|x: f32| x > 0.25, "x > 0.25f");
-    let kind = Scan::inclusive();
     let empty = || vec![n as u64];
     Ok(match primitive {
-        "scan" => bits(device.scan::<f32, f32, _>(x, Sum, kind)?.to_vec()?),
+        "scan" => bits(device.scan(x, Sum)?.to_vec()?),
         _ if n == 0 => empty(),
         "statistics" => {
             let found = device.statistics(x)?;
@@ -197,11 +196,11 @@ fn read<S: Source<Item = f32> + Copy>(device: &Device, primitive: &str, x: S) ->
         "unique" => bits(device.unique(x)?.to_vec()?),
         "segments" => {
             let offsets = counting(0u32).strided(2).take(n / 2 + 1);
-            bits(device.reduce_segments(x.take(n / 2 * 2), offsets, Sum)?.to_vec()?)
+            bits(device.reduce(x.take(n / 2 * 2).segments(offsets), Sum)?.to_vec()?)
         }
         _ => {
             let keys = counting(0u32).map(Map::new(|i: u32| i / 3, "x / 3u")).take(n);
-            bits(device.scan_by_key::<u32, f32, f32, _>(keys, x, Sum, kind)?.to_vec()?)
+            bits(device.scan(x.by_key(keys), Sum)?.to_vec()?)
         }
     })
 }
@@ -426,7 +425,7 @@ impl Inputs {
     where
         Sum: Op<S::Item>,
     {
-        self.device.reduce_into(source, Sum, Determinism::Fixed, out)
+        self.device.reduce_into(source, Sum, out)
     }
 }
 

@@ -9,7 +9,9 @@ use std::{
 
 use bytemuck::Pod;
 use clap::{Args, ValueEnum};
-use oclprim::{Complex, Determinism, Device, Element, ElementType, Extreme, Input, MinMax, NdView, Source, f16, op};
+use oclprim::{
+    Complex, Determinism, Device, Element, ElementType, Extreme, Input, MinMax, NdView, Source, f16, op,
+};
 use oclprim_checks::check::{close, same, sum_bound};
 
 use super::common::{
@@ -153,16 +155,16 @@ impl Extent<'_> {
         match *self {
             Extent::All => {
                 let mut value = [U::ZERO];
-                device.reduce_into(input.cast::<U>(), op, determinism, &mut value)?;
+                device.reduce_into(input.cast::<U>(), op.with(determinism), &mut value)?;
                 Ok(value.to_vec())
             }
             Extent::Along(shape, axis) => {
                 let mut values = vec![U::ZERO; without(shape, axis).iter().product()];
                 let input = Input::from(input).nd(&around(shape, axis))?;
-                device.reduce_axis_with_into(input, 1, op, Determinism::Fixed, &mut values)?;
+                device.reduce_into(input.cast::<U>().along(1), op, &mut values)?;
                 Ok(values)
             }
-            Extent::Segments(offsets) => device.reduce_segments(input.cast::<U>(), offsets, op)?.into_vec(),
+            Extent::Segments(offsets) => device.reduce(input.cast::<U>().segments(offsets), op)?.into_vec(),
         }
     }
 }
@@ -271,7 +273,7 @@ impl Reduce {
             op => return Err(Stop::usage(format!("complex numbers have a sum and a product, no {}", op.name()))),
         };
         let (input, device) = (array.elements::<Complex<F>>(), self.common.device.open_for_files()?);
-        let run = |device: &Device| device.reduce_by(input, &op);
+        let run = |device: &Device| device.reduce(input, &op);
         let value = run(&device)?;
         if self.common.verify {
             let want = run(&Device::cpu())?;
@@ -308,9 +310,9 @@ impl Reduce {
             device: &Device,
             verify: bool,
         ) -> Result<Vec<T>, Stop> {
-            let values = device.reduce_segments(input, offsets, op)?.into_vec()?;
+            let values = device.reduce(input.segments(offsets), op)?.into_vec()?;
             if verify {
-                let want = Device::cpu().reduce_segments(input, offsets, op)?.into_vec()?;
+                let want = Device::cpu().reduce(input.segments(offsets), op)?.into_vec()?;
                 matches(same(&values, &want, O::KIND.name()))?;
             }
             Ok(values)
@@ -451,9 +453,9 @@ impl Reduce {
     }
 
     fn combine<T: Element, O: op::Op<T>>(&self, op: O, input: &[T], device: &Device) -> Result<T, Stop> {
-        let value = device.reduce_with(input, op, self.determinism.level())?;
+        let value = device.reduce(input, op.with(self.determinism.level()))?;
         if self.common.verify {
-            let want = Device::cpu().reduce_with(input, op, self.determinism.reproducible())?;
+            let want = Device::cpu().reduce(input, op.with(self.determinism.reproducible()))?;
             let name = O::KIND.name();
             let loose = self.determinism == Order::Fast && T::TYPE.is_float();
             matches(match O::KIND {
@@ -553,9 +555,9 @@ impl Line<'_> {
 
     fn combine<T: Element, O: op::Op<T>>(&self, op: O, input: &[T]) -> Result<Vec<T>, Stop> {
         let view = self.view(input)?;
-        let values = self.device.reduce_axis(view, 1, op)?.into_vec()?;
+        let values = self.device.reduce(view.along(1), op)?.into_vec()?;
         if self.verify {
-            let want = Device::cpu().reduce_axis(view, 1, op)?.into_vec()?;
+            let want = Device::cpu().reduce(view.along(1), op)?.into_vec()?;
             matches(same(&values, &want, O::KIND.name()))?;
         }
         Ok(values)

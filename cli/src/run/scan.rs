@@ -3,7 +3,7 @@
 use std::{io::Write, path::PathBuf};
 
 use clap::{Args, ValueEnum};
-use oclprim::{Device, Element, ElementType, Input, Scan, f16, op};
+use oclprim::{Device, Element, ElementType, Input, Source, f16, op};
 use oclprim_checks::check::same;
 
 use super::common::{
@@ -102,18 +102,17 @@ impl Lines {
         &self,
         device: &Device,
         input: &[T],
-        op: O,
-        kind: Scan<U>,
+        op: op::InScan<O>,
     ) -> oclprim::Result<Vec<U>> {
         match self {
-            Self::All => device.scan(input, op, kind),
+            Self::All => device.scan(input.cast::<U>(), op),
             Self::Total => {
                 let mut sums = device.zeroed(input.len() + 1)?;
-                device.scan_into(input, op, kind, &mut sums)?;
+                device.scan_into(input.cast::<U>(), op, &mut sums)?;
                 Ok(sums)
             }
-            Self::Axis(shape) => device.scan_axis(Input::from(input).nd(shape)?, 1, op, kind),
-            Self::Segments(offsets) => device.scan_segments(input, offsets, op, kind),
+            Self::Axis(shape) => device.scan(Input::from(input).nd(shape)?.cast::<U>().along(1), op),
+            Self::Segments(offsets) => device.scan(input.cast::<U>().segments(offsets), op),
         }?
         .into_vec()
     }
@@ -208,11 +207,11 @@ impl ScanOf {
         lines: &Lines,
         device: &Device,
     ) -> Result<Vec<U>, Stop> {
-        let kind = if self.exclusive { Scan::exclusive(O::empty()) } else { Scan::inclusive() };
-        let kind = if self.reverse { kind.reversed() } else { kind };
-        let values = lines.scan(device, input, op, kind)?;
+        let op = if self.exclusive { op.exclusive() } else { op.inclusive() };
+        let op = if self.reverse { op.reversed() } else { op };
+        let values = lines.scan::<T, U, O>(device, input, op)?;
         if self.common.verify {
-            let want = lines.scan(&Device::cpu(), input, op, kind)?;
+            let want = lines.scan::<T, U, O>(&Device::cpu(), input, op)?;
             matches(same(&values, &want, O::KIND.name()))?;
         }
         Ok(values)

@@ -1,16 +1,16 @@
-//! Reduction along an axis of an N-dimensional view: [`Device::reduce_axis`]. [`Device::reduce_axis_with_into`]
-//! computes in a wider type, [`Device::reduce_axis_by`] takes a user's operator. [`extremes`] has arg-min and arg-max,
-//! [`moments`] mean and variance.
+//! Reduction along axes of an N-dimensional view: [`Device::reduce`] of [`view.along(axes)`](NdView::along). [`extremes`]
+//! has arg-min and arg-max, [`moments`] mean and variance.
 //!
 //! | property | |
 //! |---|---|
 //! | work | n - 1 operations for each result along an axis of n elements, one read of the elements |
 //! | operator | as [`reduce`](crate::reduce) |
-//! | determinism | same bits everywhere, floats too, if the device keeps subnormals: the order depends only on the length of the axis. [`Device::reduce_axis_with`] also has correctly rounded sums |
+//! | determinism | same bits everywhere, floats too, if the device keeps subnormals: the order depends only on the length of the axis. [`Sum.exact()`](crate::op::Usage::exact) and [`Mean`](crate::op::Mean) are correctly rounded |
 //! | scratch | none if results are many; else an accumulator for each part of an axis |
 //! | limits | 8 axes ([`Layout::MAX_DIMS`]) of any lengths and strides |
 //!
-//! The order is pairwise summation (Higham 1993) over chunks of 16 rows of 32 lanes. Neighbouring work-items take
+//! The order is pairwise summation (Higham 1993) over chunks of 16 rows of 32 lanes: each lane adds its elements row by
+//! row. Lanes, then chunks, combine as a tree of neighbours. Neighbouring work-items take
 //! neighbouring results or neighbouring elements of the axis, whichever lie closer together. If results are too few to
 //! fill the device, the axis is divided into parts, which a second launch combines.
 
@@ -23,11 +23,13 @@ pub mod extremes;
 pub(crate) mod gpu;
 pub mod moments;
 
+use super::Reducible;
 use crate::{
-    Buffer, Determinism, Device, Element, Error, Float, Layout, NdView, Output, Result, Scratch,
-    op::{Code, Monoid, Op, Operator, Sum, built_in},
+    Buffer, Determinism, Device, Element, Error, Layout, NdView, NdViewMut, Output, Result, Scratch,
+    op::{Code, Core, Monoid},
     reduce::exact_groups::{self, Exact},
     runtime::Backend,
+    source::{Along, Axes, Shaped},
 };
 
 /// Lanes of a chunk, and elements of a chunk of 16 rows; as in `cl/reduce_axis.cl`.
@@ -125,264 +127,87 @@ impl Lines {
     }
 }
 
-/// # Reductions along an axis
-///
-/// These methods return one value per line along an axis of an N-dimensional view. Module:
-/// [`reduce::axis`](crate::reduce::axis).
+impl<V: Shaped, A: Axes> Reducible for Along<V, A> {
+    fn reduce<O: Core<V::To>>(self, device: &Device, op: O, level: Determinism) -> Result<Buffer<V::To>> {
+        along_one(device, self.view.view(), self.axes.list(), |view, axis| {
+            let mut out = device.uninit(Lines::of(view.layout(), axis)?.outputs)?;
+            reduce_along(device, view, axis, (op, level), (&mut out).into())?;
+            Ok(out)
+        })
+    }
+
+    fn reduce_into<O: Core<V::To>>(
+        self,
+        device: &Device,
+        op: O,
+        level: Determinism,
+        output: Output<'_, V::To>,
+    ) -> Result<()> {
+        along_one(device, self.view.view(), self.axes.list(), |view, axis| {
+            reduce_along(device, view, axis, (op, level), output)
+        })
+    }
+}
+
+fn reduce_along<T: Element, U: Element + From<T>, O: Core<U>>(
+    device: &Device,
+    view: NdView<'_, T>,
+    axis: usize,
+    (op, level): (O, Determinism),
+    output: Output<'_, U>,
+) -> Result<()> {
+    let (exact, (op, code)) = (op.exactly(level)?, op.parts()?);
+    device.reduce_lines(&op, code, exact, view, axis, output, &mut Scratch::new())
+}
+
+/// The lines along `axes` as lines along one axis: of the view itself, or of a copy.
+pub(crate) fn along_one<T: Element, R>(
+    device: &Device,
+    view: NdView<'_, T>,
+    axes: &[usize],
+    read: impl FnOnce(NdView<'_, T>, usize) -> Result<R>,
+) -> Result<R> {
+    if let [axis] = axes {
+        return read(view, *axis);
+    }
+    match joined(device, view, axes)? {
+        (None, layout) => read(NdView::new(view.input(), layout)?, layout.ndim() - 1),
+        (Some(lines), layout) => read(NdView::new(&lines, layout)?, layout.ndim() - 1),
+    }
+}
+
+/// The layout in which the lines along `axes` are those along the last axis, and the copy that has it, if the view has not.
+#[inline(never)]
+fn joined<T: Element>(device: &Device, view: NdView<'_, T>, axes: &[usize]) -> Result<(Option<Buffer<T>>, Layout)> {
+    let (shape, strides) = (view.shape(), view.layout().strides());
+    if let Some(axis) = axes.iter().find(|&&axis| axis >= shape.len()) {
+        return Err(Error::invalid(format!("axis {axis} is out of range for an array of shape {shape:?}")));
+    }
+    if let Some(k) = (1..axes.len()).find(|&k| axes[..k].contains(&axes[k])) {
+        return Err(Error::invalid(format!("axis {} is named twice", axes[k])));
+    }
+    let (kept, taken): (Vec<_>, Vec<_>) = (0..shape.len()).partition(|axis| !axes.contains(axis));
+    let len = taken.iter().try_fold(1usize, |len, &axis| len.checked_mul(shape[axis]));
+    let len =
+        len.ok_or_else(|| Error::invalid(format!("lines along axes {axes:?} of a shape of {shape:?} are too long")))?;
+    let joined: Vec<_> = kept.iter().map(|&axis| shape[axis]).chain([len]).collect();
+    // Axes of one element have no neighbours, whatever their strides.
+    let long: Vec<_> = taken.iter().copied().filter(|&axis| shape[axis] != 1).collect();
+    let even = long.windows(2).all(|pair| strides[pair[0]] == strides[pair[1]] * shape[pair[1]] as isize);
+    if even && !view.is_empty() {
+        let stride = long.last().map_or(1, |&axis| strides[axis]);
+        let strides: Vec<_> = kept.iter().map(|&axis| strides[axis]).chain([stride]).collect();
+        return Ok((None, Layout::strided(&joined, &strides, view.layout().offset())?));
+    }
+    let order: Vec<_> = kept.iter().chain(&taken).copied().collect();
+    let (view, layout) = (view.permute(&order)?, Layout::contiguous(&joined)?);
+    let mut lines = device.temporary(view.len())?;
+    let whole = Layout::contiguous(view.shape())?;
+    device.copy_nd(view, NdViewMut::new(Output::from(&mut lines), whole)?)?;
+    Ok((Some(lines), layout))
+}
+
 impl Device {
-    /// Reduction along an axis: `out[i, j, ...] = x[i, j, ..., 0] op ... op x[i, j, ..., n - 1]`.
-    ///
-    /// The last index of `x` in this formula runs along `axis`. There is one result for each index of the other axes,
-    /// in row-major order. Strides may be zero or negative. An axis without elements gives the operator's
-    /// [empty](Op::empty) value.
-    ///
-    /// Float sums and products have the same bits on every run, every device and the CPU, if the devices keep
-    /// subnormals. The order depends only on the length of the axis. In chunks of 16 rows of 32 lanes, each lane adds
-    /// its elements row by row. Lanes, then chunks, combine as a tree of neighbours.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis, or if the number of
-    /// results overflows, as it can along an empty axis. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if
-    /// the device lacks fp64 and `T` needs it.
-    ///
-    /// ```
-    /// use oclprim::{Device, op::{Max, Sum}};
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
-    /// let rows = x.nd(&[2, 3])?;
-    /// assert_eq!(device.reduce_axis(rows, 0, Sum)?.to_vec()?, [5.0, 7.0, 9.0]);
-    /// assert_eq!(device.reduce_axis(rows, 1, Max)?.to_vec()?, [3.0, 6.0]);
-    /// assert_eq!(device.reduce_axis(rows.slice(1, 1..)?.reverse(0)?, 1, Sum)?.to_vec()?, [11.0, 5.0]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_axis<'a, T: Element, O: Op<T>>(
-        &self,
-        input: impl Into<NdView<'a, T>>,
-        axis: usize,
-        op: O,
-    ) -> Result<Buffer<T>> {
-        let input = input.into();
-        let mut out = self.uninit(Lines::of(input.layout(), axis)?.outputs)?;
-        self.reduce_axis_into(input, axis, op, &mut out)?;
-        Ok(out)
-    }
-
-    /// [`Device::reduce_axis`] into a slice, buffer or view with one element for each result.
-    ///
-    /// Waits for the result only if `output` is a host slice.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_axis`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has
-    /// another number of elements.
-    ///
-    /// ```
-    /// use oclprim::{Device, op::Sum};
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[1i32; 24])?;
-    /// let cube = x.nd(&[2, 3, 4])?;
-    /// let mut sums = device.zeroed::<i32>(8)?;
-    /// device.reduce_axis_into(cube, 1, Sum, &mut sums)?;
-    /// assert_eq!(sums.to_vec()?, [3; 8]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_axis_into<'a, 'b, T: Element, O: Op<T>>(
-        &self,
-        input: impl Into<NdView<'a, T>>,
-        axis: usize,
-        op: O,
-        output: impl Into<Output<'b, T>>,
-    ) -> Result<()> {
-        let (op, source) = built_in::<T, O>(op);
-        self.reduce_lines(&op, source, None, input.into(), axis, output.into(), &mut Scratch::new())
-    }
-
-    /// [`Device::reduce_axis`] with a user's operator. An axis without elements gives the operator's identity.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_axis`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`], and
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that of
-    /// `T`.
-    ///
-    /// ```
-    /// use oclprim::{Device, op::Operator};
-    ///
-    /// let device = Device::best()?;
-    /// let union = Operator::new("union", 0u32, |a, b| a | b, "a | b");
-    /// let x = device.upload(&[1u32, 2, 8, 16])?;
-    /// assert_eq!(device.reduce_axis_by(x.nd(&[2, 2])?, 0, &union)?.to_vec()?, [9, 18]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_axis_by<'a, T, F>(
-        &self,
-        input: impl Into<NdView<'a, T>>,
-        axis: usize,
-        op: &Operator<T, F>,
-    ) -> Result<Buffer<T>>
-    where
-        T: Element<Acc = T>,
-        F: Fn(T, T) -> T + Sync,
-    {
-        let input = input.into();
-        let mut out = self.uninit(Lines::of(input.layout(), axis)?.outputs)?;
-        self.reduce_axis_by_into(input, axis, op, &mut out)?;
-        Ok(out)
-    }
-
-    /// [`Device::reduce_axis_by`] into a slice, buffer or view with one element for each result.
-    ///
-    /// Waits for the result only if `output` is a host slice.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_axis_by`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has
-    /// another number of elements.
-    ///
-    /// ```
-    /// use oclprim::{Device, op::Operator};
-    ///
-    /// let device = Device::best()?;
-    /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
-    /// let mut sums = [0u8; 2];
-    /// let x = device.upload(&[200u8, 100, 1, 2])?;
-    /// device.reduce_axis_by_into(x.nd(&[2, 2])?, 1, &saturating, &mut sums)?;
-    /// assert_eq!(sums, [255, 3]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_axis_by_into<'a, 'b, T, F>(
-        &self,
-        input: impl Into<NdView<'a, T>>,
-        axis: usize,
-        op: &Operator<T, F>,
-        output: impl Into<Output<'b, T>>,
-    ) -> Result<()>
-    where
-        T: Element<Acc = T>,
-        F: Fn(T, T) -> T + Sync,
-    {
-        let (op, source) = op.monoid()?;
-        self.reduce_lines(&op, source, None, input.into(), axis, output.into(), &mut Scratch::new())
-    }
-
-    /// [`Device::reduce_axis`] with a level of determinism. With [`Exact`](Determinism::Exact) each float sum is correctly
-    /// rounded: it has the same bits for every order of the line's elements. The other levels give the results of
-    /// [`Device::reduce_axis`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_axis`]; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
-    /// [`Exact`](Determinism::Exact) float products.
-    ///
-    /// ```
-    /// use oclprim::{Determinism, Device, op::Sum};
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[1e30f32, 0.5, 1.0, 0.25, -1e30, 0.125])?;
-    /// let sums = device.reduce_axis_with(x.nd(&[3, 2])?, 0, Sum, Determinism::Exact)?;
-    /// assert_eq!(sums.to_vec()?, [1.0, 0.875]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_axis_with<'a, T: Element, O: Op<T>>(
-        &self,
-        input: impl Into<NdView<'a, T>>,
-        axis: usize,
-        op: O,
-        determinism: Determinism,
-    ) -> Result<Buffer<T>> {
-        let input = input.into();
-        let mut out = self.uninit(Lines::of(input.layout(), axis)?.outputs)?;
-        self.reduce_axis_with_into(input, axis, op, determinism, &mut out)?;
-        Ok(out)
-    }
-
-    /// [`Device::reduce_axis_with`] into a slice, buffer or view with one element for each result, whose type holds every
-    /// value of `T`.
-    ///
-    /// With [`Exact`](Determinism::Exact) the sum of the converted elements is rounded once, to the type of the output.
-    /// Waits for the result only if `output` is a host slice.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_axis_into`]; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
-    /// [`Exact`](Determinism::Exact) float products.
-    ///
-    /// ```
-    /// use oclprim::{Determinism, Device, op::Sum};
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[16_777_216i32, 1, 2, 3])?;
-    /// let (mut sums, exact) = ([0f64; 2], Determinism::Exact);
-    /// device.reduce_axis_with_into(x.nd(&[2, 2])?, 1, Sum, exact, &mut sums)?;
-    /// assert_eq!(sums, [16_777_217.0, 5.0]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_axis_with_into<'a, 'b, T: Element, U: Element + From<T>, O: Op<U>>(
-        &self,
-        input: impl Into<NdView<'a, T>>,
-        axis: usize,
-        op: O,
-        determinism: Determinism,
-        output: impl Into<Output<'b, U>>,
-    ) -> Result<()> {
-        let exact = determinism.exact::<U, O>()?.then_some(Exact::Sum);
-        let (op, source) = built_in::<U, O>(op);
-        self.reduce_lines(&op, source, exact, input.into(), axis, output.into(), &mut Scratch::new())
-    }
-
-    /// The mean of each line along an axis, correctly rounded: the float nearest to the exact sum divided by the length.
-    ///
-    /// Its bits do not depend on the order of the line's elements. The [rules](crate::exact#special-values) for special
-    /// values are those of the sum. The mean of an empty line is NaN. [`Device::mean_axis`] takes any type, and rounds
-    /// more than once.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_axis`].
-    ///
-    /// ```
-    /// let device = oclprim::Device::best()?;
-    /// let x = device.upload(&[1e30f32, 0.5, 1.0, 0.25, -1e30, 0.125])?;
-    /// assert_eq!(device.mean_axis_exact(x.nd(&[3, 2])?, 0)?.to_vec()?, [1.0 / 3.0, 0.875 / 3.0]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn mean_axis_exact<'a, T: Float>(&self, input: impl Into<NdView<'a, T>>, axis: usize) -> Result<Buffer<T>> {
-        let input = input.into();
-        let mut out = self.uninit(Lines::of(input.layout(), axis)?.outputs)?;
-        self.mean_axis_exact_into(input, axis, &mut out)?;
-        Ok(out)
-    }
-
-    /// [`Device::mean_axis_exact`] into a slice, buffer or view with one element for each line. The elements
-    /// are first converted to the output's type, without loss.
-    ///
-    /// Waits for the result only if `output` is a host slice.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_axis_into`].
-    ///
-    /// ```
-    /// let device = oclprim::Device::best()?;
-    /// let (x, mut means) = (device.upload(&[16_777_216i32, 1, 2, 3])?, [0f64; 2]);
-    /// device.mean_axis_exact_into(x.nd(&[2, 2])?, 1, &mut means)?;
-    /// assert_eq!(means, [8_388_608.5, 2.5]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn mean_axis_exact_into<'a, 'b, T: Element, U: Float + From<T>>(
-        &self,
-        input: impl Into<NdView<'a, T>>,
-        axis: usize,
-        output: impl Into<Output<'b, U>>,
-    ) -> Result<()> {
-        let (op, source) = built_in::<U, Sum>(Sum);
-        let (exact, scratch) = (Some(Exact::Mean), &mut Scratch::new());
-        self.reduce_lines(&op, source, exact, input.into(), axis, output.into(), scratch)
-    }
-
     /// All reductions along an axis, compiled once for each type and operator. If `exact`, the operator is a sum of floats.
     #[inline(never)]
     #[expect(clippy::too_many_arguments, reason = "those of the call, and the operator's source and level")]

@@ -1,4 +1,4 @@
-//! Reduction by a user's operator: [`Device::reduce_by`].
+//! Reduction by a user's operator: [`Device::reduce`] with an [`Operator`], also over structs.
 //!
 //! | property | |
 //! |---|---|
@@ -33,73 +33,10 @@ pub const fn rows(size: usize) -> usize {
     if rows > 4 { rows } else { 4 }
 }
 
-/// # Reductions by a user's operator
-///
-/// These methods reduce by an [`Operator`], also over structs. Module: [`reduce::by`](crate::reduce::by).
 impl Device {
-    /// Reduction by a user's operator: `x[0] op ... op x[n - 1]`. The result for empty input is the operator's
-    /// identity.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the operator's text does not compile; line numbers in the
-    /// compiler's [log](crate::Error::build_log) refer to that text.
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` is `f64`, or if
-    /// elements have more than [`MAX_BYTES`](Operator::MAX_BYTES).
-    ///
-    /// ```
-    /// use oclprim::{Device, op::Operator};
-    ///
-    /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
-    /// assert_eq!(Device::best()?.reduce_by(&[100, 100, 100], &saturating)?, 255);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_by<'a, T, F>(&self, input: impl Into<Input<'a, T>>, op: &Operator<T, F>) -> Result<T>
-    where
-        T: Pod + Send + Sync,
-        F: Fn(T, T) -> T + Sync,
-    {
-        let mut out = [op.identity];
-        self.reduce_by_into(input, op, &mut out)?;
-        Ok(out[0])
-    }
-
-    /// [`Device::reduce_by`] into the single element of `output`, which may be on the device.
-    ///
-    /// Waits for the result only if `output` is a host slice.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_by`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
-    /// have exactly one element.
-    ///
-    /// ```
-    /// use oclprim::{Device, op::Operator};
-    ///
-    /// let device = Device::best()?;
-    /// let union = Operator::new("union", 0u32, |a, b| a | b, "a | b");
-    /// let x = device.upload(&[1u32, 2, 8])?;
-    /// let mut out = device.zeroed::<u32>(1)?;
-    /// device.reduce_by_into(&x, &union, &mut out)?;
-    /// assert_eq!(out.to_vec()?, [11]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_by_into<'a, 'b, T, F>(
-        &self,
-        input: impl Into<Input<'a, T>>,
-        op: &Operator<T, F>,
-        output: impl Into<Output<'b, T>>,
-    ) -> Result<()>
-    where
-        T: Pod + Send + Sync,
-        F: Fn(T, T) -> T + Sync,
-    {
-        self.reduce_by_one(input.into(), op, output.into(), &mut Scratch::new())
-    }
-
-    /// Body of [`Device::reduce_by_into`], compiled once for each set of types.
+    /// [`Device::reduce_into`] by a user's operator, compiled once for each operator.
     #[inline(never)]
-    fn reduce_by_one<T, F>(
+    pub(super) fn reduce_of_user<T, F>(
         &self,
         input: Input<'_, T>,
         op: &Operator<T, F>,

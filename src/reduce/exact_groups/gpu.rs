@@ -37,7 +37,7 @@ pub struct Form {
     pub acc: ElementType,
     pub out: ElementType,
     /// The bytes of the result of an empty group.
-    pub(in crate::reduce) empty: Vec<u8>,
+    pub(crate) empty: Vec<u8>,
 }
 
 impl Form {

@@ -30,12 +30,7 @@
 //! **Along an axis** whose neighbours are further apart than those of the outputs, neighbouring work-items take neighbouring
 //! outputs, and a team is a column of the work-group.
 
-/// The result of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exact {
-    Sum,
-    Mean,
-}
+pub use crate::op::Exact;
 
 impl Exact {
     /// The divisor of the sum of `len` elements.

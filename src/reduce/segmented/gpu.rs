@@ -209,9 +209,9 @@ pub(crate) fn reduce(
 
 /// `reduce` for segments that other kernels find, none of them empty. `found` holds the number of segments. Results
 /// beyond the end of `output` are left out. `offsets` has room for one more offset, the end of the last segment.
-pub(crate) fn reduce_found<T: Element, U: Element>(
+pub(crate) fn reduce_found<U: Element>(
     device: &ClDevice,
-    source: Code,
+    (source, element): (Code, ElementType),
     input: &ClInput,
     offsets: &ClInput,
     found: &ClInput,
@@ -219,7 +219,7 @@ pub(crate) fn reduce_found<T: Element, U: Element>(
     scratch: &mut Scratch,
 ) -> Result<()> {
     let offset = if offsets.size() == 8 { ElementType::U64 } else { ElementType::U32 };
-    let form = Form { counted: true, ..Form::by::<T, U>(source, offset) };
+    let form = Form { counted: true, element, ..Form::by::<U, U>(source, offset) };
     if input.len() > 0 {
         run(device, &form, bytemuck::bytes_of(&U::ZERO), input, (offsets, Some(found)), &output, scratch)?;
     }

@@ -297,12 +297,14 @@ impl<T: Pod> AnyBuffer for Buffer<T> {
 }
 
 /// An argument without its element type, so that the code that moves it to a device is compiled once. `H` is a slice.
+#[derive(Clone, Copy)]
 pub(crate) struct AnyArgument<'a, H> {
     memory: Memory<'a, H>,
     /// Bytes of an element.
     size: usize,
 }
 
+#[derive(Clone, Copy)]
 enum Memory<'a, H> {
     Host(H),
     Device { buffer: &'a dyn AnyBuffer, offset: usize, len: usize },

@@ -244,7 +244,7 @@ impl<T: Pod> Buffer<T> {
     /// use oclprim::{Device, op::Sum};
     ///
     /// let device = Device::best()?;
-    /// let x = device.inclusive_scan(&[1u32, 2, 3], Sum)?;
+    /// let x = device.scan(&[1u32, 2, 3], Sum)?;
     /// let download = x.read_async(device.pinned(3)?)?; // runs after the scan
     /// assert_eq!(device.reduce(&x, Sum)?, 10);
     /// assert_eq!(download.wait()?[..], [1, 3, 6]);
@@ -278,7 +278,7 @@ impl<T: Pod> Buffer<T> {
     /// let device = Device::best()?;
     /// let mut downloads = Vec::new();
     /// for batch in [[1u32, 2, 3], [4, 5, 6]] {
-    ///     downloads.push(device.inclusive_scan(&batch, Sum)?.into_read_async(device.pinned(3)?)?);
+    ///     downloads.push(device.scan(&batch, Sum)?.into_read_async(device.pinned(3)?)?);
     /// }
     /// assert_eq!(downloads.pop().unwrap().wait()?[..], [4, 9, 15]);
     /// # Ok::<(), oclprim::Error>(())

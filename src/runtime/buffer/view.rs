@@ -176,8 +176,8 @@ impl<'a, T: Pod> From<&'a Buffer<T>> for View<'a, T> {
 /// let device = Device::cpu();
 /// let mut total = device.zeroed::<u8>(1)?;
 /// let out = total.view_mut(..)?;
-/// device.reduce_into(&[1, 2], Sum, Fixed, out)?;
-/// device.reduce_into(&[3, 4], Sum, Fixed, out)?;
+/// device.reduce_into(&[1, 2], Sum, out)?;
+/// device.reduce_into(&[3, 4], Sum, out)?;
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[derive(Debug)]

@@ -1,5 +1,5 @@
-//! Scan along an axis of an N-dimensional view: [`Device::scan_axis`]. [`Device::scan_axis_by`] takes a user's
-//! operator.
+//! Scan along an axis of an N-dimensional view: [`Device::scan`] of [`view.along(axis)`](NdView::along). Results have the shape
+//! of the view, in row-major order without gaps.
 //!
 //! | property | |
 //! |---|---|
@@ -21,11 +21,12 @@ pub(crate) mod cpu;
 #[doc(hidden)]
 pub(crate) mod gpu;
 
-use super::Scan;
+use super::{Scan, Scannable};
 use crate::{
-    Buffer, Device, Element, Error, Input, Layout, NdView, NdViewMut, Output, Result, Scratch,
-    op::{Code, Monoid, Op, Operator, built_in},
+    Buffer, Device, Element, Error, Input, Layout, NdView, NdViewMut, Output, Result, Scratch, Source,
+    op::{Code, Core, Monoid},
     runtime::Backend,
+    source::{Along, Shaped, Wide, transform::Held},
 };
 
 /// Elements of a chunk of a line; as in `cl/scan_axis.cl`.
@@ -86,138 +87,29 @@ impl Shape {
     }
 }
 
+impl<V: Shaped> Scannable for Along<V, usize> {
+    fn scan<O: Core<V::To>>(self, device: &Device, op: O, usage: Scan<V::To>) -> Result<Buffer<V::To>> {
+        let mut output = device.uninit(self.view.view().len())?;
+        self.scan_into(device, op, usage, (&mut output).into())?;
+        Ok(output)
+    }
+
+    fn scan_into<O: Core<V::To>>(
+        self,
+        device: &Device,
+        op: O,
+        usage: Scan<V::To>,
+        output: Output<'_, V::To>,
+    ) -> Result<()> {
+        let (op, code) = op.parts()?;
+        device.scan_lines((&op, code), self.view.view(), self.axes, usage, output, &mut Scratch::new())
+    }
+}
+
 /// # Scans along an axis
 ///
-/// These methods scan each line along an axis of an N-dimensional view. Module: [`scan::axis`](crate::scan::axis).
+/// [`Device::scan`] takes lines along an axis. Module: [`scan::axis`](crate::scan::axis).
 impl Device {
-    /// Scan along an axis: `out[i, j, ..., k] = x[i, j, ..., 0] op ... op x[i, j, ..., k]` if inclusive.
-    ///
-    /// The last index in this formula runs along `axis`. Results have the shape of the view, in row-major order without
-    /// gaps. Strides may be zero or negative. Each line starts from the scan's initial value. A reversed scan runs from
-    /// the last element of each line to its first.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no such axis;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it.
-    ///
-    /// ```
-    /// use oclprim::{Device, Scan, op::{Max, Sum}};
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
-    /// let rows = x.nd(&[2, 3])?;
-    /// let sums = device.scan_axis(rows, 1, Sum, Scan::<f32>::inclusive())?;
-    /// assert_eq!(sums.to_vec()?, [1.0, 3.0, 6.0, 4.0, 9.0, 15.0]);
-    /// let sums = device.scan_axis(rows, 0, Sum, Scan::<f32>::inclusive())?;
-    /// assert_eq!(sums.to_vec()?, [1.0, 2.0, 3.0, 5.0, 7.0, 9.0]);
-    /// let largest = device.scan_axis(rows.slice(1, 1..)?, 1, Max, Scan::exclusive(2.5f32))?;
-    /// assert_eq!(largest.to_vec()?, [2.5, 2.5, 2.5, 5.0]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn scan_axis<'a, T: Element, U: Element + From<T>, O: Op<U>>(
-        &self,
-        input: impl Into<NdView<'a, T>>,
-        axis: usize,
-        op: O,
-        kind: Scan<U>,
-    ) -> Result<Buffer<U>> {
-        let input = input.into();
-        let mut output = self.uninit(input.len())?;
-        self.scan_axis_into(input, axis, op, kind, &mut output)?;
-        Ok(output)
-    }
-
-    /// [`Device::scan_axis`] into a slice, buffer or view with one element for each input element.
-    ///
-    /// Waits for the result only if `output` is a host slice.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::scan_axis`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` has
-    /// another number of elements, or overlaps the view.
-    ///
-    /// ```
-    /// use oclprim::{Device, Scan, op::Sum};
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[1i32; 24])?;
-    /// let cube = x.nd(&[2, 3, 4])?;
-    /// let mut sums = device.zeroed::<i32>(24)?;
-    /// device.scan_axis_into(cube, 1, Sum, Scan::exclusive(5).reversed(), &mut sums)?;
-    /// assert_eq!(sums.to_vec()?, [[7; 4], [6; 4], [5; 4], [7; 4], [6; 4], [5; 4]].concat());
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn scan_axis_into<'a, 'b, T: Element, U: Element + From<T>, O: Op<U>>(
-        &self,
-        input: impl Into<NdView<'a, T>>,
-        axis: usize,
-        op: O,
-        kind: Scan<U>,
-        output: impl Into<Output<'b, U>>,
-    ) -> Result<()> {
-        let (op, source) = built_in::<U, O>(op);
-        self.scan_lines((&op, source), input.into(), axis, kind, output.into(), &mut Scratch::new())
-    }
-
-    /// [`Device::scan_axis`] with a user's operator, which need not be commutative.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::scan_axis`]; [`ErrorKind::Build`](crate::ErrorKind::Build) and
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) as [`Device::scan_by`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Scan, op::Operator};
-    ///
-    /// let device = Device::best()?;
-    /// let last = Operator::new("last that is not 0", 0i32, |a, b| if b == 0 { a } else { b }, "b == 0 ? a : b");
-    /// let x = device.upload(&[3, 0, 0, 7, 5, 0])?;
-    /// let filled = device.scan_axis_by(x.nd(&[3, 2])?, 0, &last, Scan::inclusive())?;
-    /// assert_eq!(filled.to_vec()?, [3, 0, 3, 7, 5, 7]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn scan_axis_by<'a, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
-        &self,
-        input: impl Into<NdView<'a, T>>,
-        axis: usize,
-        op: &Operator<T, F>,
-        kind: Scan<T>,
-    ) -> Result<Buffer<T>> {
-        let input = input.into();
-        let mut output = self.uninit(input.len())?;
-        self.scan_axis_by_into(input, axis, op, kind, &mut output)?;
-        Ok(output)
-    }
-
-    /// [`Device::scan_axis_by`] into a slice, buffer or view. All else is as in [`Device::scan_axis_into`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::scan_axis_by`] and [`Device::scan_axis_into`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Scan, op::Operator};
-    ///
-    /// let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
-    /// let (device, mut sums) = (Device::best()?, [0; 4]);
-    /// let x = device.upload(&[200u8, 100, 1, 2])?;
-    /// device.scan_axis_by_into(x.nd(&[2, 2])?, 1, &saturating, Scan::inclusive(), &mut sums)?;
-    /// assert_eq!(sums, [200, 255, 1, 3]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn scan_axis_by_into<'a, 'b, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
-        &self,
-        input: impl Into<NdView<'a, T>>,
-        axis: usize,
-        op: &Operator<T, F>,
-        kind: Scan<T>,
-        output: impl Into<Output<'b, T>>,
-    ) -> Result<()> {
-        let (op, source) = op.monoid()?;
-        self.scan_lines((&op, source), input.into(), axis, kind, output.into(), &mut Scratch::new())
-    }
-
     /// All scans along an axis, compiled once for each type and operator.
     #[inline(never)]
     fn scan_lines<T, U, F>(
@@ -244,10 +136,10 @@ impl Device {
         let moved = self.lines_of(view, axis, way)?;
         let input = moved.as_ref().map_or_else(|| view.parts().0, Input::from);
         match (way, self.backend()) {
-            (Way::Rows, _) => self.scan_parts(by, input, self.rows(shape.len), kind, output, scratch),
+            (Way::Rows, _) => self.scan_rows(by, input, shape.len, kind, output, scratch),
             (Way::Apart, _) => {
                 let mut results = self.temporary(n)?;
-                self.scan_parts(by, input, self.rows(shape.len), kind, Output::from(&mut results), scratch)?;
+                self.scan_rows(by, input, shape.len, kind, Output::from(&mut results), scratch)?;
                 self.put_lines(&results, &shape, output)
             }
             (Way::Columns, Backend::Cpu) => cpu::scan(by.0, input.host()?, &shape, kind, output.host()?),
@@ -257,6 +149,31 @@ impl Device {
                 gpu::scan(device, &form, &Start::of(by.0, kind), &shape, input.any(), output.any(), scratch)
             }
         }
+    }
+
+    /// Scan of contiguous lines, which are converted first if the order matters.
+    fn scan_rows<T, U, F>(
+        &self,
+        by: (&Monoid<U, F>, Code),
+        input: Input<'_, T>,
+        len: usize,
+        kind: Scan<U>,
+        output: Output<'_, U>,
+        scratch: &mut Scratch,
+    ) -> Result<()>
+    where
+        T: Element,
+        U: Element + From<T>,
+        F: Fn(U::Acc, U::Acc) -> U::Acc + Sync,
+    {
+        let cast;
+        let input = if let Some(input) = input.of_type() {
+            Wide::Own(Held::There(input))
+        } else {
+            cast = input.cast::<U>();
+            Wide::of(&cast, self, !by.0.ordered)?
+        };
+        self.scan_parts(by, &input, self.rows(len), kind, output, scratch)
     }
 
     /// A copy of the view without gaps, if it has gaps. [`Way::Apart`] always makes a copy, with contiguous lines.

@@ -17,7 +17,7 @@ pub(crate) mod gpu;
 use crate::runtime::apart;
 use crate::{
     Buffer, Device, Element, Input, Output, Result, Source,
-    op::{Code, Operator},
+    op::{Code, Core, Operator},
     parallel,
     runtime::Backend,
 };
@@ -43,7 +43,7 @@ impl Device {
     /// let device = Device::best()?;
     /// let steps = device.adjacent_difference(&[3u8, 5, 4])?;
     /// assert_eq!(steps.to_vec()?, [3, 2, 255]);
-    /// assert_eq!(device.inclusive_scan(&steps, Sum)?.to_vec()?, [3, 5, 4]);
+    /// assert_eq!(device.scan(&steps, Sum)?.to_vec()?, [3, 5, 4]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn adjacent_difference<T: Element>(&self, input: impl Source<Item = T>) -> Result<Buffer<T>> {
@@ -91,7 +91,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::adjacent_difference`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce_by`],
+    /// Same as [`Device::adjacent_difference`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce`],
     /// and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that
     /// of `T`.
     ///
@@ -137,7 +137,7 @@ impl Device {
         op: &Operator<T, F>,
         output: impl Into<Output<'b, T>>,
     ) -> Result<()> {
-        let (op, source) = op.monoid()?;
+        let (op, source) = op.parts()?;
         self.adjacent((input.held(self)?.input(), &op.combine), Some(&source), output.into())
     }
 

@@ -1,7 +1,7 @@
 //! Cases and benchmark cases of reductions along an axis.
 
 use crate::{
-    Buffer, Determinism, Device, Element, Float, Layout, NdView, Result, ViewMut,
+    Buffer, Device, Element, Float, Layout, NdView, Result, ViewMut,
     bench::Bench,
     bf16,
     check::{
@@ -14,7 +14,7 @@ use crate::{
     },
     f16,
     ladder::Climb,
-    op::{And, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor},
+    op::{And, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Usage, Xor},
     reduce::shared::thin,
     tuning::Tuned,
 };
@@ -47,15 +47,15 @@ where
 type Run<T, U> = fn(&Device, NdView<'_, T>, usize, ViewMut<'_, U>) -> Result<()>;
 
 fn plain<T: Element, O: Op<T> + Default>() -> Run<T, T> {
-    |device, view, axis, out| device.reduce_axis_into(view, axis, O::default(), out)
+    |device, view, axis, out| device.reduce_into(view.along(axis), O::default(), out)
 }
 
 fn wider<T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Run<T, U> {
-    |device, view, axis, out| device.reduce_axis_with_into(view, axis, O::default(), Determinism::Fixed, out)
+    |device, view, axis, out| device.reduce_into(view.cast::<U>().along(axis), O::default(), out)
 }
 
 fn exact<T: Float>() -> Run<T, T> {
-    |device, view, axis, out| device.reduce_axis_with_into(view, axis, Sum, Determinism::Exact, out)
+    |device, view, axis, out| device.reduce_into(view.along(axis), Sum.exact(), out)
 }
 
 /// An operation: its monoid, the kind of operator that is passed to [`thin`], and the function that runs it.
@@ -63,12 +63,12 @@ type Form<T, U, F> = (Monoid<U, F>, OpKind, Run<T, U>);
 
 /// Operation with a user-defined operator on integers.
 fn by_alike() -> Form<u32, u32, Function<u32>> {
-    let run: Run<u32, u32> = |device, view, axis, out| device.reduce_axis_by_into(view, axis, &alike(), out);
+    let run: Run<u32, u32> = |device, view, axis, out| device.reduce_into(view.along(axis), &alike(), out);
     (Monoid { identity: u32::MAX, empty: u32::MAX, ordered: true, combine: alike().combine }, OpKind::Sum, run)
 }
 
 fn by_plus() -> Form<f32, f32, Function<f32>> {
-    let run: Run<f32, f32> = |device, view, axis, out| device.reduce_axis_by_into(view, axis, &plus(), out);
+    let run: Run<f32, f32> = |device, view, axis, out| device.reduce_into(view.along(axis), &plus(), out);
     (Monoid { identity: -0.0, empty: -0.0, ordered: true, combine: plus().combine }, OpKind::Sum, run)
 }
 

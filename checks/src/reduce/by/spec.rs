@@ -88,8 +88,8 @@ fn check<T: Pod + PartialEq + Debug + Send + Sync>(
 ) -> Result<(), Failure> {
     let input = &all[offset..];
     let on_device = device.upload(all)?;
-    let got = guarded(device, 1, offset, |out| Ok(device.reduce_by_into(on_device.view(offset..)?, op, out)?))?;
-    let want = if device.is_cpu() { obvious(input, op) } else { Device::cpu().reduce_by(input, op)? };
+    let got = guarded(device, 1, offset, |out| Ok(device.reduce_into(on_device.view(offset..)?, op, out)?))?;
+    let want = if device.is_cpu() { obvious(input, op) } else { Device::cpu().reduce(input, op)? };
     same_bytes(&got, &[want], op.name())
 }
 
@@ -162,9 +162,9 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
             Ok(Climb::new(
                 state,
                 |(_, _, out, ..)| out.fill(0.0),
-                |(device, x, out, op)| device.reduce_by_into(&*x, op, out),
+                |(device, x, out, op)| device.reduce_into(&*x, &*op, out),
                 move |(_, _, out, op)| {
-                    same(&out.to_vec()?, &[Device::cpu().reduce_by(&host, op)?], <Sum as Op<f32>>::KIND.name())
+                    same(&out.to_vec()?, &[Device::cpu().reduce(&host, &*op)?], <Sum as Op<f32>>::KIND.name())
                 },
             ))
         },

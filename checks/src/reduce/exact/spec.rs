@@ -15,7 +15,7 @@ use crate::{
     },
     f16,
     ladder::Climb,
-    op::Sum,
+    op::{Sum, Usage},
     reduce::gpu::{Form, Origin},
     source::load::Load,
     tuning::{Primitive, Tuned},
@@ -95,7 +95,7 @@ fn sums<T: Float>(level: Level, cases: &mut Vec<Case>) {
         let device = registers.of(device)?;
         let x = hard.generate::<T>(n, n as u64);
         let want = exact_sum::<T, T>(&x);
-        let sum = |x: &[T]| device.reduce_with(x, Sum, Determinism::Exact);
+        let sum = |x: &[T]| device.reduce(x, Sum.exact());
         same(&[sum(&x)?], &[want], "sum")?;
         for other in orders(&x, &mut Rng::new(1)) {
             same(&[sum(&other)?], &[want], "sum in another order")?;
@@ -160,7 +160,7 @@ fn products<T: Float>(level: Level, cases: &mut Vec<Case>) {
         for pairs in [pairs, reversed, shuffled] {
             let [x, y] = [0, 1].map(|k| pairs.iter().map(|pair| pair[k]).collect::<Vec<T>>());
             let mut got = [T::ONE];
-            device.reduce_into(x.times(&y), Sum, Determinism::Exact, &mut got)?;
+            device.reduce_into(x.times(&y), Sum.exact(), &mut got)?;
             same(&got, &[want], "dot product")?;
         }
         Ok(())
@@ -190,16 +190,16 @@ impl<T: Float> Measured<T> {
     fn run(&mut self, determinism: Determinism) -> Result<()> {
         let Self { device, inputs, out, .. } = self;
         match &inputs[..] {
-            [x, y] => device.reduce_into(x.times(y), Sum, determinism, out),
-            _ => device.reduce_into(&inputs[0], Sum, determinism, out),
+            [x, y] => device.reduce_into(x.times(y), Sum.with(determinism), out),
+            _ => device.reduce_into(&inputs[0], Sum.with(determinism), out),
         }
     }
 
     fn verify(&mut self, determinism: Determinism) -> Result<(), Failure> {
         let (cpu, mut want) = (Device::cpu(), [T::ZERO]);
         match &self.host[..] {
-            [x, y] => want[0] = cpu.reduce_with(x.times(y), Sum, Determinism::Exact)?,
-            _ => want[0] = cpu.reduce_with(&self.host[0], Sum, Determinism::Exact)?,
+            [x, y] => want[0] = cpu.reduce(x.times(y), Sum.exact())?,
+            _ => want[0] = cpu.reduce(&self.host[0], Sum.exact())?,
         }
         let got = self.out.to_vec()?[0];
         if determinism == Determinism::Exact {

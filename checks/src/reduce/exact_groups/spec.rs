@@ -3,18 +3,16 @@
 
 use super::{Exact, Form, plan_segments};
 use crate::{
-    Determinism, Device, ElementType, ExactSum, Float, Layout, ProgramSpec, bf16,
+    Device, ElementType, ExactSum, Float, Layout, ProgramSpec, Source, bf16,
     check::{Case, Failure, Level, exact_mean, exact_sum, guarded, hard::Hard, same, segments::Cut},
     f16,
-    op::Sum,
+    op::{Mean, Sum, Usage},
     reduce::{
         axis::{Lines, exact as along_an_axis},
         exact::spec::Registers,
     },
     tuning::Tuned,
 };
-
-const EXACT: Determinism = Determinism::Exact;
 
 /// The result of a group: by the oracle, or of many numbers by [`ExactSum`], which has cases of its own.
 fn wanted<T: Float>(of: Exact, group: &[T]) -> T {
@@ -58,8 +56,8 @@ fn segments<T: Float>(of: Exact, sizes: &[Segments], cases: &mut Vec<Case>) {
         let want: Vec<T> = parts.map(|part| wanted(of, part)).collect();
         let got = guarded(device, want.len(), 1, |out| {
             match of {
-                Exact::Sum => device.reduce_segments_with_into(&x, &offsets, Sum, EXACT, out)?,
-                Exact::Mean => device.mean_segments_exact_into(&x, &offsets, out)?,
+                Exact::Sum => device.reduce_into(x.segments(&offsets), Sum.exact(), out)?,
+                Exact::Mean => device.reduce_into(x.segments(&offsets), Mean, out)?,
             }
             Ok(())
         })?;
@@ -71,8 +69,8 @@ fn segments<T: Float>(of: Exact, sizes: &[Segments], cases: &mut Vec<Case>) {
         let last = offsets.last().map_or(0, |&at| at as usize);
         let x = &x[first..last];
         let (found, got) = match of {
-            Exact::Sum => device.reduce_by_key_with(&keys, x, Sum, EXACT)?,
-            Exact::Mean => device.mean_by_key_exact(&keys, x)?,
+            Exact::Sum => device.reduce(x.by_key(&keys), Sum.exact())?,
+            Exact::Mean => device.reduce(x.by_key(&keys), Mean)?,
         };
         let want: Vec<T> = found.to_vec()?.iter().map(|&s| want[s as usize]).collect();
         same(&got.to_vec()?, &want, "results by key")
@@ -93,8 +91,8 @@ fn lines<T: Float>(of: Exact, shapes: &[Shape], cases: &mut Vec<Case>) {
         let got = guarded(device, outputs, 1, |out| {
             let there = there.nd(&shape)?;
             match of {
-                Exact::Sum => device.reduce_axis_with_into(there, axis, Sum, EXACT, out)?,
-                Exact::Mean => device.mean_axis_exact_into(there, axis, out)?,
+                Exact::Sum => device.reduce_into(there.along(axis), Sum.exact(), out)?,
+                Exact::Mean => device.reduce_into(there.along(axis), Mean, out)?,
             }
             Ok(())
         })?;

@@ -18,7 +18,7 @@ use crate::{
     },
     f16,
     ladder::Climb,
-    op::{Arithmetic, Map, Max, Min, Op, Product, Sum},
+    op::{Arithmetic, Map, Max, Min, Op, Product, Sum, Usage},
     reduce::{
         cpu,
         shared::{has_exact_sums, obvious_tree, on_cpu_at_least},
@@ -40,7 +40,7 @@ struct As<O>(O);
 
 impl<T: Element, U: Element + From<T>, O: Op<U> + Default + 'static> Form<T, U> for As<O> {
     fn run(self, device: &Device, of: Determinism, x: View<'_, T>, _: View<'_, T>, out: ViewMut<'_, U>) -> Result<()> {
-        device.reduce_into(x.cast::<U>(), O::default(), of, out)
+        device.reduce_into(x.cast::<U>(), O::default().with(of), out)
     }
 
     fn value(self, x: T, _: T) -> U::Acc {
@@ -53,7 +53,7 @@ struct Dot;
 
 impl<T: Element, U: Element + From<T>> Form<T, U> for Dot {
     fn run(self, device: &Device, of: Determinism, x: View<'_, T>, y: View<'_, T>, out: ViewMut<'_, U>) -> Result<()> {
-        device.reduce_into(x.cast::<U>().times(y.cast::<U>()), Sum, of, out)
+        device.reduce_into(x.cast::<U>().times(y.cast::<U>()), Sum.with(of), out)
     }
 
     fn value(self, x: T, y: T) -> U::Acc {
@@ -67,7 +67,7 @@ struct Mapped<A, R>(fn(A) -> R, &'static str);
 
 impl<T: Element<Acc = T>, R: Element<Acc = R>> Form<T, R> for Mapped<T, R> {
     fn run(self, device: &Device, of: Determinism, x: View<'_, T>, _: View<'_, T>, out: ViewMut<'_, R>) -> Result<()> {
-        device.reduce_into(x.map(Map::new(self.0, self.1)), Sum, of, out)
+        device.reduce_into(x.map(Map::new(self.0, self.1)), Sum.with(of), out)
     }
 
     fn value(self, x: T, _: T) -> R {

@@ -1,7 +1,7 @@
 //! Cases and benchmark cases of segmented reductions.
 
 use crate::{
-    Buffer, Determinism, Device, Element, Float, Result, View, ViewMut,
+    Buffer, Device, Element, Float, Result, Source, View, ViewMut,
     bench::Bench,
     bf16,
     check::{
@@ -14,7 +14,7 @@ use crate::{
     },
     f16,
     ladder::Climb,
-    op::{And, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor},
+    op::{And, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Usage, Xor},
     reduce::{
         segmented::{BLOCK_BYTES, Offset},
         shared::thin,
@@ -34,7 +34,7 @@ where
     if from >= to {
         return None;
     }
-    if len <= BLOCK_BYTES / size_of::<T>() {
+    if len <= BLOCK_BYTES / size_of::<U>() {
         return Some(x[from..to].iter().fold(op.identity, |acc, x| (op.combine)(acc, U::from(*x).widen())));
     }
     let half = len / 2;
@@ -48,15 +48,15 @@ where
 type Run<T, U, C> = fn(&Device, View<'_, T>, View<'_, C>, ViewMut<'_, U>) -> Result<()>;
 
 fn plain<T: Element, C: Offset, O: Op<T> + Default>() -> Run<T, T, C> {
-    |device, x, offsets, out| device.reduce_segments_into(x, offsets, O::default(), out)
+    |device, x, offsets, out| device.reduce_into(x.segments(offsets), O::default(), out)
 }
 
 fn wider<T: Element, U: Element + From<T>, C: Offset, O: Op<U> + Default>() -> Run<T, U, C> {
-    |device, x, offsets, out| device.reduce_segments_with_into(x, offsets, O::default(), Determinism::Fixed, out)
+    |device, x, offsets, out| device.reduce_into(x.cast::<U>().segments(offsets), O::default(), out)
 }
 
 fn exact<T: Float, C: Offset>() -> Run<T, T, C> {
-    |device, x, offsets, out| device.reduce_segments_with_into(x, offsets, Sum, Determinism::Exact, out)
+    |device, x, offsets, out| device.reduce_into(x.segments(offsets), Sum.exact(), out)
 }
 
 /// An operation: its monoid, the kind of operator that is passed to [`thin`], and the function that runs it.
@@ -64,13 +64,13 @@ type Form<T, U, C, F> = (Monoid<U, F>, OpKind, Run<T, U, C>);
 
 /// Operation with a user-defined operator that is not commutative.
 fn by_affine<C: Offset>() -> Form<u64, u64, C, Function<u64>> {
-    let run: Run<u64, u64, C> = |device, x, offsets, out| device.reduce_segments_by_into(x, offsets, &affine(), out);
+    let run: Run<u64, u64, C> = |device, x, offsets, out| device.reduce_into(x.segments(offsets), &affine(), out);
     (Monoid { identity: 1, empty: 1, ordered: true, combine: affine().combine }, OpKind::Sum, run)
 }
 
 /// Operation with a user-defined operator that rounds.
 fn by_plus<C: Offset>() -> Form<f32, f32, C, Function<f32>> {
-    let run: Run<f32, f32, C> = |device, x, offsets, out| device.reduce_segments_by_into(x, offsets, &plus(), out);
+    let run: Run<f32, f32, C> = |device, x, offsets, out| device.reduce_into(x.segments(offsets), &plus(), out);
     (Monoid { identity: -0.0, empty: -0.0, ordered: true, combine: plus().combine }, OpKind::Sum, run)
 }
 
@@ -116,22 +116,22 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), 
     let x = Data::Random.generate::<f32>(n, 1);
     let mut rng = Rng::new(n as u64);
     let wild: Vec<C> = (0..300).map(|_| C::from_bits_lossy(rng.next() >> (rng.next() % 60))).collect();
-    guarded(device, 299, 1, |out| Ok(device.reduce_segments_into(&x, &wild, Sum, out)?))?;
+    guarded(device, 299, 1, |out| Ok(device.reduce_into(x.segments(&wild), Sum, out)?))?;
     // There are so many equal offsets that tiles take another path. One of the offsets is invalid, at an index that no search
     // reads.
     let mut crowd = vec![C::from_i128(0); 20_001];
     crowd[2] = C::from_i128(3_000_000_000);
     crowd[20_000] = C::from_i128(n as i128);
-    guarded(device, 20_000, 1, |out| Ok(device.reduce_segments_into(&x, &crowd, Sum, out)?))?;
+    guarded(device, 20_000, 1, |out| Ok(device.reduce_into(x.segments(&crowd), Sum, out)?))?;
     for offsets in [vec![0, n / 2, n / 3, n], vec![0, n, n + 1], vec![n + 1]] {
         let offsets: Vec<C> = offsets.into_iter().map(|x| C::from_i128(x as i128)).collect();
-        if device.reduce_segments(&x, &offsets, Sum).is_ok() {
+        if device.reduce(x.segments(&offsets), Sum).is_ok() {
             return Err(Failure::Mismatch(format!("offsets {offsets:?} of {n} elements were accepted")));
         }
     }
     // Segments that reach beyond the input end with it.
     let beyond: Vec<C> = [0, n + 5, n + CANARY].map(|x| C::from_i128(x as i128)).into();
-    let got = guarded(device, 2, 0, |out| Ok(device.reduce_segments_into(&x, &beyond, Max, out)?))?;
+    let got = guarded(device, 2, 0, |out| Ok(device.reduce_into(x.segments(&beyond), Max, out)?))?;
     same(&got, &[Device::cpu().reduce(&x, Max)?, f32::NEG_INFINITY], "clamped")
 }
 

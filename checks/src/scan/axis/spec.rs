@@ -1,8 +1,9 @@
 //! Cases and benchmark cases of scans along an axis.
 
 use super::{CHUNK, Shape, Way};
+use crate::scan::{Scan, in_scan};
 use crate::{
-    Buffer, Device, Element, Layout, NdView, Result, Scan, ViewMut,
+    Buffer, Device, Element, Layout, NdView, Result, ViewMut,
     bench::Bench,
     check::{
         Case, Failure, Level,
@@ -83,12 +84,13 @@ where
 type Run<T, U> = fn(&Device, NdView<'_, T>, usize, Scan<U>, ViewMut<'_, U>) -> Result<()>;
 
 fn plain<T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Run<T, U> {
-    |device, view, axis, kind, out| device.scan_axis_into(view, axis, O::default(), kind, out)
+    |device, view, axis, kind, out| device.scan_into(view.cast::<U>().along(axis), in_scan(O::default(), kind), out)
 }
 
 /// Operation with a user-defined operator that is not commutative.
 fn by_affine() -> (Monoid<u64, Function<u64>>, Run<u64, u64>) {
-    let run: Run<u64, u64> = |device, view, axis, kind, out| device.scan_axis_by_into(view, axis, &affine(), kind, out);
+    let run: Run<u64, u64> =
+        |device, view, axis, kind, out| device.scan_into(view.along(axis), in_scan(&affine(), kind), out);
     (Monoid { identity: 1, empty: 1, ordered: true, combine: affine().combine }, run)
 }
 
@@ -239,11 +241,11 @@ fn bench<T: Element, O: Op<T> + Default + 'static>(name: &str, shape: fn(usize) 
             |this| this.out.fill(poison()),
             move |this| {
                 let Measured { device, shape, x, out, .. } = this;
-                device.scan_axis_into(x.nd(&*shape)?, axis, O::default(), Scan::<T>::inclusive(), &mut *out)
+                device.scan_into(x.nd(&*shape)?.along(axis), O::default(), &mut *out)
             },
             move |this| {
                 let view = NdView::new(&this.host, Layout::contiguous(&this.shape)?)?;
-                let want = Device::cpu().scan_axis(view, axis, O::default(), Scan::<T>::inclusive())?;
+                let want = Device::cpu().scan(view.along(axis), O::default())?;
                 same(&this.out.to_vec()?, &want.to_vec()?, "out")
             },
         ))

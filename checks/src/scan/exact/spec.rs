@@ -12,7 +12,7 @@ use crate::{
     },
     f16,
     op::Sum,
-    scan::{Scan, spec::bench_of},
+    scan::{Scan, in_scan, spec::bench_of},
     tuning::Tuned,
 };
 
@@ -50,13 +50,13 @@ fn check<T: Float>(device: &Device, x: &[T], variant: Variant) -> Result<(), Fai
     let kind = kind.with(Determinism::Exact);
     let (got, mut want) = match variant {
         Variant::Inclusive => {
-            let run = |out: crate::ViewMut<'_, T>| Ok(device.scan_into(x, Sum, kind, out)?);
+            let run = |out: crate::ViewMut<'_, T>| Ok(device.scan_into(x, in_scan(Sum, kind), out)?);
             (guarded(device, x.len(), 1, run)?, prefixes(x))
         }
         Variant::InPlace => {
             let run = |mut out: crate::ViewMut<'_, T>| {
                 out.write(x)?;
-                Ok(device.scan_in_place(out, Sum, kind)?)
+                Ok(device.scan_in_place(out, in_scan(Sum, kind))?)
             };
             (guarded(device, x.len(), 1, run)?, prefixes(x))
         }
@@ -66,7 +66,7 @@ fn check<T: Float>(device: &Device, x: &[T], variant: Variant) -> Result<(), Fai
                 all.reverse();
             }
             all.insert(0, initial);
-            let run = |out: crate::ViewMut<'_, T>| Ok(device.scan_into(x, Sum, kind, out)?);
+            let run = |out: crate::ViewMut<'_, T>| Ok(device.scan_into(x, in_scan(Sum, kind), out)?);
             (guarded(device, x.len() + 1, 1, run)?, prefixes(&all))
         }
     };

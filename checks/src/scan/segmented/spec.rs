@@ -1,7 +1,8 @@
 //! Cases and benchmark cases of segmented scans.
 
+use crate::scan::{Scan, in_scan};
 use crate::{
-    Buffer, Device, Element, Offset, Result, Scan, Tuning, View, ViewMut,
+    Buffer, Device, Element, Offset, Result, Source, Tuning, View, ViewMut,
     bench::Bench,
     bf16,
     check::{
@@ -110,7 +111,7 @@ where
         values.iter_mut().zip(heads.iter().skip(1).chain([&false])).for_each(|(pair, &head)| pair.1 = head);
         values.reverse();
     }
-    let mut out = obvious(op, &values, cpu::run::<T>(), kind);
+    let mut out = obvious(op, &values, cpu::run::<U>(), kind);
     if kind.reversed {
         out.reverse();
     }
@@ -171,44 +172,47 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), 
     let mut rng = Rng::new(n as u64);
     for kind in [Scan::<f32>::inclusive(), Scan::inclusive().reversed()] {
         let wild: Vec<C> = (0..300).map(|_| C::from_bits_lossy(rng.next() >> (rng.next() % 60))).collect();
-        guarded(device, n, 1, |out| Ok(device.scan_segments_into(&x, &wild, Sum, kind, out)?))?;
+        guarded(device, n, 1, |out| Ok(device.scan_into(x.segments(&wild), in_scan(Sum, kind), out)?))?;
     }
     for offsets in [vec![0, n / 2, n / 3, n], vec![0, n, n + 1], vec![n + 1]] {
         let offsets: Vec<C> = offsets.into_iter().map(|x| C::from_i128(x as i128)).collect();
-        if device.scan_segments(&x, &offsets, Sum, Scan::<f32>::inclusive()).is_ok() {
+        if device.scan(x.segments(&offsets), Sum).is_ok() {
             return Err(Failure::Mismatch(format!("offsets {offsets:?} of {n} elements were accepted")));
         }
     }
     // Offsets beyond the input are ignored.
     let beyond: Vec<C> = [0, n / 3, n + 5, n + 70].map(|x| C::from_i128(x as i128)).into();
     for kind in [Scan::<f32>::inclusive(), Scan::inclusive().reversed()] {
-        let got = guarded(device, n, 0, |out| Ok(device.scan_segments_into(&x, &beyond, Max, kind, out)?))?;
-        let want = Device::cpu().scan_segments(&x, &beyond[..2], Max, kind)?;
+        let got = guarded(device, n, 0, |out| Ok(device.scan_into(x.segments(&beyond), in_scan(Max, kind), out)?))?;
+        let want = Device::cpu().scan(x.segments(&beyond[..2]), in_scan(Max, kind))?;
         same(&got, &want.to_vec()?, "without offsets beyond the input")?;
     }
     Ok(())
 }
 
 fn by_key<K: Element, T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Form<T, U, K, Function<U::Acc>> {
-    let run: Run<T, U, K> = |device, x, keys, kind, out| device.scan_by_key_into(keys, x, O::default(), kind, out);
+    let run: Run<T, U, K> =
+        |device, x, keys, kind, out| device.scan_into(x.cast::<U>().by_key(keys), in_scan(O::default(), kind), out);
     Form { op: monoid::<U, O>(), describe: keys, descriptor_bytes: size_of::<K>(), run }
 }
 
 fn flagged<T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Form<T, U, u8, Function<U::Acc>> {
-    let run: Run<T, U, u8> = |device, x, flags, kind, out| device.scan_flagged_into(x, flags, O::default(), kind, out);
+    let run: Run<T, U, u8> =
+        |device, x, flags, kind, out| device.scan_into(x.cast::<U>().flagged(flags), in_scan(O::default(), kind), out);
     Form { op: monoid::<U, O>(), describe: flags, descriptor_bytes: 1, run }
 }
 
 fn segments<C: Offset, T: Element, U: Element + From<T>, O: Op<U> + Default>() -> Form<T, U, C, Function<U::Acc>> {
-    let run: Run<T, U, C> =
-        |device, x, offsets, kind, out| device.scan_segments_into(x, offsets, O::default(), kind, out);
+    let run: Run<T, U, C> = |device, x, offsets, kind, out| {
+        device.scan_into(x.cast::<U>().segments(offsets), in_scan(O::default(), kind), out)
+    };
     Form { op: monoid::<U, O>(), describe: offsets, descriptor_bytes: 0, run }
 }
 
 /// Operation with a user-defined operator that is not commutative.
 fn affine_by_key() -> Form<u64, u64, u16, Function<u64>> {
     let run: Run<u64, u64, u16> =
-        |device, x, keys, kind, out| device.scan_by_key_by_into(keys, x, &affine(), kind, out);
+        |device, x, keys, kind, out| device.scan_into(x.by_key(keys), in_scan(&affine(), kind), out);
     Form {
         op: Monoid { identity: 1, empty: 1, ordered: true, combine: affine().combine },
         describe: keys,
@@ -219,7 +223,7 @@ fn affine_by_key() -> Form<u64, u64, u16, Function<u64>> {
 
 fn affine_in_segments() -> Form<u64, u64, u32, Function<u64>> {
     let run: Run<u64, u64, u32> =
-        |device, x, descriptors, kind, out| device.scan_segments_by_into(x, descriptors, &affine(), kind, out);
+        |device, x, descriptors, kind, out| device.scan_into(x.segments(descriptors), in_scan(&affine(), kind), out);
     Form {
         op: Monoid { identity: 1, empty: 1, ordered: true, combine: affine().combine },
         describe: offsets,
@@ -231,7 +235,7 @@ fn affine_in_segments() -> Form<u64, u64, u32, Function<u64>> {
 /// Operation with a user-defined operator that rounds.
 fn plus_flagged() -> Form<f32, f32, u8, Function<f32>> {
     let run: Run<f32, f32, u8> =
-        |device, x, descriptors, kind, out| device.scan_flagged_by_into(x, descriptors, &plus(), kind, out);
+        |device, x, descriptors, kind, out| device.scan_into(x.flagged(descriptors), in_scan(&plus(), kind), out);
     Form {
         op: Monoid { identity: -0.0, empty: -0.0, ordered: true, combine: plus().combine },
         describe: flags,

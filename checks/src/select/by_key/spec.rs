@@ -4,7 +4,7 @@ use crate::runtime::{DeviceClass, ProgramSpec};
 
 use crate::tuning::Tuned;
 use crate::{
-    Determinism, Device, Element, ElementType, Source,
+    Device, Element, ElementType, Source,
     bench::Bench,
     check::{Case, Failure, Level, data::Data, operators::affine, poison, same, same_bytes},
     f16,
@@ -26,7 +26,7 @@ fn wanted<K: Element, V: Element, U: Element + From<V>, O: Op<U>>(
 ) -> Result<(Vec<K>, Vec<U>), Failure> {
     let heads: Vec<u64> = offsets(keys).into_iter().map(|i| i as u64).collect();
     let mut reduced = vec![U::ZERO; heads.len() - 1];
-    Device::cpu().reduce_segments_with_into(values, &heads, op, Determinism::Fixed, &mut reduced)?;
+    Device::cpu().reduce_into(values.cast::<U>().segments(&heads), op, &mut reduced)?;
     Ok((heads[..heads.len() - 1].iter().map(|&i| keys[i as usize]).collect(), reduced))
 }
 
@@ -44,7 +44,7 @@ fn check<K: Element, V: Element, U: Element + From<V>, O: Op<U> + Default>(
     let (keys_got, got, count) = pair(device, room, offset, |keys_out, values_out, count| {
         let (keys, values) = (keys_there.view(offset..)?, values_there.view(2 * offset..)?);
         let op = O::default();
-        device.reduce_by_key_with_into(keys, values, op, Determinism::Fixed, keys_out, values_out, count)
+        device.reduce_into(values.cast::<U>().by_key(keys), op, (keys_out, values_out, count))
     })?;
     same_bytes(&[count], &[want.len() as u64], "count ")?;
     filled(&keys_got, &want_keys, "keys")?;
@@ -52,7 +52,7 @@ fn check<K: Element, V: Element, U: Element + From<V>, O: Op<U> + Default>(
     same(&got[..kept], &want[..kept], "values")?;
     untouched(&got[kept..], "values")?;
     let (keys, values) = (keys_there.view(offset..)?, values_there.view(2 * offset..)?);
-    let (keys_got, got) = device.reduce_by_key(keys, values.cast::<U>(), O::default())?;
+    let (keys_got, got) = device.reduce(values.cast::<U>().by_key(keys), O::default())?;
     same_bytes(&keys_got.to_vec()?, &want_keys, "keys, allocated,")?;
     same(&got.to_vec()?, &want, "values, allocated,")
 }
@@ -66,7 +66,7 @@ fn check_by(device: &Device, what: What) -> Result<(), Failure> {
     let want = heads.windows(2).map(|pair| {
         values[pair[0]..pair[1]].iter().copied().reduce(|a, b| (op.combine)(a, b)).expect("a run has an element")
     });
-    let (keys_got, got) = device.reduce_by_key_by(&keys, &values, &op)?;
+    let (keys_got, got) = device.reduce(values.by_key(&keys), &op)?;
     same_bytes(&got.to_vec()?, &want.collect::<Vec<_>>(), "values")?;
     let want: Vec<u32> = heads[..heads.len() - 1].iter().map(|&i| keys[i]).collect();
     same_bytes(&keys_got.to_vec()?, &want, "keys")
@@ -123,7 +123,7 @@ fn bench(length: u64) -> Bench {
                 values.fill(poison())
             },
             |(device, (keys, values), (keys_out, values_out, count))| {
-                device.reduce_by_key_into(&*keys, &*values, Sum, keys_out, values_out, count)
+                device.reduce_into(values.by_key(&*keys), Sum, (keys_out, values_out, count))
             },
             move |(_, _, (keys_out, values_out, count))| {
                 let (want_keys, want) = wanted::<u32, f32, f32, Sum>(&keys, &values, Sum)?;

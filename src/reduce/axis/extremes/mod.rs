@@ -7,7 +7,7 @@
 //! | order | as [`Device::arg_min`]: the lowest index on ties, where -0 equals +0; the first NaN, if any |
 //! | determinism | same bits everywhere |
 //! | scratch | none if lines are many; else an index for each part of a line |
-//! | limits | as [`reduce_axis`](Device::reduce_axis) |
+//! | limits | as [`reduce::axis`](crate::reduce::axis) |
 //!
 //! Elements are mapped to integers with the same order, and several are compared at once. The kernels search for an
 //! index only if the smallest of them is a new minimum, which is rare.
@@ -87,7 +87,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Empty`] if the axis has no elements, but there are results; else as [`Device::reduce_axis`].
+    /// [`ErrorKind::Empty`] if the axis has no elements, but there are results; else as [`Device::reduce`].
     ///
     /// ```
     /// use oclprim::Device;

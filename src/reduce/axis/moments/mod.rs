@@ -6,7 +6,7 @@
 //! | work | one read of the elements |
 //! | determinism | same bits everywhere, if the device keeps subnormals: the order depends only on the length of the axis |
 //! | scratch | none if lines are many and short; else up to 320 bytes for each part of a line |
-//! | limits | as [`reduce_axis`](Device::reduce_axis) |
+//! | limits | as [`reduce::axis`](crate::reduce::axis) |
 //!
 //! Types, error bounds, NaN, infinities and elements at the ends of the range are as in
 //! [`statistics`](crate::reduce::statistics): floats compute in their accumulator, integers exactly.
@@ -97,7 +97,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Empty`] if the axis has no elements, but there are results; else as [`Device::reduce_axis`].
+    /// [`ErrorKind::Empty`] if the axis has no elements, but there are results; else as [`Device::reduce`].
     ///
     /// ```
     /// use oclprim::Device;

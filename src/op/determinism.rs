@@ -1,0 +1,107 @@
+//! Levels of determinism.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Op, OpKind};
+#[allow(unused_imports, reason = "for the documentation")]
+use crate::Device;
+use crate::{Element, Error, Result};
+
+/// The reproducibility of a float sum or product.
+///
+/// The level does not affect integers, min and max: they have the same bits everywhere.
+///
+/// In one line: `Fast` is the fastest, `Fixed` has the same bits everywhere for the same order of elements, and `Exact` is
+/// correctly rounded for any order.
+///
+/// With the first two levels, the float sum of a whole input differs from the exact sum by at most 1.01 d u Σ|x|. The sum is then rounded to the
+/// element type. The bound holds if no addition overflows and the device keeps subnormals. The accumulator's rounding
+/// unit u is 2^-53 for `f64`, else 2^-24. The depth d is the largest number of additions that an element passes
+/// through:
+///
+/// | | d |
+/// |---|---|
+/// | [`Fixed`](Self::Fixed) | 28 for each level of tiles of 64 KiB: of `f32`, 28 up to 2^14 elements, 56 up to 2^28, 84 up to 2^42 |
+/// | [`Fast`](Self::Fast) | 40 + 16 ⌈t / g⌉ for t tiles of 64 KiB and at most g work-groups; g is 6 times the number of compute units on a GPU, and 8 times on a CPU driver, unless tuned; on the CPU as [`Fixed`](Self::Fixed) |
+///
+/// ```
+/// use oclprim::{Determinism, Device, op::{Sum, Usage}};
+///
+/// let x: Vec<f32> = (1..1000).map(|i| 1.0 / i as f32).collect();
+/// let (here, there) = (Device::cpu(), Device::best()?);
+/// assert_eq!(here.reduce(&x, Sum)?, there.reduce(&x, Sum)?);
+/// let fast = there.reduce(&x, Sum.fast())?;
+/// println!("{} differs by {:e}", Determinism::Fast.name(), fast - here.reduce(&x, Sum)?);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Determinism {
+    /// Any order of operations, the fastest on the device.
+    Fast,
+    /// Same bits on every run, every device and the CPU: one tree, which depends only on n and the element type.
+    ///
+    /// A device that flushes subnormals to zero returns the same bits only if no element, partial result or result is
+    /// subnormal.
+    #[default]
+    Fixed,
+    /// The float nearest to the exact sum, ties to even: same bits for every order of the elements and every machine.
+    ///
+    /// [`exact`](crate::exact) has the rules for special values and the algorithm. The sum of an expression is that of
+    /// its elements, with one exception: over all elements, the products of [`times`](Source::times) are not rounded
+    /// before the sum.
+    ///
+    /// Groups have exact sums, too, but products are rounded first. Float products return
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes subnormals returns the same
+    /// bits, unless a function of the input computes a subnormal.
+    ///
+    /// Most elements are added in registers, at nearly the speed of `Fast`. Inputs of all exponents take up to four times as
+    /// long on an H100. The tuning parameter `exact_f64` of
+    /// reductions chooses between registers of `f64` and of integers.
+    /// [`reduce_exact`](Device::reduce_exact) returns the sum before it is rounded. Scans of whole inputs have this level, too.
+    ///
+    /// ```
+    /// use oclprim::{Determinism, Device, op::{Sum, Usage}};
+    ///
+    /// let x = [1e100f64, 1.0, -1e100];
+    /// let device = Device::cpu();
+    /// assert_eq!((device.reduce(&x, Sum)?, device.reduce(&x, Sum.exact())?), (0.0, 1.0));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    Exact,
+}
+
+impl Determinism {
+    /// The level's name, such as `fixed`.
+    ///
+    /// ```
+    /// assert_eq!(oclprim::Determinism::default().name(), "fixed");
+    /// ```
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Fixed => "fixed",
+            Self::Exact => "exact",
+        }
+    }
+
+    /// Returns whether results of type `U` are exact sums. An error for products, which cannot be exact.
+    pub(crate) fn exact<U: Element, O: Op<U>>(self) -> Result<bool> {
+        if self != Self::Exact || !U::TYPE.is_float() || !O::KIND.rounds() {
+            return Ok(false);
+        }
+        match O::KIND {
+            OpKind::Sum => Ok(true),
+            kind => Err(Error::unsupported(format!("there is no exact {} of floats", kind.name()))),
+        }
+    }
+}
+
+/// The exact result of a group.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exact {
+    Sum,
+    Mean,
+}

@@ -1,0 +1,237 @@
+//! Groups of an input: segments, runs of equal keys, flagged ranges, lines along axes.
+
+use std::marker::PhantomData;
+
+use bytemuck::Pod;
+
+use super::Source;
+#[allow(unused_imports, reason = "for the documentation")]
+use crate::Device;
+use crate::{Buffer, Element, NdView, Output};
+
+/// An input of a primitive: a [`Source`], whole or in groups.
+///
+/// | input | groups | results |
+/// |---|---|---|
+/// | a [`Source`] | one: all elements | a value |
+/// | [`x.segments(&offsets)`](Source::segments) | `x[offsets[s]..offsets[s + 1]]` for each s | a buffer, an element for each group |
+/// | [`x.by_key(&keys)`](Source::by_key) | each run of equal keys | a buffer of the keys, and one with an element for each |
+/// | [`x.flagged(&flags)`](Source::flagged) | from each flag that is not 0 to the next one | scans alone take it |
+/// | [`view.along(axes)`](NdView::along) | each line along an axis or several | a buffer, an element for each line |
+///
+/// A scan has a result for each element.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an input",
+    label = "expected `&[T]`, `&Vec<T>`, `&Buffer<T>`, a `View`, an expression over them, or groups of one of these",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference",
+    note = "for an N-dimensional view, say along which axes: `view.along(0)` or `view.along([0, 1])`",
+    note = "an array of `ndarray` converts by `Input::try_from(&array)?`, with the feature `ndarray`"
+)]
+pub trait Grouped: Sized {
+    /// The type of an element.
+    type Item: Copy + Send + Sync + 'static;
+    /// Results of type `R` of all groups.
+    type Of<R: Pod>;
+    /// Where results of type `R` of all groups go.
+    type Out<'o, R: Pod>;
+}
+
+impl<S: Source> Grouped for S {
+    type Item = S::Item;
+    type Of<R: Pod> = R;
+    type Out<'o, R: Pod> = Output<'o, R>;
+}
+
+/// Segments of a source; see [`Source::segments`].
+#[derive(Clone, Copy, Debug)]
+pub struct Segments<S, O> {
+    pub(crate) source: S,
+    pub(crate) offsets: O,
+}
+
+/// Runs of equal keys; see [`Source::by_key`].
+#[derive(Clone, Copy, Debug)]
+pub struct ByKey<S, K> {
+    pub(crate) source: S,
+    pub(crate) keys: K,
+}
+
+/// Ranges that start at flags; see [`Source::flagged`].
+#[derive(Clone, Copy, Debug)]
+pub struct Flagged<S, F> {
+    pub(crate) source: S,
+    pub(crate) flags: F,
+}
+
+/// Lines along axes; see [`NdView::along`].
+#[derive(Clone, Copy, Debug)]
+pub struct Along<V, A> {
+    pub(crate) view: V,
+    pub(crate) axes: A,
+}
+
+/// Where the results for runs of keys go: the first key of each run, the results, and the number of runs.
+///
+/// A tuple of three outputs converts to it.
+///
+/// ```
+/// use oclprim::{Device, Source, op::Max};
+///
+/// let (mut keys, mut values, mut count) = ([0u32; 2], [0i16; 2], [0]);
+/// Device::best()?.reduce_into([-3i16, 4, 1].by_key(&[5u32, 5, 8]), Max, (&mut keys, &mut values, &mut count))?;
+/// assert_eq!((keys, values, count), ([5, 8], [4, 1], [2]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct KeyedOutput<'o, K: Pod, R: Pod> {
+    pub(crate) keys: Output<'o, K>,
+    pub(crate) values: Output<'o, R>,
+    pub(crate) count: Output<'o, u64>,
+}
+
+impl<'o, K: Pod, R: Pod, A, B, C> From<(A, B, C)> for KeyedOutput<'o, K, R>
+where
+    A: Into<Output<'o, K>>,
+    B: Into<Output<'o, R>>,
+    C: Into<Output<'o, u64>>,
+{
+    fn from((keys, values, count): (A, B, C)) -> Self {
+        Self { keys: keys.into(), values: values.into(), count: count.into() }
+    }
+}
+
+impl<S: Source, O: Source> Grouped for Segments<S, O> {
+    type Item = S::Item;
+    type Of<R: Pod> = Buffer<R>;
+    type Out<'o, R: Pod> = Output<'o, R>;
+}
+
+impl<S: Source, K: Source<Item: Pod>> Grouped for ByKey<S, K> {
+    type Item = S::Item;
+    type Of<R: Pod> = (Buffer<K::Item>, Buffer<R>);
+    type Out<'o, R: Pod> = KeyedOutput<'o, K::Item, R>;
+}
+
+impl<S: Source, F: Source> Grouped for Flagged<S, F> {
+    type Item = S::Item;
+    type Of<R: Pod> = Buffer<R>;
+    type Out<'o, R: Pod> = Output<'o, R>;
+}
+
+impl<V: Shaped, A: Axes> Grouped for Along<V, A> {
+    type Item = V::To;
+    type Of<R: Pod> = Buffer<R>;
+    type Out<'o, R: Pod> = Output<'o, R>;
+}
+
+/// One axis, `usize`, or several, `[usize; N]`.
+#[diagnostic::on_unimplemented(message = "`{Self}` does not name axes", label = "expected `usize` or `[usize; N]`")]
+pub trait Axes: Copy {
+    /// The axes.
+    #[doc(hidden)]
+    fn list(&self) -> &[usize];
+}
+
+impl Axes for usize {
+    fn list(&self) -> &[usize] {
+        std::slice::from_ref(self)
+    }
+}
+
+impl<const N: usize> Axes for [usize; N] {
+    fn list(&self) -> &[usize] {
+        self
+    }
+}
+
+/// An N-dimensional view, or one whose elements are converted as they are read.
+#[doc(hidden)]
+pub trait Shaped: Copy {
+    type From: Element;
+    type To: Element + From<Self::From>;
+
+    fn view(&self) -> NdView<'_, Self::From>;
+}
+
+impl<T: Element> Shaped for NdView<'_, T> {
+    type From = T;
+    type To = T;
+
+    fn view(&self) -> NdView<'_, T> {
+        *self
+    }
+}
+
+/// An N-dimensional view with elements of a wider type; see [`NdView::cast`].
+#[derive(Clone, Copy, Debug)]
+pub struct NdCast<'a, T: Pod, U> {
+    view: NdView<'a, T>,
+    to: PhantomData<fn() -> U>,
+}
+
+impl<T: Element, U: Element + From<T>> Shaped for NdCast<'_, T, U> {
+    type From = T;
+    type To = U;
+
+    fn view(&self) -> NdView<'_, T> {
+        self.view
+    }
+}
+
+impl<'a, T: Element, U: Element + From<T>> NdCast<'a, T, U> {
+    /// The lines along axes, as [`NdView::along`].
+    ///
+    /// ```
+    /// use oclprim::{Source, Device, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[200u8, 100, 1, 2])?;
+    /// assert_eq!(device.reduce(x.nd(&[2, 2])?.cast::<u32>().along(1), Sum)?.to_vec()?, [300, 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn along<A: Axes>(self, axes: A) -> Along<Self, A> {
+        Along { view: self, axes }
+    }
+}
+
+/// # Lines
+///
+/// These methods say along which axes a primitive computes.
+impl<'a, T: Element> NdView<'a, T> {
+    /// The lines along one axis, `along(0)`, or several, `along([0, 2])`, as the input of a primitive.
+    ///
+    /// There is a line for each index of the other axes, in row-major order. A line along several axes has their elements in
+    /// row-major order too. Several axes whose elements do not lie at equal distances are copied first: one more read and write.
+    ///
+    /// The call that reads the lines returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no
+    /// such axis, or if an axis is named twice.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::{Max, Sum}};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    /// let rows = x.nd(&[2, 3])?;
+    /// assert_eq!(device.reduce(rows.along(0), Sum)?.to_vec()?, [5.0, 7.0, 9.0]);
+    /// assert_eq!(device.scan(rows.along(1), Max)?.to_vec()?, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    /// assert_eq!(device.reduce(rows.along([0, 1]), Sum)?.to_vec()?, [21.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn along<A: Axes>(self, axes: A) -> Along<Self, A> {
+        Along { view: self, axes }
+    }
+
+    /// The view with elements of a wider type: `x[i, j, ..] as U`. Kernels convert elements as they read them.
+    ///
+    /// ```
+    /// use oclprim::{Source, Device, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[200u8, 100, 1, 2])?;
+    /// assert_eq!(device.reduce(x.nd(&[2, 2])?.cast::<u32>().along(0), Sum)?.to_vec()?, [201, 102]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn cast<U: Element + From<T>>(self) -> NdCast<'a, T, U> {
+        NdCast { view: self, to: PhantomData }
+    }
+}
