@@ -104,9 +104,9 @@ fn a_reserve_of_any_size_is_made_or_refused() {
     let mut account = Account::default();
     for device in devices() {
         for bytes in small_or_absurd() {
-            account.of((device.info().name, "reserve", bytes), || device.reserve(bytes));
+            account.of((device.info().name, "reserve", bytes), || device.reserve(&[bytes]));
         }
-        let absurd = device.reserve(usize::MAX);
+        let absurd = device.reserve(&[usize::MAX]);
         assert_eq!(absurd.is_ok(), device.is_cpu(), "the CPU backend takes no scratch");
     }
     account.close();

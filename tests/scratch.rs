@@ -8,7 +8,7 @@ use oclprim::{
     Accumulate, Bins, Buffer, Device, Interpolation, MomentsRecord, Order, Result, SetOp, Source, StatisticsRecord,
     Top,
     internals::testing::allocations,
-    op::{Map, Max, Operator, Sum, Usage},
+    op::{Map, Max, Operator, Sum},
 };
 
 const N: usize = 20_001;
@@ -43,12 +43,12 @@ impl Forms<'_> {
         let x: Vec<u32> = common::random(N, 1);
         let offsets: Vec<u64> = (0..=100).map(|i| i * N as u64 / 100).collect();
         let (x, y, offsets) = (device.upload(&x)?, device.filled(N, 5)?, device.upload(&offsets)?);
-        assert_eq!(device.scratch_bytes(), 0, "{}", self.name);
+        assert!(device.scratch_sizes().is_empty(), "{}", self.name);
         Ok(Given { device, x, y, offsets, outputs: Cell::new(0) })
     }
 
     /// Runs an operation on new queues. It takes at most `most` bytes of scratch; a second call allocates only outputs; and
-    /// after a reservation of the bytes that the first call has taken, a call takes no others.
+    /// after a reservation of the sizes that the first call has taken, a call allocates only outputs.
     fn form(&mut self, form: &str, most: usize, run: impl Fn(&Given) -> Result<()>) {
         let what = format!("{}: {form}", self.name);
         let run = |given: &Given| {
@@ -57,28 +57,28 @@ impl Forms<'_> {
         };
         let given = self.given().expect(&what);
         run(&given);
-        let bytes = given.device.scratch_bytes();
+        let sizes = given.device.scratch_sizes();
+        let bytes: usize = sizes.iter().sum();
         // Each of up to four buffers is rounded up to a multiple of 256 bytes, or of a GPU's alignment of 512 bytes.
         if bytes > most + 4 * 511 {
             self.wrong.push(format!("{what}: {bytes} bytes, {most} were expected"));
         }
-        let (before, outputs) = (allocations(&given.device), given.outputs.get());
-        run(&given);
-        let mut allocated = allocations(&given.device) - before - (given.outputs.get() - outputs);
-        if !common::runs_kernels_at_once(&given.device) {
+        let allocated = |given: &Given| {
+            let (before, outputs) = (allocations(&given.device), given.outputs.get());
+            run(given);
+            let made = allocations(&given.device) - before - (given.outputs.get() - outputs);
             // A checker gets new memory for each call.
-            allocated = 0;
-        }
-        if allocated > 0 || given.device.scratch_bytes() != bytes {
-            let now = given.device.scratch_bytes();
-            self.wrong.push(format!("{what}: a second call makes {allocated} allocations, {bytes} -> {now} bytes"));
+            if common::runs_kernels_at_once(&given.device) { made } else { 0 }
+        };
+        let (made, now) = (allocated(&given), given.device.scratch_sizes());
+        if made > 0 || now != sizes {
+            self.wrong.push(format!("{what}: a second call makes {made} allocations, {sizes:?} -> {now:?}"));
         }
         let given = self.given().expect(&what);
-        given.device.reserve(bytes).expect(&what);
-        run(&given);
-        if given.device.scratch_bytes() != bytes {
-            let now = given.device.scratch_bytes();
-            self.wrong.push(format!("{what}: {bytes} bytes were reserved, {now} are used"));
+        given.device.reserve(&sizes).expect(&what);
+        let (made, now) = (allocated(&given), given.device.scratch_sizes());
+        if made > 0 || now != sizes {
+            self.wrong.push(format!("{what}: {sizes:?} are reserved, {now:?} are used with {made} allocations"));
         }
         self.tried += 1;
     }
@@ -275,7 +275,7 @@ fn scratch_is_bounded_reused_and_reserved() {
     });
 }
 
-/// Each call holds buffers of its own until its last launch is enqueued, whether they are parts of a reservation or not.
+/// Each call holds buffers of its own until its last launch is enqueued, whether they are reserved or not.
 #[test]
 fn calls_of_several_threads_take_different_scratch() {
     const THREADS: u64 = 4;
@@ -286,7 +286,7 @@ fn calls_of_several_threads_take_different_scratch() {
                 "oclgrind runs one kernel at a time",
             );
         }
-        for reserved in [0, 1 << 16, 1 << 22] {
+        for reserved in [&[][..], &[1 << 16; 3], &[1 << 22; 12]] {
             let device = open();
             device.reserve(reserved).unwrap();
             thread::scope(|scope| {
@@ -295,8 +295,7 @@ fn calls_of_several_threads_take_different_scratch() {
                     scope.spawn(move || {
                         for round in 0..8 {
                             let n = 3_000 + 7_919 * ((id + round) % 5) as usize;
-                            let what =
-                                format!("{name}, {reserved} bytes reserved: {n} keys of thread {id}, round {round}");
+                            let what = format!("{name}, {reserved:?} reserved: {n} keys of thread {id}, round {round}");
                             let x: Vec<u32> = common::random(n, 10 * id + round);
                             let there = device.upload(&x).expect(&what);
                             let sorted = device.sort(&there, Order::ascending()).expect(&what);
@@ -323,36 +322,39 @@ fn calls_of_several_threads_take_different_scratch() {
 }
 
 #[test]
-fn a_larger_reservation_replaces_a_smaller_one() {
+fn no_size_is_reserved_twice() {
     for (name, device) in common::devices() {
-        device.reserve(5_000).expect(&name);
-        let bytes = device.scratch_bytes();
-        assert!(if device.is_cpu() { bytes == 0 } else { (5_000..10_000).contains(&bytes) }, "{name}: {bytes} bytes");
-        device.reserve(10).expect(&name);
-        assert_eq!(device.clone().scratch_bytes(), bytes, "{name}");
-        device.reserve(1 << 20).expect(&name);
-        assert_eq!(device.scratch_bytes(), if device.is_cpu() { 0 } else { 1 << 20 }, "{name}");
+        let made = |sizes: &[usize]| {
+            let before = allocations(&device);
+            device.reserve(sizes).expect(&name);
+            allocations(&device) - before
+        };
+        let counts = [made(&[5_000, 300]), made(&[10, 5_000]), made(&[5_000, 5_000, 1]), made(&[1 << 20]), made(&[])];
+        let is_checker = !common::runs_kernels_at_once(&device);
+        assert!(
+            if device.is_cpu() { counts == [0; 5] } else { is_checker || counts == [2, 0, 2, 1, 0] },
+            "{name}: {counts:?}"
+        );
+        assert!(device.scratch_sizes().is_empty(), "{name}");
     }
 }
 
-/// Calls of other sizes, one after another, all fit into one reservation, since no idle part stays in it.
+/// Calls of other sizes, one after another, all fit into one reservation.
 #[test]
 fn calls_of_different_sizes_share_a_reservation() {
     each_device("calls_of_different_sizes_share_a_reservation", |name, open| {
-        let (device, sizes) = (open(), [1 << 20, 1 << 18, 3 << 18, 1 << 20]);
+        let (device, tried, sizes) = (open(), open(), [1 << 20, 1 << 18, 3 << 18, 1 << 20]);
         let sort = |device: &Device, n: usize| {
             let x = device.filled(n, 7u32).unwrap();
             let mut out = device.zeroed::<u32>(n).unwrap();
             device.sort_into(&x, &mut out, Order::ascending()).unwrap();
         };
-        let most = sizes.map(|n| {
-            let device = open();
-            sort(&device, n);
-            device.scratch_bytes()
-        });
-        let most = *most.iter().max().unwrap();
-        device.reserve(most).unwrap();
+        sizes.into_iter().for_each(|n| sort(&tried, n));
+        device.reserve(&tried.scratch_sizes()).unwrap();
+        let before = allocations(&device);
         sizes.into_iter().for_each(|n| sort(&device, n));
-        assert_eq!(device.scratch_bytes(), most, "{name}");
+        // The calls allocate their input and output, and on a checker their scratch.
+        let made = allocations(&device) - before;
+        assert!(made == 2 * sizes.len() || !common::runs_kernels_at_once(&device), "{name}: {made}");
     });
 }

@@ -3,7 +3,10 @@
 mod common;
 
 use common::{gpu, tuned};
-use oclprim::{Device, Element, Key, Order, SubGroupBackend, internals::testing::guarded};
+use oclprim::{
+    Device, Element, Key, Order, SubGroupBackend,
+    internals::testing::{allocations, guarded},
+};
 use proptest::prelude::*;
 
 /// Every device, in its own geometry and in that of GPUs with much, little and no local memory.
@@ -222,12 +225,15 @@ fn one_reservation_serves_every_operation() {
             assert!(got == want && with.iter().zip(&want).all(|(value, key)| *value == !key), "{name}");
         };
         run(&tried);
-        let bytes = tried.scratch_bytes();
-        device.reserve(bytes).unwrap();
+        let sizes = tried.scratch_sizes();
+        device.reserve(&sizes).unwrap();
+        let before = allocations(&device);
         for _ in 0..2 {
             run(&device);
-            assert_eq!(device.scratch_bytes(), bytes, "{name}");
         }
+        // A checker gets new memory for each call.
+        assert!(!common::runs_kernels_at_once(&device) || allocations(&device) == before, "{name}");
+        assert_eq!(device.scratch_sizes(), sizes, "{name}");
     }
 }
 

@@ -97,8 +97,8 @@ impl ClDevice {
         allocate(bytes: usize) -> Result<ClMem>;
         holding(data: &[u8]) -> Result<ClMem>;
         pooled(bytes: usize) -> Result<Pooled>;
-        reserve(bytes: usize) -> Result<()>;
-        scratch_bytes() -> usize;
+        reserve(sizes: &[usize]) -> Result<()>;
+        scratch_sizes() -> Vec<usize>;
         allocations() -> usize;
         kept(kind: &'static str, bytes: usize, most: u32, make: impl FnOnce() -> Result<ClMem>) -> Result<Option<(ClMem, u32)>>;
         read(mem: &ClMem, offset: usize, out: &mut [u8]) -> Result<()>;

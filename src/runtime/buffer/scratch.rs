@@ -29,11 +29,11 @@ impl Scratch {
 /// Scratch is temporary device memory of calls. The device's queue keeps it from call to call, up to a sixteenth of the
 /// device's memory, so a repeated call allocates only its results. The CPU backend uses none.
 impl Device {
-    /// Reserves `bytes` bytes of scratch. While this device and its clones need no more at once, later calls allocate
-    /// no scratch. Calls of several threads at once can leave gaps between their parts, and may then allocate.
+    /// Reserves scratch buffers of these sizes in bytes. While this device and its clones need no more at once, later calls
+    /// allocate no scratch. Calls of several threads at once may still allocate.
     ///
-    /// To find `bytes`, run the calls on an equal device and read its [`Device::scratch_bytes`]. The queue keeps the
-    /// largest reservation for its lifetime, even if memory becomes short. The CPU backend reserves nothing.
+    /// To find the sizes, run the calls on an equal device and read its [`Device::scratch_sizes`]. The queue keeps reserved
+    /// buffers for its lifetime, even if memory becomes short, and reserves no size twice. The CPU backend reserves nothing.
     ///
     /// # Errors
     ///
@@ -49,35 +49,31 @@ impl Device {
     /// device.sort_into(&x, &mut sorted, Order::ascending())?;
     ///
     /// let other = Device::best()?;
-    /// other.reserve(device.scratch_bytes())?;
+    /// other.reserve(&device.scratch_sizes())?;
     /// // On `other`, the same call allocates no scratch.
-    /// assert!(other.scratch_bytes() >= device.scratch_bytes());
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn reserve(&self, bytes: usize) -> Result<()> {
+    pub fn reserve(&self, sizes: &[usize]) -> Result<()> {
         match self.backend() {
             Backend::Cpu => Ok(()),
-            Backend::OpenCl(device) => device.reserve(bytes),
+            Backend::OpenCl(device) => device.reserve(sizes),
         }
     }
 
-    /// Peak scratch of the device's queue in bytes, reservations included; 0 for the CPU backend.
+    /// Sizes in bytes of scratch buffers that serve all calls so far, largest first. Their sum is the peak of the scratch that
+    /// calls have used, or more. None for the CPU backend.
     ///
     /// Clones of a device share a queue. A device copy of a host slice counts as scratch.
-    /// A reservation that a larger one has replaced does not.
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
-    /// assert_eq!(device.scratch_bytes(), 0);
-    /// device.reserve(1000)?;
-    /// device.reserve(10)?;
-    /// assert_eq!(device.scratch_bytes() >= 1000, !device.is_cpu());
+    /// assert!(device.scratch_sizes().is_empty());
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn scratch_bytes(&self) -> usize {
+    pub fn scratch_sizes(&self) -> Vec<usize> {
         match self.backend() {
-            Backend::Cpu => 0,
-            Backend::OpenCl(device) => device.scratch_bytes(),
+            Backend::Cpu => Vec::new(),
+            Backend::OpenCl(device) => device.scratch_sizes(),
         }
     }
 }

@@ -492,17 +492,6 @@ pub(super) fn create_buffer(context: &Context, bytes: usize, data: Option<&[u8]>
     Ok(unsafe { Mem::from_raw_create_ptr(raw) })
 }
 
-/// A sub-buffer: `bytes` bytes of `mem` from byte `first` on.
-pub(super) fn create_part(mem: &Mem, first: usize, bytes: usize) -> Result<Mem> {
-    const REGION: u32 = 0x1220;
-    let (mut status, region) = (SUCCESS, [first, bytes]);
-    // SAFETY: `region` has the layout of `cl_buffer_region`: two numbers of type `size_t`. OpenCL checks the range.
-    let raw = unsafe { ffi::clCreateSubBuffer(mem.as_ptr(), 0, REGION, region.as_ptr().cast(), &mut status) };
-    let raw = created(raw, status, format_args!("creating a sub-buffer of {bytes} bytes"))?;
-    // SAFETY: `raw` was just created, and this takes over its one reference.
-    Ok(unsafe { Mem::from_raw_create_ptr(raw) })
-}
-
 /// A buffer of `bytes` bytes in pinned host memory, which a device reads and writes at the speed of its link.
 pub(super) fn create_pinned(context: &Context, bytes: usize) -> Result<Mem> {
     const READ_WRITE: u64 = 1;

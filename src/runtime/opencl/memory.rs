@@ -134,8 +134,7 @@ impl ClDevice {
     /// Reuse needs no wait: commands run in the order in which they are enqueued, so those of the next user run later.
     pub(crate) fn pooled(&self, bytes: usize) -> Result<Pooled> {
         let size = self.scratch_size(bytes);
-        let cut = |mem: &Mem, first| cl::create_part(mem, first, size).ok();
-        let kept = if self.checker() { None } else { lock(&self.queue.pool).take(bytes, size, cut) };
+        let kept = if self.checker() { None } else { lock(&self.queue.pool).take(size) };
         let slot = match kept {
             Some(found) => found,
             None => {
@@ -146,29 +145,27 @@ impl ClDevice {
         Ok(Pooled { queue: self.queue.clone(), slot: Some(slot), keep: !self.checker() })
     }
 
-    /// Reserves `bytes` bytes of scratch, of which [`pooled`](Self::pooled) takes parts.
-    pub(crate) fn reserve(&self, bytes: usize) -> Result<()> {
-        let size = self.scratch_size(bytes);
-        if bytes == 0 || lock(&self.queue.pool).has_reserved(size) {
-            return Ok(());
-        }
-        let mem = self.allocate(size)?;
-        if self.checker() {
-            // A checker's buffers are never parts of others.
-            lock(&self.queue.pool).note(size);
-        } else {
-            lock(&self.queue.pool).reserve(size, mem);
+    /// Adds buffers of these sizes to the queue's pool, unless it has reserved as large ones.
+    pub(crate) fn reserve(&self, sizes: &[usize]) -> Result<()> {
+        let sizes = sizes.iter().filter(|&&bytes| bytes > 0).map(|&bytes| self.scratch_size(bytes)).collect();
+        let missing = lock(&self.queue.pool).missing(sizes);
+        for size in missing {
+            let mem = self.allocate(size)?;
+            // Each call on a checker gets new memory.
+            if !self.checker() {
+                lock(&self.queue.pool).reserve(size, mem);
+            }
         }
         Ok(())
     }
 
-    /// The most bytes of scratch that the queue has held at a time.
-    pub(crate) fn scratch_bytes(&self) -> usize {
-        lock(&self.queue.pool).most()
+    /// The sizes of scratch buffers that serve the calls so far, largest first.
+    pub(crate) fn scratch_sizes(&self) -> Vec<usize> {
+        lock(&self.queue.pool).needed().to_vec()
     }
 
-    /// The bytes that are allocated for `bytes` bytes of scratch. Each part of a reservation starts at a multiple of the
-    /// device's alignment. A checker gets no byte more than is needed, so that it finds accesses beyond the end.
+    /// The bytes that are allocated for `bytes` bytes of scratch. A checker gets no byte more than is needed, so that it finds
+    /// accesses beyond the end.
     fn scratch_size(&self, bytes: usize) -> usize {
         if self.checker() {
             return bytes.max(1);
@@ -327,14 +324,8 @@ impl Pooled {
 
 impl Drop for Pooled {
     fn drop(&mut self) {
-        let (Some(slot), mut pool) = (self.slot.take(), lock(&self.queue.pool)) else { return };
-        if self.keep {
-            pool.put(slot)
-        } else {
-            pool.drop_slot(slot)
+        if let Some(slot) = self.slot.take() {
+            lock(&self.queue.pool).put(slot, self.keep);
         }
-        let ended = pool.ended();
-        drop(pool);
-        self.queue.release_later(ended);
     }
 }

@@ -21,8 +21,6 @@ pub(crate) struct Queue {
     /// True if the queue is the user's and out of order: each command then needs a barrier.
     pub(super) unordered: bool,
     pub(super) pool: Arc<Mutex<Pool<Mem>>>,
-    /// Sub-buffers, and events after the last commands that may use them.
-    released: Mutex<Vec<(Event, Vec<Mem>)>>,
     /// Number of buffers that the device has allocated through this queue, for tests.
     pub(super) allocations: AtomicUsize,
     /// The queues of transfers that run beside this queue, by direction.
@@ -61,34 +59,7 @@ impl Queue {
         pools.push(Arc::downgrade(&pool));
         let recorder = profiling.then(Mutex::default);
         let (transfers, kept, failed) = (Default::default(), Mutex::default(), Mutex::default());
-        let (released, allocations) = (Mutex::default(), AtomicUsize::new(0));
-        Self { queue, unordered, pool, released, allocations, transfers, kept, failed, recorder }
-    }
-
-    /// Releases sub-buffers when all commands so far have ended. NVIDIA's driver crashes if a sub-buffer is released while a command
-    /// that uses it waits.
-    pub(super) fn release_later(&self, ended: Vec<Mem>) {
-        if ended.is_empty() {
-            return;
-        }
-        match cl::barrier(&self.queue, &[]) {
-            Ok(event) => {
-                let mut released = lock(&self.released);
-                released.retain(|(event, _)| !cl::is_done(event).unwrap_or(false));
-                released.push((event, ended));
-            }
-            // A queue that takes no command does not tell when the last one ends, so the buffers are never released.
-            Err(_) => std::mem::forget(ended),
-        }
-    }
-}
-
-impl Drop for Queue {
-    fn drop(&mut self) {
-        if lock(&self.pool).has_parts() && cl::finish(&self.queue).is_err() {
-            // As in `release_later`.
-            std::mem::forget((std::mem::take(&mut *lock(&self.released)), self.pool.clone()));
-        }
+        Self { queue, unordered, pool, allocations: AtomicUsize::new(0), transfers, kept, failed, recorder }
     }
 }
 
