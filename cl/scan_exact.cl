@@ -51,8 +51,6 @@
 #define A_LEAST (EXACT_LEAST / 2)
 // Accumulator words that one number can change.
 #define PIECES (A_BYTES == 4 ? 3 : 5)
-#define SIGN ((BITS)1 << (8 * sizeof(BITS) - 1))
-#define PLUS_INFINITY ((BITS)NO_NUMBER << (PRECISION - 1))
 // Padded index in local memory: avoids bank conflicts between work-items.
 #define AT(i) ((i) + (i) / ITEMS)
 
@@ -95,21 +93,12 @@ static inline Sum no_sum(void)
     return sum;
 }
 
-static inline uint marks_of(const A x)
-{
-    const BITS bits = AS_BITS_OF(x);
-    if (EXPONENT(x) == NO_NUMBER) {
-        return bits == PLUS_INFINITY ? EXACT_PLUS : bits == (PLUS_INFINITY | SIGN) ? EXACT_MINUS : EXACT_NAN;
-    }
-    return bits != SIGN ? EXACT_FINITE : 0;
-}
-
 // An element in units of 2^low, rounded down. Sets *rest if bits are lost.
 static inline Sum window_of(const A x, const int low, uint* rest)
 {
     Sum sum = no_sum();
-    sum.marks = marks_of(x);
     const uint field = EXPONENT(x);
+    sum.marks = marks_of(x, field);
     const ulong size = field == NO_NUMBER ? 0 : (ulong)size_of(x, field);
     const int shift = (int)position_of(field) - low;
     if (shift >= 64) {
@@ -787,7 +776,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_tiles(
                     atomic_min(&tile->least, least_of_word(w, word));
                 }
             } else {
-                tile->marks = (uint)word | marks_of(initial);
+                tile->marks = (uint)word | marks_of(initial, first_field);
             }
         }
         take_extremes(in, n, first, &tile->extremes, sg_scratch);
