@@ -88,10 +88,6 @@
 #define MOVE_DOWN(x)
 #endif
 
-#define SIGN ((BITS)1 << (8 * sizeof(BITS) - 1))
-// The bits of a float without its sign, shifted to the upper end.
-#define MAGNITUDE(x) ((BITS)(AS_BITS_OF(x) << 1))
-#define INFINITE ((BITS)NO_NUMBER << PRECISION)
 // Words of the accumulator that a number changes.
 #define PIECES (A_BYTES == 4 && !DOT ? 3 : 5)
 
@@ -142,13 +138,6 @@ INLINED void open_sum(Sum* sum)
     }
 }
 
-// Returns the error of a + b, which is an f64.
-static inline double error_of(const double a, const double b)
-{
-    const double now = a + b, added = now - a;
-    return (a - (now - added)) + (b - added);
-}
-
 // Adds x to the parts of a lane from `first` on, without an error. Returns the part of x that does not fit.
 INLINED double expand(double* part, const uint lane, const uint first, double x)
 {
@@ -163,15 +152,6 @@ INLINED double expand(double* part, const uint lane, const uint first, double x)
     const double third = error_of(part[2 * LANES + lane], second);
     part[2 * LANES + lane] += second;
     return third;
-}
-
-// Deposits a finite f64 that is 0 or not subnormal, and a whole number of units.
-INLINED void deposit_double(EXACT_TABLE words, const double x)
-{
-    const ulong bits = as_ulong(x), fraction = bits & 0xffffffffffffful;
-    const int field = (int)(bits >> 52) & 0x7ff;
-    const ulong size = field == 0 ? 0 : fraction | 0x10000000000000ul;
-    add_exact(words, size, field - 1075 - EXACT_LEAST, (int)(bits >> 63), 5);
 }
 
 INLINED void close_sum(Sum* sum, EXACT_TABLE words)
@@ -283,10 +263,8 @@ INLINED void add_part(Sum* sum, EXACT_TABLE words, const ulong size, const int p
 INLINED void add_number(Sum* sum, EXACT_TABLE words, const A x)
 {
     const uint field = EXPONENT(x);
-    if (field == NO_NUMBER) {
-        sum->marks |= MAGNITUDE(x) != INFINITE ? EXACT_NAN : is_negative(x) ? EXACT_MINUS : EXACT_PLUS;
-    } else {
-        sum->marks |= AS_BITS_OF(x) != SIGN ? EXACT_FINITE : 0;
+    sum->marks |= marks_of(x, field);
+    if (field != NO_NUMBER) {
         add_part(sum, words, size_of(x, field), (int)position_of(field) + EXACT_ONE, is_negative(x));
     }
 }

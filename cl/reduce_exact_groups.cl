@@ -42,10 +42,6 @@
 #define UNROLLED
 #endif
 
-#define SIGN ((BITS)1 << (8 * sizeof(BITS) - 1))
-// The bits of a float without its sign, shifted to the upper end.
-#define MAGNITUDE(x) ((BITS)(AS_BITS_OF(x) << 1))
-#define INFINITE ((BITS)NO_NUMBER << PRECISION)
 // Words of the accumulator that a number changes.
 #define PIECES (A_BYTES == 4 ? 3 : 5)
 // The exponent of the least positive float of A.
@@ -111,13 +107,6 @@ static inline uint marks_of_zeros(const A* x)
 }
 
 #ifdef REGISTERS
-
-// Returns the error of a + b, which is an f64.
-static inline double error_of(const double a, const double b)
-{
-    const double now = a + b, added = now - a;
-    return (a - (now - added)) + (b - added);
-}
 
 INLINED void open_partial(Partial* p, const uint top)
 {
@@ -283,15 +272,6 @@ static inline OUT_BITS round_partial(const Partial* p, const ulong count)
     const ulong rounded = nearest_bits(top, above, OUT_PRECISION, OUT_INFINITY);
 #endif
     return (OUT_BITS)(rounded | (ulong)negative << (8 * sizeof(OUT_BITS) - 1));
-}
-
-// Deposits a finite f64 that is 0 or not subnormal, and a whole number of units.
-INLINED void deposit_double(EXACT_TABLE words, const double x)
-{
-    const ulong bits = as_ulong(x), fraction = bits & 0xffffffffffffful;
-    const int field = (int)(bits >> 52) & 0x7ff;
-    const ulong size = field == 0 ? 0 : fraction | 0x10000000000000ul;
-    add_exact(words, size, field - 1075 - EXACT_LEAST, (int)(bits >> 63), 5);
 }
 
 INLINED void deposit_partial(EXACT_TABLE words, const Partial* p)
@@ -476,21 +456,18 @@ INLINED void deposit_partial(EXACT_TABLE words, const Partial* from)
 
 #endif
 
-// Deposits any number. `range` becomes the least and the greatest word that may not be 0.
+// Deposits any number, and returns its mark. `range` becomes the least and the greatest word that may not be 0.
 INLINED uint deposit_number(EXACT_TABLE words, const A x, int2* range)
 {
     const uint field = EXPONENT(x);
-    if (field == NO_NUMBER) {
-        return MAGNITUDE(x) != INFINITE ? EXACT_NAN : is_negative(x) ? EXACT_MINUS : EXACT_PLUS;
-    }
-    const BITS size = size_of(x, field);
+    const BITS size = field == NO_NUMBER ? 0 : size_of(x, field);
     if (size != 0) {
         const int position = (int)position_of(field) + EXACT_ONE;
         range->s0 = min(range->s0, position >> 4);
         range->s1 = max(range->s1, min((position >> 4) + PIECES + 1, EXACT_WORDS - 1));
         add_exact(words, size, position, is_negative(x), PIECES);
     }
-    return AS_BITS_OF(x) != SIGN ? EXACT_FINITE : 0;
+    return marks_of(x, field);
 }
 
 // A group, or a part of one.

@@ -5,19 +5,27 @@
 //
 // With REVERSE i counts from the last element, in the input and in the output. In place, `out` is `x`.
 //
-// Bytes: reads each element twice and writes each result. A tile of TILE elements also writes and reads a record twice: an
-// accumulator of lib/exact.cl and its marks, 164 bytes, or 1,076 for f64.
+// Bytes: reads each element twice, once for its tile's sum and once for its prefix, and writes each result. Each time a work-group reads
+// its tile again after the range, from the cache. A tile of TILE elements also writes and reads a record twice: an accumulator of
+// lib/exact.cl and its marks, 164 bytes, or 1,076 for f64.
 //
-//     scan_exact_sums:  record[t] = exact sum of tile t
+//     scan_exact_sums:  find the range of tile t: its lowest and highest bits
+//                       record[t] = exact sum of tile t, added in units of the tile if it is narrow, else in a window and the accumulator
 //     scan_exact_spine: record[t] = exclusive prefix of record[t] within a group of LEVEL records; a record of the next level has
 //                       the sum of the group. One launch for each level.
-//     scan_exact_tiles: prefix of the tile = initial + its records at all levels
-//                       choose a window of 128 bits that holds the prefix and all sums of the tile
-//                       for each round of ROUND elements: scan them as integers of the window, round each prefix
+//     scan_exact_tiles: prefix of the tile = initial + its records at all levels; find the range of the tile
+//                       if the tile is narrow: choose a unit
+//                       else: choose a window of 128 bits that holds the prefix and all sums of the tile
+//                       for each round of ROUND elements: scan them as integers of the unit or window, round each prefix
 //
-// Window: let u = 2^low be its unit. The prefix of the tile is P = H u + f, with an integer H and 0 <= f < u. An element is h u + g,
-// with 0 <= g < u. Let V = H + h + ... If M - 1 of these elements have g > 0, then V u <= prefix < (V + M) u. `low` is chosen so
-// that V fits in 127 bits and a sign.
+// Narrow tile, if A is f32: the prefix and all elements are whole numbers of units u = 2^low, and all sums are below 2^62 u. So the
+// highest bit of an element is at most 2^48 times the lowest one. Sums are integers of 64 bits, exact in any order. A result is such an
+// integer as a float, times u: the conversion rounds once, and the product is exact since u is a normal float. All elements are finite,
+// and a summand of the prefix is not -0. So a sum of 0 is +0.
+//
+// Window, for all other tiles: let u = 2^low be its unit. The prefix of the tile is P = H u + f, with an integer H and 0 <= f < u. An
+// element is h u + g, with 0 <= g < u. Let V = H + h + ... If M - 1 of these elements have g > 0, then V u <= prefix < (V + M) u. `low`
+// is chosen so that V fits in 127 bits and a sign.
 //
 // - All g are 0: the prefix is V u + f, and f matters only as a sticky bit. So the result is certain if V has more bits than OUT.
 //   Fewer bits remain only if the elements cancel nearly all of the prefix.
@@ -51,8 +59,6 @@
 #define A_LEAST (EXACT_LEAST / 2)
 // Accumulator words that one number can change.
 #define PIECES (A_BYTES == 4 ? 3 : 5)
-#define SIGN ((BITS)1 << (8 * sizeof(BITS) - 1))
-#define PLUS_INFINITY ((BITS)NO_NUMBER << (PRECISION - 1))
 // Padded index in local memory: avoids bank conflicts between work-items.
 #define AT(i) ((i) + (i) / ITEMS)
 
@@ -95,21 +101,12 @@ static inline Sum no_sum(void)
     return sum;
 }
 
-static inline uint marks_of(const A x)
-{
-    const BITS bits = AS_BITS_OF(x);
-    if (EXPONENT(x) == NO_NUMBER) {
-        return bits == PLUS_INFINITY ? EXACT_PLUS : bits == (PLUS_INFINITY | SIGN) ? EXACT_MINUS : EXACT_NAN;
-    }
-    return bits != SIGN ? EXACT_FINITE : 0;
-}
-
 // An element in units of 2^low, rounded down. Sets *rest if bits are lost.
 static inline Sum window_of(const A x, const int low, uint* rest)
 {
     Sum sum = no_sum();
-    sum.marks = marks_of(x);
     const uint field = EXPONENT(x);
+    sum.marks = marks_of(x, field);
     const ulong size = field == NO_NUMBER ? 0 : (ulong)size_of(x, field);
     const int shift = (int)position_of(field) - low;
     if (shift >= 64) {
@@ -388,7 +385,7 @@ static inline OUT_BITS bits_of_prefix(
 }
 
 // Narrow tiles: the prefix and all sums of the tile are whole numbers of units, below 2^62. Units, elements and results are normal
-// floats, or 0, so a conversion of a float is exact, and that of a sum is correctly rounded.
+// floats, or 0, so a conversion of a float is exact, and that of a sum is correctly rounded. A result may overflow to infinity.
 #define NARROW_BITS 62
 // The exponent of a unit is position + A_LEAST. With it and with its inverse, an exponent field is in the range of floats.
 #define LEAST_NARROW 23
@@ -787,7 +784,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_tiles(
                     atomic_min(&tile->least, least_of_word(w, word));
                 }
             } else {
-                tile->marks = (uint)word | marks_of(initial);
+                tile->marks = (uint)word | marks_of(initial, first_field);
             }
         }
         take_extremes(in, n, first, &tile->extremes, sg_scratch);

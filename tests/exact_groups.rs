@@ -116,6 +116,41 @@ fn sums_of_long_segments_are_correctly_rounded() {
     }
 }
 
+/// The teams of a work-group have a long segment and short ones: each must go its own way.
+#[test]
+fn long_segments_among_short_ones_are_not_lost() {
+    /// Just longer than a part.
+    const LONG: usize = 16_400;
+    fn all(device: &Device, name: &str) {
+        let mut rng = Rng::new(7);
+        for longs in [&[0][..], &[1], &[7], &[0, 1, 9]] {
+            for &team in if common::tiny() { &[8][..] } else { &[4, 8, 32] } {
+                // On average, so many elements that a team has this size.
+                let count = longs.len() * LONG / (16 * team);
+                let len = |at: usize| if longs.contains(&at) { LONG } else { 10 };
+                let parts: Vec<_> = (0..count).map(|at| hard::<f32>(1, len(at), &mut rng)).collect();
+                let mut offsets = vec![0u32];
+                parts.iter().for_each(|part| offsets.push(offsets[offsets.len() - 1] + part.len() as u32));
+                let want: Vec<f32> = parts.iter().map(|part| ExactSum::from_iter(part).round()).collect();
+                let got = device.reduce_segments_with(&parts.concat(), &offsets, Sum, Exact).unwrap();
+                same(&got.to_vec().unwrap(), &want, &format!("{name}: long segments at {longs:?} of {count}"));
+            }
+        }
+    }
+    for (name, device) in common::devices() {
+        if let Some(caps) = device.capabilities().unwrap() {
+            // Without fp64 all digits are integers.
+            for registers in 0..if caps.fp64 { 2 } else { 1 } {
+                let set = |tuning: Tuning, name, value| tuning.set(Primitive::Reduce, name, value);
+                let small = if caps.max_work_group > 64 { set(common::gpu(), "work_group", 64) } else { common::gpu() };
+                let small = if caps.fp64 { set(small, "exact_f64", registers) } else { small };
+                all(&device.with_tuning(small).unwrap(), &format!("{name} in small work-groups, f64 {registers}"));
+            }
+        }
+        all(&device, &name);
+    }
+}
+
 fn sums_of_lines<T: Float>(device: &Device, name: &str, shape: [usize; 3], axis: usize) {
     let mut rng = Rng::new(shape[axis] as u64);
     let (len, outputs) = (shape[axis], shape.iter().product::<usize>() / shape[axis].max(1));

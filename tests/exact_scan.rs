@@ -202,6 +202,66 @@ fn ties_are_broken_by_elements_below_the_window() {
     }
 }
 
+/// Numbers whose lowest bit is `least` positions above that of the least positive float, and whose highest one is `spread` above it.
+/// Kernels add in 64 bits only if the spread is small enough and such a unit is a normal float. The prefixes rise for some tiles, and fall
+/// to a sum of the lowest bits.
+#[test]
+fn prefixes_at_the_bounds_of_64_bit_units_are_correctly_rounded() {
+    fn one<T: Float>(device: &Device, name: &str, (least, spread, tiles): (i32, i32, usize)) {
+        let precision = format_of::<T>().0;
+        let scaled = |size: i64, position: i32| T::from_f64(size as f64 * 2f64.powi(position - 149));
+        let mut rng = Rng::new(least as u64);
+        let mut small = |most: u64| scaled((2 * rng.below(most) as i64 + 1) * (1 - 2 * rng.below(2) as i64), least);
+        // An initial value with the same lowest bit, or the next lower one.
+        for (sign, below) in [(1, 0), (-1, 1)] {
+            let large = |sign: i64| scaled(sign * ((1 << precision) - 1), least + spread - precision);
+            let mut x = vec![large(sign); tiles * TILE];
+            x.resize(2 * tiles * TILE, large(-sign));
+            // As many rise as fall.
+            x.chunks_mut(64).for_each(|chunk| chunk[5] = small(1 << (precision - 1)));
+            x.extend((0..100).map(|_| small(8)));
+            let what = format!("{name}: {} of {least} + {spread} bits, {tiles} tiles, {sign}", T::TYPE);
+            all_scans(device, &x, scaled(1, least - below), &what);
+        }
+    }
+    for (name, device) in devices() {
+        // Sums of a tile and of its prefix have 61 to 64 bits.
+        let mut bounds = vec![(22, 48, 2), (23, 48, 2), (23, 51, 2), (23, 49, 5)];
+        if !common::tiny() {
+            let spreads = |least| (47..52).map(move |spread| (least, spread, 2));
+            bounds.extend([22, 23, 100, 226].into_iter().flat_map(spreads));
+            // Units at positions up to 231.
+            bounds.push((230, 47, 8));
+        }
+        bounds.into_iter().for_each(|bounds| one::<f32>(&device, &name, bounds));
+        [22, 23].into_iter().for_each(|least| one::<bf16>(&device, &name, (least, 48, 1)));
+    }
+}
+
+/// Little local memory has room for few work-items.
+#[test]
+fn work_groups_smaller_than_a_sub_group_have_exact_scans() {
+    fn one<T: Float>(device: &Device, name: &str) {
+        let x = hard::<T>(1, TILE + 300, &mut Rng::new(6));
+        let got = device.scan(&x, Sum, Scan::exclusive(T::ONE).with(Exact)).unwrap().to_vec().unwrap();
+        same(&got, &prefixes::<T, T>(&x, Some(T::ONE))[..x.len()], &format!("{name}: {}", T::TYPE));
+    }
+    for (name, device) in common::devices() {
+        let Some(caps) = device.capabilities().unwrap() else {
+            common::skip(&name, "the CPU backend has no work-groups");
+            continue;
+        };
+        for group in &caps.sub_groups {
+            let device = device.with_tuning(common::gpu().sub_groups(group.backend).local_bytes(3000)).unwrap();
+            let name = format!("{name}, sub-groups {}", group.backend.name());
+            one::<f32>(&device, &name);
+            if !common::tiny() && caps.fp64 {
+                one::<f64>(&device, &name);
+            }
+        }
+    }
+}
+
 #[test]
 fn sources_and_other_types_have_exact_scans() {
     for (name, device) in devices() {

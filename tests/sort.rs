@@ -224,15 +224,18 @@ fn one_reservation_serves_every_operation() {
             device.sort_pairs_into(&keys, &values, &mut got, &mut with, order()).unwrap();
             assert!(got == want && with.iter().zip(&want).all(|(value, key)| *value == !key), "{name}");
         };
-        run(&tried);
+        let made = |device: &Device| {
+            let before = allocations(device);
+            run(device);
+            allocations(device) - before
+        };
+        let first = made(&tried);
         let sizes = tried.scratch_sizes();
         device.reserve(&sizes).unwrap();
-        let before = allocations(&device);
-        for _ in 0..2 {
-            run(&device);
-        }
-        // A checker gets new memory for each call.
-        assert!(!common::runs_kernels_at_once(&device) || allocations(&device) == before, "{name}");
+        let (then, again) = (made(&device), made(&device));
+        // A checker gets new memory for each call. The first call also makes memory that launches share.
+        let is_checker = !common::runs_kernels_at_once(&device);
+        assert!(is_checker || (then + sizes.len() <= first && again == 0), "{name}: {first}, then {then} and {again}");
         assert_eq!(device.scratch_sizes(), sizes, "{name}");
     }
 }

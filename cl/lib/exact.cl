@@ -13,7 +13,7 @@
 //
 // additions. In local memory REPLICAS numbers share the additions: word k of replica r is words[k * REPLICAS + r].
 //
-// Needs types.cl, and parts.cl with the REAL of A.
+// Needs types.cl, and parts.cl with the REAL of A. With REGISTERS, f64 are deposited, too.
 //
 // References: U. Kulisch, Computer Arithmetic and Validity, 2013. R. M. Neal, Fast exact summation using small and large
 // superaccumulators, 2015, arXiv:1505.05571. S. Collange, D. Defour, S. Graillat, R. Iakymchuk, Numerical reproducibility for the
@@ -40,6 +40,20 @@
 #define EXACT_MINUS 4  // -infinity
 #define EXACT_NAN 8
 
+#define SIGN ((BITS)1 << (8 * sizeof(BITS) - 1))
+// The bits of a float without its sign, shifted to the upper end.
+#define MAGNITUDE(x) ((BITS)(AS_BITS_OF(x) << 1))
+#define INFINITE ((BITS)NO_NUMBER << PRECISION)
+
+// Returns the mark of a number with this exponent field.
+INLINED uint marks_of(const A x, const uint field)
+{
+    if (field == NO_NUMBER) {
+        return MAGNITUDE(x) != INFINITE ? EXACT_NAN : is_negative(x) ? EXACT_MINUS : EXACT_PLUS;
+    }
+    return AS_BITS_OF(x) != SIGN ? EXACT_FINITE : 0;
+}
+
 #if WG == 1
 #define EXACT_TABLE __local int*
 static inline void add_exact_word(EXACT_TABLE word, const int x) { *word += x; }
@@ -65,6 +79,24 @@ INLINED void add_exact(EXACT_TABLE words, ulong size, int position, const int ne
         }
     }
 }
+
+#ifdef REGISTERS
+// Returns the error of a + b, which is an f64.
+static inline double error_of(const double a, const double b)
+{
+    const double now = a + b, added = now - a;
+    return (a - (now - added)) + (b - added);
+}
+
+// Deposits a finite f64 that is 0 or not subnormal, and a whole number of units.
+INLINED void deposit_double(EXACT_TABLE words, const double x)
+{
+    const ulong bits = as_ulong(x), fraction = bits & 0xffffffffffffful;
+    const int field = (int)(bits >> 52) & 0x7ff;
+    const ulong size = field == 0 ? 0 : fraction | 0x10000000000000ul;
+    add_exact(words, size, field - 1075 - EXACT_LEAST, (int)(bits >> 63), 5);
+}
+#endif
 
 // to_acc for an element that may be after the last one. There Mesa 25 converts bytes wrongly, or crashes if the load has a condition.
 static inline A element_to_acc(const T x)

@@ -3,8 +3,8 @@
 //! On the CPU, each thread takes a block: first the exact sums of the blocks, then the prefixes in each block. A prefix
 //! is a pair of `f64` while the second addition of TwoSum is exact, else an [`ExactSum`](crate::ExactSum).
 //!
-//! On a device it is reduce-then-scan with accumulators. Within a tile, prefixes are integers of 128 bits; `cl/scan_exact.cl`
-//! has the algorithm.
+//! On a device it is reduce-then-scan with accumulators. Within a tile, prefixes are integers of 64 or 128 bits;
+//! `cl/scan_exact.cl` has the algorithm.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -171,7 +171,10 @@ pub fn plan(outputs: usize, form: &Form, caps: &Tuned, wide: bool) -> Result<Pla
     while work_group > 1 && bytes(work_group) + tuning::RESERVED_BYTES > caps.local_bytes {
         work_group /= 2;
     }
-    let program = ProgramSpec::with_sub_groups("scan_exact.cl", TEXT, caps)
+    // Sub-groups are used only if all are full.
+    let full = work_group.is_multiple_of(caps.sub_group.width as usize);
+    let make = if full { ProgramSpec::with_sub_groups } else { ProgramSpec::new };
+    let program = make("scan_exact.cl", TEXT, caps)
         .element("T", form.element)
         .element("A", form.acc)
         .element("OUT", form.out)
@@ -250,14 +253,17 @@ mod tests {
                         let what = format!("{name}, {local_bytes} bytes: {plan:?}");
                         assert_eq!(defined("WG") * defined("ITEMS") * defined("ROUNDS"), TILE, "{what}");
                         assert!(plan.work_group <= max_work_group && defined("ITEMS") <= 32, "{what}");
+                        let full = plan.work_group.is_multiple_of(caps.sub_group.width as usize);
+                        assert!(full || defined("SG_BACKEND") == 0, "{what}");
                         assert!((plan.tiles - 1) * TILE < n && plan.tiles * TILE >= n, "{what}");
                         // The last level fits one group, so there are at most LEVEL^levels tiles.
                         let all: Vec<_> = levels(plan.tiles).collect();
                         assert!(all.last().is_none_or(|&(first, count)| {
                             count <= LEVEL && count > 1 && first + count == plan.records
                         }));
-                        // A word of a record is at most 2^16 + 1, and a prefix has LEVEL - 1 of them at each level.
-                        assert!((all.len() * LEVEL) as i64 * ((1 << 16) + 1) + (1 << 17) < i32::MAX.into(), "{what}");
+                        // A word of a record is at most 2^16 + 1, and a prefix has LEVEL - 1 of them at each level. The kernel
+                        // bounds the magnitude of a prefix by words below 2^30.
+                        assert!((all.len() * LEVEL) as i64 * ((1 << 16) + 1) + (1 << 17) < 1 << 30, "{what}");
                     }
                 }
             }
