@@ -5,7 +5,7 @@ use bytemuck::Pod;
 use super::{Code, Determinism, Exact, Monoid, Op, Operator, Sum, monoid, sealed::Sealed};
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::Device;
-use crate::{Element, Error, Float, Result, Source};
+use crate::{Element, Error, Float, Result};
 
 /// An operator over elements of type `T`, with how it is used: a built-in one such as [`Sum`](super::Sum), a user's
 /// [`&Operator`](Operator), or one of these after a method of [`Usage`].
