@@ -8,7 +8,7 @@ use oclprim::{
     Accumulate, Bins, Buffer, Device, Interpolation, MomentsRecord, Order, Result, SetOp, Source, StatisticsRecord,
     Top,
     internals::testing::allocations,
-    op::{Map, Max, Operator, Sum, Usage},
+    op::{Map, Max, Operator, Sum},
 };
 
 const N: usize = 20_001;

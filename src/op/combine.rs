@@ -99,6 +99,7 @@ pub trait Core<T: Pod>: Copy {
     fn exactly(self, level: Determinism) -> Result<Option<Exact>>;
 
     /// The operator for the CPU backend, and its source for kernels with `cl/lib/op.cl`.
+    #[expect(clippy::type_complexity, reason = "an alias cannot hold `impl Fn`")]
     fn parts(self) -> Result<(Monoid<T, impl Fn(T::Acc, T::Acc) -> T::Acc + Copy + Sync>, Code)>
     where
         T: Element;

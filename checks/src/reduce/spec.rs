@@ -15,7 +15,7 @@ use crate::{
     },
     f16,
     ladder::Climb,
-    op::{And, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Usage, Xor},
+    op::{And, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor},
     reduce::{End, axis, cpu, exact, exact_groups, mapped, segmented},
     tuning::Tuned,
     with_element, with_integer,

@@ -47,7 +47,10 @@ fn check_keys<T: Made>(device: &Device, what: What) -> Result<(), Failure> {
 }
 
 /// Checks pairs whose values are indices of keys, so that a wrong order of equal keys shows.
-fn check_pairs<K: Made, V: Pod + Send + Sync + PartialEq + std::fmt::Debug>(device: &Device, what: What) -> Result<(), Failure> {
+fn check_pairs<K: Made, V: Pod + Send + Sync + PartialEq + std::fmt::Debug>(
+    device: &Device,
+    what: What,
+) -> Result<(), Failure> {
     let What { n, offset, keys, way } = what;
     let all = K::make(keys, n + offset);
     let values: Vec<V> = numbered(n + offset);

@@ -9,9 +9,7 @@ use std::{
 
 use bytemuck::Pod;
 use clap::{Args, ValueEnum};
-use oclprim::{
-    Complex, Determinism, Device, Element, ElementType, Extreme, Input, MinMax, NdView, Source, f16, op, op::Usage,
-};
+use oclprim::{Complex, Determinism, Device, Element, ElementType, Extreme, Input, MinMax, NdView, Source, f16, op};
 use oclprim_checks::check::{close, same, sum_bound};
 
 use super::common::{

@@ -3,7 +3,7 @@
 use std::{io::Write, path::PathBuf};
 
 use clap::{Args, ValueEnum};
-use oclprim::{Device, Element, ElementType, Input, Source, f16, op, op::Usage};
+use oclprim::{Device, Element, ElementType, Input, Source, f16, op};
 use oclprim_checks::check::same;
 
 use super::common::{

@@ -1,7 +1,7 @@
 //! Cases and benchmark cases of reductions along an axis.
 
 use crate::{
-    Buffer, Device, Element, Float, Layout, NdView, Result, Source, ViewMut,
+    Buffer, Device, Element, Float, Layout, NdView, Result, ViewMut,
     bench::Bench,
     bf16,
     check::{

@@ -3,7 +3,7 @@
 use super::{CHUNK, Shape, Way};
 use crate::scan::{Scan, in_scan};
 use crate::{
-    Buffer, Device, Element, Layout, NdView, Result, Source, ViewMut,
+    Buffer, Device, Element, Layout, NdView, Result, ViewMut,
     bench::Bench,
     check::{
         Case, Failure, Level,
