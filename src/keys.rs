@@ -126,7 +126,7 @@ impl Order {
     /// use oclprim::{Device, Order};
     ///
     /// let (device, x) = (Device::best()?, [0.0f32, -0.0, -f32::NAN, -1.0]);
-    /// let places = |order| device.argsort::<f32, u32>(&x, order)?.to_vec();
+    /// let places = |order| device.argsort::<_, u32>(&x, order)?.to_vec();
     /// assert_eq!(places(Order::ascending())?, [3, 0, 1, 2]);
     /// assert_eq!(places(Order::ascending().total_order())?, [2, 3, 1, 0]);
     /// # Ok::<(), oclprim::Error>(())

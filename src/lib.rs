@@ -29,8 +29,8 @@
 //! | [`reduce`](Device::reduce) with an [operator](op::Operator) of the user | one value from many, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`] |
 //! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | expressions as inputs: another type, a function of each element, products. `reduce`, `scan` and `transform` compute them as they read; the cost for other methods: [`source`] |
 //! | [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key), [`x.flagged()`](Source::flagged), [`view.along()`](NdView::along) | groups as inputs of `reduce` and `scan`: segments, runs of equal keys, flagged ranges, lines along axes. One value from each: [`reduce::segmented`], [`select::by_key`], [`reduce::axis`]; prefix scans of each: [`scan::segmented`], [`scan::axis`] |
-//! | [`arg_min_axis`](Device::arg_min_axis), [`arg_max_axis`](Device::arg_max_axis), [`min_max_axis`](Device::min_max_axis) | the extremes of each line along an axis, and their indices: [`reduce::axis::extremes`] |
-//! | [`moments_axis`](Device::moments_axis), [`mean_axis`](Device::mean_axis), [`variance_axis`](Device::variance_axis) | mean and variance of each line along an axis, in one pass: [`reduce::axis::moments`] |
+//! | [`arg_min`](Device::arg_min), [`arg_max`](Device::arg_max), [`min_max`](Device::min_max) of [`view.along()`](NdView::along) | the extremes of each line along axes, and their indices: [`reduce::axis::extremes`] |
+//! | [`moments`](Device::moments), [`mean`](Device::mean), [`variance`](Device::variance) of [`view.along()`](NdView::along) | mean and variance of each line along axes, in one pass: [`reduce::axis::moments`] |
 //! | [`reduce`](Device::reduce) with [`Sum.exact()`](op::Usage::exact), [`Mean`](op::Mean) | correctly rounded sums and means, also of groups: [`exact`] |
 //! | [`scan`](Device::scan), [`offsets_of`](Device::offsets_of) | prefix scan: `out[i] = x[0] op ... op x[i]`, [exclusive](op::Usage::exclusive) and [reversed](op::Usage::reversed) too; offsets from counts: [`scan`] |
 //! | [`select`](Device::select), [`select_flagged`](Device::select_flagged), [`select_indices`](Device::select_indices), [`partition`](Device::partition) | the elements that meet a condition, or their indices; in a partition, the other elements follow: [`select`], [`select::partition`] |
@@ -49,7 +49,7 @@
 //! | [`sort`](Device::sort), [`sort_pairs`](Device::sort_pairs), [`argsort`](Device::argsort) | sorted keys, keys with values, or indices: [`sort`] |
 //! | [`sort_columns`](Device::sort_columns) | sorted keys with several columns of values: [`sort::columns`] |
 //! | [`sort_in_place`](Device::sort_in_place) | sorts keys in their own memory: [`sort::in_place`] |
-//! | [`sort_segments`](Device::sort_segments), [`sort_segments_pairs`](Device::sort_segments_pairs), [`argsort_segments`](Device::argsort_segments) | sorts each segment separately: [`sort::segmented`] |
+//! | [`sort`](Device::sort), [`sort_pairs`](Device::sort_pairs), [`argsort`](Device::argsort) of [`x.segments()`](Source::segments) | sorts each segment separately: [`sort::segmented`] |
 //! | [`merge`](Device::merge), [`merge_pairs`](Device::merge_pairs) | two sorted ranges as one, also with values: [`merge`] |
 //! | [`merge_sort`](Device::merge_sort), [`merge_sort_pairs`](Device::merge_sort_pairs) | sort by any [order](op::Compare), also by a user's order over structs: [`merge::sort`] |
 //! | [`set_operation`](Device::set_operation) | union, intersection, difference of sorted ranges: [`merge::set`] |

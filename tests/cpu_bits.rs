@@ -76,16 +76,16 @@ fn lines_of<T: Element>() {
             let view = down.nd(&[shape.0, shape.1]).unwrap();
             // `line` gives each line as a contiguous view.
             let line = |c: usize| along.view(c * shape.0..(c + 1) * shape.0).unwrap();
-            let found = device.min_max_axis(view, 0).unwrap();
+            let found = device.min_max(view.along(0)).unwrap();
             let (values, indices) = (found.values.to_vec().unwrap(), found.indices.to_vec().unwrap());
-            let moments = device.moments_axis(view, 0).unwrap().to_vec().unwrap();
+            let moments = device.moments(view.along(0)).unwrap().to_vec().unwrap();
             for (c, moments) in moments.iter().enumerate() {
                 let (low, high) = (device.arg_min(line(c)).unwrap(), device.arg_max(line(c)).unwrap());
                 for (at, extreme) in [(c, low), (shape.1 + c, high)] {
                     assert_eq!(indices[at] as usize, extreme.index, "{shape:?} {}", T::TYPE);
                     assert!(values[at].same(extreme.value), "{shape:?} {}", T::TYPE);
                 }
-                let one = device.moments_axis(line(c).nd(&[shape.0]).unwrap(), 0).unwrap().to_vec().unwrap()[0];
+                let one = device.moments(line(c).nd(&[shape.0]).unwrap().along(0)).unwrap().to_vec().unwrap()[0];
                 assert_eq!(format!("{:?}", moments.get()), format!("{:?}", one.get()), "{shape:?} {}", T::TYPE);
             }
         }

@@ -47,11 +47,11 @@ fn moments_of_columns_take_at_most_twice_as_long_as_those_of_the_transposed() {
     let (cpu, x) = (Device::cpu(), values(ROWS * COLS));
     let x = cpu.upload(&x).unwrap();
     let transposed = |along: &dyn Fn(&oclprim::Buffer<f32>)| along(&cpu.transpose(&x, ROWS, COLS).unwrap());
-    let means = || drop(black_box(cpu.mean_axis(x.nd(&[ROWS, COLS]).unwrap(), 0).unwrap()));
-    let moved = || transposed(&|y| drop(black_box(cpu.mean_axis(y.nd(&[COLS, ROWS]).unwrap(), 1).unwrap())));
+    let means = || drop(black_box(cpu.mean(x.nd(&[ROWS, COLS]).unwrap().along(0)).unwrap()));
+    let moved = || transposed(&|y| drop(black_box(cpu.mean(y.nd(&[COLS, ROWS]).unwrap().along(1)).unwrap())));
     within(2.0, "means of columns", shortest(means, moved));
-    let variances = || drop(black_box(cpu.variance_axis(x.nd(&[ROWS, COLS]).unwrap(), 0).unwrap()));
-    let moved = || transposed(&|y| drop(black_box(cpu.variance_axis(y.nd(&[COLS, ROWS]).unwrap(), 1).unwrap())));
+    let variances = || drop(black_box(cpu.variance(x.nd(&[ROWS, COLS]).unwrap().along(0)).unwrap()));
+    let moved = || transposed(&|y| drop(black_box(cpu.variance(y.nd(&[COLS, ROWS]).unwrap().along(1)).unwrap())));
     within(2.0, "variances of columns", shortest(variances, moved));
 }
 
@@ -60,7 +60,7 @@ fn moments_of_columns_take_at_most_twice_as_long_as_those_of_the_transposed() {
 fn extremes_of_columns_take_a_few_times_as_long_as_a_loop() {
     let (cpu, data) = (Device::cpu(), values(ROWS * COLS));
     let x = cpu.upload(&data).unwrap();
-    let down = || drop(black_box(cpu.min_max_axis(x.nd(&[ROWS, COLS]).unwrap(), 0).unwrap()));
+    let down = || drop(black_box(cpu.min_max(x.nd(&[ROWS, COLS]).unwrap().along(0)).unwrap()));
     let by_loop = || {
         let (mut low, mut high) = (vec![(f32::INFINITY, 0); COLS], vec![(f32::NEG_INFINITY, 0); COLS]);
         for (r, row) in black_box(&data).chunks_exact(COLS).enumerate() {

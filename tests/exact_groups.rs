@@ -132,7 +132,7 @@ fn long_segments_among_short_ones_are_not_lost() {
                 let mut offsets = vec![0u32];
                 parts.iter().for_each(|part| offsets.push(offsets[offsets.len() - 1] + part.len() as u32));
                 let want: Vec<f32> = parts.iter().map(|part| ExactSum::from_iter(part).round()).collect();
-                let got = device.reduce_segments_with(&parts.concat(), &offsets, Sum, Exact).unwrap();
+                let got = device.reduce(parts.concat().segments(&offsets), Sum.exact()).unwrap();
                 same(&got.to_vec().unwrap(), &want, &format!("{name}: long segments at {longs:?} of {count}"));
             }
         }

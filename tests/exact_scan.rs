@@ -243,7 +243,7 @@ fn prefixes_at_the_bounds_of_64_bit_units_are_correctly_rounded() {
 fn work_groups_smaller_than_a_sub_group_have_exact_scans() {
     fn one<T: Float>(device: &Device, name: &str) {
         let x = hard::<T>(1, TILE + 300, &mut Rng::new(6));
-        let got = device.scan(&x, Sum, Scan::exclusive(T::ONE).with(Exact)).unwrap().to_vec().unwrap();
+        let got = device.scan(&x, in_scan(Sum, Scan::exclusive(T::ONE).with(Exact))).unwrap().to_vec().unwrap();
         same(&got, &prefixes::<T, T>(&x, Some(T::ONE))[..x.len()], &format!("{name}: {}", T::TYPE));
     }
     for (name, device) in common::devices() {

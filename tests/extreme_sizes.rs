@@ -290,8 +290,8 @@ fn views_of_any_shape_are_sound_or_refused() {
             account.of((&what, "segments"), || device.reduce(x.segments(&[0, n as u64]), Sum));
             account.of((&what, "segments"), || device.reduce(x.segments(&[n as u64, 6]), Sum));
             account.of((&what, "check_segments"), || device.check_segments(&[0, n as u64], n));
-            account.of((&what, "sort_segments"), || device.sort_segments(&x, &[0, n as u64], Order::ascending()));
-            account.of((&what, "sort_segments"), || device.sort_segments(&x, &[n as u64, 6], Order::ascending()));
+            account.of((&what, "sort_segments"), || device.sort(x.segments(&[0, n as u64]), Order::ascending()));
+            account.of((&what, "sort_segments"), || device.sort(x.segments(&[n as u64, 6]), Order::ascending()));
             account.of((&what, "scan_segments"), || device.scan(x.segments(&[n as u64, 6]), Sum));
             account.of((&what, "gather"), || device.gather(&x, &[0, n as u64]));
             account.of((&what, "scatter"), || device.scatter(&x[..2], &[0, n as u64], 6));

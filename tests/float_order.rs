@@ -185,7 +185,7 @@ fn sorts<T: Element>(devices: &[(String, Device)]) {
             for (name, device) in devices {
                 let what = format!("{name}: {n} keys of {} {way}", T::TYPE);
                 same(&device.sort(&x, order.clone()).unwrap().to_vec().unwrap(), &want, &format!("{what}, sort"));
-                let found = device.argsort::<T, u32>(&x, order.clone()).unwrap().to_vec().unwrap();
+                let found = device.argsort::<_, u32>(&x, order.clone()).unwrap().to_vec().unwrap();
                 assert!(found == places, "{what}, argsort");
                 let (keys, values) = device.sort_pairs(&x, &numbers, order.clone()).unwrap();
                 same(&keys.to_vec().unwrap(), &want, &format!("{what}, sort_pairs"));
@@ -260,7 +260,7 @@ fn sorts_by_bits<T: Element>(devices: &[(String, Device)]) {
             for (name, device) in devices {
                 let what = format!("{name}: bits {begin}..{end} of {}, down: {down}", T::TYPE);
                 same(&device.sort(&x, order.clone()).unwrap().to_vec().unwrap(), &want, &what);
-                let found = device.argsort::<T, u32>(&x, order.clone()).unwrap().to_vec().unwrap();
+                let found = device.argsort::<_, u32>(&x, order.clone()).unwrap().to_vec().unwrap();
                 assert!(found == places, "{what}, argsort");
                 let merged = device.merge_sort(&x, &order).unwrap().to_vec().unwrap();
                 same(&merged, &want, &format!("{what}, merge_sort"));
@@ -291,11 +291,11 @@ fn sorts_segments<T: Element>(devices: &[(String, Device)]) {
         let (want, numbers) = (taken(&x, &all), (0..n as u32).collect::<Vec<_>>());
         for (name, device) in devices {
             let what = format!("{name}: segments of {} {way}", T::TYPE);
-            let sorted = device.sort_segments(&x, &offsets, order.clone()).unwrap().to_vec().unwrap();
+            let sorted = device.sort(x.segments(&offsets), order.clone()).unwrap().to_vec().unwrap();
             same(&sorted, &want, &format!("{what}, sort_segments"));
-            let found = device.argsort_segments::<T, u32, u32>(&x, &offsets, order.clone()).unwrap().to_vec().unwrap();
+            let found = device.argsort::<_, u32>(x.segments(&offsets), order.clone()).unwrap().to_vec().unwrap();
             assert!(found == all, "{what}, argsort_segments");
-            let (keys, values) = device.sort_segments_pairs(&x, &numbers, &offsets, order.clone()).unwrap();
+            let (keys, values) = device.sort_pairs(x.segments(&offsets), &numbers, order.clone()).unwrap();
             same(&keys.to_vec().unwrap(), &want, &format!("{what}, sort_segments_pairs"));
             assert!(values.to_vec().unwrap() == all, "{what}, values of sort_segments_pairs");
         }

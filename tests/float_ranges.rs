@@ -242,8 +242,8 @@ fn statistics_are<T: Element>(x: &[T], mean: f64, variance: f64) {
     let twice: Vec<T> = x.iter().flat_map(|&x| [x, x]).collect();
     let axis = |device: &Device| {
         let (x, twice) = (device.upload(x).unwrap(), device.upload(&twice).unwrap());
-        let along = device.moments_axis(x.nd(&[1, n]).unwrap(), 1).unwrap().to_vec().unwrap();
-        let across = device.moments_axis(twice.nd(&[n, 2]).unwrap(), 0).unwrap().to_vec().unwrap();
+        let along = device.moments(x.nd(&[1, n]).unwrap().along(1)).unwrap().to_vec().unwrap();
+        let across = device.moments(twice.nd(&[n, 2]).unwrap().along(0)).unwrap().to_vec().unwrap();
         [along[0].get(), across[0].get(), across[1].get()].map(|found| (found.mean, found.variance))
     };
     let lines = axis(&Device::cpu());

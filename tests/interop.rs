@@ -427,16 +427,16 @@ fn results_that_overlap_inputs_or_each_other_are_refused() {
         overlap(device.min_max_into(&other, both.0, both.1), "bytes 16..24 and 16..32");
 
         let values = b.view_mut(5900..).unwrap();
-        let found = device.arg_min_axis_into(view, 0, values, &mut places[..100]);
+        let found = device.arg_min_into(view.along(0), values, &mut places[..100]);
         overlap(found, "bytes 23600..24000 and 0..24000");
         let indices = words.view_mut(..100).unwrap();
-        let found = device.arg_max_axis_into(view, 0, &mut figures[..100], indices);
+        let found = device.arg_max_into(view.along(0), &mut figures[..100], indices);
         overlap(found, "bytes 0..800 and 0..24000");
         let values = b.view_mut(..200).unwrap();
-        overlap(device.min_max_axis_into(view, 0, values, &mut places), "bytes 0..800 and 0..24000");
+        overlap(device.min_max_into(view.along(0), values, &mut places), "bytes 0..800 and 0..24000");
         let mut moments = whole::<MomentsRecord<u32>>(&device, &theirs);
         let size = size_of::<MomentsRecord<u32>>();
-        let found = device.moments_axis_into(view, 0, moments.view_mut(1..101).unwrap());
+        let found = device.moments_into(view.along(0), moments.view_mut(1..101).unwrap());
         overlap(found, &format!("bytes {size}..{} and 0..24000", 101 * size));
         let found = device.transpose_map_into(&a, 60, 100, &Scale(2u32), &mut b);
         overlap(found, "bytes 0..24000 and 0..24000");

@@ -60,19 +60,19 @@ fn extremes_of_lines_take_the_first_and_keep_nan() {
     for (name, device) in devices() {
         let x = device.upload(&[3.0f32, f32::NAN, -0.0, 0.0, 7.0, 7.0]).unwrap();
         let rows = x.nd(&[3, 2]).unwrap();
-        let ends = device.min_max_axis(rows, 0).unwrap();
+        let ends = device.min_max(rows.along(0)).unwrap();
         assert_eq!(ends.indices.to_vec().unwrap(), [1, 0, 2, 0], "{name}");
         let values = ends.values.to_vec().unwrap();
         assert!(values[0].to_bits() == (-0.0f32).to_bits() && values[2] == 7.0, "{name}: {values:?}");
         assert!(values[1].is_nan() && values[3].is_nan(), "{name}: {values:?}");
-        assert_eq!(device.arg_min_axis(rows, 1).unwrap().indices.to_vec().unwrap(), [1, 0, 0], "{name}");
+        assert_eq!(device.arg_min(rows.along(1)).unwrap().indices.to_vec().unwrap(), [1, 0, 0], "{name}");
 
-        let error = device.arg_max_axis(rows, 2).unwrap_err();
+        let error = device.arg_max(rows.along(2)).unwrap_err();
         assert_eq!(error.to_string(), "axis 2 is out of range for an array of shape [3, 2]", "{name}");
         let (mut values, mut places) = ([0.0; 3], [0; 2]);
-        let error = device.arg_min_axis_into(rows, 1, &mut values, &mut places).unwrap_err();
+        let error = device.arg_min_into(rows.along(1), &mut values, &mut places).unwrap_err();
         assert_eq!(error.to_string(), "arg-min along an axis needs an output of 3 elements, got 2", "{name}");
-        let error = device.min_max_axis(rows.slice(0, 1..1).unwrap(), 0).unwrap_err();
+        let error = device.min_max(rows.slice(0, 1..1).unwrap().along(0)).unwrap_err();
         assert_eq!(
             (error.kind(), error.to_string().as_str()),
             (ErrorKind::Empty, "min-max along an axis of 0 elements has no answer"),
@@ -83,7 +83,7 @@ fn extremes_of_lines_take_the_first_and_keep_nan() {
         for fill in [0u8, 255] {
             let x = device.upload(&[fill; 30_000]).unwrap();
             for (shape, axis) in [([3, 10_000], 1), ([10_000, 3], 0)] {
-                let ends = device.min_max_axis(x.nd(&shape).unwrap(), axis).unwrap();
+                let ends = device.min_max(x.nd(&shape).unwrap().along(axis)).unwrap();
                 assert_eq!(ends.indices.to_vec().unwrap(), [0; 6], "{name}: {fill} along {axis}");
                 assert_eq!(ends.values.to_vec().unwrap(), [fill; 6], "{name}: {fill} along {axis}");
             }
@@ -97,21 +97,21 @@ fn moments_of_lines_hold_at_the_ends_of_the_range() {
         let m = f32::MAX;
         let x = device.upload(&[1.0, f32::NAN, m, m, -m, m, 3.0, f32::INFINITY]).unwrap();
         let pairs = x.nd(&[4, 2]).unwrap();
-        let means = device.mean_axis(pairs, 1).unwrap();
+        let means = device.mean(pairs.along(1)).unwrap();
         assert!(means[0].is_nan() && means[1..] == [m.into(), 0.0, f64::INFINITY], "{name}: {means:?}");
-        let variances = device.variance_axis(pairs, 1).unwrap();
+        let variances = device.variance(pairs.along(1)).unwrap();
         assert!(variances[0].is_nan() && variances[3].is_nan(), "{name}: {variances:?}");
         // A sum of squares beyond the range of f32 keeps 22 bits.
         let square = f64::from(m) * f64::from(m);
         assert_eq!(variances[1], 0.0, "{name}");
         assert!((variances[2] / square - 1.0).abs() < 2f64.powi(-22), "{name}: {}", variances[2]);
 
-        let error = device.mean_axis(pairs, 2).unwrap_err();
+        let error = device.mean(pairs.along(2)).unwrap_err();
         assert_eq!(error.to_string(), "axis 2 is out of range for an array of shape [4, 2]", "{name}");
         let mut records = device.zeroed(3).unwrap();
-        let error = device.moments_axis_into(pairs, 1, &mut records).unwrap_err();
+        let error = device.moments_into(pairs.along(1), &mut records).unwrap_err();
         assert_eq!(error.to_string(), "moments along an axis needs an output of 4 elements, got 3", "{name}");
-        let error = device.variance_axis(pairs.slice(0, 1..1).unwrap(), 0).unwrap_err();
+        let error = device.variance(pairs.slice(0, 1..1).unwrap().along(0)).unwrap_err();
         let want = (ErrorKind::Empty, "moments along an axis of 0 elements has no answer");
         assert_eq!((error.kind(), error.to_string().as_str()), want, "{name}");
 
@@ -119,14 +119,14 @@ fn moments_of_lines_hold_at_the_ends_of_the_range() {
         // i64::MAX.
         let x = device.upload(&[[i64::MIN; 5], [i64::MAX; 5]].concat().repeat(1000)).unwrap();
         for (shape, axis, want) in [([2000, 5], 0, -1000), ([1, 10_000], 1, -5000)] {
-            let found = device.moments_axis(x.nd(&shape).unwrap(), axis).unwrap().to_vec().unwrap();
+            let found = device.moments(x.nd(&shape).unwrap().along(axis)).unwrap().to_vec().unwrap();
             for found in found.iter().map(|record| record.get()) {
                 assert_eq!((found.integer_sum, found.mean), (Some(want), -0.5), "{name}: along {axis}");
                 assert_eq!(found.variance, 2f64.powi(126), "{name}: along {axis}");
             }
         }
         let x = device.upload(&[u8::MAX; 70_000]).unwrap();
-        let found = device.moments_axis(x.nd(&[70_000, 1]).unwrap(), 0).unwrap().to_vec().unwrap()[0].get();
+        let found = device.moments(x.nd(&[70_000, 1]).unwrap().along(0)).unwrap().to_vec().unwrap()[0].get();
         assert_eq!((found.integer_sum, found.variance), (Some(70_000 * 255), 0.0), "{name}");
     }
 }
@@ -141,8 +141,8 @@ fn moments_of_rows_of_any_length_equal_the_cpu() {
             let rows = Layout::contiguous(&[lines, len]).unwrap();
             let stepped = Layout::contiguous(&[lines, 2 * len]).unwrap().step(1, 2).unwrap();
             for layout in [rows, rows.reverse(1).unwrap(), stepped] {
-                let found = device.moments_axis(x.view(..).unwrap().with_layout(layout).unwrap(), 1).unwrap();
-                let want = Device::cpu().moments_axis(NdView::new(&values, layout).unwrap(), 1).unwrap();
+                let found = device.moments(x.view(..).unwrap().with_layout(layout).unwrap().along(1)).unwrap();
+                let want = Device::cpu().moments(NdView::new(&values, layout).unwrap().along(1)).unwrap();
                 assert!(found.to_vec().unwrap() == want.to_vec().unwrap(), "{name}: {layout:?}");
             }
         }
@@ -153,7 +153,7 @@ fn moments_of_rows_of_any_length_equal_the_cpu() {
 fn lines_are_the_same_in_rows_and_columns() {
     let line: Vec<f32> = Data::Random.generate(5000, 3);
     let want = Device::cpu().reduce(NdView::from(&line).along(0), Sum).unwrap().to_vec().unwrap()[0];
-    let moments = Device::cpu().moments_axis(&line, 0).unwrap().to_vec().unwrap()[0];
+    let moments = Device::cpu().moments(NdView::from(&line).along(0)).unwrap().to_vec().unwrap()[0];
     for (name, device) in devices() {
         for others in [1, 2, 7, 300] {
             let rows: Vec<f32> = (0..others).flat_map(|_| &line).copied().collect();
@@ -164,8 +164,8 @@ fn lines_are_the_same_in_rows_and_columns() {
                 let b = device.reduce(columns.nd(&[5000, others]).unwrap().along(0), Sum).unwrap().to_vec().unwrap();
                 let same = |x: &[f32]| x.len() == others && x.iter().all(|x| x.to_bits() == want.to_bits());
                 assert!(same(&a) && same(&b), "{name}: {others} lines, round {round}");
-                let a = device.moments_axis(rows.nd(&[others, 5000]).unwrap(), 1).unwrap().to_vec().unwrap();
-                let b = device.moments_axis(columns.nd(&[5000, others]).unwrap(), 0).unwrap().to_vec().unwrap();
+                let a = device.moments(rows.nd(&[others, 5000]).unwrap().along(1)).unwrap().to_vec().unwrap();
+                let b = device.moments(columns.nd(&[5000, others]).unwrap().along(0)).unwrap().to_vec().unwrap();
                 assert!(a == vec![moments; others] && b == a, "{name}: moments of {others} lines, round {round}");
             }
         }
@@ -191,16 +191,16 @@ proptest! {
         let all: Vec<f32> = Data::Random.generate(offset + shape.iter().product::<usize>(), seed);
         let view = NdView::new(&all[offset..], layout).unwrap();
         let want = Device::cpu().reduce(view.along(axis), Sum).unwrap().to_vec().unwrap();
-        let places = Device::cpu().min_max_axis(view, axis).unwrap().indices.to_vec().unwrap();
-        let moments = Device::cpu().moments_axis(view, axis).unwrap().to_vec().unwrap();
+        let places = Device::cpu().min_max(view.along(axis)).unwrap().indices.to_vec().unwrap();
+        let moments = Device::cpu().moments(view.along(axis)).unwrap().to_vec().unwrap();
         for (name, device) in wide_devices() {
             let x = device.upload(&all).unwrap();
             let view = x.view(offset..).unwrap().with_layout(layout).unwrap();
-            prop_assert_eq!(device.moments_axis(view, axis).unwrap().to_vec().unwrap(), &moments[..], "{}", &name);
+            prop_assert_eq!(device.moments(view.along(axis)).unwrap().to_vec().unwrap(), &moments[..], "{}", &name);
             let got = device.reduce(view.along(axis), Sum).unwrap().to_vec().unwrap();
             let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
             prop_assert_eq!(bits(&got), bits(&want), "{}", &name);
-            let found = device.min_max_axis(view, axis).unwrap();
+            let found = device.min_max(view.along(axis)).unwrap();
             prop_assert_eq!(&found.indices.to_vec().unwrap(), &places, "{}", &name);
         }
     }
@@ -243,6 +243,18 @@ fn lines_along_several_axes_are_those_of_the_merged_axis() {
         let none = volume.slice(1, 2..2).unwrap();
         assert_eq!(along(device.reduce(none.along([1, 2]), Sum)), [0.0; 3], "{name}: empty lines");
         assert_eq!(along(device.reduce(none.along([0, 2]), Sum)), [0.0; 0], "{name}: no lines");
+        // The index is that in the merged line.
+        let ends = device.min_max(volume.along([0, 2])).unwrap();
+        let (values, indices) = (ends.values.to_vec().unwrap(), ends.indices.to_vec().unwrap());
+        let means = device.mean(volume.along([0, 2])).unwrap();
+        let lines = volume.permute(&[1, 0, 2]).unwrap().to_vec().unwrap();
+        for (j, line) in lines.chunks(a * c).enumerate() {
+            let (low, high) = (Device::cpu().arg_min(line).unwrap(), Device::cpu().arg_max(line).unwrap());
+            assert_eq!((values[j], indices[j]), (low.value, low.index as u64), "{name}: least of line {j}");
+            assert_eq!((values[b + j], indices[b + j]), (high.value, high.index as u64), "{name}: largest of line {j}");
+            let mean = line.iter().map(|&x| f64::from(x)).sum::<f64>() / line.len() as f64;
+            approx::assert_relative_eq!(means[j], mean, max_relative = 1e-6);
+        }
         let error = device.reduce(volume.along([0, 3]), Sum).unwrap_err();
         assert_eq!(error.to_string(), "axis 3 is out of range for an array of shape [3, 5, 7]", "{name}");
         let error = device.reduce(volume.along([1, 1]), Sum).unwrap_err();

@@ -178,9 +178,9 @@ fn extremes_of_lines_and_segments_have_the_known_values() {
     for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
         let (by_rows, by_columns) = (device.upload(&x).unwrap(), device.upload(&turned).unwrap());
         for (axis, view) in [(1, by_rows.nd(&[rows, LEN]).unwrap()), (0, by_columns.nd(&[LEN, rows]).unwrap())] {
-            let ends = device.min_max_axis(view, axis).unwrap();
+            let ends = device.min_max(view.along(axis)).unwrap();
             let reduced = [device.reduce(view.along(axis), Min), device.reduce(view.along(axis), Max)];
-            let found = [device.arg_min_axis(view, axis).unwrap(), device.arg_max_axis(view, axis).unwrap()];
+            let found = [device.arg_min(view.along(axis)).unwrap(), device.arg_max(view.along(axis)).unwrap()];
             let (both, both_at) = (ends.values.to_vec().unwrap(), ends.indices.to_vec().unwrap());
             for (end, (reduced, found)) in reduced.into_iter().zip(found).enumerate() {
                 let reduced = reduced.unwrap().to_vec().unwrap();

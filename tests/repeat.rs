@@ -252,22 +252,22 @@ fn statistics_and_extremes_repeat_bit_for_bit() {
             Ok([contents(&values)?, contents(&places)?].concat())
         }),
         ("min-max along the last axis", |device, x| {
-            let ends = device.min_max_axis(x.floats.view(..7 * 13_001)?.nd(&[7, 13_001])?, 1)?;
+            let ends = device.min_max(x.floats.view(..7 * 13_001)?.nd(&[7, 13_001])?.along(1))?;
             Ok([contents(&ends.values)?, contents(&ends.indices)?].concat())
         }),
         ("arg-max along the first axis", |device, x| {
-            let most = device.arg_max_axis(x.floats.view(..13_001 * 7)?.nd(&[13_001, 7])?, 0)?;
+            let most = device.arg_max(x.floats.view(..13_001 * 7)?.nd(&[13_001, 7])?.along(0))?;
             Ok([contents(&most.values)?, contents(&most.indices)?].concat())
         }),
         ("arg-min along the last axis", |device, x| {
-            let least = device.arg_min_axis(x.floats.view(..7 * 13_001)?.nd(&[7, 13_001])?, 1)?;
+            let least = device.arg_min(x.floats.view(..7 * 13_001)?.nd(&[7, 13_001])?.along(1))?;
             Ok([contents(&least.values)?, contents(&least.indices)?].concat())
         }),
         ("moments along the last axis", |device, x| {
-            contents(&device.moments_axis(x.floats.view(..3 * 30_001)?.nd(&[3, 30_001])?, 1)?)
+            contents(&device.moments(x.floats.view(..3 * 30_001)?.nd(&[3, 30_001])?.along(1))?)
         }),
         ("moments along the first axis", |device, x| {
-            contents(&device.moments_axis(x.floats.view(..13_001 * 7)?.nd(&[13_001, 7])?, 0)?)
+            contents(&device.moments(x.floats.view(..13_001 * 7)?.nd(&[13_001, 7])?.along(0))?)
         }),
         ("statistics", |device, x| {
             let mut record = device.zeroed::<StatisticsRecord<f32>>(1)?;
@@ -421,11 +421,9 @@ fn sorts_repeat_bit_for_bit() {
         ("indices of a sort", |device, x| {
             contents(&device.argsort::<_, u32>(x.numbers.view(..SOME)?, Order::ascending())?)
         }),
-        ("sort of segments", |device, x| {
-            contents(&device.sort_segments(&x.floats, &x.offsets, Order::descending())?)
-        }),
+        ("sort of segments", |device, x| contents(&device.sort(x.floats.segments(&x.offsets), Order::descending())?)),
         ("sort of segments with values", |device, x| {
-            both(device.sort_segments_pairs(&x.numbers, &x.floats, &x.offsets, Order::ascending())?)
+            both(device.sort_pairs(x.numbers.segments(&x.offsets), &x.floats, Order::ascending())?)
         }),
         ("sort in place", |device, x| {
             let mut keys = device.upload(&x.numbers.view(..SOME)?.to_vec()?)?;

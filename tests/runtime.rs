@@ -159,7 +159,7 @@ fn empty_buffers_are_valid() {
         empty.view_mut(0..0).expect(&name).fill(2.0).expect(&name);
         assert_eq!(device.reduce(&[0u8; 0], Sum).expect(&name), 0);
         assert_eq!(device.reduce(device.zeroed::<i64>(0).expect(&name).view(..).expect(&name), Sum).expect(&name), 0);
-        assert_eq!(kind_of(device.arg_max::<u8>(&[])), ErrorKind::Empty, "{name}");
+        assert_eq!(kind_of(device.arg_max(&[0u8; 0])), ErrorKind::Empty, "{name}");
         device.reserve(&[]).expect(&name);
         device.reserve(&[0]).expect(&name);
         device.finish().expect(&name);

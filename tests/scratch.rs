@@ -137,10 +137,10 @@ fn reductions(forms: &mut Forms<'_>) {
             });
             forms.form(&name("min_max_axis"), AXIS, |it| {
                 let (mut values, mut indices) = (it.out(2 * lines)?, it.out(2 * lines)?);
-                it.device.min_max_axis_into(it.x.nd(&shape)?, axis, &mut values, &mut indices)
+                it.device.min_max_into(it.x.nd(&shape)?.along(axis), &mut values, &mut indices)
             });
             forms.form(&name("moments_axis"), AXIS, |it| {
-                it.device.moments_axis_into(it.x.nd(&shape)?, axis, &mut it.out::<MomentsRecord<u32>>(lines)?)
+                it.device.moments_into(it.x.nd(&shape)?.along(axis), &mut it.out::<MomentsRecord<u32>>(lines)?)
             });
             forms.form(&name("scan_axis"), SCAN + 2 * 4 * N, |it| {
                 it.device.scan_into(it.x.nd(&shape)?.along(axis), Sum, &mut it.out::<u32>(N)?)
@@ -182,14 +182,14 @@ fn sorts(forms: &mut Forms<'_>) {
     forms
         .form("argsort", SORT + 4 * N + 8 * N, |it| it.device.argsort_into(&it.x, &mut it.out::<u64>(N)?, ascending()));
     forms.form("sort_segments", SORT + N, |it| {
-        it.device.sort_segments_into(&it.x, &it.offsets, &mut it.out(N)?, ascending())
+        it.device.sort_into(it.x.segments(&it.offsets), &mut it.out(N)?, ascending())
     });
     forms.form("sort_segments_pairs", SORT + N + 8 * N, |it| {
         let (mut keys, mut values) = (it.out(N)?, it.out(N)?);
-        it.device.sort_segments_pairs_into(&it.x, &it.y, &it.offsets, &mut keys, &mut values, ascending())
+        it.device.sort_pairs_into(it.x.segments(&it.offsets), &it.y, &mut keys, &mut values, ascending())
     });
     forms.form("argsort_segments", SORT + N + 4 * N + 8 * N, |it| {
-        it.device.argsort_segments_into(&it.x, &it.offsets, &mut it.out::<u64>(N)?, ascending())
+        it.device.argsort_into(it.x.segments(&it.offsets), &mut it.out::<u64>(N)?, ascending())
     });
     forms.form("merge_sort", 4 * N + MERGE, |it| it.device.merge_sort_into(&it.x, &mut it.out(N)?, &order));
     forms.form("merge_sort_pairs", 12 * N + MERGE, |it| {

@@ -4,7 +4,7 @@ mod common;
 
 use common::{gpu, tuned};
 use oclprim::{
-    Device, Element, Key, Order, SubGroupBackend,
+    Device, Element, Key, Order, Source, SubGroupBackend,
     internals::testing::{allocations, guarded},
 };
 use proptest::prelude::*;
@@ -54,7 +54,7 @@ fn sorts_by<T: Element>(
         let want: Vec<T> = places.iter().map(|place| *key(place)).collect();
         let got = device.sort(keys, order.clone()).unwrap().to_vec().unwrap();
         assert!(bits(&got) == bits(&want), "{name}: {} keys {order:?}", keys.len());
-        let found = device.argsort::<T, u32>(keys, order.clone()).unwrap().to_vec().unwrap();
+        let found = device.argsort::<_, u32>(keys, order.clone()).unwrap().to_vec().unwrap();
         assert!(found == places, "{name}: argsort of {} keys {order:?}", keys.len());
         let numbers: Vec<u32> = (0..keys.len() as u32).collect();
         let (got, values) = device.sort_pairs(keys, &numbers, order.clone()).unwrap();
@@ -94,11 +94,11 @@ fn sorts_segments<K: Key + Ord + std::fmt::Debug>((name, device): &(String, Devi
             part.sort_by(|a, b| if down { key(b).cmp(key(a)) } else { key(a).cmp(key(b)) });
         }
         let want: Vec<K> = places.iter().map(|place| keys[*place as usize]).collect();
-        let got = device.sort_segments(keys, offsets, order.clone()).unwrap().to_vec().unwrap();
+        let got = device.sort(keys.segments(offsets), order.clone()).unwrap().to_vec().unwrap();
         assert!(got == want, "{what}, {order:?}");
-        let found = device.argsort_segments::<K, u64, u32>(keys, offsets, order.clone()).unwrap().to_vec().unwrap();
+        let found = device.argsort::<_, u32>(keys.segments(offsets), order.clone()).unwrap().to_vec().unwrap();
         assert!(found == places, "{what}, argsort, {order:?}");
-        let (got, with) = device.sort_segments_pairs(keys, &values, offsets, order.clone()).unwrap();
+        let (got, with) = device.sort_pairs(keys.segments(offsets), &values, order.clone()).unwrap();
         assert!(got.to_vec().unwrap() == want, "{what}, of pairs, {order:?}");
         let moved: Vec<_> = places.iter().map(|place| values[*place as usize]).collect();
         assert!(with.to_vec().unwrap() == moved, "{what}, values, {order:?}");
@@ -155,7 +155,7 @@ fn keys_of_16_bytes_are_sorted_by_any_bits() {
             let mut want: Vec<u32> = (0..keys.len() as u32).collect();
             want.sort_by_key(|&place| keys[place as usize] & mask);
             let order = Order::ascending().bits(bits.clone());
-            let got = device.argsort::<u128, u32>(&keys, order).unwrap().to_vec().unwrap();
+            let got = device.argsort::<_, u32>(&keys, order).unwrap().to_vec().unwrap();
             assert!(got == want, "{name}: bits {bits:?}");
         }
     }
@@ -215,7 +215,7 @@ fn one_reservation_serves_every_operation() {
             let (mut got, order) = (vec![0i32; n], Order::ascending);
             device.sort_into(&keys, &mut got, order()).unwrap();
             assert!(got == want, "{name}");
-            device.sort_segments_into(&keys, &[0u32, n as u32], &mut got, order()).unwrap();
+            device.sort_into(keys.segments(&[0u32, n as u32]), &mut got, order()).unwrap();
             assert!(got == want, "{name}");
             let mut places = vec![0u32; n];
             device.argsort_into(&keys, &mut places, order()).unwrap();

@@ -204,12 +204,12 @@ fn views(u: &mut Unstructured, layout: &Layout) -> Result<()> {
         |view: NdView<u32>| accepted(device.reduce(view.along(axis), Sum)).map(|sums| sums.to_vec().expect("memory"));
     assert_eq!(of(view), of(plain));
     let of = |view: NdView<u32>| {
-        let found = accepted(device.min_max_axis(view, axis))?;
+        let found = accepted(device.min_max(view.along(axis)))?;
         Some((found.values.to_vec().expect("memory"), found.indices.to_vec().expect("memory")))
     };
     assert_eq!(of(view), of(plain));
     let of = |view: NdView<u32>| {
-        let moments = accepted(device.moments_axis(view, axis))?.to_vec().expect("memory");
+        let moments = accepted(device.moments(view.along(axis)))?.to_vec().expect("memory");
         Some(moments.iter().map(|moments| moments.get()).collect::<Vec<_>>())
     };
     let (a, b) = (of(view), of(plain));

@@ -75,9 +75,9 @@ impl Call<'_> {
         let device = self.device;
         device.arg_min_into(input::<T>(), output(), output())?;
         device.min_max_into(input::<T>(), output(), output())?;
-        device.arg_min_axis_into(view::<T>()?, 0, output(), output())?;
+        device.arg_min_into(view::<T>()?.along(0), output(), output())?;
         device.statistics_into(input::<T>(), output())?;
-        device.moments_axis_into(view::<T>()?, 0, output())?;
+        device.moments_into(view::<T>()?.along(0), output())?;
         device.count_into(input::<T>(), output())?;
         device.any_into(input::<T>(), output())
     }
@@ -121,8 +121,8 @@ impl Call<'_> {
         device.sort_pairs_into(input::<T>(), input::<T>(), output(), output::<T>(), order())?;
         device.sort_pairs_into(input::<T>(), input::<u32>(), output(), output::<u32>(), order())?;
         device.argsort_into(input::<T>(), output::<u32>(), order())?;
-        device.sort_segments_into(input::<T>(), input::<u32>(), output(), order())?;
-        device.argsort_segments_into(input::<T>(), input::<u32>(), output::<u32>(), order())?;
+        device.sort_into(input::<T>().segments(input::<u32>()), output(), order())?;
+        device.argsort_into(input::<T>().segments(input::<u32>()), output::<u32>(), order())?;
         device.top_k_into(input::<T>(), output(), Top::largest(1))
     }
 

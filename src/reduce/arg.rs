@@ -1,39 +1,113 @@
 //! Arg-min and arg-max: an extreme element and its index.
 
 use super::{End, Extreme, cpu, statistics};
-use crate::{Device, Element, Input, Output, Result, Scratch, Source, runtime::Backend};
+use crate::{Device, Element, Input, Output, Result, Scratch, Source, runtime::Backend, source::Grouped};
+
+/// What [`Device::arg_min`], [`Device::arg_max`] and [`Device::min_max`] take: a [`Source`], or lines
+/// [`along`](crate::NdView::along) axes.
+///
+/// The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Device, reduce::Extremal};
+///
+/// let x = [3u8, 1, 2];
+/// fn least<I: Extremal>(input: I) -> oclprim::Result<I::One> {
+///     Device::best()?.arg_min(input)
+/// }
+/// assert_eq!((least(&x)?.index, least(oclprim::NdView::from(&x).along(0))?.indices.to_vec()?), (1, vec![1]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no extremes",
+    label = "expected a source, or lines: `view.along(axes)`",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+)]
+pub trait Extremal: Grouped<Item: Element> {
+    /// One extreme of each group: [`Extreme`], or [`AxisExtremes`](super::axis::extremes::AxisExtremes).
+    type One;
+    /// Both extremes of each group: [`MinMax`](super::statistics::MinMax), or
+    /// [`AxisExtremes`](super::axis::extremes::AxisExtremes).
+    type Both;
+
+    #[doc(hidden)]
+    fn one(self, device: &Device, end: End) -> Result<Self::One>;
+
+    #[doc(hidden)]
+    fn one_into(
+        self,
+        device: &Device,
+        end: End,
+        values: Output<'_, Self::Item>,
+        indices: Output<'_, u64>,
+    ) -> Result<()>;
+
+    #[doc(hidden)]
+    fn both(self, device: &Device) -> Result<Self::Both>;
+
+    #[doc(hidden)]
+    fn both_into(self, device: &Device, values: Output<'_, Self::Item>, indices: Output<'_, u64>) -> Result<()>;
+}
+
+impl<S: Source<Item: Element>> Extremal for S {
+    type One = Extreme<S::Item>;
+    type Both = statistics::MinMax<S::Item>;
+
+    fn one(self, device: &Device, end: End) -> Result<Extreme<S::Item>> {
+        device.arg_reduce(self.held(device)?.input(), end)
+    }
+
+    fn one_into(self, device: &Device, end: End, value: Output<'_, S::Item>, index: Output<'_, u64>) -> Result<()> {
+        device.arg_reduce_into(self.held(device)?.input(), end, value, index, &mut Scratch::new())
+    }
+
+    fn both(self, device: &Device) -> Result<statistics::MinMax<S::Item>> {
+        device.min_max_of(self.held(device)?.input())
+    }
+
+    fn both_into(self, device: &Device, values: Output<'_, S::Item>, indices: Output<'_, u64>) -> Result<()> {
+        device.min_max_one(self.held(device)?.input(), values, indices, &mut Scratch::new())
+    }
+}
 
 /// # Arg-min and arg-max
 ///
 /// These methods return an extreme element and its index. Module: [`reduce`](crate::reduce).
 impl Device {
-    /// Arg-min: the smallest element and its index.
+    /// Arg-min: the smallest element and its index; along axes, those of each line.
     ///
-    /// Ties yield the lowest index; -0 equals +0. If there is a NaN, the result is the first one.
+    /// Ties yield the lowest index; -0 equals +0. If there is a NaN, the result is the first one. For lines, the index is that in
+    /// the line, there is a result for each index of the other axes, in row-major order, and the call does not wait.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Empty`](crate::ErrorKind::Empty) if there are no elements; else as [`Device::reduce`].
+    /// [`ErrorKind::Empty`](crate::ErrorKind::Empty) if there are no elements in a group; else as [`Device::reduce`].
     ///
     /// ```
     /// use oclprim::Device;
     ///
-    /// let least = Device::best()?.arg_min(&[3, 1, 2, 1])?;
+    /// let device = Device::best()?;
+    /// let least = device.arg_min(&[3, 1, 2, 1])?;
     /// assert_eq!((least.index, least.value), (1, 1));
+    ///
+    /// let x = device.upload(&[3.0f32, 1.0, 2.0, 1.5, -5.0, 2.0])?;
+    /// let least = device.arg_min(x.nd(&[2, 3])?.along(0))?;
+    /// assert_eq!(least.values.to_vec()?, [1.5, -5.0, 2.0]);
+    /// assert_eq!(least.indices.to_vec()?, [1, 1, 0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn arg_min<T: Element>(&self, input: impl Source<Item = T>) -> Result<Extreme<T>> {
-        self.arg_reduce(input.held(self)?.input(), End::Min)
+    pub fn arg_min<I: Extremal>(&self, input: I) -> Result<I::One> {
+        input.one(self, End::Min)
     }
 
-    /// [`Device::arg_min`] into the single elements of `value` and `index`, which may be on the device.
+    /// [`Device::arg_min`] into `values` and `indices`, which have an element for each group: one for a source as a whole.
     ///
     /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///
-    /// Same as [`Device::arg_min`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output does not
-    /// have exactly one element.
+    /// Same as [`Device::arg_min`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output has another
+    /// number of elements.
     ///
     /// ```
     /// use oclprim::Device;
@@ -45,35 +119,39 @@ impl Device {
     /// assert_eq!((value.to_vec()?, index.to_vec()?), (vec![-1.0], vec![1]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn arg_min_into<'b, 'c, T: Element>(
+    pub fn arg_min_into<'b, 'c, I: Extremal>(
         &self,
-        input: impl Source<Item = T>,
-        value: impl Into<Output<'b, T>>,
-        index: impl Into<Output<'c, u64>>,
+        input: I,
+        values: impl Into<Output<'b, I::Item>>,
+        indices: impl Into<Output<'c, u64>>,
     ) -> Result<()> {
-        self.arg_reduce_into(input.held(self)?.input(), End::Min, value.into(), index.into(), &mut Scratch::new())
+        input.one_into(self, End::Min, values.into(), indices.into())
     }
 
-    /// Arg-max: the largest element and its index.
-    ///
-    /// Ties yield the lowest index; -0 equals +0. If there is a NaN, the result is the first one.
+    /// Arg-max: the largest element and its index; along axes, those of each line. All else is as in [`Device::arg_min`].
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Empty`](crate::ErrorKind::Empty) if there are no elements; else as [`Device::reduce`].
+    /// Same as [`Device::arg_min`].
     ///
     /// ```
     /// use oclprim::Device;
     ///
-    /// let most = Device::best()?.arg_max(&[0.5f32, 2.5, 2.5])?;
+    /// let device = Device::best()?;
+    /// let most = device.arg_max(&[0.5f32, 2.5, 2.5])?;
     /// assert_eq!((most.index, most.value), (1, 2.5));
+    ///
+    /// let x = device.upload(&[0.5f32, f32::NAN, 0.5, 0.0, 0.25, 2.0])?;
+    /// let scores = x.nd(&[2, 3])?;
+    /// assert_eq!(device.arg_max(scores.along(0))?.indices.to_vec()?, [0, 0, 1]);
+    /// assert_eq!(device.arg_max(scores.along(1))?.indices.to_vec()?, [1, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn arg_max<T: Element>(&self, input: impl Source<Item = T>) -> Result<Extreme<T>> {
-        self.arg_reduce(input.held(self)?.input(), End::Max)
+    pub fn arg_max<I: Extremal>(&self, input: I) -> Result<I::One> {
+        input.one(self, End::Max)
     }
 
-    /// [`Device::arg_max`] into the single elements of `value` and `index`, which may be on the device.
+    /// [`Device::arg_max`] into `values` and `indices`, which have an element for each group: one for a source as a whole.
     ///
     /// Waits for the result only if an output is a host slice.
     ///
@@ -89,13 +167,70 @@ impl Device {
     /// assert_eq!((value, index), ([9], [1]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn arg_max_into<'b, 'c, T: Element>(
+    pub fn arg_max_into<'b, 'c, I: Extremal>(
         &self,
-        input: impl Source<Item = T>,
-        value: impl Into<Output<'b, T>>,
-        index: impl Into<Output<'c, u64>>,
+        input: I,
+        values: impl Into<Output<'b, I::Item>>,
+        indices: impl Into<Output<'c, u64>>,
     ) -> Result<()> {
-        self.arg_reduce_into(input.held(self)?.input(), End::Max, value.into(), index.into(), &mut Scratch::new())
+        input.one_into(self, End::Max, values.into(), indices.into())
+    }
+
+    /// The smallest and the largest element and their indices, in one pass; along axes, those of each line.
+    ///
+    /// Each is the result of [`Device::arg_min`] or [`Device::arg_max`]. If there is a NaN, both results are the first one. For lines,
+    /// the smallest elements of all lines come first, then the largest of all lines.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::arg_min`].
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let device = Device::best()?;
+    /// let ends = device.min_max(&[2.5f32, -1.0, 7.0])?;
+    /// assert_eq!((ends.min.value, ends.max.index), (-1.0, 2));
+    ///
+    /// let x = device.upload(&[3, 1, 2, 1, 5, 5])?;
+    /// let ends = device.min_max(x.nd(&[2, 3])?.along(1))?;
+    /// assert_eq!(ends.values.to_vec()?, [1, 1, 3, 5]);
+    /// assert_eq!(ends.indices.to_vec()?, [1, 0, 0, 1]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn min_max<I: Extremal>(&self, input: I) -> Result<I::Both> {
+        input.both(self)
+    }
+
+    /// [`Device::min_max`] into `values` and `indices`, which have two elements for each group. The smallest elements are first.
+    ///
+    /// Waits for the result only if an output is a host slice.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::arg_min_into`].
+    ///
+    /// ```
+    /// use oclprim::Device;
+    ///
+    /// let device = Device::best()?;
+    /// let (mut values, mut indices) = (device.zeroed::<f32>(2)?, device.zeroed::<u64>(2)?);
+    /// device.min_max_into(&[0.5f32, -1.0, 4.0], &mut values, &mut indices)?;
+    /// assert_eq!((values.to_vec()?, indices.to_vec()?), (vec![-1.0, 4.0], vec![1, 2]));
+    ///
+    /// let x = device.upload(&[0.5f32, 2.5, -1.0, 4.0])?;
+    /// let (mut values, mut indices) = ([0.0; 4], [0; 4]);
+    /// device.min_max_into(x.nd(&[2, 2])?.along(0), &mut values, &mut indices)?;
+    /// assert_eq!((values, indices), ([-1.0, 2.5, 0.5, 4.0], [1, 0, 0, 1]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn min_max_into<'b, 'c, I: Extremal>(
+        &self,
+        input: I,
+        values: impl Into<Output<'b, I::Item>>,
+        indices: impl Into<Output<'c, u64>>,
+    ) -> Result<()> {
+        input.both_into(self, values.into(), indices.into())
     }
 
     fn arg_reduce<T: Element>(&self, input: Input<'_, T>, end: End) -> Result<Extreme<T>> {

@@ -34,6 +34,7 @@ pub mod statistics;
 pub use crate::segments::Offset;
 use bytemuck::Pod;
 
+pub use self::arg::Extremal;
 use self::gpu::Form;
 pub use crate::op::Determinism;
 #[allow(unused_imports, reason = "for the documentation")]

@@ -2,14 +2,14 @@
 
 use crate::ElementType;
 
-/// The result of [`Device::moments_axis`](crate::Device::moments_axis) for a line.
+/// The result of [`Device::moments`](crate::Device::moments) for a line.
 ///
 /// ```
 /// use oclprim::Device;
 ///
 /// let device = Device::best()?;
 /// let x = device.upload(&[1i32, 3])?;
-/// let found = device.moments_axis(x.nd(&[1, 2])?, 1)?.to_vec()?[0].get();
+/// let found = device.moments(x.nd(&[1, 2])?.along(1))?.to_vec()?[0].get();
 /// assert_eq!((found.count, found.sum, found.integer_sum), (2, 4.0, Some(4)));
 /// assert_eq!((found.mean, found.variance, found.sample_variance()), (2.0, 1.0, 2.0));
 /// # Ok::<(), oclprim::Error>(())
@@ -35,7 +35,7 @@ impl Moments {
     /// ```
     /// let device = oclprim::Device::best()?;
     /// let x = device.upload(&[1u8, 2, 6])?;
-    /// assert_eq!(device.moments_axis(&x, 0)?.to_vec()?[0].get().sample_variance(), 7.0);
+    /// assert_eq!(device.moments(NdView::from(&x).along(0))?.to_vec()?[0].get().sample_variance(), 7.0);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn sample_variance(&self) -> f64 {

@@ -32,7 +32,13 @@ use bytemuck::Pod;
 
 pub use crate::keys::{Key, Order};
 
-use crate::{Buffer, Device, Error, Input, Offset, Output, Result, Scratch, keys::Keys, memory, runtime::Backend};
+use crate::{
+    Buffer, Device, Error, Input, Offset, Output, Result, Scratch, Source,
+    keys::Keys,
+    memory,
+    runtime::Backend,
+    source::{Grouped, finite},
+};
 use crate::{
     layout::copy::gather::{Way, gpu as gather},
     runtime::{ClInput, opencl::ClDevice},
@@ -48,6 +54,70 @@ fn as_many(keys: usize, values: usize) -> Result<()> {
     Err(Error::invalid(format!("sorting {keys} keys with {values} values")))
 }
 
+/// What a sort takes: a [`Source`], or [segments](Source::segments) of one.
+///
+/// The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Device, Order, Source, sort::Sortable};
+///
+/// fn sorted<I: Sortable>(input: I) -> oclprim::Result<Vec<I::Item>> {
+///     Device::best()?.sort(input, Order::ascending())?.to_vec()
+/// }
+/// let x = [3u8, 1, 2];
+/// assert_eq!((sorted(&x)?, sorted(x.segments(&[0u32, 1, 3]))?), (vec![1, 2, 3], vec![3, 1, 2]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an input of a sort",
+    label = "expected a source, or segments of one: `x.segments(&offsets)`",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+)]
+pub trait Sortable: Grouped<Item: Key> {
+    /// The number of keys. Checks the offsets of segments.
+    #[doc(hidden)]
+    fn checked(&self, device: &Device) -> Result<usize>;
+
+    #[doc(hidden)]
+    fn sort_into(self, device: &Device, output: Output<'_, Self::Item>, order: &Order) -> Result<()>;
+
+    #[doc(hidden)]
+    fn sort_pairs_into<V: Pod + Send + Sync>(
+        self,
+        device: &Device,
+        values: Input<'_, V>,
+        outputs: (Output<'_, Self::Item>, Output<'_, V>),
+        order: &Order,
+    ) -> Result<()>;
+
+    #[doc(hidden)]
+    fn argsort_into<P: Offset>(self, device: &Device, output: Output<'_, P>, order: &Order) -> Result<()>;
+}
+
+impl<S: Source<Item: Key>> Sortable for S {
+    fn checked(&self, _: &Device) -> Result<usize> {
+        finite(self)
+    }
+
+    fn sort_into(self, device: &Device, output: Output<'_, S::Item>, order: &Order) -> Result<()> {
+        device.sort_one(self.held(device)?.input(), output, order, &mut Scratch::new())
+    }
+
+    fn sort_pairs_into<V: Pod + Send + Sync>(
+        self,
+        device: &Device,
+        values: Input<'_, V>,
+        outputs: (Output<'_, S::Item>, Output<'_, V>),
+        order: &Order,
+    ) -> Result<()> {
+        device.sort_pairs_one((self.held(device)?.input(), values), outputs, order, &mut Scratch::new())
+    }
+
+    fn argsort_into<P: Offset>(self, device: &Device, output: Output<'_, P>, order: &Order) -> Result<()> {
+        device.argsort_one(self.held(device)?.input(), output, order, &mut Scratch::new())
+    }
+}
+
 /// # Sorts
 ///
 /// These methods return the sorted keys, with or without values, or the indices that sort the keys. Module:
@@ -55,14 +125,17 @@ fn as_many(keys: usize, values: usize) -> Result<()> {
 impl Device {
     /// Stable sort: a copy of the keys in `order`, in which equal keys keep their order.
     ///
+    /// [Segments](Source::segments) are sorted one by one, and keep their ranges. Keys before the first offset, and from the last
+    /// offset on, belong to no segment and keep their indices. The keys of an expression are written to memory first.
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the result and as much scratch do not fit the
     /// device; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the order selects bits that the keys do
-    /// not have.
+    /// not have, or if an offset is beyond the next one or beyond the input, or if there are no offsets.
     ///
     /// ```
-    /// use oclprim::{Device, Order};
+    /// use oclprim::{Device, Order, Source};
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[2.5f32, -0.0, f32::NAN, 0.0, -1.0])?;
@@ -71,17 +144,21 @@ impl Device {
     /// assert_eq!(sorted[..4], [-1.0, -0.0, 0.0, 2.5]);
     /// assert!(sorted[1].is_sign_negative() && sorted[4].is_nan());
     /// assert_eq!(device.sort(&[3u8, 1, 2], Order::descending())?.to_vec()?, [3, 2, 1]);
+    /// let rows = device.sort([3u8, 1, 2, 9, 5, 4].segments(&[0u32, 2, 2, 5]), Order::descending())?;
+    /// assert_eq!(rows.to_vec()?, [3, 1, 9, 5, 2, 4]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn sort<'a, T: Key>(&self, input: impl Into<Input<'a, T>>, order: Order) -> Result<Buffer<T>> {
-        let input = input.into();
-        let mut output = self.uninit(input.len())?;
-        self.sort_one(input, Output::from(&mut output), &order, &mut Scratch::new())?;
+    pub fn sort<I: Sortable>(&self, input: I, order: Order) -> Result<Buffer<I::Item>> {
+        let mut output = self.uninit(input.checked(self)?)?;
+        input.sort_into(self, Output::from(&mut output), &order)?;
         Ok(output)
     }
 
     /// [`Device::sort`] into a slice, buffer or view of the same length. Waits for the result only if `output` is a
     /// host slice.
+    ///
+    /// Does not check the offsets of segments; [`Device::check_segments`] does. With invalid offsets, results are unspecified.
+    /// Reads and writes stay in bounds for any offsets.
     ///
     /// # Errors
     ///
@@ -99,13 +176,13 @@ impl Device {
     /// assert_eq!(out.to_vec()?, [0, 1, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn sort_into<'a, 'b, T: Key>(
+    pub fn sort_into<'b, I: Sortable>(
         &self,
-        input: impl Into<Input<'a, T>>,
-        output: impl Into<Output<'b, T>>,
+        input: I,
+        output: impl Into<Output<'b, I::Item>>,
         order: Order,
     ) -> Result<()> {
-        self.sort_one(input.into(), output.into(), &order, &mut Scratch::new())
+        input.sort_into(self, output.into(), &order)
     }
 
     /// Body of [`Device::sort_into`], compiled once per type.
@@ -132,7 +209,7 @@ impl Device {
 
     /// Stable sort of keys with values: the sorted keys, and the values in the order of their keys.
     ///
-    /// Values are plain data of any size. Values of 1, 2, 4, 8 and 16 bytes move with the keys. Values of other sizes
+    /// [Segments](Source::segments) of the keys are sorted one by one, each with its values. Values are plain data of any size. Values of 1, 2, 4, 8 and 16 bytes move with the keys. Values of other sizes
     /// are gathered by the sorted indices at the end.
     ///
     /// # Errors
@@ -149,16 +226,16 @@ impl Device {
     /// assert_eq!((ages.to_vec()?, names.to_vec()?), (vec![41, 41, 7], vec![*b"Ida", *b"Lu ", *b"Bo "]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn sort_pairs<'a, 'b, K: Key, V: Pod>(
+    pub fn sort_pairs<'b, I: Sortable, V: Pod + Send + Sync>(
         &self,
-        keys: impl Into<Input<'a, K>>,
+        keys: I,
         values: impl Into<Input<'b, V>>,
         order: Order,
-    ) -> Result<(Buffer<K>, Buffer<V>)> {
-        let (keys, values) = (keys.into(), values.into());
-        let (mut keys_out, mut values_out) = (self.uninit(keys.len())?, self.uninit(values.len())?);
+    ) -> Result<(Buffer<I::Item>, Buffer<V>)> {
+        let values = values.into();
+        let (mut keys_out, mut values_out) = (self.uninit(keys.checked(self)?)?, self.uninit(values.len())?);
         let outputs = (Output::from(&mut keys_out), Output::from(&mut values_out));
-        self.sort_pairs_one((keys, values), outputs, &order, &mut Scratch::new())?;
+        keys.sort_pairs_into(self, values, outputs, &order)?;
         Ok((keys_out, values_out))
     }
 
@@ -180,16 +257,15 @@ impl Device {
     /// assert_eq!((keys.to_vec()?, values.to_vec()?), (vec![-1, 5, 5], vec![1.5, 0.5, 2.5]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn sort_pairs_into<'a, 'b, 'c, 'd, K: Key, V: Pod>(
+    pub fn sort_pairs_into<'b, 'c, 'd, I: Sortable, V: Pod + Send + Sync>(
         &self,
-        keys: impl Into<Input<'a, K>>,
+        keys: I,
         values: impl Into<Input<'b, V>>,
-        keys_out: impl Into<Output<'c, K>>,
+        keys_out: impl Into<Output<'c, I::Item>>,
         values_out: impl Into<Output<'d, V>>,
         order: Order,
     ) -> Result<()> {
-        let (inputs, outputs) = ((keys.into(), values.into()), (keys_out.into(), values_out.into()));
-        self.sort_pairs_one(inputs, outputs, &order, &mut Scratch::new())
+        keys.sort_pairs_into(self, values.into(), (keys_out.into(), values_out.into()), &order)
     }
 
     /// Body of [`Device::sort_pairs_into`], compiled once per pair of types.
@@ -289,7 +365,8 @@ impl Device {
         Ok(places)
     }
 
-    /// Indices that sort the keys: `sorted[i] = input[output[i]]`, stable. Indices are `u32` or `u64`.
+    /// Indices that sort the keys: `sorted[i] = input[output[i]]`, stable. Indices are `u32` or `u64`. For
+    /// [segments](Source::segments), they are indices of the whole input.
     ///
     /// # Errors
     ///
@@ -306,10 +383,9 @@ impl Device {
     /// assert_eq!(device.gather(&x, &places)?.to_vec()?, [-10, -10, 20, 30]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn argsort<'a, T: Key, I: Offset>(&self, input: impl Into<Input<'a, T>>, order: Order) -> Result<Buffer<I>> {
-        let input = input.into();
-        let mut output = self.uninit(input.len())?;
-        self.argsort_one(input, Output::from(&mut output), &order, &mut Scratch::new())?;
+    pub fn argsort<I: Sortable, P: Offset>(&self, input: I, order: Order) -> Result<Buffer<P>> {
+        let mut output = self.uninit(input.checked(self)?)?;
+        input.argsort_into(self, Output::from(&mut output), &order)?;
         Ok(output)
     }
 
@@ -329,13 +405,13 @@ impl Device {
     /// assert_eq!(places, [1, 0, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn argsort_into<'a, 'b, T: Key, I: Offset>(
+    pub fn argsort_into<'b, I: Sortable, P: Offset>(
         &self,
-        input: impl Into<Input<'a, T>>,
-        output: impl Into<Output<'b, I>>,
+        input: I,
+        output: impl Into<Output<'b, P>>,
         order: Order,
     ) -> Result<()> {
-        self.argsort_one(input.into(), output.into(), &order, &mut Scratch::new())
+        input.argsort_into(self, output.into(), &order)
     }
 
     /// Body of [`Device::argsort_into`], compiled once per pair of types.

@@ -28,6 +28,18 @@ impl<T: Copy + Sync> Values for &[T] {
     }
 }
 
+/// A type of elements in memory: an [`Element`], or any other plain type.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type of elements in memory",
+    label = "expected `i8`..`i64`, `u8`..`u64`, `f16`, `bf16`, `f32`, `f64`, or a plain struct",
+    note = "use `u8` for `bool` and for `char`",
+    note = "for a struct, derive `bytemuck::Pod` and `bytemuck::Zeroable`"
+)]
+pub trait Plain: Pod + Send + Sync {}
+#[diagnostic::do_not_recommend]
+impl<T: Pod + Send + Sync> Plain for T {}
+
 macro_rules! memory {
     ($([$($generics:tt)*] $ty:ty;)*) => {
         $(
@@ -66,13 +78,13 @@ macro_rules! memory {
     };
 }
 memory! {
-    [T: Pod + Send + Sync] &'a [T];
-    [T: Pod + Send + Sync, const N: usize] &'a [T; N];
-    [T: Pod + Send + Sync] &'a Vec<T>;
-    [T: Pod + Send + Sync] &'a PinnedVec<T>;
-    [T: Pod + Send + Sync] &'a Buffer<T>;
-    [T: Pod + Send + Sync] View<'a, T>;
-    [T: Pod + Send + Sync] Input<'a, T>;
+    [T: Plain] &'a [T];
+    [T: Plain, const N: usize] &'a [T; N];
+    [T: Plain] &'a Vec<T>;
+    [T: Plain] &'a PinnedVec<T>;
+    [T: Plain] &'a Buffer<T>;
+    [T: Plain] View<'a, T>;
+    [T: Plain] Input<'a, T>;
 }
 
 /// Consecutive numbers; see [`counting`].

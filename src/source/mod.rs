@@ -73,7 +73,7 @@ use self::{
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::{Device, View};
 use crate::{
-    Element, ElementType, Error, Input, Integer, Result,
+    Element, ElementType, Error, Input, Integer, Offset, Result,
     runtime::{AnyInput, opencl::ClDevice},
 };
 
@@ -94,6 +94,7 @@ use crate::{
     message = "`{Self}` is not an input",
     label = "expected `&[T]`, `&Vec<T>`, `&Buffer<T>`, a `View`, or an expression over them",
     note = "a `Vec`, an array or a `Buffer` is passed by reference",
+    note = "for an N-dimensional view, say along which axes: `view.along(0)`",
     note = "an array of `ndarray` converts by `Input::try_from(&array)?`, with the feature `ndarray`"
 )]
 pub trait Source: Sized + Sync {
@@ -292,7 +293,7 @@ pub trait Source: Sized + Sync {
     /// assert_eq!(device.scan(x.segments(&[0u32, 2, 2, 5]), Sum)?.to_vec()?, [1.0, 3.0, 3.0, 7.0, 12.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    fn segments<O: Source>(self, offsets: O) -> Segments<Self, O> {
+    fn segments<O: Source<Item: Offset>>(self, offsets: O) -> Segments<Self, O> {
         Segments { source: self, offsets }
     }
 
@@ -309,7 +310,7 @@ pub trait Source: Sized + Sync {
     /// assert_eq!((keys.to_vec()?, sums.to_vec()?), (vec![3, 1, 3], vec![2.5, 4.0, 8.0]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    fn by_key<K: Source>(self, keys: K) -> ByKey<Self, K> {
+    fn by_key<K: Source<Item: Element>>(self, keys: K) -> ByKey<Self, K> {
         ByKey { source: self, keys }
     }
 

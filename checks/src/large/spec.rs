@@ -159,7 +159,7 @@ fn reduce_rows(device: &Device) -> Result<(), Failure> {
     let columns = device.reduce(rows.along(0), Max)?;
     let found = [columns.view(..2)?.to_vec()?, columns.view(N - 2..)?.to_vec()?];
     equal(found, [vec![5, 1], vec![1, 9]], "the first and last columns")?;
-    let ends = device.min_max_axis(rows, 1)?;
+    let ends = device.min_max(rows.along(1))?;
     equal(ends.indices.to_vec()?, vec![1, 0, 0, N as u64 - 1], "indices of extremes of rows")?;
     equal(ends.values.to_vec()?, vec![1, 1, 5, 9], "extremes of rows")
 }
@@ -173,7 +173,7 @@ fn reduce_columns(device: &Device) -> Result<(), Failure> {
             Error::unsupported(format!("needs one allocation of {} bytes; the device allows {most}", 8 * N)).into()
         );
     }
-    let found = device.arg_max_axis(x.nd(&[2, N])?, 0)?;
+    let found = device.arg_max(x.nd(&[2, N])?.along(0))?;
     let ends = [found.indices.view(..2)?.to_vec()?, found.indices.view(N - 2..)?.to_vec()?];
     equal(ends, [vec![0, 0], vec![0, 1]], "indices of the first and last columns")?;
     let ends = [found.values.view(..2)?.to_vec()?, found.values.view(N - 2..)?.to_vec()?];
@@ -190,7 +190,7 @@ fn reduce_segments(device: &Device) -> Result<(), Failure> {
 
 fn moments_of_rows(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (2 * N, 1), 1u8, &[(0, 5), (2 * N - 1, 9)])?;
-    let found = device.moments_axis(x.nd(&[2, N])?, 1)?.to_vec()?;
+    let found = device.moments(x.nd(&[2, N])?.along(1))?.to_vec()?;
     for (record, mark) in found.iter().zip([5.0, 9.0]) {
         let (found, n) = (record.get(), N as f64);
         equal(found.sum, n - 1.0 + mark, "the sum of a row")?;
@@ -361,7 +361,7 @@ fn sort_bytes(device: &Device) -> Result<(), Failure> {
 fn sort_segments_of_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 2), 7u8, &[(3, 200), (N - 1, 2), (N / 2, 0)])?;
     let offsets = [0, 5, N - 2, N].map(|offset| offset as u64);
-    let y = device.sort_segments(&x, &offsets, Order::ascending())?;
+    let y = device.sort(x.segments(&offsets), Order::ascending())?;
     let ends = [y.view(..6)?.to_vec()?, y.view(N - 3..)?.to_vec()?];
     equal(ends, [vec![7, 7, 7, 7, 200, 0], vec![7, 2, 7]], "where segments begin and end")?;
     equal(device.reduce(&y, Sum)?, (7 * (N - 3) + 202) as u8, "sum")

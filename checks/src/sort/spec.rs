@@ -47,7 +47,10 @@ fn check_keys<T: Made>(device: &Device, what: What) -> Result<(), Failure> {
 }
 
 /// Checks pairs whose values are indices of keys, so that a wrong order of equal keys shows.
-fn check_pairs<K: Made, V: Pod + PartialEq + std::fmt::Debug>(device: &Device, what: What) -> Result<(), Failure> {
+fn check_pairs<K: Made, V: Pod + Send + Sync + PartialEq + std::fmt::Debug>(
+    device: &Device,
+    what: What,
+) -> Result<(), Failure> {
     let What { n, offset, keys, way } = what;
     let all = K::make(keys, n + offset);
     let values: Vec<V> = numbered(n + offset);
@@ -286,7 +289,7 @@ fn bench_indices<T: Element>() -> Bench {
             |(_, _, out)| out.fill(poison()),
             |(device, keys, out)| device.argsort_into(&*keys, out, Order::ascending()),
             |(_, keys, out)| {
-                let want = Device::cpu().argsort::<T, u32>(&keys.to_vec()?, Order::ascending())?;
+                let want = Device::cpu().argsort::<_, u32>(&keys.to_vec()?, Order::ascending())?;
                 same_bytes(&out.to_vec()?, &want.to_vec()?, "indices")
             },
         ))

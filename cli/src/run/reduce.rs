@@ -564,8 +564,8 @@ impl Line<'_> {
     fn find<T: Element>(&self, op: Op, input: &[T]) -> Result<Vec<i64>, Stop> {
         let view = self.view(input)?;
         let run = |device: &Device| match op {
-            Op::ArgMin => device.arg_min_axis(view, 1)?.indices.into_vec(),
-            _ => device.arg_max_axis(view, 1)?.indices.into_vec(),
+            Op::ArgMin => device.arg_min(view.along(1))?.indices.into_vec(),
+            _ => device.arg_max(view.along(1))?.indices.into_vec(),
         };
         let indices = run(self.device)?;
         if self.verify {
@@ -577,10 +577,10 @@ impl Line<'_> {
     /// The smallest element of each line, then the largest element of each line.
     fn min_max<T: Element>(&self, input: &[T]) -> Result<Vec<T>, Stop> {
         let view = self.view(input)?;
-        let found = self.device.min_max_axis(view, 1)?;
+        let found = self.device.min_max(view.along(1))?;
         let values = found.values.into_vec()?;
         if self.verify {
-            let want = Device::cpu().min_max_axis(view, 1)?;
+            let want = Device::cpu().min_max(view.along(1))?;
             matches(same(&found.indices.into_vec()?, &want.indices.into_vec()?, "index "))?;
             matches(same(&values, &want.values.into_vec()?, "value "))?;
         }
@@ -591,7 +591,7 @@ impl Line<'_> {
     pub(super) fn moments<T: Element>(&self, input: &[T]) -> Result<Vec<f64>, Stop> {
         let view = self.view(input)?;
         let run = |device: &Device| -> Result<Vec<f64>, Stop> {
-            let records = device.moments_axis(view, 1)?.into_vec()?;
+            let records = device.moments(view.along(1))?.into_vec()?;
             collect((0..3 * records.len()).map(|i| {
                 let found = records[i / 3].get();
                 [found.sum, found.mean, found.variance][i % 3]

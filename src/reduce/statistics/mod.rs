@@ -41,6 +41,7 @@ use crate::{
     Device, Element, Error, ErrorKind, Extreme, Input, Output, Result, Scratch, Source,
     reduce::moments::{Moments, moments, of_a_sample},
     runtime::Backend,
+    source::Grouped,
 };
 
 /// Words of a [`StatisticsRecord`].
@@ -169,6 +170,47 @@ pub(super) fn not_empty<T: Pod>(input: &Input<'_, T>, what: &str) -> Result<()> 
     Ok(())
 }
 
+/// What [`Device::mean`] and [`Device::variance`] take: a [`Source`], or lines [`along`](crate::NdView::along) axes.
+///
+/// The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Device, reduce::statistics::Measurable};
+///
+/// fn mean<I: Measurable>(input: I) -> oclprim::Result<I::Found> {
+///     Device::best()?.mean(input)
+/// }
+/// assert_eq!((mean(&[1u8, 2])?, mean(oclprim::NdView::from(&[1u8, 2]).along(0))?), (1.5, vec![1.5]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no mean",
+    label = "expected a source, or lines: `view.along(axes)`",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+)]
+pub trait Measurable: Grouped<Item: Element> {
+    /// A number, or one for each line.
+    type Found;
+
+    #[doc(hidden)]
+    fn mean(self, device: &Device) -> Result<Self::Found>;
+
+    #[doc(hidden)]
+    fn variance(self, device: &Device) -> Result<Self::Found>;
+}
+
+impl<S: Source<Item: Element>> Measurable for S {
+    type Found = f64;
+
+    fn mean(self, device: &Device) -> Result<f64> {
+        Ok(device.statistics(self)?.mean)
+    }
+
+    fn variance(self, device: &Device) -> Result<f64> {
+        Ok(device.statistics(self)?.variance)
+    }
+}
+
 /// # Statistics
 ///
 /// These methods compute several statistics in one pass over memory. Module:
@@ -241,26 +283,28 @@ impl Device {
         }
     }
 
-    /// The mean of all elements.
+    /// The mean of all elements, or of each line along axes, on the host.
     ///
-    /// The host decodes the mean from the record of [`Device::statistics`]. [`Device::statistics_into`] can leave
-    /// the record on the device.
+    /// The host decodes the mean from the record of [`Device::statistics`] or [`Device::moments`]; [`Device::statistics_into`]
+    /// and [`Device::moments_into`] can leave the record on the device.
     ///
     /// # Errors
     ///
     /// Same as [`Device::statistics`].
     ///
     /// ```
-    /// assert_eq!(oclprim::Device::best()?.mean(&[1u8, 2, 4, 6])?, 3.25);
+    /// let device = oclprim::Device::best()?;
+    /// let x = device.upload(&[1u8, 2, 4, 6])?;
+    /// assert_eq!((device.mean(&x)?, device.mean(x.nd(&[2, 2])?.along(0))?), (3.25, vec![2.5, 4.0]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn mean<T: Element>(&self, input: impl Source<Item = T>) -> Result<f64> {
-        Ok(self.statistics(input)?.mean)
+    pub fn mean<I: Measurable>(&self, input: I) -> Result<I::Found> {
+        input.mean(self)
     }
 
-    /// The population variance of all elements: the divisor is their number.
+    /// The population variance of all elements, or of each line along axes, on the host: the divisor is their number.
     ///
-    /// The host decodes the variance from the record of [`Device::statistics`]. [`Statistics::sample_variance`] divides
+    /// The host decodes the variance from the record of [`Device::statistics`] or [`Device::moments`]. [`Statistics::sample_variance`] divides
     /// by one less.
     ///
     /// # Errors
@@ -268,67 +312,25 @@ impl Device {
     /// Same as [`Device::statistics`].
     ///
     /// ```
-    /// assert_eq!(oclprim::Device::best()?.variance(&[1.0f32, 3.0])?, 1.0);
+    /// let device = oclprim::Device::best()?;
+    /// let x = device.upload(&[1.0f32, 2.0, 3.0, 6.0])?;
+    /// assert_eq!((device.variance(x.view(..2)?)?, device.variance(x.nd(&[2, 2])?.along(0))?), (0.25, vec![1.0, 4.0]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn variance<T: Element>(&self, input: impl Source<Item = T>) -> Result<f64> {
-        Ok(self.statistics(input)?.variance)
+    pub fn variance<I: Measurable>(&self, input: I) -> Result<I::Found> {
+        input.variance(self)
     }
 
-    /// The smallest and the largest element and their indices, in one pass.
-    ///
-    /// Each is the result of [`Device::arg_min`] or [`Device::arg_max`]. Ties yield the lowest index; -0 equals +0. If
-    /// there is a NaN, both results are the first one.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Empty`] if there are no elements; else as [`Device::reduce`].
-    ///
-    /// ```
-    /// use oclprim::Device;
-    ///
-    /// let ends = Device::best()?.min_max(&[3, 1, 2, 1])?;
-    /// assert_eq!((ends.min.index, ends.min.value), (1, 1));
-    /// assert_eq!((ends.max.index, ends.max.value), (0, 3));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn min_max<T: Element>(&self, input: impl Source<Item = T>) -> Result<MinMax<T>> {
+    pub(super) fn min_max_of<T: Element>(&self, input: Input<'_, T>) -> Result<MinMax<T>> {
         let (mut values, mut indices) = ([T::ZERO; 2], [0; 2]);
-        self.min_max_into(input, &mut values, &mut indices)?;
+        self.min_max_one(input, (&mut values).into(), (&mut indices).into(), &mut Scratch::new())?;
         let extreme = |i: usize| Extreme { index: indices[i] as usize, value: values[i] };
         Ok(MinMax { min: extreme(0), max: extreme(1) })
     }
 
-    /// [`Device::min_max`] into the two elements of `values` and of `indices`, which may be on the device. The smallest
-    /// element is first.
-    ///
-    /// Waits for the result only if an output is a host slice.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::min_max`]; [`ErrorKind::InvalidInput`] if an output does not have exactly two elements.
-    ///
-    /// ```
-    /// use oclprim::Device;
-    ///
-    /// let device = Device::best()?;
-    /// let (mut values, mut indices) = (device.zeroed::<f32>(2)?, device.zeroed::<u64>(2)?);
-    /// device.min_max_into(&[0.5f32, -1.0, 4.0], &mut values, &mut indices)?;
-    /// assert_eq!((values.to_vec()?, indices.to_vec()?), (vec![-1.0, 4.0], vec![1, 2]));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn min_max_into<'b, 'c, T: Element>(
-        &self,
-        input: impl Source<Item = T>,
-        values: impl Into<Output<'b, T>>,
-        indices: impl Into<Output<'c, u64>>,
-    ) -> Result<()> {
-        self.min_max_one(input.held(self)?.input(), values.into(), indices.into(), &mut Scratch::new())
-    }
-
     /// Body of [`Device::min_max_into`], compiled once for each set of types.
     #[inline(never)]
-    fn min_max_one<T: Element>(
+    pub(super) fn min_max_one<T: Element>(
         &self,
         input: Input<'_, T>,
         values: Output<'_, T>,

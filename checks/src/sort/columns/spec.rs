@@ -33,7 +33,7 @@ fn check<K: Made>(device: &Device, (n, at, keys, way): (usize, usize, Keys, Way)
     let indices: Vec<usize> = if device.is_cpu() {
         way.argsort(&all[at..])
     } else {
-        let indices = Device::cpu().argsort::<K, u32>(&all[at..], way.order())?.to_vec()?;
+        let indices = Device::cpu().argsort::<_, u32>(&all[at..], way.order())?.to_vec()?;
         indices.into_iter().map(|index| index as usize).collect()
     };
     same_bytes(&got, &indices.iter().map(|&index| all[at + index]).collect::<Vec<_>>(), "keys")?;
@@ -107,7 +107,7 @@ pub(in crate::sort) fn benches() -> Vec<Bench> {
                 device.sort_columns_into(&*keys, columns, out, Order::ascending())
             },
             |(_, keys, _, out)| {
-                let want = Device::cpu().argsort::<u32, u32>(&keys.to_vec()?, Order::ascending())?.to_vec()?;
+                let want = Device::cpu().argsort::<_, u32>(&keys.to_vec()?, Order::ascending())?.to_vec()?;
                 out[1..].iter().try_for_each(|out| same_bytes(&out.to_vec()?, &want, "a column"))
             },
         ))

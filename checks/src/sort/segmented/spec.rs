@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 
 use crate::{
-    Device, Offset, Order,
+    Device, Offset, Order, Source,
     bench::Bench,
     check::{
         CANARY, Case, Failure, Level,
@@ -50,13 +50,13 @@ fn check_keys<K: Made, C: Offset>(device: &Device, what: What) -> Result<(), Fai
     let (all, offsets, padded) = made::<K, C>(what);
     let (x, offsets_there) = (device.upload(&all)?, device.upload(&padded)?);
     let got = guarded(device, n, at, |out| {
-        Ok(device.sort_segments_into(x.view(at..)?, offsets_there.view(at..)?, out, way.order())?)
+        Ok(device.sort_into(x.view(at..)?.segments(offsets_there.view(at..)?), out, way.order())?)
     })?;
     let input = &all[at..];
     let want = if device.is_cpu() {
         obvious(way, input, &offsets).into_iter().map(|index| input[index]).collect()
     } else {
-        Device::cpu().sort_segments(input, &offsets, way.order())?.to_vec()?
+        Device::cpu().sort(input.segments(&offsets), way.order())?.to_vec()?
     };
     same_bytes(&got, &want, "keys")
 }
@@ -73,7 +73,7 @@ fn check_pairs<K: Made, V: Pod + Send + Sync + PartialEq + std::fmt::Debug, C: O
     let got = guarded(device, n, at, |out| {
         got_values = guarded(device, n, at, |to| {
             let (x, with, offsets_there) = (x.view(at..)?, with.view(at..)?, offsets_there.view(at..)?);
-            Ok(device.sort_segments_pairs_into(x, with, offsets_there, out, to, way.order())?)
+            Ok(device.sort_pairs_into(x.segments(offsets_there), with, out, to, way.order())?)
         })?;
         Ok(())
     })?;
@@ -81,7 +81,7 @@ fn check_pairs<K: Made, V: Pod + Send + Sync + PartialEq + std::fmt::Debug, C: O
     let (want, want_values) = if device.is_cpu() {
         obvious(way, input, &offsets).into_iter().map(|index| (input[index], values[index])).unzip()
     } else {
-        let (keys, values) = Device::cpu().sort_segments_pairs(input, values, &offsets, way.order())?;
+        let (keys, values) = Device::cpu().sort_pairs(input.segments(&offsets), values, way.order())?;
         (keys.to_vec()?, values.to_vec()?)
     };
     same_bytes(&got, &want, "keys")?;
@@ -93,13 +93,13 @@ fn check_indices<K: Made, I: Offset, C: Offset>(device: &Device, what: What) -> 
     let (all, offsets, padded) = made::<K, C>(what);
     let (x, offsets_there) = (device.upload(&all)?, device.upload(&padded)?);
     let got = guarded(device, n, at, |out| {
-        Ok(device.argsort_segments_into(x.view(at..)?, offsets_there.view(at..)?, out, way.order())?)
+        Ok(device.argsort_into(x.view(at..)?.segments(offsets_there.view(at..)?), out, way.order())?)
     })?;
     let input = &all[at..];
     let want: Vec<I> = if device.is_cpu() {
         obvious(way, input, &offsets).into_iter().map(|index| I::from_i128(index as i128)).collect()
     } else {
-        Device::cpu().argsort_segments(input, &offsets, way.order())?.to_vec()?
+        Device::cpu().argsort(input.segments(&offsets), way.order())?.to_vec()?
     };
     same_bytes(&got, &want, "indices")
 }
@@ -109,19 +109,19 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> Result<(), Failure> {
     let (x, up) = (Data::Bits.generate::<u32>(n, 1), Order::ascending);
     let mut rng = Rng::new(n as u64);
     let wild: Vec<C> = (0..300).map(|_| C::from_bits_lossy(rng.next() >> (rng.next() % 60))).collect();
-    guarded(device, n, 1, |out| Ok(device.sort_segments_into(&x, &wild, out, up())?))?;
+    guarded(device, n, 1, |out| Ok(device.sort_into(x.segments(&wild), out, up())?))?;
     // These segments overlap, and there are more of them than the lists in scratch hold.
     let folded: Vec<C> = (0..2000).map(|i| C::from_i128((n * (i % 2)) as i128)).collect();
-    guarded(device, n, 1, |out| Ok(device.sort_segments_into(&x, &folded, out, up())?))?;
+    guarded(device, n, 1, |out| Ok(device.sort_into(x.segments(&folded), out, up())?))?;
     for offsets in [vec![0, n / 2, n / 3, n], vec![0, n, n + 1], vec![n + 1], vec![]] {
         let offsets: Vec<C> = offsets.into_iter().map(|x| C::from_i128(x as i128)).collect();
-        if device.sort_segments(&x, &offsets, up()).is_ok() {
+        if device.sort(x.segments(&offsets), up()).is_ok() {
             return Err(Failure::Mismatch(format!("offsets {offsets:?} of {n} elements were accepted")));
         }
     }
     // Segments that reach beyond the input end with it.
     let beyond: Vec<C> = [0, n + 5, n + CANARY].map(|x| C::from_i128(x as i128)).into();
-    let got = guarded(device, n, 0, |out| Ok(device.sort_segments_into(&x, &beyond, out, up())?))?;
+    let got = guarded(device, n, 0, |out| Ok(device.sort_into(x.segments(&beyond), out, up())?))?;
     same_bytes(&got, &Device::cpu().sort(&x, up())?.to_vec()?, "clamped")
 }
 
@@ -232,9 +232,9 @@ fn bench_keys<K: Made>(mean: usize) -> Bench {
         Ok(Climb::new(
             state,
             |(_, _, _, out)| out.fill(poison()),
-            |(device, x, offsets, out)| device.sort_segments_into(&*x, &*offsets, out, Order::ascending()),
+            |(device, x, offsets, out)| device.sort_into(x.segments(&*offsets), out, Order::ascending()),
             |(_, x, offsets, out)| {
-                let want = Device::cpu().sort_segments(&x.to_vec()?, &offsets.to_vec()?, Order::ascending())?;
+                let want = Device::cpu().sort(x.to_vec()?.segments(&offsets.to_vec()?), Order::ascending())?;
                 same_bytes(&out.to_vec()?, &want.to_vec()?, "keys")
             },
         ))
@@ -249,10 +249,10 @@ fn bench_indices<K: Made>(mean: usize) -> Bench {
         Ok(Climb::new(
             state,
             |(_, _, _, out)| out.fill(poison()),
-            |(device, x, offsets, out)| device.argsort_segments_into(&*x, &*offsets, out, Order::ascending()),
+            |(device, x, offsets, out)| device.argsort_into(x.segments(&*offsets), out, Order::ascending()),
             |(_, x, offsets, out)| {
                 let cpu = Device::cpu();
-                let want = cpu.argsort_segments::<K, u32, u32>(&x.to_vec()?, &offsets.to_vec()?, Order::ascending())?;
+                let want = cpu.argsort::<_, u32>(x.to_vec()?.segments(&offsets.to_vec()?), Order::ascending())?;
                 same_bytes(&out.to_vec()?, &want.to_vec()?, "indices")
             },
         ))

@@ -1,5 +1,5 @@
-//! The mean and the variance of each line along an axis: [`Device::moments_axis`], [`Device::mean_axis`],
-//! [`Device::variance_axis`].
+//! The mean and the variance of each line along axes: [`Device::moments`], [`Device::mean`] and [`Device::variance`] of
+//! [`view.along(axes)`](NdView::along).
 //!
 //! | property | |
 //! |---|---|
@@ -26,11 +26,15 @@ use std::marker::PhantomData;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::Lines;
+use super::{Lines, along_one};
 use crate::{
     Buffer, Device, Element, Error, ErrorKind, NdView, Output, Result, Scratch, memory,
-    reduce::moments::{self, Moments},
+    reduce::{
+        moments::{self, Moments},
+        statistics::Measurable,
+    },
     runtime::Backend,
+    source::{Along, Axes},
 };
 
 /// Words of a [`MomentsRecord`].
@@ -52,7 +56,7 @@ fn lanes(len: usize) -> usize {
 ///
 /// let device = Device::best()?;
 /// let x = device.upload(&[1.0f32, 3.0, 5.0, 9.0])?;
-/// let rows = device.moments_axis(x.nd(&[2, 2])?, 1)?;
+/// let rows = device.moments(x.nd(&[2, 2])?.along(1))?;
 /// let means: Vec<f64> = rows.to_vec()?.iter().map(|record: &MomentsRecord<f32>| record.get().mean).collect();
 /// assert_eq!(means, [2.0, 7.0]);
 /// # Ok::<(), oclprim::Error>(())
@@ -83,75 +87,83 @@ impl<T: Element> std::fmt::Debug for MomentsRecord<T> {
     }
 }
 
-/// # Mean and variance along an axis
+impl<T: Element, A: Axes> Measurable for Along<NdView<'_, T>, A> {
+    type Found = Vec<f64>;
+
+    fn mean(self, device: &Device) -> Result<Vec<f64>> {
+        memory::collect(device.moments(self)?.to_vec()?.iter().map(|record| record.get().mean))
+    }
+
+    fn variance(self, device: &Device) -> Result<Vec<f64>> {
+        memory::collect(device.moments(self)?.to_vec()?.iter().map(|record| record.get().variance))
+    }
+}
+
+/// # Mean and variance along axes
 ///
-/// These methods return the mean and the variance of each line along an axis. Module:
+/// These methods return the mean and the variance of each line along axes. Module:
 /// [`reduce::axis::moments`](crate::reduce::axis::moments).
 impl Device {
-    /// Count, sum, mean and variance of each line along an axis, in one pass over memory.
+    /// Count, sum, mean and variance of each line along axes, in one pass over memory.
     ///
     /// There is one record for each index of the other axes, in row-major order. The error bounds are those of
     /// [`Device::statistics`], whose float results can round differently. [The module](crate::reduce::axis::moments)
-    /// defines the order of float operations, which is the same on every device. Strides may be zero or negative. Does
-    /// not wait for the result.
+    /// defines the order of float operations, which is the same on every device. Does not wait for the result.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Empty`] if the axis has no elements, but there are results; else as [`Device::reduce`].
+    /// [`ErrorKind::Empty`] if the lines have no elements, but there are results; else as [`Device::reduce`].
     ///
     /// ```
     /// use oclprim::Device;
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[2.0f32, 4.0, 6.0, 8.0, 1.0, 1.0, 1.0, 1.0])?;
-    /// let rows = device.moments_axis(x.nd(&[2, 4])?, 1)?.to_vec()?;
+    /// let rows = device.moments(x.nd(&[2, 4])?.along(1))?.to_vec()?;
     /// assert_eq!((rows[0].get().mean, rows[0].get().variance), (5.0, 5.0));
     /// assert_eq!((rows[1].get().mean, rows[1].get().variance), (1.0, 0.0));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn moments_axis<'a, T: Element>(
-        &self,
-        input: impl Into<NdView<'a, T>>,
-        axis: usize,
-    ) -> Result<Buffer<MomentsRecord<T>>> {
-        let input = input.into();
-        let mut out = self.uninit(results(&Lines::of(input.layout(), axis)?)?)?;
-        self.moments_axis_into(input, axis, &mut out)?;
-        Ok(out)
+    pub fn moments<T: Element, A: Axes>(&self, input: Along<NdView<'_, T>, A>) -> Result<Buffer<MomentsRecord<T>>> {
+        along_one(self, input.view, input.axes.list(), |view, axis| {
+            let mut out = self.uninit(results(&Lines::of(view.layout(), axis)?)?)?;
+            self.moments_one(view, axis, (&mut out).into(), &mut Scratch::new())?;
+            Ok(out)
+        })
     }
 
-    /// [`Device::moments_axis`] into a slice, buffer or view with one record for each line.
+    /// [`Device::moments`] into a slice, buffer or view with one record for each line.
     ///
     /// Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// Same as [`Device::moments_axis`]; [`ErrorKind::InvalidInput`] if `output` has another number of elements.
+    /// Same as [`Device::moments`]; [`ErrorKind::InvalidInput`] if `output` has another number of elements.
     ///
     /// ```
     /// use oclprim::{Device, MomentsRecord};
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[1u8, 2, 3, 6])?;
-    /// let columns = x.nd(&[2, 2])?;
     /// let mut found = device.zeroed::<MomentsRecord<u8>>(2)?;
-    /// device.moments_axis_into(columns, 0, &mut found)?;
+    /// device.moments_into(x.nd(&[2, 2])?.along(0), &mut found)?;
     /// let found: Vec<_> = found.to_vec()?.iter().map(MomentsRecord::get).collect();
     /// assert_eq!((found[0].mean, found[1].integer_sum), (2.0, Some(8)));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn moments_axis_into<'a, 'b, T: Element>(
+    pub fn moments_into<'b, T: Element, A: Axes>(
         &self,
-        input: impl Into<NdView<'a, T>>,
-        axis: usize,
+        input: Along<NdView<'_, T>, A>,
         output: impl Into<Output<'b, MomentsRecord<T>>>,
     ) -> Result<()> {
-        self.moments_axis_one(input.into(), axis, output.into(), &mut Scratch::new())
+        along_one(self, input.view, input.axes.list(), |view, axis| {
+            self.moments_one(view, axis, output.into(), &mut Scratch::new())
+        })
     }
 
-    /// Body of [`Device::moments_axis_into`], compiled once for each set of types.
+    /// Body of [`Device::moments_into`], compiled once for each set of types.
     #[inline(never)]
-    fn moments_axis_one<T: Element>(
+    fn moments_one<T: Element>(
         &self,
         input: NdView<'_, T>,
         axis: usize,
@@ -169,49 +181,6 @@ impl Device {
             }
         }
         Ok(())
-    }
-
-    /// The mean of each line along an axis, on the host.
-    ///
-    /// The host decodes the means from the records of [`Device::moments_axis`]. [`Device::moments_axis_into`] can
-    /// leave the records on the device.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::moments_axis`].
-    ///
-    /// ```
-    /// use oclprim::Device;
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[1u8, 2, 3, 6])?;
-    /// assert_eq!(device.mean_axis(x.nd(&[2, 2])?, 0)?, [2.0, 4.0]);
-    /// assert_eq!(device.mean_axis(x.nd(&[2, 2])?, 1)?, [1.5, 4.5]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn mean_axis<'a, T: Element>(&self, input: impl Into<NdView<'a, T>>, axis: usize) -> Result<Vec<f64>> {
-        memory::collect(self.moments_axis(input, axis)?.to_vec()?.iter().map(|record| record.get().mean))
-    }
-
-    /// The population variance of each line along an axis, on the host: the divisor is the number of its elements.
-    ///
-    /// The host decodes the variances from the records of [`Device::moments_axis`]. [`Moments::sample_variance`]
-    /// divides by one less.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::moments_axis`].
-    ///
-    /// ```
-    /// use oclprim::Device;
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[1.0f32, 2.0, 3.0, 6.0])?;
-    /// assert_eq!(device.variance_axis(x.nd(&[2, 2])?, 0)?, [1.0, 4.0]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn variance_axis<'a, T: Element>(&self, input: impl Into<NdView<'a, T>>, axis: usize) -> Result<Vec<f64>> {
-        memory::collect(self.moments_axis(input, axis)?.to_vec()?.iter().map(|record| record.get().variance))
     }
 }
 

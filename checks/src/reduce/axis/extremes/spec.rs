@@ -21,9 +21,9 @@ fn find<T: Element>(
     (values, indices): (Output<'_, T>, Output<'_, u64>),
 ) -> Result<()> {
     match ends {
-        Ends::Min => device.arg_min_axis_into(view, axis, values, indices),
-        Ends::Max => device.arg_max_axis_into(view, axis, values, indices),
-        Ends::Both => device.min_max_axis_into(view, axis, values, indices),
+        Ends::Min => device.arg_min_into(view.along(axis), values, indices),
+        Ends::Max => device.arg_max_into(view.along(axis), values, indices),
+        Ends::Both => device.min_max_into(view.along(axis), values, indices),
     }
 }
 

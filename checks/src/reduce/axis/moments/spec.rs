@@ -28,14 +28,14 @@ fn check<T: Element>(
     let outputs = axes.iter().map(|&k| shape[k]).product::<usize>();
     let records = guarded(device, outputs, at, |out| {
         let view = buffer.view(at..)?.with_layout(layout)?;
-        Ok(device.moments_axis_into(view, axis, out)?)
+        Ok(device.moments_into(view.along(axis), out)?)
     })?;
     let got: Vec<Moments> = records.iter().map(MomentsRecord::<T>::get).collect();
     same(&got.iter().map(|found| found.count as u64).collect::<Vec<_>>(), &vec![shape[axis] as u64; outputs], "count")?;
     let host = NdView::new(&all[at..], layout)?;
     if !device.is_cpu() {
         let want: Vec<Moments> =
-            Device::cpu().moments_axis(host, axis)?.to_vec()?.iter().map(MomentsRecord::get).collect();
+            Device::cpu().moments(host.along(axis))?.to_vec()?.iter().map(MomentsRecord::get).collect();
         return same_moments(&got, &want);
     }
     axes.push(axis);
@@ -46,11 +46,11 @@ fn check<T: Element>(
 /// Checks that empty lines are an error, and that an array without lines gives an empty result.
 fn check_nothing<T: Element>(device: &Device) -> Result<(), Failure> {
     let none = device.upload::<T>(&[])?;
-    match device.moments_axis(none.nd(&[0, 4])?, 0) {
+    match device.moments(none.nd(&[0, 4])?.along(0)) {
         Err(error) if error.kind() == crate::ErrorKind::Empty => {}
         other => return Err(Failure::Mismatch(format!("empty lines gave {other:?}"))),
     }
-    same(&[device.moments_axis(none.nd(&[0, 4])?, 1)?.len() as u64], &[0], "records")
+    same(&[device.moments(none.nd(&[0, 4])?.along(1))?.len() as u64], &[0], "records")
 }
 
 fn form<T: Element>(level: Level, shapes: &[(&'static [usize], usize)], offsets: &[usize], cases: &mut Vec<Case>) {
@@ -160,13 +160,13 @@ fn bench<T: Element>(name: &str, shape: fn(usize) -> [usize; 2], axis: usize) ->
                 |_| Ok(()),
                 move |this| {
                     let view = this.x.nd(&this.shape)?;
-                    this.device.moments_axis_into(view, axis, &mut this.out)
+                    this.device.moments_into(view.along(axis), &mut this.out)
                 },
                 move |this| {
                     let view = NdView::new(&this.host, Layout::contiguous(&this.shape)?)?;
                     let figures =
                         |records: Vec<MomentsRecord<T>>| records.iter().map(MomentsRecord::get).collect::<Vec<_>>();
-                    let want = Device::cpu().moments_axis(view, axis)?.to_vec()?;
+                    let want = Device::cpu().moments(view.along(axis))?.to_vec()?;
                     same_moments(&figures(this.out.to_vec()?), &figures(want))
                 },
             ))
