@@ -1,7 +1,13 @@
 //! Shared parts of the specs of scans.
 
-use super::cpu;
-use crate::check::Level;
+use super::{Scan, cpu, in_scan};
+use crate::{
+    Buffer, Device, Element, Tuning,
+    bench::Bench,
+    check::{Level, hard::Numbers, poison, same},
+    ladder::Climb,
+    op::Sum,
+};
 
 /// Aggregates of every 2^b neighbours, for every b.
 struct Blocks<A> {
@@ -101,4 +107,39 @@ pub(super) fn sizes<T>(level: Level) -> Vec<usize> {
         sizes.extend([2, run, tile - 1, tile + 1, 3 * tile, 37 * tile + 5, 1_000_003]);
     }
     sizes
+}
+
+/// State of a benchmark case.
+struct Measured<T: Element> {
+    device: Device,
+    host: Vec<T>,
+    x: Buffer<T>,
+    out: Buffer<T>,
+}
+
+/// `outputs` returns the number of results of n elements.
+pub(in crate::scan) fn bench_of<T: Element>(
+    name: String,
+    kind: Scan<T>,
+    outputs: impl Fn(usize) -> usize + Send + Sync + 'static,
+    numbers: Numbers,
+    tuning: Option<Tuning>,
+) -> Bench {
+    let bytes = |n: usize| 2 * (n * size_of::<T>()) as u64;
+    Bench::new(name, T::TYPE, bytes, move |device, n| {
+        let host = numbers.generate::<T>(n);
+        let (x, out) = (device.upload(&host)?, device.zeroed(outputs(n))?);
+        let device = tuning.clone().map_or_else(|| Ok(device.clone()), |tuning| device.with_tuning(tuning))?;
+        let state = Measured { device, host, x, out };
+        let run = move |this: &mut Measured<T>| {
+            let Measured { device, x, out, .. } = this;
+            device.scan_into(&*x, in_scan(Sum, kind), &mut *out)
+        };
+        let verify = move |this: &mut Measured<T>| {
+            let mut want = vec![T::ZERO; this.out.len()];
+            Device::cpu().scan_into(&this.host, in_scan(Sum, kind), &mut want)?;
+            same(&this.out.to_vec()?, &want, "results")
+        };
+        Ok(Climb::new(state, |this| this.out.fill(poison()), run, verify))
+    })
 }

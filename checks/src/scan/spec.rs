@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use super::{
     Scan, axis, cpu, exact, segmented,
-    shared::{exclusive_prefixes, sizes},
+    shared::{bench_of, exclusive_prefixes, sizes},
 };
 use crate::{
-    Buffer, Device, DeviceClass, Element, ElementType, Input, Integer, Output, ProgramSpec, Source, Tuning, ViewMut,
+    Device, DeviceClass, Element, ElementType, Input, Integer, Output, ProgramSpec, Source, Tuning, ViewMut,
     bench::Bench,
     check::{
         Case, Failure, Level, Spec,
@@ -18,10 +18,9 @@ use crate::{
         guarded,
         hard::Numbers,
         operators::{Function, Tried, affine, either, monoid},
-        poison, same,
+        same,
     },
     f16,
-    ladder::Climb,
     op::{And, Map, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Xor},
     source::load::Load,
     tuning::Tuned,
@@ -335,45 +334,10 @@ fn bit_cases<T: Integer<Acc: Integer>>(level: Level, cases: &mut Vec<Case>) {
     op_cases::<T, Xor>(level, cases);
 }
 
-/// State of a benchmark case.
-struct Measured<T: Element> {
-    device: Device,
-    host: Vec<T>,
-    x: Buffer<T>,
-    out: Buffer<T>,
-}
-
 fn bench<T: Element>(form: Form, look_back: bool) -> Bench {
     let name = format!("sum {}{}", form.name(), if look_back { "" } else { ", without look-back" });
     let tuning = (!look_back).then(|| Tuning::default().without_look_back());
     bench_of::<T>(name, form.kind(), move |n| form.outputs(n), Numbers::Uniform, tuning)
-}
-
-/// `outputs` returns the number of results of n elements.
-pub(in crate::scan) fn bench_of<T: Element>(
-    name: String,
-    kind: Scan<T>,
-    outputs: impl Fn(usize) -> usize + Send + Sync + 'static,
-    numbers: Numbers,
-    tuning: Option<Tuning>,
-) -> Bench {
-    let bytes = |n: usize| 2 * (n * size_of::<T>()) as u64;
-    Bench::new(name, T::TYPE, bytes, move |device, n| {
-        let host = numbers.generate::<T>(n);
-        let (x, out) = (device.upload(&host)?, device.zeroed(outputs(n))?);
-        let device = tuning.clone().map_or_else(|| Ok(device.clone()), |tuning| device.with_tuning(tuning))?;
-        let state = Measured { device, host, x, out };
-        let run = move |this: &mut Measured<T>| {
-            let Measured { device, x, out, .. } = this;
-            device.scan_into(&*x, in_scan(Sum, kind), &mut *out)
-        };
-        let verify = move |this: &mut Measured<T>| {
-            let mut want = vec![T::ZERO; this.out.len()];
-            Device::cpu().scan_into(&this.host, in_scan(Sum, kind), &mut want)?;
-            same(&this.out.to_vec()?, &want, "results")
-        };
-        Ok(Climb::new(state, |this| this.out.fill(poison()), run, verify))
-    })
 }
 
 impl Spec for ScanSpec {

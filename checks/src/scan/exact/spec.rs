@@ -1,6 +1,6 @@
 //! Cases of exact scans, and their programs.
 
-use super::{Form, plan};
+use super::{super::shared::bench_of, Form, plan};
 use crate::{
     Determinism, Device, ExactSum, Float, ProgramSpec,
     bench::Bench,
@@ -12,7 +12,7 @@ use crate::{
     },
     f16,
     op::Sum,
-    scan::{Scan, in_scan, spec::bench_of},
+    scan::{Scan, in_scan},
     tuning::Tuned,
 };
 
