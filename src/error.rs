@@ -51,7 +51,7 @@ pub enum ErrorKind {
 /// ```
 /// use oclprim::{Device, ErrorKind};
 ///
-/// let error = Device::cpu().arg_min::<f32>(&[]).unwrap_err();
+/// let error = Device::cpu().arg_min(&[0f32; 0]).unwrap_err();
 /// assert_eq!(error.kind(), ErrorKind::Empty);
 /// assert_eq!(error.to_string(), "arg-min of 0 elements has no answer");
 /// assert_eq!((error.status(), error.build_log()), (None, None)); // no driver took part

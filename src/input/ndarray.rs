@@ -148,7 +148,7 @@ impl<'a, T: Pod, S: Data<Elem = T>, D: Dimension> TryFrom<&'a ArrayBase<S, D>> f
 /// let (turned, columns) = (x.t(), x.slice(s![.., 1..]));
 /// let (turned, columns) = (NdCow::try_from(&turned)?, NdCow::try_from(&columns)?);
 /// assert!(!turned.is_copied() && columns.is_copied());
-/// assert_eq!(Device::best()?.reduce(NdView::from(&columns).along(1), Sum)?.to_vec()?, [5, 11]);
+/// assert_eq!(Device::best()?.reduce(columns.view().along(1), Sum)?.to_vec()?, [5, 11]);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[derive(Clone, Debug)]

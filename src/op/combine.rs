@@ -13,9 +13,9 @@ use crate::{Element, Error, Float, Result};
 /// The crate alone implements this trait.
 ///
 /// ```
-/// use oclprim::{Device, Source, op::{Combine, Max, Operator, Sum, Usage}};
+/// use oclprim::{Device, Source, op::{Combine, ForScans, Max, Operator, Sum, Usage}};
 ///
-/// fn last(device: &Device, x: &[u32], op: impl Combine<u32>) -> oclprim::Result<u32> {
+/// fn last(device: &Device, x: &[u32], op: impl Combine<u32, Use: ForScans>) -> oclprim::Result<u32> {
 ///     Ok(device.scan(x, op)?.to_vec()?[x.len() - 1])
 /// }
 ///

@@ -49,7 +49,7 @@ pub enum Determinism {
     /// The float nearest to the exact sum, ties to even: same bits for every order of the elements and every machine.
     ///
     /// [`exact`](crate::exact) has the rules for special values and the algorithm. The sum of an expression is that of
-    /// its elements, with one exception: over all elements, the products of [`times`](Source::times) are not rounded
+    /// its elements, with one exception: over all elements, the products of [`times`](crate::Source::times) are not rounded
     /// before the sum.
     ///
     /// Groups have exact sums, too, but products are rounded first. Float products return

@@ -367,7 +367,7 @@ macro_rules! op {
 }
 
 op!(
-    /// Sum: `a + b`. Integers wrap; [`Determinism`](crate::Determinism) has the error bound of floats. The sum of an
+    /// Sum: `a + b`. Integers wrap; [`Determinism`] has the error bound of floats. The sum of an
     /// empty input is 0.
     ///
     /// ```

@@ -35,7 +35,7 @@ impl Moments {
     /// ```
     /// let device = oclprim::Device::best()?;
     /// let x = device.upload(&[1u8, 2, 6])?;
-    /// assert_eq!(device.moments(NdView::from(&x).along(0))?.to_vec()?[0].get().sample_variance(), 7.0);
+    /// assert_eq!(device.moments(x.nd(&[3])?.along(0))?.to_vec()?[0].get().sample_variance(), 7.0);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn sample_variance(&self) -> f64 {
