@@ -83,8 +83,8 @@ pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -
 ///
 /// The crate and the user can both use the memory. The result cannot be [mapped](Buffer::map_memory).
 ///
-/// If two such buffers overlap in memory, calls refuse them as input and output, or as two outputs. A reduction to one
-/// value may overwrite a part of its input, since all elements are read first. Such reductions are
+/// If two such buffers overlap in memory, calls refuse them as input and output, or as two outputs. A reduction of a whole
+/// input may overwrite a part of it, since all elements are read first. Such reductions are
 /// [`reduce_into`](Device::reduce_into), [`count_into`](Device::count_into),
 /// [`count_of_into`](Device::count_of_into), [`any_into`](Device::any_into) and [`all_into`](Device::all_into).
 ///

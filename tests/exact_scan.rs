@@ -324,7 +324,9 @@ fn exact_scans_refuse_other_float_sums_products_and_operators() {
                 .unwrap_err(),
             device.scan(&x, in_scan(&Operator::new("sum", 0f32, |a, b| a + b, "a + b"), kind)).unwrap_err(),
         ];
-        for error in errors {
+        let union = Operator::new("union", 0u32, |a, b| a | b, "a | b");
+        let in_place = device.scan_in_place(&mut [1u32, 2], (&union).exact()).unwrap_err();
+        for error in errors.into_iter().chain([device.scan(&[1u32, 2], (&union).exact()).unwrap_err(), in_place]) {
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}: {error}");
         }
         assert_eq!(device.scan(&x, in_scan(Max, kind)).unwrap().to_vec().unwrap(), [1e30; 3], "{name}");

@@ -126,7 +126,8 @@ pub trait Visit<T: Pod> {
 /// The mean of floats, correctly rounded: the float nearest to the exact sum divided by the number of elements.
 ///
 /// Its bits do not depend on the order of the elements. The [rules](crate::exact#special-values) for special values are
-/// those of the sum. The mean of an empty input is NaN. Reductions take it, and scans do not. [`Device::mean`] takes any type,
+/// those of the sum. In groups, products of [`times`](crate::Source::times) are rounded first. The mean of an empty input is
+/// NaN. Reductions take it, and scans do not. [`Device::mean`] takes any type,
 /// and rounds more than once.
 ///
 /// ```
@@ -277,8 +278,9 @@ pub trait Usage: Copy {
 
     /// The operator with [`Determinism::Exact`]: each float sum is correctly rounded, for any order of the elements.
     ///
-    /// A call returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for float products and for operators of
-    /// the user.
+    /// Products of [`times`](crate::Source::times) are rounded before they are summed, except in a reduction of all
+    /// elements. A call returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for float products and for
+    /// operators of the user.
     ///
     /// ```
     /// use oclprim::{Device, op::{Sum, Usage}};

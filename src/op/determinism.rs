@@ -52,7 +52,7 @@ pub enum Determinism {
     /// its elements, with one exception: over all elements, the products of [`times`](crate::Source::times) are not rounded
     /// before the sum.
     ///
-    /// Groups have exact sums, too, but products are rounded first. Float products return
+    /// Groups and scans have exact sums, too, but there the products of `times` are rounded first. Float products return
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes subnormals returns the same
     /// bits, unless a function of the input computes a subnormal.
     ///

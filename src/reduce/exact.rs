@@ -81,7 +81,9 @@ pub fn plan(n: usize, form: &Form, store: Store, from: Origin<'_>, caps: &Tuned,
     // On an H200, sums of 2^28 f32 take 243 to 248 µs with four groups for each unit and 297 to 300 with six; products of f64 take 978
     // and 1,030. Other forms are as fast with six.
     let most = match caps.class {
-        DeviceClass::Gpu if params.exact_f64 && products == form.acc.needs_fp64() => params.max_groups * 2 / 3,
+        DeviceClass::Gpu if params.exact_f64 && products == form.acc.needs_fp64() => {
+            caps.chosen("max_groups", params.max_groups * 2 / 3)
+        }
         _ => params.max_groups,
     };
     let groups = n.div_ceil(rows * vector * work_group).min(most.max(1)).min(MOST_GROUPS);

@@ -271,7 +271,8 @@ impl Device {
         op: O,
     ) -> Result<()> {
         let (op, usage) = op.taken();
-        let exact = T::TYPE.is_float() && op.exactly(usage.determinism)?.is_some();
+        // An operator of the user has no exact results, over integers either.
+        let exact = op.exactly(usage.determinism)?.is_some() && T::TYPE.is_float();
         if exact {
             self.scan_exactly_within(x.into(), usage)
         } else {

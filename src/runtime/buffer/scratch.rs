@@ -29,8 +29,8 @@ impl Scratch {
 /// Scratch is temporary device memory of calls. The device's queue keeps it from call to call, up to a sixteenth of the
 /// device's memory, so a repeated call allocates only its results. The CPU backend uses none.
 impl Device {
-    /// Reserves scratch buffers of these sizes in bytes. While this device and its clones need no more at once, later calls
-    /// allocate no scratch. Calls of several threads at once may still allocate.
+    /// Reserves scratch buffers of these sizes in bytes. A later call takes the smallest one that serves it. It allocates
+    /// scratch only if none does: if calls, or several threads at once, need more or larger buffers.
     ///
     /// To find the sizes, run the calls on an equal device and read its [`Device::scratch_sizes`]. The queue keeps reserved
     /// buffers for its lifetime, even if memory becomes short, and reserves no size twice. The CPU backend reserves nothing.

@@ -147,13 +147,20 @@ impl ClDevice {
 
     /// Adds buffers of these sizes to the queue's pool, unless it has reserved as large ones.
     pub(crate) fn reserve(&self, sizes: &[usize]) -> Result<()> {
-        let sizes = sizes.iter().filter(|&&bytes| bytes > 0).map(|&bytes| self.scratch_size(bytes)).collect();
-        let missing = lock(&self.queue.pool).missing(sizes);
-        for size in missing {
-            let mem = self.allocate(size)?;
-            // Each call on a checker gets new memory.
-            if !self.checker() {
-                lock(&self.queue.pool).reserve(size, mem);
+        let sizes: Vec<usize> =
+            sizes.iter().filter(|&&bytes| bytes > 0).map(|&bytes| self.scratch_size(bytes)).collect();
+        let missing = lock(&self.queue.pool).missing(Vec::clone(&sizes));
+        // After an error none is reserved.
+        let mut made = missing.into_iter().map(|size| Ok((size, self.allocate(size)?))).collect::<Result<Vec<_>>>()?;
+        // Each call on a checker gets new memory.
+        if !self.checker() {
+            let mut pool = lock(&self.queue.pool);
+            // Another thread may have reserved some of these sizes.
+            for size in pool.missing(sizes) {
+                if let Some(i) = made.iter().position(|made| made.0 == size) {
+                    let (size, mem) = made.swap_remove(i);
+                    pool.reserve(size, mem);
+                }
             }
         }
         Ok(())
