@@ -456,7 +456,7 @@ INLINED void deposit_partial(EXACT_TABLE words, const Partial* from)
 
 #endif
 
-// Deposits any number, and returns its mark. `range` becomes the least and the greatest word that may not be 0.
+// Deposits any number, and returns its mark. Extends `range` to the least and the greatest word that may have changed.
 INLINED uint deposit_number(EXACT_TABLE words, const A x, int2* range)
 {
     const uint field = EXPONENT(x);

@@ -5,27 +5,31 @@
 //
 // With REVERSE i counts from the last element, in the input and in the output. In place, `out` is `x`.
 //
-// Bytes: reads each element twice, once for its tile's sum and once for its prefix, and writes each result. Each time a work-group reads
-// its tile again after the range, from the cache. A tile of TILE elements also writes and reads a record twice: an accumulator of
-// lib/exact.cl and its marks, 164 bytes, or 1,076 for f64.
+// Bytes: each element is read twice from memory, once for its tile's sum and once for its prefix, and each result is
+// written once. Each time, the work-group first finds the range of the tile, and then reads the tile again, from the
+// cache. Each tile of TILE elements has a record, which is written and read twice. It is an accumulator of lib/exact.cl
+// and its marks: 164 bytes, or 1,076 for f64.
 //
 //     scan_exact_sums:  find the range of tile t: its lowest and highest bits
-//                       record[t] = exact sum of tile t, added in units of the tile if it is narrow, else in a window and the accumulator
+//                       record[t] = exact sum of tile t: in units if the tile is narrow, else in a window
+//                       and the accumulator
 //     scan_exact_spine: record[t] = exclusive prefix of record[t] within a group of LEVEL records; a record of the next level has
 //                       the sum of the group. One launch for each level.
 //     scan_exact_tiles: prefix of the tile = initial + its records at all levels; find the range of the tile
 //                       if the tile is narrow: choose a unit
 //                       else: choose a window of 128 bits that holds the prefix and all sums of the tile
-//                       for each round of ROUND elements: scan them as integers of the unit or window, round each prefix
+//                       for each round of ROUND elements: scan them as integers in units of the tile or of the
+//                       window, and round each prefix
 //
-// Narrow tile, if A is f32: the prefix and all elements are whole numbers of units u = 2^low, and all sums are below 2^62 u. So the
-// highest bit of an element is at most 2^48 times the lowest one. Sums are integers of 64 bits, exact in any order. A result is such an
-// integer as a float, times u: the conversion rounds once, and the product is exact since u is a normal float. All elements are finite,
-// and a summand of the prefix is not -0. So a sum of 0 is +0.
+// Narrow tile, if A is f32: the prefix and all elements are whole numbers of units u = 2^low, and all sums are below
+// 2^62 u. So the highest bit of an element is at most 2^48 times the lowest one. Sums are integers of 64 bits, exact in
+// any order. A result is such an integer, converted to a float, times u. The conversion rounds once; the product is
+// exact or overflows, since u is a normal float. All elements are finite. At least one summand of the prefix is not -0,
+// so a sum of 0 is +0.
 //
-// Window, for all other tiles: let u = 2^low be its unit. The prefix of the tile is P = H u + f, with an integer H and 0 <= f < u. An
-// element is h u + g, with 0 <= g < u. Let V = H + h + ... If M - 1 of these elements have g > 0, then V u <= prefix < (V + M) u. `low`
-// is chosen so that V fits in 127 bits and a sign.
+// Window, for all other tiles: let u = 2^low be its unit. The prefix of the tile is P = H u + f, with an integer H and
+// 0 <= f < u. An element is h u + g, with 0 <= g < u. Let V = H + h + ... If M - 1 of these elements have g > 0, then
+// V u <= prefix < (V + M) u. `low` is chosen so that V fits in 127 bits and a sign.
 //
 // - All g are 0: the prefix is V u + f, and f matters only as a sticky bit. So the result is certain if V has more bits than OUT.
 //   Fewer bits remain only if the elements cancel nearly all of the prefix.
@@ -191,8 +195,8 @@ INLINED void scan_group(__local Exchange* exchange, Sum sum)
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// The range of a tile: the least position of a bit that is set, a position above all bits, and EXACT_FINITE, or SPECIAL if a number is not
-// finite.
+// The range of a tile. `least` is the least position of a set bit, and `most` is above all set bits. `marks` has
+// EXACT_FINITE if a finite element is not -0, and SPECIAL if an element is not finite.
 typedef struct {
     uint least, most, marks;
 } Extremes;
@@ -384,14 +388,15 @@ static inline OUT_BITS bits_of_prefix(
     return least;
 }
 
-// Narrow tiles: the prefix and all sums of the tile are whole numbers of units, below 2^62. Units, elements and results are normal
-// floats, or 0, so a conversion of a float is exact, and that of a sum is correctly rounded. A result may overflow to infinity.
+// Narrow tiles: the prefix and all sums of the tile are whole numbers of units, below 2^62. Units, elements and results
+// are normal floats, or 0. So the conversion of an element to units is exact, and that of a sum to a float is correctly
+// rounded. A result may overflow to infinity.
 #define NARROW_BITS 62
-// The exponent of a unit is position + A_LEAST. With it and with its inverse, an exponent field is in the range of floats.
+// A unit is 2^(position + A_LEAST). At these positions, the unit and its inverse are normal floats.
 #define LEAST_NARROW 23
 #define MOST_NARROW 230
 
-// The position of a unit for elements below 2^most and a prefix below 2^bits.
+// The least position of a unit for elements below 2^most and a prefix below 2^bits.
 static inline int narrow_position(const uint most, const int bits)
 {
     return max(max(most == 0 ? 0 : (int)most + LOG_TILE, bits) + 1 - NARROW_BITS, LEAST_NARROW);
@@ -420,7 +425,7 @@ static inline OUT_BITS bits_of_units(const long units, const int position)
 #endif
 }
 
-// The accumulator in units. Its sum is in range, so the terms may wrap.
+// The value of the accumulator, in units. The total fits in 64 bits, so partial sums may wrap.
 static inline long units_of_words(__local const int* words, const int lowest, const int highest, const int position)
 {
     ulong units = 0;
@@ -432,7 +437,7 @@ static inline long units_of_words(__local const int* words, const int lowest, co
     return (long)units;
 }
 
-// Word w of the accumulator of a number of units.
+// Word w of an accumulator whose value is `units` units.
 static inline int word_of(const long units, const int position, const uint w)
 {
     const int at = 16 * (int)w - EXACT_ONE - position;
@@ -444,8 +449,8 @@ static inline int word_of(const long units, const int position, const uint w)
     return units < 0 ? -piece : piece;
 }
 
-// Returns the sum of the earlier work-items' numbers, and sets *total to that of all. All work-items call it, in uniform flow; `totals`
-// may be used again after the caller's next barrier.
+// Returns the exclusive prefix of `own` over the work-items, and sets *total to the sum of all. All work-items call it,
+// in uniform flow; `totals` may be used again after the caller's next barrier.
 INLINED long scan_units(__local long* totals, __local uint* sg_scratch, const long own, long* total)
 {
     const uint item = get_local_id(0), width = sg_size(), group = item / width;
@@ -477,8 +482,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_sums(
     volatile __local uint marks[1];
     const uint item = get_local_id(0);
     __global const T* in = in_base + in_offset;
-    // Each work-group has a tile, so the condition is last in this file's loops over tiles. If it were first, PoCL would take the
-    // barriers for conditional, and could put one of its own into an `if` that not all work-items enter.
+    // Each work-group has at least one tile, so the loops over tiles in this file test their condition last. If they
+    // tested it first, PoCL would take the barriers as conditional. It could then put one of its own barriers into an
+    // `if` that not all work-items enter.
     OFFSET_T tile = get_group_id(0);
     do {
         const OFFSET_T first = tile * TILE;
@@ -544,7 +550,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_sums(
     } while (tile < tiles);
 }
 
-// The records of a level begin at `first`. The last one may be unwritten: no exclusive prefix includes it. Those of the next level begin at `next`.
+// The records of a level begin at `first`, and those of the next level at `next`. The last record of a level may be
+// unwritten: no exclusive prefix includes it.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_spine(
     __global int* records, const OFFSET_T first, const OFFSET_T count, const OFFSET_T next)
 {
@@ -651,7 +658,7 @@ INLINED void scan_narrow(__local Tile* tile, __local uint* sg_scratch, __global 
     }
 }
 
-// scan_narrow for any tile. The words are the prefix.
+// As scan_narrow, for any tile. `tile->words` holds its prefix.
 INLINED void scan_wide(__local Tile* tile, __global const T* in, const OFFSET_T n, const OFFSET_T first,
     __global OUT_BITS* out, const OFFSET_T outputs, const uint inclusive)
 {

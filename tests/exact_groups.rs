@@ -116,7 +116,7 @@ fn sums_of_long_segments_are_correctly_rounded() {
     }
 }
 
-/// The teams of a work-group have a long segment and short ones: each must go its own way.
+/// One work-group reduces a long segment and short ones. They take different branches of the kernel.
 #[test]
 fn long_segments_among_short_ones_are_not_lost() {
     /// Just longer than a part.
@@ -125,7 +125,7 @@ fn long_segments_among_short_ones_are_not_lost() {
         let mut rng = Rng::new(7);
         for longs in [&[0][..], &[1], &[7], &[0, 1, 9]] {
             for &team in if common::tiny() { &[8][..] } else { &[4, 8, 32] } {
-                // On average, so many elements that a team has this size.
+                // The average length that gives a team this many work-items.
                 let count = longs.len() * LONG / (16 * team);
                 let len = |at: usize| if longs.contains(&at) { LONG } else { 10 };
                 let parts: Vec<_> = (0..count).map(|at| hard::<f32>(1, len(at), &mut rng)).collect();

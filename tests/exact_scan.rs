@@ -202,9 +202,9 @@ fn ties_are_broken_by_elements_below_the_window() {
     }
 }
 
-/// Numbers whose lowest bit is `least` positions above that of the least positive float, and whose highest one is `spread` above it.
-/// Kernels add in 64 bits only if the spread is small enough and such a unit is a normal float. The prefixes rise for some tiles, and fall
-/// to a sum of the lowest bits.
+/// The lowest bit of the numbers is `least` positions above the least positive float. The highest bit is `spread`
+/// positions above the lowest. Kernels add in 64 bits only if the spread is small and the unit is a normal float. The
+/// prefixes rise for some tiles, then fall until only a sum of lowest bits is left.
 #[test]
 fn prefixes_at_the_bounds_of_64_bit_units_are_correctly_rounded() {
     fn one<T: Float>(device: &Device, name: &str, (least, spread, tiles): (i32, i32, usize)) {
@@ -225,7 +225,7 @@ fn prefixes_at_the_bounds_of_64_bit_units_are_correctly_rounded() {
         }
     }
     for (name, device) in devices() {
-        // Sums of a tile and of its prefix have 61 to 64 bits.
+        // The sum of a tile and its prefix has 61 to 64 bits.
         let mut bounds = vec![(22, 48, 2), (23, 48, 2), (23, 51, 2), (23, 49, 5)];
         if !common::tiny() {
             let spreads = |least| (47..52).map(move |spread| (least, spread, 2));
@@ -238,7 +238,7 @@ fn prefixes_at_the_bounds_of_64_bit_units_are_correctly_rounded() {
     }
 }
 
-/// Little local memory has room for few work-items.
+/// A device with little local memory gets work-groups smaller than a sub-group.
 #[test]
 fn work_groups_smaller_than_a_sub_group_have_exact_scans() {
     fn one<T: Float>(device: &Device, name: &str) {

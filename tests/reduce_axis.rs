@@ -214,7 +214,7 @@ fn lines_along_several_axes_are_those_of_the_merged_axis() {
         let there = device.upload(&x).unwrap();
         let volume = there.nd(&[a, b, c]).unwrap();
         let sums = |axes: &[usize]| -> Vec<f32> {
-            // The lines in memory of their own, one after another.
+            // Copies the lines into contiguous memory, one after another.
             let kept: Vec<usize> = (0..3).filter(|axis| !axes.contains(axis)).collect();
             let order: Vec<usize> = kept.iter().chain(axes).copied().collect();
             let lines = volume.permute(&order).unwrap().to_vec().unwrap();
@@ -224,7 +224,7 @@ fn lines_along_several_axes_are_those_of_the_merged_axis() {
             lines.unwrap()
         };
         let along = |found: oclprim::Result<oclprim::Buffer<f32>>| found.unwrap().to_vec().unwrap();
-        // Elements at equal distances, and not.
+        // The lines of [1, 2] and [0, 1] are equally spaced in memory; those of [0, 2] are not, and are copied.
         assert_eq!(along(device.reduce(volume.along([1, 2]), Sum)), sums(&[1, 2]), "{name}");
         assert_eq!(along(device.reduce(volume.along([0, 1]), Sum)), sums(&[0, 1]), "{name}");
         assert_eq!(along(device.reduce(volume.along([0, 2]), Sum)), sums(&[0, 2]), "{name}");
@@ -243,7 +243,7 @@ fn lines_along_several_axes_are_those_of_the_merged_axis() {
         let none = volume.slice(1, 2..2).unwrap();
         assert_eq!(along(device.reduce(none.along([1, 2]), Sum)), [0.0; 3], "{name}: empty lines");
         assert_eq!(along(device.reduce(none.along([0, 2]), Sum)), [0.0; 0], "{name}: no lines");
-        // The index is that in the merged line.
+        // An index counts within the merged line.
         let ends = device.min_max(volume.along([0, 2])).unwrap();
         let (values, indices) = (ends.values.to_vec().unwrap(), ends.indices.to_vec().unwrap());
         let means = device.mean(volume.along([0, 2])).unwrap();

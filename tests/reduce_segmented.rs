@@ -188,7 +188,7 @@ fn groups_of_an_expression_have_the_bits_of_the_array() {
             device.reduce(floats.segments(&offsets), Sum.exact()),
             "exact",
         );
-        // An operator of the user has segments of an expression as well, and offsets may be one.
+        // A user's operator also takes segments of an expression, and the offsets may be an expression.
         let larger = Operator::new("larger", f32::NEG_INFINITY, |a: f32, b| a.max(b), "fmax(a, b)");
         bits(
             device.reduce(x.map(&half).segments(offsets.cast::<u64>()), &larger),
@@ -201,6 +201,6 @@ fn groups_of_an_expression_have_the_bits_of_the_array() {
         let mut out = device.zeroed::<f32>(1).unwrap();
         device.reduce_into(y.reversed(), Mean, &mut out).unwrap();
         assert_eq!(out.to_vec().unwrap(), [mean], "{name}: mean of an expression");
-        assert!(device.reduce(&[0f32; 0], Mean).unwrap().is_nan(), "{name}: mean of nothing");
+        assert!(device.reduce(&[0f32; 0], Mean).unwrap().is_nan(), "{name}: mean of empty input");
     }
 }

@@ -47,15 +47,15 @@ impl Forms<'_> {
         Ok(Given { device, x, y, offsets, outputs: Cell::new(0) })
     }
 
-    /// Runs an operation on new queues. It takes at most `most` bytes of scratch; a second call allocates only outputs; and
-    /// after a reservation of the sizes that the first call has taken, a call allocates only outputs.
+    /// Runs an operation on new queues. The first call takes at most `most` bytes of scratch. A second call allocates
+    /// only outputs. On a new queue with these sizes reserved, the first call allocates no scratch.
     fn form(&mut self, form: &str, most: usize, run: impl Fn(&Given) -> Result<()>) {
         let what = format!("{}: {form}", self.name);
         let run = |given: &Given| {
             let ran = run(given).and_then(|()| given.device.finish());
             ran.unwrap_or_else(|error| panic!("{what}: {error}"));
         };
-        // Returns the number of allocations that are no outputs. A checker gets new memory for each call.
+        // Returns the number of allocations other than outputs. A checker gets new memory for each call.
         let allocated = |given: &Given| {
             let (before, outputs) = (allocations(&given.device), given.outputs.get());
             run(given);
@@ -76,7 +76,7 @@ impl Forms<'_> {
         }
         let given = self.given().expect(&what);
         given.device.reserve(&sizes).expect(&what);
-        // What is left is memory that launches share.
+        // The remaining allocations are memory that launches share.
         let (made, now) = (allocated(&given), given.device.scratch_sizes());
         if made > first.saturating_sub(sizes.len()) || now != sizes {
             self.wrong
@@ -277,7 +277,7 @@ fn scratch_is_bounded_reused_and_reserved() {
     });
 }
 
-/// Each call holds buffers of its own until its last launch is enqueued, whether they are reserved or not.
+/// Each call holds its own buffers, reserved or not, until its last launch is enqueued.
 #[test]
 fn calls_of_several_threads_take_different_scratch() {
     const THREADS: u64 = 4;
@@ -324,7 +324,7 @@ fn calls_of_several_threads_take_different_scratch() {
 }
 
 #[test]
-fn no_size_is_reserved_twice() {
+fn repeated_reservations_allocate_only_missing_buffers() {
     for (name, device) in common::devices() {
         let made = |sizes: &[usize]| {
             let before = allocations(&device);
@@ -341,7 +341,7 @@ fn no_size_is_reserved_twice() {
     }
 }
 
-/// Calls of other sizes, one after another, all fit into one reservation.
+/// One reservation serves calls of different sizes, one after another.
 #[test]
 fn calls_of_different_sizes_share_a_reservation() {
     each_device("calls_of_different_sizes_share_a_reservation", |name, open| {

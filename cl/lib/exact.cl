@@ -13,7 +13,7 @@
 //
 // additions. In local memory REPLICAS numbers share the additions: word k of replica r is words[k * REPLICAS + r].
 //
-// Needs types.cl, and parts.cl with the REAL of A. With REGISTERS, f64 are deposited, too.
+// Needs types.cl, and parts.cl with the REAL of A. REGISTERS adds the functions that deposit f64.
 //
 // References: U. Kulisch, Computer Arithmetic and Validity, 2013. R. M. Neal, Fast exact summation using small and large
 // superaccumulators, 2015, arXiv:1505.05571. S. Collange, D. Defour, S. Graillat, R. Iakymchuk, Numerical reproducibility for the
@@ -45,7 +45,7 @@
 #define MAGNITUDE(x) ((BITS)(AS_BITS_OF(x) << 1))
 #define INFINITE ((BITS)NO_NUMBER << PRECISION)
 
-// Returns the mark of a number with this exponent field.
+// Returns the mark of x, whose exponent field is `field`; 0 for -0.
 INLINED uint marks_of(const A x, const uint field)
 {
     if (field == NO_NUMBER) {
@@ -88,7 +88,7 @@ static inline double error_of(const double a, const double b)
     return (a - (now - added)) + (b - added);
 }
 
-// Deposits a finite f64 that is 0 or not subnormal, and a whole number of units.
+// Deposits x, which is 0 or a normal f64, and a whole number of units.
 INLINED void deposit_double(EXACT_TABLE words, const double x)
 {
     const ulong bits = as_ulong(x), fraction = bits & 0xffffffffffffful;

@@ -1,4 +1,4 @@
-//! What all operators have in common, and how an operator is used.
+//! The trait of all operators, and their usage.
 
 use bytemuck::Pod;
 
@@ -7,10 +7,10 @@ use super::{Code, Determinism, Exact, Monoid, Op, Operator, Sum, monoid, sealed:
 use crate::Device;
 use crate::{Element, Error, Float, Result};
 
-/// An operator over elements of type `T`, with how it is used: a built-in one such as [`Sum`](super::Sum), a user's
+/// An operator over elements of type `T`, with its usage. It is a built-in one such as [`Sum`](super::Sum), a user's
 /// [`&Operator`](Operator), or one of these after a method of [`Usage`].
 ///
-/// The crate alone implements this trait.
+/// Only the crate implements this trait.
 ///
 /// ```
 /// use oclprim::{Device, Source, op::{Combine, ForScans, Max, Operator, Sum, Usage}};
@@ -26,8 +26,8 @@ use crate::{Element, Error, Float, Result};
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
-/// A closure alone is no operator, since a device cannot run it. With the feature `macros`, `#[operator]` translates a
-/// function; else [`Operator::new`] takes a closure together with an equal expression in OpenCL C.
+/// A closure alone is not an operator, because a device cannot run it. With the feature `macros`, `#[operator]`
+/// translates a function; else [`Operator::new`] takes a closure together with an equal expression in OpenCL C.
 ///
 /// ```compile_fail,E0277
 /// oclprim::Device::cpu().reduce(&[1.0f32, 2.0], |a: f32, b: f32| a + b)?;
@@ -50,12 +50,12 @@ use crate::{Element, Error, Float, Result};
     note = "for a function of each element, pass the source `x.map(op::Map::new(closure, expression))` as the input"
 )]
 pub trait Combine<T: Pod>: Copy + Sealed {
-    /// Where the operator is used: [`Anywhere`], [`InScans`] or [`InReductions`].
+    /// The primitives that take the operator: [`Anywhere`], [`InScans`] or [`InReductions`].
     type Use;
     #[doc(hidden)]
     type Core: Core<T>;
 
-    /// The operator itself, and how it is used.
+    /// The operator itself, and its usage.
     #[doc(hidden)]
     fn taken(self) -> (Self::Core, Scan<T>);
 }
@@ -89,13 +89,14 @@ impl ForReductions for InReductions {}
 impl ForScans for Anywhere {}
 impl ForScans for InScans {}
 
-/// An operator without its usage. Code is compiled for each of these, whatever the usage.
+/// An operator without its usage. Code is compiled once for each of these, not for each usage.
 #[doc(hidden)]
 pub trait Core<T: Pod>: Copy {
     /// The result for empty input.
     fn of_nothing(self) -> T;
 
-    /// The exact results that the operator has at this level, if they are. An error if they cannot be.
+    /// The exact result at this level, a sum or a mean; `None` for the usual result. An error if the operator has no
+    /// exact results.
     fn exactly(self, level: Determinism) -> Result<Option<Exact>>;
 
     /// The operator for the CPU backend, and its source for kernels with `cl/lib/op.cl`.
@@ -190,7 +191,7 @@ impl<T: Pod, F: Fn(T, T) -> T + Sync> Core<T> for &Operator<T, F> {
     fn exactly(self, level: Determinism) -> Result<Option<Exact>> {
         match level {
             Determinism::Exact => {
-                Err(Error::unsupported(format!("operator {} has no exact results: only float sums have", self.name)))
+                Err(Error::unsupported(format!("operator {} has no exact results; float sums have them", self.name)))
             }
             _ => Ok(None),
         }
@@ -200,7 +201,7 @@ impl<T: Pod, F: Fn(T, T) -> T + Sync> Core<T> for &Operator<T, F> {
     where
         T: Element,
     {
-        // The accumulator is `T`: an error if the operator takes another type in OpenCL C.
+        // The accumulator is `T`. `source_over` returns an error if the operator's type in OpenCL C is another one.
         let combine = |a: T::Acc, b: T::Acc| (self.combine)(T::narrow(a), T::narrow(b)).widen();
         let source = self.source_over::<T>()?;
         let identity = self.identity;
@@ -212,7 +213,7 @@ impl<T: Pod, F: Fn(T, T) -> T + Sync> Core<T> for &Operator<T, F> {
     }
 }
 
-/// How an operator is used: its level of determinism, and for scans the direction and the start.
+/// The usage of an operator: its level of determinism, and for scans the direction and the start.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scan<T> {
@@ -263,7 +264,7 @@ pub trait Usage: Copy {
     /// The operator at a level of determinism. Without this call the level is [`Determinism::Fixed`].
     ///
     /// The level does not affect integers, min and max. Scans, segments, runs of keys and axes have one order, so
-    /// [`Fast`](Determinism::Fast) is the same as `Fixed` there. For operators of the user the two are always the same.
+    /// [`Fast`](Determinism::Fast) is the same as `Fixed` there. For a user's operator the two are always the same.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, op::{Sum, Usage}};
@@ -279,8 +280,8 @@ pub trait Usage: Copy {
     /// The operator with [`Determinism::Exact`]: each float sum is correctly rounded, for any order of the elements.
     ///
     /// Products of [`times`](crate::Source::times) are rounded before they are summed, except in a reduction of all
-    /// elements. A call returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for float products and for
-    /// operators of the user.
+    /// elements. A call returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for float products, for a user's
+    /// operator, and for a float scan of groups.
     ///
     /// ```
     /// use oclprim::{Device, op::{Sum, Usage}};
@@ -292,7 +293,7 @@ pub trait Usage: Copy {
         self.with(Determinism::Exact)
     }
 
-    /// The operator with [`Determinism::Fast`]: a float reduction of all elements takes any order.
+    /// The operator with [`Determinism::Fast`]: a float reduction of a whole input may use any order.
     ///
     /// ```
     /// use oclprim::{Device, op::{Product, Usage}};
@@ -304,8 +305,8 @@ pub trait Usage: Copy {
         self.with(Determinism::Fast)
     }
 
-    /// Inclusive scan: `out[i] = x[0] op ... op x[i]`. A scan by a plain operator is inclusive, too; this method returns the
-    /// type of [`exclusive`](Self::exclusive), for a choice at run time.
+    /// Inclusive scan: `out[i] = x[0] op ... op x[i]`. A scan by a plain operator is inclusive, too; this method
+    /// returns the type of [`exclusive`](Self::exclusive), for a choice at run time.
     ///
     /// ```
     /// use oclprim::{Device, op::{Max, Usage}};
@@ -321,7 +322,7 @@ pub trait Usage: Copy {
     }
 
     /// Exclusive scan: `out[i] = x[0] op ... op x[i - 1]`. `out[0]` is the operator's result for empty input, unless
-    /// [`starting`](InScan::starting) sets another one.
+    /// [`starting`](InScan::starting) sets another start.
     ///
     /// ```
     /// use oclprim::{Device, op::{Sum, Usage}};
@@ -338,7 +339,7 @@ pub trait Usage: Copy {
 
     /// Scan from the last element to the first: `out[i] = x[n - 1] op ... op x[i]`.
     ///
-    /// An exclusive scan may have one more result, see [`Device::scan_into`]. Reversed, it is the first element of the
+    /// An exclusive scan may have one more result; see [`Device::scan_into`]. Reversed, it is the first element of the
     /// output: `start op x[n - 1] op ... op x[0]`.
     ///
     /// ```
@@ -465,7 +466,7 @@ impl<O, S> InScan<O, S> {
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a scan of `{T}` cannot start with a value of type `{Self}`",
-    note = "the start has the type of the elements; for results of another type, write `x.cast::<{Self}>()` as the input"
+    note = "the start has the elements' type; for results of another type, write `x.cast::<{Self}>()` as the input"
 )]
 pub trait Start<T>: Copy {
     fn or(self, own: T) -> T;

@@ -21,9 +21,8 @@ use crate::{ElementType, Float};
 /// ```
 pub type ComplexOperator<T> = Operator<Complex<T>, fn(Complex<T>, Complex<T>) -> Complex<T>>;
 
-/// Sum of complex numbers of `f32` or `f64`. The sum along an axis of the numbers' two
-/// parts can be [exact](super::Usage::exact). The sum of an empty input has -0 in both parts, since only this value
-/// leaves every number unchanged.
+/// Sum of complex numbers of `f32` or `f64`. To sum the two parts [exactly](super::Usage::exact), reduce them as floats
+/// along an axis. The sum of an empty input has -0 in both parts, since only this value leaves every number unchanged.
 ///
 /// ```
 /// use oclprim::{Complex, Device, op::{complex_sum, Usage}};

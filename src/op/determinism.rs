@@ -11,13 +11,13 @@ use crate::{Element, Error, Result};
 ///
 /// The level does not affect integers, min and max: they have the same bits everywhere.
 ///
-/// In one line: `Fast` is the fastest, `Fixed` has the same bits everywhere for the same order of elements, and `Exact` is
-/// correctly rounded for any order.
+/// `Fast` is the fastest. `Fixed` has the same bits everywhere for the same order of elements. `Exact` is correctly
+/// rounded for any order.
 ///
-/// With the first two levels, the float sum of a whole input differs from the exact sum by at most 1.01 d u Σ|x|. The sum is then rounded to the
-/// element type. The bound holds if no addition overflows and the device keeps subnormals. The accumulator's rounding
-/// unit u is 2^-53 for `f64`, else 2^-24. The depth d is the largest number of additions that an element passes
-/// through:
+/// With `Fast` and `Fixed`, the accumulator of a whole float sum differs from the exact sum by at most 1.01 d u Σ|x|.
+/// It is then rounded to the element type. The bound holds if no addition overflows and the device keeps subnormals.
+/// The accumulator's rounding unit u is 2^-53 for `f64`, else 2^-24. The depth d is the largest number of additions
+/// that an element passes through:
 ///
 /// | | d |
 /// |---|---|
@@ -48,18 +48,18 @@ pub enum Determinism {
     Fixed,
     /// The float nearest to the exact sum, ties to even: same bits for every order of the elements and every machine.
     ///
-    /// [`exact`](crate::exact) has the rules for special values and the algorithm. The sum of an expression is that of
-    /// its elements, with one exception: over all elements, the products of [`times`](crate::Source::times) are not rounded
-    /// before the sum.
+    /// [`exact`](crate::exact) has the rules for special values and the algorithm. The sum of an expression is the sum
+    /// of its elements, with one exception. A sum of all elements does not round the products of
+    /// [`times`](crate::Source::times) first.
     ///
     /// Groups and scans have exact sums, too, but there the products of `times` are rounded first. Float products return
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes subnormals returns the same
     /// bits, unless a function of the input computes a subnormal.
     ///
-    /// Most elements are added in registers, at nearly the speed of `Fast`. Inputs of all exponents take up to four times as
-    /// long on an H100. The tuning parameter `exact_f64` of
-    /// reductions chooses between registers of `f64` and of integers.
-    /// [`reduce_exact`](Device::reduce_exact) returns the sum before it is rounded. Scans of whole inputs have this level, too.
+    /// Most elements are added in registers, at nearly the speed of `Fast`. On an H100, inputs whose numbers have all
+    /// exponents take up to four times as long. The tuning parameter `exact_f64` of reductions chooses between
+    /// registers of `f64` and of integers. [`reduce_exact`](Device::reduce_exact) returns the sum before it is rounded.
+    /// Scans of whole inputs have this level too; scans of groups do not.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, op::{Sum, Usage}};
@@ -86,7 +86,7 @@ impl Determinism {
         }
     }
 
-    /// Returns whether results of type `U` are exact sums. An error for products, which cannot be exact.
+    /// Returns whether results of type `U` are exact sums. Returns an error for float products, which cannot be exact.
     pub(crate) fn exact<U: Element, O: Op<U>>(self) -> Result<bool> {
         if self != Self::Exact || !U::TYPE.is_float() || !O::KIND.rounds() {
             return Ok(false);

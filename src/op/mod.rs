@@ -287,7 +287,7 @@ pub struct CapturingMap<F> {
 /// A built-in operator over elements of type `T`: [`Sum`], [`Product`], [`Min`] or [`Max`]; for integers also [`And`], [`Or`] or
 /// [`Xor`].
 ///
-/// The trait is sealed. A user's operator is an [`Operator`], and [`Combine`] has both.
+/// The trait is sealed. A user's operator is an [`Operator`]. The trait [`Combine`] covers both.
 ///
 /// ```
 /// use oclprim::{Device, op::{Max, Min, Op, Sum}};

@@ -10,9 +10,9 @@ use crate::{Element, ElementType, Error, Result};
 /// A user's associative and commutative operator, given twice: as a Rust function, and as an OpenCL C expression over `a` and
 /// `b`.
 ///
-/// [`Device::reduce`](crate::Device::reduce) takes an operator over any type. For groups, and for
-/// [`Device::scan`](crate::Device::scan), it takes an operator over an element type. Segments, runs of keys and scans do not need
-/// a commutative operator.
+/// [`Device::reduce`](crate::Device::reduce) takes an operator over any type. Reductions of groups, and
+/// [`Device::scan`](crate::Device::scan), take an operator over an element type. Segments, runs of keys and scans do
+/// not need a commutative operator.
 ///
 /// The caller promises that the operator is associative and commutative, that its identity is neutral, and that
 /// function and expression agree. [`op::laws`](crate::op::laws) checks these promises on values;

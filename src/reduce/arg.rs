@@ -3,7 +3,7 @@
 use super::{End, Extreme, cpu, statistics};
 use crate::{Device, Element, Input, Output, Result, Scratch, Source, runtime::Backend, source::Grouped};
 
-/// What [`Device::arg_min`], [`Device::arg_max`] and [`Device::min_max`] take: a [`Source`], or lines
+/// An input of [`Device::arg_min`], [`Device::arg_max`] and [`Device::min_max`]: a [`Source`], or lines
 /// [`along`](crate::NdView::along) axes.
 ///
 /// The crate alone implements this trait.
@@ -76,12 +76,13 @@ impl<S: Source<Item: Element>> Extremal for S {
 impl Device {
     /// Arg-min: the smallest element and its index; along axes, those of each line.
     ///
-    /// Ties yield the lowest index; -0 equals +0. If there is a NaN, the result is the first one. For lines, the index is that in
-    /// the line, there is a result for each index of the other axes, in row-major order, and the call does not wait.
+    /// Ties yield the lowest index; -0 equals +0. If there is a NaN, the result is the first NaN. For lines, the index
+    /// counts within the line. Results are in row-major order of the other axes, and the call does not wait for them.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Empty`](crate::ErrorKind::Empty) if there are no elements in a group; else as [`Device::reduce`].
+    /// [`ErrorKind::Empty`](crate::ErrorKind::Empty) if the input or a line is empty; otherwise same as
+    /// [`Device::reduce`].
     ///
     /// ```
     /// use oclprim::Device;
@@ -100,14 +101,14 @@ impl Device {
         input.one(self, End::Min)
     }
 
-    /// [`Device::arg_min`] into `values` and `indices`, which have an element for each group: one for a source as a whole.
+    /// [`Device::arg_min`] into `values` and `indices`. These have one element for a source, or one for each line.
     ///
     /// Waits for the result only if an output is a host slice.
     ///
     /// # Errors
     ///
-    /// Same as [`Device::arg_min`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output has another
-    /// number of elements.
+    /// Same as [`Device::arg_min`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output has
+    /// another number of elements.
     ///
     /// ```
     /// use oclprim::Device;
@@ -128,7 +129,8 @@ impl Device {
         input.one_into(self, End::Min, values.into(), indices.into())
     }
 
-    /// Arg-max: the largest element and its index; along axes, those of each line. All else is as in [`Device::arg_min`].
+    /// Arg-max: the largest element and its index; along axes, those of each line. Ties, NaN and order are as in
+    /// [`Device::arg_min`].
     ///
     /// # Errors
     ///
@@ -151,7 +153,7 @@ impl Device {
         input.one(self, End::Max)
     }
 
-    /// [`Device::arg_max`] into `values` and `indices`, which have an element for each group: one for a source as a whole.
+    /// [`Device::arg_max`] into `values` and `indices`. These have one element for a source, or one for each line.
     ///
     /// Waits for the result only if an output is a host slice.
     ///
@@ -178,8 +180,8 @@ impl Device {
 
     /// The smallest and the largest element and their indices, in one pass; along axes, those of each line.
     ///
-    /// Each is the result of [`Device::arg_min`] or [`Device::arg_max`]. If there is a NaN, both results are the first one. For lines,
-    /// the smallest elements of all lines come first, then the largest of all lines.
+    /// Each is the result of [`Device::arg_min`] or [`Device::arg_max`]. If there is a NaN, both results are the first
+    /// NaN. For lines, the smallest elements of all lines come first, then the largest ones.
     ///
     /// # Errors
     ///
@@ -202,7 +204,8 @@ impl Device {
         input.both(self)
     }
 
-    /// [`Device::min_max`] into `values` and `indices`, which have two elements for each group. The smallest elements are first.
+    /// [`Device::min_max`] into `values` and `indices`, which have two elements for a source, or two for each line. The
+    /// smallest elements are first.
     ///
     /// Waits for the result only if an output is a host slice.
     ///

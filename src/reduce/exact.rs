@@ -77,9 +77,9 @@ pub fn plan(n: usize, form: &Form, store: Store, from: Origin<'_>, caps: &Tuned,
     let rows = if caps.class == DeviceClass::Cpu { CPU_CHUNK / vector } else { loads };
     let added = |rows: usize| 3 * rows * vector * (work_group / replicas);
     let rows = halved(rows).find(|&rows| added(rows) <= MOST_ADDED).unwrap_or(1);
-    // So that all work-groups run at once: those of f32 sums and of f64 products take the registers of a fifth or a quarter of a unit.
-    // On an H200, sums of 2^28 f32 take 243 to 248 µs with four groups for each unit and 297 to 300 with six; products of f64 take 978
-    // and 1,030. Other forms are as fast with six.
+    // All work-groups must run at once. For f32 sums and f64 products, the registers of a compute unit hold only four
+    // or five. On an H200, sums of 2^28 f32 take 243 to 248 µs with four groups for each unit, and 297 to 300 with six.
+    // Products of f64 take 978 and 1,030 µs. Other operations are as fast with six.
     let most = match caps.class {
         DeviceClass::Gpu if params.exact_f64 && products == form.acc.needs_fp64() => {
             caps.chosen("max_groups", params.max_groups * 2 / 3)

@@ -93,15 +93,18 @@ impl End {
     }
 }
 
-/// What [`Device::reduce`] takes: a [`Source`], or groups of one: [`segments`](Source::segments),
-/// [`by_key`](Source::by_key), [`along`](crate::NdView::along).
+/// An input of [`Device::reduce`]: a [`Source`], or groups of one ([`segments`](Source::segments),
+/// [`by_key`](Source::by_key), [`along`](crate::NdView::along)).
 ///
 /// The crate alone implements this trait.
 ///
 /// ```
 /// use oclprim::{Device, Source, op::{Combine, ForReductions, Sum}, reduce::Reducible};
 ///
-/// fn reduced<I: Reducible, O: Combine<I::Item, Use: ForReductions>>(input: I, op: O) -> oclprim::Result<I::Of<I::Item>> {
+/// fn reduced<I: Reducible, O>(input: I, op: O) -> oclprim::Result<I::Of<I::Item>>
+/// where
+///     O: Combine<I::Item, Use: ForReductions>,
+/// {
 ///     Device::best()?.reduce(input, op)
 /// }
 ///
@@ -188,31 +191,34 @@ impl<S: Source<Item: Pod>> Visit<S::Item> for Reduction<'_, S> {
 
 /// # Reductions
 ///
-/// These methods return one value from all elements: `x[0] op ... op x[n - 1]`. Module: [`reduce`](crate::reduce).
+/// These methods return one value from all elements, or from each group: `x[0] op ... op x[n - 1]`. Module:
+/// [`reduce`](crate::reduce).
 impl Device {
-    /// Reduction of all elements: `x[0] op ... op x[n - 1]`. Float sums and products are [`Determinism::Fixed`]: same
-    /// bits everywhere; [`Sum.exact()`](Usage::exact) and [`Sum.fast()`](Usage::fast) have the other levels.
+    /// Reduction of all elements, or of each group: `x[0] op ... op x[n - 1]`. Float sums and products are
+    /// [`Determinism::Fixed`]: same bits everywhere. [`Sum.exact()`](Usage::exact) and [`Sum.fast()`](Usage::fast) have
+    /// the other levels.
     ///
     /// The input is a slice, a buffer, a view, or an expression over them, a [`Source`]. The result for an expression has
     /// the bits of the result for the array that [`Device::transform`] writes.
     ///
-    /// Groups of a source have a result each: [segments](Source::segments), [runs of equal keys](Source::by_key),
-    /// [lines along axes](crate::NdView::along). Their modules have the order of float operations:
-    /// [`segmented`], [`by_key`](crate::select::by_key), [`axis`].
+    /// Each group has a result. Groups are [segments](Source::segments), [runs of equal keys](Source::by_key) and
+    /// [lines along axes](crate::NdView::along). Their modules have the order of float operations: [`segmented`],
+    /// [`by_key`](crate::select::by_key), [`axis`].
     ///
-    /// The operator is a built-in one or the [user's](crate::op::Operator), also over [structs](by). The result for empty
-    /// input is the operator's [empty](crate::op::Op::empty) value, or its identity: the type's highest value for `Min`, the
-    /// lowest for `Max`. In contrast, [`arg_min`](Device::arg_min), [`min_max`](Device::min_max) and
+    /// The operator is a built-in one or the [user's](crate::op::Operator), also over [structs](by). The result for
+    /// empty input is the operator's [empty](crate::op::Op::empty) value, or its identity: the type's highest value for
+    /// `Min`, the lowest for `Max`. In contrast, [`arg_min`](Device::arg_min), [`min_max`](Device::min_max) and
     /// [`mean`](Device::mean) of empty input are errors.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it, for
-    /// [exact](Usage::exact) float products, or if elements have more than
-    /// [`MAX_BYTES`](crate::op::Operator::MAX_BYTES). For an expression also those of [`Device::transform`].
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no offsets, if an offset is beyond the next one
-    /// or beyond the input, if the numbers of keys and elements differ, if there is no such axis, if the number of results
-    /// overflows, as it can along an empty axis, or if the type of a user's operator in OpenCL C is not that of the elements.
+    /// [exact](Usage::exact) float products, or if an element has more than
+    /// [`MAX_BYTES`](crate::op::Operator::MAX_BYTES) bytes. For an expression, also the errors of
+    /// [`Device::transform`]. [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no offsets, or
+    /// if an offset is beyond the next one or beyond the input. The same error if the numbers of keys and elements
+    /// differ, or if there is no such axis. The same error if the number of results along an empty axis overflows. The
+    /// same error if a user's operator has another type in OpenCL C than the elements.
     /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the text of a user's operator does not compile; line numbers in
     /// the compiler's [log](crate::Error::build_log) refer to that text.
     ///
@@ -243,23 +249,25 @@ impl Device {
         input.reduce(self, op, usage.determinism)
     }
 
-    /// [`Device::reduce`] into a slice, buffer or view with an element for each group: one for a source as a whole.
+    /// [`Device::reduce`] into a slice, buffer or view, which has one element for a source, or one for each group.
     ///
-    /// For [runs of keys](Source::by_key), `output` is a tuple: the keys, the values, and the number of runs, a single
-    /// element. Keys and values have one length, which may be too short or too long; elements after the count do not change.
+    /// For [runs of keys](Source::by_key), `output` is a tuple of the keys, the values and the count. The count is one
+    /// element, the number of runs. The outputs of keys and of values have the same length, which may differ from the
+    /// count. Elements after the last run do not change.
     ///
-    /// Waits for the result only if an output is a host slice, if the input has a [gather](Source::gathered), or for the
-    /// [mean](crate::op::Mean) of all elements.
+    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered). The
+    /// [mean](crate::op::Mean) of a whole input also waits.
     ///
-    /// Does not check the offsets of segments; [`Device::check_segments`] does. An offset beyond the input counts as its end.
-    /// If an offset is beyond the next one, results are unspecified. Reads and writes stay in bounds for any offsets.
+    /// Does not check the offsets of segments; [`Device::check_segments`] does. An offset beyond the input counts as
+    /// its end. If an offset is beyond the next one, results are unspecified. Reads and writes stay in bounds for any
+    /// offsets.
     ///
     /// # Errors
     ///
-    /// Same as [`Device::reduce`], but values of offsets are not checked;
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output has another number of elements, or if
-    /// arguments overlap in imported OpenCL memory. The same error if the count is a host slice and the outputs of keys are
-    /// too short.
+    /// Same as [`Device::reduce`], but without those for the values of offsets.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if an output has another number of elements, or
+    /// if arguments overlap in imported OpenCL memory. The same error if the count is a host slice and the outputs of
+    /// keys are too short.
     ///
     /// ```
     /// use oclprim::{Device, op::Sum};
@@ -283,8 +291,8 @@ impl Device {
 
     /// Exact sum of all elements as a value that can be merged with others: `x[0] + ... + x[n - 1]`.
     ///
-    /// It is the sum that [`reduce`](Self::reduce) by [`Sum.exact()`](Usage::exact) rounds. Sums of
-    /// chunks, devices and ranks are merged, and rounded once.
+    /// [`reduce`](Self::reduce) with [`Sum.exact()`](Usage::exact) rounds this sum. Sums of chunks, devices and ranks
+    /// can be merged, and then rounded once.
     ///
     /// # Errors
     ///

@@ -164,8 +164,8 @@ pub fn plan(outputs: usize, form: &Form, caps: &Tuned, wide: bool) -> Result<Pla
         false => (4, ExactSum::<f32>::INTEGER_BYTES),
     };
     let (words, items) = (digits / 2, 64 / size);
-    // Two accumulators; for each work-item its elements, one of padding, a sum of 20 bytes, a mask, and a word for sub-groups in local
-    // memory.
+    // Local memory holds two accumulators. For each work-item it holds its elements, one element of padding, a sum of
+    // 20 bytes, a mask, and a word for sub-groups.
     let bytes = |work_group: usize| 2 * 4 * words + work_group * ((items + 1) * size + 28) + 128;
     let mut work_group = 1 << params.work_group.min(TILE / items).ilog2();
     while work_group > 1 && bytes(work_group) + tuning::RESERVED_BYTES > caps.local_bytes {
@@ -184,7 +184,7 @@ pub fn plan(outputs: usize, form: &Form, caps: &Tuned, wide: bool) -> Result<Pla
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .flag("REVERSE", form.reversed)
         .flag("FLUSHED", !caps.denormals)
-        // Four work-groups run on a compute unit at a time.
+        // At 64 registers, four work-groups run on a compute unit at a time.
         .with(caps.ptx.then_some("-cl-nv-maxrregcount=64"));
     let tiles = outputs.div_ceil(TILE);
     let records = levels(tiles).map(|(_, count)| count).sum();
@@ -261,8 +261,8 @@ mod tests {
                         assert!(all.last().is_none_or(|&(first, count)| {
                             count <= LEVEL && count > 1 && first + count == plan.records
                         }));
-                        // A word of a record is at most 2^16 + 1, and a prefix has LEVEL - 1 of them at each level. The kernel
-                        // bounds the magnitude of a prefix by words below 2^30.
+                        // A word of a record is at most 2^16 + 1. A word of a prefix is the sum of at most LEVEL - 1 of
+                        // these at each level. The kernel requires it to be below 2^30.
                         assert!((all.len() * LEVEL) as i64 * ((1 << 16) + 1) + (1 << 17) < 1 << 30, "{what}");
                     }
                 }

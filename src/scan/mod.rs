@@ -51,7 +51,7 @@ impl<T> Scan<T> {
         Self { initial: self.initial.map(plain), ..self }
     }
 
-    /// Returns an error unless `output` has room for the scan of `n` elements: as many, or one more for an exclusive scan.
+    /// Returns an error unless `output` has `n` elements, or `n + 1` for an exclusive scan.
     fn expect_outputs(&self, n: usize, output: &Output<'_, T>) -> Result<()>
     where
         T: Element,
@@ -68,8 +68,8 @@ impl<T> Scan<T> {
     }
 }
 
-/// What [`Device::scan`] takes: a [`Source`], or groups of one: [`segments`](Source::segments), [`by_key`](Source::by_key),
-/// [`flagged`](Source::flagged), lines [`along`](crate::NdView::along) an axis.
+/// An input of [`Device::scan`]: a [`Source`], or groups of one ([`segments`](Source::segments),
+/// [`by_key`](Source::by_key), [`flagged`](Source::flagged), lines [`along`](crate::NdView::along) an axis).
 ///
 /// The crate alone implements this trait.
 ///
@@ -86,7 +86,8 @@ impl<T> Scan<T> {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an input of a scan",
-    label = "expected a source, or groups of one: `x.segments(&offsets)`, `x.by_key(&keys)`, `x.flagged(&flags)`, `view.along(axis)`",
+    label = "expected a source, or groups: `x.segments(&offsets)`, `x.by_key(&keys)`, `x.flagged(&flags)`, \
+             `view.along(axis)`",
     note = "a `Vec`, an array or a `Buffer` is passed by reference",
     note = "for an N-dimensional view, say along which axis: `view.along(0)`"
 )]
@@ -157,7 +158,7 @@ impl<S: Source<Item: Element>> Visit<S::Item> for Whole<'_, S> {
     }
 
     fn mean(self) -> Result<()> {
-        Err(Error::unsupported("scans have no mean"))
+        Err(Error::unsupported("a scan does not take the operator `Mean`"))
     }
 }
 
@@ -166,26 +167,27 @@ impl<S: Source<Item: Element>> Visit<S::Item> for Whole<'_, S> {
 /// These methods return the prefixes of all elements: `out[i] = x[0] op ... op x[i]`. Module:
 /// [`scan`](crate::scan).
 impl Device {
-    /// Prefix scan: `out[i] = x[0] op ... op x[i]`, without `x[i]` for [`Sum.exclusive()`](Usage::exclusive), from the last element to
-    /// the first for [`Sum.reversed()`](Usage::reversed).
+    /// Prefix scan: `out[i] = x[0] op ... op x[i]`. With [`Sum.exclusive()`](Usage::exclusive) it leaves out `x[i]`;
+    /// with [`Sum.reversed()`](Usage::reversed) it runs from the last element to the first.
     ///
-    /// Groups of a source are scanned one by one: [segments](Source::segments), [runs of equal keys](Source::by_key),
-    /// [flagged ranges](Source::flagged), [lines along an axis](crate::NdView::along). Each starts anew. A reversed scan runs
-    /// from the last element of each group to its first. Elements before the first offset of segments are a segment too, and so
-    /// are those from the last offset on. For results of a wider type, write `x.cast::<U>()`.
+    /// The scan restarts at each group: [segments](Source::segments), [runs of equal keys](Source::by_key), [flagged
+    /// ranges](Source::flagged), [lines along an axis](crate::NdView::along). A reversed scan runs from the last
+    /// element of each group to its first. Elements before the first offset of segments are a segment too, and so are
+    /// those from the last offset on. For results of a wider type, write `x.cast::<U>()`.
     ///
-    /// The operator is a built-in one or the [user's](crate::op::Operator), which need not be commutative. To scan pairs, such
-    /// as a value with its index, pack them into a `u64`. With [`Sum.exact()`](Usage::exact) each float result is the one
-    /// nearest to the real prefix sum, which includes the start; only whole inputs have this level.
+    /// The operator is a built-in one or the [user's](crate::op::Operator), which need not be commutative. To scan
+    /// pairs, such as a value with its index, pack them into a `u64`. With [`Sum.exact()`](Usage::exact) each result is
+    /// the float nearest to the exact prefix sum, with the start. Only whole inputs have this level.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it, and for exact
-    /// results of groups, float products and operators of the user.
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no offsets, if an offset is beyond the next one
-    /// or beyond the input, if the numbers of keys or flags and elements differ, if there is no such axis, or if the type of a
-    /// user's operator in OpenCL C is not that of the elements. [`ErrorKind::Build`](crate::ErrorKind::Build) if the text of
-    /// a user's operator does not compile. For an expression also those of [`Device::transform`].
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it. The same
+    /// error for [exact](Usage::exact) scans of groups, of float products, and by a user's operator.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no offsets, or if an offset is beyond
+    /// the next one or beyond the input. The same error if the number of keys or flags is not that of the elements, or
+    /// if there is no such axis. The same error if a user's operator has another type in OpenCL C than the elements.
+    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the text of a user's operator does not compile. For an
+    /// expression, also the errors of [`Device::transform`].
     ///
     /// ```
     /// use oclprim::{Device, Source, op::{Max, Operator, Sum, Usage}};
@@ -209,18 +211,19 @@ impl Device {
         input.scan(self, op, usage)
     }
 
-    /// [`Device::scan`] into a slice, buffer or view. For an exclusive scan of a whole input, the output may have one more
-    /// element, which receives `start op x[0] op ... op x[n - 1]`.
+    /// [`Device::scan`] into a slice, buffer or view. For an exclusive scan of a whole input, the output may have one
+    /// more element, which receives `start op x[0] op ... op x[n - 1]`.
     ///
     /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
     ///
-    /// Does not check the offsets of segments; [`Device::check_segments`] does. Offsets beyond the input are ignored. If an
-    /// offset is beyond the next one, results are unspecified. Reads and writes stay in bounds for any offsets.
+    /// Does not check the offsets of segments; [`Device::check_segments`] does. Offsets beyond the input are ignored.
+    /// If an offset is beyond the next one, results are unspecified. Reads and writes stay in bounds for any offsets.
     ///
     /// # Errors
     ///
-    /// Same as [`Device::scan`], but values of offsets are not checked;
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths do not fit, or input and output overlap.
+    /// Same as [`Device::scan`], but without those for the values of offsets.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths do not match, or if input and
+    /// output overlap.
     ///
     /// ```
     /// use oclprim::{Device, Source, op::{Max, Sum, Usage}};
@@ -246,7 +249,7 @@ impl Device {
         input.scan_into(self, op, usage, output.into())
     }
 
-    /// Scan in place: `x[i]` becomes `x[0] op ... op x[i]` if inclusive.
+    /// Scan in place: `x[i]` becomes `x[0] op ... op x[i]`, or `start op x[0] op ... op x[i - 1]` if exclusive.
     ///
     /// Waits for the result only if `x` is a host slice.
     ///
@@ -366,7 +369,8 @@ impl Device {
             }
             Backend::OpenCl(device) => {
                 let (form, start) = (gpu::Form::of::<T, T, O>(kind.reversed), gpu::Start::of(&op, kind));
-                // If any order has the same results, memory in a narrower type has the kernels that convert as they read.
+                // If the order does not change the results, kernels convert elements of a narrower type as they read
+                // them.
                 if let Some(Narrow(memory, element)) = source.narrower()
                     && (form.exact || element == T::TYPE)
                 {

@@ -54,7 +54,7 @@ fn as_many(keys: usize, values: usize) -> Result<()> {
     Err(Error::invalid(format!("sorting {keys} keys with {values} values")))
 }
 
-/// What a sort takes: a [`Source`], or [segments](Source::segments) of one.
+/// An input of a sort: a [`Source`], or [segments](Source::segments) of one.
 ///
 /// The crate alone implements this trait.
 ///
@@ -125,14 +125,15 @@ impl<S: Source<Item: Key>> Sortable for S {
 impl Device {
     /// Stable sort: a copy of the keys in `order`, in which equal keys keep their order.
     ///
-    /// [Segments](Source::segments) are sorted one by one, and keep their ranges. Keys before the first offset, and from the last
-    /// offset on, belong to no segment and keep their indices. The keys of an expression are written to memory first.
+    /// Each [segment](Source::segments) is sorted separately, in its own range. Keys before the first offset, and from
+    /// the last offset on, belong to no segment and keep their indices. The keys of an expression are written to memory
+    /// first.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the result and as much scratch do not fit the
     /// device; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the order selects bits that the keys do
-    /// not have, or if an offset is beyond the next one or beyond the input, or if there are no offsets.
+    /// not have. The same error if an offset is beyond the next one or beyond the input, or if there are no offsets.
     ///
     /// ```
     /// use oclprim::{Device, Order, Source};
@@ -157,8 +158,8 @@ impl Device {
     /// [`Device::sort`] into a slice, buffer or view of the same length. Waits for the result only if `output` is a
     /// host slice.
     ///
-    /// Does not check the offsets of segments; [`Device::check_segments`] does. With invalid offsets, results are unspecified.
-    /// Reads and writes stay in bounds for any offsets.
+    /// Does not check the offsets of segments; [`Device::check_segments`] does. With invalid offsets, results are
+    /// unspecified. Reads and writes stay in bounds for any offsets.
     ///
     /// # Errors
     ///
@@ -209,8 +210,9 @@ impl Device {
 
     /// Stable sort of keys with values: the sorted keys, and the values in the order of their keys.
     ///
-    /// [Segments](Source::segments) of the keys are sorted one by one, each with its values. Values are plain data of any size. Values of 1, 2, 4, 8 and 16 bytes move with the keys. Values of other sizes
-    /// are gathered by the sorted indices at the end.
+    /// Each [segment](Source::segments) of the keys is sorted separately, with its values. Values are plain data of any
+    /// size. Values of 1, 2, 4, 8 and 16 bytes move with the keys. Values of other sizes are gathered by the sorted
+    /// indices at the end.
     ///
     /// # Errors
     ///
@@ -366,7 +368,7 @@ impl Device {
     }
 
     /// Indices that sort the keys: `sorted[i] = input[output[i]]`, stable. Indices are `u32` or `u64`. For
-    /// [segments](Source::segments), they are indices of the whole input.
+    /// [segments](Source::segments), they count from the start of the whole input.
     ///
     /// # Errors
     ///

@@ -15,11 +15,11 @@ use crate::{Buffer, Element, NdView, Output};
 /// |---|---|---|
 /// | a [`Source`] | one: all elements | a value |
 /// | [`x.segments(&offsets)`](Source::segments) | `x[offsets[s]..offsets[s + 1]]` for each s | a buffer, an element for each group |
-/// | [`x.by_key(&keys)`](Source::by_key) | each run of equal keys | a buffer of the keys, and one with an element for each |
-/// | [`x.flagged(&flags)`](Source::flagged) | from each flag that is not 0 to the next one | scans alone take it |
+/// | [`x.by_key(&keys)`](Source::by_key) | each run of equal keys | a buffer of the keys, and one of the results |
+/// | [`x.flagged(&flags)`](Source::flagged) | from each flag that is not 0 to the next one | taken only by scans |
 /// | [`view.along(axes)`](NdView::along) | each line along an axis or several | a buffer, an element for each line |
 ///
-/// A scan has a result for each element.
+/// These are the results of a reduction. A scan has a result for each element.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an input",
     label = "expected `&[T]`, `&Vec<T>`, `&Buffer<T>`, a `View`, an expression over them, or groups of one of these",
@@ -32,7 +32,7 @@ pub trait Grouped: Sized {
     type Item: Copy + Send + Sync + 'static;
     /// Results of type `R` of all groups.
     type Of<R: Pod>;
-    /// Where results of type `R` of all groups go.
+    /// The output of the results of type `R` of all groups.
     type Out<'o, R: Pod>;
 }
 
@@ -70,7 +70,7 @@ pub struct Along<V, A> {
     pub(crate) axes: A,
 }
 
-/// Where the results for runs of keys go: the first key of each run, the results, and the number of runs.
+/// The outputs for runs of keys: the first key of each run, the results, and the number of runs.
 ///
 /// A tuple of three outputs converts to it.
 ///
@@ -196,12 +196,13 @@ impl<'a, T: Element, U: Element + From<T>> NdCast<'a, T, U> {
 
 /// # Lines
 ///
-/// These methods say along which axes a primitive computes.
+/// These methods choose the axes along which a primitive computes.
 impl<'a, T: Element> NdView<'a, T> {
     /// The lines along one axis, `along(0)`, or several, `along([0, 2])`, as the input of a primitive.
     ///
-    /// There is a line for each index of the other axes, in row-major order. A line along several axes has their elements in
-    /// row-major order too. Several axes whose elements do not lie at equal distances are copied first: one more read and write.
+    /// There is a line for each index of the other axes, in row-major order. A line along several axes has their
+    /// elements in row-major order too. If these elements are not equally spaced in memory, they are copied first,
+    /// which costs one more read and write. Scans take one axis.
     ///
     /// The call that reads the lines returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no
     /// such axis, or if an axis is named twice.

@@ -181,7 +181,7 @@ impl<'d> Text<'d> {
     /// The element of `input` at an index.
     pub(super) fn elements<T: Pod>(&mut self, input: Input<'_, T>, index: &Index) -> Result<Vec<Component>> {
         let element = ElementType::of::<T>()
-            .ok_or_else(|| Error::unsupported("devices read structs from memory alone, not from an expression"))?;
+            .ok_or_else(|| Error::unsupported("a device reads structs only from memory, not from an expression"))?;
         let number = self.unique();
         self.needs_fp64 |= element.needs_fp64();
         let aligned = match self.device {

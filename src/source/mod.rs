@@ -280,8 +280,8 @@ pub trait Source: Sized + Sync {
 
     /// Segments, as the input of a primitive: segment s is `x[offsets[s]..offsets[s + 1]]`.
     ///
-    /// Offsets are `u32` or `u64`, ascending, and one more than there are segments, which may be empty. A call that allocates
-    /// its result checks them, which waits for the device; one that ends in `_into` does not, and
+    /// Offsets are `u32` or `u64` and ascending; n segments have n + 1 offsets, and may be empty. A call that allocates
+    /// its result checks the offsets, and waits for the device. A call that ends in `_into` does not check them;
     /// [`Device::check_segments`] does. Reads and writes stay in bounds for any offsets.
     ///
     /// ```
@@ -314,7 +314,8 @@ pub trait Source: Sized + Sync {
         ByKey { source: self, keys }
     }
 
-    /// Ranges that start where a flag is not 0, as the input of a scan. The elements before the first flag are a range, too.
+    /// Ranges that start where a flag is not 0, as the input of a scan. The elements before the first such flag are a
+    /// range, too.
     ///
     /// The call returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are not as many flags as
     /// elements.
@@ -369,7 +370,7 @@ pub trait Source: Sized + Sync {
         }
     }
 
-    /// The memory of elements in this type or in one whose values it has, and that type.
+    /// The memory and the type of the elements, if they are in memory in this type or in a narrower one.
     #[doc(hidden)]
     fn narrow(&self) -> Option<Narrow<'_>> {
         None
@@ -388,13 +389,13 @@ pub struct Narrow<'a>(pub(crate) AnyInput<'a>, pub(crate) ElementType);
 /// Elements in memory, for kernels that convert them as they read.
 pub(crate) enum Wide<'a, U: Pod> {
     Own(Held<'a, U>),
-    /// In the same or a narrower type, on an OpenCL device.
+    /// Elements of the same or a narrower type, on an OpenCL device, and their number.
     Narrow(Narrow<'a>, usize),
 }
 
 impl<'a, U: Element> Wide<'a, U> {
-    /// The elements of a source. If results are the same in `any_order`, elements of a narrower type stay where they are. If not, the
-    /// order would be that of the narrower type.
+    /// The elements of a source. With `any_order`, elements of a narrower type stay where they are. Otherwise they are
+    /// converted to memory first, because kernels on narrower elements combine in another order.
     pub(crate) fn of(source: &'a impl Source<Item = U>, device: &Device, any_order: bool) -> Result<Self> {
         if !device.is_cpu()
             && let Some(narrow) = source.narrow().filter(|narrow| any_order || narrow.1 == U::TYPE)

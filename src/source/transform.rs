@@ -125,7 +125,7 @@ fn write_load<T: Pod + Send + Sync>(
     output: Output<'_, T>,
 ) -> Result<()> {
     let element = ElementType::of::<T>()
-        .ok_or_else(|| Error::unsupported("devices read structs from memory alone, not from an expression"))?;
+        .ok_or_else(|| Error::unsupported("a device reads structs only from memory, not from an expression"))?;
     let out = output.cl(device, false)?;
     apart(&load.inputs(), &[&out])?;
     load.run(device, source, n, || gpu::write(device, element, load, 0, &out))?;

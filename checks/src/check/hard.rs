@@ -179,7 +179,8 @@ impl Hard {
 pub(crate) enum Numbers {
     /// Uniform numbers.
     Uniform,
-    /// Numbers whose sum has a condition number of about 10^32: half of them nearly cancel, at exponents over 53 binades.
+    /// Numbers whose sum has a condition number of about 10^32. Nearly all cancel in pairs, at exponents over 53
+    /// binades.
     Condition32,
     /// Finite numbers with random bits.
     AllExponents,

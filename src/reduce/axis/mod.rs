@@ -1,5 +1,5 @@
-//! Reduction along axes of an N-dimensional view: [`Device::reduce`] of [`view.along(axes)`](NdView::along). [`extremes`]
-//! has arg-min and arg-max, [`moments`] mean and variance.
+//! Reduction along axes of an N-dimensional view: [`Device::reduce`] of [`view.along(axes)`](NdView::along).
+//! [`extremes`] has arg-min and arg-max. [`moments`] has mean and variance.
 //!
 //! | property | |
 //! |---|---|
@@ -10,9 +10,9 @@
 //! | limits | 8 axes ([`Layout::MAX_DIMS`]) of any lengths and strides |
 //!
 //! The order is pairwise summation (Higham 1993) over chunks of 16 rows of 32 lanes: each lane adds its elements row by
-//! row. Lanes, then chunks, combine as a tree of neighbours. Neighbouring work-items take
-//! neighbouring results or neighbouring elements of the axis, whichever lie closer together. If results are too few to
-//! fill the device, the axis is divided into parts, which a second launch combines.
+//! row. Lanes, then chunks, combine as a tree of neighbours. Neighbouring work-items take neighbouring results or
+//! neighbouring elements of the axis, whichever lie closer together. If results are too few to fill the device, the
+//! axis is divided into parts, which a second launch combines.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -160,7 +160,7 @@ fn reduce_along<T: Element, U: Element + From<T>, O: Core<U>>(
     device.reduce_lines(&op, code, exact, view, axis, output, &mut Scratch::new())
 }
 
-/// The lines along `axes` as lines along one axis: of the view itself, or of a copy.
+/// Calls `read` with a view and an axis whose lines are those along `axes`. The view is `view` itself, or a copy.
 pub(crate) fn along_one<T: Element, R>(
     device: &Device,
     view: NdView<'_, T>,
@@ -176,7 +176,8 @@ pub(crate) fn along_one<T: Element, R>(
     }
 }
 
-/// The layout in which the lines along `axes` are those along the last axis, and the copy that has it, if the view has not.
+/// Returns a layout whose lines along the last axis are those along `axes`. If no layout of the view's memory has them,
+/// also returns a copy.
 #[inline(never)]
 fn joined<T: Element>(device: &Device, view: NdView<'_, T>, axes: &[usize]) -> Result<(Option<Buffer<T>>, Layout)> {
     let (shape, strides) = (view.shape(), view.layout().strides());
@@ -189,7 +190,7 @@ fn joined<T: Element>(device: &Device, view: NdView<'_, T>, axes: &[usize]) -> R
     let (kept, taken): (Vec<_>, Vec<_>) = (0..shape.len()).partition(|axis| !axes.contains(axis));
     let len = taken.iter().try_fold(1usize, |len, &axis| len.checked_mul(shape[axis]));
     let len =
-        len.ok_or_else(|| Error::invalid(format!("lines along axes {axes:?} of a shape of {shape:?} are too long")))?;
+        len.ok_or_else(|| Error::invalid(format!("lines along axes {axes:?} of shape {shape:?} are too long")))?;
     let joined: Vec<_> = kept.iter().map(|&axis| shape[axis]).chain([len]).collect();
     // Axes of one element have no neighbours, whatever their strides.
     let long: Vec<_> = taken.iter().copied().filter(|&axis| shape[axis] != 1).collect();

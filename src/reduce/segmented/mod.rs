@@ -13,10 +13,10 @@
 //! Garland 2016). A work-group reduces its tile with segment-head flags (Blelloch 1990). A tree over the tiles
 //! completes the segments that cross tile boundaries.
 //!
-//! The order of float sums and products: each 64-byte cache line of the input is combined from left to right. The results combine
-//! as a binary tree of neighbours over the whole input, which leaves out the elements of other segments. So a result
-//! depends on where its segment starts and ends. The result of an empty segment is that of empty input. Elements before the
-//! first offset, and from the last offset on, belong to no segment.
+//! Float sums and products have this order: each 64-byte cache line of the input is combined from left to right. The
+//! results combine as a binary tree of neighbours over the whole input, without the elements of other segments. So a
+//! result depends on where its segment starts and ends. The result of an empty segment is that of empty input. Elements
+//! before the first offset, and from the last offset on, belong to no segment.
 
 #[doc(hidden)]
 pub(crate) mod cpu;

@@ -170,7 +170,7 @@ pub(super) fn not_empty<T: Pod>(input: &Input<'_, T>, what: &str) -> Result<()> 
     Ok(())
 }
 
-/// What [`Device::mean`] and [`Device::variance`] take: a [`Source`], or lines [`along`](crate::NdView::along) axes.
+/// An input of [`Device::mean`] and [`Device::variance`]: a [`Source`], or lines [`along`](crate::NdView::along) axes.
 ///
 /// The crate alone implements this trait.
 ///
@@ -285,8 +285,8 @@ impl Device {
 
     /// The mean of all elements, or of each line along axes, on the host.
     ///
-    /// The host decodes the mean from the record of [`Device::statistics`] or [`Device::moments`]; [`Device::statistics_into`]
-    /// and [`Device::moments_into`] can leave the record on the device.
+    /// The host decodes the mean from the record of [`Device::statistics`] or [`Device::moments`];
+    /// [`Device::statistics_into`] and [`Device::moments_into`] can leave the record on the device.
     ///
     /// # Errors
     ///
@@ -302,10 +302,11 @@ impl Device {
         input.mean(self)
     }
 
-    /// The population variance of all elements, or of each line along axes, on the host: the divisor is their number.
+    /// The population variance of all elements, or of each line along axes, on the host. The divisor is the number of
+    /// elements.
     ///
-    /// The host decodes the variance from the record of [`Device::statistics`] or [`Device::moments`]. [`Statistics::sample_variance`] divides
-    /// by one less.
+    /// The host decodes the variance from the record of [`Device::statistics`] or [`Device::moments`].
+    /// [`Statistics::sample_variance`] divides by one less.
     ///
     /// # Errors
     ///

@@ -145,7 +145,7 @@ impl ClDevice {
         Ok(Pooled { queue: self.queue.clone(), slot: Some(slot), keep: !self.checker() })
     }
 
-    /// Adds buffers of these sizes to the queue's pool, unless it has reserved as large ones.
+    /// Adds buffers of these sizes to the queue's pool, except those that its reserved buffers already cover.
     pub(crate) fn reserve(&self, sizes: &[usize]) -> Result<()> {
         let sizes: Vec<usize> =
             sizes.iter().filter(|&&bytes| bytes > 0).map(|&bytes| self.scratch_size(bytes)).collect();
@@ -171,8 +171,8 @@ impl ClDevice {
         lock(&self.queue.pool).needed().to_vec()
     }
 
-    /// The bytes that are allocated for `bytes` bytes of scratch. A checker gets no byte more than is needed, so that it finds
-    /// accesses beyond the end.
+    /// The bytes that are allocated for `bytes` bytes of scratch. On a checker these are exactly `bytes`, so that it
+    /// finds accesses beyond the end.
     fn scratch_size(&self, bytes: usize) -> usize {
         if self.checker() {
             return bytes.max(1);

@@ -2,8 +2,8 @@
 
 /// Scratch of the calls on one queue: idle buffers for later calls.
 ///
-/// A reservation is buffers, not one buffer whose parts serve calls. NVIDIA's driver crashes if sub-buffers of one buffer serve the
-/// calls of several threads.
+/// A reservation consists of separate buffers, not of sub-buffers of one: NVIDIA's driver crashes if several threads
+/// use sub-buffers of one buffer.
 pub(super) struct Pool<M> {
     /// Idle buffers; the most recently used one is last.
     kept: Vec<Slot<M>>,
@@ -14,7 +14,7 @@ pub(super) struct Pool<M> {
     reserved: Vec<usize>,
     /// The sizes that calls use now, largest first.
     used: Vec<usize>,
-    /// For each i, the largest `used[i]` so far. So these buffers serve the calls so far.
+    /// `needed[i]` is the largest `used[i]` so far. Buffers of these sizes serve the same calls again, except in rare orders.
     needed: Vec<usize>,
 }
 
@@ -40,13 +40,13 @@ impl<M> Pool<M> {
         Self { kept: Vec::new(), bytes: 0, limit, reserved: Vec::new(), used: Vec::new(), needed: Vec::new() }
     }
 
-    /// The sizes of buffers that serve the calls so far, largest first.
+    /// The sizes of buffers for the calls so far, largest first.
     pub(super) fn needed(&self) -> &[usize] {
         &self.needed
     }
 
-    /// Best fit: takes the smallest idle buffer of `size` bytes or more. So a repeated call gets the same buffers. Only a reserved
-    /// one may be larger than about `4 * max(size, 65536)` bytes.
+    /// Best fit: takes the smallest idle buffer of `size` bytes or more. So a repeated call gets the same buffers. Only
+    /// a reserved one may be larger than about `4 * max(size, 65536)` bytes.
     pub(super) fn take(&mut self, size: usize) -> Option<Slot<M>> {
         let fits = |slot: &Slot<M>| slot.size >= size && (slot.is_reserved || slot.size / 4 <= size.max(1 << 16));
         let fit = self.kept.iter().enumerate().filter(|(_, slot)| fits(slot)).min_by_key(|(_, slot)| slot.size);
@@ -70,7 +70,7 @@ impl<M> Pool<M> {
         }
     }
 
-    /// Takes back a buffer, which is dropped unless `keep`, and drops older ones if needed.
+    /// Takes back a buffer. Drops it unless `keep`, and drops the oldest ones while the pool is over its limits.
     pub(super) fn put(&mut self, slot: Slot<M>, keep: bool) {
         if let Some(i) = self.used.iter().position(|&used| used == slot.asked) {
             self.used.remove(i);
@@ -92,11 +92,12 @@ impl<M> Pool<M> {
         }
     }
 
-    /// The sizes that are not reserved yet.
+    /// Those of `sizes` for which no reserved buffer is left.
     pub(super) fn missing(&self, mut sizes: Vec<usize>) -> Vec<usize> {
         let mut reserved = self.reserved.clone();
         sizes.sort_unstable();
-        // The smallest that serves; larger requests have fewer choices, so they come first.
+        // Each size takes the smallest reserved buffer that serves it. Larger sizes come first, because fewer buffers
+        // serve them.
         sizes
             .into_iter()
             .rev()
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sizes_that_calls_need_serve_each_of_them() {
+    fn needed_sizes_are_the_largest_at_each_place() {
         let mut pool = Pool::new(0);
         for sizes in [&[5, 1, 3][..], &[4, 4], &[2, 1, 1, 1]] {
             let slots: Vec<_> = sizes.iter().map(|&size| pool.add(size, 'x')).collect();

@@ -1,5 +1,5 @@
-//! Scan along an axis of an N-dimensional view: [`Device::scan`] of [`view.along(axis)`](NdView::along). Results have the shape
-//! of the view, in row-major order without gaps.
+//! Scan along an axis of an N-dimensional view: [`Device::scan`] of [`view.along(axis)`](NdView::along). Results have
+//! the shape of the view, in row-major order without gaps.
 //!
 //! | property | |
 //! |---|---|
@@ -151,7 +151,7 @@ impl Device {
         }
     }
 
-    /// Scan of contiguous lines, which are converted first if the order matters.
+    /// Scan of contiguous lines. Narrower elements are converted before the scan if the order matters.
     fn scan_rows<T, U, F>(
         &self,
         by: (&Monoid<U, F>, Code),

@@ -1,5 +1,5 @@
 //! Segmented sorts: [`Device::sort`], [`Device::sort_pairs`] and [`Device::argsort`] of
-//! [`keys.segments(&offsets)`](Source::segments) sort each segment alone. All are stable.
+//! [`keys.segments(&offsets)`](Source::segments) sort each segment separately. All are stable.
 //!
 //! | property | |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! The smallest and the largest element of each line along axes, and their indices: [`Device::arg_min`], [`Device::arg_max`] and
-//! [`Device::min_max`] of [`view.along(axes)`](NdView::along).
+//! The smallest and the largest element of each line along axes, and their indices: [`Device::arg_min`],
+//! [`Device::arg_max`] and [`Device::min_max`] of [`view.along(axes)`](NdView::along).
 //!
 //! | property | |
 //! |---|---|

@@ -112,7 +112,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Empty`] if the lines have no elements, but there are results; else as [`Device::reduce`].
+    /// [`ErrorKind::Empty`] if there are lines but they have no elements; otherwise same as [`Device::reduce`].
     ///
     /// ```
     /// use oclprim::Device;
