@@ -392,7 +392,8 @@ static inline OUT_BITS bits_of_prefix(
 // are normal floats, or 0. So the conversion of an element to units is exact, and that of a sum to a float is correctly
 // rounded. A result may overflow to infinity.
 #define NARROW_BITS 62
-// A unit is 2^(position + A_LEAST). At these positions, the unit and its inverse are normal floats.
+// A unit is 2^(position + A_LEAST). At positions from 23 to 275, the unit and its inverse are normal floats. A prefix that is a finite
+// float needs a position of at most 217.
 #define LEAST_NARROW 23
 #define MOST_NARROW 230
 
