@@ -165,16 +165,13 @@ pub fn plan(outputs: usize, form: &Form, caps: &Tuned, wide: bool) -> Result<Pla
     };
     let (words, items) = (digits / 2, 64 / size);
     // Local memory holds two accumulators. For each work-item it holds its elements, one element of padding, a sum of
-    // 20 bytes, a mask, and a word for sub-groups.
-    let bytes = |work_group: usize| 2 * 4 * words + work_group * ((items + 1) * size + 28) + 128;
+    // 20 bytes, and a mask.
+    let bytes = |work_group: usize| 2 * 4 * words + work_group * ((items + 1) * size + 24) + 64;
     let mut work_group = 1 << params.work_group.min(TILE / items).ilog2();
     while work_group > 1 && bytes(work_group) + tuning::RESERVED_BYTES > caps.local_bytes {
         work_group /= 2;
     }
-    // Sub-groups are used only if all are full.
-    let full = work_group.is_multiple_of(caps.sub_group.width as usize);
-    let make = if full { ProgramSpec::with_sub_groups } else { ProgramSpec::new };
-    let program = make("scan_exact.cl", TEXT, caps)
+    let program = ProgramSpec::new("scan_exact.cl", TEXT, caps)
         .element("T", form.element)
         .element("A", form.acc)
         .element("OUT", form.out)
@@ -183,9 +180,7 @@ pub fn plan(outputs: usize, form: &Form, caps: &Tuned, wide: bool) -> Result<Pla
         .define("ROUNDS", TILE / (work_group * items))
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .flag("REVERSE", form.reversed)
-        .flag("FLUSHED", !caps.denormals)
-        // At 64 registers, four work-groups run on a compute unit at a time.
-        .with(caps.ptx.then_some("-cl-nv-maxrregcount=64"));
+        .flag("FLUSHED", !caps.denormals);
     let tiles = outputs.div_ceil(TILE);
     let records = levels(tiles).map(|(_, count)| count).sum();
     Ok(Plan { program, work_group, max_groups: params.max_groups, tiles, record: words + 1, records, wide })
@@ -253,8 +248,6 @@ mod tests {
                         let what = format!("{name}, {local_bytes} bytes: {plan:?}");
                         assert_eq!(defined("WG") * defined("ITEMS") * defined("ROUNDS"), TILE, "{what}");
                         assert!(plan.work_group <= max_work_group && defined("ITEMS") <= 32, "{what}");
-                        let full = plan.work_group.is_multiple_of(caps.sub_group.width as usize);
-                        assert!(full || defined("SG_BACKEND") == 0, "{what}");
                         assert!((plan.tiles - 1) * TILE < n && plan.tiles * TILE >= n, "{what}");
                         // The last level fits one group, so there are at most LEVEL^levels tiles.
                         let all: Vec<_> = levels(plan.tiles).collect();
