@@ -6,7 +6,7 @@ use bytemuck::{Pod, Zeroable};
 use common::{gpu, tuned};
 use oclprim::{
     Device, ErrorKind, Order, SetOp,
-    internals::testing::{allocations, guarded},
+    internals::testing::guarded,
     op::{Compare, Less},
 };
 use proptest::prelude::*;
@@ -267,23 +267,7 @@ fn one_reservation_serves_every_operation() {
             device.set_operation_into(SetOp::Union, a, b, &mut got, &mut count, up()).unwrap();
             assert!(got[..count[0] as usize] == obvious(SetOp::Union, a, b), "{name}");
         };
-        let made = |device: &Device| {
-            let before = allocations(device);
-            run(device);
-            allocations(device) - before
-        };
-        let first = made(&tried);
-        let sizes = tried.scratch_sizes();
-        device.reserve(&sizes).unwrap();
-        let (then, again) = (made(&device), made(&device));
-        // A checker gets new memory for each call. The first call also makes memory that launches share, unless an earlier device of
-        // the list has the same queue.
-        let is_checker = !common::runs_kernels_at_once(&device);
-        assert!(
-            is_checker || ((then == 0 || then + sizes.len() <= first) && again == 0),
-            "{name}: {first}, then {then} and {again}"
-        );
-        assert_eq!(device.scratch_sizes(), sizes, "{name}");
+        common::reserve_and_repeat(&name, &tried, &device, run);
     }
 }
 

@@ -3,10 +3,7 @@
 mod common;
 
 use common::{gpu, tuned};
-use oclprim::{
-    Device, Element, Key, Order, Source, SubGroupBackend,
-    internals::testing::{allocations, guarded},
-};
+use oclprim::{Device, Element, Key, Order, Source, SubGroupBackend, internals::testing::guarded};
 use proptest::prelude::*;
 
 /// Every device, in its own geometry and in that of GPUs with much, little and no local memory.
@@ -224,23 +221,7 @@ fn one_reservation_serves_every_operation() {
             device.sort_pairs_into(&keys, &values, &mut got, &mut with, order()).unwrap();
             assert!(got == want && with.iter().zip(&want).all(|(value, key)| *value == !key), "{name}");
         };
-        let made = |device: &Device| {
-            let before = allocations(device);
-            run(device);
-            allocations(device) - before
-        };
-        let first = made(&tried);
-        let sizes = tried.scratch_sizes();
-        device.reserve(&sizes).unwrap();
-        let (then, again) = (made(&device), made(&device));
-        // A checker gets new memory for each call. The first call also makes memory that launches share, unless an earlier device of
-        // the list has the same queue.
-        let is_checker = !common::runs_kernels_at_once(&device);
-        assert!(
-            is_checker || ((then == 0 || then + sizes.len() <= first) && again == 0),
-            "{name}: {first}, then {then} and {again}"
-        );
-        assert_eq!(device.scratch_sizes(), sizes, "{name}");
+        common::reserve_and_repeat(&name, &tried, &device, run);
     }
 }
 

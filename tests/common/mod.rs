@@ -10,7 +10,10 @@ use std::env;
 
 #[allow(unused_imports, reason = "each test file uses only a part")]
 pub(crate) use child::{answer, child, command, part, run, value_of};
-use oclprim::{Device, DeviceClass, Tuning, internals::data::Rng};
+use oclprim::{
+    Device, DeviceClass, Tuning,
+    internals::{data::Rng, testing::allocations},
+};
 pub(crate) use skips::skip;
 
 /// Returns true if an interpreter runs the kernels, or if time is short.
@@ -27,6 +30,27 @@ pub(crate) fn a_form_of_each_kernel() -> bool {
 /// but not element types.
 pub(crate) fn variant() -> bool {
     env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("variant")
+}
+
+/// Runs calls on `tried`, then twice on `device` with what they need reserved. No call there may allocate scratch.
+pub(crate) fn reserve_and_repeat(name: &str, tried: &Device, device: &Device, run: impl Fn(&Device)) {
+    let made = |device: &Device| {
+        let before = allocations(device);
+        run(device);
+        allocations(device) - before
+    };
+    let first = made(tried);
+    let sizes = tried.scratch_sizes();
+    device.reserve(&sizes).unwrap();
+    let (then, again) = (made(device), made(device));
+    // A checker gets new memory for each call. The first call also makes memory that launches share, unless an earlier device of
+    // the list has the same queue.
+    let is_checker = !runs_kernels_at_once(device);
+    assert!(
+        is_checker || ((then == 0 || then + sizes.len() <= first) && again == 0),
+        "{name}: {first}, then {then} and {again}"
+    );
+    assert_eq!(device.scratch_sizes(), sizes, "{name}");
 }
 
 /// Every device of this machine with its name in reports; the CPU backend comes first.
