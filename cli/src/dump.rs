@@ -11,13 +11,19 @@ use clap::Args;
 use oclprim::{ProgramSpec, tuning::Tuned};
 use oclprim_checks::registry;
 
-use crate::output::{Stop, of_file, save};
+use crate::{
+    check::primitives,
+    output::{Stop, of_file, save},
+};
 
 /// Write every program for every sample device as NAME.cl, with its build options in NAME.opts.
 #[derive(Args)]
 pub(crate) struct DumpKernels {
     /// The folder; it is created if it does not exist.
     dir: PathBuf,
+    /// Write only the programs of this primitive. May be given several times.
+    #[arg(long, value_name = "PRIMITIVE", value_parser = primitives())]
+    only: Vec<String>,
 }
 
 impl DumpKernels {
@@ -26,7 +32,7 @@ impl DumpKernels {
         let mut seen = HashSet::new();
         for (sample, caps) in Tuned::samples() {
             let mut numbers = HashMap::new();
-            for program in registry::programs(&caps) {
+            for program in self.programs(&caps) {
                 if seen.insert(program.clone()) {
                     let number: &mut usize = numbers.entry(program.name).or_default();
                     let file = program.name.trim_end_matches(".cl").replace('/', "-");
@@ -36,6 +42,14 @@ impl DumpKernels {
             }
         }
         Ok(writeln!(out, "{} programs in {}", seen.len(), self.dir.display())?)
+    }
+
+    fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
+        if self.only.is_empty() {
+            return registry::programs(caps);
+        }
+        let chosen = registry::specs().iter().filter(|spec| self.only.iter().any(|name| name == spec.name()));
+        chosen.flat_map(|spec| spec.programs(caps)).collect()
     }
 }
 
