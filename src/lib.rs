@@ -92,7 +92,8 @@
 //! | float sum and product, [`Determinism::Fixed`] (the default); scans of floats; statistics, also along an axis; reductions by key; adjacent differences; reductions and scans by an [`Operator`](op::Operator) of the user; histogram of floats, also with weights; transpose with a cast or a factor; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`] (any order of additions); scatter by equal indices; the order of [`Device::select_unordered`] | no promise | no |
 //!
-//! [`Capabilities::denormals`] reports whether a device keeps subnormals.
+//! [`Capabilities::denormals`] reports whether a device keeps subnormals. On a device that flushes them, an exact sum of
+//! [`x.map(f)`](Source::map) can differ if `f` computes a subnormal.
 //!
 //! # Errors
 //!

@@ -274,7 +274,7 @@ pub(crate) fn argument_names(components: usize, captured: usize) -> Vec<String> 
 }
 
 /// A [`Map`] with values that the closure captures, as [`map!`](crate::map) returns it. The values are arguments of the
-/// kernel, so another value is no new build.
+/// kernel, so another value needs no new build.
 ///
 /// [`Source::map`](crate::Source::map) takes it.
 #[cfg(feature = "macros")]

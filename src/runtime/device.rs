@@ -35,7 +35,7 @@ pub enum Backend {
 ///
 /// | | |
 /// |---|---|
-/// | devices | [devices](#devices), [device memory](#device-memory), [scratch](#scratch), [pinned memory](#pinned-memory), [transfers beside commands](#transfers-beside-commands), [first calls](#first-calls), [tuning](#tuning) |
+/// | devices | [devices](#devices), [device memory](#device-memory), [scratch](#scratch), [pinned memory](#pinned-memory), [asynchronous transfers](#asynchronous-transfers), [first calls](#first-calls), [tuning](#tuning) |
 /// | reduction | [reductions](#reductions), [by a user's operator](crate::reduce::by), [segmented](#segmented-reductions), [along axes](crate::reduce::axis), [by key](crate::select::by_key), [extremes along axes](crate::reduce::axis::extremes), [arg-min and arg-max](#arg-min-and-arg-max), [statistics](#statistics), [mean and variance along axes](#mean-and-variance-along-axes), [counts](#counts) |
 /// | scan | [scans](#scans), [segmented scans](crate::scan::segmented), [scans along an axis](crate::scan::axis), [adjacent differences](#adjacent-differences) |
 /// | selection | [selections](#selections), [partitions](#partitions), [runs of equal neighbours](#runs-of-equal-neighbours) |
