@@ -1,8 +1,7 @@
 // Gather, line[i] = table[index[i]], and scatter, table[index[i]] = line[i], of n elements.
 //
 // An element is PARTS units, each the largest power of two of bytes, up to 16, that divides it. An index that is not below
-// `table_len` reads and writes nothing; the first one's position goes to `outside`, 64 bits that are all ones before the
-// first launch.
+// `table_len` reads and writes nothing. The least such i goes to `outside`, 64 bits that are all ones before the first launch.
 //
 //     gather, scatter            elements of 1, 2 and 4 bytes: an item takes EACH times four neighbours, WG fours apart.
 //                                Four neighbours of the line are one access. The `head` elements before the first

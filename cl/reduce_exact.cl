@@ -20,8 +20,9 @@
 // A product of two f32 is an f64; one of two f64 is the sum of two, by a fused multiply-add. Elements whose errors could be
 // subnormal, or whose sums could overflow, are not in [FIELD_LEAST, FIELD_MOST], and are deposited.
 //
-// Without REGISTERS the registers are a window of the accumulator: DIGITS signed 64-bit integers with weights of 32 bits, from
-// position `low` on. They need integers only. Larger numbers move the window up, and smaller ones are deposited.
+// Without REGISTERS the registers are a window of the accumulator: DIGITS signed 64-bit integers. Integer k has the
+// weight 2^(32 k), counted from position `low`. They need integers only. Larger numbers move the window up, and smaller
+// ones are deposited.
 //
 // TwoSum: D. E. Knuth, The Art of Computer Programming 2, 4.2.2. Expansions with deposits: Collange et al., see lib/exact.cl.
 #include "lib/types.cl"

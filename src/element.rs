@@ -305,14 +305,14 @@ pub trait Element: Pod + PartialOrd + fmt::Debug + fmt::Display + Send + Sync + 
     fn is_nan(self) -> bool;
     /// The nearest `f64`.
     fn to_f64(self) -> f64;
-    /// An `f64` as this type: floats round to the nearest, ties to even; integers truncate and saturate, and NaN
-    /// becomes 0.
+    /// An `f64` as this type. A float result rounds to the nearest, ties to even. An integer result truncates and
+    /// saturates, and NaN becomes 0.
     fn from_f64(value: f64) -> Self;
-    /// An integer as this type: integers wrap; floats round to the nearest, ties to even. `f16` and `bf16` round to the
-    /// nearest `f32` first.
+    /// An integer as this type. An integer result wraps. A float result rounds to the nearest, ties to even; `f16` and
+    /// `bf16` round to the nearest `f32` first.
     fn from_integer(value: i128) -> Self;
-    /// `self as U`: floats become integers that saturate, and NaN becomes 0; integers wrap; floats round to the nearest, ties
-    /// to even. A conversion to `f16` or `bf16` rounds to the nearest `f32` first.
+    /// `self as U`. From float to integer, values saturate and NaN becomes 0. Between integers, values wrap. Float
+    /// results round to the nearest, ties to even. A conversion to `f16` or `bf16` rounds to the nearest `f32` first.
     fn cast<U: Element>(self) -> U;
     /// A value with the low bits of `bits`, for test data.
     fn from_bits_lossy(bits: u64) -> Self;

@@ -25,7 +25,7 @@
 //! | [`reduce`](Device::reduce), [`arg_min`](Device::arg_min), [`arg_max`](Device::arg_max) | one value from many: [`reduce`] |
 //! | [`transform`](Device::transform) | the elements of an expression: [`source`] |
 //! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several statistics in one pass: [`reduce::statistics`] |
-//! | [`count`](Device::count), [`count_of`](Device::count_of), [`any`](Device::any), [`all`](Device::all) | number of elements that are not zero, or that equal a value: [`reduce::count`] |
+//! | [`count`](Device::count), [`count_of`](Device::count_of), [`any`](Device::any), [`all`](Device::all) | `count` and `count_of`: number of elements that are not zero, or that equal a value. `any` and `all`: whether one element, or every element, is not zero. [`reduce::count`] |
 //! | [`reduce`](Device::reduce) with an [operator](op::Operator) of the user | one value from many, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`] |
 //! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | expressions as inputs: another type, a function of each element, products. `reduce`, `scan` and `transform` compute them as they read; the cost for other methods: [`source`] |
 //! | [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key), [`x.flagged()`](Source::flagged), [`view.along()`](NdView::along) | groups as inputs of `reduce` and `scan`: segments, runs of equal keys, flagged ranges (only `scan`), lines along axes. One value from each: [`reduce::segmented`], [`select::by_key`], [`reduce::axis`]; prefix scans of each: [`scan::segmented`], [`scan::axis`] |
@@ -76,29 +76,31 @@
 //! - a device is used for the first time, and its self-test runs;
 //! - it allocates a result whose length the device finds: [`Device::select`] and its like, [`Device::partition`],
 //!   [`Device::unique`] and other [runs](select::runs), [`Device::reduce`] by key, [`Device::set_operation`];
-//! - it checks data on the device: the indices of [`Device::gather`] and [`Device::scatter`], the offsets of
-//!   [segments](Source::segments) of allocating calls;
-//! - its own documentation says so, such as [`Buffer::fill`] for elements whose size is not a power of two.
+//! - it checks data on the device: the indices of [`Device::gather`], [`Device::scatter`] and
+//!   [`gathered`](Source::gathered) sources, and the offsets of [segments](Source::segments) in calls that allocate
+//!   their result;
+//! - its own documentation says so: [`Buffer::fill`] waits if an element does not have 1, 2, 4, 8 or 16 bytes.
 //!
-//! An `_into` method waits for neither a length nor a check if its outputs are on the device. [`Device::finish`] waits
-//! for all commands.
+//! If all outputs are on the device, an `_into` method waits for no length. It then waits for a check only if a source
+//! has a [gather](Source::gathered). [`Device::finish`] waits for all commands.
 //!
 //! # Determinism
 //!
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
 //! | integers; min, max, arg-min, arg-max, min-max; counts; exact sums, means and scans ([`ExactSum`], [`Determinism::Exact`]); histogram of integers, also with weights of any type; transpose, permute; copy, gather, scatter to different indices, reverse; sorts, also of segments and in place; selections, partitions, runs; merge, merge sort, set operations, searches; top-k, keys at given ranks, quantiles; iota of integers; random numbers | yes | yes |
-//! | float sum and product, [`Determinism::Fixed`] (the default: same bits everywhere); scans of floats; statistics, also along an axis; reductions by key; adjacent differences; reductions and scans by an [`Operator`](op::Operator) of the user; histogram of floats, also with weights; transpose with a cast or a factor; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
+//! | float sum and product, [`Determinism::Fixed`] (the default); scans of floats; statistics, also along an axis; reductions by key; adjacent differences; reductions and scans by an [`Operator`](op::Operator) of the user; histogram of floats, also with weights; transpose with a cast or a factor; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`] (any order of additions); scatter by equal indices; the order of [`Device::select_unordered`] | no promise | no |
 //!
-//! [`Capabilities::denormals`] reports whether a device keeps subnormals.
+//! [`Capabilities::denormals`] reports whether a device keeps subnormals. On a device that flushes them, an exact sum of
+//! [`x.map(f)`](Source::map) can differ if `f` computes a subnormal.
 //!
 //! # Errors
 //!
-//! Every failure but one is an [`Error`] with a [kind](ErrorKind) and a one-line message that has the numbers. No call
-//! panics on bad input, a missing driver, an unknown status code or a kernel that does not build. The exception: if a
-//! CPU driver cannot wait for a command that may still read a host slice, the process aborts, since the slice could be
-//! freed next.
+//! Every failure but one is an [`Error`]. It has a [kind](ErrorKind), and a one-line message with the sizes or values
+//! that caused it. The exception: if a CPU driver cannot wait for a command that may still read a host slice, the
+//! process aborts, since the slice could be freed next. No call panics on bad input, a missing driver, an unknown
+//! status code or a kernel that does not build. A user's function can panic on the CPU.
 //!
 //! # Threads and processes
 //!
@@ -111,11 +113,10 @@
 //!
 //! # First calls
 //!
-//! The first use of a device runs its self-test, and the first call of an operation builds its kernels. On an H100 the
-//! kernels of a call take from 0.1 s (copies) to 1.7 s (top-k). The cache folder keeps the self-test's
-//! result and the kernels, so later processes load them in milliseconds. PoCL keeps its kernels in its own cache.
-//! Kernels depend on the device, the element types, the operator, the options, and the alignment and size class of the
-//! data.
+//! The first use of a device runs its self-test, and the first call of an operation builds its kernels. On an H100, the
+//! build of a call's kernels takes from 0.1 s (copies) to 1.7 s (top-k). The cache folder keeps the self-test's result
+//! and the kernels, so later processes load them in milliseconds. PoCL keeps its kernels in its own cache. Kernels
+//! depend on the device, the element types, the operator, the options, and the alignment and size class of the data.
 //!
 //! To build kernels before the first call, call [`Device::prepare`], which builds in the background. Or run
 //! `oclprim warm`: several processes build the kernels and fill the cache folder. A machine image can contain that
@@ -123,20 +124,20 @@
 //!
 //! # Files
 //!
-//! The crate keeps built programs and self-test results in the folder that the environment variable
-//! `OCLPRIM_CACHE_DIR` names. If the variable is empty, there is no cache. Without the variable, the folder is in the
-//! user's cache folder. If the entries have more than `OCLPRIM_CACHE_BYTES` bytes, 256 MiB by default, the crate
-//! removes the least recently used ones. Each process checks the size at its first write, and again whenever it has
-//! written a sixteenth of the limit. Processes may share the folder. In memory, a context keeps the programs of its most
-//! recently used kernel files. `OCLPRIM_CACHE_PROGRAMS` sets how many files, 128 by default; a file with other options
-//! counts again. These bounds do not apply to a driver's own cache, such as PoCL's.
+//! The crate keeps built programs and self-test results in the folder that the environment variable `OCLPRIM_CACHE_DIR`
+//! names. If the variable is empty, there is no cache. Without the variable, the folder is in the user's cache folder.
+//! If the entries have more than `OCLPRIM_CACHE_BYTES` bytes, 256 MiB by default, the crate removes the least recently
+//! used ones. Each process checks the size at its first write, and again whenever it has written a sixteenth of the
+//! limit. Processes may share the folder. In memory, a context keeps the programs of its most recently used kernel
+//! files. `OCLPRIM_CACHE_PROGRAMS` sets how many files, 128 by default. A file with two sets of options counts twice.
+//! These bounds do not apply to a driver's own cache, such as PoCL's.
 //!
-//! An entry is machine code that the driver runs in this process, so anyone who can write to the folder gets the user's
-//! rights. The digest of an entry detects damage and wrong names, but not forgery. The crate therefore creates the
-//! folder and its entries for the user alone. On Unix it uses no folder and no entry that another user owns or can
-//! write to, and it follows no link to an entry. The crate creates the folder with mode 0700. If others can write to
-//! your folder, `chmod go-w` makes it usable. On Windows the crate checks none of this: the folder's permissions
-//! decide, and those of the default folder are safe.
+//! An entry with a program is machine code that the driver runs in this process. So anyone who can write to the folder
+//! gets the user's rights. The digest of an entry detects damage, and an entry under the name of another entry. It does
+//! not detect forgery. The crate therefore creates the folder and its entries for the user alone. On Unix it uses no
+//! folder and no entry that another user owns or can write to, and it follows no link to an entry. The crate creates
+//! the folder with mode 0700. If others can write to your folder, `chmod go-w` makes it usable. On Windows the crate
+//! checks none of this: the folder's permissions decide, and those of the default folder are safe.
 //!
 //! The [tuning file](tuning::TuningFile) has only names and numbers, which the crate checks; a wrong number only costs
 //! time.
@@ -288,8 +289,8 @@ pub use oclprim_macros::device;
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
-/// Captured variables follow the closure, each with its type: numbers from `i8` to `f64`. They become arguments of the
-/// kernel, so another value is no new build:
+/// After the closure, name each captured variable with its type: `i8` to `i64`, `u8` to `u64`, `f32` or `f64`. Captured
+/// variables become arguments of the kernel, so another value needs no new build:
 ///
 /// ```
 /// use oclprim::{Device, Source, map};
@@ -389,8 +390,8 @@ pub use oclprim_macros::map;
 /// is subnormal.
 #[cfg(feature = "macros")]
 pub use oclprim_macros::operator;
-/// Turns a Rust function of two values into a function that returns an [`op::Less`]: the function is true if `a` comes before
-/// `b`.
+/// Turns a Rust function of two values into a function that returns an [`op::Less`]. The Rust function returns true if
+/// `a` comes before `b`.
 ///
 /// The function must be a strict weak order. The example is one if no time is NaN. [The subset](operator#the-subset)
 /// and [the arithmetic](operator#arithmetic) are those of operators.

@@ -52,14 +52,14 @@ pub(crate) struct Bench {
     primitives: Vec<String>,
     #[command(flatten)]
     device: DeviceChoice,
-    /// Numbers of elements, such as 1000000, 2^24 or 64Mi, separated by commas. Default: 2^16, 2^20, 2^24 and,
-    /// except on CPUs, 2^28; for sums to the host, 2^10, 2^16 and 2^20.
+    /// Numbers of elements, such as 1000000, 2^24 or 64Mi, separated by commas. Default: 2^16, 2^20, 2^24, and 2^28
+    /// except on CPUs. Sums whose result goes to the host: 2^10, 2^16 and 2^20.
     #[arg(long, value_parser = positive, allow_negative_numbers = true, value_delimiter = ',')]
     n: Vec<usize>,
     /// Element types, such as f32, separated by commas.
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     element: Vec<ElementType>,
-    /// Limit on the timed runs of each row; after 2 s, three runs are enough.
+    /// Maximum number of timed runs of each row. A row also ends after 2 s, if it has three runs.
     #[arg(long, default_value_t = Effort::default().runs)]
     runs: usize,
     /// Measure only operations whose name contains this text, such as `fixed`.

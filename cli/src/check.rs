@@ -90,7 +90,7 @@ pub(crate) struct Check {
     /// Check only operations whose name contains this text, such as `segments`.
     #[arg(long, value_name = "TEXT")]
     form: Option<String>,
-    /// Check only operations that together launch every kernel.
+    /// Check only a few operations, chosen so that every kernel is launched at least once.
     #[arg(long)]
     each_kernel: bool,
     /// Check only the K-th of N parts, so that N processes or machines share the work. All checks of one operation with one type

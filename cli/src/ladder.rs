@@ -64,7 +64,7 @@ pub(crate) struct Ladder {
     /// The element type; default: i32.
     #[arg(long = "type", value_name = "TYPE")]
     element: Option<ElementType>,
-    /// Limit on the timed runs of each step; after 2 s, three runs are enough.
+    /// Maximum number of timed runs of each step. A step also ends after 2 s, if it has three runs.
     #[arg(long, default_value_t = Effort::default().runs)]
     runs: usize,
     /// Print JSON.

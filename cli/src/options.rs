@@ -10,8 +10,9 @@ use crate::output;
 /// The device that a subcommand works on.
 #[derive(Args, Debug)]
 pub(crate) struct DeviceChoice {
-    /// Device: an index of `oclprim devices`, `cpu`, `gpu`, `opencl`, or a part of its name. Default: the device in the variable
-    /// OCLPRIM_DEVICE, else the GPU with the most memory, else the CPU.
+    /// Device: an index of `oclprim devices`, `cpu`, `gpu`, `opencl`, or a part of its name. Default: the device in the
+    /// variable OCLPRIM_DEVICE; else the first GPU that passes its self-test; else the CPU. GPUs with memory of their
+    /// own are tried first, and larger memory before smaller.
     #[arg(long, value_name = "SELECTOR")]
     device: Option<String>,
 }

@@ -38,17 +38,17 @@ Examples:
   oclprim tune reduce --type f32 --dry-run      the gain, without writing a file
   oclprim tune sort --n 2^26 --seconds 60 --verbose
 
-The search tries the parameters of each primitive's geometry one after another. It times each variant with up to four \
-operations. Inputs have 256 KiB, 16 MiB and 256 MiB (96 MiB on CPUs), or --n elements. Each variant's results are \
-compared with the CPU's before it is timed. The best variant and the default are measured again, interleaved, with \
-every operation that `oclprim bench` has for this primitive and element size. The variant is kept if no operation is \
-slower, at least one that the search timed is faster, and the mean gain of those exceeds 2 %. It must also pass the \
-tiny checks of this element size. Faster and slower mean a difference of more than 2 % and of more than the sum of \
-both spreads. Kept values go to `tuning.json` in the user's configuration folder, or to the file in the variable \
-OCLPRIM_TUNING. Every program with this crate reads that file. A search that fails or runs out of time replaces no \
-row of it; a wrong result restores the default. Tuning never changes a specified result. Unspecified are the rounding \
-of `fast` float sums, the element that a scatter keeps among equal indices, and the order of an unordered selection. \
-The exit code is 1 if a result is wrong.";
+The search tries the parameters of each primitive's geometry one after another. It times each combination of values \
+with up to four operations. Inputs have 256 KiB, 16 MiB and 256 MiB (96 MiB on CPUs), or --n elements. Before a \
+combination is timed, its results are compared with the CPU's. The best combination and the default are measured \
+again, interleaved, with every operation that `oclprim bench` has for this primitive and element size. The \
+combination is kept if no operation is slower, at least one that the search timed is faster, and the mean gain of \
+those exceeds 2 %. It must also pass the tiny checks of this element size. Faster and slower mean a difference of \
+more than 2 % and of more than the sum of both spreads. Kept values go to `tuning.json` in the user's configuration \
+folder, or to the file in the variable OCLPRIM_TUNING. Every program with this crate reads that file. A search that \
+fails or runs out of time replaces no row of it; a wrong result restores the default. Tuning never changes a \
+specified result. Unspecified are the rounding of `fast` float sums, the element that a scatter keeps among equal \
+indices, and the order of an unordered selection. The exit code is 1 if a result is wrong.";
 
 /// Search for the fastest geometry of a device, and keep it if it is faster than the default.
 #[derive(Args)]
@@ -66,7 +66,8 @@ pub(crate) struct Tune {
     /// classes are: less than 1 MiB, less than 64 MiB, and the rest.
     #[arg(long, value_parser = positive, allow_negative_numbers = true, value_delimiter = ',')]
     n: Vec<usize>,
-    /// Seconds for the search of each primitive, element size and size class. No variant starts after that time.
+    /// Seconds for the search of each primitive, element size and size class. No new combination of values is measured
+    /// after that time.
     #[arg(long, default_value_t = 20.0)]
     seconds: f64,
     /// Keep the caches warm: do not fill them with other data before each run.
@@ -75,7 +76,7 @@ pub(crate) struct Tune {
     /// Write no tuning file.
     #[arg(long)]
     dry_run: bool,
-    /// Print a line for each variant of the search.
+    /// Print a line for each combination of values that the search tries.
     #[arg(long)]
     verbose: bool,
     /// Write the results to this file as JSON; `-` is standard output.

@@ -142,7 +142,7 @@ impl<T: Element> Bins<T> {
 
     /// The same bins, but the last one includes the upper edge, as in NumPy.
     ///
-    /// [`Bins::ids`] do not change.
+    /// This method has no effect on bins from [`Bins::ids`].
     ///
     /// ```
     /// use oclprim::{Bins, Device};

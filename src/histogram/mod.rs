@@ -14,9 +14,9 @@
 //! (Gómez-Luna et al. 2013). A second kernel, or the last work-group, sums the tables. If local memory does not hold
 //! all bins, the bins form a few ranges, and each range is counted in its own read of the input.
 //!
-//! With more ranges, the samples are first partitioned by range, as 16-bit numbers. Rounds keep the scratch below 1 GiB
-//! and below a sixteenth of the device's memory. If the samples are few, or the driver has no sub-groups, atomics in
-//! global memory count them. PoCL without sub-groups compiles the loops of a partition wrongly.
+//! With more ranges, the samples are first partitioned by range, as 16-bit numbers. The input is processed in rounds,
+//! so that the scratch stays below 1 GiB and below a sixteenth of the device's memory. Few samples are counted by
+//! atomics in global memory. So are all samples without sub-groups, since PoCL then compiles the partition wrongly.
 //!
 //! In [`histogram`](Device::histogram) of [`x.map(f)`](Source::map), the same kernels apply `f` as they load a sample.
 //! `x` must be memory, or memory cast to a type that holds all its values, and `f` must capture nothing. For
@@ -24,9 +24,9 @@
 //! to memory first.
 //!
 //! The search among given edges starts from a table over the range, so evenly spaced edges take about one comparison
-//! per sample. [Weights](Device::histogram_weighted) are summed as integers, and sums of floats are exact. Most float
-//! weights are whole multiples of one unit, and a few words hold their sum. Each bin also has words for the whole range
-//! of the type, which sum the other weights.
+//! per sample. [Weights](Device::histogram_weighted) are summed as integers, and sums of floats are exact. A unit is
+//! chosen of which most float weights are whole multiples. A few words hold the sum of these weights. Each bin also has
+//! words for the whole range of the type, which sum the other weights.
 
 #[doc(hidden)]
 pub(crate) mod bins;

@@ -53,8 +53,8 @@ impl Device {
     ///
     /// Integers wrap. Floats are computed in their type; `f16` and `bf16` in `f32`. The conversion of `i`, the product
     /// and the sum each round to nearest, ties to even, and are never fused. `f16` and `bf16` round once more at the
-    /// end. So the error does not accumulate with `i`. An overflow of the product alone does not make the element
-    /// infinite.
+    /// end. So the error does not accumulate with `i`. If the product overflows, the element is
+    /// `2 * (start / 2 + i * (step / 2))`, which can be finite.
     ///
     /// # Errors
     ///

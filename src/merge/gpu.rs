@@ -147,7 +147,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A pass over all tiles. Merges `a` and `b`, or, if `shift` is not 0, pairs of runs of `a`.
+/// A pass over all tiles. Merges `a` and `b`, or, if `shift` is not 0, pairs of sorted ranges of `a`.
 pub struct Pass<'a> {
     pub a: (Place<'a>, usize),
     pub b: (Place<'a>, usize),

@@ -7,8 +7,8 @@ use super::{Code, Determinism, Exact, Monoid, Op, Operator, Sum, monoid, sealed:
 use crate::Device;
 use crate::{Element, Error, Float, Result};
 
-/// An operator over elements of type `T`, with its usage. It is a built-in one such as [`Sum`](super::Sum), a user's
-/// [`&Operator`](Operator), or one of these after a method of [`Usage`].
+/// An operator over elements of type `T`, with its usage. It is a built-in operator such as [`Sum`](super::Sum), a
+/// user's [`&Operator`](Operator), or what a method of [`Usage`] returns for one of these.
 ///
 /// Only the crate implements this trait.
 ///
@@ -72,13 +72,13 @@ pub enum InScans {}
 #[derive(Clone, Copy, Debug)]
 pub enum InReductions {}
 
-/// The uses of operators that a reduction takes.
+/// The marker types [`Combine::Use`] of the operators that a reduction takes.
 #[diagnostic::on_unimplemented(
     message = "a reduction does not take this operator",
     note = "`exclusive`, `inclusive`, `reversed` and `starting` are for scans"
 )]
 pub trait ForReductions: Sealed {}
-/// The uses of operators that a scan takes.
+/// The marker types [`Combine::Use`] of the operators that a scan takes.
 #[diagnostic::on_unimplemented(message = "a scan does not take this operator", note = "`Mean` is for reductions")]
 pub trait ForScans: Sealed {}
 impl Sealed for Anywhere {}
@@ -305,8 +305,8 @@ pub trait Usage: Copy {
         self.with(Determinism::Fast)
     }
 
-    /// Inclusive scan: `out[i] = x[0] op ... op x[i]`. A scan by a plain operator is inclusive, too; this method
-    /// returns the type of [`exclusive`](Self::exclusive), for a choice at run time.
+    /// Inclusive scan: `out[i] = x[0] op ... op x[i]`. A scan by a plain operator is inclusive, too. This method has
+    /// the same return type as [`exclusive`](Self::exclusive), so a program can choose at run time.
     ///
     /// ```
     /// use oclprim::{Device, op::{Max, Usage}};
@@ -339,8 +339,8 @@ pub trait Usage: Copy {
 
     /// Scan from the last element to the first: `out[i] = x[n - 1] op ... op x[i]`.
     ///
-    /// An exclusive scan may have one more result; see [`Device::scan_into`]. Reversed, it is the first element of the
-    /// output: `start op x[n - 1] op ... op x[0]`.
+    /// An exclusive scan may have one more result; see [`Device::scan_into`]. In a reversed scan, this result is the
+    /// first element of the output: `start op x[n - 1] op ... op x[0]`.
     ///
     /// ```
     /// use oclprim::{Device, op::{Sum, Usage}};

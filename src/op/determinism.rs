@@ -11,17 +11,17 @@ use crate::{Element, Error, Result};
 ///
 /// The level does not affect integers, min and max: they have the same bits everywhere.
 ///
-/// `Fast` is the fastest. `Fixed` has the same bits everywhere for the same order of elements. `Exact` is correctly
-/// rounded for any order.
+/// `Fast` is the fastest. `Fixed` has the same bits for the same order of elements, on the CPU and every device that
+/// keeps subnormals. `Exact` is correctly rounded for any order.
 ///
-/// With `Fast` and `Fixed`, the accumulator of a whole float sum differs from the exact sum by at most 1.01 d u Σ|x|.
-/// It is then rounded to the element type. The bound holds if no addition overflows and the device keeps subnormals.
-/// The accumulator's rounding unit u is 2^-53 for `f64`, else 2^-24. The depth d is the largest number of additions
-/// that an element passes through:
+/// In a float sum of all elements with `Fast` or `Fixed`, the accumulator differs from the exact sum by at most
+/// 1.01 d u Σ|x|. It is then rounded to the element type. The bound holds if no addition overflows and the device keeps
+/// subnormals. The accumulator's rounding unit u is 2^-53 for `f64`, else 2^-24. The depth d is the largest number of
+/// additions that an element passes through:
 ///
 /// | | d |
 /// |---|---|
-/// | [`Fixed`](Self::Fixed) | 28 for each level of tiles of 64 KiB: of `f32`, 28 up to 2^14 elements, 56 up to 2^28, 84 up to 2^42 |
+/// | [`Fixed`](Self::Fixed) | 28 for each level of tiles of 64 KiB. For `f32`: 28 up to 2^14 elements, 56 up to 2^28, 84 up to 2^42 |
 /// | [`Fast`](Self::Fast) | 40 + 16 ⌈t / g⌉ for t tiles of 64 KiB and at most g work-groups; g is 6 times the number of compute units on a GPU, and 8 times on a CPU driver, unless tuned; on the CPU as [`Fixed`](Self::Fixed) |
 ///
 /// ```
@@ -48,18 +48,18 @@ pub enum Determinism {
     Fixed,
     /// The float nearest to the exact sum, ties to even: same bits for every order of the elements and every machine.
     ///
-    /// [`exact`](crate::exact) has the rules for special values and the algorithm. The sum of an expression is the sum
-    /// of its elements, with one exception. A sum of all elements does not round the products of
-    /// [`times`](crate::Source::times) first.
+    /// [`exact`](crate::exact) has the rules for special values and the algorithm. Each element of an expression is
+    /// rounded to its type before it is added. There is one exception: a sum of all elements does not round the
+    /// products of [`times`](crate::Source::times) first.
     ///
-    /// Groups and scans have exact sums, too, but there the products of `times` are rounded first. Float products return
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes subnormals returns the same
-    /// bits, unless a function of the input computes a subnormal.
+    /// Groups and scans have exact sums, too, but there the products of `times` are rounded first. Float products
+    /// return [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes subnormals returns the
+    /// same bits, unless the function of a [`map`](crate::Source::map) computes a subnormal.
     ///
-    /// Most elements are added in registers, at nearly the speed of `Fast`. On an H100, inputs whose numbers have all
-    /// exponents take up to four times as long. The tuning parameter `exact_f64` of reductions chooses between
-    /// registers of `f64` and of integers. [`reduce_exact`](Device::reduce_exact) returns the sum before it is rounded.
-    /// Scans of whole inputs have this level too; scans of groups do not.
+    /// Most elements are added in registers, at nearly the speed of `Fast`. On an H100, a sum takes up to four times as
+    /// long if its elements use the whole range of exponents. The tuning parameter `exact_f64` of reductions chooses
+    /// between registers of `f64` and of integers. [`reduce_exact`](Device::reduce_exact) returns the sum before it is
+    /// rounded. Scans of whole inputs have this level too; scans of groups do not.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, op::{Sum, Usage}};

@@ -193,9 +193,9 @@ impl<F> Less<F> {
         Self { needs_fp64: T::TYPE.needs_fp64(), ..order }
     }
 
-    /// An order of a user's type, `type_name` in OpenCL C, which `types` defines. A kernel does not build if the two
-    /// types differ in size. [`Operator::of_struct`](super::Operator::of_struct) lists names that `type_name` and
-    /// `types` must not use.
+    /// An order of a user's type. The type's name in OpenCL C is `type_name`, and the text `types` defines it. A kernel
+    /// does not build if the two types differ in size. [`Operator::of_struct`](super::Operator::of_struct) lists names
+    /// that `type_name` and `types` must not use.
     ///
     /// The driver compiles `type_name`, `types` and `expression` into this process, so they must never come from untrusted
     /// input. See [text is code](crate::op#text-is-code).

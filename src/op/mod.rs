@@ -1,7 +1,8 @@
 //! The operators of reductions and scans.
 //!
-//! An operator is associative and commutative up to rounding, and has an identity. The operator computes in the
-//! accumulator of its element type: a sum of `f16` is computed in `f32` and rounded once at the end.
+//! An operator is associative up to rounding, and has an identity. In a reduction of all elements, or along axes, it is
+//! also commutative. The operator computes in the accumulator of its element type: a sum of `f16` is computed in `f32`
+//! and rounded once at the end.
 //!
 //! With the feature `macros`, a user writes an operator, an order or a function in Rust only: `#[operator]`, `#[order]`
 //! and `map!` translate it. They do not cover everything, such as a vendor's builtin. For the rest, [`Operator::new`],
@@ -16,8 +17,8 @@
 //! process.
 //!
 //! The constructors are safe functions all the same. The text is part of the program's source, like the Rust function
-//! beside it. Only the author can check that the text accesses nothing but its arguments. An `unsafe` block around each
-//! literal would only repeat this promise.
+//! beside it. Only the author can check that the text accesses nothing but its arguments. The author promises this by
+//! writing the text. An `unsafe` block around each literal would only repeat that promise.
 
 mod combine;
 mod complex;
@@ -273,7 +274,7 @@ pub(crate) fn argument_names(components: usize, captured: usize) -> Vec<String> 
 }
 
 /// A [`Map`] with values that the closure captures, as [`map!`](crate::map) returns it. The values are arguments of the
-/// kernel, so another value is no new build.
+/// kernel, so another value needs no new build.
 ///
 /// [`Source::map`](crate::Source::map) takes it.
 #[cfg(feature = "macros")]

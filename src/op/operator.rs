@@ -7,17 +7,16 @@ use bytemuck::Pod;
 use super::{Code, Text};
 use crate::{Element, ElementType, Error, Result};
 
-/// A user's associative and commutative operator, given twice: as a Rust function, and as an OpenCL C expression over `a` and
-/// `b`.
+/// A user's associative operator, given twice: as a Rust function, and as an OpenCL C expression over `a` and `b`.
 ///
 /// [`Device::reduce`](crate::Device::reduce) takes an operator over any type. Reductions of groups, and
-/// [`Device::scan`](crate::Device::scan), take an operator over an element type. Segments, runs of keys and scans do
-/// not need a commutative operator.
+/// [`Device::scan`](crate::Device::scan), take an operator over an element type. Reductions of all elements and along
+/// axes need a commutative operator. Segments, runs of keys and scans do not.
 ///
-/// The caller promises that the operator is associative and commutative, that its identity is neutral, and that
-/// function and expression agree. [`op::laws`](crate::op::laws) checks these promises on values;
-/// [`op::ordered_laws_by`](crate::op::ordered_laws_by) does not check commutativity. The expression is compiled without
-/// fast math, and multiplications are not fused with additions.
+/// The caller promises that the operator is associative, and commutative where a reduction needs it. The caller also
+/// promises that its identity is neutral, and that function and expression agree. [`op::laws`](crate::op::laws) checks
+/// these promises on values; [`op::ordered_laws_by`](crate::op::ordered_laws_by) does not check commutativity. The
+/// expression is compiled without fast math, and multiplications are not fused with additions.
 ///
 /// ```
 /// use oclprim::{Device, op::Operator};
@@ -148,11 +147,11 @@ impl<T: Pod, F: Fn(T, T) -> T> Operator<T, F> {
         Self { needs_fp64: T::TYPE.needs_fp64(), ..operator }
     }
 
-    /// An operator over a user's type, `type_name` in OpenCL C, which `types` defines. A kernel does not build if the
-    /// type's size differs from that of `T`. `type_name` must not be a macro of the build or of a kernel file, such as
-    /// `WG` or `TILE`. Nor may `type_name` be a variable of a kernel file, such as `pair` or `item`. No name in `types`
-    /// may be a macro of a device; such macros start with `HAS_`, `SG_`, `PTX_`, `DEVICE_`, `INLINE_` or `EXPLICIT_`.
-    /// Names such as `Span` avoid all of these.
+    /// An operator over a user's type. The type's name in OpenCL C is `type_name`, and the text `types` defines it. A
+    /// kernel does not build if the type's size differs from that of `T`. `type_name` must not be a macro of the build
+    /// or of a kernel file, such as `WG` or `TILE`. Nor may `type_name` be a variable of a kernel file, such as `pair`
+    /// or `item`. No name in `types` may be a macro of a device; such macros start with `HAS_`, `SG_`, `PTX_`,
+    /// `DEVICE_`, `INLINE_` or `EXPLICIT_`. Names such as `Span` avoid all of these.
     ///
     /// The driver compiles `type_name`, `types` and `expression` into this process, so they must never come from untrusted
     /// input. See [text is code](crate::op#text-is-code).

@@ -16,9 +16,9 @@
 //! |---|---|---|
 //! | integers | the type's size | these bytes |
 //! | floats in [0, 1) | the type's size | the highest 11 (`f16`), 8 (`bf16`), 24 (`f32`) or 53 (`f64`) bits, as a fraction |
-//! | floats in a..b | the type's size | a + u (b - a) with u as above. If rounding gives b, the value is the largest number below b. If b - a overflows the type, the value is twice a/2 + u (b/2 - a/2) |
+//! | floats in a..b | the type's size | a + u (b - a) with u as above. If rounding gives b, the value is the largest number below b. If b - a overflows the type, the value is 2 (a/2 + u (b/2 - a/2)) |
 //! | integers of up to 4 bytes in a range | 8 | the lowest value of the range, plus the high half of the 128-bit product of these bytes and the number of values |
-//! | integers of 8 bytes in a range | 16 | likewise, with the bits above the low 128 of a 192-bit product |
+//! | integers of 8 bytes in a range | 16 | likewise, with the highest 64 bits of the 192-bit product |
 //!
 //! In a range of integers, the probabilities of two values differ by at most a relative 2^-32.
 
@@ -246,7 +246,8 @@ impl Device {
         self.draw(numbers, Draw::Whole, output.into())
     }
 
-    /// `n` random elements of a range: integers of `a..b`, `a..=b` or an open range, floats of `a..b`.
+    /// `n` random elements of a range: integers of `a..b`, `a..=b` or a range without a bound, such as `a..`; floats of
+    /// `a..b`.
     ///
     /// An integer comes from a product with 64 random bits, or 128 bits for types of 8 bytes. Nothing is rejected, so
     /// an element is a function of its index. The probability of each value has a relative error of at most 2^-32.

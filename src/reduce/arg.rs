@@ -103,7 +103,7 @@ impl Device {
 
     /// [`Device::arg_min`] into `values` and `indices`. These have one element for a source, or one for each line.
     ///
-    /// Waits for the result only if an output is a host slice.
+    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ impl Device {
 
     /// [`Device::arg_max`] into `values` and `indices`. These have one element for a source, or one for each line.
     ///
-    /// Waits for the result only if an output is a host slice.
+    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///
@@ -207,7 +207,7 @@ impl Device {
     /// [`Device::min_max`] into `values` and `indices`, which have two elements for a source, or two for each line. The
     /// smallest elements are first.
     ///
-    /// Waits for the result only if an output is a host slice.
+    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///

@@ -195,20 +195,21 @@ impl<S: Source<Item: Pod>> Visit<S::Item> for Reduction<'_, S> {
 /// [`reduce`](crate::reduce).
 impl Device {
     /// Reduction of all elements, or of each group: `x[0] op ... op x[n - 1]`. Float sums and products are
-    /// [`Determinism::Fixed`]: same bits everywhere. [`Sum.exact()`](Usage::exact) and [`Sum.fast()`](Usage::fast) have
-    /// the other levels.
+    /// [`Determinism::Fixed`]: same bits everywhere, if the device keeps subnormals. [`Sum.exact()`](Usage::exact) and
+    /// [`Sum.fast()`](Usage::fast) have the other levels.
     ///
-    /// The input is a slice, a buffer, a view, or an expression over them, a [`Source`]. The result for an expression has
-    /// the bits of the result for the array that [`Device::transform`] writes.
+    /// The input is a slice, a buffer, a view, or an expression over them, a [`Source`]. An expression gives the same
+    /// result as the array that [`Device::transform`] writes. There is one exception: an exact sum of all elements does
+    /// not round the products of [`times`](Source::times).
     ///
     /// Each group has a result. Groups are [segments](Source::segments), [runs of equal keys](Source::by_key) and
     /// [lines along axes](crate::NdView::along). Their modules have the order of float operations: [`segmented`],
     /// [`by_key`](crate::select::by_key), [`axis`].
     ///
-    /// The operator is a built-in one or the [user's](crate::op::Operator), also over [structs](by). The result for
-    /// empty input is the operator's [empty](crate::op::Op::empty) value, or its identity: the type's highest value for
-    /// `Min`, the lowest for `Max`. In contrast, [`arg_min`](Device::arg_min), [`min_max`](Device::min_max) and
-    /// [`mean`](Device::mean) of empty input are errors.
+    /// The operator is a built-in one or the [user's](crate::op::Operator), also over [structs](by). For empty input, a
+    /// built-in operator gives its [empty](crate::op::Op::empty) value, and a user's operator its identity. `Min` gives
+    /// the type's highest value, `Max` the lowest. In contrast, [`arg_min`](Device::arg_min),
+    /// [`min_max`](Device::min_max) and [`mean`](Device::mean) of empty input are errors.
     ///
     /// # Errors
     ///
@@ -217,8 +218,8 @@ impl Device {
     /// [`MAX_BYTES`](crate::op::Operator::MAX_BYTES) bytes. For an expression, also the errors of
     /// [`Device::transform`]. [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no offsets, or
     /// if an offset is beyond the next one or beyond the input. The same error if the numbers of keys and elements
-    /// differ, or if there is no such axis. The same error if the number of results along an empty axis overflows. The
-    /// same error if a user's operator has another type in OpenCL C than the elements.
+    /// differ, or if there is no such axis. The same error if an axis is empty and the product of the other axes'
+    /// lengths overflows. The same error if a user's operator has another type in OpenCL C than the elements.
     /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the text of a user's operator does not compile; line numbers in
     /// the compiler's [log](crate::Error::build_log) refer to that text.
     ///
@@ -291,8 +292,8 @@ impl Device {
 
     /// Exact sum of all elements as a value that can be merged with others: `x[0] + ... + x[n - 1]`.
     ///
-    /// [`reduce`](Self::reduce) with [`Sum.exact()`](Usage::exact) rounds this sum. Sums of chunks, devices and ranks
-    /// can be merged, and then rounded once.
+    /// [`reduce`](Self::reduce) with [`Sum.exact()`](Usage::exact) rounds this sum. Sums of chunks, devices or
+    /// processes can be merged, and then rounded once.
     ///
     /// # Errors
     ///
@@ -313,8 +314,8 @@ impl Device {
         ExactSum::from_bytes(&bytes)
     }
 
-    /// [`Device::reduce_exact`] into the bytes of `output`, which may be on the device: those of
-    /// [`ExactSum::to_bytes`].
+    /// [`Device::reduce_exact`] into `output`, in the byte format of [`ExactSum::to_bytes`]. The output may be on the
+    /// device.
     ///
     /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
     ///

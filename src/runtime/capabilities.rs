@@ -191,7 +191,8 @@ pub struct Capabilities {
     pub compute_units: u32,
     /// Work-items in the largest work-group, as the driver reports them.
     pub max_work_group: usize,
-    /// Bytes of `__local` arrays with which a kernel built, ran and kept its data.
+    /// The largest tried size of `__local` arrays, in bytes, with which a test kernel built, ran and read back what it
+    /// wrote.
     pub local_bytes: usize,
     /// Bytes of global memory, as the driver reports them.
     pub global_bytes: u64,
@@ -217,7 +218,8 @@ pub struct Capabilities {
     pub denormals: bool,
     /// A work-group that has taken a tile number keeps running while later work-groups wait for it.
     pub forward_progress: bool,
-    /// A work-group that reads a flag sees plain data that was written before a device fence and the flag.
+    /// A work-group writes data, then a device fence, then a flag. Another work-group that reads the flag also sees the
+    /// data.
     pub device_fence: bool,
     /// NVIDIA's compiler accepts inline PTX.
     pub ptx: bool,

@@ -35,13 +35,13 @@ pub enum Backend {
 ///
 /// | | |
 /// |---|---|
-/// | devices | [devices](#devices), [device memory](#device-memory), [scratch](#scratch), [pinned memory](#pinned-memory), [transfers beside commands](#transfers-beside-commands), [tuning](#tuning) |
-/// | reduction | [reductions](#reductions), [reductions of converted elements](#reductions-of-converted-elements), [reductions by a user's operator](#reductions-by-a-users-operator), [segmented reductions](#segmented-reductions), [reductions along an axis](#reductions-along-an-axis), [reductions by key](#reductions-by-key), [arg-min and arg-max](#arg-min-and-arg-max), [extremes along an axis](#extremes-along-an-axis), [statistics](#statistics), [mean and variance along an axis](#mean-and-variance-along-an-axis), [counts](#counts) |
-/// | scan | [scans](#scans), [segmented scans](#segmented-scans), [scans along an axis](#scans-along-an-axis), [adjacent differences](#adjacent-differences) |
+/// | devices | [devices](#devices), [device memory](#device-memory), [scratch](#scratch), [pinned memory](#pinned-memory), [asynchronous transfers](#asynchronous-transfers), [first calls](#first-calls), [tuning](#tuning) |
+/// | reduction | [reductions](#reductions), [by a user's operator](crate::reduce::by), [segmented](#segmented-reductions), [along axes](crate::reduce::axis), [by key](crate::select::by_key), [extremes along axes](crate::reduce::axis::extremes), [arg-min and arg-max](#arg-min-and-arg-max), [statistics](#statistics), [mean and variance along axes](#mean-and-variance-along-axes), [counts](#counts) |
+/// | scan | [scans](#scans), [segmented scans](crate::scan::segmented), [scans along an axis](crate::scan::axis), [adjacent differences](#adjacent-differences) |
 /// | selection | [selections](#selections), [partitions](#partitions), [runs of equal neighbours](#runs-of-equal-neighbours) |
-/// | order | [sorts](#sorts), [segmented sorts](#segmented-sorts), [sorts of tables](#sorts-of-tables), [sorts in place](#sorts-in-place), [sorts by any order](#sorts-by-any-order), [merges](#merges), [set operations](#set-operations), [searches in sorted ranges](#searches-in-sorted-ranges), [top-k and keys of ranks](#top-k-and-keys-of-ranks), [quantiles](#quantiles) |
-/// | histogram | [histograms](#histograms), [weighted histograms](#weighted-histograms), [histograms of interleaved channels](#histograms-of-interleaved-channels), [histograms of mapped samples](#histograms-of-mapped-samples) |
-/// | movement | [copies](#copies), [strided copies](#strided-copies), [copies of many ranges](#copies-of-many-ranges), [gather and scatter](#gather-and-scatter), [reversals](#reversals), [permutations of axes](#permutations-of-axes), [transpositions](#transpositions), [transpositions of many matrices](#transpositions-of-many-matrices), [transpositions in place](#transpositions-in-place), [transpositions of mapped elements](#transpositions-of-mapped-elements) |
+/// | order | [sorts](#sorts), [segmented sorts](crate::sort::segmented), [sorts of tables](#sorts-of-tables), [sorts in place](#sorts-in-place), [sorts by any order](#sorts-by-any-order), [merges](#merges), [set operations](#set-operations), [searches in sorted ranges](#searches-in-sorted-ranges), [top-k and keys of ranks](#top-k-and-keys-of-ranks), [quantiles](#quantiles) |
+/// | histogram | [histograms](#histograms), [weighted histograms](#weighted-histograms), [histograms of interleaved channels](#histograms-of-interleaved-channels) |
+/// | movement | [transform](#transform), [copies](#copies), [strided copies](#strided-copies), [copies of many ranges](#copies-of-many-ranges), [gather and scatter](#gather-and-scatter), [reversals](#reversals), [permutations of axes](#permutations-of-axes), [transpositions](#transpositions), [transpositions of many matrices](#transpositions-of-many-matrices), [transpositions in place](#transpositions-in-place), [transpositions of mapped elements](#transpositions-of-mapped-elements) |
 /// | numbers | [consecutive numbers](#consecutive-numbers), [random numbers](#random-numbers) |
 #[derive(Clone)]
 pub struct Device {
@@ -246,8 +246,8 @@ impl Device {
     /// The capabilities of an OpenCL device; `None` for the CPU backend, which has them all.
     ///
     /// The first call compiles and runs small kernels, unless the cache folder has their result. The result is stored
-    /// on disk by device and driver. A test that fails for a transient reason, such as a shortage of memory, runs
-    /// again; the result then stays in this process only.
+    /// on disk by device and driver. If a test fails for a transient reason, such as a shortage of memory, the call
+    /// repeats it. The result is then not stored on disk.
     ///
     /// # Errors
     ///

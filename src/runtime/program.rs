@@ -56,8 +56,8 @@ pub struct ProgramSpec {
     pub name: &'static str,
     /// The file's text before its includes are expanded.
     pub text: &'static str,
-    /// Build options for the driver; those of the device come first. They are one `String`, since each launch assembles
-    /// them again.
+    /// Build options for the driver; those of the device come first. They are one `String`: every launch assembles them
+    /// again, and one string needs fewer allocations than a list.
     pub options: String,
     /// Text that precedes the file: a user's operator.
     pub prelude: String,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | work | about 2 n operations; one read of the input and one write with decoupled look-back, else two reads |
 //! | operator | associative, up to rounding |
-//! | determinism | same bits everywhere, float sums and products too: the order depends only on the index and the types. [`Sum.exact()`](Usage::exact) has correctly rounded sums |
+//! | determinism | same bits everywhere, float sums and products too, if the device keeps subnormals: the order depends only on the index and the types. [`Sum.exact()`](Usage::exact) has correctly rounded sums |
 //! | scratch | 16 bytes, and at most 24 for each 32 KiB of the input |
 //! | limits | any n that fits the device |
 //!
@@ -176,8 +176,8 @@ impl Device {
     /// those from the last offset on. For results of a wider type, write `x.cast::<U>()`.
     ///
     /// The operator is a built-in one or the [user's](crate::op::Operator), which need not be commutative. To scan
-    /// pairs, such as a value with its index, pack them into a `u64`. With [`Sum.exact()`](Usage::exact) each result is
-    /// the float nearest to the exact prefix sum, with the start. Only whole inputs have this level.
+    /// pairs, such as a value with its index, pack them into a `u64`. With [`Sum.exact()`](Usage::exact), each result
+    /// is the float nearest to the exact sum of the start and the prefix. Only whole inputs have this level.
     ///
     /// # Errors
     ///

@@ -5,17 +5,17 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | one read of the input and one write of the selected elements with decoupled look-back; else, and in partitions, two reads |
+//! | work | one read of the input and one write of the selected elements with decoupled look-back; else, and in partitions without an unstable tail, two reads |
 //! | order | that of the input, except for [`Device::select_unordered`] |
 //! | determinism | same bits everywhere, since elements are only moved; unordered selections have no fixed order |
 //! | scratch | about 32 bytes for each 8 KiB of the input, or for each KiB on devices with little local memory |
 //! | limits | any n that fits the device; values of up to 64 KiB |
 //!
 //! The number of selected elements is an output of its own, one `u64`, which may be on the device. Methods that end in
-//! `_into` wait for it only if an output is a host slice. A too short output receives the first elements, and no
-//! element is written beyond its end. The count is then the length that the output needs. If the count is a host
-//! slice, a too short output is an error; otherwise [`Device::selected`] reads and checks the count. Elements of an
-//! output after the count do not change.
+//! `_into` wait only if an output is a host slice, or if an input has a [gather](crate::Source::gathered). A too short
+//! output receives the first elements, and no element is written beyond its end. The count is then the length that the
+//! output needs. If the count is a host slice, a too short output is an error; otherwise [`Device::selected`] reads and
+//! checks the count. Elements of an output at indices from the count on do not change.
 //!
 //! The other methods allocate memory for all elements, wait for the count, and [truncate](Buffer::truncate).
 //!
@@ -101,7 +101,7 @@ impl Device {
     /// [`Device::select`] into a slice, buffer or view, which may be too short. The number of selected elements goes to
     /// the single element of `count`.
     ///
-    /// Waits for the result only if an output is a host slice.
+    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///

@@ -18,7 +18,7 @@
 //! all keys, without the host.
 //!
 //! On the CPU, the most significant digits distribute keys to buckets, in parallel. One thread then sorts each bucket
-//! in its cache. `rdst` sorts keys without values, and merges sort keys of 16 bytes.
+//! in its cache. The crate `rdst` sorts keys without values. Keys of 16 bytes are sorted by a merge sort.
 
 pub mod columns;
 #[doc(hidden)]
@@ -156,7 +156,7 @@ impl Device {
     }
 
     /// [`Device::sort`] into a slice, buffer or view of the same length. Waits for the result only if `output` is a
-    /// host slice.
+    /// host slice, or if the input has a [gather](Source::gathered).
     ///
     /// Does not check the offsets of segments; [`Device::check_segments`] does. With invalid offsets, results are
     /// unspecified. Reads and writes stay in bounds for any offsets.
@@ -241,7 +241,8 @@ impl Device {
         Ok((keys_out, values_out))
     }
 
-    /// [`Device::sort_pairs`] into slices, buffers or views. Waits for the result only if one of them is a host slice.
+    /// [`Device::sort_pairs`] into slices, buffers or views. Waits for the result only if an output is a host slice, or
+    /// if the keys have a [gather](Source::gathered).
     ///
     /// # Errors
     ///
@@ -392,7 +393,7 @@ impl Device {
     }
 
     /// [`Device::argsort`] into a slice, buffer or view of the same length. Waits for the result only if `output` is a
-    /// host slice.
+    /// host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///

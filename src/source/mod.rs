@@ -6,9 +6,9 @@
 //! | [`counting`]`(start)` | `start + i` | endless |
 //! | [`constant`]`(value)` | `value` | endless |
 //! | [`x.map(f)`](Source::map) | `f(x[i])` | that of `x` |
-//! | [`x.zip(y)`](Source::zip), [`zip`]`((x, y, z))` | `(x[i], y[i])` | that of all, which are equal; endless ones have any length |
+//! | [`x.zip(y)`](Source::zip), [`zip`]`((x, y, z))` | `(x[i], y[i])` | the common length of all sources; an endless source fits any length |
 //! | [`x.cast::<U>()`](Source::cast) | `x[i] as U` | that of `x` |
-//! | [`x.times(y)`](Source::times) | `x[i] * y[i]`, whose sum can be exact | that of both, which are equal; an endless one has any length |
+//! | [`x.times(y)`](Source::times) | `x[i] * y[i]`, whose sum can be exact | the common length of both; an endless source fits any length |
 //! | [`x.gathered(index)`](Source::gathered) | `x[index[i]]` | that of `index` |
 //! | [`x.reversed()`](Source::reversed) | `x[n - 1 - i]` | that of `x` |
 //! | [`x.strided(k)`](Source::strided) | `x[i * k]` | `⌈n / k⌉` |
@@ -19,17 +19,18 @@
 //! | reader | cost of a source that is not in memory |
 //! |---|---|
 //! | [`Device::reduce`], [`Device::transform`], [`Device::scan`] and its variants without segments | none: a kernel computes an element when it reads it, and the CPU backend computes blocks that stay in the cache |
-//! | [`Device::histogram`] | none on the CPU backend, and none for a map of memory without captured values: [`histogram`](crate::histogram); else as below |
-//! | reductions and scans by an operator of the user, exact scans, scans in segments, sorts, selections, partitions, runs, counts, extremes, statistics, other histograms, top-k, quantiles, segments and keys | one more pass, which writes n elements to memory of the call |
+//! | [`Device::histogram`] | none on the CPU backend, or if a function that captures nothing maps memory: see [`histogram`](crate::histogram). Else as below |
+//! | reductions and scans by an operator of the user, exact scans, scans in segments, sorts, selections, partitions, runs, counts, extremes, statistics, other histograms, top-k, quantiles; also the offsets of segments and the keys of `by_key` | one more pass, which writes n elements to memory of the call |
 //!
-//! Merges, searches and copies take elements of any plain type, and so arrays alone: [`Device::transform`] writes one.
+//! Merges, searches and copies take only arrays, since their elements can have any plain type. [`Device::transform`]
+//! writes an array from a source.
 //!
 //! | property | |
 //! |---|---|
-//! | work | one read of each array, and one call of each function for each element; N of both below `neighbours::<N>` |
-//! | determinism | a result with `Fixed` has the bits of the same call for the array that [`Device::transform`] writes |
+//! | work | each element needs one read of each array and one call of each function. Inside `neighbours::<N>` it needs N of both |
+//! | determinism | with `Fixed`, a source gives the same bits as the array that [`Device::transform`] writes from it |
 //! | builds | one for each expression, and for the alignment of its arrays; lengths, strides and captured values are arguments of the kernel |
-//! | limits | any n that fits 64 bits; the arguments of the kernel fit 1 KiB: about 60 arrays, N times fewer below `neighbours::<N>` |
+//! | limits | any n that fits 64 bits; the arguments of the kernel fit 1 KiB: about 60 arrays, N times fewer inside `neighbours::<N>` |
 //!
 //! ```
 //! use oclprim::{Device, Source, op::{Map, Sum}};
@@ -103,8 +104,9 @@ pub trait Source: Sized + Sync {
 
     /// Maps each element: `f(x[0]), f(x[1]), ...`
     ///
-    /// `f` is made by [`map!`](crate::map) or [`op::Map::new`](crate::op::Map::new). A tuple is one argument in Rust. In the
-    /// text of `Map::new`, its components are `a`, `b`, ..., `z`, `a_1`, `b_1` and so on, and a single component is `x`.
+    /// `f` is made by [`map!`](crate::map) or [`op::Map::new`](crate::op::Map::new). A tuple is one argument in Rust.
+    /// In the text of `Map::new`, the components of a tuple are `a`, `b`, ..., `z`, `a_1`, `b_1` and so on. An item
+    /// that is no tuple is `x`.
     ///
     /// ```
     /// use oclprim::{Device, Source, op::{Map, Sum}};
@@ -184,7 +186,7 @@ pub trait Source: Sized + Sync {
 
     /// Elements at given indices: `x[index[0]], x[index[1]], ...`
     ///
-    /// Indices are integers of any type. A call that reads the source waits on a device, and returns
+    /// Indices are integers of any type. On an OpenCL device, a call that reads the source waits. Every call returns
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an index is out of range. Its output then has
     /// unspecified values.
     ///

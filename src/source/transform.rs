@@ -17,8 +17,8 @@ const CHUNK: usize = parallel::SERIAL;
 impl Device {
     /// Transform: `out[i] = x[i]`, for every element of a [source](crate::source).
     ///
-    /// One pass: reads each array of the source once, and writes n elements. The bits are the same on every device, up to
-    /// the functions of the user ([`Map`](crate::op::Map)) and those of NaN that a cast to `f16` returns.
+    /// One pass: reads each array of the source once, and writes n elements. The bits are the same on every device.
+    /// Exceptions are a user's [`Map`](crate::op::Map), and the bits of a NaN that a cast to `f16` returns.
     ///
     /// # Errors
     ///

@@ -208,7 +208,7 @@ impl Device {
 
     /// [`Device::top_k`] into a slice, buffer or view of k elements, or of k for each row.
     ///
-    /// Waits for the result only if `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///
@@ -267,7 +267,7 @@ impl Device {
 
     /// [`Device::top_k_places`] into slices, buffers or views.
     ///
-    /// Waits for the result only if an output is a host slice.
+    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///
@@ -515,8 +515,9 @@ impl Device {
 
     /// The keys of several ranks into a slice, buffer or view: `output[i] = sort(x)[ranks[i]]`.
     ///
-    /// Waits for the result only if `output` is a host slice or there are more than 16 ranks. Up to 16 ranks are
-    /// selected at once. For more ranks, the call sorts the keys, waits for the sort, and gathers the ranks.
+    /// Waits for the result only if `output` is a host slice, if the input has a [gather](Source::gathered), or if
+    /// there are more than 16 ranks. Up to 16 ranks are selected at once. For more ranks, the call sorts the keys,
+    /// waits for the sort, and gathers the ranks.
     ///
     /// # Errors
     ///

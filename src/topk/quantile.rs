@@ -180,8 +180,8 @@ impl Device {
     /// The quantiles `q`, each from 0 to 1, in the order of `q`. Waits for the result.
     ///
     /// The quantile `q` of n keys has the rank `q * (n - 1)`, counted from 0. Between two ranks, `how` defines the
-    /// value. NumPy's formula computes this value in `f64`, if its steps do not overflow. Between integers beyond 2^53,
-    /// the result is the exact value, rounded once.
+    /// value. The value is that of NumPy's formula in `f64`. If the difference of two finite keys overflows, the keys
+    /// are weighted first and then added. Between integers beyond 2^53, the result is the exact value, rounded once.
     ///
     /// | between | and | is |
     /// |---|---|---|

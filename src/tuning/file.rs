@@ -86,8 +86,8 @@ impl Row {
         }
     }
 
-    /// Returns whether both rows have the same device, crate version, primitive, element size and size class. A file has only
-    /// one such row.
+    /// Returns whether both rows have the same device, crate version, primitive, element size and size class. A file
+    /// has at most one row for each combination of these.
     ///
     /// ```
     /// use oclprim::{Device, tuning::{Primitive, Row, SizeClass}};
@@ -225,7 +225,7 @@ impl TuningFile {
 
     /// Writes the file, and creates its folder if needed. A concurrent reader sees the old file or the new one.
     /// Symbolic links are followed, and an old file's permissions are kept. A file has at most 4 MiB, the limit for
-    /// reading; the oldest rows beyond it are dropped.
+    /// reading. If it would be longer, the oldest rows are dropped.
     ///
     /// # Errors
     ///

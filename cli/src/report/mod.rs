@@ -44,7 +44,8 @@ the last one may end later; the page names the measurements that were left out. 
 instead of new measurements: those of `bench --json`, `ladder --json`, `check --report` and `report --json`, all of \
 one device. Every result is compared with the CPU's; the exit code is 1 if one is wrong.";
 
-/// Write a page with a device's capabilities, bandwidths, growth, ladders and checks.
+/// Write a page with a device's capabilities, bandwidths, ladders and checks. Charts show how the bandwidth grows with
+/// the number of elements.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Command {

@@ -33,8 +33,8 @@ Examples:
 /// uint64 or float64, depending on the weights. With --channels the result has a row of bins for each channel. Standard error
 /// reports the number of samples outside the bins.
 ///
-/// An archive has the arrays counts, or with --weights sums; edges, rounded to float64; and outside: the number or weight of the
-/// samples below the bins, above them, and of NaN.
+/// An archive has three arrays: `counts` (with --weights `sums`), `edges` as float64, and `outside`. `outside` has the
+/// number or weight of the samples below the bins, of those above them, and of NaN.
 #[derive(Args)]
 #[command(after_help = HISTOGRAM_EXAMPLES)]
 pub(super) struct HistogramOf {

@@ -65,10 +65,11 @@ Examples:
   oclprim run random 100 --type u8 --range 1 6
   oclprim run random 2^20 --type u32 --seed 7 --stream 3 --skip 4096 --device opencl --verify";
 
-/// Generate random numbers with Philox4x32-10; they are the same on every device.
+/// Generate random numbers with Philox4x32-10.
 ///
 /// Integers take all values of their type, or those from LO to HI, both included. Floats are in [0, 1), or from LO up
-/// to, but not including, HI.
+/// to, but not including, HI. The numbers are the same on every device. Exception: floats from LO to HI can
+/// differ on devices that flush subnormals.
 #[derive(Args)]
 #[command(after_help = RANDOM_EXAMPLES)]
 pub(super) struct Random {

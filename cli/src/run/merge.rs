@@ -39,13 +39,13 @@ Examples:
 enum Keep {
     /// All elements of both arrays.
     All,
-    /// Each element max(a, b) times, if it is a times in the first array and b times in the second.
+    /// An element that occurs m times in the first array and n times in the second: max(m, n) times.
     Union,
-    /// Each element min(a, b) times.
+    /// Such an element min(m, n) times.
     Intersection,
-    /// Each element max(a - b, 0) times.
+    /// Such an element max(m - n, 0) times.
     Difference,
-    /// Each element |a - b| times.
+    /// Such an element |m - n| times.
     SymmetricDifference,
 }
 

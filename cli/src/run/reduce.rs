@@ -104,8 +104,9 @@ pub(super) struct Reduce {
     /// The operator. Means and variances: `oclprim run statistics`.
     #[arg(long, value_enum, default_value_t = Op::Sum)]
     op: Op,
-    /// The order of float sums and products: `fixed` gives the same bits on every device, `fast` is any order. `exact` sums of
-    /// all elements are correctly rounded, so the order does not matter. With --axis or --segments the order is always fixed.
+    /// The order of float sums and products: `fixed` gives the same bits on every device that keeps subnormals, `fast`
+    /// is any order. `exact` sums of all elements are correctly rounded, so the order does not matter. With --axis or
+    /// --segments, `fast` has the order of `fixed`, and `exact` is not allowed for floats.
     #[arg(long, value_enum, default_value_t = Order::Fixed, value_name = "ORDER")]
     determinism: Order,
     /// Reduce along this axis: 0 is the first one, -1 the last.
@@ -115,7 +116,7 @@ pub(super) struct Reduce {
     /// from the last one on are in no segment; standard error reports their number.
     #[arg(long, value_name = "OFFSETS.npy", conflicts_with = "axis")]
     segments: Option<PathBuf>,
-    /// The type of sums and products: the type of the array, i64, u64, f32 or f64.
+    /// The type of sums and products. Allowed: i64, u64, f32, f64 and the type of the array.
     #[arg(long = "as", alias = "accumulator", value_name = "TYPE")]
     wide: Option<ElementType>,
     /// Compute the dot product with this array, which has the same length. Its elements are converted to the type of the first

@@ -38,8 +38,9 @@ enum ScanOp {
 
 /// Scan an array, each line along an axis, or each segment: out[i] = x[0] op ... op x[i].
 ///
-/// Sums and products of integers and booleans have 64 bits, as in NumPy, and wrap; --as selects another type. Other results have
-/// the type of the array. Results of floats are the same on every device. The result has the shape of the array.
+/// Sums and products of integers and booleans have 64 bits, as in NumPy, and wrap; --as selects another type. Other
+/// results have the type of the array. Results of floats are the same on every device that keeps subnormals. The result
+/// has the shape of the array.
 ///
 /// The scan runs from the first element to the last, or with --reverse from the last to the first. It restarts in each line along
 /// an axis, and in each segment. The elements before the first offset and those from the last one on are segments, too.
@@ -58,7 +59,7 @@ pub(super) struct ScanOf {
     /// results of n lengths are the offsets for `run reduce --segments`.
     #[arg(long, requires = "exclusive", conflicts_with_all = ["axis", "keys", "segments", "flags"])]
     total: bool,
-    /// The type of sums and products: the type of the array, i64, u64, f32 or f64.
+    /// The type of sums and products. Allowed: i64, u64, f32, f64 and the type of the array.
     #[arg(long = "as", value_name = "TYPE")]
     wide: Option<ElementType>,
     /// Scan from the last element to the first.

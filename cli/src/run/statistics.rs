@@ -72,8 +72,9 @@ Examples:
 /// lacks that axis; a new last axis has the sum, mean and variance of each line. For f32 and f16 a distance to the mean below
 /// 1e-19 loses digits or counts as 0, so scale samples that lie that close.
 ///
-/// An archive has the arrays count, nan, min, max, arg_min, arg_max, sum, mean and variance, or with --axis sum, mean and variance.
-/// min and max have the type of the array. The sum of all integers is int64 or uint64 if it fits, else float64.
+/// An archive has the arrays `count`, `nan`, `min`, `max`, `arg_min`, `arg_max`, `sum`, `mean` and `variance`; with
+/// --axis only `sum`, `mean` and `variance`. `min` and `max` have the type of the array. In an archive, the sum of an
+/// integer array is int64 or uint64. If it does not fit, it is rounded to float64.
 #[derive(Args)]
 #[command(after_help = STATISTICS_EXAMPLES)]
 pub(super) struct StatisticsOf {

@@ -86,7 +86,7 @@ impl Device {
     ///
     /// `counts` has the bins of the first channel, then those of the next. For each channel, `outside` has three
     /// counters: samples below the bins, samples above, and NaN. Waits for the result only if an output is a host
-    /// slice.
+    /// slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///

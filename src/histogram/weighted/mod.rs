@@ -80,7 +80,7 @@ impl Device {
     /// So a small weight is not lost among large ones, and the order does not matter. The result has the same bits on
     /// every run, on every device and on the CPU, even on devices that flush subnormals. A sum is infinite if the
     /// rounded exact sum is out of range, or if a weight of the bin is infinite. A sum is NaN if a weight of the bin is
-    /// NaN, or if two are infinities of both signs. A sum of 0 is +0.
+    /// NaN, or if the bin has weights of both infinity and -infinity. A sum of 0 is +0.
     ///
     /// A device sums most weights in a window of 64 bits, or 128 for `f64`. The largest of a sample of the weights
     /// defines the upper end of the window. Weights with bits outside the window cost more: they are summed in global
@@ -121,7 +121,7 @@ impl Device {
     ///
     /// `sums` has a sum per bin. `outside` has three sums: samples below the bins, samples above, and NaN.
     /// [`Accumulate::Add`] adds the new sums to the present ones, in the arithmetic of their type. Waits for the result
-    /// only if an output is a host slice.
+    /// only if an output is a host slice, or if an input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///

@@ -24,8 +24,8 @@ use bytemuck::Pod;
 use super::form;
 use crate::{Buffer, Device, Input, Output, Result, Scratch, counted::in_room, op::Compare, runtime::Backend};
 
-/// A set operation on two sorted multisets. If an element occurs m times in one range and n times in the other, the
-/// surplus of the first is its last `max(m - n, 0)` occurrences.
+/// A set operation on two sorted multisets. If an element occurs m times in a range and n times in the other, its last
+/// `max(m - n, 0)` occurrences are the surplus.
 ///
 /// ```
 /// use oclprim::{Device, Order, SetOp};

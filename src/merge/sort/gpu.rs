@@ -1,4 +1,4 @@
-//! Merge sorts on OpenCL devices: each tile is sorted, then pairs of runs are merged.
+//! Merge sorts on OpenCL devices: each tile is sorted, then pairs of sorted ranges are merged.
 
 use crate::{
     Result, Scratch,

@@ -3,7 +3,7 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | n log n comparisons. The sort of tiles of a few thousand elements reads and writes each element once, and so does each pass that doubles the length of runs |
+//! | work | n log n comparisons. The sort of tiles of a few thousand elements reads and writes each element once, and so does each pass, which merges pairs of sorted ranges |
 //! | order | the order of [`sort`](crate::sort), or a custom order: [`Compare`]. Stable: equal elements keep their order |
 //! | elements | integers and floats; with a custom order, any plain type of 1 to 64 bytes. Values: any plain type |
 //! | determinism | same bits everywhere: the result is a function of the input |
@@ -11,8 +11,8 @@
 //! | limits | any n that fits the device |
 //!
 //! On a GPU, work-groups sort tiles in local memory. Each work-item sorts its own elements by odd-even transposition
-//! (Knuth, volume 3, 5.3.4), and merges combine them. Then pairs of runs are merged as in [`merge`](crate::merge). For
-//! elements in their natural order, the radix [`sort`](crate::sort) is faster.
+//! (Knuth, volume 3, 5.3.4), and merges combine them. Then pairs of sorted ranges are merged as in
+//! [`merge`](crate::merge). For elements in their natural order, the radix [`sort`](crate::sort) is faster.
 
 #[doc(hidden)]
 pub(crate) mod cpu;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | work | n operations and 255 for each tile, one read of the input |
 //! | operator | associative and commutative, with an identity: [`Operator`]; [`op::laws`](crate::op::laws) tests these laws |
-//! | determinism | same bits everywhere, if the operator rounds the same in Rust and in OpenCL C |
+//! | determinism | same bits everywhere, if the operator rounds the same in Rust and in OpenCL C and, for floats, if the device keeps subnormals |
 //! | scratch | an element for each tile of at most 64 KiB |
 //! | limits | elements of 1 to 64 bytes ([`Operator::MAX_BYTES`]), any n that fits the device |
 //!

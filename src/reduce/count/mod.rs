@@ -10,9 +10,10 @@
 //! | scratch | 8 bytes for each work-group |
 //! | limits | any n that fits the device |
 //!
-//! Elements are compared as bits, four 4-byte words at once. For elements of 1 and 2 bytes, a carry into the high bit
-//! marks a difference, and the marks are counted (Warren, Hacker's Delight). The work-group that finishes last adds the
-//! counts of all work-groups, or a second launch does, as in [`reduce`](crate::reduce).
+//! Elements are compared as bits, four 4-byte words at once. A comparison with 0 ignores the sign bit of floats, and
+//! NaN never matches. For elements of 1 and 2 bytes, a carry into the high bit marks a difference, and the marks are
+//! counted (Warren, Hacker's Delight). The work-group that finishes last adds the counts of all work-groups, or a
+//! second launch does, as in [`reduce`](crate::reduce).
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -91,7 +92,7 @@ impl Device {
 
     /// [`Device::count`] into the single element of `output`, which may be on the device.
     ///
-    /// Waits for the result only if `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///
@@ -140,7 +141,7 @@ impl Device {
 
     /// [`Device::count_of`] into the single element of `output`, which may be on the device.
     ///
-    /// Waits for the result only if `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///
@@ -183,7 +184,7 @@ impl Device {
 
     /// [`Device::any`] into the single element of `output`, as 0 or 1. The output may be on the device.
     ///
-    /// Waits for the result only if `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///
@@ -225,7 +226,7 @@ impl Device {
 
     /// [`Device::all`] into the single element of `output`, as 0 or 1. The output may be on the device.
     ///
-    /// Waits for the result only if `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///

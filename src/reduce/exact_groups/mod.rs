@@ -17,8 +17,8 @@
 //! - **Two `f64`**, s + e. TwoSum adds a number to s, and its error to e. If the second addition has an error too, the number does
 //!   not fit. A chunk of 2^k elements of `f32` is first added up in one `f64`, which is exact if its exponents spread at most
 //!   53 - 24 - k: see [`exact`](crate::exact#sums-of-chunks). So the test costs one subtraction for each chunk.
-//! - **Integers**: digits with weights of 32 bits, from the position `low` on, which the team derives from its first chunk.
-//!   Numbers outside of this window do not fit.
+//! - **Integers**: digits of which digit k has the weight 2^(32 k), from the position `low` on, which the team derives
+//!   from its first chunk. Numbers outside of this window do not fit.
 //!
 //! Groups that do not fit are few, or the data are all like that. The work-group gives them accumulators in local memory, as many
 //! at once as have room, reads their elements again, and adds each one with integers. So the slow path needs no second launch.

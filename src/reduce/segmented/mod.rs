@@ -14,9 +14,9 @@
 //! completes the segments that cross tile boundaries.
 //!
 //! Float sums and products have this order: each 64-byte cache line of the input is combined from left to right. The
-//! results combine as a binary tree of neighbours over the whole input, without the elements of other segments. So a
-//! result depends on where its segment starts and ends. The result of an empty segment is that of empty input. Elements
-//! before the first offset, and from the last offset on, belong to no segment.
+//! results of cache lines combine in pairs of neighbours, in one tree for the whole input. Each segment uses only its
+//! own elements. So a result depends on where its segment starts and ends. The result of an empty segment is that of
+//! empty input. Elements before the first offset, and from the last offset on, belong to no segment.
 
 #[doc(hidden)]
 pub(crate) mod cpu;

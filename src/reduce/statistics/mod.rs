@@ -240,7 +240,7 @@ impl Device {
 
     /// [`Device::statistics`] into the single record of `output`, which may be on the device.
     ///
-    /// Waits for the result only if `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///

@@ -10,9 +10,9 @@ use crate::{Error, Result};
 
 /// Input of a primitive: a host slice, a buffer or a view.
 ///
-/// A host slice is copied to an OpenCL device for the call; a buffer must belong to the device. A driver for CPUs reads a
-/// slice of 1 MiB or more in place, if the slice's address modulo the driver's alignment (such as 128 bytes) is a multiple
-/// of the element size; the call then waits for its commands.
+/// A host slice is copied to an OpenCL device for the call; a buffer must belong to the device. Drivers for CPUs read
+/// slices of 1 MiB or more in place, and the call then waits for its commands. For this, the slice's address modulo the
+/// driver's alignment (such as 128 bytes) must be a multiple of the element size.
 ///
 /// Methods take `impl Into<Input<T>>`: `&[T]`, `&[T; N]`, `&Vec<T>`, `&Buffer<T>`, a [`View`] or a
 /// [`&PinnedVec<T>`](super::PinnedVec). `T` is plain data ([`bytemuck::Pod`]), which `bool` is not. An array of `ndarray` converts by `Input::try_from(&array)?`, with the feature
@@ -154,9 +154,10 @@ impl<'a, T: Pod> From<View<'a, T>> for Input<'a, T> {
 /// another queue in the same context. Buffers of other devices are refused.
 ///
 /// Methods take `impl Into<Output<T>>`: `&mut [T]`, `&mut [T; N]`, `&mut Vec<T>`, `&mut Buffer<T>`, a [`ViewMut`] or a
-/// [`&mut PinnedVec<T>`](super::PinnedVec). An array of `ndarray` converts by `Output::try_from(&mut array)?`, with the feature `ndarray`. An output never grows:
-/// it must have the length of the result. If that length depends on the data, as in selections, the output may be
-/// longer. An output that is too short receives the elements that fit.
+/// [`&mut PinnedVec<T>`](super::PinnedVec). An array of `ndarray` converts by `Output::try_from(&mut array)?`, with the
+/// feature `ndarray`. An output never grows: it must have the length of the result. If that length depends on the data,
+/// as in [selections](crate::select), the output may have another length. One that is too short receives the elements
+/// that fit.
 ///
 /// ```
 /// use oclprim::{Device, Output};

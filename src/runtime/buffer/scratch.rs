@@ -38,8 +38,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device allows fewer bytes. The message has both
-    /// numbers.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device allows no buffer of such a size. The
+    /// message has the size and the device's limits.
     ///
     /// ```
     /// use oclprim::{Device, Order};

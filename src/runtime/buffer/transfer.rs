@@ -175,7 +175,7 @@ impl<T: Pod> fmt::Debug for Download<'_, T> {
     }
 }
 
-/// # Transfers beside commands
+/// # Asynchronous transfers
 ///
 /// This method starts an upload that the host does not wait for.
 impl Device {
@@ -224,7 +224,7 @@ impl Device {
     }
 }
 
-/// # Transfers beside commands
+/// # Asynchronous transfers
 ///
 /// These methods start a download that the host does not wait for.
 impl<T: Pod> Buffer<T> {
@@ -289,7 +289,7 @@ impl<T: Pod> Buffer<T> {
     }
 }
 
-/// # Transfers beside commands
+/// # Asynchronous transfers
 ///
 /// This method starts a download that the host does not wait for.
 impl<'a, T: Pod> View<'a, T> {

@@ -1,7 +1,8 @@
 //! Threads that copy host memory, kept between transfers.
 //!
-//! One thread copies at about a fifth of a link's speed. The threads are not rayon's: the program's own tasks may hold those
-//! for any time. All transfers of the process share the threads; each transfer also copies on the thread that waits for it.
+//! One thread copies at about a fifth of a link's speed. The threads are not rayon's: the user's tasks may occupy those
+//! for any time. All transfers of the process share the threads; each transfer also copies on the thread that waits for
+//! it.
 
 use std::{
     any::Any,

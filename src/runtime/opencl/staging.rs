@@ -12,7 +12,8 @@ use super::{ClDevice, CommandQueue, Event, Mem, cl, copiers::Copying, lock, pinn
 use crate::Result;
 use crate::runtime::info::{TransferFault, Transfers};
 
-/// Rings of one device: one for each direction. A transfer that finds none left is the driver's own.
+/// Rings of one device: enough for one upload and one download at the same time. A transfer that finds none left is the
+/// driver's own.
 const MOST_RINGS: usize = 2;
 /// Chunks and pieces are multiples of a page.
 const PAGE: usize = 4096;

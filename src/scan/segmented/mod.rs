@@ -5,14 +5,14 @@
 //! |---|---|
 //! | work | as [`scan`](crate::scan); keys, flags or offsets are read as often as the elements |
 //! | operator | as [`scan`](crate::scan); a user's operator need not be commutative |
-//! | determinism | same bits everywhere, float sums and products too: the order depends only on the index, the segments and the types |
+//! | determinism | same bits everywhere, float sums and products too, if the device keeps subnormals: the order depends only on the index, the segments and the types |
 //! | scratch | that of a scan, and at most 8 bytes for each 32 KiB |
 //! | limits | any n and any number of segments that fit the device |
 //!
 //! A segmented scan is one scan over pairs of a value and a segment-head flag (Blelloch 1990; Sengupta 2007):
-//! `(a, f) op (b, g) = (g ? b : a op b, f or g)`. The order is that of a scan of all elements. So segments of any
-//! lengths share the device evenly, and the elements of other segments do not affect a result. A reversed scan runs
-//! from the last element of each segment to its first.
+//! `(a, f) op (b, g) = (g ? b : a op b, f or g)`. The order is that of a scan of all elements. All segments share this
+//! scan, so work is balanced for any lengths. The flags keep elements of other segments out of a result. A reversed
+//! scan runs from the last element of each segment to its first.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -146,9 +146,6 @@ fn scan_groups<'p, S: Source<Item: Element>, O: Core<S::Item>>(
     device.scan_parts((&op, code), &input, parts(input.len())?, usage, output, &mut Scratch::new())
 }
 
-/// # Segmented scans
-///
-/// [`Device::scan`] takes segments. Module: [`scan::segmented`](crate::scan::segmented).
 impl Device {
     /// All segmented scans, compiled once for each type and operator. There are as many results as elements.
     #[inline(never)]

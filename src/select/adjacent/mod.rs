@@ -56,7 +56,7 @@ impl Device {
 
     /// [`Device::adjacent_difference`] into a slice, buffer or view of the same length.
     ///
-    /// Waits for the result only if `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///

@@ -51,7 +51,7 @@ impl Device {
     /// [`Device::partition`] into a slice, buffer or view of the same length. The number of elements for which
     /// `predicate` is true goes to the single element of `count`.
     ///
-    /// Waits for the result only if an output is a host slice.
+    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///
@@ -165,7 +165,7 @@ impl Device {
     /// [`Device::partition_three`] into a slice, buffer or view of the same length. The lengths of the first two parts
     /// go to the two elements of `counts`.
     ///
-    /// Waits for the result only if an output is a host slice.
+    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///

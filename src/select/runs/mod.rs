@@ -43,7 +43,7 @@ impl Device {
     /// [`Device::unique`] into a slice, buffer or view, which may be too short. The number of runs goes to the single
     /// element of `count`.
     ///
-    /// Waits for the result only if an output is a host slice.
+    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///

@@ -8,9 +8,9 @@
 //! | scratch | none; on the CPU, a stack per thread |
 //! | limits | any n that fits the device |
 //!
-//! On a GPU this is a bitonic sort (Batcher 1968) that compares in one direction only, so any n works. A launch
-//! compares at four distances with 16 keys in registers, or at all remaining distances in local memory. The CPU uses a
-//! parallel quicksort.
+//! On a GPU this is a bitonic sort (Batcher 1968) that compares in one direction only, so any n works. A comparison has
+//! a distance, that of its two keys. A launch compares at four distances, on 16 keys in registers, or at all remaining
+//! distances in local memory. The CPU uses a parallel quicksort.
 
 #[doc(hidden)]
 pub(crate) mod gpu;

@@ -14,8 +14,8 @@
 //! of a segment (after Baxter's segmented sort of 2013).
 //!
 //! The device lists the segments that do not end within their work-group's tile, which is about a quarter longer than
-//! the window. One work-group then sorts each listed segment that fits a tile. One radix sort takes all longer
-//! segments, in tiles of their own. The host does not wait.
+//! the window. One work-group then sorts each listed segment that fits a tile. One radix sort processes all longer
+//! segments. Each of its tiles holds keys of one segment. The host does not wait.
 
 #[doc(hidden)]
 pub(crate) mod cpu;

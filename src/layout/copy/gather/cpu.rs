@@ -11,14 +11,14 @@ use crate::{
 /// Indices per task.
 const CHUNK: usize = parallel::SERIAL;
 
-/// Gathers elements of `size` bytes from `table` to `line`. Returns the position of the first index that is not below
-/// the table's length.
+/// Gathers elements of `size` bytes from `table` to `line`. Returns the least i for which `index[i]` is not below the
+/// table's length.
 pub(super) fn gather(size: usize, table: &[u8], index: Offsets<'_>, line: &mut [u8]) -> Option<usize> {
     by_size!(size, gather_elements(size, table, index, line))
 }
 
-/// Scatters elements of `size` bytes from `line` to `table`; the last of equal indices wins. Returns the position of
-/// the first index out of range, as [`gather`] does.
+/// Scatters elements of `size` bytes from `line` to `table`; the last of equal indices wins. Returns the least i for
+/// which `index[i]` is out of range, as [`gather`] does.
 pub(super) fn scatter(size: usize, table: &mut [u8], index: Offsets<'_>, line: &[u8]) -> Result<Option<usize>> {
     by_size!(size, scatter_elements(size, table, index, line))
 }

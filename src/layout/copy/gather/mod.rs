@@ -4,7 +4,7 @@
 //! |---|---|
 //! | work | one read of each index, one read and one write of each element |
 //! | elements | any plain type; only its size counts. Indices are `u32` or `u64` |
-//! | indices out of range | they read and write nothing; the call returns the first one as an error, or as a number |
+//! | indices out of range | they read and write nothing. The call returns an error for the first one, or writes where it is to `outside` |
 //! | determinism | exact. If indices are equal, a scatter takes the last one on the CPU, and any of them on a device |
 //! | scratch | none |
 //! | limits | any n that fits the device |
@@ -53,7 +53,7 @@ fn place(found: Option<usize>) -> u64 {
     found.map_or(NONE, |found| found as u64)
 }
 
-/// Returns an error if `found` is the position of an index out of range, and not [`NONE`].
+/// Returns an error unless `found` is [`NONE`]: `indices[found]` is out of range.
 fn inside<I: Offset>(found: u64, indices: Input<'_, I>, len: usize) -> Result<()> {
     if found == NONE {
         return Ok(());
@@ -104,8 +104,8 @@ impl Device {
     /// [`Device::gather`] into a slice, buffer or view with one element per index.
     ///
     /// An index out of range leaves its element of `output` unchanged. The single element of `outside` becomes the
-    /// position of the first such index, or [`u64::MAX`] if there is none. If `outside` is a host slice, the call waits
-    /// and returns such an index as an error. Otherwise the caller reads `outside` later.
+    /// least `i` for which `indices[i]` is out of range, or [`u64::MAX`] if there is none. If `outside` is a host
+    /// slice, the call waits and returns such an index as an error. Otherwise the caller reads `outside` later.
     ///
     /// # Errors
     ///
@@ -207,9 +207,9 @@ impl Device {
 
     /// [`Device::scatter`] into a slice, buffer or view. Elements whose index is not given do not change.
     ///
-    /// An index out of range writes nothing. The single element of `outside` becomes the position of the first such
-    /// index, or [`u64::MAX`] if there is none. If `outside` is a host slice, the call waits and returns such an index
-    /// as an error. Otherwise the caller reads `outside` later.
+    /// An index out of range writes nothing. The single element of `outside` becomes the least `i` for which
+    /// `indices[i]` is out of range, or [`u64::MAX`] if there is none. If `outside` is a host slice, the call waits and
+    /// returns such an index as an error. Otherwise the caller reads `outside` later.
     ///
     /// # Errors
     ///

@@ -8,8 +8,8 @@
 //! | scratch | none if lines are many and short; else up to 320 bytes for each part of a line |
 //! | limits | as [`reduce::axis`](crate::reduce::axis) |
 //!
-//! Types, error bounds, NaN, infinities and elements at the ends of the range are as in
-//! [`statistics`](crate::reduce::statistics): floats compute in their accumulator, integers exactly.
+//! Types, error bounds and special values are those of [`statistics`](crate::reduce::statistics). Floats are computed
+//! in their accumulator, and integer sums are exact.
 //!
 //! The order is fixed. A chunk is 16 rows of 32 lanes. For shorter lines, a chunk is 16 rows of 4, 8 or 16 lanes: the
 //! fewest that hold the line. Each lane computes its mean, and then a correction from the distances of its elements
@@ -49,7 +49,8 @@ fn lanes(len: usize) -> usize {
 
 /// [`Moments`] in the memory of a device, for the element type `T`.
 ///
-/// The host decodes a record with [`get`](Self::get): the mean of integers is an `f64`, which some devices lack.
+/// The host decodes a record with [`get`](Self::get), because the mean of integers is an `f64`, and some devices lack
+/// that type.
 ///
 /// ```
 /// use oclprim::{Device, MomentsRecord};
