@@ -1,6 +1,6 @@
 //! Compares the times of the CPU backend's fast paths with those of another way to compute the same results.
 //!
-//! Times of unoptimised code are meaningless: run `cargo test --profile overflow --test cpu_speed -- --ignored`.
+//! Times of unoptimised code are meaningless: run `cargo test --profile optimised --test cpu_speed -- --ignored`.
 
 use std::{hint::black_box, time::Instant};
 

@@ -625,7 +625,7 @@ fn remove_entries(kind: &str) {
 fn a_failed_call_in_the_self_test_changes_no_verdict() {
     const NAME: &str = "a_failed_call_in_the_self_test_changes_no_verdict";
     if child::part().is_none() {
-        return with_failing_driver(NAME, 50);
+        return with_failing_driver(NAME, 30);
     }
     watch();
     let failing = Failing::open();
@@ -638,7 +638,7 @@ fn a_failed_call_in_the_self_test_changes_no_verdict() {
         assert_eq!(stored.len(), 1);
         remove_entries("selftest-");
         let calls = failing.calls_of(|| drop(probe(&user.open().unwrap()).unwrap()));
-        for (case, call) in sampled(&calls, 60).into_iter().enumerate() {
+        for (case, call) in sampled(&calls, 30).into_iter().enumerate() {
             let mut ways = ways(call);
             if !all() {
                 ways = vec![ways.swap_remove(case % ways.len())];

@@ -298,7 +298,7 @@ fn a_file_that_changes_while_it_is_read_is_an_error() {
         let mut changed = 0;
         for device in (0..listed.len()).map(|index| index.to_string()) {
             for command in ["sort", "scan", "reduce"] {
-                for round in 0..3 {
+                for round in 0..2 {
                     let words = ["run", command, &input, "--verify", "--device", &device];
                     let done = oclprim(&words);
                     if !done.status.success() {
@@ -778,7 +778,9 @@ fn a_file_larger_than_memory_is_refused_in_one_line() {
     let program = fs::metadata(env!("CARGO_BIN_EXE_oclprim")).expect("the program").len() >> 10;
     let script = "ulimit -v $1; shift; exec \"$@\" --device cpu";
     let (mut held, mut refused) = (0, 0);
-    for (more, words) in [20_000, 40_000, 70_000].into_iter().flat_map(|more| commands.map(|words| (more, words))) {
+    // Commands that have enough memory take long in unoptimised builds, so only the first three do.
+    let scarce = [20_000, 40_000].into_iter().flat_map(|more| commands.map(|words| (more, words)));
+    for (more, words) in scarce.chain(commands[..3].iter().map(|words| (70_000, *words))) {
         let limit = (program + more).to_string();
         let words = [&[limit.as_str(), env!("CARGO_BIN_EXE_oclprim"), "run"], words, &["-o", "/dev/null"]].concat();
         let done = shell(script, &words);
@@ -810,7 +812,7 @@ fn results_in_pieces_are_refused_in_one_line_when_memory_is_short() {
     let starts = (4..1024).step_by(4).find(|&mib| limited(mib).status.code() == Some(2)).expect("a limit");
     let mut refused = 0;
     // Within 6 MiB of that limit the program cannot keep memory free, and the C library can end it.
-    for mib in starts + 6..starts + 30 {
+    for mib in (starts + 6..starts + 30).step_by(2) {
         let done = limited(mib);
         if !done.status.success() {
             let error = stderr(&done);
@@ -820,5 +822,5 @@ fn results_in_pieces_are_refused_in_one_line_when_memory_is_short() {
             refused += 1;
         }
     }
-    assert!((6..24).contains(&refused), "{refused} of 24 refused");
+    assert!((3..12).contains(&refused), "{refused} of 12 refused");
 }

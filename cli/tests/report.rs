@@ -82,7 +82,10 @@ fn a_check_report_names_no_path_user_or_host() {
 #[test]
 fn files_that_cannot_be_written_are_refused_before_anything_runs() {
     let start = Instant::now();
-    for arguments in [&["check", "--full", "--device", "cpu", "--report"][..], &["report", "--device", "cpu", "-o"]] {
+    for arguments in [
+        &["check", "--full", "--only", "copy", "--device", "cpu", "--report"][..],
+        &["report", "--device", "cpu", "-o"],
+    ] {
         let text = refuses(&[arguments, &["/no/such/folder/file"]].concat());
         assert!(text.starts_with("error: /no/such/folder/file: "), "{text}");
     }

@@ -45,6 +45,9 @@ impl<'a, T: Pod> View<'a, T> {
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let mut out = host_memory(self.len)?;
         prefer_large_pages(&mut out);
+        if let Storage::Cl(_) = &self.buffer.storage {
+            self.buffer.cl().touch(bytemuck::cast_slice_mut(&mut out));
+        }
         self.read(&mut out)?;
         Ok(out)
     }

@@ -15,6 +15,10 @@ use std::{
 use crate::runtime::lines::Stream;
 use crate::threads;
 
+/// Bytes of the system's smallest page, and of a large one.
+pub(super) const PAGE: usize = 4 << 10;
+const LARGE_PAGE: usize = 2 << 20;
+
 /// All copies of the process.
 static COPIERS: Copiers = Copiers {
     state: Mutex::new(State { jobs: Vec::new(), threads: 0, next: 0, turn: 0 }),
@@ -56,10 +60,11 @@ struct Job {
     panics: bool,
 }
 
-/// A range to copy, in pieces.
+/// A range to copy or to touch, in pieces.
 #[derive(Clone, Copy)]
 struct Chunk {
-    from: *const u8,
+    /// `None` if the pages at `to` are touched only.
+    from: Option<*const u8>,
     to: *mut u8,
     bytes: usize,
     piece: usize,
@@ -73,7 +78,7 @@ struct Chunk {
 struct Piece {
     job: u64,
     chunk: usize,
-    from: *const u8,
+    from: Option<*const u8>,
     to: *mut u8,
     bytes: usize,
     /// Fault injection: each piece panics.
@@ -99,7 +104,7 @@ impl Job {
         Some(Piece {
             job: self.id,
             chunk: self.first + at,
-            from: chunk.from.wrapping_add(start),
+            from: chunk.from.map(|from| from.wrapping_add(start)),
             to: chunk.to.wrapping_add(start),
             bytes,
             panics: self.panics,
@@ -130,16 +135,18 @@ fn state() -> MutexGuard<'static, State> {
 }
 
 impl Piece {
-    /// Copies the piece, and marks it as done.
+    /// Copies or touches the piece, and marks it as done.
     fn run(self) -> MutexGuard<'static, State> {
         let copy = || {
             assert!(!self.panics, "the panic that a test provokes");
-            // SAFETY: `Copying::add` promises that both ranges are valid until the job ends, and do not overlap. No other piece
-            // has these bytes, and the job ends after its last piece.
-            let (from, to) = unsafe {
-                (std::slice::from_raw_parts(self.from, self.bytes), std::slice::from_raw_parts_mut(self.to, self.bytes))
-            };
-            Stream::new().copy(to, from);
+            // SAFETY: `Copying::add` and `Copying::touch` have this range until the job ends. No other piece has these bytes, and
+            // the job ends after its last piece.
+            let to = unsafe { std::slice::from_raw_parts_mut(self.to, self.bytes) };
+            match self.from {
+                // SAFETY: `Copying::add` promises that the range is valid until the job ends, and does not overlap `to`.
+                Some(from) => Stream::new().copy(to, unsafe { std::slice::from_raw_parts(from, self.bytes) }),
+                None => to.iter_mut().step_by(PAGE).for_each(|byte| *byte = 0),
+            }
         };
         let result = panic::catch_unwind(AssertUnwindSafe(copy));
         let mut state = state();
@@ -214,6 +221,10 @@ impl Copying<'_> {
     /// `from` and `to` have `bytes` bytes each, which do not overlap. Until [`wait`](Self::wait) has returned for the chunk,
     /// or `self` was dropped, both stay valid, nothing writes those at `from`, and nothing else reads or writes those at `to`.
     pub(super) unsafe fn add(&mut self, from: *const u8, to: *mut u8, bytes: usize, piece: usize) {
+        self.push(Some(from), to, bytes, piece);
+    }
+
+    fn push(&mut self, from: Option<*const u8>, to: *mut u8, bytes: usize, piece: usize) {
         let piece = piece.max(1);
         let mut state = state();
         let job = state.job(self.id).expect("it lives as long as `self`");
@@ -225,6 +236,17 @@ impl Copying<'_> {
         job.chunks.push_back(Chunk { from, to, bytes, piece, next: 0, left: bytes.div_ceil(piece) });
         self.added += 1;
         COPIERS.work.notify_all();
+    }
+
+    /// Writes zeros to each page of `bytes`, so that the system provides the pages. No two threads touch the same large page, since
+    /// the system would clear it for each of them.
+    pub(super) fn touch(threads: usize, bytes: &mut [u8]) {
+        let mut touching = Copying::new(threads);
+        let head = bytes.as_ptr().align_offset(LARGE_PAGE).min(bytes.len());
+        let (head, rest) = bytes.split_at_mut(head);
+        touching.push(None, rest.as_mut_ptr(), rest.len(), LARGE_PAGE);
+        touching.push(None, head.as_mut_ptr(), head.len(), LARGE_PAGE);
+        (0..touching.added).for_each(|chunk| touching.wait(chunk));
     }
 
     /// Copies, and waits, until the chunk that was the `chunk`-th to be added, from 0, is complete.
@@ -307,6 +329,31 @@ mod tests {
             let (chunk, piece) = if cfg!(miri) { (chunk % 1000 + 1, piece % 300 + 1) } else { (chunk, piece) };
             assert!(copied(&from, threads, chunk, piece) == from, "{threads} threads, {chunk}, {piece}");
         }
+    }
+
+    /// A byte of each page is cleared, at every page of memory that begins and ends within pages.
+    #[test]
+    fn each_page_is_touched() {
+        let len = if cfg!(miri) { 9 * PAGE + 5 } else { 2 * LARGE_PAGE + 9 * PAGE + 5 };
+        for first in [0, 1, PAGE - 1, PAGE + 7] {
+            let mut memory = vec![1u8; len];
+            Copying::touch(3, &mut memory[first..]);
+            let address = memory.as_ptr() as usize;
+            let mut rest = &memory[..];
+            let mut at = address;
+            while !rest.is_empty() {
+                let page = (PAGE - at % PAGE).min(rest.len());
+                let is_inside = at + page > address + first;
+                assert!(
+                    !is_inside || rest[..page].contains(&0),
+                    "from {first}: a page at {} is untouched",
+                    at - address
+                );
+                (at, rest) = (at + page, &rest[page..]);
+            }
+            assert!(memory[..first].iter().all(|&byte| byte == 1), "a byte before the range was written");
+        }
+        Copying::touch(3, &mut []);
     }
 
     #[test]

@@ -8,16 +8,19 @@ use std::{
     sync::{Mutex, OnceLock},
 };
 
-use super::{ClDevice, CommandQueue, Event, Mem, cl, copiers::Copying, lock, pinned::Pinned};
+use super::{
+    ClDevice, CommandQueue, Event, Mem, cl,
+    copiers::{Copying, PAGE},
+    lock,
+    pinned::Pinned,
+};
 use crate::Result;
 use crate::runtime::info::{TransferFault, Transfers};
 
 /// Rings of one device: enough for one upload and one download at the same time. A transfer that finds none left is the
 /// driver's own.
 const MOST_RINGS: usize = 2;
-/// Chunks and pieces are multiples of a page.
-const PAGE: usize = 4096;
-/// Minimum bytes of a chunk that is not the last one: below, the cost of a command counts.
+/// Minimum bytes of a chunk that is not the last one: below, the cost of a command counts. Chunks and pieces are multiples of a page.
 const LEAST_CHUNK: usize = 256 << 10;
 /// Bytes of a piece that one thread copies.
 const LEAST_PIECE: usize = 64 << 10;
@@ -260,6 +263,15 @@ impl ClDevice {
             }
             Ok(())
         })
+    }
+
+    /// Provides the pages of new memory that a staged transfer will fill. Else the copying threads would wait for the system, and those
+    /// that share a large page would each have it cleared.
+    pub(crate) fn touch(&self, out: &mut [u8]) {
+        let transfers = self.transfers(out.len());
+        if out.len() >= transfers.min_read_bytes && (self.shared.own_memory || transfers.always) && !self.checker() {
+            Copying::touch(transfers.threads, out);
+        }
     }
 
     /// Reads into `out`, after all earlier commands; waits for it.
