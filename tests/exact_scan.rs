@@ -270,13 +270,24 @@ fn narrow_and_wide_tiles_of_one_scan_are_correctly_rounded() {
         (3, 7) => *x = -large - large / 1024.0,
         _ => {}
     });
+    // Elements below half a unit, which together exceed a tie.
+    let below = of(&|tile, at, x| {
+        *x = match (tile, at) {
+            (0, 0) => 2f32.powi(60),
+            (0, 1) => 2f32.powi(36),
+            (0, 2) => -819.0,
+            (0, _) => 0.0,
+            _ => 0.4,
+        }
+    });
     // The first tile has only -0, so its results are -0.
     let zeros = of(&|tile, at, x| {
         if tile == 0 || at < 9 {
             *x = -0.0
         }
     });
-    let mut all = vec![("cancellation", cancel), ("ties", ties), ("a wide prefix", prefix), ("zeros", zeros)];
+    let mut all = vec![("cancellation", cancel), ("ties", ties), ("a wide prefix", prefix)];
+    all.extend([("elements below a unit", below), ("zeros", zeros)]);
     for (name, special) in [("infinity", f32::INFINITY), ("-infinity", f32::NEG_INFINITY), ("NaN", f32::NAN)] {
         let one = of(&|tile, at, x| {
             if (tile, at) == (2, 77) {
@@ -292,9 +303,9 @@ fn narrow_and_wide_tiles_of_one_scan_are_correctly_rounded() {
     });
     all.push(("a subnormal number", subnormal));
     for (device_name, device) in devices() {
-        let few = if common::tiny() { 2 } else { all.len() };
-        for (name, x) in &all[..few] {
-            for initial in [0.0, -0.0, 2f32.powi(-30)] {
+        let initials: &[f32] = if common::tiny() { &[-0.0] } else { &[0.0, -0.0, 2f32.powi(-30)] };
+        for (name, x) in &all {
+            for &initial in initials {
                 all_scans(&device, x, initial, &format!("{device_name}: {name}, from {initial:e}"));
             }
         }
