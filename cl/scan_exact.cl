@@ -423,7 +423,8 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exa
         for (uint k = 0; k < ITEMS; k++) {
             stage[AT(k * WG + item)] = as_uint(x[k]);
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
+        // In place, a work-item beyond the last element has read the element that another one writes.
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         const int lowest = range[0], highest = range[1];
         const uint field = most[0];
         const int position = narrow_position(field, bits_of_words(words, highest));

@@ -296,7 +296,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_wide_ti
             if (unsure != 0) {
                 atomic_or(any, 1);
             }
-            barrier(CLK_LOCAL_MEM_FENCE);
+            // In place, other work-items have read the elements that a work-item writes below.
+            barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
             // Uniform flow: all work-items read the same words.
             const uint some = any[0];
             if (hard || some) {
@@ -335,7 +336,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_wide_ti
                     deposit(words, load_element(in, length, from + e));
                 }
                 deposited = end;
-                barrier(CLK_LOCAL_MEM_FENCE);
+                barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
             }
             for (uint k = item; k < ROUND; k += WG) {
                 if (from + k < results) {
