@@ -8,270 +8,257 @@
 // Bytes: reads each element twice and writes each result. A tile of TILE elements also writes and reads a record twice: an
 // accumulator of lib/exact.cl and its marks, 164 bytes, or 1,076 for f64.
 //
-//     scan_exact_sums:  record[t] = exact sum of tile t
+//     scan_exact_sums:  record[t] = exact sum of tile t: as 64-bit integers, else as 128-bit integers and deposits
 //     scan_exact_spine: record[t] = exclusive prefix of record[t] within a group of LEVEL records; a record of the next level has
 //                       the sum of the group. One launch for each level.
 //     scan_exact_tiles: prefix of the tile = initial + its records at all levels
-//                       choose a window of 128 bits that holds the prefix and all sums of the tile
-//                       for each round of ROUND elements: scan them as integers of the window, round each prefix
+//                       choose a unit; scan the elements as 64-bit integers; round each prefix
+//                       if all results are certain: store them;   else: append t to the list
+//     scan_exact_wide_tiles, in scan_exact_wide.cl: the tiles of the list, or all tiles where scan_exact_tiles is not used
 //
-// Window: let u = 2^low be its unit. The prefix of the tile is P = H u + f, with an integer H and 0 <= f < u. An element is h u + g,
-// with 0 <= g < u. Let V = H + h + ... If M - 1 of these elements have g > 0, then V u <= prefix < (V + M) u. `low` is chosen so
-// that V fits in 127 bits and a sign.
+// Narrow tile: its unit u = 2^low is such that the prefix of the tile and all its sums are below 2^62 u. Elements and prefix are
+// converted to whole numbers of units. If all of these conversions are exact, so is each sum V u. Else each of them has an error
+// below u, so the sum is between (V - M) u and (V + M) u, for M = TILE + EXACT_WORDS. If both ends round to the same float, it is
+// the result. The conversion of an integer to a float rounds once; the product with u is exact or overflows, since u is a normal
+// float. A tile is not narrow if an element is not finite, or if all summands of a prefix may be -0.
 //
-// - All g are 0: the prefix is V u + f, and f matters only as a sticky bit. So the result is certain if V has more bits than OUT.
-//   Fewer bits remain only if the elements cancel nearly all of the prefix.
-// - Else the tile is hard: its magnitudes differ by a factor of about 2^70 or more. Most prefixes are still far from a tie: V u and
-//   V u + M u round to the same float, which is then the result.
-//
-// All other results are unsure. For these, the work-group adds the elements before them to the accumulator of the tile, and rounds it.
-// So no result depends on the geometry.
+// So which kernel writes a tile depends on the data alone, and the results on neither kernel nor geometry.
 //
 // References: S. Sengupta et al., Scan primitives for GPU computing, 2007: reduce-then-scan. lib/exact.cl has those of the accumulator.
 #include "lib/types.cl"
 #define REAL_BYTES A_BYTES
 #include "lib/parts.cl"
+#include "lib/subgroup.cl"
 #ifndef WG
 #define WG 256
-#define ITEMS 16
-#define ROUNDS 1
 #endif
 #include "lib/exact.cl"
+#include "lib/exact_scan.cl"
 
-// Records in a group of a level.
-#define LEVEL 64
-// Elements of a round, and of a tile.
-#define ROUND (WG * ITEMS)
-#define TILE 4096
-#define LOG_TILE 12
-// Words of a record: the accumulator, and the marks.
-#define RECORD (EXACT_WORDS + 1)
-// The exponent of the least positive float of A. A bit's position is its exponent minus this one.
-#define A_LEAST (EXACT_LEAST / 2)
-// Accumulator words that one number can change.
-#define PIECES (A_BYTES == 4 ? 3 : 5)
-#ifndef SIGN
-#define SIGN ((BITS)1 << (8 * sizeof(BITS) - 1))
-#endif
-#define PLUS_INFINITY ((BITS)NO_NUMBER << (PRECISION - 1))
+// Elements of a work-item.
+#define ITEMS (TILE / WG)
 // Padded index in local memory: avoids bank conflicts between work-items.
 #define AT(i) ((i) + (i) / ITEMS)
+// Loads of a work-item that are in flight at a time.
+#define BATCH 16
 
-#ifdef REVERSE
-#define IN_INDEX(i, n) ((n) - 1 - (i))
+// Small work-groups are those of CPU drivers: unrolled loops would only make them compile longer.
+#if WG >= 32
+#define UNROLLED _Pragma("unroll")
 #else
-#define IN_INDEX(i, n) (i)
+#define UNROLLED
 #endif
 
-// A two's complement number of 128 bits in units of the window, and the marks of its summands.
-typedef struct {
-    ulong high, low;
-    uint marks;
-} Sum;
-
-static inline Sum sum_of(const Sum a, const Sum b)
+// x[k] = element first + k * WG + item. Elements after the last one are -0, which changes no sum.
+INLINED void load_tile(__global const T* in, const OFFSET_T n, const OFFSET_T first, A* x)
 {
-    Sum sum;
-    sum.low = a.low + b.low;
-    sum.high = a.high + b.high + (sum.low < a.low);
-    sum.marks = a.marks | b.marks;
-    return sum;
-}
-
-static inline Sum difference(const Sum a, const Sum b)
-{
-    Sum sum;
-    sum.low = a.low - b.low;
-    sum.high = a.high - b.high - (a.low < b.low);
-    sum.marks = 0;
-    return sum;
-}
-
-static inline Sum no_sum(void)
-{
-    Sum sum;
-    sum.high = 0;
-    sum.low = 0;
-    sum.marks = 0;
-    return sum;
-}
-
-static inline uint mark_of(const A x)
-{
-    const BITS bits = AS_BITS_OF(x);
-    if (EXPONENT(x) == NO_NUMBER) {
-        return bits == PLUS_INFINITY ? EXACT_PLUS : bits == (PLUS_INFINITY | SIGN) ? EXACT_MINUS : EXACT_NAN;
-    }
-    return bits != SIGN ? EXACT_FINITE : 0;
-}
-
-// An element in units of 2^low, rounded down. Sets *rest if bits are lost.
-static inline Sum window_of(const A x, const int low, uint* rest)
-{
-    Sum sum = no_sum();
-    sum.marks = mark_of(x);
-    const uint field = EXPONENT(x);
-    const ulong size = field == NO_NUMBER ? 0 : (ulong)size_of(x, field);
-    const int shift = (int)position_of(field) - low;
-    if (shift >= 64) {
-        sum.high = size << (shift - 64);
-    } else if (shift >= 0) {
-        sum.low = size << shift;
-        sum.high = size >> 1 >> (63 - shift);
+    const OFFSET_T own = first + get_local_id(0);
+    if (first < n && n - first >= TILE) {
+        UNROLLED
+        for (uint k = 0; k < ITEMS; k++) {
+            x[k] = element_to_acc(in[IN_INDEX(own + k * WG, n)]);
+        }
     } else {
-        sum.low = shift > -64 ? size >> -shift : 0;
-        const int is_cut = (shift > -64 ? sum.low << -shift : 0) != size;
-        *rest |= is_cut;
-        // A negative number is rounded down, so its magnitude is rounded up.
-        sum.low += is_cut && is_negative(x);
-    }
-    if (is_negative(x)) {
-        const uint marks = sum.marks;
-        sum = difference(no_sum(), sum);
-        sum.marks = marks;
-    }
-    return sum;
-}
-
-static inline A load_element(__global const T* in, const OFFSET_T n, const OFFSET_T i)
-{
-    const A element = element_to_acc(in[IN_INDEX(min(i, n - 1), n)]);
-    return i < n ? element : (A)-0.0f;
-}
-
-// Adds a finite number to an accumulator.
-INLINED void deposit(EXACT_TABLE words, const A x)
-{
-    const uint field = EXPONENT(x);
-    if (field != NO_NUMBER) {
-        add_exact(words, size_of(x, field), (int)position_of(field) + EXACT_ONE, is_negative(x), PIECES);
-    }
-}
-
-INLINED void deposit_sum(EXACT_TABLE words, Sum sum, const int low)
-{
-    const int negative = (int)(sum.high >> 63);
-    sum = negative ? difference(no_sum(), sum) : sum;
-    add_exact(words, sum.low, low + EXACT_ONE, negative, 5);
-    add_exact(words, sum.high, low + EXACT_ONE + 64, negative, 5);
-}
-
-// The sums that the work-items exchange.
-typedef struct {
-    ulong high[WG], low[WG];
-    uint marks[WG];
-} Exchange;
-
-INLINED Sum get_sum(__local const Exchange* exchange, const uint item)
-{
-    Sum sum;
-    sum.high = exchange->high[item];
-    sum.low = exchange->low[item];
-    sum.marks = exchange->marks[item];
-    return sum;
-}
-
-INLINED void put_sum(__local Exchange* exchange, const uint item, const Sum sum)
-{
-    exchange->high[item] = sum.high;
-    exchange->low[item] = sum.low;
-    exchange->marks[item] = sum.marks;
-}
-
-// Inclusive scan of the work-items' sums. All work-items call it, in uniform flow; it begins and ends with a
-// barrier.
-INLINED void scan_group(__local Exchange* exchange, Sum sum)
-{
-    const uint item = get_local_id(0);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    put_sum(exchange, item, sum);
-    for (uint distance = 1; distance < WG; distance *= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        const Sum other = item >= distance ? get_sum(exchange, item - distance) : no_sum();
-        barrier(CLK_LOCAL_MEM_FENCE);
-        sum = sum_of(other, sum);
-        put_sum(exchange, item, sum);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-}
-
-// extremes[0] = the least position of a bit that is set, extremes[1] = a position above all bits, in the tile that begins at element
-// `first`. All work-items call it, in uniform flow; it begins and ends with a barrier.
-INLINED void find_extremes(
-    __global const T* in, const OFFSET_T n, const OFFSET_T first, volatile __local uint* extremes)
-{
-    uint least = UINT_MAX, most = 0;
-    for (uint i = get_local_id(0); i < TILE; i += WG) {
-        const A x = load_element(in, n, first + i);
-        const uint field = EXPONENT(x), position = position_of(field);
-        const ulong size = field == NO_NUMBER ? 0 : (ulong)size_of(x, field);
-        if (size != 0) {
-            least = min(least, position + 63 - (uint)clz(size & -size));
-            most = max(most, position + PRECISION);
+        UNROLLED
+        for (uint k = 0; k < ITEMS; k++) {
+            x[k] = load_element(in, n, own + k * WG);
         }
     }
-    if (get_local_id(0) == 0) {
-        extremes[0] = UINT_MAX;
-        extremes[1] = 0;
+}
+
+static inline uint highest_field(const A* x)
+{
+    uint highest = 0;
+    UNROLLED
+    for (uint k = 0; k < ITEMS; k++) {
+        highest = max(highest, EXPONENT(x[k]));
+    }
+    return highest;
+}
+
+// *most = the maximum of `own` in the work-group, if it was 0. All work-items call it, in uniform flow, between barriers.
+INLINED void take_most(uint own, volatile __local uint* most, __local uint* sg_scratch)
+{
+    for (uint d = 1; d < sg_size(); d <<= 1) {
+        own = max(own, sg_shuffle_xor_u32(own, d, sg_scratch));
+    }
+    if (sg_lane() == 0) {
+        atomic_max(most, own);
+    }
+}
+
+// The position of a bit above all bits of the elements, given their highest exponent field.
+static inline uint above_field(const uint field)
+{
+    return position_of(field) + PRECISION;
+}
+
+#if A_BYTES == 4
+#define NARROW_BITS 62
+// A unit is 2^(position + A_LEAST). At these positions, the unit and its inverse are normal floats.
+#define LEAST_NARROW 23
+#define MOST_NARROW 230
+
+// The least position of a unit for elements with that exponent field or a lower one, and a prefix below 2^bits.
+static inline int narrow_position(const uint field, const int bits)
+{
+    return max(max((int)above_field(field) + LOG_TILE, bits) + 1 - NARROW_BITS, LEAST_NARROW);
+}
+
+static inline float unit_of(const int position)
+{
+    return as_float((uint)(position + A_LEAST + 127) << 23);
+}
+
+static inline float inverse_unit_of(const int position)
+{
+    return as_float((uint)(127 - position - A_LEAST) << 23);
+}
+
+// A finite element in units, with an error below one. Sets bits of *cut if there is an error. It compares bits, since -0 has no error,
+// and a device may flush a subnormal, which has one.
+static inline long units_of(const float x, const float unit, const float inverse_unit, uint* cut)
+{
+    const float whole = rint(x * inverse_unit);
+    *cut |= as_uint(whole * unit) ^ as_uint(x);
+    return (long)whole;
+}
+
+// Word w of an accumulator whose value is `units` units.
+static inline int word_of(const long units, const int position, const uint w)
+{
+    const int at = 16 * (int)w - EXACT_ONE - position;
+    if (at <= -16 || at >= 64) {
+        return 0;
+    }
+    const ulong size = abs(units);
+    const int piece = (int)((at < 0 ? size << -at : size >> at) & 0xffff);
+    return units < 0 ? -piece : piece;
+}
+
+// Returns the exclusive prefix of `own` over the work-items, and sets *total to the sum of all. All work-items call it,
+// in uniform flow, and it contains a barrier; `totals` may be used again after the caller's next one.
+INLINED long scan_units(__local long* totals, __local uint* sg_scratch, const long own, long* total)
+{
+    const uint width = sg_size(), group = (uint)get_local_id(0) / width;
+    long sum = own;
+    for (uint d = 1; d < width; d <<= 1) {
+        const long other = (long)sg_shuffle_up_u64((ulong)sum, d, sg_scratch);
+        sum += sg_lane() >= d ? other : 0;
+    }
+    if (sg_lane() == width - 1) {
+        totals[group] = sum;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    atomic_min(extremes, least);
-    atomic_max(extremes + 1, most);
-    barrier(CLK_LOCAL_MEM_FENCE);
+    long before = 0, all = 0;
+    for (uint g = 0; g < WG / width; g++) {
+        before += g < group ? totals[g] : 0;
+        all += totals[g];
+    }
+    *total = all;
+    return before + sum - own;
 }
+#endif
 
-// The lowest position of a window for elements below 2^most and a prefix below 2^bits.
-static inline int window_for(const uint most, const int bits)
+// Adds a tile's elements to an accumulator: those that are whole numbers of units of a window as 128-bit integers, the others one by one.
+INLINED void deposit_tile(EXACT_TABLE words, volatile __local uint* marks, __global const T* in, const OFFSET_T n,
+    const OFFSET_T first, const uint most)
 {
-    return max(max(most == 0 ? 0 : (int)most + LOG_TILE, bits) + 2 - 127, 0);
+    const int low = window_for(most, 0);
+    Sum sum = no_sum();
+    ROLLED
+    for (uint i = get_local_id(0); i < TILE; i += WG) {
+        const A x = load_element(in, n, first + i);
+        uint rest = 0;
+        Sum element = window_of(x, low, &rest);
+        if (rest) {
+            deposit(words, x);
+            element.high = 0;
+            element.low = 0;
+        }
+        sum = sum_of(sum, element);
+    }
+    deposit_sum(words, sum, low);
+    if (sum.marks != 0) {
+        atomic_or(marks, sum.marks);
+    }
 }
 
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_sums(
-    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global int* records, const OFFSET_T tiles)
+// Also empties the list of wide tiles.
+__kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_sums(__global const T* in_base,
+    const ulong in_offset, const OFFSET_T n, __global int* records, const OFFSET_T tiles, __global uint* listed)
 {
     __local int words[EXACT_WORDS];
-    volatile __local uint extremes[2], marks[1];
+    __local uint sg_scratch[SG_SCRATCH_WORDS];
+    volatile __local uint most[1], marks[1];
+#if A_BYTES == 4
+    __local long totals[WG];
+    volatile __local uint is_cut[1];
+#endif
     const uint item = get_local_id(0);
     __global const T* in = in_base + in_offset;
+    if (get_group_id(0) == 0 && item == 0) {
+        listed[0] = 0;
+    }
     // Each work-group has a tile, so the condition is last in this file's loops over tiles. If it were first, PoCL would take the
     // barriers for conditional, and could put one of its own into an `if` that not all work-items enter.
     OFFSET_T tile = get_group_id(0);
     do {
         const OFFSET_T first = tile * TILE;
+        A x[ITEMS];
+        load_tile(in, n, first, x);
+        // Before the barrier: PoCL 6 cannot compile this loop after it, if a work-group is one work-item.
+        const uint own_field = highest_field(x);
+        if (item == 0) {
+            most[0] = 0;
+            marks[0] = 0;
+#if A_BYTES == 4
+            is_cut[0] = 0;
+#endif
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        take_most(own_field, most, sg_scratch);
         for (uint w = item; w < EXACT_WORDS; w += WG) {
             words[w] = 0;
         }
-        if (item == 0) {
-            marks[0] = 0;
-        }
-        find_extremes(in, n, first, extremes);
-        const int low = window_for(extremes[1], 0);
-        Sum sum = no_sum();
-        for (uint i = item; i < TILE; i += WG) {
-            const A x = load_element(in, n, first + i);
-            uint rest = 0;
-            Sum element = window_of(x, low, &rest);
-            if (rest) {
-                deposit(words, x);
-                element.high = 0;
-                element.low = 0;
-            }
-            sum = sum_of(sum, element);
-        }
-        deposit_sum(words, sum, low);
-        if (sum.marks != 0) {
-            atomic_or(marks, sum.marks);
-        }
-        carry_exact(words, EXACT_WORDS, 1);
-        carry_exact(words, EXACT_WORDS, 1);
-        __global int* record = records + (ulong)tile * RECORD;
-        for (uint w = item; w < EXACT_WORDS; w += WG) {
-            record[w] = words[w];
-        }
-        if (item == 0) {
-            record[EXACT_WORDS] = (int)marks[0];
-        }
         barrier(CLK_LOCAL_MEM_FENCE);
+        const uint field = most[0];
+        __global int* record = records + (ulong)tile * RECORD;
+#if A_BYTES == 4
+        // If all exponents are 0, the elements may be -0, which needs the marks.
+        const int position = narrow_position(field, 0);
+        uint cut = field == 0 || field == NO_NUMBER || position > MOST_NARROW;
+        long units = 0, total;
+        if (!cut) {
+            const float unit = unit_of(position), inverse_unit = inverse_unit_of(position);
+            UNROLLED
+            for (uint k = 0; k < ITEMS; k++) {
+                units += units_of(x[k], unit, inverse_unit, &cut);
+            }
+        }
+        if (cut) {
+            atomic_or(is_cut, 1);
+        }
+        scan_units(totals, sg_scratch, units, &total);
+        const int is_narrow = !is_cut[0];
+#else
+        const int is_narrow = 0;
+#endif
+        if (!is_narrow) {
+            deposit_tile(words, marks, in, n, first, above_field(field));
+        }
+        carry_exact(words, EXACT_WORDS, 1);
+        carry_exact(words, EXACT_WORDS, 1);
+        for (uint w = item; w < EXACT_WORDS; w += WG) {
+#if A_BYTES == 4
+            record[w] = is_narrow ? word_of(total, position, w) : words[w];
+#else
+            record[w] = words[w];
+#endif
+        }
+        if (item == 0) {
+            record[EXACT_WORDS] = is_narrow ? EXACT_FINITE : (int)marks[0];
+        }
         tile += get_num_groups(0);
     } while (tile < tiles);
 }
@@ -285,14 +272,26 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_spine(
     OFFSET_T group = get_group_id(0);
     do {
         const uint members = (uint)min((OFFSET_T)LEVEL, count - group * LEVEL);
+        // Without the last record of the level.
+        const uint readable = members - (group + 1 == groups);
         __global int* record = records + (ulong)(first + group * LEVEL) * RECORD;
         __global int* above = records + (ulong)(next + group) * RECORD;
         for (uint w = get_local_id(0); w < RECORD; w += WG) {
             int prefix = 0;
-            for (uint m = 0; m < members; m++) {
-                const int own = group * LEVEL + m + 1 < count ? record[m * RECORD + w] : 0;
-                record[m * RECORD + w] = prefix;
-                prefix = w == EXACT_WORDS ? prefix | own : prefix + own;
+            ROLLED
+            for (uint m = 0; m < members; m += BATCH) {
+                int own[BATCH];
+                UNROLLED
+                for (uint b = 0; b < BATCH; b++) {
+                    own[b] = m + b < readable ? record[(m + b) * RECORD + w] : 0;
+                }
+                UNROLLED
+                for (uint b = 0; b < BATCH; b++) {
+                    if (m + b < members) {
+                        record[(m + b) * RECORD + w] = prefix;
+                    }
+                    prefix = w == EXACT_WORDS ? prefix | own[b] : prefix + own[b];
+                }
             }
             if (w < EXACT_WORDS) {
                 words[w] = prefix;
@@ -310,256 +309,175 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_spine(
     } while (group < groups);
 }
 
-// Word w of the exclusive prefix of a tile: the sum over its records at all levels.
-static inline int prefix_word(__global const int* records, OFFSET_T tile, const OFFSET_T tiles, const uint w)
-{
-    int sum = 0;
-    OFFSET_T first = 0, count = tiles;
-    while (count > 1) {
-        const int word = records[(ulong)(first + tile) * RECORD + w];
-        sum = w == EXACT_WORDS ? sum | word : sum + word;
-        first += count;
-        count = count / LEVEL + (count % LEVEL != 0);
-        tile /= LEVEL;
-    }
-    return sum;
-}
+#if A_BYTES == 4
+// The most by which V differs from the sum, in units, if conversions had errors: one for each element and each word of the prefix.
+#define SLACK (TILE + EXACT_WORDS)
 
-// The prefix of a tile in its window.
-typedef struct {
-    ulong high, low;
-    int position;
-    // True if the prefix has bits below the window.
-    uint rest;
-} Window;
-
-// Finds the window, given an accumulator whose words outside of [lowest, highest] are 0. One work-item calls it.
-static inline void open_window(
-    __local Window* window, __local const int* words, const int lowest, const int highest, const uint most)
+// The magnitude of an accumulator is below 2^bits times the least positive float, if its words above `highest` are 0.
+static inline int bits_of_words(__local const int* words, const int highest)
 {
-    const int bits = highest < 0 ? 0 : 16 * highest + 32 - (int)clz(abs(words[highest]) + 1) - EXACT_ONE;
-    const int position = window_for(most, bits);
-    ulong high = 0, low = 0;
-    uint rest = 0;
-    int carry = 0;
-    for (int k = lowest; k <= highest; k++) {
-        carry += words[k];
-        const uint digit = (uint)carry & 0xffff;
-        carry >>= 16;
-        const int at = 16 * k - EXACT_ONE - position;
-        if (at <= -16) {
-            rest |= digit;
-        } else if (at < 0) {
-            rest |= digit & ((1u << -at) - 1);
-            low |= digit >> -at;
-        } else if (at < 64) {
-            low |= (ulong)digit << at;
-            high |= (ulong)digit >> 1 >> (63 - at);
-        } else if (at < 128) {
-            high |= (ulong)digit << (at - 64);
-        }
-    }
-    // The sign.
-    const int at = 16 * (highest + 1) - EXACT_ONE - position;
-    if (carry < 0) {
-        low |= at < 0 ? ~(ulong)0 : at < 64 ? ~(ulong)0 << at : 0;
-        high |= at < 64 ? ~(ulong)0 : at < 128 ? ~(ulong)0 << (at - 64) : 0;
-    }
-    window->high = high;
-    window->low = low;
-    window->position = position;
-    window->rest = rest != 0;
-}
-
-// Returns the bits of the float nearest to the sum, plus a fraction of a unit if `rest`. Sets *unsure if the fraction can change
-// them.
-static inline OUT_BITS round_sum(const Sum sum, const int position, const uint rest, uint* unsure)
-{
-    ulong high = sum.high, low = sum.low;
-    const int negative = (int)(high >> 63);
-    if (negative) {
-        // The magnitude, rounded down.
-        high = ~high;
-        low = ~low;
-        low += !rest;
-        high += !rest && low == 0;
-    }
-    if ((high | low) == 0) {
-        *unsure |= rest;
+    if (highest < 0) {
         return 0;
     }
-    const int is_wide = high != 0, zeros = (int)clz(is_wide ? high : low);
-    const ulong top = is_wide ? high << zeros | low >> 1 >> (63 - zeros) : low << zeros;
-    const ulong more = is_wide ? low << zeros : 0;
-    const int bits = (is_wide ? 128 : 64) - zeros;
-    *unsure |= rest && bits <= OUT_PRECISION;
-    const int above = bits - 1 + position + A_LEAST - OUT_LEAST;
-    const ulong rounded = nearest_bits(top | (more != 0 || rest), above, OUT_PRECISION, OUT_INFINITY);
-    return (OUT_BITS)(rounded | (ulong)negative << (8 * sizeof(OUT_BITS) - 1));
+    // The words below these two are below 2^30, and together below 2^15 units of the lower one.
+    const long top = ((long)words[highest] << 16) + (highest > 0 ? words[highest - 1] : 0);
+    return 16 * (highest - 1) + 64 - (int)clz(abs(top) + 0x8000) - EXACT_ONE;
 }
 
-// Returns the bits of a prefix. In a hard tile, the prefix exceeds `sum` by less than TILE + 1 units.
-static inline OUT_BITS bits_of_prefix(
-    const Sum sum, const int position, const uint rest, const uint hard, uint* unsure)
+// The accumulator in units, with an error below one for each word. Sets bits of *cut if there is an error. The sum of all words fits
+// in 64 bits, so partial sums may wrap.
+static inline long units_of_words(__local const int* words, const int lowest, const int highest, const int position, uint* cut)
 {
-    const uint infinities = sum.marks & (EXACT_PLUS | EXACT_MINUS);
-    const ulong sign = (ulong)1 << (8 * sizeof(OUT_BITS) - 1);
-    if ((sum.marks & EXACT_NAN) || infinities == (EXACT_PLUS | EXACT_MINUS)) {
-        return (OUT_BITS)(OUT_INFINITY | (ulong)1 << (OUT_PRECISION - 2));
+    ulong units = 0;
+    ROLLED
+    for (int k = lowest; k <= highest; k++) {
+        const int at = 16 * k - EXACT_ONE - position;
+        const int word = words[k];
+        if (at < 0) {
+            const int below = min(-at, 31);
+            units += (ulong)(long)(word >> below);
+            *cut |= (uint)(word ^ (word >> below << below)) | (-at > 31 ? (uint)word : 0);
+        } else {
+            units += at < 64 ? (ulong)(long)word << at : 0;
+        }
     }
-    if (infinities != 0) {
-        return (OUT_BITS)(OUT_INFINITY | (infinities == EXACT_MINUS ? sign : 0));
-    }
-    if (sum.marks == 0) {
-        return (OUT_BITS)sign;
-    }
-    if (!hard) {
-        return round_sum(sum, position, rest, unsure);
-    }
-    Sum most = no_sum();
-    most.low = TILE;
-    most = sum_of(sum, most);
-    uint ignored = 0;
-    const OUT_BITS least = round_sum(sum, position, 0, &ignored);
-    *unsure |= round_sum(most, position, 1, unsure) != least;
-    return least;
+    return (long)units;
 }
 
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_tiles(
-    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
-    const OFFSET_T outputs, __global const int* records, const OFFSET_T tiles, const A initial, const uint inclusive)
+#if OUT_PRECISION == 24
+#define ROUNDED float
+#define BITS_OF_ROUNDED(x) as_uint(x)
+static inline float rounded_units(const long units, const int position)
 {
-    __local int words[EXACT_WORDS], copy[EXACT_WORDS];
-    // The elements of a round, then the bits of their results.
-    __local BITS stage[ROUND + WG];
-    __local Exchange exchange;
-    __local Window window;
-    volatile __local uint extremes[2];
+    return (float)units * unit_of(position);
+}
+#else
+#define ROUNDED OUT_BITS
+#define BITS_OF_ROUNDED(x) x
+static inline OUT_BITS rounded_units(const long units, const int position)
+{
+    const ulong size = abs(units);
+    if (size == 0) {
+        return 0;
+    }
+    const uint zeros = (uint)clz(size);
+    const int above = 63 - (int)zeros + position + A_LEAST - OUT_LEAST;
+    const ulong bits = nearest_bits(size << zeros, above, OUT_PRECISION, OUT_INFINITY);
+    return (OUT_BITS)(bits | (ulong)(units < 0) << (8 * sizeof(OUT_BITS) - 1));
+}
+#endif
+
+__kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_tiles(__global const T* in_base,
+    const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset, const OFFSET_T outputs,
+    __global const int* records, const OFFSET_T tiles, volatile __global uint* listed, const A initial, const uint inclusive)
+{
+    __local int words[EXACT_WORDS];
+    // The elements of the tile, then the bits of their results.
+    __local uint stage[TILE + WG];
+    __local long totals[WG];
+    __local uint sg_scratch[SG_SCRATCH_WORDS];
+    volatile __local uint most[1], marks[1], is_cut[1], is_unsure[1];
     volatile __local int range[2];
-    __local uint pending[WG], marks[1];
-    volatile __local uint any[1];
     const uint item = get_local_id(0);
     __global const T* in = in_base + in_offset;
     __global OUT_BITS* out = (__global OUT_BITS*)(out_base + out_offset);
+    const uint initial_field = EXPONENT(initial);
+    const long initial_size = initial_field == NO_NUMBER ? 0 : (long)size_of(initial, initial_field);
     OFFSET_T tile = get_group_id(0);
     do {
         const OFFSET_T first = tile * TILE;
-        for (uint w = item; w < RECORD; w += WG) {
-            const int word = prefix_word(records, tile, tiles, w);
-            if (w < EXACT_WORDS) {
-                words[w] = word;
-            } else {
-                marks[0] = (uint)word | mark_of(initial);
-            }
-        }
+        A x[ITEMS];
+        load_tile(in, n, first, x);
+        // Before the barrier: PoCL 6 cannot compile this loop after it, if a work-group is one work-item.
+        const uint own_field = highest_field(x);
         if (item == 0) {
+            most[0] = 0;
+            marks[0] = 0;
+            is_cut[0] = 0;
             range[0] = EXACT_WORDS;
             range[1] = -1;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (item == 0) {
-            deposit(words, initial);
-        }
-        carry_exact(words, EXACT_WORDS, 1);
-        carry_exact(words, EXACT_WORDS, 1);
-        for (uint w = item; w < EXACT_WORDS; w += WG) {
-            if (words[w] != 0) {
-                atomic_min(range, (int)w);
-                atomic_max(range + 1, (int)w);
+        for (uint w = item; w < RECORD; w += WG) {
+            int word = prefix_word(records, tile, tiles, w);
+            if (w < EXACT_WORDS) {
+                word += word_of(is_negative(initial) ? -initial_size : initial_size, (int)position_of(initial_field), w);
+                words[w] = word;
+                if (word != 0) {
+                    atomic_min(range, (int)w);
+                    atomic_max(range + 1, (int)w);
+                }
+            } else {
+                atomic_or(marks, (uint)word | marks_of(initial, initial_field));
             }
         }
-        find_extremes(in, n, first, extremes);
         if (item == 0) {
-            open_window(&window, words, range[0], range[1], extremes[1]);
+            is_unsure[0] = 0;
+            if (inclusive) {
+                // All results have the tile's first element among their summands.
+                atomic_or(marks, marks_of(x[0], EXPONENT(x[0])));
+            }
+        }
+        take_most(own_field, most, sg_scratch);
+        UNROLLED
+        for (uint k = 0; k < ITEMS; k++) {
+            stage[AT(k * WG + item)] = as_uint(x[k]);
+        }
+        // In place, a work-item beyond the last element has read the element that another one writes.
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        const int lowest = range[0], highest = range[1];
+        const uint field = most[0];
+        const int position = narrow_position(field, bits_of_words(words, highest));
+        const int fits = field != NO_NUMBER && position <= MOST_NARROW && marks[0] == EXACT_FINITE;
+        const float unit = unit_of(position), inverse_unit = inverse_unit_of(position);
+        __local uint* elements = stage + AT(item * ITEMS);
+        long sum = 0, prefix = 0, total;
+        uint cut = 0;
+        if (fits) {
+            prefix = units_of_words(words, lowest, highest, position, &cut);
+            UNROLLED
+            for (uint k = 0; k < ITEMS; k++) {
+                sum += units_of(as_float(elements[k]), unit, inverse_unit, &cut);
+            }
+            if (cut) {
+                atomic_or(is_cut, 1);
+            }
+        }
+        prefix += scan_units(totals, sg_scratch, sum, &total);
+        if (fits) {
+            const long slack = is_cut[0] ? SLACK : 0;
+            uint unsure = 0;
+            // Converts each element again: 16 more registers of 64 bits take a third more time.
+            UNROLLED
+            for (uint k = 0; k < ITEMS; k++) {
+                const long next = prefix + units_of(as_float(elements[k]), unit, inverse_unit, &cut);
+                const long own = inclusive ? next : prefix;
+                prefix = next;
+                const ROUNDED least = rounded_units(own - slack, position);
+                unsure |= least != rounded_units(own + slack, position);
+                elements[k] = BITS_OF_ROUNDED(least);
+            }
+            if (unsure) {
+                atomic_or(is_unsure, 1);
+            }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        const int position = window.position;
-        const uint rest = window.rest, hard = extremes[0] < (uint)position;
-        Sum start;
-        start.high = window.high;
-        start.low = window.low;
-        start.marks = marks[0];
-        // The prefix that the accumulator holds.
-        Sum deposited = start;
-        for (uint round = 0; round < ROUNDS; round++) {
-            const OFFSET_T from = first + round * ROUND;
-            for (uint k = item; k < ROUND; k += WG) {
-                stage[AT(k)] = AS_BITS_OF(load_element(in, n, from + k));
-            }
-            if (item == 0) {
-                any[0] = 0;
-            }
-            barrier(CLK_LOCAL_MEM_FENCE);
-            Sum own = no_sum();
-            uint ignored = 0;
-            for (uint k = item * ITEMS; k < (item + 1) * ITEMS; k++) {
-                own = sum_of(own, window_of(AS_REAL(stage[AT(k)]), position, &ignored));
-            }
-            scan_group(&exchange, own);
-            Sum prefix = item > 0 ? sum_of(start, get_sum(&exchange, item - 1)) : start;
-            const Sum end = sum_of(start, get_sum(&exchange, WG - 1));
-            uint unsure = 0;
+        const int is_done = fits && !is_unsure[0];
+        if (is_done && first < outputs && outputs - first >= TILE) {
+            UNROLLED
             for (uint k = 0; k < ITEMS; k++) {
-                const uint at = AT(item * ITEMS + k);
-                const Sum next = sum_of(prefix, window_of(AS_REAL(stage[at]), position, &ignored));
-                uint is_unsure = 0;
-                stage[at] = bits_of_prefix(inclusive ? next : prefix, position, rest, hard, &is_unsure);
-                unsure |= is_unsure && from + item * ITEMS + k < outputs ? 1u << k : 0;
-                prefix = next;
+                out[IN_INDEX(first + k * WG + item, outputs)] = (OUT_BITS)stage[AT(k * WG + item)];
             }
-            pending[item] = unsure;
-            if (unsure != 0) {
-                atomic_or(any, 1);
-            }
-            barrier(CLK_LOCAL_MEM_FENCE);
-            // Uniform flow: all work-items read the same words.
-            const uint some = any[0];
-            if (hard || some) {
-                uint done = 0;
-                if (item == 0 && !hard) {
-                    deposit_sum(words, difference(start, deposited), position);
-                }
-                barrier(CLK_LOCAL_MEM_FENCE);
-                for (uint owner = 0; owner < (some ? WG : 0); owner++) {
-                    for (uint mask = pending[owner]; mask != 0; mask &= mask - 1) {
-                        const uint k = owner * ITEMS + 31 - (uint)clz(mask & -mask), stop = k + inclusive;
-                        for (uint e = done + item; e < stop; e += WG) {
-                            deposit(words, load_element(in, n, from + e));
-                        }
-                        done = stop;
-                        carry_exact(words, EXACT_WORDS, 1);
-                        if (item == 0) {
-                            range[0] = EXACT_WORDS;
-                            range[1] = -1;
-                        }
-                        barrier(CLK_LOCAL_MEM_FENCE);
-                        for (uint w = item; w < EXACT_WORDS; w += WG) {
-                            copy[w] = words[w];
-                            if (copy[w] != 0) {
-                                atomic_min(range, (int)w);
-                                atomic_max(range + 1, (int)w);
-                            }
-                        }
-                        barrier(CLK_LOCAL_MEM_FENCE);
-                        if (item == 0) {
-                            stage[AT(k)] = round_exact(copy, 1, range[0], range[1], 1);
-                        }
-                    }
-                }
-                for (uint e = done + item; e < ROUND; e += WG) {
-                    deposit(words, load_element(in, n, from + e));
-                }
-                deposited = end;
-                barrier(CLK_LOCAL_MEM_FENCE);
-            }
-            for (uint k = item; k < ROUND; k += WG) {
-                if (from + k < outputs) {
-                    out[IN_INDEX(from + k, outputs)] = (OUT_BITS)stage[AT(k)];
+        } else if (is_done) {
+            for (uint k = item; k < TILE; k += WG) {
+                if (first + k < outputs) {
+                    out[IN_INDEX(first + k, outputs)] = (OUT_BITS)stage[AT(k)];
                 }
             }
-            start = end;
-            barrier(CLK_LOCAL_MEM_FENCE);
+        } else if (item == 0) {
+            listed[1 + atomic_inc(listed)] = (uint)tile;
         }
         tile += get_num_groups(0);
     } while (tile < tiles);
 }
+#endif

@@ -238,6 +238,80 @@ fn prefixes_at_the_bounds_of_64_bit_units_are_correctly_rounded() {
     }
 }
 
+/// In one scan, a kernel with 64-bit units writes some tiles, and one with windows of 128 bits the others.
+#[test]
+fn narrow_and_wide_tiles_of_one_scan_are_correctly_rounded() {
+    let integers = |i: usize| ((i * 7919) % 2001) as f32 - 700.0;
+    let of = |change: &dyn Fn(usize, usize, &mut f32)| {
+        let mut x: Vec<f32> = (0..5 * TILE + 100).map(integers).collect();
+        x.iter_mut().enumerate().for_each(|(i, x)| change(i / TILE, i % TILE, x));
+        x
+    };
+    let large = 2f32.powi(100);
+    // Only the wide kernel keeps the prefix while large elements cancel.
+    let cancel = of(&|tile, at, x| match (tile % 3, at) {
+        (1, 5) => *x = large,
+        (1, 6) => *x = 1.0 / large,
+        (1, 4000) => *x = -large,
+        _ => {}
+    });
+    // A tiny element decides the ties that follow it, above 2^24. The other tiles have no ties.
+    let ties = of(&|tile, at, x| match (tile, at) {
+        (0, 3) => *x = 2f32.powi(24),
+        (1, 7) => *x = 1.0 / large,
+        (4, 9) => *x = -1.0 / large,
+        (1 | 4, _) => *x = (*x as i32 | 1) as f32,
+        _ => *x = 4.0 * x.trunc(),
+    });
+    // A prefix of more than 64 bits before tiles of integers, and its end.
+    let prefix = of(&|tile, at, x| match (tile, at) {
+        (0, 3) => *x = large + large / 1024.0,
+        (0, 4) | (3, 8) => *x = 2f32.powi(-40),
+        (3, 7) => *x = -large - large / 1024.0,
+        _ => {}
+    });
+    // Elements below half a unit, which together exceed a tie.
+    let below = of(&|tile, at, x| {
+        *x = match (tile, at) {
+            (0, 0) => 2f32.powi(60),
+            (0, 1) => 2f32.powi(36),
+            (0, 2) => -819.0,
+            (0, _) => 0.0,
+            _ => 0.4,
+        }
+    });
+    // The first tile has only -0, so its results are -0.
+    let zeros = of(&|tile, at, x| {
+        if tile == 0 || at < 9 {
+            *x = -0.0
+        }
+    });
+    let mut all = vec![("cancellation", cancel), ("ties", ties), ("a wide prefix", prefix)];
+    all.extend([("elements below a unit", below), ("zeros", zeros)]);
+    for (name, special) in [("infinity", f32::INFINITY), ("-infinity", f32::NEG_INFINITY), ("NaN", f32::NAN)] {
+        let one = of(&|tile, at, x| {
+            if (tile, at) == (2, 77) {
+                *x = special
+            }
+        });
+        all.push((name, one));
+    }
+    let subnormal = of(&|tile, at, x| {
+        if (tile, at) == (1, 70) {
+            *x = f32::from_bits(3)
+        }
+    });
+    all.push(("a subnormal number", subnormal));
+    for (device_name, device) in devices() {
+        let initials: &[f32] = if common::tiny() { &[-0.0] } else { &[0.0, -0.0, 2f32.powi(-30)] };
+        for (name, x) in &all {
+            for &initial in initials {
+                all_scans(&device, x, initial, &format!("{device_name}: {name}, from {initial:e}"));
+            }
+        }
+    }
+}
+
 /// A device with little local memory gets work-groups smaller than a sub-group.
 #[test]
 fn work_groups_smaller_than_a_sub_group_have_exact_scans() {

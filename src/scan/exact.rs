@@ -3,8 +3,8 @@
 //! On the CPU, each thread takes a block: first the exact sums of the blocks, then the prefixes in each block. A prefix
 //! is a pair of `f64` while the second addition of TwoSum is exact, else an [`ExactSum`](crate::ExactSum).
 //!
-//! On a device it is reduce-then-scan with accumulators. Within a tile, prefixes are integers of 64 or 128 bits;
-//! `cl/scan_exact.cl` has the algorithm.
+//! On a device it is reduce-then-scan with accumulators. Within a tile, prefixes are integers of 64 or 128 bits, by a
+//! kernel for each; `cl/scan_exact.cl` has the algorithm.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -23,7 +23,8 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../cl/scan_exact.cl");
-/// Elements of a tile, and records of a group; as in `cl/scan_exact.cl`.
+const WIDE_TEXT: &str = include_str!("../../cl/scan_exact_wide.cl");
+/// Elements of a tile, and records of a group; as in `cl/lib/exact_scan.cl`.
 const TILE: usize = 4096;
 const LEVEL: usize = 64;
 /// Elements of a block, the task of a thread, and of a chunk, which is scanned in pairs of `f64` if they are exact.
@@ -138,8 +139,14 @@ impl Form {
 /// The launches of a scan with at least one result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
+    /// Sums, records and narrow tiles.
     pub program: ProgramSpec,
     pub work_group: usize,
+    /// Wide tiles: those that are not narrow, or all.
+    pub wide_program: ProgramSpec,
+    pub wide_work_group: usize,
+    /// True if narrow tiles have a kernel of their own, which lists the wide ones.
+    pub narrow: bool,
     /// Maximum number of work-groups.
     pub max_groups: usize,
     pub tiles: usize,
@@ -147,6 +154,12 @@ pub struct Plan {
     pub record: usize,
     pub records: usize,
     pub wide: bool,
+}
+
+impl Plan {
+    pub fn programs(self) -> [ProgramSpec; 2] {
+        [self.program, self.wide_program]
+    }
 }
 
 /// The first record of each level, and the number of its records.
@@ -163,27 +176,59 @@ pub fn plan(outputs: usize, form: &Form, caps: &Tuned, wide: bool) -> Result<Pla
         true => (8, ExactSum::<f64>::INTEGER_BYTES),
         false => (4, ExactSum::<f32>::INTEGER_BYTES),
     };
-    let (words, items) = (digits / 2, 64 / size);
-    // Local memory holds two accumulators. For each work-item it holds its elements, one element of padding, a sum of
-    // 20 bytes, and a mask.
-    let bytes = |work_group: usize| 2 * 4 * words + work_group * ((items + 1) * size + 24) + 64;
-    let mut work_group = 1 << params.work_group.min(TILE / items).ilog2();
-    while work_group > 1 && bytes(work_group) + tuning::RESERVED_BYTES > caps.local_bytes {
-        work_group /= 2;
-    }
-    let program = ProgramSpec::new("scan_exact.cl", TEXT, caps)
-        .element("T", form.element)
-        .element("A", form.acc)
-        .element("OUT", form.out)
-        .define("WG", work_group)
-        .define("ITEMS", items)
-        .define("ROUNDS", TILE / (work_group * items))
-        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
-        .flag("REVERSE", form.reversed)
-        .flag("FLUSHED", !caps.denormals);
+    let words = digits / 2;
+    let fits = |bytes: usize| bytes + tuning::RESERVED_BYTES <= caps.local_bytes;
+    let largest = |most: usize, bytes: &dyn Fn(usize) -> usize| {
+        let mut work_group = 1 << params.work_group.min(most).ilog2();
+        while work_group > 1 && !fits(bytes(work_group)) {
+            work_group /= 2;
+        }
+        work_group
+    };
     let tiles = outputs.div_ceil(TILE);
+    // An accumulator; for each work-item a sum of 8 bytes and a word for sub-groups.
+    let bytes_of_sums = |work_group: usize| 4 * words + 12 * work_group + 64;
+    // H200, 2^26 f32: the tiles take 168 µs with 128 work-items, 190 with 256, and 286 with 512.
+    let work_group = largest(128, &bytes_of_sums);
+    // The kernel for narrow tiles also holds the elements, and one of padding for each work-item. Elements of f64 have
+    // 53 bits, which leaves too few of 64. One tile is faster with one launch.
+    let narrow = size == 4 && tiles > 1 && fits(bytes_of_sums(work_group) + 4 * (TILE + work_group));
+    // The kernel for wide tiles holds two accumulators. For each work-item it holds its elements, one element of
+    // padding, a sum of 20 bytes, and a mask.
+    let items = 64 / size;
+    let wide_bytes = |work_group: usize| 2 * 4 * words + work_group * ((items + 1) * size + 24) + 64;
+    let wide_work_group = largest(TILE / items, &wide_bytes);
+    let with_types = |program: ProgramSpec, work_group: usize| {
+        program
+            .element("T", form.element)
+            .element("A", form.acc)
+            .element("OUT", form.out)
+            .define("WG", work_group)
+            .define("OFFSET_T", if wide { "ulong" } else { "uint" })
+            .flag("REVERSE", form.reversed)
+            .flag("FLUSHED", !caps.denormals)
+    };
+    // Sub-groups are used only if all are full.
+    let full = work_group.is_multiple_of(caps.sub_group.width as usize);
+    let make = if full { ProgramSpec::with_sub_groups } else { ProgramSpec::new };
+    let program = with_types(make("scan_exact.cl", TEXT, caps), work_group);
+    let wide_program = with_types(ProgramSpec::new("scan_exact_wide.cl", WIDE_TEXT, caps), wide_work_group)
+        .define("ITEMS", items)
+        .define("ROUNDS", TILE / (wide_work_group * items))
+        .flag("LISTED", narrow);
     let records = levels(tiles).map(|(_, count)| count).sum();
-    Ok(Plan { program, work_group, max_groups: params.max_groups, tiles, record: words + 1, records, wide })
+    Ok(Plan {
+        program,
+        work_group,
+        wide_program,
+        wide_work_group,
+        narrow,
+        max_groups: params.max_groups,
+        tiles,
+        record: words + 1,
+        records,
+        wide,
+    })
 }
 
 /// Scans `input`, which may be the memory of `out`. In an exclusive scan to other memory, `out` may have one more element.
@@ -195,15 +240,18 @@ pub(super) fn on_a_device(device: &ClDevice, form: &Form, start: &Start, input: 
     let caps = device.capabilities_for(Primitive::Scan, form.element.size(), n)?;
     let plan = plan(out.len(), form, &caps, device.wide(out.len()))?;
     let records = ClInput::pooled(device, 4 * plan.record * plan.records.max(1), 4)?;
+    // The number of wide tiles, then their indices.
+    let listed = ClInput::pooled(device, 4 * (1 + plan.tiles), 4)?;
     let (groups, local) = (|work: usize| [work.min(plan.max_groups), 1, 1], [plan.work_group, 1, 1]);
-    let of_elements = |kernel| -> Result<Launch<'_>> {
-        let launch = device.launch(&plan.program, kernel)?;
+    let of_elements = |program, kernel| -> Result<Launch<'_>> {
+        let launch = device.launch(program, kernel)?;
         Ok(launch.mem(input.mem()).scalar(input.offset() as u64).offset(n as u64, plan.wide))
     };
     if plan.tiles > 1 {
-        of_elements("scan_exact_sums")?
+        of_elements(&plan.program, "scan_exact_sums")?
             .mem(records.mem())
             .offset(plan.tiles as u64 - 1, plan.wide)
+            .mem(listed.mem())
             .run(groups(plan.tiles - 1), local)?;
     }
     for (first, count) in levels(plan.tiles) {
@@ -215,13 +263,23 @@ pub(super) fn on_a_device(device: &ClDevice, form: &Form, start: &Start, input: 
             .offset((first + count) as u64, plan.wide)
             .run(groups(count.div_ceil(LEVEL)), local)?;
     }
-    let launch = of_elements("scan_exact_tiles")?
-        .mem(out.mem())
-        .scalar(out.offset() as u64)
-        .offset(out.len() as u64, plan.wide)
-        .mem(records.mem())
-        .offset(plan.tiles as u64, plan.wide);
-    start.put(launch).run(groups(plan.tiles), local)
+    let of_tiles = |program, kernel| -> Result<Launch<'_>> {
+        let launch = of_elements(program, kernel)?
+            .mem(out.mem())
+            .scalar(out.offset() as u64)
+            .offset(out.len() as u64, plan.wide)
+            .mem(records.mem())
+            .offset(plan.tiles as u64, plan.wide)
+            .mem(listed.mem());
+        Ok(start.put(launch))
+    };
+    if plan.narrow {
+        of_tiles(&plan.program, "scan_exact_tiles")?.run(groups(plan.tiles), local)?;
+    }
+    // Few work-groups if the list may be empty: each takes at least an empty tile.
+    let most = if plan.narrow { (plan.max_groups / 4).max(1) } else { plan.max_groups };
+    of_tiles(&plan.wide_program, "scan_exact_wide_tiles")?
+        .run([plan.tiles.min(most), 1, 1], [plan.wide_work_group, 1, 1])
 }
 
 #[cfg(test)]
@@ -244,10 +302,16 @@ mod tests {
                                 continue;
                             }
                         };
-                        let defined = |name: &str| plan.program.defined(name).unwrap().parse::<usize>().unwrap();
+                        let defined = |name: &str| plan.wide_program.defined(name).unwrap().parse::<usize>().unwrap();
                         let what = format!("{name}, {local_bytes} bytes: {plan:?}");
                         assert_eq!(defined("WG") * defined("ITEMS") * defined("ROUNDS"), TILE, "{what}");
-                        assert!(plan.work_group <= max_work_group && defined("ITEMS") <= 32, "{what}");
+                        assert!(plan.wide_work_group <= max_work_group && defined("ITEMS") <= 32, "{what}");
+                        assert!(plan.work_group <= max_work_group && TILE.is_multiple_of(plan.work_group), "{what}");
+                        let bytes = 4 * (plan.record + TILE + 4 * plan.work_group);
+                        assert!(!plan.narrow || bytes <= local_bytes, "{what}");
+                        assert_eq!(plan.narrow, n > TILE && !form.acc.needs_fp64() && local_bytes > 64 << 10, "{what}");
+                        let full = plan.work_group.is_multiple_of(caps.sub_group.width as usize);
+                        assert!(full || plan.program.defined("SG_BACKEND") == Some("0"), "{what}");
                         assert!((plan.tiles - 1) * TILE < n && plan.tiles * TILE >= n, "{what}");
                         // The last level fits one group, so there are at most LEVEL^levels tiles.
                         let all: Vec<_> = levels(plan.tiles).collect();

@@ -1,6 +1,6 @@
 //! Cases of exact scans, and their programs.
 
-use super::{super::shared::bench_of, Form, plan};
+use super::{super::shared::bench_of, Form, Plan, plan};
 use crate::{
     Determinism, Device, ExactSum, Float, ProgramSpec,
     bench::Bench,
@@ -129,7 +129,9 @@ pub(in crate::scan) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
             Form::of::<f32, f64>(reversed),
             Form::of::<f64, f64>(reversed),
         ];
-        programs.extend(forms.iter().flat_map(|form| plan(1 << 20, form, caps, wide)).map(|plan| plan.program));
+        // One tile, which is wide, and many tiles.
+        let plans = forms.iter().flat_map(|form| [1, 1 << 20].map(|n| plan(n, form, caps, wide)));
+        programs.extend(plans.flatten().flat_map(Plan::programs));
     }
     programs
 }
