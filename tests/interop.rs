@@ -14,7 +14,7 @@ use std::{
 use oclprim::{
     Accumulate, Bins, Buffer, Device, ErrorKind, Matrices, MomentsRecord, Source, StatisticsRecord, Top,
     interop::{self, ocl},
-    op::{Max, Operator, Scale, Sum},
+    op::{Max, NonZero, Operator, Scale, Sum},
 };
 
 /// Runs one test at a time, because Oclgrind mixes up two simultaneous commands.
@@ -526,7 +526,7 @@ fn a_single_result_may_overwrite_an_input_element() {
             device.reduce_into(&a, &union, b.view_mut(1..2).unwrap()).unwrap();
         });
         takes(2, &[5999, 0], &mut |_, words| {
-            device.count_into(&a, words.view_mut(1..2).unwrap()).unwrap();
+            device.count_into(&a, NonZero, words.view_mut(1..2).unwrap()).unwrap();
         });
     }
 }

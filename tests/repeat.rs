@@ -12,7 +12,10 @@ use oclprim::{
     Accumulate, Bins, Buffer, Complex, Device, ErrorKind, Interpolation, Matrices, Order, Philox, Result, SetOp,
     Source, StatisticsRecord, Top, f16,
     internals::data::Data,
-    op::{And, Map, Max, Min, Operator, Or, Product, Scale, Sum, Usage, Xor, complex_product, complex_sum},
+    op::{
+        And, EqualTo, Map, Max, Min, NonZero, Operator, Or, Product, Scale, Sum, Usage, Xor, complex_product,
+        complex_sum,
+    },
 };
 
 const RUNS: usize = 100;
@@ -274,10 +277,10 @@ fn statistics_and_extremes_repeat_bit_for_bit() {
             device.statistics_into(&x.floats, &mut record)?;
             contents(&record)
         }),
-        ("count", |device, x| Ok(bytes(&[device.count(&x.numbers)? as u64]))),
+        ("count", |device, x| Ok(bytes(&[device.count(&x.numbers, NonZero)? as u64]))),
         ("count of one, any and all", |device, x| {
-            let (any, all) = (device.any(&x.numbers)?, device.all(&x.numbers)?);
-            Ok([bytes(&[device.count_of(&x.numbers, 7)? as u64]), vec![any.into(), all.into()]].concat())
+            let (any, all) = (device.any(&x.numbers, NonZero)?, device.all(&x.numbers, NonZero)?);
+            Ok([bytes(&[device.count(&x.numbers, EqualTo(7))? as u64]), vec![any.into(), all.into()]].concat())
         }),
     ]);
 }
@@ -488,11 +491,11 @@ fn selections_repeat_bit_for_bit() {
     repeat(&[
         ("select", |device, x| contents(&device.select(&x.floats, &above_a_quarter())?)),
         ("select indices", |device, x| contents(&device.select_indices::<_, u32, _>(&x.floats, &above_a_quarter())?)),
-        ("select by flags", |device, x| contents(&device.select_flagged(x.floats.view(..FEW)?, &x.flags)?)),
+        ("select by flags", |device, x| contents(&device.select(x.floats.view(..FEW)?.flagged(&x.flags), NonZero)?)),
         ("partition", |device, x| contents(&device.partition(x.floats.view(..FEW)?, &above_a_quarter())?.0)),
         ("partition in three", |device, x| {
             let below = Map::new(|x: f32| x < -0.25, "x < -0.25f");
-            let (parted, counts) = device.partition_three(x.floats.view(..FEW)?, &below, &above_a_quarter())?;
+            let (parted, counts) = device.partition(x.floats.view(..FEW)?, (&below, &above_a_quarter()))?;
             Ok([contents(&parted)?, bytes(&counts.map(|count| count as u64))].concat())
         }),
         ("adjacent differences", |device, x| contents(&device.adjacent_difference(&x.floats)?)),

@@ -8,7 +8,7 @@ use oclprim::{
     Accumulate, Bins, Buffer, Device, Interpolation, MomentsRecord, Order, Result, SetOp, Source, StatisticsRecord,
     Top,
     internals::testing::allocations,
-    op::{Map, Max, Operator, Sum},
+    op::{Map, Max, NonZero, Operator, Sum},
 };
 
 const N: usize = 20_001;
@@ -115,7 +115,7 @@ fn reductions(forms: &mut Forms<'_>) {
     forms.form("reduce of products", REDUCTION, |it| {
         it.device.reduce_into(it.x.cast::<u64>().times(it.x.cast()), Sum, &mut it.out(1)?)
     });
-    forms.form("count", COUNT, |it| it.device.count_into(&it.x, &mut it.out(1)?));
+    forms.form("count", COUNT, |it| it.device.count_into(&it.x, NonZero, &mut it.out(1)?));
     forms.form("statistics", STATISTICS, |it| {
         it.device.statistics_into(&it.x, &mut it.out::<StatisticsRecord<u32>>(1)?)
     });

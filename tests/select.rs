@@ -6,7 +6,7 @@ mod common;
 use common::{gpu, tuned};
 use oclprim::{
     Buffer, Device, ErrorKind, Result, Source, SubGroupBackend, Tuning, ViewMut,
-    op::{Map, Operator, Sum},
+    op::{self, Map, NonZero, Operator, Sum, Unordered},
 };
 use proptest::prelude::*;
 
@@ -55,7 +55,7 @@ fn selects((name, device): &(String, Device), x: &[u32]) {
     let on_device = device.upload(x).unwrap();
     let what = || format!("{name}: {} below {limit} of {}", want.len(), x.len());
     assert!(device.select(&on_device, &below(limit)).unwrap().to_vec().unwrap() == want, "{}", what());
-    let mut any = device.select_unordered(&on_device, &below(limit)).unwrap().to_vec().unwrap();
+    let mut any = device.select(&on_device, Unordered(&below(limit))).unwrap().to_vec().unwrap();
     any.sort_unstable();
     let mut sorted = want.clone();
     sorted.sort_unstable();
@@ -69,11 +69,15 @@ fn selects((name, device): &(String, Device), x: &[u32]) {
     let half = limit / 2;
     let mut lists = [const { Vec::new() }; 3];
     x.iter().for_each(|&x| lists[if x < half { 0 } else { 2 - usize::from(x < limit) }].push(x));
-    let (parted, counts) = device.partition_three(&on_device, &below(half), &below(limit)).unwrap();
+    let (parted, counts) = device.partition(&on_device, (&below(half), &below(limit))).unwrap();
     assert!(counts == [lists[0].len(), lists[1].len()], "{}, in three", what());
     assert!(parted.to_vec().unwrap() == lists.concat(), "{}, in three", what());
     let flags: Vec<u8> = x.iter().map(|&x| u8::from(x < limit)).collect();
-    assert!(device.select_flagged(&on_device, &flags).unwrap().to_vec().unwrap() == want, "{}, flagged", what());
+    assert!(
+        device.select(on_device.flagged(&flags), NonZero).unwrap().to_vec().unwrap() == want,
+        "{}, flagged",
+        what()
+    );
 }
 
 fn runs((name, device): &(String, Device), x: &[u32]) {
@@ -179,7 +183,7 @@ fn expressions_that_do_not_build_give_the_log() {
         assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
         let log = error.build_log().unwrap();
         assert!(common::names_line(&device, log, ("expression:2", 3, "  five")), "{name}: {log}");
-        let error = device.partition_three(&[1u32, 2], &below(LIMIT), &wrong).map(drop).unwrap_err();
+        let error = device.partition(&[1u32, 2], (&below(LIMIT), &wrong)).map(drop).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
     }
 }
@@ -218,10 +222,10 @@ fn selections_beyond_the_output_are_errors_if_the_count_is_returned() {
         let (x, flags) = (&there, &flags);
         let calls: [(&str, usize, Call); 10] = [
             ("select", taken, &|a, _, count| device.select_into(x, &limit, a, count)),
-            ("unordered", taken, &|a, _, count| device.select_unordered_into(x, &limit, a, count)),
-            ("flagged", taken, &|a, _, count| device.select_flagged_into(x, flags, a, count)),
+            ("unordered", taken, &|a, _, count| device.select_into(x, Unordered(&limit), a, count)),
+            ("flagged", taken, &|a, _, count| device.select_into(x.flagged(flags), NonZero, a, count)),
             ("indices", taken, &|a, _, count| device.select_indices_into(x, &limit, a, count)),
-            ("indices of flags", taken, &|a, _, count| device.select_indices_flagged_into(flags, a, count)),
+            ("indices of flags", taken, &|a, _, count| device.select_indices_into(flags, NonZero, a, count)),
             ("unique", runs, &|a, _, count| device.unique_into(x, a, count)),
             ("unique by key", runs, &|a, b, count| device.unique_by_key_into(x, x, a, b, count)),
             ("encoded", runs, &|a, b, count| device.run_length_encode_into(x, a, b, count)),
@@ -305,5 +309,48 @@ proptest! {
             let x: Vec<u32> = x.iter().map(|x| x * LIMIT / 2).collect();
             selects(&device, &x);
         }
+    }
+}
+
+/// Counts, tests and conditions on flags agree with the standard library, for the whole input and for groups.
+#[test]
+fn conditions_count_and_test_every_group() {
+    let n = many() / 3;
+    let x = numbers(n, 300);
+    let offsets = [0, 0, n / 5, n / 2, n / 2, n].map(|offset| offset as u32);
+    let parts = || offsets.windows(2).map(|ends| &x[ends[0] as usize..ends[1] as usize]);
+    let takes = |x: &u32| *x < LIMIT;
+    let number = |part: &[u32]| part.iter().filter(|x| takes(x)).count() as u64;
+    let keys: Vec<u8> = (0..n).map(|i| (i / 700 % 2) as u8).collect();
+    let (rows, cols) = (n / 7, 7);
+    let seven = x[3];
+    for (name, device) in few_devices() {
+        let (on_device, what) = (device.upload(&x).unwrap(), below(LIMIT));
+        assert_eq!(device.count(&on_device, &what).unwrap(), number(&x), "{name}");
+        assert_eq!(device.count(on_device.cast::<u64>(), op::EqualTo(seven.into())).unwrap(), {
+            x.iter().filter(|x| **x == seven).count() as u64
+        });
+        let in_parts = device.count(on_device.segments(&offsets), &what).unwrap().to_vec().unwrap();
+        assert_eq!(in_parts, parts().map(number).collect::<Vec<_>>(), "{name}: segments");
+        let any = device.any(on_device.segments(&offsets), op::EqualTo(seven)).unwrap().to_vec().unwrap();
+        assert_eq!(any, parts().map(|part| u8::from(part.contains(&seven))).collect::<Vec<_>>(), "{name}: any");
+        let all = device.all(on_device.segments(&offsets), &what).unwrap().to_vec().unwrap();
+        assert_eq!(all, parts().map(|part| u8::from(part.iter().all(takes))).collect::<Vec<_>>(), "{name}: all");
+        let (_, in_runs) = device.count(on_device.by_key(&keys), &what).unwrap();
+        assert_eq!(in_runs.to_vec().unwrap(), x.chunks(700).map(number).collect::<Vec<_>>(), "{name}: keys");
+        let matrix = on_device.view(..rows * cols).unwrap().nd(&[rows, cols]).unwrap();
+        let in_rows = device.count(matrix.along(1), &what).unwrap().to_vec().unwrap();
+        assert_eq!(in_rows, x[..rows * cols].chunks(cols).map(number).collect::<Vec<_>>(), "{name}: rows");
+        let column = |j: usize| x[j..rows * cols].iter().step_by(cols).filter(|x| takes(x)).count() as u64;
+        let in_columns = device.count(matrix.along(0), &what).unwrap().to_vec().unwrap();
+        assert_eq!(in_columns, (0..cols).map(column).collect::<Vec<_>>(), "{name}: columns");
+        assert_eq!((device.any(&on_device, &what).unwrap(), device.all(&on_device, &what).unwrap()), (true, false));
+        // A condition on flags other than that they are not 0.
+        let ones = device.select(on_device.flagged(&keys), op::EqualTo(0u8)).unwrap().to_vec().unwrap();
+        let want: Vec<u32> = x.iter().zip(&keys).filter(|(_, key)| **key == 0).map(|(x, _)| *x).collect();
+        assert!(ones == want, "{name}: flags that are 0");
+        let few: Vec<u64> = (0..n as u64).filter(|&i| x[i as usize] == seven).collect();
+        let found = device.select_indices::<_, u64, _>(&on_device, op::EqualTo(seven)).unwrap().to_vec().unwrap();
+        assert_eq!(found, few, "{name}: indices");
     }
 }

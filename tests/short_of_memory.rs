@@ -11,7 +11,7 @@ use std::{fs, process::Command};
 use bytemuck::Pod;
 use oclprim::{
     Bins, Buffer, Device, ErrorKind, Interpolation, Layout, NdView, Order, Philox, Result, SetOp, Source, Top,
-    op::{Cast, Max, Sum},
+    op::{Cast, EqualTo, Max, NonZero, Sum},
 };
 use rlimit::Resource;
 
@@ -109,7 +109,7 @@ const CALLS: &[(&str, Call)] = &[
     ("arg_min", |i| Ok(i.device.arg_min(&i.floats)?.index as u64)),
     ("min_max", |i| Ok(i.device.min_max(&i.x)?.max.index as u64)),
     ("statistics", |i| Ok(i.device.mean(&i.floats)?.to_bits())),
-    ("count", |i| Ok(i.device.count_of(&i.x, 7)? as u64)),
+    ("count", |i| Ok(i.device.count(&i.x, EqualTo(7))?)),
     ("reduce_axis 0", |i| of(i.device.reduce(i.matrix(ROWS)?.along(0), Max)?)),
     ("reduce_axis 1", |i| of(i.device.reduce(i.matrix(ROWS)?.along(1), Max)?)),
     ("reduce_axis of few", |i| of(i.device.reduce(i.matrix(4)?.along(1), Max)?)),
@@ -136,9 +136,9 @@ const CALLS: &[(&str, Call)] = &[
     }),
     ("scan_by_key", |i| of(i.device.scan(i.x.by_key(&i.keys), Sum)?)),
     ("scan_axis", |i| of(i.device.scan(i.matrix(ROWS)?.along(0), Sum)?)),
-    ("select", |i| of(i.device.select_flagged(&i.x, &i.flags)?)),
-    ("select_indices", |i| of(i.device.select_indices_flagged::<u64>(&i.flags)?)),
-    ("partition", |i| of(i.device.partition_flagged(&i.x, &i.flags)?.0)),
+    ("select", |i| of(i.device.select(i.x.flagged(&i.flags), NonZero)?)),
+    ("select_indices", |i| of(i.device.select_indices::<_, u64, _>(&i.flags, NonZero)?)),
+    ("partition", |i| of(i.device.partition(i.x.flagged(&i.flags), NonZero)?.0)),
     ("unique", |i| of(i.device.unique(&i.keys)?)),
     ("run_length_encode", |i| of(i.device.run_length_encode::<_, u64>(&i.keys)?.1)),
     ("non_trivial_runs", |i| of(i.device.non_trivial_runs::<_, u64>(&i.keys)?.1)),

@@ -12,7 +12,7 @@ use oclprim::{
     Buffer, Device, Element, Order, Result,
     internals::data::Data,
     internals::tuning::Stall,
-    op::{Map, Sum},
+    op::{Map, NonZero, Sum, UnstableTail},
 };
 
 /// A scan has tiles of 32 KiB. `N` elements of 4 bytes have three tile groups. `MANY` elements of 8 bytes have more
@@ -156,14 +156,16 @@ const OTHERS: &[Form] = &[
     ("scan by flags", |device, x| contents(device.scan(x.floats.flagged(&x.flags), in_scan(Sum, up()))?)),
     ("scan in segments", |device, x| contents(device.scan(x.floats.segments(&x.offsets), in_scan(Sum, up()))?)),
     ("select", |device, x| contents(device.select(x.floats.view(..SOME)?, &positive())?)),
-    ("select flagged", |device, x| contents(device.select_flagged(x.longs.view(..SOME)?, x.bytes.view(..SOME)?)?)),
-    ("partition", |device, x| contents(device.partition(x.floats.view(..SOME)?, &positive())?.0)),
-    ("partition reversed", |device, x| contents(device.partition_reversed(x.floats.view(..SOME)?, &positive())?.0)),
-    ("partition in three", |device, x| {
-        contents(device.partition_three(x.floats.view(..SOME)?, &large(), &positive())?.0)
+    ("select flagged", |device, x| {
+        contents(device.select(x.longs.view(..SOME)?.flagged(x.bytes.view(..SOME)?), NonZero)?)
     }),
+    ("partition", |device, x| contents(device.partition(x.floats.view(..SOME)?, &positive())?.0)),
+    ("partition reversed", |device, x| {
+        contents(device.partition(x.floats.view(..SOME)?, UnstableTail(&positive()))?.0)
+    }),
+    ("partition in three", |device, x| contents(device.partition(x.floats.view(..SOME)?, (&large(), &positive()))?.0)),
     ("partition flagged", |device, x| {
-        contents(device.partition_flagged(x.floats.view(..SOME)?, x.bytes.view(..SOME)?)?.0)
+        contents(device.partition(x.floats.view(..SOME)?.flagged(x.bytes.view(..SOME)?), NonZero)?.0)
     }),
     ("unique", |device, x| contents(device.unique(x.float_runs.view(..SOME)?)?)),
     ("unique by key", |device, x| both(device.unique_by_key(x.runs.view(..SOME)?, &x.numbers)?)),

@@ -11,9 +11,9 @@ use std::{
 
 use clap::{Args, Subcommand, ValueEnum};
 use oclprim::{
-    Bins, Device, Element, ElementType, Order, Top,
+    Bins, Device, Element, ElementType, Order, Source, Top,
     internals::{cache, with_element},
-    op::Sum,
+    op::{NonZero, Sum},
 };
 
 use crate::{
@@ -91,7 +91,7 @@ impl Primitive {
             Self::Scan => drop(device.scan(&input, Sum)?),
             Self::Select => {
                 let flags = device.filled(N, 1u8)?;
-                drop(device.select_flagged(&input, &flags)?);
+                drop(device.select(input.flagged(&flags), NonZero)?);
             }
             Self::Sort => {
                 drop(device.sort(&input, Order::ascending())?);

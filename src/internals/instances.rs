@@ -10,7 +10,7 @@
 use crate::{
     Accumulate, Bins, Counter, Device, Element, Input, Key, NdView, NdViewMut, Offset, Order, Output, Philox, Result,
     SetOp, Source, Top, Weight, f16,
-    op::{And, Cast, Map, Mapping, Max, Min, Op, Operator, Or, Product, Scale, Sum, Xor},
+    op::{And, Cast, Map, Mapping, Max, Min, NonZero, Op, Operator, Or, Product, Scale, Sum, Xor},
 };
 
 /// The predicate `x < limit` of the benchmarks of selections.
@@ -78,8 +78,8 @@ impl Call<'_> {
         device.arg_min_into(view::<T>()?.along(0), output(), output())?;
         device.statistics_into(input::<T>(), output())?;
         device.moments_into(view::<T>()?.along(0), output())?;
-        device.count_into(input::<T>(), output())?;
-        device.any_into(input::<T>(), output())
+        device.count_into(input::<T>(), NonZero, output())?;
+        device.any_into(input::<T>(), NonZero, output())
     }
 
     fn scan<T: Element, O: Op<T> + Default>(&mut self) -> Result<()> {
@@ -111,7 +111,7 @@ impl Call<'_> {
         let device = self.device;
         device.unique_into(input::<T>(), output(), output())?;
         device.run_length_encode_into(input::<T>(), output(), output::<u32>(), output())?;
-        device.select_flagged_into(input::<T>(), input::<u8>(), output(), output())?;
+        device.select_into(input::<T>().flagged(input::<u8>()), NonZero, output(), output())?;
         device.reduce_into(input::<f32>().by_key(input::<T>()), Sum, (output(), output(), output()))
     }
 

@@ -21,6 +21,7 @@
 
 mod combine;
 mod complex;
+mod condition;
 mod determinism;
 #[doc(hidden)]
 pub(crate) mod gpu;
@@ -37,6 +38,12 @@ pub use combine::{
 #[doc(hidden)]
 pub use combine::{Core, Scan, Visit, in_scan};
 pub use complex::{ComplexOperator, complex_product, complex_sum};
+pub use condition::{
+    Condition, EqualTo, Everywhere, ForPartitions, ForSelections, InPartitions, InSelections, NonZero, Unordered,
+    UnstableTail,
+};
+#[doc(hidden)]
+pub use condition::{Counts, Known};
 pub use determinism::Determinism;
 #[doc(hidden)]
 pub use determinism::Exact;
@@ -215,6 +222,16 @@ impl<F> Map<F> {
     /// ```
     pub fn with_functions(self, text: impl Into<String>) -> Self {
         Self { functions: text.into(), ..self }
+    }
+
+    /// The map of a condition to 1 and 0.
+    pub(crate) fn number<In, R: Element>(self) -> Map<impl Fn(In) -> R + Sync>
+    where
+        F: Fn(In) -> bool + Sync,
+    {
+        let Self { function, expression, functions } = self;
+        let function = move |x| if function(x) { R::ONE } else { R::ZERO };
+        Map { function, expression: format!("({expression}\n) ? 1 : 0").into(), functions }
     }
 
     /// OpenCL C text of the function `mapped`, which `cl/lib/types.cl` calls.

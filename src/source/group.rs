@@ -4,10 +4,10 @@ use std::marker::PhantomData;
 
 use bytemuck::Pod;
 
-use super::Source;
+use super::{Source, transform::Held};
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::Device;
-use crate::{Buffer, Element, NdView, Output};
+use crate::{Buffer, Element, Error, Layout, NdView, NdViewMut, Output, Result};
 
 /// An input of a primitive: a [`Source`], whole or in groups.
 ///
@@ -68,6 +68,100 @@ pub struct Flagged<S, F> {
 pub struct Along<V, A> {
     pub(crate) view: V,
     pub(crate) axes: A,
+}
+
+impl<V: Shaped, A: Axes> Along<V, A> {
+    /// The elements in memory, one line after another, then the number of lines and their length. Lines that lie so
+    /// stay where they are, and others are copied.
+    pub(crate) fn in_memory(&self, device: &Device) -> Result<(Held<'_, V::From>, usize, usize)> {
+        in_memory(device, self.view.view(), self.axes.list())
+    }
+}
+
+#[inline(never)]
+fn in_memory<'a, T: Element>(
+    device: &Device,
+    view: NdView<'a, T>,
+    axes: &[usize],
+) -> Result<(Held<'a, T>, usize, usize)> {
+    let [kept, taken] = kept_and_taken(&view, axes)?;
+    let (rows, len) = sizes(&view, &kept, &taken)?;
+    let order: Vec<_> = kept.into_iter().chain(taken).collect();
+    let view = view.permute(&order)?;
+    if view.layout().is_contiguous() {
+        let first = view.layout().offset();
+        return Ok((Held::There(view.input().part(first, view.len())), rows, len));
+    }
+    let mut lines = device.temporary(view.len())?;
+    let whole = Layout::contiguous(view.shape())?;
+    device.copy_nd(view, NdViewMut::new(Output::from(&mut lines), whole)?)?;
+    Ok((Held::Written(lines), rows, len))
+}
+
+/// The axes of a view that `axes` does not name, and those that it names, each in their order.
+fn kept_and_taken<T: Element>(view: &NdView<'_, T>, axes: &[usize]) -> Result<[Vec<usize>; 2]> {
+    let shape = view.shape();
+    if let Some(axis) = axes.iter().find(|&&axis| axis >= shape.len()) {
+        return Err(Error::invalid(format!("axis {axis} is out of range for an array of shape {shape:?}")));
+    }
+    if let Some(k) = (1..axes.len()).find(|&k| axes[..k].contains(&axes[k])) {
+        return Err(Error::invalid(format!("axis {} is named twice", axes[k])));
+    }
+    let (kept, taken) = (0..shape.len()).partition(|axis| !axes.contains(axis));
+    Ok([kept, taken])
+}
+
+/// The number of lines, and their length. Both can overflow only if there are no elements. Then a length that overflows
+/// counts as 0 if there are no lines.
+fn sizes<T: Element>(view: &NdView<'_, T>, kept: &[usize], taken: &[usize]) -> Result<(usize, usize)> {
+    let shape = view.shape();
+    let product = |axes: &[usize]| {
+        let lengths = || axes.iter().map(|&axis| shape[axis]);
+        if lengths().any(|n| n == 0) { Some(0) } else { lengths().try_fold(1usize, usize::checked_mul) }
+    };
+    match (product(kept), product(taken)) {
+        (Some(rows), Some(len)) => Ok((rows, len)),
+        (Some(_), None) => Ok((0, 0)),
+        (None, _) => Err(Error::invalid(format!(
+            "the results along axes {taken:?} of a shape of {shape:?} overflow the address space"
+        ))),
+    }
+}
+
+/// Calls `read` with a view and an axis whose lines are those along `axes`. The view is `view` itself, or a copy.
+pub(crate) fn along_one<T: Element, R>(
+    device: &Device,
+    view: NdView<'_, T>,
+    axes: &[usize],
+    read: impl FnOnce(NdView<'_, T>, usize) -> Result<R>,
+) -> Result<R> {
+    if let [axis] = axes {
+        return read(view, *axis);
+    }
+    if let Some(layout) = joined(&view, axes)? {
+        let last = layout.ndim() - 1;
+        return read(NdView::new(view.input(), layout)?, last);
+    }
+    let (lines, rows, len) = in_memory(device, view, axes)?;
+    read(NdView::new(lines.input(), Layout::contiguous(&[rows, len])?)?, 1)
+}
+
+/// A layout of the view's memory whose lines along the last axis are those along `axes`, if there is one.
+#[inline(never)]
+fn joined<T: Element>(view: &NdView<'_, T>, axes: &[usize]) -> Result<Option<Layout>> {
+    let [kept, taken] = kept_and_taken(view, axes)?;
+    let (_, len) = sizes(view, &kept, &taken)?;
+    let (shape, strides) = (view.shape(), view.layout().strides());
+    // Axes of one element have no neighbours, whatever their strides.
+    let long: Vec<_> = taken.iter().copied().filter(|&axis| shape[axis] != 1).collect();
+    let even = long.windows(2).all(|pair| strides[pair[0]] == strides[pair[1]] * shape[pair[1]] as isize);
+    if !even || view.is_empty() || kept.len() == Layout::MAX_DIMS {
+        return Ok(None);
+    }
+    let stride = long.last().map_or(1, |&axis| strides[axis]);
+    let joined: Vec<_> = kept.iter().map(|&axis| shape[axis]).chain([len]).collect();
+    let strides: Vec<_> = kept.iter().map(|&axis| strides[axis]).chain([stride]).collect();
+    Ok(Some(Layout::strided(&joined, &strides, view.layout().offset())?))
 }
 
 /// The outputs for runs of keys: the first key of each run, the results, and the number of runs.

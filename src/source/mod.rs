@@ -58,6 +58,7 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 
+pub(crate) use self::group::along_one;
 pub use self::{
     function::Function,
     group::{Along, Axes, ByKey, Flagged, Grouped, KeyedOutput, NdCast, Segments, Shaped},

@@ -7,7 +7,7 @@ use crate::{
     Accumulate, Bins, Buffer, Determinism, Device, DeviceType, ElementType, Error, Matrices, Order, Philox,
     ProgramSpec, Result, SetOp, Source, Top,
     check::{Case, Failure, Level, Spec, bounds::stated_bound, close, data::Data, host_memory},
-    op::{Map, Max, Min, Operator, Scale, Sum, Usage},
+    op::{EqualTo, Map, Max, Min, NonZero, Operator, Scale, Sum, Usage},
     tuning::Tuned,
 };
 
@@ -75,7 +75,7 @@ fn reduce_bytes(device: &Device) -> Result<(), Failure> {
     equal((most.index, most.value), (N - 1, 9), "arg-max")?;
     let tail = device.arg_max(x.view(3..)?)?;
     equal((tail.index, tail.value), (N - 4, 9), "arg-max of a view")?;
-    equal((device.count(&x)?, device.count_of(&x, 9)?), (N, 1), "counts")?;
+    equal((device.count(&x, NonZero)? as usize, device.count(&x, EqualTo(9))? as usize), (N, 1), "counts")?;
     let ends = device.min_max(&x)?;
     equal((ends.min.index, ends.max.index), (0, N - 1), "min-max")?;
     let found = device.statistics(&x)?;
@@ -93,10 +93,10 @@ fn count_and_widen_bytes(device: &Device) -> Result<(), Failure> {
     drop(x);
     // The last element decides the result.
     let ones = marked(device, (N, 1), 1u8, &[(N - 1, 0)])?;
-    equal((device.all(&ones)?, device.all(ones.view(..N - 1)?)?), (false, true), "all")?;
+    equal((device.all(&ones, NonZero)?, device.all(ones.view(..N - 1)?, NonZero)?), (false, true), "all")?;
     drop(ones);
     let zeros = marked(device, (N, 1), 0u8, &[(N - 1, 1)])?;
-    equal((device.any(&zeros)?, device.any(zeros.view(..N - 1)?)?), (true, false), "any")
+    equal((device.any(&zeros, NonZero)?, device.any(zeros.view(..N - 1)?, NonZero)?), (true, false), "any")
 }
 
 fn scan_bytes(device: &Device) -> Result<(), Failure> {
@@ -105,7 +105,7 @@ fn scan_bytes(device: &Device) -> Result<(), Failure> {
     equal(sums.view(..3)?.to_vec()?, vec![1, 2, 3], "the first sums")?;
     equal(sums.view(N - 2..)?.to_vec()?, vec![(N - 1) as u8, (N + 8) as u8], "the last sums")?;
     // Each byte occurs equally often among the first 2^32 sums, and no later sum is 7.
-    equal(device.count_of(&sums, 7)?, 1 << 24, "sums that are 7")
+    equal(device.count(&sums, EqualTo(7))?, 1 << 24, "sums that are 7")
 }
 
 fn reduce_words(device: &Device) -> Result<(), Failure> {
@@ -513,7 +513,7 @@ fn partition_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 3), 7u8, &[(3, 200), (N - 1, 2), (N / 2, 0)])?;
     let seven = Map::new(|x: u8| x == 7, "x == 7");
     let (y, count) = device.partition(&x, &seven)?;
-    equal((count, device.count_of(&y, 7)?), (N - 3, N - 3), "the count of the first part")?;
+    equal((count, device.count(&y, EqualTo(7))? as usize), (N - 3, N - 3), "the count of the first part")?;
     equal(y.view(N - 4..)?.to_vec()?, vec![7, 200, 0, 2], "the second part")
 }
 

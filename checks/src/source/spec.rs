@@ -16,7 +16,7 @@ use crate::{
     },
     f16,
     ladder::Climb,
-    op::{Map, Op, Sum, Usage},
+    op::{Map, NonZero, Op, Sum, Usage},
     tuning::Tuned,
     with_element,
 };
@@ -178,7 +178,7 @@ fn read<S: Source<Item = f32> + Copy>(device: &Device, primitive: &str, x: S) ->
             vec![found.min.index as u64, found.max.index as u64, found.max.value.to_bits().into()]
         }
         "arg-max" => vec![device.arg_max(x)?.index as u64],
-        "count" => vec![device.count(x)? as u64, device.any(x)?.into(), device.all(x)?.into()],
+        "count" => vec![device.count(x, NonZero)?, device.any(x, NonZero)?.into(), device.all(x, NonZero)?.into()],
         "histogram" => device.histogram(x, &Bins::even(-2.0, 2.0, 7)?)?.counts,
         "weighted histogram" => {
             let found = device.histogram_weighted(x, x, &Bins::even(-2.0, 2.0, 7)?)?;
