@@ -137,8 +137,8 @@ fn large() -> Map<fn(f32) -> bool> {
 
 const SORTS: &[Form] = &[
     ("sort", |device, x| contents(device.sort(&x.numbers, Order::ascending())?)),
-    ("sort pairs", |device, x| both(device.sort_pairs(&x.numbers, x.longs.view(..SOME)?, Order::descending())?)),
-    ("argsort", |device, x| contents(device.argsort::<_, u32>(x.floats.view(..SOME)?, Order::ascending())?)),
+    ("sort pairs", |device, x| both(device.sort(x.numbers.with(x.longs.view(..SOME)?), Order::descending())?)),
+    ("argsort", |device, x| contents(device.argsort::<_, u32, _>(x.floats.view(..SOME)?, Order::ascending())?)),
 ];
 
 const OTHERS: &[Form] = &[
@@ -168,7 +168,7 @@ const OTHERS: &[Form] = &[
         contents(device.partition(x.floats.view(..SOME)?.flagged(x.bytes.view(..SOME)?), NonZero)?.0)
     }),
     ("unique", |device, x| contents(device.unique(x.float_runs.view(..SOME)?)?)),
-    ("unique by key", |device, x| both(device.unique_by_key(x.runs.view(..SOME)?, &x.numbers)?)),
+    ("unique by key", |device, x| both(device.unique(x.numbers.by_key(x.runs.view(..SOME)?))?)),
     ("run-length encode", |device, x| both(device.run_length_encode::<_, u32>(&x.bytes)?)),
     ("non-trivial runs", |device, x| both(device.non_trivial_runs::<_, u32>(x.runs.view(..SOME)?)?)),
     ("sum by key", |device, x| both(device.reduce(x.floats.by_key(&x.runs), Sum)?)),

@@ -78,7 +78,7 @@ impl Primitive {
         let input = device.upload(&x)?;
         match self {
             Self::Gather => {
-                let indices = device.iota(N, 0u32)?;
+                let indices = device.iota(N, 0u32, 1)?;
                 drop(device.gather(&input, &indices)?);
             }
             Self::Histogram => {
@@ -95,7 +95,7 @@ impl Primitive {
             }
             Self::Sort => {
                 drop(device.sort(&input, Order::ascending())?);
-                drop(device.argsort::<_, u32>(&input, Order::ascending())?);
+                drop(device.argsort::<_, u32, _>(&input, Order::ascending())?);
             }
             Self::Statistics => {
                 device.statistics(&input)?;

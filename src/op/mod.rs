@@ -64,6 +64,18 @@ mod sealed {
     pub trait Sealed {}
 }
 
+/// Difference: `a - b`, for [`Device::adjacent_difference`](crate::Device::adjacent_difference). It is not associative, so
+/// reductions and scans do not take it.
+///
+/// ```
+/// use oclprim::{Device, op::Difference};
+///
+/// assert_eq!(Device::best()?.adjacent_difference(&[3, 5, 4], Difference)?.to_vec()?, [3, 2, -1]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Difference;
+
 /// A built-in operator as a run-time value.
 ///
 /// ```
@@ -231,7 +243,7 @@ impl<F> Map<F> {
     {
         let Self { function, expression, functions } = self;
         let function = move |x| if function(x) { R::ONE } else { R::ZERO };
-        Map { function, expression: format!("({expression}\n) ? 1 : 0").into(), functions }
+        Map { function, expression: format!("({expression}\n) != 0").into(), functions }
     }
 
     /// OpenCL C text of the function `mapped`, which `cl/lib/types.cl` calls.
@@ -293,12 +305,20 @@ pub(crate) fn argument_names(components: usize, captured: usize) -> Vec<String> 
 /// kernel, so another value is no new build.
 ///
 /// [`Source::map`](crate::Source::map) takes it.
-#[cfg(feature = "macros")]
 #[derive(Clone, Debug)]
 pub struct CapturingMap<F> {
     pub(crate) map: Map<F>,
     /// The types of the values and their bytes.
     pub(crate) captured: Vec<(ElementType, [u8; 8])>,
+}
+
+impl<F> CapturingMap<F> {
+    /// A map with one captured value, `c0` in its text.
+    pub(crate) fn of_one<T: Element>(function: F, expression: &'static str, value: T) -> Self {
+        let mut bytes = [0; 8];
+        bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+        Self { map: Map::new(function, expression), captured: vec![(T::TYPE, bytes)] }
+    }
 }
 
 /// A built-in operator over elements of type `T`: [`Sum`], [`Product`], [`Min`] or [`Max`]; for integers also [`And`], [`Or`] or

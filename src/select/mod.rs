@@ -42,7 +42,7 @@ use crate::{
     Buffer, Device, Element, ElementType, Error, Input, Offset, Output, Result, Scratch, Source,
     arguments::expect_beside,
     counted::{expect_room, in_room},
-    op::{Condition, Counts, Everywhere, ForSelections, Known},
+    op::{Condition, Everywhere, ForSelections, Known},
     runtime::Backend,
     source::{Flagged, Grouped, finite},
 };
@@ -149,9 +149,8 @@ impl<S: Source<Item: Pod>, F: Source<Item = u8>> Selectable for Flagged<S, F> {
         (output, count): (Output<'_, S::Item>, Output<'_, u64>),
     ) -> Result<()> {
         let (values, flags) = (self.source.held(device)?, self.flags.held(device)?);
-        device.with_flags(flags.input(), what, |flags| {
-            device.move_flagged(values.input(), flags, output, count, 1, &mut Scratch::new())
-        })
+        expect_non_zero(what)?;
+        device.move_flagged(values.input(), flags.input(), output, count, 1, &mut Scratch::new())
     }
 
     fn partition_into<C: Condition<u8>>(
@@ -162,13 +161,17 @@ impl<S: Source<Item: Pod>, F: Source<Item = u8>> Selectable for Flagged<S, F> {
     ) -> Result<()> {
         let (values, flags) = (self.source.held(device)?, self.flags.held(device)?);
         output.expect_len(values.input().len(), "a partition")?;
-        if C::Counts::PARTS > 2 {
-            return Err(Error::unsupported("a partition of values with flags has two parts"));
-        }
-        device.with_flags(flags.input(), what, |flags| {
-            device.move_flagged(values.input(), flags, output, counts, 2, &mut Scratch::new())
-        })
+        expect_non_zero(what)?;
+        device.move_flagged(values.input(), flags.input(), output, counts, 2, &mut Scratch::new())
     }
+}
+
+/// Flags are tested by [`NonZero`]. Any other condition is a function of the flags.
+fn expect_non_zero(what: &impl Condition<u8>) -> Result<()> {
+    if what.known() == Some(Known::NonZero) {
+        return Ok(());
+    }
+    Err(Error::unsupported("flags are tested by `NonZero`; a function of them is `x.flagged(flags.map(f))`"))
 }
 
 /// # Selections
@@ -177,17 +180,17 @@ impl<S: Source<Item: Pod>, F: Source<Item = u8>> Selectable for Flagged<S, F> {
 impl Device {
     /// The elements that meet a condition, in their order.
     ///
-    /// The input is a [`Source`], or [values with flags](Source::flagged): then the condition tests the flags, and values
-    /// are plain data of any size. [`NonZero`] reads the flags as they are; any other condition writes new flags first.
-    /// A condition as [`Unordered`](crate::op::Unordered) gives up the order, which has no effect on values with flags.
+    /// The input is a [`Source`], or [values with flags](Source::flagged): then the condition is [`NonZero`], of the
+    /// flags, and values are plain data of any size. A function of the flags is `x.flagged(flags.map(f))`.
+    /// A condition as [`Unordered`](crate::op::Unordered) gives up the order.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the expression of a condition; line numbers in
     /// the [log](crate::Error::build_log) refer to the expression.
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and the elements need it, or if
-    /// values have no bytes or more than 64 KiB. [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the
-    /// numbers of flags and values differ.
+    /// values have no bytes or more than 64 KiB, or if flags have another condition than [`NonZero`].
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of flags and values differ.
     ///
     /// ```
     /// use oclprim::{Device, Source, op::{Map, NonZero}};
@@ -284,20 +287,6 @@ impl Device {
                 output.finish(device)
             }
         })
-    }
-
-    /// Calls `select` with flags that are not 0 where the given flags meet the condition.
-    fn with_flags<C: Condition<u8>>(
-        &self,
-        flags: Input<'_, u8>,
-        what: &C,
-        select: impl FnOnce(Input<'_, u8>) -> Result<()>,
-    ) -> Result<()> {
-        if what.known() == Some(Known::NonZero) {
-            return select(flags);
-        }
-        let own = self.transform(flags.map(what.first().number::<u8, u8>()))?;
-        select(Input::from(&own))
     }
 
     /// Writes the flagged values; with `lists` = 2, the other values follow.

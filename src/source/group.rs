@@ -7,7 +7,7 @@ use bytemuck::Pod;
 use super::{Source, transform::Held};
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::Device;
-use crate::{Buffer, Element, Error, Layout, NdView, NdViewMut, Output, Result};
+use crate::{Buffer, Element, Error, Layout, NdView, NdViewMut, Offset, Output, Result};
 
 /// An input of a primitive: a [`Source`], whole or in groups.
 ///
@@ -20,6 +20,7 @@ use crate::{Buffer, Element, Error, Layout, NdView, NdViewMut, Output, Result};
 /// | [`view.along(axes)`](NdView::along) | each line along an axis or several | a buffer, an element for each line |
 ///
 /// These are the results of a reduction. A scan has a result for each element.
+#[doc = include_str!("groupings.md")]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an input",
     label = "expected `&[T]`, `&Vec<T>`, `&Buffer<T>`, a `View`, an expression over them, or groups of one of these",
@@ -75,6 +76,44 @@ impl<V: Shaped, A: Axes> Along<V, A> {
     /// stay where they are, and others are copied.
     pub(crate) fn in_memory(&self, device: &Device) -> Result<(Held<'_, V::From>, usize, usize)> {
         in_memory(device, self.view.view(), self.axes.list())
+    }
+
+    /// The number of elements.
+    pub(crate) fn len(&self) -> usize {
+        self.view.view().len()
+    }
+
+    /// Returns whether lines follow one another in the order of the view: the axes are the last ones.
+    pub(crate) fn adjoin(&self) -> Result<bool> {
+        let [kept, taken] = kept_and_taken(&self.view.view(), self.axes.list())?;
+        Ok(kept.iter().chain(&taken).is_sorted())
+    }
+
+    /// Copies elements of lines, one line after another, to their indices in the order of the view.
+    pub(crate) fn put<R: Pod>(&self, device: &Device, lines: &Buffer<R>, output: Output<'_, R>) -> Result<()> {
+        let view = self.view.view();
+        let [kept, taken] = kept_and_taken(&view, self.axes.list())?;
+        let order: Vec<_> = kept.into_iter().chain(taken).collect();
+        let shape: Vec<_> = order.iter().map(|&axis| view.shape()[axis]).collect();
+        let mut back = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(at, &axis)| back[axis] = at);
+        let to = NdViewMut::new(output, Layout::contiguous(view.shape())?)?;
+        device.copy_nd(lines.nd(&shape)?.permute(&back)?, to)
+    }
+
+    /// The elements of lines with their indices, as [`Source::indexed`]. Indices count from the start of the line.
+    ///
+    /// ```
+    /// use oclprim::{Device, Top};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[3, 9, 1, 7, 2, 8])?;
+    /// let (keys, indices) = device.top_k(x.nd(&[2, 3])?.along(1).indexed::<u32>(), Top::largest(1))?;
+    /// assert_eq!((keys.to_vec()?, indices.to_vec()?), (vec![9, 8], vec![1, 2]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn indexed<I: Offset>(self) -> Indexed<Self, I> {
+        Indexed { keys: self, index: PhantomData }
     }
 }
 
@@ -162,6 +201,93 @@ fn joined<T: Element>(view: &NdView<'_, T>, axes: &[usize]) -> Result<Option<Lay
     let joined: Vec<_> = kept.iter().map(|&axis| shape[axis]).chain([len]).collect();
     let strides: Vec<_> = kept.iter().map(|&axis| strides[axis]).chain([stride]).collect();
     Ok(Some(Layout::strided(&joined, &strides, view.layout().offset())?))
+}
+
+/// Keys with a value for each; see [`Source::with`].
+#[derive(Clone, Copy, Debug)]
+pub struct With<S, V> {
+    pub(crate) keys: S,
+    pub(crate) values: V,
+}
+
+/// Keys with several columns of values; see [`Source::with_columns`].
+#[derive(Clone, Copy, Debug)]
+pub struct WithColumns<S, T> {
+    pub(crate) keys: S,
+    pub(crate) table: T,
+}
+
+/// Samples with weights; see [`Source::weighted`].
+#[derive(Clone, Copy, Debug)]
+pub struct Weighted<S, W> {
+    pub(crate) source: S,
+    pub(crate) weights: W,
+}
+
+/// Channels of interleaved pixels; see [`Source::channels`].
+#[derive(Clone, Copy, Debug)]
+pub struct Channels<S> {
+    pub(crate) source: S,
+    pub(crate) channels: usize,
+}
+
+/// Keys with their indices; see [`Source::indexed`].
+#[derive(Clone, Copy, Debug)]
+pub struct Indexed<S, I> {
+    pub(crate) keys: S,
+    pub(crate) index: PhantomData<fn() -> I>,
+}
+
+impl<S: Source, O: Source> Segments<S, O> {
+    /// The elements of segments with a value for each, as [`Source::with`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Order, Source};
+    ///
+    /// let keys = [3u8, 1, 2];
+    /// let (keys, values) = Device::best()?.sort(keys.segments(&[0u32, 2, 3]).with(&[10, 11, 12]), Order::ascending())?;
+    /// assert_eq!((keys.to_vec()?, values.to_vec()?), (vec![1, 3, 2], vec![11, 10, 12]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn with<V: Source<Item: Pod>>(self, values: V) -> With<Self, V> {
+        With { keys: self, values }
+    }
+
+    /// The elements of segments with their indices, as [`Source::indexed`]. Indices count from the start of the whole input.
+    ///
+    /// ```
+    /// use oclprim::{Device, Source, Top};
+    ///
+    /// let x = [3, 9, 1, 7];
+    /// let (_, indices) = Device::best()?.top_k(x.segments(&[0u32, 3, 4]).indexed::<u64>(), Top::largest(1))?;
+    /// assert_eq!(indices.to_vec()?, [1, 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn indexed<I: Offset>(self) -> Indexed<Self, I> {
+        Indexed { keys: self, index: PhantomData }
+    }
+}
+
+/// The outputs of keys and of their values. A tuple of two outputs converts to it.
+///
+/// ```
+/// use oclprim::{Device, Order, Source};
+///
+/// let (mut keys, mut values) = ([0u8; 2], [0.0f32; 2]);
+/// Device::best()?.sort_into([9u8, 4].with(&[1.5f32, 2.5]), Order::ascending(), (&mut keys, &mut values))?;
+/// assert_eq!((keys, values), ([4, 9], [2.5, 1.5]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct PairOutput<'o, K: Pod, V: Pod> {
+    pub(crate) keys: Output<'o, K>,
+    pub(crate) values: Output<'o, V>,
+}
+
+impl<'o, K: Pod, V: Pod, A: Into<Output<'o, K>>, B: Into<Output<'o, V>>> From<(A, B)> for PairOutput<'o, K, V> {
+    fn from((keys, values): (A, B)) -> Self {
+        Self { keys: keys.into(), values: values.into() }
+    }
 }
 
 /// The outputs for runs of keys: the first key of each run, the results, and the number of runs.

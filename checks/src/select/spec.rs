@@ -267,7 +267,7 @@ fn check_host(device: &Device) -> Result<(), Failure> {
     refused(nothing, "values of 0 bytes cannot be selected; 1 to 65536 can")?;
     let short = device.partition_into(&[1i8, 2], &odd, &mut [0i8; 1], &mut count);
     refused(short, "a partition needs an output of 2 elements, got 1")?;
-    let unequal = device.unique_by_key(&[1u8, 2], &[1u8]).map(drop);
+    let unequal = device.unique([1u8].by_key(&[1u8, 2])).map(drop);
     refused(unequal, "2 keys need as many values, got 1")?;
     let more = device.selected(&[5], 4).map(drop);
     refused(more, "the result has 5 elements, the output has room for 4")

@@ -28,13 +28,12 @@ impl Device {
     ///
     /// A pair of conditions makes three parts, and two lengths: the elements that meet the first condition, then the
     /// other elements that meet the second one, then the rest. Both conditions are evaluated for every element. A
-    /// condition as [`UnstableTail`](crate::op::UnstableTail) gives up the order of the others, and costs one read less;
-    /// it has no effect on values with flags, which have two parts.
+    /// condition as [`UnstableTail`](crate::op::UnstableTail) gives up the order of the others, and costs one read less.
+    /// Values with flags have two parts, each in its order.
     ///
     /// # Errors
     ///
-    /// Same as [`Device::select`]; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) also for three parts of values
-    /// with flags.
+    /// Same as [`Device::select`].
     ///
     /// ```
     /// use oclprim::{Device, Source, op::{Map, NonZero}};
