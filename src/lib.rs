@@ -87,7 +87,7 @@
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
 //! | integers; min, max, arg-min, arg-max, min-max; counts; exact sums, means and scans ([`ExactSum`], [`Determinism::Exact`]); histogram of integers, also with weights of any type; transpose, permute; copy, gather, scatter to different indices, reverse; sorts, also of segments and in place; selections, partitions, runs; merge, merge sort, set operations, searches; top-k, keys at given ranks, quantiles; iota of integers; random numbers | yes | yes |
-//! | float sum and product, [`Determinism::Fixed`] (the default: same bits everywhere); scans of floats; statistics, also along an axis; reductions by key; adjacent differences; reductions and scans by an [`Operator`](op::Operator) of the user; histogram of floats, also with weights; transpose with a cast or a factor; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
+//! | float sum and product, [`Determinism::Fixed`] (the default: same bits everywhere); scans of floats; statistics, also along an axis; reductions by key; adjacent differences; reductions and scans by a user-defined [`Operator`](op::Operator); histogram of floats, also with weights; transpose with a cast or a factor; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`] (any order of additions); scatter by equal indices; the order of [`Unordered`](op::Unordered) selections | no promise | no |
 //!
 //! [`Capabilities::denormals`] reports whether a device keeps subnormals.
@@ -142,7 +142,7 @@
 //!
 //! # Checking and measuring
 //!
-//! [`op::laws`] checks the laws of a user's operator. The package `oclprim-checks` has the cross-checks of every
+//! [`op::laws`] checks the laws of a user-defined operator. The package `oclprim-checks` has the cross-checks of every
 //! primitive, the benchmarks and the ladders. A ladder shows the steps by which a kernel became fast. The program
 //! `oclprim` runs all three.
 #![deny(unsafe_code)]

@@ -167,7 +167,7 @@ impl<U: Element, F> Monoid<U, F> {
     /// True if `ordered` is false for every operator with these types `U` and `F`. Code for ordered operators is then
     /// not compiled.
     ///
-    /// No built-in operator of integers rounds. A built-in operator is a function item of size 0; a user's operator is held by
+    /// No built-in operator of integers rounds. A built-in operator is a function item of size 0; a user-defined operator is held by
     /// reference.
     pub(crate) const NEVER_ORDERED: bool = size_of::<F>() == 0 && !U::TYPE.is_float();
 }
@@ -324,7 +324,7 @@ impl<F> CapturingMap<F> {
 /// A built-in operator over elements of type `T`: [`Sum`], [`Product`], [`Min`] or [`Max`]; for integers also [`And`], [`Or`] or
 /// [`Xor`].
 ///
-/// The trait is sealed. A user's operator is an [`Operator`]. The trait [`Combine`] covers both.
+/// The trait is sealed. A user-defined operator is an [`Operator`]. The trait [`Combine`] covers both.
 ///
 /// ```
 /// use oclprim::{Device, op::{Max, Min, Op, Sum}};

@@ -36,11 +36,11 @@ pub enum Backend {
 /// | | |
 /// |---|---|
 /// | devices | [devices](#devices), [device memory](#device-memory), [scratch](#scratch), [pinned memory](#pinned-memory), [transfers beside commands](#transfers-beside-commands), [tuning](#tuning) |
-/// | reduction | [reductions](#reductions), [reductions of converted elements](#reductions-of-converted-elements), [reductions by a user's operator](#reductions-by-a-users-operator), [segmented reductions](#segmented-reductions), [reductions along an axis](#reductions-along-an-axis), [reductions by key](#reductions-by-key), [arg-min and arg-max](#arg-min-and-arg-max), [extremes along an axis](#extremes-along-an-axis), [statistics](#statistics), [mean and variance along an axis](#mean-and-variance-along-an-axis), [counts](#counts) |
+/// | reduction | [reductions](#reductions), [segmented reductions](#segmented-reductions), [arg-min and arg-max](#arg-min-and-arg-max), [statistics](#statistics), [mean and variance along axes](#mean-and-variance-along-axes), [counts](#counts) |
 /// | scan | [scans](#scans), [segmented scans](#segmented-scans), [scans along an axis](#scans-along-an-axis), [adjacent differences](#adjacent-differences) |
 /// | selection | [selections](#selections), [partitions](#partitions), [runs of equal neighbours](#runs-of-equal-neighbours) |
-/// | order | [sorts](#sorts), [segmented sorts](#segmented-sorts), [sorts of tables](#sorts-of-tables), [sorts in place](#sorts-in-place), [sorts by any order](#sorts-by-any-order), [merges](#merges), [set operations](#set-operations), [searches in sorted ranges](#searches-in-sorted-ranges), [top-k and keys of ranks](#top-k-and-keys-of-ranks), [quantiles](#quantiles) |
-/// | histogram | [histograms](#histograms), [weighted histograms](#weighted-histograms), [histograms of interleaved channels](#histograms-of-interleaved-channels), [histograms of mapped samples](#histograms-of-mapped-samples) |
+/// | order | [sorts](#sorts), [sorts in place](#sorts-in-place), [merges](#merges), [set operations](#set-operations), [searches in sorted ranges](#searches-in-sorted-ranges), [top-k and keys of ranks](#top-k-and-keys-of-ranks), [quantiles](#quantiles) |
+/// | histogram | [histograms](#histograms) |
 /// | movement | [copies](#copies), [strided copies](#strided-copies), [copies of many ranges](#copies-of-many-ranges), [gather and scatter](#gather-and-scatter), [reversals](#reversals), [permutations of axes](#permutations-of-axes), [transpositions](#transpositions), [transpositions of many matrices](#transpositions-of-many-matrices), [transpositions in place](#transpositions-in-place), [transpositions of mapped elements](#transpositions-of-mapped-elements) |
 /// | numbers | [consecutive numbers](#consecutive-numbers), [random numbers](#random-numbers) |
 #[derive(Clone)]

@@ -20,7 +20,7 @@
 //! |---|---|
 //! | [`Device::reduce`], [`Device::transform`], [`Device::scan`] and its variants without segments | none: a kernel computes an element when it reads it, and the CPU backend computes blocks that stay in the cache |
 //! | [`Device::histogram`] | none on the CPU backend, and none for a map of memory without captured values: [`histogram`](crate::histogram); else as below |
-//! | reductions and scans by an operator of the user, exact scans, scans in segments, sorts, selections, partitions, runs, counts, extremes, statistics, other histograms, top-k, quantiles, segments and keys | one more pass, which writes n elements to memory of the call |
+//! | reductions and scans by a user-defined operator, exact scans, scans in segments, sorts, selections, partitions, runs, counts, extremes, statistics, other histograms, top-k, quantiles, segments and keys | one more pass, which writes n elements to memory of the call |
 //!
 //! Merges, searches and copies take elements of any plain type, and so arrays alone: [`Device::transform`] writes one.
 //!
