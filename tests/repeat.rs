@@ -278,10 +278,10 @@ fn statistics_and_extremes_repeat_bit_for_bit() {
             device.statistics_into(&x.floats, &mut record)?;
             contents(&record)
         }),
-        ("count", |device, x| Ok(bytes(&[device.count(&x.numbers, NonZero)? as u64]))),
+        ("count", |device, x| Ok(bytes(&[device.count(&x.numbers, NonZero)?]))),
         ("count of one, any and all", |device, x| {
             let (any, all) = (device.any(&x.numbers, NonZero)?, device.all(&x.numbers, NonZero)?);
-            Ok([bytes(&[device.count(&x.numbers, EqualTo(7))? as u64]), vec![any.into(), all.into()]].concat())
+            Ok([bytes(&[device.count(&x.numbers, EqualTo(7))?]), vec![any.into(), all.into()]].concat())
         }),
     ]);
 }

@@ -60,7 +60,7 @@ fn selects((name, device): &(String, Device), x: &[u32]) {
     let mut sorted = want.clone();
     sorted.sort_unstable();
     assert!(any == sorted, "{}, unordered", what());
-    let places: Buffer<u32> = device.select_indices(&on_device, &below(limit)).unwrap();
+    let places: Buffer<u32> = device.select_indices(&on_device, below(limit)).unwrap();
     let all = 0..x.len() as u32;
     assert!(places.to_vec().unwrap() == all.filter(|&i| x[i as usize] < limit).collect::<Vec<_>>(), "{}", what());
     let (first, others): (Vec<u32>, Vec<u32>) = x.iter().copied().partition(|&x| x < limit);

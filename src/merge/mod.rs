@@ -53,6 +53,11 @@ pub fn form<T: Pod>(order: &impl Compare<T>, value_bytes: usize) -> Result<gpu::
     Ok(gpu::Form { order: order.source()?, size: size_of::<T>(), value_bytes })
 }
 
+/// Keys and values of a sorted range.
+type Range<'a, K, V> = (Input<'a, K>, Input<'a, V>);
+/// A [`Range`], or memory of its own.
+type HeldRange<'a, K, V> = (Held<'a, K>, Held<'a, V>);
+
 /// A sorted range that [`Device::merge`] merges with another: a [`Source`], also [with values](Source::with).
 ///
 /// The crate alone implements this trait.
@@ -83,7 +88,7 @@ pub trait Mergeable: Sized {
 
     /// The keys and the values in memory.
     #[doc(hidden)]
-    fn held<'a>(&'a self, device: &Device) -> Result<(Held<'a, Self::Key>, Held<'a, Self::Value>)>;
+    fn held<'a>(&'a self, device: &Device) -> Result<HeldRange<'a, Self::Key, Self::Value>>;
 
     #[doc(hidden)]
     fn merged(device: &Device, n: usize, merge: impl FnOnce(Self::Out<'_>) -> Result<()>) -> Result<Self::Merged>;
@@ -91,7 +96,7 @@ pub trait Mergeable: Sized {
     #[doc(hidden)]
     fn merge_into<C: Compare<Self::Key>>(
         device: &Device,
-        ranges: [(Input<'_, Self::Key>, Input<'_, Self::Value>); 2],
+        ranges: [Range<'_, Self::Key, Self::Value>; 2],
         order: &C,
         output: Self::Out<'_>,
     ) -> Result<()>;
@@ -103,7 +108,7 @@ impl<S: Source<Item: Pod>> Mergeable for S {
     type Merged = Buffer<S::Item>;
     type Out<'o> = Output<'o, S::Item>;
 
-    fn held<'a>(&'a self, device: &Device) -> Result<(Held<'a, S::Item>, Held<'a, ()>)> {
+    fn held<'a>(&'a self, device: &Device) -> Result<HeldRange<'a, S::Item, ()>> {
         Ok((Source::held(self, device)?, Held::There(Input::Host(&[]))))
     }
 
@@ -119,7 +124,7 @@ impl<S: Source<Item: Pod>> Mergeable for S {
 
     fn merge_into<C: Compare<S::Item>>(
         device: &Device,
-        [a, b]: [(Input<'_, S::Item>, Input<'_, ()>); 2],
+        [a, b]: [Range<'_, S::Item, ()>; 2],
         order: &C,
         output: Output<'_, S::Item>,
     ) -> Result<()> {
@@ -133,7 +138,7 @@ impl<S: Source<Item: Pod>, V: Source<Item: Pod>> Mergeable for With<S, V> {
     type Merged = (Buffer<S::Item>, Buffer<V::Item>);
     type Out<'o> = PairOutput<'o, S::Item, V::Item>;
 
-    fn held<'a>(&'a self, device: &Device) -> Result<(Held<'a, S::Item>, Held<'a, V::Item>)> {
+    fn held<'a>(&'a self, device: &Device) -> Result<HeldRange<'a, S::Item, V::Item>> {
         Ok((self.keys.held(device)?, self.values.held(device)?))
     }
 
@@ -145,7 +150,7 @@ impl<S: Source<Item: Pod>, V: Source<Item: Pod>> Mergeable for With<S, V> {
 
     fn merge_into<C: Compare<S::Item>>(
         device: &Device,
-        [a, b]: [(Input<'_, S::Item>, Input<'_, V::Item>); 2],
+        [a, b]: [Range<'_, S::Item, V::Item>; 2],
         order: &C,
         to: Self::Out<'_>,
     ) -> Result<()> {

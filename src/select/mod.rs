@@ -90,7 +90,7 @@ pub trait Selectable: Grouped<Item: Pod> {
     type Tested: Element;
 
     #[doc(hidden)]
-    fn len(&self) -> Result<usize>;
+    fn elements(&self) -> Result<usize>;
 
     #[doc(hidden)]
     fn select_into<C: Condition<Self::Tested>>(
@@ -112,7 +112,7 @@ pub trait Selectable: Grouped<Item: Pod> {
 impl<S: Source<Item: Element>> Selectable for S {
     type Tested = S::Item;
 
-    fn len(&self) -> Result<usize> {
+    fn elements(&self) -> Result<usize> {
         finite(self)
     }
 
@@ -138,7 +138,7 @@ impl<S: Source<Item: Element>> Selectable for S {
 impl<S: Source<Item: Pod>, F: Source<Item = u8>> Selectable for Flagged<S, F> {
     type Tested = u8;
 
-    fn len(&self) -> Result<usize> {
+    fn elements(&self) -> Result<usize> {
         finite(&self.source)
     }
 
@@ -208,7 +208,7 @@ impl Device {
         input: I,
         what: C,
     ) -> Result<Buffer<I::Item>> {
-        self.counted(input.len()?, |output, count| input.select_into(self, &what, (output, count)))
+        self.counted(input.elements()?, |output, count| input.select_into(self, &what, (output, count)))
     }
 
     /// [`Device::select`] into a slice, buffer or view, which may be too short. The number of selected elements goes to

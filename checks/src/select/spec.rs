@@ -164,7 +164,7 @@ fn check_indices<T: Element, I: Offset>(device: &Device, what: What) -> Result<(
     let (on_device, want) = (device.upload(&elements::<T>(&values))?, indices.collect::<Vec<I>>());
     let (got, count) = run(device, rooms(n, want.len(), what.room), what.out_offset(), |out, count| {
         let input = on_device.view(offset..)?;
-        device.select_indices_into(input, &below::<T::Acc>(LIMIT), out, count)
+        device.select_indices_into(input, below::<T::Acc>(LIMIT), out, count)
     })?;
     same_bytes(&[count], &[want.len() as u64], "count ")?;
     filled(&got, &want, "indices")?;

@@ -53,7 +53,7 @@ impl Device {
         input: I,
         what: C,
     ) -> Result<(Buffer<I::Item>, C::Counts)> {
-        let (mut output, mut counts) = (self.uninit(input.len()?)?, [0u64; 2]);
+        let (mut output, mut counts) = (self.uninit(input.elements()?)?, [0u64; 2]);
         let outputs = (Output::from(&mut output), Output::from(&mut counts[..C::Counts::PARTS - 1]));
         input.partition_into(self, &what, outputs)?;
         Ok((output, C::Counts::of(&counts)))
