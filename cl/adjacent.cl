@@ -1,4 +1,4 @@
-// Adjacent: out[0] = x[0]; out[i] = COMBINE(x[i], x[i - 1]) for i > 0. COMBINE is the difference, or the user's operator.
+// Adjacent: out[0] = x[0]; out[i] = COMBINE(x[i], x[i - 1]) for i > 0. COMBINE is the difference, or the user-defined operator.
 //
 // Bytes: reads n elements once, since the element before a 16-byte vector is in the cache; writes n.
 //
@@ -16,7 +16,7 @@
 #define T_UNSIGNED T
 #endif
 
-// The user's operator precedes the file. Differences of unsigned integers wrap; those of 16 bits are promoted, so they fit.
+// The user-defined operator precedes the file. Differences of unsigned integers wrap; those of 16 bits are promoted, so they fit.
 #if defined(OPERATOR)
 #define COMBINE(a, b) op_combine(a, b)
 #elif defined(T_FLOAT)

@@ -1,4 +1,4 @@
-// Reduction by a user's operator: partials[t] = x[t * TILE] op ... op x[t * TILE + TILE - 1]. The host repeats it on the partials,
+// Reduction by a user-defined operator: partials[t] = x[t * TILE] op ... op x[t * TILE + TILE - 1]. The host repeats it on the partials,
 // until one is left.
 //
 // Order: a tile is ROWS rows of LANES elements. Lane j combines the elements j, j + LANES, ... of its tile, from the identity on.

@@ -51,7 +51,7 @@ fn main() -> oclprim::Result<()> {
     println!("peak: {peak:?}");
     assert_eq!(peak, Sample { value: 3.0, time: 1 });
 
-    let sorted = device.merge_sort(&samples, largest_first())?.to_vec()?;
+    let sorted = device.sort(&samples, &largest_first())?.to_vec()?;
     let times: Vec<u32> = sorted.iter().map(|sample| sample.time).collect();
     println!("times, largest value first: {times:?}");
     assert_eq!(times, [1, 3, 4, 0, 2]);

@@ -276,7 +276,7 @@ pub trait Arithmetic: Copy + PartialEq + sealed::Sealed {
     message = "`{Self}` is not an element type",
     label = "expected `i8`..`i64`, `u8`..`u64`, `f16`, `bf16`, `f32` or `f64`",
     note = "use `u8` (0 and 1) for `bool`, `u64` for `usize`, and `i64` for `isize`",
-    note = "for structs, `Device::reduce` takes an `op::Operator::of_struct`, `Device::merge_sort` an \
+    note = "for structs, `Device::reduce` takes an `op::Operator::of_struct`, `Device::sort` an \
             `op::Less::of_struct`; \
             scans, segments and axes take element types only, so pack two small fields into a `u64`"
 )]

@@ -86,7 +86,7 @@ pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -
 /// If two such buffers overlap in memory, calls refuse them as input and output, or as two outputs. A reduction of a whole
 /// input may overwrite a part of it, since all elements are read first. Such reductions are
 /// [`reduce_into`](Device::reduce_into), [`count_into`](Device::count_into),
-/// [`count_of_into`](Device::count_of_into), [`any_into`](Device::any_into) and [`all_into`](Device::all_into).
+/// [`any_into`](Device::any_into) and [`all_into`](Device::all_into).
 ///
 /// # Safety
 ///

@@ -64,7 +64,7 @@ impl sealed::Sealed for i128 {
     message = "`{Self}` is not a type of sort keys",
     label = "expected an integer type, `f16`, `bf16`, `f32` or `f64`",
     note = "use `u8` for `bool`, `u64` for `usize`, and `i64` for `isize`",
-    note = "for other plain types, call `Device::merge_sort` with an `op::Less::of_struct`"
+    note = "for other plain types, call `Device::sort` with an `op::Less::of_struct`"
 )]
 pub trait Key: Pod + Send + Sync + sealed::Sealed {}
 #[diagnostic::do_not_recommend]
@@ -126,7 +126,7 @@ impl Order {
     /// use oclprim::{Device, Order};
     ///
     /// let (device, x) = (Device::best()?, [0.0f32, -0.0, -f32::NAN, -1.0]);
-    /// let places = |order| device.argsort::<_, u32>(&x, order)?.to_vec();
+    /// let places = |order| device.argsort::<_, u32, _>(&x, order)?.to_vec();
     /// assert_eq!(places(Order::ascending())?, [3, 0, 1, 2]);
     /// assert_eq!(places(Order::ascending().total_order())?, [2, 3, 1, 0]);
     /// # Ok::<(), oclprim::Error>(())

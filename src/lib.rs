@@ -25,7 +25,7 @@
 //! | [`reduce`](Device::reduce), [`arg_min`](Device::arg_min), [`arg_max`](Device::arg_max) | one value from many: [`reduce`] |
 //! | [`transform`](Device::transform) | the elements of an expression: [`source`] |
 //! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several statistics in one pass: [`reduce::statistics`] |
-//! | [`count`](Device::count), [`count_of`](Device::count_of), [`any`](Device::any), [`all`](Device::all) | `count` and `count_of`: number of elements that are not zero, or that equal a value. `any` and `all`: whether one element, or every element, is not zero. [`reduce::count`] |
+//! | [`count`](Device::count), [`any`](Device::any), [`all`](Device::all) | number of elements that meet a [condition](op::Condition), of all or of each group: [`reduce::count`] |
 //! | [`reduce`](Device::reduce) with an [operator](op::Operator) of the user | one value from many, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`] |
 //! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | expressions as inputs: another type, a function of each element, products. `reduce`, `scan` and `transform` compute them as they read; the cost for other methods: [`source`] |
 //! | [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key), [`x.flagged()`](Source::flagged), [`view.along()`](NdView::along) | groups as inputs of `reduce` and `scan`: segments, runs of equal keys, flagged ranges (only `scan`), lines along axes. One value from each: [`reduce::segmented`], [`select::by_key`], [`reduce::axis`]; prefix scans of each: [`scan::segmented`], [`scan::axis`] |
@@ -33,32 +33,31 @@
 //! | [`moments`](Device::moments), [`mean`](Device::mean), [`variance`](Device::variance) of [`view.along()`](NdView::along) | mean and variance of each line along axes, in one pass: [`reduce::axis::moments`] |
 //! | [`reduce`](Device::reduce) with [`Sum.exact()`](op::Usage::exact), [`Mean`](op::Mean) | correctly rounded sums and means, also of groups: [`exact`] |
 //! | [`scan`](Device::scan), [`offsets_of`](Device::offsets_of) | prefix scan: `out[i] = x[0] op ... op x[i]`, [exclusive](op::Usage::exclusive) and [reversed](op::Usage::reversed) too; offsets from counts: [`scan`] |
-//! | [`select`](Device::select), [`select_flagged`](Device::select_flagged), [`select_indices`](Device::select_indices), [`partition`](Device::partition) | the elements that meet a condition, or their indices; in a partition, the other elements follow: [`select`], [`select::partition`] |
-//! | [`unique`](Device::unique), [`unique_by_key`](Device::unique_by_key), [`run_length_encode`](Device::run_length_encode), [`non_trivial_runs`](Device::non_trivial_runs) | runs of equal neighbours: [`select::runs`] |
+//! | [`select`](Device::select), [`select_indices`](Device::select_indices), [`partition`](Device::partition) | the elements that meet a [condition](op::Condition), or whose [flags](Source::flagged) do, or their indices; in a partition, the other elements follow: [`select`], [`select::partition`] |
+//! | [`unique`](Device::unique), [`run_length_encode`](Device::run_length_encode), [`non_trivial_runs`](Device::non_trivial_runs) | runs of equal neighbours: [`select::runs`] |
 //! | [`adjacent_difference`](Device::adjacent_difference) | difference between each element and the one before it: [`select::adjacent`] |
 //! | [`transpose`](Device::transpose), [`transpose_batch`](Device::transpose_batch) | rows become columns: [`layout::transpose`] |
 //! | [`transpose_in_place`](Device::transpose_in_place) | transpose of a square or rectangular matrix within its own memory: [`layout::transpose::in_place`] |
 //! | [`transpose_map`](Device::transpose_map) | transpose with another type, a factor, or a function of each element: [`layout::transpose::mapped`] |
 //! | [`permute`](Device::permute) | axes in another order: [`layout::permute`] |
-//! | [`histogram`](Device::histogram), [`histogram_weighted`](Device::histogram_weighted), [`histogram_channels`](Device::histogram_channels) | number or total weight of the samples in each bin: [`histogram`] |
+//! | [`histogram`](Device::histogram) | number or total [weight](Source::weighted) of the samples in each bin, also of [channels](Source::channels): [`histogram`] |
 //! | [`copy`](Device::copy), [`copy_within`](Buffer::copy_within) | copies elements from any offset to any offset: [`layout::copy`] |
 //! | [`filled`](Device::filled), [`zeroed`](Device::zeroed), [`Buffer::fill`] | the same value for every element |
 //! | [`copy_nd`](Device::copy_nd), [`copy_ranges`](Device::copy_ranges) | copies between N-dimensional views: [`layout::copy::nd`]; of many ranges at once: [`layout::copy::ranges`] |
 //! | [`gather`](Device::gather), [`scatter`](Device::scatter) | `out[i] = x[index[i]]`, `out[index[i]] = x[i]`: [`layout::copy::gather`] |
 //! | [`reverse`](Device::reverse), [`reverse_in_place`](Device::reverse_in_place) | elements in reverse order: [`layout::copy::reverse`] |
-//! | [`sort`](Device::sort), [`sort_pairs`](Device::sort_pairs), [`argsort`](Device::argsort) | sorted keys, keys with values, or indices: [`sort`] |
-//! | [`sort_columns`](Device::sort_columns) | sorted keys with several columns of values: [`sort::columns`] |
+//! | [`sort`](Device::sort), [`argsort`](Device::argsort) | sorted keys, also [with values](Source::with), or indices: [`sort`]. By a user's order, also of structs: [`merge::sort`] |
+//! | [`sort`](Device::sort) of [`x.with_columns()`](Source::with_columns) | sorted keys with several columns of values: [`sort::columns`] |
 //! | [`sort_in_place`](Device::sort_in_place) | sorts keys in their own memory: [`sort::in_place`] |
-//! | [`sort`](Device::sort), [`sort_pairs`](Device::sort_pairs), [`argsort`](Device::argsort) of [`x.segments()`](Source::segments) | sorts each segment separately: [`sort::segmented`] |
-//! | [`merge`](Device::merge), [`merge_pairs`](Device::merge_pairs) | two sorted ranges as one, also with values: [`merge`] |
-//! | [`merge_sort`](Device::merge_sort), [`merge_sort_pairs`](Device::merge_sort_pairs) | sort by any [order](op::Compare), also by a user's order over structs: [`merge::sort`] |
+//! | [`sort`](Device::sort), [`argsort`](Device::argsort) of [`x.segments()`](Source::segments) | sorts each segment separately: [`sort::segmented`] |
+//! | [`merge`](Device::merge) | two sorted ranges as one, also [with values](Source::with): [`merge`] |
 //! | [`set_operation`](Device::set_operation) | union, intersection, difference of sorted ranges: [`merge::set`] |
-//! | [`lower_bound`](Device::lower_bound), [`upper_bound`](Device::upper_bound), [`is_sorted`](Device::is_sorted) | insertion indices of many needles in a sorted range; test for sorted order: [`merge::search`] |
-//! | [`top_k`](Device::top_k), [`top_k_places`](Device::top_k_places), [`top_k_pairs`](Device::top_k_pairs) | the largest or smallest keys, with their indices or values, also of each row: [`topk`] |
-//! | [`nth_element`](Device::nth_element), [`quantiles`](Device::quantiles), [`median`](Device::median) | the key at a given rank, and quantiles: [`topk`] |
+//! | [`search`](Device::search), [`first_unsorted`](Device::first_unsorted) | insertion indices of many needles in a sorted range; test for sorted order: [`merge::search`] |
+//! | [`top_k`](Device::top_k) | the largest or smallest keys, also [with values](Source::with) or [indices](Source::indexed), also of each row: [`topk`] |
+//! | [`nth_element`](Device::nth_element), [`quantile`](Device::quantile), [`median`](Device::median) | the key at a given rank, and quantiles: [`topk`] |
 //! | [`ExactSum`] | the exact sum of floats, as a value that can be merged, stored and sent: [`exact`] |
-//! | [`iota`](Device::iota), [`iota_by`](Device::iota_by) | consecutive numbers from a start, or with a step: [`iota`] |
-//! | [`random`](Device::random), [`random_in`](Device::random_in) | random numbers by counter, over all values or in a range: [`random`] |
+//! | [`iota`](Device::iota) | numbers from a start, with a step: [`iota`] |
+//! | [`random`](Device::random) | random numbers by counter, over all values or [within a range](Philox::within): [`random`] |
 //!
 //! # N-dimensional arrays
 //!
@@ -89,8 +88,8 @@
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
 //! | integers; min, max, arg-min, arg-max, min-max; counts; exact sums, means and scans ([`ExactSum`], [`Determinism::Exact`]); histogram of integers, also with weights of any type; transpose, permute; copy, gather, scatter to different indices, reverse; sorts, also of segments and in place; selections, partitions, runs; merge, merge sort, set operations, searches; top-k, keys at given ranks, quantiles; iota of integers; random numbers | yes | yes |
-//! | float sum and product, [`Determinism::Fixed`] (the default); scans of floats; statistics, also along an axis; reductions by key; adjacent differences; reductions and scans by an [`Operator`](op::Operator) of the user; histogram of floats, also with weights; transpose with a cast or a factor; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
-//! | float sum and product, [`Determinism::Fast`] (any order of additions); scatter by equal indices; the order of [`Device::select_unordered`] | no promise | no |
+//! | float sum and product, [`Determinism::Fixed`] (the default: same bits everywhere); scans of floats; statistics, also along an axis; reductions by key; adjacent differences; reductions and scans by a user-defined [`Operator`](op::Operator); histogram of floats, also with weights; transpose with a cast or a factor; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
+//! | float sum and product, [`Determinism::Fast`] (any order of additions); scatter by equal indices; the order of [`Unordered`](op::Unordered) selections | no promise | no |
 //!
 //! [`Capabilities::denormals`] reports whether a device keeps subnormals. On a device that flushes them, an exact sum of
 //! [`x.map(f)`](Source::map) can differ if `f` computes a subnormal.
@@ -144,7 +143,7 @@
 //!
 //! # Checking and measuring
 //!
-//! [`op::laws`] checks the laws of a user's operator. The package `oclprim-checks` has the cross-checks of every
+//! [`op::laws`] checks the laws of a user-defined operator. The package `oclprim-checks` has the cross-checks of every
 //! primitive, the benchmarks and the ladders. A ladder shows the steps by which a kernel became fast. The program
 //! `oclprim` runs all three.
 #![deny(unsafe_code)]
@@ -216,7 +215,7 @@ pub use input::{
     nd::{NdView, NdViewMut},
 };
 pub use layout::transpose::Matrices;
-pub use merge::set::SetOp;
+pub use merge::{search::Bound, set::SetOp};
 pub use num_complex::Complex;
 /// Implements the trait [`SharedType`](trait@SharedType): the struct has the same memory layout in OpenCL C.
 ///
@@ -413,7 +412,7 @@ pub use oclprim_macros::operator;
 /// }
 ///
 /// let events = [Event { time: 2.5, id: 1 }, Event { time: 0.5, id: 9 }, Event { time: 0.5, id: 3 }];
-/// let sorted = Device::best()?.merge_sort(&events, &by_time())?.to_vec()?;
+/// let sorted = Device::best()?.sort(&events, &by_time())?.to_vec()?;
 /// assert_eq!(sorted.iter().map(|event| event.id).collect::<Vec<_>>(), [3, 9, 1]);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
@@ -436,7 +435,7 @@ pub use runtime::{
 };
 pub use sort::{
     Key, Order,
-    columns::{Column, Columns, Table},
+    columns::{Columns, Table},
 };
 pub use source::Source;
 pub use topk::{Interpolation, Top};

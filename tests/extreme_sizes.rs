@@ -143,15 +143,15 @@ fn results_of_any_length_are_made_or_refused() {
     for device in devices() {
         let name = device.info().name;
         for n in small_or_absurd() {
-            account.of((&name, "iota", n), || device.iota(n, 7u64));
-            account.of((&name, "iota of floats", n), || device.iota_by(n, 0.5f32, 2.0));
+            account.of((&name, "iota", n), || device.iota(n, 7u64, 1));
+            account.of((&name, "iota of floats", n), || device.iota(n, 0.5f32, 2.0));
             account.of((&name, "scatter", n), || device.scatter(&x, &[0u64, 1, 2, 3], n));
             account.of((&name, "random", n), || device.random::<u32>(n, Philox::new(1)));
             for at in [0, 1, u64::MAX / 2, u64::MAX - 3, u64::MAX] {
                 let numbers = Philox::new(u64::MAX).stream(u64::MAX).skip(at);
                 account.of((&name, "random", n, at), || device.random::<u8>(n, numbers));
-                account.of((&name, "random", n, at), || device.random_in(n, numbers, i64::MIN..=i64::MAX));
-                account.of((&name, "random", n, at), || device.random_in(n, numbers, 0.0f32..1.0));
+                account.of((&name, "random", n, at), || device.random(n, numbers.within(i64::MIN..=i64::MAX)));
+                account.of((&name, "random", n, at), || device.random(n, numbers.within(0.0f32..1.0)));
             }
         }
     }
@@ -277,12 +277,12 @@ fn views_of_any_shape_are_sound_or_refused() {
             }
             let top = Top::largest(a).in_rows(b);
             account.of((&what, "top_k"), || device.top_k(&x, top)?.to_vec());
-            account.of((&what, "top_k sorted"), || device.top_k_places::<_, u64>(&x, top.sorted()).map(drop));
+            account.of((&what, "top_k sorted"), || device.top_k(x.indexed::<u64>(), top.sorted()).map(drop));
         }
         for n in SIZES {
             let what = (device.info().name, n);
             account.of((&what, "nth_element"), || device.nth_element(&x, n));
-            account.of((&what, "nth_elements"), || device.nth_elements_into(&x, &[0, n], &mut [0, 0]));
+            account.of((&what, "nth_elements"), || device.nth_element_into(&x, &[0, n], &mut [0, 0]));
             account.of((&what, "reduce_axis"), || {
                 device.reduce(NdView::new(&x, Layout::contiguous(&[2, 3])?)?.along(n), Sum)
             });
@@ -338,7 +338,7 @@ fn bit_ranges_of_any_numbers_sort_or_are_refused() {
             account.of(&what, || device.sort(&[3u8, 1, 2], order.clone()));
             account.of(&what, || device.sort(&[3u64, 1, 2], order.clone()));
             account.of(&what, || device.sort(&[3.0f32, 1.0, 2.0], order.clone()));
-            account.of(&what, || device.argsort::<_, u32>(&[3i32, 1, 2], order.clone()));
+            account.of(&what, || device.argsort::<_, u32, _>(&[3i32, 1, 2], order.clone()));
             account.of(&what, || device.sort_in_place(&mut [3u16, 1, 2], order.clone()));
         }
     }

@@ -8,9 +8,10 @@ use std::sync::{Mutex, MutexGuard};
 
 use common::{a_form_of_each_kernel, gpu, opencl_devices, runs_kernels_at_once, tuned};
 use oclprim::{
-    Columns, Device, Element, ElementType, Extreme, Interpolation, Order, SetOp, Source, SubGroupBackend, Top, Tuning,
-    bf16, f16,
+    Bound, Columns, Device, Element, ElementType, Extreme, Interpolation, Order, SetOp, Source, SubGroupBackend, Top,
+    Tuning, bf16, f16,
     op::{Max, Sum},
+    sort::Merging,
     tuning::{Primitive, parameters},
 };
 
@@ -185,19 +186,19 @@ fn sorts<T: Element>(devices: &[(String, Device)]) {
             for (name, device) in devices {
                 let what = format!("{name}: {n} keys of {} {way}", T::TYPE);
                 same(&device.sort(&x, order.clone()).unwrap().to_vec().unwrap(), &want, &format!("{what}, sort"));
-                let found = device.argsort::<_, u32>(&x, order.clone()).unwrap().to_vec().unwrap();
+                let found = device.argsort::<_, u32, _>(&x, order.clone()).unwrap().to_vec().unwrap();
                 assert!(found == places, "{what}, argsort");
-                let (keys, values) = device.sort_pairs(&x, &numbers, order.clone()).unwrap();
+                let (keys, values) = device.sort(x.with(&numbers), order.clone()).unwrap();
                 same(&keys.to_vec().unwrap(), &want, &format!("{what}, sort_pairs"));
                 assert!(values.to_vec().unwrap() == places, "{what}, values of sort_pairs");
                 let (mut keys, mut values, mut more) = (vec![T::ONE; n], vec![0u32; n], vec![0u8; n]);
                 let columns = Columns::new().with(&numbers, &mut values[..]).with(&bytes, &mut more[..]);
-                device.sort_columns_into(&x, columns, &mut keys[..], order.clone()).unwrap();
+                device.sort_into(x.with_columns(columns), order.clone(), &mut keys[..]).unwrap();
                 same(&keys, &want, &format!("{what}, sort_columns"));
                 assert!(values == places && more == bytes_wanted, "{what}, columns of sort_columns");
-                let merged = device.merge_sort(&x, &order).unwrap().to_vec().unwrap();
+                let merged = device.sort(&x, Merging(&order)).unwrap().to_vec().unwrap();
                 same(&merged, &want, &format!("{what}, merge_sort"));
-                let (keys, values) = device.merge_sort_pairs(&x, &numbers, &order).unwrap();
+                let (keys, values) = device.sort(x.with(&numbers), Merging(&order)).unwrap();
                 same(&keys.to_vec().unwrap(), &want, &format!("{what}, merge_sort_pairs"));
                 assert!(values.to_vec().unwrap() == places, "{what}, values of merge_sort_pairs");
             }
@@ -221,9 +222,9 @@ fn stays<T: Element>(devices: &[(String, Device)]) {
             for order in [Order::ascending(), Order::descending()] {
                 let sorted = device.sort(&x, order.clone()).unwrap().to_vec().unwrap();
                 same(&sorted, &x, &format!("{name}: {what} of {}, sort", T::TYPE));
-                let merged = device.merge_sort(&x, &order).unwrap().to_vec().unwrap();
+                let merged = device.sort(&x, Merging(&order)).unwrap().to_vec().unwrap();
                 same(&merged, &x, &format!("{name}: {what} of {}, merge_sort", T::TYPE));
-                assert!(device.is_sorted(&x, &order).unwrap(), "{name}: {what} of {}", T::TYPE);
+                assert!(device.first_unsorted(&x, &order).unwrap().is_none(), "{name}: {what} of {}", T::TYPE);
             }
             assert_eq!(device.unique(&x).unwrap().len(), 1, "{name}: {what} of {}", T::TYPE);
         }
@@ -260,9 +261,9 @@ fn sorts_by_bits<T: Element>(devices: &[(String, Device)]) {
             for (name, device) in devices {
                 let what = format!("{name}: bits {begin}..{end} of {}, down: {down}", T::TYPE);
                 same(&device.sort(&x, order.clone()).unwrap().to_vec().unwrap(), &want, &what);
-                let found = device.argsort::<_, u32>(&x, order.clone()).unwrap().to_vec().unwrap();
+                let found = device.argsort::<_, u32, _>(&x, order.clone()).unwrap().to_vec().unwrap();
                 assert!(found == places, "{what}, argsort");
-                let merged = device.merge_sort(&x, &order).unwrap().to_vec().unwrap();
+                let merged = device.sort(&x, Merging(&order)).unwrap().to_vec().unwrap();
                 same(&merged, &want, &format!("{what}, merge_sort"));
             }
         }
@@ -293,9 +294,9 @@ fn sorts_segments<T: Element>(devices: &[(String, Device)]) {
             let what = format!("{name}: segments of {} {way}", T::TYPE);
             let sorted = device.sort(x.segments(&offsets), order.clone()).unwrap().to_vec().unwrap();
             same(&sorted, &want, &format!("{what}, sort_segments"));
-            let found = device.argsort::<_, u32>(x.segments(&offsets), order.clone()).unwrap().to_vec().unwrap();
+            let found = device.argsort::<_, u32, _>(x.segments(&offsets), order.clone()).unwrap().to_vec().unwrap();
             assert!(found == all, "{what}, argsort_segments");
-            let (keys, values) = device.sort_pairs(x.segments(&offsets), &numbers, order.clone()).unwrap();
+            let (keys, values) = device.sort(x.segments(&offsets).with(&numbers), order.clone()).unwrap();
             same(&keys.to_vec().unwrap(), &want, &format!("{what}, sort_segments_pairs"));
             assert!(values.to_vec().unwrap() == all, "{what}, values of sort_segments_pairs");
         }
@@ -366,16 +367,16 @@ fn merges<T: Element>(devices: &[(String, Device)]) {
             let what = format!("{name}: {} {way}", T::TYPE);
             let merged = device.merge(&a, &b, &order).unwrap().to_vec().unwrap();
             same(&merged, &merged_wanted, &format!("{what}, merge"));
-            let (keys, values) = device.merge_pairs((&a, first), (&b, second), &order).unwrap();
+            let (keys, values) = device.merge(a.with(first), b.with(second), &order).unwrap();
             same(&keys.to_vec().unwrap(), &merged_wanted, &format!("{what}, merge_pairs"));
             assert!(values.to_vec().unwrap() == places, "{what}, values of merge_pairs");
-            let lower = device.lower_bound::<T, u32, _>(&a, &needles, &order).unwrap().to_vec().unwrap();
-            let upper = device.upper_bound::<T, u32, _>(&a, &needles, &order).unwrap().to_vec().unwrap();
+            let lower = device.search::<T, u32, _>(&a, &needles, Bound::Lower, &order).unwrap().to_vec().unwrap();
+            let upper = device.search::<T, u32, _>(&a, &needles, Bound::Upper, &order).unwrap().to_vec().unwrap();
             for (i, &(want_lower, want_upper)) in bounds.iter().enumerate() {
                 assert_eq!(lower[i] as usize, want_lower, "{what}, lower_bound of {:#x}", bits(needles[i]));
                 assert_eq!(upper[i] as usize, want_upper, "{what}, upper_bound of {:#x}", bits(needles[i]));
             }
-            assert!(device.is_sorted(&a, &order).unwrap(), "{what}, is_sorted");
+            assert!(device.first_unsorted(&a, &order).unwrap().is_none(), "{what}, is_sorted");
             assert_eq!(device.first_unsorted(&both, &order).unwrap(), unsorted, "{what}, first_unsorted");
         }
     }
@@ -419,7 +420,7 @@ fn sets<T: Element>(devices: &[(String, Device)]) {
         for op in [SetOp::Union, SetOp::Intersection, SetOp::Difference, SetOp::SymmetricDifference] {
             let want = set(op, &a, &b, compare);
             for (name, device) in devices {
-                let got = device.set_operation(op, &a, &b, &order).unwrap().to_vec().unwrap();
+                let got = device.set_operation(&a, &b, op, &order).unwrap().to_vec().unwrap();
                 same(&got, &want, &format!("{name}: {op:?} of {} {way}", T::TYPE));
             }
         }
@@ -452,7 +453,7 @@ fn runs<T: Element>(devices: &[(String, Device)]) {
         for (name, device) in devices {
             let what = format!("{name}: {n} of {}", T::TYPE);
             same(&device.unique(&x).unwrap().to_vec().unwrap(), &want, &format!("{what}, unique"));
-            let (keys, values) = device.unique_by_key(&x, &numbers).unwrap();
+            let (keys, values) = device.unique(numbers.by_key(&x)).unwrap();
             same(&keys.to_vec().unwrap(), &want, &format!("{what}, unique_by_key"));
             assert!(values.to_vec().unwrap() == starts, "{what}, unique_by_key");
             let (values, found) = device.run_length_encode::<T, u32>(&x).unwrap();
@@ -527,10 +528,10 @@ fn selects<T: Element>(devices: &[(String, Device)]) {
                     let (ordered_keys, want) = (taken(x, ordered), taken(x, &places));
                     for (name, device) in devices {
                         let what = format!("{name}: {k} of {n} {}, largest: {largest}, total: {total}", T::TYPE);
-                        let (keys, found) = device.top_k_places::<T, u32>(x, top.sorted()).unwrap();
+                        let (keys, found) = device.top_k(x.indexed::<u32>(), top.sorted()).unwrap();
                         assert!(found.to_vec().unwrap() == ordered, "{what}, sorted indices");
                         same(&keys.to_vec().unwrap(), &ordered_keys, &format!("{what}, sorted"));
-                        let (keys, found) = device.top_k_places::<T, u32>(x, top).unwrap();
+                        let (keys, found) = device.top_k(x.indexed::<u32>(), top).unwrap();
                         assert!(found.to_vec().unwrap() == places, "{what}, indices");
                         same(&keys.to_vec().unwrap(), &want, &what);
                         same(&device.top_k(x, top).unwrap().to_vec().unwrap(), &want, &format!("{what}, alone"));
@@ -547,7 +548,7 @@ fn selects<T: Element>(devices: &[(String, Device)]) {
             for (name, device) in devices {
                 for ranks in [&ranks[..], &ranks.iter().cycle().take(20).copied().collect::<Vec<_>>()] {
                     let mut found = vec![T::ONE; ranks.len()];
-                    device.nth_elements_into(x, ranks, &mut found[..]).unwrap();
+                    device.nth_element_into(x, ranks, &mut found[..]).unwrap();
                     let want: Vec<T> = ranks.iter().map(|&rank| sorted[rank]).collect();
                     same(&found, &want, &format!("{name}: {} ranks of {n} {}", ranks.len(), T::TYPE));
                 }
@@ -577,7 +578,7 @@ fn rows<T: Element>(devices: &[(String, Device)]) {
         };
         let want: Vec<u32> = x.chunks(len).flat_map(of).collect();
         for (name, device) in devices {
-            let (_, found) = device.top_k_places::<T, u32>(&x, if sorted { top.sorted() } else { top }).unwrap();
+            let (_, found) = device.top_k(x.indexed::<u32>(), if sorted { top.sorted() } else { top }).unwrap();
             assert!(found.to_vec().unwrap() == want, "{name}: rows of {}, largest: {largest}", T::TYPE);
         }
     }
@@ -628,7 +629,7 @@ fn agrees<T: Element>(devices: &[(String, Device)]) {
         }
         for x in [&with_nan[..], &without, &zeros, &minus_first] {
             let Extreme { index, value, .. } = device.arg_max(x).unwrap();
-            let (keys, places) = device.top_k_places::<T, u32>(x, Top::largest(1)).unwrap();
+            let (keys, places) = device.top_k(x.indexed::<u32>(), Top::largest(1)).unwrap();
             assert_eq!(index as u32, places.to_vec().unwrap()[0], "{name}: {} {x:?}", T::TYPE);
             assert!(equal(value, keys.to_vec().unwrap()[0]), "{name}: {} {x:?}", T::TYPE);
             let max = device.reduce(x, Max).unwrap();
@@ -637,7 +638,7 @@ fn agrees<T: Element>(devices: &[(String, Device)]) {
         // A minimum propagates NaN, but NaN comes after the smallest key.
         assert!(device.arg_min(&with_nan).unwrap().value.is_nan(), "{name}");
         assert!(!device.top_k(&with_nan, Top::smallest(1)).unwrap().to_vec().unwrap()[0].is_nan(), "{name}");
-        let place = device.top_k_places::<T, u32>(&without, Top::smallest(1)).unwrap().1.to_vec().unwrap()[0];
+        let place = device.top_k(without.indexed::<u32>(), Top::smallest(1)).unwrap().1.to_vec().unwrap()[0];
         assert_eq!(device.arg_min(&without).unwrap().index as u32, place, "{name}: {}", T::TYPE);
     }
 }
@@ -657,7 +658,7 @@ fn x86_nan_of_zero_by_zero_sorts_last_and_is_the_largest() {
         same(&sorted, &[-2.0, 1.0, f32::INFINITY, x[1]], &name);
         let down = device.sort(&x, Order::descending()).unwrap().to_vec().unwrap();
         same(&down, &[x[1], f32::INFINITY, 1.0, -2.0], &name);
-        let (_, place) = device.top_k_places::<f32, u32>(&x, Top::largest(1)).unwrap();
+        let (_, place) = device.top_k(x.indexed::<u32>(), Top::largest(1)).unwrap();
         assert_eq!(place.to_vec().unwrap(), [1], "{name}");
         assert_eq!(device.arg_max(&x).unwrap().index, 1, "{name}");
     }
@@ -668,13 +669,13 @@ fn arrays_sorted_by_numpy_are_sorted_and_zeros_intersect() {
     let _alone = alone();
     let up = Order::ascending();
     for (name, device) in tuned(&tunings()) {
-        assert!(device.is_sorted(&[0.0f64, -0.0, 1.0, f64::NAN, -f64::NAN], &up).unwrap(), "{name}");
-        assert!(!device.is_sorted(&[-f64::NAN, 1.0], &up).unwrap(), "{name}");
-        let both = device.set_operation(SetOp::Intersection, &[-0.0f32], &[0.0], &up).unwrap().to_vec().unwrap();
+        assert!(device.first_unsorted(&[0.0f64, -0.0, 1.0, f64::NAN, -f64::NAN], &up).unwrap().is_none(), "{name}");
+        assert!(device.first_unsorted(&[-f64::NAN, 1.0], &up).unwrap().is_some(), "{name}");
+        let both = device.set_operation(&[-0.0f32], &[0.0], SetOp::Intersection, &up).unwrap().to_vec().unwrap();
         same(&both, &[-0.0], &name);
         assert_eq!(bytes(&device.unique(&[-0.0f32, 0.0]).unwrap().to_vec().unwrap()), bytes(&[-0.0f32]), "{name}");
         let total = up.clone().total_order();
-        assert!(!device.is_sorted(&[0.0f64, -0.0], &total).unwrap(), "{name}");
-        assert!(device.set_operation(SetOp::Intersection, &[-0.0f32], &[0.0], &total).unwrap().is_empty(), "{name}");
+        assert!(device.first_unsorted(&[0.0f64, -0.0], &total).unwrap().is_some(), "{name}");
+        assert!(device.set_operation(&[-0.0f32], &[0.0], SetOp::Intersection, &total).unwrap().is_empty(), "{name}");
     }
 }

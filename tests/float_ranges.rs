@@ -96,7 +96,7 @@ fn quantiles_rise_and_stay_between_their_keys() {
             (0..=1000).map(|k| f64::from(k) / 1000.0).chain([0.5f64.next_down(), 0.5f64.next_up()]).collect();
         let mut q = q;
         q.sort_by(f64::total_cmp);
-        let found = Device::cpu().quantiles(&[low, high], &q, Interpolation::Linear).unwrap();
+        let found = Device::cpu().quantile(&[low, high], &q, Interpolation::Linear).unwrap();
         assert!(found.is_sorted(), "{low} to {high}");
         assert_eq!((found[0], found[q.len() - 1]), (low.to_f64(), high.to_f64()));
     }
@@ -169,15 +169,15 @@ fn bins_between_edges_at_the_ends_find_every_sample() {
 fn iota_crosses_the_range<T: Element>(most: f64, large: T) {
     let (start, step) = (T::from_f64(-most), T::from_f64(most));
     for (name, device) in devices_with::<T>() {
-        let found = device.iota_by(4, start, step).unwrap().to_vec().unwrap();
+        let found = device.iota(4, start, step).unwrap().to_vec().unwrap();
         assert_eq!(found, [start, T::ZERO, step, T::from_f64(INF)], "{name}: {}", T::TYPE);
         // A step of zero repeats the start.
-        let found = device.iota_by(3, large, T::ZERO).unwrap().to_vec().unwrap();
+        let found = device.iota(3, large, T::ZERO).unwrap().to_vec().unwrap();
         assert_eq!(found, [large; 3], "{name}: {}", T::TYPE);
         // Every sum is exact, because all terms are small multiples of a power of two.
         let power = T::from_f64(2f64.powi(most.log2().ceil() as i32 - 2));
         let start = T::from_f64(-2.0 * power.to_f64());
-        let found = device.iota_by(7, start, power).unwrap().to_vec().unwrap();
+        let found = device.iota(7, start, power).unwrap().to_vec().unwrap();
         let want: Vec<T> = (-2..=4).map(|k| T::from_f64(f64::from(k) * power.to_f64())).collect();
         assert_eq!(found, want, "{name}: {}", T::TYPE);
     }
@@ -194,7 +194,7 @@ fn iota_is_infinite_only_where_the_sum_is() {
 fn random_floats_have_ranges_as_wide_as_the_type() {
     fn check<T: Element>(most: T) {
         let lowest = T::from_f64(-most.to_f64());
-        let want = Device::cpu().random_in(4096, Philox::new(5), lowest..most).unwrap().to_vec().unwrap();
+        let want = Device::cpu().random(4096, Philox::new(5).within(lowest..most)).unwrap().to_vec().unwrap();
         assert!(want.iter().all(|&x| x >= lowest && x < most), "{}", T::TYPE);
         // Each quarter of the range holds a quarter of the samples, within six standard deviations.
         for quarter in 0..4 {
@@ -203,7 +203,7 @@ fn random_floats_have_ranges_as_wide_as_the_type() {
             assert!(inside.abs_diff(1024) < 170, "{}: {inside} in quarter {quarter}", T::TYPE);
         }
         for (name, device) in devices_with::<T>() {
-            let found = device.random_in(4096, Philox::new(5), lowest..most).unwrap().to_vec().unwrap();
+            let found = device.random(4096, Philox::new(5).within(lowest..most)).unwrap().to_vec().unwrap();
             assert!(found == want, "{name}: {}", T::TYPE);
         }
     }
@@ -216,7 +216,7 @@ fn random_floats_have_ranges_as_wide_as_the_type() {
 #[test]
 fn random_floats_keep_the_bits_of_usual_ranges() {
     for (name, device) in common::with_geometries() {
-        let found = device.random_in(3, Philox::new(1), -0.5f32..0.25).unwrap().to_vec().unwrap();
+        let found = device.random(3, Philox::new(1).within(-0.5f32..0.25)).unwrap().to_vec().unwrap();
         let unit = device.random::<f32>(3, Philox::new(1)).unwrap().to_vec().unwrap();
         let want: Vec<f32> = unit.iter().map(|u| -0.5 + u * 0.75).collect();
         assert_eq!(found, want, "{name}");

@@ -14,7 +14,7 @@ use std::{
 use oclprim::{
     Accumulate, Bins, Buffer, Device, ErrorKind, Matrices, MomentsRecord, Source, StatisticsRecord, Top,
     interop::{self, ocl},
-    op::{Max, Operator, Scale, Sum},
+    op::{Max, NonZero, Operator, Scale, Sum},
 };
 
 /// Runs one test at a time, because Oclgrind mixes up two simultaneous commands.
@@ -449,21 +449,21 @@ fn results_that_overlap_inputs_or_each_other_are_refused() {
         let (counts, outside) = (b.view_mut(..10).unwrap(), words.view_mut(4..7).unwrap());
         overlap(device.histogram_into(&other, &bins, counts, outside, write), "bytes 0..40 and 32..56");
         let sums = words.view_mut(..10).unwrap();
-        let summed = device.histogram_weighted_into(six, &other, &bins, sums, &mut places[..3], write);
+        let summed = device.histogram_into(six.weighted(&other), &bins, sums, &mut places[..3], write);
         overlap(summed, "bytes 0..80 and 0..24");
         let sums = words.view_mut(1..11).unwrap();
-        let summed = device.histogram_weighted_into(&other, six, &bins, sums, &mut places[..3], write);
+        let summed = device.histogram_into(other.weighted(six), &bins, sums, &mut places[..3], write);
         overlap(summed, "bytes 8..88 and 0..24");
         let mut again = whole::<u64>(&device, &theirs);
         let (sums, outside) = (words.view_mut(..10).unwrap(), again.view_mut(9..12).unwrap());
-        let summed = device.histogram_weighted_into(&other, &other, &bins, sums, outside, write);
+        let summed = device.histogram_into(other.weighted(&other), &bins, sums, outside, write);
         overlap(summed, "bytes 0..80 and 72..96");
         let pairs = [bins.clone(), bins.clone()];
         let counts = b.view_mut(3..23).unwrap();
-        let counted = device.histogram_channels_into(six, 2, &pairs, counts, &mut places[..6], write);
+        let counted = device.histogram_into(six.channels(2), &pairs, counts, &mut places[..6], write);
         overlap(counted, "bytes 12..92 and 0..24");
         let (counts, outside) = (b.view_mut(..20).unwrap(), words.view_mut(..6).unwrap());
-        let counted = device.histogram_channels_into(&other, 2, &pairs, counts, outside, write);
+        let counted = device.histogram_into(other.channels(2), &pairs, counts, outside, write);
         overlap(counted, "bytes 0..80 and 0..48");
 
         let outside = words.view_mut(1..2).unwrap();
@@ -476,19 +476,19 @@ fn results_that_overlap_inputs_or_each_other_are_refused() {
         overlap(device.scatter_into(&other, &other, table, outside), "bytes 0..24 and 0..8");
         let top = Top::largest(3);
         let outs = (b.view_mut(4..7).unwrap(), &mut places[..3]);
-        overlap(device.top_k_pairs_into(six, &[0u64; 6], outs.0, outs.1, top), "bytes 16..28 and 0..24");
+        overlap(device.top_k_into(six.with(&[0u64; 6]), top, (outs.0, outs.1)), "bytes 16..28 and 0..24");
         let outs = (b.view_mut(..3).unwrap(), &mut figures[..3]);
-        overlap(device.top_k_pairs_into(&other, six, outs.0, outs.1, top), "bytes 0..12 and 0..24");
+        overlap(device.top_k_into(other.with(six), top, (outs.0, outs.1)), "bytes 0..12 and 0..24");
         let outs = (&mut figures[..3], words.view_mut(2..5).unwrap());
-        overlap(device.top_k_pairs_into(six, &[0u64; 6], outs.0, outs.1, top), "bytes 16..40 and 0..24");
+        overlap(device.top_k_into(six.with(&[0u64; 6]), top, (outs.0, outs.1)), "bytes 16..40 and 0..24");
         let outs = (b.view_mut(..3).unwrap(), words.view_mut(1..4).unwrap());
-        overlap(device.top_k_pairs_into(&other, &[0u64; 6], outs.0, outs.1, top), "bytes 0..12 and 8..32");
+        overlap(device.top_k_into(other.with(&[0u64; 6]), top, (outs.0, outs.1)), "bytes 0..12 and 8..32");
         let outs = (b.view_mut(..3).unwrap(), words.view_mut(1..4).unwrap());
-        overlap(device.top_k_places_into(&other, outs.0, outs.1, top), "bytes 0..12 and 8..32");
+        overlap(device.top_k_into(other.indexed(), top, (outs.0, outs.1)), "bytes 0..12 and 8..32");
         for ranks in [2, 16, 17] {
             let out = b.view_mut(5..5 + ranks).unwrap();
             let text = format!("bytes 20..{} and 0..24", 20 + 4 * ranks);
-            overlap(device.nth_elements_into(six, &[3; 17][..ranks], out), &text);
+            overlap(device.nth_element_into(six, &[3; 17][..ranks], out), &text);
         }
         assert_eq!(a.to_vec().unwrap(), data, "{device:?}");
     }
@@ -526,7 +526,7 @@ fn a_single_result_may_overwrite_an_input_element() {
             device.reduce_into(&a, &union, b.view_mut(1..2).unwrap()).unwrap();
         });
         takes(2, &[5999, 0], &mut |_, words| {
-            device.count_into(&a, words.view_mut(1..2).unwrap()).unwrap();
+            device.count_into(&a, NonZero, words.view_mut(1..2).unwrap()).unwrap();
         });
     }
 }

@@ -5,9 +5,10 @@ mod common;
 use bytemuck::{Pod, Zeroable};
 use common::{gpu, tuned};
 use oclprim::{
-    Device, ErrorKind, Order, SetOp,
+    Bound, Device, ErrorKind, Order, SetOp, Source,
     internals::testing::guarded,
     op::{Compare, Less},
+    sort::Merging,
 };
 use proptest::prelude::*;
 
@@ -57,7 +58,7 @@ fn merges((name, device): &(String, Device), a: &[u32], b: &[u32]) {
     let both = [a, b].concat();
     let mut want = places(0, both.len());
     want.sort_by_key(|&place| both[place as usize]);
-    let (keys, values) = device.merge_pairs((a, &places(0, a.len())), (b, &places(a.len(), b.len())), up()).unwrap();
+    let (keys, values) = device.merge(a.with(&places(0, a.len())), b.with(&places(a.len(), b.len())), up()).unwrap();
     let what = format!("{name}: {} and {}", a.len(), b.len());
     assert!(values.to_vec().unwrap() == want, "{what}: values");
     let want: Vec<u32> = want.iter().map(|&place| both[place as usize]).collect();
@@ -69,11 +70,11 @@ fn sorts((name, device): &(String, Device), x: &[u32]) {
     let mut want = places(0, x.len());
     want.sort_by_key(|&place| std::cmp::Reverse(x[place as usize]));
     let order = Order::descending();
-    let (keys, values) = device.merge_sort_pairs(x, &places(0, x.len()), &order).unwrap();
+    let (keys, values) = device.sort(x.with(&places(0, x.len())), Merging(&order)).unwrap();
     assert!(values.to_vec().unwrap() == want, "{name}: values of {}", x.len());
     let want: Vec<u32> = want.iter().map(|&place| x[place as usize]).collect();
     assert!(keys.to_vec().unwrap() == want, "{name}: keys of {}", x.len());
-    assert!(device.merge_sort(x, &order).unwrap().to_vec().unwrap() == want, "{name}: {} alone", x.len());
+    assert!(device.sort(x, Merging(&order)).unwrap().to_vec().unwrap() == want, "{name}: {} alone", x.len());
 }
 
 /// The definition: how often an element that occurs m times in a and n times in b is kept.
@@ -92,7 +93,7 @@ fn obvious(op: SetOp, a: &[u32], b: &[u32]) -> Vec<u32> {
 
 fn sets((name, device): &(String, Device), ops: &[SetOp], a: &[u32], b: &[u32]) {
     for &op in ops {
-        let got = device.set_operation(op, a, b, up()).unwrap().to_vec().unwrap();
+        let got = device.set_operation(a, b, op, up()).unwrap().to_vec().unwrap();
         assert!(got == obvious(op, a, b), "{name}: {} of {} and {}", op.name(), a.len(), b.len());
     }
 }
@@ -100,9 +101,15 @@ fn sets((name, device): &(String, Device), ops: &[SetOp], a: &[u32], b: &[u32]) 
 fn searches((name, device): &(String, Device), range: &[u32], needles: &[u32]) {
     let what = format!("{name}: {} needles in {}", needles.len(), range.len());
     let want: Vec<u64> = needles.iter().map(|x| range.partition_point(|y| y < x) as u64).collect();
-    assert!(device.lower_bound::<_, u64, _>(range, needles, up()).unwrap().to_vec().unwrap() == want, "{what}");
+    assert!(
+        device.search::<_, u64, _>(range, needles, Bound::Lower, up()).unwrap().to_vec().unwrap() == want,
+        "{what}"
+    );
     let want: Vec<u32> = needles.iter().map(|x| range.partition_point(|y| y <= x) as u32).collect();
-    assert!(device.upper_bound::<_, u32, _>(range, needles, up()).unwrap().to_vec().unwrap() == want, "{what}");
+    assert!(
+        device.search::<_, u32, _>(range, needles, Bound::Upper, up()).unwrap().to_vec().unwrap() == want,
+        "{what}"
+    );
 }
 
 /// A comparator is true where its expression is not 0, for any type of the expression in OpenCL C.
@@ -111,7 +118,7 @@ fn comparators_are_not_truncated_to_int() {
     let x = [1 << 63, 5, 1 << 63 | 1, 3];
     let top = Less::new("top bit", |a: &u64, b: &u64| (b & !a) >> 63 != 0, "b & ~a & (1ul << 63)");
     for (name, device) in devices() {
-        let sorted = device.merge_sort(&x, &top).unwrap().to_vec().unwrap();
+        let sorted = device.sort(&x, Merging(&top)).unwrap().to_vec().unwrap();
         assert_eq!(sorted, [5, 3, 1 << 63, 1 << 63 | 1], "{name}");
     }
 }
@@ -140,7 +147,7 @@ fn b18_every_element_of_a_merge_is_compared() {
             for (a, b) in [(&below, &among), (&below, &above), (&above, &below)] {
                 let want = sorted([&a[..], b].concat());
                 let (x, y) = (device.upload(a).unwrap(), device.upload(b).unwrap());
-                let got = guarded(&device, m + n, 1, |out| Ok(device.merge_into(&x, &y, out, up())?));
+                let got = guarded(&device, m + n, 1, |out| Ok(device.merge_into(&x, &y, up(), out)?));
                 assert!(got.unwrap() == want, "{name}: {} and {}", a.len(), b.len());
             }
         }
@@ -237,12 +244,12 @@ fn structs_are_merged_by_a_users_comparator() {
     let mut want = x.clone();
     want.sort_by_key(|particle| particle.cell);
     for (name, device) in devices() {
-        assert!(device.merge_sort(&x, &by_cell).unwrap().to_vec().unwrap() == want, "{name}");
+        assert!(device.sort(&x, Merging(&by_cell)).unwrap().to_vec().unwrap() == want, "{name}");
         let needles = [Particle { cell: 50, ..x[0] }];
-        let found = device.lower_bound::<_, u32, _>(&want, &needles, &by_cell).unwrap().to_vec().unwrap();
+        let found = device.search::<_, u32, _>(&want, &needles, Bound::Lower, &by_cell).unwrap().to_vec().unwrap();
         assert_eq!(found[0] as usize, want.partition_point(|x| x.cell < 50), "{name}");
-        assert_eq!(device.is_sorted(&x, &by_cell).unwrap(), x == want, "{name}");
-        assert!(device.is_sorted(&want, &by_cell).unwrap(), "{name}");
+        assert_eq!(device.first_unsorted(&x, &by_cell).unwrap().is_none(), x == want, "{name}");
+        assert!(device.first_unsorted(&want, &by_cell).unwrap().is_none(), "{name}");
     }
 }
 
@@ -255,16 +262,16 @@ fn one_reservation_serves_every_operation() {
     for ((name, device), (_, tried)) in few_devices().into_iter().zip(few_devices()) {
         let run = |device: &Device| {
             let mut got = vec![0; n];
-            device.merge_sort_into(&x, &mut got, up()).unwrap();
+            device.sort_into(&x, Merging(up()), &mut got).unwrap();
             assert!(got == want, "{name}");
             let mut values = vec![0; n];
-            device.merge_sort_pairs_into(&x, &x, &mut got, &mut values, up()).unwrap();
+            device.sort_into(x.with(&x), Merging(up()), (&mut got, &mut values)).unwrap();
             assert!(values == want, "{name}");
             let (a, b) = want.split_at(n / 3);
-            device.merge_into(a, b, &mut got, up()).unwrap();
+            device.merge_into(a, b, up(), &mut got).unwrap();
             assert!(got == want, "{name}");
             let mut count = [0];
-            device.set_operation_into(SetOp::Union, a, b, &mut got, &mut count, up()).unwrap();
+            device.set_operation_into(a, b, SetOp::Union, up(), &mut got, &mut count).unwrap();
             assert!(got[..count[0] as usize] == obvious(SetOp::Union, a, b), "{name}");
         };
         common::reserve_and_repeat(&name, &tried, &device, run);
@@ -281,14 +288,14 @@ fn invalid_comparators_terminate_in_bounds() {
     for (name, device) in devices() {
         let (a, b) = (device.upload(&x[..n / 2]).unwrap(), device.upload(&x[n / 2..]).unwrap());
         let (a, b) = (&a, &b);
-        let ran = guarded(&device, n, 1, |out| Ok(device.merge_into(a, b, out, &order)?));
+        let ran = guarded(&device, n, 1, |out| Ok(device.merge_into(a, b, &order, out)?));
         ran.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
-        let ran = guarded(&device, a.len(), 3, |out| Ok(device.merge_sort_into(a, out, &order)?));
+        let ran = guarded(&device, a.len(), 3, |out| Ok(device.sort_into(a, Merging(&order), out)?));
         ran.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
         let ran = guarded(&device, 100, 1, |out| {
             let mut count = device.zeroed::<u64>(1)?;
             let op = SetOp::SymmetricDifference;
-            Ok(device.set_operation_into(op, a, b, out, &mut count, &order)?)
+            Ok(device.set_operation_into(a, b, op, &order, out, &mut count)?)
         });
         ran.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
     }
@@ -306,12 +313,12 @@ fn invalid_comparators_and_lengths_are_refused() {
         assert!(common::names_line(&device, log, wanted), "{name}: {log}");
         let types = "typedef struct { uint x, y; } Two;";
         let size = Less::of_struct("size", "Two", types, |a: &u32, b: &u32| a < b, "a.x < b.x");
-        assert_eq!(device.merge_sort(&[1u32], &size).unwrap_err().kind(), ErrorKind::Build, "{name}");
+        assert_eq!(device.sort(&[1u32], Merging(&size)).unwrap_err().kind(), ErrorKind::Build, "{name}");
     }
     let device = Device::cpu();
-    let error = device.lower_bound_into(&[1u8], &[1, 2], &mut [0u32; 3], up()).unwrap_err();
+    let error = device.search_into(&[1u8], &[1, 2], Bound::Lower, up(), &mut [0u32; 3]).unwrap_err();
     assert_eq!(error.to_string(), "a search needs an output of 2 elements, got 3");
-    let error = device.merge_sort_pairs(&[1u8, 2], &[1u8], up()).unwrap_err();
+    let error = device.sort([1u8, 2].with(&[1u8]), Merging(up())).unwrap_err();
     assert_eq!(error.to_string(), "sorting 2 keys with 1 values");
     assert!(Compare::<u8>::function(&up().bits(3..9)).is_err());
 }

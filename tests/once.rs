@@ -152,7 +152,7 @@ fn operators_equal_hand_written_ones() {
         let all: Vec<Extremes> = [3.0, -1.0, 2.5].map(one).to_vec();
         let found = device.reduce(&all, &extremes()).unwrap();
         assert_eq!(found, Extremes { least: -1.0, most: 3.0, count: 3 });
-        let sorted = device.merge_sort(&all, by_least_then_count()).unwrap().to_vec().unwrap();
+        let sorted = device.sort(&all, &by_least_then_count()).unwrap().to_vec().unwrap();
         assert_eq!(sorted.iter().map(|x| x.least).collect::<Vec<_>>(), [2.5, 3.0, -1.0]);
     }
 }

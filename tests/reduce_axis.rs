@@ -51,7 +51,13 @@ fn empty_axes_give_the_identity_and_invalid_ones_are_refused() {
             let mut out = device.zeroed::<f32>(0).unwrap();
             assert!(device.reduce_into(long.along(0), Sum, &mut out).is_err(), "{name}");
             assert_eq!(device.reduce(long.along(1), Sum).unwrap().len(), 0, "{name}");
+            // The length of the lines overflows, but there are none.
+            assert_eq!(device.reduce(long.along([1, 2]), Sum).unwrap().len(), 0, "{name}");
+            assert!(device.reduce(long.along([0]), Sum).is_err(), "{name}");
         }
+        // A line for each element of as many axes as there can be.
+        let most = x.nd(&[6, 1, 1, 1, 1, 1, 1, 1]).unwrap();
+        assert_eq!(device.reduce(most.along([]), Sum).unwrap().to_vec().unwrap(), x.to_vec().unwrap(), "{name}");
     }
 }
 

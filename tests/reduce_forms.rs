@@ -5,7 +5,7 @@ mod common;
 use oclprim::{
     Device, Element, ErrorKind, Source, Statistics, StatisticsRecord, bf16, f16,
     internals::data::{Data, Rng},
-    op::{Max, Min, Operator, Sum},
+    op::{EqualTo, Max, Min, NonZero, Operator, Sum},
 };
 
 /// The OpenCL devices in the geometry of a GPU, also with 64-bit offsets.
@@ -216,7 +216,11 @@ fn counts_of_a_full_tile_are_exact() {
     let twos = x.iter().filter(|&&x| x == 2).count();
     for (name, device) in gpus() {
         let x = device.upload(&x).unwrap();
-        assert_eq!((device.count(&x).unwrap(), device.count_of(&x, 2).unwrap()), (non_zero, twos), "{name}");
+        assert_eq!(
+            (device.count(&x, NonZero).unwrap(), device.count(&x, EqualTo(2)).unwrap()),
+            (non_zero as u64, twos as u64),
+            "{name}"
+        );
     }
 }
 

@@ -188,7 +188,7 @@ fn groups_of_an_expression_have_the_bits_of_the_array() {
             device.reduce(floats.segments(&offsets), Sum.exact()),
             "exact",
         );
-        // A user's operator also takes segments of an expression, and the offsets may be an expression.
+        // A user-defined operator also takes segments of an expression, and the offsets may be an expression.
         let larger = Operator::new("larger", f32::NEG_INFINITY, |a: f32, b| a.max(b), "fmax(a, b)");
         bits(
             device.reduce(x.map(&half).segments(offsets.cast::<u64>()), &larger),

@@ -9,10 +9,14 @@ use std::{
 
 use bytemuck::Pod;
 use oclprim::{
-    Accumulate, Bins, Buffer, Complex, Device, ErrorKind, Interpolation, Matrices, Order, Philox, Result, SetOp,
+    Accumulate, Bins, Bound, Buffer, Complex, Device, ErrorKind, Interpolation, Matrices, Order, Philox, Result, SetOp,
     Source, StatisticsRecord, Top, f16,
     internals::data::Data,
-    op::{And, Map, Max, Min, Operator, Or, Product, Scale, Sum, Usage, Xor, complex_product, complex_sum},
+    op::{
+        And, Difference, EqualTo, Map, Max, Min, NonZero, Operator, Or, Product, Scale, Sum, Usage, Xor,
+        complex_product, complex_sum,
+    },
+    sort::Merging,
 };
 
 const RUNS: usize = 100;
@@ -274,10 +278,10 @@ fn statistics_and_extremes_repeat_bit_for_bit() {
             device.statistics_into(&x.floats, &mut record)?;
             contents(&record)
         }),
-        ("count", |device, x| Ok(bytes(&[device.count(&x.numbers)? as u64]))),
+        ("count", |device, x| Ok(bytes(&[device.count(&x.numbers, NonZero)?]))),
         ("count of one, any and all", |device, x| {
-            let (any, all) = (device.any(&x.numbers)?, device.all(&x.numbers)?);
-            Ok([bytes(&[device.count_of(&x.numbers, 7)? as u64]), vec![any.into(), all.into()]].concat())
+            let (any, all) = (device.any(&x.numbers, NonZero)?, device.all(&x.numbers, NonZero)?);
+            Ok([bytes(&[device.count(&x.numbers, EqualTo(7))?]), vec![any.into(), all.into()]].concat())
         }),
     ]);
 }
@@ -300,7 +304,7 @@ fn histograms_repeat_bit_for_bit() {
         }),
         ("histogram of channels", |device, x| {
             let bins = vec![Bins::even(0u8, 250, 10)?; 3];
-            let found = device.histogram_channels(&x.pixels, 3, &bins)?;
+            let found = device.histogram(x.pixels.channels(3), &bins)?;
             let each = |found: &oclprim::Histogram| {
                 let outside = [found.outside.below, found.outside.above, found.outside.nan];
                 [bytes(&found.counts), bytes(&outside)].concat()
@@ -314,16 +318,16 @@ fn histograms_repeat_bit_for_bit() {
 fn weighted_histograms_repeat_bit_for_bit() {
     repeat(&[
         ("float weights", |device, x| {
-            let found = device.histogram_weighted(&x.floats, &x.others, &Bins::even(-0.7, 0.9, 37)?)?;
+            let found = device.histogram(x.floats.weighted(&x.others), &Bins::even(-0.7, 0.9, 37)?)?;
             Ok([bytes(&found.sums), bytes(&[found.outside.below, found.outside.above, found.outside.nan])].concat())
         }),
         ("weights by edges", |device, x| {
             let bins = Bins::edges(&[-0.9, -0.1, 0.0, 0.3, 0.8])?;
-            let found = device.histogram_weighted(&x.floats, &x.others, &bins)?;
+            let found = device.histogram(x.floats.weighted(&x.others), &bins)?;
             Ok([bytes(&found.sums), bytes(&[found.outside.below, found.outside.above, found.outside.nan])].concat())
         }),
         ("integer weights", |device, x| {
-            let found = device.histogram_weighted(&x.numbers, &x.numbers, &Bins::ids(256)?)?;
+            let found = device.histogram(x.numbers.weighted(&x.numbers), &Bins::ids(256)?)?;
             Ok([bytes(&found.sums), bytes(&[found.outside.below, found.outside.above, found.outside.nan])].concat())
         }),
     ]);
@@ -358,18 +362,18 @@ fn generated_numbers_repeat_bit_for_bit() {
             x.view_mut(1..FEW - 1)?.fill([1, 2, 3])?;
             contents(&x)
         }),
-        ("iota", |device, _| contents(&device.iota(N, 7u32)?)),
-        ("iota of integers by a step", |device, _| contents(&device.iota_by(FEW, 7i64, -3)?)),
+        ("iota", |device, _| contents(&device.iota(N, 7u32, 1)?)),
+        ("iota of integers by a step", |device, _| contents(&device.iota(FEW, 7i64, -3)?)),
         ("iota of floats", |device, _| {
             let [start, step] = [-0.7, 0.3].map(oclprim::f16::from_f32);
-            contents(&device.iota_by(FEW, start, step)?)
+            contents(&device.iota(FEW, start, step)?)
         }),
         ("random bits", |device, _| contents(&device.random::<u64>(FEW, Philox::new(7))?)),
         ("random floats", |device, _| contents(&device.random::<f32>(FEW, Philox::new(7).stream(1))?)),
         ("random integers in a range", |device, _| {
-            contents(&device.random_in(FEW, Philox::new(7).skip(5), 3u32..1000)?)
+            contents(&device.random(FEW, Philox::new(7).skip(5).within(3u32..1000))?)
         }),
-        ("random floats in a range", |device, _| contents(&device.random_in(FEW, Philox::new(7), -0.5f32..0.3)?)),
+        ("random floats in a range", |device, _| contents(&device.random(FEW, Philox::new(7).within(-0.5f32..0.3))?)),
     ]);
 }
 
@@ -416,24 +420,24 @@ fn sorts_repeat_bit_for_bit() {
     repeat(&[
         ("sort", |device, x| contents(&device.sort(x.floats.view(..SOME)?, Order::descending())?)),
         ("sort with values", |device, x| {
-            both(device.sort_pairs(x.floats.view(..SOME)?, x.numbers.view(..SOME)?, Order::ascending())?)
+            both(device.sort(x.floats.view(..SOME)?.with(x.numbers.view(..SOME)?), Order::ascending())?)
         }),
         ("indices of a sort", |device, x| {
-            contents(&device.argsort::<_, u32>(x.numbers.view(..SOME)?, Order::ascending())?)
+            contents(&device.argsort::<_, u32, _>(x.numbers.view(..SOME)?, Order::ascending())?)
         }),
         ("sort of segments", |device, x| contents(&device.sort(x.floats.segments(&x.offsets), Order::descending())?)),
         ("sort of segments with values", |device, x| {
-            both(device.sort_pairs(x.numbers.segments(&x.offsets), &x.floats, Order::ascending())?)
+            both(device.sort(x.numbers.segments(&x.offsets).with(&x.floats), Order::ascending())?)
         }),
         ("sort in place", |device, x| {
             let mut keys = device.upload(&x.numbers.view(..SOME)?.to_vec()?)?;
             device.sort_in_place(&mut keys, Order::ascending())?;
             contents(&keys)
         }),
-        ("merge sort", |device, x| contents(&device.merge_sort(x.numbers.view(..SOME)?, Order::ascending())?)),
+        ("merge sort", |device, x| contents(&device.sort(x.numbers.view(..SOME)?, Merging(Order::ascending()))?)),
         ("merge sort with values", |device, x| {
             let (keys, values) = (x.numbers.view(..SOME)?, x.floats.view(..SOME)?);
-            both(device.merge_sort_pairs(keys, values, Order::ascending())?)
+            both(device.sort(keys.with(values), Merging(Order::ascending()))?)
         }),
     ]);
 }
@@ -445,16 +449,19 @@ fn merges_sets_and_searches_repeat_bit_for_bit() {
         ("merge with values", |device, x| {
             let [a, b] = &x.sorted;
             let values = (x.floats.view(..a.len())?, x.others.view(..b.len())?);
-            both(device.merge_pairs((a, values.0), (b, values.1), Order::ascending())?)
+            both(device.merge(a.with(values.0), b.with(values.1), Order::ascending())?)
         }),
         ("set operations", |device, x| {
             let [a, b] = &x.sorted;
-            let of = |op| contents(&device.set_operation(op, a, b, Order::ascending())?);
+            let of = |op| contents(&device.set_operation(a, b, op, Order::ascending())?);
             Ok(SetOp::ALL.into_iter().map(of).collect::<Result<Vec<_>>>()?.concat())
         }),
         ("searches", |device, x| {
             let ([a, b], order) = (&x.sorted, Order::ascending());
-            both((device.lower_bound::<_, u32, _>(a, b, &order)?, device.upper_bound::<_, u64, _>(a, b, &order)?))
+            both((
+                device.search::<_, u32, _>(a, b, Bound::Lower, &order)?,
+                device.search::<_, u64, _>(a, b, Bound::Upper, &order)?,
+            ))
         }),
         ("first unsorted", |device, x| {
             let order = Order::ascending();
@@ -469,17 +476,15 @@ fn top_k_and_quantiles_repeat_bit_for_bit() {
     repeat(&[
         ("largest", |device, x| contents(&device.top_k(&x.floats, Top::largest(1000))?)),
         ("smallest, sorted", |device, x| contents(&device.top_k(&x.numbers, Top::smallest(1000).sorted())?)),
-        ("largest, with indices", |device, x| both(device.top_k_places::<_, u32>(&x.numbers, Top::largest(777))?)),
+        ("largest, with indices", |device, x| both(device.top_k(x.numbers.indexed::<u32>(), Top::largest(777))?)),
         ("smallest, with values", |device, x| {
-            both(device.top_k_pairs(&x.numbers, &x.floats, Top::smallest(777).sorted())?)
+            both(device.top_k(x.numbers.with(&x.floats), Top::smallest(777).sorted())?)
         }),
         ("largest of rows", |device, x| {
-            both(device.top_k_places::<_, u64>(x.floats.view(..7 * 13_001)?, Top::largest(9).in_rows(13_001))?)
+            both(device.top_k(x.floats.view(..7 * 13_001)?.indexed::<u64>(), Top::largest(9).in_rows(13_001))?)
         }),
         ("key of a rank", |device, x| Ok(bytes(&[device.nth_element(&x.floats, N / 3)?]))),
-        ("quantiles", |device, x| {
-            Ok(bytes(&device.quantiles(&x.floats, &[0.01, 0.5, 0.77], Interpolation::Linear)?))
-        }),
+        ("quantiles", |device, x| Ok(bytes(&device.quantile(&x.floats, &[0.01, 0.5, 0.77], Interpolation::Linear)?))),
     ]);
 }
 
@@ -488,14 +493,14 @@ fn selections_repeat_bit_for_bit() {
     repeat(&[
         ("select", |device, x| contents(&device.select(&x.floats, &above_a_quarter())?)),
         ("select indices", |device, x| contents(&device.select_indices::<_, u32, _>(&x.floats, &above_a_quarter())?)),
-        ("select by flags", |device, x| contents(&device.select_flagged(x.floats.view(..FEW)?, &x.flags)?)),
+        ("select by flags", |device, x| contents(&device.select(x.floats.view(..FEW)?.flagged(&x.flags), NonZero)?)),
         ("partition", |device, x| contents(&device.partition(x.floats.view(..FEW)?, &above_a_quarter())?.0)),
         ("partition in three", |device, x| {
             let below = Map::new(|x: f32| x < -0.25, "x < -0.25f");
-            let (parted, counts) = device.partition_three(x.floats.view(..FEW)?, &below, &above_a_quarter())?;
+            let (parted, counts) = device.partition(x.floats.view(..FEW)?, (&below, &above_a_quarter()))?;
             Ok([contents(&parted)?, bytes(&counts.map(|count| count as u64))].concat())
         }),
-        ("adjacent differences", |device, x| contents(&device.adjacent_difference(&x.floats)?)),
+        ("adjacent differences", |device, x| contents(&device.adjacent_difference(&x.floats, Difference)?)),
     ]);
 }
 
@@ -503,7 +508,7 @@ fn selections_repeat_bit_for_bit() {
 fn runs_of_equal_elements_repeat_bit_for_bit() {
     repeat(&[
         ("unique", |device, x| contents(&device.unique(&x.sorted[0])?)),
-        ("unique by key", |device, x| both(device.unique_by_key(&x.sorted[0], x.floats.view(..SOME)?)?)),
+        ("unique by key", |device, x| both(device.unique(x.floats.view(..SOME)?.by_key(&x.sorted[0]))?)),
         ("run-length encode", |device, x| both(device.run_length_encode::<_, u32>(&x.numbers)?)),
         ("non-trivial runs", |device, x| both(device.non_trivial_runs::<_, u32>(&x.numbers)?)),
         ("sum by key", |device, x| both(device.reduce(x.floats.view(..SOME)?.by_key(&x.sorted[0]), Sum)?)),

@@ -255,7 +255,7 @@ fn memory_does_not_leak() {
             let one = buffer.view(..1).and_then(|one| one.nd(&[1])?.broadcast_to(&[most]));
             for refused in [
                 device.zeroed::<u8>(most).map(drop),
-                device.iota(most, 1u8).map(drop),
+                device.iota(most, 1u8, 1).map(drop),
                 device.permute(one.expect(&name), &[0]).map(drop),
             ] {
                 assert_eq!(kind_of(refused), ErrorKind::OutOfMemory, "{name}");

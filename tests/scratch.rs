@@ -8,7 +8,8 @@ use oclprim::{
     Accumulate, Bins, Buffer, Device, Interpolation, MomentsRecord, Order, Result, SetOp, Source, StatisticsRecord,
     Top,
     internals::testing::allocations,
-    op::{Map, Max, Operator, Sum},
+    op::{Map, Max, NonZero, Operator, Sum},
+    sort::Merging,
 };
 
 const N: usize = 20_001;
@@ -115,7 +116,7 @@ fn reductions(forms: &mut Forms<'_>) {
     forms.form("reduce of products", REDUCTION, |it| {
         it.device.reduce_into(it.x.cast::<u64>().times(it.x.cast()), Sum, &mut it.out(1)?)
     });
-    forms.form("count", COUNT, |it| it.device.count_into(&it.x, &mut it.out(1)?));
+    forms.form("count", COUNT, |it| it.device.count_into(&it.x, NonZero, &mut it.out(1)?));
     forms.form("statistics", STATISTICS, |it| {
         it.device.statistics_into(&it.x, &mut it.out::<StatisticsRecord<u32>>(1)?)
     });
@@ -175,52 +176,53 @@ fn scans_and_selections(forms: &mut Forms<'_>) {
 fn sorts(forms: &mut Forms<'_>) {
     let ascending = Order::ascending;
     let order = ascending();
-    forms.form("sort", SORT, |it| it.device.sort_into(&it.x, &mut it.out(N)?, ascending()));
+    forms.form("sort", SORT, |it| it.device.sort_into(&it.x, ascending(), &mut it.out(N)?));
     forms.form("sort_pairs", SORT + 8 * N, |it| {
-        it.device.sort_pairs_into(&it.x, &it.y, &mut it.out(N)?, &mut it.out(N)?, ascending())
+        it.device.sort_into(it.x.with(&it.y), ascending(), (&mut it.out(N)?, &mut it.out(N)?))
     });
     forms
-        .form("argsort", SORT + 4 * N + 8 * N, |it| it.device.argsort_into(&it.x, &mut it.out::<u64>(N)?, ascending()));
+        .form("argsort", SORT + 4 * N + 8 * N, |it| it.device.argsort_into(&it.x, ascending(), &mut it.out::<u64>(N)?));
     forms.form("sort_segments", SORT + N, |it| {
-        it.device.sort_into(it.x.segments(&it.offsets), &mut it.out(N)?, ascending())
+        it.device.sort_into(it.x.segments(&it.offsets), ascending(), &mut it.out(N)?)
     });
     forms.form("sort_segments_pairs", SORT + N + 8 * N, |it| {
         let (mut keys, mut values) = (it.out(N)?, it.out(N)?);
-        it.device.sort_pairs_into(it.x.segments(&it.offsets), &it.y, &mut keys, &mut values, ascending())
+        it.device.sort_into(it.x.segments(&it.offsets).with(&it.y), ascending(), (&mut keys, &mut values))
     });
     forms.form("argsort_segments", SORT + N + 4 * N + 8 * N, |it| {
-        it.device.argsort_into(it.x.segments(&it.offsets), &mut it.out::<u64>(N)?, ascending())
+        it.device.argsort_into(it.x.segments(&it.offsets), ascending(), &mut it.out::<u64>(N)?)
     });
-    forms.form("merge_sort", 4 * N + MERGE, |it| it.device.merge_sort_into(&it.x, &mut it.out(N)?, &order));
+    forms.form("merge_sort", 4 * N + MERGE, |it| it.device.sort_into(&it.x, Merging(&order), &mut it.out(N)?));
     forms.form("merge_sort_pairs", 12 * N + MERGE, |it| {
-        it.device.merge_sort_pairs_into(&it.x, &it.y, &mut it.out(N)?, &mut it.out(N)?, &order)
+        it.device.sort_into(it.x.with(&it.y), Merging(&order), (&mut it.out(N)?, &mut it.out(N)?))
     });
     forms.form("merge", MERGE, |it| {
-        it.device.merge_into(it.x.view(..7_000)?, it.x.view(7_000..)?, &mut it.out(N)?, &order)
+        it.device.merge_into(it.x.view(..7_000)?, it.x.view(7_000..)?, &order, &mut it.out(N)?)
     });
     forms.form("merge_pairs", MERGE, |it| {
-        let [a, b] = [(it.x.view(..7_000)?, it.y.view(..7_000)?), (it.x.view(7_000..)?, it.y.view(7_000..)?)];
-        it.device.merge_pairs_into(a, b, (&mut it.out(N)?, &mut it.out(N)?), &order)
+        let a = it.x.view(..7_000)?.with(it.y.view(..7_000)?);
+        let b = it.x.view(7_000..)?.with(it.y.view(7_000..)?);
+        it.device.merge_into(a, b, &order, (&mut it.out(N)?, &mut it.out(N)?))
     });
     forms.form("set_operation", 4 * MERGE, |it| {
         let (mut kept, mut count) = (it.out(N)?, it.out(1)?);
         let (a, b) = (it.x.view(..7_000)?, it.x.view(7_000..)?);
-        it.device.set_operation_into(SetOp::Union, a, b, &mut kept, &mut count, &order)
+        it.device.set_operation_into(a, b, SetOp::Union, &order, &mut kept, &mut count)
     });
     for k in [10, 1_000, 15_000] {
         let top = Top::largest(k);
         // The selected keys with their indices, and the scratch of their sort.
         let most = TOP + 2 * (4 + 8) * k + 256 * 4 * (k / 1024 + 1);
-        forms.form(&format!("top_k {k}"), TOP, |it| it.device.top_k_into(&it.x, &mut it.out(k)?, top));
+        forms.form(&format!("top_k {k}"), TOP, |it| it.device.top_k_into(&it.x, top, &mut it.out(k)?));
         forms.form(&format!("top_k_places {k}"), TOP, |it| {
-            it.device.top_k_places_into(&it.x, &mut it.out(k)?, &mut it.out::<u64>(k)?, top)
+            it.device.top_k_into(it.x.indexed(), top, (&mut it.out(k)?, &mut it.out::<u64>(k)?))
         });
         forms.form(&format!("sorted top_k_places {k}"), most, |it| {
-            it.device.top_k_places_into(&it.x, &mut it.out(k)?, &mut it.out::<u64>(k)?, top.sorted())
+            it.device.top_k_into(it.x.indexed(), top.sorted(), (&mut it.out(k)?, &mut it.out::<u64>(k)?))
         });
     }
     forms.form("quantiles", 5 * TOP, |it| {
-        it.device.quantiles_into(&it.x, &[0.5, 0.9], Interpolation::Linear, &mut [0.0; 2])
+        it.device.quantile_into(&it.x, &[0.5, 0.9], Interpolation::Linear, &mut [0.0; 2])
     });
 }
 
@@ -233,7 +235,7 @@ fn histograms_and_matrices(forms: &mut Forms<'_>) {
         });
         forms.form(&format!("weighted of {count}"), 292 * (count + 3), |it| {
             let (mut sums, mut outside) = (it.out(count)?, it.out(3)?);
-            it.device.histogram_weighted_into(&it.x, &it.y, &bins, &mut sums, &mut outside, replace)
+            it.device.histogram_into(it.x.weighted(&it.y), &bins, &mut sums, &mut outside, replace)
         });
         let half = Map::new(|x: u32| x / 2, "x / 2");
         forms.form(&format!("mapped of {count}"), TABLES * (count + 3), |it| {
@@ -244,7 +246,7 @@ fn histograms_and_matrices(forms: &mut Forms<'_>) {
     let bins = vec![Bins::<u32>::ids(500).unwrap(); 3];
     forms.form("channels", TABLES * 3 * (500 + 3), |it| {
         let (mut counts, mut outside) = (it.out::<u64>(1_500)?, it.out(9)?);
-        it.device.histogram_channels_into(&it.x, 3, &bins, &mut counts, &mut outside, replace)
+        it.device.histogram_into(it.x.channels(3), &bins, &mut counts, &mut outside, replace)
     });
     for (rows, cols) in [(100, 100), (150, 60), (7, 2_000)] {
         let most = if rows == cols { 0 } else { 4 * rows * cols };
@@ -301,7 +303,7 @@ fn calls_of_several_threads_take_different_scratch() {
                             let x: Vec<u32> = common::random(n, 10 * id + round);
                             let there = device.upload(&x).expect(&what);
                             let sorted = device.sort(&there, Order::ascending()).expect(&what);
-                            let merged = device.merge_sort(&there, Order::ascending()).expect(&what);
+                            let merged = device.sort(&there, Merging(Order::ascending())).expect(&what);
                             let sums = device.scan(&there, Sum).expect(&what);
                             let mut want = x.clone();
                             want.sort_unstable();
@@ -349,7 +351,7 @@ fn calls_of_different_sizes_share_a_reservation() {
         let sort = |device: &Device, n: usize| {
             let x = device.filled(n, 7u32).unwrap();
             let mut out = device.zeroed::<u32>(n).unwrap();
-            device.sort_into(&x, &mut out, Order::ascending()).unwrap();
+            device.sort_into(&x, Order::ascending(), &mut out).unwrap();
         };
         let made = |device: &Device| {
             let before = allocations(device);

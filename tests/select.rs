@@ -6,7 +6,7 @@ mod common;
 use common::{gpu, tuned};
 use oclprim::{
     Buffer, Device, ErrorKind, Result, Source, SubGroupBackend, Tuning, ViewMut,
-    op::{Map, Operator, Sum},
+    op::{self, Difference, Map, NonZero, Operator, Sum, Unordered},
 };
 use proptest::prelude::*;
 
@@ -55,12 +55,12 @@ fn selects((name, device): &(String, Device), x: &[u32]) {
     let on_device = device.upload(x).unwrap();
     let what = || format!("{name}: {} below {limit} of {}", want.len(), x.len());
     assert!(device.select(&on_device, &below(limit)).unwrap().to_vec().unwrap() == want, "{}", what());
-    let mut any = device.select_unordered(&on_device, &below(limit)).unwrap().to_vec().unwrap();
+    let mut any = device.select(&on_device, Unordered(&below(limit))).unwrap().to_vec().unwrap();
     any.sort_unstable();
     let mut sorted = want.clone();
     sorted.sort_unstable();
     assert!(any == sorted, "{}, unordered", what());
-    let places: Buffer<u32> = device.select_indices(&on_device, &below(limit)).unwrap();
+    let places: Buffer<u32> = device.select_indices(&on_device, below(limit)).unwrap();
     let all = 0..x.len() as u32;
     assert!(places.to_vec().unwrap() == all.filter(|&i| x[i as usize] < limit).collect::<Vec<_>>(), "{}", what());
     let (first, others): (Vec<u32>, Vec<u32>) = x.iter().copied().partition(|&x| x < limit);
@@ -69,11 +69,15 @@ fn selects((name, device): &(String, Device), x: &[u32]) {
     let half = limit / 2;
     let mut lists = [const { Vec::new() }; 3];
     x.iter().for_each(|&x| lists[if x < half { 0 } else { 2 - usize::from(x < limit) }].push(x));
-    let (parted, counts) = device.partition_three(&on_device, &below(half), &below(limit)).unwrap();
+    let (parted, counts) = device.partition(&on_device, (&below(half), &below(limit))).unwrap();
     assert!(counts == [lists[0].len(), lists[1].len()], "{}, in three", what());
     assert!(parted.to_vec().unwrap() == lists.concat(), "{}, in three", what());
     let flags: Vec<u8> = x.iter().map(|&x| u8::from(x < limit)).collect();
-    assert!(device.select_flagged(&on_device, &flags).unwrap().to_vec().unwrap() == want, "{}, flagged", what());
+    assert!(
+        device.select(on_device.flagged(&flags), NonZero).unwrap().to_vec().unwrap() == want,
+        "{}, flagged",
+        what()
+    );
 }
 
 fn runs((name, device): &(String, Device), x: &[u32]) {
@@ -179,7 +183,7 @@ fn expressions_that_do_not_build_give_the_log() {
         assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
         let log = error.build_log().unwrap();
         assert!(common::names_line(&device, log, ("expression:2", 3, "  five")), "{name}: {log}");
-        let error = device.partition_three(&[1u32, 2], &below(LIMIT), &wrong).map(drop).unwrap_err();
+        let error = device.partition(&[1u32, 2], (&below(LIMIT), &wrong)).map(drop).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
     }
 }
@@ -218,12 +222,12 @@ fn selections_beyond_the_output_are_errors_if_the_count_is_returned() {
         let (x, flags) = (&there, &flags);
         let calls: [(&str, usize, Call); 10] = [
             ("select", taken, &|a, _, count| device.select_into(x, &limit, a, count)),
-            ("unordered", taken, &|a, _, count| device.select_unordered_into(x, &limit, a, count)),
-            ("flagged", taken, &|a, _, count| device.select_flagged_into(x, flags, a, count)),
+            ("unordered", taken, &|a, _, count| device.select_into(x, Unordered(&limit), a, count)),
+            ("flagged", taken, &|a, _, count| device.select_into(x.flagged(flags), NonZero, a, count)),
             ("indices", taken, &|a, _, count| device.select_indices_into(x, &limit, a, count)),
-            ("indices of flags", taken, &|a, _, count| device.select_indices_flagged_into(flags, a, count)),
+            ("indices of flags", taken, &|a, _, count| device.select_indices_into(flags, NonZero, a, count)),
             ("unique", runs, &|a, _, count| device.unique_into(x, a, count)),
-            ("unique by key", runs, &|a, b, count| device.unique_by_key_into(x, x, a, b, count)),
+            ("unique by key", runs, &|a, b, count| device.unique_into(x.by_key(x), (a, b), count)),
             ("encoded", runs, &|a, b, count| device.run_length_encode_into(x, a, b, count)),
             ("by key", runs, &|a, b, count| device.reduce_into(x.by_key(x), Sum, (a, b, count))),
             ("non-trivial", pairs, &|a, b, count| device.non_trivial_runs_into(x, a, b, count)),
@@ -269,10 +273,10 @@ fn adjacent_differences_take_any_operator() {
     let x: Vec<i32> = common::random::<i16>(many() / 3, 3).into_iter().map(i32::from).collect();
     let distance = Operator::new("distance", 0i32, |a: i32, b| (a - b).abs(), "abs(a - b)");
     for (name, device) in few_devices() {
-        let got = device.adjacent_difference_by(&x, &distance).unwrap().to_vec().unwrap();
+        let got = device.adjacent_difference(&x, &distance).unwrap().to_vec().unwrap();
         let steps = x.windows(2).map(|pair| (pair[1] - pair[0]).abs());
         assert!(got == x[..1].iter().copied().chain(steps).collect::<Vec<_>>(), "{name}");
-        let steps = device.adjacent_difference(&x).unwrap();
+        let steps = device.adjacent_difference(&x, Difference).unwrap();
         assert!(device.scan(&steps, Sum).unwrap().to_vec().unwrap() == x, "{name}");
     }
 }
@@ -305,5 +309,81 @@ proptest! {
             let x: Vec<u32> = x.iter().map(|x| x * LIMIT / 2).collect();
             selects(&device, &x);
         }
+    }
+}
+
+/// Numbers, a value among them, and offsets of segments, some of them empty.
+fn in_groups() -> (Vec<u32>, u32, [u32; 6]) {
+    let n = many() / 3;
+    let x = numbers(n, 300);
+    let some = x[3];
+    (x, some, [0, 0, n / 5, n / 2, n / 2, n].map(|offset| offset as u32))
+}
+
+fn number(part: &[u32]) -> u64 {
+    part.iter().filter(|x| **x < LIMIT).count() as u64
+}
+
+#[test]
+fn conditions_count_and_test_a_whole_input() {
+    let (x, some, _) = in_groups();
+    let equal: Vec<u64> = (0..x.len() as u64).filter(|&i| x[i as usize] == some).collect();
+    for (name, device) in few_devices() {
+        let (on_device, what) = (device.upload(&x).unwrap(), below(LIMIT));
+        assert_eq!(device.count(&on_device, &what).unwrap(), number(&x), "{name}");
+        let wide = device.count(on_device.cast::<u64>(), op::EqualTo(some.into())).unwrap();
+        assert_eq!(wide, equal.len() as u64, "{name}: equal");
+        assert_eq!((device.any(&on_device, &what).unwrap(), device.all(&on_device, &what).unwrap()), (true, false));
+        assert!(device.any(&on_device, op::EqualTo(some)).unwrap(), "{name}: any equal");
+        let found = device.select_indices::<_, u64, _>(&on_device, op::EqualTo(some)).unwrap().to_vec().unwrap();
+        assert_eq!(found, equal, "{name}: indices");
+    }
+}
+
+#[test]
+fn flags_are_tested_for_zero_alone() {
+    let flags = [1u8, 0, 2];
+    for (name, device) in few_devices() {
+        let error = device.select([4u32, 5, 6].flagged(&flags), op::EqualTo(2)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}: {error}");
+        let error = device.partition([4u32, 5, 6].flagged(&flags), (NonZero, op::EqualTo(2))).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}: {error}");
+    }
+}
+
+#[test]
+fn conditions_count_in_segments_and_runs() {
+    let (x, some, offsets) = in_groups();
+    let parts = || offsets.windows(2).map(|ends| &x[ends[0] as usize..ends[1] as usize]);
+    let keys: Vec<u8> = (0..x.len()).map(|i| (i / 700 % 2) as u8).collect();
+    for (name, device) in few_devices() {
+        let (on_device, what) = (device.upload(&x).unwrap(), below(LIMIT));
+        let in_parts = device.count(on_device.segments(&offsets), &what).unwrap().to_vec().unwrap();
+        assert_eq!(in_parts, parts().map(number).collect::<Vec<_>>(), "{name}: segments");
+        let any = device.any(on_device.segments(&offsets), op::EqualTo(some)).unwrap().to_vec().unwrap();
+        assert_eq!(any, parts().map(|part| u8::from(part.contains(&some))).collect::<Vec<_>>(), "{name}: any");
+        let all = device.all(on_device.segments(&offsets), &what).unwrap().to_vec().unwrap();
+        let want = parts().map(|part| u8::from(number(part) == part.len() as u64)).collect::<Vec<_>>();
+        assert_eq!(all, want, "{name}: all");
+        let (_, in_runs) = device.count(on_device.by_key(&keys), &what).unwrap();
+        assert_eq!(in_runs.to_vec().unwrap(), x.chunks(700).map(number).collect::<Vec<_>>(), "{name}: keys");
+    }
+}
+
+#[test]
+fn conditions_count_along_axes() {
+    let (x, ..) = in_groups();
+    let (rows, cols) = (x.len() / 7, 7);
+    let x = &x[..rows * cols];
+    for (name, device) in few_devices() {
+        let (on_device, what) = (device.upload(x).unwrap(), below(LIMIT));
+        let matrix = on_device.nd(&[rows, cols]).unwrap();
+        let in_rows = device.count(matrix.along(1), &what).unwrap().to_vec().unwrap();
+        assert_eq!(in_rows, x.chunks(cols).map(number).collect::<Vec<_>>(), "{name}: rows");
+        let column = |j: usize| number(&x.iter().skip(j).step_by(cols).copied().collect::<Vec<_>>());
+        let in_columns = device.count(matrix.along(0), &what).unwrap().to_vec().unwrap();
+        assert_eq!(in_columns, (0..cols).map(column).collect::<Vec<_>>(), "{name}: columns");
+        let all = device.all(matrix.along([]), &what).unwrap().to_vec().unwrap();
+        assert!(all == x.iter().map(|x| u8::from(*x < LIMIT)).collect::<Vec<_>>(), "{name}: each");
     }
 }

@@ -10,8 +10,9 @@ use std::{fs, process::Command};
 
 use bytemuck::Pod;
 use oclprim::{
-    Bins, Buffer, Device, ErrorKind, Interpolation, Layout, NdView, Order, Philox, Result, SetOp, Source, Top,
-    op::{Cast, Max, Sum},
+    Bins, Bound, Buffer, Device, ErrorKind, Interpolation, Layout, NdView, Order, Philox, Result, SetOp, Source, Top,
+    op::{Cast, Difference, EqualTo, Max, NonZero, Sum},
+    sort::Merging,
 };
 use rlimit::Resource;
 
@@ -109,7 +110,7 @@ const CALLS: &[(&str, Call)] = &[
     ("arg_min", |i| Ok(i.device.arg_min(&i.floats)?.index as u64)),
     ("min_max", |i| Ok(i.device.min_max(&i.x)?.max.index as u64)),
     ("statistics", |i| Ok(i.device.mean(&i.floats)?.to_bits())),
-    ("count", |i| Ok(i.device.count_of(&i.x, 7)? as u64)),
+    ("count", |i| i.device.count(&i.x, EqualTo(7))),
     ("reduce_axis 0", |i| of(i.device.reduce(i.matrix(ROWS)?.along(0), Max)?)),
     ("reduce_axis 1", |i| of(i.device.reduce(i.matrix(ROWS)?.along(1), Max)?)),
     ("reduce_axis of few", |i| of(i.device.reduce(i.matrix(4)?.along(1), Max)?)),
@@ -136,50 +137,50 @@ const CALLS: &[(&str, Call)] = &[
     }),
     ("scan_by_key", |i| of(i.device.scan(i.x.by_key(&i.keys), Sum)?)),
     ("scan_axis", |i| of(i.device.scan(i.matrix(ROWS)?.along(0), Sum)?)),
-    ("select", |i| of(i.device.select_flagged(&i.x, &i.flags)?)),
-    ("select_indices", |i| of(i.device.select_indices_flagged::<u64>(&i.flags)?)),
-    ("partition", |i| of(i.device.partition_flagged(&i.x, &i.flags)?.0)),
+    ("select", |i| of(i.device.select(i.x.flagged(&i.flags), NonZero)?)),
+    ("select_indices", |i| of(i.device.select_indices::<_, u64, _>(&i.flags, NonZero)?)),
+    ("partition", |i| of(i.device.partition(i.x.flagged(&i.flags), NonZero)?.0)),
     ("unique", |i| of(i.device.unique(&i.keys)?)),
     ("run_length_encode", |i| of(i.device.run_length_encode::<_, u64>(&i.keys)?.1)),
     ("non_trivial_runs", |i| of(i.device.non_trivial_runs::<_, u64>(&i.keys)?.1)),
-    ("adjacent_difference", |i| of(i.device.adjacent_difference(&i.x)?)),
+    ("adjacent_difference", |i| of(i.device.adjacent_difference(&i.x, Difference)?)),
     ("sort", |i| of(i.device.sort(&i.x, Order::ascending())?)),
     ("sort by some bits", |i| of(i.device.sort(&i.x, Order::ascending().bits(3..20))?)),
-    ("sort_into", |i| i.device.sort_into(&i.x, &mut i.work, Order::descending()).map(|()| hash(&i.work))),
+    ("sort_into", |i| i.device.sort_into(&i.x, Order::descending(), &mut i.work).map(|()| hash(&i.work))),
     ("sort_in_place", |i| {
         i.work.copy_from_slice(&i.x);
         i.device.sort_in_place(&mut i.work, Order::ascending()).map(|()| hash(&i.work))
     }),
-    ("sort_pairs", |i| of(i.device.sort_pairs(&i.x, &i.wide, Order::ascending())?.1)),
-    ("argsort", |i| of(i.device.argsort::<_, u32>(&i.x, Order::ascending())?)),
+    ("sort_pairs", |i| of(i.device.sort(i.x.with(&i.wide), Order::ascending())?.1)),
+    ("argsort", |i| of(i.device.argsort::<_, u32, _>(&i.x, Order::ascending())?)),
     ("sort_segments", |i| of(i.device.sort(i.x.segments(&i.offsets), Order::ascending())?)),
     ("sort_segments by some bits", |i| of(i.device.sort(i.x.segments(&i.offsets), Order::ascending().bits(3..20))?)),
     ("sort_segments of all", |i| of(i.device.sort(i.x.segments(&[0, N as u64]), Order::ascending().bits(3..20))?)),
-    ("argsort_segments", |i| of(i.device.argsort::<_, u32>(i.x.segments(&i.offsets), Order::ascending())?)),
+    ("argsort_segments", |i| of(i.device.argsort::<_, u32, _>(i.x.segments(&i.offsets), Order::ascending())?)),
     ("merge", |i| of(i.device.merge(&i.sorted, &i.keys, Order::ascending())?)),
-    ("merge_sort", |i| of(i.device.merge_sort(&i.x, Order::ascending())?)),
-    ("intersection", |i| of(i.device.set_operation(SetOp::Intersection, &i.sorted, &i.sorted, Order::ascending())?)),
+    ("merge_sort", |i| of(i.device.sort(&i.x, Merging(Order::ascending()))?)),
+    ("intersection", |i| of(i.device.set_operation(&i.sorted, &i.sorted, SetOp::Intersection, Order::ascending())?)),
     ("union of equal ranges", |i| {
-        of(i.device.set_operation(SetOp::Union, &i.sorted, &i.sorted, Order::ascending())?)
+        of(i.device.set_operation(&i.sorted, &i.sorted, SetOp::Union, Order::ascending())?)
     }),
-    ("set_operation", |i| of(i.device.set_operation(SetOp::Union, &i.sorted, &i.keys, Order::ascending())?)),
-    ("lower_bound", |i| of(i.device.lower_bound::<_, u64, _>(&i.sorted, &i.x, Order::ascending())?)),
-    ("is_sorted", |i| i.device.is_sorted(&i.sorted, Order::ascending()).map(u64::from)),
+    ("set_operation", |i| of(i.device.set_operation(&i.sorted, &i.keys, SetOp::Union, Order::ascending())?)),
+    ("lower_bound", |i| of(i.device.search::<_, u64, _>(&i.sorted, &i.x, Bound::Lower, Order::ascending())?)),
+    ("is_sorted", |i| Ok(u64::from(i.device.first_unsorted(&i.sorted, Order::ascending())?.is_none()))),
     ("top_k", |i| of(i.device.top_k(&i.x, Top::largest(N / 20).sorted())?)),
     ("top_k of rows", |i| of(i.device.top_k(&i.x, Top::largest(100).in_rows(COLS))?)),
     ("top_k of short rows", |i| of(i.device.top_k(&i.x, Top::largest(3).in_rows(64).sorted())?)),
     ("nth_element", |i| Ok(i.device.nth_element(&i.x, N / 2)?.into())),
-    ("quantiles", |i| Ok(hash(&i.device.quantiles(&i.x, &[0.1, 0.5, 0.9], Interpolation::Linear)?))),
+    ("quantiles", |i| Ok(hash(&i.device.quantile(&i.x, &[0.1, 0.5, 0.9], Interpolation::Linear)?))),
     ("histogram of few bins", |i| Ok(hash(&i.device.histogram(&i.x, &Bins::even(0, u32::MAX, 100)?)?.counts))),
     ("histogram of 2^20 bins", |i| Ok(hash(&i.device.histogram(&i.x, &Bins::even(0, u32::MAX, 1 << 20)?)?.counts))),
     ("histogram of 2^24 bins", |i| Ok(hash(&i.device.histogram(&i.x, &Bins::even(0, u32::MAX, 1 << 24)?)?.counts))),
     ("histogram of edges", |i| Ok(hash(&i.device.histogram(&i.x, &Bins::edges(&i.sorted[..N.min(1 << 20)])?)?.counts))),
     ("histogram_weighted", |i| {
         let bins = Bins::even(0, u32::MAX, 1 << 20)?;
-        Ok(hash(&i.device.histogram_weighted(&i.x, &i.keys, &bins)?.sums))
+        Ok(hash(&i.device.histogram(i.x.weighted(&i.keys), &bins)?.sums))
     }),
     ("histogram_channels", |i| {
-        let found = i.device.histogram_channels(&i.x, 4, &vec![Bins::even(0, u32::MAX, 1 << 18)?; 4])?;
+        let found = i.device.histogram(i.x.channels(4), &vec![Bins::even(0, u32::MAX, 1 << 18)?; 4])?;
         Ok(found.iter().fold(0, |all, found| all ^ hash(&found.counts)))
     }),
     ("transpose", |i| of(i.device.transpose(&i.x, ROWS, COLS)?)),
@@ -210,7 +211,7 @@ const CALLS: &[(&str, Call)] = &[
         i.work.copy_from_slice(&i.x);
         i.device.reverse_in_place(&mut i.work).map(|()| hash(&i.work))
     }),
-    ("iota", |i| of(i.device.iota(N, 5u32)?)),
+    ("iota", |i| of(i.device.iota(N, 5u32, 1)?)),
     ("random", |i| of(i.device.random::<u32>(N, Philox::new(3))?)),
     ("upload", |i| of(i.device.upload(&i.x)?)),
     ("zeroed", |i| of(i.device.zeroed::<u64>(N)?)),

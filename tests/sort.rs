@@ -51,10 +51,10 @@ fn sorts_by<T: Element>(
         let want: Vec<T> = places.iter().map(|place| *key(place)).collect();
         let got = device.sort(keys, order.clone()).unwrap().to_vec().unwrap();
         assert!(bits(&got) == bits(&want), "{name}: {} keys {order:?}", keys.len());
-        let found = device.argsort::<_, u32>(keys, order.clone()).unwrap().to_vec().unwrap();
+        let found = device.argsort::<_, u32, _>(keys, order.clone()).unwrap().to_vec().unwrap();
         assert!(found == places, "{name}: argsort of {} keys {order:?}", keys.len());
         let numbers: Vec<u32> = (0..keys.len() as u32).collect();
-        let (got, values) = device.sort_pairs(keys, &numbers, order.clone()).unwrap();
+        let (got, values) = device.sort(keys.with(&numbers), order.clone()).unwrap();
         assert!(bits(&got.to_vec().unwrap()) == bits(&want), "{name}: keys of {} pairs {order:?}", keys.len());
         assert!(values.to_vec().unwrap() == places, "{name}: values of {} pairs {order:?}", keys.len());
     }
@@ -93,9 +93,9 @@ fn sorts_segments<K: Key + Ord + std::fmt::Debug>((name, device): &(String, Devi
         let want: Vec<K> = places.iter().map(|place| keys[*place as usize]).collect();
         let got = device.sort(keys.segments(offsets), order.clone()).unwrap().to_vec().unwrap();
         assert!(got == want, "{what}, {order:?}");
-        let found = device.argsort::<_, u32>(keys.segments(offsets), order.clone()).unwrap().to_vec().unwrap();
+        let found = device.argsort::<_, u32, _>(keys.segments(offsets), order.clone()).unwrap().to_vec().unwrap();
         assert!(found == places, "{what}, argsort, {order:?}");
-        let (got, with) = device.sort_pairs(keys.segments(offsets), &values, order.clone()).unwrap();
+        let (got, with) = device.sort(keys.segments(offsets).with(&values), order.clone()).unwrap();
         assert!(got.to_vec().unwrap() == want, "{what}, of pairs, {order:?}");
         let moved: Vec<_> = places.iter().map(|place| values[*place as usize]).collect();
         assert!(with.to_vec().unwrap() == moved, "{what}, values, {order:?}");
@@ -152,7 +152,7 @@ fn keys_of_16_bytes_are_sorted_by_any_bits() {
             let mut want: Vec<u32> = (0..keys.len() as u32).collect();
             want.sort_by_key(|&place| keys[place as usize] & mask);
             let order = Order::ascending().bits(bits.clone());
-            let got = device.argsort::<_, u32>(&keys, order).unwrap().to_vec().unwrap();
+            let got = device.argsort::<_, u32, _>(&keys, order).unwrap().to_vec().unwrap();
             assert!(got == want, "{name}: bits {bits:?}");
         }
     }
@@ -210,15 +210,15 @@ fn one_reservation_serves_every_operation() {
         let values: Vec<i32> = keys.iter().map(|key| !key).collect();
         let run = |device: &Device| {
             let (mut got, order) = (vec![0i32; n], Order::ascending);
-            device.sort_into(&keys, &mut got, order()).unwrap();
+            device.sort_into(&keys, order(), &mut got).unwrap();
             assert!(got == want, "{name}");
-            device.sort_into(keys.segments(&[0u32, n as u32]), &mut got, order()).unwrap();
+            device.sort_into(keys.segments(&[0u32, n as u32]), order(), &mut got).unwrap();
             assert!(got == want, "{name}");
             let mut places = vec![0u32; n];
-            device.argsort_into(&keys, &mut places, order()).unwrap();
+            device.argsort_into(&keys, order(), &mut places).unwrap();
             assert!(places.iter().map(|&place| keys[place as usize]).eq(want.iter().copied()), "{name}");
             let (mut got, mut with) = (vec![0i32; n], vec![0i32; n]);
-            device.sort_pairs_into(&keys, &values, &mut got, &mut with, order()).unwrap();
+            device.sort_into(keys.with(&values), order(), (&mut got, &mut with)).unwrap();
             assert!(got == want && with.iter().zip(&want).all(|(value, key)| *value == !key), "{name}");
         };
         common::reserve_and_repeat(&name, &tried, &device, run);
@@ -232,7 +232,7 @@ fn sorts_write_only_their_outputs() {
             let keys: Vec<u32> = common::random(1000 + offset, 5);
             let x = device.upload(&keys).unwrap();
             let got = guarded::<u32>(&device, 1000, offset, |out| {
-                Ok(device.sort_into(x.view(offset..)?, out, Order::ascending())?)
+                Ok(device.sort_into(x.view(offset..)?, Order::ascending(), out)?)
             });
             let got = got.unwrap_or_else(|failure| panic!("{name}: {failure:?}"));
             let mut want = keys[offset..].to_vec();
@@ -269,4 +269,58 @@ proptest! {
 fn tested() -> &'static [(String, Device)] {
     static DEVICES: std::sync::OnceLock<Vec<(String, Device)>> = std::sync::OnceLock::new();
     DEVICES.get_or_init(common::devices)
+}
+
+/// Sorts of lines along any axes have the order of the view, and indices count from the start of the line.
+#[test]
+fn lines_along_axes_are_sorted_in_place_of_the_view() {
+    let shape = [3, 5, 4];
+    let x: Vec<i16> = common::random::<i16>(60, 7).into_iter().map(|x| x % 5).collect();
+    let at = |i: usize, j: usize, k: usize| (i * shape[1] + j) * shape[2] + k;
+    for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
+        let there = device.upload(&x).unwrap();
+        let view = there.nd(&shape).unwrap();
+        // The elements of each line, as indices.
+        let last: Vec<Vec<usize>> = (0..15).map(|line| (line * 4..line * 4 + 4).collect()).collect();
+        let middle: Vec<Vec<usize>> =
+            (0..3).flat_map(|i| (0..4).map(move |k| (0..5).map(|j| at(i, j, k)).collect())).collect();
+        let outer: Vec<Vec<usize>> =
+            (0..5).map(|j| (0..3).flat_map(|i| (0..4).map(move |k| at(i, j, k))).collect()).collect();
+        let check = |lines: &[Vec<usize>], sorted: Vec<i16>, indices: Vec<u32>| {
+            let (mut want, mut want_indices) = (vec![0; 60], vec![0; 60]);
+            for line in lines {
+                let mut order: Vec<u32> = (0..line.len() as u32).collect();
+                order.sort_by_key(|&at| std::cmp::Reverse(x[line[at as usize]]));
+                for (&to, &from) in line.iter().zip(&order) {
+                    (want[to], want_indices[to]) = (x[line[from as usize]], from);
+                }
+            }
+            assert_eq!((sorted, indices), (want, want_indices), "{name}");
+        };
+        let down = Order::descending;
+        let sorted = |found: oclprim::Buffer<i16>| found.to_vec().unwrap();
+        let indices = |found: oclprim::Buffer<u32>| found.to_vec().unwrap();
+        check(
+            &last,
+            sorted(device.sort(view.along(2), down()).unwrap()),
+            indices(device.argsort(view.along(2), down()).unwrap()),
+        );
+        check(
+            &middle,
+            sorted(device.sort(view.along(1), down()).unwrap()),
+            indices(device.argsort(view.along(1), down()).unwrap()),
+        );
+        check(
+            &outer,
+            sorted(device.sort(view.along([0, 2]), down()).unwrap()),
+            indices(device.argsort(view.along([0, 2]), down()).unwrap()),
+        );
+        let wide = device.sort(view.cast::<i64>().along(2), down()).unwrap().to_vec().unwrap();
+        assert_eq!(
+            wide,
+            sorted(device.sort(view.along(2), down()).unwrap()).into_iter().map(i64::from).collect::<Vec<_>>()
+        );
+        let nothing = device.upload::<i16>(&[]).unwrap();
+        assert_eq!(device.sort(nothing.nd(&[0, 3]).unwrap().along(0), down()).unwrap().len(), 0, "{name}");
+    }
 }

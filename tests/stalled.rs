@@ -12,7 +12,7 @@ use oclprim::{
     Buffer, Device, Element, Order, Result,
     internals::data::Data,
     internals::tuning::Stall,
-    op::{Map, Sum},
+    op::{Map, NonZero, Sum, UnstableTail},
 };
 
 /// A scan has tiles of 32 KiB. `N` elements of 4 bytes have three tile groups. `MANY` elements of 8 bytes have more
@@ -137,8 +137,8 @@ fn large() -> Map<fn(f32) -> bool> {
 
 const SORTS: &[Form] = &[
     ("sort", |device, x| contents(device.sort(&x.numbers, Order::ascending())?)),
-    ("sort pairs", |device, x| both(device.sort_pairs(&x.numbers, x.longs.view(..SOME)?, Order::descending())?)),
-    ("argsort", |device, x| contents(device.argsort::<_, u32>(x.floats.view(..SOME)?, Order::ascending())?)),
+    ("sort pairs", |device, x| both(device.sort(x.numbers.with(x.longs.view(..SOME)?), Order::descending())?)),
+    ("argsort", |device, x| contents(device.argsort::<_, u32, _>(x.floats.view(..SOME)?, Order::ascending())?)),
 ];
 
 const OTHERS: &[Form] = &[
@@ -156,17 +156,19 @@ const OTHERS: &[Form] = &[
     ("scan by flags", |device, x| contents(device.scan(x.floats.flagged(&x.flags), in_scan(Sum, up()))?)),
     ("scan in segments", |device, x| contents(device.scan(x.floats.segments(&x.offsets), in_scan(Sum, up()))?)),
     ("select", |device, x| contents(device.select(x.floats.view(..SOME)?, &positive())?)),
-    ("select flagged", |device, x| contents(device.select_flagged(x.longs.view(..SOME)?, x.bytes.view(..SOME)?)?)),
-    ("partition", |device, x| contents(device.partition(x.floats.view(..SOME)?, &positive())?.0)),
-    ("partition reversed", |device, x| contents(device.partition_reversed(x.floats.view(..SOME)?, &positive())?.0)),
-    ("partition in three", |device, x| {
-        contents(device.partition_three(x.floats.view(..SOME)?, &large(), &positive())?.0)
+    ("select flagged", |device, x| {
+        contents(device.select(x.longs.view(..SOME)?.flagged(x.bytes.view(..SOME)?), NonZero)?)
     }),
+    ("partition", |device, x| contents(device.partition(x.floats.view(..SOME)?, &positive())?.0)),
+    ("partition reversed", |device, x| {
+        contents(device.partition(x.floats.view(..SOME)?, UnstableTail(&positive()))?.0)
+    }),
+    ("partition in three", |device, x| contents(device.partition(x.floats.view(..SOME)?, (&large(), &positive()))?.0)),
     ("partition flagged", |device, x| {
-        contents(device.partition_flagged(x.floats.view(..SOME)?, x.bytes.view(..SOME)?)?.0)
+        contents(device.partition(x.floats.view(..SOME)?.flagged(x.bytes.view(..SOME)?), NonZero)?.0)
     }),
     ("unique", |device, x| contents(device.unique(x.float_runs.view(..SOME)?)?)),
-    ("unique by key", |device, x| both(device.unique_by_key(x.runs.view(..SOME)?, &x.numbers)?)),
+    ("unique by key", |device, x| both(device.unique(x.numbers.by_key(x.runs.view(..SOME)?))?)),
     ("run-length encode", |device, x| both(device.run_length_encode::<_, u32>(&x.bytes)?)),
     ("non-trivial runs", |device, x| both(device.non_trivial_runs::<_, u32>(x.runs.view(..SOME)?)?)),
     ("sum by key", |device, x| both(device.reduce(x.floats.by_key(&x.runs), Sum)?)),

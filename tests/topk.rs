@@ -7,7 +7,7 @@ use common::{
     memory::{Counting, allocated},
     tuned,
 };
-use oclprim::{Device, Interpolation, Top};
+use oclprim::{Device, Interpolation, Source, Top};
 use proptest::prelude::*;
 
 /// Every device, in its own geometry and in that of GPUs with much, little and no local memory.
@@ -43,7 +43,7 @@ fn top(k: usize, largest: bool, sorted: bool) -> Top {
 
 fn selects((name, device): &(String, Device), keys: &[u32], k: usize, largest: bool, sorted: bool) {
     let want = places(keys, k, largest, sorted);
-    let (got, found) = device.top_k_places::<u32, u32>(keys, top(k, largest, sorted)).unwrap();
+    let (got, found) = device.top_k(keys.indexed::<u32>(), top(k, largest, sorted)).unwrap();
     let what = format!("{name}: {k} of {}, largest: {largest}, sorted: {sorted}", keys.len());
     let (got, found) = (got.to_vec().unwrap(), found.to_vec().unwrap());
     let wrong = found.iter().zip(&want).position(|(a, b)| a != b);
@@ -52,7 +52,7 @@ fn selects((name, device): &(String, Device), keys: &[u32], k: usize, largest: b
     if k > 0 {
         let mut rank = [0];
         let at = if largest { keys.len() - k } else { k - 1 };
-        device.nth_elements_into(keys, &[at], &mut rank).unwrap();
+        device.nth_element_into(keys, &[at], &mut rank).unwrap();
         let mut all = keys.to_vec();
         assert_eq!(rank[0], *all.select_nth_unstable(at).1, "rank {at} of {what}");
     }
@@ -148,14 +148,14 @@ fn rows_of_any_length_are_selected() {
             let keys: Vec<u32> = common::random::<u32>(rows * len, 3).iter().map(|x| x % 5000).collect();
             for sorted in [false, true] {
                 let want: Vec<u32> = keys.chunks(len).flat_map(|row| places(row, k, true, sorted)).collect();
-                let (got, found) = device.top_k_places::<u32, u32>(&keys, top(k, true, sorted).in_rows(len)).unwrap();
+                let (got, found) = device.top_k(keys.indexed::<u32>(), top(k, true, sorted).in_rows(len)).unwrap();
                 assert!(found.to_vec().unwrap() == want, "{name}: indices of {k} of {rows} x {len}");
                 let row = |i: usize| i / k * len;
                 let of = |(i, place): (usize, &u32)| keys[row(i) + *place as usize];
                 let keys_wanted: Vec<u32> = want.iter().enumerate().map(of).collect();
                 assert!(got.to_vec().unwrap() == keys_wanted, "{name}: keys of {k} of {rows} x {len}");
                 let numbers: Vec<u64> = (0..keys.len() as u64).collect();
-                let (_, values) = device.top_k_pairs(&keys, &numbers, top(k, true, sorted).in_rows(len)).unwrap();
+                let (_, values) = device.top_k(keys.with(&numbers), top(k, true, sorted).in_rows(len)).unwrap();
                 let values_wanted: Vec<u64> =
                     want.iter().enumerate().map(|(i, &place)| row(i) as u64 + u64::from(place)).collect();
                 assert!(values.to_vec().unwrap() == values_wanted, "{name}: values of {k} of {rows} x {len}");
@@ -177,7 +177,7 @@ fn many_rows_on_the_cpu_take_little_memory() {
         let top = top(k, true, sorted).in_rows(len);
         let taken = allocated(|| {
             let (best, found) = (&mut best[..], &mut found[..]);
-            Device::cpu().top_k_places_into(&keys, best, found, top).unwrap();
+            Device::cpu().top_k_into(keys.indexed(), top, (best, found)).unwrap();
         });
         assert!(taken < 200_000, "{taken} bytes for {rows} rows of {len} keys");
         let want: Vec<u32> = keys.chunks(len).flat_map(|row| places(row, k, true, sorted)).collect();
@@ -193,7 +193,7 @@ fn quantiles_of_floats_equal_sorted_elements() {
     sorted.sort_by(f32::total_cmp);
     for (name, device) in tuned(&[("a GPU", gpu())]) {
         let x = device.upload(&keys).unwrap();
-        let ends = device.quantiles(&x, &[0.0, 1.0], Interpolation::Linear).unwrap();
+        let ends = device.quantile(&x, &[0.0, 1.0], Interpolation::Linear).unwrap();
         assert_eq!(ends, [f64::from(sorted[0]), f64::from(sorted[n - 1])], "{name}");
         assert_eq!(device.median(&x).unwrap(), f64::from(sorted[n / 2]), "{name}");
         let mut with_nan = keys.clone();
@@ -211,7 +211,7 @@ fn quantiles_of_doubles_are_given_on_every_device() {
         for count in [1, 7, 8, 20] {
             let q: Vec<f64> = (0..count).map(|i| (f64::from(i) + 0.3) / f64::from(count)).collect();
             let of = |keys: &[f64]| {
-                device.quantiles(keys, &q, Interpolation::Linear).unwrap_or_else(|error| panic!("{name}: {error}"))
+                device.quantile(keys, &q, Interpolation::Linear).unwrap_or_else(|error| panic!("{name}: {error}"))
             };
             for (got, q) in of(&keys).iter().zip(&q) {
                 assert!((got - 5002.0 * q).abs() < 1e-9, "{name}: {q} is {got}");
@@ -242,4 +242,39 @@ proptest! {
 fn tested() -> &'static [(String, Device)] {
     static DEVICES: std::sync::OnceLock<Vec<(String, Device)>> = std::sync::OnceLock::new();
     DEVICES.get_or_init(common::devices)
+}
+
+/// The k keys of each segment and of each line are those of the segment or line alone.
+#[test]
+fn top_k_of_groups_equals_that_of_each_group() {
+    let x: Vec<i32> = common::random::<i16>(900, 5).into_iter().map(|x| i32::from(x % 40)).collect();
+    let offsets = [0u32, 5, 9, 500, 897];
+    for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
+        let there = device.upload(&x).unwrap();
+        for top in [Top::largest(3), Top::smallest(4), Top::largest(2).sorted(), Top::smallest(0)] {
+            let (mut keys, mut indices) = (vec![], vec![]);
+            for ends in offsets.windows(2) {
+                let part = &x[ends[0] as usize..ends[1] as usize];
+                let (own, at) = Device::cpu().top_k(part.indexed::<u32>(), top).unwrap();
+                keys.extend(own.to_vec().unwrap());
+                indices.extend(at.to_vec().unwrap().into_iter().map(|at| at + ends[0]));
+            }
+            let (got, at) = device.top_k(there.segments(&offsets).indexed::<u32>(), top).unwrap();
+            assert_eq!((got.to_vec().unwrap(), at.to_vec().unwrap()), (keys.clone(), indices), "{name}: {top:?}");
+            assert_eq!(device.top_k(there.segments(&offsets), top).unwrap().to_vec().unwrap(), keys, "{name}: {top:?}");
+            let columns = there.nd(&[100, 9]).unwrap().along(0);
+            let turned = device.transpose(&there, 100, 9).unwrap();
+            let (want, want_at) = device.top_k(turned.indexed::<u64>(), top.in_rows(100)).unwrap();
+            let (got, at) = device.top_k(columns.indexed::<u64>(), top).unwrap();
+            assert_eq!(
+                (got.to_vec().unwrap(), at.to_vec().unwrap()),
+                (want.to_vec().unwrap(), want_at.to_vec().unwrap()),
+                "{name}: {top:?}"
+            );
+        }
+        let few = device.top_k(there.segments(&offsets), Top::largest(5)).unwrap_err();
+        assert_eq!(few.to_string(), "4 keys are fewer than the 5 largest to select", "{name}");
+        let twice = device.top_k(there.segments(&offsets), Top::largest(1).in_rows(3)).unwrap_err();
+        assert_eq!(twice.to_string(), "rows of 3 keys are for an input without groups", "{name}");
+    }
 }

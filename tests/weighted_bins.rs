@@ -2,7 +2,7 @@
 
 mod common;
 
-use oclprim::{Accumulate, Bins, Device, Element, Weight, WeightedHistogram, bf16, f16};
+use oclprim::{Accumulate, Bins, Device, Element, Source, Weight, WeightedHistogram, bf16, f16};
 
 /// The devices that compute with `T`.
 fn devices_with<T: Element>() -> impl Iterator<Item = (String, Device)> {
@@ -36,7 +36,7 @@ fn sums_are<W: Weight>(weights: &[W], want: W::Sum) {
     for (name, device) in devices_with::<W>() {
         for bins in [1, 2000] {
             let found =
-                device.histogram_weighted(&vec![0u32; weights.len()], weights, &Bins::ids(bins).unwrap()).unwrap();
+                device.histogram(vec![0u32; weights.len()].weighted(weights), &Bins::ids(bins).unwrap()).unwrap();
             let right = found.sums[0].to_f64().to_bits() == want.to_f64().to_bits()
                 || (found.sums[0].is_nan() && want.is_nan());
             assert!(right, "{name}, {bins} bins: {} instead of {want} for {weights:?}", found.sums[0]);
@@ -47,16 +47,15 @@ fn sums_are<W: Weight>(weights: &[W], want: W::Sum) {
 #[test]
 fn small_weights_are_not_lost_beside_other_bins() {
     for (name, device) in common::with_geometries() {
-        let found = device.histogram_weighted(&[0u32, 1], &[1e12f32, 1e-7], &Bins::ids(2).unwrap()).unwrap();
+        let found = device.histogram([0u32, 1].weighted(&[1e12f32, 1e-7]), &Bins::ids(2).unwrap()).unwrap();
         assert_eq!(found.sums, [1e12, 1e-7], "{name}");
         let least = f32::from_bits(1);
-        let found =
-            device.histogram_weighted(&[0u32, 1, 2, 9], &[f32::MAX, least, 1.0, -least], &Bins::ids(3).unwrap());
+        let found = device.histogram([0u32, 1, 2, 9].weighted(&[f32::MAX, least, 1.0, -least]), &Bins::ids(3).unwrap());
         let found = found.unwrap();
         assert_eq!((found.sums, found.outside.above), (vec![f32::MAX, least, 1.0], -least), "{name}");
     }
     for (name, device) in devices_with::<f64>() {
-        let found = device.histogram_weighted(&[0u32, 1], &[f64::MAX, 5e-324], &Bins::ids(2).unwrap()).unwrap();
+        let found = device.histogram([0u32, 1].weighted(&[f64::MAX, 5e-324]), &Bins::ids(2).unwrap()).unwrap();
         assert_eq!(found.sums, [f64::MAX, 5e-324], "{name}");
     }
 }
@@ -139,7 +138,7 @@ fn sums_by_integers<W: Weight>(n: usize, bins: usize, spread: u64, nearest: fn(i
         .collect();
     let want: Vec<W::Sum> = want.into_iter().map(nearest).collect();
     for (name, device) in devices_with::<W>() {
-        let found = device.histogram_weighted(&samples, &weights, &Bins::ids(bins).unwrap()).unwrap();
+        let found = device.histogram(samples.weighted(&weights), &Bins::ids(bins).unwrap()).unwrap();
         let right = found.sums == want[..bins] && found.outside.above == want[bins];
         assert!(right, "{name}: {} in {bins} bins, {spread} powers of two", W::TYPE);
     }
@@ -163,16 +162,16 @@ fn sums_of_all_exponents<W: Weight>(n: usize, bins: usize) {
     let mut weights: Vec<W> = (0..n).map(|_| W::from_bits_lossy(next())).collect();
     weights.iter_mut().skip(9).filter(|w| !finite(w)).for_each(|w| *w = W::ONE);
     let layout = Bins::ids(bins).unwrap();
-    let want = bits(&Device::cpu().histogram_weighted(&samples, &weights, &layout).unwrap());
+    let want = bits(&Device::cpu().histogram(samples.weighted(&weights), &layout).unwrap());
     // Each bin's weights are summed alone, in another order.
     for bin in (0..bins).step_by(bins.div_ceil(100)) {
         let own: Vec<W> =
             samples.iter().zip(&weights).filter(|&(&id, _)| id as usize == bin).map(|(_, &w)| w).rev().collect();
-        let alone = Device::cpu().histogram_weighted(&vec![0u8; own.len()], &own, &Bins::ids(1).unwrap()).unwrap();
+        let alone = Device::cpu().histogram(vec![0u8; own.len()].weighted(&own), &Bins::ids(1).unwrap()).unwrap();
         assert_eq!(bits(&alone)[0], want[bin], "{} in bin {bin}", W::TYPE);
     }
     for (name, device) in devices_with::<W>() {
-        let found = device.histogram_weighted(&samples, &weights, &layout).unwrap();
+        let found = device.histogram(samples.weighted(&weights), &layout).unwrap();
         assert!(bits(&found) == want, "{name}: {} in {bins} bins", W::TYPE);
     }
 }
@@ -194,11 +193,11 @@ fn many_bins_are_counted_in_ranges() {
     let samples: Vec<u32> = (0..n).map(|i: u32| i.wrapping_mul(2_654_435_761) >> 9).collect();
     let weights: Vec<f64> = (0..n).map(|i| 2f64.powi((i % 2000) as i32 - 1000) * f64::from(i)).collect();
     let layout = Bins::ids(bins).unwrap();
-    let want = Device::cpu().histogram_weighted(&samples, &weights, &layout).unwrap();
+    let want = Device::cpu().histogram(samples.weighted(&weights), &layout).unwrap();
     for (name, device) in
         devices_with::<f64>().filter(|(name, _)| !name.contains("Oclgrind") && !name.contains(" as a "))
     {
-        let found = device.histogram_weighted(&samples, &weights, &layout).unwrap();
+        let found = device.histogram(samples.weighted(&weights), &layout).unwrap();
         assert!(found == want, "{name}");
     }
 }
@@ -218,7 +217,7 @@ fn sums_accumulate_into_existing_ones() {
         let layout = Bins::ids(2).unwrap();
         let weights = [1e10f32, 1.0, 0.25];
         let add = Accumulate::Add;
-        device.histogram_weighted_into(&[0u8, 1, 7], &weights, &layout, &mut sums, &mut outside, add).unwrap();
+        device.histogram_into([0u8, 1, 7].weighted(&weights), &layout, &mut sums, &mut outside, add).unwrap();
         assert_eq!((sums, outside), ([1e10 + 1.0, 3.0], [0.5, 0.75, 0.5]), "{name}");
     }
 }

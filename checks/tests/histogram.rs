@@ -228,7 +228,7 @@ fn samples_outside_count_in_no_bin() {
                 assert_eq!((sides(&found), found.counts), (SIDES, vec![0; bins]), "{}", what(form, bins));
                 let found = device.histogram(x.map(&double), &layout).unwrap();
                 assert_eq!((sides(&found), found.counts), (SIDES, vec![0; bins]), "{}, mapped", what(form, bins));
-                let found = device.histogram_weighted(&x, &halves, &layout).unwrap();
+                let found = device.histogram(x.weighted(&halves), &layout).unwrap();
                 let sums = [found.outside.below, found.outside.above, found.outside.nan];
                 assert_eq!(
                     (sums, found.sums),
@@ -240,7 +240,7 @@ fn samples_outside_count_in_no_bin() {
         }
         for bins in [1, 100] {
             let layouts = [Bins::even(100, 200, bins), Bins::edges(&[100, 200]), Bins::ids(90)].map(Result::unwrap);
-            let found = device.histogram_channels(&pixels, 3, &layouts).unwrap();
+            let found = device.histogram(pixels.channels(3), &layouts).unwrap();
             let want = [([3000, 0, 0], bins), ([0, 3000, 0], 1), ([0, 3000, 0], 90)];
             for (found, (outside, bins)) in found.iter().zip(want) {
                 assert_eq!(sides(found), outside, "{}", what("channels", bins));
@@ -270,13 +270,13 @@ fn one_bin_counts_its_samples() {
         for layout in [Bins::even(0.0f32, 1.0, 1), Bins::edges(&[0.0f32, 1.0])].map(Result::unwrap) {
             let found = device.histogram(&x, &layout).unwrap();
             assert_eq!((found.counts, found.outside.below, found.outside.above), (vec![count], 1800, 1800), "{name}");
-            let found = device.histogram_weighted(&x, &weights, &layout).unwrap();
+            let found = device.histogram(x.weighted(&weights), &layout).unwrap();
             assert_eq!(
                 (found.outside.below, found.sums, found.outside.above),
                 (below.0, vec![within.0], above.0),
                 "{name}"
             );
-            let found = device.histogram_weighted(&x, &integers, &layout).unwrap();
+            let found = device.histogram(x.weighted(&integers), &layout).unwrap();
             assert_eq!(
                 (found.outside.below, found.sums, found.outside.above),
                 (below.1, vec![within.1], above.1),
@@ -287,7 +287,7 @@ fn one_bin_counts_its_samples() {
             assert_eq!((found.counts, found.outside.below, found.outside.above), (vec![3600], 5400, 0), "{name}");
         }
         let layouts = [Bins::even(2u8, 5, 1), Bins::edges(&[0, 9]), Bins::ids(1)].map(Result::unwrap);
-        let found = device.histogram_channels(&pixels, 3, &layouts).unwrap();
+        let found = device.histogram(pixels.channels(3), &layouts).unwrap();
         let want = [(900, 600, 1500), (2700, 0, 300), (300, 0, 2700)];
         for (found, (count, below, above)) in found.iter().zip(want) {
             let sides = (found.counts[0], found.outside.below, found.outside.above);
@@ -585,11 +585,11 @@ fn weights_of_few_bits_have_exact_sums() {
         want[(x + 1) as usize] += f64::from(w);
     }
     for (_, device) in devices() {
-        let found = device.histogram_weighted(&x, &weights, &Bins::ids(299).unwrap()).unwrap();
+        let found = device.histogram(x.weighted(&weights), &Bins::ids(299).unwrap()).unwrap();
         assert_eq!(f64::from(found.outside.below), want[0], "{device:?}");
         assert!(found.sums.iter().map(|&sum| f64::from(sum)).eq(want[1..300].iter().copied()), "{device:?}");
         let integers: Vec<i64> = weights.iter().map(|w| (w * 8.0) as i64 + i64::MAX / 2).collect();
-        let found = device.histogram_weighted(&x, &integers, &Bins::ids(299).unwrap()).unwrap();
+        let found = device.histogram(x.weighted(&integers), &Bins::ids(299).unwrap()).unwrap();
         let mut sums = [0i64; 301];
         x.iter().zip(&integers).for_each(|(&x, &w)| sums[(x + 1) as usize] = sums[(x + 1) as usize].wrapping_add(w));
         assert_eq!((found.outside.below, found.sums), (sums[0], sums[1..300].to_vec()), "{device:?}");
@@ -599,7 +599,7 @@ fn weights_of_few_bits_have_exact_sums() {
 #[test]
 fn weights_must_be_as_many_as_samples() {
     for (_, device) in devices() {
-        let error = device.histogram_weighted(&[1u8, 2], &[1.0f32], &Bins::ids(3).unwrap()).unwrap_err();
+        let error = device.histogram([1u8, 2].weighted(&[1.0f32]), &Bins::ids(3).unwrap()).unwrap_err();
         assert_eq!(error.to_string(), "a weighted histogram of 2 samples needs as many weights, got 1");
     }
 }
@@ -633,7 +633,7 @@ fn each_channel_has_its_own_histogram() {
         ];
         for (channels, active) in [(4, 4), (3, 2)] {
             let pixels = &pixels[..n * channels];
-            let found = device.histogram_channels(pixels, channels, &bins[..active]).unwrap();
+            let found = device.histogram(pixels.channels(channels), &bins[..active]).unwrap();
             assert_eq!(found.len(), active);
             for (c, (found, bins)) in found.iter().zip(&bins).enumerate() {
                 let samples: Vec<u8> = pixels.iter().skip(c).step_by(channels).copied().collect();
@@ -677,7 +677,7 @@ fn mapped_samples_are_counted() {
 fn invalid_channels_are_refused() {
     let (device, bins) = (Device::cpu(), vec![Bins::<u8>::ids(3).unwrap(); 5]);
     let text = |n: usize, channels, count: usize| {
-        device.histogram_channels(&vec![0u8; n], channels, &bins[..count]).unwrap_err().to_string()
+        device.histogram(vec![0u8; n].channels(channels), &bins[..count]).unwrap_err().to_string()
     };
     assert_eq!(text(5, 5, 1), "pixels have 1 to 4 channels, not 5");
     assert_eq!(text(6, 3, 4), "bins were given for 4 channels, but a pixel has 3: give bins for 1 to 3 channels");

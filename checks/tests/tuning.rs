@@ -8,8 +8,9 @@ mod common;
 use std::fs;
 
 use oclprim::{
-    Buffer, Device, ErrorKind, Order, Philox, SetOp, Top, Tuning,
-    op::{Map, Sum},
+    Buffer, Device, ErrorKind, Order, Philox, SetOp, Source, Top, Tuning,
+    op::{Difference, Map, Sum},
+    sort::Merging,
     tuning::{Primitive, Row, SizeClass, TuningFile, parameters},
 };
 use oclprim_checks::{
@@ -147,23 +148,23 @@ fn made(device: &Device, primitive: Primitive, x: &[u32], sorted: [&[u32]; 2]) -
             let [a, b] = sorted;
             vec![
                 all(device.merge(a, b, &up)),
-                all(device.merge_sort(x, &up)),
-                all(device.set_operation(SetOp::Union, a, b, &up)),
+                all(device.sort(x, Merging(&up))),
+                all(device.set_operation(a, b, SetOp::Union, &up)),
             ]
         }
         Primitive::Select => vec![
             all(device.select(x, &odd)),
             all(device.partition(x, &odd).map(|(partitioned, _)| partitioned)),
-            all(device.adjacent_difference(x)),
+            all(device.adjacent_difference(x, Difference)),
         ],
         Primitive::TopK => {
-            let (best, indices) = device.top_k_places::<u32, u32>(x, Top::largest(1000).sorted()).unwrap();
+            let (best, indices) = device.top_k(x.indexed::<u32>(), Top::largest(1000).sorted()).unwrap();
             vec![all(Ok(best)), all(Ok(indices)), all(device.top_k(x, Top::smallest(100)))]
         }
         Primitive::Random => {
-            vec![all(device.random(x.len(), Philox::new(5))), all(device.random_in(x.len(), Philox::new(6), 1..=6))]
+            vec![all(device.random(x.len(), Philox::new(5))), all(device.random(x.len(), Philox::new(6).within(1..=6)))]
         }
-        Primitive::Iota => vec![all(device.iota_by(x.len(), 3, 7))],
+        Primitive::Iota => vec![all(device.iota(x.len(), 3, 7))],
         _ => unreachable!("{primitive}"),
     }
 }

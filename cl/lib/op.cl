@@ -33,7 +33,7 @@
 #define EXTREMES_BUT_NAN
 #endif
 
-// The host puts the user's operator before this text.
+// The host puts the user-defined operator before this text.
 #if defined(OPERATOR)
 #define OP_IDENTITY op_identity()
 #define OP(a, b) op_combine(a, b)

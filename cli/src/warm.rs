@@ -11,9 +11,9 @@ use std::{
 
 use clap::{Args, Subcommand, ValueEnum};
 use oclprim::{
-    Bins, Device, Element, ElementType, Order, Top,
+    Bins, Device, Element, ElementType, Order, Source, Top,
     internals::{cache, with_element},
-    op::Sum,
+    op::{NonZero, Sum},
 };
 
 use crate::{
@@ -78,7 +78,7 @@ impl Primitive {
         let input = device.upload(&x)?;
         match self {
             Self::Gather => {
-                let indices = device.iota(N, 0u32)?;
+                let indices = device.iota(N, 0u32, 1)?;
                 drop(device.gather(&input, &indices)?);
             }
             Self::Histogram => {
@@ -91,11 +91,11 @@ impl Primitive {
             Self::Scan => drop(device.scan(&input, Sum)?),
             Self::Select => {
                 let flags = device.filled(N, 1u8)?;
-                drop(device.select_flagged(&input, &flags)?);
+                drop(device.select(input.flagged(&flags), NonZero)?);
             }
             Self::Sort => {
                 drop(device.sort(&input, Order::ascending())?);
-                drop(device.argsort::<_, u32>(&input, Order::ascending())?);
+                drop(device.argsort::<_, u32, _>(&input, Order::ascending())?);
             }
             Self::Statistics => {
                 device.statistics(&input)?;

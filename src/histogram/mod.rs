@@ -24,9 +24,9 @@
 //! to memory first.
 //!
 //! The search among given edges starts from a table over the range, so evenly spaced edges take about one comparison
-//! per sample. [Weights](Device::histogram_weighted) are summed as integers, and sums of floats are exact. A unit is
-//! chosen of which most float weights are whole multiples. A few words hold the sum of these weights. Each bin also has
-//! words for the whole range of the type, which sum the other weights.
+//! per sample. [Weights](Source::weighted) are summed as integers, and sums of floats are exact. Most float
+//! weights are whole multiples of one unit, and a few words hold their sum. Each bin also has words for the whole range
+//! of the type, which sum the other weights.
 
 #[doc(hidden)]
 pub(crate) mod bins;
@@ -143,16 +143,97 @@ pub struct Histogram {
     pub outside: Outside,
 }
 
+/// An input of [`Device::histogram`]: a [`Source`], [with weights](Source::weighted), or of
+/// [channels](Source::channels).
+///
+/// The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Bins, Device, Histogram, histogram::Samples};
+///
+/// fn found<I: Samples<Bins = Bins<u8>, Found = Histogram>>(input: I) -> oclprim::Result<Vec<u64>> {
+///     Ok(Device::best()?.histogram(input, &Bins::ids(3)?)?.counts)
+/// }
+/// assert_eq!(found(&[1u8, 1, 2])?, [0, 2, 1]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an input of a histogram",
+    label = "expected a source, `x.weighted(&weights)`, or `pixels.channels(3)`",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+)]
+pub trait Samples: Sized {
+    /// The bins: [`Bins`], or a slice of them for channels.
+    type Bins: ?Sized;
+    /// A [`Histogram`], a [`WeightedHistogram`], or a `Vec` of histograms.
+    type Found;
+
+    #[doc(hidden)]
+    fn histogram(self, device: &Device, bins: &Self::Bins) -> Result<Self::Found>;
+}
+
+/// [`Samples`] whose counts or sums can have the type `C`.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a histogram of `{Self}` has no results of type `{C}`",
+    note = "counts are `u32` or `u64`; sums of weights are those of `Weight::Sum`"
+)]
+pub trait SamplesInto<C: Element>: Samples {
+    /// The type of the results for samples outside the bins.
+    type Outside: Element;
+
+    fn histogram_into(
+        self,
+        device: &Device,
+        bins: &Self::Bins,
+        outputs: (Output<'_, C>, Output<'_, Self::Outside>),
+        accumulate: Accumulate,
+    ) -> Result<()>;
+}
+
+impl<S: Source<Item: Element>> Samples for S {
+    type Bins = Bins<S::Item>;
+    type Found = Histogram;
+
+    fn histogram(self, device: &Device, bins: &Bins<S::Item>) -> Result<Histogram> {
+        let mut counts = memory::zeroed::<u64>(bins.len())?;
+        let mut outside = [0; slots::OUTSIDE];
+        let outputs = (Output::from(&mut counts), Output::from(&mut outside));
+        self.histogram_into(device, bins, outputs, Accumulate::Overwrite)?;
+        let [below, above, nan] = outside;
+        Ok(Histogram { counts, outside: Outside { below, above, nan } })
+    }
+}
+
+impl<S: Source<Item: Element>, C: Counter> SamplesInto<C> for S {
+    type Outside = u64;
+
+    fn histogram_into(
+        self,
+        device: &Device,
+        bins: &Bins<S::Item>,
+        outputs: (Output<'_, C>, Output<'_, u64>),
+        accumulate: Accumulate,
+    ) -> Result<()> {
+        device.histogram_of(self.erased(), bins, outputs, accumulate)
+    }
+}
+
 /// # Histograms
 ///
 /// These methods return the number of samples in each bin. Module: [`histogram`](crate::histogram).
 impl Device {
     /// Histogram: `counts[k]` is the number of samples in bin `k`, and `outside` counts the samples outside the bins.
     ///
+    /// Of samples [with weights](Source::weighted), the sum of the weights in each bin. Of [channels](Source::channels) of
+    /// interleaved pixels, a histogram for each.
+    ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it;
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the tables do not fit the device.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it;
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the tables do not fit the device;
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of samples and weights differ, if there
+    /// are not 1 to 4 channels, if the last pixel is incomplete, or if there are no bins, or more than channels.
     ///
     /// ```
     /// use oclprim::{Bins, Device};
@@ -164,17 +245,15 @@ impl Device {
     /// assert_eq!(found.outside.nan, 1);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn histogram<T: Element>(&self, input: impl Source<Item = T>, bins: &Bins<T>) -> Result<Histogram> {
-        let mut counts = memory::zeroed::<u64>(bins.len())?;
-        let mut outside = [0; slots::OUTSIDE];
-        self.histogram_into(input, bins, &mut counts, &mut outside, Accumulate::Overwrite)?;
-        let [below, above, nan] = outside;
-        Ok(Histogram { counts, outside: Outside { below, above, nan } })
+    pub fn histogram<I: Samples>(&self, input: I, bins: &I::Bins) -> Result<I::Found> {
+        input.histogram(self, bins)
     }
 
     /// [`Device::histogram`] into counters that can stay on the device.
     ///
-    /// `counts` has a counter per bin. `outside` has three counters: samples below the bins, samples above, and NaN.
+    /// `counts` has a counter per bin, or a sum. `outside` has three: samples below the bins, samples above, and NaN.
+    /// [`Accumulate::Add`] adds to the present values, in the arithmetic of their type. For channels, `counts` has the bins
+    /// of the first channel, then those of the next, and `outside` has three counters for each channel.
     /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
@@ -196,17 +275,27 @@ impl Device {
     /// assert_eq!(outside.to_vec()?, [1, 0, 0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn histogram_into<'b, 'c, T: Element, C: Counter>(
+    pub fn histogram_into<'b, 'c, I: SamplesInto<C>, C: Element>(
         &self,
-        input: impl Source<Item = T>,
-        bins: &Bins<T>,
+        input: I,
+        bins: &I::Bins,
         counts: impl Into<Output<'b, C>>,
-        outside: impl Into<Output<'c, u64>>,
+        outside: impl Into<Output<'c, I::Outside>>,
+        accumulate: Accumulate,
+    ) -> Result<()> {
+        input.histogram_into(self, bins, (counts.into(), outside.into()), accumulate)
+    }
+
+    /// The histogram of a source, compiled once for each set of types.
+    fn histogram_of<T: Element, C: Counter>(
+        &self,
+        input: Erased<'_, T>,
+        bins: &Bins<T>,
+        (counts, outside): (Output<'_, C>, Output<'_, u64>),
         accumulate: Accumulate,
     ) -> Result<()> {
         let scratch = &mut Scratch::new();
-        let (counts, outside) = (counts.into(), outside.into());
-        match input.erased() {
+        match input {
             Erased::Memory(input) => self.histogram_one(input, bins, counts, outside, accumulate, scratch),
             Erased::Expression(source) => self.histogram_computed(source, bins, counts, outside, accumulate, scratch),
         }

@@ -8,9 +8,10 @@
 //! The list contains the instances that benchmarks measure. Nothing calls these functions.
 
 use crate::{
-    Accumulate, Bins, Counter, Device, Element, Input, Key, NdView, NdViewMut, Offset, Order, Output, Philox, Result,
-    SetOp, Source, Top, Weight, f16,
-    op::{And, Cast, Map, Mapping, Max, Min, Op, Operator, Or, Product, Scale, Sum, Xor},
+    Accumulate, Bins, Bound, Counter, Device, Element, Input, Key, NdView, NdViewMut, Offset, Order, Output, Philox,
+    Result, SetOp, Source, Top, Weight, f16,
+    op::{And, Cast, Difference, Map, Mapping, Max, Min, NonZero, Op, Operator, Or, Product, Scale, Sum, Xor},
+    sort::Merging,
 };
 
 /// The predicate `x < limit` of the benchmarks of selections.
@@ -78,8 +79,8 @@ impl Call<'_> {
         device.arg_min_into(view::<T>()?.along(0), output(), output())?;
         device.statistics_into(input::<T>(), output())?;
         device.moments_into(view::<T>()?.along(0), output())?;
-        device.count_into(input::<T>(), output())?;
-        device.any_into(input::<T>(), output())
+        device.count_into(input::<T>(), NonZero, output())?;
+        device.any_into(input::<T>(), NonZero, output())
     }
 
     fn scan<T: Element, O: Op<T> + Default>(&mut self) -> Result<()> {
@@ -111,42 +112,42 @@ impl Call<'_> {
         let device = self.device;
         device.unique_into(input::<T>(), output(), output())?;
         device.run_length_encode_into(input::<T>(), output(), output::<u32>(), output())?;
-        device.select_flagged_into(input::<T>(), input::<u8>(), output(), output())?;
+        device.select_into(input::<T>().flagged(input::<u8>()), NonZero, output(), output())?;
         device.reduce_into(input::<f32>().by_key(input::<T>()), Sum, (output(), output(), output()))
     }
 
     fn sort<T: Element + Key>(&mut self) -> Result<()> {
         let (device, order) = (self.device, Order::ascending);
-        device.sort_into(input::<T>(), output(), order())?;
-        device.sort_pairs_into(input::<T>(), input::<T>(), output(), output::<T>(), order())?;
-        device.sort_pairs_into(input::<T>(), input::<u32>(), output(), output::<u32>(), order())?;
-        device.argsort_into(input::<T>(), output::<u32>(), order())?;
-        device.sort_into(input::<T>().segments(input::<u32>()), output(), order())?;
-        device.argsort_into(input::<T>().segments(input::<u32>()), output::<u32>(), order())?;
-        device.top_k_into(input::<T>(), output(), Top::largest(1))
+        device.sort_into(input::<T>(), order(), output())?;
+        device.sort_into(input::<T>().with(input::<T>()), order(), (output(), output::<T>()))?;
+        device.sort_into(input::<T>().with(input::<u32>()), order(), (output(), output::<u32>()))?;
+        device.argsort_into(input::<T>(), order(), output::<u32>())?;
+        device.sort_into(input::<T>().segments(input::<u32>()), order(), output())?;
+        device.argsort_into(input::<T>().segments(input::<u32>()), order(), output::<u32>())?;
+        device.top_k_into(input::<T>(), Top::largest(1), output())
     }
 
     fn merge<T: Element>(&mut self) -> Result<()> {
         let (device, order) = (self.device, Order::ascending);
-        let pair = || (input::<T>(), input::<u32>());
-        device.merge_into(input::<T>(), input(), output(), order())?;
-        device.merge_sort_into(input::<T>(), output(), order())?;
-        device.merge_pairs_into(pair(), pair(), (output(), output()), order())?;
-        device.merge_sort_pairs_into(input::<T>(), input::<u32>(), output(), output::<u32>(), order())?;
-        device.lower_bound_into(input::<T>(), input(), output::<u32>(), order())?;
-        device.first_unsorted_into(input::<T>(), output(), order())?;
-        device.set_operation_into(SetOp::Union, input::<T>(), input(), output(), output(), order())
+        let pair = || input::<T>().with(input::<u32>());
+        device.merge_into(input::<T>(), input(), order(), output())?;
+        device.sort_into(input::<T>(), Merging(order()), output())?;
+        device.merge_into(pair(), pair(), order(), (output(), output::<u32>()))?;
+        device.sort_into(input::<T>().with(input::<u32>()), Merging(order()), (output(), output::<u32>()))?;
+        device.search_into(input::<T>(), input(), Bound::Lower, order(), output::<u32>())?;
+        device.first_unsorted_into(input::<T>(), order(), output())?;
+        device.set_operation_into(input::<T>(), input(), SetOp::Union, order(), output(), output())
     }
 
     fn histogram<T: Element, C: Counter>(&mut self, bins: &Bins<T>) -> Result<()> {
         let (device, add) = (self.device, Accumulate::Add);
-        device.histogram_into(input(), bins, output::<C>(), output(), add)?;
-        device.histogram_channels_into(input(), 1, std::slice::from_ref(bins), output::<C>(), output(), add)
+        device.histogram_into(input::<T>(), bins, output::<C>(), output(), add)?;
+        device.histogram_into(input::<T>().channels(1), std::slice::from_ref(bins), output::<C>(), output(), add)
     }
 
     fn weighted<T: Element, W: Weight>(&mut self, bins: &Bins<T>) -> Result<()> {
         let weights = Input::<W>::Host(&[]);
-        self.device.histogram_weighted_into(input(), weights, bins, output(), output(), Accumulate::Add)
+        self.device.histogram_into(input::<T>().weighted(weights), bins, output(), output(), Accumulate::Add)
     }
 
     fn map_histogram<C: Counter>(&mut self, map: Map<fn(f32) -> f32>, bins: &Bins<f32>) -> Result<()> {
@@ -167,8 +168,8 @@ impl Call<'_> {
     }
 
     fn made<T: Element>(&mut self) -> Result<()> {
-        self.device.iota_into(T::ZERO, output())?;
-        self.device.adjacent_difference_into(input::<T>(), output())?;
+        self.device.iota_into(T::ZERO, T::ONE, output())?;
+        self.device.adjacent_difference_into(input::<T>(), Difference, output())?;
         self.device.random_into(Philox::new(0), output::<T>())
     }
 }

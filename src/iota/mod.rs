@@ -18,37 +18,6 @@ use crate::{Buffer, Device, Element, Output, Result, runtime::Backend};
 ///
 /// These methods return numbers at equal distances: `out[i] = start + i * step`. Module: [`iota`](crate::iota).
 impl Device {
-    /// Iota with a step of 1: `out[i] = start + i`, for `n` elements.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::iota_by`].
-    ///
-    /// ```
-    /// let x = oclprim::Device::best()?.iota(3, 254u8)?;
-    /// assert_eq!(x.to_vec()?, [254, 255, 0]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn iota<T: Element>(&self, n: usize, start: T) -> Result<Buffer<T>> {
-        self.iota_by(n, start, T::ONE)
-    }
-
-    /// [`Device::iota`] into a slice, buffer or view. Waits for the result only if `output` is a host slice.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::iota_by_into`].
-    ///
-    /// ```
-    /// let mut x = oclprim::Device::best()?.zeroed::<i32>(5)?;
-    /// x.device().clone().iota_into(-1, x.view_mut(1..4)?)?;
-    /// assert_eq!(x.to_vec()?, [0, -1, 0, 1, 0]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn iota_into<'a, T: Element>(&self, start: T, output: impl Into<Output<'a, T>>) -> Result<()> {
-        self.iota_by_into(start, T::ONE, output)
-    }
-
     /// Iota: `out[i] = start + i * step`, for `n` elements.
     ///
     /// Integers wrap. Floats are computed in their type; `f16` and `bf16` in `f32`. The conversion of `i`, the product
@@ -63,30 +32,30 @@ impl Device {
     ///
     /// ```
     /// let device = oclprim::Device::best()?;
-    /// assert_eq!(device.iota_by(4, 1.0f32, -0.5)?.to_vec()?, [1.0, 0.5, 0.0, -0.5]);
-    /// assert_eq!(device.iota_by(3, 250u8, 4)?.to_vec()?, [250, 254, 2]);
+    /// assert_eq!(device.iota(4, 1.0f32, -0.5)?.to_vec()?, [1.0, 0.5, 0.0, -0.5]);
+    /// assert_eq!(device.iota(3, 250u8, 4)?.to_vec()?, [250, 254, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn iota_by<T: Element>(&self, n: usize, start: T, step: T) -> Result<Buffer<T>> {
+    pub fn iota<T: Element>(&self, n: usize, start: T, step: T) -> Result<Buffer<T>> {
         let mut out = self.uninit(n)?;
-        self.iota_by_into(start, step, &mut out)?;
+        self.iota_into(start, step, &mut out)?;
         Ok(out)
     }
 
-    /// [`Device::iota_by`] into a slice, buffer or view. Waits for the result only if `output` is a host slice.
+    /// [`Device::iota`] into a slice, buffer or view. Waits for the result only if `output` is a host slice.
     ///
     /// # Errors
     ///
-    /// Same as [`Device::iota_by`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output`
+    /// Same as [`Device::iota`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output`
     /// belongs to another device.
     ///
     /// ```
     /// let mut tenths = [0.0f64; 4];
-    /// oclprim::Device::cpu().iota_by_into(0.0, 0.1, &mut tenths)?;
+    /// oclprim::Device::cpu().iota_into(0.0, 0.1, &mut tenths)?;
     /// assert_eq!(tenths, [0.0, 0.1, 2.0 * 0.1, 3.0 * 0.1]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn iota_by_into<'a, T: Element>(&self, start: T, step: T, output: impl Into<Output<'a, T>>) -> Result<()> {
+    pub fn iota_into<'a, T: Element>(&self, start: T, step: T, output: impl Into<Output<'a, T>>) -> Result<()> {
         let output = output.into();
         match self.backend() {
             Backend::Cpu => cpu::iota(start, step, output.host()?),

@@ -1,4 +1,4 @@
-//! Merges of two sorted ranges ([`Device::merge`]), also with values ([`Device::merge_pairs`]). Submodules sort by any
+//! Merges of two sorted ranges, also [with values](Source::with): [`Device::merge`]. Submodules sort by any
 //! order ([`sort`]), combine sets ([`set`]) and search sorted ranges ([`search`]).
 //!
 //! | property | |
@@ -27,7 +27,12 @@ pub mod sort;
 
 use bytemuck::Pod;
 
-use crate::{Buffer, Device, Error, Input, Output, Result, Scratch, op::Compare, runtime::Backend};
+use crate::{
+    Buffer, Device, Error, Input, Output, Result, Scratch, Source,
+    op::Compare,
+    runtime::Backend,
+    source::{Held, PairOutput, With},
+};
 
 /// Returns an error if values are zero-sized, or if the numbers of keys and values differ.
 fn check_values(keys: usize, values: usize, size: usize, what: &str) -> Result<()> {
@@ -48,64 +53,177 @@ pub fn form<T: Pod>(order: &impl Compare<T>, value_bytes: usize) -> Result<gpu::
     Ok(gpu::Form { order: order.source()?, size: size_of::<T>(), value_bytes })
 }
 
+/// Keys and values of a sorted range.
+type Range<'a, K, V> = (Input<'a, K>, Input<'a, V>);
+/// A [`Range`], or memory of its own.
+type HeldRange<'a, K, V> = (Held<'a, K>, Held<'a, V>);
+
+/// A sorted range that [`Device::merge`] merges with another: a [`Source`], also [with values](Source::with).
+///
+/// The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Device, Order, Source, merge::Mergeable};
+///
+/// fn keys<M: Mergeable<Key = u8, Merged = oclprim::Buffer<u8>>>(a: M, b: M) -> oclprim::Result<Vec<u8>> {
+///     Device::best()?.merge(a, b, Order::ascending())?.to_vec()
+/// }
+/// assert_eq!(keys(&[1u8, 4], &[2u8, 3])?, [1, 2, 3, 4]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a range that can be merged",
+    label = "expected a source, or one with values: `keys.with(&values)`",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+)]
+pub trait Mergeable: Sized {
+    /// The type of a key.
+    type Key: Pod + Send + Sync;
+    /// The type of a value; `()` without values.
+    type Value: Pod + Send + Sync;
+    /// A buffer of keys, also with values.
+    type Merged;
+    /// The outputs of keys, also with values.
+    type Out<'o>;
+
+    /// The keys and the values in memory.
+    #[doc(hidden)]
+    fn held<'a>(&'a self, device: &Device) -> Result<HeldRange<'a, Self::Key, Self::Value>>;
+
+    #[doc(hidden)]
+    fn merged(device: &Device, n: usize, merge: impl FnOnce(Self::Out<'_>) -> Result<()>) -> Result<Self::Merged>;
+
+    #[doc(hidden)]
+    fn merge_into<C: Compare<Self::Key>>(
+        device: &Device,
+        ranges: [Range<'_, Self::Key, Self::Value>; 2],
+        order: &C,
+        output: Self::Out<'_>,
+    ) -> Result<()>;
+}
+
+impl<S: Source<Item: Pod>> Mergeable for S {
+    type Key = S::Item;
+    type Value = ();
+    type Merged = Buffer<S::Item>;
+    type Out<'o> = Output<'o, S::Item>;
+
+    fn held<'a>(&'a self, device: &Device) -> Result<HeldRange<'a, S::Item, ()>> {
+        Ok((Source::held(self, device)?, Held::There(Input::Host(&[]))))
+    }
+
+    fn merged(
+        device: &Device,
+        n: usize,
+        merge: impl FnOnce(Output<'_, S::Item>) -> Result<()>,
+    ) -> Result<Self::Merged> {
+        let mut output = device.uninit(n)?;
+        merge(Output::from(&mut output))?;
+        Ok(output)
+    }
+
+    fn merge_into<C: Compare<S::Item>>(
+        device: &Device,
+        [a, b]: [Range<'_, S::Item, ()>; 2],
+        order: &C,
+        output: Output<'_, S::Item>,
+    ) -> Result<()> {
+        device.merge_one(a.0, b.0, output, order, &mut Scratch::new())
+    }
+}
+
+impl<S: Source<Item: Pod>, V: Source<Item: Pod>> Mergeable for With<S, V> {
+    type Key = S::Item;
+    type Value = V::Item;
+    type Merged = (Buffer<S::Item>, Buffer<V::Item>);
+    type Out<'o> = PairOutput<'o, S::Item, V::Item>;
+
+    fn held<'a>(&'a self, device: &Device) -> Result<HeldRange<'a, S::Item, V::Item>> {
+        Ok((self.keys.held(device)?, self.values.held(device)?))
+    }
+
+    fn merged(device: &Device, n: usize, merge: impl FnOnce(Self::Out<'_>) -> Result<()>) -> Result<Self::Merged> {
+        let (mut keys, mut values) = (device.uninit(n)?, device.uninit(n)?);
+        merge((&mut keys, &mut values).into())?;
+        Ok((keys, values))
+    }
+
+    fn merge_into<C: Compare<S::Item>>(
+        device: &Device,
+        [a, b]: [Range<'_, S::Item, V::Item>; 2],
+        order: &C,
+        to: Self::Out<'_>,
+    ) -> Result<()> {
+        device.merge_pairs(a, b, (to.keys, to.values), order, &mut Scratch::new())
+    }
+}
+
 /// # Merges
 ///
 /// These methods merge two sorted ranges, also with values. Module: [`merge`](crate::merge).
 impl Device {
-    /// Merge of two sorted ranges: all elements of `a` and `b`, sorted.
+    /// Merge of two sorted ranges: all elements of `a` and `b`, sorted. Keys [with values](Source::with) return both, the
+    /// values in the order of their keys.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the result does not fit the device;
     /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the source of a custom order does not compile;
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if elements have more than [64
-    /// bytes](crate::op::Less::MAX_BYTES), or the device lacks fp64 and a custom order is for `f64`.
+    /// bytes](crate::op::Less::MAX_BYTES), if values are zero-sized, or if the device lacks fp64 and a custom order is for
+    /// `f64`; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of keys and values differ.
     ///
     /// ```
-    /// use oclprim::{Device, Order};
+    /// use oclprim::{Device, Order, Source};
     ///
     /// let device = Device::best()?;
     /// let (a, b) = (device.upload(&[1u32, 4, 6])?, device.upload(&[2u32, 3, 4, 9])?);
     /// assert_eq!(device.merge(&a, &b, Order::ascending())?.to_vec()?, [1, 2, 3, 4, 4, 6, 9]);
+    /// let (old, new) = ([*b"Ida", *b"Bo "], [*b"Lu ", *b"Ann"]);
+    /// let (ids, names) = device.merge([1u32, 5].with(&old), [1u32, 3].with(&new), Order::ascending())?;
+    /// assert_eq!(ids.to_vec()?, [1, 1, 3, 5]);
+    /// assert_eq!(names.to_vec()?, [*b"Ida", *b"Lu ", *b"Ann", *b"Bo "]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn merge<'a, 'b, T: Pod + Send + Sync, C: Compare<T>>(
+    pub fn merge<A: Mergeable, B: Mergeable<Key = A::Key, Value = A::Value>, C: Compare<A::Key>>(
         &self,
-        a: impl Into<Input<'a, T>>,
-        b: impl Into<Input<'b, T>>,
+        a: A,
+        b: B,
         order: C,
-    ) -> Result<Buffer<T>> {
-        let (a, b) = (a.into(), b.into());
-        let mut output = self.uninit(a.len() + b.len())?;
-        self.merge_one(a, b, Output::from(&mut output), &order, &mut Scratch::new())?;
-        Ok(output)
+    ) -> Result<A::Merged> {
+        let (a, b) = (a.held(self)?, b.held(self)?);
+        let ranges = [(a.0.input(), a.1.input()), (b.0.input(), b.1.input())];
+        let n = ranges[0].0.len() + ranges[1].0.len();
+        A::merged(self, n, |output| A::merge_into(self, ranges, &order, output))
     }
 
-    /// [`Device::merge`] into a slice, buffer or view of `a.len() + b.len()` elements. Waits for the result only if
-    /// `output` is a host slice.
+    /// [`Device::merge`] into a slice, buffer or view of `a.len() + b.len()` elements, or into two of them for keys with
+    /// values. Waits for the result only if one of them is a host slice.
     ///
     /// # Errors
     ///
-    /// Same as [`Device::merge`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output` has the
-    /// wrong length, or overlaps a range in imported OpenCL memory.
+    /// Same as [`Device::merge`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if an output has the
+    /// wrong length, or overlaps another argument in imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::{Device, Order};
     ///
     /// let device = Device::best()?;
     /// let mut out = device.zeroed(4)?;
-    /// device.merge_into(&[2.5f32, -1.0], &[3.0, 0.5], &mut out, Order::descending())?;
+    /// device.merge_into(&[2.5f32, -1.0], &[3.0, 0.5], Order::descending(), &mut out)?;
     /// assert_eq!(out.to_vec()?, [3.0, 2.5, 0.5, -1.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn merge_into<'a, 'b, 'c, T: Pod + Send + Sync, C: Compare<T>>(
+    pub fn merge_into<'o, A: Mergeable, B: Mergeable<Key = A::Key, Value = A::Value>, C: Compare<A::Key>>(
         &self,
-        a: impl Into<Input<'a, T>>,
-        b: impl Into<Input<'b, T>>,
-        output: impl Into<Output<'c, T>>,
+        a: A,
+        b: B,
         order: C,
+        output: impl Into<A::Out<'o>>,
     ) -> Result<()> {
-        self.merge_one(a.into(), b.into(), output.into(), &order, &mut Scratch::new())
+        let (a, b) = (a.held(self)?, b.held(self)?);
+        let ranges = [(a.0.input(), a.1.input()), (b.0.input(), b.1.input())];
+        A::merge_into(self, ranges, &order, output.into())
     }
 
     /// Body of [`Device::merge_into`], compiled once per type and order.
@@ -134,68 +252,9 @@ impl Device {
         Ok(())
     }
 
-    /// [`Device::merge`] of keys with values: the merged keys, and the values in the order of their keys.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::merge`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the numbers of
-    /// keys and values differ; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the values are zero-sized.
-    ///
-    /// ```
-    /// use oclprim::{Device, Order};
-    ///
-    /// let device = Device::best()?;
-    /// let (old, new) = ((&[1u32, 5], &[*b"Ida", *b"Bo "]), (&[1u32, 3], &[*b"Lu ", *b"Ann"]));
-    /// let (ids, names) = device.merge_pairs(old, new, Order::ascending())?;
-    /// assert_eq!(ids.to_vec()?, [1, 1, 3, 5]);
-    /// assert_eq!(names.to_vec()?, [*b"Ida", *b"Lu ", *b"Ann", *b"Bo "]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn merge_pairs<'a, 'b, 'c, 'd, K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
-        &self,
-        a: (impl Into<Input<'a, K>>, impl Into<Input<'b, V>>),
-        b: (impl Into<Input<'c, K>>, impl Into<Input<'d, V>>),
-        order: C,
-    ) -> Result<(Buffer<K>, Buffer<V>)> {
-        let (a, b) = ((a.0.into(), a.1.into()), (b.0.into(), b.1.into()));
-        let n = a.0.len() + b.0.len();
-        let (mut keys, mut values) = (self.uninit(n)?, self.uninit(n)?);
-        let outputs = (Output::from(&mut keys), Output::from(&mut values));
-        self.merge_pairs_one(a, b, outputs, &order, &mut Scratch::new())?;
-        Ok((keys, values))
-    }
-
-    /// [`Device::merge_pairs`] into slices, buffers or views. Waits for the result only if one of them is a host slice.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::merge_pairs`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if a length
-    /// does not match, or two arguments overlap in imported OpenCL memory.
-    ///
-    /// ```
-    /// use oclprim::{Device, Order};
-    ///
-    /// let (mut keys, mut values) = ([0i8; 3], [0u64; 3]);
-    /// Device::best()?.merge_pairs_into(
-    ///     (&[-4i8, 2], &[10u64, 11]), (&[2i8], &[12u64]), (&mut keys, &mut values), Order::ascending(),
-    /// )?;
-    /// assert_eq!((keys, values), ([-4, 2, 2], [10, 11, 12]));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn merge_pairs_into<'a, 'b, 'c, 'd, 'e, 'f, K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
-        &self,
-        a: (impl Into<Input<'a, K>>, impl Into<Input<'b, V>>),
-        b: (impl Into<Input<'c, K>>, impl Into<Input<'d, V>>),
-        outputs: (impl Into<Output<'e, K>>, impl Into<Output<'f, V>>),
-        order: C,
-    ) -> Result<()> {
-        let (a, b) = ((a.0.into(), a.1.into()), (b.0.into(), b.1.into()));
-        self.merge_pairs_one(a, b, (outputs.0.into(), outputs.1.into()), &order, &mut Scratch::new())
-    }
-
-    /// Body of [`Device::merge_pairs_into`], compiled once per pair of types and order.
+    /// [`Device::merge`] of keys with values, compiled once per pair of types and order.
     #[inline(never)]
-    fn merge_pairs_one<K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
+    fn merge_pairs<K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
         &self,
         a: (Input<'_, K>, Input<'_, V>),
         b: (Input<'_, K>, Input<'_, V>),

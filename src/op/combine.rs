@@ -264,7 +264,7 @@ pub trait Usage: Copy {
     /// The operator at a level of determinism. Without this call the level is [`Determinism::Fixed`].
     ///
     /// The level does not affect integers, min and max. Scans, segments, runs of keys and axes have one order, so
-    /// [`Fast`](Determinism::Fast) is the same as `Fixed` there. For a user's operator the two are always the same.
+    /// [`Fast`](Determinism::Fast) is the same as `Fixed` there. For a user-defined operator the two are always the same.
     ///
     /// ```
     /// use oclprim::{Determinism, Device, op::{Sum, Usage}};

@@ -1,4 +1,4 @@
-//! The program of a user's operator on OpenCL devices.
+//! The program of a user-defined operator on OpenCL devices.
 
 use crate::{
     ElementType, Result,

@@ -1,4 +1,4 @@
-//! Checks of the laws that a user's operator must obey in reductions.
+//! Checks of the laws that a user-defined operator must obey in reductions.
 
 use std::fmt::Debug;
 

@@ -18,10 +18,10 @@ use crate::{
 /// equal and the largest. [`Order::total_order`] orders zeros by sign and NaN by their bits.
 ///
 /// ```
-/// use oclprim::{Device, Order, op::{Compare, Less}};
+/// use oclprim::{Device, Order, op::{Compare, Less}, sort::Merging};
 ///
 /// fn smallest(device: &Device, x: &[i32], order: impl Compare<i32>) -> oclprim::Result<i32> {
-///     Ok(device.merge_sort(x, order)?.to_vec()?[0])
+///     Ok(device.sort(x, Merging(order))?.to_vec()?[0])
 /// }
 ///
 /// let device = Device::best()?;
@@ -120,7 +120,7 @@ impl<T: Element> Compare<T> for Order {
 /// use oclprim::{Device, op::Less};
 ///
 /// let by_last_digit = Less::new("by last digit", |a: &u32, b: &u32| a % 10 < b % 10, "a % 10 < b % 10");
-/// let sorted = Device::best()?.merge_sort(&[31, 19, 11, 40], &by_last_digit)?;
+/// let sorted = Device::best()?.sort(&[31, 19, 11, 40], &by_last_digit)?;
 /// assert_eq!(sorted.to_vec()?, [40, 31, 11, 19]);
 /// assert_eq!(by_last_digit.name(), "by last digit");
 /// # Ok::<(), oclprim::Error>(())
@@ -147,7 +147,7 @@ impl<T: Element> Compare<T> for Order {
 ///     "a.time < b.time || (a.time == b.time && a.id < b.id)",
 /// );
 /// let events = [Event { time: 2.5, id: 1 }, Event { time: 0.5, id: 9 }, Event { time: 0.5, id: 3 }];
-/// let sorted = Device::best()?.merge_sort(&events, &order)?.to_vec()?;
+/// let sorted = Device::best()?.sort(&events, &order)?.to_vec()?;
 /// assert_eq!(sorted.iter().map(|event| event.id).collect::<Vec<_>>(), [3, 9, 1]);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
@@ -168,7 +168,7 @@ impl<F> Less<F> {
     /// let by_first = |a: &[u8; 65], b: &[u8; 65]| a[0] < b[0];
     /// let text = "typedef struct { uchar x[65]; } Long;";
     /// let by_first = Less::of_struct("by first", "Long", text, by_first, "a.x[0] < b.x[0]");
-    /// let error = Device::cpu().merge_sort(&[[0u8; 65]; 2], &by_first).unwrap_err();
+    /// let error = Device::cpu().sort(&[[0u8; 65]; 2], &by_first).unwrap_err();
     /// assert_eq!(error.kind(), ErrorKind::Unsupported);
     /// ```
     pub const MAX_BYTES: usize = 64;
@@ -182,7 +182,7 @@ impl<F> Less<F> {
     /// use oclprim::{Device, op::Less};
     ///
     /// let by_size = Less::new("by size", |a: &i32, b: &i32| a.unsigned_abs() < b.unsigned_abs(), "abs(a) < abs(b)");
-    /// assert_eq!(Device::best()?.merge_sort(&[-5, 2, 3], &by_size)?.to_vec()?, [2, 3, -5]);
+    /// assert_eq!(Device::best()?.sort(&[-5, 2, 3], &by_size)?.to_vec()?, [2, 3, -5]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn new<T: Element<Acc = T>>(name: &str, less: F, expression: &str) -> Self
@@ -206,7 +206,7 @@ impl<F> Less<F> {
     /// let by_last = |a: &[u16; 2], b: &[u16; 2]| a[1] < b[1];
     /// let text = "typedef struct { ushort x[2]; } Span;";
     /// let by_last = Less::of_struct("by last", "Span", text, by_last, "a.x[1] < b.x[1]");
-    /// assert_eq!(Device::best()?.merge_sort(&[[1, 9], [2, 4]], &by_last)?.to_vec()?, [[2, 4], [1, 9]]);
+    /// assert_eq!(Device::best()?.sort(&[[1, 9], [2, 4]], &by_last)?.to_vec()?, [[2, 4], [1, 9]]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn of_struct<T: Pod>(name: &str, type_name: &str, types: &str, less: F, expression: &str) -> Self
@@ -228,7 +228,7 @@ impl<F> Less<F> {
     ///
     /// let text = "uint my_bits(uint x) { return popcount(x); }";
     /// let by_bits = Less::new("by bits", |a: &u32, b: &u32| a.count_ones() < b.count_ones(), "my_bits(a) < my_bits(b)");
-    /// let sorted = Device::best()?.merge_sort(&[7, 8, 3], &by_bits.with_functions(text))?;
+    /// let sorted = Device::best()?.sort(&[7, 8, 3], &by_bits.with_functions(text))?;
     /// assert_eq!(sorted.to_vec()?, [8, 3, 7]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```

@@ -22,6 +22,7 @@
 
 mod combine;
 mod complex;
+mod condition;
 mod determinism;
 #[doc(hidden)]
 pub(crate) mod gpu;
@@ -38,6 +39,12 @@ pub use combine::{
 #[doc(hidden)]
 pub use combine::{Core, Scan, Visit, in_scan};
 pub use complex::{ComplexOperator, complex_product, complex_sum};
+pub use condition::{
+    Condition, EqualTo, Everywhere, ForPartitions, ForSelections, InPartitions, InSelections, NonZero, Unordered,
+    UnstableTail,
+};
+#[doc(hidden)]
+pub use condition::{Counts, Known};
 pub use determinism::Determinism;
 #[doc(hidden)]
 pub use determinism::Exact;
@@ -57,6 +64,18 @@ pub use crate::{element::Arithmetic, runtime::Code};
 mod sealed {
     pub trait Sealed {}
 }
+
+/// Difference: `a - b`, for [`Device::adjacent_difference`](crate::Device::adjacent_difference). It is not associative, so
+/// reductions and scans do not take it.
+///
+/// ```
+/// use oclprim::{Device, op::Difference};
+///
+/// assert_eq!(Device::best()?.adjacent_difference(&[3, 5, 4], Difference)?.to_vec()?, [3, 2, -1]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Difference;
 
 /// A built-in operator as a run-time value.
 ///
@@ -149,7 +168,7 @@ impl<U: Element, F> Monoid<U, F> {
     /// True if `ordered` is false for every operator with these types `U` and `F`. Code for ordered operators is then
     /// not compiled.
     ///
-    /// No built-in operator of integers rounds. A built-in operator is a function item of size 0; a user's operator is held by
+    /// No built-in operator of integers rounds. A built-in operator is a function item of size 0; a user-defined operator is held by
     /// reference.
     pub(crate) const NEVER_ORDERED: bool = size_of::<F>() == 0 && !U::TYPE.is_float();
 }
@@ -218,6 +237,16 @@ impl<F> Map<F> {
         Self { functions: text.into(), ..self }
     }
 
+    /// The map of a condition to 1 and 0.
+    pub(crate) fn number<In, R: Element>(self) -> Map<impl Fn(In) -> R + Sync>
+    where
+        F: Fn(In) -> bool + Sync,
+    {
+        let Self { function, expression, functions } = self;
+        let function = move |x| if function(x) { R::ONE } else { R::ZERO };
+        Map { function, expression: format!("({expression}\n) != 0").into(), functions }
+    }
+
     /// OpenCL C text of the function `mapped`, which `cl/lib/types.cl` calls.
     #[doc(hidden)]
     pub fn prelude(&self, from: ElementType, to: ElementType) -> String {
@@ -277,7 +306,6 @@ pub(crate) fn argument_names(components: usize, captured: usize) -> Vec<String> 
 /// kernel, so another value needs no new build.
 ///
 /// [`Source::map`](crate::Source::map) takes it.
-#[cfg(feature = "macros")]
 #[derive(Clone, Debug)]
 pub struct CapturingMap<F> {
     pub(crate) map: Map<F>,
@@ -285,10 +313,19 @@ pub struct CapturingMap<F> {
     pub(crate) captured: Vec<(ElementType, [u8; 8])>,
 }
 
+impl<F> CapturingMap<F> {
+    /// A map with one captured value, `c0` in its text.
+    pub(crate) fn of_one<T: Element>(function: F, expression: &'static str, value: T) -> Self {
+        let mut bytes = [0; 8];
+        bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+        Self { map: Map::new(function, expression), captured: vec![(T::TYPE, bytes)] }
+    }
+}
+
 /// A built-in operator over elements of type `T`: [`Sum`], [`Product`], [`Min`] or [`Max`]; for integers also [`And`], [`Or`] or
 /// [`Xor`].
 ///
-/// The trait is sealed. A user's operator is an [`Operator`]. The trait [`Combine`] covers both.
+/// The trait is sealed. A user-defined operator is an [`Operator`]. The trait [`Combine`] covers both.
 ///
 /// ```
 /// use oclprim::{Device, op::{Max, Min, Op, Sum}};

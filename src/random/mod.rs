@@ -100,6 +100,31 @@ impl Philox {
         Self { skipped: count, ..self }
     }
 
+    /// The elements of the stream within a range: integers of `a..b`, `a..=b` or an open range, floats of `a..b`.
+    ///
+    /// An integer comes from a product with 64 random bits, or 128 bits for types of 8 bytes. Nothing is rejected, so
+    /// an element is a function of its index. The probability of each value has a relative error of at most 2^-32.
+    ///
+    /// A float is `a + u * (b - a)`, with `u` as in [`Device::random`], and is at least `a` and below `b`. The
+    /// arithmetic is that of the type, or `f32` for `f16` and `bf16`. If `b - a` overflows, the float is
+    /// `2 * (a / 2 + u * (b / 2 - a / 2))`.
+    ///
+    /// ```
+    /// use oclprim::{Device, Philox};
+    ///
+    /// let device = Device::best()?;
+    /// let dice = device.random(1000, Philox::new(3).within(1..=6u8))?.to_vec()?;
+    /// assert!((1..=6).all(|side| dice.contains(&side)) && dice.iter().all(|side| (1..=6).contains(side)));
+    /// let x = device.random(1000, Philox::new(3).within(-0.5f64..0.25));
+    /// # if x.as_ref().is_err_and(|error| error.kind() == oclprim::ErrorKind::Unsupported) { return Ok(()) }
+    /// assert!(x?.to_vec()?.iter().all(|x| (-0.5..0.25).contains(x)));
+    /// assert!(device.random(1, Philox::new(3).within(5..5)).is_err());
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub const fn within<R>(self, range: R) -> Within<R> {
+        Within { numbers: self, range }
+    }
+
     /// Returns an error if `n` elements exceed the stream.
     fn has(&self, n: usize) -> Result<()> {
         if u128::from(self.skipped) + n as u128 <= 1 << 64 {
@@ -109,9 +134,51 @@ impl Philox {
     }
 }
 
+/// A stream of random numbers within a range; see [`Philox::within`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Within<R> {
+    numbers: Philox,
+    range: R,
+}
+
+/// Random elements of type `T`: a [`Philox`], or one [within a range](Philox::within).
+///
+/// The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Device, Philox, random::Numbers};
+///
+/// fn some(numbers: impl Numbers<u8>) -> oclprim::Result<Vec<u8>> {
+///     Device::best()?.random(3, numbers)?.to_vec()
+/// }
+/// assert!(some(Philox::new(1).within(5..=5))? == [5; 3] && some(Philox::new(1))?.len() == 3);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not give random elements of type `{T}`",
+    label = "expected a `Philox`, or one within a range of `{T}`: `Philox::new(1).within(0..6)`"
+)]
+pub trait Numbers<T: Element> {
+    #[doc(hidden)]
+    fn draw(&self) -> Result<(Philox, Draw<T>)>;
+}
+
+impl<T: Element> Numbers<T> for Philox {
+    fn draw(&self) -> Result<(Philox, Draw<T>)> {
+        Ok((*self, Draw::Whole))
+    }
+}
+
+impl<T: Element, R: RangeBounds<T>> Numbers<T> for Within<R> {
+    fn draw(&self) -> Result<(Philox, Draw<T>)> {
+        Ok((self.numbers, Draw::within(&self.range)?))
+    }
+}
+
 /// The mapping from an element's bytes of the stream to its value.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Draw<T: Element> {
+pub enum Draw<T: Element> {
     /// Any value of an integer type; floats in [0, 1).
     Whole,
     /// The bits of the lowest value, and the number of values (0 for 2^64).
@@ -200,7 +267,7 @@ fn below<T: Element>(x: T) -> T {
 ///
 /// These methods return random numbers that depend only on a seed and an index. Module: [`random`](crate::random).
 impl Device {
-    /// `n` random elements: integers of all values, floats in [0, 1).
+    /// `n` random elements: integers of all values, floats in [0, 1), or elements [within a range](Philox::within).
     ///
     /// Floats are multiples of 2^-11 (`f16`), 2^-8 (`bf16`), 2^-24 (`f32`) or 2^-53 (`f64`), all equally likely.
     ///
@@ -208,7 +275,8 @@ impl Device {
     ///
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it;
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the elements do not fit the device;
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the stream has fewer elements left.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the stream has fewer elements left, if a
+    /// [range](Philox::within) is empty, or if a range of floats is not finite or not half-open like `a..b`.
     ///
     /// ```
     /// use oclprim::{Device, Philox};
@@ -220,9 +288,10 @@ impl Device {
     /// assert!(x.iter().all(|x| (0.0..1.0).contains(x)));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn random<T: Element>(&self, n: usize, numbers: Philox) -> Result<Buffer<T>> {
+    pub fn random<T: Element>(&self, n: usize, numbers: impl Numbers<T>) -> Result<Buffer<T>> {
+        let (numbers, draw) = numbers.draw()?;
         let mut out = self.uninit(n)?;
-        self.draw(numbers, Draw::Whole, Output::from(&mut out))?;
+        self.draw(numbers, draw, Output::from(&mut out))?;
         Ok(out)
     }
 
@@ -242,67 +311,13 @@ impl Device {
     /// assert_eq!(words[0].to_le_bytes(), bytes); // the same bytes of one stream
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn random_into<'a, T: Element>(&self, numbers: Philox, output: impl Into<Output<'a, T>>) -> Result<()> {
-        self.draw(numbers, Draw::Whole, output.into())
-    }
-
-    /// `n` random elements of a range: integers of `a..b`, `a..=b` or a range without a bound, such as `a..`; floats of
-    /// `a..b`.
-    ///
-    /// An integer comes from a product with 64 random bits, or 128 bits for types of 8 bytes. Nothing is rejected, so
-    /// an element is a function of its index. The probability of each value has a relative error of at most 2^-32.
-    ///
-    /// A float is `a + u * (b - a)`, with `u` as in [`Device::random`], and is at least `a` and below `b`. The
-    /// arithmetic is that of the type, or `f32` for `f16` and `bf16`. If `b - a` overflows, the float is
-    /// `2 * (a / 2 + u * (b / 2 - a / 2))`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::random`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the range is
-    /// empty, or if a range of floats is not finite or not half-open like `a..b`.
-    ///
-    /// ```
-    /// use oclprim::{Device, Philox};
-    ///
-    /// let device = Device::best()?;
-    /// let dice = device.random_in(1000, Philox::new(3), 1..=6u8)?.to_vec()?;
-    /// assert!((1..=6).all(|side| dice.contains(&side)) && dice.iter().all(|side| (1..=6).contains(side)));
-    /// let x = device.random_in(1000, Philox::new(3), -0.5f64..0.25);
-    /// # if x.as_ref().is_err_and(|error| error.kind() == oclprim::ErrorKind::Unsupported) { return Ok(()) }
-    /// assert!(x?.to_vec()?.iter().all(|x| (-0.5..0.25).contains(x)));
-    /// assert!(device.random_in(1, Philox::new(3), 5..5).is_err());
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn random_in<T: Element>(&self, n: usize, numbers: Philox, range: impl RangeBounds<T>) -> Result<Buffer<T>> {
-        let draw = Draw::within(&range)?;
-        let mut out = self.uninit(n)?;
-        self.draw(numbers, draw, Output::from(&mut out))?;
-        Ok(out)
-    }
-
-    /// [`Device::random_in`] into a slice, buffer or view. Waits for the result only if `output` is a host slice.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::random_in`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `output`
-    /// belongs to another device.
-    ///
-    /// ```
-    /// use oclprim::{Device, Philox};
-    ///
-    /// let device = Device::best()?;
-    /// let mut x = device.zeroed::<i16>(5)?;
-    /// device.random_in_into(Philox::new(3), -1..=1, x.view_mut(1..4)?)?;
-    /// assert_eq!(x.to_vec()?[1..4], device.random_in(3, Philox::new(3), -1..=1i16)?.to_vec()?);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn random_in_into<'a, T: Element>(
+    pub fn random_into<'a, T: Element>(
         &self,
-        numbers: Philox,
-        range: impl RangeBounds<T>,
+        numbers: impl Numbers<T>,
         output: impl Into<Output<'a, T>>,
     ) -> Result<()> {
-        self.draw(numbers, Draw::within(&range)?, output.into())
+        let (numbers, draw) = numbers.draw()?;
+        self.draw(numbers, draw, output.into())
     }
 
     #[inline(never)]

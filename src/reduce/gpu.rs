@@ -284,7 +284,7 @@ pub mod tests {
                     let wide: Vec<i32> = bytes.iter().map(|&x| i32::from(x) - 100).collect();
                     let (low, ends) = (device.arg_min(x).unwrap(), device.min_max(bytes).unwrap());
                     let statistics = device.statistics(&wide).unwrap();
-                    (device.count(bytes).unwrap(), low, ends, statistics)
+                    (device.count(bytes, crate::op::NonZero).unwrap(), low, ends, statistics)
                 });
                 assert_eq!(found[0], found[1], "{name}: {n}");
                 let backwards = [&device, &cpu].map(|device| device.reduce(x.reversed(), Sum).unwrap().to_bits());

@@ -12,7 +12,7 @@
 //!
 //! Related operations have their own modules and tables. A [source](crate::source) converts, maps
 //! or multiplies elements as they are read. [`segmented`] returns a value for each segment, [`axis`] one for each line
-//! along an axis. [`by`] takes a user's operator. [`count`] counts elements, and [`statistics`] computes several results
+//! along an axis. [`by`] takes a user-defined operator. [`count`] counts elements, and [`statistics`] computes several results
 //! in one pass.
 
 mod arg;
@@ -218,9 +218,9 @@ impl Device {
     /// [`MAX_BYTES`](crate::op::Operator::MAX_BYTES) bytes. For an expression, also the errors of
     /// [`Device::transform`]. [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no offsets, or
     /// if an offset is beyond the next one or beyond the input. The same error if the numbers of keys and elements
-    /// differ, or if there is no such axis. The same error if an axis is empty and the product of the other axes'
-    /// lengths overflows. The same error if a user's operator has another type in OpenCL C than the elements.
-    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the text of a user's operator does not compile; line numbers in
+    /// differ, or if there is no such axis. The same error if the number of results along an empty axis overflows. The
+    /// same error if a user-defined operator has another type in OpenCL C than the elements.
+    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the text of a user-defined operator does not compile; line numbers in
     /// the compiler's [log](crate::Error::build_log) refer to that text.
     ///
     /// ```

@@ -59,7 +59,7 @@ pub struct ProgramSpec {
     /// Build options for the driver; those of the device come first. They are one `String`: every launch assembles them
     /// again, and one string needs fewer allocations than a list.
     pub options: String,
-    /// Text that precedes the file: a user's operator.
+    /// Text that precedes the file: a user-defined operator.
     pub prelude: String,
     /// An included file, and text in its place. By default no file is replaced.
     pub replaced: (&'static str, String),

@@ -182,11 +182,11 @@ impl Device {
     /// # Errors
     ///
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it. The same
-    /// error for [exact](Usage::exact) scans of groups, of float products, and by a user's operator.
+    /// error for [exact](Usage::exact) scans of groups, of float products, and by a user-defined operator.
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no offsets, or if an offset is beyond
     /// the next one or beyond the input. The same error if the number of keys or flags is not that of the elements, or
-    /// if there is no such axis. The same error if a user's operator has another type in OpenCL C than the elements.
-    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the text of a user's operator does not compile. For an
+    /// if there is no such axis. The same error if a user-defined operator has another type in OpenCL C than the elements.
+    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the text of a user-defined operator does not compile. For an
     /// expression, also the errors of [`Device::transform`].
     ///
     /// ```

@@ -4,7 +4,7 @@ use crate::{
     Element, ElementType, Result, Scratch,
     kept::COUNTERS_AT,
     lookback::{SPINS, TICKET_BYTES, levels},
-    op::Map,
+    op::Condition,
     runtime::{
         ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
         opencl::{ClDevice, ClMem, Launch},
@@ -33,9 +33,9 @@ pub enum Marks {
 }
 
 impl Marks {
-    /// The elements for which the predicate is true.
-    pub fn by<T: Element, F>(predicate: &Map<F>) -> Self {
-        Self::By { element: T::TYPE, functions: predicate.of_kind(0, T::Acc::TYPE) }
+    /// The elements that meet a condition, or the parts of two conditions.
+    pub fn by<T: Element>(what: &impl Condition<T>) -> Self {
+        Self::By { element: T::TYPE, functions: what.texts() }
     }
 }
 
@@ -453,7 +453,7 @@ mod tests {
                 for _ in 0..2 {
                     let found = |device: &Device| {
                         let (two, of_two) = device.partition(&x[..n], &low).unwrap();
-                        let (three, of_three) = device.partition_three(&x[..n], &low, &middle).unwrap();
+                        let (three, of_three) = device.partition(&x[..n], (&low, &middle)).unwrap();
                         (two.to_vec().unwrap(), of_two, three.to_vec().unwrap(), of_three)
                     };
                     assert!(found(&device) == found(&Device::cpu()), "{name}: {n}");

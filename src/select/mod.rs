@@ -5,8 +5,8 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | one read of the input and one write of the selected elements with decoupled look-back; else, and in partitions without an unstable tail, two reads |
-//! | order | that of the input, except for [`Device::select_unordered`] |
+//! | work | one read of the input and one write of the selected elements with decoupled look-back; else, and in partitions, two reads |
+//! | order | that of the input, except for [`Unordered`](crate::op::Unordered) |
 //! | determinism | same bits everywhere, since elements are only moved; unordered selections have no fixed order |
 //! | scratch | about 32 bytes for each 8 KiB of the input, or for each KiB on devices with little local memory |
 //! | limits | any n that fits the device; values of up to 64 KiB |
@@ -35,13 +35,16 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 
+#[allow(unused_imports, reason = "for the documentation")]
+use crate::op::NonZero;
 use crate::runtime::apart;
 use crate::{
-    Buffer, Device, Element, Error, Input, Offset, Output, Result, Scratch, Source,
+    Buffer, Device, Element, ElementType, Error, Input, Offset, Output, Result, Scratch, Source,
     arguments::expect_beside,
     counted::{expect_room, in_room},
-    op::Map,
+    op::{Condition, Everywhere, ForSelections, Known},
     runtime::Backend,
+    source::{Flagged, Grouped, finite},
 };
 
 /// Maximum bytes of a value that moves with a flag or a key.
@@ -63,50 +66,161 @@ fn expect_numbers<I: Offset>(n: usize) -> Result<()> {
     Ok(())
 }
 
+/// An input of [`Device::select`] and [`Device::partition`]: a [`Source`], or values with
+/// [flags](Source::flagged), which the condition tests.
+///
+/// The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Device, Source, op::NonZero, select::Selectable};
+///
+/// fn selected<I: Selectable<Tested = u8>>(input: I) -> oclprim::Result<Vec<I::Item>> {
+///     Device::best()?.select(input, NonZero)?.to_vec()
+/// }
+/// assert_eq!((selected(&[3u8, 0, 2])?, selected([0.5f32, 1.5].flagged(&[0u8, 1]))?), (vec![3, 2], vec![1.5]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an input of a selection",
+    label = "expected a source, or values with flags: `x.flagged(&flags)`",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+)]
+pub trait Selectable: Grouped<Item: Pod> {
+    /// The type of the elements that the condition tests: those of a source, or flags.
+    type Tested: Element;
+
+    #[doc(hidden)]
+    fn elements(&self) -> Result<usize>;
+
+    #[doc(hidden)]
+    fn select_into<C: Condition<Self::Tested>>(
+        self,
+        device: &Device,
+        what: &C,
+        outputs: (Output<'_, Self::Item>, Output<'_, u64>),
+    ) -> Result<()>;
+
+    #[doc(hidden)]
+    fn partition_into<C: Condition<Self::Tested>>(
+        self,
+        device: &Device,
+        what: &C,
+        outputs: (Output<'_, Self::Item>, Output<'_, u64>),
+    ) -> Result<()>;
+}
+
+impl<S: Source<Item: Element>> Selectable for S {
+    type Tested = S::Item;
+
+    fn elements(&self) -> Result<usize> {
+        finite(self)
+    }
+
+    fn select_into<C: Condition<S::Item>>(
+        self,
+        device: &Device,
+        what: &C,
+        (output, count): (Output<'_, S::Item>, Output<'_, u64>),
+    ) -> Result<()> {
+        device.select_by(self.held(device)?.input(), what, output, count, &mut Scratch::new())
+    }
+
+    fn partition_into<C: Condition<S::Item>>(
+        self,
+        device: &Device,
+        what: &C,
+        (output, counts): (Output<'_, S::Item>, Output<'_, u64>),
+    ) -> Result<()> {
+        device.part(self.held(device)?.input(), what, output, counts, &mut Scratch::new())
+    }
+}
+
+impl<S: Source<Item: Pod>, F: Source<Item = u8>> Selectable for Flagged<S, F> {
+    type Tested = u8;
+
+    fn elements(&self) -> Result<usize> {
+        finite(&self.source)
+    }
+
+    fn select_into<C: Condition<u8>>(
+        self,
+        device: &Device,
+        what: &C,
+        (output, count): (Output<'_, S::Item>, Output<'_, u64>),
+    ) -> Result<()> {
+        let (values, flags) = (self.source.held(device)?, self.flags.held(device)?);
+        expect_non_zero(what)?;
+        device.move_flagged(values.input(), flags.input(), output, count, 1, &mut Scratch::new())
+    }
+
+    fn partition_into<C: Condition<u8>>(
+        self,
+        device: &Device,
+        what: &C,
+        (output, counts): (Output<'_, S::Item>, Output<'_, u64>),
+    ) -> Result<()> {
+        let (values, flags) = (self.source.held(device)?, self.flags.held(device)?);
+        output.expect_len(values.input().len(), "a partition")?;
+        expect_non_zero(what)?;
+        device.move_flagged(values.input(), flags.input(), output, counts, 2, &mut Scratch::new())
+    }
+}
+
+/// Flags are tested by [`NonZero`]. Any other condition is a function of the flags.
+fn expect_non_zero(what: &impl Condition<u8>) -> Result<()> {
+    if what.known() == Some(Known::NonZero) {
+        return Ok(());
+    }
+    Err(Error::unsupported("flags are tested by `NonZero`; a function of them is `x.flagged(flags.map(f))`"))
+}
+
 /// # Selections
 ///
-/// These methods return the elements that a predicate or a flag selects, or their indices. Module:
-/// [`select`](crate::select).
+/// These methods return the elements that meet a condition, or their indices. Module: [`select`](crate::select).
 impl Device {
-    /// The elements for which `predicate` is true, in their order.
+    /// The elements that meet a condition, in their order.
     ///
-    /// The argument of the function has the type in which `T` is computed: `f32` for `f16` and `bf16`, else `T` itself.
+    /// The input is a [`Source`], or [values with flags](Source::flagged): then the condition is [`NonZero`], of the
+    /// flags, and values are plain data of any size. A function of the flags is `x.flagged(flags.map(f))`.
+    /// A condition as [`Unordered`](crate::op::Unordered) gives up the order.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the expression; line numbers in the
-    /// [log](crate::Error::build_log) refer to the expression.
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it.
+    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the expression of a condition; line numbers in
+    /// the [log](crate::Error::build_log) refer to the expression.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and the elements need it, or if
+    /// values have no bytes or more than 64 KiB, or if flags have another condition than [`NonZero`].
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of flags and values differ.
     ///
     /// ```
-    /// use oclprim::{Device, op::Map};
+    /// use oclprim::{Device, Source, op::{Map, NonZero}};
     ///
+    /// let device = Device::best()?;
     /// let positive = Map::new(|x: f32| x > 0.0, "x > 0");
-    /// let found = Device::best()?.select(&[1.5f32, -2.0, 0.5, f32::NAN, 3.0], &positive)?;
+    /// let found = device.select(&[1.5f32, -2.0, 0.5, f32::NAN, 3.0], &positive)?;
     /// assert_eq!(found.to_vec()?, [1.5, 0.5, 3.0]);
+    /// let found = device.select([[1u8, 2, 3], [4, 5, 6], [7, 8, 9]].flagged(&[1u8, 0, 255]), NonZero)?;
+    /// assert_eq!(found.to_vec()?, [[1, 2, 3], [7, 8, 9]]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn select<T: Element, F: Fn(T::Acc) -> bool + Sync>(
+    pub fn select<I: Selectable, C: Condition<I::Tested, Use: ForSelections>>(
         &self,
-        input: impl Source<Item = T>,
-        predicate: &Map<F>,
-    ) -> Result<Buffer<T>> {
-        let held = input.held(self)?;
-        let input = held.input();
-        self.counted(input.len(), |output, count| {
-            self.select_by(input, predicate, output, count, false, &mut Scratch::new())
-        })
+        input: I,
+        what: C,
+    ) -> Result<Buffer<I::Item>> {
+        self.counted(input.elements()?, |output, count| input.select_into(self, &what, (output, count)))
     }
 
     /// [`Device::select`] into a slice, buffer or view, which may be too short. The number of selected elements goes to
     /// the single element of `count`.
     ///
-    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered).
+    /// Waits for the result only if an output is a host slice. Which elements a too short output receives is unspecified if
+    /// they are [unordered](crate::op::Unordered).
     ///
     /// # Errors
     ///
-    /// Same as [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `count` does not have
-    /// exactly one element, or if arguments overlap in imported OpenCL memory. The same error if `count` is a host
+    /// Same as [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `count` does not
+    /// have exactly one element, or if arguments overlap in imported OpenCL memory. The same error if `count` is a host
     /// slice and `output` is too short.
     ///
     /// ```
@@ -124,71 +238,14 @@ impl Device {
     /// assert_eq!((found, count), ([4, 2], [3]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn select_into<'b, 'c, T: Element, F: Fn(T::Acc) -> bool + Sync>(
+    pub fn select_into<'b, 'c, I: Selectable, C: Condition<I::Tested, Use: ForSelections>>(
         &self,
-        input: impl Source<Item = T>,
-        predicate: &Map<F>,
-        output: impl Into<Output<'b, T>>,
+        input: I,
+        what: C,
+        output: impl Into<Output<'b, I::Item>>,
         count: impl Into<Output<'c, u64>>,
     ) -> Result<()> {
-        self.select_by(input.held(self)?.input(), predicate, output.into(), count.into(), false, &mut Scratch::new())
-    }
-
-    /// The elements for which `predicate` is true, in any order, which may differ from run to run.
-    ///
-    /// This method is faster than [`Device::select`] if `select` reads the input twice, or if many small work-groups
-    /// wait for one another.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::select`].
-    ///
-    /// ```
-    /// use oclprim::{Device, op::Map};
-    ///
-    /// let large = Map::new(|x: i32| x > 4, "x > 4");
-    /// let mut found = Device::best()?.select_unordered(&[9, 1, 5, 7], &large)?.to_vec()?;
-    /// found.sort();
-    /// assert_eq!(found, [5, 7, 9]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn select_unordered<T: Element, F: Fn(T::Acc) -> bool + Sync>(
-        &self,
-        input: impl Source<Item = T>,
-        predicate: &Map<F>,
-    ) -> Result<Buffer<T>> {
-        let held = input.held(self)?;
-        let input = held.input();
-        self.counted(input.len(), |output, count| {
-            self.select_by(input, predicate, output, count, true, &mut Scratch::new())
-        })
-    }
-
-    /// [`Device::select_unordered`] into a slice, buffer or view. All else is as in [`Device::select_into`].
-    ///
-    /// Which elements a too short output receives is unspecified.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::select_into`].
-    ///
-    /// ```
-    /// use oclprim::{Device, op::Map};
-    ///
-    /// let large = Map::new(|x: u64| x > 4, "x > 4");
-    /// let (mut found, mut count) = ([0u64; 3], [0]);
-    /// Device::best()?.select_unordered_into(&[9u64, 1, 5, 7], &large, &mut found, &mut count)?;
-    /// assert_eq!((found.iter().sum::<u64>(), count), (21, [3]));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn select_unordered_into<'b, 'c, T: Element, F: Fn(T::Acc) -> bool + Sync>(
-        &self,
-        input: impl Source<Item = T>,
-        predicate: &Map<F>,
-        output: impl Into<Output<'b, T>>,
-        count: impl Into<Output<'c, u64>>,
-    ) -> Result<()> {
-        self.select_by(input.held(self)?.input(), predicate, output.into(), count.into(), true, &mut Scratch::new())
+        input.select_into(self, &what, (output.into(), count.into()))
     }
 
     /// A buffer for `n` elements, truncated to the count that `select` writes.
@@ -204,19 +261,18 @@ impl Device {
     }
 
     #[inline(never)]
-    fn select_by<T: Element, F: Fn(T::Acc) -> bool + Sync>(
+    fn select_by<T: Element, C: Condition<T>>(
         &self,
         input: Input<'_, T>,
-        predicate: &Map<F>,
+        what: &C,
         output: Output<'_, T>,
         count: Output<'_, u64>,
-        unordered: bool,
         scratch: &mut Scratch,
     ) -> Result<()> {
         in_room("result", output.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
-                let list = |&x: &T| (usize::from(!(predicate.function)(x.widen())), x);
+                let list = |&x: &T| (what.part(x), x);
                 let [found] = cpu::lists(input.len(), &|part| input[part].iter().map(list), &|x| x, [output.host()?])?;
                 count.host()?[0] = found as u64;
                 Ok(())
@@ -224,60 +280,13 @@ impl Device {
             Backend::OpenCl(device) => {
                 let (input, output, count) = (input.cl(device)?, output.cl(device, true)?, count.cl(device, false)?);
                 apart(&[&input], &[&output, &count])?;
-                let form = gpu::Form { unordered, ..gpu::Form::of(gpu::Marks::by::<T, F>(predicate)) };
+                let form = gpu::Form { unordered: C::LOOSE, ..gpu::Form::of(gpu::Marks::by(what)) };
                 let job = gpu::Job { out: Some(&output), ..gpu::Job::of(&input, &count) };
                 gpu::run(device, &form, &job, scratch)?;
                 count.finish(device)?;
                 output.finish(device)
             }
         })
-    }
-
-    /// The values whose flags are not 0, in their order.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of flags and values differ.
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes or more than 64 KiB.
-    ///
-    /// ```
-    /// let found = oclprim::Device::best()?.select_flagged(&[[1u8, 2, 3], [4, 5, 6], [7, 8, 9]], &[1, 0, 255])?;
-    /// assert_eq!(found.to_vec()?, [[1, 2, 3], [7, 8, 9]]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn select_flagged<'a, 'b, V: Pod + Send + Sync>(
-        &self,
-        values: impl Into<Input<'a, V>>,
-        flags: impl Into<Input<'b, u8>>,
-    ) -> Result<Buffer<V>> {
-        let values = values.into();
-        self.counted(values.len(), |output, count| {
-            self.move_flagged(values, flags.into(), output, count, 1, &mut Scratch::new())
-        })
-    }
-
-    /// [`Device::select_flagged`] into a slice, buffer or view. All else is as in [`Device::select_into`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::select_flagged`] and [`Device::select_into`].
-    ///
-    /// ```
-    /// use oclprim::Device;
-    ///
-    /// let (mut found, mut count) = ([0u32; 4], [0]);
-    /// Device::best()?.select_flagged_into(&[5u32, 6, 7], &[0, 1, 1], &mut found, &mut count)?;
-    /// assert_eq!((found, count), ([6, 7, 0, 0], [2]));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn select_flagged_into<'a, 'b, 'c, 'd, V: Pod + Send + Sync>(
-        &self,
-        values: impl Into<Input<'a, V>>,
-        flags: impl Into<Input<'b, u8>>,
-        output: impl Into<Output<'c, V>>,
-        count: impl Into<Output<'d, u64>>,
-    ) -> Result<()> {
-        self.move_flagged(values.into(), flags.into(), output.into(), count.into(), 1, &mut Scratch::new())
     }
 
     /// Writes the flagged values; with `lists` = 2, the other values follow.
@@ -328,7 +337,7 @@ impl Device {
         })
     }
 
-    /// The indices of the elements for which `predicate` is true, in their order: `u32` or `u64`.
+    /// The indices of the elements that meet a condition, in their order: `u32` or `u64`.
     ///
     /// # Errors
     ///
@@ -336,21 +345,22 @@ impl Device {
     /// elements or more and indices are `u32`.
     ///
     /// ```
-    /// use oclprim::{Buffer, Device, op::Map};
+    /// use oclprim::{Buffer, Device, op::{EqualTo, NonZero}};
     ///
-    /// let zero = Map::new(|x: i16| x == 0, "x == 0");
-    /// let places: Buffer<u32> = Device::best()?.select_indices(&[0i16, 5, 0, 0], &zero)?;
-    /// assert_eq!(places.to_vec()?, [0, 2, 3]);
+    /// let indices: Buffer<u32> = Device::best()?.select_indices(&[0i16, 5, 0, 0], EqualTo(0))?;
+    /// assert_eq!(indices.to_vec()?, [0, 2, 3]);
+    /// let flags = [0u8, 1, 0, 7];
+    /// assert_eq!(Device::best()?.select_indices::<_, u64, _>(&flags, NonZero)?.to_vec()?, [1, 3]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn select_indices<T: Element, I: Offset, F: Fn(T::Acc) -> bool + Sync>(
+    pub fn select_indices<T: Element, I: Offset, C: Condition<T, Use = Everywhere>>(
         &self,
         input: impl Source<Item = T>,
-        predicate: &Map<F>,
+        what: C,
     ) -> Result<Buffer<I>> {
         let held = input.held(self)?;
         let input = held.input();
-        self.counted(input.len(), |output, count| self.select_indices_into(input, predicate, output, count))
+        self.counted(input.len(), |output, count| self.indices(input, &what, output, count, &mut Scratch::new()))
     }
 
     /// [`Device::select_indices`] into a slice, buffer or view. All else is as in [`Device::select_into`].
@@ -363,70 +373,27 @@ impl Device {
     /// use oclprim::{Device, op::Map};
     ///
     /// let large = Map::new(|x: u32| x > 4, "x > 4");
-    /// let (mut places, mut count) = ([0u64; 2], [0]);
-    /// Device::best()?.select_indices_into(&[9u32, 1, 5], &large, &mut places, &mut count)?;
-    /// assert_eq!((places, count), ([0, 2], [2]));
+    /// let (mut indices, mut count) = ([0u64; 2], [0]);
+    /// Device::best()?.select_indices_into(&[9u32, 1, 5], &large, &mut indices, &mut count)?;
+    /// assert_eq!((indices, count), ([0, 2], [2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn select_indices_into<'b, 'c, T: Element, I: Offset, F: Fn(T::Acc) -> bool + Sync>(
+    pub fn select_indices_into<'b, 'c, T: Element, I: Offset, C: Condition<T, Use = Everywhere>>(
         &self,
         input: impl Source<Item = T>,
-        predicate: &Map<F>,
+        what: C,
         output: impl Into<Output<'b, I>>,
         count: impl Into<Output<'c, u64>>,
     ) -> Result<()> {
-        let takes = |x: T| (predicate.function)(x.widen());
-        let marks = || gpu::Marks::by::<T, F>(predicate);
-        self.places((input.held(self)?.input(), &takes), &marks, output.into(), count.into(), &mut Scratch::new())
+        self.indices(input.held(self)?.input(), &what, output.into(), count.into(), &mut Scratch::new())
     }
 
-    /// The indices of the flags that are not 0, in their order: `u32` or `u64`.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are 2^32 flags or more and indices are
-    /// `u32`.
-    ///
-    /// ```
-    /// let places = oclprim::Device::best()?.select_indices_flagged::<u64>(&[0, 1, 0, 7])?;
-    /// assert_eq!(places.to_vec()?, [1, 3]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn select_indices_flagged<'a, I: Offset>(&self, flags: impl Into<Input<'a, u8>>) -> Result<Buffer<I>> {
-        let flags = flags.into();
-        self.counted(flags.len(), |output, count| self.select_indices_flagged_into(flags, output, count))
-    }
-
-    /// [`Device::select_indices_flagged`] into a slice, buffer or view. All else is as in [`Device::select_into`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::select_indices_flagged`] and [`Device::select_into`].
-    ///
-    /// ```
-    /// use oclprim::Device;
-    ///
-    /// let (mut places, mut count) = ([0u32; 2], [0]);
-    /// Device::best()?.select_indices_flagged_into(&[0u8, 1, 1], &mut places, &mut count)?;
-    /// assert_eq!((places, count), ([1, 2], [2]));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn select_indices_flagged_into<'a, 'b, 'c, I: Offset>(
-        &self,
-        flags: impl Into<Input<'a, u8>>,
-        output: impl Into<Output<'b, I>>,
-        count: impl Into<Output<'c, u64>>,
-    ) -> Result<()> {
-        let marks = || gpu::Marks::Flags;
-        self.places((flags.into(), &|flag| flag != 0), &marks, output.into(), count.into(), &mut Scratch::new())
-    }
-
-    /// The indices of the elements that `takes` accepts; `marks` is the same rule on devices.
+    /// Body of [`Device::select_indices_into`], compiled once for each set of types.
     #[inline(never)]
-    fn places<T: Element, I: Offset>(
+    fn indices<T: Element, I: Offset, C: Condition<T>>(
         &self,
-        (input, takes): (Input<'_, T>, &(impl Fn(T) -> bool + Sync)),
-        marks: &dyn Fn() -> gpu::Marks,
+        input: Input<'_, T>,
+        what: &C,
         output: Output<'_, I>,
         count: Output<'_, u64>,
         scratch: &mut Scratch,
@@ -435,7 +402,7 @@ impl Device {
         in_room("result", output.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
-                let items = |part: Range<usize>| input[part.clone()].iter().map(|&x| usize::from(!takes(x))).zip(part);
+                let items = |part: Range<usize>| input[part.clone()].iter().map(|&x| what.part(x)).zip(part);
                 let [found] = cpu::lists(input.len(), &items, &|i| I::from_i128(i as i128), [output.host()?])?;
                 count.host()?[0] = found as u64;
                 Ok(())
@@ -443,7 +410,9 @@ impl Device {
             Backend::OpenCl(device) => {
                 let (input, output, count) = (input.cl(device)?, output.cl(device, true)?, count.cl(device, false)?);
                 apart(&[&input], &[&output, &count])?;
-                let form = gpu::Form { moved: false, places: true, place: size_of::<I>(), ..gpu::Form::of(marks()) };
+                let flags = T::TYPE == ElementType::U8 && what.known() == Some(Known::NonZero);
+                let marks = if flags { gpu::Marks::Flags } else { gpu::Marks::by(what) };
+                let form = gpu::Form { moved: false, places: true, place: size_of::<I>(), ..gpu::Form::of(marks) };
                 let job = gpu::Job { places: Some(&output), ..gpu::Job::of(&input, &count) };
                 gpu::run(device, &form, &job, scratch)?;
                 count.finish(device)?;
@@ -461,11 +430,11 @@ impl Device {
     /// both), or if `count` does not have exactly one element.
     ///
     /// ```
-    /// use oclprim::Device;
+    /// use oclprim::{Device, op::NonZero};
     ///
     /// let device = Device::best()?;
     /// let (mut found, mut count) = (device.zeroed::<u8>(1)?, device.zeroed::<u64>(1)?);
-    /// device.select_flagged_into(&[5u8, 6, 7], &[0, 1, 1], &mut found, &mut count)?;
+    /// device.select_into(&[0u8, 6, 7], NonZero, &mut found, &mut count)?;
     /// assert_eq!(device.selected(&count, 2)?, 2);
     /// let error = device.selected(&count, found.len()).unwrap_err();
     /// assert_eq!(error.to_string(), "the result has 2 elements, the output has room for 1");

@@ -1,5 +1,5 @@
-//! Stable sorts: of keys ([`Device::sort`]), of keys with values ([`Device::sort_pairs`]), and of indices by key
-//! ([`Device::argsort`]). Submodules sort each segment ([`segmented`]), keys with several columns of values
+//! Stable sorts: of keys, also [with values](Source::with) ([`Device::sort`]), and of indices by key
+//! ([`Device::argsort`]). Submodules sort each segment ([`segmented`]), each line along axes ([`lines`]), keys with several columns of values
 //! ([`columns`]), or keys in place ([`in_place`]).
 //!
 //! | property | |
@@ -26,18 +26,20 @@ pub(crate) mod cpu;
 #[doc(hidden)]
 pub(crate) mod gpu;
 pub mod in_place;
+pub mod lines;
 pub mod segmented;
 
 use bytemuck::Pod;
 
 pub use crate::keys::{Key, Order};
+pub use crate::merge::sort::{Merging, Sorting};
 
 use crate::{
     Buffer, Device, Error, Input, Offset, Output, Result, Scratch, Source,
     keys::Keys,
     memory,
     runtime::Backend,
-    source::{Grouped, finite},
+    source::{PairOutput, With, finite},
 };
 use crate::{
     layout::copy::gather::{Way, gpu as gather},
@@ -54,14 +56,17 @@ fn as_many(keys: usize, values: usize) -> Result<()> {
     Err(Error::invalid(format!("sorting {keys} keys with {values} values")))
 }
 
-/// An input of a sort: a [`Source`], or [segments](Source::segments) of one.
+/// An input of a sort by an order of type `C`: a [`Source`], [with values](Source::with) or
+/// [columns](Source::with_columns), [segments](Source::segments) of one, also with values, or
+/// [lines](crate::NdView::along).
 ///
-/// The crate alone implements this trait.
+/// A source takes any order: an [`Order`], a user's [`Less`](crate::op::Less), or [`Merging`]. Segments, lines and columns
+/// take an [`Order`]. The crate alone implements this trait.
 ///
 /// ```
-/// use oclprim::{Device, Order, Source, sort::Sortable};
+/// use oclprim::{Buffer, Device, Order, Source, sort::Sortable};
 ///
-/// fn sorted<I: Sortable>(input: I) -> oclprim::Result<Vec<I::Item>> {
+/// fn sorted<I: Sortable<Order, Sorted = Buffer<u8>>>(input: I) -> oclprim::Result<Vec<u8>> {
 ///     Device::best()?.sort(input, Order::ascending())?.to_vec()
 /// }
 /// let x = [3u8, 1, 2];
@@ -69,52 +74,110 @@ fn as_many(keys: usize, values: usize) -> Result<()> {
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not an input of a sort",
+    message = "`{Self}` is not an input of a sort by `{C}`",
+    label = "expected a source, or segments of one: `x.segments(&offsets)`",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference",
+    note = "the order is an `Order`, or for elements of any plain type a `&Less`; segments and columns take an `Order`"
+)]
+pub trait Sortable<C>: Sized {
+    /// A buffer of keys, also with values.
+    type Sorted;
+    /// The outputs of keys, also with values.
+    type Out<'o>;
+
+    #[doc(hidden)]
+    fn sort(self, device: &Device, order: &C) -> Result<Self::Sorted>;
+
+    #[doc(hidden)]
+    fn sort_into(self, device: &Device, order: &C, output: Self::Out<'_>) -> Result<()>;
+}
+
+/// Keys that [`Device::argsort`] sorts by an order of type `C`: a [`Source`], [segments](Source::segments) of one,
+/// or [lines](crate::NdView::along).
+///
+/// The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Device, Order, sort::Argsortable};
+///
+/// fn sorted<I: Argsortable<Order>>(input: I) -> oclprim::Result<Vec<u32>> {
+///     Device::best()?.argsort(input, Order::ascending())?.to_vec()
+/// }
+/// assert_eq!(sorted(&[3u8, 1, 2])?, [1, 2, 0]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an input of an argsort by `{C}`",
     label = "expected a source, or segments of one: `x.segments(&offsets)`",
     note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
-pub trait Sortable: Grouped<Item: Key> {
-    /// The number of keys. Checks the offsets of segments.
+pub trait Argsortable<C>: Sized {
     #[doc(hidden)]
-    fn checked(&self, device: &Device) -> Result<usize>;
+    fn argsort<P: Offset>(self, device: &Device, order: &C) -> Result<Buffer<P>>;
 
     #[doc(hidden)]
-    fn sort_into(self, device: &Device, output: Output<'_, Self::Item>, order: &Order) -> Result<()>;
-
-    #[doc(hidden)]
-    fn sort_pairs_into<V: Pod + Send + Sync>(
-        self,
-        device: &Device,
-        values: Input<'_, V>,
-        outputs: (Output<'_, Self::Item>, Output<'_, V>),
-        order: &Order,
-    ) -> Result<()>;
-
-    #[doc(hidden)]
-    fn argsort_into<P: Offset>(self, device: &Device, output: Output<'_, P>, order: &Order) -> Result<()>;
+    fn argsort_into<P: Offset>(self, device: &Device, order: &C, output: Output<'_, P>) -> Result<()>;
 }
 
-impl<S: Source<Item: Key>> Sortable for S {
-    fn checked(&self, _: &Device) -> Result<usize> {
-        finite(self)
+impl<K: Key> Sorting<K> for Order {
+    fn keys(&self, device: &Device, input: Input<'_, K>, output: Output<'_, K>) -> Result<()> {
+        device.sort_one(input, output, self, &mut Scratch::new())
     }
 
-    fn sort_into(self, device: &Device, output: Output<'_, S::Item>, order: &Order) -> Result<()> {
-        device.sort_one(self.held(device)?.input(), output, order, &mut Scratch::new())
-    }
-
-    fn sort_pairs_into<V: Pod + Send + Sync>(
-        self,
+    fn pairs<V: Pod + Send + Sync>(
+        &self,
         device: &Device,
-        values: Input<'_, V>,
-        outputs: (Output<'_, S::Item>, Output<'_, V>),
-        order: &Order,
+        inputs: (Input<'_, K>, Input<'_, V>),
+        outputs: (Output<'_, K>, Output<'_, V>),
     ) -> Result<()> {
-        device.sort_pairs_one((self.held(device)?.input(), values), outputs, order, &mut Scratch::new())
+        device.sort_pairs_one(inputs, outputs, self, &mut Scratch::new())
     }
 
-    fn argsort_into<P: Offset>(self, device: &Device, output: Output<'_, P>, order: &Order) -> Result<()> {
-        device.argsort_one(self.held(device)?.input(), output, order, &mut Scratch::new())
+    fn indices<P: Offset>(&self, device: &Device, input: Input<'_, K>, output: Output<'_, P>) -> Result<()> {
+        device.argsort_one(input, output, self, &mut Scratch::new())
+    }
+}
+
+impl<S: Source<Item: Pod>, C: Sorting<S::Item>> Sortable<C> for S {
+    type Sorted = Buffer<S::Item>;
+    type Out<'o> = Output<'o, S::Item>;
+
+    fn sort(self, device: &Device, order: &C) -> Result<Buffer<S::Item>> {
+        let mut output = device.uninit(finite(&self)?)?;
+        order.keys(device, self.held(device)?.input(), Output::from(&mut output))?;
+        Ok(output)
+    }
+
+    fn sort_into(self, device: &Device, order: &C, output: Output<'_, S::Item>) -> Result<()> {
+        order.keys(device, self.held(device)?.input(), output)
+    }
+}
+
+impl<S: Source<Item: Pod>, V: Source<Item: Pod>, C: Sorting<S::Item>> Sortable<C> for With<S, V> {
+    type Sorted = (Buffer<S::Item>, Buffer<V::Item>);
+    type Out<'o> = PairOutput<'o, S::Item, V::Item>;
+
+    fn sort(self, device: &Device, order: &C) -> Result<Self::Sorted> {
+        let (mut keys, mut values) = (device.uninit(finite(&self.keys)?)?, device.uninit(finite(&self.values)?)?);
+        self.sort_into(device, order, (&mut keys, &mut values).into())?;
+        Ok((keys, values))
+    }
+
+    fn sort_into(self, device: &Device, order: &C, to: Self::Out<'_>) -> Result<()> {
+        let (keys, values) = (self.keys.held(device)?, self.values.held(device)?);
+        order.pairs(device, (keys.input(), values.input()), (to.keys, to.values))
+    }
+}
+
+impl<S: Source<Item: Pod>, C: Sorting<S::Item>> Argsortable<C> for S {
+    fn argsort<P: Offset>(self, device: &Device, order: &C) -> Result<Buffer<P>> {
+        let mut output = device.uninit(finite(&self)?)?;
+        self.argsort_into(device, order, Output::from(&mut output))?;
+        Ok(output)
+    }
+
+    fn argsort_into<P: Offset>(self, device: &Device, order: &C, output: Output<'_, P>) -> Result<()> {
+        order.indices(device, self.held(device)?.input(), output)
     }
 }
 
@@ -125,6 +188,14 @@ impl<S: Source<Item: Key>> Sortable for S {
 impl Device {
     /// Stable sort: a copy of the keys in `order`, in which equal keys keep their order.
     ///
+    /// An [`Order`] sorts numbers by their digits. A user's [`Less`](crate::op::Less) sorts elements of any plain type, also
+    /// structs, by [merges](crate::merge::sort); so does [`Merging`].
+    ///
+    /// Keys [with values](Source::with) return both, the values in the order of their keys. Values are plain data of any
+    /// size. Values of 1, 2, 4, 8 and 16 bytes move with the keys. Values of other sizes are gathered by the sorted
+    /// indices at the end. Keys [with columns](Source::with_columns) return a buffer of each column: [`columns`].
+    ///
+    /// The elements of each [line](crate::NdView::along) are sorted separately: [`lines`].
     /// Each [segment](Source::segments) is sorted separately, in its own range. Keys before the first offset, and from
     /// the last offset on, belong to no segment and keep their indices. The keys of an expression are written to memory
     /// first.
@@ -134,6 +205,10 @@ impl Device {
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the result and as much scratch do not fit the
     /// device; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the order selects bits that the keys do
     /// not have. The same error if an offset is beyond the next one or beyond the input, or if there are no offsets.
+    /// The same error if the numbers of keys and values differ. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported)
+    /// if values are zero-sized, or if the elements of a custom order have more than [64
+    /// bytes](crate::op::Less::MAX_BYTES). [`ErrorKind::Build`](crate::ErrorKind::Build) if the source of a custom order
+    /// does not compile.
     ///
     /// ```
     /// use oclprim::{Device, Order, Source};
@@ -147,12 +222,13 @@ impl Device {
     /// assert_eq!(device.sort(&[3u8, 1, 2], Order::descending())?.to_vec()?, [3, 2, 1]);
     /// let rows = device.sort([3u8, 1, 2, 9, 5, 4].segments(&[0u32, 2, 2, 5]), Order::descending())?;
     /// assert_eq!(rows.to_vec()?, [3, 1, 9, 5, 2, 4]);
+    /// let (ages, names) = (device.upload(&[41u8, 7, 41])?, device.upload(&[*b"Ida", *b"Bo ", *b"Lu "])?);
+    /// let (ages, names) = device.sort(ages.with(&names), Order::descending())?;
+    /// assert_eq!((ages.to_vec()?, names.to_vec()?), (vec![41, 41, 7], vec![*b"Ida", *b"Lu ", *b"Bo "]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn sort<I: Sortable>(&self, input: I, order: Order) -> Result<Buffer<I::Item>> {
-        let mut output = self.uninit(input.checked(self)?)?;
-        input.sort_into(self, Output::from(&mut output), &order)?;
-        Ok(output)
+    pub fn sort<I: Sortable<C>, C>(&self, input: I, order: C) -> Result<I::Sorted> {
+        input.sort(self, &order)
     }
 
     /// [`Device::sort`] into a slice, buffer or view of the same length. Waits for the result only if `output` is a
@@ -172,18 +248,13 @@ impl Device {
     /// let device = Device::best()?;
     /// let mut out = device.zeroed(3)?;
     /// for x in [[5i32, -7, 3], [2, 1, 0]] {
-    ///     device.sort_into(&x, &mut out, Order::ascending())?;
+    ///     device.sort_into(&x, Order::ascending(), &mut out)?;
     /// }
     /// assert_eq!(out.to_vec()?, [0, 1, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn sort_into<'b, I: Sortable>(
-        &self,
-        input: I,
-        output: impl Into<Output<'b, I::Item>>,
-        order: Order,
-    ) -> Result<()> {
-        input.sort_into(self, output.into(), &order)
+    pub fn sort_into<'b, I: Sortable<C>, C>(&self, input: I, order: C, output: impl Into<I::Out<'b>>) -> Result<()> {
+        input.sort_into(self, &order, output.into())
     }
 
     /// Body of [`Device::sort_into`], compiled once per type.
@@ -208,70 +279,7 @@ impl Device {
         Ok(())
     }
 
-    /// Stable sort of keys with values: the sorted keys, and the values in the order of their keys.
-    ///
-    /// Each [segment](Source::segments) of the keys is sorted separately, with its values. Values are plain data of any
-    /// size. Values of 1, 2, 4, 8 and 16 bytes move with the keys. Values of other sizes are gathered by the sorted
-    /// indices at the end.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the numbers of
-    /// keys and values differ; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the values are zero-sized.
-    ///
-    /// ```
-    /// use oclprim::{Device, Order};
-    ///
-    /// let device = Device::best()?;
-    /// let (ages, names) = (device.upload(&[41u8, 7, 41])?, device.upload(&[*b"Ida", *b"Bo ", *b"Lu "])?);
-    /// let (ages, names) = device.sort_pairs(&ages, &names, Order::descending())?;
-    /// assert_eq!((ages.to_vec()?, names.to_vec()?), (vec![41, 41, 7], vec![*b"Ida", *b"Lu ", *b"Bo "]));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn sort_pairs<'b, I: Sortable, V: Pod + Send + Sync>(
-        &self,
-        keys: I,
-        values: impl Into<Input<'b, V>>,
-        order: Order,
-    ) -> Result<(Buffer<I::Item>, Buffer<V>)> {
-        let values = values.into();
-        let (mut keys_out, mut values_out) = (self.uninit(keys.checked(self)?)?, self.uninit(values.len())?);
-        let outputs = (Output::from(&mut keys_out), Output::from(&mut values_out));
-        keys.sort_pairs_into(self, values, outputs, &order)?;
-        Ok((keys_out, values_out))
-    }
-
-    /// [`Device::sort_pairs`] into slices, buffers or views. Waits for the result only if an output is a host slice, or
-    /// if the keys have a [gather](Source::gathered).
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::sort_pairs`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if a length
-    /// does not match, or two arguments overlap in imported OpenCL memory.
-    ///
-    /// ```
-    /// use oclprim::{Device, Order};
-    ///
-    /// let device = Device::best()?;
-    /// let (mut keys, mut values) = (device.zeroed(3)?, device.zeroed(3)?);
-    /// device.sort_pairs_into(
-    ///     &[5i64, -1, 5], &[0.5f32, 1.5, 2.5], &mut keys, &mut values, Order::ascending(),
-    /// )?;
-    /// assert_eq!((keys.to_vec()?, values.to_vec()?), (vec![-1, 5, 5], vec![1.5, 0.5, 2.5]));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn sort_pairs_into<'b, 'c, 'd, I: Sortable, V: Pod + Send + Sync>(
-        &self,
-        keys: I,
-        values: impl Into<Input<'b, V>>,
-        keys_out: impl Into<Output<'c, I::Item>>,
-        values_out: impl Into<Output<'d, V>>,
-        order: Order,
-    ) -> Result<()> {
-        keys.sort_pairs_into(self, values.into(), (keys_out.into(), values_out.into()), &order)
-    }
-
-    /// Body of [`Device::sort_pairs_into`], compiled once per pair of types.
+    /// [`Device::sort`] of keys with values, compiled once per pair of types.
     #[inline(never)]
     fn sort_pairs_one<K: Key, V: Pod>(
         &self,
@@ -369,7 +377,8 @@ impl Device {
     }
 
     /// Indices that sort the keys: `sorted[i] = input[output[i]]`, stable. Indices are `u32` or `u64`. For
-    /// [segments](Source::segments), they count from the start of the whole input.
+    /// [segments](Source::segments), they count from the start of the whole input; for [lines](crate::NdView::along), from
+    /// the start of the line.
     ///
     /// # Errors
     ///
@@ -386,10 +395,8 @@ impl Device {
     /// assert_eq!(device.gather(&x, &places)?.to_vec()?, [-10, -10, 20, 30]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn argsort<I: Sortable, P: Offset>(&self, input: I, order: Order) -> Result<Buffer<P>> {
-        let mut output = self.uninit(input.checked(self)?)?;
-        input.argsort_into(self, Output::from(&mut output), &order)?;
-        Ok(output)
+    pub fn argsort<I: Argsortable<C>, P: Offset, C>(&self, input: I, order: C) -> Result<Buffer<P>> {
+        input.argsort(self, &order)
     }
 
     /// [`Device::argsort`] into a slice, buffer or view of the same length. Waits for the result only if `output` is a
@@ -404,17 +411,17 @@ impl Device {
     /// use oclprim::{Device, Order};
     ///
     /// let mut places = [0u64; 3];
-    /// Device::best()?.argsort_into(&[2.0f64, 3.0, 1.0], &mut places, Order::descending())?;
+    /// Device::best()?.argsort_into(&[2.0f64, 3.0, 1.0], Order::descending(), &mut places)?;
     /// assert_eq!(places, [1, 0, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn argsort_into<'b, I: Sortable, P: Offset>(
+    pub fn argsort_into<'b, I: Argsortable<C>, P: Offset, C>(
         &self,
         input: I,
+        order: C,
         output: impl Into<Output<'b, P>>,
-        order: Order,
     ) -> Result<()> {
-        input.argsort_into(self, output.into(), &order)
+        input.argsort_into(self, &order, output.into())
     }
 
     /// Body of [`Device::argsort_into`], compiled once per pair of types.

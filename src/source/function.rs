@@ -54,7 +54,6 @@ impl<In: Computed, R: Element<Acc = R>, F: Fn(In) -> R + Sync> Function<In> for 
     }
 }
 
-#[cfg(feature = "macros")]
 impl<In: Computed, R: Element<Acc = R>, F: Fn(In) -> R + Sync> Function<In> for op::CapturingMap<F> {
     type Output = R;
 

@@ -4,10 +4,10 @@ use std::marker::PhantomData;
 
 use bytemuck::Pod;
 
-use super::Source;
+use super::{Source, transform::Held};
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::Device;
-use crate::{Buffer, Element, NdView, Output};
+use crate::{Buffer, Element, Error, Layout, NdView, NdViewMut, Offset, Output, Result};
 
 /// An input of a primitive: a [`Source`], whole or in groups.
 ///
@@ -20,6 +20,7 @@ use crate::{Buffer, Element, NdView, Output};
 /// | [`view.along(axes)`](NdView::along) | each line along an axis or several | a buffer, an element for each line |
 ///
 /// These are the results of a reduction. A scan has a result for each element.
+#[doc = include_str!("groupings.md")]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an input",
     label = "expected `&[T]`, `&Vec<T>`, `&Buffer<T>`, a `View`, an expression over them, or groups of one of these",
@@ -68,6 +69,225 @@ pub struct Flagged<S, F> {
 pub struct Along<V, A> {
     pub(crate) view: V,
     pub(crate) axes: A,
+}
+
+impl<V: Shaped, A: Axes> Along<V, A> {
+    /// The elements in memory, one line after another, then the number of lines and their length. Lines that lie so
+    /// stay where they are, and others are copied.
+    pub(crate) fn in_memory(&self, device: &Device) -> Result<(Held<'_, V::From>, usize, usize)> {
+        in_memory(device, self.view.view(), self.axes.list())
+    }
+
+    /// The number of elements.
+    pub(crate) fn len(&self) -> usize {
+        self.view.view().len()
+    }
+
+    /// Returns whether lines follow one another in the order of the view: the axes are the last ones.
+    pub(crate) fn adjoin(&self) -> Result<bool> {
+        let [kept, taken] = kept_and_taken(&self.view.view(), self.axes.list())?;
+        Ok(kept.iter().chain(&taken).is_sorted())
+    }
+
+    /// Copies elements of lines, one line after another, to their indices in the order of the view.
+    pub(crate) fn put<R: Pod>(&self, device: &Device, lines: &Buffer<R>, output: Output<'_, R>) -> Result<()> {
+        let view = self.view.view();
+        let [kept, taken] = kept_and_taken(&view, self.axes.list())?;
+        let order: Vec<_> = kept.into_iter().chain(taken).collect();
+        let shape: Vec<_> = order.iter().map(|&axis| view.shape()[axis]).collect();
+        let mut back = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(at, &axis)| back[axis] = at);
+        let to = NdViewMut::new(output, Layout::contiguous(view.shape())?)?;
+        device.copy_nd(lines.nd(&shape)?.permute(&back)?, to)
+    }
+
+    /// The elements of lines with their indices, as [`Source::indexed`]. Indices count from the start of the line.
+    ///
+    /// ```
+    /// use oclprim::{Device, Top};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[3, 9, 1, 7, 2, 8])?;
+    /// let (keys, indices) = device.top_k(x.nd(&[2, 3])?.along(1).indexed::<u32>(), Top::largest(1))?;
+    /// assert_eq!((keys.to_vec()?, indices.to_vec()?), (vec![9, 8], vec![1, 2]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn indexed<I: Offset>(self) -> Indexed<Self, I> {
+        Indexed { keys: self, index: PhantomData }
+    }
+}
+
+#[inline(never)]
+fn in_memory<'a, T: Element>(
+    device: &Device,
+    view: NdView<'a, T>,
+    axes: &[usize],
+) -> Result<(Held<'a, T>, usize, usize)> {
+    let [kept, taken] = kept_and_taken(&view, axes)?;
+    let (rows, len) = sizes(&view, &kept, &taken)?;
+    let order: Vec<_> = kept.into_iter().chain(taken).collect();
+    let view = view.permute(&order)?;
+    if view.layout().is_contiguous() {
+        let first = view.layout().offset();
+        return Ok((Held::There(view.input().part(first, view.len())), rows, len));
+    }
+    let mut lines = device.temporary(view.len())?;
+    let whole = Layout::contiguous(view.shape())?;
+    device.copy_nd(view, NdViewMut::new(Output::from(&mut lines), whole)?)?;
+    Ok((Held::Written(lines), rows, len))
+}
+
+/// The axes of a view that `axes` does not name, and those that it names, each in their order.
+fn kept_and_taken<T: Element>(view: &NdView<'_, T>, axes: &[usize]) -> Result<[Vec<usize>; 2]> {
+    let shape = view.shape();
+    if let Some(axis) = axes.iter().find(|&&axis| axis >= shape.len()) {
+        return Err(Error::invalid(format!("axis {axis} is out of range for an array of shape {shape:?}")));
+    }
+    if let Some(k) = (1..axes.len()).find(|&k| axes[..k].contains(&axes[k])) {
+        return Err(Error::invalid(format!("axis {} is named twice", axes[k])));
+    }
+    let (kept, taken) = (0..shape.len()).partition(|axis| !axes.contains(axis));
+    Ok([kept, taken])
+}
+
+/// The number of lines, and their length. Both can overflow only if there are no elements. Then a length that overflows
+/// counts as 0 if there are no lines.
+fn sizes<T: Element>(view: &NdView<'_, T>, kept: &[usize], taken: &[usize]) -> Result<(usize, usize)> {
+    let shape = view.shape();
+    let product = |axes: &[usize]| {
+        let lengths = || axes.iter().map(|&axis| shape[axis]);
+        if lengths().any(|n| n == 0) { Some(0) } else { lengths().try_fold(1usize, usize::checked_mul) }
+    };
+    match (product(kept), product(taken)) {
+        (Some(rows), Some(len)) => Ok((rows, len)),
+        (Some(_), None) => Ok((0, 0)),
+        (None, _) => Err(Error::invalid(format!(
+            "the results along axes {taken:?} of a shape of {shape:?} overflow the address space"
+        ))),
+    }
+}
+
+/// Calls `read` with a view and an axis whose lines are those along `axes`. The view is `view` itself, or a copy.
+pub(crate) fn along_one<T: Element, R>(
+    device: &Device,
+    view: NdView<'_, T>,
+    axes: &[usize],
+    read: impl FnOnce(NdView<'_, T>, usize) -> Result<R>,
+) -> Result<R> {
+    if let [axis] = axes {
+        return read(view, *axis);
+    }
+    if let Some(layout) = joined(&view, axes)? {
+        let last = layout.ndim() - 1;
+        return read(NdView::new(view.input(), layout)?, last);
+    }
+    let (lines, rows, len) = in_memory(device, view, axes)?;
+    read(NdView::new(lines.input(), Layout::contiguous(&[rows, len])?)?, 1)
+}
+
+/// A layout of the view's memory whose lines along the last axis are those along `axes`, if there is one.
+#[inline(never)]
+fn joined<T: Element>(view: &NdView<'_, T>, axes: &[usize]) -> Result<Option<Layout>> {
+    let [kept, taken] = kept_and_taken(view, axes)?;
+    let (_, len) = sizes(view, &kept, &taken)?;
+    let (shape, strides) = (view.shape(), view.layout().strides());
+    // Axes of one element have no neighbours, whatever their strides.
+    let long: Vec<_> = taken.iter().copied().filter(|&axis| shape[axis] != 1).collect();
+    let even = long.windows(2).all(|pair| strides[pair[0]] == strides[pair[1]] * shape[pair[1]] as isize);
+    if !even || view.is_empty() || kept.len() == Layout::MAX_DIMS {
+        return Ok(None);
+    }
+    let stride = long.last().map_or(1, |&axis| strides[axis]);
+    let joined: Vec<_> = kept.iter().map(|&axis| shape[axis]).chain([len]).collect();
+    let strides: Vec<_> = kept.iter().map(|&axis| strides[axis]).chain([stride]).collect();
+    Ok(Some(Layout::strided(&joined, &strides, view.layout().offset())?))
+}
+
+/// Keys with a value for each; see [`Source::with`].
+#[derive(Clone, Copy, Debug)]
+pub struct With<S, V> {
+    pub(crate) keys: S,
+    pub(crate) values: V,
+}
+
+/// Keys with several columns of values; see [`Source::with_columns`].
+#[derive(Clone, Copy, Debug)]
+pub struct WithColumns<S, T> {
+    pub(crate) keys: S,
+    pub(crate) table: T,
+}
+
+/// Samples with weights; see [`Source::weighted`].
+#[derive(Clone, Copy, Debug)]
+pub struct Weighted<S, W> {
+    pub(crate) source: S,
+    pub(crate) weights: W,
+}
+
+/// Channels of interleaved pixels; see [`Source::channels`].
+#[derive(Clone, Copy, Debug)]
+pub struct Channels<S> {
+    pub(crate) source: S,
+    pub(crate) channels: usize,
+}
+
+/// Keys with their indices; see [`Source::indexed`].
+#[derive(Clone, Copy, Debug)]
+pub struct Indexed<S, I> {
+    pub(crate) keys: S,
+    pub(crate) index: PhantomData<fn() -> I>,
+}
+
+impl<S: Source, O: Source> Segments<S, O> {
+    /// The elements of segments with a value for each, as [`Source::with`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Order, Source};
+    ///
+    /// let keys = [3u8, 1, 2];
+    /// let (keys, values) = Device::best()?.sort(keys.segments(&[0u32, 2, 3]).with(&[10, 11, 12]), Order::ascending())?;
+    /// assert_eq!((keys.to_vec()?, values.to_vec()?), (vec![1, 3, 2], vec![11, 10, 12]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn with<V: Source<Item: Pod>>(self, values: V) -> With<Self, V> {
+        With { keys: self, values }
+    }
+
+    /// The elements of segments with their indices, as [`Source::indexed`]. Indices count from the start of the whole input.
+    ///
+    /// ```
+    /// use oclprim::{Device, Source, Top};
+    ///
+    /// let x = [3, 9, 1, 7];
+    /// let (_, indices) = Device::best()?.top_k(x.segments(&[0u32, 3, 4]).indexed::<u64>(), Top::largest(1))?;
+    /// assert_eq!(indices.to_vec()?, [1, 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn indexed<I: Offset>(self) -> Indexed<Self, I> {
+        Indexed { keys: self, index: PhantomData }
+    }
+}
+
+/// The outputs of keys and of their values. A tuple of two outputs converts to it.
+///
+/// ```
+/// use oclprim::{Device, Order, Source};
+///
+/// let (mut keys, mut values) = ([0u8; 2], [0.0f32; 2]);
+/// Device::best()?.sort_into([9u8, 4].with(&[1.5f32, 2.5]), Order::ascending(), (&mut keys, &mut values))?;
+/// assert_eq!((keys, values), ([4, 9], [2.5, 1.5]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct PairOutput<'o, K: Pod, V: Pod> {
+    pub(crate) keys: Output<'o, K>,
+    pub(crate) values: Output<'o, V>,
+}
+
+impl<'o, K: Pod, V: Pod, A: Into<Output<'o, K>>, B: Into<Output<'o, V>>> From<(A, B)> for PairOutput<'o, K, V> {
+    fn from((keys, values): (A, B)) -> Self {
+        Self { keys: keys.into(), values: values.into() }
+    }
 }
 
 /// The outputs for runs of keys: the first key of each run, the results, and the number of runs.

@@ -19,8 +19,8 @@
 //! | reader | cost of a source that is not in memory |
 //! |---|---|
 //! | [`Device::reduce`], [`Device::transform`], [`Device::scan`] and its variants without segments | none: a kernel computes an element when it reads it, and the CPU backend computes blocks that stay in the cache |
-//! | [`Device::histogram`] | none on the CPU backend, or if a function that captures nothing maps memory: see [`histogram`](crate::histogram). Else as below |
-//! | reductions and scans by an operator of the user, exact scans, scans in segments, sorts, selections, partitions, runs, counts, extremes, statistics, other histograms, top-k, quantiles; also the offsets of segments and the keys of `by_key` | one more pass, which writes n elements to memory of the call |
+//! | [`Device::histogram`] | none on the CPU backend, and none for a map of memory without captured values: [`histogram`](crate::histogram); else as below |
+//! | reductions and scans by a user-defined operator, exact scans, scans in segments, sorts, selections, partitions, runs, counts, extremes, statistics, other histograms, top-k, quantiles, segments and keys | one more pass, which writes n elements to memory of the call |
 //!
 //! Merges, searches and copies take only arrays, since their elements can have any plain type. [`Device::transform`]
 //! writes an array from a source.
@@ -59,17 +59,20 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 
+pub(crate) use self::group::along_one;
+use self::load::{Component, Index, Text};
+#[doc(hidden)]
+pub use self::transform::Held;
 pub use self::{
     function::Function,
-    group::{Along, Axes, ByKey, Flagged, Grouped, KeyedOutput, NdCast, Segments, Shaped},
+    group::{
+        Along, Axes, ByKey, Channels, Flagged, Grouped, Indexed, KeyedOutput, NdCast, PairOutput, Segments, Shaped,
+        Weighted, With, WithColumns,
+    },
     item::{Computed, Item},
     leaf::{Constant, Counting, constant, counting},
     nodes::{Cast, Gathered, Map, Reversed, Strided, Take, Times, Zip, zip},
     order::{Neighbours, Shuffled},
-};
-use self::{
-    load::{Component, Index, Text},
-    transform::Held,
 };
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::{Device, View};
@@ -331,6 +334,107 @@ pub trait Source: Sized + Sync {
     /// ```
     fn flagged<F: Source<Item = u8>>(self, flags: F) -> Flagged<Self, F> {
         Flagged { source: self, flags }
+    }
+
+    /// Keys with a value for each, as the input of a sort, a merge or top-k. Values are plain data of any size.
+    ///
+    /// The call returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are not as many values as
+    /// keys.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order, Source};
+    ///
+    /// let (ages, names) = ([41u8, 7], [*b"Ida", *b"Bo "]);
+    /// let (ages, names) = Device::best()?.sort(ages.with(&names), Order::ascending())?;
+    /// assert_eq!((ages.to_vec()?, names.to_vec()?), (vec![7, 41], vec![*b"Bo ", *b"Ida"]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    fn with<V: Source<Item: Pod>>(self, values: V) -> With<Self, V> {
+        With { keys: self, values }
+    }
+
+    /// Keys with several columns of values, each of its own type, as the input of a sort: a tuple of
+    /// sources, or [`Columns`](crate::Columns) with their outputs.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order, Source};
+    ///
+    /// let table = (&[*b"Ida", *b"Bo "], &[1.5f32, 0.5]);
+    /// let (ages, (names, sizes)) = Device::best()?.sort([41u8, 7].with_columns(table), Order::ascending())?;
+    /// assert_eq!((ages.to_vec()?, names.to_vec()?, sizes.to_vec()?), (vec![7, 41], vec![*b"Bo ", *b"Ida"], vec![0.5, 1.5]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    fn with_columns<T>(self, table: T) -> WithColumns<Self, T> {
+        WithColumns { keys: self, table }
+    }
+
+    /// Samples with a weight for each, as the input of [`Device::histogram`]: `sums[k]` is the sum of `weights[i]` over all
+    /// `x[i]` in bin `k`.
+    ///
+    /// # The sum of weights
+    ///
+    /// Sums of integers have 64 bits and wrap. The sum of floats is the exact sum of the bin's own weights, rounded
+    /// once to the sum's type, ties to even:
+    ///
+    /// ```text
+    /// |sum - (w[1] + ... + w[m])| <= u * |w[1] + ... + w[m]|     u = 2^-24, for f64 2^-53; subnormal sums are exact
+    /// ```
+    ///
+    /// So a small weight is not lost among large ones, and the order does not matter. The result has the same bits on
+    /// every run, on every device and on the CPU, even on devices that flush subnormals. A sum is infinite if the
+    /// rounded exact sum is out of range, or if a weight of the bin is infinite. A sum is NaN if a weight of the bin is
+    /// NaN, or if two are infinities of both signs. A sum of 0 is +0.
+    ///
+    /// A device sums most weights in a window of 64 bits, or 128 for `f64`. The largest of a sample of the weights
+    /// defines the upper end of the window. Weights with bits outside the window cost more: they are summed in global
+    /// memory.
+    ///
+    /// ```
+    /// use oclprim::{Bins, Device, Source};
+    ///
+    /// let (energies, weights) = ([0.5f32, 1.5, 1.75, 9.0], [1.0f32, 0.25, 0.5, 2.0]);
+    /// let found = Device::best()?.histogram(energies.weighted(&weights), &Bins::even(0.0, 2.0, 2)?)?;
+    /// assert_eq!((found.sums, found.outside.above), (vec![1.0, 0.75], 2.0));
+    /// // Bins do not affect one another.
+    /// let found = Device::best()?.histogram([0u8, 1].weighted(&[1e12f32, 1e-7]), &Bins::ids(2)?)?;
+    /// assert_eq!(found.sums, [1e12, 1e-7]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    fn weighted<W: Source<Item: Element>>(self, weights: W) -> Weighted<Self, W> {
+        Weighted { source: self, weights }
+    }
+
+    /// Channels of interleaved pixels, as the input of [`Device::histogram`]: sample `c` of pixel `i` is
+    /// `x[i * channels + c]`, and its bins are `bins[c]`. If there are fewer bins than channels, the last channels are not
+    /// counted.
+    ///
+    /// On an OpenCL device, neighbouring channels with bins of one kind share a pass over the input. The kinds are
+    /// [`ids`](crate::Bins::ids) and [`even`](crate::Bins::even); each channel with [given edges](crate::Bins::edges)
+    /// takes its own pass. The CPU takes a pass per channel.
+    ///
+    /// ```
+    /// use oclprim::{Bins, Device, Source};
+    ///
+    /// let rgba = [255u8, 0, 10, 255, 200, 1, 20, 255];
+    /// let found = Device::best()?.histogram(rgba.channels(4), &vec![Bins::ids(256)?; 3])?;
+    /// assert_eq!((found[0].counts[200], found[1].counts[0], found[2].counts[20]), (1, 1, 1));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    fn channels(self, channels: usize) -> Channels<Self> {
+        Channels { source: self, channels }
+    }
+
+    /// Keys with their indices, `u32` or `u64`, as the input of [`Device::top_k`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Source, Top};
+    ///
+    /// let (keys, indices) = Device::best()?.top_k([3, 9, 1].indexed::<u32>(), Top::largest(1))?;
+    /// assert_eq!((keys.to_vec()?, indices.to_vec()?), (vec![9], vec![1]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    fn indexed<I: Offset>(self) -> Indexed<Self, I> {
+        Indexed { keys: self, index: std::marker::PhantomData }
     }
 
     /// The number of elements; `None` if the source is endless.

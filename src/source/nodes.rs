@@ -261,6 +261,10 @@ impl<S: Source<Item: Element>, U: Element> Source for Cast<S, U> {
         Ok(all.into_iter().map(|one| text.cast(one, U::TYPE)).collect())
     }
 
+    fn plain<T: Pod>(&self) -> Option<Input<'_, T>> {
+        if S::Item::TYPE == U::TYPE { self.0.plain() } else { None }
+    }
+
     fn narrow(&self) -> Option<Narrow<'_>> {
         self.0.narrow().filter(|narrow| holds(U::TYPE, narrow.1))
     }

@@ -463,7 +463,7 @@ pub fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, ElementType, Order, Output, Tuning, internals::data::Data, runtime::Backend};
+    use crate::{Device, ElementType, Order, Output, Source, Tuning, internals::data::Data, runtime::Backend};
 
     /// Returns whether keys were selected from the list, by the state of the first row in scratch. Otherwise results
     /// are right too, but after more reads.
@@ -525,7 +525,7 @@ mod tests {
                         planned(cl, &plan, &form, &input, &out, (Some(&out_places), 0), &mut scratch).unwrap();
                         out.finish(cl).unwrap();
                         out_places.finish(cl).unwrap();
-                        let want = Device::cpu().top_k_places::<u32, u32>(&x, top).unwrap();
+                        let want = Device::cpu().top_k(x.indexed::<u32>(), top).unwrap();
                         assert_eq!(best, want.0.to_vec().unwrap(), "{info}: {form:?}");
                         assert_eq!(places, want.1.to_vec().unwrap(), "{info}: {form:?}");
                     }
@@ -590,14 +590,14 @@ mod tests {
                         planned(&form, &out, Some(&out_places));
                         out.finish(cl).unwrap();
                         out_places.finish(cl).unwrap();
-                        let want = cpu.top_k_places::<u32, u32>(&x, top).unwrap();
+                        let want = cpu.top_k(x.indexed::<u32>(), top).unwrap();
                         assert_eq!(best, want.0.to_vec().unwrap(), "{what}: {form:?}");
                         assert_eq!(places, want.1.to_vec().unwrap(), "{what}: {form:?}");
                     }
                     if rows == 1 {
                         let ranks = [len / 20, 0, len / 30, len - 1, 100];
                         let mut want = vec![0; ranks.len()];
-                        cpu.nth_elements_into(&x, &ranks, &mut want).unwrap();
+                        cpu.nth_element_into(&x, &ranks, &mut want).unwrap();
                         let ranks = ranks.map(|rank| rank as u64);
                         let keys = &Keys::of(ElementType::U32, &Order::ascending()).unwrap();
                         let form = Form { keys, place_bytes: 0, rows: ranks.len(), len, want: Want::Ranks(&ranks) };

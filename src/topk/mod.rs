@@ -1,6 +1,6 @@
-//! Top-k: the k largest or smallest keys, [`Device::top_k`], with their indices ([`Device::top_k_places`]) or with
-//! values ([`Device::top_k_pairs`]). Also the key of a rank ([`Device::nth_element`]), and quantiles
-//! ([`Device::quantiles`]).
+//! Top-k: the k largest or smallest keys, [`Device::top_k`], also [with values](Source::with) or
+//! [with indices](Source::indexed). Also the key of a rank ([`Device::nth_element`]), and quantiles
+//! ([`Device::quantile`]).
 //!
 //! | property | |
 //! |---|---|
@@ -20,15 +20,20 @@
 pub(crate) mod cpu;
 #[doc(hidden)]
 pub(crate) mod gpu;
+pub mod groups;
 pub(crate) mod quantile;
 
 use bytemuck::Pod;
 
-pub use quantile::Interpolation;
+pub use quantile::{Fractions, Interpolation};
 
 use crate::{
-    Buffer, Device, Element, Error, Input, Offset, Order, Output, Result, Scratch, Source, keys::Keys, memory,
-    parallel, runtime::Backend, sort::NARROW,
+    Buffer, Device, Element, Error, Input, Offset, Order, Output, Result, Scratch, Source,
+    keys::Keys,
+    memory, parallel,
+    runtime::Backend,
+    sort::NARROW,
+    source::{Indexed, PairOutput, With, finite},
 };
 use crate::{runtime::ClInput, sort};
 
@@ -175,20 +180,109 @@ struct Places<'a, I: Offset> {
     step: usize,
 }
 
+/// An input of [`Device::top_k`]: a [`Source`], also [with values](Source::with) or [with indices](Source::indexed);
+/// or [segments or lines](groups), also with indices.
+///
+/// The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Buffer, Device, Top, topk::Rankable};
+///
+/// fn best<I: Rankable<Found = Buffer<u8>>>(input: I) -> oclprim::Result<Vec<u8>> {
+///     Device::best()?.top_k(input, Top::largest(1))?.to_vec()
+/// }
+/// assert_eq!(best(&[3u8, 9, 4])?, [9]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an input of top-k",
+    label = "expected a source, `keys.with(&values)`, or `keys.indexed::<u32>()`",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+)]
+pub trait Rankable: Sized {
+    /// A buffer of keys, also one of values or indices.
+    type Found;
+    /// The outputs of keys, also of values or indices.
+    type Out<'o>;
+
+    #[doc(hidden)]
+    fn top_k(self, device: &Device, top: Top) -> Result<Self::Found>;
+
+    #[doc(hidden)]
+    fn top_k_into(self, device: &Device, top: Top, output: Self::Out<'_>) -> Result<()>;
+}
+
+impl<S: Source<Item: Element>> Rankable for S {
+    type Found = Buffer<S::Item>;
+    type Out<'o> = Output<'o, S::Item>;
+
+    fn top_k(self, device: &Device, top: Top) -> Result<Buffer<S::Item>> {
+        let mut keys = device.uninit(top.taken(finite(&self)?)?)?;
+        self.top_k_into(device, top, Output::from(&mut keys))?;
+        Ok(keys)
+    }
+
+    fn top_k_into(self, device: &Device, top: Top, output: Output<'_, S::Item>) -> Result<()> {
+        device.top::<_, u32>(self.held(device)?.input(), output, None, top, &mut Scratch::new())
+    }
+}
+
+impl<S: Source<Item: Element>, I: Offset> Rankable for Indexed<S, I> {
+    type Found = (Buffer<S::Item>, Buffer<I>);
+    type Out<'o> = PairOutput<'o, S::Item, I>;
+
+    fn top_k(self, device: &Device, top: Top) -> Result<Self::Found> {
+        let taken = top.taken(finite(&self.keys)?)?;
+        let (mut keys, mut indices) = (device.uninit(taken)?, device.uninit(taken)?);
+        self.top_k_into(device, top, (&mut keys, &mut indices).into())?;
+        Ok((keys, indices))
+    }
+
+    fn top_k_into(self, device: &Device, top: Top, to: Self::Out<'_>) -> Result<()> {
+        let indices = Places { to: to.values, step: 0 };
+        device.top(self.keys.held(device)?.input(), to.keys, Some(indices), top, &mut Scratch::new())
+    }
+}
+
+impl<S: Source<Item: Element>, V: Source<Item: Pod>> Rankable for With<S, V> {
+    type Found = (Buffer<S::Item>, Buffer<V::Item>);
+    type Out<'o> = PairOutput<'o, S::Item, V::Item>;
+
+    fn top_k(self, device: &Device, top: Top) -> Result<Self::Found> {
+        let taken = top.taken(finite(&self.keys)?)?;
+        let (mut keys, mut values) = (device.uninit(taken)?, device.uninit(taken)?);
+        self.top_k_into(device, top, (&mut keys, &mut values).into())?;
+        Ok((keys, values))
+    }
+
+    fn top_k_into(self, device: &Device, top: Top, to: Self::Out<'_>) -> Result<()> {
+        let (keys, values) = (self.keys.held(device)?, self.values.held(device)?);
+        device.top_pairs((keys.input(), values.input()), (to.keys, to.values), top, &mut Scratch::new())
+    }
+}
+
 /// # Top-k and keys of ranks
 ///
 /// These methods return the largest or smallest keys, or the key of a rank. Module: [`topk`](crate::topk).
 impl Device {
     /// The k largest or smallest keys, in the order of the input unless [sorted](Top::sorted).
     ///
+    /// Keys [with values](Source::with) return both; values are plain data of any size. Keys
+    /// [with indices](Source::indexed) return both, too. Of equal keys, those with the lowest indices are selected.
+    ///
+    /// Of [segments](Source::segments) and of [lines](crate::NdView::along), k keys of each: [`groups`]. Results are rows of
+    /// k keys, a row for each group.
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are fewer than k keys, or if their number
-    /// is not a multiple of the row length. [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device
-    /// does not hold the result and the scratch.
+    /// is not a multiple of the row length. The same error if the numbers of keys and values differ, or if rows have more
+    /// than 2^32 keys and indices are `u32`. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no
+    /// bytes. [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold the result and the
+    /// scratch.
     ///
     /// ```
-    /// use oclprim::{Device, Top};
+    /// use oclprim::{Device, Source, Top};
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[2.5f32, -0.0, f32::NAN, 0.0, -1.0])?;
@@ -196,167 +290,53 @@ impl Device {
     /// assert!(device.top_k(&x, Top::largest(1))?.to_vec()?[0].is_nan());
     /// let error = device.top_k(&x, Top::largest(6)).unwrap_err();
     /// assert_eq!(error.to_string(), "5 keys are fewer than the 6 largest to select");
+    ///
+    /// let (keys, indices) = device.top_k([30i16, -10, 20, 30, -10, 30].indexed::<u32>(), Top::largest(2))?;
+    /// assert_eq!((keys.to_vec()?, indices.to_vec()?), (vec![30, 30], vec![0, 3]));
+    /// let (ages, names) = (device.upload(&[41u8, 7, 41])?, device.upload(&[*b"Ida", *b"Bo ", *b"Lu "])?);
+    /// let (ages, names) = device.top_k(ages.with(&names), Top::smallest(2).sorted())?;
+    /// assert_eq!((ages.to_vec()?, names.to_vec()?), (vec![7, 41], vec![*b"Bo ", *b"Ida"]));
+    ///
+    /// let x = device.upload(&[5, 1, 4, 1, 3, 9])?;
+    /// assert_eq!(device.top_k(x.segments(&[0u32, 2, 6]), Top::largest(1))?.to_vec()?, [5, 9]);
+    /// assert_eq!(device.top_k(x.nd(&[2, 3])?.along(1), Top::smallest(2).sorted())?.to_vec()?, [1, 4, 1, 3]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn top_k<T: Element>(&self, input: impl Source<Item = T>, top: Top) -> Result<Buffer<T>> {
-        let held = input.held(self)?;
-        let input = held.input();
-        let mut keys = self.uninit(top.taken(input.len())?)?;
-        self.top::<T, u32>(input, Output::from(&mut keys), None, top, &mut Scratch::new())?;
-        Ok(keys)
+    pub fn top_k<I: Rankable>(&self, input: I, top: Top) -> Result<I::Found> {
+        input.top_k(self, top)
     }
 
-    /// [`Device::top_k`] into a slice, buffer or view of k elements, or of k for each row.
+    /// [`Device::top_k`] into a slice, buffer or view of k elements, or of k for each row; or into a pair of them for keys
+    /// with values or indices.
     ///
-    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
+    /// Waits for the result only if an output is a host slice. Besides scratch, a call with values allocates the indices of
+    /// the keys.
     ///
     /// # Errors
     ///
-    /// Same as [`Device::top_k`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the length
+    /// Same as [`Device::top_k`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if a length
     /// differs, or if the arguments overlap in imported OpenCL memory.
     ///
     /// ```
-    /// use oclprim::{Device, Top};
+    /// use oclprim::{Device, Source, Top};
     ///
     /// let device = Device::best()?;
     /// let mut best = device.zeroed(2)?;
     /// for x in [[5i32, -7, 3, 6], [2, 1, 0, 2]] {
-    ///     device.top_k_into(&x, &mut best, Top::largest(2))?;
+    ///     device.top_k_into(&x, Top::largest(2), &mut best)?;
     /// }
     /// assert_eq!(best.to_vec()?, [2, 2]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn top_k_into<'b, T: Element>(
-        &self,
-        input: impl Source<Item = T>,
-        output: impl Into<Output<'b, T>>,
-        top: Top,
-    ) -> Result<()> {
-        self.top::<T, u32>(input.held(self)?.input(), output.into(), None, top, &mut Scratch::new())
-    }
-
-    /// The k largest or smallest keys, and their indices, as `u32` or `u64`. Of equal keys, those with the lowest
-    /// indices are selected.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::top_k`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if rows have more
-    /// than 2^32 keys and indices are `u32`.
-    ///
-    /// ```
-    /// use oclprim::{Device, Top};
-    ///
-    /// let device = Device::best()?;
-    /// let (keys, places) = device.top_k_places::<_, u32>(&[30i16, -10, 20, 30, -10, 30], Top::largest(2))?;
-    /// assert_eq!((keys.to_vec()?, places.to_vec()?), (vec![30, 30], vec![0, 3]));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn top_k_places<T: Element, I: Offset>(
-        &self,
-        input: impl Source<Item = T>,
-        top: Top,
-    ) -> Result<(Buffer<T>, Buffer<I>)> {
-        let held = input.held(self)?;
-        let input = held.input();
-        let taken = top.taken(input.len())?;
-        let (mut keys, mut places) = (self.uninit(taken)?, self.uninit(taken)?);
-        let to = Places { to: Output::from(&mut places), step: 0 };
-        self.top(input, Output::from(&mut keys), Some(to), top, &mut Scratch::new())?;
-        Ok((keys, places))
-    }
-
-    /// [`Device::top_k_places`] into slices, buffers or views.
-    ///
-    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered).
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::top_k_places`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also as
-    /// [`Device::top_k_into`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Top};
-    ///
-    /// let device = Device::best()?;
     /// let top = Top::smallest(2).in_rows(3).sorted();
-    /// let (mut keys, mut places) = ([0; 4], [0u64; 4]);
-    /// device.top_k_places_into(&[3u8, 1, 2, 9, 8, 7], &mut keys, &mut places, top)?;
-    /// assert_eq!((keys, places), ([1, 2, 7, 8], [1, 2, 2, 1]));
+    /// let (mut keys, mut indices) = ([0; 4], [0u64; 4]);
+    /// device.top_k_into([3u8, 1, 2, 9, 8, 7].indexed::<u64>(), top, (&mut keys, &mut indices))?;
+    /// assert_eq!((keys, indices), ([1, 2, 7, 8], [1, 2, 2, 1]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn top_k_places_into<'b, 'c, T: Element, I: Offset>(
-        &self,
-        input: impl Source<Item = T>,
-        keys: impl Into<Output<'b, T>>,
-        indices: impl Into<Output<'c, I>>,
-        top: Top,
-    ) -> Result<()> {
-        let places = Places { to: indices.into(), step: 0 };
-        self.top(input.held(self)?.input(), keys.into(), Some(places), top, &mut Scratch::new())
+    pub fn top_k_into<'o, I: Rankable>(&self, input: I, top: Top, output: impl Into<I::Out<'o>>) -> Result<()> {
+        input.top_k_into(self, top, output.into())
     }
 
-    /// The k largest or smallest keys, and their values, which are plain data of any size.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::top_k`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the numbers of
-    /// keys and values differ. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes.
-    ///
-    /// ```
-    /// use oclprim::{Device, Top};
-    ///
-    /// let device = Device::best()?;
-    /// let (ages, names) = (device.upload(&[41u8, 7, 41])?, device.upload(&[*b"Ida", *b"Bo ", *b"Lu "])?);
-    /// let (ages, names) = device.top_k_pairs(&ages, &names, Top::smallest(2).sorted())?;
-    /// assert_eq!((ages.to_vec()?, names.to_vec()?), (vec![7, 41], vec![*b"Bo ", *b"Ida"]));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn top_k_pairs<'a, 'b, K: Element, V: Pod>(
-        &self,
-        keys: impl Into<Input<'a, K>>,
-        values: impl Into<Input<'b, V>>,
-        top: Top,
-    ) -> Result<(Buffer<K>, Buffer<V>)> {
-        let (keys, values) = (keys.into(), values.into());
-        let taken = top.taken(keys.len())?;
-        let (mut keys_out, mut values_out) = (self.uninit(taken)?, self.uninit(taken)?);
-        let outputs = (Output::from(&mut keys_out), Output::from(&mut values_out));
-        self.top_pairs((keys, values), outputs, top, &mut Scratch::new())?;
-        Ok((keys_out, values_out))
-    }
-
-    /// [`Device::top_k_pairs`] into slices, buffers or views.
-    ///
-    /// Waits for the result only if an output is a host slice. Besides scratch, a call allocates the indices of the keys.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::top_k_pairs`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also as
-    /// [`Device::top_k_into`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Top};
-    ///
-    /// let (mut keys, mut values) = ([0i64; 2], [0.0f32; 2]);
-    /// Device::best()?.top_k_pairs_into(
-    ///     &[5i64, -1, 5], &[0.5f32, 1.5, 2.5], &mut keys, &mut values, Top::largest(2),
-    /// )?;
-    /// assert_eq!((keys, values), ([5, 5], [0.5, 2.5]));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn top_k_pairs_into<'a, 'b, 'c, 'd, K: Element, V: Pod>(
-        &self,
-        keys: impl Into<Input<'a, K>>,
-        values: impl Into<Input<'b, V>>,
-        keys_out: impl Into<Output<'c, K>>,
-        values_out: impl Into<Output<'d, V>>,
-        top: Top,
-    ) -> Result<()> {
-        let (inputs, outputs) = ((keys.into(), values.into()), (keys_out.into(), values_out.into()));
-        self.top_pairs(inputs, outputs, top, &mut Scratch::new())
-    }
-
-    /// [`Device::top_k_pairs_into`] without the conversions, so that it is compiled once for each pair of types.
+    /// [`Device::top_k_into`] of keys with values, compiled once for each pair of types.
     #[inline(never)]
     fn top_pairs<K: Element, V: Pod>(
         &self,
@@ -528,11 +508,11 @@ impl Device {
     /// use oclprim::Device;
     ///
     /// let mut ends = [0.0f32; 2];
-    /// Device::best()?.nth_elements_into(&[2.0f32, -1.0, 5.0], &[2, 0], &mut ends)?;
+    /// Device::best()?.nth_element_into(&[2.0f32, -1.0, 5.0], &[2, 0], &mut ends)?;
     /// assert_eq!(ends, [5.0, -1.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn nth_elements_into<'b, T: Element>(
+    pub fn nth_element_into<'b, T: Element>(
         &self,
         input: impl Source<Item = T>,
         ranks: &[usize],
@@ -541,7 +521,7 @@ impl Device {
         self.nth(input.held(self)?.input(), ranks, output.into(), &mut Scratch::new())
     }
 
-    /// [`Device::nth_elements_into`] without the conversions, so that it is compiled once for each type.
+    /// [`Device::nth_element_into`] without the conversions, so that it is compiled once for each type.
     #[inline(never)]
     fn nth<T: Element>(
         &self,
@@ -563,7 +543,7 @@ impl Device {
         match self.backend() {
             Backend::Cpu if many => {
                 let mut sorted = self.temporary(n)?;
-                self.sort_into(input, &mut sorted, Order::ascending())?;
+                self.sort_into(input, Order::ascending(), &mut sorted)?;
                 self.gather_into(&sorted, &ranks, output, &mut [0])?;
             }
             Backend::Cpu => {

@@ -37,7 +37,7 @@ impl Interpolation {
     /// use oclprim::{Device, Interpolation};
     ///
     /// for how in Interpolation::ALL {
-    ///     println!("{}: {:?}", how.name(), Device::best()?.quantiles(&[1, 2, 4], &[0.7], how)?);
+    ///     println!("{}: {:?}", how.name(), Device::best()?.quantile(&[1, 2, 4], 0.7, how)?);
     /// }
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -139,6 +139,46 @@ fn between_integers(low: i128, high: i128, part: f64) -> f64 {
     sum as f64 / (1u64 << POINT) as f64
 }
 
+/// One quantile, `f64`, or several, `&[f64]`.
+#[diagnostic::on_unimplemented(message = "`{Self}` does not name quantiles", label = "expected `f64` or `&[f64]`")]
+pub trait Fractions {
+    /// The type of the results: `f64` or `Vec<f64>`.
+    type Found;
+    #[doc(hidden)]
+    fn list(&self) -> &[f64];
+    #[doc(hidden)]
+    fn found(values: Vec<f64>) -> Self::Found;
+}
+
+impl Fractions for f64 {
+    type Found = Self;
+
+    fn list(&self) -> &[f64] {
+        std::slice::from_ref(self)
+    }
+
+    fn found(values: Vec<f64>) -> f64 {
+        values[0]
+    }
+}
+
+macro_rules! fractions {
+    ($([$($n:ident)?] $ty:ty;)*) => {
+        $(impl $(<const $n: usize>)? Fractions for $ty {
+            type Found = Vec<f64>;
+
+            fn list(&self) -> &[f64] {
+                &self[..]
+            }
+
+            fn found(values: Vec<f64>) -> Vec<f64> {
+                values
+            }
+        })*
+    };
+}
+fractions! { [] &[f64]; [] &Vec<f64>; [N] &[f64; N]; }
+
 /// # Quantiles
 ///
 /// These methods return medians and other quantiles. Module: [`topk`](crate::topk).
@@ -147,7 +187,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::quantiles`].
+    /// Same as [`Device::quantile`].
     ///
     /// ```
     /// assert_eq!(oclprim::Device::best()?.median(&[7u8, 1, 3, 6])?, 4.5);
@@ -157,27 +197,8 @@ impl Device {
         self.quantile(input, 0.5, Interpolation::Midpoint)
     }
 
-    /// The quantile `q`, from 0 (the smallest key) to 1 (the largest): [`Device::quantiles`] with one quantile.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::quantiles`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Interpolation};
-    ///
-    /// let device = Device::best()?;
-    /// assert_eq!(device.quantile(&[3.0f32, 1.0, 2.0, 10.0], 0.1, Interpolation::Nearest)?, 1.0);
-    /// assert!(device.quantile(&[1.0f32, f32::NAN], 0.1, Interpolation::Linear)?.is_nan());
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn quantile<T: Element>(&self, input: impl Source<Item = T>, q: f64, how: Interpolation) -> Result<f64> {
-        let mut value = [0.0];
-        self.quantiles_of(input.held(self)?.input(), &[q], how, &mut value)?;
-        Ok(value[0])
-    }
-
-    /// The quantiles `q`, each from 0 to 1, in the order of `q`. Waits for the result.
+    /// The quantile `q`, from 0 (the smallest key) to 1 (the largest), or several of them in the order of `q`. Waits for
+    /// the result.
     ///
     /// The quantile `q` of n keys has the rank `q * (n - 1)`, counted from 0. Between two ranks, `how` defines the
     /// value. The value is that of NumPy's formula in `f64`. If the difference of two finite keys overflows, the keys
@@ -202,39 +223,41 @@ impl Device {
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[40i32, 10, 30, 20])?;
-    /// assert_eq!(device.quantiles(&x, &[0.0, 0.5, 1.0], Interpolation::Linear)?, [10.0, 25.0, 40.0]);
+    /// assert_eq!(device.quantile(&x, 0.5, Interpolation::Linear)?, 25.0);
+    /// assert_eq!(device.quantile(&x, &[0.0, 0.5, 1.0], Interpolation::Linear)?, [10.0, 25.0, 40.0]);
+    /// assert!(device.quantile(&[1.0f32, f32::NAN], 0.1, Interpolation::Linear)?.is_nan());
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn quantiles<T: Element>(
+    pub fn quantile<T: Element, Q: Fractions>(
         &self,
         input: impl Source<Item = T>,
-        q: &[f64],
+        q: Q,
         how: Interpolation,
-    ) -> Result<Vec<f64>> {
-        let mut values = memory::zeroed::<f64>(q.len())?;
-        self.quantiles_of(input.held(self)?.input(), q, how, &mut values)?;
-        Ok(values)
+    ) -> Result<Q::Found> {
+        let mut values = memory::zeroed::<f64>(q.list().len())?;
+        self.quantiles_of(input.held(self)?.input(), q.list(), how, &mut values)?;
+        Ok(Q::found(values))
     }
 
-    /// [`Device::quantiles`] into a slice with one element for each quantile.
+    /// [`Device::quantile`] into a slice with one element for each quantile.
     ///
-    /// [`Device::nth_elements_into`] leaves the keys of ranks on the device.
+    /// [`Device::nth_element_into`] leaves the keys of ranks on the device.
     ///
     /// # Errors
     ///
-    /// Same as [`Device::quantiles`]; [`ErrorKind::InvalidInput`] also if there is not one element for each quantile.
+    /// Same as [`Device::quantile`]; [`ErrorKind::InvalidInput`] also if there is not one element for each quantile.
     ///
     /// ```
     /// use oclprim::{Device, Interpolation};
     ///
     /// let (device, mut quartiles) = (Device::best()?, [0.0; 3]);
     /// for x in [[5u16, 1, 4, 2, 3], [5, 5, 5, 5, 5]] {
-    ///     device.quantiles_into(&x, &[0.25, 0.5, 0.75], Interpolation::Linear, &mut quartiles)?;
+    ///     device.quantile_into(&x, &[0.25, 0.5, 0.75], Interpolation::Linear, &mut quartiles)?;
     /// }
     /// assert_eq!(quartiles, [5.0; 3]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn quantiles_into<T: Element>(
+    pub fn quantile_into<T: Element>(
         &self,
         input: impl Source<Item = T>,
         q: &[f64],
@@ -244,7 +267,7 @@ impl Device {
         self.quantiles_of(input.held(self)?.input(), q, how, output)
     }
 
-    /// [`Device::quantiles_into`] without the conversions, so that it is compiled once for each type.
+    /// [`Device::quantile_into`] without the conversions, so that it is compiled once for each type.
     #[inline(never)]
     fn quantiles_of<T: Element>(
         &self,
@@ -292,7 +315,7 @@ impl Device {
         let most = if many { ranks.len() } else { RANKS };
         let mut keys = memory::zeroed::<T>(ranks.len())?;
         for (ranks, keys) in ranks.chunks(most).zip(keys.chunks_mut(most)) {
-            self.nth_elements_into(input, ranks, keys)?;
+            self.nth_element_into(input, ranks, keys)?;
         }
         if keys.iter().any(|key| key.is_nan()) {
             output.fill(f64::NAN);

@@ -7,7 +7,7 @@
 //! Tuning never changes a result, except for results that are documented as unspecified:
 //! - the rounding of float sums with [`Determinism::Fast`](crate::Determinism::Fast), which allows any order;
 //! - the element that [`scatter`](crate::Device::scatter) writes for equal indices;
-//! - the order of [`select_unordered`](crate::Device::select_unordered).
+//! - the order of [`Unordered`](crate::op::Unordered) selections.
 
 mod choice;
 #[doc(hidden)]

@@ -33,9 +33,8 @@ fn check<T: Element>(device: &Device, n: usize, offset: usize) -> Result<(), Fai
     } else {
         (T::HIGHEST.add(T::from_integer(-100)), T::from_integer(if offset == 0 { 1 } else { -7 }))
     };
-    let got = guarded(device, n, offset, |out| Ok(device.iota_by_into(start, step, out)?))?;
-    let want =
-        if device.is_cpu() { obvious(start, step, n) } else { Device::cpu().iota_by(n, start, step)?.to_vec()? };
+    let got = guarded(device, n, offset, |out| Ok(device.iota_into(start, step, out)?))?;
+    let want = if device.is_cpu() { obvious(start, step, n) } else { Device::cpu().iota(n, start, step)?.to_vec()? };
     same(&got, &want, "out")
 }
 
@@ -48,7 +47,7 @@ fn bench<T: Element>(form: &str, start: T, step: T) -> Bench {
             Ok(Climb::new(
                 (device.clone(), device.zeroed::<T>(n)?),
                 |(_, out)| out.fill(poison()),
-                move |(device, out)| device.iota_by_into(start, step, out),
+                move |(device, out)| device.iota_into(start, step, out),
                 move |(_, out)| same(&out.to_vec()?, &obvious(start, step, out.len()), "out"),
             ))
         },

@@ -4,10 +4,10 @@
 //! host.
 
 use crate::{
-    Accumulate, Bins, Buffer, Determinism, Device, DeviceType, ElementType, Error, Matrices, Order, Philox,
+    Accumulate, Bins, Bound, Buffer, Determinism, Device, DeviceType, ElementType, Error, Matrices, Order, Philox,
     ProgramSpec, Result, SetOp, Source, Top,
     check::{Case, Failure, Level, Spec, bounds::stated_bound, close, data::Data, host_memory},
-    op::{Map, Max, Min, Operator, Scale, Sum, Usage},
+    op::{EqualTo, Map, Max, Min, NonZero, Operator, Scale, Sum, Usage},
     tuning::Tuned,
 };
 
@@ -75,7 +75,7 @@ fn reduce_bytes(device: &Device) -> Result<(), Failure> {
     equal((most.index, most.value), (N - 1, 9), "arg-max")?;
     let tail = device.arg_max(x.view(3..)?)?;
     equal((tail.index, tail.value), (N - 4, 9), "arg-max of a view")?;
-    equal((device.count(&x)?, device.count_of(&x, 9)?), (N, 1), "counts")?;
+    equal((device.count(&x, NonZero)? as usize, device.count(&x, EqualTo(9))? as usize), (N, 1), "counts")?;
     let ends = device.min_max(&x)?;
     equal((ends.min.index, ends.max.index), (0, N - 1), "min-max")?;
     let found = device.statistics(&x)?;
@@ -93,10 +93,10 @@ fn count_and_widen_bytes(device: &Device) -> Result<(), Failure> {
     drop(x);
     // The last element decides the result.
     let ones = marked(device, (N, 1), 1u8, &[(N - 1, 0)])?;
-    equal((device.all(&ones)?, device.all(ones.view(..N - 1)?)?), (false, true), "all")?;
+    equal((device.all(&ones, NonZero)?, device.all(ones.view(..N - 1)?, NonZero)?), (false, true), "all")?;
     drop(ones);
     let zeros = marked(device, (N, 1), 0u8, &[(N - 1, 1)])?;
-    equal((device.any(&zeros)?, device.any(zeros.view(..N - 1)?)?), (true, false), "any")
+    equal((device.any(&zeros, NonZero)?, device.any(zeros.view(..N - 1)?, NonZero)?), (true, false), "any")
 }
 
 fn scan_bytes(device: &Device) -> Result<(), Failure> {
@@ -105,7 +105,7 @@ fn scan_bytes(device: &Device) -> Result<(), Failure> {
     equal(sums.view(..3)?.to_vec()?, vec![1, 2, 3], "the first sums")?;
     equal(sums.view(N - 2..)?.to_vec()?, vec![(N - 1) as u8, (N + 8) as u8], "the last sums")?;
     // Each byte occurs equally often among the first 2^32 sums, and no later sum is 7.
-    equal(device.count_of(&sums, 7)?, 1 << 24, "sums that are 7")
+    equal(device.count(&sums, EqualTo(7))?, 1 << 24, "sums that are 7")
 }
 
 fn reduce_words(device: &Device) -> Result<(), Failure> {
@@ -400,20 +400,20 @@ fn merge_bytes(device: &Device) -> Result<(), Failure> {
     equal(ends, [vec![2, 7, 7], vec![7, 200]], "the smallest and the largest")?;
     equal(device.reduce(&y, Sum)?, (7 * (N - 2) + 202) as u8, "sum")?;
     drop(y);
-    let indices: Buffer<u64> = device.lower_bound(&x, &[200, 7, 255], &order)?;
+    let indices: Buffer<u64> = device.search(&x, &[200, 7, 255], Bound::Lower, &order)?;
     equal(indices.to_vec()?, vec![N as u64 - 1, 1, N as u64], "lower bounds")?;
     equal(device.first_unsorted(&x, &order)?, None, "first unsorted element")?;
     equal(device.first_unsorted(&x, Order::descending())?, Some(1), "first unsorted element, descending")?;
     // The unsorted element comes after all elements that the first launch compares.
     equal(device.first_unsorted(x.view(1..)?, Order::descending())?, Some(N - 2), "the last unsorted element")?;
-    let kept = device.set_operation(SetOp::Difference, b, a, &order)?;
+    let kept = device.set_operation(b, a, SetOp::Difference, &order)?;
     equal(kept.len(), N - 2 * middle + 1, "the difference")?;
     equal(kept.view(kept.len() - 2..)?.to_vec()?, vec![7, 200], "the difference's end")
 }
 
 fn iota_bytes(device: &Device) -> Result<(), Failure> {
     let mut x = marked(device, (N, 1), 9u8, &[])?;
-    device.iota_into(250u8, &mut x)?;
+    device.iota_into(250u8, 1, &mut x)?;
     for (at, want) in [(0, [250u8, 251, 252, 253]), (1 << 31, [250, 251, 252, 253]), (N - 4, [251, 252, 253, 254])] {
         equal(x.view(at..at + 4)?.to_vec()?, want.to_vec(), &format!("elements from {at} on"))?;
     }
@@ -429,7 +429,7 @@ fn map_reduce_bytes(device: &Device) -> Result<(), Failure> {
 fn histogram_weights(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 2), 7u8, &[(0, 3), (N - 1, 200)])?;
     let w = marked(device, (N, 2), 2u8, &[(0, 5), (N - 1, 9)])?;
-    let found = device.histogram_weighted(&x, &w, &Bins::ids(100)?)?;
+    let found = device.histogram(x.weighted(&w), &Bins::ids(100)?)?;
     equal((found.sums[7], found.sums[3]), (2 * (N as u64 - 2), 5), "sums of 7 and 3")?;
     equal(found.outside.above, 9, "the sum above")
 }
@@ -437,7 +437,7 @@ fn histogram_weights(device: &Device) -> Result<(), Failure> {
 fn histogram_channels(device: &Device) -> Result<(), Failure> {
     // Each of the two channels has more than 2^31 samples.
     let x = marked(device, (N + 1, 1), 7u8, &[(0, 3), (N, 200)])?;
-    let found = device.histogram_channels(&x, 2, &[Bins::ids(100)?, Bins::ids(100)?])?;
+    let found = device.histogram(x.channels(2), &[Bins::ids(100)?, Bins::ids(100)?])?;
     let pixels = (N as u64).div_ceil(2);
     equal((found[0].counts[7], found[0].counts[3]), (pixels - 1, 1), "counts of the first channel")?;
     equal((found[1].counts[7], found[1].outside.above), (pixels - 1, 1), "counts of the second")
@@ -474,7 +474,7 @@ fn sort_random_bytes(device: &Device) -> Result<(), Failure> {
 fn sort_random_pairs(device: &Device) -> Result<(), Failure> {
     let mut x = marked(device, (N_WORDS, 17), 0u8, &[])?;
     device.random_into(Philox::new(6), &mut x)?;
-    let (keys, indices) = device.sort_pairs(&x, &device.iota(N_WORDS, 0u32)?, Order::ascending())?;
+    let (keys, indices) = device.sort(x.with(&device.iota(N_WORDS, 0u32, 1)?), Order::ascending())?;
     let found = device.gather(&x, &indices)?;
     equal(device.reduce(found.by_key(&keys), Max)?.1.to_vec()?, (0..=255).collect(), "the largest key of each run")?;
     equal(device.reduce(found.by_key(&keys), Min)?.1.to_vec()?, (0..=255).collect(), "the least key of each run")?;
@@ -513,16 +513,16 @@ fn partition_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 3), 7u8, &[(3, 200), (N - 1, 2), (N / 2, 0)])?;
     let seven = Map::new(|x: u8| x == 7, "x == 7");
     let (y, count) = device.partition(&x, &seven)?;
-    equal((count, device.count_of(&y, 7)?), (N - 3, N - 3), "the count of the first part")?;
+    equal((count, device.count(&y, EqualTo(7))? as usize), (N - 3, N - 3), "the count of the first part")?;
     equal(y.view(N - 4..)?.to_vec()?, vec![7, 200, 0, 2], "the second part")
 }
 
 fn top_of_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 1), 7u8, &[(3, 199), (N - 1, 200), (N / 2, 0)])?;
-    let (keys, indices) = device.top_k_places::<u8, u64>(&x, Top::largest(4).sorted())?;
+    let (keys, indices) = device.top_k(x.indexed::<u64>(), Top::largest(4).sorted())?;
     equal(keys.to_vec()?, vec![200, 199, 7, 7], "the largest")?;
     equal(indices.to_vec()?, vec![N as u64 - 1, 3, 0, 1], "their indices")?;
-    let (keys, indices) = device.top_k_places::<u8, u64>(&x, Top::smallest(2).sorted())?;
+    let (keys, indices) = device.top_k(x.indexed::<u64>(), Top::smallest(2).sorted())?;
     equal((keys.to_vec()?, indices.to_vec()?), (vec![0, 7], vec![N as u64 / 2, 0]), "the smallest, and their indices")?;
     equal(device.nth_element(&x, N - 2)?, 199, "the second largest")
 }

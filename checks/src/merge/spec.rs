@@ -6,11 +6,12 @@ use super::{
     sort,
 };
 use crate::{
-    Device, Element, ElementType, Order, ProgramSpec,
+    Bound, Device, Element, ElementType, Order, ProgramSpec, Source,
     bench::Bench,
     check::{Case, Failure, Level, Spec, data::Data, everywhere, guarded, poison, same_bytes},
     ladder::Climb,
     op::{Compare, Less},
+    sort::Merging,
     tuning::Tuned,
 };
 
@@ -22,7 +23,7 @@ fn check<T: Value, C: Compare<T>>(device: &Device, tried: &Tried<T, C>, what: Wh
     let (all, second) = (tried.sorted(keys, a, offset, 0), tried.sorted(keys, b, 0, 1));
     let (there, second_there) = (device.upload(&all)?, device.upload(&second)?);
     let got = guarded(device, a + b, offset, |out| {
-        Ok(device.merge_into(there.view(offset..)?, &second_there, out, &tried.order)?)
+        Ok(device.merge_into(there.view(offset..)?, &second_there, &tried.order, out)?)
     })?;
     let first = &all[offset..];
     let want = if device.is_cpu() {
@@ -47,9 +48,9 @@ fn check_pairs<T: Value, C: Compare<T>, V: Value>(
     let mut got_values = Vec::new();
     let got = guarded(device, a + b, offset, |out| {
         got_values = guarded(device, a + b, offset, |values_out| {
-            let a = (there.view(offset..)?, values_there.view(offset..)?);
-            let b = (&second_there, &second_values_there);
-            Ok(device.merge_pairs_into(a, b, (out, values_out), &tried.order)?)
+            let a = there.view(offset..)?.with(values_there.view(offset..)?);
+            let b = second_there.with(&second_values_there);
+            Ok(device.merge_into(a, b, &tried.order, (out, values_out))?)
         })?;
         Ok(())
     })?;
@@ -58,7 +59,7 @@ fn check_pairs<T: Value, C: Compare<T>, V: Value>(
         let (both, values) = ([first, &second[..]].concat(), [values, &second_values[..]].concat());
         tried.argsort(&both).into_iter().map(|index| (both[index], values[index])).unzip()
     } else {
-        let (keys, values) = Device::cpu().merge_pairs((first, values), (&second, &second_values), &tried.order)?;
+        let (keys, values) = Device::cpu().merge(first.with(values), second.with(&second_values), &tried.order)?;
         (keys.to_vec()?, values.to_vec()?)
     };
     same_bytes(&got, &want, "keys")?;
@@ -104,20 +105,24 @@ fn check_invalid_comparators(device: &Device, n: usize) -> Result<(), Failure> {
     let (a, b) = (device.upload(a)?, device.upload(b)?);
     for (less, text) in [(never, "0"), (always, "1"), (odd, "((a * 0x9e3779b1u) ^ b) & 4")] {
         let order = Less::new("invalid comparator", less, text);
-        guarded(device, n, 1, |out| Ok(device.merge_into(&a, &b, out, &order)?))?;
+        guarded(device, n, 1, |out| Ok(device.merge_into(&a, &b, &order, out)?))?;
         guarded(device, b.len(), 1, |out| {
-            guarded(device, b.len(), 1, |values| Ok(device.merge_sort_pairs_into(&b, &b, out, values, &order)?))?;
+            guarded(device, b.len(), 1, |values| Ok(device.sort_into(b.with(&b), Merging(&order), (out, values))?))?;
             Ok(())
         })?;
         for op in crate::SetOp::ALL {
             let mut count = device.zeroed::<u64>(1)?;
-            guarded(device, n / 2, 1, |out| Ok(device.set_operation_into(op, &a, &b, out, &mut count, &order)?))?;
+            guarded(device, n / 2, 1, |out| Ok(device.set_operation_into(&a, &b, op, &order, out, &mut count)?))?;
             if count.to_vec()?[0] > n as u64 {
                 return Err(Failure::Mismatch(format!("{} of {n} elements are kept", count.to_vec()?[0])));
             }
         }
-        let lower = guarded(device, a.len(), 1, |out| Ok(device.lower_bound_into::<_, u32, _>(&b, &a, out, &order)?))?;
-        let upper = guarded(device, a.len(), 1, |out| Ok(device.upper_bound_into::<_, u32, _>(&b, &a, out, &order)?))?;
+        let lower = guarded(device, a.len(), 1, |out| {
+            Ok(device.search_into::<_, u32, _>(&b, &a, Bound::Lower, &order, out)?)
+        })?;
+        let upper = guarded(device, a.len(), 1, |out| {
+            Ok(device.search_into::<_, u32, _>(&b, &a, Bound::Upper, &order, out)?)
+        })?;
         if lower.iter().chain(&upper).any(|&index| index as usize > b.len()) {
             return Err(Failure::Mismatch(format!("an index beyond {} elements", b.len())));
         }
@@ -129,29 +134,28 @@ fn check_invalid_comparators(device: &Device, n: usize) -> Result<(), Failure> {
 fn check_host(device: &Device) -> Result<(), Failure> {
     let order = Order::ascending();
     let (mut keys, mut values) = ([0i8; 4], [0u16; 4]);
-    device.merge_into(&[-3i8, 2], &[-4, 2], &mut keys, &order)?;
+    device.merge_into(&[-3i8, 2], &[-4, 2], &order, &mut keys)?;
     same_bytes(&keys, &[-4, -3, 2, 2], "merged")?;
-    let (a, b) = ((&[-3i8, 2], &[10u16, 11]), (&[-4i8, 2], &[12u16, 13]));
-    device.merge_pairs_into(a, b, (&mut keys, &mut values), &order)?;
+    device.merge_into([-3i8, 2].with(&[10u16, 11]), [-4i8, 2].with(&[12u16, 13]), &order, (&mut keys, &mut values))?;
     same_bytes(&values, &[12, 10, 11, 13], "values")?;
     let refused = |result: crate::Result<()>, text: &str| match result {
         Err(error) if error.to_string() == text => Ok(()),
         other => Err(Failure::Mismatch(format!("{other:?} instead of: {text}"))),
     };
-    let short = device.merge_into(&[1i8, 2], &[3], &mut keys, &order);
+    let short = device.merge_into(&[1i8, 2], &[3], &order, &mut keys);
     refused(short, "a merge needs an output of 3 elements, got 4")?;
-    let unequal = device.merge_pairs((&[1u8, 2], &[1u8]), (&[1u8], &[1u8]), &order).map(drop);
+    let unequal = device.merge([1u8, 2].with(&[1u8]), [1u8].with(&[1u8]), &order).map(drop);
     refused(unequal, "merging 2 keys with 1 values")?;
-    let nothing = device.merge_sort_pairs(&[1u8], &[()], &order).map(drop);
+    let nothing = device.sort([1u8].with(&[()]), Merging(&order)).map(drop);
     refused(nothing, "values must have at least 1 byte")?;
-    let beyond = device.merge_sort(&[1u8], Order::ascending().bits(2..9)).map(drop);
+    let beyond = device.sort(&[1u8], Merging(Order::ascending().bits(2..9))).map(drop);
     refused(beyond, "bits 2..9 are not a range of the 8 bits of u8")?;
     let before: fn(&[u64; 9], &[u64; 9]) -> bool = |a, b| a < b;
     let large = Less::of_struct("large", "Large", "typedef struct { ulong x[9]; } Large;", before, "a.x[0] < b.x[0]");
     let large = device.merge(&[[0u64; 9]], &[[0; 9]], &large).map(drop);
     refused(large, "order large is of elements of 72 bytes; 1 to 64 are possible")?;
     let mut count = [0];
-    let union = device.set_operation_into(crate::SetOp::Union, &[1i8, 2], &[3, 4, 5], &mut keys, &mut count, &order);
+    let union = device.set_operation_into(&[1i8, 2], &[3, 4, 5], crate::SetOp::Union, &order, &mut keys, &mut count);
     refused(union, "the union has 5 elements, the output has room for 4")?;
     same_bytes(&count, &[5], "count")?;
     same_bytes(&keys, &[1, 2, 3, 4], "elements that fit")
@@ -216,7 +220,7 @@ fn bench_merge<T: Element>() -> Bench {
         Ok(Climb::new(
             state,
             |(_, _, out)| out.fill(poison()),
-            |(device, (a, b), out)| device.merge_into(&*a, &*b, out, Order::ascending()),
+            |(device, (a, b), out)| device.merge_into(&*a, &*b, Order::ascending(), out),
             move |(_, _, out)| {
                 let want = Device::cpu().merge(&a, &b, Order::ascending())?;
                 same_bytes(&out.to_vec()?, &want.to_vec()?, "merged")
@@ -230,7 +234,7 @@ fn bench_pairs() -> Bench {
     Bench::new("merge pairs with u32", ElementType::U32, bytes, |device, n| {
         let (a, b) = (sorted::<u32>(n / 2, 0)?, sorted::<u32>(n - n / 2, 1)?);
         let inputs = (device.upload(&a)?, device.upload(&b)?);
-        let values = device.iota(n, 0u32)?;
+        let values = device.iota(n, 0u32, 1)?;
         let outputs = (device.zeroed::<u32>(n)?, device.zeroed::<u32>(n)?);
         Ok(Climb::new(
             (device.clone(), inputs, values, outputs),
@@ -241,12 +245,12 @@ fn bench_pairs() -> Bench {
             |(device, (a, b), values, (keys_out, values_out))| {
                 let (first, second) = (values.view(..a.len())?, values.view(a.len()..)?);
                 let order = Order::ascending();
-                device.merge_pairs_into((&*a, first), (&*b, second), (keys_out, values_out), order)
+                device.merge_into(a.with(first), b.with(second), order, (keys_out, values_out))
             },
             move |(_, _, values, (keys, values_out))| {
                 let values = values.to_vec()?;
                 let (first, second) = values.split_at(a.len());
-                let want = Device::cpu().merge_pairs((&a, first), (&b, second), Order::ascending())?;
+                let want = Device::cpu().merge(a.with(first), b.with(second), Order::ascending())?;
                 same_bytes(&keys.to_vec()?, &want.0.to_vec()?, "keys")?;
                 same_bytes(&values_out.to_vec()?, &want.1.to_vec()?, "values")
             },

@@ -143,11 +143,11 @@ fn make<T: Element>(device: &Device, what: What, numbers: Philox, out: crate::Vi
     }
     if T::TYPE.is_float() {
         let (lower, upper) = what.floats();
-        return device.random_in_into(numbers, T::from_f64(lower)..T::from_f64(upper), out);
+        return device.random_into(numbers.within(T::from_f64(lower)..T::from_f64(upper)), out);
     }
     with_integer!(T::TYPE, I => {
         let (lowest, highest) = what.integers::<I>();
-        device.random_in_into(numbers, bytemuck::cast::<I, T>(lowest)..=bytemuck::cast::<I, T>(highest), out)
+        device.random_into(numbers.within(bytemuck::cast::<I, T>(lowest)..=bytemuck::cast::<I, T>(highest)), out)
     }, unreachable!("floats are above"))
 }
 
@@ -166,7 +166,7 @@ fn check<T: Element>(device: &Device, what: What, numbers: Philox, n: usize, off
 /// Checks the end of a stream, and a call beyond it.
 fn check_end(device: &Device) -> Result<(), Failure> {
     let last = NUMBERS.skip(u64::MAX - 3);
-    let got = device.random_in::<u64>(4, last, ..)?.to_vec()?;
+    let got = device.random::<u64>(4, last.within(..))?.to_vec()?;
     same_bytes(&got, &obvious(What::All, last, 4), "element ")?;
     same_bytes(&device.random::<u8>(4, last)?.to_vec()?, &obvious(What::Whole, last, 4), "element ")?;
     match device.random::<u8>(5, last) {

@@ -11,7 +11,7 @@ use super::{
     shared::{filled, out_offset, rooms, sizes},
 };
 use crate::{
-    Buffer, Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Tuning,
+    Buffer, Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Source, Tuning,
     bench::Bench,
     check::{
         Case, Failure, Level, Spec,
@@ -20,7 +20,7 @@ use crate::{
     },
     f16,
     ladder::Climb,
-    op::Map,
+    op::{Map, NonZero, Unordered, UnstableTail},
     tuning::Tuned,
     with_element,
 };
@@ -137,7 +137,7 @@ fn check_unordered<T: Element>(device: &Device, what: What) -> Result<(), Failur
     let room = rooms(n, want.len(), what.room);
     let (got, count) = run::<T>(device, room, what.out_offset(), |out, count| {
         let input = on_device.view(offset..)?;
-        device.select_unordered_into(input, &below::<T::Acc>(LIMIT), out, count)
+        device.select_into(input, Unordered(&below::<T::Acc>(LIMIT)), out, count)
     })?;
     same_bytes(&[count], &[want.len() as u64], "count ")?;
     let kept = room.min(want.len());
@@ -164,13 +164,13 @@ fn check_indices<T: Element, I: Offset>(device: &Device, what: What) -> Result<(
     let (on_device, want) = (device.upload(&elements::<T>(&values))?, indices.collect::<Vec<I>>());
     let (got, count) = run(device, rooms(n, want.len(), what.room), what.out_offset(), |out, count| {
         let input = on_device.view(offset..)?;
-        device.select_indices_into(input, &below::<T::Acc>(LIMIT), out, count)
+        device.select_indices_into(input, below::<T::Acc>(LIMIT), out, count)
     })?;
     same_bytes(&[count], &[want.len() as u64], "count ")?;
     filled(&got, &want, "indices")?;
     let flags: Vec<u8> = values.iter().map(|&value| if value < LIMIT { 1 << (value % 8) } else { 0 }).collect();
     let (got, count) =
-        run(device, n, offset, |out, count| device.select_indices_flagged_into(&flags[offset..], out, count))?;
+        run(device, n, offset, |out, count| device.select_indices_into(&flags[offset..], NonZero, out, count))?;
     same_bytes(&[count], &[want.len() as u64], "count of flags ")?;
     filled(&got, &want, "indices of flags")
 }
@@ -188,14 +188,14 @@ fn check_flags<V: Pod + PartialEq + Debug + Send + Sync>(device: &Device, what: 
     let taken = want.len();
     let (got, count) = run(device, rooms(n, taken, what.room), what.out_offset(), |out, count| {
         let (values, flags) = (on_device.view(2 * offset..)?, flags_there.view(offset..)?);
-        device.select_flagged_into(values, flags, out, count)
+        device.select_into(values.flagged(flags), NonZero, out, count)
     })?;
     same_bytes(&[count], &[taken as u64], "count ")?;
     filled(&got, &want, "selected")?;
     want.extend(chosen(false));
     let (got, count) = run(device, n, what.out_offset(), |out, count| {
         let (values, flags) = (on_device.view(2 * offset..)?, flags_there.view(offset..)?);
-        device.partition_flagged_into(values, flags, out, count)
+        device.partition_into(values.flagged(flags), NonZero, out, count)
     })?;
     same_bytes(&[count], &[taken as u64], "count of a partition ")?;
     same_bytes(&got, &want, "partitioned")
@@ -214,7 +214,7 @@ fn check_partition<T: Element, const REVERSED: bool>(device: &Device, what: What
     let (got, count) = run(device, n, what.out_offset(), |out, count| {
         let (input, predicate) = (on_device.view(offset..)?, below::<T::Acc>(LIMIT));
         if REVERSED {
-            device.partition_reversed_into(input, &predicate, out, count)
+            device.partition_into(input, UnstableTail(&predicate), out, count)
         } else {
             device.partition_into(input, &predicate, out, count)
         }
@@ -240,7 +240,7 @@ fn check_three<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
         counts = guarded(device, 2, offset, |counts| {
             let (first, second) = (below::<T::Acc>(LIMIT / 2), below::<T::Acc>(LIMIT));
             let input = on_device.view(offset..)?;
-            Ok(device.partition_three_into(input, &first, &second, out, counts)?)
+            Ok(device.partition_into(input, (&first, &second), out, counts)?)
         })?;
         Ok(())
     })?;
@@ -261,13 +261,13 @@ fn check_host(device: &Device) -> Result<(), Failure> {
     };
     let two = device.select_into(&[1i8], &odd, &mut out, &mut [0; 2]);
     refused(two, "a count needs an output of 1 elements, got 2")?;
-    let few = device.select_flagged(&[1u8, 2], &[1]).map(drop);
+    let few = device.select([1u8, 2].flagged(&[1u8]), NonZero).map(drop);
     refused(few, "2 values need as many flags, got 1")?;
-    let nothing = device.select_flagged(&[()], &[1]).map(drop);
+    let nothing = device.select([()].flagged(&[1u8]), NonZero).map(drop);
     refused(nothing, "values of 0 bytes cannot be selected; 1 to 65536 can")?;
     let short = device.partition_into(&[1i8, 2], &odd, &mut [0i8; 1], &mut count);
     refused(short, "a partition needs an output of 2 elements, got 1")?;
-    let unequal = device.unique_by_key(&[1u8, 2], &[1u8]).map(drop);
+    let unequal = device.unique([1u8].by_key(&[1u8, 2])).map(drop);
     refused(unequal, "2 keys need as many values, got 1")?;
     let more = device.selected(&[5], 4).map(drop);
     refused(more, "the result has 5 elements, the output has room for 4")
@@ -352,7 +352,7 @@ fn bench_unordered<T: Element>(percent: u64) -> Bench {
         "selected unordered",
         percent,
         move |n| n * percent as usize / 100,
-        |device, x, out, count| device.select_unordered_into(x, &below::<T::Acc>(LIMIT), out, count),
+        |device, x, out, count| device.select_into(x, Unordered(&below::<T::Acc>(LIMIT)), out, count),
         taken,
         false,
     )
@@ -365,7 +365,7 @@ fn bench_partition<T: Element, const REVERSED: bool>(percent: u64) -> Bench {
         |n| n,
         |device, x, out, count| {
             if REVERSED {
-                device.partition_reversed_into(x, &below::<T::Acc>(LIMIT), out, count)
+                device.partition_into(x, UnstableTail(&below::<T::Acc>(LIMIT)), out, count)
             } else {
                 device.partition_into(x, &below::<T::Acc>(LIMIT), out, count)
             }
@@ -396,7 +396,7 @@ fn bench_flagged(percent: u64) -> Bench {
                 count.fill(poison())?;
                 out.fill(poison())
             },
-            |(device, (x, flags), (out, count))| device.select_flagged_into(&*x, &*flags, out, count),
+            |(device, (x, flags), (out, count))| device.select_into(x.flagged(&*flags), NonZero, out, count),
             move |(_, _, (out, count))| {
                 let want: Vec<u32> = host.iter().zip(&flags).filter(|(_, flag)| **flag != 0).map(|(x, _)| *x).collect();
                 same_bytes(&count.to_vec()?, &[want.len() as u64], "count")?;
@@ -498,7 +498,7 @@ impl Spec for Select {
 pub(in crate::select) fn forms() -> Vec<gpu::Form> {
     use gpu::{Form, Marks};
     fn by<T: Element>() -> Marks {
-        Marks::by::<T, _>(&below::<T::Acc>(LIMIT))
+        Marks::by::<T>(&below::<T::Acc>(LIMIT))
     }
     fn both<T: Element>() -> Marks {
         let functions = [0, 1].map(|kind| below::<T::Acc>(LIMIT).of_kind(kind, T::Acc::TYPE));

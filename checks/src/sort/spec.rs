@@ -7,7 +7,7 @@ use super::{
     shared::{Made, Way, numbered},
 };
 use crate::{
-    Device, Element, ElementType, Offset, ProgramSpec,
+    Device, Element, ElementType, Offset, ProgramSpec, Source,
     bench::Bench,
     check::{Case, Failure, Level, Spec, data::Data, everywhere, guarded, keys::Keys, poison, same_bytes},
     ladder::Climb,
@@ -37,7 +37,7 @@ fn check_keys<T: Made>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, offset, keys, way } = what;
     let all = T::make(keys, n + offset);
     let (on_device, input) = (device.upload(&all)?, &all[offset..]);
-    let got = guarded(device, n, offset, |out| Ok(device.sort_into(on_device.view(offset..)?, out, way.order())?))?;
+    let got = guarded(device, n, offset, |out| Ok(device.sort_into(on_device.view(offset..)?, way.order(), out)?))?;
     let want = if device.is_cpu() {
         way.argsort(input).into_iter().map(|index| input[index]).collect()
     } else {
@@ -60,14 +60,14 @@ fn check_pairs<K: Made, V: Pod + Send + Sync + PartialEq + std::fmt::Debug>(
     let got = guarded(device, n, offset, |out| {
         got_values = guarded(device, n, offset, |values_out| {
             let (keys, values) = (on_device.view(offset..)?, values_there.view(offset..)?);
-            Ok(device.sort_pairs_into(keys, values, out, values_out, way.order())?)
+            Ok(device.sort_into(keys.with(values), way.order(), (out, values_out))?)
         })?;
         Ok(())
     })?;
     let (want, want_values) = if device.is_cpu() {
         way.argsort(input).into_iter().map(|index| (input[index], values[index])).unzip()
     } else {
-        let (keys, values) = Device::cpu().sort_pairs(input, values, way.order())?;
+        let (keys, values) = Device::cpu().sort(input.with(values), way.order())?;
         (keys.to_vec()?, values.to_vec()?)
     };
     same_bytes(&got, &want, "keys")?;
@@ -79,7 +79,7 @@ fn check_indices<T: Made, I: Offset>(device: &Device, what: What) -> Result<(), 
     let all = T::make(keys, n + offset);
     let (on_device, input) = (device.upload(&all)?, &all[offset..]);
     let got =
-        guarded(device, n, offset, |out| Ok(device.argsort_into(on_device.view(offset..)?, out, way.order())?))?;
+        guarded(device, n, offset, |out| Ok(device.argsort_into(on_device.view(offset..)?, way.order(), out)?))?;
     let want: Vec<I> = if device.is_cpu() {
         way.argsort(input).into_iter().map(|index| I::from_bits_lossy(index as u64)).collect()
     } else {
@@ -91,20 +91,20 @@ fn check_indices<T: Made, I: Offset>(device: &Device, what: What) -> Result<(), 
 /// Checks calls on host slices, and refused calls.
 fn check_host(device: &Device) -> Result<(), Failure> {
     let (mut keys, mut values) = ([0i8; 4], [0u16; 4]);
-    device.sort_into(&[3i8, -1, 2, -1], &mut keys, Order::ascending())?;
+    device.sort_into(&[3i8, -1, 2, -1], Order::ascending(), &mut keys)?;
     same_bytes(&keys, &[-1, -1, 2, 3], "keys")?;
-    device.sort_pairs_into(&[3i8, -1, 2, -1], &[10, 11, 12, 13], &mut keys, &mut values, Order::descending())?;
+    device.sort_into([3i8, -1, 2, -1].with(&[10, 11, 12, 13]), Order::descending(), (&mut keys, &mut values))?;
     same_bytes(&keys, &[3, 2, -1, -1], "keys of pairs")?;
     same_bytes(&values, &[10, 12, 11, 13], "values")?;
     let refused = |result: crate::Result<()>, text: &str| match result {
         Err(error) if error.to_string() == text => Ok(()),
         other => Err(Failure::Mismatch(format!("{other:?} instead of: {text}"))),
     };
-    let short = device.sort_into(&[1i8, 2], &mut keys, Order::ascending());
+    let short = device.sort_into(&[1i8, 2], Order::ascending(), &mut keys);
     refused(short, "a sort needs an output of 2 elements, got 4")?;
-    let unequal = device.sort_pairs(&[1u8, 2], &[1u8], Order::ascending()).map(drop);
+    let unequal = device.sort([1u8, 2].with(&[1u8]), Order::ascending()).map(drop);
     refused(unequal, "sorting 2 keys with 1 values")?;
-    let nothing = device.sort_pairs(&[1u8], &[()], Order::ascending()).map(drop);
+    let nothing = device.sort([1u8].with(&[()]), Order::ascending()).map(drop);
     refused(nothing, "values must have at least 1 byte")?;
     let beyond = device.sort(&[1u8], Order::ascending().bits(2..9)).map(drop);
     refused(beyond, "bits 2..9 are not a range of the 8 bits of u8")
@@ -247,7 +247,7 @@ fn bench_keys<T: Made>(keys: Keys) -> Bench {
         Ok(Climb::new(
             state,
             |(_, _, out)| out.fill(poison()),
-            |(device, x, out)| device.sort_into(&*x, out, Order::ascending()),
+            |(device, x, out)| device.sort_into(&*x, Order::ascending(), out),
             |(_, x, out)| {
                 let want = Device::cpu().sort(&x.to_vec()?, Order::ascending())?;
                 same_bytes(&out.to_vec()?, &want.to_vec()?, "keys")
@@ -260,7 +260,7 @@ fn bench_pairs<K: Element, V: Offset>() -> Bench {
     let bytes = |n| 2 * (n * (size_of::<K>() + size_of::<V>())) as u64;
     Bench::new(format!("pairs with {}, bits", V::TYPE), K::TYPE, bytes, |device, n| {
         let keys = device.upload(&Data::Bits.generate::<K>(n, n as u64))?;
-        let values = device.iota(n, V::ZERO)?;
+        let values = device.iota(n, V::ZERO, V::ONE)?;
         let out = (device.zeroed::<K>(n)?, device.zeroed::<V>(n)?);
         Ok(Climb::new(
             (device.clone(), keys, values, out),
@@ -269,10 +269,10 @@ fn bench_pairs<K: Element, V: Offset>() -> Bench {
                 values_out.fill(poison())
             },
             |(device, keys, values, (keys_out, values_out))| {
-                device.sort_pairs_into(&*keys, &*values, keys_out, values_out, Order::ascending())
+                device.sort_into(keys.with(&*values), Order::ascending(), (keys_out, values_out))
             },
             |(_, keys, values, (keys_out, values_out))| {
-                let want = Device::cpu().sort_pairs(&keys.to_vec()?, &values.to_vec()?, Order::ascending())?;
+                let want = Device::cpu().sort(keys.to_vec()?.with(&values.to_vec()?), Order::ascending())?;
                 same_bytes(&keys_out.to_vec()?, &want.0.to_vec()?, "keys")?;
                 same_bytes(&values_out.to_vec()?, &want.1.to_vec()?, "values")
             },
@@ -287,9 +287,9 @@ fn bench_indices<T: Element>() -> Bench {
         Ok(Climb::new(
             (device.clone(), keys, device.zeroed::<u32>(n)?),
             |(_, _, out)| out.fill(poison()),
-            |(device, keys, out)| device.argsort_into(&*keys, out, Order::ascending()),
+            |(device, keys, out)| device.argsort_into(&*keys, Order::ascending(), out),
             |(_, keys, out)| {
-                let want = Device::cpu().argsort::<_, u32>(&keys.to_vec()?, Order::ascending())?;
+                let want = Device::cpu().argsort::<_, u32, _>(&keys.to_vec()?, Order::ascending())?;
                 same_bytes(&out.to_vec()?, &want.to_vec()?, "indices")
             },
         ))

@@ -16,7 +16,7 @@ use crate::{
     },
     f16,
     ladder::Climb,
-    op::{Map, Op, Sum, Usage},
+    op::{Map, NonZero, Op, Sum, Usage},
     tuning::Tuned,
     with_element,
 };
@@ -178,15 +178,15 @@ fn read<S: Source<Item = f32> + Copy>(device: &Device, primitive: &str, x: S) ->
             vec![found.min.index as u64, found.max.index as u64, found.max.value.to_bits().into()]
         }
         "arg-max" => vec![device.arg_max(x)?.index as u64],
-        "count" => vec![device.count(x)? as u64, device.any(x)?.into(), device.all(x)?.into()],
+        "count" => vec![device.count(x, NonZero)?, device.any(x, NonZero)?.into(), device.all(x, NonZero)?.into()],
         "histogram" => device.histogram(x, &Bins::even(-2.0, 2.0, 7)?)?.counts,
         "weighted histogram" => {
-            let found = device.histogram_weighted(x, x, &Bins::even(-2.0, 2.0, 7)?)?;
+            let found = device.histogram(x.weighted(x), &Bins::even(-2.0, 2.0, 7)?)?;
             found.sums.into_iter().map(|x| x.to_bits().into()).collect()
         }
         "top k" => bits(device.top_k(x, Top::largest(n.min(5)))?.to_vec()?),
         "quantiles" => {
-            device.quantiles(x, &[0.0, 0.3, 1.0], Interpolation::Lower)?.into_iter().map(f64::to_bits).collect()
+            device.quantile(x, &[0.0, 0.3, 1.0], Interpolation::Lower)?.into_iter().map(f64::to_bits).collect()
         }
         "select" => bits(device.select(x, &positive)?.to_vec()?),
         "partition" => {

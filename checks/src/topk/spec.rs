@@ -4,7 +4,7 @@ use bytemuck::Pod;
 
 use super::{Interpolation, Top};
 use crate::{
-    Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Tuning,
+    Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Source, Tuning,
     bench::Bench,
     check::{
         Case, Failure, Level, Spec,
@@ -72,7 +72,7 @@ fn check_keys<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
     let all: Vec<T> = what.keys.make(what.n() + what.offset);
     let (on_device, input) = (device.upload(&all)?, &all[what.offset..]);
     let got = guarded(device, what.taken(), what.offset, |out| {
-        Ok(device.top_k_into(on_device.view(what.offset..)?, out, what.top)?)
+        Ok(device.top_k_into(on_device.view(what.offset..)?, what.top, out)?)
     })?;
     let want = if device.is_cpu() {
         what.at(input, &what.indices(input))
@@ -89,7 +89,7 @@ fn check_indices<T: Element, I: Offset>(device: &Device, what: What) -> Result<(
     let got = guarded(device, what.taken(), what.offset, |out| {
         indices = guarded(device, what.taken(), what.offset, |indices| {
             let keys = on_device.view(what.offset..)?;
-            Ok(device.top_k_places_into(keys, out, indices, what.top)?)
+            Ok(device.top_k_into(keys.indexed(), what.top, (out, indices))?)
         })?;
         Ok(())
     })?;
@@ -98,14 +98,17 @@ fn check_indices<T: Element, I: Offset>(device: &Device, what: What) -> Result<(
         let numbers = indices.iter().map(|&index| I::from_bits_lossy(index as u64)).collect();
         (what.at(input, &indices), numbers)
     } else {
-        let (keys, indices) = Device::cpu().top_k_places::<T, I>(input, what.top)?;
+        let (keys, indices) = Device::cpu().top_k(input.indexed::<I>(), what.top)?;
         (keys.to_vec()?, indices.to_vec()?)
     };
     same_bytes(&got, &want, "keys")?;
     same_bytes(&indices, &want_indices, "indices")
 }
 
-fn check_pairs<K: Element, V: Pod + PartialEq + std::fmt::Debug>(device: &Device, what: What) -> Result<(), Failure> {
+fn check_pairs<K: Element, V: Pod + Send + Sync + PartialEq + std::fmt::Debug>(
+    device: &Device,
+    what: What,
+) -> Result<(), Failure> {
     let all: Vec<K> = what.keys.make(what.n() + what.offset);
     let values: Vec<V> = crate::check::data::random_bits(what.n() + what.offset, 5);
     let (on_device, values_there) = (device.upload(&all)?, device.upload(&values)?);
@@ -114,7 +117,7 @@ fn check_pairs<K: Element, V: Pod + PartialEq + std::fmt::Debug>(device: &Device
     let got = guarded(device, what.taken(), what.offset, |out| {
         got_values = guarded(device, what.taken(), what.offset, |values_out| {
             let (keys, values) = (on_device.view(what.offset..)?, values_there.view(what.offset..)?);
-            Ok(device.top_k_pairs_into(keys, values, out, values_out, what.top)?)
+            Ok(device.top_k_into(keys.with(values), what.top, (out, values_out))?)
         })?;
         Ok(())
     })?;
@@ -122,7 +125,7 @@ fn check_pairs<K: Element, V: Pod + PartialEq + std::fmt::Debug>(device: &Device
         let indices = what.indices(input);
         (what.at(input, &indices), what.at(values, &indices))
     } else {
-        let (keys, values) = Device::cpu().top_k_pairs(input, values, what.top)?;
+        let (keys, values) = Device::cpu().top_k(input.with(values), what.top)?;
         (keys.to_vec()?, values.to_vec()?)
     };
     same_bytes(&got, &want, "keys")?;
@@ -151,14 +154,14 @@ fn check_these_ranks<T: Element>(device: &Device, what: What, ranks: &[usize]) -
     let all: Vec<T> = what.keys.make(what.len + offset);
     let (on_device, input) = (device.upload(&all)?, &all[offset..]);
     let got = guarded(device, ranks.len(), offset, |out| {
-        Ok(device.nth_elements_into(on_device.view(offset..)?, ranks, out)?)
+        Ok(device.nth_element_into(on_device.view(offset..)?, ranks, out)?)
     })?;
     let want: Vec<T> = if device.is_cpu() {
         let sorted = by_rank(input);
         ranks.iter().map(|&rank| sorted[rank]).collect()
     } else {
         let mut want = vec![T::ZERO; ranks.len()];
-        Device::cpu().nth_elements_into(input, ranks, &mut want)?;
+        Device::cpu().nth_element_into(input, ranks, &mut want)?;
         want
     };
     same_bytes(&got, &want, "keys at given ranks")
@@ -167,7 +170,7 @@ fn check_these_ranks<T: Element>(device: &Device, what: What, ranks: &[usize]) -
 fn check_quantiles<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
     const Q: [f64; 7] = [0.5, 0.0, 0.25, 1.0, 0.999, 1e-5, 0.3];
     if what.len == 0 {
-        return match device.quantiles::<T>(&[], &Q, Interpolation::Linear) {
+        return match device.quantile(&[] as &[T], &Q, Interpolation::Linear) {
             Err(error) if error.kind() == crate::ErrorKind::Empty => Ok(()),
             other => Err(Failure::Mismatch(format!("{other:?} instead of an error"))),
         };
@@ -177,7 +180,7 @@ fn check_quantiles<T: Element>(device: &Device, what: What) -> Result<(), Failur
     let sorted = by_rank(input);
     let nan = input.iter().any(|x| x.is_nan());
     for how in Interpolation::ALL {
-        let got = device.quantiles(on_device.view(what.offset..)?, &Q, how)?;
+        let got = device.quantile(on_device.view(what.offset..)?, &Q, how)?;
         let want = |q: f64| {
             let at = (what.len - 1) as f64 * q;
             let (low, high) = (sorted[at.floor() as usize].to_f64(), sorted[at.ceil() as usize].to_f64());
@@ -214,21 +217,21 @@ fn check_quantiles<T: Element>(device: &Device, what: What) -> Result<(), Failur
 fn check_host(device: &Device) -> Result<(), Failure> {
     let (mut keys, mut indices) = ([0i8; 2], [0u32; 2]);
     let x = [3i8, -1, 2, -1];
-    device.top_k_places_into(&x, &mut keys, &mut indices, Top::smallest(2))?;
+    device.top_k_into(x.indexed(), Top::smallest(2), (&mut keys, &mut indices))?;
     same_bytes(&keys, &[-1, -1], "keys")?;
     same_bytes(&indices, &[1, 3], "indices")?;
     let refused = |result: crate::Result<()>, text: &str| match result {
         Err(error) if error.to_string() == text => Ok(()),
         other => Err(Failure::Mismatch(format!("{other:?} instead of: {text}"))),
     };
-    let short = device.top_k_into(&x, &mut keys, Top::largest(3));
+    let short = device.top_k_into(&x, Top::largest(3), &mut keys);
     refused(short, "a selection of keys needs an output of 3 elements, got 2")?;
     refused(device.top_k(&x, Top::smallest(5)).map(drop), "4 keys are fewer than the 5 smallest to select")?;
     refused(device.top_k(&x, Top::largest(1).in_rows(3)).map(drop), "4 keys are not a whole number of rows of 3")?;
     refused(device.top_k(&x, Top::largest(0).in_rows(0)).map(drop), "4 keys are not a whole number of rows of 0")?;
-    let unequal = device.top_k_pairs(&x, &[1u8, 2], Top::largest(1)).map(drop);
+    let unequal = device.top_k(x.with(&[1u8, 2]), Top::largest(1)).map(drop);
     refused(unequal, "selecting from 4 keys with 2 values")?;
-    let nothing = device.top_k_pairs(&[1u8], &[()], Top::largest(1)).map(drop);
+    let nothing = device.top_k([1u8].with(&[()]), Top::largest(1)).map(drop);
     refused(nothing, "values must have at least 1 byte")?;
     refused(device.nth_element(&x, 4).map(drop), "there is no rank 4 among 4 keys, from 0 on")?;
     let beyond = device.quantile(&x, 1.5, Interpolation::Linear).map(drop);
@@ -385,7 +388,7 @@ fn bench_keys<T: Element>(keys: Keys, k: fn(usize) -> usize) -> Bench {
             Ok(Climb::new(
                 (device.clone(), device.upload(&keys.make::<T>(n))?, taken),
                 |(_, _, out)| out.fill(poison()),
-                move |(device, x, out)| device.top_k_into(&*x, out, top(x.len())),
+                move |(device, x, out)| device.top_k_into(&*x, top(x.len()), out),
                 move |(_, x, out)| {
                     let want = Device::cpu().top_k(&x.to_vec()?, top(x.len()))?;
                     same_bytes(&out.to_vec()?, &want.to_vec()?, "keys")
@@ -410,9 +413,9 @@ fn bench_indices() -> Bench {
                     keys.fill(poison())?;
                     indices.fill(poison())
                 },
-                move |(device, x, (keys, indices))| device.top_k_places_into(&*x, keys, indices, top(x.len())),
+                move |(device, x, (keys, indices))| device.top_k_into(x.indexed(), top(x.len()), (keys, indices)),
                 move |(_, x, (keys, indices))| {
-                    let want = Device::cpu().top_k_places::<f32, u32>(&x.to_vec()?, top(x.len()))?;
+                    let want = Device::cpu().top_k(x.to_vec()?.indexed::<u32>(), top(x.len()))?;
                     same_bytes(&keys.to_vec()?, &want.0.to_vec()?, "keys")?;
                     same_bytes(&indices.to_vec()?, &want.1.to_vec()?, "indices")
                 },
@@ -434,7 +437,7 @@ fn bench_rows(len: usize, k: usize) -> Bench {
             Ok(Climb::new(
                 (device.clone(), x, device.zeroed::<f32>(n / len * k)?),
                 |(_, _, out)| out.fill(poison()),
-                move |(device, x, out)| device.top_k_into(&*x, out, top),
+                move |(device, x, out)| device.top_k_into(&*x, top, out),
                 move |(_, x, out)| {
                     same_bytes(&out.to_vec()?, &Device::cpu().top_k(&x.to_vec()?, top)?.to_vec()?, "keys")
                 },
@@ -453,11 +456,11 @@ fn bench_median() -> Bench {
             Ok(Climb::new(
                 (device.clone(), x, device.zeroed::<f32>(2)?),
                 |(_, _, out)| out.fill(poison()),
-                |(device, x, out)| device.nth_elements_into(&*x, &[(x.len() - 1) / 2, x.len() / 2], out),
+                |(device, x, out)| device.nth_element_into(&*x, &[(x.len() - 1) / 2, x.len() / 2], out),
                 |(_, x, out)| {
                     let mut want = [0.0; 2];
                     let ranks = [(x.len() - 1) / 2, x.len() / 2];
-                    Device::cpu().nth_elements_into(&x.to_vec()?, &ranks, &mut want)?;
+                    Device::cpu().nth_element_into(&x.to_vec()?, &ranks, &mut want)?;
                     same_bytes(&out.to_vec()?, &want, "keys in the middle")
                 },
             ))

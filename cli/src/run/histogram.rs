@@ -3,7 +3,7 @@
 use std::{io::Write, path::PathBuf};
 
 use clap::Args;
-use oclprim::{Bins, Device, Element, ElementType, Histogram, Weight, WeightedHistogram, op, with_integer};
+use oclprim::{Bins, Device, Element, ElementType, Histogram, Source, Weight, WeightedHistogram, op, with_integer};
 use oclprim_checks::check::same;
 
 use super::common::{Common, common_type, element_of, matches, numpy_name, parse, read, second, with_number};
@@ -229,9 +229,9 @@ impl HistogramOf {
     ) -> Result<(), Stop> {
         // The primitive refuses more than 4 channels. A file can have any number, so at most 5 copies are made.
         let all = vec![bins.clone(); channels.min(5)];
-        let found = device.histogram_channels(input, channels, &all)?;
+        let found = device.histogram(input.channels(channels), &all)?;
         if self.common.verify {
-            let want = Device::cpu().histogram_channels(input, channels, &all)?;
+            let want = Device::cpu().histogram(input.channels(channels), &all)?;
             found.iter().zip(&want).try_for_each(|(found, want)| same_counts(found, want))?;
         }
         let counts: Vec<u64> = found.iter().flat_map(|found| found.counts.iter().copied()).collect();
@@ -249,13 +249,13 @@ impl HistogramOf {
         device: &Device,
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
-        let found = device.histogram_weighted(input, weights, bins)?;
+        let found = device.histogram(input.weighted(weights), bins)?;
         let outside = |found: &WeightedHistogram<W::Sum>| {
             let sides = found.outside;
             [sides.below, sides.above, sides.nan]
         };
         if self.common.verify {
-            let want = Device::cpu().histogram_weighted(input, weights, bins)?;
+            let want = Device::cpu().histogram(input.weighted(weights), bins)?;
             matches(same(&found.sums, &want.sums, "bin "))?;
             matches(same(&outside(&found), &outside(&want), "outside "))?;
         }

@@ -101,9 +101,9 @@ impl Random {
         };
         let (low, high) = (parse::<T>("--range", &range[0])?, parse::<T>("--range", &range[1])?);
         let values = if T::TYPE.is_float() {
-            device.random_in(self.made.n, numbers, low..high)?
+            device.random(self.made.n, numbers.within(low..high))?
         } else {
-            device.random_in(self.made.n, numbers, low..=high)?
+            device.random(self.made.n, numbers.within(low..=high))?
         };
         Ok(values.into_vec()?)
     }
@@ -132,7 +132,7 @@ impl Iota {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<(), Stop> {
         with_number!(self.made.element()?, T => {
             let (start, step) = (parse::<T>("--start", &self.start)?, parse::<T>("--step", &self.step)?);
-            self.made.finish(|device| Ok(device.iota_by(self.made.n, start, step)?.into_vec()?), out)
+            self.made.finish(|device| Ok(device.iota(self.made.n, start, step)?.into_vec()?), out)
         })
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use oclprim::{Device, Element, Order as Sorted, SetOp};
+use oclprim::{Bound, Device, Element, Order as Sorted, SetOp};
 use oclprim_checks::check::{same, same_bytes};
 
 use super::{
@@ -97,7 +97,7 @@ impl Merge {
         in_order(&self.with, &b, &order, device)?;
         let merged = |device: &Device| match self.keep.op() {
             None => device.merge(a, &*b, &order)?.into_vec(),
-            Some(op) => device.set_operation(op, a, &*b, &order)?.into_vec(),
+            Some(op) => device.set_operation(a, &*b, op, &order)?.into_vec(),
         };
         let result = merged(device)?;
         if self.common.verify {
@@ -155,8 +155,8 @@ impl Search {
         let needles = needles.exactly::<T>().map_err(of_file(&self.needles))?;
         in_order(path, &range, &order, device)?;
         let found = |device: &Device| match self.upper {
-            false => device.lower_bound::<T, u64, _>(&*range, &*needles, &order)?.into_vec(),
-            true => device.upper_bound::<T, u64, _>(&*range, &*needles, &order)?.into_vec(),
+            false => device.search::<T, u64, _>(&*range, &*needles, Bound::Lower, &order)?.into_vec(),
+            true => device.search::<T, u64, _>(&*range, &*needles, Bound::Upper, &order)?.into_vec(),
         };
         let indices = found(device)?;
         if self.common.verify {

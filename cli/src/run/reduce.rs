@@ -250,7 +250,7 @@ impl Reduce {
         let device = self.common.device.open_for_files()?;
         let truth = with_number!(element, T => {
             let input = array.elements::<T>();
-            let run = |device: &Device| if self.op == Op::Any { device.any(input) } else { device.all(input) };
+            let run = |device: &Device| if self.op == Op::Any { device.any(input, op::NonZero) } else { device.all(input, op::NonZero) };
             let truth = run(&device)?;
             if self.common.verify {
                 matches(same(&[u8::from(truth)], &[u8::from(run(&Device::cpu())?)], "result "))?;

@@ -3,7 +3,7 @@
 use std::{io::Write, path::PathBuf};
 
 use clap::Args;
-use oclprim::{Device, Element, ElementType, op};
+use oclprim::{Device, Element, ElementType, Source, op};
 use oclprim_checks::check::{same, same_bytes};
 
 use super::common::{Common, flags, in_words, matches, neighbours, print, with_number};
@@ -112,9 +112,15 @@ impl Select {
                 (None, false, false) => Selected::Elements(device.select(input, &map)?.into_vec()?),
                 (None, false, true) => Selected::Elements(device.partition(input, &map)?.0.into_vec()?),
                 (None, true, _) => Selected::Indices(device.select_indices::<T, u64, _>(input, &map)?.into_vec()?),
-                (Some(flags), false, false) => Selected::Elements(device.select_flagged(input, flags)?.into_vec()?),
-                (Some(flags), false, true) => Selected::Elements(device.partition_flagged(input, flags)?.0.into_vec()?),
-                (Some(flags), true, _) => Selected::Indices(device.select_indices_flagged::<u64>(flags)?.into_vec()?),
+                (Some(flags), false, false) => {
+                    Selected::Elements(device.select(input.flagged(flags), op::NonZero)?.into_vec()?)
+                }
+                (Some(flags), false, true) => {
+                    Selected::Elements(device.partition(input.flagged(flags), op::NonZero)?.0.into_vec()?)
+                }
+                (Some(flags), true, _) => {
+                    Selected::Indices(device.select_indices::<_, u64, _>(flags, op::NonZero)?.into_vec()?)
+                }
             })
         };
         let found = run(device)?;

@@ -48,9 +48,9 @@ impl Sort {
     fn sort<T: Element>(&self, array: &Array, input: &[T], device: &Device, out: &mut dyn Write) -> Result<(), Stop> {
         let (order, shape) = (order(self.descending), [input.len()]);
         if self.indices {
-            let indices = device.argsort::<_, u64>(input, order.clone())?.into_vec()?;
+            let indices = device.argsort::<_, u64, _>(input, order.clone())?.into_vec()?;
             if self.common.verify {
-                matches(same(&indices, &Device::cpu().argsort::<_, u64>(input, order)?.into_vec()?, "index "))?;
+                matches(same(&indices, &Device::cpu().argsort::<_, u64, _>(input, order)?.into_vec()?, "index "))?;
             }
             let made = Made::of("<i8", &shape, &indices);
             if self.common.to_archive() {

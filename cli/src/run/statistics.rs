@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use oclprim::{Device, Element, Statistics};
+use oclprim::{Device, Element, Statistics, op};
 use oclprim_checks::check::{Failure, same};
 
 use super::{
@@ -45,14 +45,14 @@ impl Count {
     fn count<T: Element>(&self, input: &[T], device: &Device) -> Result<u64, Stop> {
         let value = self.value.as_deref().map(|text| neighbours::<T>("--value", text)).transpose()?;
         let run = |device: &Device| match value {
-            Some((Some(below), Some(above))) if below == above => device.count_of(input, below),
+            Some((Some(below), Some(above))) if below == above => device.count(input, op::EqualTo(below)),
             // No element equals a number that is between two values of its type, or beyond its range.
             Some(_) => Ok(0),
-            None => device.count(input),
+            None => device.count(input, op::NonZero),
         };
-        let count = run(device)? as u64;
+        let count = run(device)?;
         if self.common.verify {
-            matches(same(&[count], &[run(&Device::cpu())? as u64], "count "))?;
+            matches(same(&[count], &[run(&Device::cpu())?], "count "))?;
         }
         Ok(count)
     }

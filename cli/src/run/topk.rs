@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::{Args, ValueEnum};
-use oclprim::{Device, Element, Interpolation, Top};
+use oclprim::{Device, Element, Interpolation, Source, Top};
 use oclprim_checks::check::{same, same_bytes};
 
 use super::common::{Common, in_words, matches, with_number};
@@ -85,7 +85,7 @@ impl TopK {
     ) -> Result<(), Stop> {
         if self.indices || self.common.to_archive() {
             let take = |device: &Device| -> oclprim::Result<_> {
-                let (taken, indices) = device.top_k_places::<T, u64>(input, top)?;
+                let (taken, indices) = device.top_k(input.indexed::<u64>(), top)?;
                 Ok((taken.into_vec()?, indices.into_vec()?))
             };
             let (taken, indices) = take(device)?;
@@ -156,9 +156,9 @@ impl Quantile {
             Method::Nearest => Interpolation::Nearest,
             Method::Midpoint => Interpolation::Midpoint,
         };
-        let values = device.quantiles(input, &self.q, how)?;
+        let values = device.quantile(input, &self.q, how)?;
         if self.common.verify {
-            matches(same(&values, &Device::cpu().quantiles(input, &self.q, how)?, "quantile "))?;
+            matches(same(&values, &Device::cpu().quantile(input, &self.q, how)?, "quantile "))?;
         }
         Ok(values)
     }

@@ -5,17 +5,20 @@ pub(crate) mod cpu;
 #[doc(hidden)]
 pub(crate) mod gpu;
 
-use super::{Accumulate, Bins, Outside, slots::OUTSIDE};
-use crate::{Device, Element, Error, Input, Output, Result, Scratch, Source, bf16, f16, memory, runtime::Backend};
+use super::{Accumulate, Bins, Outside, Samples, SamplesInto, slots::OUTSIDE};
+use crate::{
+    Device, Element, Error, Input, Output, Result, Scratch, Source, bf16, f16, memory, runtime::Backend,
+    source::Weighted,
+};
 
 /// A type of weights, with the type of their sums.
 ///
 /// ```
-/// use oclprim::{Bins, Device, Weight};
+/// use oclprim::{Bins, Device, Source, Weight};
 ///
 /// fn in_all<W: Weight>(weights: &[W]) -> oclprim::Result<W::Sum> {
 ///     let samples = vec![0u8; weights.len()];
-///     Ok(Device::best()?.histogram_weighted(&samples, weights, &Bins::ids(1)?)?.sums[0])
+///     Ok(Device::best()?.histogram(samples.weighted(weights), &Bins::ids(1)?)?.sums[0])
 /// }
 ///
 /// assert_eq!(in_all(&[200u8, 100])?, 300u64);
@@ -40,10 +43,10 @@ weights!(i8 i64, i16 i64, i32 i64, i64 i64, u8 u64, u16 u64, u32 u64, u64 u64, f
 /// Sums of weights, in the layout of a [`Histogram`](super::Histogram).
 ///
 /// ```
-/// use oclprim::{Bins, Device};
+/// use oclprim::{Bins, Device, Source};
 ///
 /// let bins = Bins::even(0.0f32, 2.0, 2)?;
-/// let found = Device::best()?.histogram_weighted(&[0.5f32, 1.5, 9.0], &[3u32, 4, 5], &bins)?;
+/// let found = Device::best()?.histogram([0.5f32, 1.5, 9.0].weighted(&[3u32, 4, 5]), &bins)?;
 /// assert_eq!((found.sums, found.outside.above), (vec![3, 4], 5));
 /// # Ok::<(), oclprim::Error>(())
 /// ```
@@ -61,118 +64,44 @@ fn log_n(n: usize) -> u32 {
     usize::BITS - n.saturating_sub(1).leading_zeros()
 }
 
-/// # Weighted histograms
-///
-/// These methods return the sum of the weights in each bin. Module: [`histogram`](crate::histogram).
-impl Device {
-    /// Weighted histogram: `sums[k]` is the sum of `weights[i]` over all `input[i]` in bin `k`, and `outside` has the
-    /// sums for samples outside the bins.
-    ///
-    /// # The sum of weights
-    ///
-    /// Sums of integers have 64 bits and wrap. The sum of floats is the exact sum of the bin's own weights, rounded
-    /// once to the sum's type, ties to even:
-    ///
-    /// ```text
-    /// |sum - (w[1] + ... + w[m])| <= u * |w[1] + ... + w[m]|     u = 2^-24, for f64 2^-53; subnormal sums are exact
-    /// ```
-    ///
-    /// So a small weight is not lost among large ones, and the order does not matter. The result has the same bits on
-    /// every run, on every device and on the CPU, even on devices that flush subnormals. A sum is infinite if the
-    /// rounded exact sum is out of range, or if a weight of the bin is infinite. A sum is NaN if a weight of the bin is
-    /// NaN, or if the bin has weights of both infinity and -infinity. A sum of 0 is +0.
-    ///
-    /// A device sums most weights in a window of 64 bits, or 128 for `f64`. The largest of a sample of the weights
-    /// defines the upper end of the window. Weights with bits outside the window cost more: they are summed in global
-    /// memory.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of samples and weights differ;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` or `W` needs it;
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the tables do not fit the device.
-    ///
-    /// ```
-    /// use oclprim::{Bins, Device};
-    ///
-    /// let energies = [0.5f32, 1.5, 1.75, 9.0];
-    /// let found = Device::best()?.histogram_weighted(&energies, &[1.0f32, 0.25, 0.5, 2.0], &Bins::even(0.0, 2.0, 2)?)?;
-    /// assert_eq!((found.sums, found.outside.above), (vec![1.0, 0.75], 2.0));
-    /// // Bins do not affect one another.
-    /// let found = Device::best()?.histogram_weighted(&[0u8, 1], &[1e12f32, 1e-7], &Bins::ids(2)?)?;
-    /// assert_eq!(found.sums, [1e12, 1e-7]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn histogram_weighted<T: Element, W: Weight>(
-        &self,
-        input: impl Source<Item = T>,
-        weights: impl Source<Item = W>,
-        bins: &Bins<T>,
-    ) -> Result<WeightedHistogram<W::Sum>> {
-        let mut sums = memory::zeroed::<W::Sum>(bins.len())?;
-        let mut outside = [W::Sum::ZERO; OUTSIDE];
-        let replace = Accumulate::Overwrite;
-        self.histogram_weighted_into(input, weights, bins, &mut sums, &mut outside, replace)?;
+impl<S: Source<Item: Element>, W: Source<Item: Weight>> Samples for Weighted<S, W> {
+    type Bins = Bins<S::Item>;
+    type Found = WeightedHistogram<<W::Item as Weight>::Sum>;
+
+    fn histogram(self, device: &Device, bins: &Bins<S::Item>) -> Result<Self::Found> {
+        let mut sums = memory::zeroed::<<W::Item as Weight>::Sum>(bins.len())?;
+        let mut outside = [<W::Item as Weight>::Sum::ZERO; OUTSIDE];
+        let outputs = (Output::from(&mut sums), Output::from(&mut outside));
+        self.histogram_into(device, bins, outputs, Accumulate::Overwrite)?;
         let [below, above, nan] = outside;
         Ok(WeightedHistogram { sums, outside: Outside { below, above, nan } })
     }
+}
 
-    /// [`Device::histogram_weighted`] into sums that can stay on the device.
-    ///
-    /// `sums` has a sum per bin. `outside` has three sums: samples below the bins, samples above, and NaN.
-    /// [`Accumulate::Add`] adds the new sums to the present ones, in the arithmetic of their type. Waits for the result
-    /// only if an output is a host slice, or if an input has a [gather](Source::gathered).
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::histogram_weighted`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if an
-    /// output has the wrong length.
-    ///
-    /// ```
-    /// use oclprim::{Accumulate, Bins, Device};
-    ///
-    /// let device = Device::best()?;
-    /// let bins = Bins::ids(3)?;
-    /// let mut sums = device.zeroed::<i64>(3)?;
-    /// let mut outside = device.zeroed::<i64>(3)?;
-    /// for weights in [[5i16, -1, 2], [1, 1, 1]] {
-    ///     device.histogram_weighted_into(
-    ///         &[0u8, 2, 2], &weights, &bins, &mut sums, &mut outside, Accumulate::Add,
-    ///     )?;
-    /// }
-    /// assert_eq!(sums.to_vec()?, [6, 0, 3]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn histogram_weighted_into<'c, 'd, T: Element, W: Weight>(
-        &self,
-        input: impl Source<Item = T>,
-        weights: impl Source<Item = W>,
-        bins: &Bins<T>,
-        sums: impl Into<Output<'c, W::Sum>>,
-        outside: impl Into<Output<'d, W::Sum>>,
+impl<S: Source<Item: Element>, W: Source<Item: Weight<Sum = C>>, C: Element> SamplesInto<C> for Weighted<S, W> {
+    type Outside = C;
+
+    fn histogram_into(
+        self,
+        device: &Device,
+        bins: &Bins<S::Item>,
+        (sums, outside): (Output<'_, C>, Output<'_, C>),
         accumulate: Accumulate,
     ) -> Result<()> {
-        self.histogram_weighted_one(
-            input.held(self)?.input(),
-            weights.held(self)?.input(),
-            bins,
-            sums.into(),
-            outside.into(),
-            accumulate,
-            &mut Scratch::new(),
-        )
+        let (samples, weights) = (self.source.held(device)?, self.weights.held(device)?);
+        let inputs = (samples.input(), weights.input());
+        device.histogram_weighted(inputs, bins, (sums, outside), accumulate, &mut Scratch::new())
     }
+}
 
-    /// Body of [`Device::histogram_weighted_into`], compiled once for each set of types.
-    #[allow(clippy::too_many_arguments, reason = "two inputs, two outputs")]
+impl Device {
+    /// A histogram with weights, compiled once for each set of types.
     #[inline(never)]
-    fn histogram_weighted_one<T: Element, W: Weight>(
+    fn histogram_weighted<T: Element, W: Weight>(
         &self,
-        input: Input<'_, T>,
-        weights: Input<'_, W>,
+        (input, weights): (Input<'_, T>, Input<'_, W>),
         bins: &Bins<T>,
-        sums: Output<'_, W::Sum>,
-        outside: Output<'_, W::Sum>,
+        (sums, outside): (Output<'_, W::Sum>, Output<'_, W::Sum>),
         accumulate: Accumulate,
         scratch: &mut Scratch,
     ) -> Result<()> {

@@ -1,5 +1,4 @@
-//! Searches in sorted ranges ([`Device::lower_bound`], [`Device::upper_bound`]), and tests for sorted ranges
-//! ([`Device::is_sorted`], [`Device::first_unsorted`]).
+//! Searches in sorted ranges ([`Device::search`]), and tests for sorted ranges ([`Device::first_unsorted`]).
 //!
 //! | property | |
 //! |---|---|
@@ -22,13 +21,22 @@ use bytemuck::Pod;
 use super::form;
 use crate::{Buffer, Device, Error, Input, Offset, Output, Result, op::Compare, runtime::Backend};
 
-/// The lower or the upper bound among equal elements.
-#[doc(hidden)]
+/// The lower or the upper bound among equal elements; see [`Device::search`].
+///
+/// ```
+/// use oclprim::{Bound, Device, Order};
+///
+/// let [first, last] = [Bound::Lower, Bound::Upper].map(|bound| {
+///     Device::best()?.search::<u8, u32, _>(&[3, 5, 5], &[5], bound, Order::ascending())?.to_vec()
+/// });
+/// assert_eq!((first?, last?), (vec![1], vec![3]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    #[doc(hidden)]
+    /// The first index at which an element can be inserted.
     Lower,
-    #[doc(hidden)]
+    /// The last index at which an element can be inserted.
     Upper,
 }
 
@@ -40,8 +48,12 @@ const NONE: u64 = u64::MAX;
 /// These methods return insertion indices in a sorted range, and test whether a range is sorted. Module:
 /// [`merge::search`](crate::merge::search).
 impl Device {
-    /// Lower bound of each needle: `out[i]` is the number of elements that come before `needles[i]`. This is the first
-    /// index at which the needle can be inserted. Indices are `u32` or `u64`.
+    /// Bound of each needle in a sorted range, an index at which the needle can be inserted. Indices are `u32` or `u64`.
+    ///
+    /// | bound | `out[i]` |
+    /// |---|---|
+    /// | [`Bound::Lower`] | the number of elements that come before `needles[i]`: the first such index |
+    /// | [`Bound::Upper`] | the number of elements that do not come after `needles[i]`: the last such index |
     ///
     /// # Errors
     ///
@@ -49,96 +61,51 @@ impl Device {
     /// and there are 2^32 elements or more.
     ///
     /// ```
-    /// use oclprim::{Buffer, Device, Order};
+    /// use oclprim::{Bound, Buffer, Device, Order};
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[10i32, 20, 20, 30])?;
-    /// let places: Buffer<u32> = device.lower_bound(&x, &[20, 5, 25, 31], Order::ascending())?;
-    /// assert_eq!(places.to_vec()?, [1, 0, 3, 4]);
+    /// let lower: Buffer<u32> = device.search(&x, &[20, 5, 25, 31], Bound::Lower, Order::ascending())?;
+    /// let upper: Buffer<u32> = device.search(&x, &[20, 5, 25, 31], Bound::Upper, Order::ascending())?;
+    /// assert_eq!((lower.to_vec()?, upper.to_vec()?), (vec![1, 0, 3, 4], vec![3, 0, 3, 4]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn lower_bound<'a, 'b, T: Pod + Send + Sync, I: Offset, C: Compare<T>>(
+    pub fn search<'a, 'b, T: Pod + Send + Sync, I: Offset, C: Compare<T>>(
         &self,
         range: impl Into<Input<'a, T>>,
         needles: impl Into<Input<'b, T>>,
+        bound: Bound,
         order: C,
     ) -> Result<Buffer<I>> {
-        self.bounds(Bound::Lower, range.into(), needles.into(), &order)
+        self.bounds(bound, range.into(), needles.into(), &order)
     }
 
-    /// [`Device::lower_bound`] into a slice, buffer or view with one element per needle. Waits for the result only if
-    /// `output` is a host slice.
+    /// [`Device::search`] into a slice, buffer or view with one element per needle. Waits for the result only if `output`
+    /// is a host slice.
     ///
     /// # Errors
     ///
-    /// Same as [`Device::lower_bound`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths
+    /// Same as [`Device::search`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths
     /// differ, or `output` overlaps another argument in imported OpenCL memory.
     ///
     /// ```
-    /// use oclprim::{Device, Order};
-    ///
-    /// let mut places = [0u64; 2];
-    /// Device::best()?.lower_bound_into(&[2.5f32, 1.5, 0.5], &[1.5, 9.0], &mut places, Order::descending())?;
-    /// assert_eq!(places, [1, 0]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn lower_bound_into<'a, 'b, 'c, T: Pod + Send + Sync, I: Offset, C: Compare<T>>(
-        &self,
-        range: impl Into<Input<'a, T>>,
-        needles: impl Into<Input<'b, T>>,
-        output: impl Into<Output<'c, I>>,
-        order: C,
-    ) -> Result<()> {
-        self.bounds_into(Bound::Lower, range.into(), needles.into(), output.into(), &order)
-    }
-
-    /// Upper bound of each needle: `out[i]` is the number of elements that do not come after `needles[i]`. This is the
-    /// last index at which the needle can be inserted. Indices are `u32` or `u64`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::lower_bound`].
-    ///
-    /// ```
-    /// use oclprim::{Buffer, Device, Order};
-    ///
-    /// let device = Device::best()?;
-    /// let places: Buffer<u64> = device.upper_bound(&[10u8, 20, 20, 30], &[20, 5, 30], Order::ascending())?;
-    /// assert_eq!(places.to_vec()?, [3, 0, 4]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn upper_bound<'a, 'b, T: Pod + Send + Sync, I: Offset, C: Compare<T>>(
-        &self,
-        range: impl Into<Input<'a, T>>,
-        needles: impl Into<Input<'b, T>>,
-        order: C,
-    ) -> Result<Buffer<I>> {
-        self.bounds(Bound::Upper, range.into(), needles.into(), &order)
-    }
-
-    /// [`Device::upper_bound`] into a slice, buffer or view. Otherwise same as [`Device::lower_bound_into`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::lower_bound_into`].
-    ///
-    /// ```
-    /// use oclprim::{Device, op::Less};
+    /// use oclprim::{Bound, Device, op::Less};
     ///
     /// let by_tens = Less::new("by tens", |a: &u32, b: &u32| a / 10 < b / 10, "a / 10 < b / 10");
-    /// let mut places = [0u32; 2];
-    /// Device::best()?.upper_bound_into(&[5, 14, 12, 20], &[10, 29], &mut places, &by_tens)?;
-    /// assert_eq!(places, [3, 4]);
+    /// let mut indices = [0u32; 2];
+    /// Device::best()?.search_into(&[5, 14, 12, 20], &[10, 29], Bound::Upper, &by_tens, &mut indices)?;
+    /// assert_eq!(indices, [3, 4]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn upper_bound_into<'a, 'b, 'c, T: Pod + Send + Sync, I: Offset, C: Compare<T>>(
+    pub fn search_into<'a, 'b, 'c, T: Pod + Send + Sync, I: Offset, C: Compare<T>>(
         &self,
         range: impl Into<Input<'a, T>>,
         needles: impl Into<Input<'b, T>>,
-        output: impl Into<Output<'c, I>>,
+        bound: Bound,
         order: C,
+        output: impl Into<Output<'c, I>>,
     ) -> Result<()> {
-        self.bounds_into(Bound::Upper, range.into(), needles.into(), output.into(), &order)
+        self.bounds_into(bound, range.into(), needles.into(), output.into(), &order)
     }
 
     fn bounds<T: Pod + Send + Sync, I: Offset, C: Compare<T>>(
@@ -180,28 +147,6 @@ impl Device {
         }
     }
 
-    /// Returns whether no element comes before its predecessor in the order. Waits for the result.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::merge`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Order};
-    ///
-    /// let device = Device::best()?;
-    /// assert!(device.is_sorted(&[-1.5f32, -0.0, 0.0, 2.0], Order::ascending())?);
-    /// assert!(!device.is_sorted(&[1u8, 1, 2], Order::descending())?);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn is_sorted<'a, T: Pod + Send + Sync, C: Compare<T>>(
-        &self,
-        input: impl Into<Input<'a, T>>,
-        order: C,
-    ) -> Result<bool> {
-        Ok(self.first_unsorted(input, &order)?.is_none())
-    }
-
     /// Index of the first element that comes before its predecessor in the order; `None` if the input is sorted. Waits
     /// for the result.
     ///
@@ -240,15 +185,15 @@ impl Device {
     ///
     /// let device = Device::best()?;
     /// let mut found = device.zeroed::<u64>(1)?;
-    /// device.first_unsorted_into(&[2u16, 1], &mut found, Order::ascending())?;
+    /// device.first_unsorted_into(&[2u16, 1], Order::ascending(), &mut found)?;
     /// assert_eq!(found.to_vec()?, [1]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn first_unsorted_into<'a, 'b, T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         input: impl Into<Input<'a, T>>,
-        output: impl Into<Output<'b, u64>>,
         order: C,
+        output: impl Into<Output<'b, u64>>,
     ) -> Result<()> {
         self.first_unsorted_one(input.into(), output.into(), &order)
     }

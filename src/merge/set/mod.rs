@@ -32,7 +32,7 @@ use crate::{Buffer, Device, Input, Output, Result, Scratch, counted::in_room, op
 ///
 /// let device = Device::best()?;
 /// let (a, b) = (device.upload(&[1u8, 2, 2, 2, 5])?, device.upload(&[2u8, 2, 3])?);
-/// let kept = |op| device.set_operation(op, &a, &b, Order::ascending())?.to_vec();
+/// let kept = |op| device.set_operation(&a, &b, op, Order::ascending())?.to_vec();
 /// assert_eq!(kept(SetOp::Union)?, [1, 2, 2, 2, 3, 5]);
 /// assert_eq!(kept(SetOp::Intersection)?, [2, 2]);
 /// assert_eq!(kept(SetOp::Difference)?, [1, 2, 5]);
@@ -59,7 +59,7 @@ impl SetOp {
     ///
     /// let device = Device::best()?;
     /// for op in SetOp::ALL {
-    ///     let kept = device.set_operation(op, &[1, 2], &[2, 3], Order::ascending())?;
+    ///     let kept = device.set_operation(&[1, 2], &[2, 3], op, Order::ascending())?;
     ///     println!("{}: {:?}", op.name(), kept.to_vec()?);
     /// }
     /// # Ok::<(), oclprim::Error>(())
@@ -97,15 +97,15 @@ impl Device {
     /// use oclprim::{Device, SetOp, op::Less};
     ///
     /// let by_tens = Less::new("by tens", |a: &u32, b: &u32| a / 10 < b / 10, "a / 10 < b / 10");
-    /// let common = Device::best()?.set_operation(SetOp::Intersection, &[11, 25, 31], &[20, 33, 34], &by_tens)?;
+    /// let common = Device::best()?.set_operation(&[11, 25, 31], &[20, 33, 34], SetOp::Intersection, &by_tens)?;
     /// assert_eq!(common.to_vec()?, [25, 31]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn set_operation<'a, 'b, T: Pod + Send + Sync, C: Compare<T>>(
         &self,
-        op: SetOp,
         a: impl Into<Input<'a, T>>,
         b: impl Into<Input<'b, T>>,
+        op: SetOp,
         order: C,
     ) -> Result<Buffer<T>> {
         self.set_operation_one(op, a.into(), b.into(), &order)
@@ -162,22 +162,22 @@ impl Device {
     /// let device = Device::best()?;
     /// let (mut out, mut count) = (device.filled(4, 9u32)?, device.zeroed::<u64>(1)?);
     /// let order = Order::ascending();
-    /// device.set_operation_into(SetOp::Difference, &[1, 3, 5], &[3], &mut out, &mut count, &order)?;
+    /// device.set_operation_into(&[1, 3, 5], &[3], SetOp::Difference, &order, &mut out, &mut count)?;
     /// assert_eq!((out.to_vec()?, count.to_vec()?), (vec![1, 5, 9, 9], vec![2]));
     ///
     /// let (mut out, mut count) = ([0u32; 2], [0u64]);
-    /// let short = device.set_operation_into(SetOp::Union, &[1, 3, 5], &[4], &mut out, &mut count, &order);
+    /// let short = device.set_operation_into(&[1, 3, 5], &[4], SetOp::Union, &order, &mut out, &mut count);
     /// assert_eq!(short.unwrap_err().to_string(), "the union has 4 elements, the output has room for 2");
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn set_operation_into<'a, 'b, 'c, 'd, T: Pod + Send + Sync, C: Compare<T>>(
         &self,
-        op: SetOp,
         a: impl Into<Input<'a, T>>,
         b: impl Into<Input<'b, T>>,
+        op: SetOp,
+        order: C,
         output: impl Into<Output<'c, T>>,
         count: impl Into<Output<'d, u64>>,
-        order: C,
     ) -> Result<()> {
         let output = output.into();
         in_room(op.name(), output.len(), count.into(), |count| {

@@ -1,5 +1,5 @@
-//! Stable sorts by any order: of elements ([`Device::merge_sort`]), and of keys with values
-//! ([`Device::merge_sort_pairs`]).
+//! Stable sorts by any order: [`Device::sort`] by a user's [`Less`], also over structs, and by [`Merging`]. Keys may have
+//! [values](crate::Source::with).
 //!
 //! | property | |
 //! |---|---|
@@ -23,71 +23,88 @@ use bytemuck::Pod;
 
 use super::check_values;
 use super::form;
-use crate::{Buffer, Device, Input, Output, Result, Scratch, op::Compare, runtime::Backend};
+#[allow(unused_imports, reason = "for the documentation")]
+use crate::Order;
+use crate::{
+    Device, Input, Offset, Output, Result, Scratch,
+    op::{Compare, Less},
+    runtime::Backend,
+};
 
-/// # Sorts by any order
+/// An order by which keys of type `K` are sorted.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not sort `{K}`",
+    label = "expected an `Order` for numbers, or a `&Less` for any plain type"
+)]
+pub trait Sorting<K: Pod + Send + Sync> {
+    fn keys(&self, device: &Device, input: Input<'_, K>, output: Output<'_, K>) -> Result<()>;
+
+    fn pairs<V: Pod + Send + Sync>(
+        &self,
+        device: &Device,
+        inputs: (Input<'_, K>, Input<'_, V>),
+        outputs: (Output<'_, K>, Output<'_, V>),
+    ) -> Result<()>;
+
+    fn indices<P: Offset>(&self, device: &Device, input: Input<'_, K>, output: Output<'_, P>) -> Result<()> {
+        let n = input.len();
+        output.expect_len(n, "an argsort")?;
+        let mut keys = device.temporary(n)?;
+        let indices = device.iota(n, P::ZERO, P::ONE)?;
+        self.pairs(device, (input, Input::from(&indices)), (Output::from(&mut keys), output))
+    }
+}
+
+/// A sort by merges, for any [`Compare`]. For an [`Order`], it is a test of other orders: the result is the same as without
+/// this word, and the call is slower.
 ///
-/// These methods sort by an [`Order`](crate::Order) or by a user's [`Less`](crate::op::Less), also over structs.
-/// Module: [`merge::sort`](crate::merge::sort).
-impl Device {
-    /// Stable sort by any order: a sorted copy, in which equal elements keep their order.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the result and as much scratch do not fit the
-    /// device; [`ErrorKind::Build`](crate::ErrorKind::Build) if the source of a custom order does not compile;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if elements have more than [64
-    /// bytes](crate::op::Less::MAX_BYTES), or the device lacks fp64 and a custom order is for `f64`.
-    ///
-    /// ```
-    /// use oclprim::{Device, op::Less};
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[5i32, -3, 4, 3, -1])?;
-    /// let by_size = Less::new("by size", |a: &i32, b: &i32| a.abs() < b.abs(), "abs(a) < abs(b)");
-    /// assert_eq!(device.merge_sort(&x, &by_size)?.to_vec()?, [-1, -3, 3, 4, 5]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn merge_sort<'a, T: Pod + Send + Sync, C: Compare<T>>(
-        &self,
-        input: impl Into<Input<'a, T>>,
-        order: C,
-    ) -> Result<Buffer<T>> {
-        let input = input.into();
-        let mut output = self.uninit(input.len())?;
-        self.merge_sort_one(input, Output::from(&mut output), &order, &mut Scratch::new())?;
-        Ok(output)
+/// ```
+/// use oclprim::{Device, Order, sort::Merging};
+///
+/// assert_eq!(Device::best()?.sort(&[5i32, -7, 3], Merging(Order::ascending()))?.to_vec()?, [-7, 3, 5]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Merging<C>(
+    /// The order.
+    pub C,
+);
+
+impl<K: Pod + Send + Sync, C: Compare<K>> Sorting<K> for Merging<C> {
+    fn keys(&self, device: &Device, input: Input<'_, K>, output: Output<'_, K>) -> Result<()> {
+        device.merge_sort(input, output, &self.0, &mut Scratch::new())
     }
 
-    /// [`Device::merge_sort`] into a slice, buffer or view of the same length. Waits for the result only if `output`
-    /// is a host slice.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::merge_sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths
-    /// differ, or if the arguments overlap in imported OpenCL memory.
-    ///
-    /// ```
-    /// use oclprim::{Device, Order};
-    ///
-    /// let device = Device::best()?;
-    /// let mut out = device.zeroed(3)?;
-    /// device.merge_sort_into(&[5i32, -7, 3], &mut out, Order::ascending())?;
-    /// assert_eq!(out.to_vec()?, [-7, 3, 5]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn merge_sort_into<'a, 'b, T: Pod + Send + Sync, C: Compare<T>>(
+    fn pairs<V: Pod + Send + Sync>(
         &self,
-        input: impl Into<Input<'a, T>>,
-        output: impl Into<Output<'b, T>>,
-        order: C,
+        device: &Device,
+        inputs: (Input<'_, K>, Input<'_, V>),
+        outputs: (Output<'_, K>, Output<'_, V>),
     ) -> Result<()> {
-        self.merge_sort_one(input.into(), output.into(), &order, &mut Scratch::new())
+        device.merge_sort_pairs(inputs, outputs, &self.0, &mut Scratch::new())
+    }
+}
+
+impl<K: Pod + Send + Sync, F: Fn(&K, &K) -> bool + Sync> Sorting<K> for &Less<F> {
+    fn keys(&self, device: &Device, input: Input<'_, K>, output: Output<'_, K>) -> Result<()> {
+        device.merge_sort(input, output, *self, &mut Scratch::new())
     }
 
-    /// Body of [`Device::merge_sort_into`], compiled once per type and order.
+    fn pairs<V: Pod + Send + Sync>(
+        &self,
+        device: &Device,
+        inputs: (Input<'_, K>, Input<'_, V>),
+        outputs: (Output<'_, K>, Output<'_, V>),
+    ) -> Result<()> {
+        device.merge_sort_pairs(inputs, outputs, *self, &mut Scratch::new())
+    }
+}
+
+/// Bodies of sorts by any order, compiled once for each set of types and order.
+impl Device {
     #[inline(never)]
-    fn merge_sort_one<T: Pod + Send + Sync, C: Compare<T>>(
+    fn merge_sort<T: Pod + Send + Sync, C: Compare<T>>(
         &self,
         input: Input<'_, T>,
         output: Output<'_, T>,
@@ -108,69 +125,8 @@ impl Device {
         }
     }
 
-    /// [`Device::merge_sort`] of keys with values: the sorted keys, and the values in the order of their keys.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::merge_sort`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the numbers
-    /// of keys and values differ; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the values are
-    /// zero-sized.
-    ///
-    /// ```
-    /// use oclprim::{Device, op::Less};
-    ///
-    /// let device = Device::best()?;
-    /// let by_size = Less::new("by size", |a: &f32, b: &f32| a.abs() < b.abs(), "fabs(a) < fabs(b)");
-    /// let (keys, places) = device.merge_sort_pairs(&[2.0f32, -1.0, 1.0], &[0u32, 1, 2], &by_size)?;
-    /// assert_eq!((keys.to_vec()?, places.to_vec()?), (vec![-1.0, 1.0, 2.0], vec![1, 2, 0]));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn merge_sort_pairs<'a, 'b, K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
-        &self,
-        keys: impl Into<Input<'a, K>>,
-        values: impl Into<Input<'b, V>>,
-        order: C,
-    ) -> Result<(Buffer<K>, Buffer<V>)> {
-        let (keys, values) = (keys.into(), values.into());
-        let (mut keys_out, mut values_out) = (self.uninit(keys.len())?, self.uninit(values.len())?);
-        let outputs = (Output::from(&mut keys_out), Output::from(&mut values_out));
-        self.merge_sort_pairs_one((keys, values), outputs, &order, &mut Scratch::new())?;
-        Ok((keys_out, values_out))
-    }
-
-    /// [`Device::merge_sort_pairs`] into slices, buffers or views. Waits for the result only if one of them is a host
-    /// slice.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::merge_sort_pairs`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if a
-    /// length does not match, or two arguments overlap in imported OpenCL memory.
-    ///
-    /// ```
-    /// use oclprim::{Device, Order};
-    ///
-    /// let (mut keys, mut values) = ([0i64; 3], [0.0f32; 3]);
-    /// Device::best()?.merge_sort_pairs_into(
-    ///     &[5i64, -1, 5], &[0.5f32, 1.5, 2.5], &mut keys, &mut values, Order::ascending(),
-    /// )?;
-    /// assert_eq!((keys, values), ([-1, 5, 5], [1.5, 0.5, 2.5]));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn merge_sort_pairs_into<'a, 'b, 'c, 'd, K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
-        &self,
-        keys: impl Into<Input<'a, K>>,
-        values: impl Into<Input<'b, V>>,
-        keys_out: impl Into<Output<'c, K>>,
-        values_out: impl Into<Output<'d, V>>,
-        order: C,
-    ) -> Result<()> {
-        let (inputs, outputs) = ((keys.into(), values.into()), (keys_out.into(), values_out.into()));
-        self.merge_sort_pairs_one(inputs, outputs, &order, &mut Scratch::new())
-    }
-
-    /// Body of [`Device::merge_sort_pairs_into`], compiled once per pair of types and order.
     #[inline(never)]
-    fn merge_sort_pairs_one<K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
+    fn merge_sort_pairs<K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
         &self,
         (keys, values): (Input<'_, K>, Input<'_, V>),
         (keys_out, values_out): (Output<'_, K>, Output<'_, V>),

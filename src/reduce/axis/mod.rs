@@ -25,11 +25,11 @@ pub mod moments;
 
 use super::Reducible;
 use crate::{
-    Buffer, Determinism, Device, Element, Error, Layout, NdView, NdViewMut, Output, Result, Scratch,
+    Buffer, Determinism, Device, Element, Error, Layout, NdView, Output, Result, Scratch,
     op::{Code, Core, Monoid},
     reduce::exact_groups::{self, Exact},
     runtime::Backend,
-    source::{Along, Axes, Shaped},
+    source::{Along, Axes, Shaped, along_one},
 };
 
 /// Lanes of a chunk, and elements of a chunk of 16 rows; as in `cl/reduce_axis.cl`.
@@ -158,54 +158,6 @@ fn reduce_along<T: Element, U: Element + From<T>, O: Core<U>>(
 ) -> Result<()> {
     let (exact, (op, code)) = (op.exactly(level)?, op.parts()?);
     device.reduce_lines(&op, code, exact, view, axis, output, &mut Scratch::new())
-}
-
-/// Calls `read` with a view and an axis whose lines are those along `axes`. The view is `view` itself, or a copy.
-pub(crate) fn along_one<T: Element, R>(
-    device: &Device,
-    view: NdView<'_, T>,
-    axes: &[usize],
-    read: impl FnOnce(NdView<'_, T>, usize) -> Result<R>,
-) -> Result<R> {
-    if let [axis] = axes {
-        return read(view, *axis);
-    }
-    match joined(device, view, axes)? {
-        (None, layout) => read(NdView::new(view.input(), layout)?, layout.ndim() - 1),
-        (Some(lines), layout) => read(NdView::new(&lines, layout)?, layout.ndim() - 1),
-    }
-}
-
-/// Returns a layout whose lines along the last axis are those along `axes`. If no layout of the view's memory has them,
-/// also returns a copy.
-#[inline(never)]
-fn joined<T: Element>(device: &Device, view: NdView<'_, T>, axes: &[usize]) -> Result<(Option<Buffer<T>>, Layout)> {
-    let (shape, strides) = (view.shape(), view.layout().strides());
-    if let Some(axis) = axes.iter().find(|&&axis| axis >= shape.len()) {
-        return Err(Error::invalid(format!("axis {axis} is out of range for an array of shape {shape:?}")));
-    }
-    if let Some(k) = (1..axes.len()).find(|&k| axes[..k].contains(&axes[k])) {
-        return Err(Error::invalid(format!("axis {} is named twice", axes[k])));
-    }
-    let (kept, taken): (Vec<_>, Vec<_>) = (0..shape.len()).partition(|axis| !axes.contains(axis));
-    let len = taken.iter().try_fold(1usize, |len, &axis| len.checked_mul(shape[axis]));
-    let len =
-        len.ok_or_else(|| Error::invalid(format!("lines along axes {axes:?} of shape {shape:?} are too long")))?;
-    let joined: Vec<_> = kept.iter().map(|&axis| shape[axis]).chain([len]).collect();
-    // Axes of one element have no neighbours, whatever their strides.
-    let long: Vec<_> = taken.iter().copied().filter(|&axis| shape[axis] != 1).collect();
-    let even = long.windows(2).all(|pair| strides[pair[0]] == strides[pair[1]] * shape[pair[1]] as isize);
-    if even && !view.is_empty() {
-        let stride = long.last().map_or(1, |&axis| strides[axis]);
-        let strides: Vec<_> = kept.iter().map(|&axis| strides[axis]).chain([stride]).collect();
-        return Ok((None, Layout::strided(&joined, &strides, view.layout().offset())?));
-    }
-    let order: Vec<_> = kept.iter().chain(&taken).copied().collect();
-    let (view, layout) = (view.permute(&order)?, Layout::contiguous(&joined)?);
-    let mut lines = device.temporary(view.len())?;
-    let whole = Layout::contiguous(view.shape())?;
-    device.copy_nd(view, NdViewMut::new(Output::from(&mut lines), whole)?)?;
-    Ok((Some(lines), layout))
 }
 
 impl Device {

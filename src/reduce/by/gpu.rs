@@ -1,4 +1,4 @@
-//! Reduction by a user's operator on OpenCL devices: the plan, then its launches.
+//! Reduction by a user-defined operator on OpenCL devices: the plan, then its launches.
 
 use super::{LANES, rows};
 use crate::{

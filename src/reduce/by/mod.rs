@@ -1,4 +1,4 @@
-//! Reduction by a user's operator: [`Device::reduce`] with an [`Operator`], also over structs.
+//! Reduction by a user-defined operator: [`Device::reduce`] with an [`Operator`], also over structs.
 //!
 //! | property | |
 //! |---|---|
@@ -34,7 +34,7 @@ pub const fn rows(size: usize) -> usize {
 }
 
 impl Device {
-    /// [`Device::reduce_into`] by a user's operator, compiled once for each operator.
+    /// [`Device::reduce_into`] by a user-defined operator, compiled once for each operator.
     #[inline(never)]
     pub(super) fn reduce_of_user<T, F>(
         &self,

@@ -1,7 +1,9 @@
-//! Counting: how many elements are not zero ([`Device::count`]) or equal a value ([`Device::count_of`]).
+//! Counts: how many elements meet a [condition](crate::op::Condition) ([`Device::count`]), and whether any or all do
+//! ([`Device::any`], [`Device::all`]).
 //!
-//! [`Device::any`] and [`Device::all`] test whether any or all elements are not zero. -0 is zero and equals +0. NaN is
-//! not zero and equals no value.
+//! Of a whole input, [`NonZero`](crate::op::NonZero) and [`EqualTo`](crate::op::EqualTo) have kernels of their own, which
+//! the table describes. Every other count is a [reduction](crate::reduce) of the numbers 0 and 1: in one pass for a whole
+//! input, after a pass that writes the numbers for segments, keys and lines.
 //!
 //! | property | |
 //! |---|---|
@@ -22,7 +24,12 @@ pub(crate) mod gpu;
 
 use bytemuck::Pod;
 
-use crate::{Device, Element, Input, Output, Result, Scratch, Source, element, runtime::Backend};
+use crate::{
+    Buffer, Device, Element, Input, Offset, Output, Result, Scratch, Source, element,
+    op::{Condition, Everywhere, Known, Or, Product, Sum},
+    runtime::Backend,
+    source::{Along, Axes, ByKey, Grouped, Segments, Shaped},
+};
 
 /// A question about the elements that differ from `key` in a bit of `mask`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,19 +51,16 @@ enum Answer {
 }
 
 impl Question {
-    fn non_zero<T: Element>(answer: Answer) -> Self {
+    fn of<T: Element>(known: Known<T>) -> Self {
         let top = 1 << (8 * size_of::<T>() - 1);
-        Self { key: 0, mask: repeated::<T>(if T::TYPE.is_float() { !top } else { !0 }), answer }
-    }
-
-    fn equal<T: Element>(value: T) -> Self {
-        if value.is_nan() {
-            return Self { key: 0, mask: 0, answer: Answer::Differing };
+        let non_zero =
+            |answer| Self { key: 0, mask: repeated::<T>(if T::TYPE.is_float() { !top } else { !0 }), answer };
+        match known {
+            Known::NonZero => non_zero(Answer::Differing),
+            Known::EqualTo(value) if value.is_nan() => Self { key: 0, mask: 0, answer: Answer::Differing },
+            Known::EqualTo(value) if value == T::ZERO => non_zero(Answer::Equal),
+            Known::EqualTo(value) => Self { key: repeated::<T>(element::bits(value)), mask: !0, answer: Answer::Equal },
         }
-        if value == T::ZERO {
-            return Self::non_zero::<T>(Answer::Equal);
-        }
-        Self { key: repeated::<T>(element::bits(value)), mask: !0, answer: Answer::Equal }
     }
 }
 
@@ -67,185 +71,345 @@ fn repeated<T>(bits: u64) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|i| one[i % size]))
 }
 
+/// An input of [`Device::count`], [`Device::any`] and [`Device::all`]: a [`Source`], or groups of one
+/// ([`segments`](Source::segments), [`by_key`](Source::by_key), [`along`](crate::NdView::along)).
+///
+/// The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Device, Source, op::NonZero, reduce::count::Countable};
+///
+/// fn counted<I: Countable>(input: I) -> oclprim::Result<I::Of<u64>> {
+///     Device::best()?.count(input, NonZero)
+/// }
+/// let x = [1u32, 0, 3];
+/// assert_eq!((counted(&x)?, counted(x.segments(&[0u32, 2, 3]))?.to_vec()?), (2, vec![1, 1]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an input of a count",
+    label = "expected a source, or groups of one: `x.segments(&offsets)`, `x.by_key(&keys)`, `view.along(axes)`",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+)]
+pub trait Countable: Grouped<Item: Element> {
+    /// The answers of [`Device::any`] and [`Device::all`]: a `bool`, or 0 and 1 for each group.
+    type Tests;
+
+    #[doc(hidden)]
+    fn count<C: Condition<Self::Item>>(self, device: &Device, what: &C) -> Result<Self::Of<u64>>;
+
+    #[doc(hidden)]
+    fn count_into<C: Condition<Self::Item>>(self, device: &Device, what: &C, output: Self::Out<'_, u64>) -> Result<()>;
+
+    /// Whether any or all elements meet the condition, as 0 and 1.
+    #[doc(hidden)]
+    fn test<C: Condition<Self::Item>>(self, device: &Device, what: &C, test: Test) -> Result<Self::Tests>;
+
+    #[doc(hidden)]
+    fn test_into<C: Condition<Self::Item>>(
+        self,
+        device: &Device,
+        what: &C,
+        test: Test,
+        output: Self::Out<'_, u8>,
+    ) -> Result<()>;
+}
+
+/// The question whether any or all elements meet a condition.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Test {
+    Any,
+    All,
+}
+
+impl<S: Source<Item: Element>> Countable for S {
+    type Tests = bool;
+
+    fn count<C: Condition<S::Item>>(self, device: &Device, what: &C) -> Result<u64> {
+        let mut out = [0];
+        self.count_into(device, what, Output::from(&mut out))?;
+        Ok(out[0])
+    }
+
+    fn count_into<C: Condition<S::Item>>(self, device: &Device, what: &C, output: Output<'_, u64>) -> Result<()> {
+        match what.known() {
+            Some(known) => device.answer(self.held(device)?.input(), Question::of(known), output, &mut Scratch::new()),
+            None => device.reduce_into(meets::<_, _, u64>(self, what), Sum, output),
+        }
+    }
+
+    fn test<C: Condition<S::Item>>(self, device: &Device, what: &C, test: Test) -> Result<bool> {
+        let mut out = [0];
+        self.test_into(device, what, test, Output::from(&mut out))?;
+        Ok(out[0] != 0)
+    }
+
+    fn test_into<C: Condition<S::Item>>(
+        self,
+        device: &Device,
+        what: &C,
+        test: Test,
+        output: Output<'_, u8>,
+    ) -> Result<()> {
+        match (what.known(), test) {
+            (Some(Known::NonZero), _) => {
+                let answer = if test == Test::Any { Answer::Any } else { Answer::All };
+                let question = Question { answer, ..Question::of(Known::<S::Item>::NonZero) };
+                device.answer(self.held(device)?.input(), question, output, &mut Scratch::new())
+            }
+            (_, Test::Any) => device.reduce_into(meets::<_, _, u8>(self, what), Or, output),
+            // The product of no numbers is 1.
+            (_, Test::All) => device.reduce_into(meets::<_, _, u8>(self, what), Product, output),
+        }
+    }
+}
+
+/// 1 for each element that meets the condition, 0 for the others.
+fn meets<S: Source<Item: Element>, C: Condition<S::Item>, R: Element<Acc = R>>(
+    source: S,
+    what: &C,
+) -> impl Source<Item = R> {
+    source.cast::<<S::Item as Element>::Acc>().map(what.first().number::<_, R>())
+}
+
+/// Groups of sources: the numbers of [`meets`], reduced.
+macro_rules! groups {
+    ($($Group:ident [$part:ident: $Part:ident, $Bound:ident];)*) => { $(
+        impl<S: Source<Item: Element>, $Part: Source<Item: $Bound>> Countable for $Group<S, $Part> {
+            type Tests = Self::Of<u8>;
+
+            fn count<C: Condition<S::Item>>(self, device: &Device, what: &C) -> Result<Self::Of<u64>> {
+                device.reduce($Group { source: meets::<_, _, u64>(self.source, what), $part: self.$part }, Sum)
+            }
+
+            fn count_into<C: Condition<S::Item>>(
+                self,
+                device: &Device,
+                what: &C,
+                output: Self::Out<'_, u64>,
+            ) -> Result<()> {
+                let numbers = $Group { source: meets::<_, _, u64>(self.source, what), $part: self.$part };
+                device.reduce_into(numbers, Sum, output)
+            }
+
+            fn test<C: Condition<S::Item>>(self, device: &Device, what: &C, test: Test) -> Result<Self::Tests> {
+                let numbers = $Group { source: meets::<_, _, u8>(self.source, what), $part: self.$part };
+                match test {
+                    Test::Any => device.reduce(numbers, Or),
+                    Test::All => device.reduce(numbers, Product),
+                }
+            }
+
+            fn test_into<C: Condition<S::Item>>(
+                self,
+                device: &Device,
+                what: &C,
+                test: Test,
+                output: Self::Out<'_, u8>,
+            ) -> Result<()> {
+                let numbers = $Group { source: meets::<_, _, u8>(self.source, what), $part: self.$part };
+                match test {
+                    Test::Any => device.reduce_into(numbers, Or, output),
+                    Test::All => device.reduce_into(numbers, Product, output),
+                }
+            }
+        }
+    )* };
+}
+groups! {
+    Segments[offsets: O, Offset];
+    ByKey[keys: K, Element];
+}
+
+impl<V: Shaped, A: Axes> Countable for Along<V, A> {
+    type Tests = Buffer<u8>;
+
+    fn count<C: Condition<V::To>>(self, device: &Device, what: &C) -> Result<Buffer<u64>> {
+        let (shape, numbers) = numbers(device, &self, what)?;
+        device.reduce(numbers.nd(&shape)?.cast::<u64>().along(1), Sum)
+    }
+
+    fn count_into<C: Condition<V::To>>(self, device: &Device, what: &C, output: Output<'_, u64>) -> Result<()> {
+        let (shape, numbers) = numbers(device, &self, what)?;
+        device.reduce_into(numbers.nd(&shape)?.cast::<u64>().along(1), Sum, output)
+    }
+
+    fn test<C: Condition<V::To>>(self, device: &Device, what: &C, test: Test) -> Result<Buffer<u8>> {
+        let (shape, numbers) = numbers(device, &self, what)?;
+        let lines = numbers.nd(&shape)?.along(1);
+        match test {
+            Test::Any => device.reduce(lines, Or),
+            Test::All => device.reduce(lines, Product),
+        }
+    }
+
+    fn test_into<C: Condition<V::To>>(
+        self,
+        device: &Device,
+        what: &C,
+        test: Test,
+        output: Output<'_, u8>,
+    ) -> Result<()> {
+        let (shape, numbers) = numbers(device, &self, what)?;
+        let lines = numbers.nd(&shape)?.along(1);
+        match test {
+            Test::Any => device.reduce_into(lines, Or, output),
+            Test::All => device.reduce_into(lines, Product, output),
+        }
+    }
+}
+
+/// The numbers of [`meets`] for the elements of lines, in memory: a matrix with a row for each line, and its shape.
+fn numbers<V: Shaped, A: Axes>(
+    device: &Device,
+    lines: &Along<V, A>,
+    what: &impl Condition<V::To>,
+) -> Result<([usize; 2], Buffer<u8>)> {
+    let (elements, rows, len) = lines.in_memory(device)?;
+    let numbers = device.transform(meets::<_, _, u8>(elements.input().cast::<V::To>(), what))?;
+    Ok(([rows, len], numbers))
+}
+
 /// # Counts
 ///
-/// These methods count the elements that are not zero, or that equal a value. Module:
-/// [`reduce::count`](crate::reduce::count).
+/// These methods count the elements that meet a condition. Module: [`reduce::count`](crate::reduce::count).
 impl Device {
-    /// The number of elements that are not zero. NaN counts as nonzero, -0 as zero.
+    /// The number of elements that meet a condition, of a whole input or of each group.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver reports an error.
+    /// Those of [`Device::reduce`]. [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the expression of
+    /// a condition.
     ///
     /// ```
-    /// use oclprim::Device;
+    /// use oclprim::{Device, Source, op::{EqualTo, Map, NonZero}};
     ///
-    /// assert_eq!(Device::best()?.count(&[0.5f32, 0.0, -0.0, f32::NAN])?, 2);
+    /// let (device, x) = (Device::best()?, [0.5f32, 0.0, -0.0, f32::NAN]);
+    /// assert_eq!((device.count(&x, NonZero)?, device.count(&x, EqualTo(0.0))?), (2, 2));
+    /// let positive = Map::new(|x: f32| x > 0.0, "x > 0");
+    /// assert_eq!(device.count(&x, &positive)?, 1);
+    /// assert_eq!(device.count(x.segments(&[0u32, 1, 1, 4]), &positive)?.to_vec()?, [1, 0, 0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn count<T: Element>(&self, input: impl Source<Item = T>) -> Result<usize> {
-        let mut out = [0u64];
-        self.count_into(input, &mut out)?;
-        Ok(out[0] as usize)
+    pub fn count<I: Countable, C: Condition<I::Item, Use = Everywhere>>(
+        &self,
+        input: I,
+        what: C,
+    ) -> Result<I::Of<u64>> {
+        input.count(self, &what)
     }
 
-    /// [`Device::count`] into the single element of `output`, which may be on the device.
+    /// [`Device::count`] into a slice, buffer or view, which has one element for a source, or one for each group. For
+    /// [runs of keys](Source::by_key), see [`Device::reduce_into`].
     ///
     /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///
-    /// Same as [`Device::count`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not have
-    /// exactly one element.
+    /// Same as [`Device::count`] and [`Device::reduce_into`].
     ///
     /// ```
-    /// use oclprim::Device;
+    /// use oclprim::{Device, op::NonZero};
     ///
     /// let device = Device::best()?;
     /// let mut found = device.zeroed::<u64>(1)?;
-    /// device.count_into(&[3u8, 0, 7], &mut found)?;
+    /// device.count_into(&[3u8, 0, 7], NonZero, &mut found)?;
     /// assert_eq!(found.to_vec()?, [2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn count_into<'b, T: Element>(
+    pub fn count_into<'b, I: Countable, C: Condition<I::Item, Use = Everywhere>>(
         &self,
-        input: impl Source<Item = T>,
-        output: impl Into<Output<'b, u64>>,
+        input: I,
+        what: C,
+        output: impl Into<I::Out<'b, u64>>,
     ) -> Result<()> {
-        self.answer(
-            input.held(self)?.input(),
-            Question::non_zero::<T>(Answer::Differing),
-            output.into(),
-            &mut Scratch::new(),
-        )
+        input.count_into(self, &what, output.into())
     }
 
-    /// The number of elements that equal `value`, by `==`: -0 equals +0, and NaN equals no value.
+    /// Returns whether any element meets a condition; for groups, 1 or 0 for each. Empty input has none. Always reads all
+    /// elements.
     ///
     /// # Errors
     ///
     /// Same as [`Device::count`].
     ///
     /// ```
-    /// use oclprim::Device;
+    /// use oclprim::{Device, op::NonZero};
     ///
-    /// assert_eq!(Device::best()?.count_of(&[3, 1, 3, -3], 3)?, 2);
+    /// let (device, x) = (Device::best()?, [0u8, 0, 4, 0]);
+    /// assert!(device.any(&x, NonZero)?);
+    /// let x = device.upload(&x)?;
+    /// assert_eq!(device.any(x.nd(&[2, 2])?.along(1), NonZero)?.to_vec()?, [0, 1]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn count_of<T: Element>(&self, input: impl Source<Item = T>, value: T) -> Result<usize> {
-        let mut out = [0u64];
-        self.count_of_into(input, value, &mut out)?;
-        Ok(out[0] as usize)
+    pub fn any<I: Countable, C: Condition<I::Item, Use = Everywhere>>(&self, input: I, what: C) -> Result<I::Tests> {
+        input.test(self, &what, Test::Any)
     }
 
-    /// [`Device::count_of`] into the single element of `output`, which may be on the device.
-    ///
-    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
+    /// [`Device::any`] into a slice, buffer or view, as 1 and 0. All else is as in [`Device::count_into`].
     ///
     /// # Errors
     ///
     /// Same as [`Device::count_into`].
     ///
     /// ```
-    /// use oclprim::Device;
-    ///
-    /// let mut found = [0];
-    /// Device::best()?.count_of_into(&[0.0f64, -0.0], 0.0, &mut found)?;
-    /// assert_eq!(found, [2]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn count_of_into<'b, T: Element>(
-        &self,
-        input: impl Source<Item = T>,
-        value: T,
-        output: impl Into<Output<'b, u64>>,
-    ) -> Result<()> {
-        self.answer(input.held(self)?.input(), Question::equal(value), output.into(), &mut Scratch::new())
-    }
-
-    /// Returns whether any element is not zero; `false` for empty input. Always reads all elements.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::count`].
-    ///
-    /// ```
-    /// use oclprim::Device;
-    ///
-    /// assert!(Device::best()?.any(&[0u8, 0, 4])?);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn any<T: Element>(&self, input: impl Source<Item = T>) -> Result<bool> {
-        let mut out = [0u8];
-        self.any_into(input, &mut out)?;
-        Ok(out[0] != 0)
-    }
-
-    /// [`Device::any`] into the single element of `output`, as 0 or 1. The output may be on the device.
-    ///
-    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::count_into`].
-    ///
-    /// ```
-    /// use oclprim::Device;
+    /// use oclprim::{Device, op::NonZero};
     ///
     /// let mut any = [7];
-    /// Device::best()?.any_into(&[0i64; 3], &mut any)?;
+    /// Device::best()?.any_into(&[0i64; 3], NonZero, &mut any)?;
     /// assert_eq!(any, [0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn any_into<'b, T: Element>(
+    pub fn any_into<'b, I: Countable, C: Condition<I::Item, Use = Everywhere>>(
         &self,
-        input: impl Source<Item = T>,
-        output: impl Into<Output<'b, u8>>,
+        input: I,
+        what: C,
+        output: impl Into<I::Out<'b, u8>>,
     ) -> Result<()> {
-        self.answer(input.held(self)?.input(), Question::non_zero::<T>(Answer::Any), output.into(), &mut Scratch::new())
+        input.test_into(self, &what, Test::Any, output.into())
     }
 
-    /// Returns whether all elements are not zero; `true` for empty input. Always reads all elements.
+    /// Returns whether all elements meet a condition; for groups, 1 or 0 for each. True for empty input. Always reads all
+    /// elements.
     ///
     /// # Errors
     ///
     /// Same as [`Device::count`].
     ///
     /// ```
-    /// use oclprim::Device;
+    /// use oclprim::{Device, Source, op::NonZero};
     ///
-    /// assert!(!Device::best()?.all(&[1u8, 0, 4])?);
+    /// let (device, x) = (Device::best()?, [1u8, 0, 4]);
+    /// assert!(!device.all(&x, NonZero)?);
+    /// assert_eq!(device.all(x.segments(&[0u32, 1, 1, 3]), NonZero)?.to_vec()?, [1, 1, 0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn all<T: Element>(&self, input: impl Source<Item = T>) -> Result<bool> {
-        let mut out = [0u8];
-        self.all_into(input, &mut out)?;
-        Ok(out[0] != 0)
+    pub fn all<I: Countable, C: Condition<I::Item, Use = Everywhere>>(&self, input: I, what: C) -> Result<I::Tests> {
+        input.test(self, &what, Test::All)
     }
 
-    /// [`Device::all`] into the single element of `output`, as 0 or 1. The output may be on the device.
-    ///
-    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
+    /// [`Device::all`] into a slice, buffer or view, as 1 and 0. All else is as in [`Device::count_into`].
     ///
     /// # Errors
     ///
     /// Same as [`Device::count_into`].
     ///
     /// ```
-    /// use oclprim::Device;
+    /// use oclprim::{Device, op::NonZero};
     ///
     /// let mut all = [7];
-    /// Device::best()?.all_into(&[2i64; 3], &mut all)?;
+    /// Device::best()?.all_into(&[2i64; 3], NonZero, &mut all)?;
     /// assert_eq!(all, [1]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn all_into<'b, T: Element>(
+    pub fn all_into<'b, I: Countable, C: Condition<I::Item, Use = Everywhere>>(
         &self,
-        input: impl Source<Item = T>,
-        output: impl Into<Output<'b, u8>>,
+        input: I,
+        what: C,
+        output: impl Into<I::Out<'b, u8>>,
     ) -> Result<()> {
-        self.answer(input.held(self)?.input(), Question::non_zero::<T>(Answer::All), output.into(), &mut Scratch::new())
+        input.test_into(self, &what, Test::All, output.into())
     }
 
     /// Writes the answer to `output`. `R` is `u64` for counts, and `u8` for booleans.

@@ -4,7 +4,7 @@
 //! | property | |
 //! |---|---|
 //! | work | about n operations, one read of the input, about two of the offsets |
-//! | operator | as [`reduce`](crate::reduce); a user's operator need not be commutative |
+//! | operator | as [`reduce`](crate::reduce); a user-defined operator need not be commutative |
 //! | determinism | same bits everywhere, floats too, if the device keeps subnormals: the order depends only on where a segment starts and ends. [`Sum.exact()`](crate::op::Usage::exact) and [`Mean`](crate::op::Mean) are correctly rounded |
 //! | scratch | some 40 bytes for each tile of 4 to 64 KiB of the input |
 //! | limits | any n and any number of segments that fit the device |

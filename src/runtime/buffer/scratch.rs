@@ -47,7 +47,7 @@ impl Device {
     /// let device = Device::best()?;
     /// let x = device.filled(100_000, 7u32)?;
     /// let mut sorted = device.zeroed::<u32>(x.len())?;
-    /// device.sort_into(&x, &mut sorted, Order::ascending())?;
+    /// device.sort_into(&x, Order::ascending(), &mut sorted)?;
     ///
     /// let other = Device::best()?;
     /// other.reserve(&device.scratch_sizes())?;

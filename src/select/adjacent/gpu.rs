@@ -22,7 +22,7 @@ pub struct Plan {
     pub wide: bool,
 }
 
-/// `source` is a user's operator, which replaces the subtraction.
+/// `source` is a user-defined operator, which replaces the subtraction.
 pub fn plan(
     n: usize,
     element: ElementType,

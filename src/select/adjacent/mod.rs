@@ -1,5 +1,5 @@
-//! Adjacent differences: `out[i] = x[i] - x[i - 1]`, [`Device::adjacent_difference`]; or `op(x[i], x[i - 1])` by a
-//! user's operator, [`Device::adjacent_difference_by`].
+//! Adjacent differences, [`Device::adjacent_difference`]: `out[i] = x[i] - x[i - 1]` by [`Difference`], or
+//! `op(x[i], x[i - 1])` by a user-defined operator.
 //!
 //! | property | |
 //! |---|---|
@@ -17,40 +17,85 @@ pub(crate) mod gpu;
 use crate::runtime::apart;
 use crate::{
     Buffer, Device, Element, Input, Output, Result, Source,
-    op::{Code, Core, Operator},
+    op::{Code, Core, Difference, Operator},
     parallel,
     runtime::Backend,
+    source::finite,
 };
 
 /// Elements of a task.
 const TASK: usize = parallel::SERIAL;
+
+/// What [`Device::adjacent_difference`] computes of an element and its predecessor: [`Difference`](crate::op::Difference),
+/// or an [`&Operator`](Operator) of the user.
+///
+/// The operator need not be associative, and its identity is not used. The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Device, op::Difference, select::adjacent::Adjacent};
+///
+/// fn steps(of: impl Adjacent<u8>) -> oclprim::Result<Vec<u8>> {
+///     Device::best()?.adjacent_difference(&[3u8, 5, 4], of)?.to_vec()
+/// }
+/// assert_eq!(steps(Difference)?, [3, 2, 255]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not combine neighbours of type `{T}`",
+    label = "expected `op::Difference`, or `&Operator<{T}, _>`"
+)]
+pub trait Adjacent<T: Element> {
+    /// The function for the CPU backend, and the code for kernels; `None` for differences.
+    #[doc(hidden)]
+    fn parts(&self) -> Result<(impl Fn(T, T) -> T + Sync, Option<Code>)>;
+}
+
+impl<T: Element> Adjacent<T> for Difference {
+    fn parts(&self) -> Result<(impl Fn(T, T) -> T + Sync, Option<Code>)> {
+        let negative = T::from_integer(-1);
+        Ok((move |a: T, b: T| a.add(b.mul(negative)), None))
+    }
+}
+
+impl<T: Element<Acc = T>, F: Fn(T, T) -> T + Sync> Adjacent<T> for &Operator<T, F> {
+    fn parts(&self) -> Result<(impl Fn(T, T) -> T + Sync, Option<Code>)> {
+        let (op, code) = Core::parts(*self)?;
+        Ok((op.combine, Some(code)))
+    }
+}
 
 /// # Adjacent differences
 ///
 /// These methods combine each element with its predecessor: `out[i] = x[i] - x[i - 1]`. Module:
 /// [`select::adjacent`](crate::select::adjacent).
 impl Device {
-    /// Adjacent differences: `out[0] = x[0]`, `out[i] = x[i] - x[i - 1]`. Integers wrap; `f16` and `bf16` are rounded
-    /// from `f32`.
+    /// Adjacent differences: `out[0] = x[0]`, `out[i] = op(x[i], x[i - 1])`. For [`Difference`] that is `x[i] - x[i - 1]`:
+    /// integers wrap; `f16` and `bf16` are rounded from `f32`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it. For a user's
+    /// operator, [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce`], and
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if its type in OpenCL C is not that of `T`.
     ///
     /// ```
-    /// use oclprim::{Device, op::Sum};
+    /// use oclprim::{Device, op::{Difference, Operator, Sum}};
     ///
     /// let device = Device::best()?;
-    /// let steps = device.adjacent_difference(&[3u8, 5, 4])?;
+    /// let steps = device.adjacent_difference(&[3u8, 5, 4], Difference)?;
     /// assert_eq!(steps.to_vec()?, [3, 2, 255]);
     /// assert_eq!(device.scan(&steps, Sum)?.to_vec()?, [3, 5, 4]);
+    /// let distance = Operator::new("distance", 0i32, |a: i32, b| (a - b).abs(), "abs(a - b)");
+    /// assert_eq!(device.adjacent_difference(&[-2, 5, 1], &distance)?.to_vec()?, [-2, 7, 4]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn adjacent_difference<T: Element>(&self, input: impl Source<Item = T>) -> Result<Buffer<T>> {
-        let held = input.held(self)?;
-        let input = held.input();
-        let mut output = self.uninit(input.len())?;
-        self.adjacent_difference_into(input, &mut output)?;
+    pub fn adjacent_difference<T: Element>(
+        &self,
+        input: impl Source<Item = T>,
+        op: impl Adjacent<T>,
+    ) -> Result<Buffer<T>> {
+        let mut output = self.uninit(finite(&input)?)?;
+        self.adjacent_difference_into(input, op, &mut output)?;
         Ok(output)
     }
 
@@ -60,94 +105,30 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::adjacent_difference`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the
+    /// Same as [`Device::adjacent_difference`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the
     /// lengths differ, or if the arguments overlap in imported OpenCL memory.
     ///
     /// ```
+    /// use oclprim::{Device, op::Difference};
+    ///
     /// let mut steps = [0.0f32; 3];
-    /// oclprim::Device::best()?.adjacent_difference_into(&[1.5f32, 2.0, 4.0], &mut steps)?;
+    /// Device::best()?.adjacent_difference_into(&[1.5f32, 2.0, 4.0], Difference, &mut steps)?;
     /// assert_eq!(steps, [1.5, 0.5, 2.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn adjacent_difference_into<'b, T: Element>(
+    pub fn adjacent_difference_into<'b, T: Element, A: Adjacent<T>>(
         &self,
         input: impl Source<Item = T>,
+        op: A,
         output: impl Into<Output<'b, T>>,
     ) -> Result<()> {
-        self.adjacent_difference_one(input.held(self)?.input(), output.into())
+        self.adjacent(input.held(self)?.input(), &op, output.into())
     }
 
-    /// Body of [`Device::adjacent_difference_into`], compiled once for each type.
+    /// Body of [`Device::adjacent_difference_into`], compiled once for each type and operator.
     #[inline(never)]
-    fn adjacent_difference_one<T: Element>(&self, input: Input<'_, T>, output: Output<'_, T>) -> Result<()> {
-        let negative = T::from_integer(-1);
-        let less = |a: T, b: T| a.add(b.mul(negative));
-        self.adjacent((input, &less), None, output)
-    }
-
-    /// Adjacent differences by a user's operator: `out[0] = x[0]`, `out[i] = op(x[i], x[i - 1])`.
-    ///
-    /// The operator need not be associative, and its identity is not used.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::adjacent_difference`]; [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce`],
-    /// and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the operator's type in OpenCL C is not that
-    /// of `T`.
-    ///
-    /// ```
-    /// use oclprim::{Device, op::Operator};
-    ///
-    /// let distance = Operator::new("distance", 0i32, |a: i32, b| (a - b).abs(), "abs(a - b)");
-    /// let steps = Device::best()?.adjacent_difference_by(&[-2, 5, 1], &distance)?;
-    /// assert_eq!(steps.to_vec()?, [-2, 7, 4]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn adjacent_difference_by<T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
-        &self,
-        input: impl Source<Item = T>,
-        op: &Operator<T, F>,
-    ) -> Result<Buffer<T>> {
-        let held = input.held(self)?;
-        let input = held.input();
-        let mut output = self.uninit(input.len())?;
-        self.adjacent_difference_by_into(input, op, &mut output)?;
-        Ok(output)
-    }
-
-    /// [`Device::adjacent_difference_by`] into a slice, buffer or view. All else is as in
-    /// [`Device::adjacent_difference_into`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::adjacent_difference_by`] and [`Device::adjacent_difference_into`].
-    ///
-    /// ```
-    /// use oclprim::{Device, op::Operator};
-    ///
-    /// let saturating = Operator::new("saturating difference", 0u8, u8::saturating_sub, "sub_sat(a, b)");
-    /// let mut steps = [0u8; 3];
-    /// Device::best()?.adjacent_difference_by_into(&[3u8, 5, 4], &saturating, &mut steps)?;
-    /// assert_eq!(steps, [3, 2, 0]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn adjacent_difference_by_into<'b, T: Element<Acc = T>, F: Fn(T, T) -> T + Sync>(
-        &self,
-        input: impl Source<Item = T>,
-        op: &Operator<T, F>,
-        output: impl Into<Output<'b, T>>,
-    ) -> Result<()> {
-        let (op, source) = op.parts()?;
-        self.adjacent((input.held(self)?.input(), &op.combine), Some(&source), output.into())
-    }
-
-    #[inline(never)]
-    fn adjacent<T: Element>(
-        &self,
-        (input, combine): (Input<'_, T>, &(impl Fn(T, T) -> T + Sync)),
-        source: Option<&Code>,
-        output: Output<'_, T>,
-    ) -> Result<()> {
+    fn adjacent<T: Element, A: Adjacent<T>>(&self, input: Input<'_, T>, op: &A, output: Output<'_, T>) -> Result<()> {
+        let (combine, source) = op.parts()?;
         output.expect_len(input.len(), "an adjacent difference")?;
         match self.backend() {
             Backend::Cpu => {
@@ -169,7 +150,7 @@ impl Device {
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, false)?);
                 apart(&[&input], &[&output])?;
-                gpu::run(device, T::TYPE, source, &input, &output)?;
+                gpu::run(device, T::TYPE, source.as_ref(), &input, &output)?;
                 output.finish(device)
             }
         }

@@ -1,5 +1,5 @@
 //! Runs of equal neighbours: the first element of each run ([`Device::unique`]), with a value
-//! ([`Device::unique_by_key`]) or with the run's length ([`Device::run_length_encode`]). [`Device::non_trivial_runs`]
+//! [by key](Source::by_key), or with the run's length ([`Device::run_length_encode`]). [`Device::non_trivial_runs`]
 //! locates runs of at least two elements.
 //!
 //! Floats compare as in [sorts](crate::sort), on every device: -0 equals +0, and all NaN are equal. Outputs, counts,
@@ -14,33 +14,104 @@ use super::gpu;
 use super::{cpu, expect_numbers, expect_values};
 use crate::runtime::apart;
 use crate::{
-    Buffer, Device, Element, Input, Offset, Output, Result, Scratch, Source, arguments::expect_beside,
-    counted::in_room, runtime::Backend,
+    Buffer, Device, Element, Input, Offset, Output, Result, Scratch, Source,
+    arguments::expect_beside,
+    counted::in_room,
+    runtime::Backend,
+    source::{ByKey, PairOutput, finite},
 };
+
+/// An input of [`Device::unique`]: a [`Source`], or [values by key](Source::by_key), which are plain data of any size.
+///
+/// The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Buffer, Device, select::runs::Distinct};
+///
+/// fn found<I: Distinct<Found = Buffer<u8>>>(input: I) -> oclprim::Result<Vec<u8>> {
+///     Device::best()?.unique(input)?.to_vec()
+/// }
+/// assert_eq!(found(&[4u8, 4, 7])?, [4, 7]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no runs of equal elements",
+    label = "expected a source, or values by key: `values.by_key(&keys)`",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+)]
+pub trait Distinct: Sized {
+    /// A buffer of elements, or one of keys and one of values.
+    type Found;
+    /// The output of elements, or those of keys and of values.
+    type Out<'o>;
+
+    #[doc(hidden)]
+    fn unique(self, device: &Device) -> Result<Self::Found>;
+
+    #[doc(hidden)]
+    fn unique_into(self, device: &Device, output: Self::Out<'_>, count: Output<'_, u64>) -> Result<()>;
+}
+
+impl<S: Source<Item: Element>> Distinct for S {
+    type Found = Buffer<S::Item>;
+    type Out<'o> = Output<'o, S::Item>;
+
+    fn unique(self, device: &Device) -> Result<Buffer<S::Item>> {
+        device.counted(finite(&self)?, |output, count| self.unique_into(device, output, count))
+    }
+
+    fn unique_into(self, device: &Device, output: Output<'_, S::Item>, count: Output<'_, u64>) -> Result<()> {
+        device.unique_one(self.held(device)?.input(), output, count, &mut Scratch::new())
+    }
+}
+
+impl<S: Source<Item: Pod>, K: Source<Item: Element>> Distinct for ByKey<S, K> {
+    type Found = (Buffer<K::Item>, Buffer<S::Item>);
+    type Out<'o> = PairOutput<'o, K::Item, S::Item>;
+
+    fn unique(self, device: &Device) -> Result<Self::Found> {
+        let mut values = device.uninit(finite(&self.source)?)?;
+        let keys = device.counted(finite(&self.keys)?, |keys, count| {
+            self.unique_into(device, PairOutput { keys, values: Output::from(&mut values) }, count)
+        })?;
+        values.truncate(keys.len());
+        Ok((keys, values))
+    }
+
+    fn unique_into(self, device: &Device, to: Self::Out<'_>, count: Output<'_, u64>) -> Result<()> {
+        let (keys, values) = (self.keys.held(device)?, self.source.held(device)?);
+        device.unique_by_key_one(keys.input(), values.input(), to.keys, to.values, count, &mut Scratch::new())
+    }
+}
 
 /// # Runs of equal neighbours
 ///
 /// These methods return one element, the length or the offset of each run. Module:
 /// [`select::runs`](crate::select::runs).
 impl Device {
-    /// The first element of each run of equal elements.
+    /// The first element of each run of equal elements. For values [by key](Source::by_key), the first key of each run of
+    /// equal keys, and its value.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Driver`](crate::ErrorKind::Driver) if the driver reports an error.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of keys and values differ.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes or more than 64 KiB.
     ///
     /// ```
+    /// # use oclprim::Source;
     /// let found = oclprim::Device::best()?.unique(&[0.0f32, -0.0, 5.0, 5.0, f32::NAN, f32::NAN, 0.0])?.to_vec()?;
     /// assert_eq!((found.len(), found[0], found[1], found[3]), (4, 0.0, 5.0, 0.0));
+    /// let values = [[0u32, 1], [2, 3], [4, 5], [6, 7]];
+    /// let (keys, values) = oclprim::Device::best()?.unique(values.by_key(&[3u8, 3, 1, 3]))?;
+    /// assert_eq!((keys.to_vec()?, values.to_vec()?), (vec![3, 1, 3], vec![[0, 1], [4, 5], [6, 7]]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn unique<T: Element>(&self, input: impl Source<Item = T>) -> Result<Buffer<T>> {
-        let held = input.held(self)?;
-        let input = held.input();
-        self.counted(input.len(), |output, count| self.unique_into(input, output, count))
+    pub fn unique<I: Distinct>(&self, input: I) -> Result<I::Found> {
+        input.unique(self)
     }
 
-    /// [`Device::unique`] into a slice, buffer or view, which may be too short. The number of runs goes to the single
+    /// [`Device::unique`] into a slice, buffer or view, which may be too short; for values by key, into two of one length.
+    /// The number of runs goes to the single
     /// element of `count`.
     ///
     /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered).
@@ -60,13 +131,13 @@ impl Device {
     /// assert_eq!((found.to_vec()?, device.selected(&count, 3)?), (vec![4, 7, 4], 3));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn unique_into<'b, 'c, T: Element>(
+    pub fn unique_into<'b, 'c, I: Distinct>(
         &self,
-        input: impl Source<Item = T>,
-        output: impl Into<Output<'b, T>>,
+        input: I,
+        output: impl Into<I::Out<'b>>,
         count: impl Into<Output<'c, u64>>,
     ) -> Result<()> {
-        self.unique_one(input.held(self)?.input(), output.into(), count.into(), &mut Scratch::new())
+        input.unique_into(self, output.into(), count.into())
     }
 
     /// Body of [`Device::unique_into`], compiled once for each set of types.
@@ -97,68 +168,7 @@ impl Device {
         })
     }
 
-    /// The first key of each run of equal keys, and its value.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of keys and values differ.
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes or more than 64 KiB.
-    ///
-    /// ```
-    /// let (keys, values) = oclprim::Device::best()?.unique_by_key(&[3u8, 3, 1, 3], &[[0u32, 1], [2, 3], [4, 5], [6, 7]])?;
-    /// assert_eq!((keys.to_vec()?, values.to_vec()?), (vec![3, 1, 3], vec![[0, 1], [4, 5], [6, 7]]));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn unique_by_key<'a, 'b, K: Element, V: Pod + Send + Sync>(
-        &self,
-        keys: impl Into<Input<'a, K>>,
-        values: impl Into<Input<'b, V>>,
-    ) -> Result<(Buffer<K>, Buffer<V>)> {
-        let (keys, values) = (keys.into(), values.into());
-        let mut values_out = self.uninit(values.len())?;
-        let keys_out = self.counted(keys.len(), |keys_out, count| {
-            self.unique_by_key_into(keys, values, keys_out, &mut values_out, count)
-        })?;
-        values_out.truncate(keys_out.len());
-        Ok((keys_out, values_out))
-    }
-
-    /// [`Device::unique_by_key`] into slices, buffers or views of one length. All else is as in
-    /// [`Device::unique_into`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::unique_by_key`] and [`Device::unique_into`];
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the outputs' lengths differ.
-    ///
-    /// ```
-    /// use oclprim::Device;
-    ///
-    /// let (mut keys, mut values, mut count) = ([0i64; 2], [0u8; 2], [0]);
-    /// let device = Device::best()?;
-    /// device.unique_by_key_into(&[7i64, 7, 9], &[1u8, 2, 3], &mut keys, &mut values, &mut count)?;
-    /// assert_eq!((keys, values, count), ([7, 9], [1, 3], [2]));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn unique_by_key_into<'a, 'b, 'c, 'd, 'e, K: Element, V: Pod + Send + Sync>(
-        &self,
-        keys: impl Into<Input<'a, K>>,
-        values: impl Into<Input<'b, V>>,
-        keys_out: impl Into<Output<'c, K>>,
-        values_out: impl Into<Output<'d, V>>,
-        count: impl Into<Output<'e, u64>>,
-    ) -> Result<()> {
-        self.unique_by_key_one(
-            keys.into(),
-            values.into(),
-            keys_out.into(),
-            values_out.into(),
-            count.into(),
-            &mut Scratch::new(),
-        )
-    }
-
-    /// Body of [`Device::unique_by_key_into`], compiled once for each set of types.
+    /// [`Device::unique`] of values by key, compiled once for each set of types.
     #[inline(never)]
     fn unique_by_key_one<K: Element, V: Pod + Send + Sync>(
         &self,

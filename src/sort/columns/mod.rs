@@ -1,4 +1,5 @@
-//! Sorts of tables: keys with several columns of values, each of its own type ([`Device::sort_columns`]).
+//! Sorts of tables: keys with several columns of values, each of its own type: [`Device::sort`] of
+//! [`keys.with_columns(table)`](Source::with_columns).
 //!
 //! | property | |
 //! |---|---|
@@ -9,26 +10,28 @@
 //! | limits | any n that fits the device |
 //!
 //! If values moved with the keys, each pass would read and write every column. From two columns on, it is cheaper to
-//! move indices and to gather each value once. A device sorts a single column as [`Device::sort_pairs`] does.
+//! move indices and to gather each value once. A device sorts a single column as [values](Source::with).
 
 use bytemuck::Pod;
 
 use super::gpu;
-use super::{Key, NARROW, Order, as_many, cpu};
+use super::{Key, NARROW, Order, Sortable, as_many, cpu};
 use crate::keys::Keys;
 use crate::runtime::{ClInput, ClOutput, opencl::ClDevice};
-use crate::{Buffer, Device, Error, Input, Output, Result, Scratch, View, memory, runtime::Backend};
+use crate::{
+    Buffer, Device, Error, Input, Output, Result, Scratch, Source, memory, runtime::Backend, source::WithColumns,
+};
 
 /// Columns of values, and their outputs.
 ///
 /// ```
-/// use oclprim::{Columns, Device, Order};
+/// use oclprim::{Columns, Device, Order, Source};
 ///
 /// let device = Device::best()?;
 /// let (people, mut keys, mut names) = ([*b"Ida", *b"Bo ", *b"Lu "], [0u8; 3], [*b"---"; 3]);
 /// let mut sizes = device.zeroed::<f64>(3)?;
 /// let columns = Columns::new().with(&people, &mut names).with(&[1.5, 2.5, 3.5], &mut sizes);
-/// device.sort_columns_into(&[41u8, 7, 41], columns, &mut keys, Order::descending())?;
+/// device.sort_into([41u8, 7, 41].with_columns(columns), Order::descending(), &mut keys)?;
 /// assert_eq!((keys, names, sizes.to_vec()?), ([41, 41, 7], [*b"Ida", *b"Lu ", *b"Bo "], vec![1.5, 3.5, 2.5]));
 /// # Ok::<(), oclprim::Error>(())
 /// ```
@@ -41,10 +44,10 @@ impl<'a> Columns<'a> {
     /// An empty list of columns.
     ///
     /// ```
-    /// use oclprim::{Columns, Device, Order};
+    /// use oclprim::{Columns, Device, Order, Source};
     ///
     /// let mut keys = [0u8; 3]; // no columns: keys alone
-    /// Device::best()?.sort_columns_into(&[3, 1, 2], Columns::new(), &mut keys, Order::ascending())?;
+    /// Device::best()?.sort_into([3, 1, 2].with_columns(Columns::new()), Order::ascending(), &mut keys)?;
     /// assert_eq!(keys, [1, 2, 3]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -55,11 +58,11 @@ impl<'a> Columns<'a> {
     /// Adds a column and its output.
     ///
     /// ```
-    /// use oclprim::{Columns, Device, Order};
+    /// use oclprim::{Columns, Device, Order, Source};
     ///
     /// let (mut keys, mut sizes) = ([0u8; 2], [0.0f32; 2]);
     /// let columns = Columns::new().with(&[1.5, 2.5], &mut sizes);
-    /// Device::best()?.sort_columns_into(&[9, 4], columns, &mut keys, Order::ascending())?;
+    /// Device::best()?.sort_into([9, 4].with_columns(columns), Order::ascending(), &mut keys)?;
     /// assert_eq!((keys, sizes), ([4, 9], [2.5, 1.5]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -121,55 +124,13 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A column of values: a slice, array, vector, buffer or view.
+/// A tuple of up to eight columns, each a [`Source`], or [`Columns`] with outputs.
 ///
 /// ```
-/// use oclprim::{Column, Device};
+/// use oclprim::{Buffer, Device, Order, Source, Table};
 ///
-/// fn first<'a, C: Column<'a>>(column: C) -> oclprim::Result<C::Value> {
-///     let device = Device::best()?;
-///     let (_, (values,)) = device.sort_columns(&[2u8, 1], (column,), oclprim::Order::ascending())?;
-///     Ok(values.to_vec()?[0])
-/// }
-/// assert_eq!(first(&[0.5f32, 1.5])?, 1.5);
-/// assert_eq!(first(&Device::best()?.upload(&[[1u8; 3], [2; 3]])?)?, [2; 3]);
-/// # Ok::<(), oclprim::Error>(())
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a column of values",
-    label = "expected a reference to a slice, array, `Vec` or `Buffer`, or a `View` or `Input`",
-    note = "pass a reference: `&values`; its elements are plain data (`bytemuck::Pod`), so use `u8` for `bool`",
-    note = "with the feature `ndarray`, pass an array as `Input::try_from(&array)?`"
-)]
-pub trait Column<'a>: Into<Input<'a, Self::Value>> + sealed::Sealed {
-    /// The type of the column's values.
-    type Value: Pod;
-}
-
-macro_rules! columns {
-    ($(($($generics:tt)*) $Column:ty;)*) => { $(
-        impl<$($generics)*> sealed::Sealed for $Column {}
-        impl<$($generics)*> Column<'a> for $Column {
-            type Value = V;
-        }
-    )* };
-}
-columns! {
-    ('a, V: Pod) &'a [V];
-    ('a, V: Pod, const N: usize) &'a [V; N];
-    ('a, V: Pod) &'a Vec<V>;
-    ('a, V: Pod) &'a Buffer<V>;
-    ('a, V: Pod) View<'a, V>;
-    ('a, V: Pod) Input<'a, V>;
-}
-
-/// A tuple of up to eight [columns](Column).
-///
-/// ```
-/// use oclprim::{Buffer, Device, Order, Table};
-///
-/// fn by_day<'a, T: Table<'a>>(days: &Buffer<u16>, table: T) -> oclprim::Result<T::Sorted> {
-///     Ok(Device::best()?.sort_columns(days, table, Order::ascending())?.1)
+/// fn by_day<T: Table>(days: &Buffer<u16>, table: T) -> oclprim::Result<T::Sorted> {
+///     Ok(Device::best()?.sort(days.with_columns(table), Order::ascending())?.1)
 /// }
 /// let days = Device::best()?.upload(&[3u16, 1])?;
 /// let (names, sums) = by_day(&days, (&[*b"wed", *b"mon"], &[0.5f32, 0.25]))?;
@@ -181,26 +142,66 @@ columns! {
     label = "expected a tuple of one to eight columns",
     note = "pass one column as `(&values,)`, and two as `(&names, &sizes)`"
 )]
-pub trait Table<'a>: sealed::Sealed {
-    /// A buffer per column.
+pub trait Table: sealed::Sealed + Sized {
+    /// A buffer per column of a tuple; nothing for [`Columns`], which have outputs.
     type Sorted;
+    /// The output of the keys, beside the outputs of [`Columns`]. A tuple has no outputs, and cannot be sorted into some.
+    type Keys<'o, K: Pod>;
     /// Calls `sort` with these columns and new buffers, and returns the buffers.
     #[doc(hidden)]
     fn sorted(self, device: &Device, sort: &mut dyn FnMut(Columns<'_>) -> Result<()>) -> Result<Self::Sorted>;
+    /// Calls `sort` with these columns and the output of keys.
+    #[doc(hidden)]
+    fn sorted_into<K: Pod>(
+        self,
+        keys: Self::Keys<'_, K>,
+        sort: impl FnOnce(Columns<'_>, Output<'_, K>) -> Result<()>,
+    ) -> Result<()>;
+}
+
+/// The outputs that a tuple of columns does not have: pass [`Columns`].
+#[derive(Clone, Copy, Debug)]
+pub enum NoOutputs {}
+
+impl sealed::Sealed for Columns<'_> {}
+impl Table for Columns<'_> {
+    type Sorted = ();
+    type Keys<'o, K: Pod> = Output<'o, K>;
+
+    fn sorted(self, _: &Device, sort: &mut dyn FnMut(Columns<'_>) -> Result<()>) -> Result<()> {
+        sort(self)
+    }
+
+    fn sorted_into<K: Pod>(
+        self,
+        keys: Output<'_, K>,
+        sort: impl FnOnce(Columns<'_>, Output<'_, K>) -> Result<()>,
+    ) -> Result<()> {
+        sort(self, keys)
+    }
 }
 
 macro_rules! tables {
     ($($($Column:ident $from:ident $to:ident),*;)*) => { $(
-        impl<$($Column),*> sealed::Sealed for ($($Column,)*) {}
-        impl<'a, $($Column: Column<'a>),*> Table<'a> for ($($Column,)*) {
-            type Sorted = ($(Buffer<$Column::Value>,)*);
+        impl<$($Column: Source<Item: Pod>),*> sealed::Sealed for ($($Column,)*) {}
+        impl<$($Column: Source<Item: Pod>),*> Table for ($($Column,)*) {
+            type Sorted = ($(Buffer<$Column::Item>,)*);
+            type Keys<'o, K: Pod> = NoOutputs;
 
             fn sorted(self, device: &Device, sort: &mut dyn FnMut(Columns<'_>) -> Result<()>) -> Result<Self::Sorted> {
                 let ($($from,)*) = self;
-                $(let $from: Input<'a, $Column::Value> = $from.into();)*
-                $(let mut $to = device.uninit($from.len())?;)*
-                sort(Columns::new()$(.with($from, &mut $to))*)?;
+                $(let $from = $from.held(device)?;)*
+                $(let mut $to = device.uninit($from.input().len())?;)*
+                sort(Columns::new()$(.with($from.input(), &mut $to))*)?;
                 Ok(($($to,)*))
+            }
+
+            fn sorted_into<K: Pod>(
+                self,
+                keys: NoOutputs,
+                _: impl FnOnce(Columns<'_>, Output<'_, K>) -> Result<()>,
+            ) -> Result<()> {
+                match keys {}
             }
         }
     )* };
@@ -216,68 +217,29 @@ tables! {
     A a x, B b y, C c z, D d w, E e v, F f u, G g t, H h s;
 }
 
-/// # Sorts of tables
-///
-/// These methods sort keys with several columns of values. Module: [`sort::columns`](crate::sort::columns).
-impl Device {
-    /// Stable sort of a table: the sorted keys, and every column in the order of the keys.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::sort_pairs`].
-    ///
-    /// ```
-    /// use oclprim::{Device, Order};
-    ///
-    /// let device = Device::best()?;
-    /// let (ages, names) = (device.upload(&[41u8, 7, 41])?, device.upload(&[*b"Ida", *b"Bo ", *b"Lu "])?);
-    /// let (ages, (names, sizes)) = device.sort_columns(&ages, (&names, &[1.5f32, 0.5, 1.75]), Order::ascending())?;
-    /// assert_eq!(ages.to_vec()?, [7, 41, 41]);
-    /// assert_eq!((names.to_vec()?, sizes.to_vec()?), (vec![*b"Bo ", *b"Ida", *b"Lu "], vec![0.5, 1.5, 1.75]));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn sort_columns<'a, 'b, K: Key, T: Table<'b>>(
-        &self,
-        keys: impl Into<Input<'a, K>>,
-        table: T,
-        order: Order,
-    ) -> Result<(Buffer<K>, T::Sorted)> {
-        let input = keys.into();
-        let mut output = self.uninit(input.len())?;
-        let sorted = table.sorted(self, &mut |columns| {
-            self.sort_columns_one(input, columns, Output::from(&mut output), &order, &mut Scratch::new())
+impl<S: Source<Item: Key>, T: Table> Sortable<Order> for WithColumns<S, T> {
+    type Sorted = (Buffer<S::Item>, T::Sorted);
+    type Out<'o> = T::Keys<'o, S::Item>;
+
+    fn sort(self, device: &Device, order: &Order) -> Result<Self::Sorted> {
+        let keys = self.keys.held(device)?;
+        let mut output = device.uninit(keys.input().len())?;
+        let sorted = self.table.sorted(device, &mut |columns| {
+            device.sort_columns_one(keys.input(), columns, Output::from(&mut output), order, &mut Scratch::new())
         })?;
         Ok((output, sorted))
     }
 
-    /// [`Device::sort_columns`] into slices, buffers or views, with any number of [`Columns`]. Waits for the result
-    /// only if one of them is a host slice.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::sort_pairs_into`].
-    ///
-    /// ```
-    /// use oclprim::{Columns, Device, Order};
-    ///
-    /// let device = Device::best()?;
-    /// let (mut keys, mut x, mut y) = (device.zeroed(2)?, device.zeroed(2)?, device.zeroed(2)?);
-    /// let columns = Columns::new().with(&[0.5f32, 1.5], &mut x).with(&[7u8, 8], &mut y);
-    /// device.sort_columns_into(&[5i64, -5], columns, &mut keys, Order::ascending())?;
-    /// assert_eq!((keys.to_vec()?, x.to_vec()?, y.to_vec()?), (vec![-5, 5], vec![1.5, 0.5], vec![8, 7]));
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn sort_columns_into<'a, 'b, K: Key>(
-        &self,
-        keys: impl Into<Input<'a, K>>,
-        columns: Columns<'_>,
-        keys_out: impl Into<Output<'b, K>>,
-        order: Order,
-    ) -> Result<()> {
-        self.sort_columns_one(keys.into(), columns, keys_out.into(), &order, &mut Scratch::new())
+    fn sort_into(self, device: &Device, order: &Order, output: Self::Out<'_>) -> Result<()> {
+        let keys = self.keys.held(device)?;
+        self.table.sorted_into(output, |columns, output| {
+            device.sort_columns_one(keys.input(), columns, output, order, &mut Scratch::new())
+        })
     }
+}
 
-    /// Body of [`Device::sort_columns_into`], compiled once per type of keys.
+impl Device {
+    /// A sort with columns, compiled once per type of keys.
     #[inline(never)]
     fn sort_columns_one<K: Key>(
         &self,

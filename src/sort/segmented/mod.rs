@@ -1,5 +1,5 @@
-//! Segmented sorts: [`Device::sort`], [`Device::sort_pairs`] and [`Device::argsort`] of
-//! [`keys.segments(&offsets)`](Source::segments) sort each segment separately. All are stable.
+//! Segmented sorts: [`Device::sort`] and [`Device::argsort`] of [`keys.segments(&offsets)`](Source::segments), also
+//! [with values](Segments::with), sort each segment separately. All are stable.
 //!
 //! | property | |
 //! |---|---|
@@ -25,41 +25,87 @@ pub(crate) mod gpu;
 use bytemuck::Pod;
 
 use super::gpu::Values;
-use super::{Key, NARROW, Order, Sortable, as_many};
+use super::{Argsortable, Key, NARROW, Order, Sortable, as_many};
 use crate::keys::Keys;
 use crate::{
-    Device, Error, Input, Offset, Output, Result, Scratch, Source,
+    Buffer, Device, Error, Input, Offset, Output, Result, Scratch, Source,
     runtime::Backend,
     segments::{Offsets, segments},
-    source::{Segments, finite},
+    source::{PairOutput, Segments, With, finite},
 };
 
-impl<S: Source<Item: Key>, C: Source<Item: Offset>> Sortable for Segments<S, C> {
-    fn checked(&self, device: &Device) -> Result<usize> {
-        let (n, offsets) = (finite(&self.source)?, self.offsets.held(device)?);
-        device.check_segments(offsets.input(), n)?;
-        Ok(n)
-    }
-
-    fn sort_into(self, device: &Device, output: Output<'_, S::Item>, order: &Order) -> Result<()> {
-        let (keys, offsets) = (self.source.held(device)?, self.offsets.held(device)?);
-        device.sort_segments_one(keys.input(), offsets.input(), output, order, &mut Scratch::new())
-    }
-
-    fn sort_pairs_into<V: Pod + Send + Sync>(
-        self,
+impl<S: Source<Item: Key>, O: Source<Item: Offset>> Segments<S, O> {
+    /// Calls `sort` with the keys and the offsets in memory, which are evaluated once. If `checked`, the offsets are checked first.
+    fn held<R>(
+        &self,
         device: &Device,
-        values: Input<'_, V>,
-        outputs: (Output<'_, S::Item>, Output<'_, V>),
-        order: &Order,
-    ) -> Result<()> {
-        let (keys, offsets) = (self.source.held(device)?, self.offsets.held(device)?);
-        device.sort_segments_pairs_one((keys.input(), values), offsets.input(), outputs, order, &mut Scratch::new())
+        checked: bool,
+        sort: impl FnOnce(Input<'_, S::Item>, Input<'_, O::Item>) -> Result<R>,
+    ) -> Result<R> {
+        let offsets = self.offsets.held(device)?;
+        if checked {
+            device.check_segments(offsets.input(), finite(&self.source)?)?;
+        }
+        sort(self.source.held(device)?.input(), offsets.input())
+    }
+}
+
+impl<S: Source<Item: Key>, O: Source<Item: Offset>> Sortable<Order> for Segments<S, O> {
+    type Sorted = Buffer<S::Item>;
+    type Out<'o> = Output<'o, S::Item>;
+
+    fn sort(self, device: &Device, order: &Order) -> Result<Buffer<S::Item>> {
+        self.held(device, true, |keys, offsets| {
+            let mut output = device.uninit(keys.len())?;
+            device.sort_segments_one(keys, offsets, Output::from(&mut output), order, &mut Scratch::new())?;
+            Ok(output)
+        })
     }
 
-    fn argsort_into<P: Offset>(self, device: &Device, output: Output<'_, P>, order: &Order) -> Result<()> {
-        let (keys, offsets) = (self.source.held(device)?, self.offsets.held(device)?);
-        device.argsort_segments_one(keys.input(), offsets.input(), output, order, &mut Scratch::new())
+    fn sort_into(self, device: &Device, order: &Order, output: Output<'_, S::Item>) -> Result<()> {
+        self.held(device, false, |keys, offsets| {
+            device.sort_segments_one(keys, offsets, output, order, &mut Scratch::new())
+        })
+    }
+}
+
+impl<S: Source<Item: Key>, O: Source<Item: Offset>, V: Source<Item: Pod>> Sortable<Order> for With<Segments<S, O>, V> {
+    type Sorted = (Buffer<S::Item>, Buffer<V::Item>);
+    type Out<'o> = PairOutput<'o, S::Item, V::Item>;
+
+    fn sort(self, device: &Device, order: &Order) -> Result<Self::Sorted> {
+        let values = self.values.held(device)?;
+        let values = values.input();
+        self.keys.held(device, true, |keys, offsets| {
+            let (mut keys_out, mut values_out) = (device.uninit(keys.len())?, device.uninit(values.len())?);
+            let outputs = (Output::from(&mut keys_out), Output::from(&mut values_out));
+            device.sort_segments_pairs_one((keys, values), offsets, outputs, order, &mut Scratch::new())?;
+            Ok((keys_out, values_out))
+        })
+    }
+
+    fn sort_into(self, device: &Device, order: &Order, to: Self::Out<'_>) -> Result<()> {
+        let values = self.values.held(device)?;
+        self.keys.held(device, false, |keys, offsets| {
+            let outputs = (to.keys, to.values);
+            device.sort_segments_pairs_one((keys, values.input()), offsets, outputs, order, &mut Scratch::new())
+        })
+    }
+}
+
+impl<S: Source<Item: Key>, O: Source<Item: Offset>> Argsortable<Order> for Segments<S, O> {
+    fn argsort<P: Offset>(self, device: &Device, order: &Order) -> Result<Buffer<P>> {
+        self.held(device, true, |keys, offsets| {
+            let mut output = device.uninit(keys.len())?;
+            device.argsort_segments_one(keys, offsets, Output::from(&mut output), order, &mut Scratch::new())?;
+            Ok(output)
+        })
+    }
+
+    fn argsort_into<P: Offset>(self, device: &Device, order: &Order, output: Output<'_, P>) -> Result<()> {
+        self.held(device, false, |keys, offsets| {
+            device.argsort_segments_one(keys, offsets, output, order, &mut Scratch::new())
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Cases and benchmark cases of histograms of channels.
 
 use crate::{
-    Buffer, Device, Element, ElementType,
+    Buffer, Device, Element, ElementType, Source,
     bench::Bench,
     check::{Case, Failure, Level, data::Data, guarded, poison, same},
     histogram::{Accumulate, Bins, Counter, bins::OUTSIDE},
@@ -49,7 +49,7 @@ fn check<T: Element, C: Counter>(
     let counts = guarded::<C>(device, total, offset, |counts| {
         outside = guarded::<u64>(device, OUTSIDE * bins.len(), offset, |outside| {
             let view = on_device.view(offset..)?;
-            Ok(device.histogram_channels_into(view, channels, bins, counts, outside, accumulate)?)
+            Ok(device.histogram_into(view.channels(channels), bins, counts, outside, accumulate)?)
         })?;
         Ok(())
     })?;
@@ -134,10 +134,10 @@ fn bench<T: Element>(channels: usize) -> Bench {
         };
         let run = move |this: &mut Measured<T>| {
             let Measured { device, x, bins, counts, outside } = this;
-            device.histogram_channels_into(&*x, channels, bins, counts, outside, Accumulate::Overwrite)
+            device.histogram_into(x.channels(channels), bins, counts, outside, Accumulate::Overwrite)
         };
         let verify = move |this: &mut Measured<T>| {
-            let want = Device::cpu().histogram_channels(&this.x.to_vec()?, channels, &this.bins)?;
+            let want = Device::cpu().histogram(this.x.to_vec()?.channels(channels), &this.bins)?;
             let want: Vec<u32> = want.iter().flat_map(|found| &found.counts).map(|&count| count as u32).collect();
             same(&this.counts.to_vec()?, &want, "counts")
         };

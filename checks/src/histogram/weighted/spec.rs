@@ -2,7 +2,7 @@
 
 use super::Weight;
 use crate::{
-    Buffer, Device, Element, ElementType, Input,
+    Buffer, Device, Element, ElementType, Input, Source,
     bench::Bench,
     check::{
         Case, Failure, Level,
@@ -192,7 +192,7 @@ fn check<T: Element, W: Weight>(
     let sums = guarded::<W::Sum>(device, bins, offset, |sums| {
         outside = guarded::<W::Sum>(device, OUTSIDE, offset, |outside| {
             let (x, w) = (input_there.view(offset..)?, weights_there.view(weights_offset..)?);
-            Ok(device.histogram_weighted_into(x, w, layout, sums, outside, accumulate)?)
+            Ok(device.histogram_into(x.weighted(w), layout, sums, outside, accumulate)?)
         })?;
         Ok(())
     })?;
@@ -201,7 +201,7 @@ fn check<T: Element, W: Weight>(
         layout.slots(input, &mut slots);
         obvious(weights, &slots, bins + OUTSIDE)
     } else {
-        let found = Device::cpu().histogram_weighted(input, weights, layout)?;
+        let found = Device::cpu().histogram(input.weighted(weights), layout)?;
         [found.sums, vec![found.outside.below, found.outside.above, found.outside.nan]].concat()
     };
     // The outputs held poison before.
@@ -294,11 +294,11 @@ fn bench<W: Weight>(bins: usize, constant: bool) -> Bench {
         };
         let run = |this: &mut Measured<W>| {
             let Measured { device, x, w, layout, sums, outside } = this;
-            device.histogram_weighted_into(&*x, &*w, layout, sums, outside, Accumulate::Overwrite)
+            device.histogram_into(x.weighted(&*w), layout, sums, outside, Accumulate::Overwrite)
         };
         let verify = |this: &mut Measured<W>| {
             let (x, w) = (this.x.to_vec()?, this.w.to_vec()?);
-            let want = Device::cpu().histogram_weighted(Input::Host(&x), Input::Host(&w), &this.layout)?;
+            let want = Device::cpu().histogram(Input::Host(&x).weighted(Input::Host(&w)), &this.layout)?;
             same(&this.sums.to_vec()?, &want.sums, "sums")
         };
         Ok(Climb::new(state, |this| this.sums.fill(poison()), run, verify))

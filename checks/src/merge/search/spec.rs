@@ -52,8 +52,8 @@ fn check<T: Value, C: Compare<T>, I: Offset>(
     let got: Vec<I> = guarded(device, b, offset, |out| {
         let (range, needles) = (there.view(offset..)?, needles_there.view(offset..)?);
         match bound {
-            Bound::Lower => device.lower_bound_into(range, needles, out, order)?,
-            Bound::Upper => device.upper_bound_into(range, needles, out, order)?,
+            Bound::Lower => device.search_into(range, needles, Bound::Lower, order, out)?,
+            Bound::Upper => device.search_into(range, needles, Bound::Upper, order, out)?,
         }
         Ok(())
     })?;
@@ -62,8 +62,8 @@ fn check<T: Value, C: Compare<T>, I: Offset>(
         return check_bounds(bound, tried, (range, needles), &got);
     }
     let want = match bound {
-        Bound::Lower => Device::cpu().lower_bound(range, needles, order)?.to_vec()?,
-        Bound::Upper => Device::cpu().upper_bound(range, needles, order)?.to_vec()?,
+        Bound::Lower => Device::cpu().search(range, needles, Bound::Lower, order)?.to_vec()?,
+        Bound::Upper => Device::cpu().search(range, needles, Bound::Upper, order)?.to_vec()?,
     };
     same_bytes(&got, &want, "bounds")
 }
@@ -83,7 +83,7 @@ fn check_unsorted<T: Value, C: Compare<T>>(
         }
         let there = device.upload(&all)?;
         let got = guarded(device, 1, offset, |out| {
-            Ok(device.first_unsorted_into(there.view(offset..)?, out, &tried.order)?)
+            Ok(device.first_unsorted_into(there.view(offset..)?, &tried.order, out)?)
         })?;
         let want = if device.is_cpu() {
             all[offset..].windows(2).position(|pair| tried.before(&pair[1], &pair[0])).map(|index| index + 1)
@@ -161,9 +161,11 @@ fn bench_bounds(in_order: bool) -> Bench {
             Ok(Climb::new(
                 (device.clone(), inputs, device.zeroed::<u32>(n)?),
                 |(_, _, out)| out.fill(poison()),
-                |(device, (range, needles), out)| device.lower_bound_into(&*range, &*needles, out, Order::ascending()),
+                |(device, (range, needles), out)| {
+                    device.search_into(&*range, &*needles, Bound::Lower, Order::ascending(), out)
+                },
                 move |(_, _, out)| {
-                    let want = Device::cpu().lower_bound::<_, u32, _>(&range, &needles, Order::ascending())?;
+                    let want = Device::cpu().search::<_, u32, _>(&range, &needles, Bound::Lower, Order::ascending())?;
                     same_bytes(&out.to_vec()?, &want.to_vec()?, "bounds")
                 },
             ))
@@ -181,7 +183,7 @@ fn bench_unsorted() -> Bench {
             Ok(Climb::new(
                 state,
                 |(_, _, out)| out.fill(0),
-                |(device, x, out)| device.first_unsorted_into(&*x, out, Order::ascending()),
+                |(device, x, out)| device.first_unsorted_into(&*x, Order::ascending(), out),
                 |(_, _, out)| same_bytes(&out.to_vec()?, &[u64::MAX], "first out of order"),
             ))
         },

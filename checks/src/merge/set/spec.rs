@@ -47,14 +47,14 @@ fn check<T: Value, C: Compare<T>>(device: &Device, op: SetOp, tried: &Tried<T, C
     let want = if device.is_cpu() {
         obvious(op, tried, first, &second)
     } else {
-        Device::cpu().set_operation(op, first, &second, &tried.order)?.to_vec()?
+        Device::cpu().set_operation(first, &second, op, &tried.order)?.to_vec()?
     };
     for capacity in [want.len(), want.len() / 2, want.len() + 3] {
         let mut count = Vec::new();
         let got = guarded(device, capacity, offset, |out| {
             count = guarded(device, 1, offset, |count| {
                 let first = there.view(offset..)?;
-                Ok(device.set_operation_into(op, first, &second_there, out, count, &tried.order)?)
+                Ok(device.set_operation_into(first, &second_there, op, &tried.order, out, count)?)
             })?;
             Ok(())
         })?;
@@ -63,7 +63,7 @@ fn check<T: Value, C: Compare<T>>(device: &Device, op: SetOp, tried: &Tried<T, C
         same_bytes(&got[..filled], &want[..filled], "kept")?;
         same_bytes(&got[filled..], &vec![poison(); capacity - filled], "elements after the result")?;
     }
-    let got = device.set_operation(op, there.view(offset..)?, &second_there, &tried.order)?;
+    let got = device.set_operation(there.view(offset..)?, &second_there, op, &tried.order)?;
     same_bytes(&got.to_vec()?, &want, "kept, allocating")
 }
 
@@ -115,10 +115,10 @@ fn bench(op: SetOp) -> Bench {
                 (device.clone(), inputs, outputs),
                 |(_, _, (out, _))| out.fill(poison()),
                 move |(device, (a, b), (out, count))| {
-                    device.set_operation_into(op, &*a, &*b, out, count, Order::ascending())
+                    device.set_operation_into(&*a, &*b, op, Order::ascending(), out, count)
                 },
                 move |(_, _, (out, count))| {
-                    let want = Device::cpu().set_operation(op, &a, &b, Order::ascending())?.to_vec()?;
+                    let want = Device::cpu().set_operation(&a, &b, op, Order::ascending())?.to_vec()?;
                     same_bytes(&count.to_vec()?, &[want.len() as u64], "count")?;
                     same_bytes(&out.to_vec()?[..want.len()], &want, "kept")
                 },

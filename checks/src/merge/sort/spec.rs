@@ -1,12 +1,13 @@
 //! Cases and benchmark cases of merge sorts.
 
 use crate::{
-    Device, Element, Order,
+    Device, Element, Order, Source,
     bench::Bench,
     check::{Case, Failure, Level, data::Data, guarded, keys::Keys, poison, same_bytes},
     ladder::Climb,
     merge::shared::{Tried, Value, Visit, numbers, tiles, visit_all},
     op::Compare,
+    sort::Merging,
 };
 
 /// Input of a case.
@@ -49,11 +50,11 @@ fn check<T: Value, C: Compare<T>>(device: &Device, tried: &Tried<T, C>, what: Wh
     let all = tried.make(keys, n, offset);
     let (there, input) = (device.upload(&all)?, &all[offset..]);
     let got =
-        guarded(device, n, offset, |out| Ok(device.merge_sort_into(there.view(offset..)?, out, &tried.order)?))?;
+        guarded(device, n, offset, |out| Ok(device.sort_into(there.view(offset..)?, Merging(&tried.order), out)?))?;
     let want = if device.is_cpu() {
         tried.argsort(input).into_iter().map(|i| input[i]).collect()
     } else {
-        Device::cpu().merge_sort(input, &tried.order)?.to_vec()?
+        Device::cpu().sort(input, Merging(&tried.order))?.to_vec()?
     };
     same_bytes(&got, &want, "sorted")
 }
@@ -71,14 +72,14 @@ fn check_pairs<T: Value, C: Compare<T>, V: Value>(
     let got = guarded(device, n, offset, |out| {
         got_values = guarded(device, n, offset, |values_out| {
             let (keys, values) = (there.view(offset..)?, values_there.view(offset..)?);
-            Ok(device.merge_sort_pairs_into(keys, values, out, values_out, &tried.order)?)
+            Ok(device.sort_into(keys.with(values), Merging(&tried.order), (out, values_out))?)
         })?;
         Ok(())
     })?;
     let (want, want_values) = if device.is_cpu() {
         tried.argsort(input).into_iter().map(|i| (input[i], values[i])).unzip()
     } else {
-        let (keys, values) = Device::cpu().merge_sort_pairs(input, values, &tried.order)?;
+        let (keys, values) = Device::cpu().sort(input.with(values), Merging(&tried.order))?;
         (keys.to_vec()?, values.to_vec()?)
     };
     same_bytes(&got, &want, "keys")?;
@@ -141,7 +142,7 @@ fn bench<T: Element>() -> Bench {
         Ok(Climb::new(
             state,
             |(_, _, out)| out.fill(poison()),
-            |(device, x, out)| device.merge_sort_into(&*x, out, Order::ascending()),
+            |(device, x, out)| device.sort_into(&*x, Merging(Order::ascending()), out),
             |(_, x, out)| {
                 let want = Device::cpu().sort(&x.to_vec()?, Order::ascending())?;
                 same_bytes(&out.to_vec()?, &want.to_vec()?, "sorted")
@@ -154,7 +155,7 @@ fn bench_pairs() -> Bench {
     let bytes = |n| 16 * n as u64;
     Bench::new("merge sort of pairs with u32", u32::TYPE, bytes, |device, n| {
         let keys = device.upload(&Data::Bits.generate::<u32>(n, n as u64))?;
-        let (values, outputs) = (device.iota(n, 0u32)?, (device.zeroed::<u32>(n)?, device.zeroed::<u32>(n)?));
+        let (values, outputs) = (device.iota(n, 0u32, 1)?, (device.zeroed::<u32>(n)?, device.zeroed::<u32>(n)?));
         Ok(Climb::new(
             (device.clone(), keys, values, outputs),
             |(_, _, _, (keys, values))| {
@@ -162,10 +163,10 @@ fn bench_pairs() -> Bench {
                 values.fill(poison())
             },
             |(device, keys, values, (keys_out, values_out))| {
-                device.merge_sort_pairs_into(&*keys, &*values, keys_out, values_out, Order::ascending())
+                device.sort_into(keys.with(&*values), Merging(Order::ascending()), (keys_out, values_out))
             },
             |(_, keys, values, (keys_out, values_out))| {
-                let want = Device::cpu().sort_pairs(&keys.to_vec()?, &values.to_vec()?, Order::ascending())?;
+                let want = Device::cpu().sort(keys.to_vec()?.with(&values.to_vec()?), Order::ascending())?;
                 same_bytes(&keys_out.to_vec()?, &want.0.to_vec()?, "keys")?;
                 same_bytes(&values_out.to_vec()?, &want.1.to_vec()?, "values")
             },

@@ -10,6 +10,7 @@ use crate::{
         guarded, poison, same,
     },
     ladder::Climb,
+    op::{EqualTo, NonZero},
     tuning::Tuned,
     with_element,
 };
@@ -32,14 +33,15 @@ fn check<T: Element>(device: &Device, n: usize, offset: usize, zeros: u64) -> Re
     let (on_device, input) = (device.upload(&all)?, &all[offset..]);
     let counted = |of: &dyn Fn(&T) -> bool| input.iter().filter(|&x| of(x)).count() as u64;
     let non_zero = counted(&|x| *x != T::ZERO);
-    let got = guarded(device, 1, offset, |out| Ok(device.count_into(on_device.view(offset..)?, out)?))?;
+    let got = guarded(device, 1, offset, |out| Ok(device.count_into(on_device.view(offset..)?, NonZero, out)?))?;
     same(&got, &[non_zero], "count")?;
-    let any = guarded(device, 1, offset, |out| Ok(device.any_into(on_device.view(offset..)?, out)?))?;
+    let any = guarded(device, 1, offset, |out| Ok(device.any_into(on_device.view(offset..)?, NonZero, out)?))?;
     same(&any, &[u8::from(non_zero > 0)], "any")?;
-    let every = guarded(device, 1, offset, |out| Ok(device.all_into(on_device.view(offset..)?, out)?))?;
+    let every = guarded(device, 1, offset, |out| Ok(device.all_into(on_device.view(offset..)?, NonZero, out)?))?;
     same(&every, &[u8::from(non_zero == n as u64)], "all")?;
     for value in [T::ZERO, input.last().copied().unwrap_or(T::ONE), T::from_f64(f64::NAN)] {
-        let got = guarded(device, 1, offset, |out| Ok(device.count_of_into(on_device.view(offset..)?, value, out)?))?;
+        let got =
+            guarded(device, 1, offset, |out| Ok(device.count_into(on_device.view(offset..)?, EqualTo(value), out)?))?;
         same(&got, &[counted(&|x| *x == value)], &format!("count of {value:?}"))?;
     }
     Ok(())
@@ -99,13 +101,19 @@ fn bench<T: Element, R: Element>(name: &str, (ask, right): Asked<T, R>) -> Bench
 pub(in crate::reduce) fn benches() -> Vec<Bench> {
     fn count<T: Element>() -> Bench {
         let right = |x: &[T]| x.iter().filter(|&&x| x != T::ZERO).count() as u64;
-        bench::<T, u64>("count", (|device, x, out| device.count_into(x, out), right))
+        bench::<T, u64>("count", (|device, x, out| device.count_into(x, NonZero, out), right))
     }
     vec![
         count::<u8>(),
         count::<f32>(),
-        bench::<f32, u8>("any", (|device, x, out| device.any_into(x, out), |x| u8::from(x.iter().any(|&x| x != 0.0)))),
-        bench::<u8, u8>("all", (|device, x, out| device.all_into(x, out), |x| u8::from(x.iter().all(|&x| x != 0)))),
+        bench::<f32, u8>(
+            "any",
+            (|device, x, out| device.any_into(x, NonZero, out), |x| u8::from(x.iter().any(|&x| x != 0.0))),
+        ),
+        bench::<u8, u8>(
+            "all",
+            (|device, x, out| device.all_into(x, NonZero, out), |x| u8::from(x.iter().all(|&x| x != 0))),
+        ),
     ]
 }
 

@@ -6,7 +6,7 @@ use crate::{
     bench::Bench,
     check::{Case, Failure, Level, data::Data, guarded, operators::Tried, poison, same, stands_for_its_size},
     ladder::Climb,
-    op::Operator,
+    op::{Difference, Operator},
     select::shared::sizes,
     with_element,
 };
@@ -26,8 +26,9 @@ fn minus<T: Element>(a: T, b: T) -> T {
 fn check<T: Element>(device: &Device, n: usize, offset: usize, data: Data) -> Result<(), Failure> {
     let all = data.generate::<T>(offset + n, n as u64);
     let on_device = device.upload(&all)?;
-    let got =
-        guarded(device, n, 2 * offset, |out| Ok(device.adjacent_difference_into(on_device.view(offset..)?, out)?))?;
+    let got = guarded(device, n, 2 * offset, |out| {
+        Ok(device.adjacent_difference_into(on_device.view(offset..)?, Difference, out)?)
+    })?;
     same(&got, &obvious(&all[offset..], minus), "differences")
 }
 
@@ -39,7 +40,7 @@ fn check_by(device: &Device, n: usize, offset: usize, data: Data) -> Result<(), 
     let all = data.generate::<u8>(offset + n, n as u64);
     let on_device = device.upload(&all)?;
     let got = guarded(device, n, 2 * offset, |out| {
-        Ok(device.adjacent_difference_by_into(on_device.view(offset..)?, &saturating(), out)?)
+        Ok(device.adjacent_difference_into(on_device.view(offset..)?, &saturating(), out)?)
     })?;
     same(&got, &obvious(&all[offset..], u8::saturating_sub), "differences")
 }
@@ -74,7 +75,7 @@ fn bench<T: Element>() -> Bench {
             Ok(Climb::new(
                 (device.clone(), device.upload(&host)?, device.zeroed::<T>(n)?),
                 |(_, _, out)| out.fill(poison()),
-                |(device, x, out)| device.adjacent_difference_into(&*x, out),
+                |(device, x, out)| device.adjacent_difference_into(&*x, Difference, out),
                 move |(_, _, out)| same(&out.to_vec()?, &obvious(&host, minus), "output"),
             ))
         },

@@ -6,7 +6,7 @@ use bytemuck::Pod;
 
 use crate::select::gpu::{Form, Marks};
 use crate::{
-    Buffer, Device, Element, ElementType, Offset,
+    Buffer, Device, Element, ElementType, Offset, Source,
     bench::Bench,
     bf16,
     check::{
@@ -158,7 +158,7 @@ fn check_by_key<K: Element, V: Pod + PartialEq + Debug + Send + Sync>(
     let (keys_got, values_got, count) =
         pair(device, rooms(n, heads.len(), what.room), offset, |keys_out, values_out, count| {
             let (keys, values) = (keys_there.view(offset..)?, values_there.view(2 * offset..)?);
-            device.unique_by_key_into(keys, values, keys_out, values_out, count)
+            device.unique_into(values.by_key(keys), (keys_out, values_out), count)
         })?;
     same_bytes(&[count], &[heads.len() as u64], "count ")?;
     filled(&keys_got, &heads.iter().map(|&i| keys[i]).collect::<Vec<_>>(), "keys")?;

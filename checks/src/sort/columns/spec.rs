@@ -1,7 +1,7 @@
 //! Cases and benchmark cases of sorts of columns.
 
 use crate::{
-    Columns, Device, ElementType, Order,
+    Columns, Device, ElementType, Order, Source,
     bench::Bench,
     check::{Case, Failure, Level, data::Data, everywhere, guarded, keys::Keys, poison, same_bytes},
     ladder::Climb,
@@ -21,7 +21,7 @@ fn check<K: Made>(device: &Device, (n, at, keys, way): (usize, usize, Keys, Way)
                     let columns = Columns::new().with(there.1.view(at..)?, to_a).with(there.2.view(at..)?, to_b);
                     let columns = columns.with(there.3.view(at..)?, to_c);
                     let x = there.0.view(at..)?;
-                    Ok(device.sort_columns_into(x, columns, out, way.order())?)
+                    Ok(device.sort_into(x.with_columns(columns), way.order(), out)?)
                 })?;
                 Ok(())
             })?;
@@ -33,7 +33,7 @@ fn check<K: Made>(device: &Device, (n, at, keys, way): (usize, usize, Keys, Way)
     let indices: Vec<usize> = if device.is_cpu() {
         way.argsort(&all[at..])
     } else {
-        let indices = Device::cpu().argsort::<_, u32>(&all[at..], way.order())?.to_vec()?;
+        let indices = Device::cpu().argsort::<_, u32, _>(&all[at..], way.order())?.to_vec()?;
         indices.into_iter().map(|index| index as usize).collect()
     };
     same_bytes(&got, &indices.iter().map(|&index| all[at + index]).collect::<Vec<_>>(), "keys")?;
@@ -45,14 +45,14 @@ fn check<K: Made>(device: &Device, (n, at, keys, way): (usize, usize, Keys, Way)
 /// Checks no column and one column, and refused calls.
 fn check_few(device: &Device) -> Result<(), Failure> {
     let (x, mut keys, mut values) = ([3i32, -1, 2], [0; 3], [0u16; 3]);
-    device.sort_columns_into(&x, Columns::new(), &mut keys, Order::descending())?;
+    device.sort_into(x.with_columns(Columns::new()), Order::descending(), &mut keys)?;
     same_bytes(&keys, &[3, 2, -1], "keys alone")?;
     let one = Columns::new().with(&[7u16, 8, 9], &mut values);
-    device.sort_columns_into(&x, one, &mut keys, Order::ascending())?;
+    device.sort_into(x.with_columns(one), Order::ascending(), &mut keys)?;
     same_bytes(&values, &[8, 9, 7], "one column")?;
     let short = Columns::new().with(&[7u16, 8, 9], &mut values[..2]);
-    let short = device.sort_columns_into(&x, short, &mut keys, Order::ascending()).map_err(|e| e.to_string());
-    let unequal = device.sort_columns(&x, (&[1u8; 3], &[1u8; 2]), Order::ascending()).map_err(|e| e.to_string());
+    let short = device.sort_into(x.with_columns(short), Order::ascending(), &mut keys).map_err(|e| e.to_string());
+    let unequal = device.sort(x.with_columns((&[1u8; 3], &[1u8; 2])), Order::ascending()).map_err(|e| e.to_string());
     match (short, unequal) {
         (Err(short), Err(unequal)) => {
             same_bytes(short.as_bytes(), b"a sort of values needs an output of 3 elements, got 2", "error")?;
@@ -96,7 +96,7 @@ pub(in crate::sort) fn benches() -> Vec<Bench> {
     let bytes = |n| (2 * 4 * 4 * n) as u64;
     vec![Bench::new("three columns, bits", ElementType::U32, bytes, |device, n| {
         let keys = device.upload(&Data::Bits.generate::<u32>(n, n as u64))?;
-        let column = || device.iota(n, 0u32);
+        let column = || device.iota(n, 0u32, 1);
         let columns = [column()?, column()?, column()?];
         let out = [device.zeroed::<u32>(n)?, device.zeroed(n)?, device.zeroed(n)?, device.zeroed(n)?];
         Ok(Climb::new(
@@ -104,10 +104,10 @@ pub(in crate::sort) fn benches() -> Vec<Bench> {
             |(_, _, _, out)| out.iter_mut().try_for_each(|out| out.fill(poison())),
             |(device, keys, [a, b, c], [out, to_a, to_b, to_c])| {
                 let columns = Columns::new().with(&*a, to_a).with(&*b, to_b).with(&*c, to_c);
-                device.sort_columns_into(&*keys, columns, out, Order::ascending())
+                device.sort_into(keys.with_columns(columns), Order::ascending(), out)
             },
             |(_, keys, _, out)| {
-                let want = Device::cpu().argsort::<_, u32>(&keys.to_vec()?, Order::ascending())?.to_vec()?;
+                let want = Device::cpu().argsort::<_, u32, _>(&keys.to_vec()?, Order::ascending())?.to_vec()?;
                 out[1..].iter().try_for_each(|out| same_bytes(&out.to_vec()?, &want, "a column"))
             },
         ))

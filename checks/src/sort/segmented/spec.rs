@@ -50,7 +50,7 @@ fn check_keys<K: Made, C: Offset>(device: &Device, what: What) -> Result<(), Fai
     let (all, offsets, padded) = made::<K, C>(what);
     let (x, offsets_there) = (device.upload(&all)?, device.upload(&padded)?);
     let got = guarded(device, n, at, |out| {
-        Ok(device.sort_into(x.view(at..)?.segments(offsets_there.view(at..)?), out, way.order())?)
+        Ok(device.sort_into(x.view(at..)?.segments(offsets_there.view(at..)?), way.order(), out)?)
     })?;
     let input = &all[at..];
     let want = if device.is_cpu() {
@@ -73,7 +73,7 @@ fn check_pairs<K: Made, V: Pod + Send + Sync + PartialEq + std::fmt::Debug, C: O
     let got = guarded(device, n, at, |out| {
         got_values = guarded(device, n, at, |to| {
             let (x, with, offsets_there) = (x.view(at..)?, with.view(at..)?, offsets_there.view(at..)?);
-            Ok(device.sort_pairs_into(x.segments(offsets_there), with, out, to, way.order())?)
+            Ok(device.sort_into(x.segments(offsets_there).with(with), way.order(), (out, to))?)
         })?;
         Ok(())
     })?;
@@ -81,7 +81,7 @@ fn check_pairs<K: Made, V: Pod + Send + Sync + PartialEq + std::fmt::Debug, C: O
     let (want, want_values) = if device.is_cpu() {
         obvious(way, input, &offsets).into_iter().map(|index| (input[index], values[index])).unzip()
     } else {
-        let (keys, values) = Device::cpu().sort_pairs(input.segments(&offsets), values, way.order())?;
+        let (keys, values) = Device::cpu().sort(input.segments(&offsets).with(values), way.order())?;
         (keys.to_vec()?, values.to_vec()?)
     };
     same_bytes(&got, &want, "keys")?;
@@ -93,7 +93,7 @@ fn check_indices<K: Made, I: Offset, C: Offset>(device: &Device, what: What) -> 
     let (all, offsets, padded) = made::<K, C>(what);
     let (x, offsets_there) = (device.upload(&all)?, device.upload(&padded)?);
     let got = guarded(device, n, at, |out| {
-        Ok(device.argsort_into(x.view(at..)?.segments(offsets_there.view(at..)?), out, way.order())?)
+        Ok(device.argsort_into(x.view(at..)?.segments(offsets_there.view(at..)?), way.order(), out)?)
     })?;
     let input = &all[at..];
     let want: Vec<I> = if device.is_cpu() {
@@ -109,10 +109,10 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> Result<(), Failure> {
     let (x, up) = (Data::Bits.generate::<u32>(n, 1), Order::ascending);
     let mut rng = Rng::new(n as u64);
     let wild: Vec<C> = (0..300).map(|_| C::from_bits_lossy(rng.next() >> (rng.next() % 60))).collect();
-    guarded(device, n, 1, |out| Ok(device.sort_into(x.segments(&wild), out, up())?))?;
+    guarded(device, n, 1, |out| Ok(device.sort_into(x.segments(&wild), up(), out)?))?;
     // These segments overlap, and there are more of them than the lists in scratch hold.
     let folded: Vec<C> = (0..2000).map(|i| C::from_i128((n * (i % 2)) as i128)).collect();
-    guarded(device, n, 1, |out| Ok(device.sort_into(x.segments(&folded), out, up())?))?;
+    guarded(device, n, 1, |out| Ok(device.sort_into(x.segments(&folded), up(), out)?))?;
     for offsets in [vec![0, n / 2, n / 3, n], vec![0, n, n + 1], vec![n + 1], vec![]] {
         let offsets: Vec<C> = offsets.into_iter().map(|x| C::from_i128(x as i128)).collect();
         if device.sort(x.segments(&offsets), up()).is_ok() {
@@ -121,7 +121,7 @@ fn check_wrong<C: Offset>(device: &Device, n: usize) -> Result<(), Failure> {
     }
     // Segments that reach beyond the input end with it.
     let beyond: Vec<C> = [0, n + 5, n + CANARY].map(|x| C::from_i128(x as i128)).into();
-    let got = guarded(device, n, 0, |out| Ok(device.sort_into(x.segments(&beyond), out, up())?))?;
+    let got = guarded(device, n, 0, |out| Ok(device.sort_into(x.segments(&beyond), up(), out)?))?;
     same_bytes(&got, &Device::cpu().sort(&x, up())?.to_vec()?, "clamped")
 }
 
@@ -232,7 +232,7 @@ fn bench_keys<K: Made>(mean: usize) -> Bench {
         Ok(Climb::new(
             state,
             |(_, _, _, out)| out.fill(poison()),
-            |(device, x, offsets, out)| device.sort_into(x.segments(&*offsets), out, Order::ascending()),
+            |(device, x, offsets, out)| device.sort_into(x.segments(&*offsets), Order::ascending(), out),
             |(_, x, offsets, out)| {
                 let want = Device::cpu().sort(x.to_vec()?.segments(&offsets.to_vec()?), Order::ascending())?;
                 same_bytes(&out.to_vec()?, &want.to_vec()?, "keys")
@@ -249,10 +249,10 @@ fn bench_indices<K: Made>(mean: usize) -> Bench {
         Ok(Climb::new(
             state,
             |(_, _, _, out)| out.fill(poison()),
-            |(device, x, offsets, out)| device.argsort_into(x.segments(&*offsets), out, Order::ascending()),
+            |(device, x, offsets, out)| device.argsort_into(x.segments(&*offsets), Order::ascending(), out),
             |(_, x, offsets, out)| {
                 let cpu = Device::cpu();
-                let want = cpu.argsort::<_, u32>(x.to_vec()?.segments(&offsets.to_vec()?), Order::ascending())?;
+                let want = cpu.argsort::<_, u32, _>(x.to_vec()?.segments(&offsets.to_vec()?), Order::ascending())?;
                 same_bytes(&out.to_vec()?, &want.to_vec()?, "indices")
             },
         ))

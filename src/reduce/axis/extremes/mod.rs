@@ -17,12 +17,12 @@ pub(crate) mod cpu;
 #[doc(hidden)]
 pub(crate) mod gpu;
 
-use super::{Lines, along_one};
+use super::Lines;
 use crate::{
     Buffer, Device, Element, Error, ErrorKind, NdView, Output, Result, Scratch,
     reduce::{End, Extremal},
     runtime::Backend,
-    source::{Along, Axes},
+    source::{Along, Axes, along_one},
 };
 
 /// The extremes to find in a line.

@@ -26,7 +26,7 @@ use std::marker::PhantomData;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{Lines, along_one};
+use super::Lines;
 use crate::{
     Buffer, Device, Element, Error, ErrorKind, NdView, Output, Result, Scratch, memory,
     reduce::{
@@ -34,7 +34,7 @@ use crate::{
         statistics::Measurable,
     },
     runtime::Backend,
-    source::{Along, Axes},
+    source::{Along, Axes, along_one},
 };
 
 /// Words of a [`MomentsRecord`].

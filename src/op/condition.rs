@@ -1,0 +1,346 @@
+//! Conditions of elements, for counts, selections and partitions.
+
+use super::{Map, sealed::Sealed};
+#[allow(unused_imports, reason = "for the documentation")]
+use crate::Device;
+use crate::{Element, ElementType, element};
+
+/// A condition of elements: [`NonZero`], [`EqualTo`], or a user's [`Map`] to `bool`, by value or by reference.
+///
+/// Selections also take it as [`Unordered`]. Partitions also take it as [`UnstableTail`], and two conditions as a pair.
+/// Only the crate implements this trait.
+///
+/// The argument of a function has the type in which `T` is computed: `f32` for `f16` and `bf16`, else `T` itself.
+///
+/// ```
+/// use oclprim::{Device, op::{EqualTo, Map, NonZero, Unordered, UnstableTail}};
+///
+/// let (device, x) = (Device::best()?, [3, -1, 0, 3]);
+/// let negative = Map::new(|x: i32| x < 0, "x < 0");
+/// assert_eq!((device.count(&x, NonZero)?, device.count(&x, EqualTo(3))?, device.count(&x, &negative)?), (3, 2, 1));
+/// assert_eq!(device.select(&x, Unordered(&negative))?.to_vec()?, [-1]);
+/// assert_eq!(device.partition(&x, UnstableTail(&negative))?.0.to_vec()?, [-1, 3, 0, 3]);
+/// assert_eq!(device.partition(&x, (&negative, NonZero))?.0.to_vec()?, [-1, 3, 3, 0]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+///
+/// A partition has an order, and a selection has no tail:
+///
+/// ```compile_fail,E0277
+/// oclprim::Device::cpu().partition(&[1, 2], oclprim::op::Unordered(oclprim::op::NonZero))?;
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+///
+/// ```compile_fail,E0277
+/// oclprim::Device::cpu().select(&[1, 2], oclprim::op::UnstableTail(oclprim::op::NonZero))?;
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a condition of `{T}`",
+    label = "expected `NonZero`, `EqualTo(value)`, or a function of the user",
+    note = "for a function of the user, write `map!(|x: f32| x > 0.0)`, with the feature `macros`, or \
+            `op::Map::new(closure, expression)`"
+)]
+pub trait Condition<T: Element>: Sync + Sealed {
+    /// The primitives that take the condition: [`Everywhere`], [`InSelections`] or [`InPartitions`].
+    type Use;
+    /// The lengths of all parts of a partition but the last: `usize` or `[usize; 2]`.
+    type Counts: Counts;
+
+    /// The condition, or the first one.
+    #[doc(hidden)]
+    fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync>;
+
+    /// The part of an element. Part 0 has the elements that meet the condition.
+    #[doc(hidden)]
+    fn part(&self, x: T) -> usize;
+
+    /// The conditions in OpenCL C, for `cl/lib/select.cl`.
+    #[doc(hidden)]
+    fn texts(&self) -> String {
+        self.first().of_kind(0, T::Acc::TYPE)
+    }
+
+    /// The condition, if it is built in.
+    #[doc(hidden)]
+    fn known(&self) -> Option<Known<T>> {
+        None
+    }
+
+    /// True for [`Unordered`] and for [`UnstableTail`].
+    #[doc(hidden)]
+    const LOOSE: bool = false;
+}
+
+/// A condition that is built in.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Known<T> {
+    NonZero,
+    EqualTo(T),
+}
+
+/// Marks conditions that counts, selections and partitions take.
+#[derive(Clone, Copy, Debug)]
+pub enum Everywhere {}
+
+/// Marks conditions that only selections take.
+#[derive(Clone, Copy, Debug)]
+pub enum InSelections {}
+
+/// Marks conditions that only partitions take.
+#[derive(Clone, Copy, Debug)]
+pub enum InPartitions {}
+
+/// The uses of conditions that a selection of elements takes.
+#[diagnostic::on_unimplemented(
+    message = "a selection does not take this condition",
+    note = "`UnstableTail` and pairs of conditions are for partitions"
+)]
+pub trait ForSelections: Sealed {}
+/// The uses of conditions that a partition takes.
+#[diagnostic::on_unimplemented(
+    message = "a partition does not take this condition",
+    note = "`Unordered` is for selections"
+)]
+pub trait ForPartitions: Sealed {}
+impl Sealed for Everywhere {}
+impl Sealed for InSelections {}
+impl Sealed for InPartitions {}
+impl ForSelections for Everywhere {}
+impl ForSelections for InSelections {}
+impl ForPartitions for Everywhere {}
+impl ForPartitions for InPartitions {}
+
+/// The lengths of parts.
+#[doc(hidden)]
+pub trait Counts: Sealed {
+    const PARTS: usize;
+    fn of(counts: &[u64]) -> Self;
+}
+
+impl Sealed for usize {}
+impl Counts for usize {
+    const PARTS: usize = 2;
+
+    fn of(counts: &[u64]) -> Self {
+        counts[0] as Self
+    }
+}
+
+impl Sealed for [usize; 2] {}
+impl Counts for [usize; 2] {
+    const PARTS: usize = 3;
+
+    fn of(counts: &[u64]) -> Self {
+        [counts[0] as usize, counts[1] as usize]
+    }
+}
+
+/// The elements that are not zero. NaN is not zero, and -0 is.
+///
+/// ```
+/// use oclprim::{Device, op::NonZero};
+///
+/// assert_eq!(Device::best()?.count(&[0.5f32, 0.0, -0.0, f32::NAN], NonZero)?, 2);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NonZero;
+
+/// The elements that equal a value, by `==`: -0 equals +0, and NaN equals no value.
+///
+/// In selections and partitions, each value is a build of its own; in counts of a whole input it is not.
+///
+/// ```
+/// use oclprim::{Device, op::EqualTo};
+///
+/// let (device, x) = (Device::best()?, [3, 1, 3, -3]);
+/// assert_eq!((device.count(&x, EqualTo(3))?, device.select_indices::<_, u32, _>(&x, EqualTo(3))?.to_vec()?), (2, vec![0, 2]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EqualTo<T>(
+    /// The value.
+    pub T,
+);
+
+/// The selected elements in any order, which may differ from run to run.
+///
+/// It is faster if [`Device::select`] would read the input twice, or if many small work-groups wait for one another.
+///
+/// ```
+/// use oclprim::{Device, op::{Map, Unordered}};
+///
+/// let large = Map::new(|x: i32| x > 4, "x > 4");
+/// let mut found = Device::best()?.select(&[9, 1, 5, 7], Unordered(&large))?.to_vec()?;
+/// found.sort();
+/// assert_eq!(found, [5, 7, 9]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Unordered<C>(
+    /// The condition.
+    pub C,
+);
+
+/// A partition with an unstable tail: the elements that do not meet the condition are in reversed order.
+///
+/// On GPUs it is faster, since it reads the input once.
+///
+/// ```
+/// use oclprim::{Device, op::{Map, UnstableTail}};
+///
+/// let negative = Map::new(|x: i32| x < 0, "x < 0");
+/// let (partitioned, count) = Device::best()?.partition(&[3, -1, 4, -5], UnstableTail(&negative))?;
+/// assert_eq!((partitioned.to_vec()?, count), (vec![-1, -5, 4, 3], 2));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct UnstableTail<C>(
+    /// The condition.
+    pub C,
+);
+
+impl<T: Element, F: Fn(T::Acc) -> bool + Sync> Condition<T> for Map<F> {
+    type Use = Everywhere;
+    type Counts = usize;
+
+    fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync> {
+        Map { function: &self.function, expression: self.expression.clone(), functions: self.functions.clone() }
+    }
+
+    #[inline]
+    fn part(&self, x: T) -> usize {
+        usize::from(!(self.function)(x.widen()))
+    }
+}
+
+impl<T: Element, C: Condition<T>> Condition<T> for &C {
+    type Use = C::Use;
+    type Counts = C::Counts;
+    const LOOSE: bool = C::LOOSE;
+
+    fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync> {
+        (**self).first()
+    }
+
+    #[inline]
+    fn part(&self, x: T) -> usize {
+        (**self).part(x)
+    }
+
+    fn texts(&self) -> String {
+        (**self).texts()
+    }
+
+    fn known(&self) -> Option<Known<T>> {
+        (**self).known()
+    }
+}
+
+impl Sealed for NonZero {}
+impl<T: Element> Condition<T> for NonZero {
+    type Use = Everywhere;
+    type Counts = usize;
+
+    fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync> {
+        Map::new(|x: T::Acc| x != T::Acc::ZERO, "x != 0")
+    }
+
+    #[inline]
+    fn part(&self, x: T) -> usize {
+        usize::from(x == T::ZERO)
+    }
+
+    fn known(&self) -> Option<Known<T>> {
+        Some(Known::NonZero)
+    }
+}
+
+impl<T> Sealed for EqualTo<T> {}
+impl<T: Element> Condition<T> for EqualTo<T> {
+    type Use = Everywhere;
+    type Counts = usize;
+
+    fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync> {
+        let value = self.0.widen();
+        Map::new(move |x: T::Acc| x == value, format!("x == {}", literal(value)))
+    }
+
+    #[inline]
+    fn part(&self, x: T) -> usize {
+        usize::from(x != self.0)
+    }
+
+    fn known(&self) -> Option<Known<T>> {
+        Some(Known::EqualTo(self.0))
+    }
+}
+
+/// A value in OpenCL C, by its bits.
+fn literal<T: Element>(value: T) -> String {
+    let name = T::TYPE.storage();
+    let (unsigned, suffix) = match T::TYPE {
+        ElementType::F32 => ("uint".to_owned(), ""),
+        ElementType::F64 => ("ulong".to_owned(), "ul"),
+        _ => (format!("u{}", name.trim_start_matches('u')), if size_of::<T>() == 8 { "ul" } else { "" }),
+    };
+    format!("as_{name}(({unsigned}){:#x}{suffix})", element::bits(value))
+}
+
+impl<C> Sealed for Unordered<C> {}
+impl<T: Element, C: Condition<T, Use = Everywhere>> Condition<T> for Unordered<C> {
+    type Use = InSelections;
+    type Counts = usize;
+    const LOOSE: bool = true;
+
+    fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync> {
+        self.0.first()
+    }
+
+    #[inline]
+    fn part(&self, x: T) -> usize {
+        self.0.part(x)
+    }
+}
+
+impl<C> Sealed for UnstableTail<C> {}
+impl<T: Element, C: Condition<T, Use = Everywhere>> Condition<T> for UnstableTail<C> {
+    type Use = InPartitions;
+    type Counts = usize;
+    const LOOSE: bool = true;
+
+    fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync> {
+        self.0.first()
+    }
+
+    #[inline]
+    fn part(&self, x: T) -> usize {
+        self.0.part(x)
+    }
+}
+
+impl<C, D> Sealed for (C, D) {}
+/// Three parts: the elements that meet the first condition, then the others that meet the second one, then the rest.
+impl<T: Element, C: Condition<T, Use = Everywhere>, D: Condition<T, Use = Everywhere>> Condition<T> for (C, D) {
+    type Use = InPartitions;
+    type Counts = [usize; 2];
+
+    fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync> {
+        self.0.first()
+    }
+
+    /// Both conditions are evaluated, as on devices. A branch on the first one would be mispredicted, and would keep the
+    /// counting loop from vectorising. On one core, if each part has a random third of the elements, an element takes
+    /// 2.2 ns instead of 6.5.
+    #[inline]
+    fn part(&self, x: T) -> usize {
+        let (others, rest) = (self.0.part(x), self.1.part(x));
+        others + (others & rest)
+    }
+
+    fn texts(&self) -> String {
+        self.0.first().of_kind(0, T::Acc::TYPE) + &self.1.first().of_kind(1, T::Acc::TYPE)
+    }
+}

@@ -1,0 +1,94 @@
+//! The table of `source::Grouped` is that of the code: which primitive takes which input.
+
+use std::marker::PhantomData;
+
+use oclprim::{
+    NdView, Order,
+    merge::Mergeable,
+    reduce::{Extremal, Reducible, count::Countable, statistics::Measurable},
+    scan::Scannable,
+    select::{Selectable, runs::Distinct},
+    sort::{Argsortable, Sortable},
+    source::{Along, ByKey, Flagged, Indexed, Segments, With},
+    topk::Rankable,
+};
+
+type Whole = &'static [f32];
+type InSegments = Segments<Whole, &'static [u32]>;
+type InRuns = ByKey<Whole, &'static [u32]>;
+type WithFlags = Flagged<Whole, &'static [u8]>;
+type InLines = Along<NdView<'static, f32>, usize>;
+type Values = &'static [u64];
+
+/// True if a type implements a trait: then the inherent constant hides that of the trait `Otherwise`.
+macro_rules! takes {
+    ($input:ty, $($bound:tt)+) => {{
+        struct Asked<T>(PhantomData<T>);
+        #[allow(dead_code, reason = "unused where the type implements the trait")]
+        trait Otherwise {
+            const ANSWER: bool = false;
+        }
+        impl<T> Otherwise for Asked<T> {}
+        #[allow(dead_code, reason = "unused where the type does not implement the trait")]
+        impl<T: $($bound)+> Asked<T> {
+            const ANSWER: bool = true;
+        }
+        <Asked<$input>>::ANSWER
+    }};
+}
+
+macro_rules! row {
+    ($name:literal, [$($bound:tt)+], $whole:ty, $segments:ty, $runs:ty, $flags:ty, $lines:ty) => {{
+        let cells = [
+            takes!($whole, $($bound)+),
+            takes!($segments, $($bound)+),
+            takes!($runs, $($bound)+),
+            takes!($flags, $($bound)+),
+            takes!($lines, $($bound)+),
+        ];
+        let cells = cells.map(|taken| if taken { "yes" } else { "-" });
+        format!("| {} | {} |\n", $name, cells.join(" | "))
+    }};
+    ($name:literal, $($bound:tt)+) => {
+        row!($name, [$($bound)+], Whole, InSegments, InRuns, WithFlags, InLines)
+    };
+}
+
+#[test]
+fn the_table_of_the_documentation_is_that_of_the_code() {
+    let rows = [
+        row!("`reduce`", Reducible),
+        row!("`count`, `any`, `all`", Countable),
+        row!("`arg_min`, `arg_max`, `min_max`", Extremal),
+        row!("`mean`, `variance`", Measurable),
+        row!("`scan`", Scannable),
+        row!("`sort`", Sortable<Order>),
+        row!(
+            "`sort` with values",
+            [Sortable<Order>],
+            With<Whole, Values>,
+            With<InSegments, Values>,
+            With<InRuns, Values>,
+            With<WithFlags, Values>,
+            With<InLines, Values>
+        ),
+        row!("`argsort`", Argsortable<Order>),
+        row!("`top_k`", Rankable),
+        row!(
+            "`top_k` with indices",
+            [Rankable],
+            Indexed<Whole, u32>,
+            Indexed<InSegments, u32>,
+            Indexed<InRuns, u32>,
+            Indexed<WithFlags, u32>,
+            Indexed<InLines, u32>
+        ),
+        row!("`merge`", Mergeable),
+        row!("`select`, `partition`", Selectable),
+        row!("`unique`", Distinct),
+    ];
+    let head = "| | whole | `segments` | `by_key` | `flagged` | `along` |\n|---|---|---|---|---|---|\n";
+    let table = format!("{head}{}", rows.concat());
+    let page = include_str!("../src/source/groupings.md");
+    assert!(page.contains(&table), "src/source/groupings.md needs this table:\n{table}");
+}
