@@ -24,9 +24,9 @@
 //! to memory first.
 //!
 //! The search among given edges starts from a table over the range, so evenly spaced edges take about one comparison
-//! per sample. [Weights](Source::weighted) are summed as integers, and sums of floats are exact. Most float
-//! weights are whole multiples of one unit, and a few words hold their sum. Each bin also has words for the whole range
-//! of the type, which sum the other weights.
+//! per sample. [Weights](Source::weighted) are summed as integers, and sums of floats are exact. A unit is chosen of
+//! which most float weights are whole multiples. A few words hold the sum of these weights. Each bin also has words for
+//! the whole range of the type, which sum the other weights.
 
 #[doc(hidden)]
 pub(crate) mod bins;
@@ -225,15 +225,16 @@ impl<S: Source<Item: Element>, C: Counter> SamplesInto<C> for S {
 impl Device {
     /// Histogram: `counts[k]` is the number of samples in bin `k`, and `outside` counts the samples outside the bins.
     ///
-    /// Of samples [with weights](Source::weighted), the sum of the weights in each bin. Of [channels](Source::channels) of
-    /// interleaved pixels, a histogram for each.
+    /// For samples [with weights](Source::weighted), returns the sum of the weights in each bin. For
+    /// [channels](Source::channels) of interleaved pixels, returns a histogram for each channel.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it;
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the tables do not fit the device;
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of samples and weights differ, if there
-    /// are not 1 to 4 channels, if the last pixel is incomplete, or if there are no bins, or more than channels.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of samples and weights differ. The
+    /// same error if pixels do not have 1 to 4 channels, or if the last pixel is incomplete. The same error if there are
+    /// bins for no channel, or for more channels than a pixel has.
     ///
     /// ```
     /// use oclprim::{Bins, Device};
@@ -251,10 +252,14 @@ impl Device {
 
     /// [`Device::histogram`] into counters that can stay on the device.
     ///
-    /// `counts` has a counter per bin, or a sum. `outside` has three: samples below the bins, samples above, and NaN.
-    /// [`Accumulate::Add`] adds to the present values, in the arithmetic of their type. For channels, `counts` has the bins
-    /// of the first channel, then those of the next, and `outside` has three counters for each channel.
-    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered).
+    /// `counts` has a counter per bin. `outside` has three counters: samples below the bins, samples above, and NaN.
+    /// For samples with weights, both have sums. [`Accumulate::Add`] adds the new values to the present ones, in the
+    /// arithmetic of their type.
+    ///
+    /// For channels, `counts` has the bins of the first channel, then those of the next. For each channel, `outside`
+    /// has three counters.
+    ///
+    /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///

@@ -162,8 +162,8 @@ impl<S: Source<Item: Pod>, V: Source<Item: Pod>> Mergeable for With<S, V> {
 ///
 /// These methods merge two sorted ranges, also with values. Module: [`merge`](crate::merge).
 impl Device {
-    /// Merge of two sorted ranges: all elements of `a` and `b`, sorted. Keys [with values](Source::with) return both, the
-    /// values in the order of their keys.
+    /// Merge of two sorted ranges: all elements of `a` and `b`, sorted. For keys [with values](Source::with), returns
+    /// the sorted keys, and the values in the order of their keys.
     ///
     /// # Errors
     ///
@@ -197,8 +197,10 @@ impl Device {
         A::merged(self, n, |output| A::merge_into(self, ranges, &order, output))
     }
 
-    /// [`Device::merge`] into a slice, buffer or view of `a.len() + b.len()` elements, or into two of them for keys with
-    /// values. Waits for the result only if one of them is a host slice.
+    /// [`Device::merge`] into a slice, buffer or view of `a.len() + b.len()` elements. For keys with values, the output
+    /// is a pair of these.
+    ///
+    /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///

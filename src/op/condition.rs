@@ -7,8 +7,8 @@ use crate::{Element, ElementType, element};
 
 /// A condition of elements: [`NonZero`], [`EqualTo`], or a user's [`Map`] to `bool`, by value or by reference.
 ///
-/// Selections also take it as [`Unordered`]. Partitions also take it as [`UnstableTail`], and two conditions as a pair.
-/// Only the crate implements this trait.
+/// Selections also take a condition in [`Unordered`]. Partitions also take one in [`UnstableTail`], or a pair of
+/// conditions. Only the crate implements this trait.
 ///
 /// The argument of a function has the type in which `T` is computed: `f32` for `f16` and `bf16`, else `T` itself.
 ///
@@ -24,7 +24,7 @@ use crate::{Element, ElementType, element};
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
-/// A partition has an order, and a selection has no tail:
+/// Only selections take [`Unordered`], and only partitions take [`UnstableTail`]. These calls do not compile:
 ///
 /// ```compile_fail,E0277
 /// oclprim::Device::cpu().partition(&[1, 2], oclprim::op::Unordered(oclprim::op::NonZero))?;
@@ -92,13 +92,13 @@ pub enum InSelections {}
 #[derive(Clone, Copy, Debug)]
 pub enum InPartitions {}
 
-/// The uses of conditions that a selection of elements takes.
+/// Marks the conditions that [`Device::select`] takes: [`Everywhere`] and [`InSelections`].
 #[diagnostic::on_unimplemented(
     message = "a selection does not take this condition",
     note = "`UnstableTail` and pairs of conditions are for partitions"
 )]
 pub trait ForSelections: Sealed {}
-/// The uses of conditions that a partition takes.
+/// Marks the conditions that [`Device::partition`] takes: [`Everywhere`] and [`InPartitions`].
 #[diagnostic::on_unimplemented(
     message = "a partition does not take this condition",
     note = "`Unordered` is for selections"
@@ -137,7 +137,7 @@ impl Counts for [usize; 2] {
     }
 }
 
-/// The elements that are not zero. NaN is not zero, and -0 is.
+/// The elements that are not zero. NaN is not zero; -0 is zero.
 ///
 /// ```
 /// use oclprim::{Device, op::NonZero};
@@ -150,7 +150,7 @@ pub struct NonZero;
 
 /// The elements that equal a value, by `==`: -0 equals +0, and NaN equals no value.
 ///
-/// In selections and partitions, each value is a build of its own; in counts of a whole input it is not.
+/// [`Device::count`] of a whole input has one kernel for all values. Every other call builds kernels for each value.
 ///
 /// ```
 /// use oclprim::{Device, op::EqualTo};
@@ -167,7 +167,7 @@ pub struct EqualTo<T>(
 
 /// The selected elements in any order, which may differ from run to run.
 ///
-/// It is faster if [`Device::select`] would read the input twice, or if many small work-groups wait for one another.
+/// It is faster where an ordered selection reads the input twice, or where many small work-groups wait for one another.
 ///
 /// ```
 /// use oclprim::{Device, op::{Map, Unordered}};

@@ -100,7 +100,8 @@ impl Philox {
         Self { skipped: count, ..self }
     }
 
-    /// The elements of the stream within a range: integers of `a..b`, `a..=b` or an open range, floats of `a..b`.
+    /// Elements within a range: integers of `a..b`, `a..=b` or a range without a bound, such as `a..`; floats of
+    /// `a..b`.
     ///
     /// An integer comes from a product with 64 random bits, or 128 bits for types of 8 bytes. Nothing is rejected, so
     /// an element is a function of its index. The probability of each value has a relative error of at most 2^-32.

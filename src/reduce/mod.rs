@@ -207,8 +207,8 @@ impl Device {
     /// [`by_key`](crate::select::by_key), [`axis`].
     ///
     /// The operator is a built-in one or the [user's](crate::op::Operator), also over [structs](by). For empty input, a
-    /// built-in operator gives its [empty](crate::op::Op::empty) value, and a user's operator its identity. `Min` gives
-    /// the type's highest value, `Max` the lowest. In contrast, [`arg_min`](Device::arg_min),
+    /// built-in operator gives its [empty](crate::op::Op::empty) value, and a user-defined operator its identity. `Min`
+    /// gives the type's highest value, `Max` the lowest. In contrast, [`arg_min`](Device::arg_min),
     /// [`min_max`](Device::min_max) and [`mean`](Device::mean) of empty input are errors.
     ///
     /// # Errors
@@ -218,10 +218,10 @@ impl Device {
     /// [`MAX_BYTES`](crate::op::Operator::MAX_BYTES) bytes. For an expression, also the errors of
     /// [`Device::transform`]. [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no offsets, or
     /// if an offset is beyond the next one or beyond the input. The same error if the numbers of keys and elements
-    /// differ, or if there is no such axis. The same error if the number of results along an empty axis overflows. The
-    /// same error if a user-defined operator has another type in OpenCL C than the elements.
-    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the text of a user-defined operator does not compile; line numbers in
-    /// the compiler's [log](crate::Error::build_log) refer to that text.
+    /// differ, or if there is no such axis. The same error if an axis is empty and the product of the other axes'
+    /// lengths overflows. The same error if a user-defined operator has another type in OpenCL C than the elements.
+    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the text of a user-defined operator does not compile; line
+    /// numbers in the compiler's [log](crate::Error::build_log) refer to that text.
     ///
     /// ```
     /// use oclprim::{Device, Source, op::{Max, Operator, Sum, Usage}};

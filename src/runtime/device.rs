@@ -35,13 +35,13 @@ pub enum Backend {
 ///
 /// | | |
 /// |---|---|
-/// | devices | [devices](#devices), [device memory](#device-memory), [scratch](#scratch), [pinned memory](#pinned-memory), [transfers beside commands](#transfers-beside-commands), [tuning](#tuning) |
-/// | reduction | [reductions](#reductions), [segmented reductions](#segmented-reductions), [arg-min and arg-max](#arg-min-and-arg-max), [statistics](#statistics), [mean and variance along axes](#mean-and-variance-along-axes), [counts](#counts) |
-/// | scan | [scans](#scans), [segmented scans](#segmented-scans), [scans along an axis](#scans-along-an-axis), [adjacent differences](#adjacent-differences) |
+/// | devices | [devices](#devices), [device memory](#device-memory), [scratch](#scratch), [pinned memory](#pinned-memory), [asynchronous transfers](#asynchronous-transfers), [first calls](#first-calls), [tuning](#tuning) |
+/// | reduction | [reductions](#reductions), [by a user-defined operator](crate::reduce::by), [segmented](#segmented-reductions), [along axes](crate::reduce::axis), [by key](crate::select::by_key), [extremes along axes](crate::reduce::axis::extremes), [arg-min and arg-max](#arg-min-and-arg-max), [statistics](#statistics), [mean and variance along axes](#mean-and-variance-along-axes), [counts](#counts) |
+/// | scan | [scans](#scans), [segmented scans](crate::scan::segmented), [scans along an axis](crate::scan::axis), [adjacent differences](#adjacent-differences) |
 /// | selection | [selections](#selections), [partitions](#partitions), [runs of equal neighbours](#runs-of-equal-neighbours) |
-/// | order | [sorts](#sorts), [sorts in place](#sorts-in-place), [merges](#merges), [set operations](#set-operations), [searches in sorted ranges](#searches-in-sorted-ranges), [top-k and keys of ranks](#top-k-and-keys-of-ranks), [quantiles](#quantiles) |
-/// | histogram | [histograms](#histograms) |
-/// | movement | [copies](#copies), [strided copies](#strided-copies), [copies of many ranges](#copies-of-many-ranges), [gather and scatter](#gather-and-scatter), [reversals](#reversals), [permutations of axes](#permutations-of-axes), [transpositions](#transpositions), [transpositions of many matrices](#transpositions-of-many-matrices), [transpositions in place](#transpositions-in-place), [transpositions of mapped elements](#transpositions-of-mapped-elements) |
+/// | order | [sorts](#sorts), [segmented sorts](crate::sort::segmented), [sorts of lines](crate::sort::lines), [sorts of tables](crate::sort::columns), [sorts in place](#sorts-in-place), [sorts by any order](crate::merge::sort), [merges](#merges), [set operations](#set-operations), [searches in sorted ranges](#searches-in-sorted-ranges), [top-k and keys of ranks](#top-k-and-keys-of-ranks), [quantiles](#quantiles) |
+/// | histogram | [histograms](#histograms), [with weights](crate::Source::weighted), [of interleaved channels](crate::Source::channels) |
+/// | movement | [transform](#transform), [copies](#copies), [strided copies](#strided-copies), [copies of many ranges](#copies-of-many-ranges), [gather and scatter](#gather-and-scatter), [reversals](#reversals), [permutations of axes](#permutations-of-axes), [transpositions](#transpositions), [transpositions of many matrices](#transpositions-of-many-matrices), [transpositions in place](#transpositions-in-place), [transpositions of mapped elements](#transpositions-of-mapped-elements) |
 /// | numbers | [consecutive numbers](#consecutive-numbers), [random numbers](#random-numbers) |
 #[derive(Clone)]
 pub struct Device {

@@ -5,7 +5,7 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | one read of the input and one write of the selected elements with decoupled look-back; else, and in partitions, two reads |
+//! | work | one read of the input and one write of the selected elements with decoupled look-back; else, and in partitions without an unstable tail, two reads |
 //! | order | that of the input, except for [`Unordered`](crate::op::Unordered) |
 //! | determinism | same bits everywhere, since elements are only moved; unordered selections have no fixed order |
 //! | scratch | about 32 bytes for each 8 KiB of the input, or for each KiB on devices with little local memory |
@@ -66,8 +66,8 @@ fn expect_numbers<I: Offset>(n: usize) -> Result<()> {
     Ok(())
 }
 
-/// An input of [`Device::select`] and [`Device::partition`]: a [`Source`], or values with
-/// [flags](Source::flagged), which the condition tests.
+/// An input of [`Device::select`] and [`Device::partition`]: a [`Source`], or values with [flags](Source::flagged). The
+/// condition tests the elements of a source, or the flags.
 ///
 /// The crate alone implements this trait.
 ///
@@ -180,16 +180,16 @@ fn expect_non_zero(what: &impl Condition<u8>) -> Result<()> {
 impl Device {
     /// The elements that meet a condition, in their order.
     ///
-    /// The input is a [`Source`], or [values with flags](Source::flagged): then the condition is [`NonZero`], of the
-    /// flags, and values are plain data of any size. A function of the flags is `x.flagged(flags.map(f))`.
-    /// A condition as [`Unordered`](crate::op::Unordered) gives up the order.
+    /// The input is a [`Source`], or [values with flags](Source::flagged). With flags, the condition is [`NonZero`] and
+    /// tests the flags; values are plain data of up to 64 KiB. To test a function of the flags, pass
+    /// `x.flagged(flags.map(f))`. With [`Unordered`](crate::op::Unordered), the elements come in any order.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the expression of a condition; line numbers in
     /// the [log](crate::Error::build_log) refer to the expression.
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and the elements need it, or if
-    /// values have no bytes or more than 64 KiB, or if flags have another condition than [`NonZero`].
+    /// values have no bytes or more than 64 KiB, or if the condition of flags is not [`NonZero`].
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of flags and values differ.
     ///
     /// ```
@@ -214,8 +214,9 @@ impl Device {
     /// [`Device::select`] into a slice, buffer or view, which may be too short. The number of selected elements goes to
     /// the single element of `count`.
     ///
-    /// Waits for the result only if an output is a host slice. Which elements a too short output receives is unspecified if
-    /// they are [unordered](crate::op::Unordered).
+    /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered). A too
+    /// short output receives the first elements. In an [unordered](crate::op::Unordered) selection, it is unspecified
+    /// which elements it receives.
     ///
     /// # Errors
     ///

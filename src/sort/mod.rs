@@ -56,9 +56,9 @@ fn as_many(keys: usize, values: usize) -> Result<()> {
     Err(Error::invalid(format!("sorting {keys} keys with {values} values")))
 }
 
-/// An input of a sort by an order of type `C`: a [`Source`], [with values](Source::with) or
-/// [columns](Source::with_columns), [segments](Source::segments) of one, also with values, or
-/// [lines](crate::NdView::along).
+/// An input of a sort by an order of type `C`: a [`Source`], [segments](Source::segments) of one, or
+/// [lines](crate::NdView::along). A source can have [values](Source::with) or [columns](Source::with_columns) of
+/// values. Segments can have values.
 ///
 /// A source takes any order: an [`Order`], a user's [`Less`](crate::op::Less), or [`Merging`]. Segments, lines and columns
 /// take an [`Order`]. The crate alone implements this trait.
@@ -188,17 +188,17 @@ impl<S: Source<Item: Pod>, C: Sorting<S::Item>> Argsortable<C> for S {
 impl Device {
     /// Stable sort: a copy of the keys in `order`, in which equal keys keep their order.
     ///
-    /// An [`Order`] sorts numbers by their digits. A user's [`Less`](crate::op::Less) sorts elements of any plain type, also
-    /// structs, by [merges](crate::merge::sort); so does [`Merging`].
+    /// An [`Order`] sorts numbers by their digits. A user's [`Less`](crate::op::Less) sorts elements of any plain type,
+    /// also structs, by [merges](crate::merge::sort). [`Merging`] sorts by merges in any order.
     ///
-    /// Keys [with values](Source::with) return both, the values in the order of their keys. Values are plain data of any
-    /// size. Values of 1, 2, 4, 8 and 16 bytes move with the keys. Values of other sizes are gathered by the sorted
-    /// indices at the end. Keys [with columns](Source::with_columns) return a buffer of each column: [`columns`].
+    /// For keys [with values](Source::with), returns the sorted keys, and the values in the order of their keys. Values
+    /// are plain data of any size. Values of 1, 2, 4, 8 and 16 bytes move with the keys. Values of other sizes are
+    /// gathered by the sorted indices at the end. For keys [with columns](Source::with_columns), returns the keys and a
+    /// buffer of each column: [`columns`].
     ///
-    /// The elements of each [line](crate::NdView::along) are sorted separately: [`lines`].
-    /// Each [segment](Source::segments) is sorted separately, in its own range. Keys before the first offset, and from
-    /// the last offset on, belong to no segment and keep their indices. The keys of an expression are written to memory
-    /// first.
+    /// Each [line](crate::NdView::along) is sorted separately: [`lines`]. Each [segment](Source::segments) is sorted
+    /// separately, with its values, in its own range. Keys before the first offset, and from the last offset on, belong
+    /// to no segment and keep their indices. The keys of an expression are written to memory first.
     ///
     /// # Errors
     ///
@@ -231,8 +231,10 @@ impl Device {
         input.sort(self, &order)
     }
 
-    /// [`Device::sort`] into a slice, buffer or view of the same length. Waits for the result only if `output` is a
-    /// host slice, or if the input has a [gather](Source::gathered).
+    /// [`Device::sort`] into a slice, buffer or view of the same length. For keys with values, the output is a pair of
+    /// these.
+    ///
+    /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered).
     ///
     /// Does not check the offsets of segments; [`Device::check_segments`] does. With invalid offsets, results are
     /// unspecified. Reads and writes stay in bounds for any offsets.
@@ -400,7 +402,7 @@ impl Device {
     }
 
     /// [`Device::argsort`] into a slice, buffer or view of the same length. Waits for the result only if `output` is a
-    /// host slice, or if the input has a [gather](Source::gathered).
+    /// host slice, or if an input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///

@@ -16,7 +16,7 @@ use crate::{Buffer, Element, Error, Layout, NdView, NdViewMut, Offset, Output, R
 /// | a [`Source`] | one: all elements | a value |
 /// | [`x.segments(&offsets)`](Source::segments) | `x[offsets[s]..offsets[s + 1]]` for each s | a buffer, an element for each group |
 /// | [`x.by_key(&keys)`](Source::by_key) | each run of equal keys | a buffer of the keys, and one of the results |
-/// | [`x.flagged(&flags)`](Source::flagged) | from each flag that is not 0 to the next one | taken only by scans |
+/// | [`x.flagged(&flags)`](Source::flagged) | from each flag that is not 0 to the next one | none: reductions do not take flags |
 /// | [`view.along(axes)`](NdView::along) | each line along an axis or several | a buffer, an element for each line |
 ///
 /// These are the results of a reduction. A scan has a result for each element.
@@ -72,8 +72,8 @@ pub struct Along<V, A> {
 }
 
 impl<V: Shaped, A: Axes> Along<V, A> {
-    /// The elements in memory, one line after another, then the number of lines and their length. Lines that lie so
-    /// stay where they are, and others are copied.
+    /// The elements in memory, one line after another, then the number of lines and their length. Lines that already
+    /// have this order in memory stay where they are. Others are copied.
     pub(crate) fn in_memory(&self, device: &Device) -> Result<(Held<'_, V::From>, usize, usize)> {
         in_memory(device, self.view.view(), self.axes.list())
     }
@@ -89,7 +89,7 @@ impl<V: Shaped, A: Axes> Along<V, A> {
         Ok(kept.iter().chain(&taken).is_sorted())
     }
 
-    /// Copies elements of lines, one line after another, to their indices in the order of the view.
+    /// Copies elements to their indices in the order of the view. `lines` has one line after another.
     pub(crate) fn put<R: Pod>(&self, device: &Device, lines: &Buffer<R>, output: Output<'_, R>) -> Result<()> {
         let view = self.view.view();
         let [kept, taken] = kept_and_taken(&view, self.axes.list())?;
@@ -150,8 +150,8 @@ fn kept_and_taken<T: Element>(view: &NdView<'_, T>, axes: &[usize]) -> Result<[V
     Ok([kept, taken])
 }
 
-/// The number of lines, and their length. Both can overflow only if there are no elements. Then a length that overflows
-/// counts as 0 if there are no lines.
+/// The number of lines, and their length. Either overflows only if there are no elements. If the length overflows,
+/// there are no lines, and the length counts as 0.
 fn sizes<T: Element>(view: &NdView<'_, T>, kept: &[usize], taken: &[usize]) -> Result<(usize, usize)> {
     let shape = view.shape();
     let product = |axes: &[usize]| {

@@ -19,11 +19,10 @@
 //! | reader | cost of a source that is not in memory |
 //! |---|---|
 //! | [`Device::reduce`], [`Device::transform`], [`Device::scan`] and its variants without segments | none: a kernel computes an element when it reads it, and the CPU backend computes blocks that stay in the cache |
-//! | [`Device::histogram`] | none on the CPU backend, and none for a map of memory without captured values: [`histogram`](crate::histogram); else as below |
-//! | reductions and scans by a user-defined operator, exact scans, scans in segments, sorts, selections, partitions, runs, counts, extremes, statistics, other histograms, top-k, quantiles, segments and keys | one more pass, which writes n elements to memory of the call |
+//! | [`Device::histogram`] | none on the CPU backend, or if a function that captures nothing maps memory: see [`histogram`](crate::histogram). Else as below |
+//! | reductions and scans by a user-defined operator, exact scans, scans in segments, sorts, merges, selections, partitions, runs, counts, extremes, statistics, other histograms, top-k, quantiles; also the offsets of segments, the keys of `by_key`, flags, values and weights | one more pass, which writes n elements to memory of the call |
 //!
-//! Merges, searches and copies take only arrays, since their elements can have any plain type. [`Device::transform`]
-//! writes an array from a source.
+//! Set operations, searches and copies take only arrays. [`Device::transform`] writes an array from a source.
 //!
 //! | property | |
 //! |---|---|
@@ -319,8 +318,10 @@ pub trait Source: Sized + Sync {
         ByKey { source: self, keys }
     }
 
-    /// Ranges that start where a flag is not 0, as the input of a scan. The elements before the first such flag are a
-    /// range, too.
+    /// Elements with a flag for each, as the input of a scan, a selection or a partition.
+    ///
+    /// A scan restarts at each element whose flag is not 0. The elements before the first such flag are a range, too.
+    /// In [`Device::select`] and [`Device::partition`], the condition tests the flags, and the elements are plain data.
     ///
     /// The call returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are not as many flags as
     /// elements.
@@ -383,7 +384,7 @@ pub trait Source: Sized + Sync {
     /// So a small weight is not lost among large ones, and the order does not matter. The result has the same bits on
     /// every run, on every device and on the CPU, even on devices that flush subnormals. A sum is infinite if the
     /// rounded exact sum is out of range, or if a weight of the bin is infinite. A sum is NaN if a weight of the bin is
-    /// NaN, or if two are infinities of both signs. A sum of 0 is +0.
+    /// NaN, or if the bin has weights of both infinity and -infinity. A sum of 0 is +0.
     ///
     /// A device sums most weights in a window of 64 bits, or 128 for `f64`. The largest of a sample of the weights
     /// defines the upper end of the window. Weights with bits outside the window cost more: they are summed in global

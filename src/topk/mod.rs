@@ -267,11 +267,12 @@ impl<S: Source<Item: Element>, V: Source<Item: Pod>> Rankable for With<S, V> {
 impl Device {
     /// The k largest or smallest keys, in the order of the input unless [sorted](Top::sorted).
     ///
-    /// Keys [with values](Source::with) return both; values are plain data of any size. Keys
-    /// [with indices](Source::indexed) return both, too. Of equal keys, those with the lowest indices are selected.
+    /// For keys [with values](Source::with), returns the keys and their values, which are plain data of any size. For
+    /// keys [with indices](Source::indexed), returns the keys and their indices. Of equal keys, those with the lowest
+    /// indices are selected.
     ///
-    /// Of [segments](Source::segments) and of [lines](crate::NdView::along), k keys of each: [`groups`]. Results are rows of
-    /// k keys, a row for each group.
+    /// For [segments](Source::segments) and [lines](crate::NdView::along), returns k keys of each: [`groups`]. Results
+    /// are rows of k keys, a row for each group.
     ///
     /// # Errors
     ///
@@ -306,11 +307,12 @@ impl Device {
         input.top_k(self, top)
     }
 
-    /// [`Device::top_k`] into a slice, buffer or view of k elements, or of k for each row; or into a pair of them for keys
-    /// with values or indices.
+    /// [`Device::top_k`] into a slice, buffer or view, which has k elements, or k for each row or group. For keys with
+    /// values or indices, the output is a pair of these.
     ///
-    /// Waits for the result only if an output is a host slice. Besides scratch, a call with values allocates the indices of
-    /// the keys.
+    /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered). For
+    /// segments, the call always waits: [`groups`]. Besides scratch, a call with values allocates the indices of the
+    /// selected keys.
     ///
     /// # Errors
     ///

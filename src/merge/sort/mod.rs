@@ -56,8 +56,10 @@ pub trait Sorting<K: Pod + Send + Sync> {
     }
 }
 
-/// A sort by merges, for any [`Compare`]. For an [`Order`], it is a test of other orders: the result is the same as without
-/// this word, and the call is slower.
+/// A sort by merges, in any order: [`Compare`].
+///
+/// The result is the same as by the order alone. For an [`Order`], the sort is slower, and serves to test the sorts by
+/// merges.
 ///
 /// ```
 /// use oclprim::{Device, Order, sort::Merging};

@@ -1,9 +1,10 @@
 //! Counts: how many elements meet a [condition](crate::op::Condition) ([`Device::count`]), and whether any or all do
 //! ([`Device::any`], [`Device::all`]).
 //!
-//! Of a whole input, [`NonZero`](crate::op::NonZero) and [`EqualTo`](crate::op::EqualTo) have kernels of their own, which
-//! the table describes. Every other count is a [reduction](crate::reduce) of the numbers 0 and 1: in one pass for a whole
-//! input, after a pass that writes the numbers for segments, keys and lines.
+//! The table describes kernels for a whole input: counts by [`NonZero`](crate::op::NonZero) and
+//! [`EqualTo`](crate::op::EqualTo), and `any` and `all` by `NonZero`. Every other call is a [reduction](crate::reduce)
+//! of the numbers 0 and 1. A whole input takes one pass. For segments, keys and lines, an earlier pass writes the
+//! numbers.
 //!
 //! | property | |
 //! |---|---|
@@ -301,9 +302,9 @@ impl Device {
     }
 
     /// [`Device::count`] into a slice, buffer or view, which has one element for a source, or one for each group. For
-    /// [runs of keys](Source::by_key), see [`Device::reduce_into`].
+    /// [runs of keys](Source::by_key), the outputs are those of [`Device::reduce_into`].
     ///
-    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
+    /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///
@@ -327,8 +328,8 @@ impl Device {
         input.count_into(self, &what, output.into())
     }
 
-    /// Returns whether any element meets a condition; for groups, 1 or 0 for each. Empty input has none. Always reads all
-    /// elements.
+    /// Returns whether any element meets a condition; `false` for empty input. For groups, returns 0 or 1 for each.
+    /// Always reads all elements.
     ///
     /// # Errors
     ///
@@ -347,7 +348,7 @@ impl Device {
         input.test(self, &what, Test::Any)
     }
 
-    /// [`Device::any`] into a slice, buffer or view, as 1 and 0. All else is as in [`Device::count_into`].
+    /// [`Device::any`] into a slice, buffer or view, as 0 or 1. All else is as in [`Device::count_into`].
     ///
     /// # Errors
     ///
@@ -370,8 +371,8 @@ impl Device {
         input.test_into(self, &what, Test::Any, output.into())
     }
 
-    /// Returns whether all elements meet a condition; for groups, 1 or 0 for each. True for empty input. Always reads all
-    /// elements.
+    /// Returns whether all elements meet a condition; `true` for empty input. For groups, returns 0 or 1 for each.
+    /// Always reads all elements.
     ///
     /// # Errors
     ///
@@ -389,7 +390,7 @@ impl Device {
         input.test(self, &what, Test::All)
     }
 
-    /// [`Device::all`] into a slice, buffer or view, as 1 and 0. All else is as in [`Device::count_into`].
+    /// [`Device::all`] into a slice, buffer or view, as 0 or 1. All else is as in [`Device::count_into`].
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | work | as [`scan`](crate::scan); keys, flags or offsets are read as often as the elements |
 //! | operator | as [`scan`](crate::scan); a user-defined operator need not be commutative |
-//! | determinism | same bits everywhere, float sums and products too: the order depends only on the index, the segments and the types |
+//! | determinism | same bits everywhere, float sums and products too, if the device keeps subnormals: the order depends only on the index, the segments and the types |
 //! | scratch | that of a scan, and at most 8 bytes for each 32 KiB |
 //! | limits | any n and any number of segments that fit the device |
 //!

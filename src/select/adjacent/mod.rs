@@ -26,8 +26,8 @@ use crate::{
 /// Elements of a task.
 const TASK: usize = parallel::SERIAL;
 
-/// What [`Device::adjacent_difference`] computes of an element and its predecessor: [`Difference`](crate::op::Difference),
-/// or an [`&Operator`](Operator) of the user.
+/// The function that [`Device::adjacent_difference`] applies to an element and its predecessor:
+/// [`Difference`](crate::op::Difference), or a user-defined [`&Operator`](Operator).
 ///
 /// The operator need not be associative, and its identity is not used. The crate alone implements this trait.
 ///
@@ -74,8 +74,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it. For a user's
-    /// operator, [`ErrorKind::Build`](crate::ErrorKind::Build) as [`Device::reduce`], and
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it. For a
+    /// user-defined operator, [`ErrorKind::Build`](crate::ErrorKind::Build) as in [`Device::reduce`], and
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if its type in OpenCL C is not that of `T`.
     ///
     /// ```

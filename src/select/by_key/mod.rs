@@ -5,7 +5,7 @@
 //! |---|---|
 //! | work | one read of the keys and of the values, and one write of a key and a value for each run. On devices without look-back, the keys are read twice, and the offset of each run is written and read |
 //! | operator | as [`reduce`](crate::reduce); a user-defined operator need not be commutative |
-//! | determinism | same bits everywhere, floats too: the order depends on where a run starts and ends, as in [`reduce::segmented`](crate::reduce::segmented) |
+//! | determinism | same bits everywhere, floats too, if the device keeps subnormals: the order depends on where a run starts and ends, as in [`reduce::segmented`](crate::reduce::segmented) |
 //! | scratch | that of [`reduce::segmented`](crate::reduce::segmented) and of [`select`](crate::select); without look-back, also 4 or 8 bytes for each run that the outputs have room for |
 //! | limits | any n that fits the device |
 //!

@@ -26,10 +26,13 @@ impl Device {
     /// Partition: the elements that meet a condition, then the others, and the length of the first part. Waits for the
     /// length.
     ///
-    /// A pair of conditions makes three parts, and two lengths: the elements that meet the first condition, then the
-    /// other elements that meet the second one, then the rest. Both conditions are evaluated for every element. A
-    /// condition as [`UnstableTail`](crate::op::UnstableTail) gives up the order of the others, and costs one read less.
-    /// Values with flags have two parts, each in its order.
+    /// A pair of conditions makes three parts, and the call returns the lengths of the first two. The first part has
+    /// the elements that meet the first condition. The second part has the other elements that meet the second
+    /// condition, and the third part has the rest. Both conditions are evaluated for every element.
+    ///
+    /// With [`UnstableTail`](crate::op::UnstableTail), the other elements are in reversed order. On GPUs this is
+    /// faster, since the input is read once. [Values with flags](crate::Source::flagged) have two parts, each in its
+    /// order.
     ///
     /// # Errors
     ///
@@ -62,12 +65,12 @@ impl Device {
     /// [`Device::partition`] into a slice, buffer or view of the same length. `counts` has the lengths of all parts but the
     /// last.
     ///
-    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered).
+    /// Waits for the result only if an output is a host slice, or if an input has a [gather](crate::Source::gathered).
     ///
     /// # Errors
     ///
     /// Same as [`Device::partition`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ,
-    /// if `counts` does not have one element, or two for three parts, or if arguments overlap in imported OpenCL memory.
+    /// if `counts` does not have one element (two for three parts), or if arguments overlap in imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::{Device, op::Map};

@@ -110,11 +110,10 @@ impl Device {
         input.unique(self)
     }
 
-    /// [`Device::unique`] into a slice, buffer or view, which may be too short; for values by key, into two of one length.
-    /// The number of runs goes to the single
-    /// element of `count`.
+    /// [`Device::unique`] into a slice, buffer or view, which may be too short. For values by key, the output is a pair
+    /// of these, of one length. The number of runs goes to the single element of `count`.
     ///
-    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered).
+    /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///
