@@ -309,7 +309,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_spine(
     } while (group < groups);
 }
 
-#if A_BYTES == 4
+#ifdef NARROW
 // The most by which V differs from the sum, in units, if conversions had errors: one for each element and each word of the prefix.
 #define SLACK (TILE + EXACT_WORDS)
 

@@ -387,3 +387,38 @@ fn conditions_count_along_axes() {
         assert!(all == x.iter().map(|x| u8::from(*x < LIMIT)).collect::<Vec<_>>(), "{name}: each");
     }
 }
+
+/// A subnormal is not zero, also on a device that flushes subnormals in arithmetic. Zeros of both signs are equal, and NaN
+/// equals nothing.
+fn bits_decide<T: oclprim::Element>((name, device): &(String, Device), least: T, x: [T; 6])
+where
+    for<'x> &'x Buffer<T>: Source<Item = T>,
+{
+    let x = device.upload(&x).unwrap();
+    let [zero, nan] = [x.view(..1), x.view(5..)].map(|view| view.unwrap().to_vec().unwrap()[0]);
+    let ends = [0u32, 2, 6];
+    let of_segments = |counts: Buffer<u64>| counts.to_vec().unwrap();
+    assert_eq!(device.count(&x, NonZero).unwrap(), 4, "{name}");
+    assert_eq!(of_segments(device.count(x.segments(&ends), NonZero).unwrap()), [0, 4], "{name}");
+    assert_eq!(device.select(&x, NonZero).unwrap().len(), 4, "{name}");
+    assert_eq!(device.select_indices::<_, u32, _>(&x, op::EqualTo(zero)).unwrap().to_vec().unwrap(), [0, 1], "{name}");
+    for (value, count) in [(zero, 2), (least, 1), (nan, 0)] {
+        let equal = op::EqualTo(value);
+        assert_eq!(device.count(&x, equal).unwrap(), count, "{name}: {value:?}");
+        assert_eq!(device.any(&x, equal).unwrap(), count > 0, "{name}: {value:?}");
+        assert_eq!(of_segments(device.count(x.segments(&ends), equal).unwrap()).iter().sum::<u64>(), count, "{name}");
+        assert_eq!(device.select(&x, equal).unwrap().len() as u64, count, "{name}: {value:?}");
+    }
+}
+
+#[test]
+fn conditions_do_not_flush_subnormals() {
+    for device in common::devices() {
+        let least = f32::from_bits(1);
+        bits_decide(&device, least, [0.0, -0.0, least, -least, 1.0, f32::NAN]);
+        if device.1.capabilities().unwrap().is_none_or(|caps| caps.fp64) {
+            let least = f64::from_bits(1);
+            bits_decide(&device, least, [0.0, -0.0, least, -least, 1.0, f64::NAN]);
+        }
+    }
+}

@@ -274,6 +274,12 @@ fn top_k_of_groups_equals_that_of_each_group() {
         }
         let few = device.top_k(there.segments(&offsets), Top::largest(5)).unwrap_err();
         assert_eq!(few.to_string(), "4 keys are fewer than the 5 largest to select", "{name}");
+        // Four segments of 2^62 keys would have 2^64.
+        let many = device.top_k(there.segments(&offsets), Top::largest(1 << 62)).unwrap_err();
+        assert!(
+            many.to_string().starts_with("4 keys are fewer than the 4611686018427387904 largest"),
+            "{name}: {many}"
+        );
         let twice = device.top_k(there.segments(&offsets), Top::largest(1).in_rows(3)).unwrap_err();
         assert_eq!(twice.to_string(), "rows of 3 keys are for an input without groups", "{name}");
     }

@@ -245,7 +245,7 @@ impl<T: Element> Condition<T> for NonZero {
     type Counts = usize;
 
     fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync> {
-        Map::new(|x: T::Acc| x != T::Acc::ZERO, "x != 0")
+        Map::new(|x: T::Acc| x != T::Acc::ZERO, NON_ZERO[float_bits::<T::Acc>()])
     }
 
     #[inline]
@@ -265,7 +265,7 @@ impl<T: Element> Condition<T> for EqualTo<T> {
 
     fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync> {
         let value = self.0.widen();
-        Map::new(move |x: T::Acc| x == value, format!("x == {}", literal(value)))
+        Map::new(move |x: T::Acc| x == value, equality(value))
     }
 
     #[inline]
@@ -276,6 +276,30 @@ impl<T: Element> Condition<T> for EqualTo<T> {
     fn known(&self) -> Option<Known<T>> {
         Some(Known::EqualTo(self.0))
     }
+}
+
+/// `x != 0` in OpenCL C: for integers, f32 and f64. Floats are compared by their bits, since a device may flush subnormals.
+const NON_ZERO: [&str; 3] = ["x != 0", "as_uint(x) << 1 != 0", "as_ulong(x) << 1 != 0"];
+
+/// The index of [`NON_ZERO`] for a type of accumulators.
+fn float_bits<A: Element>() -> usize {
+    match A::TYPE {
+        ElementType::F32 => 1,
+        ElementType::F64 => 2,
+        _ => 0,
+    }
+}
+
+/// `x == value` in OpenCL C.
+fn equality<A: Element>(value: A) -> String {
+    let as_bits = ["", "as_uint", "as_ulong"][float_bits::<A>()];
+    if as_bits.is_empty() || value.partial_cmp(&value).is_none() {
+        return format!("x == {}", literal(value));
+    }
+    if value == A::ZERO {
+        return format!("{as_bits}(x) << 1 == 0");
+    }
+    format!("{as_bits}(x) == {as_bits}({})", literal(value))
 }
 
 /// A value in OpenCL C, by its bits.

@@ -211,7 +211,7 @@ pub fn plan(outputs: usize, form: &Form, caps: &Tuned, wide: bool) -> Result<Pla
     // Sub-groups are used only if all are full.
     let full = work_group.is_multiple_of(caps.sub_group.width as usize);
     let make = if full { ProgramSpec::with_sub_groups } else { ProgramSpec::new };
-    let program = with_types(make("scan_exact.cl", TEXT, caps), work_group);
+    let program = with_types(make("scan_exact.cl", TEXT, caps), work_group).flag("NARROW", narrow);
     let wide_program = with_types(ProgramSpec::new("scan_exact_wide.cl", WIDE_TEXT, caps), wide_work_group)
         .define("ITEMS", items)
         .define("ROUNDS", TILE / (wide_work_group * items))

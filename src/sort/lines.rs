@@ -7,7 +7,7 @@
 
 use bytemuck::Pod;
 
-use super::{Argsortable, Key, Order, Sortable};
+use super::{Argsortable, Key, Order, Sortable, expect_indices};
 use crate::{
     Buffer, Device, Input, Offset, Output, Result, Source,
     op::CapturingMap,
@@ -40,6 +40,7 @@ impl<V: Shaped<To: Key>, A: Axes> Argsortable<Order> for Along<V, A> {
 
     fn argsort_into<P: Offset>(self, device: &Device, order: &Order, output: Output<'_, P>) -> Result<()> {
         sorted(&self, device, output, |keys, offsets, len, output| {
+            expect_indices::<P>(len as usize)?;
             let mut indices = device.temporary::<u64>(keys.len())?;
             device.argsort_into(keys.segments(offsets), order.clone(), &mut indices)?;
             let in_line = CapturingMap::of_one(move |index: u64| index % len, "x % c0", len);

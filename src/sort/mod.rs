@@ -49,6 +49,14 @@ use crate::{
 /// The largest number of keys whose indices fit `u32`.
 pub(crate) const NARROW: usize = 1 << 32;
 
+/// Returns an error if the indices of n keys do not fit `I`.
+pub(crate) fn expect_indices<I: Offset>(n: usize) -> Result<()> {
+    if size_of::<I>() == 4 && n > NARROW {
+        return Err(Error::invalid(format!("the indices of {n} keys do not fit u32: at most 2^32 keys do")));
+    }
+    Ok(())
+}
+
 fn as_many(keys: usize, values: usize) -> Result<()> {
     if keys == values {
         return Ok(());
@@ -438,9 +446,7 @@ impl Device {
         let n = input.len();
         output.expect_len(n, "an argsort")?;
         let keys = Keys::new::<T>(order)?;
-        if size_of::<I>() == 4 && n > NARROW {
-            return Err(Error::invalid(format!("the indices of {n} keys do not fit u32: at most 2^32 keys do")));
-        }
+        expect_indices::<I>(n)?;
         match self.backend() {
             Backend::Cpu => {
                 let (input, output) = (bytemuck::cast_slice(input.host()?), output.host()?);

@@ -12,6 +12,7 @@ use crate::{
     Buffer, Device, Error, Input, Key, Offset, Order, Output, Result, Scratch, Source,
     op::{CapturingMap, Map, Min},
     segments::segments,
+    sort::expect_indices,
     source::{Along, Axes, Indexed, PairOutput, Segments, Shaped, counting},
 };
 
@@ -82,7 +83,7 @@ impl<S: Source<Item: crate::Element + Key>, O: Source<Item: Offset>> Segments<S,
         let keys = keys.input();
         device.check_segments(offsets.input(), keys.len())?;
         let rows = segments(offsets.input().len())?;
-        if rows * top.k == 0 {
+        if rows == 0 || top.k == 0 {
             return read(keys, rows, &device.uninit(0)?);
         }
         let offsets = device.transform(offsets.input().cast::<u64>())?;
@@ -132,25 +133,18 @@ impl<S: Source<Item: crate::Element + Key>, O: Source<Item: Offset>, I: Offset> 
 
     fn top_k(self, device: &Device, top: Top) -> Result<Self::Found> {
         self.keys.chosen(device, top, |keys, _, chosen| {
-            fits::<I>(keys.len())?;
+            expect_indices::<I>(keys.len())?;
             Ok((device.transform(keys.gathered(chosen))?, device.transform(chosen.cast::<I>())?))
         })
     }
 
     fn top_k_into(self, device: &Device, top: Top, to: Self::Out<'_>) -> Result<()> {
         self.keys.chosen(device, top, |keys, rows, chosen| {
-            fits::<I>(keys.len())?;
+            expect_indices::<I>(keys.len())?;
             to.keys.expect_len(rows * top.k, "a selection of keys")?;
             to.values.expect_len(rows * top.k, "a selection of indices")?;
             device.transform_into(keys.gathered(chosen), to.keys)?;
             device.transform_into(chosen.cast::<I>(), to.values)
         })
     }
-}
-
-fn fits<I: Offset>(n: usize) -> Result<()> {
-    if size_of::<I>() == 4 && n > crate::sort::NARROW {
-        return Err(Error::invalid(format!("the indices of {n} keys do not fit u32, which holds 2^32")));
-    }
-    Ok(())
 }

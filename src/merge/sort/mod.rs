@@ -25,6 +25,7 @@ use super::check_values;
 use super::form;
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::Order;
+use crate::sort::expect_indices;
 use crate::{
     Device, Input, Offset, Output, Result, Scratch,
     op::{Compare, Less},
@@ -50,6 +51,7 @@ pub trait Sorting<K: Pod + Send + Sync> {
     fn indices<P: Offset>(&self, device: &Device, input: Input<'_, K>, output: Output<'_, P>) -> Result<()> {
         let n = input.len();
         output.expect_len(n, "an argsort")?;
+        expect_indices::<P>(n)?;
         let mut keys = device.temporary(n)?;
         let indices = device.iota(n, P::ZERO, P::ONE)?;
         self.pairs(device, (input, Input::from(&indices)), (Output::from(&mut keys), output))

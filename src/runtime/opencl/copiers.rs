@@ -145,7 +145,11 @@ impl Piece {
             match self.from {
                 // SAFETY: `Copying::add` promises that the range is valid until the job ends, and does not overlap `to`.
                 Some(from) => Stream::new().copy(to, unsafe { std::slice::from_raw_parts(from, self.bytes) }),
-                None => to.iter_mut().step_by(PAGE).for_each(|byte| *byte = 0),
+                None => {
+                    to.iter_mut().step_by(PAGE).for_each(|byte| *byte = 0);
+                    // If the piece begins within a page, its last page may lie between two steps.
+                    to.last_mut().into_iter().for_each(|byte| *byte = 0);
+                }
             }
         };
         let result = panic::catch_unwind(AssertUnwindSafe(copy));

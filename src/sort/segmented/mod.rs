@@ -25,7 +25,7 @@ pub(crate) mod gpu;
 use bytemuck::Pod;
 
 use super::gpu::Values;
-use super::{Argsortable, Key, NARROW, Order, Sortable, as_many};
+use super::{Argsortable, Key, Order, Sortable, as_many, expect_indices};
 use crate::keys::Keys;
 use crate::{
     Buffer, Device, Error, Input, Offset, Output, Result, Scratch, Source,
@@ -189,9 +189,7 @@ impl Device {
         segments(offsets.len())?;
         output.expect_len(n, "an argsort of segments")?;
         let keys = Keys::new::<T>(order)?;
-        if size_of::<I>() == 4 && n > NARROW {
-            return Err(Error::invalid(format!("the indices of {n} keys do not fit u32: at most 2^32 keys do")));
-        }
+        expect_indices::<I>(n)?;
         match self.backend() {
             Backend::Cpu => {
                 let input = bytemuck::cast_slice(input.host()?);
