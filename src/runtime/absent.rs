@@ -101,6 +101,7 @@ impl ClDevice {
         scratch_sizes() -> Vec<usize>;
         allocations() -> usize;
         kept(kind: &'static str, bytes: usize, most: u32, make: impl FnOnce() -> Result<ClMem>) -> Result<Option<(ClMem, u32)>>;
+        touch(out: &mut [u8]) -> ();
         read(mem: &ClMem, offset: usize, out: &mut [u8]) -> Result<()>;
         write(mem: &ClMem, offset: usize, data: &[u8]) -> Result<()>;
         fill(mem: &ClMem, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()>;
