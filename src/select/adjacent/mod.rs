@@ -27,7 +27,7 @@ use crate::{
 const TASK: usize = parallel::SERIAL;
 
 /// The function that [`Device::adjacent_difference`] applies to an element and its predecessor:
-/// [`Difference`](crate::op::Difference), or a user-defined [`&Operator`](Operator).
+/// [`Difference`], or a user-defined [`&Operator`](Operator).
 ///
 /// The operator need not be associative, and its identity is not used. The crate alone implements this trait.
 ///
