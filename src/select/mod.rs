@@ -171,7 +171,9 @@ fn expect_non_zero(what: &impl Condition<u8>) -> Result<()> {
     if what.known() == Some(Known::NonZero) {
         return Ok(());
     }
-    Err(Error::unsupported("flags are tested by `NonZero`; a function of them is `x.flagged(flags.map(f))`"))
+    Err(Error::unsupported(
+        "flags are tested by `NonZero` alone, and elements keep their order; a function of them is `x.flagged(flags.map(f))`",
+    ))
 }
 
 /// # Selections
