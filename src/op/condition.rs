@@ -313,37 +313,28 @@ fn literal<T: Element>(value: T) -> String {
     format!("as_{name}(({unsigned}){:#x}{suffix})", element::bits(value))
 }
 
-impl<C> Sealed for Unordered<C> {}
-impl<T: Element, C: Condition<T, Use = Everywhere>> Condition<T> for Unordered<C> {
-    type Use = InSelections;
-    type Counts = usize;
-    const LOOSE: bool = true;
+/// The condition within, without an order of the elements.
+macro_rules! loose {
+    ($($name:ident in $place:ident),*) => { $(
+        impl<C> Sealed for $name<C> {}
+        impl<T: Element, C: Condition<T, Use = Everywhere>> Condition<T> for $name<C> {
+            type Use = $place;
+            type Counts = usize;
+            const LOOSE: bool = true;
 
-    fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync> {
-        self.0.first()
-    }
+            fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync> {
+                self.0.first()
+            }
 
-    #[inline]
-    fn part(&self, x: T) -> usize {
-        self.0.part(x)
-    }
+            #[inline]
+            fn part(&self, x: T) -> usize {
+                self.0.part(x)
+            }
+        }
+    )* };
 }
 
-impl<C> Sealed for UnstableTail<C> {}
-impl<T: Element, C: Condition<T, Use = Everywhere>> Condition<T> for UnstableTail<C> {
-    type Use = InPartitions;
-    type Counts = usize;
-    const LOOSE: bool = true;
-
-    fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync> {
-        self.0.first()
-    }
-
-    #[inline]
-    fn part(&self, x: T) -> usize {
-        self.0.part(x)
-    }
-}
+loose!(Unordered in InSelections, UnstableTail in InPartitions);
 
 impl<C, D> Sealed for (C, D) {}
 /// Three parts: the elements that meet the first condition, then the others that meet the second one, then the rest.
