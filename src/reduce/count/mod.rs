@@ -28,6 +28,7 @@ use bytemuck::Pod;
 use crate::{
     Buffer, Device, Element, Input, Offset, Output, Result, Scratch, Source, element,
     op::{Condition, Everywhere, Known, Or, Product, Sum},
+    reduce::Reducible,
     runtime::Backend,
     source::{Along, Axes, ByKey, Grouped, Segments, Shaped},
 };
@@ -124,6 +125,25 @@ pub enum Test {
     All,
 }
 
+impl Test {
+    /// The answer for numbers that are 1 for each element that meets the condition, and 0 for the others.
+    fn answer<I: Reducible<Item = u8>>(self, device: &Device, numbers: I) -> Result<I::Of<u8>> {
+        match self {
+            Self::Any => device.reduce(numbers, Or),
+            // The product of no numbers is 1.
+            Self::All => device.reduce(numbers, Product),
+        }
+    }
+
+    /// Writes [`Self::answer`].
+    fn answer_into<I: Reducible<Item = u8>>(self, device: &Device, numbers: I, output: I::Out<'_, u8>) -> Result<()> {
+        match self {
+            Self::Any => device.reduce_into(numbers, Or, output),
+            Self::All => device.reduce_into(numbers, Product, output),
+        }
+    }
+}
+
 impl<S: Source<Item: Element>> Countable for S {
     type Tests = bool;
 
@@ -153,16 +173,12 @@ impl<S: Source<Item: Element>> Countable for S {
         test: Test,
         output: Output<'_, u8>,
     ) -> Result<()> {
-        match (what.known(), test) {
-            (Some(Known::NonZero), _) => {
-                let answer = if test == Test::Any { Answer::Any } else { Answer::All };
-                let question = Question { answer, ..Question::of(Known::<S::Item>::NonZero) };
-                device.answer(self.held(device)?.input(), question, output, &mut Scratch::new())
-            }
-            (_, Test::Any) => device.reduce_into(meets::<_, _, u8>(self, what), Or, output),
-            // The product of no numbers is 1.
-            (_, Test::All) => device.reduce_into(meets::<_, _, u8>(self, what), Product, output),
+        if what.known() == Some(Known::NonZero) {
+            let answer = if test == Test::Any { Answer::Any } else { Answer::All };
+            let question = Question { answer, ..Question::of(Known::<S::Item>::NonZero) };
+            return device.answer(self.held(device)?.input(), question, output, &mut Scratch::new());
         }
+        test.answer_into(device, meets::<_, _, u8>(self, what), output)
     }
 }
 
@@ -196,10 +212,7 @@ macro_rules! groups {
 
             fn test<C: Condition<S::Item>>(self, device: &Device, what: &C, test: Test) -> Result<Self::Tests> {
                 let numbers = $Group { source: meets::<_, _, u8>(self.source, what), $part: self.$part };
-                match test {
-                    Test::Any => device.reduce(numbers, Or),
-                    Test::All => device.reduce(numbers, Product),
-                }
+                test.answer(device, numbers)
             }
 
             fn test_into<C: Condition<S::Item>>(
@@ -210,10 +223,7 @@ macro_rules! groups {
                 output: Self::Out<'_, u8>,
             ) -> Result<()> {
                 let numbers = $Group { source: meets::<_, _, u8>(self.source, what), $part: self.$part };
-                match test {
-                    Test::Any => device.reduce_into(numbers, Or, output),
-                    Test::All => device.reduce_into(numbers, Product, output),
-                }
+                test.answer_into(device, numbers, output)
             }
         }
     )* };
@@ -238,11 +248,7 @@ impl<V: Shaped, A: Axes> Countable for Along<V, A> {
 
     fn test<C: Condition<V::To>>(self, device: &Device, what: &C, test: Test) -> Result<Buffer<u8>> {
         let (shape, numbers) = numbers(device, &self, what)?;
-        let lines = numbers.nd(&shape)?.along(1);
-        match test {
-            Test::Any => device.reduce(lines, Or),
-            Test::All => device.reduce(lines, Product),
-        }
+        test.answer(device, numbers.nd(&shape)?.along(1))
     }
 
     fn test_into<C: Condition<V::To>>(
@@ -253,11 +259,7 @@ impl<V: Shaped, A: Axes> Countable for Along<V, A> {
         output: Output<'_, u8>,
     ) -> Result<()> {
         let (shape, numbers) = numbers(device, &self, what)?;
-        let lines = numbers.nd(&shape)?.along(1);
-        match test {
-            Test::Any => device.reduce_into(lines, Or, output),
-            Test::All => device.reduce_into(lines, Product, output),
-        }
+        test.answer_into(device, numbers.nd(&shape)?.along(1), output)
     }
 }
 
