@@ -39,7 +39,10 @@ pub(crate) fn copied<T: Copy>(elements: &[T]) -> Result<Vec<T>> {
 /// The elements of an iterator of known length.
 pub(crate) fn collect<T>(elements: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
     let mut all = with_capacity(elements.len())?;
-    all.extend(elements);
+    // Each iterator type is compiled, and `extend` is long.
+    for element in elements {
+        all.push(element);
+    }
     Ok(all)
 }
 
