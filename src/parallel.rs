@@ -169,11 +169,14 @@ struct Cells<'f, K, W> {
     find: &'f (dyn Fn(usize, &mut K) + Sync),
     turn: Mutex<&'f mut Turn<'f, K, W>>,
     finish: &'f (dyn Fn(usize, W, &mut K) + Sync),
-    cells: Vec<Mutex<Option<(K, Option<W>)>>>,
+    cells: Vec<Mutex<Cell<K, W>>>,
 }
 
+/// The buffer of a task, and what `turn` returned for it.
+type Cell<K, W> = Option<(K, Option<W>)>;
+
 impl<K, W> Cells<'_, K, W> {
-    fn cell(&self, task: usize) -> MutexGuard<'_, Option<(K, Option<W>)>> {
+    fn cell(&self, task: usize) -> MutexGuard<'_, Cell<K, W>> {
         self.cells[task].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

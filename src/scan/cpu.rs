@@ -720,8 +720,8 @@ impl<P: Copy, A> Work<P, A> {
             self.trees.push(Tree { runs: [[self.identity; CHUNK_RUNS]; CHUNKS], chunks: totals });
         }
         let tree = &mut self.trees[t];
-        for c in 0..chunks {
-            (tree.runs[c], totals[c]) = of_chunk(c);
+        for (c, (runs, total)) in tree.runs.iter_mut().zip(&mut totals).take(chunks).enumerate() {
+            (*runs, *total) = of_chunk(c);
         }
         // A tile has two groups of chunks.
         let (groups, _) = totals.as_chunks();
