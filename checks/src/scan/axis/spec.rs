@@ -16,11 +16,7 @@ use crate::{
     f16,
     ladder::Climb,
     op::{Max, Min, Monoid, Op, Product, Sum, Xor},
-    scan::{
-        cpu,
-        segmented::spec::by_definition,
-        shared::{digits, levels},
-    },
+    scan::{cpu, segmented::spec::by_definition, shared::chunk_prefixes},
     tuning::Tuned,
 };
 use crate::{ProgramSpec, scan::gpu::Form as Program};
@@ -37,10 +33,11 @@ where
         line.reverse();
     }
     let aggregate = |chunk: &[U::Acc]| chunk[1..].iter().fold(chunk[0], |aggregate, &x| combine(aggregate, x));
-    let levels = levels(combine, op.identity, line.chunks_exact(CHUNK).map(aggregate).collect());
+    let aggregates: Vec<_> = line.chunks_exact(CHUNK).map(aggregate).collect();
+    let prefixes = chunk_prefixes(combine, op.identity, &aggregates, line.len().div_ceil(CHUNK));
     let mut out = Vec::new();
-    for (c, chunk) in line.chunks(CHUNK).enumerate() {
-        let mut acc = digits(combine, op.identity, &levels, c).into_iter().fold(initial, combine);
+    for (chunk, digits) in line.chunks(CHUNK).zip(prefixes) {
+        let mut acc = digits.into_iter().fold(initial, combine);
         for &x in chunk {
             let before = acc;
             acc = combine(acc, x);
