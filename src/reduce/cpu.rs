@@ -25,7 +25,7 @@ pub const fn tile<T>() -> usize {
 }
 
 // `Fast` and `Fixed` both use the fixed tree. The CPU is limited by memory bandwidth, so another order is not faster.
-pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], _: O) -> Result<T> {
+pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T]) -> Result<T> {
     let n = input.len();
     if n == 0 {
         return Ok(O::empty());
@@ -161,6 +161,9 @@ fn reduce_partials<T: Element>(
     again: &dyn Fn(&[T::Acc]) -> T::Acc,
 ) -> Result<T> {
     let tiles = n.div_ceil(tile::<T>());
+    if tiles == 1 {
+        return Ok(T::narrow(partial(0)));
+    }
     let mut partials: Vec<T::Acc> = if n * size_of::<T>() <= SERIAL_BYTES {
         memory::collect((0..tiles).map(partial))?
     } else {

@@ -391,23 +391,33 @@ impl Device {
     fn reduce_plain<T: Element, O: Op<T>>(
         &self,
         input: Input<'_, T>,
-        op: O,
+        _: O,
         determinism: Determinism,
         output: Output<'_, T>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        output.expect_len(1, "reduce")?;
         let exact = determinism.exact::<T, O>()?;
         match self.backend() {
-            Backend::Cpu if exact => output.host()?[0] = cpu::exact_sum(input.host()?)?,
-            Backend::Cpu => output.host()?[0] = cpu::reduce(input.host()?, op)?,
+            Backend::Cpu if exact => read_slice(input, output, &cpu::exact_sum),
+            Backend::Cpu => read_slice(input, output, &cpu::reduce::<T, O>),
             Backend::OpenCl(device) => {
+                output.expect_len(1, "reduce")?;
                 let form = Form::of::<T, O>(determinism);
-                gpu::reduce(device, &form, bytemuck::bytes_of(&O::empty()), input.any(), output.any(), scratch)?;
+                gpu::reduce(device, &form, bytemuck::bytes_of(&O::empty()), input.any(), output.any(), scratch)
             }
         }
-        Ok(())
     }
+}
+
+/// Writes `reduce` of elements in memory on the CPU, compiled once for each type.
+fn read_slice<T: Element>(
+    input: Input<'_, T>,
+    output: Output<'_, T>,
+    reduce: &dyn Fn(&[T]) -> Result<T>,
+) -> Result<()> {
+    output.expect_len(1, "reduce")?;
+    output.host()?[0] = reduce(input.host()?)?;
+    Ok(())
 }
 
 /// A function of a number of elements and of the elements.

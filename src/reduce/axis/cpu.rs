@@ -211,16 +211,14 @@ where
     let len = input.len() / out.len();
     let (mut x, mut y) = (&mut [op.identity; SHORT], &mut [op.identity; SHORT]);
     for (input, out) in input.chunks(SHORT).zip(out.chunks_mut(SHORT / len)) {
-        for (acc, &x) in x.iter_mut().zip(input) {
-            *acc = (op.combine)(op.identity, U::from(x).widen());
-        }
+        x.iter_mut().zip(input).for_each(|(acc, x)| *acc = (op.combine)(op.identity, U::from(*x).widen()));
         let mut n = input.len();
         while n > out.len() {
             n /= 2;
             join_pairs(op, &x[..2 * n], &mut y[..n]);
             std::mem::swap(&mut x, &mut y);
         }
-        narrow(x, out);
+        out.iter_mut().zip(&*x).for_each(|(out, &x)| *out = U::narrow(x));
     }
 }
 
@@ -235,25 +233,13 @@ where
     let mut moved = Vec::new();
     for (block, out) in out.chunks_mut(ABREAST).enumerate() {
         let (first, count) = (first + block * ABREAST, out.len());
-        transpose(input, lines, first..first + count, &mut moved)?;
+        memory::refill(&mut moved, lines.len * count, T::ZERO)?;
+        for (column, place) in lines.places(first..first + count).into_iter().enumerate() {
+            let line = &input[place..place + lines.len];
+            moved[column..].iter_mut().step_by(count).zip(line).for_each(|(to, &x)| *to = x);
+        }
         let moved_lines = Lines { stride: count as isize, ..lines.clone() };
         narrow(&combine(op, &moved, &moved_lines, 0..1, &Block { count, first: 0, places: &[] })?, out);
-    }
-    Ok(())
-}
-
-/// Copies the lines of some outputs to `moved`, whose neighbours are elements of different lines.
-fn transpose<T: Element>(
-    input: &[T],
-    lines: &Lines,
-    outputs: std::ops::Range<usize>,
-    moved: &mut Vec<T>,
-) -> Result<()> {
-    let count = outputs.len();
-    memory::refill(moved, lines.len * count, T::ZERO)?;
-    for (column, place) in lines.places(outputs).into_iter().enumerate() {
-        let line = &input[place..place + lines.len];
-        moved[column..].iter_mut().step_by(count).zip(line).for_each(|(to, &x)| *to = x);
     }
     Ok(())
 }
@@ -264,15 +250,9 @@ fn join_pairs<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(op: &Monoid<U, F>, x:
     let (pairs, rest) = x.as_chunks::<16>();
     let (to, rest_to) = to.as_chunks_mut::<8>();
     for (to, pairs) in to.iter_mut().zip(pairs) {
-        let mut joined = [op.identity; 8];
-        for i in 0..8 {
-            joined[i] = (op.combine)(pairs[2 * i], pairs[2 * i + 1]);
-        }
-        *to = joined;
+        *to = std::array::from_fn(|i| (op.combine)(pairs[2 * i], pairs[2 * i + 1]));
     }
-    for (i, to) in rest_to.iter_mut().enumerate() {
-        *to = (op.combine)(rest[2 * i], rest[2 * i + 1]);
-    }
+    rest_to.iter_mut().zip(rest.as_chunks().0).for_each(|(to, &[a, b])| *to = (op.combine)(a, b));
 }
 
 /// Result of the tree for a chunk of `len` elements of one line.
@@ -388,17 +368,10 @@ where
                             *to = lone(a);
                         }
                     }
-                    2 => {
-                        let (a, b) = (row(0), row(1));
-                        for i in 0..columns {
-                            to[i] = join(&a[i], &b[i]);
-                        }
-                    }
+                    2 => to.iter_mut().zip(row(0)).zip(row(1)).for_each(|((to, a), b)| *to = join(a, b)),
                     3 => {
-                        let (a, b, c) = (row(0), row(1), row(2));
-                        for i in 0..columns {
-                            to[i] = (op.combine)(join(&a[i], &b[i]), lone(&c[i]));
-                        }
+                        let each = to.iter_mut().zip(row(0)).zip(row(1)).zip(row(2));
+                        each.for_each(|(((to, a), b), c)| *to = (op.combine)(join(a, b), lone(c)));
                     }
                     _ => {
                         let (a, b, c, d) = (row(0), row(1), row(2), row(3));

@@ -161,9 +161,7 @@ where
             let first = rank.wrapping_sub(first_segment);
             if let Some(out) = tree.out.get_mut(first..first.wrapping_add(ABREAST)) {
                 let sums = combine_abreast(op, &rest[ramp * size..]);
-                for (out, &sum) in out.iter_mut().zip(&sums) {
-                    *out = U::narrow(sum);
-                }
+                out.iter_mut().zip(sums).for_each(|(out, sum)| *out = U::narrow(sum));
             }
             rank += ABREAST;
             ramp += 1;
@@ -326,9 +324,10 @@ where
     let item = BLOCK_BYTES / size_of::<T>();
     let blocks = &blocks[..ABREAST * item];
     let mut sum = [op.identity; ABREAST];
+    let bits: [u64; ABREAST] = std::array::from_fn(|b| marks.block(b, item));
     // 32-bit masks are compared in half as many vector instructions as 64-bit masks.
     for half in (0..item).step_by(32) {
-        let bits = marks.half_blocks(item, half);
+        let bits: [u32; ABREAST] = std::array::from_fn(|b| (bits[b] >> half) as u32);
         for k in half..item.min(half + 32) {
             for b in 0..ABREAST {
                 let before = if bits[b] >> (k - half) & 1 == 1 { op.identity } else { sum[b] };

@@ -68,12 +68,6 @@ impl Marks {
         let at = b * item;
         self.words[at / 64] >> (at % 64) & (u64::MAX >> (64 - item))
     }
-
-    /// 32 flags of each cache line, from element `first` on.
-    #[inline]
-    fn half_blocks(&self, item: usize, first: usize) -> [u32; ABREAST] {
-        std::array::from_fn(|b| (self.block(b, item) >> first) as u32)
-    }
 }
 
 impl Offsets<'_> {
