@@ -185,6 +185,8 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
     ];
     // These shapes have few rows, which work-items process side by side.
     const SIDE_BY_SIDE: &[(&[usize], usize)] = &[(&[20, 300], 0), (&[32, 136], 0), (&[3, 9, 132], 1), (&[31, 2500], 0)];
+    // The CPU has several blocks of outputs, each with several parts of the axis.
+    const BLOCKS: &[(&[usize], usize)] = &[(&[520, 1030], 0)];
     const QUICK: &[(&[usize], usize)] = &[
         (&[1, 1], 0),
         (&[100_001], 0),
@@ -227,6 +229,7 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         form::<f16, Sum>(level, &TINY[..1], cases);
         form::<i32, Or>(level, &TINY[..1], cases);
         form_as::<i32, i64, Sum>(level, SIDE_BY_SIDE, cases);
+        form_as::<i32, i64, Sum>(level, BLOCKS, cases);
         form::<f32, Min>(level, SIDE_BY_SIDE, cases);
         form_by(level, "a + b along an axis", by_plus(), SIDE_BY_SIDE, cases);
     }
