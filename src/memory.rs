@@ -25,8 +25,11 @@ pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
 /// An empty vector with room for `len` elements.
 pub(crate) fn with_capacity<T>(len: usize) -> Result<Vec<T>> {
     let mut all = Vec::new();
-    all.try_reserve_exact(len).map_err(|_| short::<T>(len))?;
-    Ok(all)
+    // Not `map_err` and `?`: this function has a copy for each type.
+    match all.try_reserve_exact(len) {
+        Ok(()) => Ok(all),
+        Err(_) => Err(short::<T>(len)),
+    }
 }
 
 /// A copy of `elements`.

@@ -380,7 +380,9 @@ impl Device {
                 let load = Load::of(source, device)?;
                 let output = output.cl(device, false)?;
                 apart(&load.inputs(), &[&output])?;
-                load.run(device, source, n, || gpu::scan_load(device, &form, &start, (&load, n), &output, scratch))?;
+                load.run(device, source, n, &mut || {
+                    gpu::scan_load(device, &form, &start, (&load, n), &output, scratch)
+                })?;
                 output.finish(device)
             }
         }
