@@ -105,6 +105,28 @@ fn download(form: &str, pinned: bool, by_the_driver: bool) -> Bench {
     })
 }
 
+/// Reads a buffer to a new vector.
+fn download_new(form: &str, by_the_driver: bool) -> Bench {
+    bench(form, move |device, n| {
+        Ok(Climb::new(
+            (filled(&variant(device, by_the_driver), n)?, Vec::new()),
+            |(_, out)| {
+                *out = Vec::new();
+                Ok(())
+            },
+            |(x, out)| {
+                *out = x.to_vec()?;
+                Ok(())
+            },
+            move |(_, out)| {
+                let mut want = vec![0; n];
+                fill(&mut want);
+                same(out, &want, "download")
+            },
+        ))
+    })
+}
+
 pub(crate) fn benches() -> Vec<Bench> {
     let new = bench("upload new", |device, n| {
         let mut bytes = vec![0; n];
@@ -122,24 +144,6 @@ pub(crate) fn benches() -> Vec<Bench> {
             |(_, bytes, x)| x.as_ref().map_or(Ok(()), |x: &Buffer<u8>| same(&x.to_vec()?, bytes, "upload")),
         ))
     });
-    let vec = bench("download Vec", |device, n| {
-        Ok(Climb::new(
-            (filled(device, n)?, Vec::new()),
-            |(_, out)| {
-                *out = Vec::new();
-                Ok(())
-            },
-            |(x, out)| {
-                *out = x.to_vec()?;
-                Ok(())
-            },
-            move |(_, out)| {
-                let mut want = vec![0; n];
-                fill(&mut want);
-                same(out, &want, "download")
-            },
-        ))
-    });
     vec![
         upload("upload slice", false, false),
         new,
@@ -147,9 +151,10 @@ pub(crate) fn benches() -> Vec<Bench> {
         upload("upload slice by the driver", false, true),
         upload("upload link", true, true),
         download("download slice", false, false),
-        vec,
+        download_new("download Vec", false),
         download("download pinned", true, false),
         download("download slice by the driver", false, true),
+        download_new("download Vec by the driver", true),
         download("download link", true, true),
     ]
 }
