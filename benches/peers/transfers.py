@@ -39,18 +39,22 @@ def program(path, device, size):
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         words = ["copy", "--form", "load", "--type", "u8", "--runs", "9", "--hot", "--n", str(size), "--device", device]
         done = subprocess.run([path, "bench", *words, "--json", out.name], stdout=subprocess.DEVNULL)
-        report = json.load(open(out.name))
+        yield from reported(json.load(open(out.name)))
+    if done.returncode != 0:
+        print(f"{device}: exit code {done.returncode}", file=sys.stderr)
+
+
+def reported(report):
+    """The rows of a file that `oclprim bench --json` wrote."""
     opencl = report["device"]["opencl"]
     name = "oclprim on " + (report["device"]["platform"] if opencl else "CPU backend")
     for line in report["lines"]:
         if not opencl and re.search("driver|link", line["form"]):
             continue
         if line["error"] or line["wrong"]:
-            print(f"{name}: {line['form']} of {size} bytes: {line['error'] or 'wrong'}", file=sys.stderr)
+            print(f"{name}: {line['form']} of {line['n']} bytes: {line['error'] or 'wrong'}", file=sys.stderr)
         else:
-            yield row(name, line["form"], size, line["wall"]["median"], line["wall"]["spread"], report["commit"])
-    if done.returncode != 0:
-        print(f"{name}: exit code {done.returncode}", file=sys.stderr)
+            yield row(name, line["form"], line["n"], line["wall"]["median"], line["wall"]["spread"], report["commit"])
 
 
 def timed(library, operation, size, run):
