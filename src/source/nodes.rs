@@ -371,7 +371,7 @@ impl<S: Source, I: Source<Item: Integer>> Source for Gathered<S, I> {
 
 /// Elements in reverse order; see [`Source::reversed`].
 #[derive(Clone, Copy, Debug)]
-pub struct Reversed<S>(pub(super) S);
+pub struct Reversed<S>(pub(crate) S);
 
 pub(super) struct ReversedValues<V> {
     values: V,
@@ -411,6 +411,13 @@ impl<S: Source> Source for Reversed<S> {
         let last = text.number(finite(&self.0)?.wrapping_sub(1));
         let at = text.index(&format!("{last} - {index}"));
         self.0.emit(text, &at)
+    }
+
+    fn backwards(&self) -> Option<Input<'_, S::Item>>
+    where
+        S::Item: Pod,
+    {
+        self.0.plain()
     }
 
     fn search(&self, device: &ClDevice, _: usize) -> Result<()> {
