@@ -14,7 +14,7 @@ fn main() -> Result<(), oclprim::Error> {
     let host: Vec<f32> = (0..ROWS * COLS).map(|i| (i % 100) as f32).collect();
     let matrix = device.upload(&host)?;
     let mut columns = device.zeroed::<f32>(ROWS * COLS)?;
-    device.transpose_into(&matrix, ROWS, COLS, &mut columns)?;
+    device.transpose_into(&matrix, (ROWS, COLS), &mut columns)?;
 
     // Each column's sum goes to its element of `sums`. The first call takes scratch, which the later ones use again. The
     // calls do not wait, because the device runs its commands in order.

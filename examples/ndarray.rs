@@ -34,7 +34,7 @@ fn main() -> Result<(), oclprim::Error> {
     assert_eq!(device.reduce(NdView::from(&columns).along(0), Sum)?.to_vec()?, block.sum_axis(Axis(0)).to_vec());
 
     let mut turned = Array2::zeros((640, 480));
-    device.transpose_into(Input::try_from(&image)?, 480, 640, Output::try_from(&mut turned)?)?;
+    device.transpose_into(Input::try_from(&image)?, (480, 640), Output::try_from(&mut turned)?)?;
     assert_eq!(turned, image.t());
     println!("transposed to {} x {}", turned.nrows(), turned.ncols());
     Ok(())

@@ -23,7 +23,7 @@ fn main() -> Result<(), oclprim::Error> {
     assert_eq!(total.to_bits(), Device::cpu().reduce(&samples, Sum)?.to_bits());
 
     let matrix = [1u32, 2, 3, 4, 5, 6];
-    let transposed = device.transpose(&matrix, 2, 3)?.to_vec()?;
+    let transposed = device.transpose(&matrix, (2, 3))?.to_vec()?;
     println!("2 x 3 {matrix:?} transposed is {transposed:?}");
     assert_eq!(transposed, [1, 4, 2, 5, 3, 6]);
     Ok(())

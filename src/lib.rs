@@ -36,16 +36,15 @@
 //! | [`select`](Device::select), [`select_indices`](Device::select_indices), [`partition`](Device::partition) | the elements that meet a [condition](op::Condition), or whose [flags](Source::flagged) do, or their indices; in a partition, the other elements follow: [`select`], [`select::partition`] |
 //! | [`unique`](Device::unique), [`run_length_encode`](Device::run_length_encode), [`non_trivial_runs`](Device::non_trivial_runs) | runs of equal neighbours: [`select::runs`] |
 //! | [`adjacent_difference`](Device::adjacent_difference) | difference between each element and the one before it: [`select::adjacent`] |
-//! | [`transpose`](Device::transpose), [`transpose_batch`](Device::transpose_batch) | rows become columns: [`layout::transpose`] |
+//! | [`transpose`](Device::transpose) | rows become columns, of one matrix or of [many](Matrices): [`layout::transpose`]. Of an expression, in one pass: [`layout::transpose::mapped`] |
 //! | [`transpose_in_place`](Device::transpose_in_place) | transpose of a square or rectangular matrix within its own memory: [`layout::transpose::in_place`] |
-//! | [`transpose_map`](Device::transpose_map) | transpose with another type, a factor, or a function of each element: [`layout::transpose::mapped`] |
-//! | [`permute`](Device::permute) | axes in another order: [`layout::permute`] |
+//! | [`transform`](Device::transform) or [`copy`](Device::copy) of [`view.permute()`](NdView::permute) | axes in another order: [`layout::permute`] |
 //! | [`histogram`](Device::histogram) | number or total [weight](Source::weighted) of the samples in each bin, also of [channels](Source::channels): [`histogram`] |
 //! | [`copy`](Device::copy), [`copy_within`](Buffer::copy_within) | copies elements from any offset to any offset: [`layout::copy`] |
 //! | [`filled`](Device::filled), [`zeroed`](Device::zeroed), [`Buffer::fill`] | the same value for every element |
-//! | [`copy_nd`](Device::copy_nd), [`copy_ranges`](Device::copy_ranges) | copies between N-dimensional views: [`layout::copy::nd`]; of many ranges at once: [`layout::copy::ranges`] |
+//! | [`copy`](Device::copy) of an [`NdView`], of [`x.ranges()`](Source::ranges) | copies between N-dimensional views: [`layout::copy::nd`]; of many ranges at once: [`layout::copy::ranges`] |
 //! | [`gather`](Device::gather), [`scatter`](Device::scatter) | `out[i] = x[index[i]]`, `out[index[i]] = x[i]`: [`layout::copy::gather`] |
-//! | [`reverse`](Device::reverse), [`reverse_in_place`](Device::reverse_in_place) | elements in reverse order: [`layout::copy::reverse`] |
+//! | [`copy`](Device::copy) or [`transform`](Device::transform) of [`x.reversed()`](Source::reversed), [`reverse_in_place`](Device::reverse_in_place) | elements in reverse order: [`layout::copy::reverse`] |
 //! | [`sort`](Device::sort), [`argsort`](Device::argsort) | sorted keys, also [with values](Source::with), or indices: [`sort`]. By a user's order, also of structs: [`merge::sort`] |
 //! | [`sort`](Device::sort) of [`x.with_columns()`](Source::with_columns) | sorted keys with several columns of values: [`sort::columns`] |
 //! | [`sort_in_place`](Device::sort_in_place) | sorts keys in their own memory: [`sort::in_place`] |
@@ -89,7 +88,7 @@
 //! | | same on every run | same on every device and the CPU |
 //! |---|---|---|
 //! | integers; min, max, arg-min, arg-max, min-max; counts; exact sums, means and scans ([`ExactSum`], [`Determinism::Exact`]); histogram of integers, also with weights of any type; transpose, permute; copy, gather, scatter to different indices, reverse; sorts, also of segments and in place; selections, partitions, runs; merge, merge sort, set operations, searches; top-k, keys at given ranks, quantiles; iota of integers; random numbers | yes | yes |
-//! | float sum and product, [`Determinism::Fixed`] (the default); scans of floats; statistics, also along an axis; reductions by key; adjacent differences; reductions and scans by a user-defined [`Operator`](op::Operator); histogram of floats, also with weights; transpose with a cast or a factor; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
+//! | float sum and product, [`Determinism::Fixed`] (the default); scans of floats; statistics, also along an axis; reductions by key; adjacent differences; reductions and scans by a user-defined [`Operator`](op::Operator); histogram of floats, also with weights; transforms and transposes of expressions; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`] (any order of additions); scatter by equal indices; the order of [`Unordered`](op::Unordered) selections | no promise | no |
 //!
 //! [`Capabilities::denormals`] reports whether a device keeps subnormals. On a device that flushes them, an exact sum of

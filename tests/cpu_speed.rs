@@ -46,7 +46,7 @@ const COLS: usize = 300;
 fn moments_of_columns_take_at_most_twice_as_long_as_those_of_the_transposed() {
     let (cpu, x) = (Device::cpu(), values(ROWS * COLS));
     let x = cpu.upload(&x).unwrap();
-    let transposed = |along: &dyn Fn(&oclprim::Buffer<f32>)| along(&cpu.transpose(&x, ROWS, COLS).unwrap());
+    let transposed = |along: &dyn Fn(&oclprim::Buffer<f32>)| along(&cpu.transpose(&x, (ROWS, COLS)).unwrap());
     let means = || drop(black_box(cpu.mean(x.nd(&[ROWS, COLS]).unwrap().along(0)).unwrap()));
     let moved = || transposed(&|y| drop(black_box(cpu.mean(y.nd(&[COLS, ROWS]).unwrap().along(1)).unwrap())));
     within(2.0, "means of columns", shortest(means, moved));

@@ -8,7 +8,7 @@ use std::{
 
 use oclprim::{
     Bins, Device, Interpolation, Layout, Matrices, NdView, NdViewMut, Order, Philox, Result, Source, Top, Tuning,
-    op::{Cast, Sum},
+    op::Sum,
 };
 
 /// Numbers at which arithmetic on sizes overflows or rounds.
@@ -200,7 +200,7 @@ fn copies_between_any_ranges_are_made_or_refused() {
         for (start, end) in SIZES.into_iter().flat_map(|start| SIZES.map(|end| (start, end))) {
             for to in [0, 1, 4, usize::MAX / 8, usize::MAX] {
                 let ranges: [(Range<usize>, usize); 2] = [(start..end, to), (0..1, end)];
-                account.of(("copy_ranges", &ranges), || device.copy_ranges(&x, &mut y, &ranges));
+                account.of(("copy_ranges", &ranges), || device.copy(x.ranges(&ranges), &mut y));
             }
         }
     }
@@ -260,9 +260,9 @@ fn views_of_any_shape_are_sound_or_refused() {
             let mut out = [0u32; 6];
             account.of((&what, "view"), || NdView::new(&x, Layout::contiguous(&[a, b])?)?.to_vec());
             account.of((&what, "view_mut"), || NdViewMut::new(&mut out, Layout::contiguous(&[a, b])?).map(drop));
-            account.of((&what, "transpose"), || device.transpose(&x, a, b));
-            account.of((&what, "transpose_into"), || device.transpose_into(&x, a, b, &mut out));
-            account.of((&what, "transpose_map"), || device.transpose_map::<u32, f32>(&x, a, b, &Cast));
+            account.of((&what, "transpose"), || device.transpose(&x, (a, b)));
+            account.of((&what, "transpose_into"), || device.transpose_into(&x, (a, b), &mut out));
+            account.of((&what, "transpose of a cast"), || device.transpose(x.cast::<f32>(), (a, b)));
             account.of((&what, "in place"), || device.transpose_in_place(&mut out, a, b));
             for c in [0, 1, 2, usize::MAX / 2 + 1, usize::MAX] {
                 let batches = [
@@ -272,7 +272,7 @@ fn views_of_any_shape_are_sound_or_refused() {
                     Matrices::new(c, 1).leading(a, b),
                 ];
                 for batch in batches {
-                    account.of((&what, &batch), || device.transpose_batch_into(&x, &batch, &mut out));
+                    account.of((&what, &batch), || device.transpose_into(&x, &batch, &mut out));
                 }
             }
             let top = Top::largest(a).in_rows(b);
@@ -286,7 +286,9 @@ fn views_of_any_shape_are_sound_or_refused() {
             account.of((&what, "reduce_axis"), || {
                 device.reduce(NdView::new(&x, Layout::contiguous(&[2, 3])?)?.along(n), Sum)
             });
-            account.of((&what, "permute"), || device.permute(NdView::new(&x, Layout::contiguous(&[2, 3])?)?, &[1, n]));
+            account.of((&what, "permute"), || {
+                device.transform((NdView::new(&x, Layout::contiguous(&[2, 3])?)?).permute(&[1, n])?)
+            });
             account.of((&what, "segments"), || device.reduce(x.segments(&[0, n as u64]), Sum));
             account.of((&what, "segments"), || device.reduce(x.segments(&[n as u64, 6]), Sum));
             account.of((&what, "check_segments"), || device.check_segments(&[0, n as u64], n));

@@ -305,7 +305,7 @@ const OPERATIONS: [Operation; 14] = [
         Ok(found.counts.into_iter().map(|count| count as u32).collect())
     }),
     ("top-k", |device, data| device.top_k(&data.bits, Top::largest(100).sorted())?.to_vec()),
-    ("transpose", |device, data| device.transpose(&data.bits[..ROWS * 289], ROWS, 289)?.to_vec()),
+    ("transpose", |device, data| device.transpose(&data.bits[..ROWS * 289], (ROWS, 289))?.to_vec()),
     ("gather", |device, data| {
         let indices: Vec<u32> = data.bits.iter().map(|bits| bits % N as u32).collect();
         device.gather(&data.bits, &indices)?.to_vec()

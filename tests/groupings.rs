@@ -1,6 +1,6 @@
-//! The table of `source::Grouped` is that of the code: which primitive takes which input.
+//! The table of `source::Grouped` is that of the code: which primitive takes which input. `Device` stays small.
 
-use std::marker::PhantomData;
+use std::{marker::PhantomData, path::Path};
 
 use oclprim::{
     NdView, Order,
@@ -91,4 +91,30 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
     let table = format!("{head}{}", rows.concat());
     let page = include_str!("../src/source/groupings.md");
     assert!(page.contains(&table), "src/source/groupings.md needs this table:\n{table}");
+}
+
+/// The public methods of `Device`, in all files of the library.
+fn methods_of_device(folder: &Path, found: &mut Vec<String>) {
+    for entry in folder.read_dir().unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            methods_of_device(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let mut inside = false;
+            for line in text.lines() {
+                inside = line.starts_with("impl Device {") || inside && line != "}";
+                let name = ["    pub fn ", "    pub const fn "].iter().find_map(|start| line.strip_prefix(start));
+                found.extend(name.filter(|_| inside).map(Into::into));
+            }
+        }
+    }
+}
+
+#[test]
+fn device_has_at_most_a_hundred_public_methods() {
+    let mut found = Vec::new();
+    methods_of_device(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
+    assert!(found.iter().any(|line| line.starts_with("reduce_into<")), "{found:?}");
+    assert!(found.len() <= 100, "{} methods: {found:#?}", found.len());
 }

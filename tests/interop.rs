@@ -12,9 +12,10 @@ use std::{
 };
 
 use oclprim::{
-    Accumulate, Bins, Buffer, Device, ErrorKind, Matrices, MomentsRecord, Source, StatisticsRecord, Top,
+    Accumulate, Bins, Buffer, Device, ErrorKind, Matrices, MomentsRecord, NdView, Source, StatisticsRecord, Top,
     interop::{self, ocl},
-    op::{Max, NonZero, Operator, Scale, Sum},
+    op::{Max, NonZero, Operator, Sum},
+    source::constant,
 };
 
 /// Runs one test at a time, because Oclgrind mixes up two simultaneous commands.
@@ -183,10 +184,10 @@ fn calls_with_results_on_the_device_do_not_wait() {
         let mut run = || {
             device.copy(&x, &mut moved).unwrap();
             device.reduce_into(&x, Sum, &mut sum).unwrap();
-            device.transpose_into(&x, 50, 100, &mut turned).unwrap();
+            device.transpose_into(&x, (50, 100), &mut turned).unwrap();
             let four = Bins::ids(4).unwrap();
             device.histogram_into(&x, &four, &mut ids, &mut outside, Accumulate::Overwrite).unwrap();
-            device.copy_ranges(&x, &mut copies, &[(7..3_000, 3), (3_500..3_510, 4_000)]).unwrap();
+            device.copy(x.ranges(&[(7..3_000, 3), (3_500..3_510, 4_000)]), &mut copies).unwrap();
             // The bins are new: no earlier call has transferred their edges to the device.
             let bins = Bins::edges(&[0u32, 10, 5_000]).unwrap();
             let replace = Accumulate::Overwrite;
@@ -350,18 +351,18 @@ fn outputs_that_overlap_inputs_are_refused() {
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
             assert_eq!(error.to_string(), format!("an output overlaps another argument: {text} of one memory object"));
         };
-        refused(device.transpose_into(&a, 60, 100, &mut b), "bytes 0..24000 and 0..24000");
+        refused(device.transpose_into(&a, (60, 100), &mut b), "bytes 0..24000 and 0..24000");
         refused(device.copy(a.view(..10).unwrap(), b.view_mut(9..19).unwrap()), "bytes 36..76 and 0..40");
         let matrices = Matrices::new(10, 10);
         let (from, to) = (a.view(50..150).unwrap(), b.view_mut(..100).unwrap());
-        refused(device.transpose_batch_into(from, &matrices, to), "bytes 0..400 and 200..600");
+        refused(device.transpose_into(from, &matrices, to), "bytes 0..400 and 200..600");
         let view = a.nd(&[60, 100]).unwrap();
         let turned = b.nd_mut(&[100, 60]).unwrap();
-        refused(device.permute_into(view, &[1, 0], turned), "bytes 0..24000 and 0..24000");
-        refused(device.copy_nd(&a, b.nd_mut(&[6000]).unwrap()), "bytes 0..24000 and 0..24000");
-        refused(device.copy_ranges(&a, &mut b, &[(0..5, 10)]), "bytes 0..24000 and 0..24000");
+        refused(device.copy(view.permute(&[1, 0]).unwrap(), turned), "bytes 0..24000 and 0..24000");
+        refused(device.copy(NdView::from(&a), b.nd_mut(&[6000]).unwrap()), "bytes 0..24000 and 0..24000");
+        refused(device.copy(a.ranges(&[(0..5, 10)]), &mut b), "bytes 0..24000 and 0..24000");
         let five = a.view(..5).unwrap();
-        refused(device.reverse_into(five, b.view_mut(4..9).unwrap()), "bytes 16..36 and 0..20");
+        refused(device.copy(five.reversed(), b.view_mut(4..9).unwrap()), "bytes 16..36 and 0..20");
         let (table, by) = ([7u32; 5], [1u32; 5]);
         refused(device.gather_into(five, &by, b.view_mut(..5).unwrap(), &mut [0]), "bytes 0..20 and 0..20");
         refused(device.gather_into(&table, five, b.view_mut(2..7).unwrap(), &mut [0]), "bytes 8..28 and 0..20");
@@ -369,7 +370,10 @@ fn outputs_that_overlap_inputs_are_refused() {
         // A sub-buffer is another object over the same memory.
         let part = theirs.create_sub_buffer(None, 1024, 100).unwrap();
         let mut c = shared(&device, &part).unwrap();
-        refused(device.transpose_into(a.view(1000..1100).unwrap(), 10, 10, &mut c), "bytes 4096..4496 and 4000..4400");
+        refused(
+            device.transpose_into(a.view(1000..1100).unwrap(), (10, 10), &mut c),
+            "bytes 4096..4496 and 4000..4400",
+        );
         let sums = device.reduce_into(view.along(0), Sum, b.view_mut(5900..).unwrap());
         refused(sums, "bytes 23600..24000 and 0..24000");
         let (offsets, out) = (a.view(..3).unwrap(), b.view_mut(1..3).unwrap());
@@ -438,7 +442,7 @@ fn results_that_overlap_inputs_or_each_other_are_refused() {
         let size = size_of::<MomentsRecord<u32>>();
         let found = device.moments_into(view.along(0), moments.view_mut(1..101).unwrap());
         overlap(found, &format!("bytes {size}..{} and 0..24000", 101 * size));
-        let found = device.transpose_map_into(&a, 60, 100, &Scale(2u32), &mut b);
+        let found = device.transpose_into(a.times(constant(2)), (60, 100), &mut b);
         overlap(found, "bytes 0..24000 and 0..24000");
 
         let bins = Bins::ids(10).unwrap();

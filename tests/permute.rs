@@ -23,12 +23,12 @@ fn invalid_axes_and_outputs_are_refused() {
         let refused = |error: oclprim::Error, text: &str| {
             assert_eq!((error.kind(), error.to_string()), (ErrorKind::InvalidInput, text.to_string()), "{name}");
         };
-        refused(device.permute(view, &[0]).unwrap_err(), "axes [0] do not name each of 2 axes once");
-        refused(device.permute(view, &[1, 1]).unwrap_err(), "axes [1, 1] do not name each of 2 axes once");
+        refused(view.permute(&[0]).unwrap_err(), "axes [0] do not name each of 2 axes once");
+        refused(view.permute(&[1, 1]).unwrap_err(), "axes [1, 1] do not name each of 2 axes once");
         let mut out = device.zeroed::<u16>(6).unwrap();
-        let error = device.permute_into(view, &[1, 0], out.nd_mut(&[2, 3]).unwrap()).unwrap_err();
-        refused(error, "permute needs an output of shape [3, 2], got [2, 3]");
-        let error = device.permute(Device::cpu().upload(&[(); 3]).unwrap().nd(&[3]).unwrap(), &[0]).unwrap_err();
+        let error = device.copy(view.permute(&[1, 0]).unwrap(), out.nd_mut(&[2, 3]).unwrap()).unwrap_err();
+        refused(error, "copying a shape of [3, 2] into one of [2, 3]");
+        let error = device.transform(Device::cpu().upload(&[(); 3]).unwrap().nd(&[3]).unwrap()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}");
     }
 }
@@ -43,7 +43,7 @@ fn the_maximum_number_of_axes_works_for_every_element_size() {
         let layout = Layout::contiguous(&shape).unwrap().reverse(2).unwrap();
         let view = NdView::new(&x, layout).unwrap();
         let want = view.permute(&axes).unwrap().to_vec().unwrap();
-        let got = device.permute(view, &axes).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let got = device.transform(view.permute(&axes).unwrap()).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(got.to_vec().unwrap() == want, "{name}: {} bytes", size_of::<T>());
     }
     for (name, device) in devices() {
@@ -69,7 +69,7 @@ fn permuting_on_the_cpu_takes_little_memory() {
         let mut out = vec![0; x.len()];
         let taken = allocated(|| {
             let output = NdViewMut::new(&mut out, Layout::contiguous(&turned).unwrap()).unwrap();
-            Device::cpu().permute_into(view, axes, output).unwrap();
+            Device::cpu().copy(view.permute(axes).unwrap(), output).unwrap();
         });
         assert!(taken < 700_000, "{shape:?} by {axes:?}: {taken} bytes for {}", x.len());
         assert!(out == view.permute(axes).unwrap().to_vec().unwrap(), "{shape:?} by {axes:?}");
@@ -99,7 +99,7 @@ proptest! {
         let view = NdView::new(&x, layout.unwrap()).unwrap();
         let want = view.permute(&axes).unwrap().to_vec().unwrap();
         for (name, device) in devices() {
-            prop_assert_eq!(&device.permute(view, &axes).unwrap().to_vec().unwrap(), &want, "{}", name);
+            prop_assert_eq!(&device.transform(view.permute(&axes).unwrap()).unwrap().to_vec().unwrap(), &want, "{}", name);
         }
     }
 }

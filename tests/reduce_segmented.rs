@@ -3,7 +3,7 @@
 mod common;
 
 use oclprim::{
-    Device, ErrorKind, Source, f16,
+    Device, ErrorKind, ExactSum, Source, f16,
     internals::data::{Data, Rng},
     op::{Map, Max, Mean, Operator, Sum, Usage},
 };
@@ -196,7 +196,7 @@ fn groups_of_an_expression_have_the_bits_of_the_array() {
             "an operator",
         );
         let mean = device.reduce(&floats, Mean).unwrap();
-        let exact = device.reduce_exact(&floats).unwrap().mean(n as u64);
+        let exact = ExactSum::of(&device, &floats).unwrap().mean(n as u64);
         assert_eq!(mean.to_bits(), exact.to_bits(), "{name}: mean");
         let mut out = device.zeroed::<f32>(1).unwrap();
         device.reduce_into(y.reversed(), Mean, &mut out).unwrap();

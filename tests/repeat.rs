@@ -13,10 +13,11 @@ use oclprim::{
     Source, StatisticsRecord, Top, f16,
     internals::data::Data,
     op::{
-        And, Difference, EqualTo, Map, Max, Min, NonZero, Operator, Or, Product, Scale, Sum, Usage, Xor,
-        complex_product, complex_sum,
+        And, Difference, EqualTo, Map, Max, Min, NonZero, Operator, Or, Product, Sum, Usage, Xor, complex_product,
+        complex_sum,
     },
     sort::Merging,
+    source::constant,
 };
 
 const RUNS: usize = 100;
@@ -336,15 +337,15 @@ fn weighted_histograms_repeat_bit_for_bit() {
 #[test]
 fn copies_and_transpositions_repeat_bit_for_bit() {
     repeat(&[
-        ("transpose", |device, x| contents(&device.transpose(x.floats.view(..301 * 331)?, 301, 331)?)),
+        ("transpose", |device, x| contents(&device.transpose(x.floats.view(..301 * 331)?, (301, 331))?)),
         ("permute", |device, x| {
             let all = SHAPE.iter().product::<usize>();
-            contents(&device.permute(x.floats.view(..all)?.nd(&SHAPE)?, &[2, 0, 1])?)
+            contents(&device.transform(x.floats.view(..all)?.nd(&SHAPE)?.permute(&[2, 0, 1])?)?)
         }),
         ("permute of every other row", |device, x| {
             let all = SHAPE.iter().product::<usize>();
             let rows = x.floats.view(..all)?.nd(&SHAPE)?.step(1, 2)?;
-            contents(&device.permute(rows, &[1, 2, 0])?)
+            contents(&device.transform(rows.permute(&[1, 2, 0])?)?)
         }),
         ("copy", |device, x| {
             let mut copy = device.zeroed::<f32>(N - 3)?;
@@ -527,14 +528,14 @@ fn gathers_reversals_and_in_place_moves_repeat_bit_for_bit() {
             contents(&data)
         }),
         ("transpose with a cast", |device, x| {
-            contents(&device.transpose_map::<f32, i8>(x.floats.view(..301 * 331)?, 301, 331, &Scale(100))?)
+            contents(&device.transpose(x.floats.view(..301 * 331)?.cast::<i8>().times(constant(100)), (301, 331))?)
         }),
         ("transpose of many", |device, x| {
-            contents(&device.transpose_batch(x.floats.view(..9 * 31 * 67)?, &Matrices::new(31, 67).count(9))?)
+            contents(&device.transpose(x.floats.view(..9 * 31 * 67)?, &Matrices::new(31, 67).count(9))?)
         }),
         ("gather", |device, x| contents(&device.gather(&x.floats, &x.numbers)?)),
         ("scatter", |device, x| contents(&device.scatter(x.floats.view(..FEW)?, &x.order, FEW)?)),
-        ("reverse", |device, x| contents(&device.reverse(&x.floats)?)),
+        ("reverse", |device, x| contents(&device.transform(x.floats.reversed())?)),
         ("reverse in place", |device, x| {
             let mut data = device.upload(&x.floats.view(..FEW)?.to_vec()?)?;
             device.reverse_in_place(&mut data)?;
@@ -547,13 +548,13 @@ fn gathers_reversals_and_in_place_moves_repeat_bit_for_bit() {
         }),
         ("copy of ranges", |device, x| {
             let mut copy = device.zeroed::<f32>(N)?;
-            device.copy_ranges(&x.floats, &mut copy, &[(7..30_000, 3), (60_001..99_000, 41_456)])?;
+            device.copy(x.floats.ranges(&[(7..30_000, 3), (60_001..99_000, 41_456)]), &mut copy)?;
             contents(&copy)
         }),
         ("copy of every other plane", |device, x| {
             let all = SHAPE.iter().product::<usize>();
             let mut copy = device.zeroed::<f32>(21 * 47 * 51)?;
-            device.copy_nd(x.floats.view(..all)?.nd(&SHAPE)?.step(0, 2)?, copy.nd_mut(&[21, 47, 51])?)?;
+            device.copy(x.floats.view(..all)?.nd(&SHAPE)?.step(0, 2)?, copy.nd_mut(&[21, 47, 51])?)?;
             contents(&copy)
         }),
     ]);

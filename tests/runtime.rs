@@ -256,7 +256,7 @@ fn memory_does_not_leak() {
             for refused in [
                 device.zeroed::<u8>(most).map(drop),
                 device.iota(most, 1u8, 1).map(drop),
-                device.permute(one.expect(&name), &[0]).map(drop),
+                device.transform(one.expect(&name)).map(drop),
             ] {
                 assert_eq!(kind_of(refused), ErrorKind::OutOfMemory, "{name}");
             }
@@ -401,7 +401,10 @@ impl Work {
             histogram: host.histogram(&ids, &bins).expect("the CPU counts"),
             ids: device.upload(&ids).expect("memory"),
             bins,
-            turned: host.transpose(&matrix, rows, cols).and_then(|turned| turned.to_vec()).expect("the CPU transposes"),
+            turned: host
+                .transpose(&matrix, (rows, cols))
+                .and_then(|turned| turned.to_vec())
+                .expect("the CPU transposes"),
             matrix: device.upload(&matrix).expect("memory"),
         }
     }
@@ -409,7 +412,7 @@ impl Work {
     fn check(&self, device: &Device, what: &str) {
         assert_eq!(device.histogram(&self.ids, &self.bins).expect(what), self.histogram, "{what}");
         let (rows, cols) = Self::SHAPE;
-        let turned = device.transpose(&self.matrix, rows, cols).expect(what);
+        let turned = device.transpose(&self.matrix, (rows, cols)).expect(what);
         assert_eq!(turned.to_vec().expect(what), self.turned, "{what}");
     }
 }
@@ -656,7 +659,8 @@ fn a_preparation_runs_its_calls_and_returns_their_error() {
         preparation.wait().unwrap();
         // The CPU has no kernels to build, so the calls do not run.
         assert_eq!(receiver.try_recv().ok(), (!device.is_cpu()).then_some(6), "{name}");
-        let preparation = device.prepare(|beside| beside.transpose(&beside.zeroed::<u32>(5)?, 2, 3).map(drop)).unwrap();
+        let preparation =
+            device.prepare(|beside| beside.transpose(&beside.zeroed::<u32>(5)?, (2, 3)).map(drop)).unwrap();
         assert_eq!(preparation.wait().is_err(), !device.is_cpu(), "{name}");
         // A dropped preparation has ended.
         let (sender, receiver) = std::sync::mpsc::channel::<()>();

@@ -11,7 +11,7 @@ use std::{fs, process::Command};
 use bytemuck::Pod;
 use oclprim::{
     Bins, Bound, Buffer, Device, ErrorKind, Interpolation, Layout, NdView, Order, Philox, Result, SetOp, Source, Top,
-    op::{Cast, Difference, EqualTo, Max, NonZero, Sum},
+    op::{Difference, EqualTo, Max, NonZero, Sum},
     sort::Merging,
 };
 use rlimit::Resource;
@@ -183,8 +183,8 @@ const CALLS: &[(&str, Call)] = &[
         let found = i.device.histogram(i.x.channels(4), &vec![Bins::even(0, u32::MAX, 1 << 18)?; 4])?;
         Ok(found.iter().fold(0, |all, found| all ^ hash(&found.counts)))
     }),
-    ("transpose", |i| of(i.device.transpose(&i.x, ROWS, COLS)?)),
-    ("transpose_map", |i| of(i.device.transpose_map::<u32, f32>(&i.x, ROWS, COLS, &Cast)?)),
+    ("transpose", |i| of(i.device.transpose(&i.x, (ROWS, COLS))?)),
+    ("transpose of a cast", |i| of(i.device.transpose(i.x.cast::<f32>(), (ROWS, COLS))?)),
     ("transpose_in_place", |i| {
         i.work.copy_from_slice(&i.x);
         let (rows, cols) = (ROWS, COLS);
@@ -197,16 +197,17 @@ const CALLS: &[(&str, Call)] = &[
         i.device.transpose_in_place(&mut *square, side, side).map(|()| hash(square))
     }),
     ("permute", |i| {
-        of(i.device.permute(NdView::new(&i.x, Layout::contiguous(&[16, COLS, ROWS / 16])?)?, &[2, 0, 1])?)
+        of(i.device
+            .transform((NdView::new(&i.x, Layout::contiguous(&[16, COLS, ROWS / 16])?)?).permute(&[2, 0, 1])?)?)
     }),
     ("copy", |i| i.device.copy(&i.x, &mut i.work).map(|()| hash(&i.work))),
     ("copy_ranges", |i| {
         let half = N / 2;
-        i.device.copy_ranges(&i.x, &mut i.work, &[(0..half, half), (half..N, 0)]).map(|()| hash(&i.work))
+        i.device.copy(i.x.ranges(&[(0..half, half), (half..N, 0)]), &mut i.work).map(|()| hash(&i.work))
     }),
     ("gather", |i| of(i.device.gather(&i.x, &i.index)?)),
     ("scatter", |i| of(i.device.scatter(&i.x, &i.index, N)?)),
-    ("reverse", |i| of(i.device.reverse(&i.x)?)),
+    ("reverse", |i| of(i.device.transform(i.x.reversed())?)),
     ("reverse_in_place", |i| {
         i.work.copy_from_slice(&i.x);
         i.device.reverse_in_place(&mut i.work).map(|()| hash(&i.work))
@@ -328,7 +329,7 @@ fn a_process_that_cannot_start_threads_runs_on_the_callers_thread() {
         // The limit is less than the stack of a thread.
         let sum = limited(1 << 20, || {
             let device = Device::cpu();
-            device.reverse_into(&x, &mut out)?;
+            device.copy(x.reversed(), &mut out)?;
             device.reduce(out.cast::<u64>(), Sum)
         });
         let threads = fs::read_dir("/proc/self/task").expect("Linux lists a process's threads").count();

@@ -323,18 +323,18 @@ fn exact_sums_are_those_of_the_array() {
     let half = Map::new(|x: f32| x / 2.0, "x / 2.0f");
     let halves: Vec<f32> = x.iter().map(|x| x / 2.0).collect();
     let cpu = Device::cpu();
-    let want = cpu.reduce_exact(&halves).unwrap();
+    let want = ExactSum::of(&cpu, &halves).unwrap();
     for (name, device) in devices().into_iter().chain([("the CPU".into(), cpu.clone())]) {
         assert_eq!(device.reduce(x.map(&half), Sum.exact()).unwrap(), want.round(), "{name}");
-        assert_eq!(device.reduce_exact(x.map(&half)).unwrap(), want, "{name}");
-        let none = device.reduce_exact(x[..0].map(&half)).unwrap();
+        assert_eq!(ExactSum::of(&device, x.map(&half)).unwrap(), want, "{name}");
+        let none = ExactSum::of(&device, x[..0].map(&half)).unwrap();
         assert_eq!(none, ExactSum::new(), "{name}");
         if device.capabilities().unwrap().is_none_or(|caps| caps.fp64) {
             // The doubles of memory, and those that a function computes.
             assert_eq!(device.reduce(halves.cast::<f64>(), Sum.exact()).unwrap(), want.round_f64(), "{name}");
             assert_eq!(device.reduce(x.map(&half).cast::<f64>(), Sum.exact()).unwrap(), want.round_f64(), "{name}");
             let doubles: ExactSum<f64> = halves.iter().map(|&x| f64::from(x)).collect();
-            assert_eq!(device.reduce_exact(halves.cast::<f64>()).unwrap(), doubles, "{name}");
+            assert_eq!(ExactSum::of(&device, halves.cast::<f64>()).unwrap(), doubles, "{name}");
         }
     }
 }
@@ -359,7 +359,7 @@ fn exact_sums_of_products_round_once() {
         let (a, b) = (device.upload(&x).unwrap(), device.upload(&y).unwrap());
         let exact = |source| device.reduce(source, Sum.exact()).unwrap();
         assert!(exact(a.times(&b)).same(want.round()), "{name}: {n} of {}", T::TYPE);
-        assert!(device.reduce_exact(a.times(&b)).unwrap() == want, "{name}: bytes of {n} of {}", T::TYPE);
+        assert!(ExactSum::of(device, a.times(&b)).unwrap() == want, "{name}: bytes of {n} of {}", T::TYPE);
         let first = device.reduce(a.times(&b).take(2 * n), Sum.exact()).unwrap();
         assert_eq!(first.to_f64(), 0.0, "{name}: the first {n} of {}", T::TYPE);
         // If another source reads the products, they are rounded.

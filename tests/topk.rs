@@ -263,7 +263,7 @@ fn top_k_of_groups_equals_that_of_each_group() {
             assert_eq!((got.to_vec().unwrap(), at.to_vec().unwrap()), (keys.clone(), indices), "{name}: {top:?}");
             assert_eq!(device.top_k(there.segments(&offsets), top).unwrap().to_vec().unwrap(), keys, "{name}: {top:?}");
             let columns = there.nd(&[100, 9]).unwrap().along(0);
-            let turned = device.transpose(&there, 100, 9).unwrap();
+            let turned = device.transpose(&there, (100, 9)).unwrap();
             let (want, want_at) = device.top_k(turned.indexed::<u64>(), top.in_rows(100)).unwrap();
             let (got, at) = device.top_k(columns.indexed::<u64>(), top).unwrap();
             assert_eq!(

@@ -5,7 +5,7 @@ mod common;
 mod steps;
 
 use common::{gpu, random, tuned};
-use oclprim::{Complex, Device, DeviceClass, ElementType, ErrorKind, Tuning};
+use oclprim::{Complex, Device, DeviceClass, ElementType, ErrorKind, Source, Tuning};
 use oclprim_checks::{
     check::{guarded, same_bytes},
     ladder::Request,
@@ -200,7 +200,7 @@ proptest! {
         for (name, device) in devices() {
             let data: Vec<u8> = random(from + n, 1);
             let x = device.upload(&data).unwrap();
-            let got = guarded(&device, n, to, |out| Ok(device.reverse_into(x.view(from..).unwrap(), out)?)).unwrap();
+            let got = guarded(&device, n, to, |out| Ok(device.copy(x.view(from..).unwrap().reversed(), out)?)).unwrap();
             let want: Vec<u8> = data[from..].iter().rev().copied().collect();
             prop_assert!(got == want, "{}: {} from {} to {}", name, n, from, to);
         }
@@ -210,7 +210,7 @@ proptest! {
 /// Complex numbers move whole, like other elements of 8 and 16 bytes.
 #[test]
 fn complex_numbers_are_moved_whole() {
-    fn moved<F: Copy + PartialEq + std::fmt::Debug>(name: &str, device: &Device, of: fn(i32) -> F)
+    fn moved<F: Copy + Send + Sync + PartialEq + std::fmt::Debug>(name: &str, device: &Device, of: fn(i32) -> F)
     where
         Complex<F>: bytemuck::Pod,
     {
@@ -220,7 +220,7 @@ fn complex_numbers_are_moved_whole() {
         let mut copy = device.zeroed::<Complex<F>>(x.len() - 1).unwrap();
         device.copy(there.view(1..).unwrap(), &mut copy).unwrap();
         assert_eq!(copy.to_vec().unwrap(), x[1..], "{name}");
-        let transposed = device.transpose(&there, 23, 41).unwrap().to_vec().unwrap();
+        let transposed = device.transpose(&there, (23, 41)).unwrap().to_vec().unwrap();
         assert!((0..x.len()).all(|i| transposed[i] == x[i % 23 * 41 + i / 23]), "{name}");
         let picked = device.gather(&there, &order).unwrap();
         let want: Vec<_> = order.iter().map(|&i| x[i as usize]).collect();
@@ -244,14 +244,14 @@ fn operations_repeat_bit_for_bit() {
         let by = device.upload(&(0..5000).map(|i| i * 7919 % 5000).collect::<Vec<u32>>()).unwrap();
         let run = || {
             let mut ranges = device.zeroed::<u32>(5000).unwrap();
-            device.copy_ranges(&x, &mut ranges, &[(0..2000, 2500), (1500..3500, 3)]).unwrap();
+            device.copy(x.ranges(&[(0..2000, 2500), (1500..3500, 3)]), &mut ranges).unwrap();
             let mut blocks = device.zeroed::<u32>(5000).unwrap();
             let from = x.nd(&[50, 100]).unwrap().slice(1, 1..80).unwrap();
-            device.copy_nd(from, blocks.nd_mut(&[50, 100]).unwrap().slice(1, 20..99).unwrap()).unwrap();
+            device.copy(from, blocks.nd_mut(&[50, 100]).unwrap().slice(1, 20..99).unwrap()).unwrap();
             let forms = [
                 device.gather(&x, &by).unwrap(),
                 device.scatter(&x, &by, 5000).unwrap(),
-                device.reverse(&x).unwrap(),
+                device.transform(x.reversed()).unwrap(),
                 blocks,
                 ranges,
             ];

@@ -8,10 +8,7 @@ use std::{fmt::Debug, time::Duration};
 
 use bytemuck::Pod;
 use common::{gpu, random, tiny, tuned};
-use oclprim::{
-    Device, Element, ErrorKind, Matrices, Tuning, bf16, f16,
-    op::{Cast, Map, Scale},
-};
+use oclprim::{Device, Element, ErrorKind, Matrices, Source, Tuning, bf16, f16, op::Map, source::constant};
 use oclprim_checks::{
     bench::{Effort, measure},
     check::{guarded, same, same_bytes},
@@ -62,11 +59,16 @@ fn obvious<T: Pod>(input: &[T], rows: usize, cols: usize) -> Vec<T> {
     out
 }
 
-fn check<T: Pod + PartialEq + Debug>(name: &str, device: &Device, shape: (usize, usize), offsets: (usize, usize)) {
+fn check<T: Pod + Send + Sync + PartialEq + Debug>(
+    name: &str,
+    device: &Device,
+    shape: (usize, usize),
+    offsets: (usize, usize),
+) {
     let ((rows, cols), (from, to)) = (shape, offsets);
     let all = random::<T>(from + rows * cols, (rows * 31 + cols) as u64);
     let x = device.upload(&all).unwrap();
-    let out = guarded(device, rows * cols, to, |out| Ok(device.transpose_into(x.view(from..)?, rows, cols, out)?));
+    let out = guarded(device, rows * cols, to, |out| Ok(device.transpose_into(x.view(from..)?, (rows, cols), out)?));
     let same = out.and_then(|out| same_bytes(&out, &obvious(&all[from..], rows, cols), "out"));
     same.unwrap_or_else(|failure| {
         panic!("{name}: {rows} x {cols} of {} bytes at {from} to {to}: {failure:?}", size_of::<T>())
@@ -82,7 +84,7 @@ fn b20_inputs_are_left_alone_and_nan_does_not_pass() {
         check::<u32>(&name, &device, (70, 130), (0, 0));
         let mut x = vec![1.0f32; 70 * 33];
         x[5] = f32::NAN;
-        let transposed = device.transpose(&x, 70, 33).unwrap().to_vec().unwrap();
+        let transposed = device.transpose(&x, (70, 33)).unwrap().to_vec().unwrap();
         assert!(transposed[5 * 70].is_nan(), "{name}");
         same_bytes(&transposed, &obvious(&x, 70, 33), "out").unwrap();
         x[5] = 0.0;
@@ -198,33 +200,33 @@ fn slices_buffers_and_views_give_the_same_result() {
         let x: Vec<u16> = random(24 * 56, 1);
         let want = obvious(&x, 24, 56);
         let mut slice = vec![0; x.len()];
-        device.transpose_into(&x, 24, 56, &mut slice).unwrap();
+        device.transpose_into(&x, (24, 56), &mut slice).unwrap();
         assert_eq!(slice, want, "{name}");
         let on_device = device.upload(&x).unwrap();
-        let transposed = device.transpose(&on_device, 24, 56).unwrap();
+        let transposed = device.transpose(&on_device, (24, 56)).unwrap();
         assert_eq!(transposed.to_vec().unwrap(), want, "{name}");
-        assert_eq!(device.transpose(&transposed, 56, 24).unwrap().to_vec().unwrap(), x, "{name}: there and back");
-        assert!(device.transpose(on_device.view(5..5).unwrap(), 0, 9).unwrap().is_empty(), "{name}");
+        assert_eq!(device.transpose(&transposed, (56, 24)).unwrap().to_vec().unwrap(), x, "{name}: there and back");
+        assert!(device.transpose(on_device.view(5..5).unwrap(), (0, 9)).unwrap().is_empty(), "{name}");
     }
 }
 
 #[test]
 fn errors_give_the_numbers() {
     for (name, device) in devices() {
-        let failed = |rows, cols| device.transpose(&[0u32; 6], rows, cols).unwrap_err();
+        let failed = |rows, cols| device.transpose(&[0u32; 6], (rows, cols)).unwrap_err();
         let error = failed(2, 4);
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
         assert_eq!(error.to_string(), "transpose of 2 x 4 needs 8 elements, got 6");
         let error = failed(usize::MAX, 2);
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
         assert!(error.to_string().contains(&format!("{} x 2", usize::MAX)), "{error}");
-        let error = device.transpose_into(&[0u32; 6], 2, 3, &mut [0; 5]).unwrap_err();
+        let error = device.transpose_into(&[0u32; 6], (2, 3), &mut [0; 5]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
         assert_eq!(error.to_string(), "transpose needs an output of 6 elements, got 5");
-        let error = device.transpose(&[[0u8; 17]; 4], 2, 2).unwrap_err();
+        let error = device.transpose(&[[0u8; 17]; 4], (2, 2)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}");
         assert!(error.to_string().contains("17"), "{error}");
-        let error = device.transpose(&[(); 4], 2, 2).unwrap_err();
+        let error = device.transpose(&[(); 4], (2, 2)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}");
     }
 }
@@ -266,7 +268,7 @@ fn invalid_batches_are_refused() {
         let x = device.upload(&[0u32; 12]).unwrap();
         let refused = |matrices: Matrices, len: usize, text: &str| {
             let mut out = device.zeroed::<u32>(len).unwrap();
-            let error = device.transpose_batch_into(&x, &matrices, &mut out).unwrap_err();
+            let error = device.transpose_into(&x, &matrices, &mut out).unwrap_err();
             assert_eq!((error.kind(), error.to_string()), (ErrorKind::InvalidInput, text.to_string()), "{name}");
         };
         let of = Matrices::new;
@@ -276,10 +278,10 @@ fn invalid_batches_are_refused() {
         refused(of(3, 4).leading(4, 4), 12, "a shape of [1, 4, 3] reaches element 14, the buffer has 12 elements");
         let overlap = "an output of shape [2, 2, 3] overlaps itself with strides [5, 3, 1]";
         refused(of(3, 2).count(2).strides(6, 5), 12, overlap);
-        assert!(device.transpose_batch(&x, &of(usize::MAX, 2)).is_err(), "{name}");
-        assert!(device.transpose_batch(&x, &of(2, 3).count(usize::MAX)).is_err(), "{name}");
-        assert!(device.transpose_batch(&x, &of(2, 3).leading(usize::MAX, 2)).is_err(), "{name}");
-        assert_eq!(device.transpose_batch(&x, &of(0, 4).count(3)).unwrap().len(), 0, "{name}");
+        assert!(device.transpose(&x, &of(usize::MAX, 2)).is_err(), "{name}");
+        assert!(device.transpose(&x, &of(2, 3).count(usize::MAX)).is_err(), "{name}");
+        assert!(device.transpose(&x, &of(2, 3).leading(usize::MAX, 2)).is_err(), "{name}");
+        assert_eq!(device.transpose(&x, &of(0, 4).count(3)).unwrap().len(), 0, "{name}");
     }
 }
 
@@ -393,7 +395,7 @@ fn in_place_takes_slices_and_refuses_wrong_sizes() {
 
 /// Casts of one column, which keep the order of the elements.
 fn check_cast<T: Element, U: Element>(name: &str, device: &Device, x: &[T], want: &[U]) {
-    match device.transpose_map::<T, U>(x, x.len(), 1, &Cast) {
+    match device.transpose(x.cast::<U>(), (x.len(), 1)) {
         Ok(got) => same(&got.to_vec().unwrap(), want, &format!("{name}: {} to {}", T::TYPE, U::TYPE)).unwrap(),
         Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}: {error}"),
     }
@@ -436,21 +438,21 @@ fn maps_are_applied_and_invalid_ones_are_refused() {
     for (name, device) in devices() {
         let x = random::<i16>(24 * 57, 5);
         let want: Vec<i32> = obvious(&x, 24, 57).iter().map(|&x| i32::from(x).wrapping_mul(100_003)).collect();
-        let got = device.transpose_map::<i16, i32>(&x, 24, 57, &Scale(100_003)).unwrap();
+        let got = device.transpose(x.cast::<i32>().times(constant(100_003)), (24, 57)).unwrap();
         assert_eq!(got.to_vec().unwrap(), want, "{name}");
-        let above = Map::new(|x: i16| f32::from(u8::from(x > 3)), "x > 3");
+        let above = Map::new(|x: i16| f32::from(u8::from(x > 3)), "x > 3 ? 1.0f : 0.0f");
         let mut out = vec![f16::NAN; x.len()];
-        device.transpose_map_into(&x, 24, 57, &above, &mut out).unwrap();
+        device.transpose_into(x.map(&above).cast(), (24, 57), &mut out).unwrap();
         let want: Vec<_> = obvious(&x, 24, 57).iter().map(|&x| f16::from_f32((x > 3).into())).collect();
         assert_eq!(out, want, "{name}");
-        assert!(device.transpose_map::<u8, f32>(&[], 0, 7, &Cast).unwrap().is_empty(), "{name}");
-        let error = device.transpose_map::<i16, f32>(&x, 24, 58, &Cast).unwrap_err();
+        assert!(device.transpose([0u8; 0].cast::<f32>(), (0, 7)).unwrap().is_empty(), "{name}");
+        let error = device.transpose(x.cast::<f32>(), (24, 58)).unwrap_err();
         assert_eq!(error.to_string(), "transpose of 24 x 58 needs 1392 elements, got 1368", "{name}");
-        let error = device.transpose_map_into(&x, 24, 57, &Cast, &mut [0u8; 5]).unwrap_err();
+        let error = device.transpose_into(x.cast(), (24, 57), &mut [0u8; 5]).unwrap_err();
         assert_eq!(error.to_string(), "transpose needs an output of 1368 elements, got 5", "{name}");
         if !device.is_cpu() {
             let wrong = Map::new(|x: i16| x, "x +\n  missing_name");
-            let error = device.transpose_map::<i16, i16>(&x, 24, 57, &wrong).unwrap_err();
+            let error = device.transpose(x.map(&wrong), (24, 57)).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Build, "{name}: {error}");
             let log = error.build_log().unwrap();
             assert!(log.contains("missing_name"), "{name}: {log}");

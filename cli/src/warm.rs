@@ -101,7 +101,7 @@ impl Primitive {
                 device.statistics(&input)?;
             }
             Self::Topk => drop(device.top_k(&input, Top::largest(100))?),
-            Self::Transpose => drop(device.transpose(&input, N / 1024, 1024)?),
+            Self::Transpose => drop(device.transpose(&input, (N / 1024, 1024))?),
             Self::Unique => drop(device.unique(&input)?),
         }
         device.finish()

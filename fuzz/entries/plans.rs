@@ -4,11 +4,13 @@ use std::fmt::Debug;
 
 use arbitrary::{Result, Unstructured};
 use oclprim::{
-    Capabilities, Determinism, DeviceClass, Element, ElementType, Layout, Order, ProgramSpec, SubGroupBackend,
+    Capabilities, Determinism, DeviceClass, Element, ElementType, Input, Layout, Order, ProgramSpec, Source,
+    SubGroupBackend,
     internals::{
         histogram, iota,
         layout::{copy, permute, transpose},
         merge, op, random, reduce, scan, select, sort,
+        source::load::Load,
         testing::accepted,
         topk, with_element,
     },
@@ -636,10 +638,12 @@ fn transposes(u: &mut Unstructured, given: &Given) -> Result<()> {
     let side = if caps.class == DeviceClass::Gpu { plan.params.tile_side } else { 0 };
     given.fits(&plan, plan.params.max_groups, plan.params.work_group, 2 * side * (side + 1) * bytes);
 
-    let (from, out) = (given.element, element(u)?);
-    let form = transpose::mapped::gpu::Form { from, acc: accumulator(from), out, prelude: None };
-    if let Some(plan) = accepted(transpose::mapped::gpu::plan(&form, (rows, cols), u.arbitrary()?, caps, &wide)) {
-        let bytes = form.acc.size();
+    let out = element(u)?;
+    let load =
+        with_element!(out, U => Load::without_device(&Input::<u8>::Host(&[]).cast::<U>(), true)).expect("a load");
+    let plan = transpose::mapped::gpu::plan(out, &load, (rows, cols), u.arbitrary()?, caps, &wide);
+    if let Some(plan) = accepted(plan) {
+        let bytes = out.size();
         let local = match plan.kernel {
             transpose::mapped::gpu::Kernel::Runs { .. } => 0,
             // A tile has SIDE x SIDE blocks, and a block has 4 x 4 elements.

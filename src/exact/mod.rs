@@ -296,7 +296,7 @@ impl<T: Float> ExactSum<T> {
     ///
     /// let x = [1e300f64, 1.0, 0.5, -1e300];
     /// assert_eq!(ExactSum::from_iter(x).mean(4), 0.375);
-    /// assert_eq!(Device::best()?.reduce_exact(&[f32::MAX; 3])?.mean(3), f32::MAX);
+    /// assert_eq!(ExactSum::of(&Device::best()?, &[f32::MAX; 3])?.mean(3), f32::MAX);
     /// assert!(ExactSum::<f32>::new().mean(0).is_nan());
     /// # Ok::<(), oclprim::Error>(())
     /// ```

@@ -60,7 +60,7 @@ pub struct NdView<'a, T: Pod> {
 ///
 /// let corners = x.nd_mut(&[3, 4])?.step(0, 2)?.step(1, 3)?.permute(&[1, 0])?;
 /// let column = corners.index(0, 1)?.insert_axis(1)?.remove_axis(1)?;
-/// device.permute_into(&[7, 8], &[0], column)?;
+/// device.copy(oclprim::NdView::from(&[7, 8]), column)?;
 /// assert_eq!(x.to_vec()?, [0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 8]);
 ///
 /// let error = NdViewMut::new(&mut [0u8; 4], Layout::contiguous(&[4])?.reverse(0)?).unwrap_err();
@@ -319,7 +319,7 @@ impl<'a, T: Pod> NdView<'a, T> {
     ///
     /// let x = [1u8, 2, 3, 4, 5, 6];
     /// let upside_down = Input::from(&x).nd(&[2, 3])?.reverse(0)?;
-    /// assert_eq!(Device::best()?.permute(upside_down, &[0, 1])?.to_vec()?, [4, 5, 6, 1, 2, 3]);
+    /// assert_eq!(Device::best()?.transform(upside_down)?.to_vec()?, [4, 5, 6, 1, 2, 3]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn reverse(self, axis: usize) -> Result<Self> {
@@ -336,7 +336,7 @@ impl<'a, T: Pod> NdView<'a, T> {
     /// use oclprim::{Device, Input};
     ///
     /// let row = Input::from(&[1u8, 2]).nd(&[1, 2])?.broadcast(0, 3)?;
-    /// assert_eq!(Device::best()?.permute(row, &[0, 1])?.to_vec()?, [1, 2, 1, 2, 1, 2]);
+    /// assert_eq!(Device::best()?.transform(row)?.to_vec()?, [1, 2, 1, 2, 1, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn broadcast(self, axis: usize, n: usize) -> Result<Self> {
@@ -353,7 +353,7 @@ impl<'a, T: Pod> NdView<'a, T> {
     /// use oclprim::{Device, Input};
     ///
     /// let column = Input::from(&[1u8, 2]).nd(&[2, 1])?.broadcast_to(&[2, 2, 2])?;
-    /// assert_eq!(Device::best()?.permute(column, &[0, 1, 2])?.to_vec()?, [1, 1, 2, 2, 1, 1, 2, 2]);
+    /// assert_eq!(Device::best()?.transform(column)?.to_vec()?, [1, 1, 2, 2, 1, 1, 2, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn broadcast_to(self, shape: &[usize]) -> Result<Self> {
@@ -395,7 +395,7 @@ impl<'a, T: Pod> NdViewMut<'a, T> {
     ///
     /// let mut out = [0u8; 5];
     /// let odd = NdViewMut::new(&mut out, Layout::strided(&[2], &[2], 1)?)?;
-    /// Device::best()?.permute_into(&[1, 2], &[0], odd)?;
+    /// Device::best()?.copy(oclprim::NdView::from(&[1, 2]), odd)?;
     /// assert_eq!(out, [0, 1, 0, 2, 0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -466,7 +466,7 @@ impl<'a, T: Pod> Output<'a, T> {
     /// ```
     /// let mut out = [0u8; 4];
     /// let columns = oclprim::Output::from(&mut out).nd(&[2, 2])?.permute(&[1, 0])?;
-    /// oclprim::Device::best()?.permute_into(oclprim::Input::from(&[1, 2, 3, 4]).nd(&[2, 2])?, &[0, 1], columns)?;
+    /// oclprim::Device::best()?.copy(oclprim::Input::from(&[1, 2, 3, 4]).nd(&[2, 2])?, columns)?;
     /// assert_eq!(out, [1, 3, 2, 4]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -483,7 +483,7 @@ impl<'a, T: Pod> Output<'a, T> {
     /// ```
     /// let mut out = [0u8; 4];
     /// let every_other = oclprim::Output::from(&mut out).with_layout(oclprim::Layout::strided(&[2], &[2], 0)?)?;
-    /// oclprim::Device::best()?.permute_into(&[1, 2], &[0], every_other)?;
+    /// oclprim::Device::best()?.copy(oclprim::NdView::from(&[1, 2]), every_other)?;
     /// assert_eq!(out, [1, 0, 2, 0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -538,7 +538,7 @@ impl<T: Pod> Buffer<T> {
     /// ```
     /// let device = oclprim::Device::best()?;
     /// let mut x = device.zeroed::<u8>(4)?;
-    /// device.permute_into(&[1, 2], &[0], x.nd_mut(&[2, 2])?.index(1, 0)?)?;
+    /// device.copy(oclprim::NdView::from(&[1, 2]), x.nd_mut(&[2, 2])?.index(1, 0)?)?;
     /// assert_eq!(x.to_vec()?, [1, 0, 2, 0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -555,7 +555,7 @@ impl<T: Pod> Buffer<T> {
     /// ```
     /// let device = oclprim::Device::best()?;
     /// let mut x = device.zeroed::<u8>(4)?;
-    /// device.permute_into(&[1, 2], &[0], x.with_layout_mut(oclprim::Layout::strided(&[2], &[3], 0)?)?)?;
+    /// device.copy(oclprim::NdView::from(&[1, 2]), x.with_layout_mut(oclprim::Layout::strided(&[2], &[3], 0)?)?)?;
     /// assert_eq!(x.to_vec()?, [1, 0, 0, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -612,7 +612,7 @@ impl<'a, T: Pod> ViewMut<'a, T> {
     /// ```
     /// let device = oclprim::Device::best()?;
     /// let mut x = device.zeroed::<u8>(5)?;
-    /// device.permute_into(&[1, 2], &[0], x.view_mut(1..)?.nd(&[2, 2])?.index(1, 0)?)?;
+    /// device.copy(oclprim::NdView::from(&[1, 2]), x.view_mut(1..)?.nd(&[2, 2])?.index(1, 0)?)?;
     /// assert_eq!(x.to_vec()?, [0, 1, 0, 2, 0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
@@ -629,7 +629,7 @@ impl<'a, T: Pod> ViewMut<'a, T> {
     /// ```
     /// let device = oclprim::Device::best()?;
     /// let mut x = device.zeroed::<u8>(5)?;
-    /// device.permute_into(&[1, 2], &[0], x.view_mut(1..)?.with_layout(oclprim::Layout::strided(&[2], &[3], 0)?)?)?;
+    /// device.copy(oclprim::NdView::from(&[1, 2]), x.view_mut(1..)?.with_layout(oclprim::Layout::strided(&[2], &[3], 0)?)?)?;
     /// assert_eq!(x.to_vec()?, [0, 1, 0, 0, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```

@@ -42,7 +42,7 @@ impl<'a, T: Pod, S: Data<Elem = T>, D: Dimension> TryFrom<&'a ArrayBase<S, D>> f
 /// use oclprim::{Device, Input, Output};
 ///
 /// let (x, mut y) = (array![[1u8, 2, 3], [4, 5, 6]], Array2::zeros((3, 2)));
-/// Device::best()?.transpose_into(Input::try_from(&x)?, 2, 3, Output::try_from(&mut y)?)?;
+/// Device::best()?.transpose_into(Input::try_from(&x)?, (2, 3), Output::try_from(&mut y)?)?;
 /// assert_eq!(y, x.t());
 /// # Ok::<(), oclprim::Error>(())
 /// ```

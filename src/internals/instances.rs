@@ -10,7 +10,7 @@
 use crate::{
     Accumulate, Bins, Bound, Counter, Device, Element, Input, Key, NdView, NdViewMut, Offset, Order, Output, Philox,
     Result, SetOp, Source, Top, Weight, f16,
-    op::{And, Cast, Difference, Map, Mapping, Max, Min, NonZero, Op, Operator, Or, Product, Scale, Sum, Xor},
+    op::{And, Difference, Map, Max, Min, NonZero, Op, Operator, Or, Product, Sum, Xor},
     sort::Merging,
 };
 
@@ -156,15 +156,15 @@ impl Call<'_> {
         self.device.histogram_into(samples, bins, to.0, to.1, Accumulate::Add)
     }
 
-    fn transpose<T: Element, U: Element>(&mut self, map: &impl Mapping<T, U>) -> Result<()> {
-        self.device.transpose_map_into(input::<T>(), 0, 0, map, output())
+    fn transpose<T: Element, U: Element>(&mut self) -> Result<()> {
+        self.device.transpose_into(input::<T>().cast::<U>(), (0, 0), output())
     }
 
     fn moved<T: Element>(&mut self) -> Result<()> {
         let device = self.device;
         device.copy(input::<T>(), output())?;
         device.gather_into(input::<T>(), input::<u32>(), output(), output())?;
-        device.copy_nd(view::<T>()?, NdViewMut::new(output::<T>(), crate::Layout::contiguous(&[0, 0])?)?)
+        device.copy(view::<T>()?, NdViewMut::new(output::<T>(), crate::Layout::contiguous(&[0, 0])?)?)
     }
 
     fn made<T: Element>(&mut self) -> Result<()> {
@@ -208,9 +208,7 @@ pub fn compiled(device: &Device) -> Result<()> {
     call.weighted::<f32, i32>(even)?;
     call.weighted::<f32, f64>(even)?;
     call.map_histogram::<u32>(Map::new((|x| x) as fn(f32) -> f32, "x"), even)?;
-    call.transpose::<f32, f16>(&Cast)?;
-    call.transpose::<f32, f32>(&Scale(1.0))?;
-    call.transpose::<f32, f32>(&Map::new((|x| x) as fn(f32) -> f32, "x"))?;
+    each!(call, transpose: <f32, f16>, <f32, f32>);
     each!(call, moved: <u8>, <u32>, <u64>);
     each!(call, made: <u8>, <u32>, <u64>, <f32>, <f64>);
     Ok(())

@@ -84,7 +84,7 @@ pub mod layout {
             pub use crate::layout::transpose::gpu::*;
         }
         pub mod batch {
-            pub use crate::layout::transpose::batch::*;
+            pub use crate::layout::transpose::matrices::*;
         }
         pub mod in_place {
             pub use crate::layout::transpose::in_place::*;

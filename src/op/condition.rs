@@ -202,6 +202,8 @@ pub struct UnstableTail<C>(
     pub C,
 );
 
+impl<F> Sealed for Map<F> {}
+
 impl<T: Element, F: Fn(T::Acc) -> bool + Sync> Condition<T> for Map<F> {
     type Use = Everywhere;
     type Counts = usize;

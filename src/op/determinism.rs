@@ -58,7 +58,7 @@ pub enum Determinism {
     ///
     /// Most elements are added in registers, at nearly the speed of `Fast`. On an H100, a sum takes up to four times as
     /// long if its elements use the whole range of exponents. The tuning parameter `exact_f64` of reductions chooses
-    /// between registers of `f64` and of integers. [`reduce_exact`](Device::reduce_exact) returns the sum before it is
+    /// between registers of `f64` and of integers. [`ExactSum::of`](crate::ExactSum::of) returns the sum before it is
     /// rounded. Scans of whole inputs have this level too; scans of groups do not.
     ///
     /// ```

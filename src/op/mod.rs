@@ -28,7 +28,6 @@ mod determinism;
 pub(crate) mod gpu;
 mod laws;
 mod less;
-mod mapping;
 mod operator;
 
 use std::borrow::Cow;
@@ -50,7 +49,6 @@ pub use determinism::Determinism;
 pub use determinism::Exact;
 pub use laws::{laws, laws_by, ordered_laws_by};
 pub use less::{Compare, Less};
-pub use mapping::{Cast, Mapping, Scale};
 pub use operator::Operator;
 use serde::{Deserialize, Serialize};
 

@@ -189,6 +189,55 @@ impl<T: Pod + Send + Sync> Visit<T> for Reduction<'_, T> {
     }
 }
 
+/// # Sums of sources
+impl<T: Float> ExactSum<T> {
+    /// Exact sum of all elements of a source, as a value that can be merged with others: `x[0] + ... + x[n - 1]`.
+    ///
+    /// [`Device::reduce`] with [`Sum.exact()`](Usage::exact) rounds this sum. Sums of chunks, devices or processes can be
+    /// merged, and then rounded once. Waits for the result.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Device::reduce`].
+    ///
+    /// ```
+    /// use oclprim::{Device, ExactSum};
+    ///
+    /// let device = Device::best()?;
+    /// let mut sum = ExactSum::of(&device, &[1e30f32, 1.0])?;
+    /// sum.merge(&ExactSum::of(&Device::cpu(), &[-1e30f32])?);
+    /// assert_eq!(sum.round(), 1.0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn of(device: &Device, input: impl Source<Item = T>) -> Result<Self> {
+        let mut bytes = vec![0; Self::BYTES];
+        Self::of_into(device, input, &mut bytes)?;
+        Self::from_bytes(&bytes)
+    }
+
+    /// [`ExactSum::of`] into `output`, in the byte format of [`ExactSum::to_bytes`]. The output may be on the device.
+    ///
+    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
+    ///
+    /// # Errors
+    ///
+    /// Same as [`ExactSum::of`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not have
+    /// [`ExactSum::BYTES`] bytes.
+    ///
+    /// ```
+    /// use oclprim::{Device, ExactSum};
+    ///
+    /// let device = Device::best()?;
+    /// let mut bytes = device.zeroed::<u8>(ExactSum::<f64>::BYTES)?;
+    /// ExactSum::of_into(&device, &[1e100f64, 1.0, -1e100], &mut bytes)?;
+    /// assert_eq!(ExactSum::<f64>::from_bytes(&bytes.to_vec()?)?.round(), 1.0);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn of_into<'a>(device: &Device, input: impl Source<Item = T>, output: impl Into<Output<'a, u8>>) -> Result<()> {
+        device.exact_bytes(input.erased(), output.into())
+    }
+}
+
 /// # Reductions
 ///
 /// These methods return one value from all elements, or from each group: `x[0] op ... op x[n - 1]`. Module:
@@ -290,58 +339,7 @@ impl Device {
         input.reduce_into(self, op, usage.determinism, output.into())
     }
 
-    /// Exact sum of all elements as a value that can be merged with others: `x[0] + ... + x[n - 1]`.
-    ///
-    /// [`reduce`](Self::reduce) with [`Sum.exact()`](Usage::exact) rounds this sum. Sums of chunks, devices or
-    /// processes can be merged, and then rounded once.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce`].
-    ///
-    /// ```
-    /// use oclprim::Device;
-    ///
-    /// let device = Device::best()?;
-    /// let mut sum = device.reduce_exact(&[1e30f32, 1.0])?;
-    /// sum.merge(&Device::cpu().reduce_exact(&[-1e30f32])?);
-    /// assert_eq!(sum.round(), 1.0);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_exact<S: Source<Item: Float>>(&self, input: S) -> Result<ExactSum<S::Item>> {
-        let mut bytes = vec![0; ExactSum::<S::Item>::BYTES];
-        self.reduce_exact_into(input, &mut bytes)?;
-        ExactSum::from_bytes(&bytes)
-    }
-
-    /// [`Device::reduce_exact`] into `output`, in the byte format of [`ExactSum::to_bytes`]. The output may be on the
-    /// device.
-    ///
-    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Device::reduce_exact`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `output` does not
-    /// have [`ExactSum::BYTES`] bytes.
-    ///
-    /// ```
-    /// use oclprim::{Device, ExactSum};
-    ///
-    /// let device = Device::best()?;
-    /// let mut bytes = device.zeroed::<u8>(ExactSum::<f64>::BYTES)?;
-    /// device.reduce_exact_into(&[1e100f64, 1.0, -1e100], &mut bytes)?;
-    /// assert_eq!(ExactSum::<f64>::from_bytes(&bytes.to_vec()?)?.round(), 1.0);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reduce_exact_into<'a, S: Source<Item: Float>>(
-        &self,
-        input: S,
-        output: impl Into<Output<'a, u8>>,
-    ) -> Result<()> {
-        self.exact_bytes(input.erased(), output.into())
-    }
-
-    /// Body of [`Device::reduce_exact_into`], compiled once for each type.
+    /// Body of [`ExactSum::of_into`], compiled once for each type.
     #[inline(never)]
     fn exact_bytes<T: Float>(&self, input: Erased<'_, T>, output: Output<'_, u8>) -> Result<()> {
         output.expect_len(ExactSum::<T>::BYTES, "an exact sum")?;

@@ -1,6 +1,6 @@
 //! Groups of an input: segments, runs of equal keys, flagged ranges, lines along axes.
 
-use std::marker::PhantomData;
+use std::{marker::PhantomData, ops::Range};
 
 use bytemuck::Pod;
 
@@ -98,7 +98,7 @@ impl<V: Shaped, A: Axes> Along<V, A> {
         let mut back = vec![0; order.len()];
         order.iter().enumerate().for_each(|(at, &axis)| back[axis] = at);
         let to = NdViewMut::new(output, Layout::contiguous(view.shape())?)?;
-        device.copy_nd(lines.nd(&shape)?.permute(&back)?, to)
+        device.copy(lines.nd(&shape)?.permute(&back)?, to)
     }
 
     /// The elements of lines with their indices, as [`Source::indexed`]. Indices count from the start of the line.
@@ -131,7 +131,7 @@ fn in_memory<'a, T: Element>(
     }
     let mut lines = device.temporary(view.len())?;
     let whole = Layout::contiguous(view.shape())?;
-    device.copy_nd(view, NdViewMut::new(Output::from(&mut lines), whole)?)?;
+    device.copy(view, NdViewMut::new(Output::from(&mut lines), whole)?)?;
     Ok((Held::Written(lines), rows, len))
 }
 
@@ -240,6 +240,13 @@ pub struct Weighted<S, W> {
 pub struct Channels<S> {
     pub(crate) source: S,
     pub(crate) channels: usize,
+}
+
+/// Ranges of memory, and the index of each in the output; see [`Source::ranges`].
+#[derive(Clone, Copy, Debug)]
+pub struct Ranges<'r, S> {
+    pub(crate) source: S,
+    pub(crate) ranges: &'r [(Range<usize>, usize)],
 }
 
 /// Keys with their indices; see [`Source::indexed`].

@@ -8,7 +8,7 @@ use std::fmt;
 
 use bytemuck::Pod;
 
-use super::{Expression, Source, nodes::ENDLESS};
+use super::{Expression, Source, no_struct, nodes::ENDLESS};
 use crate::{
     Element, ElementType, Error, Input, Result,
     op::{MapText, argument_names},
@@ -191,8 +191,7 @@ impl<'d> Text<'d> {
         memory: Option<ClInput>,
         index: &Index,
     ) -> Result<Vec<Component>> {
-        let element = element
-            .ok_or_else(|| Error::unsupported("a device reads structs only from memory, not from an expression"))?;
+        let element = element.ok_or_else(no_struct)?;
         let number = self.unique();
         self.needs_fp64 |= element.needs_fp64();
         let aligned = match memory {
@@ -363,20 +362,28 @@ impl<'d> Text<'d> {
         let declared = each(&|one| format!("const {} d{}, ", one.element.storage(), one.number));
         let read = each(&|one| format!("s{0}[o{0} + i], ", one.number));
         let held = each(&|one| format!("d{}[k], ", one.number));
-        let loads = each(&|one| {
-            let (ty, number) = (one.element.storage(), one.number);
-            let unit = per_vector.min(16 / one.element.size());
-            let units = (0..per_vector).step_by(unit).map(|at| {
-                let from = format!("s{number} + o{number} + i + {at}");
-                let value = if one.aligned {
-                    format!("*(__global const {ty}{unit}*)({from})")
-                } else {
-                    format!("vload{unit}(0, {from})")
-                };
-                format!("    vstore{unit}({value}, 0, d{number} + {at});\n")
-            });
-            format!("    {ty} d{number}[{per_vector}];\n{}", units.collect::<String>())
-        });
+        let loads_of = |count: usize| {
+            each(&|one| {
+                let (ty, number) = (one.element.storage(), one.number);
+                let unit = count.min(16 / one.element.size());
+                let units = (0..count).step_by(unit).map(|at| {
+                    let from = format!("s{number} + o{number} + i + {at}");
+                    let value = if one.aligned {
+                        format!("*(__global const {ty}{unit}*)({from})")
+                    } else {
+                        format!("vload{unit}(0, {from})")
+                    };
+                    format!("    vstore{unit}({value}, 0, d{number} + {at});\n")
+                });
+                format!("    {ty} d{number}[{count}];\n{}", units.collect::<String>())
+            })
+        };
+        let loads = loads_of(per_vector);
+        let four = format!(
+            "INLINED void load_source_four(const OFFSET_T i, {ty}* x, SOURCE_PARAMS())\n{{\n{}    \
+             for (uint k = 0; k < 4; k++) {{\n        x[k] = source_of(i + k, {held}SOURCE_ARGS);\n    }}\n}}\n",
+            loads_of(4)
+        );
         let factors = item.factors.map(|Factors { names: [x, y], end }| {
             let to = format!("{ty}* x, {ty}* y");
             format!(
@@ -409,6 +416,7 @@ impl<'d> Text<'d> {
             has_no_element: self.has_no_element,
             memory: item.memory,
             factors,
+            four,
             mapped: item.mapped,
         }
     }
@@ -452,6 +460,8 @@ pub struct Load {
     memory: Option<(usize, ElementType)>,
     /// The functions that compute the factors of products.
     factors: Option<String>,
+    /// The function that loads four elements.
+    four: String,
     mapped: Option<Mapped>,
 }
 
@@ -495,6 +505,15 @@ impl Load {
     pub(crate) fn with_factors(&self, program: ProgramSpec, caps: &Capabilities) -> Result<ProgramSpec> {
         let text = self.factors.iter().fold(self.text.clone(), |text, factors| text + factors);
         self.put(program, text, caps)
+    }
+
+    /// The program with the load's text, and with a function that loads four elements:
+    ///
+    /// ```text
+    /// load_source_four(i, x, args)      x[k] = element i + k, for k < 4; i is a multiple of 4
+    /// ```
+    pub(crate) fn with_four(&self, program: ProgramSpec, caps: &Capabilities) -> Result<ProgramSpec> {
+        self.put(program, self.text.clone() + &self.four, caps)
     }
 
     /// Sets the kernel's first arguments.

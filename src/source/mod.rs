@@ -19,6 +19,7 @@
 //! | reader | cost of a source that is not in memory |
 //! |---|---|
 //! | [`Device::reduce`], [`Device::transform`], [`Device::scan`] and its variants without segments | none: a kernel computes an element when it reads it, and the CPU backend computes blocks that stay in the cache |
+//! | [`Device::transpose`] of one matrix | none |
 //! | [`Device::histogram`] | none on the CPU backend, or if a function that captures nothing maps memory: see [`histogram`](crate::histogram). Else as below |
 //! | reductions and scans by a user-defined operator, exact scans, scans in segments, sorts, merges, selections, partitions, runs, counts, extremes, statistics, other histograms, top-k, quantiles; also the offsets of segments, the keys of `by_key`, flags, values and weights | one more pass, which writes n elements to memory of the call |
 //!
@@ -65,13 +66,14 @@ pub use self::transform::Held;
 pub use self::{
     function::Function,
     group::{
-        Along, Axes, ByKey, Channels, Flagged, Grouped, Indexed, KeyedOutput, NdCast, PairOutput, Segments, Shaped,
-        Weighted, With, WithColumns,
+        Along, Axes, ByKey, Channels, Flagged, Grouped, Indexed, KeyedOutput, NdCast, PairOutput, Ranges, Segments,
+        Shaped, Weighted, With, WithColumns,
     },
     item::{Computed, Item},
     leaf::{Constant, Counting, constant, counting},
     nodes::{Cast, Gathered, Map, Reversed, Strided, Take, Times, Zip, zip},
     order::{Neighbours, Shuffled},
+    transform::Transformable,
 };
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::{Device, View};
@@ -161,7 +163,7 @@ pub trait Source: Sized + Sync {
     /// Products: `x[0] * y[0], x[1] * y[1], ...` The sum of these products is the dot product of `x` and `y`.
     ///
     /// Integers wrap, and floats round. For the sum of all elements, [`Determinism::Exact`](crate::Determinism::Exact)
-    /// adds the exact products and rounds only the sum; [`Device::reduce_exact`] returns their exact sum. This holds if
+    /// adds the exact products and rounds only the sum; [`ExactSum::of`](crate::ExactSum::of) returns their exact sum. This holds if
     /// `times` is the outermost source, or only [`take`](Source::take) is applied to it. Any other source applied to
     /// the products, such as [`reversed`](Source::reversed) or a second `times`, gets rounded products. For products in
     /// a wider type, [`cast`](Source::cast) both factors first: `x.cast::<U>().times(y.cast())`.
@@ -438,6 +440,22 @@ pub trait Source: Sized + Sync {
         Indexed { keys: self, index: std::marker::PhantomData }
     }
 
+    /// Ranges of memory with the index of each in the output, as the input of [`Device::copy`]:
+    /// `output[to + i] = x[range.start + i]` for each pair `(range, to)`.
+    ///
+    /// ```
+    /// use oclprim::{Device, Source};
+    ///
+    /// let device = Device::best()?;
+    /// let mut y = device.zeroed(6)?;
+    /// device.copy([1u8, 2, 3, 4, 5].ranges(&[(3..5, 0), (0..3, 3)]), &mut y)?;
+    /// assert_eq!(y.to_vec()?, [4, 5, 0, 1, 2, 3]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    fn ranges(self, ranges: &[(Range<usize>, usize)]) -> Ranges<'_, Self> {
+        Ranges { source: self, ranges }
+    }
+
     /// The number of elements; `None` if the source is endless.
     #[doc(hidden)]
     fn length(&self) -> Result<Option<usize>>;
@@ -453,6 +471,15 @@ pub trait Source: Sized + Sync {
     /// The elements, if they are contiguous in memory; `T` is the type of an element.
     #[doc(hidden)]
     fn plain<T: Pod>(&self) -> Option<Input<'_, T>> {
+        None
+    }
+
+    /// The elements in reverse order, if they are contiguous in memory in that order.
+    #[doc(hidden)]
+    fn backwards(&self) -> Option<Input<'_, Self::Item>>
+    where
+        Self::Item: Pod,
+    {
         None
     }
 
@@ -609,6 +636,11 @@ pub(crate) fn finite(source: &impl Source) -> Result<usize> {
 
 fn not_endless(length: Result<Option<usize>>) -> Result<usize> {
     length?.ok_or_else(|| Error::invalid("an endless source needs a length: write `take(n)`"))
+}
+
+/// The error for structs in an expression.
+pub(crate) fn no_struct() -> Error {
+    Error::unsupported("a device reads structs only from memory, not from an expression")
 }
 
 /// The error for an index out of range of a table of `len` elements.

@@ -371,7 +371,7 @@ impl<S: Source, I: Source<Item: Integer>> Source for Gathered<S, I> {
 
 /// Elements in reverse order; see [`Source::reversed`].
 #[derive(Clone, Copy, Debug)]
-pub struct Reversed<S>(pub(super) S);
+pub struct Reversed<S>(pub(crate) S);
 
 pub(super) struct ReversedValues<V> {
     values: V,
@@ -410,6 +410,13 @@ impl<S: Source> Source for Reversed<S> {
     fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>> {
         let at = text.reversed(index, finite(&self.0)?);
         self.0.emit(text, &at)
+    }
+
+    fn backwards(&self) -> Option<Input<'_, S::Item>>
+    where
+        S::Item: Pod,
+    {
+        self.0.plain()
     }
 
     fn search(&self, device: &ClDevice, _: usize) -> Result<()> {

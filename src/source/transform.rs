@@ -2,20 +2,75 @@
 
 use bytemuck::Pod;
 
-use super::{Blocks, Erased, Expression, Source, finite, gpu, load::Load};
+use super::{Blocks, Erased, Expression, Source, finite, gpu, load::Load, no_struct};
 use crate::{
-    Buffer, Device, Element, ElementType, Error, Input, Output, Result, parallel,
+    Buffer, Device, Element, ElementType, Input, Output, Result, parallel,
     runtime::{AnyOutput, Backend, ClOutput, apart, opencl::ClDevice},
 };
 
 /// Elements per task of the CPU backend.
 const CHUNK: usize = parallel::SERIAL;
 
+/// An input of [`Device::transform`]: a [`Source`] of elements, or an [`NdView`](crate::NdView).
+///
+/// The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Buffer, Device, Source, source::Transformable};
+///
+/// fn written<I: Transformable<Of = Buffer<u8>>>(input: I) -> oclprim::Result<Vec<u8>> {
+///     Device::best()?.transform(input)?.to_vec()
+/// }
+/// let x = Device::best()?.upload(&[1u8, 2, 3, 4])?;
+/// assert_eq!((written(x.reversed())?, written(x.nd(&[2, 2])?.permute(&[1, 0])?)?), (vec![4, 3, 2, 1], vec![1, 3, 2, 4]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an input of a transform",
+    label = "expected a source of elements, or an `NdView`",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+)]
+pub trait Transformable {
+    /// The result: a [`Buffer`].
+    type Of;
+    /// The output: an [`Output`], or an [`NdViewMut`](crate::NdViewMut) for an [`NdView`](crate::NdView).
+    type Out<'o>;
+    #[doc(hidden)]
+    fn transform(self, device: &Device) -> Result<Self::Of>;
+    #[doc(hidden)]
+    fn transform_into(self, device: &Device, output: Self::Out<'_>) -> Result<()>;
+}
+
+impl<S: Source<Item: Element>> Transformable for S {
+    type Of = Buffer<S::Item>;
+    type Out<'o> = Output<'o, S::Item>;
+
+    fn transform(self, device: &Device) -> Result<Buffer<S::Item>> {
+        let mut output = device.uninit(finite(&self)?)?;
+        self.transform_into(device, (&mut output).into())?;
+        Ok(output)
+    }
+
+    fn transform_into(self, device: &Device, output: Output<'_, S::Item>) -> Result<()> {
+        if let Some(input) = self.backwards() {
+            return device.copy_reversed(input, output);
+        }
+        match self.erased() {
+            Erased::Memory(input) => {
+                output.expect_len(input.len(), "transform")?;
+                device.copy(input, output)
+            }
+            Erased::Expression(source) => write(device, source, output),
+        }
+    }
+}
+
 /// # Transform
 ///
 /// These methods write the elements of a [source](crate::source) to memory: `out[i] = x[i]`.
 impl Device {
-    /// Transform: `out[i] = x[i]`, for every element of a [source](crate::source).
+    /// Transform: `out[i] = x[i]`, for every element of a [source](crate::source). For an [`NdView`](crate::NdView),
+    /// `out` has its elements in row-major order.
     ///
     /// One pass: reads each array of the source once, and writes n elements. The bits are the same on every device.
     /// Exceptions are a user's [`Map`](crate::op::Map), and the bits of a NaN that a cast to `f16` returns.
@@ -25,22 +80,23 @@ impl Device {
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the source is endless, if lengths of a
     /// [`zip`](Source::zip) differ, if an index of [`gathered`](Source::gathered) is out of range, if a stride is 0, or if
     /// [`take`](Source::take) asks for more elements than there are.
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it, or if the
+    /// elements of a view are zero-sized.
     /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects a user's expression.
     ///
     /// ```
     /// use oclprim::{Device, Source, op::Map};
     ///
     /// let device = Device::best()?;
-    /// let x = device.upload(&[1.0f32, 4.0, 9.0])?;
+    /// let x = device.upload(&[1.0f32, 4.0, 9.0, 16.0])?;
     /// let halves = device.transform(x.map(Map::new(|x: f32| 0.5 * x, "0.5f * x")))?;
-    /// assert_eq!(halves.to_vec()?, [0.5, 2.0, 4.5]);
+    /// assert_eq!(halves.to_vec()?, [0.5, 2.0, 4.5, 8.0]);
+    /// let columns = device.transform(x.nd(&[2, 2])?.permute(&[1, 0])?)?;
+    /// assert_eq!(columns.to_vec()?, [1.0, 9.0, 4.0, 16.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn transform<S: Source<Item: Element>>(&self, source: S) -> Result<Buffer<S::Item>> {
-        let mut output = self.uninit(finite(&source)?)?;
-        self.transform_into(source, &mut output)?;
-        Ok(output)
+    pub fn transform<I: Transformable>(&self, input: I) -> Result<I::Of> {
+        input.transform(self)
     }
 
     /// [`Device::transform`] into a slice, buffer or view.
@@ -61,19 +117,8 @@ impl Device {
     /// assert_eq!(x.to_vec()?, [0.0, 7.0, 8.0, 0.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn transform_into<'a, S: Source<Item: Element>>(
-        &self,
-        source: S,
-        output: impl Into<Output<'a, S::Item>>,
-    ) -> Result<()> {
-        let output = output.into();
-        match source.erased() {
-            Erased::Memory(input) => {
-                output.expect_len(input.len(), "transform")?;
-                self.copy(input, output)
-            }
-            Erased::Expression(source) => write(self, source, output),
-        }
+    pub fn transform_into<'o, I: Transformable>(&self, input: I, output: impl Into<I::Out<'o>>) -> Result<()> {
+        input.transform_into(self, output.into())
     }
 }
 
@@ -136,8 +181,7 @@ fn output_of_load<'o>(
     load: &Load,
     output: AnyOutput<'o>,
 ) -> Result<(ElementType, ClOutput<'o>)> {
-    let element =
-        element.ok_or_else(|| Error::unsupported("a device reads structs only from memory, not from an expression"))?;
+    let element = element.ok_or_else(no_struct)?;
     let out = output.cl(device, false)?;
     apart(&load.inputs(), &[&out])?;
     Ok((element, out))

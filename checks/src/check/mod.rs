@@ -215,7 +215,7 @@ pub struct Outcome {
 /// use oclprim::{Device, ElementType};
 /// use oclprim_checks::{check::{Case, Verdict}};
 ///
-/// let wide = |device: &Device| Ok(device.transpose(&[[0u64; 3]], 1, 1).map(drop)?);
+/// let wide = |device: &Device| Ok(device.transpose(&[[0u64; 3]], (1, 1)).map(drop)?);
 /// let case = Case::new("transpose", ElementType::U64, "1 x 1", "zeros", 1, wide);
 /// let Verdict::Skip(reason) = case.run(&Device::cpu()).verdict else { panic!() };
 /// assert_eq!(reason, "transpose takes elements of 1 to 16 bytes, not of 24");

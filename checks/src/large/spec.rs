@@ -7,7 +7,8 @@ use crate::{
     Accumulate, Bins, Bound, Buffer, Determinism, Device, DeviceType, ElementType, Error, Matrices, Order, Philox,
     ProgramSpec, Result, SetOp, Source, Top,
     check::{Case, Failure, Level, Spec, bounds::stated_bound, close, data::Data, host_memory},
-    op::{EqualTo, Map, Max, Min, NonZero, Operator, Scale, Sum, Usage},
+    op::{EqualTo, Map, Max, Min, NonZero, Operator, Sum, Usage},
+    source::constant,
     tuning::Tuned,
 };
 
@@ -207,7 +208,7 @@ fn copy_nd(device: &Device) -> Result<(), Failure> {
     let n = planes * rows * cols;
     let x = marked(device, (n, 2), 0u8, &[((p * rows + r) * cols + c, 9)])?;
     let mut y = marked(device, (n, 2), 1u8, &[])?;
-    device.copy_nd(x.nd(&PLANES)?.reverse(1)?, y.nd_mut(&PLANES)?)?;
+    device.copy(x.nd(&PLANES)?.reverse(1)?, y.nd_mut(&PLANES)?)?;
     equal(device.arg_max(&y)?.index, (p * rows + rows - 1 - r) * cols + c, "the mark's index")?;
     equal(device.reduce(&y, Sum)?, 9, "sum")
 }
@@ -233,7 +234,7 @@ fn copy_within(device: &Device) -> Result<(), Failure> {
 fn copy_ranges(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 2), 1u8, &[(3, 7), (N - 1, 9)])?;
     let mut y = marked(device, (N, 2), 0u8, &[])?;
-    device.copy_ranges(&x, &mut y, &[(N - 9..N, 0), (0..N - 9, 9)])?;
+    device.copy(x.ranges(&[(N - 9..N, 0), (0..N - 9, 9)]), &mut y)?;
     equal(device.reduce(&y, Sum)?, (N + 6 + 8) as u8, "sum of the copies")?;
     equal(y.view(..13)?.to_vec()?, vec![1, 1, 1, 1, 1, 1, 1, 1, 9, 1, 1, 1, 7], "the start")
 }
@@ -261,7 +262,7 @@ fn gather_many(device: &Device) -> Result<(), Failure> {
 
 fn reverse_bytes(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 2), 1u8, &[(3, 9)])?;
-    let mut y = device.reverse(&x)?;
+    let mut y = device.transform(x.reversed())?;
     equal((device.reduce(&y, Sum)?, device.arg_max(&y)?.index), ((N + 8) as u8, N - 4), "reverse")?;
     device.reverse_in_place(&mut y)?;
     equal((device.reduce(&y, Sum)?, device.arg_max(&y)?.index), ((N + 8) as u8, 3), "reverse in place")
@@ -304,11 +305,11 @@ fn histogram_of_ranges(device: &Device) -> Result<(), Failure> {
     Ok(())
 }
 
-fn transpose_map_bytes(device: &Device) -> Result<(), Failure> {
+fn transpose_products(device: &Device) -> Result<(), Failure> {
     let (rows, cols) = SHAPE;
     let (r, c) = (rows - 2, cols - 1);
     let x = marked(device, (rows * cols, 2), 0u8, &[(r * cols + c, 9)])?;
-    let y = device.transpose_map::<u8, u8>(&x, rows, cols, &Scale(3))?;
+    let y = device.transpose(x.times(constant(3)), (rows, cols))?;
     equal(device.arg_max(&y)?.index, c * rows + r, "the mark's index")?;
     equal(device.reduce(&y, Sum)?, 27, "sum")
 }
@@ -317,7 +318,7 @@ fn transpose_bytes(device: &Device) -> Result<(), Failure> {
     let (rows, cols) = SHAPE;
     let (r, c) = (rows - 2, cols - 1);
     let x = marked(device, (rows * cols, 2), 0u8, &[(r * cols + c, 9)])?;
-    let y = device.transpose(&x, rows, cols)?;
+    let y = device.transpose(&x, (rows, cols))?;
     equal(device.arg_max(&y)?.index, c * rows + r, "the mark's index")?;
     equal(device.reduce(&y, Sum)?, 9, "sum")
 }
@@ -336,7 +337,7 @@ fn transpose_batch_bytes(device: &Device) -> Result<(), Failure> {
     let (r, c) = (side - 2, side - 1);
     let last = (count - 1) * side * side;
     let x = marked(device, (count * side * side, 2), 0u8, &[(last + r * side + c, 9)])?;
-    let y = device.transpose_batch(&x, &Matrices::new(side, side).count(count))?;
+    let y = device.transpose(&x, &Matrices::new(side, side).count(count))?;
     equal(device.arg_max(&y)?.index, last + c * side + r, "the mark's index")?;
     equal(device.reduce(&y, Sum)?, 9, "sum")
 }
@@ -345,7 +346,7 @@ fn permute_bytes(device: &Device) -> Result<(), Failure> {
     let [planes, rows, cols] = PLANES;
     let (p, r, c) = (planes - 1, rows - 2, cols - 3);
     let x = marked(device, (planes * rows * cols, 2), 0u8, &[((p * rows + r) * cols + c, 9)])?;
-    let y = device.permute(x.nd(&PLANES)?, &[1, 0, 2])?;
+    let y = device.transform(x.nd(&PLANES)?.permute(&[1, 0, 2])?)?;
     equal(device.arg_max(&y)?.index, (r * planes + p) * cols + c, "the mark's index")?;
     equal(device.reduce(&y, Sum)?, 9, "sum")
 }
@@ -445,7 +446,7 @@ fn histogram_channels(device: &Device) -> Result<(), Failure> {
 
 fn transpose_row(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 2), 1u8, &[(N - 1, 9)])?;
-    let y = device.transpose(&x, 1, N)?;
+    let y = device.transpose(&x, (1, N))?;
     equal(device.reduce(&y, Sum)?, (N - 1 + 9) as u8, "sum")?;
     equal(device.arg_max(&y)?.index, N - 1, "the mark's index")
 }
@@ -563,7 +564,7 @@ impl Spec for Large {
             case("histogram", ElementType::I32, N_WORDS, histogram_words),
             case("histogram, even and by edges", ElementType::U8, N, histogram_of_ranges),
             case("transpose", ElementType::U8, SHAPE.0 * SHAPE.1, transpose_bytes),
-            case("transpose with a factor", ElementType::U8, SHAPE.0 * SHAPE.1, transpose_map_bytes),
+            case("transpose with a factor", ElementType::U8, SHAPE.0 * SHAPE.1, transpose_products),
             case("transpose in place", ElementType::U8, IN_PLACE.0 * IN_PLACE.1, transpose_in_place_bytes),
             case("transpose batch", ElementType::U8, BATCH.1 * BATCH.0 * BATCH.0, transpose_batch_bytes),
             case("permute", ElementType::U8, PLANES.iter().product(), permute_bytes),

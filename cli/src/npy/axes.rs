@@ -33,7 +33,7 @@ pub(crate) fn permute<'a, 'b, T: Pod>(
         let [_, n, inner] = around(&shape, from);
         let [outer, block, _] = [&shape[..at], &shape[at..from], &[]].map(|lengths: &[usize]| lengths.iter().product());
         let input = moved.as_ref().map_or(input, Input::from);
-        moved = Some(device.permute(input.nd(&[outer, block, n, inner])?, &[0, 2, 1, 3])?);
+        moved = Some(device.transform(input.nd(&[outer, block, n, inner])?.permute(&[0, 2, 1, 3])?)?);
         let n = shape.remove(from);
         shape.insert(at, n);
         let renamed: Vec<_> = axes
@@ -44,7 +44,7 @@ pub(crate) fn permute<'a, 'b, T: Pod>(
     }
     let out: Vec<_> = axes.iter().map(|&axis| shape[axis]).collect();
     let input = moved.as_ref().map_or(input, Input::from);
-    device.permute_into(input.nd(&shape)?, &axes, output.nd(&out)?)
+    device.copy(input.nd(&shape)?.permute(&axes)?, output.nd(&out)?)
 }
 
 /// The same permutation with the fewest axes. Axes of length 1 are dropped, and axes that are neighbours in both input

@@ -4,7 +4,7 @@ use std::{borrow::Cow, io::Write, path::PathBuf};
 
 use bytemuck::Pod;
 use clap::Args;
-use oclprim::Device;
+use oclprim::{Device, Source};
 use oclprim_checks::check::same_bytes;
 
 use super::common::{Common, indices, matches, with_size};
@@ -70,16 +70,21 @@ impl Reverse {
         })
     }
 
-    fn reverse<T: Pod + std::fmt::Debug>(
+    fn reverse<T: Pod + Send + Sync + std::fmt::Debug>(
         &self,
         array: &Array,
         device: &Device,
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
         let input = array.elements::<T>();
-        let reversed = device.reverse(input)?.into_vec()?;
+        let run = |device: &Device| -> oclprim::Result<_> {
+            let mut reversed = device.zeroed::<T>(input.len())?;
+            device.copy(input.reversed(), &mut reversed)?;
+            reversed.into_vec()
+        };
+        let reversed = run(device)?;
         if self.common.verify {
-            matches(same_bytes(&reversed, &Device::cpu().reverse(input)?.into_vec()?, "element "))?;
+            matches(same_bytes(&reversed, &run(&Device::cpu())?, "element "))?;
         }
         self.common.finish_whole(&array.like(&array.shape, &reversed), device, out)
     }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use bytemuck::Pod;
 use clap::Args;
-use oclprim::{Device, Element, ElementType, Matrices, op};
+use oclprim::{Device, Element, ElementType, Matrices, Source, source::constant};
 use oclprim_checks::check::{same, same_bytes};
 
 use super::common::{Common, matches, numpy_name, parse, with_number, with_size};
@@ -79,7 +79,7 @@ impl Transpose {
         self.common.finish(transposed, format!("{lengths} {ty} on {device}; -o writes it to a file"), out)
     }
 
-    fn transpose<T: Pod + std::fmt::Debug>(
+    fn transpose<T: Pod + Send + Sync + std::fmt::Debug>(
         &self,
         array: &Array,
         (matrices, shape): (&Matrices, &[usize]),
@@ -87,9 +87,9 @@ impl Transpose {
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
         let input = array.elements::<T>();
-        let transposed = device.transpose_batch(input, matrices)?.into_vec()?;
+        let transposed = device.transpose(input, matrices)?.into_vec()?;
         if self.common.verify {
-            let want = Device::cpu().transpose_batch(input, matrices)?.into_vec()?;
+            let want = Device::cpu().transpose(input, matrices)?.into_vec()?;
             matches(same_bytes(&transposed, &want, "element "))?;
         }
         self.finish(&array.like(shape, &transposed), device, out)
@@ -102,7 +102,10 @@ impl Transpose {
         device: &Device,
     ) -> Result<Vec<U>, Stop> {
         let factor = self.scale.as_deref().map_or(Ok(U::Acc::ONE), |text| parse("--scale", text))?;
-        let run = |device: &Device| device.transpose_map::<T, U>(input, rows, cols, &op::Scale(factor))?.into_vec();
+        let run = |device: &Device| {
+            let scaled = input.cast::<U::Acc>().times(constant(factor)).cast::<U>();
+            device.transpose(scaled, (rows, cols))?.into_vec()
+        };
         let transposed = run(device)?;
         if self.common.verify {
             matches(same(&transposed, &run(&Device::cpu())?, "element "))?;

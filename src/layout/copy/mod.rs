@@ -1,6 +1,5 @@
-//! Copies at any offset ([`Device::copy`]), also within one buffer ([`Buffer::copy_within`]). Other modules copy
-//! between N-dimensional views ([`nd`]), many ranges at once ([`ranges`]), by indices ([`gather`]), and in reverse
-//! order ([`reverse`]).
+//! Copies ([`Device::copy`]) at any offset, [in reverse order](reverse), of [many ranges](ranges) at once, and between
+//! [N-dimensional views](nd). Also copies within one buffer ([`Buffer::copy_within`]), and by indices ([`gather`]).
 //!
 //! | property | |
 //! |---|---|
@@ -42,7 +41,59 @@ use std::ops::RangeBounds;
 
 use bytemuck::Pod;
 
-use crate::{Buffer, Device, Error, Input, Output, Result, runtime::Backend};
+use crate::{Buffer, Device, Error, Input, Output, PinnedVec, Result, View, runtime::Backend};
+
+/// An input of [`Device::copy`]: memory, memory in [reverse order](crate::Source::reversed),
+/// [ranges](crate::Source::ranges) of memory, or an [`NdView`].
+///
+/// The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Buffer, Device, Output, layout::copy::Copyable};
+///
+/// fn first_row<'a, I: Copyable<Out<'a> = Output<'a, u8>>>(input: I, to: &'a mut Buffer<u8>) -> oclprim::Result<()> {
+///     Device::best()?.copy(input, to.view_mut(..3)?)
+/// }
+/// let mut to = Device::best()?.zeroed(6)?;
+/// first_row(&[1u8, 2, 3], &mut to)?;
+/// assert_eq!(to.to_vec()?, [1, 2, 3, 0, 0, 0]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not memory",
+    label = "expected `&[T]`, `&Vec<T>`, `&Buffer<T>`, a `View`, an `NdView`, or `.reversed()` or `.ranges(..)` of memory",
+    note = "`device.transform_into(x, output)` writes the elements of an expression",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+)]
+pub trait Copyable {
+    /// The output: an [`Output`], or an [`NdViewMut`](crate::NdViewMut) for an [`NdView`](crate::NdView).
+    type Out<'o>;
+    #[doc(hidden)]
+    fn copy_to(self, device: &Device, output: Self::Out<'_>) -> Result<()>;
+}
+
+macro_rules! memory {
+    ($([$($generics:tt)*] $ty:ty;)*) => {
+        $(
+            impl<'a, $($generics)*> Copyable for $ty {
+                type Out<'o> = Output<'o, T>;
+
+                fn copy_to(self, device: &Device, output: Output<'_, T>) -> Result<()> {
+                    device.copy_one(self.into(), output)
+                }
+            }
+        )*
+    };
+}
+memory! {
+    [T: Pod] &'a [T];
+    [T: Pod, const N: usize] &'a [T; N];
+    [T: Pod] &'a Vec<T>;
+    [T: Pod] &'a PinnedVec<T>;
+    [T: Pod] &'a Buffer<T>;
+    [T: Pod] View<'a, T>;
+    [T: Pod] Input<'a, T>;
+}
 
 /// # Copies
 ///
@@ -51,26 +102,42 @@ impl Device {
     /// Copy: `output[i] = input[i]`. Each side is a host slice, a buffer, or a view at any offset; both have the same
     /// length.
     ///
+    /// | input | output | |
+    /// |---|---|---|
+    /// | memory | `output[i] = x[i]` | |
+    /// | [`x.reversed()`](crate::Source::reversed) | `output[i] = x[n - 1 - i]` | [`reverse`] |
+    /// | [`x.ranges(&[(range, to), ..])`](crate::Source::ranges) | `output[to + i] = x[range.start + i]`; other elements do not change | [`ranges`] |
+    /// | [`NdView`](crate::NdView) | `output[i, j, ..] = x[i, j, ..]`, an [`NdViewMut`](crate::NdViewMut) of the same shape; gaps do not change | [`nd`] |
+    ///
     /// Between buffers this is one kernel, and the call does not wait. With one host slice it is an upload or a
     /// download, which waits. Between host slices, no device takes part.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ, if a buffer belongs to
-    /// another device, or if `input` and `output` overlap in imported OpenCL memory.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths or shapes differ, if a buffer belongs
+    /// to another device, or if `input` and `output` overlap in imported OpenCL memory. For ranges, the same error if a
+    /// range or its destination is out of bounds, or if two destinations overlap; then nothing is copied.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the elements of a reversed copy or of an `NdView`
+    /// are zero-sized.
     ///
     /// ```
-    /// use oclprim::Device;
+    /// use oclprim::{Device, Source};
     ///
     /// let device = Device::best()?;
-    /// let x = device.upload(&[1u8, 2, 3, 4, 5])?;
-    /// let mut y = device.zeroed(4)?;
+    /// let x = device.upload(&[1u8, 2, 3, 4, 5, 6])?;
+    /// let mut y = device.zeroed(6)?;
     /// device.copy(x.view(1..4)?, y.view_mut(..3)?)?;
-    /// assert_eq!(y.to_vec()?, [2, 3, 4, 0]);
+    /// assert_eq!(y.to_vec()?, [2, 3, 4, 0, 0, 0]);
+    /// device.copy(x.reversed(), &mut y)?;
+    /// assert_eq!(y.to_vec()?, [6, 5, 4, 3, 2, 1]);
+    /// device.copy(x.ranges(&[(3..5, 0), (0..2, 4)]), &mut y)?;
+    /// assert_eq!(y.to_vec()?, [4, 5, 4, 3, 1, 2]);
+    /// device.copy(x.nd(&[2, 3])?.permute(&[1, 0])?, y.nd_mut(&[3, 2])?)?;
+    /// assert_eq!(y.to_vec()?, [1, 4, 2, 5, 3, 6]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn copy<'a, 'b, T: Pod>(&self, input: impl Into<Input<'a, T>>, output: impl Into<Output<'b, T>>) -> Result<()> {
-        self.copy_one(input.into(), output.into())
+    pub fn copy<'o, I: Copyable>(&self, input: I, output: impl Into<I::Out<'o>>) -> Result<()> {
+        input.copy_to(self, output.into())
     }
 
     /// Body of [`Device::copy`], compiled once per type.

@@ -183,7 +183,7 @@ impl Device {
         let axes: Vec<_> = (0..view.ndim()).filter(|&k| Some(k) != last).chain(last).collect();
         let mut lines = self.temporary(view.len())?;
         let shape: Vec<_> = axes.iter().map(|&k| view.shape()[k]).collect();
-        self.permute_into(view, &axes, NdViewMut::new(Output::from(&mut lines), Layout::contiguous(&shape)?)?)?;
+        self.copy(view.permute(&axes)?, NdViewMut::new(Output::from(&mut lines), Layout::contiguous(&shape)?)?)?;
         Ok(Some(lines))
     }
 
@@ -192,6 +192,6 @@ impl Device {
     fn put_lines<U: Element>(&self, results: &Buffer<U>, shape: &Shape, output: Output<'_, U>) -> Result<()> {
         let Shape { outer, len, inner } = *shape;
         let output = NdViewMut::new(output, Layout::contiguous(&[outer, len, inner])?)?;
-        self.permute_into(results.nd(&[outer, inner, len])?, &[0, 2, 1], output)
+        self.copy(results.nd(&[outer, inner, len])?.permute(&[0, 2, 1])?, output)
     }
 }

@@ -92,14 +92,14 @@ impl Shot {
         let all = random_bits::<T>(at.0 + end(&from), (from.len() * 31 + at.0) as u64);
         let on_device = device.upload(&all)?;
         let input = on_device.view(at.0..)?.with_layout(from)?;
-        let got = guarded(device, end(&to), at.1, |out| Ok(device.permute_into(input, axes, out.with_layout(to)?)?))?;
+        let got = guarded(device, end(&to), at.1, |out| Ok(device.copy(input.permute(axes)?, out.with_layout(to)?)?))?;
         // `guarded` fills the output with poison first.
         let mut want = vec![poison::<T>(); end(&to)];
         if device.is_cpu() {
             obvious(&all[at.0..], &from, axes, &mut want, &to)?;
         } else {
             let input = NdView::new(&all[at.0..], from)?;
-            Device::cpu().permute_into(input, axes, NdViewMut::new(&mut want, to)?)?;
+            Device::cpu().copy(input.permute(axes)?, NdViewMut::new(&mut want, to)?)?;
         }
         same_bytes(&got, &want, "out")
     }
@@ -185,10 +185,11 @@ fn bench(form: &str, shape: fn(usize) -> Vec<usize>, axes: &'static [usize]) -> 
             move |(device, x, out)| {
                 let view = x.nd(&shape(n))?;
                 let permuted: Vec<_> = axes.iter().map(|&axis| view.shape()[axis]).collect();
-                device.permute_into(view, axes, out.nd_mut(&permuted)?)
+                device.copy(view.permute(axes)?, out.nd_mut(&permuted)?)
             },
             move |(_, x, out)| {
-                let want = Device::cpu().permute(NdView::new(&x.to_vec()?, Layout::contiguous(&shape(n))?)?, axes)?;
+                let want = Device::cpu()
+                    .transform((NdView::new(&x.to_vec()?, Layout::contiguous(&shape(n))?)?).permute(axes)?)?;
                 same_bytes(&out.to_vec()?, &want.to_vec()?, "out")
             },
         ))

@@ -303,7 +303,7 @@ impl<T: Element> Input<T> {
         }
         if self.transposed.get().is_none() {
             let mut transposed = vec![T::ZERO; self.matrix.len()];
-            Device::cpu().transpose_into(&self.matrix, rows, cols, &mut transposed)?;
+            Device::cpu().transpose_into(&self.matrix, (rows, cols), &mut transposed)?;
             let _ = self.transposed.set(transposed);
         }
         Ok(self.transposed.get().expect("just set"))
@@ -431,7 +431,7 @@ fn steps<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
             let (device, state) = (device.clone(), State::new(device, &shared, shape, true)?);
             Ok(state.into_case(move |state| {
                 let out = state.out.view_mut(..shape.0 * shape.1)?;
-                device.transpose_into(&state.x, shape.0, shape.1, out)
+                device.transpose_into(&state.x, (shape.0, shape.1), out)
             }))
         }),
     });

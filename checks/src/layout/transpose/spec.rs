@@ -43,7 +43,7 @@ fn offsets(level: Level) -> &'static [(usize, usize)] {
     }
 }
 
-fn check<T: Pod + PartialEq + Debug>(
+fn check<T: Pod + Send + Sync + PartialEq + Debug>(
     device: &Device,
     (rows, cols): (usize, usize),
     (from, to): (usize, usize),
@@ -52,17 +52,17 @@ fn check<T: Pod + PartialEq + Debug>(
     let input = &all[from..];
     let on_device = device.upload(&all)?;
     let got = guarded(device, rows * cols, to, |output| {
-        Ok(device.transpose_into(on_device.view(from..)?, rows, cols, output)?)
+        Ok(device.transpose_into(on_device.view(from..)?, (rows, cols), output)?)
     })?;
     let want = if device.is_cpu() {
         obvious(input, rows, cols)
     } else {
-        Device::cpu().transpose(input, rows, cols)?.to_vec()?
+        Device::cpu().transpose(input, (rows, cols))?.to_vec()?
     };
     same_bytes(&got, &want, "out")
 }
 
-fn cases<T: Pod + PartialEq + Debug>(element: ElementType, level: Level, cases: &mut Vec<Case>) {
+fn cases<T: Pod + Send + Sync + PartialEq + Debug>(element: ElementType, level: Level, cases: &mut Vec<Case>) {
     for (rows, cols) in shapes(level) {
         for &(from, to) in offsets(level) {
             let form = format!("{}-byte elements", size_of::<T>());
@@ -136,7 +136,11 @@ impl Batch {
         (b * step_in + r * ld_in + c, b * step_out + c * ld_out + r)
     }
 
-    fn check<T: Pod + PartialEq + Debug>(&self, device: &Device, (from, to): (usize, usize)) -> Result<(), Failure> {
+    fn check<T: Pod + Send + Sync + PartialEq + Debug>(
+        &self,
+        device: &Device,
+        (from, to): (usize, usize),
+    ) -> Result<(), Failure> {
         let ((rows, cols), count) = (self.shape, self.count);
         let empty = rows * cols * count == 0;
         let ends = if empty { (0, 0) } else { self.offsets(count - 1, rows - 1, cols - 1) };
@@ -144,9 +148,8 @@ impl Batch {
         let all = random_bits::<T>(len(ends.0) + from, 7);
         let x = device.upload(&all)?;
         let matrices = self.matrices();
-        let got = guarded(device, len(ends.1), to, |out| {
-            Ok(device.transpose_batch_into(x.view(from..)?, &matrices, out)?)
-        })?;
+        let got =
+            guarded(device, len(ends.1), to, |out| Ok(device.transpose_into(x.view(from..)?, &matrices, out)?))?;
         // `guarded` fills the output with poison first.
         let mut want = vec![poison::<T>(); len(ends.1)];
         for i in 0..rows * cols * count {
@@ -158,7 +161,7 @@ impl Batch {
     }
 }
 
-fn batch_cases<T: Pod + PartialEq + Debug>(element: ElementType, level: Level, cases: &mut Vec<Case>) {
+fn batch_cases<T: Pod + Send + Sync + PartialEq + Debug>(element: ElementType, level: Level, cases: &mut Vec<Case>) {
     for batch in batches(level) {
         for &at in offsets(level) {
             let Batch { shape: (rows, cols), leading, count, strides } = batch;
@@ -177,7 +180,11 @@ fn near_square(n: usize) -> (usize, usize) {
     (rows, n / rows)
 }
 
-fn bench<T: Pod + PartialEq + Debug>(form: &str, element: ElementType, shape: fn(usize) -> (usize, usize)) -> Bench {
+fn bench<T: Pod + Send + Sync + PartialEq + Debug>(
+    form: &str,
+    element: ElementType,
+    shape: fn(usize) -> (usize, usize),
+) -> Bench {
     let bytes = move |n| {
         let (rows, cols) = shape(n);
         2 * (rows * cols * size_of::<T>()) as u64
@@ -189,9 +196,9 @@ fn bench<T: Pod + PartialEq + Debug>(form: &str, element: ElementType, shape: fn
         Ok(Climb::new(
             state,
             |(_, _, out)| out.fill(poison()),
-            move |(device, x, out)| device.transpose_into(&*x, rows, cols, out),
+            move |(device, x, out)| device.transpose_into(&*x, (rows, cols), out),
             move |(_, x, out)| {
-                let want = Device::cpu().transpose(&x.to_vec()?, rows, cols)?.to_vec()?;
+                let want = Device::cpu().transpose(&x.to_vec()?, (rows, cols))?.to_vec()?;
                 same_bytes(&out.to_vec()?, &want, "out")
             },
         ))
@@ -215,9 +222,9 @@ fn bench_batch() -> Bench {
         Ok(Climb::new(
             state,
             |(_, _, out)| out.fill(poison()),
-            move |(device, x, out)| device.transpose_batch_into(&*x, &matrices, out),
+            move |(device, x, out)| device.transpose_into(&*x, &matrices, out),
             move |(_, x, out)| {
-                let want = Device::cpu().transpose_batch(&x.to_vec()?, &matrices)?.to_vec()?;
+                let want = Device::cpu().transpose(&x.to_vec()?, &matrices)?.to_vec()?;
                 same_bytes(&out.to_vec()?, &want, "out")
             },
         ))

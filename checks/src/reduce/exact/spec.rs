@@ -102,11 +102,11 @@ fn sums<T: Float>(level: Level, cases: &mut Vec<Case>) {
         }
         // As bytes, on the device, and in two parts.
         let want: ExactSum<T> = x.iter().collect();
-        let bytes = guarded(&device, ExactSum::<T>::BYTES, 1, |out| Ok(device.reduce_exact_into(&x, out)?))?;
+        let bytes = guarded(&device, ExactSum::<T>::BYTES, 1, |out| Ok(ExactSum::of_into(&device, &x, out)?))?;
         same(&bytes, &want.to_bytes(), "bytes")?;
         let (first, second) = x.split_at(n / 3);
-        let mut merged = device.reduce_exact(first)?;
-        merged.merge(&device.reduce_exact(second)?);
+        let mut merged = ExactSum::of(&device, first)?;
+        merged.merge(&ExactSum::of(&device, second)?);
         same(&merged.to_bytes(), &want.to_bytes(), "bytes of merged parts")?;
         Ok(())
     });

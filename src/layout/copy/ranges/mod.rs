@@ -1,4 +1,5 @@
-//! Many copies in one launch, from ranges of one buffer to ranges of another ([`Device::copy_ranges`]).
+//! Many copies in one launch, from ranges of one buffer to ranges of another ([`Device::copy`] of
+//! [`x.ranges(..)`](Source::ranges)).
 //!
 //! | property | |
 //! |---|---|
@@ -19,7 +20,8 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 
-use crate::{Device, Error, Input, Output, Result, memory, runtime::Backend};
+use super::Copyable;
+use crate::{Device, Error, Input, Output, Result, Source, memory, runtime::Backend, source::Ranges};
 
 /// A copy, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,66 +62,39 @@ fn pieces(ranges: &[(Range<usize>, usize)], size: usize, from_len: usize, to_len
     }
 }
 
-/// # Copies of many ranges
-///
-/// This method copies many ranges in one launch. Module: [`layout::copy::ranges`](crate::layout::copy::ranges).
-impl Device {
-    /// Copy of many ranges in one launch: `output[to + i] = input[range.start + i]` for each pair `(range, to)`.
-    ///
-    /// Other elements of `output` do not change.
-    ///
-    /// Waits for the result only if `output` is a host slice. The call does not use `ranges` after it returns.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if a range or its destination is out of bounds, if
-    /// two destinations overlap, or if `input` and `output` overlap. Nothing is copied then.
-    ///
-    /// ```
-    /// use oclprim::Device;
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[1u8, 2, 3, 4, 5])?;
-    /// let mut y = device.zeroed(6)?;
-    /// device.copy_ranges(&x, &mut y, &[(3..5, 0), (0..3, 3)])?;
-    /// assert_eq!(y.to_vec()?, [4, 5, 0, 1, 2, 3]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn copy_ranges<'a, 'b, T: Pod>(
-        &self,
-        input: impl Into<Input<'a, T>>,
-        output: impl Into<Output<'b, T>>,
-        ranges: &[(Range<usize>, usize)],
-    ) -> Result<()> {
-        self.copy_ranges_one(input.into(), output.into(), ranges)
-    }
+impl<S: Source<Item: Pod> + Copyable> Copyable for Ranges<'_, S> {
+    type Out<'o> = Output<'o, S::Item>;
 
-    /// Body of [`Device::copy_ranges`], compiled once per type.
-    #[inline(never)]
-    fn copy_ranges_one<T: Pod>(
-        &self,
-        input: Input<'_, T>,
-        output: Output<'_, T>,
-        ranges: &[(Range<usize>, usize)],
-    ) -> Result<()> {
-        let pieces = pieces(ranges, size_of::<T>(), input.len(), output.len())?;
-        if pieces.is_empty() {
-            return Ok(());
-        }
-        match self.backend() {
-            Backend::Cpu => {
-                let (from, to) = (bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
-                cpu::copy(from, to, &pieces)?;
-            }
-            Backend::OpenCl(device) => {
-                let (from, to) = (input.cl(device)?, output.cl(device, true)?);
-                crate::runtime::apart(&[&from], &[&to])?;
-                gpu::copy(device, &from, &to, &pieces)?;
-                to.finish(device)?;
-            }
-        }
-        Ok(())
+    fn copy_to(self, device: &Device, output: Output<'_, S::Item>) -> Result<()> {
+        copy(device, self.source.held(device)?.input(), output, self.ranges)
     }
+}
+
+/// Copies many ranges, compiled once per type.
+#[inline(never)]
+fn copy<T: Pod>(
+    device: &Device,
+    input: Input<'_, T>,
+    output: Output<'_, T>,
+    ranges: &[(Range<usize>, usize)],
+) -> Result<()> {
+    let pieces = pieces(ranges, size_of::<T>(), input.len(), output.len())?;
+    if pieces.is_empty() {
+        return Ok(());
+    }
+    match device.backend() {
+        Backend::Cpu => {
+            let (from, to) = (bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
+            cpu::copy(from, to, &pieces)?;
+        }
+        Backend::OpenCl(device) => {
+            let (from, to) = (input.cl(device)?, output.cl(device, true)?);
+            crate::runtime::apart(&[&from], &[&to])?;
+            gpu::copy(device, &from, &to, &pieces)?;
+            to.finish(device)?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

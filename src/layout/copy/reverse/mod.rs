@@ -1,4 +1,5 @@
-//! Reverse: `out[i] = x[n - 1 - i]`, out of place ([`Device::reverse`]) or in place ([`Device::reverse_in_place`]).
+//! Reverse: `out[i] = x[n - 1 - i]`, out of place ([`Device::copy`] and [`Device::transform`] of
+//! [`x.reversed()`](Source::reversed)) or in place ([`Device::reverse_in_place`]).
 //!
 //! | property | |
 //! |---|---|
@@ -21,77 +22,26 @@ pub(crate) mod gpu;
 
 use bytemuck::Pod;
 
-use crate::{Buffer, Device, Error, Input, Output, Result, runtime::Backend};
+use super::Copyable;
+use crate::{Device, Error, Input, Output, Result, Source, runtime::Backend, source::Reversed};
 
 fn check_size(size: usize) -> Result<()> {
     if size > 0 { Ok(()) } else { Err(Error::unsupported("elements must have at least 1 byte")) }
 }
 
+impl<S: Source<Item: Pod> + Copyable> Copyable for Reversed<S> {
+    type Out<'o> = Output<'o, S::Item>;
+
+    fn copy_to(self, device: &Device, output: Output<'_, S::Item>) -> Result<()> {
+        device.copy_reversed(self.0.held(device)?.input(), output)
+    }
+}
+
 /// # Reversals
 ///
-/// These methods reverse the order of elements: `out[i] = x[n - 1 - i]`. Module:
+/// This method reverses the order of elements: `out[i] = x[n - 1 - i]`. Module:
 /// [`layout::copy::reverse`](crate::layout::copy::reverse).
 impl Device {
-    /// Reversed copy: `out[i] = input[n - 1 - i]`. Does not wait.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the elements are zero-sized;
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the result does not fit the device.
-    ///
-    /// ```
-    /// let x = oclprim::Device::best()?.reverse(&[1u8, 2, 3])?;
-    /// assert_eq!(x.to_vec()?, [3, 2, 1]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reverse<'a, T: Pod>(&self, input: impl Into<Input<'a, T>>) -> Result<Buffer<T>> {
-        let input = input.into();
-        let mut output = self.uninit(input.len())?;
-        self.reverse_into(input, &mut output)?;
-        Ok(output)
-    }
-
-    /// [`Device::reverse`] into a slice, buffer or view. Waits for the result only if `output` is a host slice.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ, or input and output overlap;
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the elements are zero-sized.
-    ///
-    /// ```
-    /// let mut out = [0; 3];
-    /// oclprim::Device::best()?.reverse_into(&[15u64, 25, 35], &mut out)?;
-    /// assert_eq!(out, [35, 25, 15]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn reverse_into<'a, 'b, T: Pod>(
-        &self,
-        input: impl Into<Input<'a, T>>,
-        output: impl Into<Output<'b, T>>,
-    ) -> Result<()> {
-        self.reverse_one(input.into(), output.into())
-    }
-
-    /// Body of [`Device::reverse_into`], compiled once per type.
-    #[inline(never)]
-    fn reverse_one<T: Pod>(&self, input: Input<'_, T>, output: Output<'_, T>) -> Result<()> {
-        let size = size_of::<T>();
-        check_size(size)?;
-        output.expect_len(input.len(), "reverse")?;
-        match self.backend() {
-            Backend::Cpu => {
-                cpu::reverse(size, bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
-            }
-            Backend::OpenCl(device) => {
-                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
-                crate::runtime::apart(&[&input], &[&output])?;
-                gpu::reverse(device, size, &input, &output)?;
-                output.finish(device)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Reversal in place: swaps `x[i]` and `x[n - 1 - i]`. Waits for the result only if `x` is a host slice.
     ///
     /// # Errors
@@ -109,6 +59,26 @@ impl Device {
     /// ```
     pub fn reverse_in_place<'a, T: Pod>(&self, x: impl Into<Output<'a, T>>) -> Result<()> {
         self.swap_one(x.into())
+    }
+
+    /// Reverses elements in memory, compiled once per type.
+    #[inline(never)]
+    pub(crate) fn copy_reversed<T: Pod>(&self, input: Input<'_, T>, output: Output<'_, T>) -> Result<()> {
+        let size = size_of::<T>();
+        check_size(size)?;
+        output.expect_len(input.len(), "reverse")?;
+        match self.backend() {
+            Backend::Cpu => {
+                cpu::reverse(size, bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
+            }
+            Backend::OpenCl(device) => {
+                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+                crate::runtime::apart(&[&input], &[&output])?;
+                gpu::reverse(device, size, &input, &output)?;
+                output.finish(device)?;
+            }
+        }
+        Ok(())
     }
 
     /// Body of [`Device::reverse_in_place`], compiled once per type.

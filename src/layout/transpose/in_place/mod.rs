@@ -63,7 +63,7 @@ pub fn transpose<T: Pod>(
     strip: usize,
 ) -> Result<()> {
     let size = size_of::<T>();
-    super::check_size(size)?;
+    super::matrices::check_size(size)?;
     let overflow = || Error::invalid(format!("transpose of {rows} x {cols} elements overflows the address space"));
     let len = rows.checked_mul(cols).ok_or_else(overflow)?;
     if data.len() != len {

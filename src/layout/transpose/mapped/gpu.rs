@@ -1,9 +1,10 @@
-//! Transposition of mapped elements on OpenCL devices: the plan, then its launch.
+//! Transposition of computed elements on OpenCL devices: the plan, then its launch.
 
 use crate::{
     ElementType, Result,
     layout::transpose::gpu::sides,
-    runtime::{AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, on_device, opencl::ClDevice},
+    runtime::{ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    source::load::Load,
     tuning::{self, Primitive, Tuned},
 };
 
@@ -14,15 +15,6 @@ const CPU_SIDE: usize = 128;
 /// Blocks per side of a tile, and elements per side of a block.
 const SIDE: usize = 16;
 const BLOCK: usize = 4;
-
-/// Element types, and the source of the custom function.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Form {
-    pub from: ElementType,
-    pub acc: ElementType,
-    pub out: ElementType,
-    pub prelude: Option<String>,
-}
 
 /// The kernel of a launch, and its arguments.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,39 +34,34 @@ pub struct Plan {
     pub wide: bool,
 }
 
-/// `in_blocks`: both offsets are multiples of a block's side.
+/// The plan for the elements of `load`. `in_blocks`: the output's offset is a multiple of a block's side.
 pub fn plan(
-    form: &Form,
+    element: ElementType,
+    load: &Load,
     (rows, cols): (usize, usize),
     in_blocks: bool,
     caps: &Tuned,
     wide: impl Fn(usize) -> bool,
 ) -> Result<Plan> {
-    for element in [form.from, form.acc, form.out] {
-        caps.supports(element)?;
-    }
+    caps.supports(element)?;
     let wide = wide(rows * cols);
-    let params = tuning::transpose(caps, form.acc.size());
+    let params = tuning::transpose(caps, element.size());
     let program = ProgramSpec::new("transpose_map.cl", TEXT, caps)
-        .element("T", form.from)
-        .element("A", form.acc)
-        .element("OUT", form.out)
+        .element("T", element)
+        .element("A", element.accumulator())
         .define("WG", params.work_group)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .unoptimised_on_a_checker(caps);
-    let program = match &form.prelude {
-        Some(prelude) => program.flag("MAPPED", true).prelude(prelude.clone()),
-        None => program,
-    };
+    let program = load.with_four(program, caps)?;
     if caps.class == DeviceClass::Cpu {
         let tiles = rows.div_ceil(CPU_SIDE) * cols.div_ceil(CPU_SIDE);
         let run = tiles.div_ceil(params.max_groups);
         return Ok(Plan { program, kernel: Kernel::Runs { run }, groups: tiles.div_ceil(run), work_group: 1, wide });
     }
-    let (log_pad, pad) = tuning::padding(form.acc.size());
+    let (log_pad, pad) = tuning::padding(element.size());
     let program = program.define("TILE", params.tile).define("LOG_PAD", log_pad).define("PAD", pad);
     let side = SIDE * BLOCK;
-    let fits = side * side * form.acc.size() <= caps.local_bytes;
+    let fits = side * side * element.size() <= caps.local_bytes;
     let program = if fits { program.define("SIDE", SIDE) } else { program };
     let whole = in_blocks && rows.is_multiple_of(BLOCK) && cols.is_multiple_of(BLOCK);
     let (kernel, tiles) = if fits && whole && 2 * rows.min(cols) > side {
@@ -86,46 +73,31 @@ pub fn plan(
     Ok(Plan { program, kernel, groups: tiles.min(params.max_groups), work_group: params.work_group, wide })
 }
 
-/// Transposes and maps a matrix; `factor` has the bytes of an accumulator.
-pub(crate) fn transpose(
+/// Transposes a matrix whose elements `load` computes.
+pub(super) fn transpose(
     device: &ClDevice,
-    form: &Form,
-    factor: &[u8],
-    input: AnyInput<'_>,
-    shape: (usize, usize),
-    output: AnyOutput<'_>,
-) -> Result<()> {
-    on_device(device, [input], [(output, false)], |[input], [output]| run(device, form, factor, input, shape, output))
-}
-
-fn run(
-    device: &ClDevice,
-    form: &Form,
-    factor: &[u8],
-    input: &ClInput,
+    element: ElementType,
+    load: &Load,
     (rows, cols): (usize, usize),
     output: &ClInput,
 ) -> Result<()> {
     if rows * cols == 0 {
         return Ok(());
     }
-    let caps = device.capabilities_for(Primitive::Transpose, form.acc.size(), rows * cols)?;
-    let in_blocks = input.offset().is_multiple_of(BLOCK) && output.offset().is_multiple_of(BLOCK);
-    let plan = plan(form, (rows, cols), in_blocks, &caps, |n| device.wide(n))?;
+    let caps = device.capabilities_for(Primitive::Transpose, element.size(), rows * cols)?;
+    let in_blocks = output.offset().is_multiple_of(BLOCK);
+    let plan = plan(element, load, (rows, cols), in_blocks, &caps, |n| device.wide(n))?;
     let name = match plan.kernel {
         Kernel::Blocks => "map_blocks",
         Kernel::Tiles { .. } => "map_tiles",
         Kernel::Runs { .. } => "map_runs",
     };
-    let launch = device
-        .launch(&plan.program, name)?
-        .mem(input.mem())
-        .scalar(input.offset() as u64)
+    let launch = load
+        .arguments(device.launch(&plan.program, name)?)
         .mem(output.mem())
         .scalar(output.offset() as u64)
         .offset(rows as u64, plan.wide)
-        .offset(cols as u64, plan.wide)
-        .plain(factor);
+        .offset(cols as u64, plan.wide);
     let launch = match plan.kernel {
         Kernel::Blocks => launch,
         Kernel::Tiles { log_rows, log_cols } => launch.scalar(log_rows).scalar(log_cols),

@@ -56,9 +56,8 @@ fn check<T: Plain>(device: &Device, shape: [usize; 3], pitches: [usize; 2], read
     let data: Vec<T> = random_bits(end(&from), 1);
     let x = device.upload(&data)?;
     let len = end(&to);
-    let got = guarded(device, len, pitches[1] % 5, |out| {
-        Ok(device.copy_nd(NdView::new(&x, from)?, NdViewMut::new(out, to)?)?)
-    })?;
+    let got =
+        guarded(device, len, pitches[1] % 5, |out| Ok(device.copy(NdView::new(&x, from)?, NdViewMut::new(out, to)?)?))?;
     let mut want: Vec<T> = vec![poison(); len];
     for p in 0..planes {
         for r in 0..rows {
@@ -74,16 +73,16 @@ fn check<T: Plain>(device: &Device, shape: [usize; 3], pitches: [usize; 2], read
 fn check_host(device: &Device) -> Result<(), Failure> {
     let mut out = [9u16; 8];
     let to = Layout::contiguous(&[2, 4])?.slice(1, 1..3)?;
-    device.copy_nd(NdView::new(&[1u16, 2, 3, 4], Layout::contiguous(&[2, 2])?)?, NdViewMut::new(&mut out, to)?)?;
+    device.copy(NdView::new(&[1u16, 2, 3, 4], Layout::contiguous(&[2, 2])?)?, NdViewMut::new(&mut out, to)?)?;
     same_bytes(&out, &[9, 1, 2, 9, 9, 3, 4, 9], "strided copy")?;
     let x = device.upload(&[1u8; 6])?;
     let mut y = device.zeroed::<u8>(6)?;
-    match device.copy_nd(x.nd(&[2, 3])?, y.nd_mut(&[3, 2])?) {
+    match device.copy(x.nd(&[2, 3])?, y.nd_mut(&[3, 2])?) {
         Err(error) if error.to_string() == "copying a shape of [2, 3] into one of [3, 2]" => {}
         other => return Err(Failure::Mismatch(format!("another shape gave {other:?}"))),
     }
     let (x, mut y) = ([(); 3], [(); 3]);
-    match device.copy_nd(&x, NdViewMut::new(&mut y, Layout::contiguous(&[3])?)?) {
+    match device.copy(NdView::from(&x), NdViewMut::new(&mut y, Layout::contiguous(&[3])?)?) {
         Err(error) if error.kind() == ErrorKind::Unsupported => Ok(()),
         other => Err(Failure::Mismatch(format!("elements of 0 bytes gave {other:?}"))),
     }
@@ -150,7 +149,7 @@ fn bench<T: Plain>(form: &str, element: ElementType, gap: usize) -> Bench {
                 state,
                 |(_, _, to)| to.fill(poison()),
                 move |(device, from, to)| {
-                    device.copy_nd(from.nd(&[rows, pitch])?.slice(1, ..1024)?, to.nd_mut(&[rows, 1024])?)
+                    device.copy(from.nd(&[rows, pitch])?.slice(1, ..1024)?, to.nd_mut(&[rows, 1024])?)
                 },
                 move |(_, from, to)| {
                     let from = from.to_vec()?;

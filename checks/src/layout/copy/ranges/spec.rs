@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::{
-    Device, ElementType,
+    Device, ElementType, Source,
     bench::Bench,
     check::{
         Case, Failure, Level,
@@ -46,7 +46,7 @@ fn check<T: Plain>(device: &Device, count: usize, longest: usize, offset: usize)
     let all: Vec<T> = random_bits(offset + longest + 100, 1);
     let (on_device, input) = (device.upload(&all)?, &all[offset..]);
     let (ranges, len) = ranges(count, longest, input.len());
-    let got = guarded(device, len, offset, |out| Ok(device.copy_ranges(on_device.view(offset..)?, out, &ranges)?))?;
+    let got = guarded(device, len, offset, |out| Ok(device.copy(on_device.view(offset..)?.ranges(&ranges), out)?))?;
     let mut want: Vec<T> = vec![poison(); len];
     for (from, to) in &ranges {
         for (i, x) in input[from.clone()].iter().enumerate() {
@@ -58,10 +58,10 @@ fn check<T: Plain>(device: &Device, count: usize, longest: usize, offset: usize)
 
 fn check_host(device: &Device) -> Result<(), Failure> {
     let mut out = [9u32; 6];
-    device.copy_ranges(&[1u32, 2, 3], &mut out, &[(1..3, 4), (0..1, 1)])?;
+    device.copy([1u32, 2, 3].ranges(&[(1..3, 4), (0..1, 1)]), &mut out)?;
     same_bytes(&out, &[9, 1, 9, 9, 2, 3], "copies")?;
-    device.copy_ranges(&[1u32, 2, 3], &mut out, &[])?;
-    let overlap = device.copy_ranges(&[1u32, 2, 3], &mut out, &[(0..2, 0), (1..3, 1)]);
+    device.copy([1u32, 2, 3].ranges(&[]), &mut out)?;
+    let overlap = device.copy([1u32, 2, 3].ranges(&[(0..2, 0), (1..3, 1)]), &mut out);
     match overlap {
         Err(error)
             if error.to_string()
@@ -119,7 +119,7 @@ fn bench_ranges<T: Plain>(element: ElementType) -> Bench {
             Ok(Climb::new(
                 state,
                 |(_, _, to, _)| to.fill(poison()),
-                |(device, from, to, ranges)| device.copy_ranges(&*from, to, ranges),
+                |(device, from, to, ranges)| device.copy(from.ranges(ranges), to),
                 |(_, from, to, ranges)| {
                     let from = from.to_vec()?;
                     let want: Vec<T> = ranges.iter().flat_map(|(range, _)| from[range.clone()].to_vec()).collect();

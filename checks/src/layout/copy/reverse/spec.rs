@@ -1,7 +1,7 @@
 //! Cases and benchmark cases of reversals.
 
 use crate::{
-    Device, ElementType,
+    Device, ElementType, Source,
     bench::Bench,
     check::{Case, Failure, Level, data::random_bits, everywhere, guarded, poison, same_bytes},
     ladder::Climb,
@@ -16,7 +16,7 @@ fn check<T: Plain>(device: &Device, n: usize, from: usize, to: usize) -> Result<
     for i in 0..n {
         want.push(all[from + n - 1 - i]);
     }
-    let got = guarded(device, n, to, |out| Ok(device.reverse_into(input.view(from..from + n)?, out)?))?;
+    let got = guarded(device, n, to, |out| Ok(device.copy(input.view(from..from + n)?.reversed(), out)?))?;
     same_bytes(&got, &want, "reverse")?;
     let got = guarded(device, n, to, |mut out| {
         out.write(&all[from..from + n])?;
@@ -29,8 +29,8 @@ fn check_host(device: &Device) -> Result<(), Failure> {
     let mut x = [1u16, 2, 3, 4, 5];
     device.reverse_in_place(&mut x)?;
     same_bytes(&x, &[5, 4, 3, 2, 1], "reverse in place")?;
-    same_bytes(&device.reverse(&x)?.to_vec()?, &[1, 2, 3, 4, 5], "reverse")?;
-    match device.reverse_into(&[1u16, 2], &mut x) {
+    same_bytes(&device.transform(x.reversed())?.to_vec()?, &[1, 2, 3, 4, 5], "reverse")?;
+    match device.copy([1u16, 2].reversed(), &mut x) {
         Err(error) if error.to_string() == "reverse needs an output of 2 elements, got 5" => Ok(()),
         other => Err(Failure::Mismatch(format!("2 elements into 5 gave {other:?}"))),
     }
@@ -85,7 +85,7 @@ fn bench<T: Plain>(element: ElementType) -> Bench {
             Ok(Climb::new(
                 state,
                 |(_, _, to)| to.fill(poison()),
-                |(device, from, to)| device.reverse_into(&*from, to),
+                |(device, from, to)| device.copy(from.reversed(), to),
                 |(_, from, to)| {
                     let mut want = from.to_vec()?;
                     want.reverse();

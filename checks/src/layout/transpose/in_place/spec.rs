@@ -111,7 +111,7 @@ pub(in crate::layout::transpose) fn bench(form: &str, shape: fn(usize) -> (usize
             |(device, x, original)| device.copy(&*original, x),
             move |(device, x, _)| device.transpose_in_place(x, rows, cols),
             move |(_, x, original)| {
-                let want = Device::cpu().transpose(&original.to_vec()?, rows, cols)?.to_vec()?;
+                let want = Device::cpu().transpose(&original.to_vec()?, (rows, cols))?.to_vec()?;
                 same_bytes(&x.to_vec()?, &want, "data")
             },
         ))

@@ -1,28 +1,45 @@
-//! Cases and benchmark cases of transpositions of mapped elements.
+//! Cases and benchmark cases of transpositions of expressions.
 
 use crate::{
-    Device, Element, Result, View, ViewMut,
+    Device, Element, Input, Output, Result, Source,
     bench::Bench,
     bf16,
     check::{Case, Level, data::Data, guarded, poison, same},
     f16,
     ladder::Climb,
     layout::transpose::shared::obvious,
-    op::{Cast, Map, Mapping, Scale},
+    op::Map,
 };
 use crate::{ProgramSpec, tuning::Tuned};
 
-/// A mapping, and a Rust function that computes the same result.
-#[derive(Clone, Copy)]
-struct Form<M, T, U> {
-    map: M,
-    obvious: fn(T) -> U,
+use oclprim::internals::source::{constant, load::Load};
+
+/// Transposes an expression over a matrix of a shape.
+type Run<T, U> = fn(&Device, Input<'_, T>, (usize, usize), Output<'_, U>) -> Result<()>;
+
+/// A transposition, and the function of one element that it computes.
+type Form<T, U> = (Run<T, U>, fn(T) -> U);
+
+fn cast<T: Element, U: Element>(
+    device: &Device,
+    x: Input<'_, T>,
+    shape: (usize, usize),
+    to: Output<'_, U>,
+) -> Result<()> {
+    device.transpose_into(x.cast::<U>(), shape, to)
 }
 
-type Function<T, U> = Map<fn(T) -> U>;
-
-fn square() -> Function<f32, f32> {
+fn square() -> Map<fn(f32) -> f32> {
     Map::new(|x| x * x, "x * x")
+}
+
+const SQUARE: Form<f32, f32> = (|device, x, shape, to| device.transpose_into(x.map(square()), shape, to), |x| x * x);
+
+/// A cast to `$acc`, a product, and a cast to the output.
+macro_rules! scaled {
+    ($acc:ty, $factor:expr) => {
+        |device, x, shape, to| device.transpose_into(x.cast::<$acc>().times(constant($factor)).cast(), shape, to)
+    };
 }
 
 fn shapes(level: Level) -> &'static [(usize, usize)] {
@@ -47,18 +64,12 @@ fn shapes(level: Level) -> &'static [(usize, usize)] {
     }
 }
 
-fn form<T: Element, U: Element, M: Mapping<T, U> + Clone + Send + 'static>(
-    level: Level,
-    name: &str,
-    cases: &mut Vec<Case>,
-    form: Form<M, T, U>,
-) {
+fn form<T: Element, U: Element>(level: Level, name: &str, cases: &mut Vec<Case>, (run, of_one): Form<T, U>) {
     let data_sets = if level == Level::Full { &[Data::Random, Data::Bits, Data::Extremes][..] } else { &[Data::Bits] };
     for (i, &(rows, cols)) in shapes(level).iter().enumerate() {
         for &data in data_sets {
             let (from, to) = [(0, 0), (3, 1)][i % 2];
             let shape = format!("{rows} x {cols} at {from} to {to}");
-            let form = Form { map: form.map.clone(), obvious: form.obvious };
             cases.push(Case::new(
                 format!("{name} in {}", U::TYPE),
                 T::TYPE,
@@ -69,16 +80,14 @@ fn form<T: Element, U: Element, M: Mapping<T, U> + Clone + Send + 'static>(
                     let flushed = T::TYPE.is_float() && device.capabilities()?.is_some_and(|caps| !caps.denormals);
                     let data = if flushed { Data::Special } else { data };
                     let all = data.generate::<T>(rows * cols + from, (rows * 31 + cols) as u64);
-                    let run = |device: &Device, x: View<'_, T>, out: ViewMut<'_, U>| -> Result<()> {
-                        device.transpose_map_into(x, rows, cols, &form.map, out)
-                    };
                     let x = device.upload(&all)?;
-                    let got = guarded(device, rows * cols, to, |out| Ok(run(device, x.view(from..)?, out)?))?;
-                    let want = if device.is_cpu() {
-                        obvious(&all[from..], rows, cols).into_iter().map(form.obvious).collect()
-                    } else {
-                        Device::cpu().transpose_map(&all[from..], rows, cols, &form.map)?.to_vec()?
-                    };
+                    let got = guarded(device, rows * cols, to, |out| {
+                        Ok(run(device, x.view(from..)?.into(), (rows, cols), out.into())?)
+                    })?;
+                    let mut want: Vec<U> = obvious(&all[from..], rows, cols).into_iter().map(of_one).collect();
+                    if !device.is_cpu() {
+                        run(&Device::cpu(), (&all[from..]).into(), (rows, cols), (&mut want).into())?;
+                    }
                     same(&got, &want, "out")
                 },
             ));
@@ -87,38 +96,37 @@ fn form<T: Element, U: Element, M: Mapping<T, U> + Clone + Send + 'static>(
 }
 
 pub(in crate::layout::transpose) fn cases(level: Level, all: &mut Vec<Case>) {
-    form(level, "cast", all, Form { map: Cast, obvious: f16::from_f32 });
-    form(level, "cast", all, Form { map: Cast, obvious: |x: f32| x as i8 });
-    form(level, "square", all, Form { map: square(), obvious: |x: f32| x * x });
+    form(level, "cast", all, (cast, f16::from_f32));
+    form(level, "cast", all, (cast, |x: f32| x as i8));
+    form(level, "square", all, SQUARE);
     if level >= Level::Quick {
-        // This case runs the same program as the first cast.
-        form(level, "scaled", all, Form { map: Scale(0.3), obvious: |x: f32| f16::from_f32(0.3 * x) });
-        form(level, "cast", all, Form { map: Cast, obvious: |x: i32| f64::from(x) });
-        form(level, "scaled", all, Form { map: Scale(-77), obvious: |x: u8| i16::from(x).wrapping_mul(-77) });
+        form(level, "scaled", all, (scaled!(f32, 0.3), |x: f32| f16::from_f32(0.3 * x)));
+        form(level, "cast", all, (cast, |x: i32| f64::from(x)));
+        form(level, "scaled", all, (scaled!(i16, -77), |x: u8| i16::from(x).wrapping_mul(-77)));
     }
     if level == Level::Full {
-        form(level, "cast", all, Form { map: Cast, obvious: |x: f32| x as i32 });
-        form(level, "cast", all, Form { map: Cast, obvious: |x: f32| x as u32 });
-        form(level, "cast", all, Form { map: Cast, obvious: |x: f32| x as u64 });
-        form(level, "cast", all, Form { map: Cast, obvious: |x: f32| x as i64 });
-        form(level, "cast", all, Form { map: Cast, obvious: |x: f64| x as f32 });
-        form(level, "cast", all, Form { map: Cast, obvious: |x: f64| x as i64 });
-        form(level, "cast", all, Form { map: Cast, obvious: |x: f64| x as u8 });
-        form(level, "cast", all, Form { map: Cast, obvious: |x: f64| bf16::from_f32(x as f32) });
-        form(level, "cast", all, Form { map: Cast, obvious: |x: f16| x.to_f32() as u16 });
-        form(level, "cast", all, Form { map: Cast, obvious: |x: f16| bf16::from_f32(x.to_f32()) });
-        form(level, "cast", all, Form { map: Cast, obvious: |x: bf16| x.to_f32() });
-        form(level, "cast", all, Form { map: Cast, obvious: |x: i64| x as f32 });
-        form(level, "cast", all, Form { map: Cast, obvious: |x: u64| x as f64 });
-        form(level, "cast", all, Form { map: Cast, obvious: |x: u64| x as i8 });
-        form(level, "cast", all, Form { map: Cast, obvious: |x: i16| x as u64 });
-        form(level, "cast", all, Form { map: Cast, obvious: |x: u32| f16::from_f32(x as f32) });
-        form(level, "scaled", all, Form { map: Scale(1.5), obvious: |x: f64| 1.5 * x });
-        form(level, "scaled", all, Form { map: Scale(3), obvious: |x: f64| (x as i64).wrapping_mul(3) });
+        form(level, "cast", all, (cast, |x: f32| x as i32));
+        form(level, "cast", all, (cast, |x: f32| x as u32));
+        form(level, "cast", all, (cast, |x: f32| x as u64));
+        form(level, "cast", all, (cast, |x: f32| x as i64));
+        form(level, "cast", all, (cast, |x: f64| x as f32));
+        form(level, "cast", all, (cast, |x: f64| x as i64));
+        form(level, "cast", all, (cast, |x: f64| x as u8));
+        form(level, "cast", all, (cast, |x: f64| bf16::from_f32(x as f32)));
+        form(level, "cast", all, (cast, |x: f16| x.to_f32() as u16));
+        form(level, "cast", all, (cast, |x: f16| bf16::from_f32(x.to_f32())));
+        form(level, "cast", all, (cast, |x: bf16| x.to_f32()));
+        form(level, "cast", all, (cast, |x: i64| x as f32));
+        form(level, "cast", all, (cast, |x: u64| x as f64));
+        form(level, "cast", all, (cast, |x: u64| x as i8));
+        form(level, "cast", all, (cast, |x: i16| x as u64));
+        form(level, "cast", all, (cast, |x: u32| f16::from_f32(x as f32)));
+        form(level, "scaled", all, (scaled!(f64, 1.5), |x: f64| 1.5 * x));
+        form(level, "scaled", all, (scaled!(i64, 3), |x: f64| (x as i64).wrapping_mul(3)));
     }
 }
 
-fn bench<T: Element, U: Element, M: Mapping<T, U> + Clone + 'static>(name: &str, map: M) -> Bench {
+fn bench<T: Element, U: Element>(name: &str, run: Run<T, U>) -> Bench {
     let shape = |n: usize| {
         let rows = 1 << (n.max(1).ilog2() / 2);
         (rows, n / rows)
@@ -130,14 +138,14 @@ fn bench<T: Element, U: Element, M: Mapping<T, U> + Clone + 'static>(name: &str,
     Bench::new(format!("{name} in {}", U::TYPE), T::TYPE, bytes, move |device, n| {
         let (rows, cols) = shape(n);
         let x = device.upload(&Data::Random.generate::<T>(rows * cols, n as u64))?;
-        let (run, verify) = (map.clone(), map.clone());
         let state = (device.clone(), x, device.zeroed::<U>(rows * cols)?);
         Ok(Climb::new(
             state,
             |(_, _, out)| out.fill(poison()),
-            move |(device, x, out)| device.transpose_map_into(&*x, rows, cols, &run, out),
+            move |(device, x, out)| run(device, (&*x).into(), (rows, cols), out.into()),
             move |(_, x, out)| {
-                let want = Device::cpu().transpose_map(&x.to_vec()?, rows, cols, &verify)?.to_vec()?;
+                let mut want = vec![U::ZERO; rows * cols];
+                run(&Device::cpu(), (&x.to_vec()?).into(), (rows, cols), (&mut want).into())?;
                 same(&out.to_vec()?, &want, "out")
             },
         ))
@@ -146,28 +154,31 @@ fn bench<T: Element, U: Element, M: Mapping<T, U> + Clone + 'static>(name: &str,
 
 pub(in crate::layout::transpose) fn benches() -> Vec<Bench> {
     vec![
-        bench::<f32, f16, _>("cast", Cast),
-        bench::<f32, f32, _>("scaled", Scale(0.5)),
-        bench::<f32, f32, _>("square", square()),
+        bench::<f32, f16>("cast", cast),
+        bench::<f32, f32>("scaled", scaled!(f32, 0.5)),
+        bench::<f32, f32>("square", SQUARE.0),
     ]
 }
 
 pub(in crate::layout::transpose) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
-    use super::gpu::{Form, plan};
-    fn form<T: Element, U: Element>(map: &impl Mapping<T, U>) -> Form {
-        Form { from: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, prelude: map.prelude() }
+    use super::gpu::plan;
+    fn load<T: Element, U: Element>() -> (crate::ElementType, Option<Load>) {
+        (U::TYPE, Load::without_device(&Input::<T>::Host(&[]).cast::<U>(), true).ok())
     }
+    let mapped = Load::without_device(&Input::<f32>::Host(&[]).map(square()), false).ok();
     let forms = [
-        form::<f32, f16>(&Cast),
-        form::<f32, i8>(&Cast),
-        form::<f16, bf16>(&Cast),
-        form::<bf16, u16>(&Cast),
-        form::<u8, i32>(&Cast),
-        form::<i64, f32>(&Cast),
-        form::<f64, u64>(&Cast),
-        form::<i32, f64>(&Cast),
-        form::<f32, f32>(&square()),
+        load::<f32, f16>(),
+        load::<f32, i8>(),
+        load::<f16, bf16>(),
+        load::<bf16, u16>(),
+        load::<u8, i32>(),
+        load::<i64, f32>(),
+        load::<f64, u64>(),
+        load::<i32, f64>(),
+        (f32::TYPE, mapped),
     ];
-    let each = |form: &Form| [false, true].map(|wide| plan(form, (100, 100), true, caps, |_| wide).ok());
-    forms.iter().flat_map(each).flatten().map(|plan| plan.program).collect()
+    let each = |(element, load): (crate::ElementType, Option<Load>)| {
+        [false, true].map(|wide| plan(element, load.as_ref()?, (100, 100), true, caps, |_| wide).ok())
+    };
+    forms.into_iter().flat_map(each).flatten().map(|plan| plan.program).collect()
 }
