@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 
-use super::{Buffer, ClDevice, ClInput, Input, MapMut, MapRef, Storage, byte_len};
+use super::{Buffer, ClDevice, ClInput, ClMem, Input, MapMut, MapRef, Storage, byte_len};
 use crate::{Error, Result, memory, runtime::pages::prefer_large_pages};
 
 /// Maximum bytes of one copy command within a buffer; a driver that counts bytes in 32 bits can copy this many.
@@ -25,6 +25,15 @@ pub struct View<'a, T: Pod> {
     pub(super) buffer: &'a Buffer<T>,
     pub(super) offset: usize,
     pub(super) len: usize,
+}
+
+fn another_len(len: usize, out: usize) -> Error {
+    Error::invalid(format!("reading {len} elements into a slice of {out}"))
+}
+
+/// Reads bytes from byte `at` on.
+fn read_bytes(device: &ClDevice, mem: &ClMem, at: Result<usize>, out: &mut [u8]) -> Result<()> {
+    device.read(mem, at?, out)
 }
 
 /// # Elements
@@ -81,13 +90,13 @@ impl<'a, T: Pod> View<'a, T> {
     /// ```
     pub fn read(&self, out: &mut [T]) -> Result<()> {
         if out.len() != self.len {
-            return Err(Error::invalid(format!("reading {} elements into a slice of {}", self.len, out.len())));
+            return Err(another_len(self.len, out.len()));
         }
         match &self.buffer.storage {
             Storage::Host(data) => out.copy_from_slice(&data[self.offset..self.offset + self.len]),
             Storage::Cl(mem) => {
-                self.buffer.allow(false)?;
-                self.buffer.cl().read(mem, byte_len::<T>(self.offset)?, bytemuck::cast_slice_mut(out))?;
+                let (allowed, at) = (self.buffer.allow(false), byte_len::<T>(self.offset));
+                return read_bytes(self.buffer.cl(), mem, allowed.and(at), bytemuck::cast_slice_mut(out));
             }
         }
         Ok(())
