@@ -53,6 +53,8 @@ static inline void store_moments(__global ulong* words, const Moments* m) {}
 // 8 bytes.
 #ifdef A_FLOAT
 #define W A_BITS
+#define BITS CAT(u, A_BITS)
+#define BITS_OF(x) ((BITS)AS_BITS(x))
 #define IS_NAN(x) ((x) != (x))
 #define UNORDERED(x, y) isunordered(x, y)
 #define NANS16 CAT(A_BITS, 16)
@@ -67,6 +69,8 @@ static inline void store_moments(__global ulong* words, const Moments* m) {}
 #define A_HIGHEST 0
 #endif
 #define W T_WORD
+#define BITS T_UNSIGNED
+#define BITS_OF(x) ((BITS)(x))
 #define IS_NAN(x) 0
 #define UNORDERED(x, y) 0
 #define NANS16 int16
@@ -311,8 +315,31 @@ INLINED void take(__global const T* p, uint elements, ulong tile, Record* r, Mom
 
 // The answer
 
-// Whether x is the wanted key or, with `nan`, NaN. A function would cost a branch.
-#define IS_WANTED(x, nan, key) ((nan) ? IS_NAN(x) : key_of(x) == (key))
+// Whether the bits of a value are wanted: they are in a range, without the sign if they are shifted by 1.
+typedef struct {
+    uint shift;
+    BITS first, span;
+} Wanted;
+
+// Wants the values with this key or, with `nan`, each NaN.
+INLINED void want(Wanted* w, int nan, KEY_T key)
+{
+#ifdef A_FLOAT
+    // Without the sign, both zeros are 0, and NaN are beyond infinity.
+    w->shift = nan || key == 0;
+    w->first = nan ? ((BITS)AS_BITS(A_INFINITY) << 1) + 1 : (BITS)(key < 0 ? A_BITS_LOWEST - key : key);
+    w->span = nan ? ~(BITS)0 - w->first : 0;
+#else
+    w->shift = 0;
+    w->first = (BITS)key;
+    w->span = 0;
+#endif
+}
+
+INLINED bool is_wanted(A x, const Wanted* w)
+{
+    return (BITS)(BITS_OF(x) << w->shift) - w->first <= w->span;
+}
 
 // Returns the first index in a tile of a key, or of a NaN; valid in every work-item. All call it, in uniform flow.
 INLINED ulong find(__global const T* in, ulong tile, ulong n, int nan, KEY_T key, __local uint* first_found)
@@ -320,6 +347,8 @@ INLINED ulong find(__global const T* in, ulong tile, ulong n, int nan, KEY_T key
     const ulong first = tile * TILE;
     const uint elements = n - first >= TILE ? TILE : n - first, item = get_local_id(0);
     uint found = elements - 1;
+    Wanted wanted;
+    want(&wanted, nan, key);
     if (item == 0) {
         *first_found = found;
     }
@@ -327,24 +356,26 @@ INLINED ulong find(__global const T* in, ulong tile, ulong n, int nan, KEY_T key
     if (IN_REGISTERS && elements == TILE) {
         const uint lane = item * ITEM_LANES;
         TV row[FLIGHT * ITEM_VECS];
-        for (uint start = 0; start < TILE_ROWS; start += FLIGHT) {
+        // From the last element to the first one, whose index stays.
+        ROLLED
+        for (uint start = TILE_ROWS; start > 0;) {
+            start -= FLIGHT;
             load_rows(in + first + lane + start * LANES, row);
             UNROLL
-            for (uint i = 0; i < FLIGHT * ITEM_VECS; i++) {
+            for (uint i = FLIGHT * ITEM_VECS; i-- > 0;) {
                 A x[VEC];
                 unpack(row[i], x);
                 UNROLL
-                for (uint k = 0; k < VEC; k++) {
-                    if (IS_WANTED(x[k], nan, key)) {
-                        found = min(found, (start + i / ITEM_VECS) * LANES + lane + i % ITEM_VECS * VEC + k);
-                    }
+                for (uint k = VEC; k-- > 0;) {
+                    const uint at = (start + i / ITEM_VECS) * LANES + lane + i % ITEM_VECS * VEC + k;
+                    found = is_wanted(x[k], &wanted) ? at : found;
                 }
             }
         }
     } else {
         for (uint i = item; i < elements; i += WG) {
             const A x = to_acc(in[first + i]);
-            if (IS_WANTED(x, nan, key)) {
+            if (is_wanted(x, &wanted)) {
                 found = min(found, i);
             }
         }

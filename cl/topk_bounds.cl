@@ -120,12 +120,34 @@ INLINED void find_bounds(
 #define SAMPLERS_PARAM
 #endif
 
-// One work-group for each row; with ONE_PASS, `samplers` of them for a single row. Sampled keys lie in pages far apart,
-// and one work-group waits for them: H200, 2^28 keys, 65,536 sampled: 372 us with one, 360 us with 16.
-// `pick`: there are bounds.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_start(
-    ROW_PARAMS, const ulong k, __global const ulong* ranks, const uint given, const uint pick SAMPLERS_PARAM)
+// Writes the state of a row, and clears its histogram.
+INLINED void write_state(const Row* row, const Bounds* bounds, ulong need)
 {
+    for (uint i = get_local_id(0); i < RADIX * COUNTER_WORDS; i += WG) {
+        row->histogram[i] = 0;
+    }
+    if (get_local_id(0) == 0) {
+        __global ulong* state = row->state;
+        state[PREFIX] = 0;
+        state[SHIFT] = 0;
+        state[NEED] = need;
+        state[FLAGS] = (bounds->has_low ? HAS_LOW : 0) | (bounds->has_high ? HAS_HIGH : 0);
+        state[LOW] = bounds->low;
+        state[HIGH] = bounds->high;
+        state[LISTED] = 0;
+        state[ENDED] = 0;
+    }
+}
+
+// One work-group for each row; with ONE_PASS, `samplers` of them for a single row. Sampled keys lie in pages far apart,
+// and one work-group waits for them: H200, 2^28 keys, 65,536 sampled: 372 us with one, 360 us with 16. Without PICK
+// there are no bounds.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_start(
+    ROW_PARAMS, const ulong k, __global const ulong* ranks, const uint given SAMPLERS_PARAM)
+{
+    Row row;
+    Bounds bounds = {0, ~(WORD)0, false, false};
+#if PICK
     SHARED WORD sample[SAMPLE];
     SHARED uint counts[RADIX * REPLICAS];
     SHARED ulong2 sums[SUMS];
@@ -135,9 +157,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_start(
     const uint samplers = 1;
     volatile __global uint* ended = 0;
 #endif
-    Row row;
+    const ulong piece = (ulong)len / SAMPLE;
     open_row(&row, in_base, in_offset, len, stride, scratch, region, flip, always, samplers > 1 ? 0 : get_group_id(0));
-    const ulong need = rank_of_row(k, ranks, given, row.index), piece = (ulong)len / SAMPLE;
+    const ulong need = rank_of_row(k, ranks, given, row.index);
     if (samplers > 1) {
         for (uint i = get_global_id(0); i < SAMPLE; i += get_global_size(0)) {
             row.listed_keys[i] = sample_key(&row, i, piece);
@@ -146,29 +168,16 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_start(
             return;
         }
     }
-    for (uint i = get_local_id(0); i < RADIX * COUNTER_WORDS; i += WG) {
-        row.histogram[i] = 0;
-    }
-    Bounds bounds;
-    bounds.low = 0;
-    bounds.high = ~(WORD)0;
-    bounds.has_low = bounds.has_high = false;
-    if (pick) {
-        load_sample(&row, piece, samplers > 1, sample);
-        find_bounds(&bounds, sample, need, len, counts, found, sums, totals);
-    }
-    if (get_local_id(0) == 0) {
-        __global ulong* state = row.state;
-        state[PREFIX] = 0;
-        state[SHIFT] = 0;
-        state[NEED] = need;
-        state[FLAGS] = (bounds.has_low ? HAS_LOW : 0) | (bounds.has_high ? HAS_HIGH : 0);
-        state[LOW] = bounds.low;
-        state[HIGH] = bounds.high;
-        state[LISTED] = 0;
-        state[ENDED] = 0;
-    }
+    load_sample(&row, piece, samplers > 1, sample);
+    find_bounds(&bounds, sample, need, len, counts, found, sums, totals);
+#else
+    open_row(&row, in_base, in_offset, len, stride, scratch, region, flip, always, get_group_id(0));
+    const ulong need = rank_of_row(k, ranks, given, row.index);
+#endif
+    write_state(&row, &bounds, need);
 }
+
+#if PICK
 
 // The work-item's own keys of each class; `between` is counted in List.
 typedef struct {
@@ -427,3 +436,4 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_settle(ROW_PA
         state[FLAGS] = flags;
     }
 }
+#endif

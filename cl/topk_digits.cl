@@ -38,7 +38,7 @@ INLINED void append_digit_of_row(
         state[NEED] = need - found[1];
         // If all keys with these digits are selected, no further digit is needed. But if `write` reads keys that are not
         // listed, some of them may have the same digits.
-        const int others = (flags & IN_LIST) != 0 && (flags & HAS_LOW) != 0;
+        const int others = PICK && (flags & IN_LIST) != 0 && (flags & HAS_LOW) != 0;
         if (shift == 0 || (found[2] == need - found[1] && !exact && !others)) {
             state[FLAGS] = flags | DONE;
         }
@@ -78,7 +78,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_count(
     Row row;
     open_row(&row, in_base, in_offset, len, stride, scratch, region, flip, always, row_of_group(rows));
     const uint part = part_of_group(rows), flags = (uint)row.state[FLAGS];
-    const bool listed = (flags & IN_LIST) != 0, done = (flags & DONE) != 0;
+    const bool listed = PICK && (flags & IN_LIST) != 0, done = (flags & DONE) != 0;
     const OFFSET_T begin = listed ? 0 : row.pad;
     const OFFSET_T end = done ? 0 : listed ? ((__global const uint*)(row.state + LISTED))[0] : row.end;
     __global const KEY* keys = listed ? row.listed_keys : row.keys;

@@ -83,13 +83,13 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_tally(ROW_PAR
     }
     sync_shared();
     Tally tally = {0, 0};
-    if (flags & (AT_LOW | AT_HIGH)) {
+    if (PICK && (flags & (AT_LOW | AT_HIGH))) {
         if (item == 0) {
             const uint4 counts = row.classes[part];
             tally.below = flags & AT_LOW ? counts.x : counts.x + counts.y + counts.z;
             tally.at = flags & AT_LOW ? counts.y : counts.w;
         }
-    } else if (flags & IN_LIST) {
+    } else if (PICK && (flags & IN_LIST)) {
         if (item == 0) {
             const uint4 counts = row.classes[part];
             tally.below = counts.x + counts.y;
@@ -276,9 +276,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_write(
     const uint2 own = row.tallies[part];
     const bool any = own.x > 0 || (own.y > 0 && before.at < threshold.need);
     // Keys below the lower bound are not listed.
-    const bool listed = (flags & IN_LIST) != 0 && (flags & HAS_LOW) == 0;
+    const bool listed = PICK && (flags & IN_LIST) != 0 && (flags & HAS_LOW) == 0;
     write_range(&row, &threshold, &out, begin, any && !listed ? end : begin, &before, sums, totals);
-    const uint count = any && listed ? row.segment_counts[part] : 0;
+    const uint count = PICK && any && listed ? row.segment_counts[part] : 0;
     for (uint s = 0; s < count; s++) {
         write_segment(&row, &threshold, &out, row.segments[part * segments + s], &before, sums, totals);
     }

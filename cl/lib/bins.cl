@@ -6,14 +6,6 @@
 
 #include "lib/types.cl"
 
-// SELDOM marks long functions that are rarely needed. With CALLS they are not inlined, which keeps the rest short. PoCL 3.1 needs
-// them inlined: it gives a called function other local memory than the kernel's.
-#ifdef CALLS
-#define SELDOM static __attribute__((noinline))
-#else
-#define SELDOM static inline __attribute__((always_inline))
-#endif
-
 #define BELOW 0
 #define ABOVE 1
 #define NOT_A_NUMBER 2

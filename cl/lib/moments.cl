@@ -37,7 +37,7 @@ static inline A scaled_down(A m2)
 }
 
 // Returns part / all to about 23 bits or more. Divisions of floats differ between devices; those of integers and doubles do not.
-static inline A ratio(ulong part, ulong all)
+SELDOM A ratio(ulong part, ulong all)
 {
 #if A_BYTES == 8
     return (double)part / (double)all;
@@ -130,7 +130,7 @@ static inline A far_mean(__global const T* p, long stride, uint elements, uint l
 }
 
 // Returns the sum of squares of a lane in which a distance from the mean or its square overflows: that of the elements times DOWN.
-static inline A far_squares(__global const T* p, long stride, uint elements, uint lanes, uint lane, A mean, A part)
+SELDOM A far_squares(__global const T* p, long stride, uint elements, uint lanes, uint lane, A mean, A part)
 {
     const A down = mean * DOWN;
     A rest = 0, m2 = 0;

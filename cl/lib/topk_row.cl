@@ -43,6 +43,17 @@ INLINED uint shared_add(__local uint* p, uint x) { return atomic_add(p, x); }
 #else
 #define UNROLL
 #endif
+// Before loops whose loads should overlap, although the loops seldom run.
+#ifdef INLINE_PTX
+#define IN_FOURS _Pragma("unroll 4")
+#else
+#define IN_FOURS
+#endif
+
+// PICK: the threshold gets bounds from a sample, and the keys between them are listed.
+#ifndef PICK
+#define PICK 0
+#endif
 
 // ONE_PASS: of the work-groups of a row, the one that finishes a launch last does the row's next step.
 #ifdef ONE_PASS
@@ -172,6 +183,7 @@ INLINED ulong2 exclusive_prefix(ulong2 x, SHARED ulong2* sums, SHARED ulong2* to
     sums[item + chunk] = x;
     sync_shared();
     ulong2 before = (ulong2)(0), all = (ulong2)(0);
+    IN_FOURS
     for (uint i = 0; i < CHUNK_ITEMS; i++) {
         const ulong2 other = sums[chunk * (CHUNK_ITEMS + 1) + i];
         before += i < member ? other : (ulong2)(0);
@@ -180,6 +192,7 @@ INLINED ulong2 exclusive_prefix(ulong2 x, SHARED ulong2* sums, SHARED ulong2* to
         totals[chunk] = before + x;
     }
     sync_shared();
+    IN_FOURS
     for (uint c = 0; c < CHUNKS; c++) {
         const ulong2 other = totals[c];
         before += c < chunk ? other : (ulong2)(0);
@@ -209,12 +222,9 @@ INLINED OFFSET_T position_of(OFFSET_T base, uint r)
     return base + (r * WG + get_local_id(0)) * WORD_KEYS;
 }
 
-// Loads the word at position p; keys outside [begin, end) are 0. The host passes an aligned pointer.
-INLINED uint4 load_word(__global const KEY* keys, OFFSET_T p, OFFSET_T begin, OFFSET_T end)
+// Loads the word at position p, of which a part may be in [begin, end). The other keys are 0.
+SELDOM uint4 load_edge(__global const KEY* keys, OFFSET_T p, OFFSET_T begin, OFFSET_T end)
 {
-    if (p >= begin && p + WORD_KEYS <= end) {
-        return *(__global const uint4*)(keys + p);
-    }
     KeyWord word;
     word.words = (uint4)(0);
     for (uint j = 0; j < WORD_KEYS; j++) {
@@ -223,6 +233,15 @@ INLINED uint4 load_word(__global const KEY* keys, OFFSET_T p, OFFSET_T begin, OF
         }
     }
     return word.words;
+}
+
+// Loads the word at position p; keys outside [begin, end) are 0. The host passes an aligned pointer.
+INLINED uint4 load_word(__global const KEY* keys, OFFSET_T p, OFFSET_T begin, OFFSET_T end)
+{
+    if (p >= begin && p + WORD_KEYS <= end) {
+        return *(__global const uint4*)(keys + p);
+    }
+    return load_edge(keys, p, begin, end);
 }
 
 INLINED void load_tile(KeyWord* held, __global const KEY* keys, OFFSET_T base, OFFSET_T begin, OFFSET_T end)
@@ -271,9 +290,12 @@ INLINED void count_tile(
         }
         return;
     }
-    KeyWord held[ROWS];
-    load_tile(held, keys, base, begin, end);
     if (base >= begin && base + TILE <= end) {
+        KeyWord held[ROWS];
+        UNROLL
+        for (uint r = 0; r < ROWS; r++) {
+            held[r].words = *(__global const uint4*)(keys + position_of(base, r));
+        }
         UNROLL
         for (uint r = 0; r < ROWS; r++) {
             UNROLL
@@ -281,16 +303,12 @@ INLINED void count_tile(
                 count_digit(number_of(row, held[r].keys[j]), digit, counts);
             }
         }
-    } else {
-        UNROLL
-        for (uint r = 0; r < ROWS; r++) {
-            UNROLL
-            for (uint j = 0; j < WORD_KEYS; j++) {
-                if (position_of(base, r) + j >= begin && position_of(base, r) + j < end) {
-                    count_digit(number_of(row, held[r].keys[j]), digit, counts);
-                }
-            }
-        }
+        return;
+    }
+    const uint from = base < begin ? (uint)(begin - base) : 0, to = (uint)min((OFFSET_T)TILE, end - base);
+    IN_FOURS
+    for (uint i = from + get_local_id(0); i < to; i += WG) {
+        count_digit(number_of(row, keys[base + i]), digit, counts);
     }
 }
 

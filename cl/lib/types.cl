@@ -57,6 +57,14 @@
 #define IN_EIGHTS
 #endif
 
+// Long functions that are rarely needed. NVIDIA's compiler takes long for each inlined copy. PoCL 3.1 needs them inlined: it gives
+// a called function other local memory than the kernel's.
+#ifdef INLINE_PTX
+#define SELDOM static __attribute__((noinline))
+#else
+#define SELDOM INLINED
+#endif
+
 // Elements in 16 bytes, and the vector type that holds them.
 #define VEC (16 / T_BYTES)
 #if T_BYTES == 1

@@ -50,8 +50,7 @@ impl Form {
         let program = ProgramSpec::new(name, text, caps)
             .element("T", self.element)
             .element("A", self.element.accumulator())
-            .define("MAP", self.map)
-            .flag("CALLS", caps.ptx);
+            .define("MAP", self.map);
         let room = cell_room(self.bins).max(64);
         if self.map != EDGES || 4 * self.bins > room {
             return (program, 0);

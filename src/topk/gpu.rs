@@ -21,6 +21,8 @@ const FLUSH: usize = 1024;
 const FEW: usize = 64;
 /// Keys of a tile of one work-item, as in `cl/lib/topk_row.cl`.
 const TILE_ALONE: usize = 4096;
+/// Minimum keys of a row for each sampled one.
+const PIECE: usize = 64;
 /// Maximum scratch bytes of the rows that are searched at a time.
 const BATCH_BYTES: usize = 1 << 30;
 /// Maximum number of these rows.
@@ -166,6 +168,17 @@ pub fn plan(form: &Form<'_>, caps: &Tuned, wide: bool) -> Plan {
     let few = unrolled || !alone && caps.sub_group.backend == SubGroupBackend::Intel;
     let few = few && shape.work_group >= FEW;
     let one_pass = tuning::reduce(caps).one_pass;
+    let word_keys = 16 / key_bytes;
+    let tile_of = |words: usize| if alone { TILE_ALONE } else { shape.work_group * words * word_keys };
+    let (large_tile, units) = (tile_of(words(key_bytes)), caps.compute_units.max(1) as usize);
+    // One work-group processes a whole row if rows are short, or if there are enough rows of medium length.
+    let whole = len <= 4 * large_tile || (len <= 64 * large_tile && rows >= 2 * units);
+    let expected = between(form, shape.sample);
+    let few_keys = rows.saturating_mul(len) / shape.each < shape.sample;
+    let pick = !whole && !few_keys && len / shape.each.min(PIECE) >= shape.sample && expected <= 0.125;
+    // Few keys are read again from the cache, so that small tiles suffice, which are built faster.
+    let tile_words = if few_keys && !whole && !alone { 1 } else { words(key_bytes) };
+    let tile = tile_of(tile_words);
     let program = ProgramSpec::new("topk.cl", TEXT, caps)
         .define("KEY", tuning::unit_type(key_bytes))
         .define("KEY_BYTES", key_bytes)
@@ -173,13 +186,14 @@ pub fn plan(form: &Form<'_>, caps: &Tuned, wide: bool) -> Plan {
         .flag("FLOAT_KEYS", floats)
         .flag("WIDE", wide)
         .define("WG", shape.work_group)
-        .define("ROWS", words(key_bytes))
+        .define("ROWS", tile_words)
         .define("RADIX_BITS", digit_bits)
         .define("REPLICAS", shape.replicas)
         .define("SAMPLE", shape.sample)
         .define("ORDER", shape.order)
         .flag("UNROLLED", unrolled)
         .flag("ONE_PASS", one_pass)
+        .define("PICK", u32::from(pick))
         .unoptimised_on_a_checker(caps);
     let program = if few { program.define("FEW", FEW) } else { program };
     let program = match place_bytes {
@@ -193,19 +207,12 @@ pub fn plan(form: &Form<'_>, caps: &Tuned, wide: bool) -> Plan {
         })
         .collect();
 
-    let word_keys = 16 / key_bytes;
-    let tile = if alone { TILE_ALONE } else { shape.work_group * words(key_bytes) * word_keys };
-    let units = caps.compute_units.max(1) as usize;
-    // One work-group processes a whole row if rows are short, or if there are enough rows of medium length.
-    let whole = len <= 4 * tile || (len <= 64 * tile && rows >= 2 * units);
     let tiles = (len + word_keys - 1).div_ceil(tile);
     // Positions in a part have 32 bits.
     let parts = (shape.max_groups / rows).clamp(1, tiles).max(tiles.div_ceil((1 << 31) / tile));
     let share = tiles.div_ceil(parts) * tile;
     let parts = if whole { 0 } else { (tiles * tile).div_ceil(share) };
 
-    let expected = between(form, shape.sample);
-    let pick = !whole && len / shape.each >= shape.sample && expected <= 0.125;
     let pickers = if pick && one_pass && rows == 1 { (shape.sample / shape.work_group).max(1) } else { 1 };
     // The picked keys use the memory of the listed keys.
     let room = if pickers > 1 { FLUSH.max(shape.sample) } else { FLUSH };
@@ -397,7 +404,7 @@ fn select<'d>(
         if plan.parts == 0 {
             with_out(with_ranks(with_rows("topk_rows")?)).run(each, local)?;
         } else {
-            let launch = with_ranks(with_rows("topk_start")?.scalar(k as u64)).scalar(u32::from(plan.pick));
+            let launch = with_ranks(with_rows("topk_start")?.scalar(k as u64));
             if plan.one_pass {
                 let ended = device.ended()?;
                 let pickers = if ended.is_some() { plan.pickers } else { 1 };
@@ -453,7 +460,13 @@ pub fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
             for wide in [false, true] {
                 let keys = &Keys { bytes: key_bytes, flip: 0, always: 0, bits: 0..8 * key_bytes as u32, floats };
                 let want = Want::Keys { k: 7, sorted: true };
-                programs.push(plan(&Form { keys, place_bytes, rows: 1, len: 1 << 20, want }, caps, wide).program);
+                // Rows for one work-group, rows that many share, with little local memory and with much, and sampled rows.
+                for len in [1 << 10, 1 << 14, 1 << 16, 1 << 24] {
+                    let program = plan(&Form { keys, place_bytes, rows: 1, len, want }, caps, wide).program;
+                    if !programs.contains(&program) {
+                        programs.push(program);
+                    }
+                }
             }
         }
     }
@@ -493,7 +506,9 @@ mod tests {
                     let input = Input::from(&from).cl(cl).unwrap();
                     let out = Output::from(&mut to).cl(cl, false).unwrap();
                     let mut scratch = Scratch::new();
-                    run(cl, &form, &input, &out, (None, 0), &mut scratch).unwrap();
+                    let caps = Tuned::clone(&form.capabilities(cl).unwrap()).choosing("each", 64);
+                    let plan = plan(&form, &caps, false);
+                    planned(cl, &plan, &form, &input, &out, (None, 0), &mut scratch).unwrap();
                     assert!(in_list(cl, &mut scratch), "{info}");
                 }
             }
@@ -539,8 +554,9 @@ mod tests {
         let cpu = Device::cpu();
         for (name, cl) in crate::reduce::gpu::tests::ending() {
             let cl = &cl.profiled().unwrap();
-            // Gives rows many parts on any device.
+            // Gives rows many parts and samples on any device.
             let caps = Tuned::from(cl.capabilities().unwrap()).with(|facts| facts.compute_units = 16);
+            let caps = caps.choosing("each", 64);
             let launches = |plan: &Plan, form: &Form<'_>| {
                 let mut each = vec!["topk_start"];
                 each.extend(plan.pick.then_some(["topk_filter", "topk_settle"]).into_iter().flatten());
@@ -606,6 +622,50 @@ mod tests {
                         planned(&form, &out, None);
                         out.finish(cl).unwrap();
                         assert_eq!(values, want, "{what}: {form:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nvidia_samples_only_many_keys() {
+        let mut devices = 0;
+        for (name, caps) in Tuned::samples().into_iter().filter(|(_, caps)| caps.ptx) {
+            devices += 1;
+            let keys = &Keys { bytes: 4, flip: 0, always: 0, bits: 0..32, floats: true };
+            let whole = [(1, 1 << 20, false), (1, (1 << 22) - 1, false), (1, 1 << 22, true)];
+            let rows = [(16, 1 << 17, false), (16, 1 << 18, true)];
+            for (rows, len, pick) in whole.into_iter().chain(rows) {
+                let form = |want| Form { keys, place_bytes: 4, rows, len, want };
+                for want in [Want::Keys { k: 100, sorted: true }, Want::Ranks(&vec![len as u64 / 2; rows])] {
+                    let plan = plan(&form(want), &caps, false);
+                    assert_eq!(plan.pick, pick, "{name}: {:?}: {plan:?}", form(want));
+                    assert_eq!(plan.tile, if pick { 4096 } else { 1024 }, "{name}: {plan:?}");
+                    let kernels = plan.kernels(false, true);
+                    assert_eq!(kernels.contains(&"topk_filter") || kernels.contains(&"topk_settle"), pick, "{name}");
+                }
+            }
+        }
+        assert!(devices > 0);
+    }
+
+    #[test]
+    fn programs_are_those_of_all_plans() {
+        let samples = Tuned::samples().into_iter();
+        for (name, caps) in
+            samples.flat_map(|(name, caps)| [(name, caps.with(|facts| facts.local_bytes = 12 << 10)), (name, caps)])
+        {
+            let programs = programs(&caps);
+            for (rows, len) in
+                [(1, 1), (3, 5000), (1, 20_000), (1, 300_007), (16, 1 << 18), (1, 1 << 25), (1000, 1 << 15)]
+            {
+                for (bytes, floats) in [(1, false), (2, true), (4, false), (8, true)] {
+                    for (place_bytes, k) in [(0, 1), (4, usize::div_ceil(len, 2)), (8, 1)] {
+                        let keys = &Keys { bytes, flip: 0, always: 0, bits: 0..8 * bytes as u32, floats };
+                        let want = Want::Keys { k, sorted: false };
+                        let form = Form { keys, place_bytes, rows, len, want };
+                        assert!(programs.contains(&plan(&form, &caps, false).program), "{name}: {form:?}");
                     }
                 }
             }
