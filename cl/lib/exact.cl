@@ -80,6 +80,33 @@ INLINED void add_exact(EXACT_TABLE words, ulong size, int position, const int ne
     }
 }
 
+// Adds number * 2^position units, without branches. All pieces but the highest one are positive. `stride` is the distance of words.
+INLINED void add_straight(
+    EXACT_TABLE words, const uint stride, const long number, const uint position, const uint pieces)
+{
+    const uint shift = position & 15;
+    const long low = (long)((ulong)number << shift);
+    EXACT_TABLE word = words + (position >> 4) * stride;
+    _Pragma("unroll")
+    for (uint k = 0; k < pieces; k++) {
+        const int piece = k == 4                 ? (int)(number >> 1 >> (63 - shift))
+                          : k == 2 && pieces == 3 ? (int)(low >> 32)
+                                                  : (int)((ulong)low >> (16 * k) & 0xffff);
+        add_exact_word(word + k * stride, piece);
+    }
+}
+
+// The size of a finite float with its sign, in units of 2^position.
+static inline long signed_size_of(const A x, const uint field)
+{
+#if A_BYTES == 4
+    const int size = (int)size_of(x, field), sign = (int)AS_BITS_OF(x) >> 31;
+#else
+    const long size = (long)size_of(x, field), sign = (long)AS_BITS_OF(x) >> 63;
+#endif
+    return (size ^ sign) - sign;
+}
+
 #ifdef REGISTERS
 // Returns the error of a + b, which is an f64.
 static inline double error_of(const double a, const double b)

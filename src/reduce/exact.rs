@@ -20,6 +20,8 @@ const TEXT: &str = include_str!("../../cl/reduce_exact.cl");
 const MOST_ADDED: usize = 32_766;
 /// Maximum work-groups that add to one accumulator, as `publish_exact` there explains.
 pub(super) const MOST_GROUPS: usize = (1 << 15) - 1;
+/// Bins of a work-item; `BIN_COUNT` of `cl/reduce_exact.cl`.
+const BINS: usize = 16;
 /// Elements of a chunk on a work-item of a CPU driver.
 const CPU_CHUNK: usize = 128;
 
@@ -65,14 +67,26 @@ pub fn plan(n: usize, form: &Form, store: Store, from: Origin<'_>, caps: &Tuned,
     caps.supports(form.acc)?;
     let params = tuning::reduce(caps);
     let (work_group, vector) = (params.work_group, 16 / form.element.size());
+    let products = matches!(from, Origin::Source(load) if load.has_factors());
+    let roomy = caps.class == DeviceClass::Cpu || tuning::has_large_local_memory(caps);
+    let fits = |bytes: usize| bytes + tuning::RESERVED_BYTES <= caps.local_bytes;
+    let tables = |replicas: usize| 4 * words(form.acc) * (replicas + 1);
+    // Elements that do not fit in registers are added to a work-item's own bins. Elsewhere few work-groups would fit on a
+    // compute unit.
+    let bin_bytes = 8 * BINS * work_group;
+    let narrow = params.exact_f64 && !products && !form.acc.needs_fp64();
+    let bins = narrow && roomy && fits(bin_bytes + tables(1));
+    let bin_bytes = if bins { bin_bytes } else { 0 };
     // Copies of the accumulator in local memory: work-items that add to different ones do not wait for one another.
-    let usual: usize = if form.acc.needs_fp64() { 4 } else { 16 };
-    let fits = |replicas: &usize| 4 * words(form.acc) * (replicas + 1) + tuning::RESERVED_BYTES <= caps.local_bytes;
+    let usual: usize = match form.acc.needs_fp64() {
+        true if !roomy => 8,
+        _ if bins => 16,
+        _ => 32,
+    };
     let halved =
         |most: usize| std::iter::successors(Some(most), |count| Some(count / 2)).take_while(|&count| count > 0);
-    let replicas = halved(usual.min(work_group)).find(fits).unwrap_or(1);
+    let replicas = halved(usual.min(work_group)).find(|&replicas| fits(bin_bytes + tables(replicas))).unwrap_or(1);
     // Four loads of 16 bytes in flight.
-    let products = matches!(from, Origin::Source(load) if load.has_factors());
     let loads = if products { 2 } else { 4 };
     let rows = if caps.class == DeviceClass::Cpu { CPU_CHUNK / vector } else { loads };
     let added = |rows: usize| 3 * rows * vector * (work_group / replicas);
@@ -97,6 +111,7 @@ pub fn plan(n: usize, form: &Form, store: Store, from: Origin<'_>, caps: &Tuned,
         .define("REPLICAS", replicas)
         .flag("ALIGNED", matches!(from, Origin::Memory(true)) && caps.class == DeviceClass::Gpu)
         .flag("REGISTERS", params.exact_f64)
+        .flag("BINS", bins)
         .flag("FLUSHED", !caps.denormals)
         .flag("ONE_PASS", params.one_pass);
     let program = match from {
@@ -252,9 +267,11 @@ mod tests {
         assert!(MOST_GROUPS as i64 * ((1 << 15) + 1) < i32::MAX.into());
         let text =
             crate::runtime::ProgramSpec::new("reduce_exact.cl", TEXT, &crate::Capabilities::samples()[0].1).source();
-        for line in
-            [format!("#define MOST_ADDED {MOST_ADDED}"), format!("#define EXACT_WORDS {}", words(ElementType::F64))]
-        {
+        for line in [
+            format!("#define MOST_ADDED {MOST_ADDED}"),
+            format!("#define EXACT_WORDS {}", words(ElementType::F64)),
+            format!("#define BIN_COUNT {BINS}"),
+        ] {
             assert!(text.contains(&line), "{line}");
         }
     }
@@ -295,8 +312,9 @@ mod tests {
                     assert!(plan.work_group >= 32 || chunk.is_multiple_of(chunk.min(8)), "{what}");
                     assert!(3 * chunk * (plan.work_group / replicas) <= MOST_ADDED, "{what}");
                     assert!(chunk <= 255 && replicas <= plan.work_group && plan.groups <= MOST_GROUPS, "{what}");
-                    let bytes = 4 * words(form.acc) * (replicas + 1);
-                    assert!(replicas == 1 || bytes + tuning::RESERVED_BYTES <= local_bytes, "{what}");
+                    let bins = plan.program.options.split(' ').any(|option| option == "-DBINS");
+                    let bytes = 4 * words(form.acc) * (replicas + 1) + usize::from(bins) * 8 * BINS * plan.work_group;
+                    assert!((replicas == 1 && !bins) || bytes + tuning::RESERVED_BYTES <= local_bytes, "{what}");
                 }
             }
         }
