@@ -17,8 +17,6 @@
 // Sums of f32, and of narrower types, are first added up in one f64. Let 2^e <= max |x| < 2^(e + 1) and 2^m <= min |x| over the
 // elements of a chunk that are not 0, and let p be their precision. All partial sums are multiples of 2^(m - p + 1), and at most
 // CHUNK * 2^(e + 1). They are exact if e + 1 + log2(CHUNK) - (m - p + 1) <= 53, that is if e - m <= 53 - p - log2(CHUNK) = SPREAD.
-// With BINS, the elements of other chunks go to bins: a work-item has BIN_COUNT numbers of type f64 in local memory, one for each 16
-// exponents. An element is below 2^39 times the least last place of its bin, so sums of 2^14 elements are exact.
 // A product of two f32 is an f64; one of two f64 is the sum of two, by a fused multiply-add. Elements whose errors could be
 // subnormal, or whose sums could overflow, are not in [FIELD_LEAST, FIELD_MOST], and are deposited.
 //
@@ -113,16 +111,6 @@
 #define WINDOW_CHUNKS (MOST_IN_WINDOW / (CHUNK * (A_BYTES == 8 && DOT ? 2 : 1)))
 #endif
 
-#ifdef BINS
-#define BIN_COUNT 16
-#define BIN_CHUNKS ((1 << 14) / CHUNK)
-#define BINS_PARAM , __local double *bins
-#define BINS_ARG , bins + get_local_id(0)
-#else
-#define BINS_PARAM
-#define BINS_ARG
-#endif
-
 typedef struct {
 #ifdef REGISTERS
     // Part j of lane l is part[j * LANES + l].
@@ -130,9 +118,9 @@ typedef struct {
 #else
     ulong word[WINDOW_WORDS];
     int low;
-#endif
-    // Chunks since the last carry of a window, or since the bins were emptied.
+    // Chunks since the window was deposited.
     uint since;
+#endif
     uint marks;
 } Sum;
 
@@ -141,7 +129,6 @@ typedef struct {
 INLINED void open_sum(Sum* sum)
 {
     sum->marks = 0;
-    sum->since = 0;
     // -0 + x is x, also for x = -0.
     UNROLLED
     for (uint j = 0; j < PARTS * LANES; j++) {
@@ -373,7 +360,7 @@ INLINED uint2 extremes(const A* x)
 #else
 #define SPREAD (53 - 24 - LOG_CHUNK)
 #endif
-INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y BINS_PARAM)
+INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 {
     const uint2 ends = extremes(x);
     const uint least = ends.s0 >> 24, most = ends.s1 >> 24;
@@ -400,33 +387,11 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y BINS_PARAM)
             deposit_double(words, total);
         }
     } else if (most < NO_NUMBER) {
-#ifdef BINS
-        uint other = 0;
-        UNROLLED
-        for (uint k = 0; k < CHUNK; k++) {
-            other |= as_uint(x[k]) ^ SIGN;
-            bins[EXPONENT(x[k]) / (256 / BIN_COUNT) * WG] += float_to_double(x[k]);
-        }
-        sum->marks |= other != 0 ? EXACT_FINITE : 0;
-#else
         deposit_elements(sum, words, x);
-#endif
     } else {
         add_elements(sum, words, x, y);
     }
 }
-
-#ifdef BINS
-INLINED void empty_bins(Sum* sum, EXACT_TABLE words BINS_PARAM)
-{
-    ROLLED
-    for (uint b = 0; b < BIN_COUNT; b++) {
-        deposit_double(words, bins[b * WG]);
-        bins[b * WG] = 0;
-    }
-    sum->since = 0;
-}
-#endif
 #else
 // The largest difference of exponents in a chunk, for two parts and for three.
 #define SPREAD_OF_TWO (25 - 2 * LOG_CHUNK)
@@ -775,12 +740,6 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_exact(
     __local int words[EXACT_WORDS * REPLICAS];
     __local int merged[EXACT_WORDS];
     __local uint marks[1];
-#ifdef BINS
-    __local double bins[BIN_COUNT * WG];
-    for (uint b = 0; b < BIN_COUNT; b++) {
-        bins[b * WG + get_local_id(0)] = 0;
-    }
-#endif
 #ifdef ONE_PASS
     __local int range[2];
     __local uint ended_scratch[1];
@@ -809,12 +768,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_exact(
         for (uint chunk = 0; chunk < TABLE_CHUNKS && tile < end; chunk++) {
             A x[CHUNK], y[CHUNK];
             load_chunk(tile * TILE, n, x, y, INPUT_ARGS);
-            take_chunk(&sum, own, x, y BINS_ARG);
-#if defined(BINS)
-            if (++sum.since == BIN_CHUNKS) {
-                empty_bins(&sum, own BINS_ARG);
-            }
-#elif !defined(REGISTERS)
+            take_chunk(&sum, own, x, y);
+#ifndef REGISTERS
             if (++sum.since == WINDOW_CHUNKS) {
                 close_sum(&sum, own);
             }
@@ -824,9 +779,6 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_exact(
         carry_exact(words, EXACT_WORDS * REPLICAS, REPLICAS);
     }
     close_sum(&sum, own);
-#ifdef BINS
-    empty_bins(&sum, own BINS_ARG);
-#endif
     if (sum.marks != 0) {
         atomic_or(marks, sum.marks);
     }

@@ -20,8 +20,6 @@ const TEXT: &str = include_str!("../../cl/reduce_exact.cl");
 const MOST_ADDED: usize = 32_766;
 /// Maximum work-groups that add to one accumulator, as `publish_exact` there explains.
 pub(super) const MOST_GROUPS: usize = (1 << 15) - 1;
-/// Bins of a work-item; `BIN_COUNT` of `cl/reduce_exact.cl`.
-const BINS: usize = 16;
 /// Elements of a chunk on a work-item of a CPU driver.
 const CPU_CHUNK: usize = 128;
 
@@ -68,36 +66,28 @@ pub fn plan(n: usize, form: &Form, store: Store, from: Origin<'_>, caps: &Tuned,
     let params = tuning::reduce(caps);
     let (work_group, vector) = (params.work_group, 16 / form.element.size());
     let products = matches!(from, Origin::Source(load) if load.has_factors());
-    let roomy = caps.class == DeviceClass::Cpu || tuning::has_large_local_memory(caps);
-    let fits = |bytes: usize| bytes + tuning::RESERVED_BYTES <= caps.local_bytes;
-    let tables = |replicas: usize| 4 * words(form.acc) * (replicas + 1);
-    // Elements that do not fit in registers are added to a work-item's own bins. Elsewhere few work-groups would fit on a
-    // compute unit.
-    let bin_bytes = 8 * BINS * work_group;
-    let narrow = params.exact_f64 && !products && !form.acc.needs_fp64();
-    let bins = narrow && roomy && fits(bin_bytes + tables(1));
-    let bin_bytes = if bins { bin_bytes } else { 0 };
-    // Copies of the accumulator in local memory: work-items that add to different ones do not wait for one another.
+    let fits = |&replicas: &usize| 4 * words(form.acc) * (replicas + 1) + tuning::RESERVED_BYTES <= caps.local_bytes;
+    // Copies of the accumulator in local memory: work-items that add to different ones do not wait for one another. With 32
+    // copies for f64, an H200 runs sums of numbers of all exponents no faster than with 16.
     let usual: usize = match form.acc.needs_fp64() {
-        true if !roomy => 8,
-        _ if bins => 16,
-        _ => 32,
+        false => 32,
+        true if tuning::has_large_local_memory(caps) => 16,
+        true => 8,
     };
     let halved =
         |most: usize| std::iter::successors(Some(most), |count| Some(count / 2)).take_while(|&count| count > 0);
-    let replicas = halved(usual.min(work_group)).find(|&replicas| fits(bin_bytes + tables(replicas))).unwrap_or(1);
+    let replicas = halved(usual.min(work_group)).find(fits).unwrap_or(1);
     // Four loads of 16 bytes in flight.
     let loads = if products { 2 } else { 4 };
     let rows = if caps.class == DeviceClass::Cpu { CPU_CHUNK / vector } else { loads };
     let added = |rows: usize| 3 * rows * vector * (work_group / replicas);
     let rows = halved(rows).find(|&rows| added(rows) <= MOST_ADDED).unwrap_or(1);
-    // All work-groups must run at once. For f32 sums and f64 products, the registers of a compute unit hold only four
-    // or five. On an H200, sums of 2^28 f32 take 243 to 248 µs with four groups for each unit, and 297 to 300 with six.
-    // Products of f64 take 978 and 1,030 µs. Other operations are as fast with six.
+    // All work-groups must run at once. For f32 and for products in f64, the registers of a compute unit hold only four or
+    // five. On an H200, dot products of 2^28 f32 take 489 µs with four groups for each unit, and 529 with six; sums of f32 252
+    // and 304 without f64, and 248 and 251 with it. Sums of f64 are faster with six.
+    let is_large = if products { params.exact_f64 } else { !form.acc.needs_fp64() };
     let most = match caps.class {
-        DeviceClass::Gpu if params.exact_f64 && products == form.acc.needs_fp64() => {
-            caps.chosen("max_groups", params.max_groups * 2 / 3)
-        }
+        DeviceClass::Gpu if is_large => caps.chosen("max_groups", params.max_groups * 2 / 3),
         _ => params.max_groups,
     };
     let groups = n.div_ceil(rows * vector * work_group).min(most.max(1)).min(MOST_GROUPS);
@@ -111,7 +101,6 @@ pub fn plan(n: usize, form: &Form, store: Store, from: Origin<'_>, caps: &Tuned,
         .define("REPLICAS", replicas)
         .flag("ALIGNED", matches!(from, Origin::Memory(true)) && caps.class == DeviceClass::Gpu)
         .flag("REGISTERS", params.exact_f64)
-        .flag("BINS", bins)
         .flag("FLUSHED", !caps.denormals)
         .flag("ONE_PASS", params.one_pass);
     let program = match from {
@@ -267,11 +256,9 @@ mod tests {
         assert!(MOST_GROUPS as i64 * ((1 << 15) + 1) < i32::MAX.into());
         let text =
             crate::runtime::ProgramSpec::new("reduce_exact.cl", TEXT, &crate::Capabilities::samples()[0].1).source();
-        for line in [
-            format!("#define MOST_ADDED {MOST_ADDED}"),
-            format!("#define EXACT_WORDS {}", words(ElementType::F64)),
-            format!("#define BIN_COUNT {BINS}"),
-        ] {
+        for line in
+            [format!("#define MOST_ADDED {MOST_ADDED}"), format!("#define EXACT_WORDS {}", words(ElementType::F64))]
+        {
             assert!(text.contains(&line), "{line}");
         }
     }
@@ -312,9 +299,8 @@ mod tests {
                     assert!(plan.work_group >= 32 || chunk.is_multiple_of(chunk.min(8)), "{what}");
                     assert!(3 * chunk * (plan.work_group / replicas) <= MOST_ADDED, "{what}");
                     assert!(chunk <= 255 && replicas <= plan.work_group && plan.groups <= MOST_GROUPS, "{what}");
-                    let bins = plan.program.options.split(' ').any(|option| option == "-DBINS");
-                    let bytes = 4 * words(form.acc) * (replicas + 1) + usize::from(bins) * 8 * BINS * plan.work_group;
-                    assert!((replicas == 1 && !bins) || bytes + tuning::RESERVED_BYTES <= local_bytes, "{what}");
+                    let bytes = 4 * words(form.acc) * (replicas + 1);
+                    assert!(replicas == 1 || bytes + tuning::RESERVED_BYTES <= local_bytes, "{what}");
                 }
             }
         }

@@ -64,7 +64,7 @@ fn has_fast_fp64(caps: &Capabilities) -> bool {
     caps.fp64 && (caps.class == DeviceClass::Cpu || data_centre || amd)
 }
 
-/// Returns whether a compute unit has room for four work-groups with 36 KiB of local memory each. NVIDIA's devices for
+/// Returns whether a compute unit has room for six work-groups with 19 KiB of local memory each. NVIDIA's devices for
 /// data centres have: 164 KiB and more.
 pub(crate) fn has_large_local_memory(caps: &Capabilities) -> bool {
     caps.ptx && caps.compute_capability >= 80 && caps.compute_capability.is_multiple_of(10)
