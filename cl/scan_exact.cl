@@ -8,7 +8,7 @@
 // Bytes: reads each element twice and writes each result. A tile of TILE elements also writes and reads a record twice: an
 // accumulator of lib/exact.cl and its marks, 164 bytes, or 1,076 for f64.
 //
-//     scan_exact_sums:  record[t] = exact sum of tile t: as 64-bit integers, else from accumulators in local memory
+//     scan_exact_sums:  record[t] = exact sum of tile t: as 64-bit integers, else by an accumulator in local memory
 //     scan_exact_spine: record[t] = exclusive prefix of record[t] within a group of LEVEL records; a record of the next level has
 //                       the sum of the group. One launch for each level.
 //     scan_exact_tiles: prefix of the tile = initial + its records at all levels

@@ -13,7 +13,7 @@ pub(crate) struct Reduce {
     pub(crate) max_groups: usize,
     /// True for a last-block reduction: the work-group that finishes last replaces a second launch.
     pub(crate) one_pass: bool,
-    /// True if exact sums add in `f64` registers, false if they need integers only.
+    /// True if exact sums add in `f64` registers, false if they use integers and `f32` only.
     pub(crate) exact_f64: bool,
     /// Maximum registers of a work-item on NVIDIA GPUs, for reductions of segments by offsets and by keys. With the
     /// defaults, six work-groups run on a compute unit at a time, so that some load while others combine.
