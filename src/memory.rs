@@ -25,8 +25,11 @@ pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
 /// An empty vector with room for `len` elements.
 pub(crate) fn with_capacity<T>(len: usize) -> Result<Vec<T>> {
     let mut all = Vec::new();
-    all.try_reserve_exact(len).map_err(|_| short::<T>(len))?;
-    Ok(all)
+    // Not `map_err` and `?`: this function has a copy for each type.
+    match all.try_reserve_exact(len) {
+        Ok(()) => Ok(all),
+        Err(_) => Err(short::<T>(len)),
+    }
 }
 
 /// A copy of `elements`.
@@ -39,7 +42,10 @@ pub(crate) fn copied<T: Copy>(elements: &[T]) -> Result<Vec<T>> {
 /// The elements of an iterator of known length.
 pub(crate) fn collect<T>(elements: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
     let mut all = with_capacity(elements.len())?;
-    all.extend(elements);
+    // Each iterator type is compiled, and `extend` is long.
+    for element in elements {
+        all.push(element);
+    }
     Ok(all)
 }
 

@@ -69,7 +69,8 @@ pub(crate) fn map<R: Send + Sync>(tasks: usize, body: &(dyn Fn(usize) -> R + Syn
 
 /// [`map`] for a `body` that can fail.
 pub(crate) fn try_map<R: Send + Sync>(tasks: usize, body: &(dyn Fn(usize) -> Result<R> + Sync)) -> Result<Vec<R>> {
-    let results: Vec<OnceLock<R>> = memory::collect((0..tasks).map(|_| OnceLock::new()))?;
+    let mut results = memory::with_capacity(tasks)?;
+    results.resize_with(tasks, OnceLock::new);
     let failure = Failure::default();
     for_each(tasks, &|i| {
         if let Some(result) = failure.keep(body(i)) {
@@ -77,7 +78,11 @@ pub(crate) fn try_map<R: Send + Sync>(tasks: usize, body: &(dyn Fn(usize) -> Res
         }
     });
     failure.result()?;
-    memory::collect(results.into_iter().map(|result| result.into_inner().expect("each task ran")))
+    let mut all = memory::with_capacity(tasks)?;
+    for result in results {
+        all.push(result.into_inner().expect("each task ran"));
+    }
+    Ok(all)
 }
 
 /// Passes each of `items` to `body`.
@@ -93,10 +98,13 @@ pub(crate) fn try_consume<I: Send>(
     items: impl ExactSizeIterator<Item = I>,
     body: &(dyn Fn(I) -> Result<()> + Sync),
 ) -> Result<()> {
-    let items = memory::collect(items.map(|item| Mutex::new(Some(item))))?;
+    let mut tasks = memory::with_capacity(items.len())?;
+    for item in items {
+        tasks.push(Mutex::new(Some(item)));
+    }
     let failure = Failure::default();
-    for_each(items.len(), &|i| {
-        if let Some(item) = items[i].lock().unwrap_or_else(PoisonError::into_inner).take() {
+    for_each(tasks.len(), &|i| {
+        if let Some(item) = tasks[i].lock().unwrap_or_else(PoisonError::into_inner).take() {
             failure.keep(body(item));
         }
     });
@@ -136,12 +144,6 @@ fn byte_chunks_mut(data: &mut [u8], len: usize, first: usize, body: &(dyn Fn(usi
 
 type Turn<'t, K, W> = dyn FnMut(usize, &K) -> W + Send + 't;
 
-/// A task of [`in_turn`]. `state` names the owner of the cell (finder, sequencer, finisher), so the lock is uncontended.
-struct Slot<K, W> {
-    state: AtomicU8,
-    cell: Mutex<Option<(K, Option<W>)>>,
-}
-
 /// `find` has not filled the cell yet.
 const SOUGHT: u8 = 0;
 /// `find` has run, so `turn` may run. The thread that ran `find` will finish the task.
@@ -151,18 +153,71 @@ const LEFT: u8 = 2;
 /// `turn` has run.
 const TURNED: u8 = 3;
 
-impl<K, W> Slot<K, W> {
-    fn cell(&self) -> MutexGuard<'_, Option<(K, Option<W>)>> {
-        self.cell.lock().unwrap_or_else(PoisonError::into_inner)
+/// The steps of the tasks of [`in_turn`], so that the schedule is compiled once.
+trait Steps: Sync {
+    /// Gives task `task` the buffer of a finished task, or allocates one.
+    fn make_room(&self, task: usize, finished: Option<usize>) -> Result<()>;
+    fn find(&self, task: usize);
+    fn turn(&self, task: usize);
+    fn finish(&self, task: usize);
+}
+
+/// The functions of [`in_turn`], and a cell for each task. A task's state names the owner of its cell (finder, sequencer,
+/// finisher), so the locks are uncontended.
+struct Cells<'f, K, W> {
+    room: &'f (dyn Fn() -> Result<K> + Sync),
+    find: &'f (dyn Fn(usize, &mut K) + Sync),
+    turn: Mutex<&'f mut Turn<'f, K, W>>,
+    finish: &'f (dyn Fn(usize, W, &mut K) + Sync),
+    cells: Vec<Mutex<Cell<K, W>>>,
+}
+
+/// The buffer of a task, and what `turn` returned for it.
+type Cell<K, W> = Option<(K, Option<W>)>;
+
+impl<K, W> Cells<'_, K, W> {
+    fn cell(&self, task: usize) -> MutexGuard<'_, Cell<K, W>> {
+        self.cells[task].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Send, W: Send> Steps for Cells<'_, K, W> {
+    fn make_room(&self, task: usize, finished: Option<usize>) -> Result<()> {
+        let room = match finished.and_then(|finished| self.cell(finished).take()) {
+            Some((room, _)) => room,
+            None => (self.room)()?,
+        };
+        *self.cell(task) = Some((room, None));
+        Ok(())
+    }
+
+    fn find(&self, task: usize) {
+        if let Some((room, _)) = &mut *self.cell(task) {
+            (self.find)(task, room);
+        }
+    }
+
+    fn turn(&self, task: usize) {
+        if let Some((room, work)) = &mut *self.cell(task) {
+            *work = Some((self.turn.lock().unwrap_or_else(PoisonError::into_inner))(task, room));
+        }
+    }
+
+    fn finish(&self, task: usize) {
+        if let Some((room, work)) = &mut *self.cell(task)
+            && let Some(work) = work.take()
+        {
+            (self.finish)(task, work, room);
+        }
     }
 }
 
 /// Runs `turn` for the next tasks in order, and stops at the first task for which `find` has not run. If another thread
 /// already runs `turn`, that thread runs it for these tasks, too. The caller has just run `find` for `task`. Returns
 /// the tasks whose state was `LEFT`; the caller finishes them.
-fn take_turns<K, W>(slots: &[Slot<K, W>], line: &Mutex<(usize, &mut Turn<'_, K, W>)>, mut task: usize) -> Vec<usize> {
+fn take_turns(steps: &dyn Steps, states: &[AtomicU8], line: &Mutex<usize>, mut task: usize) -> Vec<usize> {
     let mut left = Vec::new();
-    let state = |task: usize| slots.get(task).map(|slot| slot.state.load(Ordering::Acquire));
+    let state = |task: usize| states.get(task).map(|state| state.load(Ordering::Acquire));
     loop {
         // No task is lost. A thread marks its task as found and then tries the lock; the owner of the lock releases it and then
         // checks for a mark. Because of the fence between the two steps, at least one of the two threads sees the other's
@@ -172,14 +227,10 @@ fn take_turns<K, W>(slots: &[Slot<K, W>], line: &Mutex<(usize, &mut Turn<'_, K, 
             return left;
         }
         // After a panic in `turn` the lock is poisoned, and `turn` never runs again.
-        let Ok(mut line) = line.try_lock() else { return left };
-        let (now, turn) = &mut *line;
+        let Ok(mut now) = line.try_lock() else { return left };
         while let Some(FOUND | LEFT) = state(*now) {
-            let slot = &slots[*now];
-            if let Some((room, work)) = &mut *slot.cell() {
-                *work = Some(turn(*now, room));
-            }
-            if slot.state.swap(TURNED, Ordering::AcqRel) == LEFT {
+            steps.turn(*now);
+            if states[*now].swap(TURNED, Ordering::AcqRel) == LEFT {
                 left.push(*now);
             }
             *now += 1;
@@ -206,18 +257,23 @@ pub(crate) fn in_turn<K: Send, W: Send>(
     turn: &mut Turn<'_, K, W>,
     finish: &(dyn Fn(usize, W, &mut K) + Sync),
 ) -> Result<()> {
-    let slot = |_| Slot { state: AtomicU8::new(SOUGHT), cell: Mutex::new(None) };
-    let slots: Vec<Slot<K, W>> = memory::collect((0..tasks).map(slot))?;
+    let mut cells = memory::with_capacity(tasks)?;
+    cells.resize_with(tasks, Mutex::default);
+    in_steps(tasks, &Cells { room, find, turn: Mutex::new(turn), finish, cells })
+}
+
+/// [`in_turn`], compiled once.
+fn in_steps(tasks: usize, steps: &dyn Steps) -> Result<()> {
+    let states: Vec<AtomicU8> = memory::collect((0..tasks).map(|_| AtomicU8::new(SOUGHT)))?;
     let failure = Failure::default();
-    let (next, line) = (AtomicUsize::new(0), Mutex::new((0, turn)));
-    let finish_one = |task: usize| {
-        let (mut room, work) = slots[task].cell().take()?;
-        finish(task, work?, &mut room);
-        Some(room)
-    };
-    let finish_turned = |own: &mut VecDeque<usize>, free: &mut Vec<K>| {
-        while own.front().is_some_and(|&task| slots[task].state.load(Ordering::Acquire) == TURNED) {
-            free.extend(own.pop_front().and_then(finish_one));
+    let (next, line) = (AtomicUsize::new(0), Mutex::new(0));
+    let finish_turned = |own: &mut VecDeque<usize>, free: &mut Vec<usize>| {
+        while let Some(&task) = own.front()
+            && states[task].load(Ordering::Acquire) == TURNED
+        {
+            own.pop_front();
+            steps.finish(task);
+            free.push(task);
         }
     };
     for_each(tasks.min(threads()), &|_| {
@@ -227,23 +283,21 @@ pub(crate) fn in_turn<K: Send, W: Send>(
             if task >= tasks {
                 break;
             }
-            let Some(mut found) = free.pop().or_else(|| failure.keep(room())) else {
+            if failure.keep(steps.make_room(task, free.pop())).is_none() {
                 // No later task gets a turn, so none needs a buffer.
                 next.fetch_max(tasks, Ordering::Relaxed);
                 break;
-            };
-            find(task, &mut found);
-            *slots[task].cell() = Some((found, None));
-            slots[task].state.store(FOUND, Ordering::Release);
+            }
+            steps.find(task);
+            states[task].store(FOUND, Ordering::Release);
             own.push_back(task);
-            let left = take_turns(&slots, &line, task);
+            let left = take_turns(steps, &states, &line, task);
             finish_turned(&mut own, &mut free);
             // In parallel, since the threads that left these tasks have no other work.
-            for_each(left.len(), &|i| drop(finish_one(left[i])));
+            for_each(left.len(), &|i| steps.finish(left[i]));
+            free.extend(left);
         }
-        own.retain(|&task| {
-            slots[task].state.compare_exchange(FOUND, LEFT, Ordering::AcqRel, Ordering::Acquire).is_err()
-        });
+        own.retain(|&task| states[task].compare_exchange(FOUND, LEFT, Ordering::AcqRel, Ordering::Acquire).is_err());
         finish_turned(&mut own, &mut free);
     });
     failure.result()

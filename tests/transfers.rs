@@ -66,6 +66,34 @@ fn slices_of_every_length_and_address_arrive() {
     }
 }
 
+/// Chunks that end with large pages, from 4 MiB on: the tests of shorter chunks have none.
+#[test]
+fn new_vectors_of_large_pages_arrive() {
+    const NAME: &str = "new_vectors_of_large_pages_arrive";
+    const MIB: usize = 1 << 20;
+    let n = if common::tiny() { 4 * MIB + 1 } else { 13 * MIB + 77 };
+    let all = bytes(n, 16);
+    for (chunk, chunks, threads) in [(4 * MIB, 2, 1), (4 * MIB, 2, 4), (16 * MIB, 4, 2)] {
+        let large = |fault| staged(chunks, threads, fault).set(Primitive::Transfer, "chunk_bytes", chunk);
+        for (name, device) in devices(NAME, &large(None)) {
+            let x = device.upload(&all).unwrap();
+            for (start, end) in [(0, n), (1, 4 * MIB + 1), (n - 4 * MIB, n), (3, n - 2)] {
+                let got = x.view(start..end).unwrap().to_vec().unwrap();
+                assert!(got == all[start..end], "{name}, {chunks} chunks, {threads} threads: {start}..{end}");
+            }
+        }
+        for (name, device) in devices(NAME, &large(Some(TransferFault::Panic))) {
+            let x = device.filled(n, 1u8).unwrap();
+            assert!(panic::catch_unwind(AssertUnwindSafe(|| x.to_vec())).is_err(), "{name}: no panic");
+        }
+        // The fault comes before the second chunk.
+        for (name, device) in devices(NAME, &large(Some(TransferFault::Lost))).into_iter().filter(|_| n > 3 * chunk) {
+            let x = device.filled(n, 1u8).unwrap();
+            assert!(x.to_vec().is_err(), "{name}: a lost device is no error");
+        }
+    }
+}
+
 #[test]
 fn slices_are_inputs_and_outputs_of_primitives() {
     let n = 3 * CHUNK + 5;

@@ -5,8 +5,9 @@ usage: files.py FOLDER NAME=PROGRAM...
 
 A time of a program is that of the whole process. A time of NumPy is that of load, operation and save in a new process, without
 the start of Python. The runs of all programs and of NumPy are interleaved. A row has the median of its runs, half the
-distance between the fastest and the slowest as a share of the median, and the median of the processor time. The
-variables FILES_SIZES and FILES_TYPES select rows.
+distance between the fastest and the slowest as a share of the median, the median of the processor time, and the most
+memory of any run that is not of the page cache, as /proc had it every 10 ms. The variables FILES_SIZES, FILES_TYPES and
+FILES_COMMANDS select rows.
 """
 
 import csv
@@ -14,14 +15,13 @@ import os
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import numpy
 
 RUNS = 5
-# Maximum bytes of a file to sort. NumPy takes half a minute to sort a larger one.
-MOST_SORTED = 1 << 28
 SIZES = [int(size) for size in os.environ.get("FILES_SIZES", f"{1 << 30} {1 << 28} {1 << 24} {1 << 20}").split()]
 TYPES = os.environ.get("FILES_TYPES", "f4 f8").split()
 # The arguments of oclprim, and the operation of NumPy: x is the input, and y is saved if there is an output.
@@ -43,22 +43,44 @@ print(time.perf_counter() - start, time.process_time() - cpu)
 """
 
 
-def program(path, words, source, target):
-    words = [{"IN": str(source), "OUT": str(target)}.get(word, word) for word in words]
+def watched(words, stdout):
+    """Runs a command. Returns its wall time, processor time and memory, and its output."""
+    most, done = 0, threading.Event()
+
+    def watch():
+        nonlocal most
+        while not done.wait(0.01):
+            try:
+                status = Path(f"/proc/{child.pid}/status").read_text()
+            except OSError:
+                return
+            most = max([most, *(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon"))])
+
     start = time.perf_counter()
-    child = subprocess.Popen([path, "run", *words, "--device", "cpu"], stdout=subprocess.DEVNULL)
+    child = subprocess.Popen(words, stdout=stdout, text=True)
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    output = child.stdout.read() if child.stdout else ""
     _, status, usage = os.wait4(child.pid, 0)
     seconds = time.perf_counter() - start
+    done.set()
+    watcher.join()
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode != 0:
-        sys.exit(f"{path}: exit code {child.returncode}")
-    return seconds, usage.ru_utime + usage.ru_stime
+        sys.exit(f"{words}: exit code {child.returncode}")
+    return seconds, usage.ru_utime + usage.ru_stime, most, output
+
+
+def program(path, words, source, target):
+    words = [{"IN": str(source), "OUT": str(target)}.get(word, word) for word in words]
+    return watched([path, "run", *words, "--device", "cpu"], subprocess.DEVNULL)[:3]
 
 
 def with_numpy(mode, operation, source, target, saves):
     words = [sys.executable, "-c", NUMPY.format(mode=mode, operation=operation), str(source)]
-    done = subprocess.run(words + [str(target)] * saves, check=True, capture_output=True, text=True)
-    return tuple(float(number) for number in done.stdout.split())
+    *_, most, output = watched(words + [str(target)] * saves, subprocess.PIPE)
+    seconds, cpu = (float(number) for number in output.split())
+    return seconds, cpu, most
 
 
 def memory_copy(size):
@@ -67,21 +89,22 @@ def memory_copy(size):
     numpy.copyto(y, x)
     start, cpu = time.perf_counter(), time.process_time()
     numpy.copyto(y, x)
-    return time.perf_counter() - start, time.process_time() - cpu
+    return time.perf_counter() - start, time.process_time() - cpu, 0
 
 
 def row(what, dtype, size, who, times):
-    seconds = [wall for wall, _ in times]
+    seconds = [wall for wall, *_ in times]
     median = statistics.median(seconds)
     spread = (max(seconds) - min(seconds)) / 2 / median
-    cpu = statistics.median(cpu for _, cpu in times)
-    return [what, dtype, size, who, len(times), f"{median:.5f}", f"{min(seconds):.5f}", f"{spread:.2f}", f"{cpu:.5f}"]
+    cpu = statistics.median(cpu for _, cpu, _ in times)
+    memory = max(most for *_, most in times) >> 10
+    return [what, dtype, size, who, len(times), f"{median:.5f}", f"{min(seconds):.5f}", f"{spread:.2f}", f"{cpu:.5f}", memory]
 
 
 def main():
     folder, programs = Path(sys.argv[1]), dict(argument.split("=", 1) for argument in sys.argv[2:])
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(["what", "type", "bytes", "program", "runs", "median_s", "fastest_s", "spread", "cpu_s"])
+    writer.writerow(["what", "type", "bytes", "program", "runs", "median_s", "fastest_s", "spread", "cpu_s", "memory_mib"])
     source, target = folder / "in.npy", folder / "out.npy"
     for size in SIZES:
         writer.writerow(row("copy in memory", "u1", size, "numpy", [memory_copy(size) for _ in range(RUNS)]))
@@ -90,7 +113,7 @@ def main():
             numpy.save(source, numpy.random.default_rng(1).random(size // int(dtype[1]), dtype))
             os.sync()
             for what, (words, operation) in COMMANDS.items():
-                if what == "sort" and size > MOST_SORTED:
+                if what not in os.environ.get("FILES_COMMANDS", " ".join(COMMANDS)).split():
                     continue
                 saves = "OUT" in words
                 each = {name: (lambda path=path: program(path, words, source, target)) for name, path in programs.items()}

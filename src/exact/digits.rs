@@ -153,37 +153,46 @@ impl<T: Float> Digits<T> {
 
     /// The nearest number of type `S` to the number divided by `divisor`; ties to even, +0 for 0.
     pub(crate) fn rounded_quotient<S: Element>(&self, divisor: u64) -> S {
-        let ((sum, negative), divisor) = (self.magnitude(), u128::from(divisor));
-        // Long division. Four digits more make a quotient of at least 64 bits, since the divisor has at most 64.
-        let digits = sum.digits.as_ref().iter().rev().map(|&digit| u128::from(digit as u32)).chain([0; 4]);
-        let mut exponent = Self::LEAST + 32 * sum.digits.as_ref().len() as i32;
-        let (mut leading, mut more, mut remainder) = (0, false, 0);
-        for digit in digits {
-            let part = remainder << 32 | digit;
-            let quotient = part / divisor;
-            remainder = part % divisor;
-            if leading >> 64 == 0 {
-                leading = leading << 32 | quotient;
-                exponent -= 32;
-            } else {
-                more |= quotient != 0;
-            }
-        }
-        nearest(leading, more || remainder != 0, exponent, negative)
+        let (sum, negative) = self.magnitude();
+        let (size, more, exponent) = quotient(sum.digits.as_ref(), divisor);
+        nearest(size, more, Self::LEAST + exponent, negative)
     }
 
     /// The nearest number of type `S`; ties to even, +0 for 0. A negative number that rounds to 0 becomes -0.
     pub(crate) fn rounded<S: Element>(&self) -> S {
         let (sum, negative) = self.magnitude();
-        let digits = sum.digits.as_ref();
-        let Some(lead) = digits.iter().rposition(|&digit| digit != 0) else {
-            return S::ZERO;
-        };
-        let digit = |below: usize| lead.checked_sub(below).map_or(0, |k| u128::from(digits[k] as u32));
-        let leading = digit(0) << 64 | digit(1) << 32 | digit(2);
-        let more = digits[..lead.saturating_sub(2)].iter().any(|&digit| digit != 0);
-        nearest(leading, more, Self::LEAST + 32 * (lead as i32 - 2), negative)
+        let (size, more, exponent) = leading(sum.digits.as_ref());
+        nearest(size, more, Self::LEAST + exponent, negative)
     }
+}
+
+/// The leading bits of `sum(digits[k] * 2^(32 k)) / divisor`, as the arguments `size`, `more` and `exponent` of
+/// [`nearest`].
+fn quotient(digits: &[i64], divisor: u64) -> (u128, bool, i32) {
+    let divisor = u128::from(divisor);
+    let mut exponent = 32 * digits.len() as i32;
+    let (mut leading, mut more, mut remainder) = (0, false, 0);
+    // Long division. Four digits more make a quotient of at least 64 bits, since the divisor has at most 64.
+    for digit in digits.iter().rev().map(|&digit| u128::from(digit as u32)).chain([0; 4]) {
+        let part = remainder << 32 | digit;
+        let quotient = part / divisor;
+        remainder = part % divisor;
+        if leading >> 64 == 0 {
+            leading = leading << 32 | quotient;
+            exponent -= 32;
+        } else {
+            more |= quotient != 0;
+        }
+    }
+    (leading, more || remainder != 0, exponent)
+}
+
+/// The leading bits of `sum(digits[k] * 2^(32 k))`, as the arguments `size`, `more` and `exponent` of [`nearest`].
+fn leading(digits: &[i64]) -> (u128, bool, i32) {
+    let Some(lead) = digits.iter().rposition(|&digit| digit != 0) else { return (0, false, 0) };
+    let digit = |below: usize| lead.checked_sub(below).map_or(0, |k| u128::from(digits[k] as u32));
+    let more = digits[..lead.saturating_sub(2)].iter().any(|&digit| digit != 0);
+    (digit(0) << 64 | digit(1) << 32 | digit(2), more, 32 * (lead as i32 - 2))
 }
 
 /// The integer significand of the magnitude of a finite number, below 2^53, and its exponent.

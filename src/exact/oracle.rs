@@ -1,7 +1,7 @@
 //! Exact sums of floats by a big integer, written to be obvious: tests compare [`ExactSum`](crate::ExactSum) with
 //! them.
 
-use crate::Element;
+use crate::{Element, ElementType};
 
 /// A summand `size * 2^exponent`, negated if `negative`.
 #[derive(Clone, Copy, Debug)]
@@ -48,19 +48,19 @@ fn add(words: &mut [u64], size: u128, shift: usize) {
 }
 
 /// The sum of the terms, rounded to the nearest number of type `S`, ties to even.
-pub fn rounded_sum<S: Element, I: Iterator<Item = Term>>(terms: impl Fn() -> I) -> S {
-    rounded_quotient(terms, 1)
+pub fn rounded_sum<S: Element>(terms: &[Term]) -> S {
+    S::from_f64(rounded_quotient(terms, 1, S::TYPE))
 }
 
-/// The sum of the terms divided by `divisor`, rounded to the nearest number of type `S`, ties to even. Positive and negative
-/// terms are added apart, then subtracted.
-fn rounded_quotient<S: Element, I: Iterator<Item = Term>>(terms: impl Fn() -> I, divisor: u64) -> S {
-    let (precision, least) = (S::TYPE.precision(), S::TYPE.least_exponent());
+/// The sum of the terms divided by `divisor`, rounded to the nearest number of type `to`, ties to even. Positive and
+/// negative terms are added apart, then subtracted.
+fn rounded_quotient(terms: &[Term], divisor: u64, to: ElementType) -> f64 {
+    let (precision, least) = (to.precision(), to.least_exponent());
     // 128 bits below the last place of the sum are more than a divisor and a number of type `S` have.
-    let unit = terms().map(|term| term.exponent).min().unwrap_or(0) - 128;
-    let most = terms().map(|term| term.exponent - unit).max().unwrap_or(0) as usize;
+    let unit = terms.iter().map(|term| term.exponent).min().unwrap_or(0) - 128;
+    let most = terms.iter().map(|term| term.exponent - unit).max().unwrap_or(0) as usize;
     let mut sides = [0, 1].map(|_| vec![0; (most + 128 + 64) / 64 + 1]);
-    for term in terms() {
+    for term in terms {
         add(&mut sides[usize::from(term.negative)], term.size, (term.exponent - unit) as usize);
     }
     let [mut plus, mut minus] = sides;
@@ -79,7 +79,7 @@ fn rounded_quotient<S: Element, I: Iterator<Item = Term>>(terms: impl Fn() -> I,
         (*word, remainder) = ((part / u128::from(divisor)) as u64, part % u128::from(divisor));
     }
     let bit = |i: usize| plus.get(i / 64).is_some_and(|word| word >> (i % 64) & 1 == 1);
-    let Some(highest) = (0..64 * plus.len()).rev().find(|&i| bit(i)) else { return S::ZERO };
+    let Some(highest) = (0..64 * plus.len()).rev().find(|&i| bit(i)) else { return 0.0 };
     // The lowest bit that is kept.
     let low = (highest as i64 - i64::from(precision) + 1).max(i64::from(least - unit)).max(0) as usize;
     let kept = (low..=highest).rev().fold(0u64, |kept, i| 2 * kept + u64::from(bit(i)));
@@ -92,7 +92,7 @@ fn rounded_quotient<S: Element, I: Iterator<Item = Term>>(terms: impl Fn() -> I,
     let second = (exponent - first).clamp(-1000, 1000);
     let third = exponent - first - second;
     let size = kept as f64 * 2f64.powi(first) * 2f64.powi(second) * 2f64.powi(third);
-    S::from_f64(if negative { -size } else { size })
+    if negative { -size } else { size }
 }
 
 /// The sum of floats, rounded to type `S`: the rules for special values, and the big integer for the rest.
@@ -106,16 +106,25 @@ pub fn exact_mean<T: Element, S: Element>(x: &[T]) -> S {
 }
 
 fn exact_quotient<T: Element, S: Element>(x: &[T], divisor: u64) -> S {
-    let any = |test: fn(f64) -> bool| x.iter().any(|x| test(x.to_f64()));
+    let mut wide = Vec::with_capacity(x.len());
+    for x in x {
+        wide.push(x.to_f64());
+    }
+    S::from_f64(exact_quotient_of(&wide, divisor, S::TYPE))
+}
+
+fn exact_quotient_of(x: &[f64], divisor: u64, to: ElementType) -> f64 {
+    let any = |test: fn(f64) -> bool| x.iter().any(|&x| test(x));
     let (plus, minus) = (any(|x| x == f64::INFINITY), any(|x| x == f64::NEG_INFINITY));
     if any(f64::is_nan) || (plus && minus) {
-        return S::from_f64(f64::NAN);
+        return f64::NAN;
     }
     if plus || minus {
-        return if plus { S::HIGHEST } else { S::LOWEST };
+        return if plus { f64::INFINITY } else { f64::NEG_INFINITY };
     }
     if !x.is_empty() && !any(|x| x.to_bits() != (-0f64).to_bits()) {
-        return S::ADD_IDENTITY;
+        return -0.0;
     }
-    rounded_quotient(|| x.iter().map(|x| Term::of(x.to_f64())), divisor)
+    let terms: Vec<Term> = x.iter().map(|&x| Term::of(x)).collect();
+    rounded_quotient(&terms, divisor, to)
 }

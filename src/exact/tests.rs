@@ -200,7 +200,7 @@ fn random_products<T: Float>(seed: u64) {
         let terms: Vec<Term> = pairs.iter().map(|[a, b]| Term::product(a.to_f64(), b.to_f64())).collect();
         let mut sum = ExactSum::new();
         pairs.iter().for_each(|&[a, b]| sum.add_product(a, b));
-        let want = rounded_sum::<T, _>(|| terms.iter().copied());
+        let want = rounded_sum::<T>(&terms);
         assert!(sum.round() == want, "case {case}: {pairs:?}: {} instead of {want}", sum.round());
         let mut other = ExactSum::new();
         pairs.iter().rev().for_each(|&[a, b]| other.add_product(b, a));

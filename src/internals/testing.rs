@@ -175,45 +175,34 @@ pub fn guarded<T: bytemuck::Pod + PartialEq>(
     offset: usize,
     write: impl FnOnce(crate::ViewMut<'_, T>) -> Result<(), Failure>,
 ) -> Result<Vec<T>, Failure> {
-    let mut guarded = Guarded::new(device, len, offset)?;
-    write(guarded.view()?)?;
-    guarded.written()
+    let mut write = Some(write);
+    written(device, len, offset, &mut |view| match write.take() {
+        Some(write) => write(view),
+        None => Ok(()),
+    })
 }
 
-/// The buffer of [`guarded`]. Its methods are compiled once for each type, not for each closure, and it is boxed, since code
-/// that moves it would be compiled for each closure.
-struct Guarded<T: bytemuck::Pod> {
-    buffer: crate::Buffer<T>,
-    written: Range<usize>,
-}
-
-impl<T: bytemuck::Pod> Guarded<T> {
-    #[inline(never)]
-    fn new(device: &Device, len: usize, offset: usize) -> Result<Box<Self>, Failure> {
-        let first = CANARY + offset;
-        let buffer = device.upload(&vec![poison::<T>(); first + len + CANARY])?;
-        Ok(Box::new(Self { buffer, written: first..first + len }))
+/// [`guarded`], compiled once for each type, not for each closure.
+fn written<T: bytemuck::Pod>(
+    device: &Device,
+    len: usize,
+    offset: usize,
+    write: &mut dyn FnMut(crate::ViewMut<'_, T>) -> Result<(), Failure>,
+) -> Result<Vec<T>, Failure> {
+    let (poison, start) = (poison::<T>(), CANARY + offset);
+    let end = start + len;
+    let mut buffer = device.upload(&vec![poison; end + CANARY])?;
+    write(buffer.view_mut(start..end)?)?;
+    let mut all = buffer.to_vec()?;
+    let dirty = |x: &T| bytemuck::bytes_of(x) != bytemuck::bytes_of(&poison);
+    if let Some(i) = all[end..].iter().position(dirty) {
+        return Err(Failure::Mismatch(format!("wrote {} elements past the end of the output", i + 1)));
     }
-
-    #[inline(never)]
-    fn view(&mut self) -> Result<crate::ViewMut<'_, T>, Failure> {
-        Ok(self.buffer.view_mut(self.written.clone())?)
+    if let Some(i) = all[..start].iter().position(dirty) {
+        return Err(Failure::Mismatch(format!("wrote {} elements before the output", start - i)));
     }
-
-    #[inline(never)]
-    fn written(&self) -> Result<Vec<T>, Failure> {
-        let (poison, Range { start, end }) = (poison::<T>(), self.written.clone());
-        let mut all = self.buffer.to_vec()?;
-        let dirty = |x: &T| bytemuck::bytes_of(x) != bytemuck::bytes_of(&poison);
-        if let Some(i) = all[end..].iter().position(dirty) {
-            return Err(Failure::Mismatch(format!("wrote {} elements past the end of the output", i + 1)));
-        }
-        if let Some(i) = all[..start].iter().position(dirty) {
-            return Err(Failure::Mismatch(format!("wrote {} elements before the output", start - i)));
-        }
-        all.truncate(end);
-        Ok(all.split_off(start))
-    }
+    all.truncate(end);
+    Ok(all.split_off(start))
 }
 
 /// The value of a result; `None` for an error.

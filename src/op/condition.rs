@@ -207,7 +207,7 @@ impl<T: Element, F: Fn(T::Acc) -> bool + Sync> Condition<T> for Map<F> {
     type Counts = usize;
 
     fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync> {
-        Map { function: &self.function, expression: self.expression.clone(), functions: self.functions.clone() }
+        Map { function: &self.function, text: self.text.clone() }
     }
 
     #[inline]

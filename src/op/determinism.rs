@@ -88,10 +88,14 @@ impl Determinism {
 
     /// Returns whether results of type `U` are exact sums. Returns an error for float products, which cannot be exact.
     pub(crate) fn exact<U: Element, O: Op<U>>(self) -> Result<bool> {
-        if self != Self::Exact || !U::TYPE.is_float() || !O::KIND.rounds() {
+        self.exact_of(U::TYPE.is_float(), O::KIND)
+    }
+
+    fn exact_of(self, floats: bool, kind: OpKind) -> Result<bool> {
+        if self != Self::Exact || !floats || !kind.rounds() {
             return Ok(false);
         }
-        match O::KIND {
+        match kind {
             OpKind::Sum => Ok(true),
             kind => Err(Error::unsupported(format!("there is no exact {} of floats", kind.name()))),
         }

@@ -199,7 +199,14 @@ pub fn monoid<U: Element, O: Op<U>>() -> Monoid<U, impl Fn(U::Acc, U::Acc) -> U:
 #[derive(Clone, Debug)]
 pub struct Map<F> {
     pub(crate) function: F,
-    pub(crate) expression: Cow<'static, str>,
+    pub(crate) text: MapText,
+}
+
+/// The OpenCL C text of a [`Map`]: an expression, and functions that it calls. It has no type parameter, so the code that
+/// reads it is compiled once.
+#[derive(Clone, Debug)]
+pub(crate) struct MapText {
+    expression: Cow<'static, str>,
     functions: String,
 }
 
@@ -217,7 +224,7 @@ impl<F> Map<F> {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn new(function: F, expression: impl Into<Cow<'static, str>>) -> Self {
-        Self { function, expression: expression.into(), functions: String::new() }
+        Self { function, text: MapText { expression: expression.into(), functions: String::new() } }
     }
 
     /// The map with OpenCL C functions that its expression calls. Give the functions a prefix of your own.
@@ -234,7 +241,7 @@ impl<F> Map<F> {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn with_functions(self, text: impl Into<String>) -> Self {
-        Self { functions: text.into(), ..self }
+        Self { text: MapText { functions: text.into(), ..self.text }, ..self }
     }
 
     /// The map of a condition to 1 and 0.
@@ -242,21 +249,32 @@ impl<F> Map<F> {
     where
         F: Fn(In) -> bool + Sync,
     {
-        let Self { function, expression, functions } = self;
-        let function = move |x| if function(x) { R::ONE } else { R::ZERO };
-        Map { function, expression: format!("({expression}\n) != 0").into(), functions }
+        let Self { function, text } = self;
+        Map { function: move |x| if function(x) { R::ONE } else { R::ZERO }, text: text.number() }
     }
 
     /// OpenCL C text of the function `mapped`, which `cl/lib/types.cl` calls.
     #[doc(hidden)]
     pub fn prelude(&self, from: ElementType, to: ElementType) -> String {
-        self.definition("mapped", from, to.storage())
+        self.text.prelude(from, to)
     }
 
     /// The function that `cl/lib/select.cl` calls to test for the first kind of element (`kind` = 0) or the second (`kind` = 1).
     #[doc(hidden)]
     pub fn of_kind(&self, kind: usize, from: ElementType) -> String {
-        self.definition(["first_kind", "second_kind"][kind], from, "bool")
+        self.text.definition(["first_kind", "second_kind"][kind], from, "bool")
+    }
+}
+
+impl MapText {
+    /// The text of [`Map::number`].
+    fn number(self) -> Self {
+        Self { expression: format!("({}\n) != 0", self.expression).into(), ..self }
+    }
+
+    /// As [`Map::prelude`].
+    pub(crate) fn prelude(&self, from: ElementType, to: ElementType) -> String {
+        self.definition("mapped", from, to.storage())
     }
 
     /// The function `name` of these arguments, for sources. `known` has the further functions that the program contains.

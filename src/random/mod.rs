@@ -29,9 +29,7 @@ pub(crate) mod gpu;
 
 use std::ops::{Bound, RangeBounds};
 
-use crate::{
-    Buffer, Device, Element, Error, Integer, Output, Result, element, op::Arithmetic, runtime::Backend, with_integer,
-};
+use crate::{Buffer, Device, Element, ElementType, Error, Output, Result, element, op::Arithmetic, runtime::Backend};
 
 /// A stream of random numbers, and an index in it.
 ///
@@ -207,33 +205,14 @@ impl<T: Element> Draw<T> {
     fn within(range: &impl RangeBounds<T>) -> Result<Self> {
         let (start, end) = (range.start_bound(), range.end_bound());
         if !T::TYPE.is_float() {
-            return with_integer!(T::TYPE, I => {
-                let cast = |x: &T| bytemuck::cast::<T, I>(*x).to_i128();
-                Self::integers(
-                    match start {
-                        Bound::Included(x) => cast(x),
-                        Bound::Excluded(x) => cast(x) + 1,
-                        Bound::Unbounded => I::LOWEST.to_i128(),
-                    },
-                    match end {
-                        Bound::Included(x) => cast(x),
-                        Bound::Excluded(x) => cast(x) - 1,
-                        Bound::Unbounded => I::HIGHEST.to_i128(),
-                    },
-                )
-            }, unreachable!("floats are below"));
+            let bits = |x: &T| element::bits(*x);
+            let (lower, span) = integers(T::TYPE, start.map(bits), end.map(bits))?;
+            return Ok(Self::Integers { lower, span });
         }
         match (start, end) {
             (Bound::Included(&lower), Bound::Excluded(&upper)) => Self::floats(lower, upper),
             _ => Err(Error::invalid("a range of random floats must be half-open: a..b")),
         }
-    }
-
-    fn integers(lowest: i128, highest: i128) -> Result<Self> {
-        if lowest > highest {
-            return Err(Error::invalid(format!("there is no integer from {lowest} to {highest}")));
-        }
-        Ok(Self::Integers { lower: lowest as u64, span: (highest - lowest + 1) as u64 })
     }
 
     fn floats(lower: T, upper: T) -> Result<Self> {
@@ -252,6 +231,31 @@ impl<T: Element> Draw<T> {
         let (lower, width, scale) = if finite(whole.1) { whole } else { scaled(2.0) };
         Ok(Self::Floats { lower, width, scale, upper: b, last: below(upper) })
     }
+}
+
+/// The `lower` and `span` of [`Draw::Integers`] for a range whose bounds are bits of an integer type.
+fn integers(element: ElementType, start: Bound<u64>, end: Bound<u64>) -> Result<(u64, u64)> {
+    let unused = 64 - 8 * element.size() as u32;
+    let value = |bits: u64| match element.is_signed() {
+        true => i128::from((bits << unused).cast_signed() >> unused),
+        false => i128::from(bits),
+    };
+    let highest = value(u64::MAX >> (unused + u32::from(element.is_signed())));
+    let lowest = match start {
+        Bound::Included(bits) => value(bits),
+        Bound::Excluded(bits) => value(bits) + 1,
+        Bound::Unbounded if element.is_signed() => -highest - 1,
+        Bound::Unbounded => 0,
+    };
+    let highest = match end {
+        Bound::Included(bits) => value(bits),
+        Bound::Excluded(bits) => value(bits) - 1,
+        Bound::Unbounded => highest,
+    };
+    if lowest > highest {
+        return Err(Error::invalid(format!("there is no integer from {lowest} to {highest}")));
+    }
+    Ok((lowest as u64, (highest - lowest + 1) as u64))
 }
 
 /// The largest float below a finite float.

@@ -25,7 +25,7 @@ pub const fn tile<T>() -> usize {
 }
 
 // `Fast` and `Fixed` both use the fixed tree. The CPU is limited by memory bandwidth, so another order is not faster.
-pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], _: O) -> Result<T> {
+pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T]) -> Result<T> {
     let n = input.len();
     if n == 0 {
         return Ok(O::empty());
@@ -38,7 +38,7 @@ pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T], _: O) -> Result<T> {
             reduce_any::<T, O>(tile)
         }
     };
-    reduce_partials::<T, O>(n, &partial)
+    reduce_partials(n, &partial, &reduce_accumulators::<T, O>)
 }
 
 /// The correctly rounded sum of floats.
@@ -96,7 +96,10 @@ pub(super) fn exact_blocks<T: Element>(n: usize, values: &dyn Blocks<T>) -> Resu
             None => sum.extend(x.iter().map(number)),
         });
     }
-    if T::TYPE.needs_fp64() {
+    if const { !T::TYPE.is_float() } {
+        unreachable!("exact sums are floats");
+    }
+    if const { T::TYPE.needs_fp64() } {
         Ok(exact::<f64>(n, &|sum, part| add(sum, values, part))?.rounded())
     } else {
         Ok(exact::<f32>(n, &|sum, part| add(sum, values, part))?.rounded())
@@ -138,26 +141,36 @@ pub(super) fn reduce_blocks<T: Element, O: Op<T>>(n: usize, values: &dyn Blocks<
         }
         combine_lanes::<T, O>(&mut lane)
     };
-    reduce_partials::<T, O>(n, &partial)
+    reduce_partials(n, &partial, &reduce_accumulators::<T, O>)
 }
 
-/// Combines the partials of the tiles of `n` elements of type `T`.
-fn reduce_partials<T: Element, O: Op<T>>(n: usize, partial: &(dyn Fn(usize) -> T::Acc + Sync)) -> Result<T> {
+/// The partial of a tile of partials.
+fn reduce_accumulators<T: Element, O: Op<T>>(tile: &[T::Acc]) -> T::Acc {
+    if const { T::TYPE.is_float() } {
+        reduce_tile::<T, O, _>(lanes::<T::Acc>(), tile.len(), &|row| tile[row].iter().copied())
+    } else {
+        reduce_any::<T, O>(bytemuck::cast_slice(tile))
+    }
+}
+
+/// Combines the partials of the tiles of `n` elements of type `T`: `again` combines a tile of them. Compiled once for
+/// each type.
+fn reduce_partials<T: Element>(
+    n: usize,
+    partial: &(dyn Fn(usize) -> T::Acc + Sync),
+    again: &dyn Fn(&[T::Acc]) -> T::Acc,
+) -> Result<T> {
     let tiles = n.div_ceil(tile::<T>());
+    if tiles == 1 {
+        return Ok(T::narrow(partial(0)));
+    }
     let mut partials: Vec<T::Acc> = if n * size_of::<T>() <= SERIAL_BYTES {
         memory::collect((0..tiles).map(partial))?
     } else {
         parallel::map(tiles, &partial)?
     };
     while partials.len() > 1 {
-        let reduce = |part: &[T::Acc]| {
-            if const { T::TYPE.is_float() } {
-                reduce_tile::<T, O, _>(lanes::<T::Acc>(), part.len(), &|row| part[row].iter().copied())
-            } else {
-                reduce_any::<T, O>(bytemuck::cast_slice(part))
-            }
-        };
-        partials = memory::collect(partials.chunks(self::tile::<T::Acc>()).map(reduce))?;
+        partials = memory::collect(partials.chunks(tile::<T::Acc>()).map(again))?;
     }
     Ok(T::narrow(partials[0]))
 }
@@ -174,9 +187,18 @@ fn reduce_any<T: Element, O: Op<T>>(tile: &[T]) -> T::Acc {
     let mut lane = [O::identity(); LANES];
     let (whole, rest) = tile.as_chunks::<LANES>();
     for row in whole {
-        lane.iter_mut().zip(row).for_each(|(acc, x)| *acc = O::combine(*acc, x.widen()));
+        for k in 0..LANES {
+            lane[k] = O::combine(lane[k], row[k].widen());
+        }
     }
-    lane.into_iter().chain(rest.iter().map(|x| x.widen())).fold(O::identity(), O::combine)
+    let mut all = O::identity();
+    for x in &lane {
+        all = O::combine(all, *x);
+    }
+    for x in rest {
+        all = O::combine(all, x.widen());
+    }
+    all
 }
 
 /// Reduces one tile, or the start of one, in the order of `cl/reduce.cl`.

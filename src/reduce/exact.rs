@@ -144,18 +144,16 @@ pub(super) fn bytes<T: Float>(device: &ClDevice, input: Erased<'_, T>, output: O
         return output.finish(device);
     }
     let store = Store::Bytes(ExactSum::<T>::INTEGER_BYTES);
-    let write = |read: Read<'_>| {
-        let output = output.cl(device, false)?;
-        sum(device, &form, store, read, &output)?;
-        output.finish(device)
-    };
+    let output = output.cl(device, false)?;
+    let write = |read: Read<'_>| sum(device, &form, store, read, &output);
     match input {
-        Erased::Memory(input) => write(Read::Memory(&input.cl(device)?)),
+        Erased::Memory(input) => write(Read::Memory(&input.cl(device)?))?,
         Erased::Expression(source) => {
             let load = Load::of(source, device)?;
-            load.run(device, source, n, || write(Read::Source(&load, n)))
+            load.run(device, source, n, &mut || write(Read::Source(&load, n)))?;
         }
     }
+    output.finish(device)
 }
 
 /// Writes the sum of n > 0 summands to `out`.

@@ -5,9 +5,9 @@ use super::{
     exact::{self, Store},
 };
 use crate::{
-    Element, ElementType, Input, Output, Result, Scratch,
+    Element, ElementType, Result, Scratch,
     op::{Code, Op},
-    runtime::{AnyInput, AnyOutput, ClInput, ClOutput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    runtime::{AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
     source::load::Load,
     tuning::{self, Primitive, Tuned},
 };
@@ -115,21 +115,10 @@ pub fn plan(n: usize, form: &Form, from: Origin<'_>, caps: &Tuned, wide: &dyn Fn
     }
 }
 
-pub(crate) fn reduce<T: Element, O: Op<T>>(
-    device: &ClDevice,
-    input: Input<'_, T>,
-    determinism: Determinism,
-    output: Output<'_, T>,
-    scratch: &mut Scratch,
-) -> Result<()> {
-    let form = Form::of::<T, O>(determinism);
-    reduce_memory(device, &form, bytemuck::bytes_of(&O::empty()), input.any(), output.any(), scratch)
-}
-
 /// Reduces elements in memory. `empty` is the result for empty input.
 ///
 /// The output may alias the input: a work-group writes the output after all elements are read.
-fn reduce_memory(
+pub(super) fn reduce(
     device: &ClDevice,
     form: &Form,
     empty: &[u8],
@@ -142,24 +131,23 @@ fn reduce_memory(
     output.finish(device)
 }
 
-/// Reduces the `n` elements of a source.
+/// Reduces the `n` elements that `load` loads.
 pub(super) fn reduce_load(
     device: &ClDevice,
     form: &Form,
     empty: &[u8],
     load: &Load,
     n: usize,
-    output: ClOutput<'_>,
+    output: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
     // In any order, memory in a narrower type has the kernels of a wide accumulator.
     if let Some(memory) = load.memory().filter(|_| form.determinism != Determinism::Fixed) {
         let form = Form { element: memory.1, ..form.clone() };
-        run(device, &form, empty, Read::Memory(&memory.0.part(0, n)), &output, scratch)?;
+        run(device, &form, empty, Read::Memory(&memory.0.part(0, n)), output, scratch)
     } else {
-        run(device, form, empty, Read::Source(load, n), &output, scratch)?;
+        run(device, form, empty, Read::Source(load, n), output, scratch)
     }
-    output.finish(device)
 }
 
 /// The input of the first pass.

@@ -42,8 +42,8 @@ use crate::op::Usage;
 use crate::{
     Device, Element, ExactSum, Float, Input, Output, Result, Scratch, Source,
     op::{Combine, Core, ForReductions, Op, Operator, Visit},
-    runtime::Backend,
-    source::{Erased, Expression, Grouped, finite, load::Load},
+    runtime::{Backend, opencl::ClDevice},
+    source::{Blocks, Erased, Expression, Grouped, load::Load},
 };
 
 /// An element and its index.
@@ -146,45 +146,45 @@ impl<S: Source<Item: Pod>> Reducible for S {
         level: Determinism,
         output: Output<'_, S::Item>,
     ) -> Result<()> {
-        op.visit(Reduction { device, input: &self, level, output })
+        op.visit(Reduction { device, input: self.erased(), level, output })
     }
 }
 
 /// The reduction of all elements of a source.
-struct Reduction<'a, S: Source<Item: Pod>> {
+struct Reduction<'a, T: Pod> {
     device: &'a Device,
-    input: &'a S,
+    input: Erased<'a, T>,
     level: Determinism,
-    output: Output<'a, S::Item>,
+    output: Output<'a, T>,
 }
 
-impl<S: Source<Item: Pod>> Visit<S::Item> for Reduction<'_, S> {
+impl<T: Pod + Send + Sync> Visit<T> for Reduction<'_, T> {
     type Output = Result<()>;
 
-    fn built_in<O: Op<S::Item>>(self, op: O) -> Result<()>
+    fn built_in<O: Op<T>>(self, op: O) -> Result<()>
     where
-        S::Item: Element,
+        T: Element,
     {
         let (device, scratch) = (self.device, &mut Scratch::new());
-        match self.input.erased() {
+        match self.input {
             Erased::Memory(input) => device.reduce_plain(input, op, self.level, self.output, scratch),
             Erased::Expression(source) => device.reduce_expression(source, op, self.level, self.output, scratch),
         }
     }
 
-    fn users<F: Fn(S::Item, S::Item) -> S::Item + Sync>(self, op: &Operator<S::Item, F>) -> Result<()> {
+    fn users<F: Fn(T, T) -> T + Sync>(self, op: &Operator<T, F>) -> Result<()> {
         op.exactly(self.level)?;
         self.device.reduce_of_user(self.input.held(self.device)?.input(), op, self.output, &mut Scratch::new())
     }
 
     fn mean(self) -> Result<()>
     where
-        S::Item: Float,
+        T: Float,
     {
         self.output.expect_len(1, "reduce")?;
-        let (n, mut bytes) = (finite(self.input)?, vec![0; ExactSum::<S::Item>::BYTES]);
-        self.device.exact_bytes(self.input.erased(), (&mut bytes).into())?;
-        let mean = ExactSum::<S::Item>::from_bytes(&bytes)?.mean(n as u64);
+        let (n, mut bytes) = (self.input.len()?, vec![0; ExactSum::<T>::BYTES]);
+        self.device.exact_bytes(self.input, (&mut bytes).into())?;
+        let mean = ExactSum::<T>::from_bytes(&bytes)?.mean(n as u64);
         self.device.copy(&[mean], self.output)
     }
 }
@@ -375,24 +375,13 @@ impl Device {
         output: Output<'_, T>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let n = source.finite_len()?;
-        output.expect_len(1, "reduce")?;
         let exact = determinism.exact::<T, O>()?;
         match self.backend() {
-            Backend::Cpu => {
-                let output = output.host()?;
-                source.read(&mut |values| {
-                    output[0] =
-                        if exact { cpu::exact_blocks(n, values)? } else { cpu::reduce_blocks::<T, O>(n, values)? };
-                    Ok(())
-                })
-            }
+            Backend::Cpu if exact => read_blocks(source, output, &|n, values| cpu::exact_blocks(n, values)),
+            Backend::Cpu => read_blocks(source, output, &|n, values| cpu::reduce_blocks::<T, O>(n, values)),
             Backend::OpenCl(device) => {
-                let (form, empty) = (Form::of::<T, O>(determinism), O::empty());
-                let load = Load::of(source, device)?;
-                let output = output.cl(device, false)?;
-                let empty = bytemuck::bytes_of(&empty);
-                load.run(device, source, n, || gpu::reduce_load(device, &form, empty, &load, n, output, scratch))
+                let form = Form::of::<T, O>(determinism);
+                reduce_source(device, &form, bytemuck::bytes_of(&O::empty()), source, output, scratch)
             }
         }
     }
@@ -402,18 +391,61 @@ impl Device {
     fn reduce_plain<T: Element, O: Op<T>>(
         &self,
         input: Input<'_, T>,
-        op: O,
+        _: O,
         determinism: Determinism,
         output: Output<'_, T>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        output.expect_len(1, "reduce")?;
         let exact = determinism.exact::<T, O>()?;
         match self.backend() {
-            Backend::Cpu if exact => output.host()?[0] = cpu::exact_sum(input.host()?)?,
-            Backend::Cpu => output.host()?[0] = cpu::reduce(input.host()?, op)?,
-            Backend::OpenCl(device) => gpu::reduce::<T, O>(device, input, determinism, output, scratch)?,
+            Backend::Cpu if exact => read_slice(input, output, &cpu::exact_sum),
+            Backend::Cpu => read_slice(input, output, &cpu::reduce::<T, O>),
+            Backend::OpenCl(device) => {
+                output.expect_len(1, "reduce")?;
+                let form = Form::of::<T, O>(determinism);
+                gpu::reduce(device, &form, bytemuck::bytes_of(&O::empty()), input.any(), output.any(), scratch)
+            }
         }
-        Ok(())
     }
+}
+
+/// Writes `reduce` of elements in memory on the CPU, compiled once for each type.
+fn read_slice<T: Element>(
+    input: Input<'_, T>,
+    output: Output<'_, T>,
+    reduce: &dyn Fn(&[T]) -> Result<T>,
+) -> Result<()> {
+    output.expect_len(1, "reduce")?;
+    output.host()?[0] = reduce(input.host()?)?;
+    Ok(())
+}
+
+/// A function of a number of elements and of the elements.
+type OfBlocks<'f, T> = dyn Fn(usize, &dyn Blocks<T>) -> Result<T> + 'f;
+
+/// Writes `reduce` of computed elements on the CPU, compiled once for each type.
+fn read_blocks<T: Element>(source: &dyn Expression<T>, output: Output<'_, T>, reduce: &OfBlocks<'_, T>) -> Result<()> {
+    let n = source.finite_len()?;
+    output.expect_len(1, "reduce")?;
+    let output = output.host()?;
+    source.read(&mut |values| {
+        output[0] = reduce(n, values)?;
+        Ok(())
+    })
+}
+
+/// Reduces computed elements on an OpenCL device, compiled once for each type.
+fn reduce_source<T: Element>(
+    device: &ClDevice,
+    form: &Form,
+    empty: &[u8],
+    source: &dyn Expression<T>,
+    output: Output<'_, T>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    let n = source.finite_len()?;
+    output.expect_len(1, "reduce")?;
+    let (load, output) = (Load::of(source, device)?, output.cl(device, false)?);
+    load.run(device, source, n, &mut || gpu::reduce_load(device, form, empty, &load, n, &output, scratch))?;
+    output.finish(device)
 }

@@ -1,6 +1,6 @@
 //! Types of OpenCL devices for a build without OpenCL. They have no values, so no method here is ever called.
 
-use std::{any::Any, marker::PhantomData, sync::Arc};
+use std::{any::Any, marker::PhantomData, mem::MaybeUninit, sync::Arc};
 
 use super::{
     Capabilities, DeviceInfo, ProgramSpec, Timing,
@@ -101,8 +101,8 @@ impl ClDevice {
         scratch_sizes() -> Vec<usize>;
         allocations() -> usize;
         kept(kind: &'static str, bytes: usize, most: u32, make: impl FnOnce() -> Result<ClMem>) -> Result<Option<(ClMem, u32)>>;
-        touch(out: &mut [u8]) -> ();
         read(mem: &ClMem, offset: usize, out: &mut [u8]) -> Result<()>;
+        read_new(mem: &ClMem, offset: usize, out: &mut [MaybeUninit<u8>]) -> Result<()>;
         write(mem: &ClMem, offset: usize, data: &[u8]) -> Result<()>;
         fill(mem: &ClMem, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()>;
         copy(from: (&ClMem, usize), to: (&ClMem, usize), bytes: usize) -> Result<()>;

@@ -1,8 +1,7 @@
 //! Pages of host memory.
 
 /// Bytes from which large pages pay.
-#[cfg(target_os = "linux")]
-const LARGE: usize = 4 << 20;
+pub(crate) const LARGE: usize = 4 << 20;
 
 /// Asks the system for large pages behind memory that is about to be written for the first time. With small ones, threads that
 /// copy to new memory spend four fifths of their time in page faults.

@@ -2,6 +2,7 @@
 //! caches hold them.
 
 use std::{
+    borrow::Cow,
     ops::RangeInclusive,
     sync::{Mutex, PoisonError},
 };
@@ -15,6 +16,7 @@ pub(super) const CHUNKS: usize = 64;
 pub const TILE_RUNS: usize = CHUNKS * CHUNK_RUNS;
 /// Tiles of a tile group, and tile groups of the next larger group.
 pub const BLOCK: usize = 32;
+const _: () = assert!(CHUNKS == 2 * BLOCK && CHUNK_RUNS == BLOCK);
 /// Minimum and maximum tiles of a task; a task is larger if each thread has more tiles. The elements and results of a
 /// task, 64 KiB for each tile, nearly fit the L2 cache.
 const TASK: RangeInclusive<usize> = 4..=16;
@@ -101,131 +103,282 @@ pub fn start<U: Element, F>(op: &Monoid<U, F>, kind: Scan<U>) -> (U::Acc, bool) 
     kind.initial.map_or((op.identity, true), |initial| (initial.widen(), false))
 }
 
-/// Scans n elements in runs of `run`. If `out` has one more element, it receives the initial accumulator combined with all
-/// elements.
-pub(super) fn scan<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
-    op: &Monoid<U, F>,
+/// What the scans of one operator do to a part of the elements. All other code is compiled once for each type.
+///
+/// An iterator with a closure that calls the operator would be compiled for each operator. So these loops have none.
+pub(super) trait Loops<U: Element>: Sync {
+    /// True if the order of the operations is fixed.
+    fn ordered(&self) -> bool;
+
+    /// The initial accumulator, and whether the scan is inclusive.
+    fn start(&self, kind: Scan<U>) -> (Acc<U>, bool);
+
+    fn identity(&self) -> Acc<U>;
+
+    fn join(&self) -> &dyn Join<Acc<U>>;
+
+    /// Joins aggregates that start at the last segment head, if there is one. The flag says whether there is.
+    fn join_flagged(&self) -> Box<dyn Join<Flagged<U>> + '_>;
+
+    /// The aggregate of `values` in any order.
+    fn total(&self, values: &[Acc<U>]) -> Acc<U>;
+
+    /// The exclusive prefixes of the runs of a chunk, and its aggregate. The chunk is whole.
+    fn prefixes(&self, chunk: &[Acc<U>]) -> Prefixes<Acc<U>>;
+
+    /// [`Self::prefixes`] with segments.
+    fn prefixes_flagged(&self, chunk: &[Flagged<U>]) -> Prefixes<Flagged<U>>;
+
+    /// Writes the results of a part, if any order is allowed. Returns the exclusive prefix of the next element.
+    fn write(&self, values: &[Acc<U>], acc: Acc<U>, inclusive: bool, out: &mut [U]) -> Acc<U>;
+
+    /// Writes the results of a chunk of runs, from the exclusive prefix of each run. Returns the exclusive prefix of the
+    /// next element.
+    fn write_chunk(&self, values: &[Acc<U>], befores: &[Acc<U>; CHUNK_RUNS], inclusive: bool, out: &mut [U]) -> Acc<U>;
+
+    /// Writes the results of consecutive elements, some of which start segments. `acc` is the exclusive prefix of the
+    /// first one.
+    fn write_segments(
+        &self,
+        values: &[Acc<U>],
+        heads: &[bool],
+        start: (Acc<U>, Acc<U>),
+        inclusive: bool,
+        out: &mut [U],
+    ) -> Acc<U>;
+}
+
+/// An aggregate, and whether a segment starts in its range.
+type Flagged<U> = (Acc<U>, bool);
+/// The exclusive prefixes of the runs of a chunk, and the chunk's aggregate.
+type Prefixes<P> = ([P; CHUNK_RUNS], P);
+
+/// Combines aggregates of type `P`.
+pub(super) trait Join<P>: Sync {
+    fn join(&self, a: P, b: P) -> P;
+
+    /// `join(carry, join(chunk, run))` for each of `runs`.
+    fn join_each(&self, carry: P, chunk: P, runs: &[P; CHUNK_RUNS]) -> [P; CHUNK_RUNS];
+
+    /// The exclusive prefixes of the aggregates of a group, and the group's aggregate.
+    fn group(&self, identity: P, totals: [P; BLOCK]) -> ([P; BLOCK], P);
+}
+
+impl<P: Copy, F: Fn(P, P) -> P + Sync> Join<P> for F {
+    fn join(&self, a: P, b: P) -> P {
+        self(a, b)
+    }
+
+    fn join_each(&self, carry: P, chunk: P, runs: &[P; CHUNK_RUNS]) -> [P; CHUNK_RUNS] {
+        let mut joined = *runs;
+        for run in &mut joined {
+            *run = self(carry, self(chunk, *run));
+        }
+        joined
+    }
+
+    fn group(&self, identity: P, totals: [P; BLOCK]) -> ([P; BLOCK], P) {
+        leaves(self, identity, totals)
+    }
+}
+
+/// Scans n elements in runs of 16 bytes. If `out` has one more element, it receives the initial accumulator combined
+/// with all elements.
+pub(super) fn scan<U: Element>(
+    op: &dyn Loops<U>,
     n: usize,
-    run: usize,
     load: &Load<'_, U>,
     kind: Scan<U>,
     out: &mut [U],
 ) -> Result<()> {
-    let tile = TILE_RUNS * run;
-    let part = if !Monoid::<U, F>::NEVER_ORDERED && op.ordered { tile } else { tile.min(PART) };
-    let (initial, inclusive) = start(op, kind);
-    let spine = Spine::new(&op.combine, op.identity);
-    let carry = |digits: &[U::Acc]| digits.iter().fold(initial, |carry, &digit| (op.combine)(carry, digit));
-    let find = |first: usize, out: &[U], work: &mut Work<U::Acc, U::Acc>| {
+    let (tile, chunk, ordered) = (tile::<U>(), CHUNK_RUNS * run::<U>(), op.ordered());
+    let part = if ordered { tile } else { tile.min(PART) };
+    let (initial, inclusive) = op.start(kind);
+    let (join, identity) = (op.join(), op.identity());
+    let carry = |digits: &[Acc<U>]| {
+        let mut carry = initial;
+        for &digit in digits {
+            carry = join.join(carry, digit);
+        }
+        carry
+    };
+    let find = |first: usize, out: &[U], work: &mut Work<Acc<U>, Acc<U>>| {
         let mut room = std::mem::take(&mut work.values);
         for at in (0..out.len()).step_by(part) {
             let outputs = part.min(out.len() - at);
             let len = outputs.min(n - (first + at));
             let values = loaded(load, first + at, len, from(out, at, kind.reversed), &mut room);
-            if !Monoid::<U, F>::NEVER_ORDERED && op.ordered {
-                let chunks = values.chunks(CHUNK_RUNS * run);
-                work.precede(
-                    at / tile,
-                    &op.combine,
-                    chunks.map(|chunk| prefixes(&op.combine, op.identity, chunk, run)),
-                );
+            if ordered {
+                work.precede(at / tile, join, values.len().div_ceil(chunk), &mut |c| {
+                    let chunk = &values[c * chunk..values.len().min((c + 1) * chunk)];
+                    op.prefixes(&padded(chunk, identity, CHUNK_RUNS * run::<U>()))
+                });
             } else {
-                work.add(at / tile, &op.combine, total(op, values));
+                work.add(at / tile, join, op.total(values));
             }
         }
         work.values = room;
     };
-    let write = |first: usize, carries: &[U::Acc], out: &mut [U], work: &mut Work<U::Acc, U::Acc>| {
+    let write = |first: usize, carries: &[Acc<U>], out: &mut [U], work: &mut Work<Acc<U>, Acc<U>>| {
         let mut carry = initial;
         for (k, out) in parts(out, part, kind.reversed) {
             let at = k * part;
             if at.is_multiple_of(tile) {
                 carry = carries[at / tile];
             }
-            let values = loaded(load, first + at, out.len().min(n - (first + at)), out, &mut work.values);
-            carry = results(op, values, work.trees.get(at / tile), run, carry, inclusive, out);
+            let len = out.len().min(n - (first + at));
+            let values = loaded(load, first + at, len, out, &mut work.values);
+            carry = if ordered {
+                write_tile(op, values, &work.trees[at / tile], carry, inclusive, out)
+            } else {
+                op.write(values, carry, inclusive, out)
+            };
+            if len < out.len() {
+                out[len] = U::narrow(carry);
+            }
             if kind.reversed {
                 out.reverse();
             }
         }
     };
-    let room = &|tiles| Work::new(op.identity, tiles, part, op.ordered);
-    each_task(out, (tile, kind.reversed), spine, room, &carry, &find, &write)
+    let room = &|tiles| Work::new(identity, tiles, part, ordered);
+    each_task(out, (tile, kind.reversed), Spine::new(join, identity), room, &carry, &find, &write)
 }
 
-/// Writes the results of a tile, or of a part of one. `tree` is that of the tile if the order is fixed.
-///
-/// If `out` has one more element, it receives the aggregate. Returns the exclusive prefix of the next part.
-fn results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
-    op: &Monoid<U, F>,
-    values: &[U::Acc],
-    tree: Option<&Tree<U::Acc>>,
-    run: usize,
-    carry: U::Acc,
+/// Writes the results of a tile, in the fixed order. Returns the exclusive prefix of the element after it.
+fn write_tile<U: Element>(
+    op: &dyn Loops<U>,
+    values: &[Acc<U>],
+    tree: &Tree<Acc<U>>,
+    carry: Acc<U>,
     inclusive: bool,
     out: &mut [U],
-) -> U::Acc {
-    let n = values.len();
-    let mut acc = carry;
-    if let Some(tree) = tree.filter(|_| !Monoid::<U, F>::NEVER_ORDERED) {
-        let chunk = CHUNK_RUNS * run;
-        for (c, (values, out)) in values.chunks(chunk).zip(out.chunks_mut(chunk)).enumerate() {
-            // The prefixes of all runs of the chunk come first, so that no run waits for another.
-            let befores = tree.runs[c].map(|before| (op.combine)(carry, (op.combine)(tree.chunks[c], before)));
-            acc = chunk_results(op, values, &befores, run, inclusive, out);
-        }
-        if n.is_multiple_of(run) && n < out.len() {
-            acc = (op.combine)(carry, tree.before(&op.combine, n / run));
-        }
-    } else {
-        let done;
-        (done, acc) = if U::TYPE.is_float() { blocks(op, values, acc, inclusive, out) } else { (0, acc) };
-        // The loop takes four elements at a time, so that only every fourth operation depends on earlier results.
-        let (fours, rest) = values[done..].as_chunks::<4>();
-        let (out_fours, out_rest) = out[done..].split_at_mut(4 * fours.len());
-        for (&[x, y, z, last], out) in fours.iter().zip(out_fours.as_chunks_mut::<4>().0) {
-            let own = [x, (op.combine)(x, y)];
-            let own = [own[0], own[1], (op.combine)(own[1], z), (op.combine)(own[1], (op.combine)(z, last))];
-            let up_to = own.map(|own| (op.combine)(acc, own));
-            *out = if inclusive { up_to } else { [acc, up_to[0], up_to[1], up_to[2]] }.map(U::narrow);
-            acc = up_to[3];
-        }
-        acc = sequence(op, rest, acc, inclusive, out_rest);
+) -> Acc<U> {
+    let (n, run, join) = (values.len(), run::<U>(), op.join());
+    let (chunk, mut acc) = (CHUNK_RUNS * run, carry);
+    for (c, (values, out)) in values.chunks(chunk).zip(out.chunks_mut(chunk)).enumerate() {
+        // The prefixes of all runs of the chunk come first, so that no run waits for another.
+        let befores = join.join_each(carry, tree.chunks[c], &tree.runs[c]);
+        acc = op.write_chunk(values, &befores, inclusive, out);
     }
-    if n < out.len() {
-        out[n] = U::narrow(acc);
+    if n.is_multiple_of(run) && n < out.len() {
+        acc = join.join(carry, tree.before(join, n / run));
     }
     acc
 }
 
-/// Writes the results of a chunk of runs, from the exclusive prefix of each run. Returns the exclusive prefix of the
-/// next element.
-fn chunk_results<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
-    op: &Monoid<U, F>,
-    values: &[U::Acc],
-    befores: &[U::Acc; CHUNK_RUNS],
-    run: usize,
-    inclusive: bool,
-    out: &mut [U],
-) -> U::Acc {
-    match run {
-        2 => sequences::<U, F, 2>(op, values, befores, inclusive, out),
-        4 => sequences::<U, F, 4>(op, values, befores, inclusive, out),
-        8 => sequences::<U, F, 8>(op, values, befores, inclusive, out),
-        16 => sequences::<U, F, 16>(op, values, befores, inclusive, out),
-        _ => each_sequence(op, values, befores, run, inclusive, out),
+impl<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync> Loops<U> for Monoid<U, F> {
+    fn ordered(&self) -> bool {
+        !Self::NEVER_ORDERED && self.ordered
+    }
+
+    fn start(&self, kind: Scan<U>) -> (Acc<U>, bool) {
+        start(self, kind)
+    }
+
+    fn identity(&self) -> Acc<U> {
+        self.identity
+    }
+
+    fn join(&self) -> &dyn Join<Acc<U>> {
+        &self.combine
+    }
+
+    fn join_flagged(&self) -> Box<dyn Join<Flagged<U>> + '_> {
+        Box::new(flagged(&self.combine))
+    }
+
+    fn total(&self, values: &[Acc<U>]) -> Acc<U> {
+        // The lanes are few enough for registers.
+        const LANES: usize = 32;
+        let mut lanes = [self.identity; LANES];
+        let (rows, rest) = values.as_chunks::<LANES>();
+        for row in rows {
+            for (acc, &x) in lanes.iter_mut().zip(row) {
+                *acc = (self.combine)(*acc, x);
+            }
+        }
+        let mut total = self.identity;
+        for &x in &lanes {
+            total = (self.combine)(total, x);
+        }
+        for &x in rest {
+            total = (self.combine)(total, x);
+        }
+        total
+    }
+
+    fn prefixes(&self, chunk: &[Acc<U>]) -> Prefixes<Acc<U>> {
+        if const { Self::NEVER_ORDERED } {
+            unreachable!("no order is fixed");
+        }
+        leaves(&self.combine, self.identity, runs(&self.combine, chunk, run::<U>()))
+    }
+
+    fn prefixes_flagged(&self, chunk: &[Flagged<U>]) -> Prefixes<Flagged<U>> {
+        if const { Self::NEVER_ORDERED } {
+            unreachable!("no order is fixed");
+        }
+        let join = flagged(&self.combine);
+        leaves(&join, (self.identity, false), runs(&join, chunk, run::<U>()))
+    }
+
+    fn write(&self, values: &[Acc<U>], mut acc: Acc<U>, inclusive: bool, out: &mut [U]) -> Acc<U> {
+        let mut done = 0;
+        if const { U::TYPE.is_float() } {
+            (done, acc) = blocks(self, values, acc, inclusive, out);
+        }
+        // The loop takes four elements at a time, so that only every fourth operation depends on earlier results.
+        let (fours, rest) = values[done..].as_chunks::<4>();
+        let (out_fours, out_rest) = out[done..].split_at_mut(4 * fours.len());
+        let combine = &self.combine;
+        for (&[x, y, z, last], out) in fours.iter().zip(out_fours.as_chunks_mut::<4>().0) {
+            let two = combine(x, y);
+            let (three, four) = (combine(two, z), combine(two, combine(z, last)));
+            let up_to = [combine(acc, x), combine(acc, two), combine(acc, three), combine(acc, four)];
+            let [a, b, c, d] = if inclusive { up_to } else { [acc, up_to[0], up_to[1], up_to[2]] };
+            *out = [U::narrow(a), U::narrow(b), U::narrow(c), U::narrow(d)];
+            acc = up_to[3];
+        }
+        sequence(self, rest, acc, inclusive, out_rest)
+    }
+
+    fn write_chunk(&self, values: &[Acc<U>], befores: &[Acc<U>; CHUNK_RUNS], inclusive: bool, out: &mut [U]) -> Acc<U> {
+        if const { Self::NEVER_ORDERED } {
+            unreachable!("no order is fixed");
+        }
+        if const { run::<U>() == 2 } {
+            sequences::<U, F, 2>(self, values, befores, inclusive, out)
+        } else if const { run::<U>() == 4 } {
+            sequences::<U, F, 4>(self, values, befores, inclusive, out)
+        } else if const { run::<U>() == 8 } {
+            sequences::<U, F, 8>(self, values, befores, inclusive, out)
+        } else {
+            sequences::<U, F, 16>(self, values, befores, inclusive, out)
+        }
+    }
+
+    fn write_segments(
+        &self,
+        values: &[Acc<U>],
+        heads: &[bool],
+        (initial, mut acc): (Acc<U>, Acc<U>),
+        inclusive: bool,
+        out: &mut [U],
+    ) -> Acc<U> {
+        for ((&x, &head), out) in values.iter().zip(heads).zip(out) {
+            // Branch-free, since the heads of short segments are hard to predict.
+            let before = std::hint::select_unpredictable(head, initial, acc);
+            acc = (self.combine)(before, x);
+            *out = U::narrow(if inclusive { acc } else { before });
+        }
+        acc
     }
 }
 
-/// The aggregate of `values` in any order. The lanes are few enough for registers.
-fn total<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(op: &Monoid<U, F>, values: &[U::Acc]) -> U::Acc {
-    const LANES: usize = 32;
-    let mut lane = [op.identity; LANES];
-    let (rows, rest) = values.as_chunks::<LANES>();
-    for row in rows {
-        lane.iter_mut().zip(row).for_each(|(acc, &x)| *acc = (op.combine)(*acc, x));
-    }
-    lane.iter().chain(rest).fold(op.identity, |total, &x| (op.combine)(total, x))
+/// Joins aggregates that start at the last segment head, if there is one.
+fn flagged<A: Copy>(combine: &(impl Fn(A, A) -> A + Sync)) -> impl Fn((A, bool), (A, bool)) -> (A, bool) + Sync {
+    |a, b| (if b.1 { b.0 } else { combine(a.0, b.0) }, a.1 | b.1)
 }
 
 /// Writes the results of whole groups of runs, if any order is allowed.
@@ -245,15 +398,17 @@ fn blocks<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     let blocks = values.as_chunks::<RUN>().0.as_chunks::<RUNS>().0;
     let outs = out.as_chunks_mut::<RUN>().0.as_chunks_mut::<RUNS>().0;
     for (runs, outs) in blocks.iter().zip(outs) {
-        let mut totals: [U::Acc; RUNS] = std::array::from_fn(|r| runs[r][0]);
-        for k in 1..RUN {
-            totals.iter_mut().zip(runs).for_each(|(total, run)| *total = (op.combine)(*total, run[k]));
+        let mut befores = [op.identity; RUNS];
+        for k in 0..RUN {
+            for (total, run) in befores.iter_mut().zip(runs) {
+                *total = if k == 0 { run[0] } else { (op.combine)(*total, run[k]) };
+            }
         }
-        let befores = totals.map(|total| {
-            let before = acc;
+        for before in &mut befores {
+            let total = *before;
+            *before = acc;
             acc = (op.combine)(acc, total);
-            before
-        });
+        }
         side_by_side(op, runs, &befores, inclusive, outs);
     }
     (blocks.len() * RUNS * RUN, acc)
@@ -280,21 +435,26 @@ fn side_by_side<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc, const RUN: usize>(
 
 /// [`scan`] with segments, and with as many results as elements. An aggregate starts at the last segment head, if there
 /// is one; its flag says whether there is.
-pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
-    op: &Monoid<U, F>,
-    run: usize,
+pub(super) fn scan_segments<U: Element>(
+    op: &dyn Loops<U>,
     load: &Load<'_, U>,
     mark: &Mark<'_>,
     kind: Scan<U>,
     out: &mut [U],
 ) -> Result<()> {
-    let tile = TILE_RUNS * run;
-    let part = if !Monoid::<U, F>::NEVER_ORDERED && op.ordered { tile } else { tile.min(PART) };
-    let (initial, inclusive) = start(op, kind);
-    let join = |a: (U::Acc, bool), b: (U::Acc, bool)| (if b.1 { b.0 } else { (op.combine)(a.0, b.0) }, a.1 | b.1);
-    let after = |carry, total: (U::Acc, bool)| (op.combine)(if total.1 { initial } else { carry }, total.0);
-    let carry = |digits: &[(U::Acc, bool)]| digits.iter().fold(initial, |carry, &digit| after(carry, digit));
-    let find = |first: usize, out: &[U], work: &mut Work<(U::Acc, bool), U::Acc>| {
+    let (tile, run, ordered) = (tile::<U>(), run::<U>(), op.ordered());
+    let (part, chunk) = (if ordered { tile } else { tile.min(PART) }, CHUNK_RUNS * run);
+    let (initial, inclusive) = op.start(kind);
+    let (join, identity, plain) = (&*op.join_flagged(), op.identity(), op.join());
+    let after = |carry, total: Flagged<U>| plain.join(if total.1 { initial } else { carry }, total.0);
+    let carry = |digits: &[Flagged<U>]| {
+        let mut carry = initial;
+        for &digit in digits {
+            carry = after(carry, digit);
+        }
+        carry
+    };
+    let find = |first: usize, out: &[U], work: &mut Work<Flagged<U>, Acc<U>>| {
         let mut room = std::mem::take(&mut work.values);
         let (mut heads, mut pairs) = (std::mem::take(&mut work.heads), std::mem::take(&mut work.pairs));
         for at in (0..out.len()).step_by(part) {
@@ -302,26 +462,32 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
             let values = loaded(load, first + at, outputs, from(out, at, kind.reversed), &mut room);
             heads.resize(outputs, false);
             mark(first + at, &mut heads);
-            if !Monoid::<U, F>::NEVER_ORDERED && op.ordered {
-                let chunk = CHUNK_RUNS * run;
-                let chunks = values.chunks(chunk).zip(heads.chunks(chunk)).map(|(values, heads)| {
+            if ordered {
+                work.precede(at / tile, join, values.len().div_ceil(chunk), &mut |c| {
+                    let part = c * chunk..values.len().min((c + 1) * chunk);
+                    let (values, heads) = (&values[part.clone()], &heads[part]);
                     if has_head(heads) {
                         pairs.clear();
-                        pairs.extend(values.iter().copied().zip(heads.iter().copied()));
-                        return prefixes(&join, (op.identity, false), &pairs, run);
+                        for (&value, &head) in values.iter().zip(heads) {
+                            pairs.push((value, head));
+                        }
+                        return op.prefixes_flagged(&padded(&pairs, (identity, false), chunk));
                     }
-                    let (befores, total) = prefixes(&op.combine, op.identity, values, run);
-                    (befores.map(|before| (before, false)), (total, false))
+                    let (befores, total) = op.prefixes(&padded(values, identity, chunk));
+                    let mut pairs = [(identity, false); CHUNK_RUNS];
+                    for (pair, before) in pairs.iter_mut().zip(befores) {
+                        pair.0 = before;
+                    }
+                    (pairs, (total, false))
                 });
-                work.precede(at / tile, &join, chunks);
             } else {
                 let last = heads.iter().rposition(|&head| head);
-                work.add(at / tile, &join, (total(op, &values[last.unwrap_or(0)..]), last.is_some()));
+                work.add(at / tile, join, (op.total(&values[last.unwrap_or(0)..]), last.is_some()));
             }
         }
         (work.values, work.heads, work.pairs) = (room, heads, pairs);
     };
-    let write = |first: usize, carries: &[U::Acc], out: &mut [U], work: &mut Work<(U::Acc, bool), U::Acc>| {
+    let write = |first: usize, carries: &[Acc<U>], out: &mut [U], work: &mut Work<Flagged<U>, Acc<U>>| {
         let mut acc = initial;
         for (k, out) in parts(out, part, kind.reversed) {
             let at = k * part;
@@ -332,30 +498,44 @@ pub(super) fn scan_segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync>(
             let heads = &mut work.heads;
             heads.resize(out.len(), false);
             mark(first + at, heads);
-            if !Monoid::<U, F>::NEVER_ORDERED && op.ordered {
-                let (carry, tree, chunk) = (acc, &work.trees[at / tile], CHUNK_RUNS * run);
+            if ordered {
+                let (carry, tree) = (acc, &work.trees[at / tile]);
                 let chunks = values.chunks(chunk).zip(heads.chunks(chunk)).zip(out.chunks_mut(chunk));
                 for (c, ((values, heads), out)) in chunks.enumerate() {
-                    let befores = tree.runs[c].map(|before| after(carry, join(tree.chunks[c], before)));
+                    let mut befores = [initial; CHUNK_RUNS];
+                    for (to, &before) in befores.iter_mut().zip(&tree.runs[c]) {
+                        *to = after(carry, join.join(tree.chunks[c], before));
+                    }
                     if !has_head(heads) {
-                        acc = chunk_results(op, values, &befores, run, inclusive, out);
+                        acc = op.write_chunk(values, &befores, inclusive, out);
                         continue;
                     }
                     let runs = values.chunks(run).zip(heads.chunks(run)).zip(out.chunks_mut(run));
                     for (((values, heads), out), before) in runs.zip(befores) {
-                        acc = segments(op, values, heads, (initial, before), inclusive, out);
+                        acc = op.write_segments(values, heads, (initial, before), inclusive, out);
                     }
                 }
             } else {
-                acc = segments(op, values, heads, (initial, acc), inclusive, out);
+                acc = op.write_segments(values, heads, (initial, acc), inclusive, out);
             }
             if kind.reversed {
                 out.reverse();
             }
         }
     };
-    let room = &|tiles| Work::for_segments((op.identity, false), tiles, part, op.ordered);
-    each_task(out, (tile, kind.reversed), Spine::new(&join, (op.identity, false)), room, &carry, &find, &write)
+    let room = &|tiles| Work::for_segments((identity, false), tiles, part, ordered);
+    each_task(out, (tile, kind.reversed), Spine::new(join, (identity, false)), room, &carry, &find, &write)
+}
+
+/// `chunk`, or a copy with `identity` after its elements if it is shorter than `len`.
+fn padded<P: Copy>(chunk: &[P], identity: P, len: usize) -> Cow<'_, [P]> {
+    if chunk.len() == len {
+        return Cow::Borrowed(chunk);
+    }
+    let mut padded = Vec::with_capacity(len);
+    padded.extend_from_slice(chunk);
+    padded.resize(len, identity);
+    Cow::Owned(padded)
 }
 
 /// Computes the aggregates of a task's tiles, given its first index in the order of the scan, and its output.
@@ -367,10 +547,10 @@ type Write<'f, U, P, C> = dyn Fn(usize, &[C], &mut [U], &mut Work<P, Acc<U>>) + 
 /// `write`.
 ///
 /// `carry` computes that prefix from the prefixes at all levels, the highest first.
-fn each_task<U: Element, P: Copy + Send + Sync, C: Copy + Send + Sync, F: Fn(P, P) -> P + Sync>(
+fn each_task<U: Element, P: Copy + Send + Sync, C: Copy + Send + Sync>(
     out: &mut [U],
     (tile, reversed): (usize, bool),
-    mut spine: Spine<'_, P, F>,
+    mut spine: Spine<'_, P>,
     room: &(dyn Fn(usize) -> Result<Work<P, Acc<U>>> + Sync),
     carry: &(dyn Fn(&[P]) -> C + Sync),
     find: &Find<'_, U, P>,
@@ -417,21 +597,21 @@ pub(super) fn parts<U>(
 }
 
 /// The aggregates at each level (tiles, tile groups and so on) that do not fill a group yet.
-pub(super) struct Spine<'o, A, F> {
-    combine: &'o F,
+pub(super) struct Spine<'o, A> {
+    join: &'o dyn Join<A>,
     identity: A,
     levels: Vec<Vec<A>>,
 }
 
-impl<'o, A: Copy, F: Fn(A, A) -> A> Spine<'o, A, F> {
-    pub(super) fn new(combine: &'o F, identity: A) -> Self {
-        Self { combine, identity, levels: Vec::new() }
+impl<'o, A: Copy> Spine<'o, A> {
+    pub(super) fn new(join: &'o dyn Join<A>, identity: A) -> Self {
+        Self { join, identity, levels: Vec::new() }
     }
 
     fn before(&self, level: &[A]) -> [A; BLOCK] {
         let mut totals = [self.identity; BLOCK];
         totals[..level.len()].copy_from_slice(level);
-        leaves(self.combine, self.identity, totals).0
+        self.join.group(self.identity, totals).0
     }
 
     /// Adds the aggregate of the next tile.
@@ -444,7 +624,7 @@ impl<'o, A: Copy, F: Fn(A, A) -> A> Spine<'o, A, F> {
             if self.levels[level].len() < BLOCK {
                 return;
             }
-            total = (self.combine)(self.before(&self.levels[level])[BLOCK - 1], total);
+            total = self.join.join(self.before(&self.levels[level])[BLOCK - 1], total);
             self.levels[level].clear();
         }
     }
@@ -475,24 +655,17 @@ fn leaves<A: Copy, const N: usize>(combine: &impl Fn(A, A) -> A, identity: A, mu
     (before, total[0])
 }
 
-/// The aggregates of the runs of a chunk.
+/// The aggregates of the runs of a whole chunk.
+#[inline]
 fn runs<A: Copy>(combine: &impl Fn(A, A) -> A, chunk: &[A], run: usize) -> [A; CHUNK_RUNS] {
-    match run {
-        2 => runs_of::<A, 2>(combine, chunk),
-        4 => runs_of::<A, 4>(combine, chunk),
-        8 => runs_of::<A, 8>(combine, chunk),
-        16 => runs_of::<A, 16>(combine, chunk),
-        _ => std::array::from_fn(|k| {
-            let run = &chunk[k * run..][..run];
-            run[1..].iter().fold(run[0], |total, &x| combine(total, x))
-        }),
+    let mut totals = [chunk[0]; CHUNK_RUNS];
+    for (total, run) in totals.iter_mut().zip(chunk.chunks_exact(run)) {
+        *total = run[0];
+        for &x in &run[1..] {
+            *total = combine(*total, x);
+        }
     }
-}
-
-/// [`runs`] for runs of a constant length.
-fn runs_of<A: Copy, const RUN: usize>(combine: &impl Fn(A, A) -> A, chunk: &[A]) -> [A; CHUNK_RUNS] {
-    let runs: &[[A; RUN]; CHUNK_RUNS] = chunk.as_chunks().0.try_into().expect("a chunk has as many");
-    runs.map(|run| run[1..].iter().fold(run[0], |total, &x| combine(total, x)))
+    totals
 }
 
 /// The results of a task's tiles, and its buffers: accumulators of type `A`, segment-head flags, and pairs of both.
@@ -514,8 +687,8 @@ struct Tree<P> {
 
 impl<P: Copy> Tree<P> {
     /// The exclusive prefix of run r within the tile.
-    fn before(&self, combine: &impl Fn(P, P) -> P, r: usize) -> P {
-        combine(self.chunks[r / CHUNK_RUNS], self.runs[r / CHUNK_RUNS][r % CHUNK_RUNS])
+    fn before(&self, join: &dyn Join<P>, r: usize) -> P {
+        join.join(self.chunks[r / CHUNK_RUNS], self.runs[r / CHUNK_RUNS][r % CHUNK_RUNS])
     }
 }
 
@@ -534,44 +707,32 @@ impl<P: Copy, A> Work<P, A> {
     }
 
     /// Combines the aggregate of a part into that of tile t.
-    fn add(&mut self, t: usize, combine: &impl Fn(P, P) -> P, total: P) {
+    fn add(&mut self, t: usize, join: &dyn Join<P>, total: P) {
         self.totals.resize(t + 1, self.identity);
-        self.totals[t] = combine(self.totals[t], total);
+        self.totals[t] = join.join(self.totals[t], total);
     }
 
-    /// Computes the exclusive prefix of each chunk of tile t, and the tile's aggregate. For each chunk, `of_chunks` has
-    /// the exclusive prefixes of its runs, and its aggregate.
-    fn precede(
-        &mut self,
-        t: usize,
-        combine: &impl Fn(P, P) -> P,
-        of_chunks: impl Iterator<Item = ([P; CHUNK_RUNS], P)>,
-    ) {
+    /// Computes the exclusive prefix of each of the `chunks` chunks of tile t, and the tile's aggregate. `of_chunk` has the
+    /// exclusive prefixes of a chunk's runs, and its aggregate.
+    fn precede(&mut self, t: usize, join: &dyn Join<P>, chunks: usize, of_chunk: &mut dyn FnMut(usize) -> Prefixes<P>) {
         let mut totals = [self.identity; CHUNKS];
         while self.trees.len() <= t {
             self.trees.push(Tree { runs: [[self.identity; CHUNK_RUNS]; CHUNKS], chunks: totals });
         }
         let tree = &mut self.trees[t];
-        for ((runs, total), of_chunk) in tree.runs.iter_mut().zip(&mut totals).zip(of_chunks) {
-            (*runs, *total) = of_chunk;
+        for (c, (runs, total)) in tree.runs.iter_mut().zip(&mut totals).take(chunks).enumerate() {
+            (*runs, *total) = of_chunk(c);
         }
-        let (chunks, total) = leaves(combine, self.identity, totals);
-        tree.chunks = chunks;
-        self.totals.push(total);
+        // A tile has two groups of chunks.
+        let (groups, _) = totals.as_chunks();
+        let ((low, first), (high, second)) =
+            (join.group(self.identity, groups[0]), join.group(self.identity, groups[1]));
+        tree.chunks[..BLOCK].copy_from_slice(&low);
+        for (to, before) in tree.chunks[BLOCK..].iter_mut().zip(high) {
+            *to = join.join(first, before);
+        }
+        self.totals.push(join.join(first, second));
     }
-}
-
-/// The exclusive prefixes of the runs of a chunk, and its aggregate. The last chunk may be short.
-fn prefixes<P: Copy>(combine: &impl Fn(P, P) -> P, identity: P, chunk: &[P], run: usize) -> ([P; CHUNK_RUNS], P) {
-    let len = CHUNK_RUNS * run;
-    let padded: Vec<P>;
-    let chunk = if chunk.len() == len {
-        chunk
-    } else {
-        padded = chunk.iter().copied().chain(std::iter::repeat(identity)).take(len).collect();
-        &padded
-    };
-    leaves(combine, identity, runs(combine, chunk, run))
 }
 
 /// Returns whether a segment starts at any of the elements.
@@ -579,8 +740,7 @@ fn has_head(heads: &[bool]) -> bool {
     heads.iter().fold(false, |any, &head| any | head)
 }
 
-/// Writes the results of a chunk's runs, from the exclusive prefix of each run. Returns the exclusive prefix of the
-/// next element.
+/// [`Loops::write_chunk`] for a chunk that may be short.
 fn each_sequence<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
     op: &Monoid<U, F>,
     values: &[U::Acc],
@@ -609,7 +769,11 @@ fn sequences<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc, const RUN: usize>(
         return each_sequence(op, values, befores, RUN, inclusive, out);
     }
     side_by_side(op, runs, befores, inclusive, outs);
-    runs[CHUNK_RUNS - 1].iter().fold(befores[CHUNK_RUNS - 1], |acc, &x| (op.combine)(acc, x))
+    let mut acc = befores[CHUNK_RUNS - 1];
+    for &x in &runs[CHUNK_RUNS - 1] {
+        acc = (op.combine)(acc, x);
+    }
+    acc
 }
 
 #[inline]
@@ -630,26 +794,6 @@ fn sequence<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
             *out = U::narrow(acc);
             acc = (op.combine)(acc, x);
         }
-    }
-    acc
-}
-
-/// Writes the results of consecutive elements, some of which start segments. `acc` is the exclusive prefix of the first
-/// one.
-#[inline]
-fn segments<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc>(
-    op: &Monoid<U, F>,
-    values: &[U::Acc],
-    heads: &[bool],
-    (initial, mut acc): (U::Acc, U::Acc),
-    inclusive: bool,
-    out: &mut [U],
-) -> U::Acc {
-    for ((&x, &head), out) in values.iter().zip(heads).zip(out) {
-        // Branch-free, since the heads of short segments are hard to predict.
-        let before = std::hint::select_unpredictable(head, initial, acc);
-        acc = (op.combine)(before, x);
-        *out = U::narrow(if inclusive { acc } else { before });
     }
     acc
 }

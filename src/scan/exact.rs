@@ -31,9 +31,16 @@ const LEVEL: usize = 64;
 const BLOCK: usize = 128 * CHUNK;
 const CHUNK: usize = exact::CHUNK;
 
-/// Scans n elements; `U` is a float. If `out` has one more element, it receives the initial value and the sum of all elements.
+/// Scans n elements; `U` is a float, and for other types nothing is compiled. If `out` has one more element, it receives the initial value and the sum of all elements.
 pub(super) fn on_the_cpu<U: Element>(n: usize, load: &Load<'_, U>, kind: Scan<U>, out: &mut [U]) -> Result<()> {
-    if U::TYPE.needs_fp64() { scan_in::<U, f64>(n, load, kind, out) } else { scan_in::<U, f32>(n, load, kind, out) }
+    if const { !U::TYPE.is_float() } {
+        unreachable!("exact scans are of floats");
+    }
+    if const { U::TYPE.needs_fp64() } {
+        scan_in::<U, f64>(n, load, kind, out)
+    } else {
+        scan_in::<U, f32>(n, load, kind, out)
+    }
 }
 
 fn scan_in<U: Element, F: Float>(n: usize, load: &Load<'_, U>, kind: Scan<U>, out: &mut [U]) -> Result<()> {

@@ -296,7 +296,7 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let load = cpu::load_in_place(kind.reversed);
-                cpu::scan(&op, x.len(), cpu::run::<T>(), &*load, kind, x.host()?)?;
+                cpu::scan(&op, x.len(), &*load, kind, x.host()?)?;
                 Ok(())
             }
             Backend::OpenCl(device) => {
@@ -364,7 +364,7 @@ impl Device {
                 let output = output.host()?;
                 source.read(&mut |values| {
                     let load = cpu::load_blocks::<T>(values, n, kind.reversed);
-                    cpu::scan(&op, n, cpu::run::<T>(), &*load, kind, output)
+                    cpu::scan(&op, n, &*load, kind, output)
                 })
             }
             Backend::OpenCl(device) => {
@@ -380,7 +380,9 @@ impl Device {
                 let load = Load::of(source, device)?;
                 let output = output.cl(device, false)?;
                 apart(&load.inputs(), &[&output])?;
-                load.run(device, source, n, || gpu::scan_load(device, &form, &start, (&load, n), &output, scratch))?;
+                load.run(device, source, n, &mut || {
+                    gpu::scan_load(device, &form, &start, (&load, n), &output, scratch)
+                })?;
                 output.finish(device)
             }
         }
@@ -405,7 +407,7 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let load = cpu::load(input.host()?, &T::widen, kind.reversed);
-                cpu::scan(op, n, cpu::run::<T>(), &*load, kind, output.host()?)?;
+                cpu::scan(op, n, &*load, kind, output.host()?)?;
                 Ok(())
             }
             Backend::OpenCl(device) => {

@@ -50,7 +50,7 @@ impl<In: Computed, R: Element<Acc = R>, F: Fn(In) -> R + Sync> Function<In> for 
     }
 
     fn emit(&self, text: &mut Text<'_>, arguments: &[Component]) -> Component {
-        text.call(self, arguments, &[], R::TYPE)
+        text.call(&self.text, arguments, &[], R::TYPE)
     }
 }
 
@@ -63,7 +63,7 @@ impl<In: Computed, R: Element<Acc = R>, F: Fn(In) -> R + Sync> Function<In> for 
     }
 
     fn emit(&self, text: &mut Text<'_>, arguments: &[Component]) -> Component {
-        text.call(&self.map, arguments, &self.captured, R::TYPE)
+        text.call(&self.map.text, arguments, &self.captured, R::TYPE)
     }
 }
 

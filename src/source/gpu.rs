@@ -1,6 +1,6 @@
 //! Writes the elements of a source to memory on OpenCL devices.
 
-use super::{Expression, load::Load};
+use super::{Expression, load::Load, outside};
 use crate::{
     ElementType, Integer, Result,
     runtime::{ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
@@ -66,13 +66,13 @@ pub(super) fn write(device: &ClDevice, element: ElementType, load: &Load, first:
     launch.run([plan.groups, 1, 1], [plan.work_group, 1, 1])
 }
 
-/// Position and value of the first of `n` indices that is not below `len`.
-pub(super) fn first_outside<I: Integer>(
+/// Returns an error with the first of `n` indices that is not below `len`, if there is one.
+pub(super) fn none_outside<I: Integer>(
     device: &ClDevice,
     indices: &dyn Expression<I>,
     n: usize,
     len: usize,
-) -> Result<Option<(usize, i128)>> {
+) -> Result<()> {
     let load = Load::of(indices, device)?;
     let element = I::TYPE;
     for first in (0..n).step_by(BLOCK) {
@@ -82,8 +82,8 @@ pub(super) fn first_outside<I: Integer>(
         device.read(memory.mem(), 0, bytemuck::cast_slice_mut(&mut block))?;
         let inside = |index: &I| usize::try_from(index.to_i128()).is_ok_and(|index| index < len);
         if let Some(k) = block.iter().position(|index| !inside(index)) {
-            return Ok(Some((first + k, block[k].to_i128())));
+            return Err(outside(first + k, block[k].to_i128(), len));
         }
     }
-    Ok(None)
+    Ok(())
 }

@@ -85,14 +85,14 @@ impl<V: Shaped, A: Axes> Along<V, A> {
 
     /// Returns whether lines follow one another in the order of the view: the axes are the last ones.
     pub(crate) fn adjoin(&self) -> Result<bool> {
-        let [kept, taken] = kept_and_taken(&self.view.view(), self.axes.list())?;
+        let [kept, taken] = kept_and_taken(self.view.view().shape(), self.axes.list())?;
         Ok(kept.iter().chain(&taken).is_sorted())
     }
 
     /// Copies elements to their indices in the order of the view. `lines` has one line after another.
     pub(crate) fn put<R: Pod>(&self, device: &Device, lines: &Buffer<R>, output: Output<'_, R>) -> Result<()> {
         let view = self.view.view();
-        let [kept, taken] = kept_and_taken(&view, self.axes.list())?;
+        let [kept, taken] = kept_and_taken(view.shape(), self.axes.list())?;
         let order: Vec<_> = kept.into_iter().chain(taken).collect();
         let shape: Vec<_> = order.iter().map(|&axis| view.shape()[axis]).collect();
         let mut back = vec![0; order.len()];
@@ -123,9 +123,7 @@ fn in_memory<'a, T: Element>(
     view: NdView<'a, T>,
     axes: &[usize],
 ) -> Result<(Held<'a, T>, usize, usize)> {
-    let [kept, taken] = kept_and_taken(&view, axes)?;
-    let (rows, len) = sizes(&view, &kept, &taken)?;
-    let order: Vec<_> = kept.into_iter().chain(taken).collect();
+    let (order, rows, len) = order_of_lines(view.shape(), axes)?;
     let view = view.permute(&order)?;
     if view.layout().is_contiguous() {
         let first = view.layout().offset();
@@ -137,9 +135,15 @@ fn in_memory<'a, T: Element>(
     Ok((Held::Written(lines), rows, len))
 }
 
-/// The axes of a view that `axes` does not name, and those that it names, each in their order.
-fn kept_and_taken<T: Element>(view: &NdView<'_, T>, axes: &[usize]) -> Result<[Vec<usize>; 2]> {
-    let shape = view.shape();
+/// The axes of a shape in the order in which lines along `axes` follow one another, the number of lines, and their length.
+fn order_of_lines(shape: &[usize], axes: &[usize]) -> Result<(Vec<usize>, usize, usize)> {
+    let [kept, taken] = kept_and_taken(shape, axes)?;
+    let (rows, len) = sizes(shape, &kept, &taken)?;
+    Ok((kept.into_iter().chain(taken).collect(), rows, len))
+}
+
+/// The axes of a shape that `axes` does not name, and those that it names, each in their order.
+fn kept_and_taken(shape: &[usize], axes: &[usize]) -> Result<[Vec<usize>; 2]> {
     if let Some(axis) = axes.iter().find(|&&axis| axis >= shape.len()) {
         return Err(Error::invalid(format!("axis {axis} is out of range for an array of shape {shape:?}")));
     }
@@ -152,8 +156,7 @@ fn kept_and_taken<T: Element>(view: &NdView<'_, T>, axes: &[usize]) -> Result<[V
 
 /// The number of lines, and their length. Either overflows only if there are no elements. If the length overflows,
 /// there are no lines, and the length counts as 0.
-fn sizes<T: Element>(view: &NdView<'_, T>, kept: &[usize], taken: &[usize]) -> Result<(usize, usize)> {
-    let shape = view.shape();
+fn sizes(shape: &[usize], kept: &[usize], taken: &[usize]) -> Result<(usize, usize)> {
     let product = |axes: &[usize]| {
         let lengths = || axes.iter().map(|&axis| shape[axis]);
         if lengths().any(|n| n == 0) { Some(0) } else { lengths().try_fold(1usize, usize::checked_mul) }
@@ -167,40 +170,48 @@ fn sizes<T: Element>(view: &NdView<'_, T>, kept: &[usize], taken: &[usize]) -> R
     }
 }
 
-/// Calls `read` with a view and an axis whose lines are those along `axes`. The view is `view` itself, or a copy.
-pub(crate) fn along_one<T: Element, R>(
-    device: &Device,
-    view: NdView<'_, T>,
-    axes: &[usize],
-    read: impl FnOnce(NdView<'_, T>, usize) -> Result<R>,
-) -> Result<R> {
-    if let [axis] = axes {
-        return read(view, *axis);
-    }
-    if let Some(layout) = joined(&view, axes)? {
-        let last = layout.ndim() - 1;
-        return read(NdView::new(view.input(), layout)?, last);
-    }
-    let (lines, rows, len) = in_memory(device, view, axes)?;
-    read(NdView::new(lines.input(), Layout::contiguous(&[rows, len])?)?, 1)
+/// The lines along several axes, as lines along one axis of the memory of the view, or of a copy.
+pub(crate) struct AlongOne<'a, T: Pod> {
+    elements: Held<'a, T>,
+    layout: Layout,
+    pub(crate) axis: usize,
 }
 
-/// A layout of the view's memory whose lines along the last axis are those along `axes`, if there is one.
-#[inline(never)]
-fn joined<T: Element>(view: &NdView<'_, T>, axes: &[usize]) -> Result<Option<Layout>> {
-    let [kept, taken] = kept_and_taken(view, axes)?;
-    let (_, len) = sizes(view, &kept, &taken)?;
-    let (shape, strides) = (view.shape(), view.layout().strides());
+impl<'a, T: Element> AlongOne<'a, T> {
+    #[inline(never)]
+    pub(crate) fn new(device: &Device, view: NdView<'a, T>, axes: &[usize]) -> Result<Self> {
+        let there = Held::There(view.input());
+        if let [axis] = *axes {
+            return Ok(Self { elements: there, layout: *view.layout(), axis });
+        }
+        if let Some(layout) = joined(view.layout(), axes)? {
+            let axis = layout.ndim() - 1;
+            return Ok(Self { elements: there, layout, axis });
+        }
+        let (elements, rows, len) = in_memory(device, view, axes)?;
+        Ok(Self { elements, layout: Layout::contiguous(&[rows, len])?, axis: 1 })
+    }
+
+    pub(crate) fn view(&self) -> Result<NdView<'_, T>> {
+        NdView::new(self.elements.input(), self.layout)
+    }
+}
+
+/// A layout of the same memory whose lines along the last axis are those along `axes`, if there is one.
+fn joined(layout: &Layout, axes: &[usize]) -> Result<Option<Layout>> {
+    let (shape, strides) = (layout.shape(), layout.strides());
+    let [kept, taken] = kept_and_taken(shape, axes)?;
+    let (_, len) = sizes(shape, &kept, &taken)?;
     // Axes of one element have no neighbours, whatever their strides.
     let long: Vec<_> = taken.iter().copied().filter(|&axis| shape[axis] != 1).collect();
     let even = long.windows(2).all(|pair| strides[pair[0]] == strides[pair[1]] * shape[pair[1]] as isize);
-    if !even || view.is_empty() || kept.len() == Layout::MAX_DIMS {
+    if !even || layout.is_empty() || kept.len() == Layout::MAX_DIMS {
         return Ok(None);
     }
     let stride = long.last().map_or(1, |&axis| strides[axis]);
     let joined: Vec<_> = kept.iter().map(|&axis| shape[axis]).chain([len]).collect();
     let strides: Vec<_> = kept.iter().map(|&axis| strides[axis]).chain([stride]).collect();
-    Ok(Some(Layout::strided(&joined, &strides, view.layout().offset())?))
+    Ok(Some(Layout::strided(&joined, &strides, layout.offset())?))
 }
 
 /// Keys with a value for each; see [`Source::with`].

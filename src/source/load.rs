@@ -8,10 +8,10 @@ use std::fmt;
 
 use bytemuck::Pod;
 
-use super::{Expression, Source};
+use super::{Expression, Source, nodes::ENDLESS};
 use crate::{
     Element, ElementType, Error, Input, Result,
-    op::{Map, argument_names},
+    op::{MapText, argument_names},
     runtime::{
         Capabilities, ClInput, ProgramSpec,
         opencl::{ClDevice, Launch},
@@ -180,13 +180,23 @@ impl<'d> Text<'d> {
 
     /// The element of `input` at an index.
     pub(super) fn elements<T: Pod>(&mut self, input: Input<'_, T>, index: &Index) -> Result<Vec<Component>> {
-        let element = ElementType::of::<T>()
+        let memory = self.device.map(|device| input.cl(device)).transpose()?;
+        self.elements_of(ElementType::of::<T>(), memory, index)
+    }
+
+    /// [`Self::elements`] of an element type, which a struct does not have.
+    fn elements_of(
+        &mut self,
+        element: Option<ElementType>,
+        memory: Option<ClInput>,
+        index: &Index,
+    ) -> Result<Vec<Component>> {
+        let element = element
             .ok_or_else(|| Error::unsupported("a device reads structs only from memory, not from an expression"))?;
         let number = self.unique();
         self.needs_fp64 |= element.needs_fp64();
-        let aligned = match self.device {
-            Some(device) => {
-                let memory = input.cl(device)?;
+        let aligned = match memory {
+            Some(memory) => {
                 let aligned = memory.aligned();
                 self.arguments.push(Argument::Memory(memory));
                 aligned
@@ -206,8 +216,28 @@ impl<'d> Text<'d> {
         }])
     }
 
-    /// The index that a gather reads: that of the indices, or 0 if it is not below `len`.
-    pub(super) fn gathered(&mut self, index: &Component, len: usize) -> Result<Index> {
+    /// The index that the reversed order of `len` elements reads.
+    pub(super) fn reversed(&mut self, index: &Index, len: usize) -> Index {
+        let last = self.number(len.wrapping_sub(1));
+        self.index(&format!("{last} - {index}"))
+    }
+
+    /// The index that every `step`-th element reads.
+    pub(super) fn strided(&mut self, index: &Index, step: usize) -> Index {
+        let step = self.number(step);
+        self.index(&format!("{step} * {index}"))
+    }
+
+    /// The index that a gather reads: that of the indices, or 0 if it is not below the length of the table. If the kernel
+    /// would gather from an empty table, it must not run.
+    pub(super) fn gathered(
+        &mut self,
+        index: &Component,
+        table: Result<Option<usize>>,
+        indices: Result<Option<usize>>,
+    ) -> Result<Index> {
+        let len = table?.unwrap_or(ENDLESS);
+        self.has_no_element |= len == 0 && indices? != Some(0);
         if let Some(device) = self.device
             && self.outside.is_none()
         {
@@ -236,15 +266,10 @@ impl<'d> Text<'d> {
         self.index(&format!("source_shuffled({index}, {n}, {bits}, {seed})"))
     }
 
-    /// Marks a gather from an empty table: the kernel must not run.
-    pub(super) fn has_no_element(&mut self) {
-        self.has_no_element = true;
-    }
-
     /// A call of a map's function.
-    pub(super) fn call<F>(
+    pub(super) fn call(
         &mut self,
-        map: &Map<F>,
+        map: &MapText,
         arguments: &[Component],
         captured: &[(ElementType, [u8; 8])],
         result: ElementType,
@@ -272,8 +297,12 @@ impl<'d> Text<'d> {
         Component { mapped, ..self.value(result, &format!("{name}({})", values.join(", "))) }
     }
 
-    /// The value in another type, as Rust's `as`.
-    pub(super) fn cast(&mut self, from: Component, to: ElementType) -> Component {
+    /// The values in another type, as Rust's `as`.
+    pub(super) fn casts(&mut self, from: Vec<Component>, to: ElementType) -> Vec<Component> {
+        from.into_iter().map(|one| self.cast(one, to)).collect()
+    }
+
+    fn cast(&mut self, from: Component, to: ElementType) -> Component {
         let memory = from.memory.filter(|_| holds(to, from.element));
         if from.element == to {
             return Component { factors: None, ..from };
@@ -383,6 +412,12 @@ impl<'d> Text<'d> {
             mapped: item.mapped,
         }
     }
+}
+
+/// The component of an element.
+pub(super) fn only(mut components: Vec<Component>) -> Component {
+    debug_assert_eq!(components.len(), 1, "an element has one component");
+    components.swap_remove(0)
 }
 
 /// The value in the type in which it is computed.
@@ -512,7 +547,7 @@ impl Load {
         device: &ClDevice,
         source: &dyn Expression<T>,
         n: usize,
-        launches: impl FnOnce() -> Result<()>,
+        launches: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()> {
         if !self.has_no_element || n == 0 {
             launches()?;

@@ -58,7 +58,7 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 
-pub(crate) use self::group::along_one;
+pub(crate) use self::group::AlongOne;
 use self::load::{Component, Index, Text};
 #[doc(hidden)]
 pub use self::transform::Held;
@@ -471,10 +471,7 @@ pub trait Source: Sized + Sync {
     where
         Self::Item: Pod,
     {
-        match self.erased() {
-            Erased::Memory(input) => Ok(Held::There(input)),
-            Erased::Expression(source) => transform::written(device, source),
-        }
+        self.erased().held(device)
     }
 
     /// The memory and the type of the elements, if they are in memory in this type or in a narrower one.
@@ -544,6 +541,24 @@ pub enum Erased<'a, T: Pod> {
     Expression(&'a dyn Expression<T>),
 }
 
+impl<'a, T: Pod + Send + Sync> Erased<'a, T> {
+    /// The number of elements; an error if the source is endless.
+    pub(crate) fn len(&self) -> Result<usize> {
+        match self {
+            Self::Memory(input) => Ok(input.len()),
+            Self::Expression(source) => source.finite_len(),
+        }
+    }
+
+    /// As [`Source::held`].
+    pub(crate) fn held(self, device: &Device) -> Result<Held<'a, T>> {
+        match self {
+            Self::Memory(input) => Ok(Held::There(input)),
+            Self::Expression(source) => transform::written(device, source),
+        }
+    }
+}
+
 /// Type-erased interface of an expression, for the code that reads it.
 #[doc(hidden)]
 pub trait Expression<T>: Sync {
@@ -571,14 +586,11 @@ impl<S: Source> Expression<S::Item> for S {
     fn read(&self, read: &mut dyn FnMut(&dyn Blocks<S::Item>) -> Result<()>) -> Result<()> {
         let values = self.host()?;
         let result = read(&values);
-        values.checked()?;
-        result
+        values.checked().and(result)
     }
 
     fn emitted(&self, text: &mut Text<'_>) -> Result<Component> {
-        let components = self.emit(text, &Index::Own)?;
-        debug_assert_eq!(components.len(), 1, "an element has one component");
-        Ok(components.into_iter().next().expect("an element has one component"))
+        self.emit(text, &Index::Own).map(load::only)
     }
 
     fn narrower(&self) -> Option<Narrow<'_>> {
@@ -592,7 +604,11 @@ impl<S: Source> Expression<S::Item> for S {
 
 /// The number of elements of a source, which is not endless.
 pub(crate) fn finite(source: &impl Source) -> Result<usize> {
-    source.length()?.ok_or_else(|| Error::invalid("an endless source needs a length: write `take(n)`"))
+    not_endless(source.length())
+}
+
+fn not_endless(length: Result<Option<usize>>) -> Result<usize> {
+    length?.ok_or_else(|| Error::invalid("an endless source needs a length: write `take(n)`"))
 }
 
 /// The error for an index out of range of a table of `len` elements.

@@ -10,7 +10,7 @@ use bytemuck::Pod;
 
 use super::{
     Blocks, Function, Narrow, Source, Values, finite, gpu,
-    load::{Component, Index, Text, holds},
+    load::{self, Component, Index, Text, holds},
     outside,
 };
 use crate::{Element, Error, Input, Integer, Result, op::Arithmetic, runtime::opencl::ClDevice};
@@ -208,7 +208,7 @@ impl<X: Source<Item: Element>, Y: Source<Item = X::Item>> Source for Times<X, Y>
 
     fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>> {
         let (x, y) = (self.0.emit(text, index)?, self.1.emit(text, index)?);
-        Ok(vec![text.product(&x[0], &y[0], index)])
+        Ok(vec![text.product(&load::only(x), &load::only(y), index)])
     }
 
     fn search(&self, device: &ClDevice, n: usize) -> Result<()> {
@@ -258,7 +258,7 @@ impl<S: Source<Item: Element>, U: Element> Source for Cast<S, U> {
 
     fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>> {
         let all = self.0.emit(text, index)?;
-        Ok(all.into_iter().map(|one| text.cast(one, U::TYPE)).collect())
+        Ok(text.casts(all, U::TYPE))
     }
 
     fn plain<T: Pod>(&self) -> Option<Input<'_, T>> {
@@ -275,7 +275,16 @@ impl<S: Source<Item: Element>, U: Element> Source for Cast<S, U> {
 }
 
 /// Bound on the indices of an endless table. Negative indices, as unsigned numbers, are not below it.
-const ENDLESS: usize = 1 << (usize::BITS - 1);
+pub(super) const ENDLESS: usize = 1 << (usize::BITS - 1);
+
+/// The bound on the indices of a table; an error with the index `first` if an empty table is read.
+fn table_len(table: Result<Option<usize>>, indices: Result<Option<usize>>, first: &dyn Fn() -> i128) -> Result<usize> {
+    let len = table?.unwrap_or(ENDLESS);
+    if len == 0 && indices? != Some(0) {
+        return Err(outside(0, first(), 0));
+    }
+    Ok(len)
+}
 
 /// Elements at given indices; see [`Source::gathered`].
 #[derive(Clone, Copy, Debug)]
@@ -338,30 +347,21 @@ impl<S: Source, I: Source<Item: Integer>> Source for Gathered<S, I> {
 
     fn host(&self) -> Result<impl Values<Item = S::Item>> {
         let (table, indices) = (self.table.host()?, self.indices.host()?);
-        let len = self.table.length()?.unwrap_or(ENDLESS);
-        if len == 0 && self.indices.length()? != Some(0) {
-            return Err(outside(0, indices.at(0).to_i128(), 0));
-        }
+        let len = table_len(self.table.length(), self.indices.length(), &|| indices.at(0).to_i128())?;
         Ok(GatheredValues { table, indices, len, wrong: AtomicUsize::new(usize::MAX) })
     }
 
     fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>> {
         let indices = self.indices.emit(text, index)?;
-        let len = self.table.length()?;
-        if len == Some(0) && self.indices.length()? != Some(0) {
-            text.has_no_element();
-        }
-        let at = text.gathered(&indices[0], len.unwrap_or(ENDLESS))?;
+        let at = text.gathered(&load::only(indices), self.table.length(), self.indices.length())?;
         self.table.emit(text, &at)
     }
 
     fn search(&self, device: &ClDevice, n: usize) -> Result<()> {
         self.indices.search(device, n)?;
-        let len = self.table.length()?.unwrap_or(ENDLESS);
-        if let Some((position, index)) = gpu::first_outside(device, &self.indices, n, len)? {
-            return Err(outside(position, index, len));
-        }
-        match self.table.length()? {
+        let len = self.table.length()?;
+        gpu::none_outside(device, &self.indices, n, len.unwrap_or(ENDLESS))?;
+        match len {
             Some(len) => self.table.search(device, len),
             // The gather in the endless table has no last position.
             None => Err(Error::invalid("an index of a gather that another gather reads is out of range")),
@@ -408,8 +408,7 @@ impl<S: Source> Source for Reversed<S> {
     }
 
     fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>> {
-        let last = text.number(finite(&self.0)?.wrapping_sub(1));
-        let at = text.index(&format!("{last} - {index}"));
+        let at = text.reversed(index, finite(&self.0)?);
         self.0.emit(text, &at)
     }
 
@@ -443,14 +442,19 @@ impl<V: Values> Values for Strided<V> {
     }
 }
 
+/// The number of every `step`-th elements of a source.
+fn strided(length: Result<Option<usize>>, step: usize) -> Result<Option<usize>> {
+    if step == 0 {
+        return Err(Error::invalid("a stride is at least 1, got 0"));
+    }
+    Ok(length?.map(|n| n.div_ceil(step)))
+}
+
 impl<S: Source> Source for Strided<S> {
     type Item = S::Item;
 
     fn length(&self) -> Result<Option<usize>> {
-        if self.step == 0 {
-            return Err(Error::invalid("a stride is at least 1, got 0"));
-        }
-        Ok(self.source.length()?.map(|n| n.div_ceil(self.step)))
+        strided(self.source.length(), self.step)
     }
 
     fn host(&self) -> Result<impl Values<Item = S::Item>> {
@@ -458,8 +462,7 @@ impl<S: Source> Source for Strided<S> {
     }
 
     fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>> {
-        let step = text.number(self.step);
-        let at = text.index(&format!("{step} * {index}"));
+        let at = text.strided(index, self.step);
         self.source.emit(text, &at)
     }
 
@@ -475,14 +478,19 @@ pub struct Take<S> {
     pub(super) len: usize,
 }
 
+/// The length of the first `len` elements of a source.
+fn taken(length: Result<Option<usize>>, len: usize) -> Result<Option<usize>> {
+    match length? {
+        Some(n) if n < len => Err(Error::invalid(format!("taking {len} elements of a source of {n}"))),
+        _ => Ok(Some(len)),
+    }
+}
+
 impl<S: Source> Source for Take<S> {
     type Item = S::Item;
 
     fn length(&self) -> Result<Option<usize>> {
-        match self.source.length()? {
-            Some(n) if n < self.len => Err(Error::invalid(format!("taking {} elements of a source of {n}", self.len))),
-            _ => Ok(Some(self.len)),
-        }
+        taken(self.source.length(), self.len)
     }
 
     fn host(&self) -> Result<impl Values<Item = S::Item>> {

@@ -5,7 +5,7 @@ use bytemuck::Pod;
 use super::{Blocks, Erased, Expression, Source, finite, gpu, load::Load};
 use crate::{
     Buffer, Device, Element, ElementType, Error, Input, Output, Result, parallel,
-    runtime::{Backend, apart, opencl::ClDevice},
+    runtime::{AnyOutput, Backend, ClOutput, apart, opencl::ClDevice},
 };
 
 /// Elements per task of the CPU backend.
@@ -112,7 +112,7 @@ fn write<T: Pod + Send + Sync>(device: &Device, source: &dyn Expression<T>, outp
                 Ok(())
             })
         }
-        Backend::OpenCl(device) => write_load(device, source, &Load::of(source, device)?, n, output),
+        Backend::OpenCl(device) => write_load(device, source, &Load::of(source, device)?, n, output.any()),
     }
 }
 
@@ -122,14 +122,25 @@ fn write_load<T: Pod + Send + Sync>(
     source: &dyn Expression<T>,
     load: &Load,
     n: usize,
-    output: Output<'_, T>,
+    output: AnyOutput<'_>,
 ) -> Result<()> {
-    let element = ElementType::of::<T>()
-        .ok_or_else(|| Error::unsupported("a device reads structs only from memory, not from an expression"))?;
+    let (element, out) = output_of_load(device, ElementType::of::<T>(), load, output)?;
+    load.run(device, source, n, &mut || gpu::write(device, element, load, 0, &out))?;
+    out.finish(device)
+}
+
+/// The type of the elements, which a struct does not have, and the memory to which they are written.
+fn output_of_load<'o>(
+    device: &ClDevice,
+    element: Option<ElementType>,
+    load: &Load,
+    output: AnyOutput<'o>,
+) -> Result<(ElementType, ClOutput<'o>)> {
+    let element =
+        element.ok_or_else(|| Error::unsupported("a device reads structs only from memory, not from an expression"))?;
     let out = output.cl(device, false)?;
     apart(&load.inputs(), &[&out])?;
-    load.run(device, source, n, || gpu::write(device, element, load, 0, &out))?;
-    out.finish(device)
+    Ok((element, out))
 }
 
 /// [`written`] with a load that the caller has already made. `device` is an OpenCL device.
@@ -141,7 +152,7 @@ pub(crate) fn written_load<T: Element>(
 ) -> Result<Buffer<T>> {
     let mut buffer = device.temporary(n)?;
     if let Backend::OpenCl(device) = device.backend() {
-        write_load(device, source, load, n, Output::from(&mut buffer))?;
+        write_load(device, source, load, n, Output::from(&mut buffer).any())?;
     }
     Ok(buffer)
 }

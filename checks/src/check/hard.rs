@@ -1,6 +1,9 @@
 //! Floats that are hard to add: chosen against the kernels of exact sums.
 
-use super::data::{Data, Rng};
+use super::{
+    data::{Data, Rng},
+    keys::bits,
+};
 use crate::{Element, ElementType};
 
 /// Summands that are hard to add.
@@ -58,6 +61,16 @@ pub(crate) fn format_of<T: Element>() -> (i32, u64) {
     }
 }
 
+/// A float type, for code that is compiled once for all types.
+struct Format {
+    precision: i32,
+    infinity: u64,
+    sign: u64,
+    /// The bits of the nearest number.
+    bits: fn(f64) -> u64,
+    value: fn(u64) -> f64,
+}
+
 impl Hard {
     pub(crate) fn name(self) -> String {
         match self {
@@ -101,32 +114,46 @@ impl Hard {
     }
 
     pub(crate) fn generate<T: Element>(self, n: usize, seed: u64) -> Vec<T> {
-        let mut rng = Rng::new(seed);
         let (precision, infinity) = format_of::<T>();
-        let sign = 1u64 << (8 * size_of::<T>() - 1);
-        let float = |bits: u64| T::from_bits_lossy(bits);
-        let negated = |x: T| T::from_f64(-x.to_f64());
+        let format = Format {
+            precision,
+            infinity,
+            sign: 1 << (8 * size_of::<T>() - 1),
+            bits: |x| bits(T::from_f64(x)),
+            value: |bits| T::from_bits_lossy(bits).to_f64(),
+        };
+        let mut x = Vec::with_capacity(n);
+        for bits in self.bits(n, seed, &format) {
+            x.push(T::from_bits_lossy(bits));
+        }
+        x
+    }
+
+    /// The bits of the numbers: code for all types.
+    fn bits(self, n: usize, seed: u64, format: &Format) -> Vec<u64> {
+        let mut rng = Rng::new(seed);
+        let Format { precision, infinity, sign, bits, value } = *format;
         // Exact if the type has the number.
         let scaled = |size: i64, exponent: i32| {
             let first = exponent / 2;
-            T::from_f64(size as f64 * 2f64.powi(first) * 2f64.powi(exponent - first))
+            bits(size as f64 * 2f64.powi(first) * 2f64.powi(exponent - first))
         };
-        let finite = |rng: &mut Rng| float((rng.next() % infinity) | (rng.next() & sign));
-        let mut x: Vec<T> = match self {
+        let finite = |rng: &mut Rng| (rng.next() % infinity) | (rng.next() & sign);
+        let mut x: Vec<u64> = match self {
             Self::AllExponents => (0..n).map(|_| finite(&mut rng)).collect(),
             Self::Cancelling => {
-                let half: Vec<T> = (0..n / 2).map(|_| finite(&mut rng)).collect();
-                let mut x: Vec<T> = half.iter().flat_map(|&x| [x, negated(x)]).collect();
-                x.extend((x.len()..n).map(|_| float(3)));
-                x.iter_mut().step_by(257).for_each(|x| *x = float(rng.next() % (infinity / 4)));
+                let half: Vec<u64> = (0..n / 2).map(|_| finite(&mut rng)).collect();
+                let mut x: Vec<u64> = half.iter().flat_map(|&x| [x, x ^ sign]).collect();
+                x.resize(n, 3);
+                x.iter_mut().step_by(257).for_each(|x| *x = rng.next() % (infinity / 4));
                 x
             }
             Self::Tie(third) => {
                 let base = infinity / 2 + (rng.next() & 0xff);
-                let place = float(base + 1).to_f64() - float(base).to_f64();
-                let least = [float(0), float(1), float(1 | sign)][third as usize];
-                let mut x = vec![float(0); n];
-                [float(base), T::from_f64(place / 2.0), least]
+                let place = value(base + 1) - value(base);
+                let least = [0, 1, 1 | sign][third as usize];
+                let mut x = vec![0; n];
+                [base, bits(place / 2.0), least]
                     .iter()
                     .zip(x.iter_mut().step_by(n / 3 + 1))
                     .for_each(|(&value, x)| *x = value);
@@ -135,22 +162,20 @@ impl Hard {
             Self::SmallFactors => {
                 // Around the square root of the least positive number.
                 let near = infinity / 4 - (infinity / 256);
-                (0..n).map(|_| float((near + rng.next() % (infinity / 256)) | (rng.next() & sign))).collect()
+                (0..n).map(|_| (near + rng.next() % (infinity / 256)) | (rng.next() & sign)).collect()
             }
-            Self::HalfLeast(_) => vec![float(0); n],
-            Self::Subnormal => {
-                (0..n).map(|_| float((rng.next() % (3 << (precision - 1))) | (rng.next() & sign))).collect()
-            }
-            Self::Overflowing => (0..n).map(|i| float((infinity - 1) | if i % 3 == 1 { sign } else { 0 })).collect(),
+            Self::HalfLeast(_) => vec![0; n],
+            Self::Subnormal => (0..n).map(|_| (rng.next() % (3 << (precision - 1))) | (rng.next() & sign)).collect(),
+            Self::Overflowing => (0..n).map(|i| (infinity - 1) | if i % 3 == 1 { sign } else { 0 }).collect(),
             Self::Levels => {
                 let fields = infinity >> (precision - 1);
                 let field_bits = |field: u64, rng: &mut Rng| {
                     let fraction = rng.next() % (1 << (precision - 1));
-                    float((field << (precision - 1)) | fraction | (rng.next() & sign))
+                    (field << (precision - 1)) | fraction | (rng.next() & sign)
                 };
                 let ramp = (fields as usize).min(n / 4);
                 let mut level = 0;
-                let mut x: Vec<T> = Vec::with_capacity(n);
+                let mut x = Vec::with_capacity(n);
                 for i in 0..n - ramp {
                     if i % 1024 == 0 {
                         level = 1 + rng.next() % (fields - 1);
@@ -165,27 +190,28 @@ impl Hard {
                 // One unit of the small numbers.
                 let unit = -spread - precision + 1;
                 let (large, small) = (scaled((1 << precision) - 1, 1 - precision), 1i64 << (precision - 1));
-                let of_half = |i: usize, large: T, small: T| if i.is_multiple_of(16) { small } else { large };
+                let of_half = |i: usize, large: u64, small: u64| if i.is_multiple_of(16) { small } else { large };
                 let x = (0..n / 2).map(|i| of_half(i, large, scaled(small + 1, unit)));
-                let x = x.chain((0..n / 2).map(|i| of_half(i, negated(large), scaled(-small, unit))));
-                x.chain((!n.is_multiple_of(2)).then_some(T::ZERO)).collect()
+                let x = x.chain((0..n / 2).map(|i| of_half(i, large ^ sign, scaled(-small, unit))));
+                x.chain((!n.is_multiple_of(2)).then_some(0)).collect()
             }
             Self::Parts(spread) => {
                 // The last place of a number, the unit of the first part, and one unit of the small numbers.
                 let (last, first, unit) = (1 - precision, 5 - precision, -spread - precision + 1);
                 let power = |exponent: i32| 2f64.powi(exponent);
-                let mut large = Vec::with_capacity(n / 2);
-                large.resize_with(n / 2, || {
+                let large = |_| {
                     let units = (rng.next() % 1000) as f64;
-                    T::from_f64(1.0 + units * power(first) + power(first - 1) - power(last))
-                });
+                    bits(1.0 + units * power(first) + power(first - 1) - power(last))
+                };
+                let large: Vec<u64> = (0..n / 2).map(large).collect();
                 let small = 1i64 << (precision - 1);
                 // One in a chunk of 64 work-items with 4 loads of 4 numbers.
-                let of_half =
-                    |i: usize, large: T, small: T| if i % 1024 < 256 && i.is_multiple_of(4) { small } else { large };
+                let of_half = |i: usize, large: u64, small: u64| {
+                    if i % 1024 < 256 && i.is_multiple_of(4) { small } else { large }
+                };
                 let x = large.iter().enumerate().map(|(i, &x)| of_half(i, x, scaled(small + 1, unit)));
-                let x = x.chain(large.iter().enumerate().map(|(i, &x)| of_half(i, negated(x), scaled(-small, unit))));
-                x.chain((!n.is_multiple_of(2)).then_some(T::ZERO)).collect()
+                let x = x.chain(large.iter().enumerate().map(|(i, &x)| of_half(i, x ^ sign, scaled(-small, unit))));
+                x.chain((!n.is_multiple_of(2)).then_some(0)).collect()
             }
             Self::Rising => (0..n)
                 .map(|i| {
@@ -209,15 +235,15 @@ impl Hard {
                     })
                     .collect()
             }
-            Self::MinusZeros | Self::Zeros => vec![float(sign); n],
-            Self::Infinite | Self::BothInfinite => (0..n).map(|i| if i % 3 == 0 { T::ONE } else { T::ZERO }).collect(),
+            Self::MinusZeros | Self::Zeros => vec![sign; n],
+            Self::Infinite | Self::BothInfinite => (0..n).map(|i| if i % 3 == 0 { bits(1.0) } else { 0 }).collect(),
         };
         if n > 0 {
             let (first, second) = (n / 3, n - 1 - n / 3);
             match self {
-                Self::Zeros => x[first] = float(0),
-                Self::Infinite => x[first] = float(infinity | (seed << 7 & sign)),
-                Self::BothInfinite => (x[second], x[first]) = (float(infinity | sign), float(infinity)),
+                Self::Zeros => x[first] = 0,
+                Self::Infinite => x[first] = infinity | (seed << 7 & sign),
+                Self::BothInfinite => (x[second], x[first]) = (infinity | sign, infinity),
                 _ => {}
             }
         }

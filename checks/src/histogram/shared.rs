@@ -5,11 +5,10 @@ use super::{
     bins::{OUTSIDE, to_i128},
 };
 use crate::{
-    Buffer, Device, DeviceClass, Element, Integer, Tuning,
+    Buffer, Device, DeviceClass, Element, Tuning,
     bench::Bench,
-    check::{Failure, Level, data::Rng, guarded, poison, same},
+    check::{Failure, Level, data::Rng, guarded, keys::bits, poison, same},
     ladder::Climb,
-    with_integer,
 };
 
 /// Samples of Zipf's law: bin `k` with a probability proportional to `1 / (k + 1)^1.1`, by rejection-inversion (Hörmann,
@@ -50,8 +49,9 @@ impl Zipf {
     }
 }
 
+/// The element of an integer type `T`.
 pub(super) fn from_i128<T: Element>(value: i128) -> T {
-    with_integer!(T::TYPE, U => bytemuck::cast::<U, T>(U::from_i128(value)), unreachable!("only integers have steps"))
+    T::from_bits_lossy(value as u64)
 }
 
 /// The value that is `by` representable values away from `x`.
@@ -61,7 +61,7 @@ pub(super) fn neighbour<T: Element>(x: T, by: i32) -> T {
     }
     // For floats, a positive step goes away from zero and a negative one goes towards it. From zero, a negative step gives
     // the smallest subnormal.
-    let word = oclprim::internals::data::bits(x);
+    let word = bits(x);
     let moved = if by < 0 && x == T::ZERO { 1 } else { word.wrapping_add(i64::from(by) as u64) };
     T::from_bits_lossy(moved)
 }
@@ -87,19 +87,39 @@ pub(super) fn check<T: Element, C: Counter>(
     })?;
     // The outputs held poison before.
     let before = if accumulate == Accumulate::Add { 0xA5A5_A5A5_A5A5_A5A5u64 } else { 0 };
+    let mut want = slots_of(device.is_cpu(), input, layout, obvious)?;
+    want.iter_mut().for_each(|count| *count = count.wrapping_add(before));
+    let (want, want_outside) = want.split_at_mut(bins);
+    if size_of::<C>() == 4 {
+        want.iter_mut().for_each(|count| *count = u64::from(*count as u32));
+    }
+    let mut wide = Vec::with_capacity(bins);
+    for count in counts {
+        wide.push(bits(count));
+    }
+    same(&wide, want, "counts")?;
+    same(&outside, want_outside, "outside")
+}
+
+/// The samples in each slot, for a device counted by the CPU, and for the CPU by definition.
+fn slots_of<T: Element>(
+    on_the_cpu: bool,
+    input: &[T],
+    layout: &Bins<T>,
+    obvious: &dyn Fn(T) -> usize,
+) -> crate::Result<Vec<u64>> {
+    let bins = layout.len();
     let mut slots = vec![0u64; bins + OUTSIDE];
-    if device.is_cpu() {
-        input.iter().for_each(|&x| slots[obvious(x)] += 1);
+    if on_the_cpu {
+        for &x in input {
+            slots[obvious(x)] += 1;
+        }
     } else {
         let found = Device::cpu().histogram(input, layout)?;
         slots[..bins].copy_from_slice(&found.counts);
         slots[bins..].copy_from_slice(&[found.outside.below, found.outside.above, found.outside.nan]);
     }
-    let want: Vec<C> =
-        slots[..bins].iter().map(|&count| C::from_bits_lossy(before).add(C::from_bits_lossy(count))).collect();
-    let want_outside: Vec<u64> = slots[bins..].iter().map(|&count| before.wrapping_add(count)).collect();
-    same(&counts, &want, "counts")?;
-    same(&outside, &want_outside, "outside")
+    Ok(slots)
 }
 
 /// Number of bins for which a GPU with little local memory partitions the samples by ranges of bins.

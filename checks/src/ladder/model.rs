@@ -47,6 +47,11 @@ pub struct Model {
 /// assert_eq!(sectors(4, |lane| Some(4096 * lane)), 32.0); // a column
 /// ```
 pub fn sectors(bytes: u64, address: impl Fn(u64) -> Option<u64>) -> f64 {
+    sectors_of(bytes, &address)
+}
+
+/// [`sectors`], compiled once.
+fn sectors_of(bytes: u64, address: &dyn Fn(u64) -> Option<u64>) -> f64 {
     let mut touched: Vec<u64> =
         (0..LANES).filter_map(address).flat_map(|start| start / SECTOR..=(start + bytes - 1) / SECTOR).collect();
     touched.sort_unstable();
@@ -64,6 +69,11 @@ pub fn sectors(bytes: u64, address: impl Fn(u64) -> Option<u64>) -> f64 {
 /// assert_eq!(bank_conflicts(|lane| Some(33 * lane)), 0.0); // a column of 33
 /// ```
 pub fn bank_conflicts(word: impl Fn(u64) -> Option<u64>) -> f64 {
+    bank_conflicts_of(&word)
+}
+
+/// [`bank_conflicts`], compiled once.
+fn bank_conflicts_of(word: &dyn Fn(u64) -> Option<u64>) -> f64 {
     let mut words: Vec<u64> = (0..LANES).filter_map(word).collect();
     words.sort_unstable();
     words.dedup();

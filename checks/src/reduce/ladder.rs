@@ -5,7 +5,7 @@ use crate::{
     Buffer, Device, Element, ElementType, Error, Result,
     check::{Failure, bounds::sum_error, data::Data, poison, same},
     ladder::{
-        Climb, Ladder, Model, Request, Rung, Shared,
+        Climb, Ladder, Model, Prepare, Request, Rung, Shared,
         model::{LANES, bank_conflicts, sectors},
     },
     op::{Sum, Usage},
@@ -156,10 +156,17 @@ impl Ladder for ReduceLadder {
     }
 }
 
+/// As [`passes`] of one type.
+type Passes<'p> = dyn Fn(&Device, usize, Determinism) -> Result<(f64, Model)> + 'p;
+
 fn steps<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     let n = request.n;
     let shared = Shared::new(move || Input::<T>::new(n));
-    let mut steps = kernel_steps(request, device, &shared)?;
+    let prepare = |kernel: &'static Kernel, block: usize| -> Box<Prepare> {
+        let shared = shared.clone();
+        Box::new(move |device| device::prepare(device, kernel, &shared, n, block))
+    };
+    let mut steps = kernel_steps(request, device, T::TYPE, &passes::<T>, &prepare)?;
     // For integers, `Fast` and `Fixed` are the same kernels.
     let own: &[(Determinism, &str, &str)] = if T::TYPE.is_float() {
         &[
@@ -176,7 +183,7 @@ fn steps<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
         steps.push(Rung {
             name,
             step,
-            bytes: bytes::<T>(n),
+            bytes: bytes(n, size_of::<T>()),
             model: if runs_kernels { Some(passes::<T>(device, n, determinism)?.1) } else { None },
             unavailable: unavailable.clone(),
             prepare: Box::new(move |device| prepare_own(device, &shared, n, determinism)),
@@ -186,8 +193,8 @@ fn steps<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
 }
 
 /// Bytes that a sum reads and writes: each element once, and the result.
-fn bytes<T>(n: usize) -> u64 {
-    (n as u64 + 1) * size_of::<T>() as u64
+fn bytes(n: usize, size: usize) -> u64 {
+    (n as u64 + 1) * size as u64
 }
 
 fn lacks_fp64(element: ElementType, device: &Device) -> Result<Option<String>> {
@@ -196,15 +203,23 @@ fn lacks_fp64(element: ElementType, device: &Device) -> Result<Option<String>> {
 
 /// Largest number of additions on the path of an element in the crate's own sum of `n` elements, and the sum's cost.
 pub(super) fn passes<T: Element>(device: &Device, n: usize, determinism: Determinism) -> Result<(f64, Model)> {
-    let size = size_of::<T>();
-    let (tile, lanes) = (cpu::tile::<T>(), cpu::lanes::<T>());
+    passes_of(device, n, &super::gpu::Form::of::<T, Sum>(determinism), (cpu::tile::<T>(), cpu::lanes::<T>()))
+}
+
+/// [`passes`] for a form and its tile and lanes.
+fn passes_of(
+    device: &Device,
+    n: usize,
+    form: &super::gpu::Form,
+    (tile, lanes): (usize, usize),
+) -> Result<(f64, Model)> {
+    let size = form.element.size();
     // An entry has the numbers of inputs and of outputs of a pass.
     let mut passes = Vec::new();
     let mut model = Model::default();
-    if let (crate::runtime::Backend::OpenCl(cl), None) = (device.backend(), lacks_fp64(T::TYPE, device)?) {
-        let form = super::gpu::Form::of::<T, Sum>(determinism);
+    if let (crate::runtime::Backend::OpenCl(cl), None) = (device.backend(), lacks_fp64(form.element, device)?) {
         let caps = crate::tuning::Tuned::from(cl.capabilities()?);
-        let plan = super::gpu::plan(n, &form, super::gpu::Origin::Memory(true), &caps, &|n| cl.wide(n))?;
+        let plan = super::gpu::plan(n, form, super::gpu::Origin::Memory(true), &caps, &|n| cl.wide(n))?;
         // The tree is the same in every work-group of every pass.
         let width = if caps.sub_group.backend.is_hardware() { caps.sub_group.width } else { 1 };
         model.bank_conflicts = tree_conflicts(plan.passes[0].work_group as u64, width.into(), form.acc.size() as u64);
@@ -234,17 +249,17 @@ fn tree_conflicts(work_group: u64, width: u64, size: u64) -> f64 {
         return 0.0;
     }
     let mut counter = Counter::new(size, work_group);
-    counter.local(|i| (i % width == 0).then_some(i / width));
+    counter.local(&|i| (i % width == 0).then_some(i / width));
     let mut distance = 1;
     while distance < count {
         let d = distance;
         let own = |i: u64| Some(2 * d * i).filter(|&i| i + d < count);
-        counter.local(own);
-        counter.local(|i| own(i).map(|i| i + d));
-        counter.local(own);
+        counter.local(&own);
+        counter.local(&|i| own(i).map(|i| i + d));
+        counter.local(&own);
         distance *= 2;
     }
-    counter.local(|i| (i == 0).then_some(0));
+    counter.local(&|i| (i == 0).then_some(0));
     counter.conflicts / counter.local_requests
 }
 
@@ -271,6 +286,9 @@ fn prepare_own<T: Element>(
     ))
 }
 
+/// The element that a work-item accesses, if it accesses one.
+type Access<'a> = dyn Fn(u64) -> Option<u64> + 'a;
+
 /// Cost of a kernel by its access pattern.
 struct Counter {
     size: u64,
@@ -286,33 +304,33 @@ impl Counter {
     }
 
     /// Calls `count` for the request of every 32 work-items of a work-group. Work-item i accesses element `at(i)`.
-    fn warps(&self, at: impl Fn(u64) -> Option<u64>, mut count: impl FnMut(&dyn Fn(u64) -> Option<u64>)) {
+    fn warps(&self, at: &Access<'_>, count: &mut dyn FnMut(&Access<'_>)) {
         for warp in 0..self.block.div_ceil(LANES) {
-            let lane = |lane: u64| Some(warp * LANES + lane).filter(|&item| item < self.block).and_then(&at);
+            let lane = |lane: u64| Some(warp * LANES + lane).filter(|&item| item < self.block).and_then(at);
             if (0..LANES).any(|l| lane(l).is_some()) {
                 count(&lane);
             }
         }
     }
 
-    fn global(&self, at: impl Fn(u64) -> Option<u64>) -> f64 {
+    fn global(&self, at: &Access<'_>) -> f64 {
         let mut sum = 0.0;
-        self.warps(at, |lane| sum += sectors(self.size, |l| lane(l).map(|i| i * self.size)));
+        self.warps(at, &mut |lane| sum += sectors(self.size, |l| lane(l).map(|i| i * self.size)));
         sum
     }
 
-    fn load(&mut self, at: impl Fn(u64) -> Option<u64>) {
+    fn load(&mut self, at: &Access<'_>) {
         self.model.load_sectors += self.global(at);
     }
 
-    fn store(&mut self, at: impl Fn(u64) -> Option<u64>) {
+    fn store(&mut self, at: &Access<'_>) {
         self.model.store_sectors += self.global(at);
     }
 
-    fn local(&mut self, at: impl Fn(u64) -> Option<u64>) {
+    fn local(&mut self, at: &Access<'_>) {
         let (mut requests, mut conflicts) = (0.0, 0.0);
         let size = self.size;
-        self.warps(at, |lane| {
+        self.warps(at, &mut |lane| {
             if size <= 4 {
                 requests += 1.0;
                 conflicts += bank_conflicts(|l| lane(l).map(|i| i * size / 4));
@@ -335,11 +353,11 @@ impl Counter {
         let count = if in_place { Ord::min(left, block) } else { block };
         if kernel.unroll > 1 || !in_place {
             for k in 0..kernel.unroll as u64 {
-                self.load(|i| Some(i + k * block).filter(|&i| i < left));
+                self.load(&|i| Some(i + k * block).filter(|&i| i < left));
             }
             match kernel.memory {
-                Memory::InPlace => self.store(|i| Some(i).filter(|&i| i < count)),
-                Memory::Local | Memory::LocalArgument => self.local(Some),
+                Memory::InPlace => self.store(&|i| Some(i).filter(|&i| i < count)),
+                Memory::Local | Memory::LocalArgument => self.local(&Some),
                 Memory::Registers => {}
             }
         }
@@ -347,8 +365,8 @@ impl Counter {
             // In each round, every sub-group of 32 passes one value through local memory, until one value is left.
             let mut values = block.div_ceil(LANES);
             while values > 1 {
-                self.local(|i| Some(i / LANES).filter(|&j| i % LANES == 0 && j < values));
-                self.local(|i| Some(i).filter(|&i| i < values));
+                self.local(&|i| Some(i / LANES).filter(|&j| i % LANES == 0 && j < values));
+                self.local(&|i| Some(i).filter(|&i| i < values));
                 values = values.div_ceil(LANES);
             }
         } else {
@@ -363,20 +381,20 @@ impl Counter {
                 };
                 let other = |i: u64| own(i).map(|i| i + s);
                 if in_place {
-                    self.load(own);
-                    self.load(other);
-                    self.store(own);
+                    self.load(&own);
+                    self.load(&other);
+                    self.store(&own);
                 } else {
-                    self.local(own);
-                    self.local(other);
-                    self.local(own);
+                    self.local(&own);
+                    self.local(&other);
+                    self.local(&own);
                 }
                 distance *= 2;
             }
             if in_place {
-                self.load(|i| (i == 0).then_some(0));
+                self.load(&|i| (i == 0).then_some(0));
             } else {
-                self.local(|i| (i == 0).then_some(0));
+                self.local(&|i| (i == 0).then_some(0));
             }
         }
         // The work-group stores its partial sum.
@@ -414,18 +432,18 @@ impl Kernel {
 use device::kernel_steps;
 
 /// Steps with kernels, for the CPU backend. It has models of them, but cannot run them.
-fn cpu_only<T: Element>(request: &Request, device: &Device, _: &Shared<Input<T>>) -> Result<Vec<Rung>> {
+fn cpu_only(request: &Request, device: &Device, size: usize, passes: &Passes<'_>) -> Result<Vec<Rung>> {
     KERNELS
         .iter()
         .map(|kernel| {
             let block = request.block.unwrap_or(kernel.block);
             check_block(block, MAX_BLOCK)?;
-            let second = passes::<T>(device, kernel.groups(request.n, block), Determinism::Fast)?.1;
+            let second = passes(device, kernel.groups(request.n, block), Determinism::Fast)?.1;
             Ok(Rung {
                 name: kernel.name,
                 step: kernel.step,
-                bytes: bytes::<T>(request.n),
-                model: Some(kernel.model(request.n, block, size_of::<T>(), second)),
+                bytes: bytes(request.n, size),
+                model: Some(kernel.model(request.n, block, size, second)),
                 unavailable: Some("a kernel needs an OpenCL device".into()),
                 prepare: Box::new(|_| Err(Error::unsupported("a kernel needs an OpenCL device"))),
             })
@@ -504,13 +522,16 @@ pub(super) mod device {
         programs
     }
 
-    pub(super) fn kernel_steps<T: Element>(
+    pub(super) fn kernel_steps(
         request: &Request,
         device: &Device,
-        shared: &Shared<Input<T>>,
+        element: ElementType,
+        passes: &Passes<'_>,
+        prepare: &dyn Fn(&'static Kernel, usize) -> Box<Prepare>,
     ) -> Result<Vec<Rung>> {
-        let Backend::OpenCl(cl) = device.backend() else { return cpu_only(request, device, shared) };
-        let (n, caps, size) = (request.n, cl.capabilities()?, size_of::<T>());
+        let size = element.size();
+        let Backend::OpenCl(cl) = device.backend() else { return cpu_only(request, device, size, passes) };
+        let (n, caps) = (request.n, cl.capabilities()?);
         let most = most(&caps, size);
         if let Some(block) = request.block {
             check_block(block, most)?;
@@ -518,19 +539,18 @@ pub(super) mod device {
         if most < 2 {
             return Err(Error::unsupported(format!("the device has work-groups of {most}, the reduce ladder needs 2")));
         }
-        let unavailable = lacks_fp64(T::TYPE, device)?;
+        let unavailable = lacks_fp64(element, device)?;
         let step = |kernel: &'static Kernel| {
             let block = request.block.unwrap_or(kernel.block.min(most));
             let emulated = kernel.memory == Memory::Registers && !sub_groups(&caps, block).backend.is_hardware();
-            let second = passes::<T>(device, kernel.groups(n, block), Determinism::Fast)?.1;
-            let shared = shared.clone();
+            let second = passes(device, kernel.groups(n, block), Determinism::Fast)?.1;
             Ok(Rung {
                 name: kernel.name,
                 step: if emulated { SHUFFLE_EMULATED } else { kernel.step },
-                bytes: bytes::<T>(n),
+                bytes: bytes(n, size),
                 model: Some(kernel.model(n, block, size, second)),
                 unavailable: unavailable.clone(),
-                prepare: Box::new(move |device| prepare(device, kernel, &shared, n, block)),
+                prepare: prepare(kernel, block),
             })
         };
         KERNELS.iter().map(step).collect()
@@ -554,7 +574,7 @@ pub(super) mod device {
         out: Buffer<T>,
     }
 
-    fn prepare<T: Element>(
+    pub(super) fn prepare<T: Element>(
         device: &Device,
         kernel: &'static Kernel,
         shared: &Shared<Input<T>>,

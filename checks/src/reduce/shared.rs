@@ -33,23 +33,51 @@ pub(super) fn thin<T: Element>(values: &mut [T], op: OpKind, every: usize) {
 
 /// The fixed tree over `values` of elements of type `T`, by definition. Element i of a tile belongs to lane i mod lanes.
 pub(super) fn obvious_tree<T: Element, U: Element>(op: &Monoid<U, Function<U::Acc>>, mut values: Vec<U::Acc>) -> U {
-    fn level<A: Copy>(x: &[A], lanes: usize, identity: A, combine: Function<A>) -> Vec<A> {
-        let tile = |chunk: &[A]| {
-            let lane = |j: usize| chunk.iter().skip(j).step_by(lanes).fold(identity, |acc, &x| combine(acc, x));
-            let mut values: Vec<A> = (0..lanes).map(lane).collect();
-            while values.len() > 1 {
-                values = values.chunks(2).map(|pair| combine(pair[0], pair[1])).collect();
-            }
-            values[0]
-        };
-        x.chunks(16 * lanes).map(tile).collect()
-    }
     if values.is_empty() {
         return op.empty;
     }
-    values = level(&values, 4096 / size_of::<T>(), op.identity, op.combine);
+    let level = |values: &[U::Acc], bytes: usize| {
+        let lanes = 4096 / bytes;
+        chunk_trees(values, 16 * lanes, lanes, op.identity, &op.combine)
+    };
+    values = level(&values, size_of::<T>());
     while values.len() > 1 {
-        values = level(&values, 4096 / size_of::<U::Acc>(), op.identity, op.combine);
+        values = level(&values, size_of::<U::Acc>());
     }
     U::narrow(values[0])
+}
+
+/// The tree over each chunk of `size` values: element i of a chunk belongs to lane i mod `lanes`, and the lanes are joined
+/// by [`pairs_tree`].
+pub(super) fn chunk_trees<A: Copy>(
+    values: &[A],
+    size: usize,
+    lanes: usize,
+    identity: A,
+    combine: &dyn Fn(A, A) -> A,
+) -> Vec<A> {
+    let mut trees = Vec::new();
+    for chunk in values.chunks(size) {
+        let mut lane = vec![identity; lanes];
+        for (i, &x) in chunk.iter().enumerate() {
+            lane[i % lanes] = combine(lane[i % lanes], x);
+        }
+        trees.push(pairs_tree(lane, combine));
+    }
+    trees
+}
+
+/// The tree of pairs of neighbours. On a level with an odd number of values, the last one stays alone.
+pub(super) fn pairs_tree<A: Copy>(mut values: Vec<A>, combine: &dyn Fn(A, A) -> A) -> A {
+    while values.len() > 1 {
+        let pairs = values.len() / 2;
+        for k in 0..pairs {
+            values[k] = combine(values[2 * k], values[2 * k + 1]);
+        }
+        if values.len() % 2 == 1 {
+            values[pairs] = values[2 * pairs];
+        }
+        values.truncate(values.len().div_ceil(2));
+    }
+    values[0]
 }

@@ -192,10 +192,17 @@ fn check_op<T: Element>(
         return same(&[got], &[exact_sum(input)], what);
     }
     if !ordered {
-        let want = input.iter().fold(op.identity, |acc, &x| (op.combine)(acc, x.widen()));
+        let mut want = op.identity;
+        for x in input {
+            want = (op.combine)(want, x.widen());
+        }
         return same(&[got], &[T::narrow(want)], what);
     }
-    let tree = obvious_tree::<T, T>(op, input.iter().map(|x| x.widen()).collect());
+    let mut wide = Vec::with_capacity(input.len());
+    for x in input {
+        wide.push(x.widen());
+    }
+    let tree = obvious_tree::<T, T>(op, wide);
     same(&[got], &[tree], what)?;
     // If partial sums overflow, only the tree defines the result.
     let want: f64 = input.iter().map(|x| x.to_f64()).sum();

@@ -9,25 +9,54 @@ use crate::{
     op::Sum,
 };
 
-/// Aggregates of every 2^b neighbours, for every b.
-struct Blocks<A> {
-    levels: Vec<Vec<A>>,
+/// Combines two values, which have numbers, and returns the number of the result. Number 0 is the identity, and number
+/// 1 + i is input value i. So the code that computes in the order of a definition is compiled once for all types.
+type Join<'j> = dyn FnMut(usize, usize) -> usize + 'j;
+
+/// Calls `body` with a [`Join`] over `values`, and returns all values by their numbers.
+fn numbered<P: Copy>(
+    combine: &dyn Fn(P, P) -> P,
+    identity: P,
+    values: &[P],
+    body: &mut dyn FnMut(&mut Join<'_>),
+) -> Vec<P> {
+    let mut all = vec![identity];
+    all.extend_from_slice(values);
+    body(&mut |a, b| {
+        all.push(combine(all[a], all[b]));
+        all.len() - 1
+    });
+    all
 }
 
-impl<A: Copy> Blocks<A> {
-    fn of(aggregates: &[A], combine: &dyn Fn(A, A) -> A) -> Self {
-        let mut levels = vec![aggregates.to_vec()];
+/// The values with these numbers.
+fn values_of<P: Copy>(all: &[P], numbers: &[usize]) -> Vec<P> {
+    let mut values = Vec::with_capacity(numbers.len());
+    for &number in numbers {
+        values.push(all[number]);
+    }
+    values
+}
+
+/// Aggregates of every 2^b neighbours, for every b.
+struct Blocks {
+    levels: Vec<Vec<usize>>,
+}
+
+impl Blocks {
+    fn of(aggregates: Vec<usize>, join: &mut Join<'_>) -> Self {
+        let mut levels = vec![aggregates];
         while levels[levels.len() - 1].len() > 1 {
             let below = &levels[levels.len() - 1];
-            let above = below.chunks_exact(2).map(|pair| combine(pair[0], pair[1])).collect();
+            let above = below.chunks_exact(2).map(|pair| join(pair[0], pair[1])).collect();
             levels.push(above);
         }
         Self { levels }
     }
 
-    fn exclusive_prefix(&self, k: usize, identity: A, combine: &dyn Fn(A, A) -> A) -> A {
+    fn exclusive_prefix(&self, k: usize, join: &mut Join<'_>) -> usize {
         let set = (0..usize::BITS).filter(|b| k >> b & 1 == 1);
-        set.fold(identity, |before, b| combine(self.levels[b as usize][(k >> b) - 1], before))
+        set.fold(0, |before, b| join(self.levels[b as usize][(k >> b) - 1], before))
     }
 }
 
@@ -41,55 +70,90 @@ pub(super) fn exclusive_prefixes<P: Copy>(
     run: usize,
     results: usize,
 ) -> Vec<(Vec<P>, P)> {
-    let aggregate = |run: &[P]| run[1..].iter().fold(run[0], |aggregate, &x| combine(aggregate, x));
-    let chunks = |tile: &[P]| -> Vec<_> {
-        let chunks = tile.chunks(cpu::CHUNK_RUNS * run);
-        chunks.map(|chunk| Blocks::of(&chunk.chunks(run).map(aggregate).collect::<Vec<_>>(), combine)).collect()
-    };
-    let tiles: Vec<_> = values.chunks(cpu::TILE_RUNS * run).map(chunks).collect();
-    // A tile's aggregates exclude an incomplete chunk.
-    let whole = |tile: &Vec<Blocks<P>>| {
-        let aggregates: Vec<_> =
-            tile.iter().filter_map(|chunk| chunk.levels.get(5)).map(|aggregate| aggregate[0]).collect();
-        Blocks::of(&aggregates, combine)
-    };
-    let tops: Vec<_> = tiles.iter().map(whole).collect();
-    let aggregates: Vec<_> = tops.iter().filter_map(|tile| tile.levels.get(6)).map(|aggregate| aggregate[0]).collect();
-    let levels = levels(combine, identity, aggregates);
+    let mut found = Vec::new();
+    let all = numbered(combine, identity, values, &mut |join| {
+        found = numbered_prefixes(join, values.len(), run, results);
+    });
+    let mut prefixes = Vec::with_capacity(found.len());
+    for (digits, own) in found {
+        prefixes.push((values_of(&all, &digits), all[own]));
+    }
+    prefixes
+}
+
+fn numbered_prefixes(join: &mut Join<'_>, n: usize, run: usize, results: usize) -> Vec<(Vec<usize>, usize)> {
+    let values: Vec<usize> = (1..=n).collect();
+    let (mut tiles, mut tops) = (Vec::new(), Vec::new());
+    for tile in values.chunks(cpu::TILE_RUNS * run) {
+        let mut chunks = Vec::new();
+        for chunk in tile.chunks(cpu::CHUNK_RUNS * run) {
+            let runs = chunk.chunks(run);
+            let aggregates = runs.map(|run| run[1..].iter().fold(run[0], |aggregate, &x| join(aggregate, x))).collect();
+            chunks.push(Blocks::of(aggregates, join));
+        }
+        // A tile's aggregates exclude an incomplete chunk.
+        let whole = chunks.iter().filter_map(|chunk| chunk.levels.get(5)).map(|aggregate| aggregate[0]);
+        tops.push(Blocks::of(whole.collect(), join));
+        tiles.push(chunks);
+    }
+    let aggregates = tops.iter().filter_map(|tile| tile.levels.get(6)).map(|aggregate| aggregate[0]).collect();
+    let levels = levels(join, aggregates);
     let each = |first: usize| {
         let (t, r) = (first / run / cpu::TILE_RUNS, first / run % cpu::TILE_RUNS);
         let (c, r) = (r / cpu::CHUNK_RUNS, r % cpu::CHUNK_RUNS);
         let chunk = tiles.get(t).and_then(|tile| tile.get(c));
-        let of_run = chunk.map_or(identity, |chunk| chunk.exclusive_prefix(r, identity, combine));
-        let of_chunk = tops.get(t).map_or(identity, |tile| tile.exclusive_prefix(c, identity, combine));
-        (digits(combine, identity, &levels, t), combine(of_chunk, of_run))
+        let of_run = chunk.map_or(0, |chunk| chunk.exclusive_prefix(r, join));
+        let of_chunk = tops.get(t).map_or(0, |tile| tile.exclusive_prefix(c, join));
+        (digits(join, &levels, t), join(of_chunk, of_run))
     };
     (0..results).step_by(run).map(each).collect()
 }
 
-fn exclusive_prefix<P: Copy>(combine: &dyn Fn(P, P) -> P, identity: P, aggregates: &[P], k: usize) -> P {
-    Blocks::of(aggregates, combine).exclusive_prefix(k, identity, combine)
+/// Exclusive prefixes of `count` chunks whose aggregates are `aggregates`: for each chunk those at each level, the highest
+/// level first. An incomplete last chunk needs no aggregate.
+pub(super) fn chunk_prefixes<P: Copy>(
+    combine: &dyn Fn(P, P) -> P,
+    identity: P,
+    aggregates: &[P],
+    count: usize,
+) -> Vec<Vec<P>> {
+    let mut found = Vec::new();
+    let all = numbered(combine, identity, aggregates, &mut |join| {
+        let levels = levels(join, (1..=aggregates.len()).collect());
+        found = (0..count).map(|chunk| digits(join, &levels, chunk)).collect();
+    });
+    let mut prefixes = Vec::with_capacity(count);
+    for digits in found {
+        prefixes.push(values_of(&all, &digits));
+    }
+    prefixes
+}
+
+fn exclusive_prefix(join: &mut Join<'_>, aggregates: &[usize], k: usize) -> usize {
+    Blocks::of(aggregates.to_vec(), join).exclusive_prefix(k, join)
 }
 
 /// Aggregates of tiles or chunks, of groups of 32 of them, of groups of 32 of these, and so on.
-pub(super) fn levels<P: Copy>(combine: &dyn Fn(P, P) -> P, identity: P, aggregates: Vec<P>) -> Vec<Vec<P>> {
+fn levels(join: &mut Join<'_>, aggregates: Vec<usize>) -> Vec<Vec<usize>> {
     let mut levels = vec![aggregates];
     while levels[levels.len() - 1].len() >= cpu::BLOCK {
-        let below = levels[levels.len() - 1].chunks_exact(cpu::BLOCK);
-        let above =
-            below.map(|b| combine(exclusive_prefix(combine, identity, b, cpu::BLOCK - 1), b[cpu::BLOCK - 1])).collect();
+        let mut above = Vec::new();
+        for block in levels[levels.len() - 1].chunks_exact(cpu::BLOCK) {
+            let prefix = exclusive_prefix(join, block, cpu::BLOCK - 1);
+            above.push(join(prefix, block[cpu::BLOCK - 1]));
+        }
         levels.push(above);
     }
     levels
 }
 
 /// Exclusive prefix of tile or chunk `t` at each level, the highest level first.
-pub(super) fn digits<P: Copy>(combine: &dyn Fn(P, P) -> P, identity: P, levels: &[Vec<P>], mut t: usize) -> Vec<P> {
+fn digits(join: &mut Join<'_>, levels: &[Vec<usize>], mut t: usize) -> Vec<usize> {
     let mut digits = Vec::new();
     for level in levels {
         let block = t / cpu::BLOCK * cpu::BLOCK;
         let aggregates = &level[block.min(level.len())..t.min(level.len())];
-        digits.push(exclusive_prefix(combine, identity, aggregates, t % cpu::BLOCK));
+        digits.push(exclusive_prefix(join, aggregates, t % cpu::BLOCK));
         t /= cpu::BLOCK;
     }
     digits.reverse();

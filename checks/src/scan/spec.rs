@@ -162,7 +162,10 @@ fn check<T: Element, U: Element + From<T>>(
         (built_in.run)(&Device::cpu(), input.into(), kind, (&mut want).into())?;
         return same(&got, &want, form.name());
     }
-    let mut values: Vec<_> = input.iter().map(|&x| U::from(x).widen()).collect();
+    let mut values = Vec::with_capacity(input.len());
+    for &x in input {
+        values.push(U::from(x).widen());
+    }
     if kind.reversed {
         values.reverse();
     }
@@ -176,10 +179,14 @@ fn check<T: Element, U: Element + From<T>>(
         return Ok(());
     };
     // If partial sums overflow, only the definition gives the result.
-    let input: Vec<U> = input.iter().map(|&x| U::from(x)).collect();
-    let want: f64 = input.iter().map(|x| x.to_f64()).sum();
+    let (mut wide, mut want) = (Vec::with_capacity(input.len()), 0.0);
+    for &x in input {
+        let x = U::from(x);
+        wide.push(x);
+        want += x.to_f64();
+    }
     if want.is_finite() && last.to_f64().is_finite() {
-        return close(*last, want, sum_error(&input, DEPTH), "the last sum");
+        return close(*last, want, sum_error(&wide, DEPTH), "the last sum");
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 use super::{constant, counting, gpu, load::Load, zip};
 use crate::{
     Bins, Buffer, Determinism, Device, Element, ElementType, ErrorKind, Input, Interpolation, Order, ProgramSpec,
-    Result, Source, Top, View,
+    Result, Source, Top, View, ViewMut,
     bench::Bench,
     bf16,
     check::{
@@ -36,14 +36,27 @@ struct Place<'a> {
 impl Place<'_> {
     /// Compares a source with the array `want`: its elements, and their sum.
     fn check<S: Source<Item: Element> + Copy>(self, source: S, want: &[S::Item]) -> Result<(), Failure> {
+        let (device, op) = (self.device, Sum.with(Determinism::Fixed));
+        self.check_results(want, &|out| device.transform_into(source, out), &|out| device.reduce_into(source, op, out))
+    }
+
+    /// [`Self::check`] of the functions that write the elements and their sum, compiled once for each type.
+    fn check_results<T: Element>(
+        self,
+        want: &[T],
+        elements: &Write<'_, T>,
+        total: &Write<'_, T>,
+    ) -> Result<(), Failure> {
         let Self { device, offset } = self;
-        let got = guarded(device, want.len(), offset, |out| Ok(device.transform_into(source, out)?))?;
+        let got = guarded(device, want.len(), offset, |out| Ok(elements(out)?))?;
         same(&got, want, "elements")?;
-        let fixed = Determinism::Fixed;
-        let got = guarded(device, 1, offset, |out| Ok(device.reduce_into(source, Sum.with(fixed), out)?))?;
+        let got = guarded(device, 1, offset, |out| Ok(total(out)?))?;
         same(&got, &[sum(want)?], "sum")
     }
 }
+
+/// Writes results to a view.
+type Write<'w, T> = dyn Fn(ViewMut<'_, T>) -> Result<()> + 'w;
 
 #[inline(never)]
 fn sum<T: Element>(x: &[T]) -> Result<T> {
@@ -70,8 +83,8 @@ fn pair(place: Place<'_>, outer: &str, inner: &str, n: usize, data: Data) -> Res
     let (buffer, narrow) = (device.upload(&all)?, device.upload(&bytes)?);
     let (x, y) = (&all[offset..], &all[..n]);
     let (a, b) = (buffer.view(offset..)?, buffer.view(..n)?);
-    let map = Map::new(scaled, "x * 0.75f + 1.0f");
-    let product = Map::new(|(a, b): (f32, f32)| a * b, "a * b");
+    let map = Map::new(scaled as fn(f32) -> f32, "x * 0.75f + 1.0f");
+    let product = Map::new(multiply as fn((f32, f32)) -> f32, "a * b");
     let each = |f: &dyn Fn(usize) -> f32| (0..n).map(f).collect::<Vec<f32>>();
     match inner {
         "memory" => outside(place, outer, a, x.to_vec()),
@@ -110,7 +123,7 @@ fn use_one(place: Place<'_>, using: Use, inner: &str, n: usize, data: Data) -> R
     match inner {
         "memory" => used(place, using, a, x.to_vec()),
         "map" => {
-            let map = Map::new(scaled, "x * 0.75f + 1.0f");
+            let map = Map::new(scaled as fn(f32) -> f32, "x * 0.75f + 1.0f");
             used(place, using, a.map(&map), x.iter().map(|x| scaled(*x)).collect())
         }
         _ => {
@@ -124,22 +137,38 @@ fn use_one(place: Place<'_>, using: Use, inner: &str, n: usize, data: Data) -> R
 fn used<S: Source<Item = f32> + Copy>(place: Place<'_>, using: Use, x: S, of: Vec<f32>) -> Result<(), Failure> {
     match using {
         Use::Neighbours => {
-            let difference = Map::new(|(a, b): (f32, f32)| b - a, "b - a");
-            let want: Vec<f32> = of.windows(2).map(|pair| pair[1] - pair[0]).collect();
-            place.check(x.neighbours::<2>().map(&difference), &want)
+            let difference = Map::new(difference as fn((f32, f32)) -> f32, "b - a");
+            place.check(x.neighbours::<2>().map(&difference), &differences(&of))
         }
-        Use::Shuffled => {
-            let (n, seed) = (of.len(), of.len() as u64);
-            let order = Device::cpu().transform(counting(0u64).take(n).shuffled(seed))?.to_vec()?;
-            let want: Vec<f32> = order.into_iter().map(|i| of[i as usize]).collect();
-            place.check(x.shuffled(seed), &want)
-        }
+        Use::Shuffled => place.check(x.shuffled(of.len() as u64), &shuffled(&of)?),
         Use::Read(primitive) => {
             let cpu = Device::cpu();
             let (got, want) = (read(place.device, primitive, x)?, read(&cpu, primitive, &of)?);
             same(&got, &want, "results")
         }
     }
+}
+
+fn difference((a, b): (f32, f32)) -> f32 {
+    b - a
+}
+
+fn differences(of: &[f32]) -> Vec<f32> {
+    of.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
+/// The order of a source of integers, shuffled with the seed `of.len()`.
+fn shuffled(of: &[f32]) -> Result<Vec<f32>> {
+    let order = Device::cpu().transform(counting(0u64).take(of.len()).shuffled(of.len() as u64))?.to_vec()?;
+    Ok(order.into_iter().map(|i| of[i as usize]).collect())
+}
+
+fn positive(x: f32) -> bool {
+    x > 0.25
+}
+
+fn third(i: u32) -> u32 {
+    i / 3
 }
 
 /// Primitives other than sums and transforms.
@@ -163,12 +192,10 @@ const PRIMITIVES: [&str; 14] = [
 /// The results of a primitive, as bits.
 fn read<S: Source<Item = f32> + Copy>(device: &Device, primitive: &str, x: S) -> Result<Vec<u64>> {
     let n = x.length()?.unwrap_or(0);
-    let bits = |x: Vec<f32>| x.into_iter().map(|x| x.to_bits().into()).collect::<Vec<u64>>();
-    let positive = Map::new(|x: f32| x > 0.25, "x > 0.25f");
-    let empty = || vec![n as u64];
+    let positive = Map::new(positive as fn(f32) -> bool, "x > 0.25f");
     Ok(match primitive {
         "scan" => bits(device.scan(x, Sum)?.to_vec()?),
-        _ if n == 0 => empty(),
+        _ if n == 0 => Vec::new(),
         "statistics" => {
             let found = device.statistics(x)?;
             vec![found.nan as u64, found.min.index as u64, found.max.index as u64, found.mean.to_bits()]
@@ -180,18 +207,15 @@ fn read<S: Source<Item = f32> + Copy>(device: &Device, primitive: &str, x: S) ->
         "arg-max" => vec![device.arg_max(x)?.index as u64],
         "count" => vec![device.count(x, NonZero)?, device.any(x, NonZero)?.into(), device.all(x, NonZero)?.into()],
         "histogram" => device.histogram(x, &Bins::even(-2.0, 2.0, 7)?)?.counts,
-        "weighted histogram" => {
-            let found = device.histogram(x.weighted(x), &Bins::even(-2.0, 2.0, 7)?)?;
-            found.sums.into_iter().map(|x| x.to_bits().into()).collect()
-        }
+        "weighted histogram" => bits(device.histogram(x.weighted(x), &Bins::even(-2.0, 2.0, 7)?)?.sums),
         "top k" => bits(device.top_k(x, Top::largest(n.min(5)))?.to_vec()?),
-        "quantiles" => {
-            device.quantile(x, &[0.0, 0.3, 1.0], Interpolation::Lower)?.into_iter().map(f64::to_bits).collect()
-        }
+        "quantiles" => wide_bits(device.quantile(x, &[0.0, 0.3, 1.0], Interpolation::Lower)?),
         "select" => bits(device.select(x, &positive)?.to_vec()?),
         "partition" => {
             let (out, count) = device.partition(x, &positive)?;
-            bits(out.to_vec()?).into_iter().chain([count as u64]).collect()
+            let mut found = bits(out.to_vec()?);
+            found.push(count as u64);
+            found
         }
         "unique" => bits(device.unique(x)?.to_vec()?),
         "segments" => {
@@ -199,33 +223,51 @@ fn read<S: Source<Item = f32> + Copy>(device: &Device, primitive: &str, x: S) ->
             bits(device.reduce(x.take(n / 2 * 2).segments(offsets), Sum)?.to_vec()?)
         }
         _ => {
-            let keys = counting(0u32).map(Map::new(|i: u32| i / 3, "x / 3u")).take(n);
+            let keys = counting(0u32).map(Map::new(third as fn(u32) -> u32, "x / 3u")).take(n);
             bits(device.scan(x.by_key(keys), Sum)?.to_vec()?)
         }
     })
 }
 
+fn bits(x: Vec<f32>) -> Vec<u64> {
+    x.into_iter().map(|x| x.to_bits().into()).collect()
+}
+
+fn wide_bits(x: Vec<f64>) -> Vec<u64> {
+    x.into_iter().map(f64::to_bits).collect()
+}
+
 fn outside<S: Source<Item = f32> + Copy>(place: Place<'_>, outer: &str, x: S, of: Vec<f32>) -> Result<(), Failure> {
+    let (n, want) = (of.len(), wanted(outer, &of));
+    match outer {
+        "map" => place.check(x.map(&Map::new(scaled as fn(f32) -> f32, "x * 0.75f + 1.0f")), &want),
+        "zip" => {
+            let of_even = Map::new(of_even as fn((f32, u16)) -> f32, "(b & 1) == 0 ? a : 0.5f");
+            place.check(x.zip(counting(0u16)).map(&of_even), &want)
+        }
+        "cast" => place.check(x.cast::<f16>(), &casted::<f32, f16>(&want)),
+        "gathered" => place.check(x.gathered(&indices(n)), &want),
+        "reversed" => place.check(x.reversed(), &want),
+        "strided" => place.check(x.strided(2), &want),
+        _ => place.check(x.take(n / 2), &want),
+    }
+}
+
+fn of_even((a, b): (f32, u16)) -> f32 {
+    if b & 1 == 0 { a } else { 0.5 }
+}
+
+/// The elements of `outer` of an expression with the elements `of`; those of a cast are not yet cast.
+fn wanted(outer: &str, of: &[f32]) -> Vec<f32> {
     let n = of.len();
     match outer {
-        "map" => {
-            let want: Vec<f32> = of.iter().map(|x| scaled(*x)).collect();
-            place.check(x.map(&Map::new(scaled, "x * 0.75f + 1.0f")), &want)
-        }
-        "zip" => {
-            let least = Map::new(|(a, b): (f32, u16)| if b & 1 == 0 { a } else { 0.5 }, "(b & 1) == 0 ? a : 0.5f");
-            let want: Vec<f32> = of.iter().enumerate().map(|(i, x)| if i % 2 == 0 { *x } else { 0.5 }).collect();
-            place.check(x.zip(counting(0u16)).map(&least), &want)
-        }
-        "cast" => place.check(x.cast::<f16>(), &of.iter().map(|x| x.cast()).collect::<Vec<f16>>()),
-        "gathered" => {
-            let indices = indices(n);
-            let want: Vec<f32> = indices.iter().map(|&i| of[i as usize]).collect();
-            place.check(x.gathered(&indices), &want)
-        }
-        "reversed" => place.check(x.reversed(), &of.iter().rev().copied().collect::<Vec<_>>()),
-        "strided" => place.check(x.strided(2), &of.iter().step_by(2).copied().collect::<Vec<_>>()),
-        _ => place.check(x.take(n / 2), &of[..n / 2]),
+        "map" => of.iter().map(|x| scaled(*x)).collect(),
+        "zip" => of.iter().zip(0..).map(|(x, i)| of_even((*x, i as u16))).collect(),
+        "gathered" => indices(n).into_iter().map(|i| of[i as usize]).collect(),
+        "reversed" => of.iter().rev().copied().collect(),
+        "strided" => of.iter().step_by(2).copied().collect(),
+        "take" => of[..n / 2].to_vec(),
+        _ => of.to_vec(),
     }
 }
 
@@ -242,11 +284,16 @@ fn typed<T: Element>(place: Place<'_>, node: &str, n: usize) -> Result<(), Failu
     let (buffer, x) = (device.upload(&all)?, &all[offset..]);
     let view = buffer.view(offset..)?;
     match node {
-        "reversed" => place.check(view.reversed(), &x.iter().rev().copied().collect::<Vec<_>>()),
+        "reversed" => {
+            let mut want = x.to_vec();
+            want.reverse();
+            place.check(view.reversed(), &want)
+        }
         "gathered" => {
-            let (indices, len) = (Data::Random.generate::<u8>(n, 1), n.min(256));
-            let small: Vec<u8> = indices.iter().map(|i| (usize::from(*i) % len.max(1)) as u8).collect();
-            let want: Vec<T> = small.iter().map(|i| x[usize::from(*i)]).collect();
+            let (small, mut want) = (small_indices(n), Vec::with_capacity(n));
+            for i in &small {
+                want.push(x[usize::from(*i)]);
+            }
             place.check(view.gathered(&small), &want)
         }
         "constant" => place.check(constant(T::HIGHEST).take(n), &vec![T::HIGHEST; n]),
@@ -258,8 +305,23 @@ fn typed<T: Element>(place: Place<'_>, node: &str, n: usize) -> Result<(), Failu
     }
 }
 
+/// Indices below 256 of `n` elements.
+fn small_indices(n: usize) -> Vec<u8> {
+    let mut indices = Data::Random.generate::<u8>(n, 1);
+    indices.iter_mut().for_each(|i| *i = (usize::from(*i) % n.clamp(1, 256)) as u8);
+    indices
+}
+
 fn cast<T: Element, U: Element>(place: Place<'_>, view: View<'_, T>, x: &[T]) -> Result<(), Failure> {
-    place.check(view.cast::<U>(), &x.iter().map(|x| x.cast()).collect::<Vec<U>>())
+    place.check(view.cast::<U>(), &casted(x))
+}
+
+fn casted<T: Element, U: Element>(x: &[T]) -> Vec<U> {
+    let mut all = Vec::with_capacity(x.len());
+    for x in x {
+        all.push(x.cast());
+    }
+    all
 }
 
 fn sizes(level: Level) -> &'static [usize] {
@@ -325,7 +387,7 @@ impl Spec for Sources {
 
     fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
         let (floats, bytes) = (Input::<f32>::Host(&[]), Input::<u8>::Host(&[]));
-        let product = Map::new(|(a, b): (f32, f32)| a * b, "a * b");
+        let product = Map::new(multiply as fn((f32, f32)) -> f32, "a * b");
         let mut programs = Vec::new();
         for (aligned, wide) in [(false, false), (true, false), (true, true)] {
             add(&mut programs, caps, floats.zip(floats).map(&product), aligned, wide);

@@ -28,45 +28,14 @@ where
         out.fill(op.empty);
         return Ok(());
     }
-    let chunks = lines.len.div_ceil(CHUNK);
-    let columns = ROW_BYTES / size_of::<U::Acc>();
-    let many = out.len() / (4 * columns) * chunks >= 4 * parallel::threads();
-    let columns = match lines.across() {
-        true if many => 4 * columns,
-        true => columns,
-        false => 1,
-    };
-    // If there are few outputs, threads share parts of the axis. A part is a power of two of chunks.
-    let run = (TASK / CHUNK / columns.min(out.len())).next_power_of_two();
-    let outputs = (TASK / lines.len).next_multiple_of(columns).max(columns);
-    let parallel = lines.len * out.len() > TASK;
-    if !parallel || chunks <= run || out.len() >= outputs * 8 * parallel::threads() {
-        let body = |task: usize, out: &mut [U]| {
-            if lines.adjoin() && lines.len.is_power_of_two() && lines.len <= LANES {
-                let start = lines.place(task * outputs);
-                combine_short(op, &input[start..start + out.len() * lines.len], out);
-                return Ok(());
-            }
-            if columns == 1 && lines.stride == 1 && lines.len < FEW && out.len() > 1 {
-                return combine_abreast(op, input, lines, task * outputs, out);
-            }
-            if columns == 1 {
-                for (i, out) in out.iter_mut().enumerate() {
-                    *out = U::narrow(combine_line(op, input, lines.place(task * outputs + i), lines, 0..chunks));
-                }
-                return Ok(());
-            }
-            each_block(lines, task * outputs, out.len(), columns, &mut |at, block| {
-                let values = combine(op, input, lines, 0..chunks, block)?;
-                out[at..at + block.count].iter_mut().zip(values).for_each(|(out, x)| *out = U::narrow(x));
-                Ok(())
-            })
-        };
+    let split = Split::of(lines, size_of::<U::Acc>());
+    let Split { chunks, columns, run, outputs, shared, parallel } = split;
+    if !shared {
+        let body = |task: usize, out: &mut [U]| whole_lines(op, input, lines, &split, task * outputs, out);
         return if parallel { parallel::try_chunks_mut(out, outputs, &body) } else { body(0, out) };
     }
     let parts = chunks.div_ceil(run);
-    let blocks = out.len().div_ceil(columns);
-    let mut values: Vec<Vec<U::Acc>> = parallel::try_map(parts * blocks, &|task| {
+    let values: Vec<Vec<U::Acc>> = parallel::try_map(parts * out.len().div_ceil(columns), &|task| {
         let (part, first) = (task % parts, task / parts * columns);
         let mut values = Vec::new();
         each_block(lines, first, columns.min(lines.outputs - first), columns, &mut |_, block| {
@@ -75,13 +44,92 @@ where
         })?;
         Ok(values)
     })?;
-    parallel::consume(values.chunks_mut(parts).zip(out.chunks_mut(columns)), &|(parts, out)| {
-        let mut tree = Tree::<U::Acc>::default();
-        for (part, values) in parts.iter_mut().enumerate() {
-            tree.push(part, std::mem::take(values), &op.combine);
-        }
-        out.iter_mut().zip(tree.fold(&op.combine)).for_each(|(out, x)| *out = U::narrow(x));
+    parallel::try_chunks_mut(out, columns, &|block, out| {
+        narrow(&fold_parts(&values[block * parts..][..parts], &op.combine)?, out);
+        Ok(())
     })
+}
+
+/// How threads share the lines.
+struct Split {
+    /// Chunks of a line.
+    chunks: usize,
+    /// Outputs that are combined at once.
+    columns: usize,
+    /// If there are few outputs, threads share parts of the axis. A part is a power of two of chunks.
+    run: usize,
+    /// Outputs of a task.
+    outputs: usize,
+    shared: bool,
+    parallel: bool,
+}
+
+impl Split {
+    fn of(lines: &Lines, bytes: usize) -> Self {
+        let chunks = lines.len.div_ceil(CHUNK);
+        let columns = ROW_BYTES / bytes;
+        let many = lines.outputs / (4 * columns) * chunks >= 4 * parallel::threads();
+        let columns = match lines.across() {
+            true if many => 4 * columns,
+            true => columns,
+            false => 1,
+        };
+        let run = (TASK / CHUNK / columns.min(lines.outputs)).next_power_of_two();
+        let outputs = (TASK / lines.len).next_multiple_of(columns).max(columns);
+        let parallel = lines.len * lines.outputs > TASK;
+        let shared = parallel && chunks > run && lines.outputs < outputs * 8 * parallel::threads();
+        Self { chunks, columns, run, outputs, shared, parallel }
+    }
+}
+
+/// The results of whole lines, from the output `first` on.
+fn whole_lines<T, U, F>(
+    op: &Monoid<U, F>,
+    input: &[T],
+    lines: &Lines,
+    &Split { chunks, columns, .. }: &Split,
+    first: usize,
+    out: &mut [U],
+) -> Result<()>
+where
+    T: Element,
+    U: Element + From<T>,
+    F: Fn(U::Acc, U::Acc) -> U::Acc,
+{
+    if lines.adjoin() && lines.len.is_power_of_two() && lines.len <= LANES {
+        let start = lines.place(first);
+        combine_short(op, &input[start..start + out.len() * lines.len], out);
+        return Ok(());
+    }
+    if columns == 1 && lines.stride == 1 && lines.len < FEW && out.len() > 1 {
+        return combine_abreast(op, input, lines, first, out);
+    }
+    if columns == 1 {
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = U::narrow(combine_line(op, input, lines.place(first + i), lines, 0..chunks));
+        }
+        return Ok(());
+    }
+    each_block(lines, first, out.len(), columns, &mut |at, block| {
+        narrow(&combine(op, input, lines, 0..chunks, block)?, &mut out[at..at + block.count]);
+        Ok(())
+    })
+}
+
+/// Writes accumulators as elements.
+fn narrow<U: Element>(values: &[U::Acc], out: &mut [U]) {
+    for (out, &x) in out.iter_mut().zip(values) {
+        *out = U::narrow(x);
+    }
+}
+
+/// The root of the tree over the parts of lines, for several outputs at once.
+fn fold_parts<A: Copy>(parts: &[Vec<A>], combine: &dyn Fn(A, A) -> A) -> Result<Vec<A>> {
+    let mut tree = Tree::default();
+    for (part, values) in parts.iter().enumerate() {
+        tree.push(part, memory::copied(values)?, combine);
+    }
+    Ok(tree.fold(combine))
 }
 
 /// Outputs that are combined at once.
@@ -131,7 +179,7 @@ impl<A: Copy> Tree<A> {
     fn push(&mut self, number: usize, mut x: Vec<A>, combine: &dyn Fn(A, A) -> A) {
         for _ in 0..number.trailing_ones() {
             let left = self.0.pop().expect("a subtree for each bit");
-            x.iter_mut().zip(left).for_each(|(x, left)| *x = combine(left, *x));
+            join(&left, &mut x, combine);
         }
         self.0.push(x);
     }
@@ -139,9 +187,16 @@ impl<A: Copy> Tree<A> {
     fn fold(mut self, combine: &dyn Fn(A, A) -> A) -> Vec<A> {
         let mut x = self.0.pop().expect("an axis has elements");
         while let Some(left) = self.0.pop() {
-            x.iter_mut().zip(left).for_each(|(x, left)| *x = combine(left, *x));
+            join(&left, &mut x, combine);
         }
         x
+    }
+}
+
+/// Combines the left subtrees with the right ones, `x`.
+fn join<A: Copy>(left: &[A], x: &mut [A], combine: &dyn Fn(A, A) -> A) {
+    for (x, &left) in x.iter_mut().zip(left) {
+        *x = combine(left, *x);
     }
 }
 
@@ -184,8 +239,7 @@ where
             moved[column..].iter_mut().step_by(count).zip(line).for_each(|(to, &x)| *to = x);
         }
         let moved_lines = Lines { stride: count as isize, ..lines.clone() };
-        let values = combine(op, &moved, &moved_lines, 0..1, &Block { count, first: 0, places: &[] })?;
-        out.iter_mut().zip(values).for_each(|(out, x)| *out = U::narrow(x));
+        narrow(&combine(op, &moved, &moved_lines, 0..1, &Block { count, first: 0, places: &[] })?, out);
     }
     Ok(())
 }
@@ -212,7 +266,9 @@ where
     let add = |acc: &mut U::Acc, x: &T| *acc = (op.combine)(*acc, U::from(*x).widen());
     if stride == 1 {
         for row in input[start..start + len].chunks(LANES) {
-            lane.iter_mut().zip(row).for_each(|(acc, x)| add(acc, x));
+            for (acc, x) in lane.iter_mut().zip(row) {
+                add(acc, x);
+            }
         }
     } else {
         for i in 0..len {
@@ -280,13 +336,18 @@ where
     if columns == 1 {
         return memory::filled(1, combine_line(op, input, block.first, lines, chunks));
     }
+    let take = |x: &T| U::from(*x).widen();
+    let add = |acc: &mut U::Acc, x: &T| *acc = (op.combine)(*acc, take(x));
+    let add_rows = |to: &mut [U::Acc], rows: &[T]| {
+        for (acc, x) in to.iter_mut().zip(rows) {
+            add(acc, x);
+        }
+    };
     let mut tree = Tree::<U::Acc>::default();
     // Capacity for the lanes of a whole chunk.
     let mut lane = memory::with_capacity(LANES * columns)?;
     for chunk in chunks.clone() {
         let (base, end) = (chunk * CHUNK, lines.len.min((chunk + 1) * CHUNK));
-        let take = |x: &T| U::from(*x).widen();
-        let add = |acc: &mut U::Acc, x: &T| *acc = (op.combine)(*acc, take(x));
         let rows =
             |i: usize, count: usize| &input[block.first.wrapping_add_signed(i as isize * stride)..][..count * columns];
         // Lanes without elements would not change the result.
@@ -298,18 +359,25 @@ where
             let lone = |x: &T| (op.combine)(op.identity, take(x));
             let join = |a: &T, b: &T| (op.combine)(lone(a), lone(b));
             lane.resize(width * columns, op.identity);
-            for (i, to) in (0..lines.len).step_by(4).zip(lane.chunks_exact_mut(columns)) {
-                let row = |r: usize| rows(i + r, 1);
-                match lines.len - i {
-                    1 => to.iter_mut().zip(row(0)).for_each(|(to, a)| *to = lone(a)),
+            for k in 0..lines.len.div_ceil(4) {
+                let to = &mut lane[k * columns..][..columns];
+                let row = |r: usize| &rows(4 * k + r, 1)[..columns];
+                match lines.len - 4 * k {
+                    1 => {
+                        for (to, a) in to.iter_mut().zip(row(0)) {
+                            *to = lone(a);
+                        }
+                    }
                     2 => to.iter_mut().zip(row(0)).zip(row(1)).for_each(|((to, a), b)| *to = join(a, b)),
                     3 => {
                         let each = to.iter_mut().zip(row(0)).zip(row(1)).zip(row(2));
                         each.for_each(|(((to, a), b), c)| *to = (op.combine)(join(a, b), lone(c)));
                     }
                     _ => {
-                        let each = to.iter_mut().zip(row(0)).zip(row(1)).zip(row(2)).zip(row(3));
-                        each.for_each(|((((to, a), b), c), d)| *to = (op.combine)(join(a, b), join(c, d)));
+                        let (a, b, c, d) = (row(0), row(1), row(2), row(3));
+                        for i in 0..columns {
+                            to[i] = (op.combine)(join(&a[i], &b[i]), join(&c[i], &d[i]));
+                        }
                     }
                 }
             }
@@ -324,24 +392,32 @@ where
             let together = if neighbours { (end - base) / (at_once * LANES) * (at_once * LANES) } else { 0 };
             for first in (base..base + together).step_by(at_once * LANES) {
                 if narrow {
-                    lane.iter_mut().zip(rows(first, LANES)).for_each(|(acc, x)| add(acc, x));
+                    add_rows(&mut lane, rows(first, LANES));
                     continue;
                 }
-                for (k, to) in lane.chunks_exact_mut(lanes * columns).enumerate() {
-                    let [a, b, c, d] = [0, 1, 2, 3].map(|r| rows(first + r * LANES + k, lanes));
-                    for ((((to, a), b), c), d) in to.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-                        [a, b, c, d].into_iter().for_each(|x| add(to, x));
+                let size = lanes * columns;
+                for (k, to) in lane.chunks_exact_mut(size).enumerate() {
+                    let row = |r: usize| &rows(first + r * LANES + k, lanes)[..size];
+                    let (to, a, b, c, d) = (&mut to[..size], row(0), row(1), row(2), row(3));
+                    for i in 0..size {
+                        let mut acc = to[i];
+                        add(&mut acc, &a[i]);
+                        add(&mut acc, &b[i]);
+                        add(&mut acc, &c[i]);
+                        add(&mut acc, &d[i]);
+                        to[i] = acc;
                     }
                 }
             }
             for i in base + together..end {
                 let to = &mut lane[i % LANES * columns..][..columns];
-                let along = i as isize * stride;
                 if neighbours {
-                    to.iter_mut().zip(rows(i, 1)).for_each(|(acc, x)| add(acc, x));
-                } else {
-                    let each = to.iter_mut().zip(block.places);
-                    each.for_each(|(acc, place)| add(acc, &input[place.wrapping_add_signed(along)]));
+                    add_rows(to, rows(i, 1));
+                    continue;
+                }
+                let along = i as isize * stride;
+                for (acc, place) in to.iter_mut().zip(block.places) {
+                    add(acc, &input[place.wrapping_add_signed(along)]);
                 }
             }
         }
@@ -350,11 +426,15 @@ where
             for k in 0..width {
                 let (to, from) = lane.split_at_mut((2 * k).max(1) * columns);
                 if k == 0 {
-                    to.iter_mut().zip(&*from).for_each(|(to, &right)| *to = (op.combine)(*to, right));
-                } else {
-                    let (left, right) = from[..2 * columns].split_at(columns);
-                    let each = to[k * columns..][..columns].iter_mut().zip(left).zip(right);
-                    each.for_each(|((to, &left), &right)| *to = (op.combine)(left, right));
+                    for (to, &right) in to.iter_mut().zip(&*from) {
+                        *to = (op.combine)(*to, right);
+                    }
+                    continue;
+                }
+                let (left, right) = from[..2 * columns].split_at(columns);
+                let to = &mut to[k * columns..][..columns];
+                for i in 0..columns {
+                    to[i] = (op.combine)(left[i], right[i]);
                 }
             }
         }

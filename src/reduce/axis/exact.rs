@@ -22,17 +22,20 @@ const COLUMNS: usize = 32;
 /// Work-items of a team on GPUs, at most, if groups are neighbours in memory and fill the device.
 const MOST_ROWS: usize = 8;
 
-/// The sums or means of the lines; `U` is a float.
+/// The sums or means of the lines; `U` is a float. For other types nothing is compiled.
 pub(super) fn on_the_cpu<T, U>(of: Exact, input: &[T], lines: &Lines, out: &mut [U]) -> Result<()>
 where
     T: Element,
     U: Element + From<T>,
 {
+    if const { !U::TYPE.is_float() } {
+        unreachable!("exact sums are floats");
+    }
     if lines.len == 0 {
         out.fill(ExactSum::<f32>::new().rounded_quotient(of.divisor(0)));
         return Ok(());
     }
-    if U::TYPE.needs_fp64() {
+    if const { U::TYPE.needs_fp64() } {
         lines_in::<T, U, f64>(of, input, lines, out)
     } else {
         lines_in::<T, U, f32>(of, input, lines, out)

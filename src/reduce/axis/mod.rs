@@ -29,7 +29,7 @@ use crate::{
     op::{Code, Core, Monoid},
     reduce::exact_groups::{self, Exact},
     runtime::Backend,
-    source::{Along, Axes, Shaped, along_one},
+    source::{Along, AlongOne, Axes, Shaped},
 };
 
 /// Lanes of a chunk, and elements of a chunk of 16 rows; as in `cl/reduce_axis.cl`.
@@ -129,11 +129,11 @@ impl Lines {
 
 impl<V: Shaped, A: Axes> Reducible for Along<V, A> {
     fn reduce<O: Core<V::To>>(self, device: &Device, op: O, level: Determinism) -> Result<Buffer<V::To>> {
-        along_one(device, self.view.view(), self.axes.list(), |view, axis| {
-            let mut out = device.uninit(Lines::of(view.layout(), axis)?.outputs)?;
-            reduce_along(device, view, axis, (op, level), (&mut out).into())?;
-            Ok(out)
-        })
+        let lines = AlongOne::new(device, self.view.view(), self.axes.list())?;
+        let view = lines.view()?;
+        let mut out = device.uninit(Lines::of(view.layout(), lines.axis)?.outputs)?;
+        reduce_along(device, view, lines.axis, (op, level), (&mut out).into())?;
+        Ok(out)
     }
 
     fn reduce_into<O: Core<V::To>>(
@@ -143,9 +143,8 @@ impl<V: Shaped, A: Axes> Reducible for Along<V, A> {
         level: Determinism,
         output: Output<'_, V::To>,
     ) -> Result<()> {
-        along_one(device, self.view.view(), self.axes.list(), |view, axis| {
-            reduce_along(device, view, axis, (op, level), output)
-        })
+        let lines = AlongOne::new(device, self.view.view(), self.axes.list())?;
+        reduce_along(device, lines.view()?, lines.axis, (op, level), output)
     }
 }
 
@@ -182,19 +181,20 @@ impl Device {
         let (input, layout) = input.parts();
         let lines = Lines::of(&layout, axis)?;
         output.expect_len(lines.outputs, "reduce along an axis")?;
-        match (self.backend(), exact) {
-            (Backend::Cpu, Some(of)) => exact::on_the_cpu(of, input.host()?, &lines, output.host()?)?,
-            (Backend::Cpu, None) => cpu::reduce(op, input.host()?, &lines, output.host()?)?,
-            (Backend::OpenCl(device), Some(of)) => {
-                let form = exact_groups::gpu::Form::of::<T, U>(of);
-                exact::on_a_device(device, &form, input.any(), &lines, output.any())?;
-            }
-            (Backend::OpenCl(device), None) => {
-                let form = gpu::Form::by::<T, U>(source);
-                let (empty, input) = (bytemuck::bytes_of(&op.empty), input.any());
-                gpu::reduce(device, &form, empty, input, &lines, output.any(), scratch)?;
+        let Backend::OpenCl(device) = self.backend() else {
+            let (input, out) = (input.host()?, output.host()?);
+            return match exact {
+                Some(of) => exact::on_the_cpu(of, input, &lines, out),
+                None => cpu::reduce(op, input, &lines, out),
+            };
+        };
+        let (input, output) = (input.any(), output.any());
+        match exact.map(exact_groups::gpu::Form::of::<T, U>) {
+            Some(form) => exact::on_a_device(device, &form, input, &lines, output),
+            None => {
+                let (form, empty) = (gpu::Form::by::<T, U>(source), bytemuck::bytes_of(&op.empty));
+                gpu::reduce(device, &form, empty, input, &lines, output, scratch)
             }
         }
-        Ok(())
     }
 }

@@ -35,13 +35,16 @@ pub(in crate::reduce) fn line<T: Element, U: Element + From<T>, F: Float>(
     sum.rounded_quotient(of.divisor(len))
 }
 
-/// The sums or means of the segments; `U` is a float.
+/// The sums or means of the segments; `U` is a float. For other types nothing is compiled.
 pub(crate) fn segments<T, U>(of: Exact, input: &[T], offsets: Offsets<'_>, out: &mut [U]) -> Result<()>
 where
     T: Element,
     U: Element + From<T>,
 {
-    if U::TYPE.needs_fp64() {
+    if const { !U::TYPE.is_float() } {
+        unreachable!("exact sums are floats");
+    }
+    if const { U::TYPE.needs_fp64() } {
         segments_in::<T, U, f64>(of, input, offsets, out)
     } else {
         segments_in::<T, U, f32>(of, input, offsets, out)

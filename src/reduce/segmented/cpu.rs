@@ -95,14 +95,8 @@ where
     let tile = TILE_BLOCKS * BLOCK_BYTES / size_of::<T>();
     let mut nodes = memory::filled(n.div_ceil(tile), None)?;
     let (mut tasks, mut rest, mut taken) = (memory::with_capacity(nodes.len())?, &mut *out, 0);
-    // These binary searches miss all caches, so threads share them.
-    let find = |i: usize| offsets.below((i + 1) * tile);
-    let others = nodes.len().saturating_sub(1);
-    let starts: Vec<usize> = if size_of_val(input) <= SERIAL_BYTES {
-        memory::collect((0..others).map(find))
-    } else {
-        parallel::map(others, &find)
-    }?;
+    let serial = size_of_val(input) <= SERIAL_BYTES;
+    let starts = starts(offsets, tile, nodes.len().saturating_sub(1), serial)?;
     for (i, node) in nodes.iter_mut().enumerate() {
         // Even with invalid offsets, each tile gets a part of the output, though a wrong one.
         let starts = starts.get(i).copied().unwrap_or(usize::MAX);
@@ -115,8 +109,10 @@ where
     // If the input is empty, there are no tiles, and all segments are empty.
     rest.fill(op.empty);
     let run = |task: Task<'_, U>| run_tile(op, input, offsets, task);
-    if size_of_val(input) <= SERIAL_BYTES {
-        tasks.into_iter().for_each(run);
+    if serial {
+        for task in tasks {
+            run(task);
+        }
     } else {
         parallel::consume(tasks.into_iter(), &run)?;
     }
@@ -128,6 +124,13 @@ where
         tree.emit(root.last, root.tail);
     }
     Ok(())
+}
+
+/// The numbers of offsets before the ends of the first `count` tiles.
+fn starts(offsets: Offsets<'_>, tile: usize, count: usize, serial: bool) -> Result<Vec<usize>> {
+    // These binary searches miss all caches, so threads share them.
+    let find = |i: usize| offsets.below((i + 1) * tile);
+    if serial { memory::collect((0..count).map(find)) } else { parallel::map(count, &find) }
 }
 
 fn run_tile<T, U, F>(op: &Monoid<U, F>, input: &[T], offsets: Offsets<'_>, task: Task<'_, U>)
@@ -170,7 +173,10 @@ where
         }
         // `ABREAST` groups within one segment.
         if i.is_multiple_of(ABREAST) && next >= ABREAST * size && rest.len() >= ABREAST * size {
-            let groups = std::array::from_fn(|k| join_blocks(op, combine_abreast(op, &rest[k * size..])));
+            let mut groups = [op.identity; ABREAST];
+            for (k, group) in groups.iter_mut().enumerate() {
+                *group = join_blocks(op, combine_abreast(op, &rest[k * size..]));
+            }
             let x = join_blocks(op, groups);
             tree.push(i / ABREAST, Node { flagged: false, head: x, tail: x, last: rank });
             at += ABREAST;

@@ -31,7 +31,7 @@ use crate::{
     Buffer, Determinism, Device, Element, Error, Input, Output, Result, Scratch, Source,
     op::{Code, Core, Monoid},
     reduce::exact_groups::{self, Exact},
-    runtime::Backend,
+    runtime::{AnyInput, AnyOutput, Backend, opencl::ClDevice},
     segments::{Offsets, segments},
     source::{Narrow, Segments, Wide, finite},
 };
@@ -113,6 +113,25 @@ impl Offsets<'_> {
     }
 }
 
+/// Segmented reductions on an OpenCL device. If there is a form for exact sums, it is the one used.
+fn on_a_device(
+    device: &ClDevice,
+    (form, exact): (gpu::Form, Option<exact_groups::gpu::Form>),
+    empty: &[u8],
+    Narrow(input, element): Narrow<'_>,
+    offsets: AnyInput<'_>,
+    output: AnyOutput<'_>,
+    scratch: &mut Scratch,
+) -> Result<()> {
+    match exact {
+        Some(form) => {
+            let form = exact_groups::gpu::Form { element, ..form };
+            exact_groups::gpu::segments(device, &form, [input, offsets], output)
+        }
+        None => gpu::reduce(device, &gpu::Form { element, ..form }, empty, [input, offsets], output, scratch),
+    }
+}
+
 impl<S: Source<Item: Element>, C: Source<Item: Offset>> Reducible for Segments<S, C> {
     fn reduce<O: Core<S::Item>>(self, device: &Device, op: O, level: Determinism) -> Result<Buffer<S::Item>> {
         let offsets = self.offsets.held(device)?;
@@ -160,24 +179,16 @@ impl Device {
         F: Fn(U::Acc, U::Acc) -> U::Acc + Sync,
     {
         output.expect_len(segments(offsets.len())?, "reduce of segments")?;
-        match (self.backend(), exact) {
-            (Backend::Cpu, Some(of)) => {
-                exact_groups::cpu::segments(of, input.host()?, Offsets::of(offsets.host()?), output.host()?)?;
-            }
-            (Backend::Cpu, None) => cpu::reduce(op, input.host()?, Offsets::of(offsets.host()?), output.host()?)?,
-            (Backend::OpenCl(device), Some(of)) => {
-                let Narrow(input, element) = input.any();
-                let form = exact_groups::gpu::Form { element, ..exact_groups::gpu::Form::of::<U, U>(of) };
-                exact_groups::gpu::segments(device, &form, [input, offsets.any()], output.any())?;
-            }
-            (Backend::OpenCl(device), None) => {
-                let Narrow(input, element) = input.any();
-                let form = gpu::Form { element, ..gpu::Form::by::<U, U>(source, C::TYPE) };
-                let (empty, inputs) = (bytemuck::bytes_of(&op.empty), [input, offsets.any()]);
-                gpu::reduce(device, &form, empty, inputs, output.any(), scratch)?;
-            }
-        }
-        Ok(())
+        let Backend::OpenCl(device) = self.backend() else {
+            let (input, offsets, out) = (input.host()?, Offsets::of(offsets.host()?), output.host()?);
+            return match exact {
+                Some(of) => exact_groups::cpu::segments(of, input, offsets, out),
+                None => cpu::reduce(op, input, offsets, out),
+            };
+        };
+        let form = gpu::Form::by::<U, U>(source, C::TYPE);
+        let (exact, empty) = (exact.map(exact_groups::gpu::Form::of::<U, U>), bytemuck::bytes_of(&op.empty));
+        on_a_device(device, (form, exact), empty, input.any(), offsets.any(), output.any(), scratch)
     }
 
     /// Checks that no offset is beyond the next one or beyond `n`. Reads the offsets once, on the device, and waits for

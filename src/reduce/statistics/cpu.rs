@@ -504,17 +504,22 @@ impl<T: Element, M: Joins> Record<T, M> {
     fn of(number: usize, elements: &[T], moments: M) -> Self {
         let (mut lows, mut highs, mut nan) = ([T::HIGHEST; ABREAST], [T::LOWEST; ABREAST], 0);
         for row in elements.chunks(ABREAST) {
-            nan += row.iter().map(|x| u32::from(x.is_nan())).sum::<u32>();
+            for x in row {
+                nan += u32::from(x.is_nan());
+            }
             for ((low, high), &x) in lows.iter_mut().zip(&mut highs).zip(row) {
                 *low = if x < *low { x } else { *low };
                 *high = if x > *high { x } else { *high };
             }
         }
-        let low = lows.into_iter().fold(T::HIGHEST, |low, x| if x < low { x } else { low });
-        let high = highs.into_iter().fold(T::LOWEST, |high, x| if x > high { x } else { high });
+        let (mut low, mut high) = (T::HIGHEST, T::LOWEST);
+        for lane in 0..ABREAST {
+            low = if lows[lane] < low { lows[lane] } else { low };
+            high = if highs[lane] > high { highs[lane] } else { high };
+        }
         Self {
             n: elements.len() as u64,
-            nan: nan.into(),
+            nan: u64::from(nan),
             nan_at: number,
             low: (low, number),
             high: (high, number),
@@ -550,7 +555,8 @@ fn record<T: Element, M: Joins>(input: &[T], moments: &(dyn Fn(&[T]) -> M + Sync
     let mut records = parallel::map(input.len().div_ceil(tile::<T>()), &|i| Record::of(i, part(i), moments(part(i))))?;
     while records.len() > 1 {
         for i in 0..records.len().div_ceil(2) {
-            records[i] = records.get(2 * i + 1).map_or(records[2 * i], |right| records[2 * i].merge(right));
+            let left = records[2 * i];
+            records[i] = if let Some(right) = records.get(2 * i + 1) { left.merge(right) } else { left };
         }
         records.truncate(records.len().div_ceil(2));
     }

@@ -206,11 +206,7 @@ impl<'a, T: Pod> Output<'a, T> {
 
     /// Returns an error unless the output has the `len` elements that a primitive will write.
     pub(crate) fn expect_len(&self, len: usize, what: &str) -> Result<()> {
-        if self.len() == len {
-            Ok(())
-        } else {
-            Err(Error::invalid(format!("{what} needs an output of {len} elements, got {}", self.len())))
-        }
+        expect_len(self.len(), len, what)
     }
 
     /// The `len` elements from index `start` on, which must exist.
@@ -247,6 +243,14 @@ impl<'a, T: Pod> Output<'a, T> {
     pub fn cl(self, device: &ClDevice, keep: bool) -> Result<ClOutput<'a>> {
         self.any().cl(device, keep)
     }
+}
+
+/// [`Output::expect_len`] for an output of `got` elements.
+fn expect_len(got: usize, len: usize, what: &str) -> Result<()> {
+    if got == len {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{what} needs an output of {len} elements, got {got}")))
 }
 
 impl<'a, T: Pod> From<&'a mut [T]> for Output<'a, T> {

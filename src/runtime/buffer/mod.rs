@@ -59,9 +59,14 @@ pub struct Buffer<T: Pod> {
 }
 
 fn byte_len<T>(len: usize) -> Result<usize> {
-    len.checked_mul(size_of::<T>())
+    byte_len_of(len, size_of::<T>())
+}
+
+/// [`byte_len`] of elements of `size` bytes.
+fn byte_len_of(len: usize, size: usize) -> Result<usize> {
+    len.checked_mul(size)
         .filter(|&bytes| bytes <= isize::MAX as usize)
-        .ok_or_else(|| Error::invalid(format!("{len} elements of {} bytes overflow the address space", size_of::<T>())))
+        .ok_or_else(|| Error::invalid(format!("{len} elements of {size} bytes overflow the address space")))
 }
 
 /// `len` zeroed elements in the host's memory, or an error if there is too little.

@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 
-use super::{Buffer, ClDevice, ClInput, Input, MapMut, MapRef, Storage, byte_len, host_memory};
+use super::{Buffer, ClDevice, ClInput, ClMem, Input, MapMut, MapRef, Storage, byte_len};
 use crate::{Error, Result, memory, runtime::pages::prefer_large_pages};
 
 /// Maximum bytes of one copy command within a buffer; a driver that counts bytes in 32 bits can copy this many.
@@ -27,6 +27,15 @@ pub struct View<'a, T: Pod> {
     pub(super) len: usize,
 }
 
+fn another_len(len: usize, out: usize) -> Error {
+    Error::invalid(format!("reading {len} elements into a slice of {out}"))
+}
+
+/// Reads bytes from byte `at` on.
+fn read_bytes(device: &ClDevice, mem: &ClMem, at: Result<usize>, out: &mut [u8]) -> Result<()> {
+    device.read(mem, at?, out)
+}
+
 /// # Elements
 ///
 /// These methods read and map the elements of the range.
@@ -43,12 +52,25 @@ impl<'a, T: Pod> View<'a, T> {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        let mut out = host_memory(self.len)?;
-        prefer_large_pages(&mut out);
-        if let Storage::Cl(_) = &self.buffer.storage {
-            self.buffer.cl().touch(bytemuck::cast_slice_mut(&mut out));
+        byte_len::<T>(self.len)?;
+        let mut out = memory::with_capacity(self.len)?;
+        let room = &mut out.spare_capacity_mut()[..self.len];
+        prefer_large_pages(room);
+        match &self.buffer.storage {
+            Storage::Host(data) => {
+                let data = &data[self.offset..][..self.len];
+                // SAFETY: both have `self.len` elements, and the vector is new memory.
+                unsafe { room.as_mut_ptr().cast::<T>().copy_from_nonoverlapping(data.as_ptr(), data.len()) };
+            }
+            Storage::Cl(mem) => {
+                self.buffer.allow(false)?;
+                // SAFETY: the bytes of the elements, each of which may be uninitialised.
+                let room = unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().cast(), size_of_val(room)) };
+                self.buffer.cl().read_new(mem, byte_len::<T>(self.offset)?, room)?;
+            }
         }
-        self.read(&mut out)?;
+        // SAFETY: all elements were written, and a `Pod` may have any bytes.
+        unsafe { out.set_len(self.len) };
         Ok(out)
     }
 
@@ -68,13 +90,13 @@ impl<'a, T: Pod> View<'a, T> {
     /// ```
     pub fn read(&self, out: &mut [T]) -> Result<()> {
         if out.len() != self.len {
-            return Err(Error::invalid(format!("reading {} elements into a slice of {}", self.len, out.len())));
+            return Err(another_len(self.len, out.len()));
         }
         match &self.buffer.storage {
             Storage::Host(data) => out.copy_from_slice(&data[self.offset..self.offset + self.len]),
             Storage::Cl(mem) => {
-                self.buffer.allow(false)?;
-                self.buffer.cl().read(mem, byte_len::<T>(self.offset)?, bytemuck::cast_slice_mut(out))?;
+                let (allowed, at) = (self.buffer.allow(false), byte_len::<T>(self.offset));
+                return read_bytes(self.buffer.cl(), mem, allowed.and(at), bytemuck::cast_slice_mut(out));
             }
         }
         Ok(())

@@ -3,7 +3,13 @@
 //! `ocl`'s own wrappers panic on statuses that they do not list, even when a handle of a lost device is dropped. They also
 //! treat a failed build with an empty log as a success. So calls go to its `ffi`, and this module has its own handles.
 
-use std::{ffi::c_void, fmt::Display, mem, ptr, sync::Arc};
+use std::{
+    ffi::c_void,
+    fmt::Display,
+    mem::{self, MaybeUninit},
+    ptr,
+    sync::Arc,
+};
 
 use ocl::{
     core::{DeviceId, PlatformId},
@@ -585,7 +591,7 @@ pub(super) fn wait(event: &Event) -> Result<()> {
 }
 
 /// Blocking read of `out.len()` bytes.
-pub(super) fn read(queue: &CommandQueue, mem: &Mem, offset: usize, out: &mut [u8]) -> Result<()> {
+pub(super) fn read(queue: &CommandQueue, mem: &Mem, offset: usize, out: &mut [MaybeUninit<u8>]) -> Result<()> {
     // SAFETY: `out` lives through this blocking call; OpenCL checks the range against the buffer.
     let status = unsafe {
         ffi::clEnqueueReadBuffer(

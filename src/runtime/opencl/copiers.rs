@@ -17,11 +17,13 @@ use crate::threads;
 
 /// Bytes of the system's smallest page, and of a large one.
 pub(super) const PAGE: usize = 4 << 10;
-const LARGE_PAGE: usize = 2 << 20;
+pub(super) const LARGE_PAGE: usize = 2 << 20;
+/// Bytes that are copied at once to new memory: few enough that the C library does not bypass the caches.
+const CACHED: usize = 64 << 10;
 
 /// All copies of the process.
 static COPIERS: Copiers = Copiers {
-    state: Mutex::new(State { jobs: Vec::new(), threads: 0, next: 0, turn: 0 }),
+    state: Mutex::new(State { jobs: Vec::new(), threads: 0, next: 0, turn: 0, idle: 0 }),
     work: Condvar::new(),
     done: Condvar::new(),
 };
@@ -42,6 +44,8 @@ struct State {
     next: u64,
     /// Selects the job whose piece is taken next.
     turn: usize,
+    /// Number of kept threads that wait for a piece.
+    idle: usize,
 }
 
 /// The copies of one transfer.
@@ -55,18 +59,20 @@ struct Job {
     running: usize,
     /// Maximum of `running`.
     threads: usize,
+    /// True if the copies go to new memory: its stores do not bypass the caches, which have the pages that the system has cleared.
+    new: bool,
     panic: Option<Box<dyn Any + Send>>,
     /// Fault injection: each piece panics.
     panics: bool,
 }
 
-/// A range to copy or to touch, in pieces.
+/// A range to copy, in pieces.
 #[derive(Clone, Copy)]
 struct Chunk {
-    /// `None` if the pages at `to` are touched only.
-    from: Option<*const u8>,
+    from: *const u8,
     to: *mut u8,
     bytes: usize,
+    /// Pieces end at multiples of this address.
     piece: usize,
     /// The first byte that no thread has taken.
     next: usize,
@@ -78,9 +84,10 @@ struct Chunk {
 struct Piece {
     job: u64,
     chunk: usize,
-    from: Option<*const u8>,
+    from: *const u8,
     to: *mut u8,
     bytes: usize,
+    new: bool,
     /// Fault injection: each piece panics.
     panics: bool,
 }
@@ -98,15 +105,17 @@ impl Job {
         }
         let at = self.chunks.iter().position(|chunk| chunk.next < chunk.bytes)?;
         let chunk = &mut self.chunks[at];
-        let (start, bytes) = (chunk.next, chunk.piece.min(chunk.bytes - chunk.next));
+        let (start, to) = (chunk.next, chunk.to.wrapping_add(chunk.next));
+        let bytes = (chunk.piece - to as usize % chunk.piece).min(chunk.bytes - start);
         chunk.next += bytes;
         self.running += 1;
         Some(Piece {
             job: self.id,
             chunk: self.first + at,
-            from: chunk.from.map(|from| from.wrapping_add(start)),
-            to: chunk.to.wrapping_add(start),
+            from: chunk.from.wrapping_add(start),
+            to,
             bytes,
+            new: self.new,
             panics: self.panics,
         })
     }
@@ -135,21 +144,21 @@ fn state() -> MutexGuard<'static, State> {
 }
 
 impl Piece {
-    /// Copies or touches the piece, and marks it as done.
+    /// Copies the piece, and marks it as done.
     fn run(self) -> MutexGuard<'static, State> {
         let copy = || {
             assert!(!self.panics, "the panic that a test provokes");
-            // SAFETY: `Copying::add` and `Copying::touch` have this range until the job ends. No other piece has these bytes, and
-            // the job ends after its last piece.
-            let to = unsafe { std::slice::from_raw_parts_mut(self.to, self.bytes) };
-            match self.from {
-                // SAFETY: `Copying::add` promises that the range is valid until the job ends, and does not overlap `to`.
-                Some(from) => Stream::new().copy(to, unsafe { std::slice::from_raw_parts(from, self.bytes) }),
-                None => {
-                    to.iter_mut().step_by(PAGE).for_each(|byte| *byte = 0);
-                    // If the piece begins within a page, its last page may lie between two steps.
-                    to.last_mut().into_iter().for_each(|byte| *byte = 0);
+            if self.new {
+                for at in (0..self.bytes).step_by(CACHED) {
+                    // SAFETY: `Copying::add` promises that both ranges are valid until the job ends, and do not overlap. No
+                    // other piece has these bytes, and the job ends after its last piece.
+                    unsafe { self.to.add(at).copy_from_nonoverlapping(self.from.add(at), CACHED.min(self.bytes - at)) };
                 }
+            } else {
+                // SAFETY: as above.
+                let from = unsafe { std::slice::from_raw_parts(self.from, self.bytes) };
+                // SAFETY: as above.
+                Stream::new().copy(unsafe { std::slice::from_raw_parts_mut(self.to, self.bytes) }, from);
             }
         };
         let result = panic::catch_unwind(AssertUnwindSafe(copy));
@@ -179,7 +188,11 @@ fn copy_for_ever() {
                 drop(held);
                 held = piece.run();
             }
-            None => held = COPIERS.work.wait(held).unwrap_or_else(PoisonError::into_inner),
+            None => {
+                held.idle += 1;
+                held = COPIERS.work.wait(held).unwrap_or_else(PoisonError::into_inner);
+                held.idle -= 1;
+            }
         }
     }
 }
@@ -201,14 +214,24 @@ pub(super) struct Copying<'m> {
 }
 
 impl Copying<'_> {
-    /// Copies on `threads` threads, of which the calling thread is one.
-    pub(super) fn new(threads: usize) -> Self {
+    /// Copies on `threads` threads, of which the calling thread is one. `new` is true if the copies are the first stores to their
+    /// memory.
+    pub(super) fn new(threads: usize, new: bool) -> Self {
         let threads = threads.max(1);
         start(threads - 1);
         let mut state = state();
         let id = state.next;
         state.next += 1;
-        state.jobs.push(Job { id, chunks: VecDeque::new(), first: 0, running: 0, threads, panic: None, panics: false });
+        state.jobs.push(Job {
+            id,
+            chunks: VecDeque::new(),
+            first: 0,
+            running: 0,
+            threads,
+            new,
+            panic: None,
+            panics: false,
+        });
         Self { id, added: 0, memory: PhantomData }
     }
 
@@ -218,17 +241,13 @@ impl Copying<'_> {
         self
     }
 
-    /// Adds a chunk of `bytes` bytes, which are copied in pieces of `piece` bytes.
+    /// Adds a chunk of `bytes` bytes, which are copied in pieces that end at multiples of `piece` bytes in memory at `to`.
     ///
     /// # Safety
     ///
     /// `from` and `to` have `bytes` bytes each, which do not overlap. Until [`wait`](Self::wait) has returned for the chunk,
     /// or `self` was dropped, both stay valid, nothing writes those at `from`, and nothing else reads or writes those at `to`.
     pub(super) unsafe fn add(&mut self, from: *const u8, to: *mut u8, bytes: usize, piece: usize) {
-        self.push(Some(from), to, bytes, piece);
-    }
-
-    fn push(&mut self, from: Option<*const u8>, to: *mut u8, bytes: usize, piece: usize) {
         let piece = piece.max(1);
         let mut state = state();
         let job = state.job(self.id).expect("it lives as long as `self`");
@@ -237,20 +256,19 @@ impl Copying<'_> {
             job.chunks.pop_front();
             job.first += 1;
         }
-        job.chunks.push_back(Chunk { from, to, bytes, piece, next: 0, left: bytes.div_ceil(piece) });
+        let pieces = if bytes == 0 { 0 } else { (to as usize % piece + bytes).div_ceil(piece) };
+        job.chunks.push_back(Chunk { from, to, bytes, piece, next: 0, left: pieces });
         self.added += 1;
-        COPIERS.work.notify_all();
+        // To wake a thread costs microseconds, so no more are woken than there are pieces.
+        (0..pieces.min(state.idle)).for_each(|_| COPIERS.work.notify_one());
     }
 
-    /// Writes zeros to each page of `bytes`, so that the system provides the pages. No two threads touch the same large page, since
-    /// the system would clear it for each of them.
-    pub(super) fn touch(threads: usize, bytes: &mut [u8]) {
-        let mut touching = Copying::new(threads);
-        let head = bytes.as_ptr().align_offset(LARGE_PAGE).min(bytes.len());
-        let (head, rest) = bytes.split_at_mut(head);
-        touching.push(None, rest.as_mut_ptr(), rest.len(), LARGE_PAGE);
-        touching.push(None, head.as_mut_ptr(), head.len(), LARGE_PAGE);
-        (0..touching.added).for_each(|chunk| touching.wait(chunk));
+    /// Returns whether the chunk that was the `chunk`-th to be added, from 0, is complete. A panic counts as completion, which
+    /// [`wait`](Self::wait) returns.
+    pub(super) fn is_complete(&self, chunk: usize) -> bool {
+        let mut state = state();
+        let job = state.job(self.id).expect("it lives as long as `self`");
+        job.panic.is_some() || job.is_complete(chunk)
     }
 
     /// Copies, and waits, until the chunk that was the `chunk`-th to be added, from 0, is complete.
@@ -309,10 +327,10 @@ mod tests {
     }
 
     /// Copies `from` in chunks and pieces of odd lengths, a few chunks at a time.
-    fn copied(from: &[u8], threads: usize, chunk: usize, piece: usize) -> Vec<u8> {
+    fn copied(from: &[u8], threads: usize, new: bool, chunk: usize, piece: usize) -> Vec<u8> {
         let mut to = vec![0xA5; from.len() + 1];
         let (parts, _) = to.split_at_mut(from.len());
-        let mut copying = Copying::new(threads);
+        let mut copying = Copying::new(threads, new);
         for (i, (part, to)) in from.chunks(chunk).zip(parts.chunks_mut(chunk)).enumerate() {
             // SAFETY: each chunk is another part of both vectors, which live until the last wait.
             unsafe { copying.add(part.as_ptr(), to.as_mut_ptr(), part.len(), piece) };
@@ -331,33 +349,13 @@ mod tests {
         let from = bytes(0);
         for (threads, chunk, piece) in [(1, BYTES, BYTES), (2, 1 << 16, 4097), (4, 100_003, 1 << 12), (7, 77_777, 64)] {
             let (chunk, piece) = if cfg!(miri) { (chunk % 1000 + 1, piece % 300 + 1) } else { (chunk, piece) };
-            assert!(copied(&from, threads, chunk, piece) == from, "{threads} threads, {chunk}, {piece}");
-        }
-    }
-
-    /// A byte of each page is cleared, at every page of memory that begins and ends within pages.
-    #[test]
-    fn each_page_is_touched() {
-        let len = if cfg!(miri) { 9 * PAGE + 5 } else { 2 * LARGE_PAGE + 9 * PAGE + 5 };
-        for first in [0, 1, PAGE - 1, PAGE + 7] {
-            let mut memory = vec![1u8; len];
-            Copying::touch(3, &mut memory[first..]);
-            let address = memory.as_ptr() as usize;
-            let mut rest = &memory[..];
-            let mut at = address;
-            while !rest.is_empty() {
-                let page = (PAGE - at % PAGE).min(rest.len());
-                let is_inside = at + page > address + first;
+            for new in [false, true] {
                 assert!(
-                    !is_inside || rest[..page].contains(&0),
-                    "from {first}: a page at {} is untouched",
-                    at - address
+                    copied(&from, threads, new, chunk, piece) == from,
+                    "{threads} threads, {new}, {chunk}, {piece}"
                 );
-                (at, rest) = (at + page, &rest[page..]);
             }
-            assert!(memory[..first].iter().all(|&byte| byte == 1), "a byte before the range was written");
         }
-        Copying::touch(3, &mut []);
     }
 
     #[test]
@@ -367,7 +365,7 @@ mod tests {
                 scope.spawn(move || {
                     let from = bytes(seed);
                     for _ in 0..if cfg!(miri) { 1 } else { 10 } {
-                        assert!(copied(&from, 3, BYTES / 5, BYTES / 41) == from);
+                        assert!(copied(&from, 3, seed % 2 == 1, BYTES / 5, BYTES / 41) == from);
                     }
                 });
             }
@@ -380,7 +378,7 @@ mod tests {
         for threads in [1, 4] {
             let mut to = vec![0; BYTES];
             let call = AssertUnwindSafe(|| {
-                let mut copying = Copying::new(threads).panicking();
+                let mut copying = Copying::new(threads, true).panicking();
                 // SAFETY: both vectors outlive `copying`.
                 unsafe { copying.add(from.as_ptr(), to.as_mut_ptr(), BYTES, BYTES / 100) };
                 copying.wait(0);
@@ -388,7 +386,7 @@ mod tests {
             assert!(panic::catch_unwind(call).is_err());
             assert!(to.iter().all(|&byte| byte == 0), "a piece was copied, although every piece panics");
         }
-        assert!(copied(&from, 4, BYTES / 3, BYTES / 50) == from, "the threads live on");
+        assert!(copied(&from, 4, false, BYTES / 3, BYTES / 50) == from, "the threads live on");
     }
 
     #[test]
@@ -396,22 +394,25 @@ mod tests {
         let from = bytes(0);
         for round in 0..20 {
             let mut to = vec![0; BYTES];
-            let mut copying = Copying::new(4);
-            // Each thread gets one large piece. So a copy that continues after the drop takes longer than the comparison of
+            let mut copying = Copying::new(4, round % 2 == 1);
+            // Each thread gets a large piece. So a copy that continues after the drop takes longer than the comparison of
             // its first bytes.
             // SAFETY: both vectors outlive `copying`.
             unsafe { copying.add(from.as_ptr(), to.as_mut_ptr(), BYTES, BYTES / 4) };
+            let head = BYTES / 4 - to.as_ptr() as usize % (BYTES / 4);
             // In some rounds the threads have begun, in others not.
             let spins = if cfg!(miri) { 3 } else { 1000 * round };
             (0..spins).for_each(|_| std::hint::spin_loop());
             drop(copying);
             // A piece is copied from start to end. Its first bytes show that it has begun, and its last bytes that it
             // is done.
-            let starts = (0..4).map(|piece| piece * (BYTES / 4));
-            let begun: Vec<_> = starts.filter(|&start| to[start..][..64] == from[start..][..64]).collect();
-            for end in begun.into_iter().map(|start| start + BYTES / 4) {
-                assert!(to[end - 64..end] == from[end - 64..end], "a piece was not waited for");
-            }
+            let ends = (0..=4).map(|piece| (head + piece * (BYTES / 4)).min(BYTES));
+            let mut start = 0;
+            let pieces: Vec<_> = ends.map(|end| std::mem::replace(&mut start, end)..end).collect();
+            assert_eq!(start, BYTES);
+            let equal = |at: usize| to[at..][..64] == from[at..][..64];
+            let begun: Vec<_> = pieces.iter().filter(|piece| piece.len() >= 64 && equal(piece.start)).collect();
+            assert!(begun.iter().all(|piece| equal(piece.end - 64)), "a piece was not waited for");
         }
     }
 
@@ -443,9 +444,9 @@ mod tests {
                             1 => below(count),
                             _ => count,
                         };
-                        let panics = below(8) == 0;
+                        let (panics, new) = (below(8) == 0, below(2) == 0);
                         let call = AssertUnwindSafe(|| {
-                            let copying = Copying::new(threads);
+                            let copying = Copying::new(threads, new);
                             let mut copying = if panics { copying.panicking() } else { copying };
                             for (part, to) in chunks {
                                 // SAFETY: each chunk is another part of both vectors, which outlive `copying`.

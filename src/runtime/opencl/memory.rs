@@ -2,6 +2,7 @@
 
 use std::{
     error::Error as _,
+    mem::MaybeUninit,
     sync::{Arc, Weak, atomic::Ordering},
 };
 
@@ -211,10 +212,21 @@ impl ClDevice {
     }
 
     pub(crate) fn read(&self, mem: &Mem, offset: usize, out: &mut [u8]) -> Result<()> {
+        // SAFETY: every `u8` is a `MaybeUninit<u8>`, and a read writes nothing but bytes.
+        let out = unsafe { &mut *(std::ptr::from_mut(out) as *mut [MaybeUninit<u8>]) };
+        self.read_to(mem, offset, out, false)
+    }
+
+    /// Reads into memory that was allocated for the elements. If the result is not an error, all of it was written.
+    pub(crate) fn read_new(&self, mem: &Mem, offset: usize, out: &mut [MaybeUninit<u8>]) -> Result<()> {
+        self.read_to(mem, offset, out, true)
+    }
+
+    fn read_to(&self, mem: &Mem, offset: usize, out: &mut [MaybeUninit<u8>], new: bool) -> Result<()> {
         if out.is_empty() {
             return Ok(());
         }
-        self.with_memory(|| self.receive(mem, offset, out)).inspect_err(|_| self.forget())?;
+        self.with_memory(|| self.receive(mem, offset, out, new)).inspect_err(|_| self.forget())?;
         self.overdue()
     }
 

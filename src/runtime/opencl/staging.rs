@@ -5,17 +5,21 @@
 
 use std::{
     collections::VecDeque,
+    mem::MaybeUninit,
     sync::{Mutex, OnceLock},
 };
 
 use super::{
     ClDevice, CommandQueue, Event, Mem, cl,
-    copiers::{Copying, PAGE},
+    copiers::{Copying, LARGE_PAGE, PAGE},
     lock,
     pinned::Pinned,
 };
 use crate::Result;
-use crate::runtime::info::{TransferFault, Transfers};
+use crate::runtime::{
+    info::{TransferFault, Transfers},
+    pages::LARGE,
+};
 
 /// Rings of one device: enough for one upload and one download at the same time. A transfer that finds none left is the
 /// driver's own.
@@ -176,41 +180,75 @@ impl Drop for Running<'_, '_> {
 /// The division of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Plan {
-    /// Bytes of each chunk but the last.
+    /// Maximum bytes of a chunk.
     chunk: usize,
     /// Chunks of the ring.
     slots: usize,
+    /// The chunks that may be in one of the two stages, copies or commands, before the transfer waits for the oldest.
+    stage: usize,
     /// Bytes that a thread copies at once.
     piece: usize,
     threads: usize,
 }
 
+/// The direction of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Up,
+    /// `new` memory was not written before: the system provides a page when a thread first writes to it.
+    Down {
+        new: bool,
+    },
+}
+
 impl Plan {
-    fn new(bytes: usize, transfers: &Transfers) -> Self {
-        let Transfers { chunk_bytes, chunks, threads, .. } = *transfers;
-        let (slots, threads) = (chunks.max(1), threads.max(1));
+    fn new(bytes: usize, transfers: &Transfers, way: Way) -> Self {
+        let threads = transfers.threads.max(1);
+        let (chunks, most) = limits(transfers);
+        if way == (Way::Down { new: true }) && bytes >= LARGE && most >= LARGE_PAGE {
+            // One thread writes a large page, since several threads that write it at first wait for each other or clear it
+            // twice. Short chunks soon give every thread a page.
+            let chunk = (2 * LARGE_PAGE).min(most / LARGE_PAGE * LARGE_PAGE);
+            let slots = (chunks * most / chunk).min(bytes.div_ceil(chunk) + 1);
+            return Self { chunk, slots, stage: slots, piece: LARGE_PAGE, threads };
+        }
         // A short transfer has short chunks, so that its copies and its commands overlap.
-        let chunk = (bytes / (2 * slots)).next_multiple_of(PAGE).max(LEAST_CHUNK).min(chunk_bytes.max(PAGE));
+        let chunk = (bytes / (2 * chunks)).next_multiple_of(PAGE).max(LEAST_CHUNK).min(most);
         let piece = (chunk / threads).clamp(LEAST_PIECE, MOST_PIECE).next_multiple_of(PAGE);
-        Self { chunk, slots: slots.min(bytes.div_ceil(chunk)).max(1), piece, threads }
+        // A download has all of its commands enqueued early if the ring has room for their chunks.
+        let slots = if way == Way::Up { chunks } else { chunks * most / chunk }.min(bytes.div_ceil(chunk)).max(1);
+        Self { chunk, slots, stage: (slots / 2).max(1), piece, threads }
+    }
+
+    /// Bytes of the next chunk of memory at `to`, of which `rest` bytes are left: chunks of large pages end with a page.
+    fn next(&self, to: *const u8, rest: usize) -> usize {
+        let into = if self.piece == LARGE_PAGE { to as usize % LARGE_PAGE } else { 0 };
+        (self.chunk - into).min(rest)
     }
 
     /// Bytes of the ring: rounded up, so that a ring serves transfers of similar lengths.
     fn ring_bytes(&self, transfers: &Transfers) -> usize {
-        let most = self.slots * self.chunk.max(transfers.chunk_bytes);
-        (self.slots * self.chunk).next_power_of_two().min(most)
+        let (chunks, most) = limits(transfers);
+        (self.slots * self.chunk).next_power_of_two().min(chunks * most)
     }
+}
 
-    /// The chunks that may be in one of the two stages, copies or commands, before the transfer waits for the oldest.
-    fn half(&self) -> usize {
-        (self.slots / 2).max(1)
-    }
+/// Maximum number of full chunks in a ring, and maximum bytes of a chunk.
+fn limits(transfers: &Transfers) -> (usize, usize) {
+    (transfers.chunks.max(1), transfers.chunk_bytes.max(PAGE))
 }
 
 impl ClDevice {
     /// How a transfer of `bytes` bytes at `host` is staged, and its ring; `None` if the driver transfers in its own way.
     /// Transfers below `least` bytes are the driver's own.
-    fn staged(&self, host: *const u8, bytes: usize, least: usize, transfers: &Transfers) -> Option<(Plan, Lent<'_>)> {
+    fn staged(
+        &self,
+        host: *const u8,
+        bytes: usize,
+        least: usize,
+        transfers: &Transfers,
+        way: Way,
+    ) -> Option<(Plan, Lent<'_>)> {
         // If host and device share memory, staging only adds a copy.
         if bytes < least || !(self.shared.own_memory || transfers.always) || self.checker() {
             return None;
@@ -218,7 +256,7 @@ impl ClDevice {
         if self.is_pinned(host, bytes) {
             return None;
         }
-        let plan = Plan::new(bytes, transfers);
+        let plan = Plan::new(bytes, transfers, way);
         let lent = self.shared.staging.lend(self, plan.ring_bytes(transfers), transfers.fault)?;
         Some((plan, lent))
     }
@@ -226,14 +264,15 @@ impl ClDevice {
     /// Writes `data`, after all earlier commands; waits for it.
     pub(super) fn send(&self, mem: &Mem, offset: usize, data: &[u8]) -> Result<()> {
         let transfers = self.transfers(data.len());
-        let Some((plan, mut lent)) = self.staged(data.as_ptr(), data.len(), transfers.min_bytes, &transfers) else {
+        let Some((plan, mut lent)) = self.staged(data.as_ptr(), data.len(), transfers.min_bytes, &transfers, Way::Up)
+        else {
             return cl::write(self.queue(), mem, offset, data);
         };
         let chunks: Vec<&[u8]> = data.chunks(plan.chunk).collect();
         let slot = |chunk: usize| chunk % plan.slots * plan.chunk;
         let base = lent.ring().address().as_ptr();
         Running::run(self, &mut lent, |running| {
-            let mut copying = copying(&plan, &transfers);
+            let mut copying = copying(&plan, &transfers, false);
             // Chunks whose copies were added, that were sent, and that have arrived.
             let (mut added, mut sent, mut arrived) = (0, 0, 0);
             while sent < chunks.len() {
@@ -252,7 +291,7 @@ impl ClDevice {
                     cl::enqueue_write(queue, mem, offset + sent * plan.chunk, base.wrapping_add(slot(sent)), bytes, &[])
                 })?;
                 sent += 1;
-                if added < chunks.len() && sent - arrived >= plan.half() {
+                if added < chunks.len() && sent - arrived >= plan.stage {
                     running.wait()?;
                     arrived += 1;
                 }
@@ -265,55 +304,56 @@ impl ClDevice {
         })
     }
 
-    /// Provides the pages of new memory that a staged transfer will fill. Else the copying threads would wait for the system, and those
-    /// that share a large page would each have it cleared.
-    pub(crate) fn touch(&self, out: &mut [u8]) {
+    /// Reads into `out`, after all earlier commands; waits for it. `new` says that `out` is memory that was not written before.
+    pub(super) fn receive(&self, mem: &Mem, offset: usize, out: &mut [MaybeUninit<u8>], new: bool) -> Result<()> {
         let transfers = self.transfers(out.len());
-        if out.len() >= transfers.min_read_bytes && (self.shared.own_memory || transfers.always) && !self.checker() {
-            Copying::touch(transfers.threads, out);
-        }
-    }
-
-    /// Reads into `out`, after all earlier commands; waits for it.
-    pub(super) fn receive(&self, mem: &Mem, offset: usize, out: &mut [u8]) -> Result<()> {
-        let transfers = self.transfers(out.len());
-        let Some((plan, mut lent)) = self.staged(out.as_ptr(), out.len(), transfers.min_read_bytes, &transfers) else {
+        let host = out.as_ptr().cast();
+        let Some((plan, mut lent)) =
+            self.staged(host, out.len(), transfers.min_read_bytes, &transfers, Way::Down { new })
+        else {
             return cl::read(self.queue(), mem, offset, out);
         };
-        let mut chunks: VecDeque<&mut [u8]> = out.chunks_mut(plan.chunk).collect();
-        let (count, last) = (chunks.len(), chunks.back().map_or(0, |chunk| chunk.len()));
+        // Chunks that were not added, and their offsets in the buffer.
+        let mut chunks = VecDeque::new();
+        let (mut start, mut rest) = (offset, out);
+        while !rest.is_empty() {
+            let (chunk, later) = rest.split_at_mut(plan.next(rest.as_ptr().cast(), rest.len()));
+            let bytes = chunk.len();
+            chunks.push_back((start, chunk));
+            (start, rest) = (start + bytes, later);
+        }
+        let count = chunks.len();
         let slot = |chunk: usize| chunk % plan.slots * plan.chunk;
         let base = lent.ring().address().as_ptr();
         Running::run(self, &mut lent, |running| {
-            let mut copying = copying(&plan, &transfers);
+            let mut copying = copying(&plan, &transfers, new);
             // Chunks that were asked for, whose copies were added, and that were copied.
             let (mut asked, mut added, mut copied) = (0, 0, 0);
             while copied < count {
                 while asked < count && asked - copied < plan.slots {
                     lost(&transfers, asked)?;
-                    let bytes = if asked + 1 == count { last } else { plan.chunk };
+                    let (start, bytes) = (chunks[asked - added].0, chunks[asked - added].1.len());
                     // SAFETY: the slot has `plan.chunk` bytes, and nothing uses them until the event has completed: the
                     // chunk before was copied.
                     running.push(|queue, base| unsafe {
-                        cl::enqueue_read(
-                            queue,
-                            mem,
-                            offset + asked * plan.chunk,
-                            base.wrapping_add(slot(asked)),
-                            bytes,
-                            &[],
-                        )
+                        cl::enqueue_read(queue, mem, start, base.wrapping_add(slot(asked)), bytes, &[])
                     })?;
                     asked += 1;
                 }
-                if added < asked && added - copied < plan.half() {
+                if added < asked && added - copied < plan.stage {
                     running.wait()?;
-                    let to = chunks.pop_front().expect("one for each chunk");
+                    let (_, to) = chunks.pop_front().expect("one for each chunk");
                     // SAFETY: `to` is a part of `out`, and outlives `copying`. The command has filled the slot, and no other
                     // command uses it before this copy is done.
-                    unsafe { copying.add(base.wrapping_add(slot(added)), to.as_mut_ptr(), to.len(), plan.piece) };
+                    unsafe {
+                        copying.add(base.wrapping_add(slot(added)), to.as_mut_ptr().cast(), to.len(), plan.piece)
+                    };
                     added += 1;
                 } else {
+                    copying.wait(copied);
+                    copied += 1;
+                }
+                while copied < added && copying.is_complete(copied) {
                     copying.wait(copied);
                     copied += 1;
                 }
@@ -323,8 +363,8 @@ impl ClDevice {
     }
 }
 
-fn copying<'m>(plan: &Plan, transfers: &Transfers) -> Copying<'m> {
-    let copying = Copying::new(plan.threads);
+fn copying<'m>(plan: &Plan, transfers: &Transfers, new: bool) -> Copying<'m> {
+    let copying = Copying::new(plan.threads, new);
     if transfers.fault == Some(TransferFault::Panic) { copying.panicking() } else { copying }
 }
 
@@ -340,18 +380,45 @@ fn lost(transfers: &Transfers, chunk: usize) -> Result<()> {
 mod tests {
     use super::*;
 
+    const TRANSFERS: [(usize, usize); 5] = [(1, 1), (2, 2), (3, 5), (4, 16), (8, 32)];
+
     #[test]
     fn a_plan_covers_the_transfer_and_fits_its_ring() {
-        for chunk_bytes in [256 << 10, 1 << 20, 16 << 20, 64 << 20] {
-            for (chunks, threads) in [(1, 1), (2, 2), (3, 5), (4, 16), (8, 32)] {
+        for chunk_bytes in [256 << 10, 1 << 20, 3 << 20, 16 << 20, 64 << 20] {
+            for (chunks, threads) in TRANSFERS {
                 let transfers = Transfers { chunk_bytes, chunks, threads, ..Transfers::default() };
                 for bytes in [1, 4096, 1 << 20, (1 << 20) + 1, 77_777_777, 1 << 30, 1 << 32] {
-                    let plan = Plan::new(bytes, &transfers);
-                    let what = format!("{bytes} bytes, {transfers:?}: {plan:?}");
-                    assert!(plan.chunk.is_multiple_of(PAGE) && plan.chunk <= chunk_bytes, "{what}");
-                    assert!((1..=chunks).contains(&plan.slots) && plan.piece >= LEAST_PIECE, "{what}");
-                    let ring = plan.ring_bytes(&transfers);
-                    assert!((plan.slots * plan.chunk..=chunks * chunk_bytes).contains(&ring), "{what}: {ring}");
+                    for way in [Way::Up, Way::Down { new: false }, Way::Down { new: true }] {
+                        let plan = Plan::new(bytes, &transfers, way);
+                        let what = format!("{way:?} of {bytes} bytes, {transfers:?}: {plan:?}");
+                        assert!(plan.chunk.is_multiple_of(PAGE) && plan.chunk <= chunk_bytes, "{what}");
+                        assert!((1..=plan.slots).contains(&plan.stage) && plan.piece >= LEAST_PIECE, "{what}");
+                        let ring = plan.ring_bytes(&transfers);
+                        assert!((plan.slots * plan.chunk..=chunks * chunk_bytes).contains(&ring), "{what}: {ring}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// No page is divided between two chunks, wherever the memory begins.
+    #[test]
+    fn chunks_of_new_memory_end_with_large_pages() {
+        for (chunks, threads) in TRANSFERS {
+            for chunk_bytes in [2 << 20, 3 << 20, 16 << 20] {
+                let transfers = Transfers { chunk_bytes, chunks, threads, ..Transfers::default() };
+                for (address, bytes) in
+                    [(16, LARGE), (LARGE_PAGE, LARGE), (LARGE_PAGE - 1, 77_777_777), (4096, 1 << 28)]
+                {
+                    let plan = Plan::new(bytes, &transfers, Way::Down { new: true });
+                    let (mut at, end) = (address, address + bytes);
+                    while at < end {
+                        let len = plan.next(std::ptr::without_provenance(at), end - at);
+                        assert!((1..=plan.chunk).contains(&len), "{plan:?}: {len} bytes at {at}");
+                        at += len;
+                        assert!(at == end || at.is_multiple_of(LARGE_PAGE), "{plan:?}: a chunk ends at {at}");
+                    }
+                    assert_eq!(at, end);
                 }
             }
         }

@@ -84,8 +84,10 @@ where
             let mut spine = Spine::new(&op.combine, op.identity);
             for chunk in 1..chunks {
                 spine.push(totals[(outer * (chunks - 1) + chunk - 1) * blocks + block][column]);
-                let digits = spine.digits();
-                carries[chunk][column] = digits.iter().fold(initial, |carry, &digit| (op.combine)(carry, digit));
+                carries[chunk][column] = initial;
+                for digit in spine.digits() {
+                    carries[chunk][column] = (op.combine)(carries[chunk][column], digit);
+                }
             }
         }
         Ok(carries)

@@ -173,7 +173,7 @@ impl Device {
             }
             (_, Segments::Cpu(mark)) => {
                 let load = super::cpu::load(input.host()?, &U::widen, kind.reversed);
-                super::cpu::scan_segments(op, super::cpu::run::<U>(), &*load, &*mark, kind, output.host()?)
+                super::cpu::scan_segments(op, &*load, &*mark, kind, output.host()?)
             }
             (Backend::Cpu, Segments::Cl(..)) => unreachable!("the same device made the segments"),
         }

@@ -4,5 +4,11 @@ use bytemuck::Pod;
 
 /// The transpose by definition.
 pub(super) fn obvious<T: Pod>(input: &[T], rows: usize, cols: usize) -> Vec<T> {
-    (0..cols).flat_map(|c| (0..rows).map(move |r| input[r * cols + c])).collect()
+    let mut out = Vec::with_capacity(rows * cols);
+    for c in 0..cols {
+        for r in 0..rows {
+            out.push(input[r * cols + c]);
+        }
+    }
+    out
 }

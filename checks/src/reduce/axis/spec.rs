@@ -15,7 +15,7 @@ use crate::{
     f16,
     ladder::Climb,
     op::{And, Max, Min, Monoid, Op, OpKind, Or, Product, Sum, Usage, Xor},
-    reduce::shared::thin,
+    reduce::shared::{chunk_trees, pairs_tree, thin},
     tuning::Tuned,
 };
 use crate::{ProgramSpec, check::operators::divisor};
@@ -27,20 +27,14 @@ where
     U: Element + From<T>,
     F: Fn(U::Acc, U::Acc) -> U::Acc,
 {
-    let tree = |mut values: Vec<U::Acc>| {
-        while values.len() > 1 {
-            let join =
-                |pair: &[U::Acc]| pair.iter().copied().reduce(&op.combine).expect("a pair, or the last one alone");
-            values = values.chunks(2).map(join).collect();
-        }
-        values[0]
-    };
-    let chunk = |chunk: &[T]| {
-        let add = |acc, x: &T| (op.combine)(acc, U::from(*x).widen());
-        let lane = |j| chunk.iter().skip(j).step_by(32).fold(op.identity, add);
-        tree((0..32).map(lane).collect())
-    };
-    if line.is_empty() { op.empty } else { U::narrow(tree(line.chunks(512).map(chunk).collect())) }
+    if line.is_empty() {
+        return op.empty;
+    }
+    let mut values = Vec::with_capacity(line.len());
+    for &x in line {
+        values.push(U::from(x).widen());
+    }
+    U::narrow(pairs_tree(chunk_trees(&values, 512, 32, op.identity, &op.combine), &op.combine))
 }
 
 /// Function that runs an operation.
@@ -100,7 +94,11 @@ where
         let mut axes: Vec<usize> = (0..shape.len()).filter(|&k| k != axis).collect();
         axes.push(axis);
         let lines = host.permute(&axes)?.to_vec()?;
-        (0..outputs).map(|o| obvious(op, &lines[o * len..(o + 1) * len])).collect()
+        let mut want = Vec::with_capacity(outputs);
+        for o in 0..outputs {
+            want.push(obvious(op, &lines[o * len..(o + 1) * len]));
+        }
+        want
     } else {
         let cpu = Device::cpu();
         let (all, mut want) = (cpu.upload(&all)?, cpu.zeroed(outputs)?);
@@ -187,6 +185,8 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
     ];
     // These shapes have few rows, which work-items process side by side.
     const SIDE_BY_SIDE: &[(&[usize], usize)] = &[(&[20, 300], 0), (&[32, 136], 0), (&[3, 9, 132], 1), (&[31, 2500], 0)];
+    // The CPU has several blocks of outputs, each with several parts of the axis.
+    const BLOCKS: &[(&[usize], usize)] = &[(&[520, 1030], 0)];
     const QUICK: &[(&[usize], usize)] = &[
         (&[1, 1], 0),
         (&[100_001], 0),
@@ -229,6 +229,7 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         form::<f16, Sum>(level, &TINY[..1], cases);
         form::<i32, Or>(level, &TINY[..1], cases);
         form_as::<i32, i64, Sum>(level, SIDE_BY_SIDE, cases);
+        form_as::<i32, i64, Sum>(level, BLOCKS, cases);
         form::<f32, Min>(level, SIDE_BY_SIDE, cases);
         form_by(level, "a + b along an axis", by_plus(), SIDE_BY_SIDE, cases);
     }

@@ -17,6 +17,7 @@ use crate::{
     },
     ladder::Climb,
     op::{Op, Operator, Sum, complex_product, complex_sum},
+    reduce::shared::chunk_trees,
 };
 use crate::{ProgramSpec, tuning::Tuned};
 
@@ -64,15 +65,7 @@ fn first_largest() -> Tried<Keyed> {
 
 /// The fixed tree by definition.
 fn obvious<T: Pod>(input: &[T], op: &Tried<T>) -> T {
-    let tile = |tile: &[T]| {
-        let lane = |j: usize| tile.iter().skip(j).step_by(LANES).fold(op.identity, |acc, &x| (op.combine)(acc, x));
-        let mut values: Vec<T> = (0..LANES).map(lane).collect();
-        while values.len() > 1 {
-            values = values.chunks(2).map(|pair| (op.combine)(pair[0], pair[1])).collect();
-        }
-        values[0]
-    };
-    let level = |x: &[T]| x.chunks(rows(size_of::<T>()) * LANES).map(tile).collect::<Vec<T>>();
+    let level = |x: &[T]| chunk_trees(x, rows(size_of::<T>()) * LANES, LANES, op.identity, &op.combine);
     let mut partials = level(input);
     while partials.len() > 1 {
         partials = level(&partials);

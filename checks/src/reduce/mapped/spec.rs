@@ -8,17 +8,17 @@ use crate::{
     bench::Bench,
     bf16,
     check::{
-        Case, Level,
+        Case, Failure, Level,
         bounds::{sum_depth, sum_error},
         close,
         data::Data,
         exact_sum, guarded,
-        operators::monoid,
+        operators::{Function, monoid},
         same,
     },
     f16,
     ladder::Climb,
-    op::{Arithmetic, Map, Max, Min, Op, Product, Sum, Usage},
+    op::{Arithmetic, Map, Max, Min, Monoid, Op, Product, Sum, Usage},
     reduce::{
         cpu,
         shared::{has_exact_sums, obvious_tree, on_cpu_at_least},
@@ -100,26 +100,44 @@ fn form<T: Element, U: Element, O: Op<U>>(level: Level, name: &str, cases: &mut 
                 let shape = format!("n = {n} at {offset}");
                 let name = format!("{name} in {}", U::TYPE);
                 cases.push(Case::new(name, T::TYPE, shape, data.name(), n, move |device| {
-                    let all = data.generate::<T>(n + offset, n as u64);
-                    let buffer = device.upload(&all)?;
                     // The inputs begin at elements `offset` and 0, so unless `offset` is 0, only the second is aligned.
                     let run = |device: &Device, buffer: &Buffer<T>, out: ViewMut<'_, U>| {
-                        form.run(device, FIXED, buffer.view(offset..)?, buffer.view(..n)?, out)
+                        form.run(device, FIXED, buffer.view(*offset..)?, buffer.view(..n)?, out)
                     };
-                    let got = guarded(device, 1, *offset, |out| Ok(run(device, &buffer, out)?))?;
-                    let want = if device.is_cpu() {
-                        let value = |i| form.value(all[offset + i], all[i]);
-                        [obvious_tree::<U, U>(&monoid::<U, O>(), (0..n).map(value).collect())]
-                    } else {
-                        let (cpu, mut want) = (Device::cpu(), Device::cpu().zeroed(1)?);
-                        run(&cpu, &cpu.upload(&all)?, want.view_mut(..)?)?;
-                        [want.to_vec()?[0]]
-                    };
-                    same(&got, &want, "result")
+                    let value = |x, y| form.value(x, y);
+                    check(device, &monoid::<U, O>(), &data.generate(n + offset, n as u64), *offset, &run, &value)
                 }));
             }
         }
     }
+}
+
+/// Runs an operation on a buffer that holds both of its inputs.
+type Run<'r, T, U> = dyn Fn(&Device, &Buffer<T>, ViewMut<'_, U>) -> Result<()> + 'r;
+
+/// Compares the result of `run` on two parts of `all` with the tree over the results of `value`.
+fn check<T: Element, U: Element>(
+    device: &Device,
+    op: &Monoid<U, Function<U::Acc>>,
+    all: &[T],
+    offset: usize,
+    run: &Run<'_, T, U>,
+    value: &dyn Fn(T, T) -> U::Acc,
+) -> Result<(), Failure> {
+    let buffer = device.upload(all)?;
+    let got = guarded(device, 1, offset, |out| Ok(run(device, &buffer, out)?))?;
+    let want = if device.is_cpu() {
+        let mut values = Vec::with_capacity(all.len() - offset);
+        for (&x, &y) in all[offset..].iter().zip(all) {
+            values.push(value(x, y));
+        }
+        obvious_tree::<U, U>(op, values)
+    } else {
+        let (cpu, mut want) = (Device::cpu(), Device::cpu().zeroed(1)?);
+        run(&cpu, &cpu.upload(all)?, want.view_mut(..)?)?;
+        want.to_vec()?[0]
+    };
+    same(&got, &[want], "result")
 }
 
 /// Cases of sums of floats in any order, within their bound.

@@ -48,14 +48,14 @@ impl Values {
             // The largest value must stay finite as a bf16.
             _ => 0.99 * f64::from(f32::MAX),
         };
-        let value = |x: &f64| match self {
-            Self::Ends => T::from_f64(most * x),
-            _ => T::from_f64(100.0 + 0.5 * x),
-        };
-        match self {
-            Self::Of(data) => data.generate(n, n as u64),
-            _ => Data::Random.generate::<f64>(n, n as u64).iter().map(value).collect(),
+        if let Self::Of(data) = self {
+            return data.generate(n, n as u64);
         }
+        let mut values = Vec::with_capacity(n);
+        for x in Data::Random.generate::<f64>(n, n as u64) {
+            values.push(T::from_f64(if matches!(self, Self::Ends) { most * x } else { 100.0 + 0.5 * x }));
+        }
+        values
     }
 }
 
@@ -126,12 +126,27 @@ fn exactly(terms: impl Iterator<Item = f64>) -> f64 {
 
 /// Compares with two plain passes, within the documented bounds.
 pub(in crate::reduce) fn check_moments<T: Element>(got: &Moments, input: &[T]) -> Result<(), Failure> {
-    let n = input.len() as f64;
-    let unit = match T::Acc::TYPE {
+    let (mut wide, mut integers) = (Vec::with_capacity(input.len()), Vec::new());
+    for x in input {
+        wide.push(x.to_f64());
+    }
+    if !T::TYPE.is_float() {
+        integers.reserve(input.len());
+        for x in input {
+            integers.push(if T::TYPE.is_signed() { x.cast::<i64>().into() } else { x.cast::<u64>().into() });
+        }
+    }
+    check_moments_of(got, T::Acc::TYPE, &wide, &integers)
+}
+
+/// [`check_moments`] of elements that are computed in type `acc`. `integers` has the elements of an integer type.
+fn check_moments_of(got: &Moments, acc: ElementType, wide: &[f64], integers: &[i128]) -> Result<(), Failure> {
+    let n = wide.len() as f64;
+    let unit = match acc {
         ElementType::F32 => f64::from(f32::EPSILON) / 2.0,
         _ => f64::EPSILON / 2.0,
     };
-    let elements = || input.iter().map(|x| x.to_f64());
+    let elements = || wide.iter().copied();
     if elements().any(|x| !x.is_finite()) {
         // Infinities and NaN propagate as in any sum.
         let plain: f64 = elements().filter(|x| !x.is_finite()).sum();
@@ -144,14 +159,14 @@ pub(in crate::reduce) fn check_moments<T: Element>(got: &Moments, input: &[T]) -
     let scaled = || elements().map(|x| x * scale);
     let mean = exactly(scaled()) / n;
     // Large integers can be closer together than neighbouring f64. So distances are measured from an integer near the mean.
-    let whole = |x: &T| if T::TYPE.is_signed() { i128::from(x.cast::<i64>()) } else { i128::from(x.cast::<u64>()) };
-    let sum: i128 = if T::TYPE.is_float() { 0 } else { input.iter().map(whole).sum() };
-    let centre = sum / input.len() as i128;
-    let rest = (sum - centre * input.len() as i128) as f64 / n;
-    let distance = |x: &T| {
-        if T::TYPE.is_float() { x.to_f64() * scale - mean } else { (whole(x) - centre) as f64 - rest }
+    let sum: i128 = integers.iter().sum();
+    let centre = sum / wide.len() as i128;
+    let rest = (sum - centre * wide.len() as i128) as f64 / n;
+    let distance = |i: usize| match integers.get(i) {
+        Some(x) => (x - centre) as f64 - rest,
+        None => wide[i] * scale - mean,
     };
-    let off = || input.iter().map(distance);
+    let off = || (0..wide.len()).map(distance);
     let (variance, distance) = (exactly(off().map(|d| d * d)) / n, exactly(off().map(f64::abs)) / n);
     let depth = 40.0 + 8.0 * n.log2();
     // Error of the reference itself, in f64.

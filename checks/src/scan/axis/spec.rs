@@ -16,11 +16,7 @@ use crate::{
     f16,
     ladder::Climb,
     op::{Max, Min, Monoid, Op, Product, Sum, Xor},
-    scan::{
-        cpu,
-        segmented::spec::by_definition,
-        shared::{digits, levels},
-    },
+    scan::{cpu, segmented::spec::by_definition, shared::chunk_prefixes},
     tuning::Tuned,
 };
 use crate::{ProgramSpec, scan::gpu::Form as Program};
@@ -36,11 +32,21 @@ where
     if kind.reversed {
         line.reverse();
     }
-    let aggregate = |chunk: &[U::Acc]| chunk[1..].iter().fold(chunk[0], |aggregate, &x| combine(aggregate, x));
-    let levels = levels(combine, op.identity, line.chunks_exact(CHUNK).map(aggregate).collect());
+    let mut aggregates = Vec::new();
+    for chunk in line.chunks_exact(CHUNK) {
+        let mut aggregate = chunk[0];
+        for &x in &chunk[1..] {
+            aggregate = combine(aggregate, x);
+        }
+        aggregates.push(aggregate);
+    }
+    let prefixes = chunk_prefixes(combine, op.identity, &aggregates, line.len().div_ceil(CHUNK));
     let mut out = Vec::new();
-    for (c, chunk) in line.chunks(CHUNK).enumerate() {
-        let mut acc = digits(combine, op.identity, &levels, c).into_iter().fold(initial, combine);
+    for (chunk, digits) in line.chunks(CHUNK).zip(prefixes) {
+        let mut acc = initial;
+        for digit in digits {
+            acc = combine(acc, digit);
+        }
         for &x in chunk {
             let before = acc;
             acc = combine(acc, x);
@@ -66,16 +72,29 @@ where
     let mut out = vec![U::ZERO; input.len()];
     if shape.way::<T>() == Way::Columns {
         for line in 0..lines {
-            let values = (0..len).map(|i| U::from(input[index(line, i)]).widen()).collect();
-            let results = obvious(op, values, kind);
-            results.into_iter().enumerate().for_each(|(i, x)| out[index(line, i)] = x);
+            let mut values = Vec::with_capacity(len);
+            for i in 0..len {
+                values.push(U::from(input[index(line, i)]).widen());
+            }
+            for (i, &x) in obvious(op, values, kind).iter().enumerate() {
+                out[index(line, i)] = x;
+            }
         }
     } else {
-        let indices: Vec<_> = (0..lines).flat_map(|line| (0..len).map(move |i| index(line, i))).collect();
-        let values: Vec<_> = indices.iter().map(|&index| input[index]).collect();
-        let heads: Vec<_> = (0..values.len()).map(|i| i % len == 0).collect();
-        let results = by_definition(op, &values, &heads, kind);
-        results.into_iter().zip(indices).for_each(|(x, index)| out[index] = x);
+        let (mut indices, mut heads) = (Vec::new(), Vec::new());
+        for line in 0..lines {
+            for i in 0..len {
+                indices.push(index(line, i));
+                heads.push(i == 0);
+            }
+        }
+        let mut values = Vec::with_capacity(indices.len());
+        for &index in &indices {
+            values.push(input[index]);
+        }
+        for (&x, index) in by_definition(op, &values, &heads, kind).iter().zip(indices) {
+            out[index] = x;
+        }
     }
     out
 }

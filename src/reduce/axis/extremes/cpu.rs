@@ -119,10 +119,14 @@ impl<A: Element<Acc = A>, const N: usize> Columns<A, N> {
 
     /// The extremes over all columns.
     fn joined(&self) -> Columns<A, 1> {
-        let low = self.low.into_iter().fold(A::HIGHEST, |low, x| if x < low { x } else { low });
-        let high = self.high.into_iter().fold(A::LOWEST, |high, x| if x > high { x } else { high });
-        let nan = self.nan.into_iter().find(|x| x.is_nan()).unwrap_or(A::ZERO);
-        Columns { low: [low], high: [high], nan: [nan] }
+        let mut all = Columns::new();
+        for column in 0..N {
+            let (low, high, nan) = (self.low[column], self.high[column], self.nan[column]);
+            all.low[0] = if low < all.low[0] { low } else { all.low[0] };
+            all.high[0] = if high > all.high[0] { high } else { all.high[0] };
+            all.nan[0] = if nan.is_nan() { nan } else { all.nan[0] };
+        }
+        all
     }
 
     /// The extreme of a column; a NaN if there is one.
@@ -146,8 +150,12 @@ fn offer<A: Element<Acc = A>, const N: usize>(
     at: usize,
 ) {
     if best.is_empty() {
-        let of_end = |&end| (0..count).map(move |column| (columns.extreme(end, column), at));
-        return best.extend(ends.iter().flat_map(of_end));
+        for &end in ends {
+            for column in 0..count {
+                best.push((columns.extreme(end, column), at));
+            }
+        }
+        return;
     }
     for (&end, best) in ends.iter().zip(best.chunks_mut(count)) {
         for (column, best) in best.iter_mut().enumerate() {
@@ -189,23 +197,37 @@ fn search<T: Element>(
                 &room[..]
             };
             let mut lanes = Columns::<T::Acc, LANES>::new();
-            elements.chunks(LANES).for_each(|row| lanes.add(row));
+            for row in elements.chunks(LANES) {
+                lanes.add(row);
+            }
             offer(&mut best, &lanes.joined(), ends, 1, at);
             continue;
         }
         let mut columns = Columns::<T::Acc, COLUMNS>::new();
         if neighbours {
-            block.for_each(|i| columns.add(&input[along(lines, starts[0], i)..][..count]));
+            for i in block {
+                columns.add(&input[along(lines, starts[0], i)..][..count]);
+            }
         } else {
             moved(room);
-            room.chunks(count).for_each(|row| columns.add(row));
+            for row in room.chunks(count) {
+                columns.add(row);
+            }
         }
         offer(&mut best, &columns, ends, count, at);
     }
-    let find = |(&(value, at), &start): (&(T::Acc, usize), &usize)| {
-        let is = |x: T| if value.is_nan() { x.is_nan() } else { x.widen() == value };
-        let elements = (at..range.end.min(at + rows)).map(|i| (input[along(lines, start, i)], i as u64));
-        elements.into_iter().find(|&(x, _)| is(x)).expect("a range has its extreme")
-    };
-    best.chunks(count).flat_map(|best| best.iter().zip(&starts).map(find)).collect()
+    let mut found = Vec::with_capacity(best.len());
+    for (k, &(value, mut i)) in best.iter().enumerate() {
+        // A range has its extreme, so the search ends.
+        let x = loop {
+            let x = input[along(lines, starts[k % count], i)];
+            let is = if value.is_nan() { x.is_nan() } else { x.widen() == value };
+            if is {
+                break x;
+            }
+            i += 1;
+        };
+        found.push((x, i as u64));
+    }
+    found
 }

@@ -22,7 +22,7 @@ use crate::{
     Buffer, Device, Element, Error, ErrorKind, NdView, Output, Result, Scratch,
     reduce::{End, Extremal},
     runtime::Backend,
-    source::{Along, Axes, along_one},
+    source::{Along, AlongOne, Axes},
 };
 
 /// The extremes to find in a line.
@@ -89,30 +89,31 @@ impl<T: Element, A: Axes> Extremal for Along<NdView<'_, T>, A> {
     type Both = AxisExtremes<T>;
 
     fn one(self, device: &Device, end: End) -> Result<AxisExtremes<T>> {
-        along_one(device, self.view, self.axes.list(), |view, axis| device.axis_extremes(view, axis, Ends::of(end)))
+        device.axis_extremes(self.view, self.axes.list(), Ends::of(end))
     }
 
     fn one_into(self, device: &Device, end: End, values: Output<'_, T>, indices: Output<'_, u64>) -> Result<()> {
-        along_one(device, self.view, self.axes.list(), |view, axis| {
-            device.axis_extremes_into(view, axis, Ends::of(end), values, indices, &mut Scratch::new())
-        })
+        let lines = AlongOne::new(device, self.view, self.axes.list())?;
+        let ends = Ends::of(end);
+        device.axis_extremes_into(lines.view()?, lines.axis, ends, values, indices, &mut Scratch::new())
     }
 
     fn both(self, device: &Device) -> Result<AxisExtremes<T>> {
-        along_one(device, self.view, self.axes.list(), |view, axis| device.axis_extremes(view, axis, Ends::Both))
+        device.axis_extremes(self.view, self.axes.list(), Ends::Both)
     }
 
     fn both_into(self, device: &Device, values: Output<'_, T>, indices: Output<'_, u64>) -> Result<()> {
-        along_one(device, self.view, self.axes.list(), |view, axis| {
-            device.axis_extremes_into(view, axis, Ends::Both, values, indices, &mut Scratch::new())
-        })
+        let lines = AlongOne::new(device, self.view, self.axes.list())?;
+        device.axis_extremes_into(lines.view()?, lines.axis, Ends::Both, values, indices, &mut Scratch::new())
     }
 }
 
 impl Device {
-    fn axis_extremes<T: Element>(&self, input: NdView<'_, T>, axis: usize, ends: Ends) -> Result<AxisExtremes<T>> {
-        let lines = Lines::of(input.layout(), axis)?;
-        let results = results(&lines, ends)?;
+    #[inline(never)]
+    fn axis_extremes<T: Element>(&self, input: NdView<'_, T>, axes: &[usize], ends: Ends) -> Result<AxisExtremes<T>> {
+        let one = AlongOne::new(self, input, axes)?;
+        let (input, axis) = (one.view()?, one.axis);
+        let results = results(&Lines::of(input.layout(), axis)?, ends)?;
         let (mut values, mut indices) = (self.uninit(results)?, self.uninit(results)?);
         let (to, places) = (Output::from(&mut values), Output::from(&mut indices));
         self.axis_extremes_into(input, axis, ends, to, places, &mut Scratch::new())?;

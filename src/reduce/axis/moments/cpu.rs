@@ -24,13 +24,43 @@ const INTEGER_CHUNK: usize = 512;
 /// Moments, and the number of their elements.
 type Of<M> = (u64, M);
 
-/// Computes the moments of rows, given their number and their stride.
-type Find<'a, T, M> = dyn Fn(&[T], (usize, usize), &mut Vec<M>) + Sync + 'a;
+/// Computes the moments of rows; the words are room for copied elements.
+type Find<'a, M> = dyn Fn(&Rows<'_>, &mut [u64], &mut Vec<M>) + Sync + 'a;
 
-/// The computation over the chunks of lines.
-struct Walk<'a, T, M> {
-    input: &'a [T],
+/// The elements `range` of some lines.
+struct Rows<'a> {
+    /// Indices of the lines' first elements.
+    places: &'a [usize],
+    range: Range<usize>,
+    columns: usize,
+    /// Whether the elements of a row are neighbours in memory.
+    in_rows: bool,
+}
+
+impl Rows<'_> {
+    /// The elements, the number of rows, and their stride. Elements that are no neighbours are copied to `room`.
+    fn of<'a, T: Element>(&self, input: &'a [T], lines: &Lines, room: &'a mut [u64]) -> (&'a [T], usize, usize) {
+        let (len, columns) = (self.range.len(), self.columns);
+        let at = |place: usize, i: usize| place.wrapping_add_signed(i as isize * lines.stride);
+        if self.in_rows {
+            let rows = at(self.places[0], self.range.start)..at(self.places[0], self.range.end - 1) + columns;
+            // The elements of a single line are contiguous here.
+            return (&input[rows], len, if columns == 1 { 1 } else { lines.stride as usize });
+        }
+        let copied: &mut [T] = bytemuck::cast_slice_mut(room);
+        for (c, &place) in self.places.iter().enumerate() {
+            let to = copied[c..].iter_mut().step_by(columns);
+            to.zip(self.range.clone()).for_each(|(to, along)| *to = input[at(place, along)]);
+        }
+        (&copied[..columns * len], len, columns)
+    }
+}
+
+/// The computation over the chunks of lines. It depends on the moments alone, not on the type of the elements.
+struct Walk<'a, M> {
     lines: &'a Lines,
+    /// Bytes of an element.
+    bytes: usize,
     chunk: usize,
     /// Lanes of a chunk, and the number of neighbouring lanes whose moments are joined first.
     lanes: usize,
@@ -38,7 +68,7 @@ struct Walk<'a, T, M> {
     /// Lines that are computed side by side. One `M` holds the moments of all these lines.
     columns: usize,
     /// Computes the moments of each group of `width` lanes, for the groups that have elements.
-    of: &'a Find<'a, T, M>,
+    of: &'a Find<'a, M>,
 }
 
 /// The joint moments of two neighbours.
@@ -63,7 +93,7 @@ fn tree<M: Joins>(values: &mut [Of<M>]) -> Of<M> {
     values[0]
 }
 
-impl<T: Element, M: Joins> Walk<'_, T, M> {
+impl<M: Joins> Walk<'_, M> {
     fn quads(&self) -> usize {
         self.lanes / self.width
     }
@@ -79,26 +109,14 @@ impl<T: Element, M: Joins> Walk<'_, T, M> {
         };
         let (mut copied, mut lane) = (Vec::new(), memory::with_capacity(self.lanes)?);
         if !in_rows {
-            memory::refill(&mut copied, columns * self.chunk.min(lines.len), T::ZERO)?;
+            memory::refill(&mut copied, (columns * self.chunk.min(lines.len) * self.bytes).div_ceil(8), 0)?;
         }
         // For each quad, the subtrees that lack their right neighbour: one for each set bit of the next chunk's number.
         let mut open: Vec<Vec<Of<M>>> = memory::filled(if chunks.len() > 1 { quads } else { 0 }, Vec::new())?;
         for chunk in chunks.clone() {
             let range = chunk * self.chunk..lines.len.min((chunk + 1) * self.chunk);
             let len = range.len();
-            let at = |place: usize, i: usize| place.wrapping_add_signed(i as isize * lines.stride);
-            if in_rows {
-                let rows = at(places[0], range.start)..at(places[0], range.end - 1) + columns;
-                // The elements of a single line are contiguous here.
-                let stride = if columns == 1 { 1 } else { lines.stride as usize };
-                (self.of)(&self.input[rows], (len, stride), &mut lane);
-            } else {
-                for (c, &place) in places.iter().enumerate() {
-                    let to = copied[c..].iter_mut().step_by(columns);
-                    to.zip(range.clone()).for_each(|(to, along)| *to = self.input[at(place, along)]);
-                }
-                (self.of)(&copied[..columns * len], (len, columns), &mut lane);
-            }
+            (self.of)(&Rows { places: &places, range, columns, in_rows }, &mut copied, &mut lane);
             for quad in 0..quads {
                 // The last quads of a short chunk are empty, and joining them changes nothing.
                 let mut x = (
@@ -186,34 +204,36 @@ pub(super) fn moments<T: Element>(input: &[T], lines: &Lines, out: &mut [[u64; W
         lines: &Lines,
         out: &mut [[u64; WORDS]],
     ) -> Result<()> {
-        let (lanes, width) = (lanes(lines.len), 4);
+        let (lanes, width, bytes) = (lanes(lines.len), 4, size_of::<T>());
         let chunk = ROWS * lanes;
         if side_by_side(lines) {
-            let of = |rows: &[T], shape: (usize, usize), lane: &mut Vec<Spreads<A>>| {
-                spread_columns(rows, shape, lanes, width, lane);
+            let of = |rows: &Rows<'_>, room: &mut [u64], lane: &mut Vec<Spreads<A>>| {
+                let (rows, n, stride) = rows.of(input, lines, room);
+                spread_columns(rows, (n, stride), lanes, width, lane);
             };
-            return Walk { input, lines, chunk, lanes, width, columns: COLUMNS, of: &of }.run(out);
+            return Walk { lines, bytes, chunk, lanes, width, columns: COLUMNS, of: &of }.run(out);
         }
-        let of = |elements: &[T], _: (usize, usize), lane: &mut Vec<Spread<A>>| {
-            spread_lanes(elements, lanes, width, lane);
+        let of = |rows: &Rows<'_>, room: &mut [u64], lane: &mut Vec<Spread<A>>| {
+            spread_lanes(rows.of(input, lines, room).0, lanes, width, lane);
         };
-        Walk { input, lines, chunk, lanes, width, columns: 1, of: &of }.run(out)
+        Walk { lines, bytes, chunk, lanes, width, columns: 1, of: &of }.run(out)
     }
     fn integers<I: Whole>(input: &[I], lines: &Lines, out: &mut [[u64; WORDS]]) -> Result<()> {
-        let (chunk, lanes, width) = (INTEGER_CHUNK, 4, 4);
+        let (chunk, lanes, width, bytes) = (INTEGER_CHUNK, 4, 4, size_of::<I>());
         if side_by_side(lines) {
-            let of = |rows: &[I], (n, stride): (usize, usize), all: &mut Vec<_>| {
+            let of = |rows: &Rows<'_>, room: &mut [u64], all: &mut Vec<_>| {
+                let (rows, n, stride) = rows.of(input, lines, room);
                 let row = |i: usize| rows[i * stride..][..COLUMNS].try_into().expect("as many columns");
                 all.clear();
                 all.push(I::sums_of_columns((0..n).map(row)));
             };
-            return Walk { input, lines, chunk, lanes, width, columns: COLUMNS, of: &of }.run(out);
+            return Walk { lines, bytes, chunk, lanes, width, columns: COLUMNS, of: &of }.run(out);
         }
-        let of = |elements: &[I], _: (usize, usize), all: &mut Vec<_>| {
+        let of = |rows: &Rows<'_>, room: &mut [u64], all: &mut Vec<_>| {
             all.clear();
-            all.push(I::sums(elements));
+            all.push(I::sums(rows.of(input, lines, room).0));
         };
-        Walk { input, lines, chunk, lanes, width, columns: 1, of: &of }.run(out)
+        Walk { lines, bytes, chunk, lanes, width, columns: 1, of: &of }.run(out)
     }
     if lines.outputs == 0 {
         return Ok(());

@@ -34,7 +34,7 @@ use crate::{
         statistics::Measurable,
     },
     runtime::Backend,
-    source::{Along, Axes, along_one},
+    source::{Along, AlongOne, Axes},
 };
 
 /// Words of a [`MomentsRecord`].
@@ -126,11 +126,11 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn moments<T: Element, A: Axes>(&self, input: Along<NdView<'_, T>, A>) -> Result<Buffer<MomentsRecord<T>>> {
-        along_one(self, input.view, input.axes.list(), |view, axis| {
-            let mut out = self.uninit(results(&Lines::of(view.layout(), axis)?)?)?;
-            self.moments_one(view, axis, (&mut out).into(), &mut Scratch::new())?;
-            Ok(out)
-        })
+        let lines = AlongOne::new(self, input.view, input.axes.list())?;
+        let view = lines.view()?;
+        let mut out = self.uninit(results(&Lines::of(view.layout(), lines.axis)?)?)?;
+        self.moments_one(view, lines.axis, (&mut out).into(), &mut Scratch::new())?;
+        Ok(out)
     }
 
     /// [`Device::moments`] into a slice, buffer or view with one record for each line.
@@ -157,9 +157,8 @@ impl Device {
         input: Along<NdView<'_, T>, A>,
         output: impl Into<Output<'b, MomentsRecord<T>>>,
     ) -> Result<()> {
-        along_one(self, input.view, input.axes.list(), |view, axis| {
-            self.moments_one(view, axis, output.into(), &mut Scratch::new())
-        })
+        let lines = AlongOne::new(self, input.view, input.axes.list())?;
+        self.moments_one(lines.view()?, lines.axis, output.into(), &mut Scratch::new())
     }
 
     /// Body of [`Device::moments_into`], compiled once for each set of types.

@@ -13,20 +13,39 @@ const NEVER: usize = 1 << 48;
 /// Bytes of random data, which repeat with another first byte: random numbers for 4 GiB take too long.
 const BLOCK: usize = 1 << 20;
 
+/// The kind of host memory of a benchmark.
+#[derive(Clone, Copy)]
+enum Memory {
+    Slice,
+    /// A slice at an odd address.
+    Odd,
+    Pinned,
+}
+
 /// Host memory of a benchmark.
 enum Host {
     Slice(Vec<u8>),
+    /// The slice begins at the first odd address.
+    Odd(Vec<u8>, usize),
     Pinned(PinnedVec<u8>),
 }
 
 impl Host {
-    fn new(device: &Device, n: usize, pinned: bool) -> Result<Self> {
-        Ok(if pinned { Self::Pinned(device.pinned(n)?) } else { Self::Slice(vec![0; n]) })
+    fn new(device: &Device, n: usize, memory: Memory) -> Result<Self> {
+        Ok(match memory {
+            Memory::Slice => Self::Slice(vec![0; n]),
+            Memory::Odd => Self::Odd(vec![0; n + 2], n),
+            Memory::Pinned => Self::Pinned(device.pinned(n)?),
+        })
     }
 
     fn bytes(&mut self) -> &mut [u8] {
         match self {
             Self::Slice(bytes) => bytes,
+            Self::Odd(bytes, n) => {
+                let first = 1 - bytes.as_ptr() as usize % 2;
+                &mut bytes[first..][..*n]
+            }
             Self::Pinned(bytes) => bytes,
         }
     }
@@ -67,9 +86,9 @@ fn bench(form: &str, prepare: impl Fn(&Device, usize) -> Result<Climb> + 'static
 }
 
 /// Writes a buffer from host memory.
-fn upload(form: &str, pinned: bool, by_the_driver: bool) -> Bench {
+fn upload(form: &str, memory: Memory, by_the_driver: bool) -> Bench {
     bench(form, move |device, n| {
-        let mut host = Host::new(device, n, pinned)?;
+        let mut host = Host::new(device, n, memory)?;
         fill(host.bytes());
         let state = (variant(device, by_the_driver).zeroed::<u8>(n)?, host);
         Ok(Climb::new(
@@ -88,10 +107,10 @@ fn filled(device: &Device, n: usize) -> Result<Buffer<u8>> {
 }
 
 /// Reads a buffer to host memory.
-fn download(form: &str, pinned: bool, by_the_driver: bool) -> Bench {
+fn download(form: &str, memory: Memory, by_the_driver: bool) -> Bench {
     bench(form, move |device, n| {
         let device = variant(device, by_the_driver);
-        let state = (filled(&device, n)?, Host::new(&device, n, pinned)?);
+        let state = (filled(&device, n)?, Host::new(&device, n, memory)?);
         Ok(Climb::new(
             state,
             |_| Ok(()),
@@ -100,6 +119,28 @@ fn download(form: &str, pinned: bool, by_the_driver: bool) -> Bench {
                 let mut want = vec![0; n];
                 fill(&mut want);
                 same(host.bytes(), &want, "download")
+            },
+        ))
+    })
+}
+
+/// Reads a buffer to a new vector.
+fn download_new(form: &str, by_the_driver: bool) -> Bench {
+    bench(form, move |device, n| {
+        Ok(Climb::new(
+            (filled(&variant(device, by_the_driver), n)?, Vec::new()),
+            |(_, out)| {
+                *out = Vec::new();
+                Ok(())
+            },
+            |(x, out)| {
+                *out = x.to_vec()?;
+                Ok(())
+            },
+            move |(_, out)| {
+                let mut want = vec![0; n];
+                fill(&mut want);
+                same(out, &want, "download")
             },
         ))
     })
@@ -122,34 +163,19 @@ pub(crate) fn benches() -> Vec<Bench> {
             |(_, bytes, x)| x.as_ref().map_or(Ok(()), |x: &Buffer<u8>| same(&x.to_vec()?, bytes, "upload")),
         ))
     });
-    let vec = bench("download Vec", |device, n| {
-        Ok(Climb::new(
-            (filled(device, n)?, Vec::new()),
-            |(_, out)| {
-                *out = Vec::new();
-                Ok(())
-            },
-            |(x, out)| {
-                *out = x.to_vec()?;
-                Ok(())
-            },
-            move |(_, out)| {
-                let mut want = vec![0; n];
-                fill(&mut want);
-                same(out, &want, "download")
-            },
-        ))
-    });
     vec![
-        upload("upload slice", false, false),
+        upload("upload slice", Memory::Slice, false),
+        upload("upload odd slice", Memory::Odd, false),
         new,
-        upload("upload pinned", true, false),
-        upload("upload slice by the driver", false, true),
-        upload("upload link", true, true),
-        download("download slice", false, false),
-        vec,
-        download("download pinned", true, false),
-        download("download slice by the driver", false, true),
-        download("download link", true, true),
+        upload("upload pinned", Memory::Pinned, false),
+        upload("upload slice by the driver", Memory::Slice, true),
+        upload("upload link", Memory::Pinned, true),
+        download("download slice", Memory::Slice, false),
+        download("download odd slice", Memory::Odd, false),
+        download_new("download Vec", false),
+        download("download pinned", Memory::Pinned, false),
+        download("download slice by the driver", Memory::Slice, true),
+        download_new("download Vec by the driver", true),
+        download("download link", Memory::Pinned, true),
     ]
 }

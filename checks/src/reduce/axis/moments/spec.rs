@@ -30,17 +30,31 @@ fn check<T: Element>(
         let view = buffer.view(at..)?.with_layout(layout)?;
         Ok(device.moments_into(view.along(axis), out)?)
     })?;
-    let got: Vec<Moments> = records.iter().map(MomentsRecord::<T>::get).collect();
-    same(&got.iter().map(|found| found.count as u64).collect::<Vec<_>>(), &vec![shape[axis] as u64; outputs], "count")?;
+    let got = moments_of(&records);
+    same_counts(&got, shape[axis])?;
     let host = NdView::new(&all[at..], layout)?;
     if !device.is_cpu() {
-        let want: Vec<Moments> =
-            Device::cpu().moments(host.along(axis))?.to_vec()?.iter().map(MomentsRecord::get).collect();
-        return same_moments(&got, &want);
+        return same_moments(&got, &moments_of(&Device::cpu().moments(host.along(axis))?.to_vec()?));
     }
     axes.push(axis);
     let lines = host.permute(&axes)?.to_vec()?;
-    got.iter().zip(lines.chunks(shape[axis])).try_for_each(|(got, line)| check_moments(got, line))
+    for (got, line) in got.iter().zip(lines.chunks(shape[axis])) {
+        check_moments(got, line)?;
+    }
+    Ok(())
+}
+
+fn moments_of<T: Element>(records: &[MomentsRecord<T>]) -> Vec<Moments> {
+    let mut all = Vec::with_capacity(records.len());
+    for record in records {
+        all.push(record.get());
+    }
+    all
+}
+
+fn same_counts(got: &[Moments], want: usize) -> Result<(), Failure> {
+    let counts: Vec<u64> = got.iter().map(|found| found.count as u64).collect();
+    same(&counts, &vec![want as u64; got.len()], "count")
 }
 
 /// Checks that empty lines are an error, and that an array without lines gives an empty result.
