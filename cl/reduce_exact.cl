@@ -314,8 +314,8 @@ INLINED void add_product(Sum* sum, EXACT_TABLE words, const A x, const A y)
     const ulong a = size_of(x, x_field), b = size_of(y, y_field), low = a * b;
     const int position = (int)(position_of(x_field) + position_of(y_field));
 #if A_BYTES == 8
-    // Two numbers below 2^53. The higher one moves the window first.
-    const ulong high = mul_hi(a, b) << 11 | low >> 53;
+    // Two numbers below 2^53: floor(a b / 2^53), and the rest. The higher one moves the window first.
+    const ulong high = mul_hi(a << 11, b);
     add_part(sum, words, high, position + 53, negative);
     add_part(sum, words, low & 0x1ffffffffffffful, position, negative);
 #else
@@ -657,7 +657,7 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
         const int negative = is_negative(x[k]) ^ is_negative(y[k]);
 #if A_BYTES == 8
         add_in_window(sum, product & 0x1ffffffffffffful, off, negative);
-        add_in_window(sum, mul_hi(a, b) << 11 | product >> 53, off + 53, negative);
+        add_in_window(sum, mul_hi(a << 11, b), off + 53, negative);
 #else
         add_in_window(sum, product, off, negative);
 #endif
