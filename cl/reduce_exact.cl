@@ -20,9 +20,13 @@
 // A product of two f32 is an f64; one of two f64 is the sum of two, by a fused multiply-add. Elements whose errors could be
 // subnormal, or whose sums could overflow, are not in [FIELD_LEAST, FIELD_MOST], and are deposited.
 //
-// Without REGISTERS the registers are a window of the accumulator: DIGITS signed 64-bit integers. Integer k has the
-// weight 2^(32 k), counted from position `low`. They need integers only. Larger numbers move the window up, and smaller
-// ones are deposited.
+// Products of f32, and f32 without REGISTERS, are added up in two or three parts of a chunk. Let P be the precision of the sums, 53
+// or 24, S = 1.5 * 2^s, s = e + log2(CHUNK), and q = (S + x) - S rounded twice. Then q is a multiple of 2^(s - P + 1), and x - q is
+// at most 2^(s - P). Both are exact, and so are sums of CHUNK numbers q. For p-bit numbers, sums of the x - q are exact if
+// e - m <= 2 P + 1 - p - 2 log2(CHUNK). Else the x - q may be divided in the same way.
+//
+// Without REGISTERS the registers are a window of the accumulator: a two's complement integer in units of 2^low. Larger numbers
+// move the window up, and smaller ones are deposited.
 //
 // TwoSum: D. E. Knuth, The Art of Computer Programming 2, 4.2.2. Expansions with deposits: Collange et al., see lib/exact.cl.
 #include "lib/types.cl"
@@ -92,27 +96,19 @@
 // Words of the accumulator that a number changes.
 #define PIECES (A_BYTES == 4 && !DOT ? 3 : 5)
 
-// A word changes at most three times for each element: for the element or its product's two halves, for a window that moves, and
-// for a window's highest digit.
+// A word changes at most three times for each element: for the element or its product's two halves, and for a window that moves.
 #define TABLE_CHUNKS (MOST_ADDED / (3 * CHUNK * (WG / REPLICAS)))
 
 #ifdef REGISTERS
 #define PARTS 3
 #else
-// Positions that a window takes, and additions before its carries must be resolved.
-#if A_BYTES == 4 && !DOT
-// A number below 2^24 is shifted by at most 31 bits: 2^32 + 255 * 2^55 < 2^63.
-#define DIGITS 3
-#define WINDOW 64
-#define MOST_IN_WINDOW 255
-#define WINDOW_CHUNKS (MOST_IN_WINDOW / CHUNK)
-#else
-// A number below 2^53 changes a digit by at most 2^52: 2^32 + 2047 * 2^52 < 2^63.
-#define DIGITS (A_BYTES == 8 && DOT ? 6 : 4)
-#define WINDOW (32 * (DIGITS - 1))
-#define MOST_IN_WINDOW 2047
+#define WINDOW_WORDS (A_BYTES == 8 && DOT ? 3 : 2)
+// Positions of the numbers in a window, and those above the number that opens it.
+#define WINDOW (64 * (WINDOW_WORDS - 1))
+#define ROOM_ABOVE 16
+// A number below 2^53 is shifted by less than WINDOW bits: 1023 * 2^53 * 2^(WINDOW - 1) < 2^(64 * WINDOW_WORDS - 2).
+#define MOST_IN_WINDOW 1023
 #define WINDOW_CHUNKS (MOST_IN_WINDOW / (CHUNK * (A_BYTES == 8 && DOT ? 2 : 1)))
-#endif
 #endif
 
 typedef struct {
@@ -120,8 +116,9 @@ typedef struct {
     // Part j of lane l is part[j * LANES + l].
     double part[PARTS * LANES];
 #else
-    long digit[DIGITS];
+    ulong word[WINDOW_WORDS];
     int low;
+    // Chunks since the window was deposited.
     uint since;
 #endif
     uint marks;
@@ -192,51 +189,60 @@ INLINED void open_sum(Sum* sum)
     // Below any number: the first one opens the window.
     sum->low = -0x8000;
     UNROLLED
-    for (uint j = 0; j < DIGITS; j++) {
-        sum->digit[j] = 0;
+    for (uint j = 0; j < WINDOW_WORDS; j++) {
+        sum->word[j] = 0;
     }
 }
 
-// Moves the carry of each digit to the next one. The highest digit is deposited, so it cannot overflow.
-INLINED void carry_window(Sum* sum, EXACT_TABLE words)
+// Deposits the window, and leaves it empty.
+INLINED void close_sum(Sum* sum, EXACT_TABLE words)
 {
+    const int negative = (int)(sum->word[WINDOW_WORDS - 1] >> 63);
+    ulong carry = (ulong)negative;
     UNROLLED
-    for (uint j = 0; j + 1 < DIGITS; j++) {
-        sum->digit[j + 1] += sum->digit[j] >> 32;
-        sum->digit[j] &= 0xffffffff;
+    for (uint j = 0; j < WINDOW_WORDS; j++) {
+        const ulong word = (negative ? ~sum->word[j] : sum->word[j]) + carry;
+        carry = carry && word == 0;
+        add_exact(words, word, sum->low + 64 * (int)j, negative, 5);
+        sum->word[j] = 0;
     }
-    const long last = sum->digit[DIGITS - 1];
-    add_exact(words, abs(last), sum->low + 32 * (DIGITS - 1), last < 0, 5);
-    sum->digit[DIGITS - 1] = 0;
     sum->since = 0;
 }
 
-INLINED void close_sum(Sum* sum, EXACT_TABLE words)
+// Moves the window so that `position` is in it.
+INLINED void move_window(Sum* sum, EXACT_TABLE words, const int position)
 {
-    carry_window(sum, words);
-    UNROLLED
-    for (uint j = 0; j + 1 < DIGITS; j++) {
-        add_exact(words, (ulong)sum->digit[j], sum->low + 32 * (int)j, 0, 3);
-        sum->digit[j] = 0;
-    }
+    close_sum(sum, words);
+    sum->low = max(position - (WINDOW - ROOM_ABOVE), 0);
+#if A_BYTES == 8 && !DOT
+    // The exponent of infinities is above the window.
+    sum->low = min(sum->low, NO_NUMBER - 1 - WINDOW + EXACT_ONE);
+#endif
 }
 
-// Adds size * 2^off in the window, or subtracts it: 0 <= off < WINDOW.
+// Adds number * 2^off: 0 <= off < WINDOW, or the number is 0.
+INLINED void add_shifted(ulong* word, const long number, const uint off)
+{
+    const uint shift = off & 63;
+    const ulong low = (ulong)number << shift, high = (ulong)(number >> 1 >> (63 - shift));
+#if WINDOW_WORDS == 2
+    word[0] += low;
+    word[1] += high + (word[0] < low);
+#else
+    const int is_upper = off >= 64;
+    const ulong first = is_upper ? 0 : low, second = is_upper ? low : high;
+    const ulong third = is_upper ? high : (ulong)(number >> 63);
+    word[0] += first;
+    const ulong carry = word[0] < first, sum = second + carry;
+    word[1] += sum;
+    word[2] += third + (sum < carry) + (word[1] < sum);
+#endif
+}
+
 INLINED void add_in_window(Sum* sum, const ulong size, const int off, const int negative)
 {
-    const long sign = -(long)negative, number = ((long)size ^ sign) - sign;
-    const uint shift = off & 31, k = (uint)off >> 5;
-#if A_BYTES == 4 && !DOT
-    const long shifted = number << shift;
-    sum->digit[0] += k == 0 ? shifted : 0;
-    sum->digit[1] += k == 0 ? 0 : shifted;
-#else
-    const long low = (uint)((ulong)number << shift), high = number >> (32 - shift);
-    UNROLLED
-    for (uint j = 0; j < DIGITS; j++) {
-        sum->digit[j] += (k == j ? low : 0) + (k + 1 == j ? high : 0);
-    }
-#endif
+    const long sign = -(long)negative;
+    add_shifted(sum->word, ((long)size ^ sign) - sign, (uint)off);
 }
 
 // Adds a number to the window or, below it, to the accumulator. A number above the window moves it.
@@ -246,11 +252,10 @@ INLINED void add_part(Sum* sum, EXACT_TABLE words, const ulong size, const int p
         return;
     }
     if (position - sum->low >= WINDOW) {
-        close_sum(sum, words);
-        sum->low = max((position & ~31) - (WINDOW - 32), 0);
+        move_window(sum, words, position);
     }
     if (position < sum->low) {
-        add_exact(words, size, position, negative, PIECES);
+        add_exact(words, size, position, negative, 5);
     } else {
         add_in_window(sum, size, position - sum->low, negative);
     }
@@ -279,6 +284,19 @@ INLINED void add_elements(Sum* sum, EXACT_TABLE words, A* x, A* y)
     }
 }
 
+// Deposits finite elements.
+INLINED void deposit_elements(Sum* sum, EXACT_TABLE words, const A* x)
+{
+    BITS other = 0;
+    UNROLLED
+    for (uint k = 0; k < CHUNK; k++) {
+        const uint field = EXPONENT(x[k]);
+        other |= AS_BITS_OF(x[k]) ^ SIGN;
+        add_straight(words, REPLICAS, signed_size_of(x[k], field), position_of(field) + EXACT_ONE, PIECES);
+    }
+    sum->marks |= other != 0 ? EXACT_FINITE : 0;
+}
+
 #else
 
 // Adds the product of any two numbers.
@@ -296,8 +314,8 @@ INLINED void add_product(Sum* sum, EXACT_TABLE words, const A x, const A y)
     const ulong a = size_of(x, x_field), b = size_of(y, y_field), low = a * b;
     const int position = (int)(position_of(x_field) + position_of(y_field));
 #if A_BYTES == 8
-    // Two numbers below 2^53. The higher one moves the window first.
-    const ulong high = mul_hi(a, b) << 11 | low >> 53;
+    // Two numbers below 2^53: floor(a b / 2^53), and the rest. The higher one moves the window first.
+    const ulong high = mul_hi(a << 11, b);
     add_part(sum, words, high, position + 53, negative);
     add_part(sum, words, low & 0x1ffffffffffffful, position, negative);
 #else
@@ -342,9 +360,6 @@ INLINED uint2 extremes(const A* x)
 #else
 #define SPREAD (53 - 24 - LOG_CHUNK)
 #endif
-// Beyond this spread, most elements would not fit in the parts.
-#define SPREAD_OF_PARTS 100
-
 INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 {
     const uint2 ends = extremes(x);
@@ -371,35 +386,58 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
         if (total != 0) {
             deposit_double(words, total);
         }
-    } else if (least >= 1 && most < NO_NUMBER && most - least <= SPREAD_OF_PARTS) {
-        ROLLED
-        for (uint k = 0; k < CHUNK; k++) {
-            const double rest = expand(sum->part, k % LANES, 0, (double)x[CURRENT(k)]);
-            if (rest != 0) {
-                deposit_double(words, rest);
-            }
-            MOVE_DOWN(x)
-        }
-        sum->marks |= EXACT_FINITE;
+    } else if (most < NO_NUMBER) {
+        deposit_elements(sum, words, x);
     } else {
         add_elements(sum, words, x, y);
     }
 }
 #else
+// The largest difference of exponents in a chunk, for two parts and for three.
+#define SPREAD_OF_TWO (25 - 2 * LOG_CHUNK)
+#define SPREAD_OF_THREE (50 - 3 * LOG_CHUNK)
+// No part is subnormal.
+#define FIELD_LEAST 24
+
+static inline float power_of_two(const int exponent) { return as_float((uint)(127 + exponent) << 23); }
+
 INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 {
     const uint2 ends = extremes(x);
-    const int least = (int)(ends.s0 >> 24), most = (int)(ends.s1 >> 24);
-    // A normal float has position field - 1.
-    const int low = sum->low - EXACT_ONE + 1;
-    if (least >= max(low, 1) && most < min(low + WINDOW, NO_NUMBER)) {
-        UNROLLED
-        for (uint k = 0; k < CHUNK; k++) {
-            const uint field = EXPONENT(x[k]);
-            // 0 is 0 at any position.
-            add_in_window(sum, size_of(x[k], field), ((int)field - low) & (WINDOW - 1), is_negative(x[k]));
+    const uint least = ends.s0 >> 24, most = ends.s1 >> 24, field = most + LOG_CHUNK, spread = most - least;
+    if (least >= FIELD_LEAST && field < NO_NUMBER && spread <= SPREAD_OF_THREE) {
+        const float first = as_float(field << 23 | 0x400000u);
+        float high = 0, low = 0, lowest = 0;
+        if (spread <= SPREAD_OF_TWO) {
+            UNROLLED
+            for (uint k = 0; k < CHUNK; k++) {
+                const float q = (first + x[k]) - first;
+                high += q;
+                low += x[k] - q;
+            }
+        } else {
+            const float second = as_float((field - 25 + LOG_CHUNK) << 23 | 0x400000u);
+            UNROLLED
+            for (uint k = 0; k < CHUNK; k++) {
+                const float q = (first + x[k]) - first, rest = x[k] - q, r = (second + rest) - second;
+                high += q;
+                low += r;
+                lowest += rest - r;
+            }
         }
+        // Times 2^-s, in two steps since 2^-s may be subnormal. Then the last places of the parts are 2^-23 and so on.
+        const int s = (int)field - 127, s_low = s >> 1;
+        const float scale = power_of_two(-s_low), scale2 = power_of_two(s_low - s);
+        const long upper = (int)(high * scale * scale2 * power_of_two(23));
+        const int lower = (int)(low * scale * scale2 * power_of_two(48 - LOG_CHUNK));
+        const int last = (int)(lowest * scale * scale2 * power_of_two(73 - 2 * LOG_CHUNK));
+        const long number = (upper << (25 - LOG_CHUNK)) + lower;
+        const int position = s - EXACT_LEAST;
+        add_part(sum, words, abs(number), position - (48 - LOG_CHUNK), number < 0);
+        add_part(sum, words, abs(last), position - (73 - 2 * LOG_CHUNK), last < 0);
         sum->marks |= EXACT_FINITE;
+    } else if (most < NO_NUMBER) {
+        deposit_elements(sum, words, x);
     } else {
         add_elements(sum, words, x, y);
     }
@@ -408,38 +446,97 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 
 #elif defined(REGISTERS)
 
-// Exponent fields of f64 for which no error of an addition, and none of a product, is subnormal, and no sum overflows. The
-// product of two f32 has no error; only subnormal ones are left out, since their conversion may flush them.
-#if A_BYTES == 4
-#define FIELD_LEAST 1
-#define FIELD_MOST 254
-#elif DOT
+// Exponent fields of f64 for which no error of an addition, and none of a product, is subnormal, and no sum overflows.
+#if DOT
 #define FIELD_LEAST 600
 #define FIELD_MOST 1400
 #else
 #define FIELD_LEAST 128
 #define FIELD_MOST 1900
+// Beyond this spread, most elements would not fit in the parts.
+#define SPREAD_OF_PARTS 120
 #endif
 
+#if A_BYTES == 8 && DOT
 static inline int is_far(const A x)
 {
     return EXPONENT(x) - FIELD_LEAST > FIELD_MOST - FIELD_LEAST && MAGNITUDE(x) != 0;
 }
+#endif
 
 INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 {
+    // The largest upper half of a magnitude, and the smallest one but for 0. 0 wraps to the largest number.
+    uint most = 0, least = UINT_MAX;
+#if A_BYTES == 4
+    double product[CHUNK];
+    uint least_factor = UINT_MAX, other = 0;
+    UNROLLED
+    for (uint k = 0; k < CHUNK; k++) {
+        least_factor = min(least_factor, min(MAGNITUDE(x[k]) - 1, MAGNITUDE(y[k]) - 1));
+        product[k] = (double)x[k] * (double)y[k];
+        const uint upper = (uint)(as_ulong(product[k]) >> 32);
+        other |= ~upper;
+        most = max(most, upper << 1);
+        least = min(least, (upper << 1) - 1);
+    }
+    // A conversion may flush subnormal factors. The product of infinity and another number is infinity or NaN.
+    if (least_factor < ((uint)1 << 24) - 1 || most >> 21 == 0x7ff) {
+        add_elements(sum, words, x, y);
+        return;
+    }
+    if (most == 0) {
+        sum->marks |= other >> 31 ? EXACT_FINITE : 0;
+        return;
+    }
+    // The products have 48 bits.
+    if ((most >> 21) - ((least + 1) >> 21) <= 59 - 2 * LOG_CHUNK) {
+        const double first = as_double((ulong)((most >> 21) + LOG_CHUNK) << 52 | (ulong)1 << 51);
+        double high = 0, low = 0;
+        UNROLLED
+        for (uint k = 0; k < CHUNK; k++) {
+            const double q = (first + product[k]) - first;
+            high += q;
+            low += product[k] - q;
+        }
+        high = expand(sum->part, 0, 0, high);
+        low = expand(sum->part, 0, 1, low);
+        if (high != 0 || low != 0) {
+            deposit_double(words, high);
+            deposit_double(words, low);
+        }
+        return;
+    }
+#elif !DOT
+    uint tiny = 0;
+    UNROLLED
+    for (uint k = 0; k < CHUNK; k++) {
+        const uint upper = (uint)(as_ulong(x[k]) >> 32) << 1;
+        most = max(most, upper);
+        least = min(least, upper - 1);
+        tiny |= upper == 0 ? (uint)as_ulong(x[k]) : 0;
+    }
+    most >>= 21;
+    least = (least + 1) >> 21;
+    if (tiny != 0 || least < FIELD_LEAST || most > FIELD_MOST || most - least > SPREAD_OF_PARTS) {
+        if (most < NO_NUMBER) {
+            deposit_elements(sum, words, x);
+        } else {
+            add_elements(sum, words, x, y);
+        }
+        return;
+    }
+#else
     int far = 0;
     UNROLLED
     for (uint k = 0; k < CHUNK; k++) {
-        far |= is_far(x[k]);
-#if DOT
-        far |= is_far(y[k]);
-#endif
+        far |= is_far(x[k]) | is_far(y[k]);
     }
     if (far) {
         add_elements(sum, words, x, y);
         return;
     }
+#endif
     double rest[CHUNK];
     ulong any = 0;
 #if DOT && A_BYTES == 8
@@ -450,8 +547,10 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
         IN_VECTORS
         for (uint l = 0; l < LANES; l++) {
             const uint k = start + l;
-#if DOT
-            const double number = (double)x[k] * (double)y[k];
+#if DOT && A_BYTES == 4
+            const double number = product[k];
+#elif DOT
+            const double number = x[k] * y[k];
 #else
             const double number = x[k];
 #endif
@@ -472,9 +571,60 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
     }
 }
 
+#elif !DOT
+
+// Adds the elements to the window, if it holds them. Else returns 0.
+INLINED int add_chunk_in_window(Sum* sum, const A* x)
+{
+    ulong word[WINDOW_WORDS] = {sum->word[0], sum->word[1]};
+    // The exponent field of numbers at the position of the window.
+    const int base = sum->low - EXACT_ONE + 1;
+    uint far = 0, tiny = 0, other = 0;
+    UNROLLED
+    for (uint k = 0; k < CHUNK; k++) {
+        const uint upper = (uint)(as_ulong(x[k]) >> 32), lower = (uint)as_ulong(x[k]);
+        const uint field = upper >> 20 & 0x7ff, off = field - (uint)base, sign = (uint)((int)upper >> 31);
+        far |= field == 0 ? 0 : off;
+        tiny |= field == 0 ? upper << 1 | lower : 0;
+        other |= (upper ^ 0x80000000u) | lower;
+        const uint size = field == 0 ? 0 : (upper & 0xfffff) | 0x100000;
+        const ulong number = (ulong)(size ^ sign) << 32 | (lower ^ sign);
+        add_shifted(word, (long)(number - (ulong)(long)(int)sign), off);
+    }
+    if (far >= WINDOW || tiny != 0) {
+        return 0;
+    }
+    sum->word[0] = word[0];
+    sum->word[1] = word[1];
+    sum->marks |= other != 0 ? EXACT_FINITE : 0;
+    return 1;
+}
+
+INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
+{
+    for (uint again = 0; !add_chunk_in_window(sum, x); again++) {
+        uint most = 0, least = NO_NUMBER;
+        UNROLLED
+        for (uint k = 0; k < CHUNK; k++) {
+            const uint field = EXPONENT(x[k]);
+            most = max(most, field);
+            least = MAGNITUDE(x[k]) == 0 ? least : min(least, field);
+        }
+        if (most == NO_NUMBER) {
+            add_elements(sum, words, x, y);
+            return;
+        }
+        if (again || least == 0 || most - least > WINDOW - ROOM_ABOVE) {
+            deposit_elements(sum, words, x);
+            return;
+        }
+        move_window(sum, words, (int)most - 1 + EXACT_ONE);
+    }
+}
+
 #else
 
-#if DOT && A_BYTES == 8
+#if A_BYTES == 8
 // The upper half of a product begins 53 bits higher.
 #define LAST_OFF (WINDOW - 53)
 #else
@@ -487,21 +637,12 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
     BITS other = 0;
     UNROLLED
     for (uint k = 0; k < CHUNK; k++) {
-        const uint field = EXPONENT(x[k]);
-        int position = (int)position_of(field), number = field != NO_NUMBER, zero = MAGNITUDE(x[k]) == 0;
-        BITS sign = AS_BITS_OF(x[k]);
-#if DOT
-        const uint field2 = EXPONENT(y[k]);
-        position += (int)position_of(field2);
-        number &= field2 != NO_NUMBER;
-        zero |= MAGNITUDE(y[k]) == 0;
-        sign ^= AS_BITS_OF(y[k]);
+        const uint x_field = EXPONENT(x[k]), y_field = EXPONENT(y[k]);
+        const int position = (int)(position_of(x_field) + position_of(y_field));
+        const int zero = MAGNITUDE(x[k]) == 0 || MAGNITUDE(y[k]) == 0;
+        const BITS sign = AS_BITS_OF(x[k]) ^ AS_BITS_OF(y[k]);
         other |= zero ? ~sign & SIGN : 1;
-#else
-        position += EXACT_ONE;
-        other |= sign ^ SIGN;
-#endif
-        far |= !number || (!zero && (uint)(position - sum->low) >= LAST_OFF);
+        far |= x_field == NO_NUMBER || y_field == NO_NUMBER || (!zero && (uint)(position - sum->low) >= LAST_OFF);
     }
     if (far) {
         add_elements(sum, words, x, y);
@@ -510,21 +651,15 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
     sum->marks |= other != 0 ? EXACT_FINITE : 0;
     UNROLLED
     for (uint k = 0; k < CHUNK; k++) {
-        const uint field = EXPONENT(x[k]);
-        const ulong size = size_of(x[k], field);
-        const int off = (int)position_of(field) - sum->low;
-#if DOT
-        const uint field2 = EXPONENT(y[k]);
-        const ulong size2 = size_of(y[k], field2), product = size * size2;
-        const int off2 = off + (int)position_of(field2), negative = is_negative(x[k]) ^ is_negative(y[k]);
+        const uint x_field = EXPONENT(x[k]), y_field = EXPONENT(y[k]);
+        const ulong a = size_of(x[k], x_field), b = size_of(y[k], y_field), product = a * b;
+        const int off = (int)(position_of(x_field) + position_of(y_field)) - sum->low;
+        const int negative = is_negative(x[k]) ^ is_negative(y[k]);
 #if A_BYTES == 8
-        add_in_window(sum, product & 0x1ffffffffffffful, off2, negative);
-        add_in_window(sum, mul_hi(size, size2) << 11 | product >> 53, off2 + 53, negative);
+        add_in_window(sum, product & 0x1ffffffffffffful, off, negative);
+        add_in_window(sum, mul_hi(a << 11, b), off + 53, negative);
 #else
-        add_in_window(sum, product, off2, negative);
-#endif
-#else
-        add_in_window(sum, size, off + EXACT_ONE, is_negative(x[k]));
+        add_in_window(sum, product, off, negative);
 #endif
     }
 }
@@ -636,7 +771,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_exact(
             take_chunk(&sum, own, x, y);
 #ifndef REGISTERS
             if (++sum.since == WINDOW_CHUNKS) {
-                carry_window(&sum, own);
+                close_sum(&sum, own);
             }
 #endif
             tile += step;

@@ -8,7 +8,7 @@
 // Bytes: reads each element twice and writes each result. A tile of TILE elements also writes and reads a record twice: an
 // accumulator of lib/exact.cl and its marks, 164 bytes, or 1,076 for f64.
 //
-//     scan_exact_sums:  record[t] = exact sum of tile t: as 64-bit integers, else as 128-bit integers and deposits
+//     scan_exact_sums:  record[t] = exact sum of tile t: as 64-bit integers, else by an accumulator in local memory
 //     scan_exact_spine: record[t] = exclusive prefix of record[t] within a group of LEVEL records; a record of the next level has
 //                       the sum of the group. One launch for each level.
 //     scan_exact_tiles: prefix of the tile = initial + its records at all levels
@@ -158,7 +158,29 @@ INLINED long scan_units(__local long* totals, __local uint* sg_scratch, const lo
     *total = all;
     return before + sum - own;
 }
-#endif
+// Adds a work-item's elements to its replica of the accumulator; `highest` is the highest exponent field of the tile. Returns
+// their marks. A tile adds less than TILE * 2^16 to a word.
+INLINED uint deposit_elements(EXACT_TABLE table, const float* x, const uint highest)
+{
+    uint other = 0, marks = 0;
+    UNROLLED
+    for (uint k = 0; k < ITEMS; k++) {
+        const uint field = EXPONENT(x[k]);
+        const long size = field == NO_NUMBER ? 0 : signed_size_of(x[k], field);
+        other |= as_uint(x[k]) ^ SIGN;
+        add_straight(table, SUM_REPLICAS, size, position_of(field) + EXACT_ONE, PIECES);
+    }
+    if (highest == NO_NUMBER) {
+        ROLLED
+        for (uint k = 0; k < ITEMS; k++) {
+            marks |= marks_of(x[k], EXPONENT(x[k]));
+        }
+    } else {
+        marks = other != 0 ? EXACT_FINITE : 0;
+    }
+    return marks;
+}
+#else
 
 // Adds a tile's elements to an accumulator: those that are whole numbers of units of a window as 128-bit integers, the others one by one.
 INLINED void deposit_tile(EXACT_TABLE words, volatile __local uint* marks, __global const T* in, const OFFSET_T n,
@@ -183,6 +205,7 @@ INLINED void deposit_tile(EXACT_TABLE words, volatile __local uint* marks, __glo
         atomic_or(marks, sum.marks);
     }
 }
+#endif
 
 // Also empties the list of wide tiles.
 __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_sums(__global const T* in_base,
@@ -192,6 +215,8 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exa
     __local uint sg_scratch[SG_SCRATCH_WORDS];
     volatile __local uint most[1], marks[1];
 #if A_BYTES == 4
+    // 0 at the begin of each tile.
+    __local int table[EXACT_WORDS * SUM_REPLICAS];
     __local long totals[WG];
     volatile __local uint is_cut[1];
 #endif
@@ -200,6 +225,11 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exa
     if (get_group_id(0) == 0 && item == 0) {
         listed[0] = 0;
     }
+#if A_BYTES == 4
+    for (uint i = item; i < EXACT_WORDS * SUM_REPLICAS; i += WG) {
+        table[i] = 0;
+    }
+#endif
     // Each work-group has a tile, so the condition is last in this file's loops over tiles. If it were first, PoCL would take the
     // barriers for conditional, and could put one of its own into an `if` that not all work-items enter.
     OFFSET_T tile = get_group_id(0);
@@ -241,12 +271,19 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exa
         }
         scan_units(totals, sg_scratch, units, &total);
         const int is_narrow = !is_cut[0];
-#else
-        const int is_narrow = 0;
-#endif
         if (!is_narrow) {
-            deposit_tile(words, marks, in, n, first, above_field(field));
+            const uint own = deposit_elements(table + item % SUM_REPLICAS, x, field);
+            if (own != 0) {
+                atomic_or(marks, own);
+            }
         }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (!is_narrow) {
+            merge_replicas(table, SUM_REPLICAS, words);
+        }
+#else
+        deposit_tile(words, marks, in, n, first, above_field(field));
+#endif
         carry_exact(words, EXACT_WORDS, 1);
         carry_exact(words, EXACT_WORDS, 1);
         for (uint w = item; w < EXACT_WORDS; w += WG) {
@@ -256,9 +293,18 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exa
             record[w] = words[w];
 #endif
         }
+#if A_BYTES == 4
+        for (uint i = item; i < EXACT_WORDS * SUM_REPLICAS && !is_narrow; i += WG) {
+            table[i] = 0;
+        }
         if (item == 0) {
             record[EXACT_WORDS] = is_narrow ? EXACT_FINITE : (int)marks[0];
         }
+#else
+        if (item == 0) {
+            record[EXACT_WORDS] = (int)marks[0];
+        }
+#endif
         tile += get_num_groups(0);
     } while (tile < tiles);
 }

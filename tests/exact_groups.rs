@@ -29,9 +29,9 @@ fn devices() -> Vec<(String, Device)> {
                 let registers = |value| common::gpu().set(Primitive::Reduce, "exact_f64", value);
                 add(" as a GPU, in f64", registers(1));
                 if !common::tiny() {
-                    add(" in integers", Tuning::default().set(Primitive::Reduce, "exact_f64", 0));
+                    add(" without f64", Tuning::default().set(Primitive::Reduce, "exact_f64", 0));
                 }
-                add(" as a GPU, in integers", registers(0));
+                add(" as a GPU, without f64", registers(0));
             } else {
                 add(" as a GPU", common::gpu());
             }

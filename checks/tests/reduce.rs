@@ -299,17 +299,21 @@ fn exact_is_for_float_sums() {
     }
 }
 
-/// Numbers with full significands, at every position of a word, and so many of them for each work-item that digits overflow if
-/// a chunk more is added that does not fit, and words if their carries wait four times as long.
+/// Numbers with full significands, at every position of a word, and so many of them for each work-item that a window
+/// overflows if it takes twice as many, and words if their carries wait four times as long.
 #[test]
 fn exact_sums_of_many_equal_numbers_resolve_their_carries() {
     fn all<T: Float>(device: &Device, name: &str, n: usize, values: &[u64]) {
         for &bits in values {
-            let x = T::from_bits_lossy(bits);
-            let x = vec![x; n];
+            // The first numbers, 15 binades lower, choose a window in which the others are at the upper end.
+            let fraction = if size_of::<T>() == 8 { 52 } else { 23 };
+            let lower = if (bits >> fraction) & 0xff > 15 { bits - (15 << fraction) } else { bits };
+            let [first, x] = [lower, bits].map(T::from_bits_lossy);
+            let mut x = vec![x; n];
+            x[..n / 32].fill(first);
             let [got, want] =
                 [device, &Device::cpu()].map(|device| device.reduce(&x, Sum.exact()).unwrap().to_f64().to_bits());
-            assert_eq!(got, want, "{name}: {n} times {:?}", x[0]);
+            assert_eq!(got, want, "{name}: {n} times {:?}", x[n - 1]);
         }
     }
     for (name, device) in devices() {
@@ -327,15 +331,14 @@ fn exact_sums_of_many_equal_numbers_resolve_their_carries() {
             if caps.fp64 || registers == 0 {
                 let tuning = if caps.fp64 { set(few.clone(), "exact_f64", registers) } else { few.clone() };
                 let device = device.with_tuning(tuning).unwrap();
-                // Fields 107 and 910 are 31 binades above a digit's unit.
                 let fields = [100, 107, 113].map(|field| field << 23 | 0x7f_ffff);
                 all::<f32>(&device, &name, 600 * items, &fields);
                 // With registers of f64, each number is deposited.
-                all::<f32>(&device, &name, 11_000 * items, &[0x7f_ffff, 0x807f_ffff]);
+                all::<f32>(&device, &name, 22_000 * items, &[0x7f_ffff, 0x807f_ffff]);
                 if caps.fp64 {
                     let (ones, fields) = ((1 << 52) - 1, [900, 910, 925]);
                     all::<f64>(&device, &name, 2200 * items, &fields.map(|field| field << 52 | ones));
-                    all::<f64>(&device, &name, 2200 * items, &[ones, (2046 << 52) - 1]);
+                    all::<f64>(&device, &name, 5500 * items, &[ones, (2046 << 52) - 1]);
                 }
             }
         }

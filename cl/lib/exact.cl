@@ -80,6 +80,33 @@ INLINED void add_exact(EXACT_TABLE words, ulong size, int position, const int ne
     }
 }
 
+// Adds number * 2^position units, without branches. All pieces but the highest one are positive. `stride` is the distance of words.
+INLINED void add_straight(
+    EXACT_TABLE words, const uint stride, const long number, const uint position, const uint pieces)
+{
+    const uint shift = position & 15;
+    const long low = (long)((ulong)number << shift);
+    EXACT_TABLE word = words + (position >> 4) * stride;
+    _Pragma("unroll")
+    for (uint k = 0; k < pieces; k++) {
+        const int piece = k == 4                 ? (int)(number >> 1 >> (63 - shift))
+                          : k == 2 && pieces == 3 ? (int)(low >> 32)
+                                                  : (int)((ulong)low >> (16 * k) & 0xffff);
+        add_exact_word(word + k * stride, piece);
+    }
+}
+
+// The size of a finite float with its sign, in units of 2^position.
+static inline long signed_size_of(const A x, const uint field)
+{
+#if A_BYTES == 4
+    const int size = (int)size_of(x, field), sign = (int)AS_BITS_OF(x) >> 31;
+#else
+    const long size = (long)size_of(x, field), sign = (long)AS_BITS_OF(x) >> 63;
+#endif
+    return (size ^ sign) - sign;
+}
+
 #ifdef REGISTERS
 // Returns the error of a + b, which is an f64.
 static inline double error_of(const double a, const double b)
@@ -264,20 +291,31 @@ static inline OUT_BITS round_exact(
     return (OUT_BITS)(bits | (ulong)negative << (8 * sizeof(OUT_BITS) - 1));
 }
 
+// merged = the sum of the replicas, of which `stride` share the words. Each word that is left, and each carry, is at most 2^15, so
+// sums of 2^14 replicas fit. Neighbours begin with different replicas, and so read from different banks. The caller has a barrier
+// before; another one must follow before `merged` is read.
+INLINED void merge_replicas(__local const int* words, const uint stride, __local int* merged)
+{
+    for (uint i = get_local_id(0); i < EXACT_WORDS; i += WG) {
+        int sum = 0;
+        for (uint r = 0; r < stride; r++) {
+            const uint replica = (r + i) % stride;
+            const int word = words[i * stride + replica];
+            sum += word - (int)((uint)carry_of(word) << 16);
+            sum += i > 0 ? carry_of(words[(i - 1) * stride + replica]) : 0;
+        }
+        merged[i] = sum;
+    }
+}
+
 // Adds a work-group's number and marks to those in global memory: EXACT_WORDS words, then one word of marks. All work-items call
 // it, in uniform flow. `merged` has EXACT_WORDS words. Fewer than 2^15 work-groups may call it: each changes a word by less than
 // 2^16.
 INLINED void publish_exact(
     __local int* words, __local int* merged, volatile __local uint* marks, volatile __global int* sums)
 {
-    carry_exact(words, EXACT_WORDS * REPLICAS, REPLICAS);
-    for (uint i = get_local_id(0); i < EXACT_WORDS; i += WG) {
-        int sum = 0;
-        for (uint r = 0; r < REPLICAS; r++) {
-            sum += words[i * REPLICAS + r];
-        }
-        merged[i] = sum;
-    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    merge_replicas(words, REPLICAS, merged);
     carry_exact(merged, EXACT_WORDS, 1);
     carry_exact(merged, EXACT_WORDS, 1);
     for (uint i = get_local_id(0); i < EXACT_WORDS; i += WG) {

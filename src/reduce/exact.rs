@@ -65,25 +65,29 @@ pub fn plan(n: usize, form: &Form, store: Store, from: Origin<'_>, caps: &Tuned,
     caps.supports(form.acc)?;
     let params = tuning::reduce(caps);
     let (work_group, vector) = (params.work_group, 16 / form.element.size());
-    // Copies of the accumulator in local memory: work-items that add to different ones do not wait for one another.
-    let usual: usize = if form.acc.needs_fp64() { 4 } else { 16 };
-    let fits = |replicas: &usize| 4 * words(form.acc) * (replicas + 1) + tuning::RESERVED_BYTES <= caps.local_bytes;
+    let products = matches!(from, Origin::Source(load) if load.has_factors());
+    let fits = |&replicas: &usize| 4 * words(form.acc) * (replicas + 1) + tuning::RESERVED_BYTES <= caps.local_bytes;
+    // Copies of the accumulator in local memory: work-items that add to different ones do not wait for one another. With 32
+    // copies for f64, an H200 runs sums of numbers of all exponents no faster than with 16.
+    let usual: usize = match form.acc.needs_fp64() {
+        false => 32,
+        true if tuning::has_large_local_memory(caps) => 16,
+        true => 8,
+    };
     let halved =
         |most: usize| std::iter::successors(Some(most), |count| Some(count / 2)).take_while(|&count| count > 0);
     let replicas = halved(usual.min(work_group)).find(fits).unwrap_or(1);
     // Four loads of 16 bytes in flight.
-    let products = matches!(from, Origin::Source(load) if load.has_factors());
     let loads = if products { 2 } else { 4 };
     let rows = if caps.class == DeviceClass::Cpu { CPU_CHUNK / vector } else { loads };
     let added = |rows: usize| 3 * rows * vector * (work_group / replicas);
     let rows = halved(rows).find(|&rows| added(rows) <= MOST_ADDED).unwrap_or(1);
-    // All work-groups must run at once. For f32 sums and f64 products, the registers of a compute unit hold only four
-    // or five. On an H200, sums of 2^28 f32 take 243 to 248 µs with four groups for each unit, and 297 to 300 with six.
-    // Products of f64 take 978 and 1,030 µs. Other operations are as fast with six.
+    // All work-groups must run at once. For f32 and for products in f64, the registers of a compute unit hold only four or
+    // five. On an H200, dot products of 2^28 f32 take 489 µs with four groups for each unit, and 529 with six; sums of f32 252
+    // and 304 without f64, and 248 and 251 with it. Sums of f64 are faster with six.
+    let is_large = if products { params.exact_f64 } else { !form.acc.needs_fp64() };
     let most = match caps.class {
-        DeviceClass::Gpu if params.exact_f64 && products == form.acc.needs_fp64() => {
-            caps.chosen("max_groups", params.max_groups * 2 / 3)
-        }
+        DeviceClass::Gpu if is_large => caps.chosen("max_groups", params.max_groups * 2 / 3),
         _ => params.max_groups,
     };
     let groups = n.div_ceil(rows * vector * work_group).min(most.max(1)).min(MOST_GROUPS);

@@ -40,7 +40,7 @@ pub(crate) use parameter::{RESERVED_BYTES, work_group, work_group_of};
 use parameter::{of_units, units, work_groups};
 pub(crate) use permute::permute;
 pub(crate) use random::{Random, random};
-pub(crate) use reduce::{ends_at_once, reduce};
+pub(crate) use reduce::{ends_at_once, has_large_local_memory, reduce};
 pub(crate) use scan::scan;
 pub(crate) use select::select;
 pub(crate) use sort::sort;

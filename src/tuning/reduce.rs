@@ -13,7 +13,7 @@ pub(crate) struct Reduce {
     pub(crate) max_groups: usize,
     /// True for a last-block reduction: the work-group that finishes last replaces a second launch.
     pub(crate) one_pass: bool,
-    /// True if exact sums add in `f64` registers, false if they need integers only.
+    /// True if exact sums add in `f64` registers, false if they use integers and `f32` only.
     pub(crate) exact_f64: bool,
     /// Maximum registers of a work-item on NVIDIA GPUs, for reductions of segments by offsets and by keys. With the
     /// defaults, six work-groups run on a compute unit at a time, so that some load while others combine.
@@ -62,6 +62,12 @@ fn has_fast_fp64(caps: &Capabilities) -> bool {
     let data_centre = caps.ptx && caps.compute_capability.is_multiple_of(10);
     let amd = caps.sub_group.backend == SubGroupBackend::Amd && caps.sub_group.width == 64;
     caps.fp64 && (caps.class == DeviceClass::Cpu || data_centre || amd)
+}
+
+/// Returns whether a compute unit has room for six work-groups with 19 KiB of local memory each. NVIDIA's devices for
+/// data centres have: 164 KiB and more.
+pub(crate) fn has_large_local_memory(caps: &Capabilities) -> bool {
+    caps.ptx && caps.compute_capability >= 80 && caps.compute_capability.is_multiple_of(10)
 }
 
 /// The parameters that `oclprim tune` searches.

@@ -23,6 +23,12 @@ pub(crate) enum Hard {
     Levels,
     /// One exponent and one 'spread' below it. The large parts cancel, and the lowest bits remain.
     Spread(i32),
+    /// As `Spread`, with large numbers whose errors in the first of two parts add up. Each has 16 numbers in a chunk.
+    Parts(i32),
+    /// Exponents that rise by one for every 1,024 numbers.
+    Rising,
+    /// Factors whose products are near the half unit of a chunk's first part, and a few products `2 * spread` binades below.
+    Halves(i32),
     /// Only -0.
     MinusZeros,
     /// -0 and one +0.
@@ -69,6 +75,8 @@ impl Hard {
     pub(crate) fn name(self) -> String {
         match self {
             Self::Spread(spread) => format!("spread {spread}"),
+            Self::Parts(spread) => format!("parts {spread}"),
+            Self::Halves(spread) => format!("halves {spread}"),
             Self::Tie(third) => format!("tie {third:?}").to_lowercase(),
             Self::HalfLeast(third) => format!("half least {third:?}").to_lowercase(),
             other => format!("{other:?}").to_lowercase(),
@@ -86,17 +94,21 @@ impl Hard {
             Self::Subnormal,
             Self::Overflowing,
             Self::Levels,
+            Self::Rising,
             Self::MinusZeros,
             Self::Zeros,
             Self::Infinite,
             Self::BothInfinite,
         ];
-        // 53 - p - k, for chunks of 2^4 to 2^7 elements.
+        // 53 - p - k, for chunks of 2^4 to 2^7 elements. For 16 f32 in f32, 17 and 38.
         let (precision, _) = format_of::<T>();
         match precision {
             11 => {}
             53 => all.extend([30, 100, 160].map(Self::Spread)),
             _ => all.extend((46 - precision..=50 - precision).map(Self::Spread)),
+        }
+        if precision == 24 {
+            all.extend([17, 18, 38, 39].map(Self::Parts));
         }
         all
     }
@@ -182,6 +194,46 @@ impl Hard {
                 let x = (0..n / 2).map(|i| of_half(i, large, scaled(small + 1, unit)));
                 let x = x.chain((0..n / 2).map(|i| of_half(i, large ^ sign, scaled(-small, unit))));
                 x.chain((!n.is_multiple_of(2)).then_some(0)).collect()
+            }
+            Self::Parts(spread) => {
+                // The last place of a number, the unit of the first part, and one unit of the small numbers.
+                let (last, first, unit) = (1 - precision, 5 - precision, -spread - precision + 1);
+                let power = |exponent: i32| 2f64.powi(exponent);
+                let large = |_| {
+                    let units = (rng.next() % 1000) as f64;
+                    bits(1.0 + units * power(first) + power(first - 1) - power(last))
+                };
+                let large: Vec<u64> = (0..n / 2).map(large).collect();
+                let small = 1i64 << (precision - 1);
+                // One in a chunk of 64 work-items with 4 loads of 4 numbers.
+                let of_half = |i: usize, large: u64, small: u64| {
+                    if i % 1024 < 256 && i.is_multiple_of(4) { small } else { large }
+                };
+                let x = large.iter().enumerate().map(|(i, &x)| of_half(i, x, scaled(small + 1, unit)));
+                let x = x.chain(large.iter().enumerate().map(|(i, &x)| of_half(i, x ^ sign, scaled(-small, unit))));
+                x.chain((!n.is_multiple_of(2)).then_some(0)).collect()
+            }
+            Self::Rising => (0..n)
+                .map(|i| {
+                    let fraction = (rng.next() % (1 << (precision - 1))) as i64;
+                    // Reversed, they fall. `f16` has the fewest exponents.
+                    let exponent = (i / 1024 % 20) as i32 - if precision == 11 { 5 } else { 0 };
+                    let size = fraction | 1 << (precision - 1);
+                    scaled(if rng.next() & 3 == 0 { -size } else { size }, exponent + 1 - precision)
+                })
+                .collect(),
+            Self::Halves(spread) => {
+                let one = |exponent: i32| scaled(1, exponent);
+                let near = scaled((1 << precision) - 1, 1 - precision - 26);
+                // 64 work-items with two loads of four numbers: a row is 256 numbers.
+                (0..n)
+                    .map(|i| match (i % (n / 2).max(1) % 4, i % (n / 2).max(1) % 512 / 256, i < n / 2) {
+                        (0, 0, _) => one(0),
+                        (0, 1, true) => scaled((1 << (precision - 1)) + 1, 1 - precision - 25 - spread),
+                        (0, 1, false) => one(-25 - spread),
+                        _ => near,
+                    })
+                    .collect()
             }
             Self::MinusZeros | Self::Zeros => vec![sign; n],
             Self::Infinite | Self::BothInfinite => (0..n).map(|i| if i % 3 == 0 { bits(1.0) } else { 0 }).collect(),
