@@ -393,9 +393,10 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
     }
 }
 #else
-// The largest difference of exponents in a chunk, for two parts and for three.
+// The largest difference of exponents in a chunk, for two parts and for three. Three would be exact up to 50 - 3 * LOG_CHUNK.
+// Where chunks are that wide, most are, and the copies of the accumulator are faster than a mix of both.
 #define SPREAD_OF_TWO (25 - 2 * LOG_CHUNK)
-#define SPREAD_OF_THREE (50 - 3 * LOG_CHUNK)
+#define SPREAD_OF_THREE (LOG_CHUNK > 6 ? 50 - 3 * LOG_CHUNK : 30)
 // No part is subnormal.
 #define FIELD_LEAST 24
 

@@ -160,7 +160,8 @@ INLINED long scan_units(__local long* totals, __local uint* sg_scratch, const lo
 }
 // Adds a work-item's elements to its replica of the accumulator; `highest` is the highest exponent field of the tile. Returns
 // their marks. A tile adds less than TILE * 2^16 to a word.
-INLINED uint deposit_elements(EXACT_TABLE table, const float* x, const uint highest)
+INLINED uint deposit_elements(EXACT_TABLE table, const float* x, const uint highest, __global const T* in, const OFFSET_T n,
+    const OFFSET_T first)
 {
     uint other = 0, marks = 0;
     UNROLLED
@@ -171,9 +172,11 @@ INLINED uint deposit_elements(EXACT_TABLE table, const float* x, const uint high
         add_straight(table, SUM_REPLICAS, size, position_of(field) + EXACT_ONE, PIECES);
     }
     if (highest == NO_NUMBER) {
+        // The elements are read again, since an index into x that is not constant would move x out of registers.
         ROLLED
-        for (uint k = 0; k < ITEMS; k++) {
-            marks |= marks_of(x[k], EXPONENT(x[k]));
+        for (uint i = get_local_id(0); i < TILE; i += WG) {
+            const A own = load_element(in, n, first + i);
+            marks |= marks_of(own, EXPONENT(own));
         }
     } else {
         marks = other != 0 ? EXACT_FINITE : 0;
@@ -272,7 +275,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exa
         scan_units(totals, sg_scratch, units, &total);
         const int is_narrow = !is_cut[0];
         if (!is_narrow) {
-            const uint own = deposit_elements(table + item % SUM_REPLICAS, x, field);
+            const uint own = deposit_elements(table + item % SUM_REPLICAS, x, field, in, n, first);
             if (own != 0) {
                 atomic_or(marks, own);
             }

@@ -338,7 +338,8 @@ INLINED void want(Wanted* w, int nan, KEY_T key)
 
 INLINED bool is_wanted(A x, const Wanted* w)
 {
-    return (BITS)(BITS_OF(x) << w->shift) - w->first <= w->span;
+    // The difference wraps in BITS; differences of types narrower than int are of type int.
+    return (BITS)((BITS)(BITS_OF(x) << w->shift) - w->first) <= w->span;
 }
 
 // Returns the first index in a tile of a key, or of a NaN; valid in every work-item. All call it, in uniform flow.
