@@ -288,7 +288,11 @@ fn errors_name_the_numbers() {
                 "index 2 is 7, beyond the 2 elements",
             ),
             (device.transform(x.take(0).gathered(&y)).err(), "index 0 is 1, beyond the 0 elements"),
-            (device.transform_into(x.reversed(), &mut [0; 2]).err(), "transform needs an output of 3 elements, got 2"),
+            (device.transform_into(x.reversed(), &mut [0; 2]).err(), "reverse needs an output of 3 elements, got 2"),
+            (
+                device.transform_into(x.zip(&x).map(&sum), &mut [0; 2]).err(),
+                "transform needs an output of 3 elements, got 2",
+            ),
         ];
         for (error, text) in errors {
             let error = error.unwrap_or_else(|| panic!("{name}: no error `{text}`"));

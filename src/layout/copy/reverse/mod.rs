@@ -66,7 +66,7 @@ impl Device {
     pub(crate) fn copy_reversed<T: Pod>(&self, input: Input<'_, T>, output: Output<'_, T>) -> Result<()> {
         let size = size_of::<T>();
         check_size(size)?;
-        output.expect_len(input.len(), "transform")?;
+        output.expect_len(input.len(), "reverse")?;
         match self.backend() {
             Backend::Cpu => {
                 cpu::reverse(size, bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?));
