@@ -12,11 +12,11 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | one read of each array of the expression, and one write of every element; [`Matrices`](super::Matrices) take one more pass |
+//! | work | one read of each array of the expression, and one write of every element; [`Matrices`] take one more pass |
 //! | elements | an [`Element`](crate::Element) |
 //! | determinism | same bits as the transpose of the array that [`Device::transform`](crate::Device::transform) writes |
 //! | in place | no: inputs and output are distinct |
-//! | scratch | none; with [`Matrices`](super::Matrices), the elements of the expression |
+//! | scratch | none; with [`Matrices`], the elements of the expression |
 //! | limits | any shape that fits the device |
 
 #[doc(hidden)]
