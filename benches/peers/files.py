@@ -3,11 +3,11 @@
 
 usage: files.py FOLDER NAME=PROGRAM...
 
-A time of a program is that of the whole process. A time of NumPy is that of load, operation and save in a new process, without
-the start of Python. The runs of all programs and of NumPy are interleaved. A row has the median of its runs, half the
-distance between the fastest and the slowest as a share of the median, the median of the processor time, and the most
-memory of any run that is not of the page cache, as /proc had it every 10 ms. The variables FILES_SIZES, FILES_TYPES and
-FILES_COMMANDS select rows.
+A time of a program is that of the whole process. A time of NumPy is that of load, operation and save in a new process,
+without the start of Python. The runs of all programs and of NumPy are interleaved. A row has the median wall time and
+the median processor time. Its spread is half the distance between the fastest and the slowest run, as a share of the
+median. Its memory excludes the page cache: the maximum over all runs, which the script reads from /proc every 10 ms.
+The variables FILES_SIZES, FILES_TYPES and FILES_COMMANDS select rows.
 """
 
 import csv

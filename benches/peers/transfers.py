@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Times copies of bytes from host memory to a device and back: `oclprim bench copy --form load`, beside NumPy's copies in memory,
-and CuPy's transfers where it is installed. Writes CSV to standard output.
+"""Times copies of bytes from host memory to a device and back. Writes CSV to standard output.
+
+It runs `oclprim bench copy --form load`, NumPy's copies in memory, and CuPy's transfers where CuPy is installed.
 
 usage: transfers.py PROGRAM DEVICE...
 
-Each device and each library takes a turn at each size. Times are by the host's clock, and caches stay warm. A row has the
-median of nine runs, or of at least three within two seconds. Its spread is half the distance between the fastest and the
-slowest, as a share of the median; for the program, it is that of the 5th and the 95th percentile. The variable
-TRANSFER_SIZES selects sizes: `10 20` are 2^10 and 2^20 bytes.
+At each size, the script times each device and then each library. Times are by the host's clock, and caches stay warm. A
+row has the median of nine runs, or of at least three within two seconds. Its spread is half the distance between the
+fastest and the slowest run, as a share of the median. For the program, it is half the distance between the 5th and the
+95th percentile. The variable TRANSFER_SIZES selects sizes: `10 20` are 2^10 and 2^20 bytes.
 """
 
 import csv
