@@ -20,13 +20,14 @@
 // A product of two f32 is an f64; one of two f64 is the sum of two, by a fused multiply-add. Elements whose errors could be
 // subnormal, or whose sums could overflow, are not in [FIELD_LEAST, FIELD_MOST], and are deposited.
 //
-// Products of f32, and f32 without REGISTERS, are added up in two or three parts of a chunk. Let P be the precision of the sums, 53
-// or 24, S = 1.5 * 2^s, s = e + log2(CHUNK), and q = (S + x) - S rounded twice. Then q is a multiple of 2^(s - P + 1), and x - q is
-// at most 2^(s - P). Both are exact, and so are sums of CHUNK numbers q. For p-bit numbers, sums of the x - q are exact if
-// e - m <= 2 P + 1 - p - 2 log2(CHUNK). Else the x - q may be divided in the same way.
+// A chunk of products of f32, or of f32 without REGISTERS, is added up in two or three parts. Let P be the precision of
+// the sums, 53 or 24. Let s = e + log2(CHUNK), S = 1.5 * 2^s, and q = (S + x) - S, where both operations round. Then q
+// is a multiple of 2^(s - P + 1), and x - q is at most 2^(s - P). Both are exact, and so are sums of CHUNK numbers q.
+// For p-bit numbers, sums of the x - q are exact if e - m <= 2 P + 1 - p - 2 log2(CHUNK). Else the kernel may split
+// each x - q again.
 //
-// Without REGISTERS the registers are a window of the accumulator: a two's complement integer in units of 2^low. Larger numbers
-// move the window up, and smaller ones are deposited.
+// Without REGISTERS, a work-item holds a window of the accumulator: a two's complement integer in units of 2^low.
+// Numbers above the window move it up, and numbers below it are deposited.
 //
 // TwoSum: D. E. Knuth, The Art of Computer Programming 2, 4.2.2. Expansions with deposits: Collange et al., see lib/exact.cl.
 #include "lib/types.cl"
@@ -103,7 +104,7 @@
 #define PARTS 3
 #else
 #define WINDOW_WORDS (A_BYTES == 8 && DOT ? 3 : 2)
-// Positions of the numbers in a window, and those above the number that opens it.
+// The number of positions in a window, and of those above the number that opens it.
 #define WINDOW (64 * (WINDOW_WORDS - 1))
 #define ROOM_ABOVE 16
 // A number below 2^53 is shifted by less than WINDOW bits: 1023 * 2^53 * 2^(WINDOW - 1) < 2^(64 * WINDOW_WORDS - 2).
@@ -118,7 +119,7 @@ typedef struct {
 #else
     ulong word[WINDOW_WORDS];
     int low;
-    // Chunks since the window was deposited.
+    // The number of chunks since the last deposit of the window.
     uint since;
 #endif
     uint marks;
@@ -215,12 +216,12 @@ INLINED void move_window(Sum* sum, EXACT_TABLE words, const int position)
     close_sum(sum, words);
     sum->low = max(position - (WINDOW - ROOM_ABOVE), 0);
 #if A_BYTES == 8 && !DOT
-    // The exponent of infinities is above the window.
+    // Keeps the exponent of infinities above the window.
     sum->low = min(sum->low, NO_NUMBER - 1 - WINDOW + EXACT_ONE);
 #endif
 }
 
-// Adds number * 2^off: 0 <= off < WINDOW, or the number is 0.
+// Adds number * 2^off, where 0 <= off < WINDOW unless the number is 0.
 INLINED void add_shifted(ulong* word, const long number, const uint off)
 {
     const uint shift = off & 63;
@@ -314,7 +315,8 @@ INLINED void add_product(Sum* sum, EXACT_TABLE words, const A x, const A y)
     const ulong a = size_of(x, x_field), b = size_of(y, y_field), low = a * b;
     const int position = (int)(position_of(x_field) + position_of(y_field));
 #if A_BYTES == 8
-    // Two numbers below 2^53: floor(a b / 2^53), and the rest. The higher one moves the window first.
+    // Splits a b into two numbers below 2^53: floor(a b / 2^53), and the rest. The higher one is first, as it may move
+    // the window.
     const ulong high = mul_hi(a << 11, b);
     add_part(sum, words, high, position + 53, negative);
     add_part(sum, words, low & 0x1ffffffffffffful, position, negative);
@@ -393,11 +395,11 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
     }
 }
 #else
-// The largest difference of exponents in a chunk, for two parts and for three. Three would be exact up to 50 - 3 * LOG_CHUNK.
-// Where chunks are that wide, most are, and the copies of the accumulator are faster than a mix of both.
+// The largest difference of exponents in a chunk, for two parts and for three. Three would be exact up to 50 - 3 *
+// LOG_CHUNK. But if one chunk of an input is that wide, most are. Then depositing all chunks is faster than a mix.
 #define SPREAD_OF_TWO (25 - 2 * LOG_CHUNK)
 #define SPREAD_OF_THREE (LOG_CHUNK > 6 ? 50 - 3 * LOG_CHUNK : 30)
-// No part is subnormal.
+// From this exponent field on, no part is subnormal.
 #define FIELD_LEAST 24
 
 static inline float power_of_two(const int exponent) { return as_float((uint)(127 + exponent) << 23); }
@@ -426,7 +428,8 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
                 lowest += rest - r;
             }
         }
-        // Times 2^-s, in two steps since 2^-s may be subnormal. Then the last places of the parts are 2^-23 and so on.
+        // Multiplies by 2^-s, in two steps since 2^-s may be subnormal. Then the parts are multiples of 2^-23,
+        // 2^(LOG_CHUNK - 48) and 2^(2 LOG_CHUNK - 73).
         const int s = (int)field - 127, s_low = s >> 1;
         const float scale = power_of_two(-s_low), scale2 = power_of_two(s_low - s);
         const long upper = (int)(high * scale * scale2 * power_of_two(23));
@@ -447,7 +450,7 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 
 #elif defined(REGISTERS)
 
-// Exponent fields of f64 for which no error of an addition, and none of a product, is subnormal, and no sum overflows.
+// In this range of exponent fields, no error of an addition or of a product is subnormal, and no sum overflows.
 #if DOT
 #define FIELD_LEAST 600
 #define FIELD_MOST 1400
@@ -467,7 +470,8 @@ static inline int is_far(const A x)
 
 INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 {
-    // The largest upper half of a magnitude, and the smallest one but for 0. 0 wraps to the largest number.
+    // The largest upper half of a magnitude, and the smallest one minus 1. So 0 wraps to the largest number, and is
+    // ignored.
     uint most = 0, least = UINT_MAX;
 #if A_BYTES == 4
     double product[CHUNK];
@@ -481,7 +485,7 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
         most = max(most, upper << 1);
         least = min(least, (upper << 1) - 1);
     }
-    // A conversion may flush subnormal factors. The product of infinity and another number is infinity or NaN.
+    // add_elements takes subnormal factors, which a conversion may flush, and products that are infinite or NaN.
     if (least_factor < ((uint)1 << 24) - 1 || most >> 21 == 0x7ff) {
         add_elements(sum, words, x, y);
         return;
@@ -490,7 +494,7 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
         sum->marks |= other >> 31 ? EXACT_FINITE : 0;
         return;
     }
-    // The products have 48 bits.
+    // The products have p = 48 bits. See the header for the bound.
     if ((most >> 21) - ((least + 1) >> 21) <= 59 - 2 * LOG_CHUNK) {
         const double first = as_double((ulong)((most >> 21) + LOG_CHUNK) << 52 | (ulong)1 << 51);
         double high = 0, low = 0;
@@ -574,11 +578,11 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 
 #elif !DOT
 
-// Adds the elements to the window, if it holds them. Else returns 0.
+// Adds the elements to the window and returns 1, if the window can hold all of them. Else returns 0.
 INLINED int add_chunk_in_window(Sum* sum, const A* x)
 {
     ulong word[WINDOW_WORDS] = {sum->word[0], sum->word[1]};
-    // The exponent field of numbers at the position of the window.
+    // The exponent field of numbers at the lowest position of the window.
     const int base = sum->low - EXACT_ONE + 1;
     uint far = 0, tiny = 0, other = 0;
     UNROLLED

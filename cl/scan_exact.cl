@@ -8,7 +8,7 @@
 // Bytes: reads each element twice and writes each result. A tile of TILE elements also writes and reads a record twice: an
 // accumulator of lib/exact.cl and its marks, 164 bytes, or 1,076 for f64.
 //
-//     scan_exact_sums:  record[t] = exact sum of tile t: as 64-bit integers, else by an accumulator in local memory
+//     scan_exact_sums:  record[t] = exact sum of tile t, in 64-bit integers if they hold it, else in local memory
 //     scan_exact_spine: record[t] = exclusive prefix of record[t] within a group of LEVEL records; a record of the next level has
 //                       the sum of the group. One launch for each level.
 //     scan_exact_tiles: prefix of the tile = initial + its records at all levels
@@ -158,8 +158,8 @@ INLINED long scan_units(__local long* totals, __local uint* sg_scratch, const lo
     *total = all;
     return before + sum - own;
 }
-// Adds a work-item's elements to its replica of the accumulator; `highest` is the highest exponent field of the tile. Returns
-// their marks. A tile adds less than TILE * 2^16 to a word.
+// Adds a work-item's elements to its replica of the accumulator. `highest` is the highest exponent field of the tile.
+// The returned marks of all work-items are together those of the tile. A tile adds less than TILE * 2^16 to a word.
 INLINED uint deposit_elements(EXACT_TABLE table, const float* x, const uint highest, __global const T* in, const OFFSET_T n,
     const OFFSET_T first)
 {
@@ -218,7 +218,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exa
     __local uint sg_scratch[SG_SCRATCH_WORDS];
     volatile __local uint most[1], marks[1];
 #if A_BYTES == 4
-    // 0 at the begin of each tile.
+    // All words are 0 before each tile.
     __local int table[EXACT_WORDS * SUM_REPLICAS];
     __local long totals[WG];
     volatile __local uint is_cut[1];

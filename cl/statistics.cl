@@ -315,13 +315,14 @@ INLINED void take(__global const T* p, uint elements, ulong tile, Record* r, Mom
 
 // The answer
 
-// Whether the bits of a value are wanted: they are in a range, without the sign if they are shifted by 1.
+// Finds values by their bits: those whose bits, shifted left by `shift`, are in [first, first + span]. A shift by 1
+// drops the sign.
 typedef struct {
     uint shift;
     BITS first, span;
 } Wanted;
 
-// Wants the values with this key or, with `nan`, each NaN.
+// Sets `w` to find the values with this key or, if `nan` is set, all NaN.
 INLINED void want(Wanted* w, int nan, KEY_T key)
 {
 #ifdef A_FLOAT
@@ -338,7 +339,7 @@ INLINED void want(Wanted* w, int nan, KEY_T key)
 
 INLINED bool is_wanted(A x, const Wanted* w)
 {
-    // The difference wraps in BITS; differences of types narrower than int are of type int.
+    // The cast makes the difference wrap in BITS: C subtracts types narrower than int as int.
     return (BITS)((BITS)(BITS_OF(x) << w->shift) - w->first) <= w->span;
 }
 
@@ -357,7 +358,7 @@ INLINED ulong find(__global const T* in, ulong tile, ulong n, int nan, KEY_T key
     if (IN_REGISTERS && elements == TILE) {
         const uint lane = item * ITEM_LANES;
         TV row[FLIGHT * ITEM_VECS];
-        // From the last element to the first one, whose index stays.
+        // Runs from the last element to the first one, so `found` ends as the first index.
         ROLLED
         for (uint start = TILE_ROWS; start > 0;) {
             start -= FLIGHT;

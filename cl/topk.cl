@@ -21,7 +21,7 @@
 //
 // If only the k-th smallest key is wanted, `values` replaces write and order: it converts the threshold to a key. With
 // FLOAT_KEYS several keys have one number, so it looks for the key after `tally`.
-// Without PICK there are no bounds: neither filter nor settle, and the other steps read all keys.
+// Without PICK there are no bounds: filter and settle do not run, and the other steps read all keys.
 // If rows are short, or many, `rows` does all this but `order` with one work-group for each row, without bounds.
 //
 // Work-groups never wait for others, nor does the host: each kernel leaves its result in the state of the row, and later

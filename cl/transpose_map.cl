@@ -1,12 +1,12 @@
 // Transposition of computed elements: out[c * rows + r] = element r * cols + c of a source.
 //
-//     map_blocks  work-groups on tiles of SIDE x SIDE blocks of 4 x 4 elements, each turned in the registers of one item, as
-//                 in transpose_blocks: the host promises that rows, cols and the output's offset are multiples of 4
+//     map_blocks  work-groups on tiles of SIDE x SIDE blocks of 4 x 4 elements. A work-item transposes a block in its
+//                 registers, as in transpose_blocks. Host's promise: multiples of 4 for rows, cols and output offset
 //     map_tiles   work-groups on tiles of TILE elements, whose sides the host picks: any shape and offset
 //     map_runs    one work-item a group, on a run of tiles: for CPU drivers (DEVICE_CPU), in place of the others
 //
-// Tiles cross local memory after the source is computed, and go along the rows of the output, as in transpose.cl. Bytes: reads
-// the arrays of the source once, writes every element once.
+// Computed elements pass through local memory. Tiles follow one another along the rows of the output, as in
+// transpose.cl. Bytes: reads the arrays of the source once, writes every element once.
 #include "lib/types.cl"
 #include "lib/source.cl"
 
@@ -20,7 +20,7 @@
 #define BLOCK 16
 #define TILE (8 * BLOCK)
 
-// A block of whole rows and columns, by way of a buffer, as in turn_block of transpose.cl.
+// Transposes a block of whole rows and columns by way of a buffer, as turn_block of transpose.cl does.
 static inline void map_block(
     const OFFSET_T from, const OFFSET_T cols, __global T* to, const OFFSET_T rows, SOURCE_PARAMS())
 {

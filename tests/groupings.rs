@@ -1,4 +1,4 @@
-//! The table of `source::Grouped` is that of the code: which primitive takes which input. `Device` stays small.
+//! The table of `source::Grouped` agrees with the code on the inputs that each primitive takes. `Device` stays small.
 
 use std::{marker::PhantomData, path::Path};
 

@@ -66,7 +66,7 @@ fn slices_of_every_length_and_address_arrive() {
     }
 }
 
-/// Chunks that end with large pages, from 4 MiB on: the tests of shorter chunks have none.
+/// Downloads of 4 MiB or more to new vectors have chunks that end with large pages. Other tests have shorter chunks.
 #[test]
 fn new_vectors_of_large_pages_arrive() {
     const NAME: &str = "new_vectors_of_large_pages_arrive";
@@ -86,7 +86,7 @@ fn new_vectors_of_large_pages_arrive() {
             let x = device.filled(n, 1u8).unwrap();
             assert!(panic::catch_unwind(AssertUnwindSafe(|| x.to_vec())).is_err(), "{name}: no panic");
         }
-        // The fault comes before the second chunk.
+        // The fault comes before the second chunk, so the vector needs at least two.
         for (name, device) in devices(NAME, &large(Some(TransferFault::Lost))).into_iter().filter(|_| n > 3 * chunk) {
             let x = device.filled(n, 1u8).unwrap();
             assert!(x.to_vec().is_err(), "{name}: a lost device is no error");

@@ -299,13 +299,13 @@ fn exact_is_for_float_sums() {
     }
 }
 
-/// Numbers with full significands, at every position of a word, and so many of them for each work-item that a window
-/// overflows if it takes twice as many, and words if their carries wait four times as long.
+/// The sums have numbers with full significands at every position of a word. Each work-item adds so many that a window
+/// overflows if it takes twice as many. A word overflows if its carry waits four times as long.
 #[test]
 fn exact_sums_of_many_equal_numbers_resolve_their_carries() {
     fn all<T: Float>(device: &Device, name: &str, n: usize, values: &[u64]) {
         for &bits in values {
-            // The first numbers, 15 binades lower, choose a window in which the others are at the upper end.
+            // The first numbers are 15 binades lower. They open a window that has the others at its upper end.
             let fraction = if size_of::<T>() == 8 { 52 } else { 23 };
             let lower = if (bits >> fraction) & 0xff > 15 { bits - (15 << fraction) } else { bits };
             let [first, x] = [lower, bits].map(T::from_bits_lossy);

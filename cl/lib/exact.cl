@@ -80,7 +80,8 @@ INLINED void add_exact(EXACT_TABLE words, ulong size, int position, const int ne
     }
 }
 
-// Adds number * 2^position units, without branches. All pieces but the highest one are positive. `stride` is the distance of words.
+// Adds number * 2^position units, without branches. No piece but the highest one is negative. `stride` is the distance
+// between neighbouring words.
 INLINED void add_straight(
     EXACT_TABLE words, const uint stride, const long number, const uint position, const uint pieces)
 {
@@ -96,7 +97,7 @@ INLINED void add_straight(
     }
 }
 
-// The size of a finite float with its sign, in units of 2^position.
+// A finite float as a signed integer, in units of 2^position.
 static inline long signed_size_of(const A x, const uint field)
 {
 #if A_BYTES == 4
@@ -291,9 +292,9 @@ static inline OUT_BITS round_exact(
     return (OUT_BITS)(bits | (ulong)negative << (8 * sizeof(OUT_BITS) - 1));
 }
 
-// merged = the sum of the replicas, of which `stride` share the words. Each word that is left, and each carry, is at most 2^15, so
-// sums of 2^14 replicas fit. Neighbours begin with different replicas, and so read from different banks. The caller has a barrier
-// before; another one must follow before `merged` is read.
+// merged = the sum of `stride` replicas, whose words are interleaved. A word without its carry is at most 2^15, and so
+// is a carry. So sums of 2^14 replicas fit. Neighbouring work-items begin with different replicas, and so read from
+// different banks. The caller has a barrier before the call, and another one before it reads `merged`.
 INLINED void merge_replicas(__local const int* words, const uint stride, __local int* merged)
 {
     for (uint i = get_local_id(0); i < EXACT_WORDS; i += WG) {
@@ -308,9 +309,9 @@ INLINED void merge_replicas(__local const int* words, const uint stride, __local
     }
 }
 
-// Adds a work-group's number and marks to those in global memory: EXACT_WORDS words, then one word of marks. All work-items call
-// it, in uniform flow. `merged` has EXACT_WORDS words. Fewer than 2^15 work-groups may call it: each changes a word by less than
-// 2^16.
+// Adds a work-group's accumulator and marks to `sums` in global memory: EXACT_WORDS words, then one word of marks. All
+// work-items call it, in uniform flow. `merged` has EXACT_WORDS words. Fewer than 2^15 work-groups may call it, since
+// each changes a word by less than 2^16.
 INLINED void publish_exact(
     __local int* words, __local int* merged, volatile __local uint* marks, volatile __global int* sums)
 {

@@ -43,14 +43,14 @@ INLINED uint shared_add(__local uint* p, uint x) { return atomic_add(p, x); }
 #else
 #define UNROLL
 #endif
-// Before loops whose loads should overlap, although the loops seldom run.
+// Before loops that seldom run, but whose loads should overlap.
 #ifdef INLINE_PTX
 #define IN_FOURS _Pragma("unroll 4")
 #else
 #define IN_FOURS
 #endif
 
-// PICK: the threshold gets bounds from a sample, and the keys between them are listed.
+// PICK: the kernels find bounds of the threshold in a sample, and list the keys between them.
 #ifndef PICK
 #define PICK 0
 #endif
@@ -222,7 +222,7 @@ INLINED OFFSET_T position_of(OFFSET_T base, uint r)
     return base + (r * WG + get_local_id(0)) * WORD_KEYS;
 }
 
-// Loads the word at position p, of which a part may be in [begin, end). The other keys are 0.
+// Loads the word at position p key by key. Keys outside [begin, end) are 0.
 SELDOM uint4 load_edge(__global const KEY* keys, OFFSET_T p, OFFSET_T begin, OFFSET_T end)
 {
     KeyWord word;

@@ -57,8 +57,8 @@
 #define IN_EIGHTS
 #endif
 
-// Long functions that are rarely needed. NVIDIA's compiler takes long for each inlined copy. PoCL 3.1 needs them inlined: it gives
-// a called function other local memory than the kernel's.
+// SELDOM marks long functions that seldom run. NVIDIA's compiler takes long for each inlined copy. PoCL 3.1 needs them
+// inlined, because it gives a called function other local memory than the kernel's.
 #ifdef INLINE_PTX
 #define SELDOM static __attribute__((noinline))
 #else

@@ -23,11 +23,12 @@ pub(crate) enum Hard {
     Levels,
     /// One exponent and one 'spread' below it. The large parts cancel, and the lowest bits remain.
     Spread(i32),
-    /// As `Spread`, with large numbers whose errors in the first of two parts add up. Each has 16 numbers in a chunk.
+    /// As `Spread`, with large numbers whose errors in the first of two parts add up, for chunks of 16 numbers.
     Parts(i32),
     /// Exponents that rise by one for every 1,024 numbers.
     Rising,
-    /// Factors whose products are near the half unit of a chunk's first part, and a few products `2 * spread` binades below.
+    /// Factors of products. Most products are near half a unit of a chunk's first part, and a few are `2 * spread`
+    /// binades lower.
     Halves(i32),
     /// Only -0.
     MinusZeros,
@@ -100,7 +101,8 @@ impl Hard {
             Self::Infinite,
             Self::BothInfinite,
         ];
-        // 53 - p - k, for chunks of 2^4 to 2^7 elements. For 16 f32 in f32, 17 and 38.
+        // The bounds are 53 - p - k for chunks of 2^k elements in f64, with k from 4 to 7. For 16 f32 in two and in
+        // three f32, they are 17 and 38.
         let (precision, _) = format_of::<T>();
         match precision {
             11 => {}
@@ -129,7 +131,7 @@ impl Hard {
         x
     }
 
-    /// The bits of the numbers: code for all types.
+    /// The bits of the numbers, compiled once for all types.
     fn bits(self, n: usize, seed: u64, format: &Format) -> Vec<u64> {
         let mut rng = Rng::new(seed);
         let Format { precision, infinity, sign, bits, value } = *format;
@@ -196,7 +198,8 @@ impl Hard {
                 x.chain((!n.is_multiple_of(2)).then_some(0)).collect()
             }
             Self::Parts(spread) => {
-                // The last place of a number, the unit of the first part, and one unit of the small numbers.
+                // Exponents: the last bit of a large number, the unit of the first part, and the last bit of a small
+                // number.
                 let (last, first, unit) = (1 - precision, 5 - precision, -spread - precision + 1);
                 let power = |exponent: i32| 2f64.powi(exponent);
                 let large = |_| {
@@ -205,7 +208,7 @@ impl Hard {
                 };
                 let large: Vec<u64> = (0..n / 2).map(large).collect();
                 let small = 1i64 << (precision - 1);
-                // One in a chunk of 64 work-items with 4 loads of 4 numbers.
+                // One small number in each chunk, which has 4 loads of 4 numbers. There are 64 work-items.
                 let of_half = |i: usize, large: u64, small: u64| {
                     if i % 1024 < 256 && i.is_multiple_of(4) { small } else { large }
                 };
@@ -216,7 +219,7 @@ impl Hard {
             Self::Rising => (0..n)
                 .map(|i| {
                     let fraction = (rng.next() % (1 << (precision - 1))) as i64;
-                    // Reversed, they fall. `f16` has the fewest exponents.
+                    // `f16` has the fewest exponents.
                     let exponent = (i / 1024 % 20) as i32 - if precision == 11 { 5 } else { 0 };
                     let size = fraction | 1 << (precision - 1);
                     scaled(if rng.next() & 3 == 0 { -size } else { size }, exponent + 1 - precision)
@@ -225,7 +228,7 @@ impl Hard {
             Self::Halves(spread) => {
                 let one = |exponent: i32| scaled(1, exponent);
                 let near = scaled((1 << precision) - 1, 1 - precision - 26);
-                // 64 work-items with two loads of four numbers: a row is 256 numbers.
+                // Each of 64 work-items loads four numbers at a time, so a row has 256. A chunk has two loads.
                 (0..n)
                     .map(|i| match (i % (n / 2).max(1) % 4, i % (n / 2).max(1) % 512 / 256, i < n / 2) {
                         (0, 0, _) => one(0),

@@ -49,7 +49,7 @@ impl Zipf {
     }
 }
 
-/// The element of an integer type `T`.
+/// `value` as an element of the integer type `T`.
 pub(super) fn from_i128<T: Element>(value: i128) -> T {
     T::from_bits_lossy(value as u64)
 }
@@ -101,7 +101,8 @@ pub(super) fn check<T: Element, C: Counter>(
     same(&outside, want_outside, "outside")
 }
 
-/// The samples in each slot, for a device counted by the CPU, and for the CPU by definition.
+/// The number of samples in each slot. A device is checked against the CPU backend, and the CPU backend against
+/// `obvious`.
 fn slots_of<T: Element>(
     on_the_cpu: bool,
     input: &[T],

@@ -156,7 +156,7 @@ impl Ladder for ReduceLadder {
     }
 }
 
-/// As [`passes`] of one type.
+/// [`passes`] for one element type.
 type Passes<'p> = dyn Fn(&Device, usize, Determinism) -> Result<(f64, Model)> + 'p;
 
 fn steps<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
@@ -206,7 +206,7 @@ pub(super) fn passes<T: Element>(device: &Device, n: usize, determinism: Determi
     passes_of(device, n, &super::gpu::Form::of::<T, Sum>(determinism), (cpu::tile::<T>(), cpu::lanes::<T>()))
 }
 
-/// [`passes`] for a form and its tile and lanes.
+/// [`passes`] for an operation, and the tile and lanes of the CPU backend.
 fn passes_of(
     device: &Device,
     n: usize,
@@ -286,7 +286,7 @@ fn prepare_own<T: Element>(
     ))
 }
 
-/// The element that a work-item accesses, if it accesses one.
+/// The index of the element that a work-item accesses, if it accesses one.
 type Access<'a> = dyn Fn(u64) -> Option<u64> + 'a;
 
 /// Cost of a kernel by its access pattern.

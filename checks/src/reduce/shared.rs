@@ -67,7 +67,7 @@ pub(super) fn chunk_trees<A: Copy>(
     trees
 }
 
-/// The tree of pairs of neighbours. On a level with an odd number of values, the last one stays alone.
+/// Combines pairs of neighbours, level by level. On a level with an odd number of values, the last one has no partner.
 pub(super) fn pairs_tree<A: Copy>(mut values: Vec<A>, combine: &dyn Fn(A, A) -> A) -> A {
     while values.len() > 1 {
         let pairs = values.len() / 2;

@@ -9,8 +9,8 @@ use crate::{
     op::Sum,
 };
 
-/// Combines two values, which have numbers, and returns the number of the result. Number 0 is the identity, and number
-/// 1 + i is input value i. So the code that computes in the order of a definition is compiled once for all types.
+/// Combines the values with two numbers, and returns the number of the result. Number 0 is the identity, and number
+/// 1 + i is input value i. Code that uses numbers in place of values is compiled once for all types.
 type Join<'j> = dyn FnMut(usize, usize) -> usize + 'j;
 
 /// Calls `body` with a [`Join`] over `values`, and returns all values by their numbers.
@@ -109,7 +109,7 @@ fn numbered_prefixes(join: &mut Join<'_>, n: usize, run: usize, results: usize) 
     (0..results).step_by(run).map(each).collect()
 }
 
-/// Exclusive prefixes of `count` chunks whose aggregates are `aggregates`: for each chunk those at each level, the highest
+/// Exclusive prefixes of `count` chunks with these `aggregates`. Each chunk has one prefix for each level, the highest
 /// level first. An incomplete last chunk needs no aggregate.
 pub(super) fn chunk_prefixes<P: Copy>(
     combine: &dyn Fn(P, P) -> P,

@@ -157,7 +157,7 @@ fn differences(of: &[f32]) -> Vec<f32> {
     of.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// The order of a source of integers, shuffled with the seed `of.len()`.
+/// `of` in the order of a source of integers that is shuffled with the seed `of.len()`.
 fn shuffled(of: &[f32]) -> Result<Vec<f32>> {
     let order = Device::cpu().transform(counting(0u64).take(of.len()).shuffled(of.len() as u64))?.to_vec()?;
     Ok(order.into_iter().map(|i| of[i as usize]).collect())
@@ -257,7 +257,8 @@ fn of_even((a, b): (f32, u16)) -> f32 {
     if b & 1 == 0 { a } else { 0.5 }
 }
 
-/// The elements of `outer` of an expression with the elements `of`; those of a cast are not yet cast.
+/// The elements of the node `outer` over an expression with the elements `of`. For a cast, the elements before the
+/// cast.
 fn wanted(outer: &str, of: &[f32]) -> Vec<f32> {
     let n = of.len();
     match outer {
@@ -305,7 +306,7 @@ fn typed<T: Element>(place: Place<'_>, node: &str, n: usize) -> Result<(), Failu
     }
 }
 
-/// Indices below 256 of `n` elements.
+/// `n` random indices below 256 and below `n`.
 fn small_indices(n: usize) -> Vec<u8> {
     let mut indices = Data::Random.generate::<u8>(n, 1);
     indices.iter_mut().for_each(|i| *i = (usize::from(*i) % n.clamp(1, 256)) as u8);

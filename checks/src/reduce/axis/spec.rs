@@ -185,7 +185,7 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
     ];
     // These shapes have few rows, which work-items process side by side.
     const SIDE_BY_SIDE: &[(&[usize], usize)] = &[(&[20, 300], 0), (&[32, 136], 0), (&[3, 9, 132], 1), (&[31, 2500], 0)];
-    // The CPU has several blocks of outputs, each with several parts of the axis.
+    // These shapes give the CPU backend several blocks of outputs, each with several parts of the axis.
     const BLOCKS: &[(&[usize], usize)] = &[(&[520, 1030], 0)];
     const QUICK: &[(&[usize], usize)] = &[
         (&[1, 1], 0),

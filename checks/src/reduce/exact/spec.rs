@@ -28,7 +28,7 @@ pub(in crate::reduce) enum Registers {
     Own,
     /// `f64`, in the geometry of a GPU.
     Floats,
-    /// Integers, and parts of `f32`, in the geometry of a GPU.
+    /// Integers and `f32`, in the geometry of a GPU.
     WithoutF64,
 }
 
@@ -46,7 +46,7 @@ impl Registers {
         let tuning = tuning.set(Primitive::Reduce, "max_groups", caps.compute_units as usize);
         let few = caps.max_work_group > 64 && !caps.checker;
         let tuning = if few { tuning.set(Primitive::Reduce, "work_group", 64) } else { tuning };
-        // Without fp64, there is no such parameter.
+        // A device without fp64 has no parameter `exact_f64`.
         let set = |tuning: Tuning| tuning.set(Primitive::Reduce, "exact_f64", usize::from(self == Self::Floats));
         device.with_tuning(if caps.fp64 { set(tuning) } else { tuning })
     }
@@ -118,7 +118,7 @@ fn factors<T: Element>(hard: Hard, n: usize) -> (Vec<T>, Vec<T>) {
     let mut y = match hard {
         Hard::MinusZeros => vec![T::ONE; n],
         Hard::SmallFactors => hard.generate::<T>(n, 7),
-        // The second half cancels the first one but for the last places.
+        // The products of the second half cancel those of the first one, except for the lowest bits.
         Hard::Halves(_) => (0..n).map(|i| if i < n / 2 { x[i] } else { T::from_f64(-x[i].to_f64()) }).collect(),
         Hard::HalfLeast(third) => {
             let mut y = x.clone();

@@ -14,10 +14,10 @@ use crate::{ProgramSpec, tuning::Tuned};
 
 use oclprim::internals::source::{constant, load::Load};
 
-/// Transposes an expression over a matrix of a shape.
+/// Transposes an expression over the elements of a matrix.
 type Run<T, U> = fn(&Device, Input<'_, T>, (usize, usize), Output<'_, U>) -> Result<()>;
 
-/// A transposition, and the function of one element that it computes.
+/// A transposition, and the function that it applies to each element.
 type Form<T, U> = (Run<T, U>, fn(T) -> U);
 
 fn cast<T: Element, U: Element>(
@@ -35,7 +35,7 @@ fn square() -> Map<fn(f32) -> f32> {
 
 const SQUARE: Form<f32, f32> = (|device, x, shape, to| device.transpose_into(x.map(square()), shape, to), |x| x * x);
 
-/// A cast to `$acc`, a product, and a cast to the output.
+/// Transposes a matrix after a cast to `$acc`, a product with `$factor`, and a cast to the output's type.
 macro_rules! scaled {
     ($acc:ty, $factor:expr) => {
         |device, x, shape, to| device.transpose_into(x.cast::<$acc>().times(constant($factor)).cast(), shape, to)
