@@ -25,7 +25,7 @@ pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
 /// An empty vector with room for `len` elements.
 pub(crate) fn with_capacity<T>(len: usize) -> Result<Vec<T>> {
     let mut all = Vec::new();
-    // Not `map_err` and `?`: this function has a copy for each type.
+    // A `match` is shorter code than `map_err` and `?`, and this function is compiled for each type.
     match all.try_reserve_exact(len) {
         Ok(()) => Ok(all),
         Err(_) => Err(short::<T>(len)),
@@ -42,7 +42,7 @@ pub(crate) fn copied<T: Copy>(elements: &[T]) -> Result<Vec<T>> {
 /// The elements of an iterator of known length.
 pub(crate) fn collect<T>(elements: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
     let mut all = with_capacity(elements.len())?;
-    // Each iterator type is compiled, and `extend` is long.
+    // `extend` is long code, and the compiler would copy it for each iterator type.
     for element in elements {
         all.push(element);
     }

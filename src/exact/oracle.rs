@@ -52,8 +52,8 @@ pub fn rounded_sum<S: Element>(terms: &[Term]) -> S {
     S::from_f64(rounded_quotient(terms, 1, S::TYPE))
 }
 
-/// The sum of the terms divided by `divisor`, rounded to the nearest number of type `to`, ties to even. Positive and
-/// negative terms are added apart, then subtracted.
+/// The sum of the terms divided by `divisor`, rounded to the nearest number of type `to`, ties to even. The function
+/// adds positive and negative terms separately, then subtracts the two sums.
 fn rounded_quotient(terms: &[Term], divisor: u64, to: ElementType) -> f64 {
     let (precision, least) = (to.precision(), to.least_exponent());
     // 128 bits below the last place of the sum are more than a divisor and a number of type `S` have.

@@ -233,7 +233,7 @@ impl<T: Element> Draw<T> {
     }
 }
 
-/// The `lower` and `span` of [`Draw::Integers`] for a range whose bounds are bits of an integer type.
+/// The `lower` and `span` of [`Draw::Integers`] for a range. The bounds are the bits of integers of type `element`.
 fn integers(element: ElementType, start: Bound<u64>, end: Bound<u64>) -> Result<(u64, u64)> {
     let unused = 64 - 8 * element.size() as u32;
     let value = |bits: u64| match element.is_signed() {

@@ -144,7 +144,7 @@ pub(super) fn reduce_blocks<T: Element, O: Op<T>>(n: usize, values: &dyn Blocks<
     reduce_partials(n, &partial, &reduce_accumulators::<T, O>)
 }
 
-/// The partial of a tile of partials.
+/// Reduces a tile of partials to one partial.
 fn reduce_accumulators<T: Element, O: Op<T>>(tile: &[T::Acc]) -> T::Acc {
     if const { T::TYPE.is_float() } {
         reduce_tile::<T, O, _>(lanes::<T::Acc>(), tile.len(), &|row| tile[row].iter().copied())
@@ -153,8 +153,8 @@ fn reduce_accumulators<T: Element, O: Op<T>>(tile: &[T::Acc]) -> T::Acc {
     }
 }
 
-/// Combines the partials of the tiles of `n` elements of type `T`: `again` combines a tile of them. Compiled once for
-/// each type.
+/// Reduces `n` elements of type `T`: `partial(i)` reduces tile i, and `again` reduces a tile of partials. Compiled once
+/// for each type.
 fn reduce_partials<T: Element>(
     n: usize,
     partial: &(dyn Fn(usize) -> T::Acc + Sync),

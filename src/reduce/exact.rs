@@ -67,8 +67,8 @@ pub fn plan(n: usize, form: &Form, store: Store, from: Origin<'_>, caps: &Tuned,
     let (work_group, vector) = (params.work_group, 16 / form.element.size());
     let products = matches!(from, Origin::Source(load) if load.has_factors());
     let fits = |&replicas: &usize| 4 * words(form.acc) * (replicas + 1) + tuning::RESERVED_BYTES <= caps.local_bytes;
-    // Copies of the accumulator in local memory: work-items that add to different ones do not wait for one another. With 32
-    // copies for f64, an H200 runs sums of numbers of all exponents no faster than with 16.
+    // The number of copies of the accumulator in local memory. Work-items that add to different copies do not wait for
+    // one another. With 32 copies for f64, an H200 runs sums of numbers of all exponents no faster than with 16.
     let usual: usize = match form.acc.needs_fp64() {
         false => 32,
         true if tuning::has_large_local_memory(caps) => 16,
@@ -83,8 +83,8 @@ pub fn plan(n: usize, form: &Form, store: Store, from: Origin<'_>, caps: &Tuned,
     let added = |rows: usize| 3 * rows * vector * (work_group / replicas);
     let rows = halved(rows).find(|&rows| added(rows) <= MOST_ADDED).unwrap_or(1);
     // All work-groups must run at once. For f32 and for products in f64, the registers of a compute unit hold only four or
-    // five. On an H200, dot products of 2^28 f32 take 489 µs with four groups for each unit, and 529 with six; sums of f32 252
-    // and 304 without f64, and 248 and 251 with it. Sums of f64 are faster with six.
+    // five. H200, 2^28 elements, four and six groups for each unit: dot products of f32 take 489 and 529 µs. Sums of
+    // f32 take 252 and 304 µs without f64, and 248 and 251 µs with it. Sums of f64 are faster with six groups.
     let is_large = if products { params.exact_f64 } else { !form.acc.needs_fp64() };
     let most = match caps.class {
         DeviceClass::Gpu if is_large => caps.chosen("max_groups", params.max_groups * 2 / 3),

@@ -407,7 +407,7 @@ impl Device {
     }
 }
 
-/// Writes `reduce` of elements in memory on the CPU, compiled once for each type.
+/// Writes the result of `reduce` over elements in memory. For the CPU backend; compiled once for each type.
 fn read_slice<T: Element>(
     input: Input<'_, T>,
     output: Output<'_, T>,
@@ -418,10 +418,10 @@ fn read_slice<T: Element>(
     Ok(())
 }
 
-/// A function of a number of elements and of the elements.
+/// A reduction of computed elements. The arguments are their number and the elements.
 type OfBlocks<'f, T> = dyn Fn(usize, &dyn Blocks<T>) -> Result<T> + 'f;
 
-/// Writes `reduce` of computed elements on the CPU, compiled once for each type.
+/// Writes the result of `reduce` over computed elements. For the CPU backend; compiled once for each type.
 fn read_blocks<T: Element>(source: &dyn Expression<T>, output: Output<'_, T>, reduce: &OfBlocks<'_, T>) -> Result<()> {
     let n = source.finite_len()?;
     output.expect_len(1, "reduce")?;

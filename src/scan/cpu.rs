@@ -103,9 +103,11 @@ pub fn start<U: Element, F>(op: &Monoid<U, F>, kind: Scan<U>) -> (U::Acc, bool) 
     kind.initial.map_or((op.identity, true), |initial| (initial.widen(), false))
 }
 
-/// What the scans of one operator do to a part of the elements. All other code is compiled once for each type.
+/// The loops of scans that call the operator. They are compiled for each operator, and all other code once for each
+/// type.
 ///
-/// An iterator with a closure that calls the operator would be compiled for each operator. So these loops have none.
+/// An iterator whose closure calls the operator has another type for each operator. These loops use no such iterators,
+/// so that the compiler does not copy their code.
 pub(super) trait Loops<U: Element>: Sync {
     /// True if the order of the operations is fixed.
     fn ordered(&self) -> bool;
@@ -117,7 +119,8 @@ pub(super) trait Loops<U: Element>: Sync {
 
     fn join(&self) -> &dyn Join<Acc<U>>;
 
-    /// Joins aggregates that start at the last segment head, if there is one. The flag says whether there is.
+    /// Joins aggregates of neighbouring ranges. An aggregate starts at the last segment head of its range. Its flag is
+    /// true if the range has one.
     fn join_flagged(&self) -> Box<dyn Join<Flagged<U>> + '_>;
 
     /// The aggregate of `values` in any order.
@@ -257,7 +260,7 @@ fn write_tile<U: Element>(
     let (n, run, join) = (values.len(), run::<U>(), op.join());
     let (chunk, mut acc) = (CHUNK_RUNS * run, carry);
     for (c, (values, out)) in values.chunks(chunk).zip(out.chunks_mut(chunk)).enumerate() {
-        // The prefixes of all runs of the chunk come first, so that no run waits for another.
+        // This computes the prefixes of all runs of the chunk first, so that no run waits for another.
         let befores = join.join_each(carry, tree.chunks[c], &tree.runs[c]);
         acc = op.write_chunk(values, &befores, inclusive, out);
     }
@@ -367,7 +370,7 @@ impl<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync> Loops<U> for Monoid<U, 
         out: &mut [U],
     ) -> Acc<U> {
         for ((&x, &head), out) in values.iter().zip(heads).zip(out) {
-            // Branch-free, since the heads of short segments are hard to predict.
+            // This has no branch, since the segment heads of short segments are hard to predict.
             let before = std::hint::select_unpredictable(head, initial, acc);
             acc = (self.combine)(before, x);
             *out = U::narrow(if inclusive { acc } else { before });
@@ -376,7 +379,7 @@ impl<U: Element, F: Fn(U::Acc, U::Acc) -> U::Acc + Sync> Loops<U> for Monoid<U, 
     }
 }
 
-/// Joins aggregates that start at the last segment head, if there is one.
+/// Joins aggregates of neighbouring ranges, each from the last segment head of its range on, if there is one.
 fn flagged<A: Copy>(combine: &(impl Fn(A, A) -> A + Sync)) -> impl Fn((A, bool), (A, bool)) -> (A, bool) + Sync {
     |a, b| (if b.1 { b.0 } else { combine(a.0, b.0) }, a.1 | b.1)
 }
@@ -712,8 +715,8 @@ impl<P: Copy, A> Work<P, A> {
         self.totals[t] = join.join(self.totals[t], total);
     }
 
-    /// Computes the exclusive prefix of each of the `chunks` chunks of tile t, and the tile's aggregate. `of_chunk` has the
-    /// exclusive prefixes of a chunk's runs, and its aggregate.
+    /// Computes the exclusive prefix of each of the `chunks` chunks of tile t, and the tile's aggregate. `of_chunk`
+    /// returns the exclusive prefixes of a chunk's runs, and the chunk's aggregate.
     fn precede(&mut self, t: usize, join: &dyn Join<P>, chunks: usize, of_chunk: &mut dyn FnMut(usize) -> Prefixes<P>) {
         let mut totals = [self.identity; CHUNKS];
         while self.trees.len() <= t {

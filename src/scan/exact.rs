@@ -31,7 +31,8 @@ const LEVEL: usize = 64;
 const BLOCK: usize = 128 * CHUNK;
 const CHUNK: usize = exact::CHUNK;
 
-/// Scans n elements; `U` is a float, and for other types nothing is compiled. If `out` has one more element, it receives the initial value and the sum of all elements.
+/// Scans n elements of a float type. For other types nothing is compiled. If `out` has one more element, it receives
+/// the initial value plus the sum of all elements.
 pub(super) fn on_the_cpu<U: Element>(n: usize, load: &Load<'_, U>, kind: Scan<U>, out: &mut [U]) -> Result<()> {
     if const { !U::TYPE.is_float() } {
         unreachable!("exact scans are of floats");
@@ -193,9 +194,11 @@ pub fn plan(outputs: usize, form: &Form, caps: &Tuned, wide: bool) -> Result<Pla
         work_group
     };
     let tiles = outputs.div_ceil(TILE);
-    // Accumulators to which the elements of a tile of f32 are added: on an H200, 16 are 2 to 4 % faster than 8 or 32.
+    // The number of accumulators to which the elements of a tile of f32 are added. On an H200, 16 are 2 to 4 % faster
+    // than 8 or 32.
     let replicas = |work_group: usize| if size == 4 { work_group.min(16) } else { 0 };
-    // These, and the accumulator of their sum; for each work-item a sum of 8 bytes and a word for sub-groups.
+    // The bytes of these accumulators and of the one for their sum. Each work-item also has a sum of 8 bytes, and a
+    // word for sub-groups.
     let bytes_of_sums = |work_group: usize| 4 * words * (1 + replicas(work_group)) + 12 * work_group + 64;
     // H200, 2^26 f32: the tiles take 168 µs with 128 work-items, 190 with 256, and 286 with 512.
     let work_group = largest(128, &bytes_of_sums);

@@ -66,7 +66,7 @@ pub(super) fn write(device: &ClDevice, element: ElementType, load: &Load, first:
     launch.run([plan.groups, 1, 1], [plan.work_group, 1, 1])
 }
 
-/// Returns an error with the first of `n` indices that is not below `len`, if there is one.
+/// Returns an error if one of `n` indices is not below `len`. The error names the first such index.
 pub(super) fn none_outside<I: Integer>(
     device: &ClDevice,
     indices: &dyn Expression<I>,

@@ -135,14 +135,14 @@ fn in_memory<'a, T: Element>(
     Ok((Held::Written(lines), rows, len))
 }
 
-/// The axes of a shape in the order in which lines along `axes` follow one another, the number of lines, and their length.
+/// An order of the axes in which lines along `axes` are contiguous, the number of lines, and their length.
 fn order_of_lines(shape: &[usize], axes: &[usize]) -> Result<(Vec<usize>, usize, usize)> {
     let [kept, taken] = kept_and_taken(shape, axes)?;
     let (rows, len) = sizes(shape, &kept, &taken)?;
     Ok((kept.into_iter().chain(taken).collect(), rows, len))
 }
 
-/// The axes of a shape that `axes` does not name, and those that it names, each in their order.
+/// The axes of a shape that `axes` does not name, and those that it names, both in ascending order.
 fn kept_and_taken(shape: &[usize], axes: &[usize]) -> Result<[Vec<usize>; 2]> {
     if let Some(axis) = axes.iter().find(|&&axis| axis >= shape.len()) {
         return Err(Error::invalid(format!("axis {axis} is out of range for an array of shape {shape:?}")));
@@ -170,7 +170,7 @@ fn sizes(shape: &[usize], kept: &[usize], taken: &[usize]) -> Result<(usize, usi
     }
 }
 
-/// The lines along several axes, as lines along one axis of the memory of the view, or of a copy.
+/// The lines along several axes, as lines along one axis. They are in the memory of the view, or in a copy.
 pub(crate) struct AlongOne<'a, T: Pod> {
     elements: Held<'a, T>,
     layout: Layout,

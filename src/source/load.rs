@@ -184,7 +184,7 @@ impl<'d> Text<'d> {
         self.elements_of(ElementType::of::<T>(), memory, index)
     }
 
-    /// [`Self::elements`] of an element type, which a struct does not have.
+    /// [`Self::elements`] of an element type. Returns an error if there is none, as for a struct.
     fn elements_of(
         &mut self,
         element: Option<ElementType>,
@@ -215,20 +215,20 @@ impl<'d> Text<'d> {
         }])
     }
 
-    /// The index that the reversed order of `len` elements reads.
+    /// The index that a reversed source reads, `len - 1 - index`.
     pub(super) fn reversed(&mut self, index: &Index, len: usize) -> Index {
         let last = self.number(len.wrapping_sub(1));
         self.index(&format!("{last} - {index}"))
     }
 
-    /// The index that every `step`-th element reads.
+    /// The index that a strided source reads, `step * index`.
     pub(super) fn strided(&mut self, index: &Index, step: usize) -> Index {
         let step = self.number(step);
         self.index(&format!("{step} * {index}"))
     }
 
-    /// The index that a gather reads: that of the indices, or 0 if it is not below the length of the table. If the kernel
-    /// would gather from an empty table, it must not run.
+    /// The index that a gather reads from its table: `index`, or 0 if `index` is not below the length of the table. A
+    /// kernel that would gather from an empty table must not run.
     pub(super) fn gathered(
         &mut self,
         index: &Component,
@@ -422,7 +422,7 @@ impl<'d> Text<'d> {
     }
 }
 
-/// The component of an element.
+/// The only component of an element.
 pub(super) fn only(mut components: Vec<Component>) -> Component {
     debug_assert_eq!(components.len(), 1, "an element has one component");
     components.swap_remove(0)

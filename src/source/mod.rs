@@ -474,7 +474,7 @@ pub trait Source: Sized + Sync {
         None
     }
 
-    /// The elements in reverse order, if they are contiguous in memory in that order.
+    /// The elements in reverse order, if they are contiguous in memory and reverse order is the order of the memory.
     #[doc(hidden)]
     fn backwards(&self) -> Option<Input<'_, Self::Item>>
     where

@@ -277,7 +277,8 @@ impl<S: Source<Item: Element>, U: Element> Source for Cast<S, U> {
 /// Bound on the indices of an endless table. Negative indices, as unsigned numbers, are not below it.
 pub(super) const ENDLESS: usize = 1 << (usize::BITS - 1);
 
-/// The bound on the indices of a table; an error with the index `first` if an empty table is read.
+/// The bound on the indices of a table. Returns an error with the index `first()` if the table is empty, but there are
+/// indices.
 fn table_len(table: Result<Option<usize>>, indices: Result<Option<usize>>, first: &dyn Fn() -> i128) -> Result<usize> {
     let len = table?.unwrap_or(ENDLESS);
     if len == 0 && indices? != Some(0) {
@@ -449,7 +450,7 @@ impl<V: Values> Values for Strided<V> {
     }
 }
 
-/// The number of every `step`-th elements of a source.
+/// The length of a strided source: `length / step`, rounded up.
 fn strided(length: Result<Option<usize>>, step: usize) -> Result<Option<usize>> {
     if step == 0 {
         return Err(Error::invalid("a stride is at least 1, got 0"));
@@ -485,7 +486,7 @@ pub struct Take<S> {
     pub(super) len: usize,
 }
 
-/// The length of the first `len` elements of a source.
+/// The length of [`Take`]: `len`. Returns an error if the source has fewer elements.
 fn taken(length: Result<Option<usize>>, len: usize) -> Result<Option<usize>> {
     match length? {
         Some(n) if n < len => Err(Error::invalid(format!("taking {len} elements of a source of {n}"))),

@@ -174,7 +174,7 @@ fn write_load<T: Pod + Send + Sync>(
     out.finish(device)
 }
 
-/// The type of the elements, which a struct does not have, and the memory to which they are written.
+/// The type of the elements, and the memory to which they are written. Returns an error for structs.
 fn output_of_load<'o>(
     device: &ClDevice,
     element: Option<ElementType>,

@@ -21,7 +21,7 @@ const FLUSH: usize = 1024;
 const FEW: usize = 64;
 /// Keys of a tile of one work-item, as in `cl/lib/topk_row.cl`.
 const TILE_ALONE: usize = 4096;
-/// Minimum keys of a row for each sampled one.
+/// Minimum number of a row's keys for each sampled key.
 const PIECE: usize = 64;
 /// Maximum scratch bytes of the rows that are searched at a time.
 const BATCH_BYTES: usize = 1 << 30;
@@ -176,7 +176,8 @@ pub fn plan(form: &Form<'_>, caps: &Tuned, wide: bool) -> Plan {
     let expected = between(form, shape.sample);
     let few_keys = rows.saturating_mul(len) / shape.each < shape.sample;
     let pick = !whole && !few_keys && len / shape.each.min(PIECE) >= shape.sample && expected <= 0.125;
-    // Few keys are read again from the cache, so that small tiles suffice, which are built faster.
+    // If there are few keys, later reads hit the cache. Small tiles are then fast enough, and their kernels build
+    // faster.
     let tile_words = if few_keys && !whole && !alone { 1 } else { words(key_bytes) };
     let tile = tile_of(tile_words);
     let program = ProgramSpec::new("topk.cl", TEXT, caps)
@@ -460,7 +461,8 @@ pub fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
             for wide in [false, true] {
                 let keys = &Keys { bytes: key_bytes, flip: 0, always: 0, bits: 0..8 * key_bytes as u32, floats };
                 let want = Want::Keys { k: 7, sorted: true };
-                // Rows for one work-group, rows that many share, with little local memory and with much, and sampled rows.
+                // One work-group processes the first row. Many share the next two, with little local memory and with
+                // much. The last row is sampled.
                 for len in [1 << 10, 1 << 14, 1 << 16, 1 << 24] {
                     let program = plan(&Form { keys, place_bytes, rows: 1, len, want }, caps, wide).program;
                     if !programs.contains(&program) {
@@ -554,7 +556,7 @@ mod tests {
         let cpu = Device::cpu();
         for (name, cl) in crate::reduce::gpu::tests::ending() {
             let cl = &cl.profiled().unwrap();
-            // Gives rows many parts and samples on any device.
+            // With these values, rows have many parts and samples on any device.
             let caps = Tuned::from(cl.capabilities().unwrap()).with(|facts| facts.compute_units = 16);
             let caps = caps.choosing("each", 64);
             let launches = |plan: &Plan, form: &Form<'_>| {

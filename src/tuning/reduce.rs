@@ -65,7 +65,7 @@ fn has_fast_fp64(caps: &Capabilities) -> bool {
 }
 
 /// Returns whether a compute unit has room for six work-groups with 19 KiB of local memory each. NVIDIA's devices for
-/// data centres have: 164 KiB and more.
+/// data centres have it: 164 KiB or more.
 pub(crate) fn has_large_local_memory(caps: &Capabilities) -> bool {
     caps.ptx && caps.compute_capability >= 80 && caps.compute_capability.is_multiple_of(10)
 }

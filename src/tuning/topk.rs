@@ -10,8 +10,8 @@ pub(crate) struct TopK {
     pub(crate) digit_bits: usize,
     /// Replicas of the digit counters.
     pub(crate) replicas: usize,
-    /// Number of sampled keys that give bounds. Rows are sampled if all rows together have at least `each` keys for each
-    /// sampled one.
+    /// Number of keys that a row samples to find bounds. Rows are sampled only if all rows together have at least
+    /// `sample * each` keys.
     pub(crate) sample: usize,
     pub(crate) each: usize,
     /// Keys that one group sorts, a power of two.
@@ -23,8 +23,8 @@ pub(crate) struct TopK {
 /// entry needs none.
 pub(crate) fn top_k(caps: &Tuned) -> Vec<TopK> {
     let units = super::units(caps);
-    // NVIDIA's driver takes about a second to build the kernels that sample and list keys. H200, the 32 largest of 2^20 keys:
-    // 80 us with samples, 66 us without.
+    // NVIDIA's driver takes about a second to build the kernels that sample and list keys. H200, the 32 largest of 2^20
+    // keys: 80 us with samples, 66 us without.
     let each = caps.chosen("each", if caps.ptx { 1024 } else { 64 });
     let alone = TopK {
         work_group: 1,

@@ -115,8 +115,8 @@ impl Device {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths or shapes differ, if a buffer belongs
-    /// to another device, or if `input` and `output` overlap in imported OpenCL memory. For ranges, the same error if a
-    /// range or its destination is out of bounds, or if two destinations overlap; then nothing is copied.
+    /// to another device, or if `input` and `output` overlap in imported OpenCL memory. A copy of ranges returns it
+    /// also if a range or its destination is out of bounds, or if two destinations overlap. Then nothing is copied.
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the elements of a reversed copy or of an `NdView`
     /// are zero-sized.
     ///

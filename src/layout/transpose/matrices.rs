@@ -13,8 +13,8 @@ pub(super) fn check_size(size: usize) -> Result<()> {
     Ok(())
 }
 
-/// The matrices of a transposition: shape, number, and the distances of rows and matrices in elements. `(rows, cols)`
-/// converts to it.
+/// The matrices of a transposition: their shape and number, and the distances between rows and between matrices, in
+/// elements. A pair `(rows, cols)` converts to `Matrices`.
 ///
 /// A leading dimension is the distance between the starts of neighbouring rows, as in row-major BLAS.
 ///
@@ -113,7 +113,8 @@ impl Matrices {
         self.exact.then_some((self.rows, self.cols))
     }
 
-    /// The number of elements of the matrix, which must be that of the input if it is one matrix without gaps.
+    /// Returns the number of elements of one matrix. If the input is one matrix without gaps, returns an error unless
+    /// the input's length `found` is this number.
     pub(super) fn check_len(&self, found: usize) -> Result<usize> {
         let (rows, cols) = (self.rows, self.cols);
         let Some(len) = rows.checked_mul(cols) else {

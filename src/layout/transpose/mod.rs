@@ -41,14 +41,14 @@ impl Device {
     /// `shape` is `(rows, cols)`, or [`Matrices`]: many matrices, or matrices with gaps between their rows. Each matrix
     /// becomes `cols` rows of `rows` elements. Gaps in the result are zero.
     ///
-    /// An expression is computed as it is read, in the same pass: see [`mapped`]. Does not wait for the result, unless
-    /// the input has a [gather](Source::gathered).
+    /// The pass that transposes an expression also computes its elements: see [`mapped`]. The method does not wait for
+    /// the result, unless the input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the input does not have `rows * cols` elements or
-    /// that product overflows. For [`Matrices`] the input may be longer; the same error if a leading dimension is less
-    /// than the length of its rows, or if results would overlap.
+    /// that product overflows. With [`Matrices`] the input may be longer than needed. The method returns the same error
+    /// if a leading dimension is less than the length of its rows, or if results would overlap.
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if an element has 0 or more than 16 bytes;
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the result does not fit the device. For an
     /// expression, also the errors of [`Device::transform`].
@@ -79,8 +79,8 @@ impl Device {
         Ok(output)
     }
 
-    /// [`Device::transpose`] into a buffer, a view or a slice. For [`Matrices`] it may be longer than needed, and gaps
-    /// do not change.
+    /// [`Device::transpose`] into a buffer, a view or a slice. With [`Matrices`] the output may be longer than needed,
+    /// and its gaps do not change.
     ///
     /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
     ///

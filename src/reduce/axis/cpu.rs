@@ -52,13 +52,13 @@ where
 
 /// How threads share the lines.
 struct Split {
-    /// Chunks of a line.
+    /// Number of chunks of a line.
     chunks: usize,
-    /// Outputs that are combined at once.
+    /// Number of outputs that are combined at once.
     columns: usize,
-    /// If there are few outputs, threads share parts of the axis. A part is a power of two of chunks.
+    /// Number of chunks of a part, a power of two. If there are few outputs, threads share the parts of the axis.
     run: usize,
-    /// Outputs of a task.
+    /// Number of outputs of a task.
     outputs: usize,
     shared: bool,
     parallel: bool,
@@ -82,7 +82,7 @@ impl Split {
     }
 }
 
-/// The results of whole lines, from the output `first` on.
+/// Writes the results of whole lines to `out`, which begins with output number `first`.
 fn whole_lines<T, U, F>(
     op: &Monoid<U, F>,
     input: &[T],
@@ -193,7 +193,7 @@ impl<A: Copy> Tree<A> {
     }
 }
 
-/// Combines the left subtrees with the right ones, `x`.
+/// `x[i] = left[i] op x[i]`: joins left subtrees with the right subtrees in `x`.
 fn join<A: Copy>(left: &[A], x: &mut [A], combine: &dyn Fn(A, A) -> A) {
     for (x, &left) in x.iter_mut().zip(left) {
         *x = combine(left, *x);

@@ -126,7 +126,7 @@ where
     Ok(())
 }
 
-/// The numbers of offsets before the ends of the first `count` tiles.
+/// For each of the first `count` tiles, the number of offsets below the tile's end.
 fn starts(offsets: Offsets<'_>, tile: usize, count: usize, serial: bool) -> Result<Vec<usize>> {
     // These binary searches miss all caches, so threads share them.
     let find = |i: usize| offsets.below((i + 1) * tile);

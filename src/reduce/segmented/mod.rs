@@ -113,7 +113,7 @@ impl Offsets<'_> {
     }
 }
 
-/// Segmented reductions on an OpenCL device. If there is a form for exact sums, it is the one used.
+/// Segmented reductions on an OpenCL device. Runs the operation `exact` if there is one, and `form` otherwise.
 fn on_a_device(
     device: &ClDevice,
     (form, exact): (gpu::Form, Option<exact_groups::gpu::Form>),

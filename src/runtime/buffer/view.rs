@@ -59,12 +59,12 @@ impl<'a, T: Pod> View<'a, T> {
         match &self.buffer.storage {
             Storage::Host(data) => {
                 let data = &data[self.offset..][..self.len];
-                // SAFETY: both have `self.len` elements, and the vector is new memory.
+                // SAFETY: both have `self.len` elements. They do not overlap, since the vector is new memory.
                 unsafe { room.as_mut_ptr().cast::<T>().copy_from_nonoverlapping(data.as_ptr(), data.len()) };
             }
             Storage::Cl(mem) => {
                 self.buffer.allow(false)?;
-                // SAFETY: the bytes of the elements, each of which may be uninitialised.
+                // SAFETY: the slice has the bytes of `room`, and a `MaybeUninit<u8>` may be uninitialised.
                 let room = unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().cast(), size_of_val(room)) };
                 self.buffer.cl().read_new(mem, byte_len::<T>(self.offset)?, room)?;
             }

@@ -18,7 +18,7 @@ use crate::threads;
 /// Bytes of the system's smallest page, and of a large one.
 pub(super) const PAGE: usize = 4 << 10;
 pub(super) const LARGE_PAGE: usize = 2 << 20;
-/// Bytes that are copied at once to new memory: few enough that the C library does not bypass the caches.
+/// Bytes of one copy to new memory. With so few bytes, the C library's copy does not bypass the caches.
 const CACHED: usize = 64 << 10;
 
 /// All copies of the process.
@@ -59,7 +59,8 @@ struct Job {
     running: usize,
     /// Maximum of `running`.
     threads: usize,
-    /// True if the copies go to new memory: its stores do not bypass the caches, which have the pages that the system has cleared.
+    /// True if the copies go to new memory. These copies do not bypass the caches, because the caches hold the pages
+    /// that the system has just cleared.
     new: bool,
     panic: Option<Box<dyn Any + Send>>,
     /// Fault injection: each piece panics.
@@ -72,7 +73,7 @@ struct Chunk {
     from: *const u8,
     to: *mut u8,
     bytes: usize,
-    /// Pieces end at multiples of this address.
+    /// Each piece but the last ends at an address that is a multiple of this.
     piece: usize,
     /// The first byte that no thread has taken.
     next: usize,
@@ -214,8 +215,8 @@ pub(super) struct Copying<'m> {
 }
 
 impl Copying<'_> {
-    /// Copies on `threads` threads, of which the calling thread is one. `new` is true if the copies are the first stores to their
-    /// memory.
+    /// Copies on `threads` threads, of which the calling thread is one. `new` is true if nothing was written to the
+    /// memory before.
     pub(super) fn new(threads: usize, new: bool) -> Self {
         let threads = threads.max(1);
         start(threads - 1);
@@ -241,7 +242,8 @@ impl Copying<'_> {
         self
     }
 
-    /// Adds a chunk of `bytes` bytes, which are copied in pieces that end at multiples of `piece` bytes in memory at `to`.
+    /// Adds a chunk of `bytes` bytes. Threads copy it in pieces. Each piece but the last ends at an address of the
+    /// destination that is a multiple of `piece`.
     ///
     /// # Safety
     ///
@@ -259,12 +261,12 @@ impl Copying<'_> {
         let pieces = if bytes == 0 { 0 } else { (to as usize % piece + bytes).div_ceil(piece) };
         job.chunks.push_back(Chunk { from, to, bytes, piece, next: 0, left: pieces });
         self.added += 1;
-        // To wake a thread costs microseconds, so no more are woken than there are pieces.
+        // Waking a thread costs microseconds, so this wakes at most one thread for each piece.
         (0..pieces.min(state.idle)).for_each(|_| COPIERS.work.notify_one());
     }
 
-    /// Returns whether the chunk that was the `chunk`-th to be added, from 0, is complete. A panic counts as completion, which
-    /// [`wait`](Self::wait) returns.
+    /// Returns whether chunk number `chunk` is complete, counted from 0 in the order of [`add`](Self::add). After a
+    /// panic every chunk counts as complete; [`wait`](Self::wait) then resumes the panic.
     pub(super) fn is_complete(&self, chunk: usize) -> bool {
         let mut state = state();
         let job = state.job(self.id).expect("it lives as long as `self`");

@@ -217,7 +217,7 @@ impl ClDevice {
         self.read_to(mem, offset, out, false)
     }
 
-    /// Reads into memory that was allocated for the elements. If the result is not an error, all of it was written.
+    /// Reads into new memory. If it returns no error, all of `out` is initialised.
     pub(crate) fn read_new(&self, mem: &Mem, offset: usize, out: &mut [MaybeUninit<u8>]) -> Result<()> {
         self.read_to(mem, offset, out, true)
     }

@@ -184,7 +184,7 @@ struct Plan {
     chunk: usize,
     /// Chunks of the ring.
     slots: usize,
-    /// The chunks that may be in one of the two stages, copies or commands, before the transfer waits for the oldest.
+    /// Maximum number of chunks in each of the two stages, copies and commands. The transfer then waits for the oldest.
     stage: usize,
     /// Bytes that a thread copies at once.
     piece: usize,
@@ -206,8 +206,8 @@ impl Plan {
         let threads = transfers.threads.max(1);
         let (chunks, most) = limits(transfers);
         if way == (Way::Down { new: true }) && bytes >= LARGE && most >= LARGE_PAGE {
-            // One thread writes a large page, since several threads that write it at first wait for each other or clear it
-            // twice. Short chunks soon give every thread a page.
+            // One thread writes all of a large page. Several threads that first write to the same page would wait for
+            // each other, or clear it twice. Chunks are short, so that every thread soon has a page.
             let chunk = (2 * LARGE_PAGE).min(most / LARGE_PAGE * LARGE_PAGE);
             let slots = (chunks * most / chunk).min(bytes.div_ceil(chunk) + 1);
             return Self { chunk, slots, stage: slots, piece: LARGE_PAGE, threads };
@@ -215,12 +215,13 @@ impl Plan {
         // A short transfer has short chunks, so that its copies and its commands overlap.
         let chunk = (bytes / (2 * chunks)).next_multiple_of(PAGE).max(LEAST_CHUNK).min(most);
         let piece = (chunk / threads).clamp(LEAST_PIECE, MOST_PIECE).next_multiple_of(PAGE);
-        // A download has all of its commands enqueued early if the ring has room for their chunks.
+        // A download enqueues all of its commands early if the ring has room for all chunks.
         let slots = if way == Way::Up { chunks } else { chunks * most / chunk }.min(bytes.div_ceil(chunk)).max(1);
         Self { chunk, slots, stage: (slots / 2).max(1), piece, threads }
     }
 
-    /// Bytes of the next chunk of memory at `to`, of which `rest` bytes are left: chunks of large pages end with a page.
+    /// Bytes of the next chunk at `to`, where `rest` bytes are left. If pieces are large pages, each chunk but the last
+    /// ends with a page.
     fn next(&self, to: *const u8, rest: usize) -> usize {
         let into = if self.piece == LARGE_PAGE { to as usize % LARGE_PAGE } else { 0 };
         (self.chunk - into).min(rest)
@@ -304,7 +305,8 @@ impl ClDevice {
         })
     }
 
-    /// Reads into `out`, after all earlier commands; waits for it. `new` says that `out` is memory that was not written before.
+    /// Reads into `out` after all earlier commands, and waits for the result. `new` is true if nothing was written to
+    /// `out` before.
     pub(super) fn receive(&self, mem: &Mem, offset: usize, out: &mut [MaybeUninit<u8>], new: bool) -> Result<()> {
         let transfers = self.transfers(out.len());
         let host = out.as_ptr().cast();
@@ -313,7 +315,7 @@ impl ClDevice {
         else {
             return cl::read(self.queue(), mem, offset, out);
         };
-        // Chunks that were not added, and their offsets in the buffer.
+        // Offsets in the buffer and destinations of the chunks whose copies were not added yet.
         let mut chunks = VecDeque::new();
         let (mut start, mut rest) = (offset, out);
         while !rest.is_empty() {
@@ -327,7 +329,7 @@ impl ClDevice {
         let base = lent.ring().address().as_ptr();
         Running::run(self, &mut lent, |running| {
             let mut copying = copying(&plan, &transfers, new);
-            // Chunks that were asked for, whose copies were added, and that were copied.
+            // The numbers of chunks whose commands were enqueued, whose copies were added, and that were copied.
             let (mut asked, mut added, mut copied) = (0, 0, 0);
             while copied < count {
                 while asked < count && asked - copied < plan.slots {
@@ -401,7 +403,7 @@ mod tests {
         }
     }
 
-    /// No page is divided between two chunks, wherever the memory begins.
+    /// No large page is divided between two chunks, wherever the memory begins.
     #[test]
     fn chunks_of_new_memory_end_with_large_pages() {
         for (chunks, threads) in TRANSFERS {

@@ -1,6 +1,5 @@
 //! Strided copies of long rows on GPUs, unless all rows begin and end at multiples of 16 bytes on both sides. Each row
-//! is copied as [`copy`](crate::Device::copy) of ranges copies one: in 16-byte words that are aligned in the
-//! row's destination.
+//! is copied like a range of [`copy`](crate::Device::copy): in 16-byte words that are aligned in the row's destination.
 
 use crate::{
     Result,

@@ -25,9 +25,8 @@
 //! | scratch | none |
 //! | limits | any shape that fits the device |
 //!
-//! To allocate the result, use [`Device::transform`]. Elements that are
-//! contiguous on both sides move in words of up to 16 bytes. On GPUs, rows of 256 bytes or more move in 16-byte words
-//! at any offset.
+//! To allocate the result, use [`Device::transform`]. Elements that are contiguous on both sides move in words of up to
+//! 16 bytes. On GPUs, rows of 256 bytes or more move in 16-byte words at any offset.
 
 #[doc(hidden)]
 pub(crate) mod gpu;

@@ -34,7 +34,7 @@ pub struct Plan {
     pub wide: bool,
 }
 
-/// The plan for the elements of `load`. `in_blocks`: the output's offset is a multiple of a block's side.
+/// The plan for the elements of `load`. `in_blocks` is true if the output's offset is a multiple of a block's side.
 pub fn plan(
     element: ElementType,
     load: &Load,

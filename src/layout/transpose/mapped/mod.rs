@@ -12,7 +12,7 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | one read of each array of the expression, and one write of every element; [`Matrices`] take one more pass |
+//! | work | one read of each array of the expression, and one write of each element; with [`Matrices`], one more pass |
 //! | elements | an [`Element`](crate::Element) |
 //! | determinism | same bits as the transpose of the array that [`Device::transform`](crate::Device::transform) writes |
 //! | in place | no: inputs and output are distinct |
@@ -63,8 +63,8 @@ pub(super) fn transpose<T: Pod + Send + Sync>(
     }
 }
 
-/// Computes elements while it reads them, and transposes the results. The loops over matrices are compiled once per element
-/// size, not once per type and expression.
+/// Computes elements as it reads them, and transposes the results. The loops over the matrix are compiled for each
+/// element size, not for each type and expression.
 fn on_cpu<T: Pod + Send + Sync>(values: &dyn Blocks<T>, output: &mut [T], (rows, cols): (usize, usize)) -> Result<()> {
     if rows == 1 || cols == 1 {
         parallel::chunks_mut(output, TASK_CELLS, &|chunk, part| values.block(chunk * TASK_CELLS, part));

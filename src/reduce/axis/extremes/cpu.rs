@@ -218,7 +218,7 @@ fn search<T: Element>(
     }
     let mut found = Vec::with_capacity(best.len());
     for (k, &(value, mut i)) in best.iter().enumerate() {
-        // A range has its extreme, so the search ends.
+        // The extreme is an element of the range, so the search ends.
         let x = loop {
             let x = input[along(lines, starts[k % count], i)];
             let is = if value.is_nan() { x.is_nan() } else { x.widen() == value };

@@ -24,7 +24,7 @@ const INTEGER_CHUNK: usize = 512;
 /// Moments, and the number of their elements.
 type Of<M> = (u64, M);
 
-/// Computes the moments of rows; the words are room for copied elements.
+/// Computes the moments of rows. The arguments are the rows, room for copied elements, and the results.
 type Find<'a, M> = dyn Fn(&Rows<'_>, &mut [u64], &mut Vec<M>) + Sync + 'a;
 
 /// The elements `range` of some lines.
@@ -33,12 +33,13 @@ struct Rows<'a> {
     places: &'a [usize],
     range: Range<usize>,
     columns: usize,
-    /// Whether the elements of a row are neighbours in memory.
+    /// True if the elements of a row are contiguous in memory.
     in_rows: bool,
 }
 
 impl Rows<'_> {
-    /// The elements, the number of rows, and their stride. Elements that are no neighbours are copied to `room`.
+    /// The elements, the number of rows, and their stride. If a row is not contiguous, its elements are copied to
+    /// `room`.
     fn of<'a, T: Element>(&self, input: &'a [T], lines: &Lines, room: &'a mut [u64]) -> (&'a [T], usize, usize) {
         let (len, columns) = (self.range.len(), self.columns);
         let at = |place: usize, i: usize| place.wrapping_add_signed(i as isize * lines.stride);
@@ -56,7 +57,7 @@ impl Rows<'_> {
     }
 }
 
-/// The computation over the chunks of lines. It depends on the moments alone, not on the type of the elements.
+/// The computation over the chunks of lines. It is compiled for each kind of moments, not for each element type.
 struct Walk<'a, M> {
     lines: &'a Lines,
     /// Bytes of an element.
