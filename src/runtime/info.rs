@@ -154,7 +154,8 @@ impl Default for Transfers {
             threads,
             // The H100's driver writes 2 MiB in 174 µs and 4 MiB in 354; staged, they take 271 and 273.
             min_bytes: 4 << 20,
-            // The H200's driver reads 4 MiB in 0.33 to 0.55 ms and 16 MiB in 1.4 to 2.2; staged, they take 0.22 to 0.59 and 1.0.
+            // The H200's driver reads 4 MiB in 0.33 to 0.55 ms, and 16 MiB in 1.4 to 2.2. Staged reads take 0.22 to
+            // 0.59 ms and 1.0 ms.
             min_read_bytes: 16 << 20,
             always: false,
             copied: false,

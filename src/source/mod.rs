@@ -163,10 +163,10 @@ pub trait Source: Sized + Sync {
     /// Products: `x[0] * y[0], x[1] * y[1], ...` The sum of these products is the dot product of `x` and `y`.
     ///
     /// Integers wrap, and floats round. For the sum of all elements, [`Determinism::Exact`](crate::Determinism::Exact)
-    /// adds the exact products and rounds only the sum; [`ExactSum::of`](crate::ExactSum::of) returns their exact sum. This holds if
-    /// `times` is the outermost source, or only [`take`](Source::take) is applied to it. Any other source applied to
-    /// the products, such as [`reversed`](Source::reversed) or a second `times`, gets rounded products. For products in
-    /// a wider type, [`cast`](Source::cast) both factors first: `x.cast::<U>().times(y.cast())`.
+    /// adds the exact products and rounds only the sum; [`ExactSum::of`](crate::ExactSum::of) returns their exact sum.
+    /// This holds if `times` is the outermost source, or only [`take`](Source::take) is applied to it. Any other source
+    /// applied to the products, such as [`reversed`](Source::reversed) or a second `times`, gets rounded products. For
+    /// products in a wider type, [`cast`](Source::cast) both factors first: `x.cast::<U>().times(y.cast())`.
     ///
     /// The call that reads the source returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths
     /// differ.

@@ -47,8 +47,8 @@ pub(super) fn obvious_tree<T: Element, U: Element>(op: &Monoid<U, Function<U::Ac
     U::narrow(values[0])
 }
 
-/// The tree over each chunk of `size` values: element i of a chunk belongs to lane i mod `lanes`, and the lanes are joined
-/// by [`pairs_tree`].
+/// The tree over each chunk of `size` values. Element i of a chunk belongs to lane i mod `lanes`, and [`pairs_tree`]
+/// joins the lanes.
 pub(super) fn chunk_trees<A: Copy>(
     values: &[A],
     size: usize,
