@@ -170,6 +170,26 @@ void reductions(const Wanted& wanted, const char* element)
     }
 }
 
+#if CUB_VERSION >= 300100
+// CUB's sum with the same bits on each GPU. It is not correctly rounded.
+template <class T>
+void reproducible(const Wanted& wanted, const char* element)
+{
+    size_t n = size_t(1) << 28;
+    if (!wanted("reduce sum exact", element, n)) {
+        return;
+    }
+    Buffer<T> in(n), out(1);
+    fill(in, [] __device__(size_t i) { return (T)(int64_t)(mix(i) >> 44) - (T)(1 << 19); });
+    const T* x = in.data;
+    int64_t exact = (int64_t)total(n, [=] __device__(size_t i) { return (unsigned long long)(long long)x[i]; });
+    auto how = ::cuda::execution::require(::cuda::execution::determinism::gpu_to_gpu);
+    Times times = measure([&] { CHECK(cub::DeviceReduce::Sum(in.data, out.data, (int)n, how)); });
+    bool ok = std::fabs((double)out.host(1)[0] - exact) <= 1e-7 * n * (1 << 19);
+    report("CUB gpu_to_gpu", "reduce sum exact", element, n, (double)n * sizeof(T), times, ok);
+}
+#endif
+
 // Sums in a wider type.
 template <class T, class U>
 void wider(const Wanted& wanted, const char* element, const char* sum_element)
@@ -255,6 +275,10 @@ int main(int count, char** arguments)
     reductions<int>(wanted, "i32");
     reductions<float>(wanted, "f32");
     reductions<double>(wanted, "f64");
+#if CUB_VERSION >= 300100
+    reproducible<float>(wanted, "f32");
+    reproducible<double>(wanted, "f64");
+#endif
     wider<uint8_t, uint32_t>(wanted, "u8", "u32");
     wider<int16_t, int64_t>(wanted, "i16", "i64");
     wider<__half, float>(wanted, "f16", "f32");

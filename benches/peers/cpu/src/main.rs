@@ -7,6 +7,7 @@ use ndarray::{ArrayView2, Axis};
 use oclprim::{Device, Element};
 use oclprim_checks::bench::{Effort, measure};
 use rayon::prelude::*;
+use xsum::{Xsum, XsumLarge};
 
 /// `what` is the crate's own name of the benchmark case, so that both results are matched.
 fn report<R>(
@@ -83,6 +84,7 @@ fn reductions(n: usize) {
     report(("best loop, all cores", "reduce sum", "f32"), (n, 4 * n), loops, right);
     report(("rayon", "reduce sum", "f32"), (n, 4 * n), || x.par_iter().sum(), right);
     report(("ndarray", "reduce sum", "f32"), (n, 4 * n), || ndarray::aview1(&x).sum(), right);
+    exact_sums(n, &x);
     let ints = data(n, |bits| bits as u32);
     let want = ints.iter().fold(0, |a, b| a ^ b);
     let xor = || ints.par_chunks(part(n)).map(|x| lanes(x, |a, b| a ^ b)).reduce(|| 0, |a, b| a ^ b);
@@ -97,6 +99,24 @@ fn reductions(n: usize) {
             |sums: ndarray::Array1<f32>| sums.iter().zip(&exact).all(|(&sum, &exact)| near(sum.into(), exact));
         report(("ndarray", what, "f32"), (n, bytes), || square.sum_axis(Axis(axis)), is_right);
     }
+}
+
+/// Correctly rounded sums of the `xsum` crate. Rounding an `f64` sum to `f32` rounds twice, which the check allows.
+fn exact_sums(n: usize, x: &[f32]) {
+    let wide: Vec<f64> = x.iter().map(|&x| x.into()).collect();
+    let want: f64 = wide.iter().sum();
+    let one_core = || {
+        let mut sum = XsumLarge::new();
+        sum.add_list(&wide);
+        sum.sum()
+    };
+    report(("xsum, one core", "reduce sum exact", "f64"), (n, 8 * n), one_core, |sum| near(sum, want));
+    let of_floats = || {
+        let mut sum = XsumLarge::new();
+        x.iter().for_each(|&x| sum.add(x.into()));
+        sum.sum() as f32
+    };
+    report(("xsum, one core", "reduce sum exact", "f32"), (n, 4 * n), of_floats, |sum| near(sum.into(), want));
 }
 
 fn copies(n: usize) {
