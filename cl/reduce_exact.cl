@@ -285,17 +285,23 @@ INLINED void add_elements(Sum* sum, EXACT_TABLE words, A* x, A* y)
     }
 }
 
-// Deposits finite elements.
-INLINED void deposit_elements(Sum* sum, EXACT_TABLE words, const A* x)
+// Deposits finite elements. If `any` is 0, all are zeros, which change no word.
+INLINED void deposit_elements(Sum* sum, EXACT_TABLE words, const A* x, const uint any)
 {
     BITS other = 0;
     UNROLLED
     for (uint k = 0; k < CHUNK; k++) {
-        const uint field = EXPONENT(x[k]);
         other |= AS_BITS_OF(x[k]) ^ SIGN;
-        add_straight(words, REPLICAS, signed_size_of(x[k], field), position_of(field) + EXACT_ONE, PIECES);
     }
     sum->marks |= other != 0 ? EXACT_FINITE : 0;
+    if (any == 0) {
+        return;
+    }
+    UNROLLED
+    for (uint k = 0; k < CHUNK; k++) {
+        const uint field = EXPONENT(x[k]);
+        add_straight(words, REPLICAS, signed_size_of(x[k], field), position_of(field) + EXACT_ONE, PIECES);
+    }
 }
 
 #else
@@ -389,7 +395,7 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
             deposit_double(words, total);
         }
     } else if (most < NO_NUMBER) {
-        deposit_elements(sum, words, x);
+        deposit_elements(sum, words, x, ends.s1);
     } else {
         add_elements(sum, words, x, y);
     }
@@ -408,7 +414,8 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 {
     const uint2 ends = extremes(x);
     const uint least = ends.s0 >> 24, most = ends.s1 >> 24, field = most + LOG_CHUNK, spread = most - least;
-    if (least >= FIELD_LEAST && field < NO_NUMBER && spread <= SPREAD_OF_THREE) {
+    // A part of a chunk can be 2^(field - 126), which must be finite.
+    if (least >= FIELD_LEAST && field + 1 < NO_NUMBER && spread <= SPREAD_OF_THREE) {
         const float first = as_float(field << 23 | 0x400000u);
         float high = 0, low = 0, lowest = 0;
         if (spread <= SPREAD_OF_TWO) {
@@ -441,41 +448,36 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
         add_part(sum, words, abs(last), position - (73 - 2 * LOG_CHUNK), last < 0);
         sum->marks |= EXACT_FINITE;
     } else if (most < NO_NUMBER) {
-        deposit_elements(sum, words, x);
+        deposit_elements(sum, words, x, ends.s1);
     } else {
         add_elements(sum, words, x, y);
     }
 }
 #endif
 
-#elif defined(REGISTERS)
+#elif defined(REGISTERS) && A_BYTES == 4
 
-// In this range of exponent fields, no error of an addition or of a product is subnormal, and no sum overflows.
-#if DOT
-#define FIELD_LEAST 600
-#define FIELD_MOST 1400
-#else
-#define FIELD_LEAST 128
-#define FIELD_MOST 1900
-// Beyond this spread, most elements would not fit in the parts.
-#define SPREAD_OF_PARTS 120
-#endif
+// From this exponent field on, a product has no bits below the unit.
+#define FIELD_STRAIGHT (1070 + EXACT_LEAST)
 
-#if A_BYTES == 8 && DOT
-static inline int is_far(const A x)
+// Deposits products of f32. Each has 48 bits or fewer, so the five lowest bits of its significand are 0.
+INLINED void deposit_products(EXACT_TABLE words, const double* product)
 {
-    return EXPONENT(x) - FIELD_LEAST > FIELD_MOST - FIELD_LEAST && MAGNITUDE(x) != 0;
+    UNROLLED
+    for (uint k = 0; k < CHUNK; k++) {
+        const ulong bits = as_ulong(product[k]);
+        const uint field = (uint)(bits >> 52) & 0x7ff;
+        const long size = field == 0 ? 0 : (long)((bits & 0xfffffffffffffUL) >> 5 | 1UL << 47), sign = (long)bits >> 63;
+        add_straight(words, REPLICAS, (size ^ sign) - sign, max(field, (uint)FIELD_STRAIGHT) - FIELD_STRAIGHT, 4);
+    }
 }
-#endif
 
 INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 {
     // The largest upper half of a magnitude, and the smallest one minus 1. So 0 wraps to the largest number, and is
     // ignored.
-    uint most = 0, least = UINT_MAX;
-#if A_BYTES == 4
+    uint most = 0, least = UINT_MAX, least_factor = UINT_MAX, other = 0;
     double product[CHUNK];
-    uint least_factor = UINT_MAX, other = 0;
     UNROLLED
     for (uint k = 0; k < CHUNK; k++) {
         least_factor = min(least_factor, min(MAGNITUDE(x[k]) - 1, MAGNITUDE(y[k]) - 1));
@@ -494,9 +496,11 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
         sum->marks |= other >> 31 ? EXACT_FINITE : 0;
         return;
     }
+    most >>= 21;
+    least = (least + 1) >> 21;
     // The products have p = 48 bits. See the header for the bound.
-    if ((most >> 21) - ((least + 1) >> 21) <= 59 - 2 * LOG_CHUNK) {
-        const double first = as_double((ulong)((most >> 21) + LOG_CHUNK) << 52 | (ulong)1 << 51);
+    if (most - least <= 59 - 2 * LOG_CHUNK) {
+        const double first = as_double((ulong)(most + LOG_CHUNK) << 52 | (ulong)1 << 51);
         double high = 0, low = 0;
         UNROLLED
         for (uint k = 0; k < CHUNK; k++) {
@@ -510,28 +514,34 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
             deposit_double(words, high);
             deposit_double(words, low);
         }
-        return;
+    } else if (least >= FIELD_STRAIGHT) {
+        sum->marks |= EXACT_FINITE;
+        deposit_products(words, product);
+    } else {
+        add_elements(sum, words, x, y);
     }
-#elif !DOT
-    uint tiny = 0;
-    UNROLLED
-    for (uint k = 0; k < CHUNK; k++) {
-        const uint upper = (uint)(as_ulong(x[k]) >> 32) << 1;
-        most = max(most, upper);
-        least = min(least, upper - 1);
-        tiny |= upper == 0 ? (uint)as_ulong(x[k]) : 0;
-    }
-    most >>= 21;
-    least = (least + 1) >> 21;
-    if (tiny != 0 || least < FIELD_LEAST || most > FIELD_MOST || most - least > SPREAD_OF_PARTS) {
-        if (most < NO_NUMBER) {
-            deposit_elements(sum, words, x);
-        } else {
-            add_elements(sum, words, x, y);
-        }
-        return;
-    }
+}
+
+#elif defined(REGISTERS)
+
+// In this range of exponent fields, no error of an addition or of a product is subnormal, and no sum overflows.
+#if DOT
+#define FIELD_LEAST 600
+#define FIELD_MOST 1400
+static inline int is_far(const A x)
+{
+    return EXPONENT(x) - FIELD_LEAST > FIELD_MOST - FIELD_LEAST && MAGNITUDE(x) != 0;
+}
 #else
+#define FIELD_LEAST 128
+#define FIELD_MOST 1900
+// Beyond this spread, most elements would not fit in the parts.
+#define SPREAD_OF_PARTS 120
+#endif
+
+INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
+{
+#if DOT
     int far = 0;
     UNROLLED
     for (uint k = 0; k < CHUNK; k++) {
@@ -541,27 +551,45 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
         add_elements(sum, words, x, y);
         return;
     }
+    double rest_of_errors[CHUNK];
+#else
+    // The largest upper half of a magnitude, and the smallest one minus 1. So 0 wraps to the largest number, and is
+    // ignored.
+    uint most = 0, least = UINT_MAX, tiny = 0;
+    UNROLLED
+    for (uint k = 0; k < CHUNK; k++) {
+        const uint upper = (uint)(as_ulong(x[k]) >> 32) << 1;
+        most = max(most, upper);
+        least = min(least, upper - 1);
+        tiny |= upper == 0 ? (uint)as_ulong(x[k]) : 0;
+    }
+    const uint bits = most | tiny;
+    most >>= 21;
+    least = (least + 1) >> 21;
+    if (tiny != 0 || least < FIELD_LEAST || most > FIELD_MOST || most - least > SPREAD_OF_PARTS) {
+        if (most < NO_NUMBER) {
+            deposit_elements(sum, words, x, bits);
+        } else {
+            add_elements(sum, words, x, y);
+        }
+        return;
+    }
 #endif
     double rest[CHUNK];
     ulong any = 0;
-#if DOT && A_BYTES == 8
-    double rest_of_errors[CHUNK];
-#endif
     UNROLLED
     for (uint start = 0; start < CHUNK; start += LANES) {
         IN_VECTORS
         for (uint l = 0; l < LANES; l++) {
             const uint k = start + l;
-#if DOT && A_BYTES == 4
-            const double number = product[k];
-#elif DOT
+#if DOT
             const double number = x[k] * y[k];
 #else
             const double number = x[k];
 #endif
             rest[k] = expand(sum->part, l, 0, number);
             any |= as_ulong(rest[k]) << 1;
-#if DOT && A_BYTES == 8
+#if DOT
             // The error is not added to the first part: +0 would hide that all products are -0.
             rest_of_errors[k] = expand(sum->part, l, 1, fma(x[k], y[k], -number));
             any |= as_ulong(rest_of_errors[k]) << 1;
@@ -570,7 +598,7 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
     }
     if (any != 0) {
         deposit_rest(words, rest);
-#if DOT && A_BYTES == 8
+#if DOT
         deposit_rest(words, rest_of_errors);
 #endif
     }
@@ -620,7 +648,7 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
             return;
         }
         if (again || least == 0 || most - least > WINDOW - ROOM_ABOVE) {
-            deposit_elements(sum, words, x);
+            deposit_elements(sum, words, x, least != NO_NUMBER);
             return;
         }
         move_window(sum, words, (int)most - 1 + EXACT_ONE);

@@ -80,8 +80,8 @@ INLINED void add_exact(EXACT_TABLE words, ulong size, int position, const int ne
     }
 }
 
-// Adds number * 2^position units, without branches. No piece but the highest one is negative. `stride` is the distance
-// between neighbouring words.
+// Adds number * 2^position units, without branches. No piece but the highest one is negative. 3 pieces hold 32 bits, 4 hold
+// 48, and 5 hold 64. `stride` is the distance between neighbouring words.
 INLINED void add_straight(
     EXACT_TABLE words, const uint stride, const long number, const uint position, const uint pieces)
 {
@@ -90,9 +90,9 @@ INLINED void add_straight(
     EXACT_TABLE word = words + (position >> 4) * stride;
     _Pragma("unroll")
     for (uint k = 0; k < pieces; k++) {
-        const int piece = k == 4                 ? (int)(number >> 1 >> (63 - shift))
-                          : k == 2 && pieces == 3 ? (int)(low >> 32)
-                                                  : (int)((ulong)low >> (16 * k) & 0xffff);
+        const int piece = k == 4           ? (int)(number >> 1 >> (63 - shift))
+                          : k + 1 == pieces ? (int)(low >> (16 * k))
+                                            : (int)((ulong)low >> (16 * k) & 0xffff);
         add_exact_word(word + k * stride, piece);
     }
 }

@@ -52,9 +52,11 @@ pub enum Determinism {
     /// rounded to its type before it is added. There is one exception: a sum of all elements does not round the
     /// products of [`times`](crate::Source::times) first.
     ///
-    /// Groups and scans have exact sums, too, but there the products of `times` are rounded first. Float products
-    /// return [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes subnormals returns the
-    /// same bits, unless the function of a [`map`](crate::Source::map) computes a subnormal.
+    /// Groups and scans have exact sums, too, but there the products of `times` are rounded first. As `f64`, the
+    /// products of `f32` and narrower types are exact: `x.cast::<f64>().times(y.cast())`.
+    ///
+    /// Float products return [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes
+    /// subnormals returns the same bits, unless the function of a [`map`](crate::Source::map) computes a subnormal.
     ///
     /// Most elements are added in registers, at nearly the speed of `Fast`. Elements that use the whole range of
     /// exponents take longer: on an H200 a sum of `f32` takes 1.6 times as long, and a dot product 5.6 times. The
@@ -63,11 +65,17 @@ pub enum Determinism {
     /// level too; scans of groups do not.
     ///
     /// ```
-    /// use oclprim::{Determinism, Device, op::{Sum, Usage}};
+    /// use oclprim::{Determinism, Device, Source, op::{Sum, Usage}};
     ///
     /// let x = [1e100f64, 1.0, -1e100];
     /// let device = Device::cpu();
     /// assert_eq!((device.reduce(&x, Sum)?, device.reduce(&x, Sum.exact())?), (0.0, 1.0));
+    ///
+    /// // The dot product of each segment.
+    /// let (x, y) = ([1e8f32, 1.0, -1e8, 3.0], [1e8f32, 0.5, 1e8, 2.0]);
+    /// let products = x.cast::<f64>().times(y.cast());
+    /// let sums = device.reduce(products.segments(&[0u32, 3, 4]), Sum.exact())?;
+    /// assert_eq!(sums.to_vec()?, [0.5, 6.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     Exact,

@@ -1,6 +1,6 @@
 //! Facts that a driver reports of a device and of its commands.
 
-use std::fmt;
+use std::{fmt, sync::LazyLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -146,12 +146,12 @@ impl Default for Transfers {
     fn default() -> Self {
         // On the host of an H100 one thread copies at 9.6 GB/s, 16 copy at 42. The link moves 53.
         const MOST_THREADS: usize = 16;
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = cores.clamp(1, MOST_THREADS);
+        // Linux reads files to count the cores, which takes as long as a short transfer.
+        static CORES: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
         Self {
             chunk_bytes: 16 << 20,
             chunks: 4,
-            threads,
+            threads: (*CORES).clamp(1, MOST_THREADS),
             // The H100's driver writes 2 MiB in 174 µs and 4 MiB in 354; staged, they take 271 and 273.
             min_bytes: 4 << 20,
             // The H200's driver reads 4 MiB in 0.33 to 0.55 ms, and 16 MiB in 1.4 to 2.2. Staged reads take 0.22 to

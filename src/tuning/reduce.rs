@@ -56,18 +56,18 @@ pub(crate) fn ends_at_once(caps: &Capabilities) -> bool {
     caps.device_fence && matches!(caps.sub_group.backend, Ptx | Amd | Intel)
 }
 
-/// Returns whether additions of `f64` take at most about twice the time of those of `f32`. So do they on CPUs, on the first
-/// devices of each generation of NVIDIA's, which are for data centres, and on AMD's with sub-groups of 64.
+/// Returns whether additions of `f64` take at most about twice the time of those of `f32`. So do they on CPUs, on NVIDIA's
+/// P100, V100, A100, H100, H200 and B200, and on AMD's devices with sub-groups of 64.
 fn has_fast_fp64(caps: &Capabilities) -> bool {
-    let data_centre = caps.ptx && caps.compute_capability.is_multiple_of(10);
+    let data_centre = caps.ptx && matches!(caps.compute_capability, 60 | 70 | 80 | 90 | 100);
     let amd = caps.sub_group.backend == SubGroupBackend::Amd && caps.sub_group.width == 64;
     caps.fp64 && (caps.class == DeviceClass::Cpu || data_centre || amd)
 }
 
 /// Returns whether a compute unit has room for six work-groups with 19 KiB of local memory each. NVIDIA's devices for
-/// data centres have it: 164 KiB or more.
+/// data centres have it from the A100 on: 164 KiB or more.
 pub(crate) fn has_large_local_memory(caps: &Capabilities) -> bool {
-    caps.ptx && caps.compute_capability >= 80 && caps.compute_capability.is_multiple_of(10)
+    caps.ptx && matches!(caps.compute_capability, 80 | 90 | 100 | 103)
 }
 
 /// The parameters that `oclprim tune` searches.

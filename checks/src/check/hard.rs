@@ -25,6 +25,9 @@ pub(crate) enum Hard {
     Spread(i32),
     /// As `Spread`, with large numbers whose errors in the first of two parts add up, for chunks of 16 numbers.
     Parts(i32),
+    /// Full significands so many binades below the largest exponent, then their negatives. A chunk's sum may leave the
+    /// range.
+    Top(u32),
     /// Exponents that rise by one for every 1,024 numbers.
     Rising,
     /// Factors of products. Most products are near half a unit of a chunk's first part, and a few are `2 * spread`
@@ -77,6 +80,7 @@ impl Hard {
         match self {
             Self::Spread(spread) => format!("spread {spread}"),
             Self::Parts(spread) => format!("parts {spread}"),
+            Self::Top(below) => format!("top {below}"),
             Self::Halves(spread) => format!("halves {spread}"),
             Self::Tie(third) => format!("tie {third:?}").to_lowercase(),
             Self::HalfLeast(third) => format!("half least {third:?}").to_lowercase(),
@@ -102,7 +106,7 @@ impl Hard {
             Self::BothInfinite,
         ];
         // The bounds are 53 - p - k for chunks of 2^k elements in f64, with k from 4 to 7. For 16 f32 in two and in
-        // three f32, they are 17 and 38.
+        // three f32, they are 17 and 30. Three f32 would be exact up to 38.
         let (precision, _) = format_of::<T>();
         match precision {
             11 => {}
@@ -110,7 +114,8 @@ impl Hard {
             _ => all.extend((46 - precision..=50 - precision).map(Self::Spread)),
         }
         if precision == 24 {
-            all.extend([17, 18, 38, 39].map(Self::Parts));
+            all.extend([17, 18, 30, 31, 38, 39].map(Self::Parts));
+            all.extend((4..=8).map(Self::Top));
         }
         all
     }
@@ -196,6 +201,10 @@ impl Hard {
                 let x = (0..n / 2).map(|i| of_half(i, large, scaled(small + 1, unit)));
                 let x = x.chain((0..n / 2).map(|i| of_half(i, large ^ sign, scaled(-small, unit))));
                 x.chain((!n.is_multiple_of(2)).then_some(0)).collect()
+            }
+            Self::Top(below) => {
+                let large = infinity - 1 - (u64::from(below) << (precision - 1));
+                (0..n).map(|i| if i < n / 2 { large } else { large | sign }).collect()
             }
             Self::Parts(spread) => {
                 // Exponents: the last bit of a large number, the unit of the first part, and the last bit of a small

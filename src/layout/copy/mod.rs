@@ -72,9 +72,15 @@ pub trait Copyable {
     fn copy_to(self, device: &Device, output: Self::Out<'_>) -> Result<()>;
 }
 
+/// Memory as it is, which [`Copyable`] inputs reverse or take ranges of.
+#[doc(hidden)]
+pub trait Memory: Copyable {}
+
 macro_rules! memory {
     ($([$($generics:tt)*] $ty:ty;)*) => {
         $(
+            impl<'a, $($generics)*> Memory for $ty {}
+
             impl<'a, $($generics)*> Copyable for $ty {
                 type Out<'o> = Output<'o, T>;
 

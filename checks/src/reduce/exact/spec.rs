@@ -260,11 +260,17 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
         bench::<f64>("sum exact, condition 1e32", 1, Condition32, Exact, None),
         bench::<f32>("sum exact, all exponents", 1, AllExponents, Exact, None),
         bench::<f64>("sum exact, all exponents", 1, AllExponents, Exact, None),
+        bench::<f32>("sum exact without f64, condition 1e32", 1, Condition32, Exact, Some(0)),
+        bench::<f64>("sum exact without f64, condition 1e32", 1, Condition32, Exact, Some(0)),
+        bench::<f32>("sum exact without f64, all exponents", 1, AllExponents, Exact, Some(0)),
+        bench::<f64>("sum exact without f64, all exponents", 1, AllExponents, Exact, Some(0)),
         bench::<f16>("sum exact", 1, Uniform, Exact, None),
         bench::<f32>("dot fast", 2, Uniform, Fast, None),
         bench::<f64>("dot fast", 2, Uniform, Fast, None),
         bench::<f32>("dot exact", 2, Uniform, Exact, None),
         bench::<f64>("dot exact", 2, Uniform, Exact, None),
+        bench::<f32>("dot exact, all exponents", 2, AllExponents, Exact, None),
+        bench::<f64>("dot exact, all exponents", 2, AllExponents, Exact, None),
     ]
 }
 

@@ -20,7 +20,7 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 
-use super::Copyable;
+use super::{Copyable, Memory};
 use crate::{Device, Error, Input, Output, Result, Source, memory, runtime::Backend, source::Ranges};
 
 /// A copy, in bytes.
@@ -62,7 +62,7 @@ fn pieces(ranges: &[(Range<usize>, usize)], size: usize, from_len: usize, to_len
     }
 }
 
-impl<S: Source<Item: Pod> + Copyable> Copyable for Ranges<'_, S> {
+impl<S: Source<Item: Pod> + Memory> Copyable for Ranges<'_, S> {
     type Out<'o> = Output<'o, S::Item>;
 
     fn copy_to(self, device: &Device, output: Output<'_, S::Item>) -> Result<()> {

@@ -22,14 +22,14 @@ pub(crate) mod gpu;
 
 use bytemuck::Pod;
 
-use super::Copyable;
+use super::{Copyable, Memory};
 use crate::{Device, Error, Input, Output, Result, Source, runtime::Backend, source::Reversed};
 
 fn check_size(size: usize) -> Result<()> {
     if size > 0 { Ok(()) } else { Err(Error::unsupported("elements must have at least 1 byte")) }
 }
 
-impl<S: Source<Item: Pod> + Copyable> Copyable for Reversed<S> {
+impl<S: Source<Item: Pod> + Memory> Copyable for Reversed<S> {
     type Out<'o> = Output<'o, S::Item>;
 
     fn copy_to(self, device: &Device, output: Output<'_, S::Item>) -> Result<()> {

@@ -67,8 +67,13 @@ fn shapes(level: Level) -> &'static [(usize, usize)] {
 fn form<T: Element, U: Element>(level: Level, name: &str, cases: &mut Vec<Case>, (run, of_one): Form<T, U>) {
     let data_sets = if level == Level::Full { &[Data::Random, Data::Bits, Data::Extremes][..] } else { &[Data::Bits] };
     for (i, &(rows, cols)) in shapes(level).iter().enumerate() {
-        for &data in data_sets {
-            let (from, to) = [(0, 0), (3, 1)][i % 2];
+        let offsets: &[(usize, usize)] = match (i % 2, rows % 4 == 0 && cols % 4 == 0) {
+            (0, false) => &[(0, 0)],
+            // A kernel that moves four elements at a time needs such a shape and output, and any input.
+            (0, true) => &[(0, 0), (3, 4)],
+            _ => &[(3, 1)],
+        };
+        for (&data, &(from, to)) in data_sets.iter().flat_map(|data| offsets.iter().map(move |at| (data, at))) {
             let shape = format!("{rows} x {cols} at {from} to {to}");
             cases.push(Case::new(
                 format!("{name} in {}", U::TYPE),
