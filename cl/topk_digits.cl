@@ -39,7 +39,7 @@ INLINED void append_digit_of_row(
         // If all keys with these digits are selected, no further digit is needed. But if `write` reads keys that are not
         // listed, some of them may have the same digits.
         const int others = PICK && (flags & IN_LIST) != 0 && (flags & HAS_LOW) != 0;
-        if (shift == 0 || (found[2] == need - found[1] && !exact && !others)) {
+        if (shift == 0 || (!others && found[2] == need - found[1] && !exact)) {
             state[FLAGS] = flags | DONE;
         }
     }
