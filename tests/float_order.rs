@@ -23,8 +23,9 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// Geometries of GPUs: with everything, and without look-back, sub-groups or local memory; fewer if time is short.
 fn tunings() -> Vec<(&'static str, Tuning)> {
-    let mut tunings = vec![("a GPU", gpu()), ("a GPU without local memory", gpu().local_bytes(1024))];
+    let mut tunings = vec![("a GPU", gpu())];
     if !a_form_of_each_kernel() {
+        tunings.push(("a GPU without local memory", gpu().local_bytes(1024)));
         tunings.push(("a GPU without look-back", gpu().without_look_back()));
         tunings.push(("a GPU without sub-groups", gpu().sub_groups(SubGroupBackend::Local)));
     }
