@@ -1,4 +1,9 @@
 //! Merges on the CPU: threads merge parts of the result, each from its own split.
+//!
+//! The loops that compare elements are compiled for each type and order. All other code is compiled once: to it,
+//! elements are bytes.
+
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
 use crate::{Result, memory, parallel};
 
@@ -9,6 +14,66 @@ pub(crate) const PART: usize = 1 << 14;
 pub(crate) type Pairs<'a, T, V> = (&'a [T], &'a [V]);
 /// `Pairs` that can be written.
 pub(crate) type PairsMut<'a, T, V> = (&'a mut [T], &'a mut [V]);
+
+/// The bytes of elements and those of their values.
+pub(crate) type Bytes<'a> = Pairs<'a, u8, u8>;
+/// `Bytes` that can be written.
+pub(crate) type BytesMut<'a> = PairsMut<'a, u8, u8>;
+
+/// Bytes of an element and of a value.
+#[derive(Clone, Copy)]
+pub(crate) struct Sizes {
+    pub(crate) key: usize,
+    pub(crate) value: usize,
+}
+
+impl Sizes {
+    pub(crate) const fn of<T, V>() -> Self {
+        Self { key: size_of::<T>(), value: size_of::<V>() }
+    }
+
+    /// The elements of a range.
+    pub(crate) fn part<'a>(self, (keys, values): Bytes<'a>, range: std::ops::Range<usize>) -> Bytes<'a> {
+        let part = |size: usize| range.start * size..range.end * size;
+        (&keys[part(self.key)], &values[part(self.value)])
+    }
+
+    /// Splits off the first `len` elements.
+    pub(crate) fn take<'a>(self, rest: &mut BytesMut<'a>, len: usize) -> BytesMut<'a> {
+        let take = |rest: &mut &'a mut [u8], size: usize| {
+            rest.split_off_mut(..len * size).expect("the range has these elements")
+        };
+        (take(&mut rest.0, self.key), take(&mut rest.1, self.value))
+    }
+}
+
+/// The bytes of elements and values.
+pub(crate) fn bytes<'a, T: Pod, V: Pod>((keys, values): Pairs<'a, T, V>) -> Bytes<'a> {
+    (cast_slice(keys), cast_slice(values))
+}
+
+/// [`bytes`] that can be written.
+pub(crate) fn bytes_mut<'a, T: Pod, V: Pod>((keys, values): PairsMut<'a, T, V>) -> BytesMut<'a> {
+    (cast_slice_mut(keys), cast_slice_mut(values))
+}
+
+/// The elements and values of bytes. Without values there are as many `()` as elements.
+pub(crate) fn typed<'a, T: Pod, V: Pod>((keys, values): Bytes<'a>) -> Pairs<'a, T, V> {
+    let keys = cast_slice(keys);
+    (keys, if const { size_of::<V>() == 0 } { no_bytes(keys.len()) } else { cast_slice(values) })
+}
+
+/// [`typed`] that can be written.
+pub(crate) fn typed_mut<'a, T: Pod, V: Pod>((keys, values): BytesMut<'a>) -> PairsMut<'a, T, V> {
+    let keys: &mut [T] = cast_slice_mut(keys);
+    let values = if const { size_of::<V>() == 0 } { no_bytes(keys.len()) } else { cast_slice_mut(values) };
+    (keys, values)
+}
+
+/// `len` elements of a type without bytes, which need no memory.
+fn no_bytes<'a, V: Pod>(len: usize) -> &'a mut [V] {
+    vec![V::zeroed(); len].leak()
+}
 
 /// Number of elements of `a` among the first `d` elements of the merge of `a` and `b`.
 pub(crate) fn split<T>(a: &[T], b: &[T], d: usize, less: &impl Fn(&T, &T) -> bool) -> usize {
@@ -44,41 +109,51 @@ pub(crate) fn serial<T: Copy, V: Copy>(
     }
 }
 
-/// The tasks of a merge, one per part: both ranges, the first index of the part in the result, and its output.
-pub(crate) type Tasks<'a, T, V> = Vec<(Pairs<'a, T, V>, Pairs<'a, T, V>, usize, PairsMut<'a, T, V>)>;
+/// A task of a merge: both ranges, the first index of the part in the result, and its output.
+pub(crate) type Task<'a> = (Bytes<'a>, Bytes<'a>, usize, BytesMut<'a>);
 
-/// Adds the tasks of one merge to `tasks`.
-pub(crate) fn push_tasks<'a, T, V>(
-    a: Pairs<'a, T, V>,
-    b: Pairs<'a, T, V>,
-    to: PairsMut<'a, T, V>,
-    tasks: &mut Tasks<'a, T, V>,
+/// Writes the elements of a merge from an index on, as many as `to` has.
+pub(crate) fn part<T: Pod, V: Pod>((a, b, d, to): Task<'_>, less: &impl Fn(&T, &T) -> bool) {
+    let (a, b) = (typed::<T, V>(a), typed::<T, V>(b));
+    let at = split(a.0, b.0, d, less);
+    serial((&a.0[at..], &a.1[at..]), (&b.0[d - at..], &b.1[d - at..]), typed_mut(to), less);
+}
+
+/// Adds the tasks of one merge to `tasks`, one for each part.
+pub(crate) fn push_tasks<'a>(
+    sizes: Sizes,
+    a: Bytes<'a>,
+    b: Bytes<'a>,
+    mut to: BytesMut<'a>,
+    tasks: &mut Vec<Task<'a>>,
 ) -> Result<()> {
-    let parts = to.0.chunks_mut(PART).zip(to.1.chunks_mut(PART)).enumerate();
-    memory::reserve(tasks, parts.len())?;
-    tasks.extend(parts.map(|(i, part)| (a, b, i * PART, part)));
+    let n = to.0.len() / sizes.key;
+    memory::reserve(tasks, n.div_ceil(PART))?;
+    for first in (0..n).step_by(PART) {
+        tasks.push((a, b, first, sizes.take(&mut to, PART.min(n - first))));
+    }
     Ok(())
 }
 
-/// Runs the tasks of one or more merges.
-pub(crate) fn run<T: Copy + Send + Sync, V: Copy + Send + Sync>(
-    tasks: Tasks<'_, T, V>,
-    less: &(impl Fn(&T, &T) -> bool + Sync),
-) -> Result<()> {
-    parallel::consume(tasks.into_iter(), &|(a, b, d, to)| {
-        let at = split(a.0, b.0, d, less);
-        serial((&a.0[at..], &a.1[at..]), (&b.0[d - at..], &b.1[d - at..]), to, less);
-    })
-}
-
 /// Merges two sorted ranges into `to`.
-pub(super) fn merge<T: Copy + Send + Sync, V: Copy + Send + Sync>(
+pub(super) fn merge<T: Pod + Send + Sync, V: Pod + Send + Sync>(
     a: Pairs<'_, T, V>,
     b: Pairs<'_, T, V>,
     to: PairsMut<'_, T, V>,
     less: &(impl Fn(&T, &T) -> bool + Sync),
 ) -> Result<()> {
+    merge_bytes(Sizes::of::<T, V>(), bytes(a), bytes(b), bytes_mut(to), &|task| part::<T, V>(task, less))
+}
+
+/// [`merge`], compiled once. `part` is [`part`].
+fn merge_bytes(
+    sizes: Sizes,
+    a: Bytes<'_>,
+    b: Bytes<'_>,
+    to: BytesMut<'_>,
+    part: &(dyn Fn(Task<'_>) + Sync),
+) -> Result<()> {
     let mut tasks = Vec::new();
-    push_tasks(a, b, to, &mut tasks)?;
-    run(tasks, less)
+    push_tasks(sizes, a, b, to, &mut tasks)?;
+    parallel::consume(tasks.into_iter(), part)
 }

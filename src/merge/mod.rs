@@ -242,9 +242,7 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let (less, to) = (order.function()?, output.host()?);
-                let none = vec![(); to.len()];
-                let (a, b) = (a.host()?, b.host()?);
-                cpu::merge((a, &none[..a.len()]), (b, &none[..b.len()]), (to, &mut none.clone()), &less)?;
+                cpu::merge::<T, ()>((a.host()?, &[]), (b.host()?, &[]), (to, &mut []), &less)?;
             }
             Backend::OpenCl(device) => {
                 let form = form(order, 0)?;

@@ -4,7 +4,9 @@ use bytemuck::Pod;
 
 use crate::{
     Result, memory,
-    merge::cpu::{Pairs, PairsMut, push_tasks, run, serial},
+    merge::cpu::{
+        Bytes, BytesMut, Pairs, PairsMut, Sizes, Task, bytes, bytes_mut, part, push_tasks, serial, typed, typed_mut,
+    },
     parallel,
 };
 
@@ -26,37 +28,35 @@ fn insert<T: Copy, V: Copy>((keys, values): PairsMut<'_, T, V>, less: &impl Fn(&
     }
 }
 
-/// Splits a pair of runs of `run` elements into the two runs.
-fn halves<'a, T, V>((keys, values): Pairs<'a, T, V>, run: usize) -> (Pairs<'a, T, V>, Pairs<'a, T, V>) {
-    let (first, second) = keys.split_at(run.min(keys.len()));
-    let (first_values, second_values) = values.split_at(run.min(values.len()));
-    ((first, first_values), (second, second_values))
-}
-
-/// Sorts `from` into `to`. Never panics, unlike the standard library's sort if `less` is not a strict weak order.
-fn chunk<T: Copy, V: Copy>(
-    from: Pairs<'_, T, V>,
-    to: PairsMut<'_, T, V>,
-    spare: PairsMut<'_, T, V>,
-    less: &impl Fn(&T, &T) -> bool,
-) {
-    let levels = from.0.len().div_ceil(INSERTED).next_power_of_two().ilog2();
+/// Sorts the elements of the first bytes into the second ones; the third ones are spare. Never panics, unlike the
+/// standard library's sort if `less` is not a strict weak order.
+fn chunk<T: Pod, V: Pod>((from, to, spare): Chunk<'_>, less: &impl Fn(&T, &T) -> bool) {
+    let (from, to, spare) = (typed::<T, V>(from), typed_mut::<T, V>(to), typed_mut::<T, V>(spare));
+    let n = from.0.len();
+    let levels = n.div_ceil(INSERTED).next_power_of_two().ilog2();
     let (mut x, mut y) = if levels.is_multiple_of(2) { (to, spare) } else { (spare, to) };
     x.0.copy_from_slice(from.0);
     x.1.copy_from_slice(from.1);
-    for part in x.0.chunks_mut(INSERTED).zip(x.1.chunks_mut(INSERTED)) {
-        insert(part, less);
+    let mut at = 0;
+    while at < n {
+        let end = n.min(at + INSERTED);
+        insert((&mut x.0[at..end], &mut x.1[at..end]), less);
+        at = end;
     }
     for level in 0..levels {
-        let run = INSERTED << level;
-        let pairs = x.0.chunks(2 * run).zip(x.1.chunks(2 * run));
-        for (pair, merged) in pairs.zip(y.0.chunks_mut(2 * run).zip(y.1.chunks_mut(2 * run))) {
-            let (a, b) = halves(pair, run);
-            serial(a, b, merged, less);
+        let (run, mut at) = (INSERTED << level, 0);
+        while at < n {
+            let (mid, end) = (n.min(at + run), n.min(at + 2 * run));
+            let (a, b) = ((&x.0[at..mid], &x.1[at..mid]), (&x.0[mid..end], &x.1[mid..end]));
+            serial(a, b, (&mut y.0[at..end], &mut y.1[at..end]), less);
+            at = end;
         }
         (x, y) = (y, x);
     }
 }
+
+/// Elements to sort, their output, and as much spare memory.
+type Chunk<'a> = (Bytes<'a>, BytesMut<'a>, BytesMut<'a>);
 
 /// Stable sort of `from` into `to`.
 pub(crate) fn sort<T: Pod + Send + Sync, V: Pod + Send + Sync>(
@@ -64,26 +64,37 @@ pub(crate) fn sort<T: Pod + Send + Sync, V: Pod + Send + Sync>(
     to: PairsMut<'_, T, V>,
     less: &(impl Fn(&T, &T) -> bool + Sync),
 ) -> Result<()> {
-    let n = from.0.len();
+    let (mut spare, mut spare_values) = (memory::zeroed::<T>(from.0.len())?, memory::zeroed::<V>(from.1.len())?);
+    let chunks = (bytes(from), bytes_mut(to), bytes_mut((&mut spare, &mut spare_values)));
+    sort_bytes(Sizes::of::<T, V>(), chunks, &|parts| chunk::<T, V>(parts, less), &|task| part::<T, V>(task, less))
+}
+
+/// [`sort`], compiled once. `chunk` sorts a chunk, and `part` writes a part of a merge.
+fn sort_bytes(
+    sizes: Sizes,
+    (from, to, spare): Chunk<'_>,
+    chunk: &(dyn Fn(Chunk<'_>) + Sync),
+    part: &(dyn Fn(Task<'_>) + Sync),
+) -> Result<()> {
+    let n = from.0.len() / sizes.key;
     let mut run_len = n.div_ceil(parallel::threads()).max(CHUNK);
-    let (mut spare, mut spare_values) = (memory::zeroed::<T>(n)?, memory::zeroed::<V>(n)?);
     let levels = n.div_ceil(run_len).next_power_of_two().ilog2();
-    let (mut x, mut y) = (to, (&mut spare[..], &mut spare_values[..]));
-    if !levels.is_multiple_of(2) {
-        (x, y) = (y, x);
+    let (mut x, mut y) = if levels.is_multiple_of(2) { (to, spare) } else { (spare, to) };
+    let (mut chunks, mut rest) = (Vec::new(), ((&mut *x.0, &mut *x.1), (&mut *y.0, &mut *y.1)));
+    for first in (0..n).step_by(run_len) {
+        let len = run_len.min(n - first);
+        let (to, spare) = (sizes.take(&mut rest.0, len), sizes.take(&mut rest.1, len));
+        memory::push(&mut chunks, (sizes.part(from, first..first + len), to, spare))?;
     }
-    let chunks = from.0.chunks(run_len).zip(from.1.chunks(run_len));
-    let targets = x.0.chunks_mut(run_len).zip(x.1.chunks_mut(run_len));
-    let spares = y.0.chunks_mut(run_len).zip(y.1.chunks_mut(run_len));
-    parallel::consume(chunks.zip(targets.zip(spares)), &|(from, (to, spare))| chunk(from, to, spare, less))?;
+    parallel::consume(chunks.into_iter(), chunk)?;
     for _ in 0..levels {
-        let mut tasks = Vec::new();
-        let pairs = x.0.chunks(2 * run_len).zip(x.1.chunks(2 * run_len));
-        for (pair, merged) in pairs.zip(y.0.chunks_mut(2 * run_len).zip(y.1.chunks_mut(2 * run_len))) {
-            let (a, b) = halves(pair, run_len);
-            push_tasks(a, b, merged, &mut tasks)?;
+        let (mut tasks, sorted, mut rest) = (Vec::new(), (&*x.0, &*x.1), (&mut *y.0, &mut *y.1));
+        for first in (0..n).step_by(2 * run_len) {
+            let (mid, end) = (n.min(first + run_len), n.min(first + 2 * run_len));
+            let (a, b) = (sizes.part(sorted, first..mid), sizes.part(sorted, mid..end));
+            push_tasks(sizes, a, b, sizes.take(&mut rest, end - first), &mut tasks)?;
         }
-        run(tasks, less)?;
+        parallel::consume(tasks.into_iter(), part)?;
         (x, y) = (y, x);
         run_len *= 2;
     }

@@ -118,9 +118,8 @@ impl Device {
         output.expect_len(input.len(), "a merge sort")?;
         match self.backend() {
             Backend::Cpu => {
-                let mut none = vec![(); input.len()];
-                let (from, to, less) = ((input.host()?, &none.clone()[..]), output.host()?, order.function()?);
-                cpu::sort(from, (to, &mut none), &less)
+                let less = order.function()?;
+                cpu::sort::<T, ()>((input.host()?, &[]), (output.host()?, &mut []), &less)
             }
             Backend::OpenCl(device) => {
                 let form = form(order, 0)?;
