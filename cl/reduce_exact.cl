@@ -285,7 +285,7 @@ INLINED void add_elements(Sum* sum, EXACT_TABLE words, A* x, A* y)
     }
 }
 
-// Deposits finite elements. If `any` is 0, all are zeros, which change no word.
+// Deposits finite elements. `any` is 0 only if all of them are zeros, which change no word.
 INLINED void deposit_elements(Sum* sum, EXACT_TABLE words, const A* x, const uint any)
 {
     BITS other = 0;
@@ -414,7 +414,7 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 {
     const uint2 ends = extremes(x);
     const uint least = ends.s0 >> 24, most = ends.s1 >> 24, field = most + LOG_CHUNK, spread = most - least;
-    // A part of a chunk can be 2^(field - 126), which must be finite.
+    // `high` can reach 2^(field - 126), which must be finite.
     if (least >= FIELD_LEAST && field + 1 < NO_NUMBER && spread <= SPREAD_OF_THREE) {
         const float first = as_float(field << 23 | 0x400000u);
         float high = 0, low = 0, lowest = 0;
@@ -457,7 +457,7 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 
 #elif defined(REGISTERS) && A_BYTES == 4
 
-// From this exponent field on, a product has no bits below the unit.
+// From this exponent field on, all 48 bits of a product are whole units.
 #define FIELD_STRAIGHT (1070 + EXACT_LEAST)
 
 // Deposits products of f32. Each has 48 bits or fewer, so the five lowest bits of its significand are 0.
@@ -474,8 +474,8 @@ INLINED void deposit_products(EXACT_TABLE words, const double* product)
 
 INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 {
-    // The largest upper half of a magnitude, and the smallest one minus 1. So 0 wraps to the largest number, and is
-    // ignored.
+    // The largest and the smallest upper half of a magnitude. The smallest is stored minus 1: a 0 wraps to the largest
+    // number, so it is ignored.
     uint most = 0, least = UINT_MAX, least_factor = UINT_MAX, other = 0;
     double product[CHUNK];
     UNROLLED
@@ -553,8 +553,8 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
     }
     double rest_of_errors[CHUNK];
 #else
-    // The largest upper half of a magnitude, and the smallest one minus 1. So 0 wraps to the largest number, and is
-    // ignored.
+    // The largest and the smallest upper half of a magnitude. The smallest is stored minus 1: a 0 wraps to the largest
+    // number, so it is ignored.
     uint most = 0, least = UINT_MAX, tiny = 0;
     UNROLLED
     for (uint k = 0; k < CHUNK; k++) {

@@ -21,7 +21,8 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Geometries of GPUs: with everything, and without look-back, sub-groups or local memory; fewer if time is short.
+/// Geometries of GPUs: with everything, and without look-back, sub-groups or local memory. Only the first if time is
+/// short.
 fn tunings() -> Vec<(&'static str, Tuning)> {
     let mut tunings = vec![("a GPU", gpu())];
     if !a_form_of_each_kernel() {

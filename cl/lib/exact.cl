@@ -80,8 +80,8 @@ INLINED void add_exact(EXACT_TABLE words, ulong size, int position, const int ne
     }
 }
 
-// Adds number * 2^position units, without branches. No piece but the highest one is negative. 3 pieces hold 32 bits, 4 hold
-// 48, and 5 hold 64. `stride` is the distance between neighbouring words.
+// Adds number * 2^position units, without branches. Only the highest piece can be negative. The magnitude has at most
+// 32 bits for 3 pieces, 48 for 4, and 63 for 5. `stride` is the distance between neighbouring words.
 INLINED void add_straight(
     EXACT_TABLE words, const uint stride, const long number, const uint position, const uint pieces)
 {

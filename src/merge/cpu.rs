@@ -1,7 +1,7 @@
 //! Merges on the CPU: threads merge parts of the result, each from its own split.
 //!
-//! The loops that compare elements are compiled for each type and order. All other code is compiled once: to it,
-//! elements are bytes.
+//! The loops that compare elements are compiled for each type and order. All other code is compiled once, and
+//! sees elements as bytes.
 
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
@@ -57,7 +57,7 @@ pub(crate) fn bytes_mut<'a, T: Pod, V: Pod>((keys, values): PairsMut<'a, T, V>) 
     (cast_slice_mut(keys), cast_slice_mut(values))
 }
 
-/// The elements and values of bytes. Without values there are as many `()` as elements.
+/// The elements and values that bytes hold. Zero-sized values are as many as the elements.
 pub(crate) fn typed<'a, T: Pod, V: Pod>((keys, values): Bytes<'a>) -> Pairs<'a, T, V> {
     let keys = cast_slice(keys);
     (keys, if const { size_of::<V>() == 0 } { no_bytes(keys.len()) } else { cast_slice(values) })
@@ -70,7 +70,7 @@ pub(crate) fn typed_mut<'a, T: Pod, V: Pod>((keys, values): BytesMut<'a>) -> Pai
     (keys, values)
 }
 
-/// `len` elements of a type without bytes, which need no memory.
+/// `len` zero-sized elements. They need no memory, so none is leaked.
 fn no_bytes<'a, V: Pod>(len: usize) -> &'a mut [V] {
     vec![V::zeroed(); len].leak()
 }
@@ -145,7 +145,7 @@ pub(super) fn merge<T: Pod + Send + Sync, V: Pod + Send + Sync>(
     merge_bytes(Sizes::of::<T, V>(), bytes(a), bytes(b), bytes_mut(to), &|task| part::<T, V>(task, less))
 }
 
-/// [`merge`], compiled once. `part` is [`part`].
+/// [`merge`], compiled once. `part` writes a part of the result.
 fn merge_bytes(
     sizes: Sizes,
     a: Bytes<'_>,

@@ -52,8 +52,8 @@ pub enum Determinism {
     /// rounded to its type before it is added. There is one exception: a sum of all elements does not round the
     /// products of [`times`](crate::Source::times) first.
     ///
-    /// Groups and scans have exact sums, too, but there the products of `times` are rounded first. As `f64`, the
-    /// products of `f32` and narrower types are exact: `x.cast::<f64>().times(y.cast())`.
+    /// Groups and scans have exact sums, too, but there the products of `times` are rounded first. Products of
+    /// `f32` and narrower types are exact in `f64`: `x.cast::<f64>().times(y.cast())`.
     ///
     /// Float products return [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes
     /// subnormals returns the same bits, unless the function of a [`map`](crate::Source::map) computes a subnormal.

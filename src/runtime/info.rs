@@ -146,7 +146,7 @@ impl Default for Transfers {
     fn default() -> Self {
         // On the host of an H100 one thread copies at 9.6 GB/s, 16 copy at 42. The link moves 53.
         const MOST_THREADS: usize = 16;
-        // Linux reads files to count the cores, which takes as long as a short transfer.
+        // Counted once: on Linux the count reads files, which takes as long as a short transfer.
         static CORES: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
         Self {
             chunk_bytes: 16 << 20,

@@ -56,7 +56,7 @@ pub(crate) fn ends_at_once(caps: &Capabilities) -> bool {
     caps.device_fence && matches!(caps.sub_group.backend, Ptx | Amd | Intel)
 }
 
-/// Returns whether additions of `f64` take at most about twice the time of those of `f32`. So do they on CPUs, on NVIDIA's
+/// Returns whether additions of `f64` take at most about twice the time of those of `f32`. They do on CPUs, on NVIDIA's
 /// P100, V100, A100, H100, H200 and B200, and on AMD's devices with sub-groups of 64.
 fn has_fast_fp64(caps: &Capabilities) -> bool {
     let data_centre = caps.ptx && matches!(caps.compute_capability, 60 | 70 | 80 | 90 | 100);

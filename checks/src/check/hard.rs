@@ -25,8 +25,8 @@ pub(crate) enum Hard {
     Spread(i32),
     /// As `Spread`, with large numbers whose errors in the first of two parts add up, for chunks of 16 numbers.
     Parts(i32),
-    /// Full significands so many binades below the largest exponent, then their negatives. A chunk's sum may leave the
-    /// range.
+    /// Numbers with full significands, this number of binades below the largest exponent, then their negatives. A
+    /// chunk's sum may leave the range.
     Top(u32),
     /// Exponents that rise by one for every 1,024 numbers.
     Rising,
@@ -106,7 +106,7 @@ impl Hard {
             Self::BothInfinite,
         ];
         // The bounds are 53 - p - k for chunks of 2^k elements in f64, with k from 4 to 7. For 16 f32 in two and in
-        // three f32, they are 17 and 30. Three f32 would be exact up to 38.
+        // three f32, they are 17 and 30. Sums in three are exact up to 38.
         let (precision, _) = format_of::<T>();
         match precision {
             11 => {}

@@ -72,7 +72,7 @@ pub trait Copyable {
     fn copy_to(self, device: &Device, output: Self::Out<'_>) -> Result<()>;
 }
 
-/// Memory as it is, which [`Copyable`] inputs reverse or take ranges of.
+/// An input that is memory itself. [`Device::copy`] can reverse it, or take ranges of it.
 #[doc(hidden)]
 pub trait Memory: Copyable {}
 

@@ -16,8 +16,8 @@ pub(super) fn check_size(size: usize) -> Result<()> {
 /// The matrices of a transposition: their shape and number, and the distances between rows and between matrices, in
 /// elements.
 ///
-/// A pair `(rows, cols)` converts to the one matrix that is the whole input. Then an input of another length is an error.
-/// Otherwise inputs and outputs may be longer than the matrices: after [`new`](Self::new), and after any other method.
+/// A pair `(rows, cols)` converts to one matrix that is the whole input; an input of another length is an error. With
+/// [`new`](Self::new) or another method, inputs and outputs may be longer than the matrices.
 ///
 /// A leading dimension is the distance between the starts of neighbouring rows, as in row-major BLAS.
 ///

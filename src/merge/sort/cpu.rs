@@ -28,8 +28,8 @@ fn insert<T: Copy, V: Copy>((keys, values): PairsMut<'_, T, V>, less: &impl Fn(&
     }
 }
 
-/// Sorts the elements of the first bytes into the second ones; the third ones are spare. Never panics, unlike the
-/// standard library's sort if `less` is not a strict weak order.
+/// Sorts `from` into `to`; `spare` is scratch. Unlike the standard library's sort, it never panics if `less` is not a
+/// strict weak order.
 fn chunk<T: Pod, V: Pod>((from, to, spare): Chunk<'_>, less: &impl Fn(&T, &T) -> bool) {
     let (from, to, spare) = (typed::<T, V>(from), typed_mut::<T, V>(to), typed_mut::<T, V>(spare));
     let n = from.0.len();
@@ -55,7 +55,7 @@ fn chunk<T: Pod, V: Pod>((from, to, spare): Chunk<'_>, less: &impl Fn(&T, &T) ->
     }
 }
 
-/// Elements to sort, their output, and as much spare memory.
+/// The bytes of elements to sort, of their output, and of as much scratch.
 type Chunk<'a> = (Bytes<'a>, BytesMut<'a>, BytesMut<'a>);
 
 /// Stable sort of `from` into `to`.

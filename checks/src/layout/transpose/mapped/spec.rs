@@ -69,7 +69,7 @@ fn form<T: Element, U: Element>(level: Level, name: &str, cases: &mut Vec<Case>,
     for (i, &(rows, cols)) in shapes(level).iter().enumerate() {
         let offsets: &[(usize, usize)] = match (i % 2, rows % 4 == 0 && cols % 4 == 0) {
             (0, false) => &[(0, 0)],
-            // A kernel that moves four elements at a time needs such a shape and output, and any input.
+            // The kernel that moves four elements at a time needs multiples of four, except in the input's offset.
             (0, true) => &[(0, 0), (3, 4)],
             _ => &[(3, 1)],
         };
