@@ -648,7 +648,7 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
             return;
         }
         if (again || least == 0 || most - least > WINDOW - ROOM_ABOVE) {
-            deposit_elements(sum, words, x, least != NO_NUMBER);
+            deposit_elements(sum, words, x, 1);
             return;
         }
         move_window(sum, words, (int)most - 1 + EXACT_ONE);

@@ -73,6 +73,11 @@ pub trait Copyable {
 }
 
 /// An input that is memory itself. [`Device::copy`] can reverse it, or take ranges of it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not memory",
+    label = "`.reversed()` and `.ranges(..)` of memory are copied: `&[T]`, `&Vec<T>`, `&Buffer<T>` or a `View`",
+    note = "`device.transform_into(x, output)` writes the elements of an expression"
+)]
 #[doc(hidden)]
 pub trait Memory: Copyable {}
 
