@@ -44,7 +44,7 @@ use bytemuck::Pod;
 use crate::{Buffer, Device, Error, Input, Output, PinnedVec, Result, View, runtime::Backend};
 
 /// An input of [`Device::copy`]: memory, memory in [reverse order](crate::Source::reversed),
-/// [ranges](crate::Source::ranges) of memory, or an [`NdView`](nd::NdView).
+/// [ranges](crate::Source::ranges) of memory, or an [`NdView`](crate::NdView).
 ///
 /// The crate alone implements this trait.
 ///
