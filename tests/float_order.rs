@@ -21,12 +21,10 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Geometries of GPUs: with everything, and without look-back, sub-groups or local memory. Only the first if time is
-/// short.
+/// Geometries of GPUs: with everything, and without look-back, sub-groups or local memory; fewer if time is short.
 fn tunings() -> Vec<(&'static str, Tuning)> {
-    let mut tunings = vec![("a GPU", gpu())];
+    let mut tunings = vec![("a GPU", gpu()), ("a GPU without local memory", gpu().local_bytes(1024))];
     if !a_form_of_each_kernel() {
-        tunings.push(("a GPU without local memory", gpu().local_bytes(1024)));
         tunings.push(("a GPU without look-back", gpu().without_look_back()));
         tunings.push(("a GPU without sub-groups", gpu().sub_groups(SubGroupBackend::Local)));
     }
