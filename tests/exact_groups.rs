@@ -11,6 +11,7 @@ use oclprim::{
         oracle::{exact_mean, exact_sum},
     },
     op::{Max, Mean, Product, Sum, Usage},
+    source::{constant, counting},
     tuning::Primitive,
 };
 
@@ -263,6 +264,152 @@ fn converted_elements_are_summed_exactly() {
                 same(&got, &want, &format!("{name}: f32 in f64, kind {kind}"));
             }
         }
+    }
+}
+
+/// As [`devices`], but once where they differ in the registers alone: dot products of groups are integers on all.
+fn product_devices() -> Vec<(String, Device)> {
+    devices().into_iter().filter(|(name, _)| !name.ends_with("without f64")).collect()
+}
+
+/// Two factors for each element of some segments, and the sums of the products.
+fn factors<T: Float>(lens: &[usize], kinds: &[usize], seed: u64) -> ([Vec<T>; 2], Vec<u32>, Vec<T>) {
+    let mut rng = Rng::new(seed);
+    let ([mut x, mut y], mut offsets, mut sums) = ([Vec::new(), Vec::new()], vec![0], Vec::new());
+    for &len in lens {
+        let [kind, other] = [0; 2].map(|_| kinds[rng.below(kinds.len() as u64) as usize]);
+        let (a, b) = (hard::<T>(kind, len, &mut rng), hard::<T>(other, len, &mut rng));
+        sums.push(product_sum(&a, &b).round());
+        x.extend(a);
+        y.extend(b);
+        offsets.push(x.len() as u32);
+    }
+    ([x, y], offsets, sums)
+}
+
+fn product_sum<T: Float>(x: &[T], y: &[T]) -> ExactSum<T> {
+    let mut sum = ExactSum::new();
+    x.iter().zip(y).for_each(|(&x, &y)| sum.add_product(x, y));
+    sum
+}
+
+#[test]
+fn dot_products_of_segments_and_keys_are_correctly_rounded() {
+    fn all<T: Float>(device: &Device, name: &str) {
+        let mut rng = Rng::new(9);
+        for most in [10, 300] {
+            let lens: Vec<usize> =
+                (0..200).map(|_| [0, 1, rng.below(5), rng.below(most)][rng.below(4) as usize] as usize).collect();
+            let kinds: Vec<usize> = (0..KINDS).map(|kind| kind as usize).collect();
+            let ([x, y], offsets, mut want) = factors::<T>(&lens, &kinds, most);
+            let what = format!("{name}: segments of up to {most} products of {}", T::TYPE);
+            let got = device.reduce(x.times(&y).segments(&offsets), Sum.exact()).unwrap().to_vec().unwrap();
+            same(&got, &want, &what);
+            let (x, y) = (device.upload(&x).unwrap(), device.upload(&y).unwrap());
+            let means = device.reduce(y.times(&x).segments(&offsets), Mean).unwrap().to_vec().unwrap();
+            let (x, y) = (x.to_vec().unwrap(), y.to_vec().unwrap());
+            let mean = |s: usize| {
+                let part = offsets[s] as usize..offsets[s + 1] as usize;
+                product_sum(&x[part.clone()], &y[part.clone()]).mean(part.len() as u64)
+            };
+            same(&means, &(0..lens.len()).map(mean).collect::<Vec<_>>(), &format!("{what}, means"));
+            let keys: Vec<u16> = (0..).zip(&lens).flat_map(|(key, &len)| std::iter::repeat_n(key, len)).collect();
+            let (_, got) = device.reduce(x.times(&y).by_key(&keys), Sum.exact()).unwrap();
+            let mut lens = lens.iter();
+            want.retain(|_| *lens.next().unwrap() > 0);
+            same(&got.to_vec().unwrap(), &want, &format!("{what}, by key"));
+            let mut count = device.zeroed::<u64>(1).unwrap();
+            let (mut keys_out, mut out) = (vec![0u16; want.len()], vec![T::ZERO; want.len()]);
+            let to = (&mut keys_out[..], &mut out[..], &mut count);
+            device.reduce_into(x.times(&y).by_key(&keys), Sum.exact(), to).unwrap();
+            same(&out, &want, &format!("{what}, by key into slices"));
+        }
+    }
+    for (name, device) in product_devices() {
+        all::<f32>(&device, &name);
+        if !name.contains(" as a ") {
+            all::<f16>(&device, &name);
+        }
+        if common::has_doubles(&device) {
+            all::<f64>(&device, &name);
+        }
+    }
+}
+
+/// Segments of products that are divided into parts.
+#[test]
+fn dot_products_of_long_segments_are_correctly_rounded() {
+    fn long<T: Float>(device: &Device, name: &str, kinds: &[usize]) {
+        for kind in kinds {
+            let ([x, y], offsets, want) = factors::<T>(&[3, 16_385, 0, 70_001, 1], &[*kind], *kind as u64);
+            let got = device.reduce(x.times(&y).segments(&offsets), Sum.exact()).unwrap().to_vec().unwrap();
+            same(&got, &want, &format!("{name}: long segments of products of {}, kind {kind}", T::TYPE));
+        }
+    }
+    for (name, device) in product_devices() {
+        long::<f32>(&device, &name, if common::tiny() { &[1] } else { &[0, 1, 7, 10, 14] });
+        if common::has_doubles(&device) {
+            long::<f64>(&device, &name, if common::tiny() { &[1] } else { &[0, 1, 14] });
+        }
+    }
+}
+
+/// Products with full significands, whose carries must be resolved in time, far above the first ones or not.
+#[test]
+fn dot_products_of_many_equal_numbers_resolve_their_carries() {
+    fn all<T: Float>(device: &Device, name: &str, raise: i32) {
+        let full = T::from_bits_lossy(bits(&[T::from_f64(2.0)])[0] - 1);
+        for sign in [1.0, -1.0] {
+            let mut x = vec![T::from_f64(sign * full.to_f64()); 16_384];
+            x[256..].iter_mut().for_each(|x| *x = T::from_f64(x.to_f64() * 2f64.powi(raise)));
+            let y = vec![full; x.len()];
+            let offsets = [0u32, 16_384];
+            let got = device.reduce(x.times(&y).segments(&offsets), Sum.exact()).unwrap().to_vec().unwrap();
+            same(&got, &[product_sum(&x, &y).round()], &format!("{name}: {sign} times {}, raised by {raise}", T::TYPE));
+        }
+    }
+    for (name, device) in product_devices() {
+        for raise in [0, 14, 15, 16, 31, 47, 63, 90, 96] {
+            all::<f32>(&device, &name, raise);
+            if common::has_doubles(&device) {
+                all::<f64>(&device, &name, raise);
+            }
+        }
+    }
+}
+
+#[test]
+fn factors_may_be_expressions() {
+    let x: Vec<f32> = (0..1000).map(|i| (i as f32).sin()).collect();
+    let offsets = [0u32, 400, 1000];
+    for (name, device) in product_devices() {
+        let want = |y: &dyn Fn(usize) -> f32| {
+            [0..400, 400..1000].map(|part| {
+                let y: Vec<f32> = part.clone().map(y).collect();
+                product_sum(&x[part], &y).round()
+            })
+        };
+        let mut got = [0f32; 2];
+        // An endless factor, one of another type, and one in reverse.
+        device.reduce_into(x.times(constant(0.1f32)).segments(&offsets), Sum.exact(), &mut got).unwrap();
+        same(&got, &want(&|_| 0.1), &format!("{name}: a constant"));
+        device.reduce_into(counting(0u16).cast::<f32>().times(&x).segments(&offsets), Sum.exact(), &mut got).unwrap();
+        same(&got, &want(&|i| i as f32), &format!("{name}: indices"));
+        // More factors than elements.
+        let more = vec![0.1f32; 1001];
+        let products = counting(0u16).cast::<f32>().times(&more).take(1000);
+        device.reduce_into(products.segments(&offsets), Sum.exact(), &mut got).unwrap();
+        let product = |part: std::ops::Range<usize>| {
+            product_sum(&part.clone().map(|i| i as f32).collect::<Vec<_>>(), &more[part]).round()
+        };
+        same(&got, &[product(0..400), product(400..1000)], &format!("{name}: the first products"));
+        device.reduce_into(x.times(x.reversed()).segments(&offsets), Sum.exact(), &mut got).unwrap();
+        same(&got, &want(&|i| x[999 - i]), &format!("{name}: reversed"));
+        let error = device.reduce_into(x.times(&x[1..]).segments(&offsets), Sum.exact(), &mut got).unwrap_err();
+        assert_eq!(error.to_string(), "times needs sources of equal length, got 1000 and 999 elements", "{name}");
+        let endless = constant(1f32).times(constant(2f32));
+        let error = device.reduce_into(endless.segments(&offsets), Sum.exact(), &mut got).unwrap_err();
+        assert_eq!(error.to_string(), "an endless source needs a length: write `take(n)`", "{name}");
     }
 }
 

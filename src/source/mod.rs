@@ -162,9 +162,9 @@ pub trait Source: Sized + Sync {
 
     /// Products: `x[0] * y[0], x[1] * y[1], ...` The sum of these products is the dot product of `x` and `y`.
     ///
-    /// Integers wrap, and floats round. For the sum of all elements, [`Determinism::Exact`](crate::Determinism::Exact)
-    /// adds the exact products and rounds only the sum; [`ExactSum::of`](crate::ExactSum::of) returns their exact sum.
-    /// This holds if `times` is the outermost source, or only [`take`](Source::take) is applied to it. Any other source
+    /// Integers wrap, and floats round. For sums of all elements, of segments and by key,
+    /// [`Determinism::Exact`](crate::Determinism::Exact) adds the exact products and rounds only the sum;
+    /// [`ExactSum::of`](crate::ExactSum::of) returns the exact sum of all products. This holds if `times` is the outermost source, or only [`take`](Source::take) is applied to it. Any other source
     /// applied to the products, such as [`reversed`](Source::reversed) or a second `times`, gets rounded products. For
     /// products in a wider type, [`cast`](Source::cast) both factors first: `x.cast::<U>().times(y.cast())`.
     ///
@@ -501,6 +501,15 @@ pub trait Source: Sized + Sync {
         self.erased().held(device)
     }
 
+    /// The factors of the first `n` elements in memory, if the elements are [products](Self::times).
+    #[doc(hidden)]
+    fn held_factors<'a>(&'a self, _n: usize, _device: &Device) -> Result<Option<[Held<'a, Self::Item>; 2]>>
+    where
+        Self::Item: Pod,
+    {
+        Ok(None)
+    }
+
     /// The memory and the type of the elements, if they are in memory in this type or in a narrower one.
     #[doc(hidden)]
     fn narrow(&self) -> Option<Narrow<'_>> {
@@ -522,6 +531,8 @@ pub(crate) enum Wide<'a, U: Pod> {
     Own(Held<'a, U>),
     /// Elements of the same or a narrower type, on an OpenCL device, and their number.
     Narrow(Narrow<'a>, usize),
+    /// The two factors of each element.
+    Factors([Held<'a, U>; 2]),
 }
 
 impl<'a, U: Element> Wide<'a, U> {
@@ -536,26 +547,47 @@ impl<'a, U: Element> Wide<'a, U> {
         source.held(device).map(Self::Own)
     }
 
+    /// The summands of a reduction by groups. If it is exact, products are their factors.
+    pub(crate) fn summands(
+        source: &'a impl Source<Item = U>,
+        device: &Device,
+        exact: bool,
+        any_order: bool,
+    ) -> Result<Self> {
+        match if exact { source.held_factors(finite(source)?, device)? } else { None } {
+            Some(factors) => Ok(Self::Factors(factors)),
+            None => Self::of(source, device, exact || any_order),
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Own(held) => held.input().len(),
+            Self::Own(held) | Self::Factors([held, _]) => held.input().len(),
             Self::Narrow(_, len) => *len,
         }
     }
 
-    /// The elements for a kernel.
+    /// The elements for a kernel, or their first factors.
     pub(crate) fn any(&self) -> Narrow<'_> {
         match self {
-            Self::Own(held) => Narrow(held.input().any(), U::TYPE),
+            Self::Own(held) | Self::Factors([held, _]) => Narrow(held.input().any(), U::TYPE),
             Self::Narrow(Narrow(memory, element), _) => Narrow(*memory, *element),
         }
     }
 
-    /// The elements for the CPU backend.
+    /// The elements for the CPU backend, or their first factors.
     pub(crate) fn host(&self) -> Result<&[U]> {
         match self {
-            Self::Own(held) => held.input().host(),
+            Self::Own(held) | Self::Factors([held, _]) => held.input().host(),
             Self::Narrow(..) => unreachable!("only OpenCL devices convert as they read"),
+        }
+    }
+
+    /// The second factors of the elements.
+    pub(crate) fn other(&self) -> Option<Input<'_, U>> {
+        match self {
+            Self::Factors([_, other]) => Some(other.input()),
+            _ => None,
         }
     }
 }
@@ -579,9 +611,15 @@ impl<'a, T: Pod + Send + Sync> Erased<'a, T> {
 
     /// As [`Source::held`].
     pub(crate) fn held(self, device: &Device) -> Result<Held<'a, T>> {
+        let n = self.len()?;
+        self.first(n, device)
+    }
+
+    /// The first `n` elements in memory.
+    fn first(self, n: usize, device: &Device) -> Result<Held<'a, T>> {
         match self {
-            Self::Memory(input) => Ok(Held::There(input)),
-            Self::Expression(source) => transform::written(device, source),
+            Self::Memory(input) => Ok(Held::There(input.part(0, n))),
+            Self::Expression(source) => transform::written(device, source, n),
         }
     }
 }

@@ -12,8 +12,9 @@ use super::{
     Blocks, Function, Narrow, Source, Values, finite, gpu,
     load::{self, Component, Index, Text, holds},
     outside,
+    transform::Held,
 };
-use crate::{Element, Error, Input, Integer, Result, op::Arithmetic, runtime::opencl::ClDevice};
+use crate::{Device, Element, Error, Input, Integer, Result, op::Arithmetic, runtime::opencl::ClDevice};
 
 /// Mapped elements; see [`Source::map`].
 #[derive(Clone, Copy, Debug)]
@@ -209,6 +210,10 @@ impl<X: Source<Item: Element>, Y: Source<Item = X::Item>> Source for Times<X, Y>
     fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>> {
         let (x, y) = (self.0.emit(text, index)?, self.1.emit(text, index)?);
         Ok(vec![text.product(&load::only(x), &load::only(y), index)])
+    }
+
+    fn held_factors<'a>(&'a self, n: usize, device: &Device) -> Result<Option<[Held<'a, X::Item>; 2]>> {
+        Ok(Some([self.0.erased().first(n, device)?, self.1.erased().first(n, device)?]))
     }
 
     fn search(&self, device: &ClDevice, n: usize) -> Result<()> {
@@ -511,6 +516,13 @@ impl<S: Source> Source for Take<S> {
 
     fn plain<T: Pod>(&self) -> Option<Input<'_, T>> {
         self.source.plain().filter(|input| input.len() >= self.len).map(|input| input.part(0, self.len))
+    }
+
+    fn held_factors<'a>(&'a self, n: usize, device: &Device) -> Result<Option<[Held<'a, S::Item>; 2]>>
+    where
+        S::Item: Pod,
+    {
+        self.source.held_factors(n, device)
     }
 
     fn search(&self, device: &ClDevice, n: usize) -> Result<()> {
