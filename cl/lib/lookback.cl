@@ -34,7 +34,7 @@ static inline ulong wait_for_status(
     return status >= STATUS_AGGREGATE ? status : STATUS_AGGREGATE | look_missing(LOOK_PASS, tile, slot);
 }
 
-// Loads of status words in flight per work-item: it does not wait for one after the other.
+// Status words that a work-item loads at once, so that their latencies overlap.
 #ifndef LOOK_AHEAD
 #define LOOK_AHEAD 4
 #endif
