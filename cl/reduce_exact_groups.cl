@@ -10,9 +10,10 @@
 //         if some groups do not fit: for TABLES of them at a time
 //             deposit their elements in accumulators in local memory (lib/exact.cl), resolve carries, round, store
 //
-// SEGMENTS: a group is in[offsets[g] .. offsets[g + 1]]; longer ones than `part` elements are listed, not summed. Else it is a line
-// (lib/lines.cl). COLUMNS: neighbouring work-items have neighbouring groups; else they have neighbouring elements.
-// PARTS: a team has a part of a group, and adds its accumulator to that of the group in global memory: `sums`.
+// SEGMENTS: a group is in[offsets[g] .. offsets[g + 1]]; groups of more than `part` elements are listed, not summed.
+// Without SEGMENTS a group is a line (lib/lines.cl). COLUMNS: neighbouring work-items have neighbouring groups; else
+// they have neighbouring elements. PARTS: a team has a part of a group, and adds its accumulator to that of the group
+// in global memory: `sums`.
 //
 // The list of the parts of long segments: list[0] is their number, then `room` owners and `room` firsts. A part's first is the
 // index f of the first part of its segment: owners[f] is the segment, owners[f + 1] its length, sums[f] its accumulator.
@@ -79,7 +80,7 @@ typedef struct {
     uint marks;
 } Partial;
 
-// The magnitudes of the largest element and of the smallest one that is not 0. Only zeros: 0 and 0.
+// The magnitudes of the largest element and of the smallest one that is not 0; for zeros alone, 0 and 0.
 static inline void find_extremes(const A* x, BITS* least, BITS* most)
 {
     BITS high = 0, low = 0;
@@ -821,7 +822,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups(
 }
 
 #ifdef PARTS
-// Returns the first accumulator that is in use, of `slot` and those a multiple of the number of work-groups further on.
+// Returns the first accumulator in use from `slot` on, in steps of the number of work-groups.
 static inline ulong next_sum(ulong slot, const ulong count, __global const ulong* list, const uint room)
 {
 #ifdef SEGMENTS

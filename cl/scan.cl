@@ -63,7 +63,7 @@
 //
 //     a CPU driver, for which it also defines DEVICE_CPU
 //     a GPU with little local memory
-//     a GPU with fewer than 8 work-items a work-group
+//     a GPU with fewer than 8 work-items in a work-group
 //
 // DEVICE_CPU changes two things in a scan. The tiles of a work-group are contiguous, and f16_to_float() of lib/types.cl
 // computes with integers and floats instead of loading a half.

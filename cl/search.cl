@@ -28,8 +28,8 @@
 #define IS_BEFORE(x, needle) op_less(x, needle)
 #endif
 
-// NAME(at, needles, range, len, end): adds to each at[k] how many of the `len` elements of `range` from there on come before
-// needle k. Elements from `end` on count as coming after all needles.
+// NAME(at, needles, range, len, end): adds to each at[k] how many of the `len` elements of `range` from at[k] on come
+// before needle k. Elements from `end` on count as coming after all needles.
 #define DEFINE_HALVE(NAME, INDEX, SPACE)                                                                               \
     INLINED void NAME(INDEX* at, const T* needles, SPACE const T* range, const INDEX len, const INDEX end)             \
     {                                                                                                                  \

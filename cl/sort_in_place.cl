@@ -31,7 +31,7 @@
 #define FROM_KEYS 1
 #define TO_KEYS 2
 
-// Where there is no local memory, the one item has its 16 keys for itself.
+// Without local memory, the only work-item holds its 16 keys in private memory.
 #ifdef ALONE
 #define HELD_IN __private
 #else
