@@ -7,7 +7,7 @@
 //   sg_shuffle_up_T(v, delta, s)          v of lane sg_lane() - delta; the lane's own v if there is no such lane
 //   sg_shuffle_down_T(v, delta, s)        likewise for sg_lane() + delta
 //   sg_ballot(pred, s)                    ulong: bit i is pred != 0 of lane i; needs sg_size() <= 64
-//   sg_alike(pred, s)                     ulong: the lanes with this lane's value of pred != 0; bits from sg_size() on: 0
+//   sg_alike(pred, s)                     ulong: the lanes with this lane's pred != 0; bits from sg_size() on: 0
 //   sg_any(pred, s) sg_all(pred, s)       pred != 0 in some lane; in all lanes
 //   sg_match_u32(v, bits, s)              ulong: the lanes with the same low `bits` bits of v; needs sg_size() <= 64
 //   sg_rank(mask)                         the number of bits of mask that are set below sg_lane()
