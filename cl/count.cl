@@ -57,7 +57,8 @@ static inline uint non_zero(uint4 v)
     return ((v.x | v.y) != 0) + ((v.z | v.w) != 0);
 }
 
-// Returns how many of the work-item's elements in x[first .. end) differ from `key`. It takes vectors, WG apart.
+// Returns how many of the work-item's elements in x[first .. end) differ from `key`. The work-item takes vectors, WG
+// apart.
 static inline OFFSET_T count_vectors(
     __global const T* x, OFFSET_T first, OFFSET_T end, const ulong key, const ulong mask)
 {

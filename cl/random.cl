@@ -130,7 +130,7 @@ static inline void make_range(ulong first, ulong stream, ulong seed, T* x RANGE_
     _Pragma("unroll")
     for (uint j = 0; j < VEC; j++) {
         const ulong2 bits = as_ulong2(philox(first + j, stream, seed));
-        // The high half of 128 bits times the span, which is 2^64 if it is 0.
+        // The high half of 128 random bits times the span. A span of 0 stands for 2^64.
         const ulong high = bits.y * span, carried = mul_hi(bits.x, span);
         const ulong above = mul_hi(bits.y, span) + (high + carried < high ? 1 : 0);
         x[j] = (T)(lower + (span == 0 ? bits.y : above));
@@ -149,7 +149,7 @@ static inline void make_range(ulong first, ulong stream, ulong seed, T* x RANGE_
 
 #endif
 
-// Word w of the output has elements w * VEC - pad and following, as far as there are such.
+// Stores word w of the output: those of the VEC elements from w * VEC - pad on that exist.
 static inline void put(__global T* out, const OFFSET_T n, const uint pad, const OFFSET_T word, const T* x)
 {
     const OFFSET_T first = word * VEC;

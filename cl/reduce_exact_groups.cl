@@ -1,9 +1,9 @@
 // Exact sums by groups: out[g] = the float nearest to the sum of group g, ties to even; with MEAN, to that sum divided by the
 // number of its elements. src/reduce/exact_groups/mod.rs has the algorithm, and reduce_exact.cl the proof for chunks.
 //
-// Bytes: reads each element once, and those of groups that do not fit in the registers twice.
+// Bytes: reads each element once; reads the elements of groups that do not fit in the registers twice.
 //
-//     for each block of WG / TEAM groups, a team of TEAM work-items for each group:
+//     for every WG / TEAM groups at a time, with a team of TEAM work-items for each group:
 //         for each chunk of CHUNK elements of the work-item: add it to the partial, or mark that it does not fit
 //         add the partials of the team, as a tree
 //         first work-item of the team: round the partial, store the result

@@ -30,8 +30,8 @@
 //
 // UNROLL: private arrays are in registers only in unrolled loops. CPU drivers would only take longer to compile.
 //
-// choose_value() and choose_word() return where to store a value that a branch chooses: in the variable itself, or without
-// SHUFFLES in the work-item's entry of local memory. PoCL may take such a variable for uniform.
+// choose_value() and choose_word() return where to store a value that a branch chooses. With SHUFFLES this is the
+// variable itself, else the work-item's entry of local memory. PoCL may take such a variable for uniform.
 #if SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN
 #define SHUFFLES 1
 #define UNROLL _Pragma("unroll")

@@ -602,7 +602,7 @@ INLINED void write_tile(
 #ifdef LOOK_BACK
 
 // Adds the number of elements of each counted list to `count`, which is 0. With ONE_PASS and if `ends` is not 0,
-// work-groups add to the words of `ended` from byte COUNTERS_AT on, which are 0 before and after the launch. The
+// work-groups add to the words of `ended` from byte COUNTERS_AT on. These are 0 before and after the launch. The
 // work-group that finishes last moves the sums to `count`.
 #ifdef ONE_PASS
 #define ENDING_PARAMS , const uint ends ENDED_PARAM

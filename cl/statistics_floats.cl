@@ -10,7 +10,7 @@
 #define ITEM_MOMENTS (FAN / WG)
 #define INVERSE_ROWS ((A)(1.0f / TILE_ROWS))
 
-// The mean of each lane of the work-item; then the sums of the distances to it, and of their squares.
+// For each lane of the work-item: the mean; then the sums of the distances to it, and of their squares.
 typedef struct {
     A mean[ITEM_LANES], rest[ITEM_LANES], m2[ITEM_LANES];
 } Lanes;

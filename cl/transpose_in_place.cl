@@ -304,7 +304,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void swap_tiles(
     }
 }
 
-// Rows of one work-item. The source row is computed for rows beyond the last one, too, because LLVM 19 in PoCL 6 aborts
+// Rows of one work-item. The source row is also computed for rows beyond the last one, because LLVM 19 in PoCL 6 aborts
 // if it is computed under a condition.
 #define EACH 8
 

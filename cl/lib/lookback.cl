@@ -11,9 +11,9 @@
 //         poll the word of tile p; if it is still invalid after `spins` or `spins` + 1 polls, recompute the aggregate of tile p
 //         prefix += its count; stop at an inclusive prefix
 //
-// Since a work-group recomputes what it misses, no result depends on the progress of other work-groups. Time does, so the host uses
-// look-back only where a self-test saw that progress. The file that includes this one defines LOOK_CONTEXT, the first parameters;
-// LOOK_PASS, the arguments for them; and the recomputation:
+// Since a work-group recomputes a missing count, no result depends on the progress of other work-groups. The running
+// time depends on it, so the host uses look-back only where a self-test saw that progress. The file that includes this
+// one defines LOOK_CONTEXT, the first parameters; LOOK_PASS, the arguments for them; and the recomputation:
 //
 //     ulong look_missing(LOOK_CONTEXT, OFFSET_T tile, uint slot)
 //

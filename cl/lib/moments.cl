@@ -3,8 +3,9 @@
 //     integers: sum x[i] in 128 bits, sum x[i]^2 in 192 bits; exact
 //     floats:   mean, in two floats, and m2 = sum (x[i] - mean)^2
 //
-// Lane j of `lanes` has the elements j, j + lanes, ... A lane of floats is read twice: first for its mean, then for sum d and sum
-// d^2 with d = x[i] - mean. These correct mean and m2. Moments of n and of m elements with means a and b join as
+// Lane j of `lanes` has the elements j, j + lanes, ... A lane of floats is read twice: first for its mean, then for sum
+// d and sum d^2 with d = x[i] - mean. These sums give a correction of the mean, and m2. Moments of n and of m elements
+// with means a and b join as
 //
 //     mean = a + (b - a) * m / (n + m),   m2 = m2a + m2b + (b - a)^2 * n * m / (n + m)
 //
@@ -154,7 +155,7 @@ static inline void lane_moments(Moments* m, A mean, A rest, A m2, A part)
     m->mean = mean;
     m->rest = finite && IS_FINITE(off) ? off : 0;
     m->unused = 0;
-    // Rounding can make it negative.
+    // Rounding can make `spread` negative.
     m->m2 = !finite ? mean - mean : spread < 0 && spread > -A_INFINITY ? (A)0.0f : spread;
 }
 

@@ -2,8 +2,8 @@
 //
 // A status word is valid only in the launch of its epoch. State, epoch and payload of a word are one atomic access, so
 // relaxed loads and stores are enough. A value of 8 bytes takes two words, each with the epoch: it is valid if both
-// are. Only scans in place need fences, too: a work-group that reads a result in place of an element must see the
-// status word afterwards. recompute_tile() of scan_look_back.cl calls its fence in every scan.
+// are. Only scans in place also need fences: a work-group that has read a result in place of an element must then find
+// the status word valid. recompute_tile() of scan_look_back.cl calls its fence in every scan.
 //
 // The macros STATUS_VALUES and LOOK_TURNS select one of three layouts. Fields and their bits, from the highest to the
 // lowest:
