@@ -93,7 +93,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
         }
     }
     if (BYTES) {
-        // From values to slots.
+        // Counts by value become counts by slot.
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint slot = item; slot < len; slot += WG) {
             table[slot] = 0;

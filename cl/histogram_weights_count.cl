@@ -261,8 +261,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_
             for (uint k = 0; k < 4; k++) {
                 of_four[k].all = weights_at[u + k * step];
             }
-            // These are loops, since without optimisation each copy of the body would take private memory, and that of a whole
-            // work-group is on one stack.
+            // These are loops, since without optimisation each copy of the body would take private memory. The private
+            // memory of a whole work-group is on one stack.
 #pragma unroll
             for (uint k = 0; k < 4; k++) {
 #pragma unroll

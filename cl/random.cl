@@ -149,7 +149,7 @@ static inline void make_range(ulong first, ulong stream, ulong seed, T* x RANGE_
 
 #endif
 
-// Stores word w of the output: those of the VEC elements from w * VEC - pad on that exist.
+// Stores word w of the output: VEC elements from w * VEC - pad on, without those outside the output.
 static inline void put(__global T* out, const OFFSET_T n, const uint pad, const OFFSET_T word, const T* x)
 {
     const OFFSET_T first = word * VEC;

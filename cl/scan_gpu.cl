@@ -114,8 +114,8 @@ INLINED TV vector_at(OFFSET_T i, OFFSET_T n, ELEMENT_PARAMS)
 }
 
 // Element i of the input. On GPUs every tile is full: after the end of the input come values on which no result
-// depends. They need not be the identity. For SOURCE it is the last element, since a caller's function may not accept
-// other values.
+// depends. They need not be the identity. For SOURCE the value is the last element, since a caller's function may not
+// accept other values.
 static inline T element_or_padding(OFFSET_T i, OFFSET_T n, ELEMENT_PARAMS)
 {
 #ifdef SOURCE

@@ -98,7 +98,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void search_bounds(
     }
 }
 
-// Tests `n` elements from `first` on; `first` is at least 1. Work-groups take tiles of TILE elements by turns.
+// Tests `n` elements from `first` on; `first` is at least 1. Work-groups take tiles of TILE elements in turn.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void search_unsorted(
     __global const T* range_base, const ulong range_offset, const ulong first, const uint n, __global uint* found_base,
     const ulong found_offset)

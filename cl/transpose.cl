@@ -220,8 +220,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
 // Is 1 if i is one of the READ elements that the tile reads. A work-item's last batch may have fewer than BATCH of them.
 #define IS_READ(i) (READ % (BATCH * WG) == 0 || (i) < READ)
 // Is 1 if element (r, c) is read. Element (r, c) may be beyond the matrix; rows before the first one wrap, so they are beyond it, too.
-// With LEAD an element of the last row or column is read in its place, without a branch. Without LEAD nothing is read, since a
-// matrix may be much smaller than a tile.
+// With LEAD an element of the last row or column is read in its place, without a branch. Without LEAD nothing is read
+// in its place, since a matrix may be much smaller than a tile.
 #define IS_READ_AT(r, c) (LEAD > 0 || ((r) < rows && (c) < cols))
 // Elements that a work-item has in flight.
 #if READ / WG <= 20
