@@ -8,8 +8,8 @@
 #define PRIVATE 0
 #endif
 
-// A run of samples with slot `held`, whose number is added at once. Samples outside the bins go to local memory: many of them must
-// not meet in three words of global memory.
+// A run of samples with slot `held`, whose count is added at once. Samples outside the bins are counted in local
+// memory, since atomics on only three words of global memory would collide.
 typedef struct {
     volatile __global uint* table;
     __local uint* outside;
@@ -118,8 +118,9 @@ INLINED void count_vector(Counter* counter, const Samples* samples, const uint b
     }
 }
 
-// Counts the n samples of the launch. One work-item takes a contiguous run. Several take vectors, four of them in flight, and then
-// the few samples around these; `head` samples are before the first 16-byte boundary.
+// Counts the n samples of the launch. If WG == 1, a work-item takes a contiguous run. Otherwise work-items take
+// vectors, four of them in flight, and then the few samples around the vectors; `head` samples are before the first
+// 16-byte boundary.
 INLINED void count_samples(
     Counter* counter, __global const IN* in, const uint n, const uint head, const uint bins SLOT_PARAMS)
 {

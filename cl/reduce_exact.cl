@@ -77,7 +77,8 @@
 #endif
 
 // Small work-groups are those of CPU drivers: unrolled loops would only make them compile longer, and lanes let them add in
-// vectors. Elsewhere a loop with a large body keeps its numbers in registers: it takes the first one and moves the others.
+// vectors. With larger work-groups, a loop with a large body keeps its numbers in registers: each iteration uses the
+// first number and moves the others down.
 #if WG >= 32
 #define UNROLLED _Pragma("unroll")
 #define LANES 1
@@ -140,7 +141,7 @@ INLINED void open_sum(Sum* sum)
 // Adds x to the parts of a lane from `first` on, without an error. Returns the part of x that does not fit.
 INLINED double expand(double* part, const uint lane, const uint first, double x)
 {
-    // No loop, for the compilers of CPU drivers to vectorise the loop over lanes.
+    // Not a loop, so that the compilers of CPU drivers vectorise the loop over lanes.
     if (first == 0) {
         const double error = error_of(part[lane], x);
         part[lane] += x;
@@ -175,7 +176,7 @@ INLINED void deposit_rest(EXACT_TABLE words, double* rest)
     }
 }
 
-// A number that must not be in the registers.
+// Deposits a number that must not be in the registers.
 INLINED void add_part(Sum* sum, EXACT_TABLE words, const ulong size, const int position, const int negative)
 {
     add_exact(words, size, position, negative, PIECES);
@@ -391,7 +392,7 @@ INLINED void add_far_products(Sum* sum, EXACT_TABLE words, A* x, A* y)
 
 #if A_BYTES == 4 && !DOT
 
-// The magnitudes of the largest element and of the smallest one that is not 0. Only zeros: 0 and 0.
+// The magnitudes of the largest element and of the smallest one that is not 0; for zeros alone, 0 and 0.
 INLINED uint2 extremes(const A* x)
 {
     uint most = 0, least = UINT_MAX;

@@ -1,18 +1,19 @@
 // Exact sums by groups: out[g] = the float nearest to the sum of group g, ties to even; with MEAN, to that sum divided by the
 // number of its elements. src/reduce/exact_groups/mod.rs has the algorithm, and reduce_exact.cl the proof for chunks.
 //
-// Bytes: reads each element once, and those of groups that do not fit in the registers twice.
+// Bytes: reads each element once; reads the elements of groups that do not fit in the registers twice.
 //
-//     for each block of WG / TEAM groups, a team of TEAM work-items for each group:
+//     for every WG / TEAM groups at a time, with a team of TEAM work-items for each group:
 //         for each chunk of CHUNK elements of the work-item: add it to the partial, or mark that it does not fit
 //         add the partials of the team, as a tree
 //         first work-item of the team: round the partial, store the result
 //         if some groups do not fit: for TABLES of them at a time
 //             deposit their elements in accumulators in local memory (lib/exact.cl), resolve carries, round, store
 //
-// SEGMENTS: a group is in[offsets[g] .. offsets[g + 1]]; longer ones than `part` elements are listed, not summed. Else it is a line
-// (lib/lines.cl). COLUMNS: neighbouring work-items have neighbouring groups; else they have neighbouring elements.
-// PARTS: a team has a part of a group, and adds its accumulator to that of the group in global memory: `sums`.
+// SEGMENTS: a group is in[offsets[g] .. offsets[g + 1]]; groups of more than `part` elements are listed, not summed.
+// Without SEGMENTS a group is a line (lib/lines.cl). COLUMNS: neighbouring work-items have neighbouring groups; else
+// they have neighbouring elements. PARTS: a team has a part of a group, and adds its accumulator to that of the group
+// in global memory: `sums`.
 // DOT: the summands are the exact products in[i] * other[i]. Needs SEGMENTS, and excludes REGISTERS.
 //
 // The list of the parts of long segments: list[0] is their number, then `room` owners and `room` firsts. A part's first is the
@@ -97,7 +98,7 @@ typedef struct {
 
 #if !DOT
 
-// The magnitudes of the largest element and of the smallest one that is not 0. Only zeros: 0 and 0.
+// The magnitudes of the largest element and of the smallest one that is not 0; for zeros alone, 0 and 0.
 static inline void find_extremes(const A* x, BITS* least, BITS* most)
 {
     BITS high = 0, low = 0;
@@ -966,7 +967,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups(
 }
 
 #ifdef PARTS
-// Returns the first accumulator that is in use, of `slot` and those a multiple of the number of work-groups further on.
+// Returns the first accumulator in use from `slot` on, in steps of the number of work-groups.
 static inline ulong next_sum(ulong slot, const ulong count, __global const ulong* list, const uint room)
 {
 #ifdef SEGMENTS

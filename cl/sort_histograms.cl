@@ -1,12 +1,12 @@
 // sort_histograms, with look-back: totals[p][d] = |{keys whose digit in pass p is below d}|, and the codes of the passes.
 //
 // Pass p sorts by bits [begin + 8 p, min(begin + 8 p + 8, bit_end)).
-// Bytes: reads the keys once; writes the status words of all tiles; adds RADIX counts a pass for each work-group.
+// Bytes: reads the keys once; writes the status words of all tiles; adds RADIX counts for each pass and work-group.
 //
 //     clear the status words and the work-group's counters
 //     for each key, for each pass p: counts[p][digit] += 1 in local memory
 //     add the counts to those of all work-groups
-//     in the work-group that ends last:
+//     in the work-group that finishes last:
 //         for each pass p: totals[p] = exclusive prefix sum of the counts; clear them for the next launch
 //         active[p] = not all keys have one digit
 

@@ -16,7 +16,8 @@
 //
 //     for each tile:
 //         load keys:                the keys of a work-item are one sub-group's width apart
-//         rank keys:                by sub-group ballots, with SG_LOCAL by masks in local memory; a counter a digit and sub-group
+//         rank keys:                by sub-group ballots, with SG_LOCAL by masks in local memory; a counter for
+//                                   each digit and sub-group
 //         publish:                  the tile's counts of all digits, with look-back
 //         scan:                     counters become positions in the tile; position = counter + rank in the sub-group
 //         scatter in local memory:  tile[position] = key
@@ -27,7 +28,7 @@
 // With VALUES_ASIDE, asynchronous copies bring a tile's values to local memory (lib/aside.cl) while its keys are ranked.
 //
 // With look-back, if a tile's count is still invalid after `spins` polls, the waiting work-item recomputes it from the tile's keys.
-// It is right, since a pass never writes the buffer that it reads.
+// The recomputed count is right, since a pass never writes the buffer that it reads.
 //
 // Adinets and Merrill 2022; CUB's AgentRadixSortOnesweep.
 
@@ -469,7 +470,7 @@ KERNEL void sort_scatter(
 #endif
             scan_counts(starts, (__local COUNTER*)pool, sum_before(all, &me, sums, sg_scratch), &me);
             scatter_keys_local(positions, keys, &digit, pool, &me);
-            // The loads overlap with the look-back. Earlier, keys and values would both need registers.
+            // The loads overlap with the look-back. If they came earlier, keys and values would both need registers.
             VALUE held[ITEMS];
             if (VALUES_HELD) {
                 load_values(held, &values, base, len, &me);

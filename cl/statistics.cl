@@ -95,7 +95,7 @@ static inline void store_moments(__global ulong* words, const Moments* m) {}
 #endif
 #define LANE_LOOP(count) (ITEM_LANES <= 32 ? ITEM_LANES : (count))
 
-// NVIDIA's compiler obeys a limit of registers only if the kernel does not fix the size of work-groups.
+// NVIDIA's compiler obeys a register limit only if the kernel does not fix its work-group size.
 #if MOMENTS && INLINE_PTX
 #define KERNEL __kernel
 #else
@@ -403,9 +403,9 @@ static inline ulong element_bits(T x)
 #endif
 }
 
-// Merges the records of all work-groups, finds the indices of the extremes, and writes the answer: with MOMENTS 12 words to `out`;
-// else the values to `out` and their indices to `indices_out`. `m` are the moments of floats. All work-items call it, in uniform
-// flow.
+// Merges the records of all work-groups, finds the indices of the extremes, and writes the answer. With MOMENTS it
+// writes 12 words to `out`. Without MOMENTS it writes the values to `out` and their indices to `indices_out`. `m` are
+// the moments of floats. All work-items call it, in uniform flow.
 INLINED void write_answer(
     __global const T* in, const ulong n, __global const Record* records, const uint groups, const Moments* m,
     __global void* out, const ulong out_offset, __global ulong* indices_out, const ulong indices_offset,
