@@ -106,11 +106,11 @@ impl Hard {
             Self::BothInfinite,
         ];
         // The bounds are 53 - p - k for chunks of 2^k elements in f64, with k from 4 to 7. For 16 f32 in two and in
-        // three f32, they are 17 and 30. Sums in three are exact up to 38.
+        // three f32, they are 17 and 30. Sums in three are exact up to 38. For f64 in two, they are 54 - 2 k.
         let (precision, _) = format_of::<T>();
         match precision {
             11 => {}
-            53 => all.extend([30, 100, 160].map(Self::Spread)),
+            53 => all.extend([30, 100, 160].map(Self::Spread).into_iter().chain([40, 41, 46, 47, 48].map(Self::Parts))),
             _ => all.extend((46 - precision..=50 - precision).map(Self::Spread)),
         }
         if precision == 24 {
