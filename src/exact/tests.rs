@@ -218,7 +218,7 @@ fn sums_of_products_equal_a_big_integer() {
     random_products::<f64>(9);
 }
 
-/// Chunks whose exponents spread `spread` binades. All but one of the elements have the exponent `top`; their
+/// A chunk whose exponents span `spread` binades. All but one of the elements have the exponent `top`; their
 /// significands make the sum of the low parts as large as it can be. The first element has the exponent `top - spread`,
 /// and its lowest bit is set.
 fn widest<T: Float>(top: i32, spread: i32, low: u32) -> Vec<T> {
@@ -486,7 +486,7 @@ fn hostile_bytes_are_errors() {
             changed[at] = value;
             refused(&changed, message);
         }
-        // All digits are valid, and the only bytes of their sum.
+        // Any digits are valid, and a sum has only one sequence of bytes.
         let mut rng = Rng::new(seed);
         for _ in 0..cases() / 100 {
             let mut random = bytes.clone();
