@@ -295,7 +295,7 @@ fn tune_measures_and_writes_nothing_in_a_dry_run() {
     fs::write(&path, "notes").expect("a file");
     let output = program(&common).env("OCLPRIM_TUNING", &path).output().expect("the program starts");
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("is no tuning file"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("is not a tuning file"), "{}", stderr(&output));
     let twice = refuses(&["tune", "copy", "--device", "opencl", "--type", "u8", "--n", "1,2", "--dry-run"]);
     assert!(twice.contains("are both small"), "{twice}");
 }

@@ -168,7 +168,7 @@ impl TuningFile {
     /// ```
     pub fn read(path: &Path) -> Result<Self> {
         let failed = failed(path);
-        let refused = |what: String| Error::invalid(format!("{} is no tuning file: {what}", path.display()));
+        let refused = |what: String| Error::invalid(format!("{} is not a tuning file: {what}", path.display()));
         match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(failed(error)),
