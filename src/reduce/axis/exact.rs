@@ -19,7 +19,7 @@ use crate::{
 
 /// Neighbouring lines that the CPU reads at once.
 const COLUMNS: usize = 32;
-/// Work-items of a team on GPUs, at most, if groups are neighbours in memory and fill the device.
+/// Maximum work-items of a team on GPUs, if groups are neighbours in memory and fill the device.
 const MOST_ROWS: usize = 8;
 
 /// The sums or means of the lines; `U` is a float. For other types nothing is compiled.
