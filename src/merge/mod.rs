@@ -42,7 +42,7 @@ fn check_values(keys: usize, values: usize, size: usize, what: &str) -> Result<(
     if keys == values {
         return Ok(());
     }
-    Err(Error::invalid(format!("{what} {keys} keys with {values} values")))
+    Err(Error::invalid(format!("{what} {keys} keys needs as many values, got {values}")))
 }
 
 /// The form of a merge of `T` by `order`, with values of `value_bytes` bytes.

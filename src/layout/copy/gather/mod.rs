@@ -4,7 +4,7 @@
 //! |---|---|
 //! | work | one read of each index, one read and one write of each element |
 //! | elements | any plain type; only its size counts. Indices are `u32` or `u64` |
-//! | indices out of range | they read and write nothing. The call returns an error for the first one, or writes where it is to `outside` |
+//! | indices out of range | they read and write nothing. The call returns an error for the first one, or writes its `i` to `outside` |
 //! | determinism | exact. If indices are equal, a scatter takes the last one on the CPU, and any of them on a device |
 //! | scratch | none |
 //! | limits | any n that fits the device |
