@@ -182,8 +182,8 @@ macro_rules! with_size {
 }
 pub(super) use with_size;
 
-/// Returns two values of type `T` for comparisons with a number: elements above the number are those above the first,
-/// and elements below the number are those below the second.
+/// Returns two values of type `T` for comparisons with a number. An element is above the number if it is above the
+/// first value, and below the number if it is below the second.
 ///
 /// For integers, they are the largest value at or below the number, and the smallest value at or above it. `None` means
 /// that `T` has no such value. For floats, both are the value nearest to the number. If the number is beyond the finite
