@@ -129,7 +129,7 @@ impl Philox {
         if u128::from(self.skipped) + n as u128 <= 1 << 64 {
             return Ok(());
         }
-        Err(Error::invalid(format!("a stream of 2^64 elements has fewer than {n} from {} on", self.skipped)))
+        Err(Error::invalid(format!("a stream of 2^64 elements has fewer than {n} from index {} on", self.skipped)))
     }
 }
 
