@@ -6,8 +6,8 @@
 //!
 //! Functions that share memory between the crate and the user are `unsafe`: [`buffer`], [`buffer_from_mem`] and
 //! [`mem`]. Rust's borrows order the crate's commands on a [`Buffer`]. They do not order commands that `ocl` enqueues,
-//! even through its safe functions. Functions that share a queue, a context or an event are safe, since the crate's
-//! memory stays its own. [`set_arg`] is safe, since running a kernel is `unsafe` in `ocl`.
+//! even through its safe functions. Functions that share a queue, a context or an event are safe, since they do not
+//! share the crate's memory. [`set_arg`] is safe, since running a kernel is `unsafe` in `ocl`.
 //!
 //! The commands of the crate and of the user run in this order:
 //! - An in-order queue runs them in the order in which they were enqueued.

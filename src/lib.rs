@@ -105,11 +105,12 @@
 //! # Threads and processes
 //!
 //! All threads of a process can use one [`Device`]. If a device has its own memory, threads of the process copy large
-//! transfers: slices of 4 MiB or more to it, and of 16 MiB or more back. The first such transfer starts these threads,
-//! and the process keeps them. There are at most 15, unless a tuning file asks for more. `fork` does not copy threads,
-//! so the child has neither the driver's threads nor rayon's nor these. Python's `multiprocessing` uses `fork` by
-//! default on some systems. After the parent has used any device, a call in the child can wait forever, for example
-//! with PoCL. Fork before the first call, or start a new program as [`std::process::Command`] does.
+//! transfers. These are slices of 4 MiB or more to the device, and of 16 MiB or more back. The first such transfer
+//! starts these threads, and the process keeps them. There are at most 15, unless a tuning file asks for more. `fork`
+//! does not copy threads, so the child has neither the driver's threads nor rayon's nor these. Python's
+//! `multiprocessing` uses `fork` by default on some systems. After the parent has used any device, a call in the child
+//! can wait forever, for example with PoCL. Fork before the first call, or start a new program as
+//! [`std::process::Command`] does.
 //!
 //! # First calls
 //!
@@ -133,11 +134,11 @@
 //! These bounds do not apply to a driver's own cache, such as PoCL's.
 //!
 //! An entry with a program is machine code that the driver runs in this process. So anyone who can write to the folder
-//! gets the user's rights. The digest of an entry detects damage, and an entry under the name of another entry. It does
-//! not detect forgery. The crate therefore creates the folder and its entries for the user alone. On Unix it uses no
-//! folder and no entry that another user owns or can write to, and it follows no link to an entry. The crate creates
-//! the folder with mode 0700. If others can write to your folder, `chmod go-w` makes it usable. On Windows the crate
-//! checks none of this: the folder's permissions decide, and those of the default folder are safe.
+//! gets the user's rights. The digest of an entry detects a damaged entry, and an entry that has another entry's name.
+//! It does not detect forgery. The crate therefore creates the folder and its entries for the user alone. On Unix it
+//! uses no folder and no entry that another user owns or can write to, and it follows no link to an entry. The crate
+//! creates the folder with mode 0700. If others can write to your folder, `chmod go-w` makes it usable. On Windows the
+//! crate checks none of this: the folder's permissions decide, and those of the default folder are safe.
 //!
 //! The [tuning file](tuning::TuningFile) has only names and numbers, which the crate checks; a wrong number only costs
 //! time.
@@ -393,8 +394,8 @@ pub use oclprim_macros::operator;
 /// Turns a Rust function of two values into a function that returns an [`op::Less`]. The Rust function returns true if
 /// `a` comes before `b`.
 ///
-/// The function must be a strict weak order. The example is one if no time is NaN. [The subset](operator#the-subset)
-/// and [the arithmetic](operator#arithmetic) are those of operators.
+/// The function must be a strict weak order. The function in the example is one if no time is NaN. [The
+/// subset](operator#the-subset) and [the arithmetic](operator#arithmetic) are those of operators.
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};

@@ -320,7 +320,7 @@ fn means_are_correctly_rounded() {
         let n = 1 + rng.below(if case % 2 == 0 { 8 } else { 1000 });
         let field = |rng: &mut Rng| (1023 + rng.below(60)) << 52;
         let sign = |rng: &mut Rng| rng.next() & 1 << 63;
-        // Few bits, so that there are ties, or all.
+        // All bits, or few, so that there are ties.
         let mask = [!0, 3, 1 << 51][rng.below(3) as usize];
         let mut sum: ExactSum<f64> = (0..3 + rng.below(3))
             .map(|_| f64::from_bits(sign(&mut rng) | field(&mut rng) | (rng.next() & mask & ((1 << 52) - 1))))

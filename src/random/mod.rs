@@ -20,7 +20,7 @@
 //! | integers of up to 4 bytes in a range | 8 | the lowest value of the range, plus the high half of the 128-bit product of these bytes and the number of values |
 //! | integers of 8 bytes in a range | 16 | likewise, with the highest 64 bits of the 192-bit product |
 //!
-//! In a range of integers, the probabilities of two values differ by at most a relative 2^-32.
+//! In a range of integers, the probabilities of two values have a relative difference of at most 2^-32.
 
 #[doc(hidden)]
 pub(crate) mod cpu;

@@ -1,4 +1,4 @@
-//! Facts that a driver reports of a device and of its commands.
+//! Facts that a driver reports about a device and its commands.
 
 use std::{fmt, sync::LazyLock};
 

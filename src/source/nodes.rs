@@ -365,7 +365,7 @@ impl<S: Source, I: Source<Item: Integer>> Source for Gathered<S, I> {
         match len {
             Some(len) => self.table.search(device, len),
             // The inner gather is endless, so the search for its wrong index would have no end.
-            None => Err(Error::invalid("an index of a gather that another gather reads is out of range")),
+            None => Err(Error::invalid("an index of the inner of two gathers is out of range")),
         }
     }
 }

@@ -32,7 +32,7 @@ struct Copiers {
     state: Mutex<State>,
     /// A piece can be taken.
     work: Condvar,
-    /// The last piece of a chunk is done, or a job's last running piece.
+    /// The last piece of a chunk, or the last running piece of a job, is done.
     done: Condvar,
 }
 

@@ -115,7 +115,7 @@ struct Running<'a, 'd> {
     device: &'a ClDevice,
     lent: &'a mut Lent<'d>,
     events: VecDeque<Event>,
-    /// True if all commands are known to be done, unless they have an event here.
+    /// True if each command has an event here, or is known to be done.
     sound: bool,
 }
 
