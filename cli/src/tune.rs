@@ -123,7 +123,7 @@ struct Line {
 struct Tried {
     chosen: Chosen,
     /// The time of the best variant so far, divided by the time of this one: the geometric mean over the operations. If
-    /// an operation's ratio is below 0.7, it is that ratio. `None` if the variant was not measured.
+    /// an operation's ratio is below 0.7, the value is that ratio. `None` if the variant was not measured.
     ratio: Option<f64>,
     what: String,
     wrong: bool,

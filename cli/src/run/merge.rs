@@ -41,11 +41,11 @@ enum Keep {
     All,
     /// If an element occurs m times in the first array and n times in the second: max(m, n) times.
     Union,
-    /// Each such element min(m, n) times.
+    /// If an element occurs m times in the first array and n times in the second: min(m, n) times.
     Intersection,
-    /// Each such element max(m - n, 0) times.
+    /// If an element occurs m times in the first array and n times in the second: max(m - n, 0) times.
     Difference,
-    /// Each such element |m - n| times.
+    /// If an element occurs m times in the first array and n times in the second: |m - n| times.
     SymmetricDifference,
 }
 
