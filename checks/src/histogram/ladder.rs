@@ -99,7 +99,7 @@ fn steps<T: Integer>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     }
     Bins::<T>::ids(bins)?;
     if bins as i128 - 1 > T::HIGHEST.to_i128() {
-        return Err(Error::invalid(format!("{} has no number for each of {bins} bins", T::TYPE)));
+        return Err(Error::invalid(format!("{} has too few values to number {bins} bins", T::TYPE)));
     }
     let shared = {
         let request = request.clone();
