@@ -12,10 +12,10 @@
 //! | limits | any n that fits the device; values of up to 64 KiB |
 //!
 //! The number of selected elements is an output of its own, one `u64`, which may be on the device. Methods that end in
-//! `_into` wait only if an output is a host slice, or if an input has a [gather](crate::Source::gathered). A too short
-//! output receives the first elements, and no element is written beyond its end. The count is then the length that the
-//! output needs. If the count is a host slice, a too short output is an error; otherwise [`Device::selected`] reads and
-//! checks the count. Elements of an output at indices from the count on do not change.
+//! `_into` wait only if an output is a host slice, or if an input has a [gather](crate::Source::gathered). An output
+//! that is too short receives the first elements, and no element is written beyond its end. The count is then the
+//! length that the output needs. If the count is a host slice, an output that is too short is an error; otherwise
+//! [`Device::selected`] reads and checks the count. Elements of an output at indices from the count on do not change.
 //!
 //! The other methods allocate memory for all elements, wait for the count, and [truncate](Buffer::truncate).
 //!
@@ -166,13 +166,13 @@ impl<S: Source<Item: Pod>, F: Source<Item = u8>> Selectable for Flagged<S, F> {
     }
 }
 
-/// Flags are tested by [`NonZero`]. Any other condition is a function of the flags.
+/// Returns an error unless the condition is [`NonZero`], the only one that flags take.
 fn expect_non_zero(what: &impl Condition<u8>) -> Result<()> {
     if what.known() == Some(Known::NonZero) {
         return Ok(());
     }
     Err(Error::unsupported(
-        "flags are tested by `NonZero` alone, and elements keep their order; a function of them is `x.flagged(flags.map(f))`",
+        "values with flags take only the ordered condition `NonZero`; for a function of the flags, pass `x.flagged(flags.map(f))`",
     ))
 }
 
@@ -216,9 +216,9 @@ impl Device {
     /// [`Device::select`] into a slice, buffer or view, which may be too short. The number of selected elements goes to
     /// the single element of `count`.
     ///
-    /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered). A too
-    /// short output receives the first elements. In an [unordered](crate::op::Unordered) selection, it is unspecified
-    /// which elements it receives.
+    /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered). An
+    /// output that is too short receives the first elements. In an [unordered](crate::op::Unordered) selection, it is
+    /// unspecified which elements it receives.
     ///
     /// # Errors
     ///

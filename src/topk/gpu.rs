@@ -480,8 +480,8 @@ mod tests {
     use super::*;
     use crate::{Device, ElementType, Order, Output, Source, Tuning, internals::data::Data, runtime::Backend};
 
-    /// Returns whether keys were selected from the list, by the state of the first row in scratch. Otherwise results
-    /// are right too, but after more reads.
+    /// Returns whether keys were selected from the list, by the state of the first row in scratch. Otherwise the
+    /// results are the same, but after more reads.
     fn in_list(cl: &ClDevice, scratch: &mut Scratch) -> bool {
         /// `IN_LIST` of `cl/lib/topk_row.cl`, and its byte offset in the state of a row.
         const IN_LIST: u64 = 8;

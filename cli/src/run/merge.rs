@@ -39,13 +39,13 @@ Examples:
 enum Keep {
     /// All elements of both arrays.
     All,
-    /// An element that occurs m times in the first array and n times in the second: max(m, n) times.
+    /// If an element occurs m times in the first array and n times in the second: max(m, n) times.
     Union,
-    /// Such an element min(m, n) times.
+    /// If an element occurs m times in the first array and n times in the second: min(m, n) times.
     Intersection,
-    /// Such an element max(m - n, 0) times.
+    /// If an element occurs m times in the first array and n times in the second: max(m - n, 0) times.
     Difference,
-    /// Such an element |m - n| times.
+    /// If an element occurs m times in the first array and n times in the second: |m - n| times.
     SymmetricDifference,
 }
 

@@ -278,7 +278,7 @@ mod tests {
         for found in found() {
             let opened = found.open().unwrap();
             let mut shared = Shared::new(opened.id(), opened.context().clone(), opened.info().clone()).unwrap();
-            // As a driver that builds each kernel alone, two in parallel.
+            // Act as a driver that builds each kernel alone, two in parallel.
             shared.compiler = Compiler::of(NVIDIA);
             let device = ClDevice { shared: Arc::new(shared), ..opened };
             let right = ProgramSpec::bare("right.cl", TEXT, "CL1.2");

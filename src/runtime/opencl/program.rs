@@ -86,7 +86,7 @@ impl Drop for Building {
     }
 }
 
-/// How a driver compiles.
+/// Properties of a driver's compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Compiler {
     /// True if the driver compiles each kernel at its first launch and keeps the code itself.
