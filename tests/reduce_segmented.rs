@@ -43,7 +43,8 @@ fn the_first_wrong_offset_is_named() {
         let mut offsets: Vec<u32> = (0..70_000).collect();
         // The host checks a slice, the device a buffer.
         let check = |offsets: &[u32], n| {
-            let results = [device.check_segments(offsets, n), device.check_segments(&device.upload(offsets).unwrap(), n)];
+            let results =
+                [device.check_segments(offsets, n), device.check_segments(&device.upload(offsets).unwrap(), n)];
             let [slice, buffer] = results.map(|result| result.map_err(|error| error.to_string()));
             assert_eq!(slice, buffer, "{name}");
             slice
