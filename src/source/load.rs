@@ -14,7 +14,7 @@ use crate::{
     Element, ElementType, Error, Input, Result,
     op::{MapText, argument_names},
     runtime::{
-        Capabilities, ClInput, ProgramSpec,
+        AnyInput, Capabilities, ClInput, ProgramSpec,
         opencl::{ClDevice, Launch},
     },
 };
@@ -181,17 +181,17 @@ impl<'d> Text<'d> {
 
     /// The element of `input` at an index.
     pub(super) fn elements<T: Pod>(&mut self, input: Input<'_, T>, index: &Index) -> Result<Vec<Component>> {
-        let memory = self.device.map(|device| input.cl(device)).transpose()?;
-        self.elements_of(ElementType::of::<T>(), memory, index)
+        self.elements_of(ElementType::of::<T>(), input.any(), index)
     }
 
     /// [`Self::elements`] of an element type. Returns an error if there is none, as for a struct.
-    fn elements_of(
+    pub(super) fn elements_of(
         &mut self,
         element: Option<ElementType>,
-        memory: Option<ClInput>,
+        input: AnyInput<'_>,
         index: &Index,
     ) -> Result<Vec<Component>> {
+        let memory = self.device.map(|device| input.cl(device)).transpose()?;
         let element = element.ok_or_else(no_struct)?;
         let number = self.unique();
         self.needs_fp64 |= element.needs_fp64();

@@ -43,6 +43,8 @@
 //! # Ok::<(), oclprim::Error>(())
 //! ```
 
+#[doc(hidden)]
+pub(crate) mod converted;
 mod function;
 #[doc(hidden)]
 pub(crate) mod gpu;
@@ -697,6 +699,12 @@ pub trait Values: Sync {
     /// The elements of a range, which must exist.
     fn values(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = Self::Item> + ExactSizeIterator;
 
+    /// Writes the elements from index `first` on.
+    fn fill(&self, first: usize, out: &mut [Self::Item]) {
+        let end = first + out.len();
+        out.iter_mut().zip(self.values(first..end)).for_each(|(to, value)| *to = value);
+    }
+
     /// Returns an error if an index of a gather was out of range.
     fn checked(&self) -> Result<()>;
 
@@ -720,8 +728,7 @@ pub trait Blocks<T>: Sync {
 impl<V: Values> Blocks<V::Item> for V {
     #[inline(never)]
     fn block(&self, first: usize, out: &mut [V::Item]) {
-        let end = first + out.len();
-        out.iter_mut().zip(self.values(first..end)).for_each(|(to, value)| *to = value);
+        self.fill(first, out);
     }
 
     fn factors(&self) -> Option<[&dyn Blocks<V::Item>; 2]> {
