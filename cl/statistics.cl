@@ -531,11 +531,12 @@ INLINED void write_answer(
 #define ANSWER_PARAMS
 #endif
 
-// Work-group g takes the tiles g, g + groups, ...; the merged record becomes record g. With ONE_PASS and if `ends` is not 0, the
+// Work-group g takes the tiles g, g + groups, ..., after those of earlier launches; the merged record becomes record g.
+// An input may arrive in parts, of whole tiles but for the last: n is the end of the launch's part. With ONE_PASS and if `ends` is not 0, the
 // work-group that finishes last writes the answer.
 KERNEL void statistics_tiles(
     __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, __global void* records,
-    __global void* moments, const ulong moments_offset ANSWER_PARAMS)
+    const ulong records_offset, __global void* moments, const ulong moments_offset ANSWER_PARAMS)
 {
     __local uint tree[RECORD_WORDS * WG];
     __local A lanes[LANE_WORDS];
@@ -545,9 +546,10 @@ KERNEL void statistics_tiles(
     __global const T* in = in_base + in_offset;
     __global Moments* moments_of_tiles = (__global Moments*)moments + moments_offset;
     const OFFSET_T tiles = n / TILE + (n % TILE != 0), groups = get_num_groups(0);
+    const OFFSET_T first = get_global_offset(0) / WG + get_group_id(0);
     Record all;
-    clear_record(&all, get_group_id(0));
-    for (OFFSET_T base = get_group_id(0); base < tiles; base += BATCH * groups) {
+    clear_record(&all, first);
+    for (OFFSET_T base = first; base < tiles; base += BATCH * groups) {
         for (uint t = 0; t < BATCH; t++) {
             const OFFSET_T tile = base + t * groups;
             if (tile < tiles) {
@@ -567,7 +569,7 @@ KERNEL void statistics_tiles(
         merge_group(&all, tree);
         if (round == 0) {
             if (get_local_id(0) == 0) {
-                ((__global Record*)records)[get_group_id(0)] = all;
+                ((__global Record*)records)[records_offset + get_group_id(0)] = all;
             }
 #ifdef ONE_PASS
             if (ends && ends_last(ended, groups, &first_found)) {

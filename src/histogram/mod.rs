@@ -52,7 +52,7 @@ pub use weighted::{Weight, WeightedHistogram};
 use self::form::Mapped;
 use crate::{
     Device, Element, Input, Integer, Output, Result, Scratch, Source, memory,
-    runtime::Backend,
+    runtime::{Arriving, Backend},
     source::{Erased, Expression, load::Load, transform::written_load},
 };
 
@@ -322,7 +322,9 @@ impl Device {
         match self.backend() {
             Backend::Cpu => cpu::histogram(input.host()?, bins, counts.host()?, outside.host()?, accumulate)?,
             Backend::OpenCl(device) => {
-                gpu::histogram(device, input.cl(device)?, None, bins, counts, outside, accumulate, scratch)?;
+                let (input, host) = input.any().arriving(device)?;
+                let input = Arriving::new(&input, host);
+                gpu::histogram(device, input, None, bins, counts, outside, accumulate, scratch)?;
             }
         }
         Ok(())
@@ -359,7 +361,7 @@ impl Device {
                 let (load, caps) = (Load::of(source, device)?, device.capabilities()?);
                 if let Some((memory, from, prelude)) = load.mapped(&caps)? {
                     let (mapped, input) = (Mapped { from, prelude: prelude.to_owned() }, memory.part(0, n));
-                    gpu::histogram(device, input, Some(&mapped), bins, counts, outside, accumulate, scratch)
+                    gpu::histogram(device, (&input).into(), Some(&mapped), bins, counts, outside, accumulate, scratch)
                 } else {
                     let samples = written_load(self, source, &load, n)?;
                     self.histogram_one((&samples).into(), bins, counts, outside, accumulate, scratch)

@@ -147,7 +147,7 @@ pub(super) fn bytes<T: Float>(device: &ClDevice, input: Erased<'_, T>, output: O
     let output = output.cl(device, false)?;
     let write = |read: Read<'_>| sum(device, &form, store, read, &output);
     match input {
-        Erased::Memory(input) => write(Read::Memory(&input.cl(device)?))?,
+        Erased::Memory(input) => write(Read::Memory((&input.cl(device)?).into()))?,
         Erased::Expression(source) => {
             let load = Load::of(source, device)?;
             load.run(device, source, n, &mut || write(Read::Source(&load, n)))?;

@@ -302,7 +302,7 @@ impl Device {
             Backend::OpenCl(device) => {
                 let x = x.cl(device, true)?;
                 let form = gpu::Form::by::<T, T>((code, !op.ordered), kind.reversed);
-                gpu::scan(device, &form, &gpu::Start::of(&op, kind), (&x, gpu::Starts::None), &x, scratch)?;
+                gpu::scan(device, &form, &gpu::Start::of(&op, kind), ((&*x).into(), gpu::Starts::None), &x, scratch)?;
                 x.finish(device)
             }
         }

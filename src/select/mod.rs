@@ -43,7 +43,7 @@ use crate::{
     arguments::expect_beside,
     counted::{expect_room, in_room},
     op::{Condition, Everywhere, ForSelections, Known},
-    runtime::Backend,
+    runtime::{Arriving, Backend},
     source::{Flagged, Grouped, finite},
 };
 
@@ -282,10 +282,11 @@ impl Device {
                 Ok(())
             }
             Backend::OpenCl(device) => {
-                let (input, output, count) = (input.cl(device)?, output.cl(device, true)?, count.cl(device, false)?);
+                let (input, host) = input.any().arriving(device)?;
+                let (output, count) = (output.cl(device, true)?, count.cl(device, false)?);
                 apart(&[&input], &[&output, &count])?;
                 let form = gpu::Form { unordered: C::LOOSE, ..gpu::Form::of(gpu::Marks::by(what)) };
-                let job = gpu::Job { out: Some(&output), ..gpu::Job::of(&input, &count) };
+                let job = gpu::Job { out: Some(&output), ..gpu::Job::of(Arriving::new(&input, host), &count) };
                 gpu::run(device, &form, &job, scratch)?;
                 count.finish(device)?;
                 output.finish(device)
@@ -401,12 +402,13 @@ impl Device {
                 Ok(())
             }
             Backend::OpenCl(device) => {
-                let (input, output, count) = (input.cl(device)?, output.cl(device, true)?, count.cl(device, false)?);
+                let (input, host) = input.any().arriving(device)?;
+                let (output, count) = (output.cl(device, true)?, count.cl(device, false)?);
                 apart(&[&input], &[&output, &count])?;
                 let flags = T::TYPE == ElementType::U8 && what.known() == Some(Known::NonZero);
                 let marks = if flags { gpu::Marks::Flags } else { gpu::Marks::by(what) };
                 let form = gpu::Form { moved: false, places: true, place: size_of::<I>(), ..gpu::Form::of(marks) };
-                let job = gpu::Job { places: Some(&output), ..gpu::Job::of(&input, &count) };
+                let job = gpu::Job { places: Some(&output), ..gpu::Job::of(Arriving::new(&input, host), &count) };
                 gpu::run(device, &form, &job, scratch)?;
                 count.finish(device)?;
                 output.finish(device)

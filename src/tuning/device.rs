@@ -52,7 +52,9 @@ impl ClDevice {
         let of_class = |class: SizeClass| {
             let choice = chosen.iter().find(|choice| choice.is_of(Primitive::Transfer, class));
             let chosen = transfer(choice.map_or(&usual, |choice| &choice.caps));
-            Transfers { always: tuning.staged, copied: tuning.copied, fault: tuning.transfer_fault, ..chosen }
+            let part_bytes = tuning.part_bytes.unwrap_or(chosen.part_bytes);
+            let (always, copied, fault) = (tuning.staged, tuning.copied, tuning.transfer_fault);
+            Transfers { part_bytes, always, copied, fault, ..chosen }
         };
         let by_class = SizeClass::ALL.map(of_class);
         self.choose_transfers(move |bytes| by_class[SizeClass::of(bytes) as usize]);

@@ -83,6 +83,7 @@ pub struct Tuning {
     without_file: bool,
     stall: Option<Stall>,
     staged: bool,
+    part_bytes: Option<usize>,
     copied: bool,
     transfer_fault: Option<TransferFault>,
     set: Vec<(Primitive, String, usize)>,
@@ -177,6 +178,13 @@ impl Tuning {
     #[doc(hidden)]
     pub fn stall(mut self, stall: Stall) -> Self {
         self.stall = Some(stall);
+        self
+    }
+
+    /// Sets the minimum bytes of a part of an input slice: kernels start on a part while later parts arrive.
+    #[doc(hidden)]
+    pub fn parts(mut self, bytes: usize) -> Self {
+        self.part_bytes = Some(bytes);
         self
     }
 

@@ -29,7 +29,7 @@ use crate::{
     Buffer, Device, Element, Input, Offset, Output, Result, Scratch, Source, element,
     op::{Condition, Everywhere, Known, Or, Product, Sum},
     reduce::Reducible,
-    runtime::Backend,
+    runtime::{Arriving, Backend},
     source::{Along, Axes, ByKey, Grouped, Segments, Shaped},
 };
 
@@ -431,8 +431,9 @@ impl Device {
                 output.host()?[0] = R::try_from(answer).unwrap_or(R::from(1));
             }
             Backend::OpenCl(device) => {
-                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
-                gpu::answer(device, question, size_of::<T>(), &input, &output, scratch)?;
+                let ((input, host), output) = (input.any().arriving(device)?, output.cl(device, false)?);
+                let input = Arriving::new(&input, host);
+                gpu::answer(device, question, size_of::<T>(), input, &output, scratch)?;
                 output.finish(device)?;
             }
         }
