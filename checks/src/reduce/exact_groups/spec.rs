@@ -137,6 +137,23 @@ fn lines<T: Float>(of: Exact, shapes: &[Shape], cases: &mut Vec<Case>) {
     grid(of, "along an axis", shapes, |(shape, _)| shape[0] * shape[1], run, cases);
 }
 
+fn dots_of_lines<T: Float>(shapes: &[Shape], cases: &mut Vec<Case>) {
+    let run = |device: &Device, hard: Hard, (shape, axis): Shape| {
+        let (outputs, len) = (shape[1 - axis], shape[axis]);
+        let (next, stride) = if axis == 1 { (len, 1) } else { (1, outputs) };
+        let (x, y) = factors::<T>(hard, outputs * len);
+        let line = |o: usize| (0..len).map(move |i| o * next + i * stride);
+        let want: Vec<T> = (0..outputs).map(|o| dot(line(o).map(|i| (x[i], y[i])))).collect();
+        let (x, y) = (device.upload(&x)?, device.upload(&y)?);
+        let got = guarded(device, outputs, 1, |out| {
+            Ok(device.reduce_into(x.nd(&shape)?.times(y.nd(&shape)?).along(axis), Sum.exact(), out)?)
+        })?;
+        same(&got, &want, "dot products")
+    };
+    let n = |(shape, _): Shape| shape[0] * shape[1];
+    grid_of::<T, Shape>("dot exact along an axis", &OF_PRODUCTS, (shapes, n), run, cases);
+}
+
 pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
     let sizes: &[Segments] = match level {
         Level::Tiny => &[(3000, Cut::Every(257))],
@@ -168,6 +185,9 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
     let dots = &sizes[..sizes.len().min(2)];
     dots_of_segments::<f32>(dots, cases);
     dots_of_segments::<f64>(dots, cases);
+    let dots = &shapes[..shapes.len().min(3)];
+    dots_of_lines::<f32>(dots, cases);
+    dots_of_lines::<f64>(dots, cases);
     segments::<f32>(Exact::Sum, sizes, cases);
     lines::<f32>(Exact::Sum, shapes, cases);
     segments::<f64>(Exact::Sum, &sizes[..if few == Level::Tiny { 1 } else { 2 }], cases);
@@ -190,6 +210,10 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
 
 pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     let forms = [Exact::Sum, Exact::Mean].map(|of| {
+        let products = |mut form: Form| {
+            form.products = true;
+            form
+        };
         [
             Form::of::<f16, f16>(of),
             Form::of::<bf16, bf16>(of),
@@ -197,6 +221,9 @@ pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
             Form::of::<f64, f64>(of),
             Form::of::<u8, f32>(of),
             Form::of::<bf16, f64>(of),
+            products(Form::of::<f16, f16>(of)),
+            products(Form::of::<f32, f32>(of)),
+            products(Form::of::<f64, f64>(of)),
         ]
     });
     let shapes =
@@ -213,7 +240,7 @@ pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
             }
             for (shape, axis) in shapes {
                 let lines = Layout::contiguous(&shape).and_then(|layout| Lines::of(&layout, axis));
-                let plan = lines.and_then(|lines| along_an_axis::plan(&lines, form, &caps, false));
+                let plan = lines.and_then(|lines| along_an_axis::plan(&lines, None, form, &caps, false));
                 programs.extend(plan.map(|plan| plan.sums.program));
             }
         }
