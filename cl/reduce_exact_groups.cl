@@ -14,7 +14,7 @@
 // Without SEGMENTS a group is a line (lib/lines.cl). COLUMNS: neighbouring work-items have neighbouring groups; else
 // they have neighbouring elements. PARTS: a team has a part of a group, and adds its accumulator to that of the group
 // in global memory: `sums`.
-// DOT: the summands are the exact products in[i] * other[i]. Needs SEGMENTS, and excludes REGISTERS.
+// DOT: the summands are the exact products in[i] * other[i]; lines of `other` have their own strides. Excludes REGISTERS.
 //
 // The list of the parts of long segments: list[0] is their number, then `room` owners and `room` firsts. A part's first is the
 // index f of the first part of its segment: owners[f] is the segment, owners[f + 1] its length, sums[f] its accumulator.
@@ -599,6 +599,10 @@ typedef struct {
     // The offset of the first element.
     long first;
     long stride;
+#if DOT
+    // Those of the other factors.
+    long other_first, other_stride;
+#endif
     OFFSET_T len;
     // The index of the group, and with PARTS that of its accumulator.
     OFFSET_T id, slot;
@@ -607,12 +611,11 @@ typedef struct {
 } Group;
 
 // x[0 .. CHUNK] = the elements of lane `lane` of a round, which begins at element `from` of the group; `none` after the last one.
+// p[0], p[stride], ... are the `len` elements of the group.
 INLINED void load_chunk(
-    __global const T* in, const Group* group, const OFFSET_T from, const uint lane, const A none, A* x)
+    __global const T* p, const long stride, const OFFSET_T len, const OFFSET_T from, const uint lane, const A none, A* x)
 {
-    __global const T* p = in + group->first;
-    const long stride = group->stride;
-    if (group->len - from >= TEAM * CHUNK) {
+    if (len - from >= TEAM * CHUNK) {
         UNROLLED
         for (uint k = 0; k < CHUNK; k++) {
             x[k] = to_acc(p[(long)(from + lane + k * TEAM) * stride]);
@@ -620,7 +623,7 @@ INLINED void load_chunk(
     } else {
         UNROLLED
         for (uint k = 0; k < CHUNK; k++) {
-            const OFFSET_T i = from + lane + k * TEAM, last = group->len - 1;
+            const OFFSET_T i = from + lane + k * TEAM, last = len - 1;
             const A element = element_to_acc(p[(long)min(i, last) * stride]);
             x[k] = i <= last ? element : none;
         }
@@ -632,6 +635,18 @@ static inline OFFSET_T rounds_of(const Group* group)
     return group->len / (TEAM * CHUNK) + (group->len % (TEAM * CHUNK) != 0);
 }
 
+#if !DOT
+#define OTHER_PARAMS
+#define OTHER_ARGS
+#elif defined(SEGMENTS)
+#define OTHER_PARAMS __global const T *restrict other_base, const ulong other_offset,
+#define OTHER_ARGS other_base, other_offset,
+#else
+#define OTHER_PARAMS                                                                                                   \
+    __global const T *restrict other_base, const ulong other_offset, const long other_stride, const long8 other_strides,
+#define OTHER_ARGS other_base, other_offset, other_stride, other_strides,
+#endif
+
 #ifdef SEGMENTS
 #if COUNTED
 #define FOUND_PARAMS , __global const ulong *found_base, const ulong found_offset
@@ -641,14 +656,6 @@ static inline OFFSET_T rounds_of(const Group* group)
 #define FOUND_PARAMS
 #define FOUND_ARGS
 #define FOUND segments
-#endif
-
-#if DOT
-#define OTHER_PARAMS __global const T *restrict other_base, const ulong other_offset,
-#define OTHER_ARGS other_base, other_offset,
-#else
-#define OTHER_PARAMS
-#define OTHER_ARGS
 #endif
 
 #define GROUPS                                                                                                         \
@@ -698,16 +705,23 @@ static inline Group find_group(const OFFSET_T block, const uint team, GROUPS)
         group.len = end > start ? end - start : 0;
         group.first += (long)start;
     }
+#if DOT
+    group.other_first = group.first + (long)other_offset - (long)in_offset;
+    group.other_stride = 1;
+#endif
 #ifdef PARTS
     group.first += (long)min(skipped, group.len);
+#if DOT
+    group.other_first += (long)min(skipped, group.len);
+#endif
     group.len = min(group.len - min(skipped, group.len), part);
 #endif
     return group;
 }
 #else
 // A line has `parts` parts of `part` elements; there are `len` elements in all.
-#define GROUPS LINES, const OFFSET_T len, const OFFSET_T part, const OFFSET_T parts
-#define GROUPS_ARGS in_base, in_offset, stride, outputs, shape, strides, dims, len, part, parts
+#define GROUPS LINES, OTHER_PARAMS const OFFSET_T len, const OFFSET_T part, const OFFSET_T parts
+#define GROUPS_ARGS in_base, in_offset, stride, outputs, shape, strides, dims, OTHER_ARGS len, part, parts
 
 static inline OFFSET_T count_blocks(GROUPS)
 {
@@ -721,14 +735,23 @@ static inline Group find_group(const OFFSET_T block, const uint team, GROUPS)
     group.id = block / parts * TEAMS + team;
     group.slot = group.id;
     group.there = group.id < outputs;
+    const OFFSET_T id = group.there ? group.id : 0;
 #ifdef UNIT
     group.stride = 1;
 #else
     group.stride = stride;
 #endif
     group.len = group.there ? min(part, len - skipped) : 0;
-    group.first = (long)in_offset + line_offset(group.there ? group.id : 0, shape, strides, dims);
-    group.first += (long)skipped * group.stride;
+    group.first = (long)in_offset + line_offset(id, shape, strides, dims) + (long)skipped * group.stride;
+#if DOT
+#ifdef UNIT
+    group.other_stride = 1;
+#else
+    group.other_stride = other_stride;
+#endif
+    group.other_first = (long)other_offset + line_offset(id, shape, other_strides, dims);
+    group.other_first += (long)skipped * group.other_stride;
+#endif
     return group;
 }
 #endif
@@ -736,11 +759,9 @@ static inline Group find_group(const OFFSET_T block, const uint team, GROUPS)
 // Loads the elements of a chunk, and with DOT their other factors. After the last element, they add -0.
 INLINED void load_summands(GROUPS, const Group* group, const OFFSET_T from, const uint lane, A* x, A* y)
 {
-    load_chunk(in_base, group, from, lane, (A)-0.0f, x);
+    load_chunk(in_base + group->first, group->stride, group->len, from, lane, (A)-0.0f, x);
 #if DOT
-    Group other = *group;
-    other.first += (long)other_offset - (long)in_offset;
-    load_chunk(other_base, &other, from, lane, 0, y);
+    load_chunk(other_base + group->other_first, group->other_stride, group->len, from, lane, 0, y);
 #endif
 }
 
@@ -921,13 +942,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups(
                 const OFFSET_T to = again ? min(group.len, from + TABLE_ELEMENTS) : 0;
                 ROLLED
                 for (OFFSET_T i = from + lane; i < to; i += TEAM) {
-                    const long at = group.first + (long)i * group.stride;
 #if DOT
-                    const A y = to_acc(other_base[at + (long)other_offset - (long)in_offset]);
+                    const A y = to_acc(other_base[group.other_first + (long)i * group.other_stride]);
 #else
                     const A y = 0;
 #endif
-                    found |= deposit_number(own, to_acc(in_base[at]), y, &range);
+                    found |= deposit_number(own, to_acc(in_base[group.first + (long)i * group.stride]), y, &range);
                 }
                 carry_exact(words, EXACT_WORDS * TABLES, TABLES);
             }

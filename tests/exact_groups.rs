@@ -5,7 +5,7 @@ mod common;
 mod hard;
 
 use oclprim::{
-    Device, ErrorKind, ExactSum, Float, Layout, NdView, Source, Tuning, bf16, f16,
+    Device, ErrorKind, ExactSum, Float, Input, Layout, NdView, Source, Tuning, bf16, f16,
     internals::{
         data::Rng,
         oracle::{exact_mean, exact_sum},
@@ -333,6 +333,125 @@ fn dot_products_of_segments_and_keys_are_correctly_rounded() {
         if common::has_doubles(&device) {
             all::<f64>(&device, &name);
         }
+    }
+}
+
+/// Sums of products along axes of two arrays of one shape. Each array has its axes in its own order in memory.
+fn dots_along<T: Float, const N: usize>(
+    device: &Device,
+    name: &str,
+    shape: &[usize],
+    axes: [usize; N],
+    orders: [&[usize]; 2],
+) {
+    let inverse = |order: &[usize]| {
+        let mut back = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(at, &axis)| back[axis] = at);
+        back
+    };
+    let of = |order: &[usize]| order.iter().map(|&axis| shape[axis]).collect::<Vec<_>>();
+    let by_lines: Vec<usize> = (0..shape.len()).filter(|axis| !axes.contains(axis)).chain(axes).collect();
+    let len: usize = axes.iter().map(|&axis| shape[axis]).product();
+    let kinds: Vec<usize> = (0..KINDS).map(|kind| kind as usize).collect();
+    let lens = vec![len; shape.iter().product::<usize>() / len];
+    let (lines, _, want) = factors::<T>(&lens, &kinds, len as u64);
+    let stored = [0, 1].map(|k| {
+        let view = Input::from(&lines[k]).nd(&of(&by_lines)).unwrap().permute(&inverse(&by_lines)).unwrap();
+        view.permute(orders[k]).unwrap().to_vec().unwrap()
+    });
+    let [x, y] =
+        [0, 1].map(|k| Input::from(&stored[k]).nd(&of(orders[k])).unwrap().permute(&inverse(orders[k])).unwrap());
+    let what = format!("{name}: {shape:?} of {} along {axes:?}, in memory {orders:?}", T::TYPE);
+    let got = device.reduce(x.times(y).along(axes), Sum.exact()).unwrap().to_vec().unwrap();
+    same(&got, &want, &what);
+    // Another order of the summands.
+    let [x, y] = [x, y].map(|view| view.reverse(axes[0]).unwrap());
+    let mut got = vec![T::ONE; want.len()];
+    device.reduce_into(x.times(y).along(axes), Sum.exact(), &mut got).unwrap();
+    same(&got, &want, &format!("{what}, reversed"));
+}
+
+#[test]
+fn dot_products_along_axes_are_correctly_rounded() {
+    fn all<T: Float>(device: &Device, name: &str) {
+        // Rows, columns, and one of each.
+        dots_along::<T, 1>(device, name, &[7, 100], [1], [&[0, 1], &[0, 1]]);
+        dots_along::<T, 1>(device, name, &[100, 7], [0], [&[0, 1], &[0, 1]]);
+        dots_along::<T, 1>(device, name, &[100, 7], [0], [&[1, 0], &[0, 1]]);
+        // Axes that cannot be folded in both factors; one factor whose lines are copied.
+        dots_along::<T, 1>(device, name, &[2, 100, 5, 3], [1], [&[0, 1, 2, 3], &[3, 0, 2, 1]]);
+        dots_along::<T, 2>(device, name, &[2, 9, 4, 11], [1, 3], [&[0, 1, 2, 3], &[0, 2, 1, 3]]);
+    }
+    for (name, device) in product_devices() {
+        all::<f32>(&device, &name);
+        if common::has_doubles(&device) {
+            all::<f64>(&device, &name);
+        }
+    }
+}
+
+/// Lines of products that are divided into parts.
+#[test]
+fn dot_products_along_long_axes_are_correctly_rounded() {
+    for (name, device) in product_devices() {
+        dots_along::<f32, 1>(&device, &name, &[2, 70_001], [1], [&[0, 1], &[0, 1]]);
+        dots_along::<f32, 1>(&device, &name, &[70_001, 2], [0], [&[0, 1], &[0, 1]]);
+        if common::has_doubles(&device) {
+            dots_along::<f64, 1>(&device, &name, &[2, 70_001], [1], [&[0, 1], &[1, 0]]);
+        }
+    }
+}
+
+#[test]
+fn products_along_axes_have_equal_shapes() {
+    let mut rng = Rng::new(3);
+    let (x, v) = (hard::<f32>(1, 12 * 50, &mut rng), hard::<f32>(1, 50, &mut rng));
+    for (name, device) in product_devices() {
+        let (there, v_there) = (device.upload(&x).unwrap(), device.upload(&v).unwrap());
+        // Some rows of a matrix, times a vector.
+        let rows = there.nd(&[12, 50]).unwrap().slice(0, 2..).unwrap();
+        let vector = v_there.nd(&[50]).unwrap().broadcast_to(&[10, 50]).unwrap();
+        let dots = x[100..].chunks(50).map(|row| product_sum(row, &v));
+        let got = device.reduce(rows.times(vector).along(1), Sum.exact()).unwrap().to_vec().unwrap();
+        same(&got, &dots.clone().map(|dot| dot.round()).collect::<Vec<_>>(), &format!("{name}: a vector"));
+        let got = device.reduce(vector.times(rows).along(1), Mean).unwrap().to_vec().unwrap();
+        same(&got, &dots.map(|dot| dot.mean(50)).collect::<Vec<_>>(), &format!("{name}: means"));
+        // Not exact: the rounded products.
+        let products: Vec<f32> = x[100..].iter().zip(v.iter().cycle()).map(|(x, y)| x * y).collect();
+        let products = Input::from(&products).nd(&[10, 50]).unwrap();
+        for axis in [0, 1] {
+            let want = device.reduce(products.along(axis), Sum).unwrap().to_vec().unwrap();
+            let got = device.reduce(rows.times(vector).along(axis), Sum).unwrap().to_vec().unwrap();
+            same(&got, &want, &format!("{name}: rounded products along {axis}"));
+            let mut got = vec![0.0; want.len()];
+            device.reduce_into(rows.times(vector).along(axis), Sum, &mut got).unwrap();
+            same(&got, &want, &format!("{name}: rounded products along {axis}, into a slice"));
+        }
+        let error = device.reduce(rows.times(rows.permute(&[1, 0]).unwrap()).along(1), Sum.exact()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
+        assert_eq!(error.to_string(), "times needs views of equal shapes, got [10, 50] and [50, 10]", "{name}");
+        for axis in [0, 1] {
+            let few = rows.slice(1, ..7).unwrap();
+            let error = device.reduce(rows.times(few).along(axis), Max).unwrap_err();
+            assert_eq!(error.to_string(), "times needs views of equal shapes, got [10, 50] and [10, 7]", "{name}");
+        }
+        let error = device.reduce_into(rows.times(rows).along(1), Sum.exact(), &mut [0f32; 9]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
+        let error = device.reduce(rows.times(rows).along(2), Sum.exact()).unwrap_err();
+        assert_eq!(error.to_string(), "axis 2 is out of range for an array of shape [10, 50]", "{name}");
+        // Lines without elements, and no lines.
+        let none = rows.slice(0, ..0).unwrap();
+        let sums = device.reduce(none.times(none).along(0), Sum.exact()).unwrap().to_vec().unwrap();
+        assert_eq!(bits(&sums), [0; 50], "{name}");
+        assert_eq!(device.reduce(none.times(none).along(1), Sum.exact()).unwrap().len(), 0, "{name}");
+        let means = device.reduce(none.times(none).along([0]), Mean).unwrap().to_vec().unwrap();
+        assert!(means.len() == 50 && means.iter().all(|mean| mean.is_nan()), "{name}");
+        // Along all axes, and along none.
+        let all = x[100..].iter().zip(v.iter().cycle()).map(|(x, y)| (*x, *y)).unzip::<_, _, Vec<_>, Vec<_>>();
+        let got = device.reduce(rows.times(vector).along([0, 1]), Sum.exact()).unwrap().to_vec().unwrap();
+        same(&got, &[product_sum(&all.0, &all.1).round()], &format!("{name}: all"));
+        let got = device.reduce(rows.times(vector).along([]), Sum.exact()).unwrap().to_vec().unwrap();
+        same(&got, &products.to_vec().unwrap(), &format!("{name}: each product"));
     }
 }
 

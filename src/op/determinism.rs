@@ -50,7 +50,7 @@ pub enum Determinism {
     ///
     /// [`exact`](crate::exact) has the rules for special values and the algorithm. Each element of an expression is
     /// rounded to its type before it is added. There is one exception: sums do not round the products of
-    /// [`times`](crate::Source::times) first. Scans do; but products of `f32` and narrower types are exact in `f64`:
+    /// [`times`](crate::Source::times), or of [views](crate::NdView::times), first. Scans do; but products of `f32` and narrower types are exact in `f64`:
     /// `x.cast::<f64>().times(y.cast())`.
     ///
     /// Float products return [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes

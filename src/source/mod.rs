@@ -68,8 +68,8 @@ pub use self::transform::Held;
 pub use self::{
     function::Function,
     group::{
-        Along, Axes, ByKey, Channels, Flagged, Grouped, Indexed, KeyedOutput, NdCast, PairOutput, Ranges, Segments,
-        Shaped, Weighted, With, WithColumns,
+        Along, Axes, ByKey, Channels, Flagged, Grouped, Indexed, KeyedOutput, NdCast, NdTimes, PairOutput, Ranges,
+        Segments, Shaped, Weighted, With, WithColumns,
     },
     item::{Computed, Item},
     leaf::{Constant, Counting, constant, counting},
@@ -166,9 +166,11 @@ pub trait Source: Sized + Sync {
     ///
     /// Integers wrap, and floats round. For sums of all elements, of segments and by key,
     /// [`Determinism::Exact`](crate::Determinism::Exact) adds the exact products and rounds only the sum;
-    /// [`ExactSum::of`](crate::ExactSum::of) returns the exact sum of all products. This holds if `times` is the outermost source, or only [`take`](Source::take) is applied to it. Any other source
-    /// applied to the products, such as [`reversed`](Source::reversed) or a second `times`, gets rounded products. For
-    /// products in a wider type, [`cast`](Source::cast) both factors first: `x.cast::<U>().times(y.cast())`.
+    /// [`ExactSum::of`](crate::ExactSum::of) returns the exact sum of all products. This holds if `times` is the
+    /// outermost source, or only [`take`](Source::take) is applied to it. Any other source applied to the products, such
+    /// as [`reversed`](Source::reversed) or a second `times`, gets rounded products. For products in a wider type,
+    /// [`cast`](Source::cast) both factors first: `x.cast::<U>().times(y.cast())`. For products of N-dimensional views,
+    /// see [`NdView::times`](crate::NdView::times).
     ///
     /// The call that reads the source returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths
     /// differ.

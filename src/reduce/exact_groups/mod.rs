@@ -28,6 +28,9 @@
 //! memory, which it adds to one for the group in global memory. A last launch rounds those. The lengths of segments are on the
 //! device, so the first launch lists the parts of long segments there. Without long ones, the other launches find an empty list.
 //!
+//! **Products** are exact integers, so their partials are always integers. A group has a first element and a stride for
+//! each factor.
+//!
 //! **Along an axis**, neighbouring outputs may lie closer together in memory than neighbours on the axis. Neighbouring
 //! work-items then take neighbouring outputs, and a team is a column of the work-group.
 
