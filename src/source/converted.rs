@@ -107,7 +107,7 @@ mod tests {
         same(Converted::new(cast_slice(&x), ElementType::I16));
         let wide = Converted::<f64>::new(cast_slice(&x), ElementType::I16);
         let products = wide.times((&x).cast());
-        assert_eq!(cpu.reduce(products, Sum).unwrap(), x.iter().map(|&x| f64::from(x) * f64::from(x)).sum());
+        assert_eq!(cpu.reduce(products, Sum).unwrap(), x.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>());
         assert_eq!(cpu.reduce(Converted::<i16>::new(cast_slice(&x), ElementType::I16), Sum).unwrap(), -32472);
     }
 
