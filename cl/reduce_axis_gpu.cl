@@ -3,7 +3,6 @@
 // Adds aggregate `number`: joins it with each earlier aggregate that now has its right neighbour.
 static inline void push(A* carry, uint* carries, OFFSET_T number, A x)
 {
-    ROLLED
     for (; number & 1; number >>= 1) {
         x = OP(carry[--*carries], x);
     }
@@ -14,7 +13,6 @@ static inline void push(A* carry, uint* carries, OFFSET_T number, A x)
 static inline A fold(const A* carry, uint carries)
 {
     A x = carry[--carries];
-    ROLLED
     while (carries > 0) {
         x = OP(carry[--carries], x);
     }
