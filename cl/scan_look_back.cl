@@ -37,6 +37,7 @@
 // each tile.
 //
 // Source: Merrill and Garland, Single-pass Parallel Prefix Scan with Decoupled Look-back, 2016.
+#define IN_PARTS !SEGMENTED
 #include "lib/ticket.cl"
 #define STATUS_VALUES
 

@@ -19,6 +19,7 @@
 #include "lib/select.cl"
 #include "lib/select_finish.cl"
 #include "lib/aside.cl"
+#define IN_PARTS 1
 #include "lib/ticket.cl"
 #include "lib/ended.cl"
 

@@ -269,8 +269,8 @@ pub(crate) fn scan(
     if let Starts::Offsets(offsets) = starts {
         job.ranks(offsets)?;
     }
-    // A tile waits only for earlier tiles, so it may run before later elements arrive.
-    let unit = if form.reversed { n } else { tile(form.element) };
+    // A tile waits only for earlier tiles, so it may run before later elements arrive. Kernels of segments have one launch.
+    let unit = if form.reversed || form.heads.is_some() { n } else { tile(form.element) };
     if plan.look_back { job.look_back(unit) } else { job.reduce_then_scan() }
 }
 
