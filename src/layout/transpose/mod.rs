@@ -63,7 +63,7 @@ impl Device {
     /// assert_eq!(device.transpose(&x, Matrices::new(1, 3).count(2))?.to_vec()?, [1, 2, 3, 4, 5, 6]);
     ///
     /// let error = device.transpose(&x, Matrices::new(2, 2).leading(1, 2)).unwrap_err();
-    /// assert_eq!(error.to_string(), "the input's leading dimension is 1, rows have 2 elements");
+    /// assert_eq!(error.to_string(), "the input's leading dimension is 1, but rows have 2 elements");
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn transpose<S: Source<Item: Pod>>(&self, input: S, shape: impl Into<Matrices>) -> Result<Buffer<S::Item>> {
