@@ -148,7 +148,7 @@ static inline void finish(
     }
 }
 
-// Work-group g takes a contiguous run of `run` elements, a multiple of WG x VEC. The 8 bytes of `key`, and those of `mask`,
+// Work-group g, with those before the launch, takes a contiguous run of `run` elements, a multiple of WG x VEC. The 8 bytes of `key`, and those of `mask`,
 // repeat the bytes for one element.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void count_runs(
     __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, const OFFSET_T run, const ulong key,
@@ -157,12 +157,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void count_runs(
     __local ulong parts[WG];
     __local uint last[1];
     __global const T* x = in_base + in_offset;
-    const OFFSET_T first = get_group_id(0) * run, end = n - first > run ? first + run : n;
+    const OFFSET_T group = get_global_offset(0) / WG + get_group_id(0), first = group * run, end = n - first > run ? first + run : n;
     const OFFSET_T count =
         WG >= 32 ? count_vectors(x, first, end, key, mask) : count_share(x, first, end, run / WG, key, mask);
     const ulong sum = group_sum(count, parts);
     if (get_local_id(0) == 0) {
-        counts[get_group_id(0)] = sum;
+        counts[group] = sum;
     }
     if (ONE_PASS) {
         finish(counts, n, ENDING_ARGS, parts, last);

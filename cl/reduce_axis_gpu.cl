@@ -3,6 +3,7 @@
 // Adds aggregate `number`: joins it with each earlier aggregate that now has its right neighbour.
 static inline void push(A* carry, uint* carries, OFFSET_T number, A x)
 {
+    ROLLED
     for (; number & 1; number >>= 1) {
         x = OP(carry[--*carries], x);
     }
@@ -13,6 +14,7 @@ static inline void push(A* carry, uint* carries, OFFSET_T number, A x)
 static inline A fold(const A* carry, uint carries)
 {
     A x = carry[--carries];
+    ROLLED
     while (carries > 0) {
         x = OP(carry[--carries], x);
     }

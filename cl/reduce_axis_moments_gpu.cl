@@ -55,11 +55,23 @@ INLINED void divide(Quad* quad, __global const T* in, const long stride, const u
         quad->mean[k] *= quad->part[k];
         far |= !IS_FINITE(quad->mean[k]);
     }
-    if (far) {
+    if (!far) {
+        return;
+    }
+    // Not unrolled, so that the code for a lane exists once; arrays in registers have no variable index.
+    ROLLED
+    for (uint k = 0; k < 4; k++) {
+        A mean = 0, part = 0;
         UNROLL
-        for (uint k = 0; k < 4; k++) {
-            if (!IS_FINITE(quad->mean[k])) {
-                quad->mean[k] = far_mean(in, stride, count, LANES, lane + k, quad->part[k]);
+        for (uint i = 0; i < 4; i++) {
+            mean = i == k ? quad->mean[i] : mean;
+            part = i == k ? quad->part[i] : part;
+        }
+        if (!IS_FINITE(mean)) {
+            mean = far_mean(in, stride, count, LANES, lane + k, part);
+            UNROLL
+            for (uint i = 0; i < 4; i++) {
+                quad->mean[i] = i == k ? mean : quad->mean[i];
             }
         }
     }

@@ -20,7 +20,7 @@
 // A product of two f32 is an f64; one of two f64 is the sum of two, by a fused multiply-add. Elements whose errors could be
 // subnormal, or whose sums could overflow, are not in [FIELD_LEAST, FIELD_MOST], and are deposited.
 //
-// A chunk of products of f32, or of f32 without REGISTERS, is added up in two or three parts. Let P be the precision of
+// A chunk of f64, of products of f32, or of f32 without REGISTERS, is added up in two or three parts. Let P be the precision of
 // the sums, 53 or 24. Let s = e + log2(CHUNK), S = 1.5 * 2^s, and q = (S + x) - S, where both operations round. Then q
 // is a multiple of 2^(s - P + 1), and x - q is at most 2^(s - P). Both are exact, and so are sums of CHUNK numbers q.
 // For p-bit numbers, sums of the x - q are exact if e - m <= 2 P + 1 - p - 2 log2(CHUNK). Else the kernel may split
@@ -152,6 +152,16 @@ INLINED double expand(double* part, const uint lane, const uint first, double x)
     const double third = error_of(part[2 * LANES + lane], second);
     part[2 * LANES + lane] += second;
     return third;
+}
+
+// Adds the sum of a chunk, which is in two parts.
+INLINED void expand_parts(Sum* sum, EXACT_TABLE words, const double high, const double low)
+{
+    const double rest = expand(sum->part, 0, 0, high), rest_of_low = expand(sum->part, 0, 1, low);
+    if (rest != 0 || rest_of_low != 0) {
+        deposit_double(words, rest);
+        deposit_double(words, rest_of_low);
+    }
 }
 
 INLINED void close_sum(Sum* sum, EXACT_TABLE words)
@@ -540,12 +550,7 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
         high += q;
         low += product[k] - q;
     }
-    high = expand(sum->part, 0, 0, high);
-    low = expand(sum->part, 0, 1, low);
-    if (high != 0 || low != 0) {
-        deposit_double(words, high);
-        deposit_double(words, low);
-    }
+    expand_parts(sum, words, high, low);
 }
 
 #elif defined(REGISTERS)
@@ -598,6 +603,34 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
         } else {
             add_elements(sum, words, x, y);
         }
+        return;
+    }
+#endif
+#if !DOT
+    // See the header for the bound of a sum in two parts.
+    if (most - least <= 54 - 2 * LOG_CHUNK) {
+        const double first = as_double((ulong)(most + LOG_CHUNK) << 52 | (ulong)1 << 51);
+        double high[LANES], low[LANES];
+        UNROLLED
+        for (uint l = 0; l < LANES; l++) {
+            high[l] = 0;
+            low[l] = 0;
+        }
+        UNROLLED
+        for (uint k = 0; k < CHUNK; k += LANES) {
+            IN_VECTORS
+            for (uint l = 0; l < LANES; l++) {
+                const double q = (first + x[k + l]) - first;
+                high[l] += q;
+                low[l] += x[k + l] - q;
+            }
+        }
+        UNROLLED
+        for (uint l = 1; l < LANES; l++) {
+            high[0] += high[l];
+            low[0] += low[l];
+        }
+        expand_parts(sum, words, high[0], low[0]);
         return;
     }
 #endif

@@ -73,6 +73,8 @@ static inline uint position_of(uint k) { return (k * WG + (uint)get_local_id(0))
 #define STAGED 1
 typedef __local TV* Held;
 #define VEC_OF(raw, k) (raw)[(k) * WG + get_local_id(0)]
+// Before the loop over a tile that is not whole.
+#define UNROLL_PART ROLLED
 #define HELD_IN(pool, registers) ((void)(registers), (Held)(pool))
 
 INLINED void load_vector(Held raw, uint k, __global const T* from)
@@ -103,6 +105,7 @@ INLINED T element_before(__global const T* x, OFFSET_T base, OFFSET_T i, OFFSET_
 #define STAGED 0
 typedef TV* Held;
 #define VEC_OF(raw, k) (raw)[k]
+#define UNROLL_PART UNROLL
 #define HELD_IN(pool, registers) (registers)
 
 INLINED void load_vector(Held raw, uint k, __global const T* from) { VEC_OF(raw, k) = load_vec(from); }
@@ -127,7 +130,7 @@ INLINED void load_tile(__global const T* x, OFFSET_T base, OFFSET_T n, Held raw)
             load_vector(raw, k, x + base + position_of(k));
         }
     } else {
-        UNROLL
+        UNROLL_PART
         for (uint k = 0; k < ROWS; k++) {
             T run[VEC];
             for (uint j = 0; j < VEC; j++) {
@@ -672,6 +675,7 @@ static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile,
 {
     const OFFSET_T first = tile * TILE, end = first + min((OFFSET_T)TILE, n - first);
     ulong count = 0;
+    ROLLED
     for (OFFSET_T i = first; i < end; i++) {
         count += list_of(x, i, n) == slot;
     }

@@ -234,11 +234,19 @@ INLINED void scatter_keys_local(
 }
 
 // Writes the tile's `len` keys. If `whole`, writes all TILE keys without a test for each, so that the loads from local memory do
-// not wait for one another. Keeps their digits, four in a word, for the values.
+// not wait for one another. Keeps their digits, four in a word, for the values; without values the loop for the last tile is not
+// unrolled.
 INLINED void scatter_keys(
     __global KEY* to, __local const KEY* tile, __local const OFFSET_T* offsets, const digit_t* digit, uint* digits,
     const bool whole, const uint len, const int keep, const lane_t* me)
 {
+    if (VALUE_BYTES == 0 && !whole) {
+        ROLLED
+        for (uint i = me->item; i < len; i += WG) {
+            to[offsets[digit_in(tile[i], digit)] + i] = tile[i];
+        }
+        return;
+    }
     tile += me->item;
     UNROLL
     for (uint k = 0; k < (ITEMS + 3) / 4; k++) {
@@ -363,6 +371,7 @@ static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile,
     const digit_t digit = {shift, mask, flip, always};
     const OFFSET_T first = tile * TILE, end = first + min((OFFSET_T)TILE, n - first);
     ulong count = 0;
+    ROLLED
     for (OFFSET_T i = first; i < end; i++) {
         count += digit_in(from[i], &digit) == slot;
     }

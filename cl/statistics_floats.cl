@@ -15,6 +15,47 @@ typedef struct {
     A mean[ITEM_LANES], rest[ITEM_LANES], m2[ITEM_LANES];
 } Lanes;
 
+// The reciprocal of the number of elements in a lane, or 0.
+SELDOM A part_inverse(uint elements, uint lane)
+{
+    const uint count = in_lanes(elements, LANES, lane, 1);
+    return count > 0 ? ratio(1, count) : 0;
+}
+INLINED A inverse_count(uint elements, uint lane)
+{
+    return elements == TILE ? INVERSE_ROWS : part_inverse(elements, lane);
+}
+
+// Replaces the means of lanes whose sums overflow. The outer loop is not unrolled, so that the code for a lane exists once. But
+// lanes in registers have no variable index.
+INLINED void replace_far_means(__global const T* p, uint elements, uint lane, Lanes* lanes)
+{
+    ROLLED
+    for (uint k = 0; k < ITEM_LANES; k++) {
+        A mean = 0;
+        if (IN_REGISTERS) {
+            UNROLL
+            for (uint i = 0; i < ITEM_LANES; i++) {
+                mean = i == k ? lanes->mean[i] : mean;
+            }
+        } else {
+            mean = lanes->mean[k];
+        }
+        if (IS_FINITE(mean)) {
+            continue;
+        }
+        mean = far_mean(p, 1, elements, LANES, lane + k, inverse_count(elements, lane + k));
+        if (IN_REGISTERS) {
+            UNROLL
+            for (uint i = 0; i < ITEM_LANES; i++) {
+                lanes->mean[i] = i == k ? mean : lanes->mean[i];
+            }
+        } else {
+            lanes->mean[k] = mean;
+        }
+    }
+}
+
 // Takes a whole tile, which stays in registers for the second pass. The work-item's first lane is `lane`.
 INLINED void take_tile(__global const T* p, uint lane, Extremes* e, Lanes* lanes)
 {
@@ -39,12 +80,7 @@ INLINED void take_tile(__global const T* p, uint lane, Extremes* e, Lanes* lanes
     // The mean of a lane with a NaN is NaN.
     e->odd = far;
     if (far) {
-        UNROLL
-        for (uint k = 0; k < ITEM_LANES; k++) {
-            if (!IS_FINITE(lanes->mean[k])) {
-                lanes->mean[k] = far_mean(p, 1, TILE, LANES, lane + k, INVERSE_ROWS);
-            }
-        }
+        replace_far_means(p, TILE, lane, lanes);
     }
     UNROLL
     for (uint i = 0; i < TILE_ROWS * ITEM_VECS; i++) {
@@ -58,13 +94,6 @@ INLINED void take_tile(__global const T* p, uint lane, Extremes* e, Lanes* lanes
             lanes->m2[at] += d * d;
         }
     }
-}
-
-// The reciprocal of the number of elements in a lane, or 0.
-INLINED A inverse_count(uint elements, uint lane)
-{
-    const uint count = elements == TILE ? TILE_ROWS : in_lanes(elements, LANES, lane, 1);
-    return elements == TILE ? INVERSE_ROWS : count > 0 ? ratio(1, count) : 0;
 }
 
 // Takes any tile, in two passes over memory: contiguous elements, which compilers of CPU drivers vectorise.
@@ -91,13 +120,7 @@ INLINED void take_rows(__global const T* p, uint elements, uint lane, Extremes* 
         far |= !IS_FINITE(lanes->mean[k]);
     }
     if (far) {
-        UNROLL
-        for (uint k = 0; k < ITEM_LANES; k++) {
-            if (!IS_FINITE(lanes->mean[k])) {
-                const A part = ratio(1, in_lanes(elements, LANES, lane + k, 1));
-                lanes->mean[k] = far_mean(p, 1, elements, LANES, lane + k, part);
-            }
-        }
+        replace_far_means(p, elements, lane, lanes);
     }
     ROLLED
     for (uint i = 0; i < rows; i++) {
@@ -216,26 +239,26 @@ static inline void join_tiles(Moments* a, const Moments* b, ulong first, ulong w
     join_moments(a, b, width, first < n ? min(width, n - first) : 0);
 }
 
-// Joins the moments from[first..first + taken], of `span` elements each; neighbours first. `kept` has an entry for each bit that
-// is set in the number of moments so far.
+// Joins the moments from[first..first + taken], of `span` elements each; neighbours first. The entries of `kept` join moments
+// whose numbers are powers of two, each a smaller one than the entry before. One loop, so that the code of a join exists once.
 INLINED void join_own_tiles(
     __global const Moments* from, uint first, uint taken, ulong span, ulong n, Moments* m)
 {
     Moments kept[12];
-    uint depth = 0;
-    for (uint i = 0; i < taken; i++) {
-        kept[depth++] = from[first + i];
-        uint width = 1;
-        for (uint bits = i; (bits & 1) != 0; bits >>= 1) {
+    // The last entry joins the moments `top` to `end`.
+    uint depth = 0, top = 0, end = 0;
+    ROLLED
+    while (end < taken || depth > 1) {
+        // The number of moments in the entry before the last one.
+        const uint width = top & -top;
+        if (depth > 1 && (end - top == width || end == taken)) {
             depth--;
-            join_tiles(&kept[depth - 1], &kept[depth], (first + i + 1 - width) * span, width * span, n);
-            width *= 2;
+            join_tiles(&kept[depth - 1], &kept[depth], (first + top) * span, width * span, n);
+            top -= width;
+        } else {
+            top = end;
+            kept[depth++] = from[first + end++];
         }
-    }
-    for (uint rest = taken; depth > 1; depth--) {
-        const uint width = rest & -rest;
-        rest -= width;
-        join_tiles(&kept[depth - 2], &kept[depth - 1], (first + rest) * span, (rest & -rest) * span, n);
     }
     *m = taken > 0 ? kept[0] : from[0];
 }

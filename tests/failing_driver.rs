@@ -231,7 +231,7 @@ impl Data {
 type Operation = (&'static str, fn(&Device, &Data) -> Result<Vec<u32>>);
 
 /// Operations whose slices are larger than a chunk in the tests of staged transfers.
-const TRANSFERS: [Operation; 5] = [
+const TRANSFERS: [Operation; 6] = [
     OPERATIONS[0],
     ("write and read", |device, data| {
         let mut x = device.upload(&[7u32; N])?;
@@ -267,6 +267,7 @@ const TRANSFERS: [Operation; 5] = [
         let mut sums = vec![0; N];
         device.scan_into(&data.bits, Sum, &mut sums).map(|()| sums)
     }),
+    OPERATIONS[4],
 ];
 
 /// Operations on slices that drivers for CPUs read in place.
@@ -541,10 +542,10 @@ fn an_overdue_error_outlives_a_download_that_does_not_start() {
     child::answer(tally.into_inner());
 }
 
-/// A ring of two chunks, through which each slice goes in several.
+/// A ring of two chunks, through which each slice goes in several. An input arrives in parts.
 fn staged() -> Tuning {
     let set = [("chunk_bytes", 1 << 16), ("chunks", 2), ("threads", 2), ("min_bytes", 1 << 16)];
-    let staged = Tuning::default().class(DeviceClass::Gpu).staged(None);
+    let staged = Tuning::default().class(DeviceClass::Gpu).staged(None).parts(1 << 16);
     set.into_iter().fold(staged, |all, (name, value)| all.set(Primitive::Transfer, name, value))
 }
 

@@ -10,9 +10,10 @@ use std::{
 };
 
 use oclprim::{
-    Device, ErrorKind, Source, Tuning,
+    Accumulate, Bins, Device, ErrorKind, Source, Tuning,
+    internals::data::Data,
     interop::{self, ocl},
-    op::Sum,
+    op::{Map, Max, NonZero, Sum, Unordered, Usage},
     tuning::{Primitive, TransferFault},
 };
 
@@ -401,5 +402,97 @@ fn a_profiled_device_records_transfers() {
         let want: &[&str] =
             if !common::runs_kernels_at_once(&device) { &[] } else { &["clEnqueueWriteBuffer", "clEnqueueReadBuffer"] };
         assert_eq!(names, want, "{name}");
+    }
+}
+
+/// A primitive: its name, the kernels that read the input, and a function that returns the bytes of its result.
+type Arriving = (&'static str, &'static str, fn(&Device, &[f32]) -> Vec<u8>);
+
+/// Primitives whose first kernels run while a slice arrives, and some that wait for all of it.
+const ARRIVING: [Arriving; 19] = [
+    ("sum", "reduce_tiles", |device, x| device.reduce(x, Sum).unwrap().to_le_bytes().to_vec()),
+    ("maximum", "reduce_tiles", |device, x| device.reduce(x, Max).unwrap().to_le_bytes().to_vec()),
+    ("sum of bytes", "reduce_tiles", |device, x| vec![device.reduce(bytemuck::cast_slice::<_, u8>(x), Sum).unwrap()]),
+    ("exact sum", "", |device, x| device.reduce(x, Sum.exact()).unwrap().to_le_bytes().to_vec()),
+    ("count", "count_runs", |device, x| device.count(x, NonZero).unwrap().to_le_bytes().to_vec()),
+    ("count of bytes", "count_runs", |device, x| {
+        device.count(bytemuck::cast_slice::<_, u8>(x), NonZero).unwrap().to_le_bytes().to_vec()
+    }),
+    ("all", "count_runs", |device, x| vec![device.all(x, NonZero).unwrap().into()]),
+    ("histogram", "histogram_", |device, x| {
+        let found = device.histogram(x, &Bins::even(-0.9, 0.9, 100).unwrap()).unwrap();
+        [bytemuck::cast_slice(&found.counts), format!("{:?}", found.outside).as_bytes()].concat()
+    }),
+    ("histogram of bytes", "histogram_", |device, x| {
+        let (mut counts, mut outside) = (vec![3u32; 200], [4; 3]);
+        let (x, bins) = (bytemuck::cast_slice::<_, u8>(x), Bins::ids(200).unwrap());
+        device.histogram_into(x, &bins, &mut counts, &mut outside, Accumulate::Add).unwrap();
+        [bytemuck::cast_slice(&counts), bytemuck::cast_slice::<_, u8>(&outside)].concat()
+    }),
+    ("statistics", "statistics_tiles", |device, x| format!("{:?}", device.statistics(x).unwrap()).into()),
+    ("statistics of integers", "statistics_tiles", |device, x| {
+        format!("{:?}", device.statistics(bytemuck::cast_slice::<_, i32>(x)).unwrap()).into()
+    }),
+    ("extremes", "statistics_tiles", |device, x| format!("{:?}", device.min_max(x).unwrap()).into()),
+    ("first maximum of bytes", "statistics_tiles", |device, x| {
+        format!("{:?}", device.arg_max(bytemuck::cast_slice::<_, u8>(x)).unwrap()).into()
+    }),
+    ("scan", "scan_look_back", |device, x| {
+        bytemuck::cast_slice(&device.scan(x, Sum).unwrap().to_vec().unwrap()).to_vec()
+    }),
+    ("exclusive scan", "scan_look_back", |device, x| {
+        let mut out = vec![0f32; x.len() + 1];
+        device.scan_into(x, Sum.exclusive(), &mut out).unwrap();
+        bytemuck::cast_slice(&out).to_vec()
+    }),
+    ("reversed scan", "", |device, x| {
+        bytemuck::cast_slice(&device.scan(x, Sum.reversed()).unwrap().to_vec().unwrap()).to_vec()
+    }),
+    ("selection", "select_look_back", |device, x| {
+        bytemuck::cast_slice(&device.select(x, above()).unwrap().to_vec().unwrap()).to_vec()
+    }),
+    ("indices", "select_look_back", |device, x| {
+        bytemuck::cast_slice(&device.select_indices::<f32, u32, _>(x, above()).unwrap().to_vec().unwrap()).to_vec()
+    }),
+    ("unordered selection", "", |device, x| {
+        let mut found = device.select(x, Unordered(above())).unwrap().to_vec().unwrap();
+        found.sort_by(f32::total_cmp);
+        bytemuck::cast_slice(&found).to_vec()
+    }),
+];
+
+fn above() -> Map<fn(f32) -> bool> {
+    Map::new(|x| x > 0.25, "x > 0.25f")
+}
+
+/// The lengths are around those of a part, of several parts, and of the tiles of each primitive. There are eight parts at
+/// most.
+#[test]
+fn inputs_that_arrive_in_parts_have_the_results_of_whole_ones() {
+    const NAME: &str = "inputs_that_arrive_in_parts_have_the_results_of_whole_ones";
+    const FLOATS: usize = CHUNK / 4;
+    let wholes = if common::tiny() { &[2, 5][..] } else { &[1, 2, 3, 5, 8, 16, 23] };
+    let all = Data::Random.generate::<f32>(24 * FLOATS, 17);
+    let tuning = staged(3, 2, None).parts(CHUNK);
+    for (name, device) in devices(NAME, &tuning) {
+        let device = device.profiled().unwrap();
+        let look_back = device.capabilities().unwrap().is_some_and(|caps| caps.looks_back());
+        for (i, len) in
+            wholes.iter().flat_map(|whole| [whole * FLOATS - 1, whole * FLOATS, whole * FLOATS + 1]).enumerate()
+        {
+            let x = &all[i % 4..][..len];
+            for (what, kernel, run) in ARRIVING {
+                let what = format!("{name}: {what} of {len} elements");
+                device.take_timings().unwrap();
+                assert!(run(&device, x) == run(&Device::cpu(), x), "{what}");
+                let launches = device.take_timings().unwrap().iter().filter(|t| t.name.starts_with(kernel)).count();
+                // Statistics have parts from eight work-groups on, of a tile each.
+                let least = if kernel == "statistics_tiles" { 8 } else { 2 } * FLOATS;
+                let in_parts = len >= least && common::runs_kernels_at_once(&device);
+                if in_parts && !kernel.is_empty() && (look_back || !kernel.ends_with("look_back")) {
+                    assert!(launches > 1, "{what}: {launches} launches of {kernel}");
+                }
+            }
+        }
     }
 }

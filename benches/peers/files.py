@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times `oclprim run --device cpu` on .npy files in the page cache, beside NumPy. Writes CSV to standard output.
+"""Times `oclprim run` on .npy files in the page cache, beside NumPy. Writes CSV to standard output.
 
 usage: files.py FOLDER NAME=PROGRAM...
 
@@ -7,10 +7,12 @@ A time of a program is that of the whole process. A time of NumPy is that of loa
 without the start of Python. The runs of all programs and of NumPy are interleaved. A row has the median wall time and
 the median processor time. Its spread is half the distance between the fastest and the slowest run, as a share of the
 median. Its memory excludes the page cache: the maximum over all runs, which the script reads from /proc every 10 ms.
-The variables FILES_SIZES, FILES_TYPES and FILES_COMMANDS select rows.
+The variables FILES_SIZES, FILES_TYPES, FILES_COMMANDS and FILES_DEVICES select rows; `cpu opencl` are the CPU backend
+and the first OpenCL device.
 """
 
 import csv
+import functools
 import os
 import statistics
 import subprocess
@@ -24,13 +26,16 @@ import numpy
 RUNS = 5
 SIZES = [int(size) for size in os.environ.get("FILES_SIZES", f"{1 << 30} {1 << 28} {1 << 24} {1 << 20}").split()]
 TYPES = os.environ.get("FILES_TYPES", "f4 f8").split()
+DEVICES = os.environ.get("FILES_DEVICES", "cpu").split()
 # The arguments of oclprim, and the operation of NumPy: x is the input, and y is saved if there is an output.
 COMMANDS = {
     "reduce": (["reduce", "IN"], "y = x.sum()"),
     "copy": (["copy", "IN", "-o", "OUT"], "y = x"),
     "scan": (["scan", "IN", "-o", "OUT"], "y = x.cumsum()"),
     "select": (["select", "IN", "--above", "0.5", "-o", "OUT"], "y = x[x > 0.5]"),
+    "nonzero": (["select", "IN", "-o", "OUT"], "y = x[x != 0]"),
     "sort": (["sort", "IN"], "y = numpy.sort(x)"),
+    "sort-to-file": (["sort", "IN", "-o", "OUT"], "y = numpy.sort(x)"),
 }
 NUMPY = """
 import sys, time, numpy
@@ -71,9 +76,9 @@ def watched(words, stdout):
     return seconds, usage.ru_utime + usage.ru_stime, most, output
 
 
-def program(path, words, source, target):
+def program(path, device, words, source, target):
     words = [{"IN": str(source), "OUT": str(target)}.get(word, word) for word in words]
-    return watched([path, "run", *words, "--device", "cpu"], subprocess.DEVNULL)[:3]
+    return watched([path, "run", *words, "--device", device], subprocess.DEVNULL)[:3]
 
 
 def with_numpy(mode, operation, source, target, saves):
@@ -116,7 +121,13 @@ def main():
                 if what not in os.environ.get("FILES_COMMANDS", " ".join(COMMANDS)).split():
                     continue
                 saves = "OUT" in words
-                each = {name: (lambda path=path: program(path, words, source, target)) for name, path in programs.items()}
+                each = {
+                    name if device == "cpu" else f"{name}, {device}": functools.partial(
+                        program, path, device, words, source, target
+                    )
+                    for name, path in programs.items()
+                    for device in DEVICES
+                }
                 each["numpy"] = lambda: with_numpy(None, operation, source, target, saves)
                 each["numpy mapped"] = lambda: with_numpy("r", operation, source, target, saves)
                 times = {name: [] for name in each}

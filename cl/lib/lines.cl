@@ -21,33 +21,14 @@ static inline OFFSET_T take_dimension(OFFSET_T o, ulong extent, long stride, lon
 static inline long line_offset(OFFSET_T o, const ulong8 shape, const long8 strides, const uint dims)
 {
     long at = 0;
-    if (dims == 1) {
-        return at + (long)o * strides.s0;
+    ulong8 extents = shape;
+    long8 steps = strides;
+    // A loop, since divisions have much code. The next dimension moves to the front.
+    ROLLED
+    for (uint d = 1; d < dims; d++) {
+        o = take_dimension(o, extents.s0, steps.s0, &at);
+        extents = extents.s12345677;
+        steps = steps.s12345677;
     }
-    o = take_dimension(o, shape.s0, strides.s0, &at);
-    if (dims == 2) {
-        return at + (long)o * strides.s1;
-    }
-    o = take_dimension(o, shape.s1, strides.s1, &at);
-    if (dims == 3) {
-        return at + (long)o * strides.s2;
-    }
-    o = take_dimension(o, shape.s2, strides.s2, &at);
-    if (dims == 4) {
-        return at + (long)o * strides.s3;
-    }
-    o = take_dimension(o, shape.s3, strides.s3, &at);
-    if (dims == 5) {
-        return at + (long)o * strides.s4;
-    }
-    o = take_dimension(o, shape.s4, strides.s4, &at);
-    if (dims == 6) {
-        return at + (long)o * strides.s5;
-    }
-    o = take_dimension(o, shape.s5, strides.s5, &at);
-    if (dims == 7) {
-        return at + (long)o * strides.s6;
-    }
-    o = take_dimension(o, shape.s6, strides.s6, &at);
-    return at + (long)o * strides.s7;
+    return at + (long)o * steps.s0;
 }

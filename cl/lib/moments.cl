@@ -54,6 +54,21 @@ SELDOM A ratio(ulong part, ulong all)
 #endif
 }
 
+// Returns mean, rest and m2 of add_moments() if a sum overflows or is not finite: of means a and b, and sums of squares a2 and b2.
+// The other arguments are variables of add_moments().
+SELDOM CAT(A, 4) far_moments(A a, A b, A a2, A b2, A delta, A weight, A paired, A m, A r)
+{
+    if (IS_FINITE(a) && IS_FINITE(b)) {
+        // The distance or the sum of squares overflows.
+        const A down = IS_FINITE(m) ? delta * DOWN : b * DOWN - a * DOWN;
+        const A m2 = -((scaled_down(a2) + scaled_down(b2)) + down * (down * paired));
+        return (CAT(A, 4))(IS_FINITE(m) ? m : a + (b * weight - a * weight), IS_FINITE(m) ? r : 0, m2, 0);
+    }
+    // Infinities and NaN behave as in a sum.
+    const A ends = a + b;
+    return (CAT(A, 4))(ends, 0, ends - ends, 0);
+}
+
 // Adds the moments y of other elements to x: `weight` is their share of all elements, `paired` is `weight` times the number of
 // elements in x.
 static inline void add_moments(Moments* x, const Moments* y, A weight, A paired)
@@ -75,18 +90,11 @@ static inline void add_moments(Moments* x, const Moments* y, A weight, A paired)
         x->mean = m;
         x->rest = r;
         x->m2 = m2;
-    } else if (IS_FINITE(a) && IS_FINITE(b)) {
-        // The distance or the sum of squares overflows.
-        const A down = IS_FINITE(m) ? delta * DOWN : b * DOWN - a * DOWN;
-        x->m2 = -((scaled_down(x->m2) + scaled_down(y->m2)) + down * (down * paired));
-        x->mean = IS_FINITE(m) ? m : a + (b * weight - a * weight);
-        x->rest = IS_FINITE(m) ? r : 0;
     } else {
-        // Infinities and NaN behave as in a sum.
-        const A ends = a + b;
-        x->mean = ends;
-        x->rest = 0;
-        x->m2 = ends - ends;
+        const CAT(A, 4) far = far_moments(a, b, x->m2, y->m2, delta, weight, paired, m, r);
+        x->mean = far.x;
+        x->rest = far.y;
+        x->m2 = far.z;
     }
 }
 
@@ -99,6 +107,15 @@ static inline void join_moments(Moments* x, const Moments* y, OFFSET_T n, OFFSET
     }
 }
 
+// Returns the arguments `weight` and `paired` of add_moments() for join_lanes(). The weight is 0 if the second lanes have no
+// element.
+SELDOM CAT(A, 2) part_weights(uint elements, uint lanes, uint lane, uint width)
+{
+    const uint n = in_lanes(elements, lanes, lane, width), m = in_lanes(elements, lanes, lane + width, width);
+    const A weight = m == 0 ? (A)0 : n == m ? (A)0.5f : ratio(m, (ulong)n + m);
+    return (CAT(A, 2))(weight, (A)n * weight);
+}
+
 // Joins b to a: a has the moments of the `width` lanes from `lane` on, b those of the next `width` lanes. The `elements` elements
 // fill up to `rows` rows.
 static inline void join_lanes(
@@ -106,12 +123,12 @@ static inline void join_lanes(
 {
     A weight = 0.5f, paired = (A)0.5f * (A)(rows * width);
     if (elements != rows * lanes) {
-        const uint n = in_lanes(elements, lanes, lane, width), m = in_lanes(elements, lanes, lane + width, width);
-        if (m == 0) {
+        const CAT(A, 2) weights = part_weights(elements, lanes, lane, width);
+        weight = weights.x;
+        paired = weights.y;
+        if (weight == 0) {
             return;
         }
-        weight = n == m ? (A)0.5f : ratio(m, (ulong)n + m);
-        paired = (A)n * weight;
     }
     add_moments(a, b, weight, paired);
 }

@@ -172,10 +172,8 @@ INLINED void join_here(__local A* results, TileNode* left, A prefix, A suffix, u
 }
 
 // Replaces each element of a line, in the vectors from `own` on, by the aggregate of its segment so far; returns the
-// last aggregate. Bit e of the two words is set if a segment starts at element e. The first `present` elements exist;
-// all of them, if `whole`.
-INLINED A scan_line(
-    __local AV* stage, uint own, uint bits, uint more, const bool whole, uint present)
+// last aggregate. Bit e of the two words is set if a segment starts at element e.
+INLINED A scan_line(__local AV* stage, uint own, uint bits, uint more)
 {
     A suffix = OP_IDENTITY;
     UNROLL
@@ -185,13 +183,24 @@ INLINED A scan_line(
         UNROLL
         for (uint k = 0; k < AVEC; k++) {
             const uint e = v * AVEC + k, starts_here = (e < 32 ? bits >> e : more >> (e - 32)) & 1;
-            // A user's function may not accept every value, so missing elements are left out.
-            if (whole || e < present) {
-                suffix = OP(starts_here ? OP_IDENTITY : suffix, x[k]);
-            }
+            suffix = OP(starts_here ? OP_IDENTITY : suffix, x[k]);
             x[k] = suffix;
         }
         stage[VECTOR_SLOT(own + v)] = AVLOAD(0, x);
+    }
+    return suffix;
+}
+
+// Likewise for a line at the end of the input, of which `present` elements exist. It is rare, so its loop is not unrolled.
+INLINED A scan_part(__local A* results, uint own, uint bits, uint more, uint present)
+{
+    A suffix = OP_IDENTITY;
+    ROLLED
+    for (uint e = 0; e < present; e++) {
+        const uint starts_here = (e < 32 ? bits >> e : more >> (e - 32)) & 1;
+        const size_t slot = ELEMENT_SLOT(own * AVEC + e);
+        suffix = OP(starts_here ? OP_IDENTITY : suffix, results[slot]);
+        results[slot] = suffix;
     }
     return suffix;
 }
@@ -223,11 +232,10 @@ INLINED void reduce_line(
         node->start = bits ? begin : NOWHERE;
         node->prefix = bits ? OP_IDENTITY : suffix;
     } else {
-        // Whole lines have no test for each element, because it would lengthen the chain of operations.
         if (begin + LINE <= length) {
-            suffix = scan_line(stage, own, bits, more, true, LINE);
+            suffix = scan_line(stage, own, bits, more);
         } else {
-            suffix = scan_line(stage, own, bits, more, false, max(length, begin) - begin);
+            suffix = scan_part(results, own, bits, more, max(length, begin) - begin);
         }
         const uint start = bits ? begin + ctz_of(bits) : more ? begin + 32 + ctz_of(more) : NOWHERE;
         node->start = start;

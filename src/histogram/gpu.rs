@@ -11,7 +11,7 @@ use crate::{
     Element, ElementType, Output, Result, Scratch,
     kept::{COUNTER_BYTES, COUNTERS_AT},
     runtime::{
-        ClInput, DeviceClass, ProgramSpec,
+        Arriving, ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, ClMem},
     },
     tuning::{self, Primitive, Tuned},
@@ -204,10 +204,10 @@ pub fn round(device: &ClDevice) -> usize {
     if device.wide(0) { 1 << 12 } else { ROUND }
 }
 
-#[allow(clippy::too_many_arguments, reason = "as the public function, and what is counted")]
+#[allow(clippy::too_many_arguments, reason = "those of the public function, and the counted input")]
 pub(crate) fn histogram<T: Element, C: Counter>(
     device: &ClDevice,
-    input: ClInput,
+    input: Arriving<'_>,
     mapped: Option<&Mapped>,
     bins: &Bins<T>,
     counts: Output<'_, C>,
@@ -220,18 +220,18 @@ pub(crate) fn histogram<T: Element, C: Counter>(
     let plan = plan_mapped(input.len(), Form::of(bins), mapped, C::TYPE, &caps, round(device))?;
     let keep = accumulate == Accumulate::Add;
     let (counts, outside) = (counts.cl(device, keep)?, outside.cl(device, keep)?);
-    crate::runtime::apart(&[&input], &[&counts, &outside])?;
-    run(device, &plan, &caps, &input, bins.map(), &counts, &outside, keep, scratch)?;
+    crate::runtime::apart(&[&*input], &[&counts, &outside])?;
+    run(device, &plan, &caps, input, bins.map(), &counts, &outside, keep, scratch)?;
     counts.finish(device)?;
     outside.finish(device)
 }
 
-#[allow(clippy::too_many_arguments, reason = "what is generic above ends here")]
+#[allow(clippy::too_many_arguments, reason = "the caller's arguments, without its generic types")]
 fn run(
     device: &ClDevice,
     plan: &Plan,
     caps: &Tuned,
-    input: &ClInput,
+    input: Arriving<'_>,
     map: &Map,
     counts: &ClInput,
     outside: &ClInput,
@@ -249,45 +249,48 @@ fn run(
     let tables = scratch.cl(device, plan.scratch_bytes)?;
     let local = [plan.work_group, 1, 1];
     let ended = if plan.one_pass { device.ended()? } else { None };
-    for start in (0..input.len()).step_by(plan.round) {
-        let add = keep || start > 0;
-        let n = plan.round.min(input.len() - start);
-        let offset = input.offset() + start;
-        // The number of samples before the first 16-byte boundary.
-        let head = ((16 - offset * size % 16) % 16 / size).min(n);
-        let launch = |kernel| -> Result<_> {
-            let launch = device.launch(&plan.count, kernel)?.mem(input.mem()).scalar(offset as u64);
-            Ok(launch.scalar(n as u32).scalar(head as u32).scalar(bins as u32).mem(tables))
-        };
-        match &plan.tables {
-            Tables::Partition(partition) => {
-                partition.run(device, caps, (input, offset, n), map, bins, tables)?;
+    // Launches of later rounds add to the counts of earlier ones, so an input may arrive in parts.
+    input.arrive(device, 1, |part| {
+        for start in part.clone().step_by(plan.round) {
+            let add = keep || start > 0;
+            let n = plan.round.min(part.end - start);
+            let offset = input.offset() + start;
+            // The number of samples before the first 16-byte boundary.
+            let head = ((16 - offset * size % 16) % 16 / size).min(n);
+            let launch = |kernel| -> Result<_> {
+                let launch = device.launch(&plan.count, kernel)?.mem(input.mem()).scalar(offset as u64);
+                Ok(launch.scalar(n as u32).scalar(head as u32).scalar(bins as u32).mem(tables))
+            };
+            match &plan.tables {
+                Tables::Partition(partition) => {
+                    partition.run(device, caps, (&input, offset, n), map, bins, tables)?;
+                }
+                &Tables::Local { range, ranges, .. } => {
+                    let launch = launch("histogram_local")?.scalar(range as u32);
+                    let launch = if plan.one_pass {
+                        let wide = u32::from(plan.counter == ElementType::U64);
+                        let launch = launch.scalar(u32::from(ended.is_some())).mem(counts.mem());
+                        let launch = launch.scalar(counts.offset() as u64).scalar(wide).mem(outside.mem());
+                        let launch = launch.scalar(outside.offset() as u64).scalar(u32::from(add));
+                        launch.mem(ended.as_ref().unwrap_or(tables))
+                    } else {
+                        launch
+                    };
+                    map_arguments(device, launch, map)?.run([plan.groups, ranges, 1], local)?;
+                }
+                Tables::Global => {
+                    zero(device, tables, plan.scratch_bytes / 4, caps)?;
+                    let launch = launch("histogram_global")?.scalar(plan.table_count as u32);
+                    map_arguments(device, launch, map)?.run([plan.groups, 1, 1], local)?;
+                }
             }
-            &Tables::Local { range, ranges, .. } => {
-                let launch = launch("histogram_local")?.scalar(range as u32);
-                let launch = if plan.one_pass {
-                    let wide = u32::from(plan.counter == ElementType::U64);
-                    let launch = launch.scalar(u32::from(ended.is_some())).mem(counts.mem());
-                    let launch = launch.scalar(counts.offset() as u64).scalar(wide).mem(outside.mem());
-                    let launch = launch.scalar(outside.offset() as u64).scalar(u32::from(add));
-                    launch.mem(ended.as_ref().unwrap_or(tables))
-                } else {
-                    launch
-                };
-                map_arguments(device, launch, map)?.run([plan.groups, ranges, 1], local)?;
-            }
-            Tables::Global => {
-                zero(device, tables, plan.scratch_bytes / 4, caps)?;
-                let launch = launch("histogram_global")?.scalar(plan.table_count as u32);
-                map_arguments(device, launch, map)?.run([plan.groups, 1, 1], local)?;
+            if ended.is_none() {
+                let places = [(counts.mem(), counts.offset()), (outside.mem(), outside.offset())];
+                plan.merge.run(device, (tables, 0), plan.table_count, bins, places, add)?;
             }
         }
-        if ended.is_none() {
-            let places = [(counts.mem(), counts.offset()), (outside.mem(), outside.offset())];
-            plan.merge.run(device, (tables, 0), plan.table_count, bins, places, add)?;
-        }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 #[cfg(test)]
@@ -326,7 +329,8 @@ mod tests {
                 let input = crate::Input::from(&wide[..n]).cl(&cl).unwrap();
                 let out = Output::from(&mut counts).cl(&cl, false).unwrap();
                 let rest = Output::from(&mut outside).cl(&cl, false).unwrap();
-                run(&cl, &plan, &caps, &input, of_wide.map(), &out, &rest, false, &mut Scratch::new()).unwrap();
+                run(&cl, &plan, &caps, (&input).into(), of_wide.map(), &out, &rest, false, &mut Scratch::new())
+                    .unwrap();
                 out.finish(&cl).unwrap();
                 rest.finish(&cl).unwrap();
                 let want = cpu.histogram(&wide[..n], &of_wide).unwrap();

@@ -12,7 +12,7 @@
 //!
 //! On an OpenCL device, each work-group counts in its own table in local memory, with a replica per lane if they fit
 //! (Gómez-Luna et al. 2013). A second kernel, or the last work-group, sums the tables. If local memory does not hold
-//! all bins, the bins form a few ranges, and each range is counted in its own read of the input.
+//! all bins, the bins form a few ranges. Each range is counted in its own read of the input.
 //!
 //! With more ranges, the samples are first partitioned by range, as 16-bit numbers. The input is processed in rounds,
 //! so that the scratch stays below 1 GiB and below a sixteenth of the device's memory. Few samples are counted by
@@ -24,9 +24,9 @@
 //! to memory first.
 //!
 //! The search among given edges starts from a table over the range, so evenly spaced edges take about one comparison
-//! per sample. [Weights](Source::weighted) are summed as integers, and sums of floats are exact. A unit is chosen of
-//! which most float weights are whole multiples. A few words hold the sum of these weights. Each bin also has words for
-//! the whole range of the type, which sum the other weights.
+//! per sample. [Weights](Source::weighted) are summed as integers, and sums of floats are exact. The unit is chosen so
+//! that most float weights are whole multiples of it. A few words hold the sum of these weights. Each bin also has
+//! words for the whole range of the type, which sum the other weights.
 
 #[doc(hidden)]
 pub(crate) mod bins;
@@ -52,7 +52,7 @@ pub use weighted::{Weight, WeightedHistogram};
 use self::form::Mapped;
 use crate::{
     Device, Element, Input, Integer, Output, Result, Scratch, Source, memory,
-    runtime::Backend,
+    runtime::{Arriving, Backend},
     source::{Erased, Expression, load::Load, transform::written_load},
 };
 
@@ -82,7 +82,7 @@ pub trait Counter: Integer + From<u32> {}
 impl Counter for u32 {}
 impl Counter for u64 {}
 
-/// Whether new values replace the present values of an output, or add to them.
+/// The effect of new values on an output: they replace its present values, or add to them.
 ///
 /// ```
 /// use oclprim::{Accumulate, Bins, Device};
@@ -322,7 +322,9 @@ impl Device {
         match self.backend() {
             Backend::Cpu => cpu::histogram(input.host()?, bins, counts.host()?, outside.host()?, accumulate)?,
             Backend::OpenCl(device) => {
-                gpu::histogram(device, input.cl(device)?, None, bins, counts, outside, accumulate, scratch)?;
+                let (input, host) = input.any().arriving(device)?;
+                let input = Arriving::new(&input, host);
+                gpu::histogram(device, input, None, bins, counts, outside, accumulate, scratch)?;
             }
         }
         Ok(())
@@ -359,7 +361,7 @@ impl Device {
                 let (load, caps) = (Load::of(source, device)?, device.capabilities()?);
                 if let Some((memory, from, prelude)) = load.mapped(&caps)? {
                     let (mapped, input) = (Mapped { from, prelude: prelude.to_owned() }, memory.part(0, n));
-                    gpu::histogram(device, input, Some(&mapped), bins, counts, outside, accumulate, scratch)
+                    gpu::histogram(device, (&input).into(), Some(&mapped), bins, counts, outside, accumulate, scratch)
                 } else {
                     let samples = written_load(self, source, &load, n)?;
                     self.histogram_one((&samples).into(), bins, counts, outside, accumulate, scratch)

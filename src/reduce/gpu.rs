@@ -1,5 +1,7 @@
 //! Reduction on OpenCL devices: the plan, then its launches.
 
+use std::ops::Range;
+
 use super::{
     Determinism,
     exact::{self, Store},
@@ -7,7 +9,7 @@ use super::{
 use crate::{
     Element, ElementType, Result, Scratch,
     op::{Code, Op},
-    runtime::{AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    runtime::{AnyInput, AnyOutput, Arriving, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
     source::load::Load,
     tuning::{self, Primitive, Tuned},
 };
@@ -126,8 +128,12 @@ pub(super) fn reduce(
     output: AnyOutput<'_>,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let (input, output) = (input.cl(device)?, output.cl(device, false)?);
-    run(device, form, empty, Read::Memory(&input), &output, scratch)?;
+    let (input, host) = match form.determinism {
+        Determinism::Exact => (input.cl(device)?, None),
+        _ => input.arriving(device)?,
+    };
+    let output = output.cl(device, false)?;
+    run(device, form, empty, Read::Memory(Arriving::new(&input, host)), &output, scratch)?;
     output.finish(device)
 }
 
@@ -141,10 +147,10 @@ pub(super) fn reduce_load(
     output: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    // In any order, memory in a narrower type has the kernels of a wide accumulator.
+    // If any order is allowed, elements of a narrower type in memory take the kernels with a wide accumulator.
     if let Some(memory) = load.memory().filter(|_| form.determinism != Determinism::Fixed) {
         let form = Form { element: memory.1, ..form.clone() };
-        run(device, &form, empty, Read::Memory(&memory.0.part(0, n)), output, scratch)
+        run(device, &form, empty, Read::Memory((&memory.0.part(0, n)).into()), output, scratch)
     } else {
         run(device, form, empty, Read::Source(load, n), output, scratch)
     }
@@ -153,7 +159,7 @@ pub(super) fn reduce_load(
 /// The input of the first pass.
 #[derive(Clone, Copy)]
 pub(super) enum Read<'a> {
-    Memory(&'a ClInput),
+    Memory(Arriving<'a>),
     /// A source, and the number of its elements.
     Source(&'a Load, usize),
 }
@@ -184,10 +190,20 @@ fn run(
         return exact::sum(device, form, Store::Rounded, read, out);
     }
     let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), n)?;
+    // The first pass of an input that arrives in parts has a launch for each part. So each tile has a partial, and
+    // another launch combines them.
+    let in_parts = matches!(read, Read::Memory(input) if input.in_parts());
+    let fixed;
+    let form = if in_parts {
+        fixed = Form { determinism: Determinism::Fixed, ..form.clone() };
+        &fixed
+    } else {
+        form
+    };
     let plan = plan(n, form, from, &caps, &|n| device.wide(n))?;
     let partials = scratch.cl(device, plan.scratch_bytes)?;
-    let size = form.acc.size();
-    let ended = if plan.passes.iter().any(|pass| pass.ends) { device.ended()? } else { None };
+    let (size, tile) = (form.acc.size(), TILE_BYTES / form.element.size());
+    let ended = if !in_parts && plan.passes.iter().any(|pass| pass.ends) { device.ended()? } else { None };
 
     // The offset of the partials that the last pass wrote, in elements, and their end in bytes.
     let (mut written, mut end) = (0, 0);
@@ -195,20 +211,30 @@ fn run(
         let last = pass.outputs == 1;
         let end_here = pass.ends && ended.is_some();
         let (to, to_offset) = if last { (out.mem(), out.offset()) } else { (partials, end / size) };
-        let launch = device.launch(&pass.program, pass.kernel)?;
-        let launch = match read {
-            Read::Source(load, _) if index == 0 => load.arguments(launch),
-            Read::Memory(input) if index == 0 => launch.mem(input.mem()).scalar(input.offset() as u64),
-            _ => launch.mem(partials).scalar(written as u64),
-        };
         let last = if end_here { 2 } else { u32::from(last) };
-        let launch = launch.offset(pass.n as u64, pass.wide).mem(to).scalar(to_offset as u64).scalar(last);
-        let launch = if pass.ends {
-            launch.mem(out.mem()).scalar(out.offset() as u64).mem(ended.as_ref().unwrap_or(out.mem()))
-        } else {
-            launch
+        let part = |range: Range<usize>| {
+            let launch = device.launch(&pass.program, pass.kernel)?;
+            let launch = match read {
+                Read::Source(load, _) if index == 0 => load.arguments(launch),
+                Read::Memory(input) if index == 0 => {
+                    launch.mem(input.mem()).scalar((input.offset() + range.start) as u64)
+                }
+                _ => launch.mem(partials).scalar(written as u64),
+            };
+            let to_offset = to_offset + range.start / tile;
+            let launch = launch.offset(range.len() as u64, pass.wide).mem(to).scalar(to_offset as u64).scalar(last);
+            let launch = if pass.ends {
+                launch.mem(out.mem()).scalar(out.offset() as u64).mem(ended.as_ref().unwrap_or(out.mem()))
+            } else {
+                launch
+            };
+            let groups = pass.groups.min(range.len().div_ceil(tile));
+            launch.run([groups, 1, 1], [pass.work_group, 1, 1])
         };
-        launch.run([pass.groups, 1, 1], [pass.work_group, 1, 1])?;
+        match read {
+            Read::Memory(input) if index == 0 => input.arrive(device, tile, part)?,
+            _ => part(0..pass.n)?,
+        }
         if end_here {
             break;
         }

@@ -104,6 +104,8 @@ impl ClDevice {
         read(mem: &ClMem, offset: usize, out: &mut [u8]) -> Result<()>;
         read_new(mem: &ClMem, offset: usize, out: &mut [MaybeUninit<u8>]) -> Result<()>;
         write(mem: &ClMem, offset: usize, data: &[u8]) -> Result<()>;
+        has_parts(data: &[u8]) -> bool;
+        write_in_parts(mem: &ClMem, data: &[u8], unit: usize, launch: &mut dyn FnMut(std::ops::Range<usize>) -> Result<()>) -> Result<()>;
         fill(mem: &ClMem, offset: usize, bytes: usize, pattern: &[u8]) -> Result<()>;
         copy(from: (&ClMem, usize), to: (&ClMem, usize), bytes: usize) -> Result<()>;
         map(mem: &ClMem, offset: usize, bytes: usize, write: bool) -> Result<*mut u8>;
@@ -176,6 +178,7 @@ impl<'d> Launch<'d> {
         eight_offsets(wide: bool, values: impl Iterator<Item = i64>) -> Self;
         offset(value: u64, wide: bool) -> Self;
         local(bytes: usize) -> Self;
+        after(groups: usize) -> Self;
         run(groups: [usize; 3], local: [usize; 3]) -> Result<()>;
     }
 }

@@ -18,10 +18,11 @@ mod pages;
 mod prepare;
 mod program;
 
-pub(crate) use buffer::{AnyInput, AnyOutput, ClInput, ClOutput, Scratch, apart, on_device};
+pub(crate) use buffer::{AnyInput, AnyOutput, Arriving, ClInput, ClOutput, Scratch, apart, on_device};
 pub use buffer::{Buffer, Download, Input, MapMut, MapRef, Output, PinnedVec, Upload, View, ViewMut};
 pub use capabilities::{Capabilities, DeviceClass, RefusedSubGroup, SubGroup, SubGroupBackend};
 pub use device::{Backend, Device};
+pub(crate) use info::MOST_PARTS;
 pub use info::{DeviceInfo, DeviceType, Recorded, Timing, TransferFault, Transfers};
 pub use prepare::Preparation;
 pub(crate) use program::Text;

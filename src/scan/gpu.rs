@@ -1,12 +1,14 @@
 //! Scans on OpenCL devices: the plan, then its launches.
 
+use std::ops::Range;
+
 use super::{Scan, cpu};
 use crate::{
     Element, ElementType, Result, Scratch,
     lookback::{SPINS, TICKET_BYTES, levels},
     op::{Code, Monoid, Op, monoid},
     runtime::{
-        AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, SubGroupBackend, apart,
+        AnyInput, AnyOutput, Arriving, ClInput, DeviceClass, ProgramSpec, SubGroupBackend, apart,
         opencl::{ClDevice, ClMem, Launch},
     },
     source::load::Load,
@@ -213,7 +215,7 @@ pub fn plan_source(outputs: usize, form: &Form, load: &Load, aligned: bool, caps
 /// The input of a scan: memory, or a source and the number of its elements.
 #[derive(Clone, Copy)]
 enum Read<'j> {
-    Memory(&'j ClInput),
+    Memory(Arriving<'j>),
     Source(&'j Load, usize),
 }
 
@@ -244,7 +246,7 @@ pub(crate) fn scan(
     device: &ClDevice,
     form: &Form,
     start: &Start,
-    (input, starts): (&ClInput, Starts<&ClInput>),
+    (input, starts): (Arriving<'_>, Starts<&ClInput>),
     out: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
@@ -260,14 +262,16 @@ pub(crate) fn scan(
         Starts::Offsets(offsets) => (true, outputs.max(offsets.len())),
         Starts::None | Starts::Every(_) => (true, outputs),
     };
-    let aligned = [aligned(input) && aligned(out), heads_aligned];
+    let aligned = [aligned(&input) && aligned(out), heads_aligned];
     let plan = plan(outputs, form, aligned, &caps, device.wide(most))?;
     let memory = scratch.cl(device, plan.scratch_bytes)?;
     let job = Job { device, plan: &plan, start, input: Read::Memory(input), out, starts, memory };
     if let Starts::Offsets(offsets) = starts {
         job.ranks(offsets)?;
     }
-    if plan.look_back { job.look_back() } else { job.reduce_then_scan() }
+    // A tile waits only for earlier tiles, so it may run before later elements arrive.
+    let unit = if form.reversed { n } else { tile(form.element) };
+    if plan.look_back { job.look_back(unit) } else { job.reduce_then_scan() }
 }
 
 /// Scans the `n` elements of a source to `out`, as [`scan`] does.
@@ -287,7 +291,7 @@ pub(super) fn scan_load(
     let plan = plan_source(out.len(), form, load, aligned, &caps, device.wide(out.len()))?;
     let memory = scratch.cl(device, plan.scratch_bytes)?;
     let job = Job { device, plan: &plan, start, input: Read::Source(load, n), out, starts: Starts::None, memory };
-    if plan.look_back { job.look_back() } else { job.reduce_then_scan() }
+    if plan.look_back { job.look_back(n) } else { job.reduce_then_scan() }
 }
 
 /// [`scan`] with arguments in any memory.
@@ -312,12 +316,12 @@ pub(crate) fn scan_any(
         }
         Starts::Every(len) => Starts::Every(len),
     };
-    let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+    let ((input, host), output) = (input.arriving(device)?, output.cl(device, false)?);
     apart(&[&input], &[&output])?;
     if let Starts::Beside(given) | Starts::Offsets(given) = starts {
         apart(&[given], &[&output])?;
     }
-    scan(device, form, start, (&input, starts), &output, scratch)?;
+    scan(device, form, start, (Arriving::new(&input, host), starts), &output, scratch)?;
     output.finish(device)
 }
 
@@ -371,6 +375,13 @@ impl<'j> Job<'j> {
     }
 
     fn reduce_then_scan(&self) -> Result<()> {
+        match self.input {
+            Read::Memory(input) => input.arrive(self.device, input.len(), |_| self.reduce_and_scan()),
+            Read::Source(..) => self.reduce_and_scan(),
+        }
+    }
+
+    fn reduce_and_scan(&self) -> Result<()> {
         let Plan { program, tiles, wide, work_group, max_groups, .. } = self.plan;
         let items = [*work_group, 1, 1];
         let groups = |tiles: usize| [tiles.min(*max_groups), 1, 1];
@@ -390,20 +401,30 @@ impl<'j> Job<'j> {
         self.heads(self.launch_results("scan_tiles", self.memory)?).run(groups(*tiles), items)
     }
 
-    fn look_back(&self) -> Result<()> {
-        let plan = self.plan;
-        let kept = if plan.keeps_words { self.device.words(plan.totals_bytes)? } else { None };
+    /// Scans with look-back. The elements may arrive in parts of whole units: a unit is a tile, or all elements.
+    fn look_back(&self, unit: usize) -> Result<()> {
+        let Self { plan, .. } = self;
+        let (in_place, in_parts) = match self.input {
+            Read::Memory(input) => (input.mem().as_ptr() == self.out.mem().as_ptr(), input.in_parts()),
+            Read::Source(..) => (false, false),
+        };
+        // Between the launches of two parts, another thread could use kept words.
+        let kept = if plan.keeps_words && !in_parts { self.device.words(plan.totals_bytes)? } else { None };
         let (words, turn) = kept.as_ref().map_or((self.memory, 1), |(words, turn)| (words, *turn));
         if kept.is_none() {
             self.device.fill(words, 0, plan.totals_bytes, &[0; 8])?;
         }
-        let in_place = match self.input {
-            Read::Memory(input) => input.mem().as_ptr() == self.out.mem().as_ptr(),
-            Read::Source(..) => false,
+        let launch = |part: Range<usize>| {
+            let end = if part.end == self.input.len() { plan.tiles } else { part.end / unit };
+            let first = part.start / unit;
+            let launch =
+                self.launch_results("scan_look_back", words)?.scalar(u32::from(in_place)).scalar(SPINS).scalar(turn);
+            self.heads(launch).after(first).run([end - first, 1, 1], [plan.work_group, 1, 1])
         };
-        let launch =
-            self.launch_results("scan_look_back", words)?.scalar(u32::from(in_place)).scalar(SPINS).scalar(turn);
-        self.heads(launch).run([plan.tiles, 1, 1], [plan.work_group, 1, 1])
+        match self.input {
+            Read::Memory(input) => input.arrive(self.device, unit, launch),
+            Read::Source(_, n) => launch(0..n),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
     lookback::{SPINS, TICKET_BYTES, levels},
     op::Condition,
     runtime::{
-        ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
+        Arriving, ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
         opencl::{ClDevice, ClMem, Launch},
     },
     tuning::{self, Primitive, Tuned},
@@ -283,8 +283,9 @@ pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Tuned, wide: bool) -> R
 }
 
 /// The memory that a selection reads and writes.
+#[derive(Clone, Copy)]
 pub struct Job<'j> {
-    pub input: &'j ClInput,
+    pub input: Arriving<'j>,
     pub out: Option<&'j ClInput>,
     /// Values beside the elements, and their output.
     pub values: Option<(&'j ClInput, &'j ClInput)>,
@@ -296,8 +297,8 @@ pub struct Job<'j> {
 
 impl<'j> Job<'j> {
     /// A job that writes only the count.
-    pub fn of(input: &'j ClInput, count: &'j ClInput) -> Self {
-        Self { input, out: None, values: None, places: None, lengths: None, count }
+    pub fn of(input: impl Into<Arriving<'j>>, count: &'j ClInput) -> Self {
+        Self { input: input.into(), out: None, values: None, places: None, lengths: None, count }
     }
 }
 
@@ -314,7 +315,10 @@ pub(crate) fn run(device: &ClDevice, form: &Form, job: &Job<'_>, scratch: &mut S
     if plan.way == Way::Counter {
         zero_counts()?;
     }
-    launch(device, form, &plan, job, mem)
+    if plan.way == Way::LookBack && !form.needs_all() {
+        return launch(device, form, &plan, job, mem);
+    }
+    job.input.arrive(device, n, |_| launch(device, form, &plan, &Job { input: (&*job.input).into(), ..*job }, mem))
 }
 
 fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMem) -> Result<()> {
@@ -329,10 +333,18 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
         Ok(launch.mem(job.count.mem()).scalar(job.count.offset() as u64))
     };
     let (count, tile) = (*tiles as u64, plan.tile as u64);
+    // The kernel that turns what the tiles leave into the lengths of runs.
+    let ends = match form.marks {
+        Marks::NonTrivial(_) => "select_run_ends",
+        _ => "select_last_runs",
+    };
     match plan.way {
         Way::LookBack => {
+            if form.needs_all() || job.lengths.is_some() {
+                let other = if form.needs_all() { "select_totals" } else { ends };
+                device.build_ahead(program, &["select_look_back", other])?;
+            }
             if form.needs_all() {
-                device.build_ahead(program, &["select_totals", "select_look_back"])?;
                 let ended = if plan.one_pass { device.ended()? } else { None };
                 if ended.is_none() {
                     device.fill(job.count.mem(), job.count.byte_offset(), 8 * form.counted(), &[0; 8])?;
@@ -347,13 +359,18 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
                 launch.run([plan.groups.min(plan.most), 1, 1], items)?;
             }
             let bytes = TICKET_BYTES + 8 * form.counted() * tiles;
-            let kept = if plan.keeps_words { device.words(bytes)? } else { None };
+            // Between the launches of two parts, another thread could use kept words.
+            let kept = if plan.keeps_words && !job.input.in_parts() { device.words(bytes)? } else { None };
             let (words, turn) = kept.as_ref().map_or((mem, 0), |(words, turn)| (words, *turn));
             if *tiles > 1 && kept.is_none() {
                 device.fill(words, 0, bytes, &[0; 8])?;
             }
-            let launch = all("select_look_back")?.mem(words).offset(count, *wide).scalar(SPINS);
-            launch.scalar(turn).run(groups, items)?;
+            // A tile waits only for earlier tiles, so it may run before later elements arrive.
+            job.input.arrive(device, plan.tile, |part| {
+                let (first, end) = (part.start / plan.tile, part.end.div_ceil(plan.tile));
+                let launch = all("select_look_back")?.mem(words).offset(count, *wide).scalar(SPINS);
+                launch.scalar(turn).after(first).run([end - first, 1, 1], items)
+            })?;
         }
         Way::Counter => all("select_unordered")?.offset(count, *wide).offset(tile, *wide).run(groups, items)?,
         Way::Spine => {
@@ -384,7 +401,7 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
             let places = job.places.unwrap_or(lengths);
             let groups = plan.groups.min(lengths.len().div_ceil(plan.work_group)).max(1);
             device
-                .launch(program, "select_run_ends")?
+                .launch(program, ends)?
                 .mem(job.count.mem())
                 .scalar(job.count.offset() as u64)
                 .mem(places.mem())
@@ -395,7 +412,7 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
                 .run([groups, 1, 1], items)
         }
         (_, Some(lengths)) => device
-            .launch(program, "select_last_runs")?
+            .launch(program, ends)?
             .mem(mem)
             .scalar(plan.records as u64)
             .offset(count, *wide)

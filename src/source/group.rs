@@ -34,9 +34,9 @@ use crate::{Buffer, Element, Error, Layout, NdView, NdViewMut, Offset, Output, R
 pub trait Grouped: Sized {
     /// The type of an element.
     type Item: Copy + Send + Sync + 'static;
-    /// Results of type `R` of all groups.
+    /// The results of a reduction of each group to an `R`.
     type Of<R: Pod>;
-    /// The output of the results of type `R` of all groups.
+    /// The output for these results.
     type Out<'o, R: Pod>;
 }
 
@@ -92,7 +92,7 @@ impl<V: Shaped, A: Axes> Along<V, A> {
         Ok(kept.iter().chain(&taken).is_sorted())
     }
 
-    /// Copies elements to their indices in the order of the view. `lines` has one line after another.
+    /// Copies elements from `lines`, which has one line after another, to the order of the view.
     pub(crate) fn put<R: Pod>(&self, device: &Device, lines: &Buffer<R>, output: Output<'_, R>) -> Result<()> {
         let view = self.view.view();
         let [kept, taken] = kept_and_taken(view.shape(), self.axes.list())?;

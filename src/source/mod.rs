@@ -21,7 +21,7 @@
 //! | [`Device::reduce`], [`Device::transform`], [`Device::scan`] and its variants without segments | none: a kernel computes an element when it reads it, and the CPU backend computes blocks that stay in the cache |
 //! | [`Device::transpose`] of one matrix | none |
 //! | [`Device::histogram`] | none on the CPU backend, or if a function that captures nothing maps memory: see [`histogram`](crate::histogram). Else as below |
-//! | reductions and scans by a user-defined operator, exact scans, scans in segments, sorts, merges, selections, partitions, runs, counts, extremes, statistics, other histograms, top-k, quantiles; also the offsets of segments, the keys of `by_key`, flags, values and weights | one more pass, which writes n elements to memory of the call |
+//! | reductions and scans by a user-defined operator, exact scans, scans in segments, sorts, merges, selections, partitions, runs, counts, extremes, statistics, other histograms, top-k, quantiles; also the offsets of segments, the keys of `by_key`, flags, values and weights | one more pass, which writes n elements to temporary memory |
 //!
 //! Set operations, searches and copies take only arrays. [`Device::transform`] writes an array from a source.
 //!
@@ -43,6 +43,8 @@
 //! # Ok::<(), oclprim::Error>(())
 //! ```
 
+#[doc(hidden)]
+pub(crate) mod converted;
 mod function;
 #[doc(hidden)]
 pub(crate) mod gpu;
@@ -476,7 +478,7 @@ pub trait Source: Sized + Sync {
         None
     }
 
-    /// The elements in reverse order, if they are contiguous in memory and reverse order is the order of the memory.
+    /// If the source is contiguous memory in reverse order: that memory, in its own order.
     #[doc(hidden)]
     fn backwards(&self) -> Option<Input<'_, Self::Item>>
     where
@@ -699,6 +701,12 @@ pub trait Values: Sync {
     /// The elements of a range, which must exist.
     fn values(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = Self::Item> + ExactSizeIterator;
 
+    /// Writes the elements from index `first` on.
+    fn fill(&self, first: usize, out: &mut [Self::Item]) {
+        let end = first + out.len();
+        out.iter_mut().zip(self.values(first..end)).for_each(|(to, value)| *to = value);
+    }
+
     /// Returns an error if an index of a gather was out of range.
     fn checked(&self) -> Result<()>;
 
@@ -708,7 +716,7 @@ pub trait Values: Sync {
     }
 }
 
-/// Elements that are computed by blocks. One loop for each expression computes a block; all other loops depend on the
+/// Elements that are computed in blocks. One loop for each expression computes a block; all other loops depend on the
 /// element type alone.
 #[doc(hidden)]
 pub trait Blocks<T>: Sync {
@@ -722,8 +730,7 @@ pub trait Blocks<T>: Sync {
 impl<V: Values> Blocks<V::Item> for V {
     #[inline(never)]
     fn block(&self, first: usize, out: &mut [V::Item]) {
-        let end = first + out.len();
-        out.iter_mut().zip(self.values(first..end)).for_each(|(to, value)| *to = value);
+        self.fill(first, out);
     }
 
     fn factors(&self) -> Option<[&dyn Blocks<V::Item>; 2]> {

@@ -369,8 +369,8 @@ impl<S: Source, I: Source<Item: Integer>> Source for Gathered<S, I> {
         gpu::none_outside(device, &self.indices, n, len.unwrap_or(ENDLESS))?;
         match len {
             Some(len) => self.table.search(device, len),
-            // The gather in the endless table has no last position.
-            None => Err(Error::invalid("an index of a gather that another gather reads is out of range")),
+            // The inner gather is endless, so the search for its wrong index would have no end.
+            None => Err(Error::invalid("an index of the inner of two gathers is out of range")),
         }
     }
 }
@@ -494,7 +494,7 @@ pub struct Take<S> {
 /// The length of [`Take`]: `len`. Returns an error if the source has fewer elements.
 fn taken(length: Result<Option<usize>>, len: usize) -> Result<Option<usize>> {
     match length? {
-        Some(n) if n < len => Err(Error::invalid(format!("taking {len} elements of a source of {n}"))),
+        Some(n) if n < len => Err(Error::invalid(format!("cannot take {len} elements of a source of {n}"))),
         _ => Ok(Some(len)),
     }
 }

@@ -28,7 +28,7 @@ fn plannable(n: usize) -> Result<()> {
     if n <= MOST_ELEMENTS {
         return Ok(());
     }
-    let message = format!("{n} elements are more than a device's memory can have, {MOST_ELEMENTS} at most");
+    let message = format!("{n} elements are more than any device's memory holds; at most {MOST_ELEMENTS} are possible");
     Err(Error::new(ErrorKind::OutOfMemory, message))
 }
 
@@ -52,7 +52,9 @@ impl ClDevice {
         let of_class = |class: SizeClass| {
             let choice = chosen.iter().find(|choice| choice.is_of(Primitive::Transfer, class));
             let chosen = transfer(choice.map_or(&usual, |choice| &choice.caps));
-            Transfers { always: tuning.staged, copied: tuning.copied, fault: tuning.transfer_fault, ..chosen }
+            let part_bytes = tuning.part_bytes.unwrap_or(chosen.part_bytes);
+            let (always, copied, fault) = (tuning.staged, tuning.copied, tuning.transfer_fault);
+            Transfers { part_bytes, always, copied, fault, ..chosen }
         };
         let by_class = SizeClass::ALL.map(of_class);
         self.choose_transfers(move |bytes| by_class[SizeClass::of(bytes) as usize]);
@@ -64,7 +66,7 @@ impl ClDevice {
         let mut caps = Capabilities::clone(self.probed()?);
         tuning.apply(&mut caps)?;
         let tuned = self.assuming(caps, tuning.wide_offsets, Carried { tuning, ..Carried::default() });
-        // So that the first transfer, too, is as chosen.
+        // Sets the choices of transfers before the first one.
         tuned.choices()?;
         Ok(tuned)
     }

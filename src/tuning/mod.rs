@@ -83,6 +83,7 @@ pub struct Tuning {
     without_file: bool,
     stall: Option<Stall>,
     staged: bool,
+    part_bytes: Option<usize>,
     copied: bool,
     transfer_fault: Option<TransferFault>,
     set: Vec<(Primitive, String, usize)>,
@@ -180,7 +181,15 @@ impl Tuning {
         self
     }
 
-    /// Stages transfers even where host and device share memory, so that tests need no GPU; with fault injection.
+    /// Sets the minimum bytes of a part of an input slice: kernels start on a part while later parts arrive.
+    #[doc(hidden)]
+    pub fn parts(mut self, bytes: usize) -> Self {
+        self.part_bytes = Some(bytes);
+        self
+    }
+
+    /// Stages transfers even where host and device share memory, so that tests need no GPU. `fault` is the fault to
+    /// inject.
     #[doc(hidden)]
     pub fn staged(mut self, fault: Option<TransferFault>) -> Self {
         (self.staged, self.transfer_fault) = (true, fault);

@@ -20,7 +20,7 @@ use crate::{
 
 /// Neighbouring lines that the CPU reads at once.
 const COLUMNS: usize = 32;
-/// Work-items of a team on GPUs, at most, if groups are neighbours in memory and fill the device.
+/// Maximum work-items of a team on GPUs, if groups are neighbours in memory and fill the device.
 const MOST_ROWS: usize = 8;
 
 /// The sums or means of the lines; `U` is a float. For other types nothing is compiled.
@@ -218,7 +218,8 @@ pub fn plan(lines: &Lines, other: Option<&Lines>, form: &Form, caps: &Tuned, wid
     };
     let whole = shape(kind, team, false, form, caps, wide);
     let blocks = outputs.div_ceil(whole.work_group / whole.team);
-    // Two work-groups for each compute unit are enough; else enough parts to occupy the device, each with enough work.
+    // If there are two work-groups for each compute unit, lines stay whole. Otherwise there are enough parts to occupy
+    // the device, each with enough work.
     let wanted = if blocks >= params.max_groups.div_ceil(3) { 1 } else { params.max_groups / blocks };
     let team = if across { whole.team } else { whole.work_group };
     let parts = wanted.min(len / (team << (log_chunk(form.acc) + 1))).clamp(1, MOST_GROUPS);

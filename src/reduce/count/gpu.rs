@@ -3,7 +3,7 @@
 use super::Question;
 use crate::{
     Result, Scratch,
-    runtime::{ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    runtime::{Arriving, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
     tuning::{self, Primitive, Tuned},
 };
 
@@ -47,7 +47,7 @@ pub(super) fn answer(
     device: &ClDevice,
     question: Question,
     size: usize,
-    input: &ClInput,
+    input: Arriving<'_>,
     out: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
@@ -57,26 +57,30 @@ pub(super) fn answer(
     let counts = scratch.cl(device, 8 * plan.groups)?;
     let local = [plan.work_group, 1, 1];
     if plan.groups > 0 {
-        let runs = device
-            .launch(&plan.program, "count_runs")?
-            .mem(input.mem())
-            .scalar(input.offset() as u64)
-            .offset(n as u64, plan.wide)
-            .offset(plan.run as u64, plan.wide)
-            .scalar(question.key)
-            .scalar(question.mask)
-            .mem(counts);
-        let ended = if plan.one_pass { device.ended()? } else { None };
-        let runs = if plan.one_pass {
-            runs.scalar(u32::from(ended.is_some()))
-                .scalar(question.answer as u32)
-                .mem(out.mem())
-                .scalar(out.offset() as u64)
-                .mem(ended.as_ref().unwrap_or(counts))
-        } else {
-            runs
-        };
-        runs.run([plan.groups, 1, 1], local)?;
+        // No launch of a part ends last.
+        let ended = if plan.one_pass && !input.in_parts() { device.ended()? } else { None };
+        input.arrive(device, plan.run, |part| {
+            let runs = device
+                .launch(&plan.program, "count_runs")?
+                .mem(input.mem())
+                .scalar(input.offset() as u64)
+                .offset(n as u64, plan.wide)
+                .offset(plan.run as u64, plan.wide)
+                .scalar(question.key)
+                .scalar(question.mask)
+                .mem(counts);
+            let runs = if plan.one_pass {
+                runs.scalar(u32::from(ended.is_some()))
+                    .scalar(question.answer as u32)
+                    .mem(out.mem())
+                    .scalar(out.offset() as u64)
+                    .mem(ended.as_ref().unwrap_or(counts))
+            } else {
+                runs
+            };
+            let (first, end) = (part.start / plan.run, part.end.div_ceil(plan.run));
+            runs.after(first).run([end - first, 1, 1], local)
+        })?;
         if ended.is_some() {
             return Ok(());
         }

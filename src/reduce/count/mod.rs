@@ -29,7 +29,7 @@ use crate::{
     Buffer, Device, Element, Input, Offset, Output, Result, Scratch, Source, element,
     op::{Condition, Everywhere, Known, Or, Product, Sum},
     reduce::Reducible,
-    runtime::Backend,
+    runtime::{Arriving, Backend},
     source::{Along, Axes, ByKey, Grouped, Segments, Shaped},
 };
 
@@ -103,7 +103,7 @@ pub trait Countable: Grouped<Item: Element> {
     #[doc(hidden)]
     fn count_into<C: Condition<Self::Item>>(self, device: &Device, what: &C, output: Self::Out<'_, u64>) -> Result<()>;
 
-    /// Whether any or all elements meet the condition, as 0 and 1.
+    /// Returns whether any or all elements meet the condition: a `bool`, or 0 or 1 for each group.
     #[doc(hidden)]
     fn test<C: Condition<Self::Item>>(self, device: &Device, what: &C, test: Test) -> Result<Self::Tests>;
 
@@ -431,8 +431,9 @@ impl Device {
                 output.host()?[0] = R::try_from(answer).unwrap_or(R::from(1));
             }
             Backend::OpenCl(device) => {
-                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
-                gpu::answer(device, question, size_of::<T>(), &input, &output, scratch)?;
+                let ((input, host), output) = (input.any().arriving(device)?, output.cl(device, false)?);
+                let input = Arriving::new(&input, host);
+                gpu::answer(device, question, size_of::<T>(), input, &output, scratch)?;
                 output.finish(device)?;
             }
         }

@@ -17,14 +17,13 @@ pub(in crate::reduce) const fn log_chunk(acc: ElementType) -> usize {
     if acc.needs_fp64() { 3 } else { 4 }
 }
 
-/// Elements of a work-item for which a team gets one more work-item.
+/// Maximum elements of a group for each work-item of its team, until the team has the largest size.
 pub(in crate::reduce) const ITEM: usize = 32;
-/// Work-items of a team if neighbours in a group are neighbours in memory: few sizes, so that few programs are built.
+/// Work-items of a team if neighbours in a group are neighbours in memory. Few sizes need few programs.
 const TEAMS: [usize; 4] = [4, 8, 32, 128];
-/// Local memory of accumulators, about.
+/// Approximate bytes of local memory for accumulators.
 const TABLE_BYTES: usize = 8 << 10;
-/// Work-groups for each of those that reductions have. So the last ones to run have a small part of the work, however many run at
-/// a time.
+/// Work-groups for each work-group of a plain reduction. Many work-groups leave little work to those that run last.
 pub(in crate::reduce) const WAVES: usize = 16;
 /// Elements of a part of a long segment, at least.
 const PART: usize = 1 << 14;
@@ -67,12 +66,12 @@ pub(in crate::reduce) fn team_of(len: usize) -> usize {
     *TEAMS.iter().find(|&&team| team * ITEM >= len).unwrap_or(&TEAMS[TEAMS.len() - 1])
 }
 
-/// How the elements of groups lie in memory.
+/// The memory layout of a group's elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// Segments by offsets of this type; `counted` if their number is on the device.
     Segments { offset: ElementType, counted: bool },
-    /// Lines whose neighbours on the axis are neighbours in memory if `unit`.
+    /// Lines along an axis. If `unit`, neighbours on the axis are neighbours in memory.
     Rows { unit: bool },
     /// Lines that are closer together than neighbours on the axis.
     Columns,
@@ -152,7 +151,7 @@ pub fn plan_segments(
     let blocks = segments.div_ceil(sums.work_group / sums.team);
     // Each part changes a word of its segment's accumulator by at most 2^15 + 1.
     let part = PART.max(n.div_ceil(MOST_GROUPS - 1));
-    // Segments are longer than a part, so each has fewer than twice as many parts as its length has.
+    // Listed segments are longer than a part, so rounding up less than doubles the number of their parts.
     let room = if n > part { 2 * n.div_ceil(part) } else { 0 };
     Ok(SegmentsPlan {
         groups: blocks.min(WAVES * params.max_groups),
@@ -298,7 +297,8 @@ mod tests {
         program.element("T", form.element).element("A", form.acc).element("OUT", form.out).source()
     }
 
-    /// The greatest magnitude of a digit after some whole chunks: what a carry leaves, and the numbers of the chunks.
+    /// The largest magnitude of a digit after whole chunks is the sum of two numbers: what a carry leaves, and the
+    /// chunks' changes.
     #[test]
     fn digits_have_room_for_the_stated_chunks() {
         let text = text(&Form::of::<f32, f32>(Exact::Sum));
@@ -310,7 +310,8 @@ mod tests {
             let most = |chunks: i128| (1i128 << 32) - 1 + chunks * chunk * change;
             let stated = i128::from(most_added) / chunk;
             assert!(most(stated) <= i64::MAX.into(), "{acc}");
-            // 256 numbers of 55 bits still fit with what a carry leaves, so two chunks of 16 more are one too many.
+            // 256 numbers of 55 bits still fit with what a carry leaves. So for `f32`, one more chunk of 16 fits, but
+            // not two.
             let more = if acc == ElementType::F32 { 2 } else { 1 };
             assert!(most(stated + more) > i64::MAX.into(), "{acc}");
         }

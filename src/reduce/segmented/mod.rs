@@ -193,8 +193,8 @@ impl Device {
         on_a_device(device, (form, exact), empty, (input.any(), other), offsets.any(), output.any(), scratch)
     }
 
-    /// Checks that no offset is beyond the next one or beyond `n`. Reads the offsets once, on the device, and waits for
-    /// the result.
+    /// Checks that no offset is beyond the next one or beyond `n`. Reads the offsets once, where they are: the host
+    /// checks a slice. For offsets on the device, the call waits for the result.
     ///
     /// # Errors
     ///
@@ -211,13 +211,8 @@ impl Device {
         let offsets = held.input();
         segments(offsets.len())?;
         let count = offsets.len();
-        let found = match self.backend() {
-            Backend::Cpu => {
-                let offsets = Offsets::of(offsets.host()?);
-                let next = |i: usize| (i + 1 < count).then(|| offsets.get(i + 1) as u64);
-                offsets.bad(n).map(|i| (i, offsets.get(i) as u64, next(i)))
-            }
-            Backend::OpenCl(device) => {
+        let found = match (self.backend(), offsets) {
+            (Backend::OpenCl(device), Input::Device(_)) => {
                 let form = gpu::Form::of::<i32, crate::op::Sum>(C::TYPE);
                 let offsets = offsets.cl(device)?;
                 match gpu::check(device, &offsets, &form, n)? {
@@ -229,6 +224,12 @@ impl Device {
                     }
                     None => None,
                 }
+            }
+            // For a slice, a kernel would cost a build, an upload and a wait.
+            _ => {
+                let offsets = Offsets::of(offsets.host()?);
+                let next = |i: usize| (i + 1 < count).then(|| offsets.get(i + 1) as u64);
+                offsets.bad(n).map(|i| (i, offsets.get(i) as u64, next(i)))
             }
         };
         match found {

@@ -5,7 +5,7 @@ use crate::{
     Element, ElementType, Input, Output, Result, Scratch,
     reduce::End,
     runtime::{
-        ClInput, DeviceClass, ProgramSpec,
+        Arriving, DeviceClass, MOST_PARTS, ProgramSpec,
         opencl::{ClDevice, ClMem},
     },
     tuning::{self, Primitive, Tuned},
@@ -133,7 +133,7 @@ fn joins(tiles: usize) -> Vec<usize> {
 fn run<T: Element>(
     device: &ClDevice,
     find: Find,
-    input: &ClInput,
+    input: Arriving<'_>,
     (out, out_offset): (&ClMem, usize),
     (places, places_offset): (&ClMem, usize),
     scratch: &mut Scratch,
@@ -147,37 +147,48 @@ fn run<T: Element>(
 fn launch(
     device: &ClDevice,
     plan: &Plan,
-    input: &ClInput,
+    input: Arriving<'_>,
     (out, out_offset): (&ClMem, usize),
     (places, places_offset): (&ClMem, usize),
     scratch: &mut Scratch,
 ) -> Result<()> {
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let local = [plan.work_group, 1, 1];
-    let ended = if plan.one_pass { device.ended()? } else { None };
+    // No launch of a part ends last.
+    let ended = if plan.one_pass && !input.in_parts() { device.ended()? } else { None };
     if ended.is_none() {
         device.build_ahead(&plan.program, &["statistics_tiles", "statistics_last"])?;
     }
-    let tiles = device
-        .launch(&plan.program, "statistics_tiles")?
-        .mem(input.mem())
-        .scalar(input.offset() as u64)
-        .offset(input.len() as u64, plan.wide)
-        .mem(scratch)
-        .mem(scratch)
-        .scalar(plan.moments_at as u64);
-    let tiles = if plan.one_pass {
-        tiles
-            .scalar(u32::from(ended.is_some()))
-            .mem(out)
-            .scalar(out_offset as u64)
-            .mem(places)
-            .scalar(places_offset as u64)
-            .mem(ended.as_ref().unwrap_or(scratch))
-    } else {
-        tiles
-    };
-    tiles.run([plan.groups, 1, 1], local)?;
+    // Each part has its share of the work-groups, so that all records fit.
+    let unit = if plan.groups < MOST_PARTS { input.len() } else { plan.tile };
+    let mut records = 0;
+    input.arrive(device, unit, |part| {
+        let (first, end) = (part.start / plan.tile, part.end.div_ceil(plan.tile));
+        let whole = part.len() == input.len();
+        let groups = if whole { plan.groups } else { (plan.groups / MOST_PARTS).min(end - first) };
+        let tiles = device
+            .launch(&plan.program, "statistics_tiles")?
+            .mem(input.mem())
+            .scalar(input.offset() as u64)
+            .offset(part.end as u64, plan.wide)
+            .mem(scratch)
+            .scalar(records as u64)
+            .mem(scratch)
+            .scalar(plan.moments_at as u64);
+        let tiles = if plan.one_pass {
+            tiles
+                .scalar(u32::from(ended.is_some()))
+                .mem(out)
+                .scalar(out_offset as u64)
+                .mem(places)
+                .scalar(places_offset as u64)
+                .mem(ended.as_ref().unwrap_or(scratch))
+        } else {
+            tiles
+        };
+        records += groups;
+        tiles.after(first).run([groups, 1, 1], local)
+    })?;
     if ended.is_some() {
         return Ok(());
     }
@@ -201,7 +212,7 @@ fn launch(
         .scalar(input.offset() as u64)
         .scalar(input.len() as u64)
         .mem(scratch)
-        .scalar(plan.groups as u32)
+        .scalar(records as u32)
         .mem(scratch)
         .scalar(from as u64)
         .scalar(plan.joins.last().copied().unwrap_or(0) as u32)
@@ -219,10 +230,10 @@ pub(crate) fn statistics<T: Element>(
     output: Output<'_, StatisticsRecord<T>>,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let (input, out) = (input.cl(device)?, output.cl(device, false)?);
+    let ((input, host), out) = (input.any().arriving(device)?, output.cl(device, false)?);
     crate::runtime::apart(&[&input], &[&out])?;
     let place = (out.mem(), out.byte_offset() / 8);
-    run::<T>(device, Find::Moments, &input, place, place, scratch)?;
+    run::<T>(device, Find::Moments, Arriving::new(&input, host), place, place, scratch)?;
     out.finish(device)
 }
 
@@ -235,10 +246,11 @@ pub(crate) fn extremes<T: Element>(
     places: Output<'_, u64>,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let (input, values, places) = (input.cl(device)?, values.cl(device, false)?, places.cl(device, false)?);
+    let (input, host) = input.any().arriving(device)?;
+    let (values, places) = (values.cl(device, false)?, places.cl(device, false)?);
     crate::runtime::apart(&[&input], &[&values, &places])?;
     let (to, found) = ((values.mem(), values.offset()), (places.mem(), places.offset()));
-    run::<T>(device, find, &input, to, found, scratch)?;
+    run::<T>(device, find, Arriving::new(&input, host), to, found, scratch)?;
     values.finish(device)?;
     places.finish(device)
 }

@@ -338,6 +338,18 @@ impl AnyInput<'_> {
     }
 }
 
+impl<'a> AnyInput<'a> {
+    /// [`cl`](Self::cl) for an [`Arriving`] input: also returns the elements that are still on the host.
+    pub(crate) fn arriving(self, device: &ClDevice) -> Result<(ClInput, Option<&'a [u8]>)> {
+        match self.memory {
+            Memory::Host(data) if device.has_parts(data) => {
+                Ok((ClInput::pooled(device, data.len(), self.size)?, Some(data)))
+            }
+            _ => Ok((self.cl(device)?, None)),
+        }
+    }
+}
+
 impl<'a> AnyOutput<'a> {
     /// As [`Output::cl`].
     pub(crate) fn cl(self, device: &ClDevice, keep: bool) -> Result<ClOutput<'a>> {

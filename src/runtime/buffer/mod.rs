@@ -17,7 +17,7 @@ pub use argument::{Input, Output};
 use mapped::Mappings;
 pub use mapped::{MapMut, MapRef};
 pub use pinned::PinnedVec;
-pub(crate) use resident::{ClInput, ClOutput, apart, on_device};
+pub(crate) use resident::{Arriving, ClInput, ClOutput, apart, on_device};
 pub(crate) use scratch::Scratch;
 pub use transfer::{Download, Upload};
 pub use view::{View, ViewMut};

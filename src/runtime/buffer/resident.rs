@@ -1,6 +1,6 @@
 //! Elements in device memory during a call, as kernels take them.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 use super::{AnyInput, AnyOutput, Backend, ClDevice, ClMem, Device};
 use crate::runtime::opencl::{Borrowed, Pooled};
@@ -137,6 +137,55 @@ impl ClInput {
     }
 }
 
+/// An input in device memory. The elements of a large host slice arrive there while kernels run on earlier ones.
+#[derive(Clone, Copy)]
+pub struct Arriving<'a> {
+    place: &'a ClInput,
+    /// The elements, if they are still on the host.
+    host: Option<&'a [u8]>,
+}
+
+impl<'a> Arriving<'a> {
+    /// As [`AnyInput::arriving`] returns them.
+    pub(crate) fn new(place: &'a ClInput, host: Option<&'a [u8]>) -> Self {
+        Self { place, host }
+    }
+
+    /// Returns whether the elements are still on the host.
+    pub(crate) fn in_parts(&self) -> bool {
+        self.host.is_some()
+    }
+
+    /// Calls `launch` with ranges of elements, in order and together all elements. Each range but the last ends at a
+    /// multiple of `unit`. The commands that `launch` enqueues run when the range has arrived. There is one range if the
+    /// elements are there.
+    pub(crate) fn arrive(
+        &self,
+        device: &ClDevice,
+        unit: usize,
+        mut launch: impl FnMut(Range<usize>) -> Result<()>,
+    ) -> Result<()> {
+        let (len, size) = (self.len(), self.size());
+        let Some(data) = self.host else { return launch(0..len) };
+        let unit = unit.saturating_mul(size);
+        device.write_in_parts(self.mem(), data, unit, &mut |bytes| launch(bytes.start / size..bytes.end / size))
+    }
+}
+
+impl<'a> From<&'a ClInput> for Arriving<'a> {
+    fn from(place: &'a ClInput) -> Self {
+        Self { place, host: None }
+    }
+}
+
+impl<'a> Deref for Arriving<'a> {
+    type Target = ClInput;
+
+    fn deref(&self) -> &ClInput {
+        self.place
+    }
+}
+
 /// Device memory that a primitive writes, and the host slice that receives a copy of it.
 #[must_use = "a host slice is written by `finish`"]
 pub struct ClOutput<'a> {
@@ -161,8 +210,8 @@ pub(crate) fn apart(inputs: &[&ClInput], outputs: &[&ClOutput<'_>]) -> Result<()
     Ok(())
 }
 
-/// Calls `launch` with inputs and outputs in the device's memory, none of which overlaps an output. Then copies results to
-/// host slices. An output whose flag is set keeps the elements that `launch` does not write.
+/// Calls `launch` with inputs and outputs in the device's memory; no output overlaps another argument. Then copies
+/// results to host slices. An output whose flag is set keeps the elements that `launch` does not write.
 pub(crate) fn on_device<const I: usize, const O: usize>(
     device: &ClDevice,
     inputs: [AnyInput<'_>; I],
@@ -199,4 +248,50 @@ impl Deref for ClOutput<'_> {
 
 pub(super) fn foreign(owner: &Device, user: &str) -> Error {
     Error::invalid(format!("a buffer of {} cannot be used on {user}", owner.info()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Device, DeviceClass, Input, Tuning, internals::testing::log_skip, tuning::Primitive};
+
+    /// The chunks after a part are sent by the thread that launches the part's commands, and after the launch. So those
+    /// commands would never end if they waited for a later part.
+    #[test]
+    fn commands_of_the_first_part_do_not_wait_for_the_last_one() {
+        const PART: usize = 1 << 16;
+        const UNIT: usize = 1000;
+        let data: Vec<u32> = (0..4 * PART as u32 + 77).collect();
+        let set = ["chunk_bytes", "min_bytes"];
+        let tuning =
+            set.into_iter().fold(Tuning::default().class(DeviceClass::Gpu).staged(None).parts(PART), |all, name| {
+                all.set(Primitive::Transfer, name, PART)
+            });
+        for (index, info) in Device::list().iter().enumerate() {
+            let device = Device::at(index).unwrap().with_tuning(tuning.clone()).unwrap();
+            let Backend::OpenCl(cl) = device.backend() else { continue };
+            let (place, host) = Input::from(&data).any().arriving(cl).unwrap();
+            let input = Arriving::new(&place, host);
+            if !input.in_parts() {
+                assert!(cl.capabilities().unwrap().checker, "{info}: not in parts");
+                log_skip(&info.to_string(), "a checker's transfers are not staged");
+                continue;
+            }
+            cl.fill(input.mem(), 0, size_of_val(&data[..]), &[0xFF]).unwrap();
+            let mut end = 0;
+            let launch = |part: Range<usize>| {
+                assert!(part.start == end && (part.end.is_multiple_of(UNIT) || part.end == data.len()), "{part:?}");
+                end = part.end;
+                let mut there = vec![0u32; data.len()];
+                // A read on the queue of the call.
+                cl.read(input.mem(), 0, bytemuck::cast_slice_mut(&mut there))?;
+                assert!(there[..end] == data[..end], "{info}: {part:?} has not arrived");
+                let last = there[data.len() - 1];
+                assert!(part.start > 0 || last == u32::MAX, "{info}: the last element is there");
+                Ok(())
+            };
+            input.arrive(cl, UNIT, launch).unwrap();
+            assert_eq!(end, data.len(), "{info}");
+        }
+    }
 }

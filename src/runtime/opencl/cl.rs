@@ -573,7 +573,7 @@ pub(super) unsafe fn enqueue_write(
     }
 }
 
-/// Returns whether the event's command has ended, well or not, without waiting.
+/// Returns whether the event's command has ended, successfully or not. Does not wait.
 pub(super) fn is_done(event: &Event) -> Result<bool> {
     let status = event_number(event, ffi::CL_EVENT_COMMAND_EXECUTION_STATUS)?;
     Ok(status.is_some_and(|status| status as cl_int <= 0))
@@ -886,7 +886,7 @@ pub(super) unsafe fn set_arg(kernel: &Kernel, index: u32, size: usize, value: *c
     unsafe { ffi::clSetKernelArg(kernel.as_ptr(), index, size, value) }
 }
 
-/// Enqueues a kernel over a three-dimensional range.
+/// Enqueues a kernel over a three-dimensional range that starts at `first`.
 ///
 /// # Safety
 ///
@@ -894,17 +894,19 @@ pub(super) unsafe fn set_arg(kernel: &Kernel, index: u32, size: usize, value: *c
 pub(super) unsafe fn enqueue(
     queue: &CommandQueue,
     kernel: &Kernel,
+    first: [usize; 3],
     global: [usize; 3],
     local: [usize; 3],
     slot: &mut EventSlot,
 ) -> cl_int {
-    // SAFETY: the caller promises it; both arrays have three dimensions.
+    let first = if first == [0; 3] { ptr::null() } else { (&raw const first).cast() };
+    // SAFETY: the caller promises it; all arrays have three dimensions.
     unsafe {
         ffi::clEnqueueNDRangeKernel(
             queue.as_ptr(),
             kernel.as_ptr(),
             3,
-            ptr::null(),
+            first,
             global.as_ptr(),
             local.as_ptr(),
             0,

@@ -22,6 +22,7 @@ pub struct Launch<'d> {
     local_bytes: usize,
     next: u32,
     status: i32,
+    first_group: usize,
     repeatable: bool,
 }
 
@@ -30,7 +31,8 @@ impl<'d> Launch<'d> {
         let built = device.program(spec, name)?;
         let (prepared, limits) = built.take(device.id(), device.max_work_group(), name)?;
         let local_bytes = limits.local_bytes;
-        Ok(Self { device, name, built, prepared, limits, local_bytes, next: 0, status: cl::SUCCESS, repeatable: false })
+        let (next, status, first_group, repeatable) = (0, cl::SUCCESS, 0, false);
+        Ok(Self { device, name, built, prepared, limits, local_bytes, next, status, first_group, repeatable })
     }
 
     /// Sets the next argument, unless the kernel already holds the same `bytes`.
@@ -94,9 +96,16 @@ impl<'d> Launch<'d> {
         self
     }
 
+    /// Sets the number of work-groups before those of this launch, along the first axis. Kernels get it as
+    /// `get_global_offset(0)`, in work-items.
+    pub fn after(mut self, groups: usize) -> Self {
+        self.first_group = groups;
+        self
+    }
+
     /// Enqueues `groups` work-groups of `local` work-items each.
     pub fn run(self, groups: [usize; 3], local: [usize; 3]) -> Result<()> {
-        let Self { device, name, built, prepared, limits, local_bytes, repeatable, .. } = self;
+        let Self { device, name, built, prepared, limits, local_bytes, first_group, repeatable, .. } = self;
         cl::check(self.status, format_args!("setting argument {} of `{name}`", self.next.saturating_sub(1)))?;
         let items: usize = local.iter().product();
         // PoCL ends the process on an oversized launch, so such a launch must not reach the driver. Plans respect the
@@ -123,11 +132,12 @@ impl<'d> Launch<'d> {
                 )
             })?;
         }
+        let first = [first_group * local[0], 0, 0];
         let mut slot = device.event_slot();
         let mut enqueue = || {
             // SAFETY: the kernels are the crate's own. Their callers pass buffers and lengths that were checked against each
             // other, and every argument was set in order. Local memory and work-group fit the device.
-            match unsafe { cl::enqueue(device.queue(), &prepared.kernel, global, local, &mut slot) } {
+            match unsafe { cl::enqueue(device.queue(), &prepared.kernel, first, global, local, &mut slot) } {
                 cl::SUCCESS => Ok(()),
                 status => Err(cl::failure(status, format_args!("launching `{name}` over {global:?} by {local:?}"))),
             }

@@ -5,7 +5,9 @@
 
 use std::{
     collections::VecDeque,
+    error::Error as _,
     mem::MaybeUninit,
+    ops::Range,
     sync::{Mutex, OnceLock},
 };
 
@@ -14,17 +16,19 @@ use super::{
     copiers::{Copying, LARGE_PAGE, PAGE},
     lock,
     pinned::Pinned,
+    transfer::Direction,
 };
-use crate::Result;
 use crate::runtime::{
-    info::{TransferFault, Transfers},
+    info::{MOST_PARTS, TransferFault, Transfers},
     pages::LARGE,
 };
+use crate::{ErrorKind, Result};
 
-/// Rings of one device: enough for one upload and one download at the same time. A transfer that finds none left is the
-/// driver's own.
+/// Rings of one device: enough for one upload and one download at the same time. A transfer that finds none left is
+/// made by the driver alone.
 const MOST_RINGS: usize = 2;
-/// Minimum bytes of a chunk that is not the last one: below, the cost of a command counts. Chunks and pieces are multiples of a page.
+/// Minimum bytes of every chunk but the last: in a smaller chunk, the fixed cost of a command matters. Chunks and
+/// pieces are multiples of a page.
 const LEAST_CHUNK: usize = 256 << 10;
 /// Bytes of a piece that one thread copies.
 const LEAST_PIECE: usize = 64 << 10;
@@ -65,8 +69,8 @@ impl Staging {
         drop(idle);
     }
 
-    /// A ring of at least `bytes` bytes. `None` if all are lent, or the driver has no pinned memory: it then transfers in
-    /// its own way.
+    /// A ring of at least `bytes` bytes. `None` if all are lent, or the driver has no pinned memory: the driver then
+    /// makes the transfer alone.
     fn lend<'d>(&'d self, device: &ClDevice, bytes: usize, fault: Option<TransferFault>) -> Option<Lent<'d>> {
         let idle = {
             let mut rings = lock(&self.rings);
@@ -112,16 +116,23 @@ impl Drop for Lent<'_> {
 /// A transfer's commands that may be running. Dropping it waits for them; before that, the ring must not be used again.
 struct Running<'a, 'd> {
     device: &'a ClDevice,
+    /// The queue of the commands.
+    queue: &'a CommandQueue,
     lent: &'a mut Lent<'d>,
     events: VecDeque<Event>,
-    /// True if all commands are known to be done, unless they have an event here.
+    /// True if each command has an event here, or is known to be done.
     sound: bool,
 }
 
 impl<'a, 'd> Running<'a, 'd> {
     /// Runs a transfer, and waits for all of its commands.
-    fn run(device: &'a ClDevice, lent: &'a mut Lent<'d>, transfer: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        let mut running = Self { device, lent, events: VecDeque::new(), sound: true };
+    fn run(
+        device: &'a ClDevice,
+        queue: &'a CommandQueue,
+        lent: &'a mut Lent<'d>,
+        transfer: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let mut running = Self { device, queue, lent, events: VecDeque::new(), sound: true };
         let result = transfer(&mut running);
         match (result, running.settle()) {
             // The queue's error may be that of an earlier command, so it must not be lost.
@@ -135,8 +146,8 @@ impl<'a, 'd> Running<'a, 'd> {
         if self.sound && self.events.is_empty() {
             return Ok(());
         }
-        let finished = cl::finish(self.device.queue()).inspect_err(|_| self.device.forget());
-        let done = finished.is_ok() || cl::finish(self.device.queue()).is_ok();
+        let finished = cl::finish(self.queue).inspect_err(|_| self.device.forget());
+        let done = finished.is_ok() || cl::finish(self.queue).is_ok();
         let ring = self.lent.ring.take();
         if !done {
             // The device is lost. Its commands may still use the ring, so the ring is never released.
@@ -160,9 +171,9 @@ impl<'a, 'd> Running<'a, 'd> {
     fn push(&mut self, enqueue: impl FnOnce(&CommandQueue, *mut u8) -> Result<Event>) -> Result<()> {
         // A driver may fail after it has enqueued the command.
         self.sound = false;
-        let event = enqueue(self.device.queue(), self.lent.ring().address().as_ptr())?;
+        let event = enqueue(self.queue, self.lent.ring().address().as_ptr())?;
         self.events.push_back(event);
-        self.device.flush()?;
+        cl::flush(self.queue)?;
         self.sound = true;
         Ok(())
     }
@@ -170,7 +181,7 @@ impl<'a, 'd> Running<'a, 'd> {
 
 impl Drop for Running<'_, '_> {
     fn drop(&mut self) {
-        // Commands are left after a panic only.
+        // Commands remain only after a panic.
         if let Err(error) = self.settle() {
             self.device.owe(error);
         }
@@ -240,8 +251,8 @@ fn limits(transfers: &Transfers) -> (usize, usize) {
 }
 
 impl ClDevice {
-    /// How a transfer of `bytes` bytes at `host` is staged, and its ring; `None` if the driver transfers in its own way.
-    /// Transfers below `least` bytes are the driver's own.
+    /// The plan of a staged transfer of `bytes` bytes at `host`, and its ring. `None` if the driver makes the transfer
+    /// alone, as it does below `least` bytes.
     fn staged(
         &self,
         host: *const u8,
@@ -265,33 +276,127 @@ impl ClDevice {
     /// Writes `data`, after all earlier commands; waits for it.
     pub(super) fn send(&self, mem: &Mem, offset: usize, data: &[u8]) -> Result<()> {
         let transfers = self.transfers(data.len());
-        let Some((plan, mut lent)) = self.staged(data.as_ptr(), data.len(), transfers.min_bytes, &transfers, Way::Up)
+        let Some((plan, lent)) = self.staged(data.as_ptr(), data.len(), transfers.min_bytes, &transfers, Way::Up)
         else {
             return cl::write(self.queue(), mem, offset, data);
         };
+        self.send_chunks((plan, lent), &transfers, (self.queue(), None), (mem, offset), data, &mut |_, _| Ok(()))
+    }
+
+    /// Returns whether [`write_in_parts`](Self::write_in_parts) would write `data` in several parts.
+    pub(crate) fn has_parts(&self, data: &[u8]) -> bool {
+        let (transfers, bytes) = (self.transfers(data.len()), data.len());
+        bytes / 2 >= transfers.part_bytes
+            && bytes >= transfers.min_bytes
+            && (self.shared.own_memory || transfers.always)
+            && !self.checker()
+            && !self.is_pinned(data.as_ptr(), bytes)
+    }
+
+    /// Writes `data` to memory, after all earlier commands, and waits for the writes. Meanwhile it calls `launch` with
+    /// ranges of bytes, in order and together all of `data`. Each range but the last ends at a multiple of `unit`. The
+    /// commands that `launch` enqueues run after the writes of their range. There are at most [`MOST_PARTS`] ranges.
+    pub(crate) fn write_in_parts(
+        &self,
+        mem: &Mem,
+        data: &[u8],
+        unit: usize,
+        launch: &mut dyn FnMut(Range<usize>) -> Result<()>,
+    ) -> Result<()> {
+        let mut launched = 0;
+        let result = self.send_in_parts(mem, data, unit, &mut |end| launch(std::mem::replace(&mut launched, end)..end));
+        match result {
+            Ok(true) => return self.overdue(),
+            Ok(false) => {}
+            // As in `with_memory`: before the first launch, all commands can be repeated.
+            Err(error) => {
+                self.give_up_scratch(&error);
+                self.forget();
+                if launched > 0 || error.kind() != ErrorKind::OutOfMemory || error.source().is_some() {
+                    return Err(error);
+                }
+            }
+        }
+        self.write(mem, 0, data)?;
+        launch(0..data.len())
+    }
+
+    /// [`write_in_parts`](Self::write_in_parts) on the queue of uploads. `launch` gets the end of each range. Returns
+    /// false if the driver transfers in its own way; nothing was enqueued then.
+    fn send_in_parts(
+        &self,
+        mem: &Mem,
+        data: &[u8],
+        unit: usize,
+        launch: &mut dyn FnMut(usize) -> Result<()>,
+    ) -> Result<bool> {
+        let (transfers, bytes) = (self.transfers(data.len()), data.len());
+        let Some(lent) = self.staged(data.as_ptr(), bytes, transfers.min_bytes, &transfers, Way::Up) else {
+            return Ok(false);
+        };
+        let queue = self.transfer_queue(Direction::ToDevice)?;
+        // Earlier commands of the main queue may use the memory, which can be scratch.
+        let earlier = cl::barrier(self.queue(), &[])?;
+        self.flush()?;
+        let part = transfers.part_bytes.max(bytes.div_ceil(MOST_PARTS));
+        let mut launched = 0;
+        self.send_chunks(lent, &transfers, (queue, Some(&earlier)), (mem, 0), data, &mut |sent, event| {
+            let end = if sent == bytes { sent } else { sent / unit * unit };
+            if sent < bytes && end - launched < part {
+                return Ok(());
+            }
+            launched = end;
+            cl::barrier(self.queue(), &[event.as_ptr()])?;
+            launch(end)?;
+            self.flush()
+        })?;
+        Ok(true)
+    }
+
+    /// Writes `data` in chunks on a queue, after an event if there is one; waits for it. Calls `on_sent` whenever a write was
+    /// enqueued, with the bytes that were sent so far and the event of the write.
+    fn send_chunks(
+        &self,
+        (plan, mut lent): (Plan, Lent<'_>),
+        transfers: &Transfers,
+        (queue, after): (&CommandQueue, Option<&Event>),
+        (mem, offset): (&Mem, usize),
+        data: &[u8],
+        on_sent: &mut dyn FnMut(usize, &Event) -> Result<()>,
+    ) -> Result<()> {
         let chunks: Vec<&[u8]> = data.chunks(plan.chunk).collect();
         let slot = |chunk: usize| chunk % plan.slots * plan.chunk;
         let base = lent.ring().address().as_ptr();
-        Running::run(self, &mut lent, |running| {
-            let mut copying = copying(&plan, &transfers, false);
-            // Chunks whose copies were added, that were sent, and that have arrived.
+        Running::run(self, queue, &mut lent, |running| {
+            let mut copying = copying(&plan, transfers, false);
+            // The numbers of chunks whose copies were added, that were sent, and that have arrived.
             let (mut added, mut sent, mut arrived) = (0, 0, 0);
             while sent < chunks.len() {
                 while added < chunks.len() && added - arrived < plan.slots {
                     let from = chunks[added];
                     // SAFETY: `from` is a part of `data`, and outlives `copying`. The slot has `plan.chunk` bytes of the
-                    // ring, which outlives `copying`, and no command uses it: that of the chunk before has arrived.
+                    // ring, which outlives `copying`, and no command uses it: the chunk that used the slot before has
+                    // arrived.
                     unsafe { copying.add(from.as_ptr(), base.wrapping_add(slot(added)), from.len(), plan.piece) };
                     added += 1;
                 }
                 copying.wait(sent);
-                lost(&transfers, sent)?;
+                lost(transfers, sent)?;
                 let bytes = chunks[sent].len();
+                let (start, after) = (sent * plan.chunk, after.filter(|_| sent == 0).map(Event::as_ptr));
                 // SAFETY: the slot has the chunk's bytes, and nothing writes them until the event has completed.
                 running.push(|queue, base| unsafe {
-                    cl::enqueue_write(queue, mem, offset + sent * plan.chunk, base.wrapping_add(slot(sent)), bytes, &[])
+                    cl::enqueue_write(
+                        queue,
+                        mem,
+                        offset + start,
+                        base.wrapping_add(slot(sent)),
+                        bytes,
+                        after.as_slice(),
+                    )
                 })?;
                 sent += 1;
+                on_sent(start + bytes, running.events.back().expect("the write was pushed"))?;
                 if added < chunks.len() && sent - arrived >= plan.stage {
                     running.wait()?;
                     arrived += 1;
@@ -327,7 +432,7 @@ impl ClDevice {
         let count = chunks.len();
         let slot = |chunk: usize| chunk % plan.slots * plan.chunk;
         let base = lent.ring().address().as_ptr();
-        Running::run(self, &mut lent, |running| {
+        Running::run(self, self.queue(), &mut lent, |running| {
             let mut copying = copying(&plan, &transfers, new);
             // The numbers of chunks whose commands were enqueued, whose copies were added, and that were copied.
             let (mut asked, mut added, mut copied) = (0, 0, 0);
@@ -336,7 +441,7 @@ impl ClDevice {
                     lost(&transfers, asked)?;
                     let (start, bytes) = (chunks[asked - added].0, chunks[asked - added].1.len());
                     // SAFETY: the slot has `plan.chunk` bytes, and nothing uses them until the event has completed: the
-                    // chunk before was copied.
+                    // chunk that used the slot before was copied.
                     running.push(|queue, base| unsafe {
                         cl::enqueue_read(queue, mem, start, base.wrapping_add(slot(asked)), bytes, &[])
                     })?;
