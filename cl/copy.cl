@@ -1,15 +1,16 @@
 // Copy: `bytes` bytes from any byte of one buffer to any byte of another, in 16-byte words.
 //
-// Memory moves fastest in aligned words of 16 bytes a work-item. The destination decides where they start: its whole
-// words, `words` of them from byte `head` on, are the body; the bytes before and after it are the edges, moved one by
-// one. If the source has the same alignment, a word of the body is one word of the source; else it straddles two, which
-// are read whole and shifted together. Neighbouring work-items share the words they straddle, through the first cache.
+// Memory moves fastest if each work-item moves aligned words of 16 bytes. The destination decides where words start.
+// Its whole words, `words` of them from byte `head` on, are the body. The bytes before and after the body are the
+// edges, moved one by one. If the source has the same alignment, a word of the body is one word of the source.
+// Otherwise it straddles two words of the source, which are read whole and shifted together. Neighbouring work-items
+// share these words through the L1 cache.
 //
 //     out: [head bytes | word 0 | word 1 | ... | tail bytes]      aligned at word 0
 //     in:        [ a[0] | a[1] | a[2] ... ]                       aligned at a[0], `shift` bytes before the body
 //
-// The host promises that every word read lies within the source, so that nothing beside it is touched, and that source
-// and destination do not overlap. Bytes: reads `bytes` once (the words' overlap comes from cache), writes `bytes`.
+// The host promises that every word read lies within the source, and that source and destination do not overlap. Bytes:
+// reads `bytes` once (words that are read twice come from the cache), writes `bytes`.
 #include "lib/words.cl"
 
 #ifndef OFFSET_T
@@ -18,8 +19,8 @@
 
 #ifdef DEVICE_CPU
 
-// One item moves `run` contiguous bytes, a multiple of 64; the last one what is left. CPUs load and store anywhere, so
-// there are no edges, and a plain loop is what their compilers know best.
+// One work-item moves `run` contiguous bytes, a multiple of 64; the last one moves the remaining bytes. CPUs load and
+// store at any address, so there are no edges, and their compilers optimise a plain loop best.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void copy_runs(
     __global const uchar* restrict in_base, const ulong in_offset, __global uchar* restrict out_base,
     const ulong out_offset, const ulong bytes, const ulong run)
@@ -37,11 +38,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void copy_runs(
 
 #ifndef WG
 #define WG 128
-// Words of one item, WG apart; all are read before the first is written.
+// Words of one work-item, WG apart; all are read before the first is written.
 #define WORDS 1
 #endif
 
-// The edges: the first `head` bytes and those after the body. All items of the grid call it.
+// Copies the edges: the first `head` bytes and those after the body. All work-items of the grid call it.
 static inline void copy_edges(__global const uchar* in, __global uchar* out, ulong bytes, uint head, ulong body)
 {
     const ulong edge = bytes - body;

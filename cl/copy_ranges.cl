@@ -10,8 +10,8 @@
 //                      share a work-group
 //     copy_tiles_runs  one work-item in a work-group copies TILE bytes: for CPU drivers (DEVICE_CPU)
 //
-// The host promises that no range is empty, and that no destination overlaps another or the source. Bytes: reads and writes
-// those of all ranges once.
+// The host promises that no range is empty, and that no destination overlaps another or the source. Bytes: reads and
+// writes all ranges once.
 #include "lib/words.cl"
 
 #ifdef DEVICE_CPU
@@ -38,12 +38,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void copy_tiles_runs(
 
 #ifndef WG
 #define WG 256
-// Words of one item; all are read before the first is written.
+// Words of one work-item; all are read before the first is written.
 #define WORDS 4
 #endif
 
-// Moves tile `tile` of the copy of `bytes` bytes from byte `from` to byte `to`: `lanes` items have WORDS words each, `lanes`
-// apart. Each of them calls it with its own number, `lane`.
+// Moves tile `tile` of the copy of `bytes` bytes from byte `from` to byte `to`: `lanes` work-items have WORDS words
+// each, `lanes` apart. Each of these work-items calls it with its own number, `lane`.
 static inline void move_tile(
     __global const uchar* restrict in_base, ulong from, __global uchar* restrict out_base, ulong to, ulong bytes,
     ulong tile, uint lane, uint lanes)
@@ -105,9 +105,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_tiles(
     move_tile(in_base, from, out_base, to, range.z, tile - range.w, get_local_id(0), WG);
 }
 
-// `rows` rows of `bytes` bytes, each of `tiles` tiles of 1 << log_lanes items. Rows are counted along the output's axes. Row i
-// has an index k along each of `dims` axes, the innermost first. It lies at the sum of k * from in the input, and of k * to in
-// the output. There are fewer than 2^31 tiles; strides wrap where they are negative.
+// `rows` rows of `bytes` bytes, each of `tiles` tiles of 1 << log_lanes work-items. Rows are counted along the output's
+// axes. Row i has an index k along each of `dims` axes, the innermost first. It lies at the sum of k * from in the
+// input, and of k * to in the output. There are fewer than 2^31 tiles; strides wrap where they are negative.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_rows(
     __global const uchar* restrict in_base, const ulong in_offset, __global uchar* restrict out_base,
     const ulong out_offset, const ulong bytes, const uint rows, const uint tiles, const uint log_lanes, const uint dims,
@@ -120,7 +120,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_rows(
         return;
     }
     ulong in_at = in_offset, out_at = out_offset;
-    // The steps leave early, because the compiler of PoCL 6 gives up on one condition for each axis.
+    // After the last axis, the steps leave the loop, because the compiler of PoCL 6 gives up on one condition for each
+    // axis.
 #define STEP(d, s)                          \
     if (dims < d) {                         \
         break;                              \

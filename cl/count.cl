@@ -1,4 +1,4 @@
-// Count: count = the number of i with ((x[i] ^ key) & mask) != 0, elements taken as bits.
+// Count: count = the number of i with ((x[i] ^ key) & mask) != 0, with elements as bits.
 //
 // Every counting operation has this form. For non-zero elements key is 0; for floats mask leaves out the sign. The number of
 // elements equal to a value is n minus a count.
@@ -57,7 +57,8 @@ static inline uint non_zero(uint4 v)
     return ((v.x | v.y) != 0) + ((v.z | v.w) != 0);
 }
 
-// Returns how many elements of x[first .. end) differ, of those that the work-item takes: vectors, WG apart.
+// Returns how many of the work-item's elements in x[first .. end) differ from `key`. The work-item takes vectors, WG
+// apart.
 static inline OFFSET_T count_vectors(
     __global const T* x, OFFSET_T first, OFFSET_T end, const ulong key, const ulong mask)
 {
@@ -78,7 +79,7 @@ static inline OFFSET_T count_vectors(
     return count;
 }
 
-// Returns the same of a contiguous share of the work-item, which the compilers of CPU drivers vectorise.
+// The same for a contiguous share of the work-item, in a loop that the compilers of CPU drivers vectorise.
 static inline OFFSET_T count_share(
     __global const T* x, OFFSET_T first, OFFSET_T end, OFFSET_T share, const ulong key, const ulong mask)
 {
@@ -137,7 +138,7 @@ static inline void store_answer(
 #define ENDING_ARGS 0, 0, 0, 0, 0
 #endif
 
-// If `ends` is not 0, the work-group that ends last stores the answer.
+// If `ends` is not 0, the work-group that finishes last stores the answer.
 static inline void finish(
     __global const ulong* counts, const ulong n, const uint ends, const uint answer, __global void* result,
     const ulong result_offset, volatile __global uint* ended, __local ulong* parts, __local uint* last)

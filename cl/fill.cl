@@ -7,7 +7,7 @@
 #define WG 64
 #endif
 
-// Any grid. The head and the tail, less than 16 bytes each, are the first items' work.
+// Any grid. The first work-items also write the head and the tail, less than 16 bytes each.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void fill(__global uchar* restrict out, const ulong offset,
                                                                    const ulong bytes, const uint4 word)
 {

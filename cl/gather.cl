@@ -3,17 +3,17 @@
 // An element is PARTS units, each the largest power of two of bytes, up to 16, that divides it. An index that is not below
 // `table_len` reads and writes nothing. The least such i goes to `outside`, 64 bits that are all ones before the first launch.
 //
-//     gather, scatter            elements of 1, 2 and 4 bytes: an item takes EACH times four neighbours, WG fours apart.
-//                                Four neighbours of the line are one access. The `head` elements before the first
-//                                aligned four, and those after the last four, are the edges, taken one by one. With
-//                                `whole`, indices are read in 16-byte words. Other elements: an item takes EACH units,
-//                                WG apart. All reads come before the first write.
-//     gather_runs, scatter_runs  one item a group, on `run` neighbours: for CPU drivers (DEVICE_CPU)
+//     gather, scatter            elements of 1, 2 and 4 bytes: a work-item takes EACH fours, WG fours apart. A four is
+//                                four neighbouring elements of the line, and is one access. The `head` elements before
+//                                the first aligned four, and those after the last four, are the edges, taken one by
+//                                one. With `whole`, indices are read in 16-byte words. Other elements: a work-item
+//                                takes EACH units, WG apart. All reads come before the first write.
+//     gather_runs, scatter_runs  a work-group is one work-item, which takes `run` neighbours: for CPU drivers
 //
-// A launch takes at most 2^31 units. Its elements are those from `first` on, which is a multiple of a power of two that
-// is at least n. So their indices share the high 32 bits. Launches come in the order of their elements. The host promises
-// that no two of the arrays overlap. Bytes: reads n indices; reads and writes n elements, and as much of the table's
-// cache lines as the indices touch.
+// A launch takes at most 2^31 units. Its elements begin at `first`, a multiple of a power of two that is at least n. So
+// their indices share the high 32 bits. Launches come in the order of their elements. The host promises that no two of
+// the arrays overlap. Bytes: reads n indices; reads and writes n elements, and the cache lines of the table that the
+// indices touch.
 
 #include "lib/first.cl"
 

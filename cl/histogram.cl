@@ -9,12 +9,13 @@
 //     global: tables[g mod count][slot] += 1 for each sample of work-group g, with atomics
 //     merge:  counts[bin] (+)= sum over tables; outside[k] (+)= likewise
 //
-// With ONE_PASS the work-groups of `local` may add their counts to one table, which the one that finishes last writes out.
+// With ONE_PASS the work-groups of `local` may add their counts to one table. The work-group that finishes last writes
+// out this table.
 //
 // One launch counts at most 2^31 samples, so that counters and indices have 32 bits; the host splits longer inputs.
 //
-// Built in three ways: with ZERO; with MERGE for C, the type of the caller's counters; else for IN, the type of samples, and T and
-// MAP of lib/bins.cl.
+// The file is built in three ways: with ZERO; with MERGE and C, the type of the caller's counters; or else with IN, the
+// type of samples, and T and MAP of lib/bins.cl.
 #include "lib/types.cl"
 
 #ifndef WG

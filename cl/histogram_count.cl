@@ -8,8 +8,8 @@
 #define PRIVATE 0
 #endif
 
-// A run of samples with slot `held`, whose number is added at once. Samples outside the bins go to local memory: many of them must
-// not meet in three words of global memory.
+// A run of samples with slot `held`, whose count is added at once. Samples outside the bins are counted in local
+// memory, since atomics on only three words of global memory would collide.
 typedef struct {
     volatile __global uint* table;
     __local uint* outside;
@@ -106,6 +106,7 @@ INLINED void count_sample(Counter* counter, const IN x, const uint bins SLOT_PAR
 typedef union {
     BODY all;
     uint words[4];
+    ulong halves[2];
     IN one[VEC];
 } Samples;
 
@@ -118,8 +119,22 @@ INLINED void count_vector(Counter* counter, const Samples* samples, const uint b
     }
 }
 
-// Counts the n samples of the launch. One work-item takes a contiguous run. Several take vectors, four of them in flight, and then
-// the few samples around these; `head` samples are before the first 16-byte boundary.
+// As count_vector, with a loop that is not unrolled: it moves the next sample to the front.
+INLINED void count_seldom(Counter* counter, Samples samples, const uint bins SLOT_PARAMS)
+{
+    // 0 for two samples.
+    const uint move = 128 / VEC % 64;
+    ROLLED
+    for (uint k = 0; k < VEC; k++) {
+        count_sample(counter, samples.one[0], bins MAP_ARGS);
+        samples.halves[0] = move == 0 ? samples.halves[1] : samples.halves[0] >> move | samples.halves[1] << (64 - move);
+        samples.halves[1] >>= move;
+    }
+}
+
+// Counts the n samples of the launch. If WG == 1, a work-item takes a contiguous run. Otherwise work-items take
+// vectors, four of them in flight, and then the few samples around the vectors; `head` samples are before the first
+// 16-byte boundary.
 INLINED void count_samples(
     Counter* counter, __global const IN* in, const uint n, const uint head, const uint bins SLOT_PARAMS)
 {
@@ -148,7 +163,7 @@ INLINED void count_samples(
     for (; v < vecs; v += step) {
         Samples samples;
         samples.all = body[v];
-        count_vector(counter, &samples, bins MAP_ARGS);
+        count_seldom(counter, samples, bins MAP_ARGS);
     }
     for (uint i = get_global_id(0); i < n - vecs * VEC; i += step) {
         count_sample(counter, in[i < head ? i : i + vecs * VEC], bins MAP_ARGS);

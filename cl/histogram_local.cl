@@ -3,9 +3,9 @@
 // Work-group (g, r) counts the samples of g with slots in range r, of `range` slots: tables[g][slots of r]. Work-item i uses
 // replica i mod REPLICAS. LOCAL_WORDS is at least REPLICAS times the slots of a range, or the VALUES with BYTES.
 //
-// With ONE_PASS and if `ends` is not 0, there is one range, and counts are added to words of `ended` from byte COUNTERS_AT on,
-// which are 0 before and after. The work-group that finishes last writes them out as `merge` does: as ulong if `wide`, else as
-// uint.
+// With ONE_PASS and if `ends` is not 0, there is one range. Counts are then added to the words of `ended` from byte
+// COUNTERS_AT on, which are 0 before and after the launch. The work-group that finishes last writes them out as `merge`
+// does: as ulong if `wide`, else as uint.
 #ifdef ONE_PASS
 #include "lib/subgroup.cl"
 #include "lib/ended.cl"
@@ -21,13 +21,13 @@ INLINED uint sum_of_row(__local const uint* table, const uint row)
 {
     uint sum = 0;
     for (uint k = 0; k < REPLICAS; k++) {
-        // Each work-item starts at another replica: another bank.
+        // Each work-item starts at another replica, and so in another bank.
         sum += table[(row << REPLICA_BITS) + ((k + row) & (REPLICAS - 1))];
     }
     return sum;
 }
 
-// Stores a count in the work-group's table or, if `ends` is not 0, adds it to the common one.
+// Stores a count in the work-group's table or, if `ends` is not 0, adds it to the common table.
 INLINED void put_count(
     __global uint* out, volatile __global uint* common, const uint ends, const uint slot, const uint count)
 {
@@ -93,7 +93,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
         }
     }
     if (BYTES) {
-        // From values to slots.
+        // Counts by value become counts by slot.
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint slot = item; slot < len; slot += WG) {
             table[slot] = 0;

@@ -1,8 +1,8 @@
 // Histogram of more bins than local memory has counters for: table[s] = #{i : slot(in[i]) == s}. One launch takes at most 2^31
 // samples.
 //
-// The samples are partitioned by ranges of 2^RANGE_BITS slots, as 16-bit numbers within their range; then each range is counted in
-// local memory, as in the passes of a radix sort (Adinets and Merrill 2022).
+// The samples are partitioned by ranges of 2^RANGE_BITS slots, as in the passes of a radix sort (Adinets and Merrill
+// 2022). A sample is stored as a 16-bit number within its range. Then each range is counted in local memory.
 //
 // Bytes: reads the samples twice, writes and reads 2 bytes for each.
 //
@@ -39,7 +39,8 @@
 
 static inline uint range_of(const uint slot) { return slot >> RANGE_BITS; }
 
-// Makes counts[0 .. RANGES] their exclusive prefix sums. All work-items call it, after a barrier; `sums` has WG words.
+// Replaces counts[0 .. RANGES] by their exclusive prefix sums. All work-items call it, after a barrier; `sums` has WG
+// words.
 INLINED void scan_ranges(__local uint* counts, __local uint* sums)
 {
     const uint item = get_local_id(0), count = item < RANGES ? counts[item] : 0;

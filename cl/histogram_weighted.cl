@@ -5,16 +5,17 @@
 // Bytes: reads samples and weights once.
 //
 //     zero:  the accumulators of the rest = BIAS_WORD, other scratch = 0
-//     max:   exponent = the largest exponent field of some of the finite weights, which is the window's upper end
+//     max:   exponent = the largest exponent field of some of the finite weights; it gives the window's upper end
 //     count: for each sample and its weight w:
 //                if w is a multiple of 2^q in the window: table[slot] += w / 2^q
 //                else if w is infinite or NaN:            marks[slot] |= its mark
 //                else:                                    rest[slot] += w
 //     merge: sums[bin] (+)= the sum over all tables * 2^q + rest; outside[k] (+)= likewise for the three slots after the bins
 //
-// A finite float is size * 2^position times the smallest subnormal. The window is a signed integer of 64 bits, for f64 of 128. It
-// holds the sum of 2^log_n weights whose exponent fields are at most `exponent`, without overflow: all those of a table, or for
-// f64 of all tables. The rest covers the whole range of the type. So the exponent affects the time, but not the sum.
+// A finite float is size * 2^position times the smallest subnormal. The window is a signed integer of 64 bits, or of
+// 128 for f64. Without overflow it holds the sum of 2^log_n weights whose exponent fields are at most `exponent`. These
+// are all such weights of a table, or for f64 of all tables. The rest covers the whole range of the type. So the
+// exponent affects the time, but not the sum.
 //
 // Each work-group has its table in local memory. With GLOBAL_TABLES, work-group g adds to table g mod count by atomics. Such a
 // launch counts only the `slots` slots from `low_slot` on.

@@ -69,7 +69,8 @@ static inline ulong2 add_words(const ulong2 sum, __local const uint* words, cons
 }
 #endif
 
-// Returns 1 if a weight is a multiple of 2^q, and puts weight / 2^q into `value`. Its field is at most the window's.
+// Returns 1 if a weight is a multiple of 2^q, and puts weight / 2^q into `value`. Its exponent field is at most that of
+// the window's upper end.
 INLINED int is_whole(const REAL x, const uint field, const uint q, VALUE* value)
 {
     const BITS size = size_of(x, field);
@@ -83,8 +84,8 @@ INLINED int is_whole(const REAL x, const uint field, const uint q, VALUE* value)
     return 1;
 }
 
-// Adds a weight to its slot in the rest, whose words are `plane` apart. Returns `touched`, updated: REST minus the lowest word
-// that was touched, and the highest one, plus 1.
+// Adds a weight to its slot in the rest, whose words are `plane` apart. Returns the new `touched`: REST minus the
+// lowest touched word, and the highest touched word plus 1.
 SELDOM uint2 add_to_rest(
     volatile __global uint* rest, const uint plane, const REAL x, const uint field, const uint2 touched)
 {
@@ -199,7 +200,7 @@ INLINED void store_table(
     for (uint slot = get_local_id(0); slot < slots; slot += WG) {
         VALUE sum = ZERO_VALUE;
         for (uint k = 0; k < replicas; k++) {
-            // Each work-item starts at another replica: another bank.
+            // Each work-item starts at another replica, and so in another bank.
             sum = add_words(sum, table + (slot << replica_bits) + ((k + slot) & (replicas - 1)), plane);
         }
         for (uint k = 0; k < LIMBS; k++) {
@@ -260,8 +261,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_
             for (uint k = 0; k < 4; k++) {
                 of_four[k].all = weights_at[u + k * step];
             }
-            // These are loops, since without optimisation each copy of the body would take private memory, and that of a whole
-            // work-group is on one stack.
+            // These are loops, since without optimisation each copy of the body would take private memory. The private
+            // memory of a whole work-group is on one stack.
 #pragma unroll
             for (uint k = 0; k < 4; k++) {
 #pragma unroll

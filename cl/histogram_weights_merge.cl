@@ -94,7 +94,7 @@ static inline uint word_at(const ulong2 x, const int at)
 static inline REAL rounded(
     const ulong2 window, const uint q, __global const uint* rest, const uint plane, const uint lowest, const uint end)
 {
-    // The window takes 5 words at most, and one more has what is carried.
+    // The window takes 5 words at most, and the carry takes one more.
     const uint first = min(q / 32, lowest), last = min((uint)REST, max(q / 32 + 5, end) + 1);
     long carry = 0;
     uint digit = 0;
@@ -105,8 +105,8 @@ static inline REAL rounded(
         carry >>= 32;
     }
     const int negative = (int)digit < 0;
-    // A second pass, over the absolute value, finds the highest word that is not 0, the two below it, and whether lower bits are
-    // set.
+    // A second pass, over the absolute value, finds the highest word that is not 0 and the two words below it. It also
+    // finds whether lower bits are set.
     uint lead = 0, high = 0, middle = 0, low = 0, more = 0, one_below = 0, two_below = 0, others = 0;
     uint complement = negative ? 1 : 0;
     carry = 0;
@@ -133,7 +133,8 @@ static inline REAL rounded(
     if (high == 0) {
         return 0;
     }
-    // The 64 leading bits, of which the last one stands for all that follow, and the number of bits below the first one.
+    // `top`: the 64 leading bits; the last one is also set if any lower bit is set. `above`: the number of bits below
+    // the leading one.
     const uint zeros = clz(high), above = 32 * lead + 31 - zeros;
     ulong top = (ulong)high << 32 | middle;
     top = zeros == 0 ? top : top << zeros | low >> (32 - zeros);
@@ -172,8 +173,8 @@ static inline SUM finished(
 
 #endif
 
-// Work-group g merges the slots [g * per, (g + 1) * per), 2^column_bits of them at a time. Its work-items form rows of that many;
-// the rows share the tables.
+// Work-group g merges the slots [g * per, (g + 1) * per), 2^column_bits of them at a time. Its work-items form rows of
+// 2^column_bits; the rows share the tables.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_merge(
     __global const uint* restrict scratch, const ulong table_word, const uint table_count, const uint bins,
     const uint low_slot, const uint slots, const uint log_n, const uint column_bits, const uint per,

@@ -1,4 +1,4 @@
-// merge_tiles and merge_blocks by one work-item a work-group, in global memory.
+// merge_tiles and merge_blocks with one work-item in each work-group, in global memory.
 
 // Merges the first count_a elements of a with the first count_b of b.
 INLINED void merge_run(

@@ -4,8 +4,8 @@
 // k * from in the input, and of k * to in the output. Axes come innermost first. A UNIT is an element, a part of one, or
 // several that are neighbours on both sides: the host takes the widest that fits.
 //
-//     permute_gather  an item moves EACH units, WG apart, so that neighbouring items write neighbours
-//     permute_runs    one work-item a group, on a run of units, row by row: for CPU drivers (DEVICE_CPU)
+//     permute_gather  a work-item moves EACH units, WG apart, so that neighbouring work-items write neighbours
+//     permute_runs    a work-group is one work-item, which moves a run of units, row by row: for CPU drivers
 //
 // Negative strides wrap; `first_in` is the offset of the first unit. The host promises that no two units have the same
 // offset in the output, and that input and output do not overlap. Bytes: reads and writes every unit once.
@@ -84,7 +84,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void permute_runs(
 
 #ifndef WG
 #define WG 256
-// Units of one item; all are read before the first is written.
+// Units of one work-item; all are read before the first is written.
 #define EACH 4
 #endif
 

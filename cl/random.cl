@@ -1,7 +1,8 @@
 // Random numbers by counter: Philox4x32-10 (Salmon, Moraes, Dror and Shaw 2011).
 //
-// Block b of a stream is 16 bytes: the generator's four words for the counter (b, stream) and the key `seed`, each of two
-// words, the low one first. Element i takes bytes [i * DRAW, (i + 1) * DRAW) of its blocks, and nothing else:
+// Block b of a stream is 16 bytes: the generator's four words for the counter (b, stream) and the key `seed`. Each of
+// b, stream and seed has two words, the low one first. Element i takes bytes [i * DRAW, (i + 1) * DRAW) of its blocks,
+// and nothing else:
 //
 //     integers, all bits     its own bytes
 //     floats in [0, 1)       the highest bits of its own bytes, as many as the type's precision, times a power of two
@@ -10,9 +11,9 @@
 //                            are halved, and the scale is 2
 //     integers in a range    lower + the high half of span * (8 bytes), or of 16 bytes for types of 8
 //
-// Where the output's words of 16 bytes hold parts of two blocks, STRADDLE is set. On a GPU an item writes a word at a time, and
-// such parts come through local memory, so that each block is made once. On CPU drivers (WG is 1) an item writes `run` words.
-// Bytes: writes n elements.
+// Where the output's words of 16 bytes hold parts of two blocks, STRADDLE is set. On a GPU a work-item writes a word at
+// a time, and such parts come through local memory, so that each block is computed once. On CPU drivers (WG is 1) a
+// work-item writes `run` words. Bytes: writes n elements.
 #include "lib/types.cl"
 #include "lib/words.cl"
 
@@ -129,7 +130,7 @@ static inline void make_range(ulong first, ulong stream, ulong seed, T* x RANGE_
     _Pragma("unroll")
     for (uint j = 0; j < VEC; j++) {
         const ulong2 bits = as_ulong2(philox(first + j, stream, seed));
-        // The high half of 128 bits times the span, which is 2^64 if it is 0.
+        // The high half of 128 random bits times the span. A span of 0 stands for 2^64.
         const ulong high = bits.y * span, carried = mul_hi(bits.x, span);
         const ulong above = mul_hi(bits.y, span) + (high + carried < high ? 1 : 0);
         x[j] = (T)(lower + (span == 0 ? bits.y : above));
@@ -148,7 +149,7 @@ static inline void make_range(ulong first, ulong stream, ulong seed, T* x RANGE_
 
 #endif
 
-// Word w of the output has elements w * VEC - pad and following, as far as there are such.
+// Stores word w of the output: VEC elements from w * VEC - pad on, without those outside the output.
 static inline void put(__global T* out, const OFFSET_T n, const uint pad, const OFFSET_T word, const T* x)
 {
     const OFFSET_T first = word * VEC;
@@ -164,8 +165,7 @@ static inline void put(__global T* out, const OFFSET_T n, const uint pad, const 
 }
 
 // Writes `words` words. The first one begins `pad` elements before the output, and takes bytes from byte `shift` of block `first`
-// on. If elements take more than their own bytes, it begins with a half of that block: the second one if STRADDLE is set, else
-// the first.
+// on. If DRAW > T_BYTES, it begins with a half of that block: the second half if STRADDLE is set, else the first.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void random_words(
     __global T* restrict out_base, const ulong out_offset, const OFFSET_T n, const uint pad, const OFFSET_T words,
     const OFFSET_T run, const ulong first, const uint shift, const ulong stream, const ulong seed RANGE_PARAMS)

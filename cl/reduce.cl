@@ -12,8 +12,8 @@
 //
 // In the last tile the identity replaces missing elements. So the order is a function of n and the type alone: it does not depend
 // on the work-group size, the sub-group width or the grid. With FAST a work-group takes many tiles before the tree, which reorders
-// floats. With VECTORS lanes are combined by 16, which the compilers of most CPU drivers do by themselves. lib/tiles.cl has the
-// geometry, and the reduction of the partials within the launch (ONE_PASS).
+// floats. With VECTORS the code combines 16 lanes at a time; the compilers of most CPU drivers do so by themselves.
+// lib/tiles.cl has the geometry, and the reduction of the partials within the launch (ONE_PASS).
 #include "lib/types.cl"
 #include "lib/op.cl"
 #include "lib/subgroup.cl"
@@ -23,8 +23,8 @@
 // 16-byte vectors of a row that a work-item owns.
 #define ITEM_VECS (ITEM_LANES / VEC)
 
-// Sums of narrow integers, in any order and in one lane: one instruction adds four bytes or two 16-bit words to 32 bits, which
-// hold the sum of a tile.
+// Sums of narrow integers, in any order and in one lane. One instruction adds four bytes or two 16-bit words to a sum
+// of 32 bits, which is wide enough for a tile.
 #if defined(OP_SUM) && !defined(A_FLOAT) && T_BYTES <= 2 && INLINE_PTX && PTX_SM >= 61
 #define PACKED 1
 #if T_BYTES == 1

@@ -15,10 +15,10 @@
 // parts of `run` chunks, a power of two. For each bit that is set in the number of chunks so far, one aggregate waits for its right
 // neighbour.
 //
-// A work-group has COLS outputs, with FEW as many vectors of them; LT work-items share the lanes of a line, and SLOTS chunks are
-// processed at a time. With COLUMNS, neighbouring work-items have neighbouring outputs, else neighbouring lanes, whichever are
-// closer in memory. On CPU drivers (WG is 1) one work-item has COLS outputs. With VECTORS it combines neighbours by 16: most
-// compilers do that by themselves, but not for the lanes of a short line.
+// A work-group has COLS outputs, or with FEW, COLS vectors of outputs. LT work-items share the lanes of a line, and
+// SLOTS chunks are processed at a time. With COLUMNS, neighbouring work-items have neighbouring outputs, else
+// neighbouring lanes, whichever are closer in memory. On CPU drivers (WG is 1) one work-item has COLS outputs. With
+// VECTORS it combines neighbours by 16: most compilers do that by themselves, but not for the lanes of a short line.
 #ifdef OPERATOR
 #undef VECTORS
 #endif

@@ -1,6 +1,7 @@
 // axis_chunks on CPU drivers: one work-item has COLS outputs at once (reduce_axis.cl).
 
-// Adds the aggregates x[0 .. COLS] of chunk `number`: joins them with those before it that now have their right neighbour.
+// Adds the aggregates x[0 .. COLS] of chunk `number`: joins them with each earlier aggregate that now has its right
+// neighbour.
 static inline void push(A* carry, uint* carries, OFFSET_T number, A* x)
 {
     for (; number & 1; number >>= 1) {

@@ -1,6 +1,6 @@
 // The tree of chunks for devices with work-groups (reduce_axis.cl).
 
-// Adds aggregate `number`: joins it with those before it that now have their right neighbour.
+// Adds aggregate `number`: joins it with each earlier aggregate that now has its right neighbour.
 static inline void push(A* carry, uint* carries, OFFSET_T number, A x)
 {
     for (; number & 1; number >>= 1) {

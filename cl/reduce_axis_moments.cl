@@ -58,8 +58,8 @@ static inline void join_quad(Moments* of, const uint count, const uint lane)
 }
 #endif
 
-// Adds the moments x[0 .. values] of unit `number`. The `left` elements are divided into units of `unit` elements. Each `columns`
-// values in turn are of one quad; the first quad begins at lane `lane`.
+// Adds the moments x[0 .. values] of unit `number`. The `left` elements are divided into units of `unit` elements.
+// Every `columns` consecutive values belong to one quad; the first quad begins at lane `lane`.
 static inline void push(
     Moments* carry, uint* depth, uint number, Moments* x, OFFSET_T unit, OFFSET_T left, uint lane, uint values,
     uint columns)

@@ -11,9 +11,9 @@
 #define VALUES COLS
 #endif
 
-// Calls USE(v, x) for each element x of the chunk and its lane and column v. It goes by rows: every loop ends at LANES and has a
-// lane only once, since PoCL 3.1 and Intel's runtime miscompile other loops with 4 lanes. The step between rows is volatile, since
-// Intel's runtime reorders the additions of a lane if it knows the number of rows.
+// Calls USE(v, x) for each element x of the chunk and its lane and column v. It goes row by row. Every loop ends at
+// LANES and visits a lane only once, since PoCL 3.1 and Intel's runtime miscompile other loops with 4 lanes. The step
+// between rows is volatile, since Intel's runtime reorders the additions of a lane if it knows the number of rows.
 #define ROW(base, THERE, USE)                                                                                          \
     if (COLS == 1 && stride == 1) {                                                                                    \
         for (uint k = 0; k < LANES; k++) {                                                                             \

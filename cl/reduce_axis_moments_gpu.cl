@@ -31,7 +31,8 @@ INLINED void load_quads(TQ* row, __global const T* in, const long stride, const 
 
 #ifdef A_FLOAT
 
-// The mean of each lane of a quad; then the sums of the distances to it, and of their squares. An element has weight part[k].
+// For each lane of a quad: the mean; then the sums of the distances to it, and of their squares. An element has weight
+// part[k].
 typedef struct {
     A mean[4], rest[4], m2[4], part[4];
 } Quad;

@@ -24,7 +24,7 @@ static inline T op_identity(void) { return 0; }
 #define OFFSET_T uint
 #endif
 
-// PoCL 3.1 breaks barriers in functions that it calls.
+// PoCL 3.1 miscompiles barriers in functions that it calls.
 #define INLINED static inline __attribute__((always_inline))
 
 #define LANES 256

@@ -20,7 +20,7 @@
 // A product of two f32 is an f64; one of two f64 is the sum of two, by a fused multiply-add. Elements whose errors could be
 // subnormal, or whose sums could overflow, are not in [FIELD_LEAST, FIELD_MOST], and are deposited.
 //
-// A chunk of products of f32, or of f32 without REGISTERS, is added up in two or three parts. Let P be the precision of
+// A chunk of f64, of products of f32, or of f32 without REGISTERS, is added up in two or three parts. Let P be the precision of
 // the sums, 53 or 24. Let s = e + log2(CHUNK), S = 1.5 * 2^s, and q = (S + x) - S, where both operations round. Then q
 // is a multiple of 2^(s - P + 1), and x - q is at most 2^(s - P). Both are exact, and so are sums of CHUNK numbers q.
 // For p-bit numbers, sums of the x - q are exact if e - m <= 2 P + 1 - p - 2 log2(CHUNK). Else the kernel may split
@@ -77,7 +77,8 @@
 #endif
 
 // Small work-groups are those of CPU drivers: unrolled loops would only make them compile longer, and lanes let them add in
-// vectors. Elsewhere a loop with a large body keeps its numbers in registers: it takes the first one and moves the others.
+// vectors. With larger work-groups, a loop with a large body keeps its numbers in registers: each iteration uses the
+// first number and moves the others down.
 #if WG >= 32
 #define UNROLLED _Pragma("unroll")
 #define LANES 1
@@ -140,7 +141,7 @@ INLINED void open_sum(Sum* sum)
 // Adds x to the parts of a lane from `first` on, without an error. Returns the part of x that does not fit.
 INLINED double expand(double* part, const uint lane, const uint first, double x)
 {
-    // No loop, for the compilers of CPU drivers to vectorise the loop over lanes.
+    // Not a loop, so that the compilers of CPU drivers vectorise the loop over lanes.
     if (first == 0) {
         const double error = error_of(part[lane], x);
         part[lane] += x;
@@ -151,6 +152,16 @@ INLINED double expand(double* part, const uint lane, const uint first, double x)
     const double third = error_of(part[2 * LANES + lane], second);
     part[2 * LANES + lane] += second;
     return third;
+}
+
+// Adds the sum of a chunk, which is in two parts.
+INLINED void expand_parts(Sum* sum, EXACT_TABLE words, const double high, const double low)
+{
+    const double rest = expand(sum->part, 0, 0, high), rest_of_low = expand(sum->part, 0, 1, low);
+    if (rest != 0 || rest_of_low != 0) {
+        deposit_double(words, rest);
+        deposit_double(words, rest_of_low);
+    }
 }
 
 INLINED void close_sum(Sum* sum, EXACT_TABLE words)
@@ -175,7 +186,7 @@ INLINED void deposit_rest(EXACT_TABLE words, double* rest)
     }
 }
 
-// A number that must not be in the registers.
+// Deposits a number that must not be in the registers.
 INLINED void add_part(Sum* sum, EXACT_TABLE words, const ulong size, const int position, const int negative)
 {
     add_exact(words, size, position, negative, PIECES);
@@ -341,11 +352,57 @@ INLINED void add_elements(Sum* sum, EXACT_TABLE words, A* x, A* y)
     }
 }
 
+// Returns the mark of the products of finite numbers: 0 if all of them are -0.
+INLINED uint marks_of_products(const A* x, const A* y)
+{
+    BITS other = 0;
+    UNROLLED
+    for (uint k = 0; k < CHUNK; k++) {
+        const int is_zero = MAGNITUDE(x[k]) == 0 || MAGNITUDE(y[k]) == 0;
+        other |= is_zero ? ~(AS_BITS_OF(x[k]) ^ AS_BITS_OF(y[k])) & SIGN : 1;
+    }
+    return other != 0 ? EXACT_FINITE : 0;
+}
+
+// Deposits the products of finite numbers.
+INLINED void deposit_products(Sum* sum, EXACT_TABLE words, const A* x, const A* y)
+{
+    sum->marks |= marks_of_products(x, y);
+    UNROLLED
+    for (uint k = 0; k < CHUNK; k++) {
+        const uint x_field = EXPONENT(x[k]), y_field = EXPONENT(y[k]);
+        const ulong a = size_of(x[k], x_field), b = size_of(y[k], y_field);
+        const uint position = position_of(x_field) + position_of(y_field);
+        const int negative = is_negative(x[k]) ^ is_negative(y[k]);
+#if A_BYTES == 8
+        add_wide(words, REPLICAS, mul_hi(a, b), a * b, position, negative);
+#else
+        const long sign = -(long)negative;
+        add_straight(words, REPLICAS, ((long)(a * b) ^ sign) - sign, position, 4);
+#endif
+    }
+}
+
+// Adds products of any numbers, of which some do not fit in the registers.
+INLINED void add_far_products(Sum* sum, EXACT_TABLE words, A* x, A* y)
+{
+    int infinite = 0;
+    UNROLLED
+    for (uint k = 0; k < CHUNK; k++) {
+        infinite |= EXPONENT(x[k]) == NO_NUMBER || EXPONENT(y[k]) == NO_NUMBER;
+    }
+    if (infinite) {
+        add_elements(sum, words, x, y);
+    } else {
+        deposit_products(sum, words, x, y);
+    }
+}
+
 #endif
 
 #if A_BYTES == 4 && !DOT
 
-// The magnitudes of the largest element and of the smallest one that is not 0. Only zeros: 0 and 0.
+// The magnitudes of the largest element and of the smallest one that is not 0; for zeros alone, 0 and 0.
 INLINED uint2 extremes(const A* x)
 {
     uint most = 0, least = UINT_MAX;
@@ -457,21 +514,6 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 
 #elif defined(REGISTERS) && A_BYTES == 4
 
-// From this exponent field on, all 48 bits of a product are whole units.
-#define FIELD_STRAIGHT (1070 + EXACT_LEAST)
-
-// Deposits products of f32. Each has 48 bits or fewer, so the five lowest bits of its significand are 0.
-INLINED void deposit_products(EXACT_TABLE words, const double* product)
-{
-    UNROLLED
-    for (uint k = 0; k < CHUNK; k++) {
-        const ulong bits = as_ulong(product[k]);
-        const uint field = (uint)(bits >> 52) & 0x7ff;
-        const long size = field == 0 ? 0 : (long)((bits & 0xfffffffffffffUL) >> 5 | 1UL << 47), sign = (long)bits >> 63;
-        add_straight(words, REPLICAS, (size ^ sign) - sign, max(field, (uint)FIELD_STRAIGHT) - FIELD_STRAIGHT, 4);
-    }
-}
-
 INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 {
     // The largest and the smallest upper half of a magnitude. The smallest is stored minus 1: a 0 wraps to the largest
@@ -487,39 +529,28 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
         most = max(most, upper << 1);
         least = min(least, (upper << 1) - 1);
     }
-    // add_elements takes subnormal factors, which a conversion may flush, and products that are infinite or NaN.
-    if (least_factor < ((uint)1 << 24) - 1 || most >> 21 == 0x7ff) {
-        add_elements(sum, words, x, y);
-        return;
-    }
-    if (most == 0) {
+    // The conversion of a subnormal factor may flush it.
+    const int is_exact = least_factor >= ((uint)1 << 24) - 1 && most >> 21 != 0x7ff;
+    if (is_exact && most == 0) {
         sum->marks |= other >> 31 ? EXACT_FINITE : 0;
         return;
     }
     most >>= 21;
     least = (least + 1) >> 21;
     // The products have p = 48 bits. See the header for the bound.
-    if (most - least <= 59 - 2 * LOG_CHUNK) {
-        const double first = as_double((ulong)(most + LOG_CHUNK) << 52 | (ulong)1 << 51);
-        double high = 0, low = 0;
-        UNROLLED
-        for (uint k = 0; k < CHUNK; k++) {
-            const double q = (first + product[k]) - first;
-            high += q;
-            low += product[k] - q;
-        }
-        high = expand(sum->part, 0, 0, high);
-        low = expand(sum->part, 0, 1, low);
-        if (high != 0 || low != 0) {
-            deposit_double(words, high);
-            deposit_double(words, low);
-        }
-    } else if (least >= FIELD_STRAIGHT) {
-        sum->marks |= EXACT_FINITE;
-        deposit_products(words, product);
-    } else {
-        add_elements(sum, words, x, y);
+    if (!is_exact || most - least > 59 - 2 * LOG_CHUNK) {
+        add_far_products(sum, words, x, y);
+        return;
     }
+    const double first = as_double((ulong)(most + LOG_CHUNK) << 52 | (ulong)1 << 51);
+    double high = 0, low = 0;
+    UNROLLED
+    for (uint k = 0; k < CHUNK; k++) {
+        const double q = (first + product[k]) - first;
+        high += q;
+        low += product[k] - q;
+    }
+    expand_parts(sum, words, high, low);
 }
 
 #elif defined(REGISTERS)
@@ -548,7 +579,7 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
         far |= is_far(x[k]) | is_far(y[k]);
     }
     if (far) {
-        add_elements(sum, words, x, y);
+        add_far_products(sum, words, x, y);
         return;
     }
     double rest_of_errors[CHUNK];
@@ -572,6 +603,34 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
         } else {
             add_elements(sum, words, x, y);
         }
+        return;
+    }
+#endif
+#if !DOT
+    // See the header for the bound of a sum in two parts.
+    if (most - least <= 54 - 2 * LOG_CHUNK) {
+        const double first = as_double((ulong)(most + LOG_CHUNK) << 52 | (ulong)1 << 51);
+        double high[LANES], low[LANES];
+        UNROLLED
+        for (uint l = 0; l < LANES; l++) {
+            high[l] = 0;
+            low[l] = 0;
+        }
+        UNROLLED
+        for (uint k = 0; k < CHUNK; k += LANES) {
+            IN_VECTORS
+            for (uint l = 0; l < LANES; l++) {
+                const double q = (first + x[k + l]) - first;
+                high[l] += q;
+                low[l] += x[k + l] - q;
+            }
+        }
+        UNROLLED
+        for (uint l = 1; l < LANES; l++) {
+            high[0] += high[l];
+            low[0] += low[l];
+        }
+        expand_parts(sum, words, high[0], low[0]);
         return;
     }
 #endif
@@ -664,24 +723,22 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 #define LAST_OFF WINDOW
 #endif
 
-INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
+// Adds the products of finite numbers to the window and returns 1, if the window can hold all of them. Else returns 0.
+INLINED int add_chunk_in_window(Sum* sum, const A* x, const A* y)
 {
     int far = 0;
-    BITS other = 0;
     UNROLLED
     for (uint k = 0; k < CHUNK; k++) {
         const uint x_field = EXPONENT(x[k]), y_field = EXPONENT(y[k]);
         const int position = (int)(position_of(x_field) + position_of(y_field));
-        const int zero = MAGNITUDE(x[k]) == 0 || MAGNITUDE(y[k]) == 0;
-        const BITS sign = AS_BITS_OF(x[k]) ^ AS_BITS_OF(y[k]);
-        other |= zero ? ~sign & SIGN : 1;
-        far |= x_field == NO_NUMBER || y_field == NO_NUMBER || (!zero && (uint)(position - sum->low) >= LAST_OFF);
+        const int is_zero = MAGNITUDE(x[k]) == 0 || MAGNITUDE(y[k]) == 0;
+        far |= x_field == NO_NUMBER || y_field == NO_NUMBER;
+        far |= !is_zero && (uint)(position - sum->low) >= LAST_OFF;
     }
     if (far) {
-        add_elements(sum, words, x, y);
-        return;
+        return 0;
     }
-    sum->marks |= other != 0 ? EXACT_FINITE : 0;
+    sum->marks |= marks_of_products(x, y);
     UNROLLED
     for (uint k = 0; k < CHUNK; k++) {
         const uint x_field = EXPONENT(x[k]), y_field = EXPONENT(y[k]);
@@ -694,6 +751,26 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
 #else
         add_in_window(sum, product, off, negative);
 #endif
+    }
+    return 1;
+}
+
+INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
+{
+    for (uint again = 0; !add_chunk_in_window(sum, x, y); again++) {
+        int least = 0x7fff, most = -1;
+        UNROLLED
+        for (uint k = 0; k < CHUNK; k++) {
+            const int position = (int)(position_of(EXPONENT(x[k])) + position_of(EXPONENT(y[k])));
+            const int is_zero = MAGNITUDE(x[k]) == 0 || MAGNITUDE(y[k]) == 0;
+            least = is_zero ? least : min(least, position);
+            most = is_zero ? most : max(most, position);
+        }
+        if (again || most - least > LAST_OFF - ROOM_ABOVE) {
+            add_far_products(sum, words, x, y);
+            return;
+        }
+        move_window(sum, words, most + (WINDOW - LAST_OFF));
     }
 }
 

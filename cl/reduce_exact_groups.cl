@@ -1,18 +1,20 @@
 // Exact sums by groups: out[g] = the float nearest to the sum of group g, ties to even; with MEAN, to that sum divided by the
 // number of its elements. src/reduce/exact_groups/mod.rs has the algorithm, and reduce_exact.cl the proof for chunks.
 //
-// Bytes: reads each element once, and those of groups that do not fit in the registers twice.
+// Bytes: reads each element once; reads the elements of groups that do not fit in the registers twice.
 //
-//     for each block of WG / TEAM groups, a team of TEAM work-items for each group:
+//     for every WG / TEAM groups at a time, with a team of TEAM work-items for each group:
 //         for each chunk of CHUNK elements of the work-item: add it to the partial, or mark that it does not fit
 //         add the partials of the team, as a tree
 //         first work-item of the team: round the partial, store the result
 //         if some groups do not fit: for TABLES of them at a time
 //             deposit their elements in accumulators in local memory (lib/exact.cl), resolve carries, round, store
 //
-// SEGMENTS: a group is in[offsets[g] .. offsets[g + 1]]; longer ones than `part` elements are listed, not summed. Else it is a line
-// (lib/lines.cl). COLUMNS: neighbouring work-items have neighbouring groups; else they have neighbouring elements.
-// PARTS: a team has a part of a group, and adds its accumulator to that of the group in global memory: `sums`.
+// SEGMENTS: a group is in[offsets[g] .. offsets[g + 1]]; groups of more than `part` elements are listed, not summed.
+// Without SEGMENTS a group is a line (lib/lines.cl). COLUMNS: neighbouring work-items have neighbouring groups; else
+// they have neighbouring elements. PARTS: a team has a part of a group, and adds its accumulator to that of the group
+// in global memory: `sums`.
+// DOT: the summands are the exact products in[i] * other[i]; lines of `other` have their own strides. Excludes REGISTERS.
 //
 // The list of the parts of long segments: list[0] is their number, then `room` owners and `room` firsts. A part's first is the
 // index f of the first part of its segment: owners[f] is the segment, owners[f + 1] its length, sums[f] its accumulator.
@@ -32,6 +34,9 @@
 #include "lib/lines.cl"
 #endif
 
+#ifndef DOT
+#define DOT 0
+#endif
 #define TEAMS (WG / TEAM)
 #ifndef COUNTED
 #define COUNTED 0
@@ -42,26 +47,38 @@
 #define UNROLLED
 #endif
 
-// Words of the accumulator that a number changes.
-#define PIECES (A_BYTES == 4 ? 3 : 5)
-// The exponent of the least positive float of A.
-#define A_LEAST (EXACT_LEAST / 2)
+// Words of the accumulator that a summand changes.
+#define PIECES (!DOT ? (A_BYTES == 4 ? 3 : 5) : (A_BYTES == 4 ? 4 : 8))
+// The position of a summand's lowest bit is its exponent minus LEAST. In the accumulator it is POSITION_OF_LEAST higher.
+#if DOT
+#define LEAST EXACT_LEAST
+#define POSITION_OF_LEAST 0
+#else
+#define LEAST (EXACT_LEAST / 2)
+#define POSITION_OF_LEAST EXACT_ONE
+#endif
 // A mark of a partial that lacks numbers.
 #define MISFIT 16
 // Elements of a group before the carries of its accumulator must be resolved. Each element changes a word once.
 #define TABLE_ELEMENTS MOST_ADDED
 
 #ifndef REGISTERS
-#if A_BYTES == 4
+#if A_BYTES == 4 && !DOT
 // A number below 2^24 is shifted by at most 31 bits: 2^32 + 255 * 2^55 < 2^63.
 #define DIGITS 3
 #define WINDOW 64
 #define WINDOW_CHUNKS (255 / CHUNK)
-#else
+#elif A_BYTES == 4 || !DOT
 // A number below 2^53 changes a digit by at most 2^52: 2^32 + 2047 * 2^52 < 2^63.
 #define DIGITS 5
 #define WINDOW 96
 #define WINDOW_CHUNKS (2047 / CHUNK)
+#else
+// A product is two numbers below 2^53, and the upper one has a position 53 higher.
+#define UPPER 53
+#define DIGITS 7
+#define WINDOW (160 - UPPER)
+#define WINDOW_CHUNKS (1023 / CHUNK)
 #endif
 // Positions of the window above the largest number of the first chunk.
 #define ABOVE 15
@@ -79,7 +96,9 @@ typedef struct {
     uint marks;
 } Partial;
 
-// The magnitudes of the largest element and of the smallest one that is not 0. Only zeros: 0 and 0.
+#if !DOT
+
+// The magnitudes of the largest element and of the smallest one that is not 0; for zeros alone, 0 and 0.
 static inline void find_extremes(const A* x, BITS* least, BITS* most)
 {
     BITS high = 0, low = 0;
@@ -105,6 +124,41 @@ static inline uint marks_of_zeros(const A* x)
     }
     return other != 0 ? EXACT_FINITE : 0;
 }
+
+// Returns 1 plus the position of the largest element, or more if it is infinite; 0 or 1 if all are 0.
+static inline uint top_of(const A* x, const A* y)
+{
+    BITS low, high;
+    find_extremes(x, &low, &high);
+    return (uint)(high >> PRECISION);
+}
+
+#else
+
+// The position of a product of finite numbers.
+static inline int position_of_product(const A x, const A y)
+{
+    return (int)(position_of(EXPONENT(x)) + position_of(EXPONENT(y)));
+}
+
+static inline int is_zero_product(const A x, const A y) { return MAGNITUDE(x) == 0 || MAGNITUDE(y) == 0; }
+
+static inline int is_infinite_product(const A x, const A y)
+{
+    return EXPONENT(x) == NO_NUMBER || EXPONENT(y) == NO_NUMBER;
+}
+
+static inline uint top_of(const A* x, const A* y)
+{
+    uint top = 0;
+    UNROLLED
+    for (uint k = 0; k < CHUNK; k++) {
+        top = max(top, is_zero_product(x[k], y[k]) ? 0 : (uint)position_of_product(x[k], y[k]) + 1);
+    }
+    return top;
+}
+
+#endif
 
 #ifdef REGISTERS
 
@@ -150,7 +204,7 @@ INLINED void add_each(Partial* p, const A* x)
 // Accumulators of a chunk, whose additions overlap.
 #define CHAINS 4
 
-INLINED void take_chunk(Partial* p, const A* x)
+INLINED void take_chunk(Partial* p, const A* x, const A* y)
 {
     BITS low, high;
     find_extremes(x, &low, &high);
@@ -178,7 +232,7 @@ INLINED void take_chunk(Partial* p, const A* x)
 #define FIELD_LEAST 128
 #define FIELD_MOST 1900
 
-INLINED void take_chunk(Partial* p, const A* x)
+INLINED void take_chunk(Partial* p, const A* x, const A* y)
 {
     BITS low, high;
     find_extremes(x, &low, &high);
@@ -282,7 +336,7 @@ INLINED void deposit_partial(EXACT_TABLE words, const Partial* p)
 
 #else
 
-// `top` is the largest exponent field of the team's first chunk.
+// `top` is the largest `top_of` of the team's first chunks.
 INLINED void open_partial(Partial* p, const uint top)
 {
     UNROLLED
@@ -310,7 +364,7 @@ INLINED void add_in_window(Partial* p, const ulong size, const int off, const in
 {
     const long sign = -(long)negative, number = ((long)size ^ sign) - sign;
     const uint shift = off & 31, k = (uint)off >> 5;
-#if A_BYTES == 4
+#if DIGITS == 3
     const long shifted = number << shift;
     p->digit[0] += k == 0 ? shifted : 0;
     p->digit[1] += k == 0 ? 0 : shifted;
@@ -323,7 +377,8 @@ INLINED void add_in_window(Partial* p, const ulong size, const int off, const in
 #endif
 }
 
-INLINED void take_chunk(Partial* p, const A* x)
+#if !DOT
+INLINED void take_chunk(Partial* p, const A* x, const A* y)
 {
     BITS low, high;
     find_extremes(x, &low, &high);
@@ -350,6 +405,44 @@ INLINED void take_chunk(Partial* p, const A* x)
         carry_partial(p);
     }
 }
+
+#else
+
+INLINED void take_chunk(Partial* p, const A* x, const A* y)
+{
+    BITS other = 0;
+    int fits = 1;
+    UNROLLED
+    for (uint k = 0; k < CHUNK; k++) {
+        const int is_zero = is_zero_product(x[k], y[k]), off = position_of_product(x[k], y[k]) - p->low;
+        other |= is_zero ? ~(AS_BITS_OF(x[k]) ^ AS_BITS_OF(y[k])) & SIGN : 1;
+        fits &= !is_infinite_product(x[k], y[k]) && (is_zero || (uint)off < WINDOW);
+    }
+    p->marks |= other != 0 ? EXACT_FINITE : 0;
+    if (!fits) {
+        p->marks |= MISFIT;
+        return;
+    }
+    UNROLLED
+    for (uint k = 0; k < CHUNK; k++) {
+        const uint x_field = EXPONENT(x[k]), y_field = EXPONENT(y[k]);
+        const ulong a = size_of(x[k], x_field), b = size_of(y[k], y_field), product = a * b;
+        // 0 is 0 at any position.
+        const int off = is_zero_product(x[k], y[k]) ? 0 : position_of_product(x[k], y[k]) - p->low;
+        const int negative = is_negative(x[k]) ^ is_negative(y[k]);
+#if A_BYTES == 8
+        add_in_window(p, product & (((ulong)1 << UPPER) - 1), off, negative);
+        add_in_window(p, mul_hi(a << 11, b), off + UPPER, negative);
+#else
+        add_in_window(p, product, off, negative);
+#endif
+    }
+    if (++p->since == WINDOW_CHUNKS) {
+        carry_partial(p);
+    }
+}
+
+#endif
 
 INLINED void merge_partial(Partial* p, const Partial* other)
 {
@@ -400,7 +493,7 @@ static inline OUT_BITS round_partial(const Partial* from, const ulong count)
 #ifdef MEAN
     ulong any = 0;
     Division d;
-    open_division(&d, count, 32 * DIGITS - 16 + p.low + A_LEAST);
+    open_division(&d, count, 32 * DIGITS - 16 + p.low + LEAST);
     UNROLLED
     for (int j = DIGITS - 1; j >= 0; j--) {
         const ulong digit = (ulong)p.digit[j];
@@ -436,7 +529,7 @@ static inline OUT_BITS round_partial(const Partial* from, const ulong count)
     const uint zeros = (uint)clz((uint)first);
     const ulong top = (first << 32 | second) << zeros | third >> (32 - zeros);
     others |= third << zeros & 0xffffffff;
-    const int above = 32 * lead + 31 - (int)zeros + p.low + A_LEAST - OUT_LEAST;
+    const int above = 32 * lead + 31 - (int)zeros + p.low + LEAST - OUT_LEAST;
     const ulong rounded = nearest_bits(top | (others != 0), above, OUT_PRECISION, OUT_INFINITY);
 #endif
     return (OUT_BITS)(rounded | (ulong)negative << (8 * sizeof(OUT_BITS) - 1));
@@ -448,33 +541,68 @@ INLINED void deposit_partial(EXACT_TABLE words, const Partial* from)
     carry_partial(&p);
     UNROLLED
     for (uint j = 0; j + 1 < DIGITS; j++) {
-        add_exact(words, (ulong)p.digit[j], p.low + EXACT_ONE + 32 * (int)j, 0, 3);
+        add_exact(words, (ulong)p.digit[j], p.low + POSITION_OF_LEAST + 32 * (int)j, 0, 3);
     }
     const long last = p.digit[DIGITS - 1];
-    add_exact(words, abs(last), p.low + EXACT_ONE + 32 * (DIGITS - 1), last < 0, 5);
+    add_exact(words, abs(last), p.low + POSITION_OF_LEAST + 32 * (DIGITS - 1), last < 0, 5);
 }
 
 #endif
 
-// Deposits any number, and returns its mark. Extends `range` to the least and the greatest word that may have changed.
-INLINED uint deposit_number(EXACT_TABLE words, const A x, int2* range)
+// Extends `range` to the words that a summand at `position` may have changed, and to one more for a carry.
+static inline void extend_range(int2* range, const int position)
+{
+    range->s0 = min(range->s0, position >> 4);
+    range->s1 = max(range->s1, min((position >> 4) + PIECES + 1, EXACT_WORDS - 1));
+}
+
+#if !DOT
+// Deposits any number, and returns its mark. Extends `range` to the words that it may have changed.
+INLINED uint deposit_number(EXACT_TABLE words, const A x, const A y, int2* range)
 {
     const uint field = EXPONENT(x);
     const BITS size = field == NO_NUMBER ? 0 : size_of(x, field);
     if (size != 0) {
-        const int position = (int)position_of(field) + EXACT_ONE;
-        range->s0 = min(range->s0, position >> 4);
-        range->s1 = max(range->s1, min((position >> 4) + PIECES + 1, EXACT_WORDS - 1));
+        const int position = (int)position_of(field) + POSITION_OF_LEAST;
+        extend_range(range, position);
         add_exact(words, size, position, is_negative(x), PIECES);
     }
     return marks_of(x, field);
 }
+#else
+// As above, for the product of any two numbers.
+INLINED uint deposit_number(EXACT_TABLE words, const A x, const A y, int2* range)
+{
+    const BITS x_size = MAGNITUDE(x), y_size = MAGNITUDE(y);
+    const int negative = is_negative(x) ^ is_negative(y);
+    if (is_infinite_product(x, y)) {
+        const int nan = x_size > INFINITE || y_size > INFINITE || x_size == 0 || y_size == 0;
+        return nan ? EXACT_NAN : negative ? EXACT_MINUS : EXACT_PLUS;
+    }
+    if (is_zero_product(x, y)) {
+        return negative ? 0 : EXACT_FINITE;
+    }
+    const ulong a = size_of(x, EXPONENT(x)), b = size_of(y, EXPONENT(y));
+    const int position = position_of_product(x, y);
+    extend_range(range, position);
+#if A_BYTES == 8
+    add_wide(words, REPLICAS, mul_hi(a, b), a * b, (uint)position, negative);
+#else
+    add_exact(words, a * b, position, negative, PIECES);
+#endif
+    return EXACT_FINITE;
+}
+#endif
 
 // A group, or a part of one.
 typedef struct {
     // The offset of the first element.
     long first;
     long stride;
+#if DOT
+    // Those of the other factors.
+    long other_first, other_stride;
+#endif
     OFFSET_T len;
     // The index of the group, and with PARTS that of its accumulator.
     OFFSET_T id, slot;
@@ -482,12 +610,12 @@ typedef struct {
     int there;
 } Group;
 
-// x[0 .. CHUNK] = the elements of lane `lane` of a round, which begins at element `from` of the group; -0 after the last one.
-INLINED void load_chunk(__global const T* in, const Group* group, const OFFSET_T from, const uint lane, A* x)
+// x[0 .. CHUNK] = the elements of lane `lane` of a round, which begins at element `from` of the group; `none` after the last one.
+// p[0], p[stride], ... are the `len` elements of the group.
+INLINED void load_chunk(
+    __global const T* p, const long stride, const OFFSET_T len, const OFFSET_T from, const uint lane, const A none, A* x)
 {
-    __global const T* p = in + group->first;
-    const long stride = group->stride;
-    if (group->len - from >= TEAM * CHUNK) {
+    if (len - from >= TEAM * CHUNK) {
         UNROLLED
         for (uint k = 0; k < CHUNK; k++) {
             x[k] = to_acc(p[(long)(from + lane + k * TEAM) * stride]);
@@ -495,9 +623,9 @@ INLINED void load_chunk(__global const T* in, const Group* group, const OFFSET_T
     } else {
         UNROLLED
         for (uint k = 0; k < CHUNK; k++) {
-            const OFFSET_T i = from + lane + k * TEAM, last = group->len - 1;
+            const OFFSET_T i = from + lane + k * TEAM, last = len - 1;
             const A element = element_to_acc(p[(long)min(i, last) * stride]);
-            x[k] = i <= last ? element : (A)-0.0f;
+            x[k] = i <= last ? element : none;
         }
     }
 }
@@ -507,25 +635,35 @@ static inline OFFSET_T rounds_of(const Group* group)
     return group->len / (TEAM * CHUNK) + (group->len % (TEAM * CHUNK) != 0);
 }
 
+#if !DOT
+#define OTHER_PARAMS
+#define OTHER_ARGS
+#elif defined(SEGMENTS)
+#define OTHER_PARAMS __global const T *restrict other_base, const ulong other_offset,
+#define OTHER_ARGS other_base, other_offset,
+#else
+#define OTHER_PARAMS                                                                                                   \
+    __global const T *restrict other_base, const ulong other_offset, const long other_stride, const long8 other_strides,
+#define OTHER_ARGS other_base, other_offset, other_stride, other_strides,
+#endif
+
 #ifdef SEGMENTS
 #if COUNTED
 #define FOUND_PARAMS , __global const ulong *found_base, const ulong found_offset
+#define FOUND_ARGS , found_base, found_offset
 #define FOUND found_base[found_offset]
 #else
 #define FOUND_PARAMS
+#define FOUND_ARGS
 #define FOUND segments
 #endif
 
 #define GROUPS                                                                                                         \
-    __global const T *restrict in_base, const ulong in_offset, const OFFSET_T n, __global const S *offsets_base,       \
-        const ulong offsets_offset, const OFFSET_T segments FOUND_PARAMS, const OFFSET_T part,                         \
-        __global ulong *list, const uint room
-#if COUNTED
+    __global const T *restrict in_base, const ulong in_offset, OTHER_PARAMS const OFFSET_T n,                          \
+        __global const S *offsets_base, const ulong offsets_offset, const OFFSET_T segments FOUND_PARAMS,              \
+        const OFFSET_T part, __global ulong *list, const uint room
 #define GROUPS_ARGS                                                                                                    \
-    in_base, in_offset, n, offsets_base, offsets_offset, segments, found_base, found_offset, part, list, room
-#else
-#define GROUPS_ARGS in_base, in_offset, n, offsets_base, offsets_offset, segments, part, list, room
-#endif
+    in_base, in_offset, OTHER_ARGS n, offsets_base, offsets_offset, segments FOUND_ARGS, part, list, room
 
 static inline uint listed_parts(__global const ulong* list, const uint room)
 {
@@ -567,16 +705,23 @@ static inline Group find_group(const OFFSET_T block, const uint team, GROUPS)
         group.len = end > start ? end - start : 0;
         group.first += (long)start;
     }
+#if DOT
+    group.other_first = group.first + (long)other_offset - (long)in_offset;
+    group.other_stride = 1;
+#endif
 #ifdef PARTS
     group.first += (long)min(skipped, group.len);
+#if DOT
+    group.other_first += (long)min(skipped, group.len);
+#endif
     group.len = min(group.len - min(skipped, group.len), part);
 #endif
     return group;
 }
 #else
 // A line has `parts` parts of `part` elements; there are `len` elements in all.
-#define GROUPS LINES, const OFFSET_T len, const OFFSET_T part, const OFFSET_T parts
-#define GROUPS_ARGS in_base, in_offset, stride, outputs, shape, strides, dims, len, part, parts
+#define GROUPS LINES, OTHER_PARAMS const OFFSET_T len, const OFFSET_T part, const OFFSET_T parts
+#define GROUPS_ARGS in_base, in_offset, stride, outputs, shape, strides, dims, OTHER_ARGS len, part, parts
 
 static inline OFFSET_T count_blocks(GROUPS)
 {
@@ -590,17 +735,35 @@ static inline Group find_group(const OFFSET_T block, const uint team, GROUPS)
     group.id = block / parts * TEAMS + team;
     group.slot = group.id;
     group.there = group.id < outputs;
+    const OFFSET_T id = group.there ? group.id : 0;
 #ifdef UNIT
     group.stride = 1;
 #else
     group.stride = stride;
 #endif
     group.len = group.there ? min(part, len - skipped) : 0;
-    group.first = (long)in_offset + line_offset(group.there ? group.id : 0, shape, strides, dims);
-    group.first += (long)skipped * group.stride;
+    group.first = (long)in_offset + line_offset(id, shape, strides, dims) + (long)skipped * group.stride;
+#if DOT
+#ifdef UNIT
+    group.other_stride = 1;
+#else
+    group.other_stride = other_stride;
+#endif
+    group.other_first = (long)other_offset + line_offset(id, shape, other_strides, dims);
+    group.other_first += (long)skipped * group.other_stride;
+#endif
     return group;
 }
 #endif
+
+// Loads the elements of a chunk, and with DOT their other factors. After the last element, they add -0.
+INLINED void load_summands(GROUPS, const Group* group, const OFFSET_T from, const uint lane, A* x, A* y)
+{
+    load_chunk(in_base + group->first, group->stride, group->len, from, lane, (A)-0.0f, x);
+#if DOT
+    load_chunk(other_base + group->other_first, group->other_stride, group->len, from, lane, 0, y);
+#endif
+}
 
 // The bits of a sum that fits, from its marks and the float nearest to it.
 static inline OUT_BITS bits_of_sum(const uint marks, const OUT_BITS finite)
@@ -663,23 +826,21 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups(
         }
 #endif
         Partial partial;
-        A x[CHUNK];
+        A x[CHUNK], y[CHUNK];
         uint top = 0;
         const OFFSET_T own_rounds = listed ? 0 : rounds_of(&group);
 #ifndef REGISTERS
         if (own_rounds > 0) {
-            BITS low, high;
-            load_chunk(in_base, &group, 0, lane, x);
-            find_extremes(x, &low, &high);
-            atomic_max(tops + team, (uint)(high >> PRECISION));
+            load_summands(GROUPS_ARGS, &group, 0, lane, x, y);
+            atomic_max(tops + team, top_of(x, y));
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         top = tops[team];
 #endif
         open_partial(&partial, top);
         for (OFFSET_T round = 0; round < own_rounds; round++) {
-            load_chunk(in_base, &group, round * (TEAM * CHUNK), lane, x);
-            take_chunk(&partial, x);
+            load_summands(GROUPS_ARGS, &group, round * (TEAM * CHUNK), lane, x, y);
+            take_chunk(&partial, x, y);
         }
 #ifndef REGISTERS
         carry_partial(&partial);
@@ -781,7 +942,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups(
                 const OFFSET_T to = again ? min(group.len, from + TABLE_ELEMENTS) : 0;
                 ROLLED
                 for (OFFSET_T i = from + lane; i < to; i += TEAM) {
-                    found |= deposit_number(own, to_acc(in_base[group.first + (long)i * group.stride]), &range);
+#if DOT
+                    const A y = to_acc(other_base[group.other_first + (long)i * group.other_stride]);
+#else
+                    const A y = 0;
+#endif
+                    found |= deposit_number(own, to_acc(in_base[group.first + (long)i * group.stride]), y, &range);
                 }
                 carry_exact(words, EXACT_WORDS * TABLES, TABLES);
             }
@@ -821,7 +987,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups(
 }
 
 #ifdef PARTS
-// Returns the first accumulator that is in use, of `slot` and those a multiple of the number of work-groups further on.
+// Returns the first accumulator in use from `slot` on, in steps of the number of work-groups.
 static inline ulong next_sum(ulong slot, const ulong count, __global const ulong* list, const uint room)
 {
 #ifdef SEGMENTS

@@ -1,7 +1,7 @@
 // Segmented reduction for CPU drivers: out[s] = x[offsets[s]] op ... op x[offsets[s + 1] - 1], in the order of the tree of
 // lib/segment_nodes.cl.
 //
-// Bytes: reads n elements once and the offsets about twice; writes a result a segment.
+// Bytes: reads n elements once and the offsets about twice; writes a result for each segment.
 //
 //     segments_prepare: the rank of each tile by binary search; out[s] = empty for empty segments
 //     segments_tiles:   one work-item for each tile:
@@ -100,8 +100,8 @@ static inline void reduce_lines(__global const T* in, A* sums)
     }
 }
 
-// Returns the bits of the elements from `p` on that start a segment, and moves `rank` beyond their offsets. ranks[e] becomes how
-// many offsets are at most p + e.
+// Returns the bits of the elements from `p` on that start a segment, and moves `rank` beyond their offsets. ranks[e]
+// becomes the number of offsets that are at most p + e.
 static inline ulong mark_starts(
     __global const S* offsets, OFFSET_T count, POS_T p, uint length, OFFSET_T* rank, OFFSET_T* ranks)
 {

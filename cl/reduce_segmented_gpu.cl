@@ -1,7 +1,7 @@
 // Segmented reduction on GPUs, by offsets: out[s] = x[offsets[s]] op ... op x[offsets[s + 1] - 1], in the order of the tree of
 // lib/segment_nodes.cl.
 //
-// Bytes: reads n elements once and the offsets about twice; writes a result a segment.
+// Bytes: reads n elements once and the offsets about twice; writes a result for each segment.
 //
 //     segments_prepare: the rank of each tile by binary search; out[s] = empty for empty segments that no tile finds
 //     segments_tiles:   for each tile, by one work-group:
@@ -24,7 +24,7 @@
 // Returns whether a tile has so many offsets, most of them equal, that searches are faster than loads of all.
 static inline bool is_crowded(OFFSET_T low, OFFSET_T high) { return high - low > TILE; }
 
-// Returns how many of the offsets are at most p; the first `low` are, and the answer is near.
+// Returns how many of the offsets are at most p. The first `low` offsets are, and the answer is close to `low`.
 static inline OFFSET_T rank_from(__global const S* offsets, OFFSET_T low, OFFSET_T count, POS_T p)
 {
     OFFSET_T step = 1;
@@ -46,7 +46,7 @@ INLINED void store_empty(
     }
     const OFFSET_T groups = get_num_groups(0) - searchers;
     for (OFFSET_T begin = (get_group_id(0) - searchers) * RUN; begin < segments; begin += groups * RUN) {
-        // The ends of the run before it, of itself and of the next one.
+        // The ends of the previous run, of this run and of the next one.
         const POS_T before = offsets[begin < RUN ? 0 : begin - RUN], from = offsets[begin];
         const POS_T to = offsets[min(begin + RUN, segments)], after = offsets[min(begin + 2 * RUN, segments)];
         if (from - before < TILE || to - from < TILE || after - to < TILE || to >= n) {

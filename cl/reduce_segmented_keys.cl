@@ -1,7 +1,7 @@
-// Reduction by key on GPUs: for each run r of equal keys, from index b to before e: keys_out[r] = keys[b] and
-// out[r] = x[b] op ... op x[e - 1], in the order of the tree of lib/segment_nodes.cl; count = the number of runs.
+// Reduction by key on GPUs. For each run r of equal keys, with the indices b to e - 1: keys_out[r] = keys[b], and
+// out[r] = x[b] op ... op x[e - 1] in the order of the tree of lib/segment_nodes.cl. count = the number of runs.
 //
-// Bytes: reads n keys and n elements once; writes a key and a result a run.
+// Bytes: reads n keys and n elements once; writes a key and a result for each run.
 //
 //     segments_tiles: for each tile, by one work-group:
 //         start to load the elements
@@ -53,6 +53,7 @@ static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile,
 {
     const OFFSET_T first = tile * TILE, end = first + min((OFFSET_T)TILE, n - first);
     ulong count = 0;
+    ROLLED
     for (OFFSET_T i = first; i < end; i++) {
         count += starts_run(keys, i);
     }
@@ -218,8 +219,8 @@ INLINED void list_starts(__local const uint* starts, __local const uint* ranks, 
     }
 }
 
-// Leaves in `preceding` how many runs start before the tile, by work-item 0, and publishes the inclusive prefix. The last tile
-// stores the number of all runs.
+// Work-item 0 stores in `preceding` how many runs start before the tile, and publishes the inclusive prefix. The last
+// tile stores the number of all runs.
 INLINED void look_back_runs(
     LOOK_CONTEXT, __global ulong* state, OFFSET_T tile, OFFSET_T tiles, uint total, uint spins, uint epoch,
     __global ulong* run_count, __local ulong* preceding, __local uint* sg_scratch)
@@ -261,7 +262,7 @@ INLINED void store_runs(
             if (run < total && rank + 1 < count) {
                 keys_out[rank] = key[h];
             }
-            // The result of the run before it, if that started in the tile, too.
+            // The result of the previous run, if that run started in the tile, too.
             if (run > 0 && run < total) {
                 emit(out, count, rank, results[ELEMENT_SLOT(position[h] - 1)]);
             }

@@ -1,14 +1,14 @@
 // Reverse: out[i] = in[n - 1 - i], or the same in place.
 //
-// An element is PARTS units, each the largest power of two of bytes, up to 16, that divides it. Where it is one unit, whole
-// words of 16 bytes are turned:
+// An element is PARTS units, each the largest power of two of bytes, up to 16, that divides it. If an element is one
+// unit, whole words of 16 bytes are reversed:
 //
 //     reverse_words               word w of the output, from byte `head` on, mirrors the 16 bytes that end head + 16 * w
 //                                 bytes before the input's end. Unless these are aligned, they straddle two words, which
 //                                 are read whole
 //     swap_words                  in place: words from both ends, where both are aligned
 //     reverse_units, swap_units   unit by unit: all other cases
-//     reverse_runs, swap_runs     one item a group, on `run` neighbours: for CPU drivers (DEVICE_CPU)
+//     reverse_runs, swap_runs     a work-group is one work-item, which takes `run` neighbours: for CPU drivers
 //
 // The elements before and after the words are the edges, moved one by one. The host promises that every word read lies
 // within the input, and that input and output do not overlap. Bytes: reads and writes n elements.
@@ -42,7 +42,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reverse_runs(
     }
 }
 
-// `run` is of pairs.
+// `run` counts pairs.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void swap_runs(
     __global UNIT* restrict x_base, const ulong offset, const ulong n, const ulong run)
 {
@@ -82,7 +82,7 @@ static inline uint4 turned(uint4 word)
 #endif
 }
 
-// An item takes two words, WG apart. `last` is the byte of the input at which the first word begins.
+// A work-item takes two words, WG apart. `last` is the byte of the input at which the first word begins.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reverse_words(
     __global const UNIT* restrict in_base, const ulong in_offset, __global UNIT* restrict out_base,
     const ulong out_offset, const ulong n, const uint head, const ulong words)
@@ -114,7 +114,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reverse_words(
     }
 }
 
-// As many bytes come before the words as after them. An item takes a pair of words; the middle one is its own pair.
+// As many bytes come before the words as after them. A work-item takes a pair of words; the middle one is its own pair.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void swap_words(
     __global UNIT* restrict x_base, const ulong offset, const ulong n, const uint head, const ulong words)
 {
@@ -135,7 +135,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void swap_words(
 
 #endif
 
-// An item takes four units, WG apart.
+// A work-item takes four units, WG apart.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reverse_units(
     __global const UNIT* restrict in_base, const ulong in_offset, __global UNIT* restrict out_base,
     const ulong out_offset, const ulong n)
@@ -158,7 +158,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reverse_units(
     }
 }
 
-// An item takes four pairs, WG apart.
+// A work-item takes four pairs, WG apart.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void swap_units(
     __global UNIT* restrict x_base, const ulong offset, const ulong n)
 {

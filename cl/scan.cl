@@ -48,7 +48,7 @@
 //
 // `aggregates` has an entry for each tile and for each group. Only an entry that would be alone on its level is left
 // out. Status words have the same entries, of 8 bytes each, or of 16 if A has 8 bytes. No tile needs the aggregate of
-// the last entry of a level. scan_spine does not read this entry, but writes its prefix. As a status word it is not
+// the last entry of a level. scan_spine does not read this entry, but writes its prefix. Its status word is not
 // written. scan_look_back.cl has the number of polls.
 //
 //     with BY_OFFSETS: scan_ranks, before the others: the rank of each tile among the offsets (lib/heads.cl)
@@ -63,7 +63,7 @@
 //
 //     a CPU driver, for which it also defines DEVICE_CPU
 //     a GPU with little local memory
-//     a GPU with fewer than 8 work-items a work-group
+//     a GPU with fewer than 8 work-items in a work-group
 //
 // DEVICE_CPU changes two things in a scan. The tiles of a work-group are contiguous, and f16_to_float() of lib/types.cl
 // computes with integers and floats instead of loading a half.

@@ -54,7 +54,7 @@ typedef struct {
     OFFSET_T first; // the index of its first element in the line
 } Columns;
 
-// Item w of the work, where each outer index has `pieces` groups of lines in `chunks` chunks.
+// Returns unit w of the work. Each outer index has `pieces` groups of lines, in `chunks` chunks.
 static inline Columns columns_of(OFFSET_T w, OFFSET_T len, OFFSET_T inner, OFFSET_T pieces, OFFSET_T chunks)
 {
     const OFFSET_T rest = w / pieces, piece = w - rest * pieces, outer = rest / chunks;

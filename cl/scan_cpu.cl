@@ -1,5 +1,5 @@
 // Scan by single work-items, each of which scans a tile. It is for CPUs, and for GPUs with little local memory or with
-// fewer than 8 work-items a work-group. Order and kernels: scan.cl.
+// fewer than 8 work-items in a work-group. Order and kernels: scan.cl.
 //
 //     tile of scan_aggregates:
 //         EXACT: aggregates[t] = x[0] op x[1] op ..., in any order without segments

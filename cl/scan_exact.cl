@@ -22,7 +22,7 @@
 // the result. The conversion of an integer to a float rounds once; the product with u is exact or overflows, since u is a normal
 // float. A tile is not narrow if an element is not finite, or if all summands of a prefix may be -0.
 //
-// So which kernel writes a tile depends on the data alone, and the results on neither kernel nor geometry.
+// So the data alone determine which kernel writes a tile. The results depend on neither the kernel nor the geometry.
 //
 // References: S. Sengupta et al., Scan primitives for GPU computing, 2007: reduce-then-scan. lib/exact.cl has those of the accumulator.
 #include "lib/types.cl"
@@ -76,7 +76,8 @@ static inline uint highest_field(const A* x)
     return highest;
 }
 
-// *most = the maximum of `own` in the work-group, if it was 0. All work-items call it, in uniform flow, between barriers.
+// Sets *most, which is 0 before, to the maximum of `own` in the work-group. All work-items call it, in uniform flow,
+// between barriers.
 INLINED void take_most(uint own, volatile __local uint* most, __local uint* sg_scratch)
 {
     for (uint d = 1; d < sg_size(); d <<= 1) {
@@ -99,7 +100,7 @@ static inline uint above_field(const uint field)
 #define LEAST_NARROW 23
 #define MOST_NARROW 230
 
-// The least position of a unit for elements with that exponent field or a lower one, and a prefix below 2^bits.
+// The least position of a unit for elements whose exponent fields are at most `field`, and a prefix below 2^bits.
 static inline int narrow_position(const uint field, const int bits)
 {
     return max(max((int)above_field(field) + LOG_TILE, bits) + 1 - NARROW_BITS, LEAST_NARROW);
@@ -115,8 +116,8 @@ static inline float inverse_unit_of(const int position)
     return as_float((uint)(127 - position - A_LEAST) << 23);
 }
 
-// A finite element in units, with an error below one. Sets bits of *cut if there is an error. It compares bits, since -0 has no error,
-// and a device may flush a subnormal, which has one.
+// A finite element in units, with an error below one. Sets bits of *cut if there is an error. It compares bits: -0 has
+// no error, but a subnormal has one, and a device may flush it.
 static inline long units_of(const float x, const float unit, const float inverse_unit, uint* cut)
 {
     const float whole = rint(x * inverse_unit);
@@ -233,8 +234,9 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exa
         table[i] = 0;
     }
 #endif
-    // Each work-group has a tile, so the condition is last in this file's loops over tiles. If it were first, PoCL would take the
-    // barriers for conditional, and could put one of its own into an `if` that not all work-items enter.
+    // The loops over tiles in this file test their condition last, since each work-group has a tile. If they tested it
+    // first, PoCL would take the barriers for conditional. It could then put a barrier of its own into an `if` that not
+    // all work-items enter.
     OFFSET_T tile = get_group_id(0);
     do {
         const OFFSET_T first = tile * TILE;
@@ -496,7 +498,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exa
         if (fits) {
             const long slack = is_cut[0] ? SLACK : 0;
             uint unsure = 0;
-            // Converts each element again: 16 more registers of 64 bits take a third more time.
+            // Converts each element again: to keep 16 numbers of 64 bits in registers takes a third more time.
             UNROLLED
             for (uint k = 0; k < ITEMS; k++) {
                 const long next = prefix + units_of(as_float(elements[k]), unit, inverse_unit, &cut);

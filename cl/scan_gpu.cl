@@ -30,8 +30,8 @@
 //
 // UNROLL: private arrays are in registers only in unrolled loops. CPU drivers would only take longer to compile.
 //
-// choose_value() and choose_word() return where to store a value that a branch chooses: in the variable itself, or without
-// SHUFFLES in the work-item's entry of local memory. PoCL may take such a variable for uniform.
+// choose_value() and choose_word() return where to store a value that a branch chooses. With SHUFFLES this is the
+// variable itself, else the work-item's entry of local memory. PoCL may take such a variable for uniform.
 #if SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN
 #define SHUFFLES 1
 #define UNROLL _Pragma("unroll")
@@ -114,8 +114,8 @@ INLINED TV vector_at(OFFSET_T i, OFFSET_T n, ELEMENT_PARAMS)
 }
 
 // Element i of the input. On GPUs every tile is full: after the end of the input come values on which no result
-// depends. They need not be the identity. For SOURCE it is the last element, since a caller's function may not accept
-// other values.
+// depends. They need not be the identity. For SOURCE the value is the last element, since a caller's function may not
+// accept other values.
 static inline T element_or_padding(OFFSET_T i, OFFSET_T n, ELEMENT_PARAMS)
 {
 #ifdef SOURCE
@@ -199,9 +199,9 @@ INLINED void load_heads(__local uint* bits, __local uint* words, uint* heads, OF
 #endif
 }
 
-// Loads the work-item's vectors of a tile and their segment-head flags. Each search of offsets waits for the load before, so the
-// elements are loaded meanwhile: H200, 2^28 u32 in segments of 256, 812 us instead of 842. Keys are independent loads and go first:
-// segments of 16, 902 us instead of 938.
+// Loads the work-item's vectors of a tile and their segment-head flags. Each search of offsets waits for its previous
+// load, so the elements are loaded meanwhile: H200, 2^28 u32 in segments of 256, 812 us instead of 842. Keys are
+// independent loads and go first: segments of 16, 902 us instead of 938.
 INLINED void load_tile(
     ELEMENT_PARAMS, OFFSET_T tile, OFFSET_T n, TILE_SPACE TV* vectors, __local uint* bits, __local uint* words,
     uint* heads HEAD_PARAMS)
@@ -460,9 +460,10 @@ INLINED Partial scan_tile(
     return total;
 }
 
-// Stores the results of a vector, from result `first` on; those that exist, unless it is `whole`. Results go straight
-// to global memory, without an exchange between lanes. A whole vector's results take vector stores of 16 bytes: several
-// if OUT is wider than T. If OUT is narrower, or if the vector is not whole, each result is stored alone.
+// Stores the results of a vector, from result `first` on. If the vector is not `whole`, stores only those that exist.
+// Results go straight to global memory, without an exchange between lanes. A whole vector's results take vector stores
+// of 16 bytes: several if OUT is wider than T. If OUT is narrower, or if the vector is not whole, each result is stored
+// alone.
 static inline void store_results(__global OUT* out, OFFSET_T first, OFFSET_T outputs, bool whole, const OUT* vector)
 {
     if (whole) {

@@ -28,8 +28,8 @@
 #define IS_BEFORE(x, needle) op_less(x, needle)
 #endif
 
-// NAME(at, needles, range, len, end): adds to each at[k] how many of the `len` elements of `range` from there on come before
-// needle k. Elements from `end` on count as coming after all needles.
+// NAME(at, needles, range, len, end): adds to each at[k] how many of the `len` elements of `range` from at[k] on come
+// before needle k. Elements from `end` on count as coming after all needles.
 #define DEFINE_HALVE(NAME, INDEX, SPACE)                                                                               \
     INLINED void NAME(INDEX* at, const T* needles, SPACE const T* range, const INDEX len, const INDEX end)             \
     {                                                                                                                  \
@@ -98,7 +98,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void search_bounds(
     }
 }
 
-// Tests `n` elements from `first` on; `first` is at least 1. Work-groups take tiles of TILE elements by turns.
+// Tests `n` elements from `first` on; `first` is at least 1. Work-groups take tiles of TILE elements in turn.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void search_unsorted(
     __global const T* range_base, const ulong range_offset, const ulong first, const uint n, __global uint* found_base,
     const ulong found_offset)

@@ -26,7 +26,7 @@ static inline void flag_batch(
         count[c] = 0;
     }
     uint i = 0;
-    // The loop leaves out the first element of all, so that it does not test for it.
+    // The loop leaves out element 0 of the input, so that no iteration tests for it.
     if (HEADS && base == 0) {
         positions[0] = 0;
         count[0] = list_of(x, 0, n) == 0;

@@ -1,4 +1,5 @@
-// Select for GPUs: a work-group takes a tile of ROWS rows of WG 16-byte vectors, one vector of each row a work-item.
+// Select for GPUs: a work-group takes a tile of ROWS rows of WG 16-byte vectors. A work-item has one vector of each
+// row.
 //
 // Bytes: reads n elements, and once more if a launch counts first; reads the values of selected elements; writes the outputs.
 //
@@ -27,7 +28,8 @@
 #endif
 #define TILE (WG * ROWS * VEC)
 
-// Lanes exchange values by shuffles if the sub-groups' width is known; other compilers may choose another for each kernel.
+// Lanes exchange values by shuffles if the sub-groups' width is known; other compilers may choose another width for
+// each kernel.
 #define SHUFFLES (SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN)
 // Private arrays lie in registers if the loops over them are unrolled. Other compilers would only take longer.
 #if SHUFFLES
@@ -65,12 +67,14 @@
 // Returns the position in the tile of the work-item's vector k.
 static inline uint position_of(uint k) { return (k * WG + (uint)get_local_id(0)) * VEC; }
 
-// With one list, the tile is put in order in place: no element moves to a later position. So the tile takes local memory instead
-// of registers, and more work-groups fit a multiprocessor.
+// With one list, the tile is put in order in place: no element moves to a later position. So the tile takes local
+// memory instead of registers, and more work-groups fit a compute unit.
 #if MOVE && LISTS == 1 && defined(COPIES_ASIDE) && (defined(LOOK_BACK) || defined(UNORDERED))
 #define STAGED 1
 typedef __local TV* Held;
 #define VEC_OF(raw, k) (raw)[(k) * WG + get_local_id(0)]
+// Before the loop over a tile that is not whole.
+#define UNROLL_PART ROLLED
 #define HELD_IN(pool, registers) ((void)(registers), (Held)(pool))
 
 INLINED void load_vector(Held raw, uint k, __global const T* from)
@@ -101,6 +105,7 @@ INLINED T element_before(__global const T* x, OFFSET_T base, OFFSET_T i, OFFSET_
 #define STAGED 0
 typedef TV* Held;
 #define VEC_OF(raw, k) (raw)[k]
+#define UNROLL_PART UNROLL
 #define HELD_IN(pool, registers) (registers)
 
 INLINED void load_vector(Held raw, uint k, __global const T* from) { VEC_OF(raw, k) = load_vec(from); }
@@ -125,7 +130,7 @@ INLINED void load_tile(__global const T* x, OFFSET_T base, OFFSET_T n, Held raw)
             load_vector(raw, k, x + base + position_of(k));
         }
     } else {
-        UNROLL
+        UNROLL_PART
         for (uint k = 0; k < ROWS; k++) {
             T run[VEC];
             for (uint j = 0; j < VEC; j++) {
@@ -599,8 +604,9 @@ INLINED void write_tile(
 
 #ifdef LOOK_BACK
 
-// Adds the number of elements of each counted list to `count`, which is 0. With ONE_PASS and if `ends` is not 0, work-groups add
-// to words of `ended` from byte COUNTERS_AT on, which are 0 before and after; the last work-group moves the sums to `count`.
+// Adds the number of elements of each counted list to `count`, which is 0. With ONE_PASS and if `ends` is not 0,
+// work-groups add to the words of `ended` from byte COUNTERS_AT on. These are 0 before and after the launch. The
+// work-group that finishes last moves the sums to `count`.
 #ifdef ONE_PASS
 #define ENDING_PARAMS , const uint ends ENDED_PARAM
 #define ENDING_ARGS ends, ended
@@ -669,6 +675,7 @@ static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile,
 {
     const OFFSET_T first = tile * TILE, end = first + min((OFFSET_T)TILE, n - first);
     ulong count = 0;
+    ROLLED
     for (OFFSET_T i = first; i < end; i++) {
         count += list_of(x, i, n) == slot;
     }
@@ -702,8 +709,8 @@ SG_INLINE void count_sub_groups(const uint* mask, __local uint* sums, __local ui
 // Publishes the tile's own counts: the sums of the sub-groups or, without SHUFFLES, `count`. Work-item 0 publishes them; later it
 // publishes the inclusive prefixes, too. One tile has no status words.
 //
-// The sums and the publish share one branch, which is too long for NVIDIA's compiler to predicate. The compiler moved a
-// publish in a branch of its own after the ranks. H200, 50 % of 2^28 u32 partitioned: 658 -> 641 us.
+// The sums and the publish share one branch, which is too long for NVIDIA's compiler to predicate. When the publish had
+// a branch of its own, the compiler moved it after the ranks. H200, 50 % of 2^28 u32 partitioned: 658 -> 641 us.
 SG_INLINE void publish_counts(
     volatile __global ulong* words, OFFSET_T tile, bool several_tiles, const uint* count, __local const uint* sums, uint epoch)
 {
@@ -743,8 +750,9 @@ INLINED void look_back_lists(
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// With several tiles, `state` has 16 bytes for the atomic tile counter, then a status word of each tile for each counted list: all
-// are 0, or of other epochs. Where tiles need the counts over the whole input, `count` has them.
+// With several tiles, `state` has 16 bytes for the atomic tile counter, then a status word of each tile for each
+// counted list. All of these words are 0, or of other epochs. If tiles need the counts over the whole input, `count`
+// has them.
 KERNEL SG_KERNEL void select_look_back(
     INPUT_PARAMS OUTPUT_PARAMS, __global ulong* count_base, const ulong count_offset, __global ulong* state,
     const OFFSET_T tiles, const uint spins, const uint epoch)

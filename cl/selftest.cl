@@ -1,11 +1,11 @@
-// Kernels by which the host finds out, by running them, what a device and its driver do right.
+// Kernels that test what a device and its driver do right.
 //
-// Each writes words that the host can compute too. With -DTEST_SUBGROUPS, -DTEST_FP64, -DTEST_FP16, -DTEST_ATOMIC64 or
-// -DLOCAL_BYTES=n the program has those tests alone, so that a test that does not build spoils no other one. Without
-// any: what every device must have, and the sub-group tests.
+// Each kernel writes words that the host can also compute. With -DTEST_SUBGROUPS, -DTEST_FP64, -DTEST_FP16,
+// -DTEST_ATOMIC64 or -DLOCAL_BYTES=n the program has only those tests, so that a test that does not build spoils no
+// other test. Without these macros, the program has the sub-group tests and the tests of what every device must have.
 //
-// Work-groups are one-dimensional, of WG items. Every spin ends after `spins` loads. The other sub-group tests are run
-// only where sg_width was right: with wrong lanes they reach out of bounds.
+// Work-groups are one-dimensional, of WG work-items. Every polling loop ends after `spins` polls. The other sub-group
+// tests run only if sg_width was right: with wrong lanes they would access memory out of bounds.
 #include "lib/subgroup.cl"
 
 #if !defined(TEST_SUBGROUPS) && !defined(TEST_FP64) && !defined(TEST_FP16) && !defined(TEST_ATOMIC64) && \
@@ -36,7 +36,7 @@ KERNEL SG_KERNEL void sg_width(__global uint* out)
     o[3] = sg_count();
 }
 
-// With v(j) = mix(j) for item j of the group, and the item's own i, lane and base = i - lane:
+// With v(j) = mix(j) for work-item j of the work-group, and the work-item's own i, lane and base = i - lane:
 // out[4i..]: v(base + (lane + k) % w), v(base + (lane ^ k)), v(i - k) or v(i) where lane < k, v(i + k) or v(i) where
 // lane + k >= w. wide: the same with v(j) = mix(j) << 32 | j. k < w; the host skips `xor` where lane ^ k >= w.
 KERNEL SG_KERNEL void sg_shuffles(__global uint* out, __global ulong* wide, uint k)
@@ -67,14 +67,14 @@ KERNEL SG_KERNEL void sg_votes(__global ulong* out, ulong mask)
     o[3] = sg_rank(o[0]);
 }
 
-// out[i]: the lanes of the item's sub-group whose `in` has the same low `bits` bits as the item's. w <= 64.
+// out[i]: the lanes of the work-item's sub-group whose `in` has the same low `bits` bits as the work-item's. w <= 64.
 KERNEL SG_KERNEL void sg_matches(__global const uint* in, __global ulong* out, uint bits)
 {
     __local uint sg_scratch[SG_SCRATCH_WORDS];
     out[get_local_id(0)] = sg_match_u32(in[get_local_id(0)], bits, sg_scratch);
 }
 
-// Exchanges through local memory between the items of one sub-group. out[i]: v(base + (lane + 1) % w), v as above.
+// Exchanges through local memory between the work-items of one sub-group. out[i]: v(base + (lane + 1) % w), v as above.
 KERNEL SG_KERNEL void sg_barriers(__global uint* out)
 {
     __local uint word[WG];
@@ -86,7 +86,7 @@ KERNEL SG_KERNEL void sg_barriers(__global uint* out)
 
 #endif
 
-// in: rows of a, b, c. out[3i..] for row i: a + b, a * b, a * b + c with two roundings. Denormals are rows like others.
+// in: rows of a, b, c. out[3i..] for row i: a + b, a * b, a * b + c with two roundings. Some rows have subnormals.
 #pragma OPENCL FP_CONTRACT OFF
 #define ARITHMETIC(NAME, T)                                                                                            \
     __kernel void NAME(__global const T* in, __global T* out)                                                          \
@@ -109,8 +109,8 @@ ARITHMETIC(arithmetic_f64, double)
 ARITHMETIC(arithmetic_f16, half)
 #endif
 
-// Eight words, updated by many items with v: their number, sum, maximum, minimum, or, and, xor, and the number again by
-// compare and exchange.
+// Eight words that many work-items update with v: the count of updates, the sum, maximum, minimum, or, and, xor, and
+// the count again by compare and exchange.
 #define UPDATE(F, p, v)                                                                                                \
     {                                                                                                                  \
         F##_inc(p);                                                                                                    \
@@ -122,8 +122,8 @@ ARITHMETIC(arithmetic_f16, half)
         F##_xor(p + 6, v);                                                                                             \
         for (was = 0; (saw = F##_cmpxchg(p + 7, was, was + 1)) != was; was = saw) {}                                   \
     }
-// `out` starts as 8 words for all groups and 8 for each: 0, 0, 0, ~0, 0, ~0, 0, 0. The first 8 are updated in global
-// memory, those of a group in local memory, with v = VALUE(global id + 1).
+// `out` starts as 8 words for all work-groups and 8 for each: 0, 0, 0, ~0, 0, ~0, 0, 0. The first 8 are updated in
+// global memory, those of a work-group in local memory, with v = VALUE(global id + 1).
 #define ATOMICS(NAME, T, F, VALUE)                                                                                     \
     KERNEL void NAME(volatile __global T* out)                                                                         \
     {                                                                                                                  \
@@ -150,8 +150,8 @@ ATOMICS(atomics64, ulong, atom, MIX64)
 #endif
 
 #ifdef LOCAL_BYTES
-// Fills LOCAL_BYTES of local memory and reads it back through other items.
-// out[0] += words that came back wrong: 0; out[1] += words compared: LOCAL_BYTES / 4 for each group.
+// Fills LOCAL_BYTES of local memory, which other work-items read back. out[0] += words that came back wrong: 0; out[1]
+// += words compared: LOCAL_BYTES / 4 for each work-group.
 KERNEL void local_memory(__global uint* out, uint seed)
 {
     __local uint word[LOCAL_BYTES / 4];
@@ -170,7 +170,7 @@ KERNEL void local_memory(__global uint* out, uint seed)
 
 #ifdef TEST_BASE
 
-// x = in[i]; n times x = x * 1664525 + 1013904223. out[i] = x. More than 65,535 rounds are the point.
+// x = in[i]; n times x = x * 1664525 + 1013904223. out[i] = x. The test is whether more than 65,535 rounds work.
 __kernel void long_loop(__global const uint* in, __global uint* out, uint n)
 {
     uint x = in[get_global_id(0)];
@@ -181,10 +181,11 @@ __kernel void long_loop(__global const uint* in, __global uint* out, uint n)
 #define PUBLISHED 0x80000000u
 #define BROKEN 0xc0000000u
 
-// Progress between work-groups, in the look-back pattern with flag and value in one word. Groups take tickets; the
-// holder of ticket t waits until t - 1 has published, then publishes one more. Every eighth is slow, so that others do
-// wait. A group that waits in vain publishes BROKEN, and so do all groups after it, as soon as they read it.
-// All is 0 before. status[t] = PUBLISHED | t + 1; out[0] = spins that ran out: 0; out[1] = loads in the longest spin.
+// Progress between work-groups, in the look-back pattern with flag and value in one word. Each work-group takes a
+// number t from the atomic counter `ticket`. It polls until work-group t - 1 has published, then publishes that value
+// plus one. Every eighth work-group is slow, so that others do wait. A work-group that polls in vain publishes BROKEN,
+// and so does each later one that reads BROKEN. All memory is 0 before. status[t] = PUBLISHED | t + 1; out[0] =
+// work-groups that polled in vain: 0; out[1] = the most polls of a work-group.
 KERNEL void ticket_chain(__global uint* ticket, volatile __global uint* status, __global uint* out, uint spins)
 {
     if (get_local_id(0) == 0) {
@@ -199,17 +200,17 @@ KERNEL void ticket_chain(__global uint* ticket, volatile __global uint* status, 
 
         uint delay = before | 1;
         for (uint i = 0; i < 1000 && t % 8 == 0; i++) delay = mix(delay);
-        // The condition always holds, since mix maps only 0 to 0. It makes the compiler run the loop.
+        // The condition always holds, since mix maps only 0 to 0. It keeps the compiler from removing the loop.
         if (delay != 0) store_relaxed_u32(status + t, before == 0 || before == BROKEN ? BROKEN : before + 1);
     }
 }
 
-// Fences between work-groups. The holder of ticket t first reads the data of t - 1, so that a stale copy may lie in its
-// cache. It stores WG words as ordinary data, and publishes a flag by the protocol of lib/subgroup.cl. Then it waits for
-// the flag of t - 1, and compares the data of t - 1. All is 0 before the first run, `ticket` and `out` before each;
-// `epoch` is above 0 and new each time. out[0] = words that differ: 0; out[1] = spins that ran out: 0; out[2] = words
-// compared: WG * (groups - 1); out[3] = words that were there at the first look: any number; the more, the less was
-// tested.
+// Fences between work-groups. Work-group t, by its number from `ticket`, first reads the data of work-group t - 1, so
+// that a stale copy may lie in its cache. It stores WG words as ordinary data, and publishes a flag by the protocol of
+// lib/subgroup.cl. Then it polls the flag of t - 1, and compares the data of t - 1. All memory is 0 before the first
+// run, and `ticket` and `out` are 0 before each run; `epoch` is above 0 and new each time. out[0] = words that differ:
+// 0; out[1] = work-groups that polled in vain: 0; out[2] = words compared: WG * (work-groups - 1); out[3] = words that
+// were already there at the first read: any number, but the more there are, the less is tested.
 KERNEL void fence_chain(__global uint* ticket, __global uint* data, volatile __global uint* flag, __global uint* out,
                         uint epoch, uint spins)
 {
@@ -226,7 +227,7 @@ KERNEL void fence_chain(__global uint* ticket, __global uint* data, volatile __g
         fence_device();
         store_relaxed_u32(flag + t, epoch);
 
-        // Once a spin has run out, the others look once.
+        // Once a work-group has polled in vain, the others poll only once.
         const uint limit = load_relaxed_u32(out + 1) == 0 ? spins : 1;
         uint word = 0, turns = 0;
         while (t > 0 && word != epoch && turns < limit) {

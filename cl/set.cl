@@ -11,12 +11,12 @@
 //     set_tiles:    once more: write the kept elements, but none beyond `capacity`
 //
 // The rank of an element is its index among its equals in its own range. It is matched if the other range has an equal element
-// of the same rank. The union keeps all of a, and the unmatched elements of b; the intersection keeps the matched elements of a;
-// the difference keeps the unmatched elements of a; the symmetric difference keeps the unmatched elements of both.
+// of the same rank. The union keeps all of a, and the unmatched elements of b. The intersection keeps the matched
+// elements of a, and the difference the unmatched ones. The symmetric difference keeps the unmatched elements of both.
 //
-// If an element of a is next, the next element of b is the first that is not before it: the match is `rank` elements after that.
-// If an element of b is next, all its equals in a have been taken: the match is `rank` elements before the last of them. A match
-// outside of the tile is read from global memory.
+// If the merge takes an element of a, the next element of b is the first that is not before it. So the match is `rank`
+// elements after that one. If the merge takes an element of b, it has taken all equals in a before. So the match is
+// `rank` elements before the last of these. A match outside of the tile is read from global memory.
 //
 // Merge path (Green, McColl and Bader 2012): lib/merge.cl. If WG == 1, one work-item walks through a tile in global memory.
 
@@ -35,8 +35,9 @@
 #define WANTS_FIRST (SET != SET_UNION)
 #define WANTS_SECOND (SET == SET_UNION || SET == SET_SYMMETRIC)
 
-// Scratch has four numbers of each tile: its split, where the equals of its first elements of a and of b begin, and how many
-// elements it keeps; after set_offsets, how many elements earlier tiles keep.
+// Scratch has four numbers for each tile. They are its split, the indices at which the equals of its first elements of
+// a and of b begin, and how many elements it keeps. After set_offsets, the last number is how many elements earlier
+// tiles keep.
 #define EQUALS_A(scratch, tiles) ((scratch) + (tiles))
 #define EQUALS_B(scratch, tiles) ((scratch) + 2 * (ulong)(tiles))
 #define COUNTS(scratch, tiles) ((scratch) + 3 * (ulong)(tiles))
@@ -63,7 +64,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void set_splits(
     }
 }
 
-// The sum of x over the work-items before this one; *all becomes that over all. All work-items call it, after a barrier.
+// The sum of x over the work-items before this one; *all becomes the sum over all work-items. All work-items call it,
+// after a barrier.
 INLINED OFFSET_T sum_before(OFFSET_T x, __local OFFSET_T* sums, OFFSET_T* all)
 {
     if (WG == 1) {

@@ -1,4 +1,4 @@
-// set_tiles by one work-item a tile, in global memory.
+// set_tiles with one work-item for each tile, in global memory.
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void set_tiles(
     __global const T* a_base, const ulong a_offset, const OFFSET_T len_a, __global const T* b_base,

@@ -1,4 +1,4 @@
-// set_tiles by a work-group a tile, in local memory.
+// set_tiles with one work-group for each tile, in local memory.
 
 // True if x, which is number `rank` of its equals in b, is matched. The next element of a is at next_a.
 INLINED int matches_in_a(
@@ -33,8 +33,8 @@ INLINED int matches_in_b(
     return matched;
 }
 
-// Merges a work-item's ITEMS elements to x; bit k of the result tells whether it keeps element k. The equals of the tile's first
-// elements begin at equals_a and equals_b.
+// Merges a work-item's ITEMS elements to x; bit k of the result is set if it keeps element k. The equals of the tile's
+// first elements begin at equals_a and equals_b.
 INLINED uint select_elements(
     T* x, __local const T* tile, const part_t* part, __global const T* a, __global const T* b, const OFFSET_T len_b,
     OFFSET_T equals_a, OFFSET_T equals_b)
@@ -115,7 +115,7 @@ __kernel GROUP void set_tiles(
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        // No branches round these steps as a whole: PoCL 5 aborts on them.
+        // No branch encloses these steps as a whole: PoCL 5 aborts on such a branch.
         const OFFSET_T first = writes == 0 ? 0 : COUNTS(scratch, tiles)[t], room = writes == 0 ? 0 : capacity;
         for (uint i = item; i < all; i += WG) {
             if (first + i < room) {

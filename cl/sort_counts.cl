@@ -1,9 +1,9 @@
 // sort_counts on GPUs: table[d][g] = |{keys of part g with digit d}|.
 //
-// Bytes: reads the keys of a part once; writes RADIX counts a part.
+// Bytes: reads the keys of a part once; writes RADIX counts for each part.
 //
 //     for the part g of the work-group; with SEGMENTS for each of its parts:
-//         clear REPLICAS counters a digit in local memory
+//         clear REPLICAS counters for each digit in local memory
 //         for each key: counts[digit][work-item % REPLICAS] += 1
 //         table[d][g] = sum of counts[d]
 //         in pass 0: seen[g] = the bits set in some numbers of the part, and the bits set in all

@@ -1,5 +1,5 @@
-// sort_counts and sort_scatter by work-groups of one work-item, which takes the keys of its part one by one: on CPUs, and on GPUs
-// with little local memory.
+// sort_counts and sort_scatter for CPUs, and for GPUs with little local memory. A work-group is one work-item, which
+// takes the keys of its part one by one.
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_counts(
     __global const KEY* in_base, const ulong in_offset, __global const KEY* out_base, const ulong out_offset,

@@ -1,12 +1,12 @@
 // sort_histograms, with look-back: totals[p][d] = |{keys whose digit in pass p is below d}|, and the codes of the passes.
 //
 // Pass p sorts by bits [begin + 8 p, min(begin + 8 p + 8, bit_end)).
-// Bytes: reads the keys once; writes the status words of all tiles; adds RADIX counts a pass for each work-group.
+// Bytes: reads the keys once; writes the status words of all tiles; adds RADIX counts for each pass and work-group.
 //
 //     clear the status words and the work-group's counters
 //     for each key, for each pass p: counts[p][digit] += 1 in local memory
 //     add the counts to those of all work-groups
-//     in the work-group that ends last:
+//     in the work-group that finishes last:
 //         for each pass p: totals[p] = exclusive prefix sum of the counts; clear them for the next launch
 //         active[p] = not all keys have one digit
 
@@ -52,26 +52,16 @@ INLINED void clear_status(__global uint4* words, const uint tiles)
     }
 }
 
-// Counts the digits of a work-item's keys, from index `base` on: of those with an index below n, or of all if `whole`.
+// Counts the digits of a key.
 INLINED void count_digits(
-    KEY* keys, const bool whole, const OFFSET_T base, const OFFSET_T n, const uint passes, const uint begin,
-    const WORD mask, const WORD flip, const WORD always, __local uint* counts)
+    const KEY key, const uint passes, const uint begin, const WORD mask, const WORD flip, const WORD always,
+    __local uint* counts)
 {
-    const uint item = get_local_id(0);
+    const WORD bits = bits_from(ordered(key, flip, always), begin) & mask;
     _Pragma("unroll")
-    for (uint k = 0; k < COUNTS; k++) {
-        // Else the compiler computes numbers of many float keys ahead of the counting, which takes twice the registers.
-        if (KEYS_ARE_FLOATS) {
-            OPAQUE_KEY(keys[k]);
-        }
-        const WORD bits = bits_from(ordered(keys[k], flip, always), begin) & mask;
-        if (whole || base + k * WG + item < n) {
-            _Pragma("unroll")
-            for (uint p = 0; p < PASSES; p++) {
-                if (p < passes) {
-                    atomic_inc(counts + (p * RADIX + byte_of(bits, p)) * SPREAD + item % SPREAD);
-                }
-            }
+    for (uint p = 0; p < PASSES; p++) {
+        if (p < passes) {
+            atomic_inc(counts + (p * RADIX + byte_of(bits, p)) * SPREAD + get_local_id(0) % SPREAD);
         }
     }
 }
@@ -148,15 +138,27 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_histograms(
     barrier(CLK_LOCAL_MEM_FENCE);
     const OFFSET_T step = (OFFSET_T)get_num_groups(0) * (WG * COUNTS);
     for (OFFSET_T base = (OFFSET_T)get_group_id(0) * (WG * COUNTS); base < n; base += min(step, n - base)) {
-        KEY keys[COUNTS];
-        _Pragma("unroll")
-        for (uint k = 0; k < COUNTS; k++) {
-            keys[k] = from[min(base + k * WG + item, n - 1)];
-        }
         if (n - base >= WG * COUNTS) {
-            count_digits(keys, true, base, n, passes, begin, mask, flip, always, counts);
+            KEY keys[COUNTS];
+            _Pragma("unroll")
+            for (uint k = 0; k < COUNTS; k++) {
+                keys[k] = from[base + k * WG + item];
+            }
+            _Pragma("unroll")
+            for (uint k = 0; k < COUNTS; k++) {
+                // Else the compiler computes numbers of many float keys ahead of the counting, which takes twice the
+                // registers.
+                if (KEYS_ARE_FLOATS) {
+                    OPAQUE_KEY(keys[k]);
+                }
+                count_digits(keys[k], passes, begin, mask, flip, always, counts);
+            }
         } else {
-            count_digits(keys, false, base, n, passes, begin, mask, flip, always, counts);
+            // Few keys, so this loop is not unrolled.
+            ROLLED
+            for (OFFSET_T i = base + item; i < n; i += WG) {
+                count_digits(from[i], passes, begin, mask, flip, always, counts);
+            }
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);

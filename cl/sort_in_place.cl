@@ -31,7 +31,7 @@
 #define FROM_KEYS 1
 #define TO_KEYS 2
 
-// Where there is no local memory, the one item has its 16 keys for itself.
+// Without local memory, the only work-item holds its 16 keys in private memory.
 #ifdef ALONE
 #define HELD_IN __private
 #else
@@ -179,7 +179,7 @@ INLINED void sort_sets(HELD_IN KEY* tile)
 
 // If `merges` is 0, sorts a tile: k = 1 .. TILE_BITS. Else it ends a larger k: it compares keys 2^(TILE_BITS - 1), ...,
 // 2, 1 apart. sort_in_place_exchange takes four distances at a time, so it may have compared at up to three of these
-// before. To compare again swaps no keys.
+// before. Comparing them again swaps no keys.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_in_place_tiles(
     __global KEY* keys_base, const ulong keys_offset, const OFFSET_T n, const uint merges, const uint mode,
     const WORD flip, const WORD always)

@@ -7,7 +7,7 @@
 //
 //     without SEGMENTS:            work-group d scans row d
 //     with SEGMENTS, many parts:   work-group d scans row d of each segment that has many parts
-//     with SEGMENTS, few parts:    work-group d scans all rows of such segments d, d + RADIX, ..., a work-item each row
+//     with SEGMENTS, few parts:    work-group d scans all rows of such segments d, d + RADIX, ..., a work-item per row
 //
 // sort_offsets writes `totals` but does not scan it. sort_scatter does so, once for each part:
 //

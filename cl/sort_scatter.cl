@@ -16,7 +16,8 @@
 //
 //     for each tile:
 //         load keys:                the keys of a work-item are one sub-group's width apart
-//         rank keys:                by sub-group ballots, with SG_LOCAL by masks in local memory; a counter a digit and sub-group
+//         rank keys:                by sub-group ballots, with SG_LOCAL by masks in local memory; a counter for
+//                                   each digit and sub-group
 //         publish:                  the tile's counts of all digits, with look-back
 //         scan:                     counters become positions in the tile; position = counter + rank in the sub-group
 //         scatter in local memory:  tile[position] = key
@@ -27,7 +28,7 @@
 // With VALUES_ASIDE, asynchronous copies bring a tile's values to local memory (lib/aside.cl) while its keys are ranked.
 //
 // With look-back, if a tile's count is still invalid after `spins` polls, the waiting work-item recomputes it from the tile's keys.
-// It is right, since a pass never writes the buffer that it reads.
+// The recomputed count is right, since a pass never writes the buffer that it reads.
 //
 // Adinets and Merrill 2022; CUB's AgentRadixSortOnesweep.
 
@@ -233,11 +234,19 @@ INLINED void scatter_keys_local(
 }
 
 // Writes the tile's `len` keys. If `whole`, writes all TILE keys without a test for each, so that the loads from local memory do
-// not wait for one another. Keeps their digits, four in a word, for the values.
+// not wait for one another. Keeps their digits, four in a word, for the values; without values the loop for the last tile is not
+// unrolled.
 INLINED void scatter_keys(
     __global KEY* to, __local const KEY* tile, __local const OFFSET_T* offsets, const digit_t* digit, uint* digits,
     const bool whole, const uint len, const int keep, const lane_t* me)
 {
+    if (VALUE_BYTES == 0 && !whole) {
+        ROLLED
+        for (uint i = me->item; i < len; i += WG) {
+            to[offsets[digit_in(tile[i], digit)] + i] = tile[i];
+        }
+        return;
+    }
     tile += me->item;
     UNROLL
     for (uint k = 0; k < (ITEMS + 3) / 4; k++) {
@@ -362,6 +371,7 @@ static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile,
     const digit_t digit = {shift, mask, flip, always};
     const OFFSET_T first = tile * TILE, end = first + min((OFFSET_T)TILE, n - first);
     ulong count = 0;
+    ROLLED
     for (OFFSET_T i = first; i < end; i++) {
         count += digit_in(from[i], &digit) == slot;
     }
@@ -469,7 +479,7 @@ KERNEL void sort_scatter(
 #endif
             scan_counts(starts, (__local COUNTER*)pool, sum_before(all, &me, sums, sg_scratch), &me);
             scatter_keys_local(positions, keys, &digit, pool, &me);
-            // The loads overlap with the look-back. Earlier, keys and values would both need registers.
+            // The loads overlap with the look-back. If they came earlier, keys and values would both need registers.
             VALUE held[ITEMS];
             if (VALUES_HELD) {
                 load_values(held, &values, base, len, &me);

@@ -1,4 +1,4 @@
-// sort_segments_small by one work-item a work-group: a merge sort of each segment in global memory.
+// sort_segments_small with one work-item in each work-group: a merge sort of each segment in global memory.
 //
 //     for each segment [begin, end):
 //         sort runs of RUN keys by insertion

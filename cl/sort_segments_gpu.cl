@@ -67,8 +67,8 @@ INLINED void load_heads(
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// The number of keys to sort from `begin` on, the first head of a window: without its last segment, if that ends beyond the
-// tile.
+// The number of keys to sort from `begin` on, the first head of a window. The window's last segment is left out if it
+// ends beyond the tile.
 INLINED uint count_keys(__local const uint* heads, const uint begin)
 {
     uint count = 0;
@@ -79,7 +79,8 @@ INLINED uint count_keys(__local const uint* heads, const uint begin)
     return count;
 }
 
-// Sorts a work-item's keys, and their positions `at`: even and odd neighbours change places by turns, but not at a head.
+// Sorts a work-item's keys, and their positions `at`: even and odd pairs of neighbours are put in order alternately,
+// but not across a head.
 INLINED void sort_items(KEY* x, ushort* at, const uint flags, const order_t* order)
 {
     UNROLL
@@ -115,7 +116,8 @@ INLINED void put_items(__local KEY* tile, __local ushort* tile_at, const KEY* x,
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// Merges the keys [from, mid) and [mid, to) of the tile, as far as they fall on the work-item's keys, which begin at `mine`.
+// Merges the keys [from, mid) and [mid, to) of the tile, but only at the work-item's own positions, which begin at
+// `mine`.
 INLINED void merge_items(
     KEY* x, ushort* at, __local const KEY* tile, __local const ushort* tile_at, const uint mine, const uint from,
     const uint mid, const uint to, const order_t* order)
@@ -177,7 +179,7 @@ __kernel GROUP void sort_segments_small(
         uint begin = 0, part = len;
         if (windows != 0) {
             begin = next_head(heads, 0);
-            // After the last key all are heads.
+            // All positions after the last key are heads.
             part = (uint)min((OFFSET_T)count_keys(heads, begin), n - min(n, base + begin));
         }
         KEY x[ITEMS];

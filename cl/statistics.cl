@@ -49,10 +49,14 @@ static inline void store_moments(__global ulong* words, const Moments* m) {}
 #define VECTORS 0
 #endif
 
-// Keys of floats are their bits as integers in order; W holds a key in a record. A record has no padding: W of integers has
-// 8 bytes.
+// Keys of floats are their bits as integers in order; W holds a key in a record. A record has no padding: W has 8
+// bytes, except for both extremes of floats.
 #ifdef A_FLOAT
+#if ENDS == 3
 #define W A_BITS
+#else
+#define W long
+#endif
 #define BITS CAT(u, A_BITS)
 #define BITS_OF(x) ((BITS)AS_BITS(x))
 #define IS_NAN(x) ((x) != (x))
@@ -95,7 +99,7 @@ static inline void store_moments(__global ulong* words, const Moments* m) {}
 #endif
 #define LANE_LOOP(count) (ITEM_LANES <= 32 ? ITEM_LANES : (count))
 
-// NVIDIA's compiler obeys a limit of registers only if the kernel does not fix the size of work-groups.
+// NVIDIA's compiler obeys a register limit only if the kernel does not fix its work-group size.
 #if MOMENTS && INLINE_PTX
 #define KERNEL __kernel
 #else
@@ -152,14 +156,50 @@ INLINED void add_element(Extremes* e, A x)
 
 // Records
 
+// A record has no field that the answer does not need: a work-group merges its records in local memory, word by word.
 typedef struct {
-    ulong nan;                     // Number of NaN.
-    ulong low_at, high_at, nan_at; // First tile with each.
-    W low, high;                   // Keys of the extremes, without NaN.
+#ifdef A_FLOAT
+    ulong nan, nan_at; // Number of NaN; first tile with one.
+#endif
+#if WANTS_LOW
+    ulong low_at; // First tile with the extreme.
+#endif
+#if WANTS_HIGH
+    ulong high_at;
+#endif
+#if WANTS_LOW
+    W low; // Key of the extreme, without NaN.
+#endif
+#if WANTS_HIGH
+    W high;
+#endif
 #if INTEGER_MOMENTS
     Moments sums;
 #endif
 } Record;
+
+// RECORD_LOW and the like: a field, or 0 if records lack it.
+#ifdef A_FLOAT
+#define RECORD_NAN(r) (r).nan
+#define RECORD_NAN_AT(r) (r).nan_at
+#else
+#define RECORD_NAN(r) 0
+#define RECORD_NAN_AT(r) 0
+#endif
+#if WANTS_LOW
+#define RECORD_LOW(r) (r).low
+#define RECORD_LOW_AT(r) (r).low_at
+#else
+#define RECORD_LOW(r) 0
+#define RECORD_LOW_AT(r) 0
+#endif
+#if WANTS_HIGH
+#define RECORD_HIGH(r) (r).high
+#define RECORD_HIGH_AT(r) (r).high_at
+#else
+#define RECORD_HIGH(r) 0
+#define RECORD_HIGH_AT(r) 0
+#endif
 
 #if INTEGER_MOMENTS
 static inline void clear_sums(Record* r)
@@ -182,28 +222,42 @@ static inline const Moments* moments_of(const Record* r, const Moments* m) { ret
 // Makes a record without elements. It names `tile`, and loses to every other record that names an earlier tile.
 INLINED void clear_record(Record* r, ulong tile)
 {
+#ifdef A_FLOAT
     r->nan = 0;
-    r->low_at = r->high_at = r->nan_at = tile;
+    r->nan_at = tile;
+#endif
+#if WANTS_LOW
+    r->low_at = tile;
     r->low = EXTREME_KEY(HIGHEST);
+#endif
+#if WANTS_HIGH
+    r->high_at = tile;
     r->high = EXTREME_KEY(LOWEST);
+#endif
     clear_sums(r);
 }
 
 // Merges record b into a, in any order of tiles.
 static inline void merge(Record* a, const Record* b)
 {
+#ifdef A_FLOAT
     if (b->nan != 0 && (a->nan == 0 || b->nan_at < a->nan_at)) {
         a->nan_at = b->nan_at;
     }
     a->nan += b->nan;
+#endif
+#if WANTS_LOW
     if (b->low < a->low || (b->low == a->low && b->low_at < a->low_at)) {
         a->low = b->low;
         a->low_at = b->low_at;
     }
+#endif
+#if WANTS_HIGH
     if (b->high > a->high || (b->high == a->high && b->high_at < a->high_at)) {
         a->high = b->high;
         a->high_at = b->high_at;
     }
+#endif
     merge_sums(a, b);
 }
 
@@ -302,8 +356,13 @@ INLINED void take(__global const T* p, uint elements, ulong tile, Record* r, Mom
     e.high = LOWEST;
     e.odd = 0;
     take_elements(p, elements, &e, r, moments);
+#if WANTS_LOW
     r->low = EXTREME_KEY(e.low);
+#endif
+#if WANTS_HIGH
     r->high = EXTREME_KEY(e.high);
+#endif
+#ifdef A_FLOAT
     if (e.odd) {
         for (uint i = get_local_id(0) * ITEM_LANES; i < elements; i += LANES) {
             for (uint k = 0; k < ITEM_LANES && i + k < elements; k++) {
@@ -311,6 +370,7 @@ INLINED void take(__global const T* p, uint elements, ulong tile, Record* r, Mom
             }
         }
     }
+#endif
 }
 
 // The answer
@@ -403,43 +463,46 @@ static inline ulong element_bits(T x)
 #endif
 }
 
-// Merges the records of all work-groups, finds the indices of the extremes, and writes the answer: with MOMENTS 12 words to `out`;
-// else the values to `out` and their indices to `indices_out`. `m` are the moments of floats. All work-items call it, in uniform
-// flow.
-INLINED void write_answer(
-    __global const T* in, const ulong n, __global const Record* records, const uint groups, const Moments* m,
-    __global void* out, const ulong out_offset, __global ulong* indices_out, const ulong indices_offset,
-    __local uint* tree, __local uint* first_found)
+// Merges the work-item's share of the records of all work-groups.
+INLINED void merge_share(Record* r, __global const Record* records, const uint groups, const ulong n)
 {
-    const uint item = get_local_id(0);
-    Record r;
     // n is after all tiles.
-    clear_record(&r, n);
-    for (uint i = item; i < groups; i += WG) {
+    clear_record(r, n);
+    for (uint i = get_local_id(0); i < groups; i += WG) {
         const Record other = records[i];
-        merge(&r, &other);
+        merge(r, &other);
     }
-    merge_group(&r, tree);
-    const int nan = r.nan != 0;
+}
+
+// Finds the indices of the extremes of a merged record, and writes the answer. With MOMENTS it writes 12 words to `out`.
+// Without MOMENTS it writes the values to `out` and their indices to `indices_out`. `m` are the moments of floats. All
+// work-items call it, in uniform flow.
+INLINED void write_answer(
+    __global const T* in, const ulong n, const Record* merged, const Moments* m, __global void* out,
+    const ulong out_offset, __global ulong* indices_out, const ulong indices_offset, __local uint* first_found)
+{
+    const Record r = *merged;
+    const int nan = RECORD_NAN(r) != 0;
     ulong low_at = 0, high_at = 0;
     // One loop, since find has much code.
     ROLLED
     for (uint end = WANTS_LOW ? 0 : 1; end < (WANTS_HIGH ? 2 : 1); end++) {
-        const ulong tile = nan ? r.nan_at : end == 0 ? r.low_at : r.high_at;
-        const ulong at = find(in, tile, n, nan, (KEY_T)(end == 0 ? r.low : r.high), first_found);
+        const ulong tile = nan ? RECORD_NAN_AT(r) : end == 0 ? RECORD_LOW_AT(r) : RECORD_HIGH_AT(r);
+        const KEY_T key = (KEY_T)(end == 0 ? RECORD_LOW(r) : RECORD_HIGH(r));
+        const ulong at = find(in, tile, n, nan, key, first_found);
         if (end == 0) {
             low_at = at;
         } else {
             high_at = at;
         }
     }
-    if (item != 0) {
+    if (get_local_id(0) != 0) {
         return;
     }
     if (MOMENTS) {
         __global ulong* words = (__global ulong*)out + out_offset;
         words[0] = n;
-        words[1] = r.nan;
+        words[1] = RECORD_NAN(r);
         words[2] = low_at;
         words[3] = high_at;
         words[4] = element_bits(in[low_at]);
@@ -477,6 +540,9 @@ KERNEL void statistics_tiles(
 {
     __local uint tree[RECORD_WORDS * WG];
     __local A lanes[LANE_WORDS];
+#ifdef ONE_PASS
+    __local uint first_found;
+#endif
     __global const T* in = in_base + in_offset;
     __global Moments* moments_of_tiles = (__global Moments*)moments + moments_offset;
     const OFFSET_T tiles = n / TILE + (n % TILE != 0), groups = get_num_groups(0);
@@ -496,16 +562,26 @@ KERNEL void statistics_tiles(
         }
         join_batch(lanes, base, groups, tiles, n, moments_of_tiles);
     }
-    merge_group(&all, tree);
-    if (get_local_id(0) == 0) {
-        ((__global Record*)records)[records_offset + get_group_id(0)] = all;
+    // In the work-group that ends last, the loop merges the records of all work-groups. So the code of the merge exists once.
+    uint rounds = 1;
+    ROLLED
+    for (uint round = 0; round < rounds; round++) {
+        merge_group(&all, tree);
+        if (round == 0) {
+            if (get_local_id(0) == 0) {
+                ((__global Record*)records)[records_offset + get_group_id(0)] = all;
+            }
+#ifdef ONE_PASS
+            if (ends && ends_last(ended, groups, &first_found)) {
+                merge_share(&all, (__global const Record*)records, groups, n);
+                rounds = 2;
+            }
+#endif
+        }
     }
 #ifdef ONE_PASS
-    __local uint first_found;
-    if (ends && ends_last(ended, groups, &first_found)) {
-        write_answer(
-            in, n, (__global const Record*)records, groups, 0, out, out_offset, indices_out, indices_offset, tree,
-            &first_found);
+    if (rounds == 2) {
+        write_answer(in, n, &all, 0, out, out_offset, indices_out, indices_offset, &first_found);
     }
 #endif
 }
@@ -521,8 +597,10 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_last(
     __local A lanes[LANE_WORDS];
     __local uint first_found;
     Moments m;
+    Record all;
     join_group((__global const Moments*)moments + moments_offset, 0, count, span, n, lanes, &m);
+    merge_share(&all, (__global const Record*)records, groups, n);
+    merge_group(&all, tree);
     write_answer(
-        in_base + in_offset, n, (__global const Record*)records, groups, &m, out, out_offset, indices_out,
-        indices_offset, tree, &first_found);
+        in_base + in_offset, n, &all, &m, out, out_offset, indices_out, indices_offset, &first_found);
 }

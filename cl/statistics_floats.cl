@@ -10,7 +10,7 @@
 #define ITEM_MOMENTS (FAN / WG)
 #define INVERSE_ROWS ((A)(1.0f / TILE_ROWS))
 
-// The mean of each lane of the work-item; then the sums of the distances to it, and of their squares.
+// For each lane of the work-item: the mean; then the sums of the distances to it, and of their squares.
 typedef struct {
     A mean[ITEM_LANES], rest[ITEM_LANES], m2[ITEM_LANES];
 } Lanes;
@@ -209,8 +209,8 @@ INLINED void join_batch(
     }
 }
 
-// Joins to `a` the moments of up to `width` elements, from `first` of n on. `a` has the `width` elements before them: a power of
-// two of tiles, which is exact as a float.
+// Joins to `a` the moments of up to `width` elements, from `first` of n on. `a` has the moments of the `width` elements
+// before them. `width` is a power of two of tiles, which is exact as a float.
 static inline void join_tiles(Moments* a, const Moments* b, ulong first, ulong width, ulong n)
 {
     join_moments(a, b, width, first < n ? min(width, n - first) : 0);

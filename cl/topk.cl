@@ -24,8 +24,8 @@
 // Without PICK there are no bounds: filter and settle do not run, and the other steps read all keys.
 // If rows are short, or many, `rows` does all this but `order` with one work-group for each row, without bounds.
 //
-// Work-groups never wait for others, nor does the host: each kernel leaves its result in the state of the row, and later
-// kernels do nothing for a row that is done.
+// No work-group waits for another one, and the host waits for none. Each kernel leaves its result in the state of the
+// row, and later kernels do nothing for a row that is done.
 //
 // Source: radix selection as in Zhang, Naruse, Li and Wang (2023), after a sample that leaves few keys.
 #include "lib/topk_row.cl"

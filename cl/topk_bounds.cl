@@ -82,7 +82,8 @@ INLINED WORD select_sample(
     return digit.prefix;
 }
 
-// Numbers round the threshold. Without a bound, `low` is the lowest number, or `high` is the highest.
+// Bounds of the threshold, as numbers. A missing lower bound is the lowest number, and a missing upper bound the
+// highest.
 typedef struct {
     WORD low, high;
     bool has_low, has_high;
@@ -267,9 +268,9 @@ INLINED uint distance_of(OFFSET_T base, uint r, OFFSET_T begin, uint bits)
     return (uint)(position_of(base, r) - begin) + 31 - clz(bits & -bits);
 }
 
-// Lists the chosen keys of a tile if they are at most FEW: collects them in any order, then finds the rank of each by
-// counting those before it. Returns the number of chosen keys. met[tile % 3] is the tile's counter. It is 0 before.
-// Meanwhile the counter of the tile after the next one is cleared, which no work-item uses.
+// Lists the chosen keys of a tile if they are at most FEW. It collects them in any order, then finds the rank of each
+// key by counting the keys before it. Returns the number of chosen keys. met[tile % 3] is the tile's counter. It is 0
+// before. Meanwhile one work-item clears the counter of the tile after the next one, which no other work-item uses.
 INLINED uint list_few(
     const uint* chosen, bool any, OFFSET_T base, OFFSET_T begin, uint tile, List* own, SHARED uint* list,
     SHARED uint* met, SHARED uint* few)

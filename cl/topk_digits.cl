@@ -64,7 +64,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_find(
 }
 #endif
 
-// One work-group for each part of each row: adds the digits of `bits` bits above `shift` to the histogram.
+// One work-group for each part of each row: adds the digits of `bits` bits from bit `shift` on to the histogram.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_count(
     ROW_PARAMS, const uint shift, const uint bits EXACT_PARAM)
 {

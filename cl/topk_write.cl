@@ -442,8 +442,8 @@ INLINED void sort_pairs(SHARED WORD* numbers, SHARED uint* order, uint count)
     }
 }
 
-// One work-group for each row: sorts k keys and their indices from scratch into `out`. `most` is the power of two from
-// k on, at most ORDER.
+// One work-group for each row: sorts k keys and their indices from scratch into `out`. `most` is the smallest power of
+// two that is at least k; it is at most ORDER.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_order(
     __global const uchar* scratch, const ulong keys_first, const ulong places_first, const uint k, const uint most,
     const WORD flip, const WORD always, __global KEY* out_base, const ulong out_offset, __global uchar* places_base,

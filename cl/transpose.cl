@@ -2,23 +2,25 @@
 //
 // An element is UNITS units of type UNIT, the largest power of two of bytes that divides its size. Only its size counts.
 //
-//     transpose_blocks  work-groups on tiles of SIDE x SIDE blocks; a block of BLOCK x BLOCK elements is turned in the
-//                       registers of one item and crosses local memory as BLOCK vectors. Every access to global
-//                       memory is a whole vector: the host promises that rows, cols and both offsets are multiples of BLOCK.
+//     transpose_blocks  work-groups on tiles of SIDE x SIDE blocks. A block of BLOCK x BLOCK elements is transposed in
+//                       the registers of one work-item, and crosses local memory as BLOCK vectors. Every access to
+//                       global memory is a whole vector: the host promises that rows, cols and both offsets are
+//                       multiples of BLOCK.
 //     transpose_tiles   work-groups on tiles of TILE elements, element by element: any shape and offset. The host picks
 //                       the tile's sides, so that a matrix with a short side fills its tiles too.
 //     transpose_narrow  work-groups on chunks of a matrix with NARROW columns or rows, in whole 16-byte words of VEC
-//                       elements on both sides: arrays of small structs become one array a member, and back.
-//     transpose_runs    one work-item a group, on a run of tiles: for CPU drivers (DEVICE_CPU), in place of the others.
+//                       elements on both sides: arrays of small structs become one array for each member, and back.
+//     transpose_runs    a work-group is one work-item, which takes a run of tiles: for CPU drivers (DEVICE_CPU), in
+//                       place of the others.
 //
 // Rows are ld_in elements apart in the input and ld_out in the output. There are `count` matrices, at the offsets that MATRICES
 // describes: up to six axes, the innermost one first, with their strides. Negative strides wrap.
 //
-// Neighbouring items read neighbouring elements of a row and write neighbouring elements of a row of the output. Tiles go along
-// the rows of the output, so that stores at about the same time are close together. H200, along the rows of the input and of the
-// output: 16,384 x 16,384 u16 289 and 271 us, f32 534 and 522 us, u64 1.15 and 1.08 ms; 10,000 x 30,000 662 and 607 us. Groups
-// take the tiles t, t + groups, ...; every item reaches every barrier. Bytes: reads and writes every element once, except that a
-// tile reads LEAD rows more.
+// Neighbouring work-items read neighbouring elements of a row and write neighbouring elements of a row of the output.
+// Tiles go along the rows of the output, so that stores at about the same time are close together. H200, with tiles
+// along the rows of the input and of the output: 16,384 x 16,384 u16 289 and 271 us, f32 534 and 522 us, u64 1.15 and
+// 1.08 ms; 10,000 x 30,000 662 and 607 us. Work-groups take the tiles t, t + groups, ...; every work-item reaches every
+// barrier. Bytes: reads and writes every element once, except that a tile reads LEAD rows more.
 #include "lib/turn.cl"
 
 #ifndef OFFSET_T
@@ -58,8 +60,8 @@ static inline void find_matrix(
 
 #ifdef DEVICE_CPU
 
-// A block's side is about a cache line. A tile has several blocks, so that neighbouring lines are used while their page is at
-// hand.
+// A block's side is about a cache line. A tile has several blocks, so that neighbouring cache lines of a page are used
+// at about the same time.
 #ifndef BLOCK
 #define BLOCK 16
 #define SIDE 4
@@ -102,7 +104,7 @@ static inline void turn_block(__global const E* in, OFFSET_T ld_in, __global E* 
 #endif
 }
 
-// Group g takes the tiles g * run, g * run + 1, ..., which go along the rows of the output.
+// Work-group g takes the tiles g * run, g * run + 1, ..., which go along the rows of the output.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void transpose_runs(
     __global const UNIT* restrict in_base, const ulong in_offset, __global UNIT* restrict out_base,
     const ulong out_offset, const OFFSET_T rows, const OFFSET_T cols, const OFFSET_T ld_in, const OFFSET_T ld_out,
@@ -139,11 +141,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void transpose_runs(
 
 #ifdef BLOCK
 
-// Blocks of one item.
+// Blocks of one work-item.
 #define ITEM_BLOCKS (SIDE * SIDE / WG)
 
-// Line l of the tile, a row of the output, has SIDE vectors: that of block row b is at b ^ (l / BLOCK). So neither items that
-// write a column of vectors nor those that read a row of them have bank conflicts.
+// Line l of the tile, a row of the output, has SIDE vectors: that of block row b is at b ^ (l / BLOCK). So neither
+// work-items that write a column of vectors nor those that read a row of them have bank conflicts.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
     __global const UNIT* restrict in_base, const ulong in_offset, __global UNIT* restrict out_base,
     const ulong out_offset, const OFFSET_T rows, const OFFSET_T cols, const OFFSET_T ld_in, const OFFSET_T ld_out,
@@ -218,10 +220,10 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
 // Is 1 if i is one of the READ elements that the tile reads. A work-item's last batch may have fewer than BATCH of them.
 #define IS_READ(i) (READ % (BATCH * WG) == 0 || (i) < READ)
 // Is 1 if element (r, c) is read. Element (r, c) may be beyond the matrix; rows before the first one wrap, so they are beyond it, too.
-// With LEAD an element of the last row or column is read in its place, without a branch. Without LEAD nothing is read, since a
-// matrix may be much smaller than a tile.
+// With LEAD an element of the last row or column is read in its place, without a branch. Without LEAD nothing is read
+// in its place, since a matrix may be much smaller than a tile.
 #define IS_READ_AT(r, c) (LEAD > 0 || ((r) < rows && (c) < cols))
-// Elements that an item has in flight.
+// Elements that a work-item has in flight.
 #if READ / WG <= 20
 #define BATCH (READ / WG)
 #elif READ / WG % 20 == 0
@@ -237,8 +239,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
 // H200, odd sides: not unrolled 84 us, wholly 85, by four 79; u8, 16,383 a side, 363, 864 and 363 us.
 #define UNROLL_SOME _Pragma("unroll 4")
 
-// A tile has 1 << LOG_ROWS by 1 << LOG_COLS elements, TILE in all. Local memory skips PAD elements, one bank, after each
-// row, or after each 1 << LOG_PAD elements (all banks) where rows are shorter: so columns meet no bank twice.
+// A tile has 1 << LOG_ROWS by 1 << LOG_COLS elements, TILE in all. Local memory skips PAD elements, one bank, after
+// each row. If a row is shorter than 1 << LOG_PAD elements, which fill all banks, it skips them after each 1 << LOG_PAD
+// elements instead. So the elements of a column are in different banks.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_tiles(
     __global const UNIT* restrict in_base, const ulong in_offset, __global UNIT* restrict out_base,
     const ulong out_offset, const OFFSET_T rows, const OFFSET_T cols, const OFFSET_T ld_in, const OFFSET_T ld_out,
@@ -310,9 +313,9 @@ static inline uint padded(uint e)
     return e + (e >> LOG_PAD) * PAD;
 }
 
-// The matrix has NARROW columns if `tall`, else NARROW rows; `length` is its long side. Either the input or the output has long
-// lines, `ld` elements apart; in the other, elements lie without gaps. A chunk has a word of each long line for each item. The
-// host promises that length, ld and all offsets are multiples of VEC.
+// The matrix has NARROW columns if `tall`, else NARROW rows; `length` is its long side. Either the input or the output
+// has long lines, `ld` elements apart; in the other, elements lie without gaps. A chunk has a word of each long line
+// for each work-item. The host promises that length, ld and all offsets are multiples of VEC.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_narrow(
     __global const UNIT* restrict in_base, const ulong in_offset, __global UNIT* restrict out_base,
     const ulong out_offset, const OFFSET_T length, const OFFSET_T ld, const uint tall, MATRICES)

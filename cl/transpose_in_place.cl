@@ -1,9 +1,9 @@
 // Transposition in place.
 //
 //     swap_blocks, swap_tiles
-//                    a square: work-groups on pairs of tiles, (a, b) and (b, a), which cross local memory and change
-//                    places; by whole vectors where the side and the offset are multiples of BLOCK, else by elements
-//     turn_pairs     the same for CPU drivers (DEVICE_CPU): one work-item a group, on a run of pairs
+//                    a square: a work-group swaps pairs of tiles, (a, b) and (b, a), through local memory; by whole
+//                    vectors where the side and the offset are multiples of BLOCK, else by elements
+//     turn_pairs     the same for CPU drivers (DEVICE_CPU): a work-group is one work-item, which takes a run of pairs
 //     stage_columns, put_columns, spread_rows
 //                    any matrix, by the decomposition of Catanzaro, Keller and Garland (2014): every column is rotated,
 //                    every row permuted, every column permuted. A strip of columns or rows goes to scratch and back.
@@ -18,8 +18,8 @@
 // strip. The first step has div = b, and is put back as it is: step = 1, a = m. The third step has div = 1 and step = n % m. Rows
 // are put back by a copy.
 //
-// Bytes: a square is read and written once; each of the three steps reads and writes every element twice, once in scratch,
-// which is small enough for a cache.
+// Bytes: a square is read and written once. Each of the three steps reads and writes every element twice, once in
+// scratch, which is small enough for a cache.
 #include "lib/turn.cl"
 
 #ifndef OFFSET_T
@@ -51,8 +51,8 @@ static inline void find_pair(OFFSET_T p, OFFSET_T tiles, OFFSET_T* a, OFFSET_T* 
 #endif
 #define TILE (SIDE * BLOCK)
 
-// The block at row r, column c and that at row c, column r change places. Whole ones go by way of buffers, so that their lines,
-// which compete for the same places of a cache, are used whole at once.
+// Swaps the block at row r, column c with that at row c, column r. Whole blocks go by way of buffers. Their
+// cache lines compete for the same sets of a cache, and so each line is used whole at once.
 static inline void swap_blocks_at(__global E* data, const OFFSET_T n, const OFFSET_T r, const OFFSET_T c)
 {
     if (n - r >= BLOCK && n - c >= BLOCK) {
@@ -98,7 +98,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void turn_pairs(
     }
 }
 
-// One item takes the rows i, i + 1, ... of `rows`, `run` of them.
+// One work-item takes the rows i, i + 1, ... of `rows`, `run` of them.
 #define OF_ITEM                                              \
     const OFFSET_T begin = get_group_id(0) * run;            \
     const OFFSET_T end = rows - begin > run ? begin + run : rows;
@@ -170,10 +170,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void spread_rows(
 
 #ifdef BLOCK
 
-// Blocks of one item.
+// Blocks of one work-item.
 #define ITEM_BLOCKS (SIDE * SIDE / WG)
 
-// Items read and write the vectors of a tile whose first block is (r0, c0), as transpose_blocks of transpose.cl.
+// Work-items read and write the vectors of a tile whose first block is (r0, c0), as transpose_blocks of transpose.cl.
 static inline void load_blocks(__global const V* data, OFFSET_T words, OFFSET_T r0, OFFSET_T c0, V* x)
 {
     UNROLL
@@ -211,8 +211,8 @@ static inline void store_blocks(__global V* data, OFFSET_T words, OFFSET_T r0, O
     }
 }
 
-// The side n and the offset are multiples of BLOCK. Both tiles lie in local memory: PoCL 3.1 loses arrays of an item that
-// are needed on the other side of a barrier.
+// The side n and the offset are multiples of BLOCK. Both tiles lie in local memory: PoCL 3.1 loses arrays of a
+// work-item that are needed on the other side of a barrier.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void swap_blocks(
     __global UNIT* data_base, const ulong offset, const OFFSET_T n, const OFFSET_T pairs)
 {
@@ -240,7 +240,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void swap_blocks(
 
 #endif
 
-// Elements of a tile that an item has.
+// Elements of a tile that a work-item has.
 #define TILE_EACH (TILE_SIDE * TILE_SIDE / WG)
 
 static inline void load_tile(__global const E* data, OFFSET_T n, OFFSET_T r0, OFFSET_T c0, E* x)
@@ -304,12 +304,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void swap_tiles(
     }
 }
 
-// Rows of one item. The row that each comes from is computed beyond the last one, too, because LLVM 19 in PoCL 6 aborts if it is
-// computed under a condition.
+// Rows of one work-item. The source row is also computed for rows beyond the last one, because LLVM 19 in PoCL 6 aborts
+// if it is computed under a condition.
 #define EACH 8
 
-// A group takes 1 << log_cols columns of a strip's `width`. An item has column c of EACH rows from row i on. The rows that
-// neighbouring columns come from may differ by one, and so overlap in a cache.
+// A work-group takes 1 << log_cols columns of a strip's `width`. A work-item has column c of EACH rows from row i on.
+// The source rows of neighbouring columns may differ by one, so their accesses overlap in a cache.
 #define OF_ITEM                                                                                           \
     const OFFSET_T across = (width >> log_cols) + ((width & ((1u << log_cols) - 1)) != 0);                \
     const OFFSET_T down = (OFFSET_T)get_group_id(0) / across;                                             \

@@ -1,9 +1,10 @@
 // Transposition of computed elements: out[c * rows + r] = element r * cols + c of a source.
 //
 //     map_blocks  work-groups on tiles of SIDE x SIDE blocks of 4 x 4 elements. A work-item transposes a block in its
-//                 registers, as in transpose_blocks. Host's promise: multiples of 4 for rows, cols and output offset
+//                 registers, as in transpose_blocks. The host promises that rows, cols and the output offset are
+//                 multiples of 4
 //     map_tiles   work-groups on tiles of TILE elements, whose sides the host picks: any shape and offset
-//     map_runs    one work-item a group, on a run of tiles: for CPU drivers (DEVICE_CPU), in place of the others
+//     map_runs    a work-group is one work-item, which takes a run of tiles: for CPU drivers (DEVICE_CPU)
 //
 // Computed elements pass through local memory. Tiles follow one another along the rows of the output, as in
 // transpose.cl. Bytes: reads the arrays of the source once, writes every element once.
@@ -37,7 +38,7 @@ static inline void map_block(
     }
 }
 
-// Group g takes the tiles g * run, g * run + 1, ..., which go along the rows of the output.
+// Work-group g takes the tiles g * run, g * run + 1, ..., which go along the rows of the output.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void map_runs(
     SOURCE_PARAMS(restrict), __global T* restrict out_base, const ulong out_offset,
     const OFFSET_T rows, const OFFSET_T cols, const OFFSET_T run)
@@ -72,7 +73,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void map_runs(
 #ifdef SIDE
 
 #define T4 CAT(T, 4)
-// Blocks of one item.
+// Blocks of one work-item.
 #define ITEM_BLOCKS (SIDE * SIDE / WG)
 
 // Column k of the block whose rows are a, b, d, e; by components, because Oclgrind 21.10 crashes on vectors made of four.
@@ -139,7 +140,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void map_blocks(
 #define LOG_PAD 5
 #define PAD 1
 #endif
-// Elements that an item has in flight.
+// Elements that a work-item has in flight.
 #if TILE / WG < 16
 #define BATCH (TILE / WG)
 #else

@@ -16,8 +16,8 @@ fn main() -> Result<(), oclprim::Error> {
     let mut columns = device.zeroed::<f32>(ROWS * COLS)?;
     device.transpose_into(&matrix, (ROWS, COLS), &mut columns)?;
 
-    // Each column's sum goes to its element of `sums`. The first call takes scratch, which the later ones use again. The
-    // calls do not wait, because the device runs its commands in order.
+    // Each column's sum goes to its element of `sums`. The first call allocates scratch, which the later calls reuse.
+    // The calls do not wait, because the device runs its commands in order.
     let mut sums = device.zeroed::<f32>(COLS)?;
     for c in 0..COLS {
         let column = columns.view(c * ROWS..(c + 1) * ROWS)?;

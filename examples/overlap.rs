@@ -1,7 +1,7 @@
 //! Moves three batches to a device and back while kernels run, and prints when each command ran.
 //!
-//! Uploads, kernels and downloads have queues of their own. On a device with memory of its own, the upload of one batch, the
-//! kernels of the batch before, and the download of the batch before that overlap.
+//! Uploads, kernels and downloads have queues of their own. On a device with memory of its own, three things overlap:
+//! the upload of a batch, the kernels of the previous batch, and the download of the batch before that.
 //!
 //! `cargo run --release --example overlap -- 24` for batches of 2^24 elements
 
@@ -17,7 +17,7 @@ fn main() -> Result<(), oclprim::Error> {
     let device = Device::best()?.profiled()?;
     println!("device: {}\n{BATCHES} batches of {n} u32", device.info());
 
-    // Pinning takes time, so a program allocates once and reuses.
+    // Pinning takes time, so a program allocates pinned memory once and reuses it.
     let batch = |_| {
         let mut samples = device.pinned::<u32>(n)?;
         samples.iter_mut().enumerate().for_each(|(i, x)| *x = (i % 8) as u32);

@@ -19,7 +19,7 @@ fn main() -> Result<(), oclprim::Error> {
     assert_eq!((largest.value, largest.index), (999.0, 999));
     assert_eq!(device.reduce(&samples, Max)?, 999.0);
 
-    // The result has the same bits on every device: a float sum is one tree that depends on the length alone.
+    // The result has the same bits on every device, because the length alone defines the tree of a float sum.
     assert_eq!(total.to_bits(), Device::cpu().reduce(&samples, Sum)?.to_bits());
 
     let matrix = [1u32, 2, 3, 4, 5, 6];

@@ -1,4 +1,4 @@
-//! Inputs that are expressions: statistics of samples and a weighted sum, without memory for what lies between.
+//! Inputs that are expressions: statistics of samples and a weighted sum, without memory for intermediate arrays.
 //!
 //! `cargo run --release --features macros --example sources`
 
@@ -15,7 +15,7 @@ fn main() -> oclprim::Result<()> {
     let host: Vec<f32> = (0..1000).map(|i| (i % 100) as f32).collect();
     let (samples, gains) = (device.upload(&host)?, device.upload(&[0.5f32, 1.0, 2.0])?);
 
-    // Captured values are arguments of the kernel: another threshold needs no new build.
+    // Captured values are arguments of the kernel, so a new threshold needs no new build.
     let mean = device.reduce(&samples, Sum)? / samples.len() as f32;
     let squares = device.reduce(samples.map(map!(move |x: f32| (x - mean) * (x - mean), mean: f32)), Sum)?;
     let above = |threshold: f32| {

@@ -217,7 +217,7 @@ impl FromStr for ElementType {
     fn from_str(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|ty| ty.name() == name).ok_or_else(|| {
             let known: Vec<_> = Self::ALL.iter().map(|ty| ty.name()).collect();
-            Error::invalid(format!("unknown element type `{name}`; one of {}", known.join(", ")))
+            Error::invalid(format!("unknown element type `{name}`: expected one of {}", known.join(", ")))
         })
     }
 }
@@ -266,7 +266,7 @@ pub trait Arithmetic: Copy + PartialEq + sealed::Sealed {
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
-/// `bool`, `usize` and `isize` are no elements: use `u8`, `u64` and `i64`.
+/// `bool`, `usize` and `isize` are not elements: use `u8`, `u64` and `i64`.
 ///
 /// ```compile_fail,E0277
 /// oclprim::Device::cpu().reduce(&[1usize, 2], oclprim::op::Sum)?;

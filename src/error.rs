@@ -38,7 +38,7 @@ pub enum ErrorKind {
     Empty,
     /// An allocation failed, or is larger than the device allows.
     OutOfMemory,
-    /// The driver did not build a kernel; [`Error::build_log`] has the compiler's output.
+    /// The driver failed to build a kernel; [`Error::build_log`] has the compiler's output.
     Build,
     /// The driver returned a status that no other kind describes.
     Driver,
@@ -59,8 +59,8 @@ pub enum ErrorKind {
 pub struct Error(Repr);
 
 enum Repr {
-    /// An allocation of `len` elements of `size` bytes failed. This error takes no memory itself, since a failed allocation of
-    /// its text would end the process.
+    /// An allocation of `len` elements of `size` bytes failed. This variant allocates nothing itself, since a second
+    /// failed allocation would end the process.
     Short {
         len: usize,
         size: usize,
@@ -94,7 +94,7 @@ impl Error {
         }
     }
 
-    /// Adds a status, a log or a source. The error of a failed allocation has room for none of them.
+    /// Adds a status, a log or a source. The error of a failed allocation stores none of them.
     fn with(mut self, change: impl FnOnce(&mut Inner)) -> Self {
         if let Repr::Full(inner) = &mut self.0 {
             change(inner);

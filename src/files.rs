@@ -8,8 +8,8 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-/// Bytes of one write. A write of 256 MiB often takes several times as long on a virtual machine: most likely it gets larger
-/// pages, which the host must supply first.
+/// Bytes of one write. On a virtual machine, a write of 256 MiB often takes several times as long, probably because it
+/// gets larger pages, which the host must supply first.
 const PIECE: usize = 1 << 20;
 /// Start and end of the name of a temporary file.
 const PREFIX: &str = ".oclprim-";
@@ -19,10 +19,10 @@ const MOST_LINKS: usize = 40;
 
 /// New contents of a file. They go to a temporary file in the same folder, which takes the file's name when it is complete.
 ///
-/// Until then the old file is unchanged, and a dropped draft leaves no file. On Linux, most file systems have files without
-/// a name. There a killed process leaves no file, either, unless it is killed between the naming and the renaming of the
-/// complete file. Symbolic links are followed, and the old file's owner and permissions are kept. A target that is not a
-/// plain file, such as a pipe, `/dev/null` or `/dev/stdout`, is written in place.
+/// Until then the old file is unchanged, and a dropped draft leaves no file. On Linux, most file systems support files
+/// without a name. There a killed process leaves no file, either, unless it is killed after the complete file is named
+/// and before it is renamed. Symbolic links are followed, and the old file's owner and permissions are kept. A target
+/// that is not a regular file, such as a pipe, `/dev/null` or `/dev/stdout`, is written in place.
 #[derive(Debug)]
 pub struct Draft {
     path: PathBuf,
@@ -81,7 +81,8 @@ impl Draft {
             Err(error) => return Err(error),
         };
         if in_place || old.as_ref().is_some_and(|old| !old.is_file()) {
-            // A link in `/proc`, such as `/dev/stdout`, may name a plain file to which a shell redirects: append to it.
+            // A link in `/proc`, such as `/dev/stdout`, may name a regular file to which a shell redirects: append to
+            // it.
             let append = old.is_some_and(|old| old.is_file());
             let file = File::options().write(true).append(append).open(path)?;
             return Ok(Self { path: target, place: Place::Here(file) });
@@ -110,9 +111,9 @@ impl Draft {
         }
     }
 
-    /// Waits until the contents are on the disk, if they replace an old file or if the file system is remote. An old
+    /// If the contents replace an old file, or if the file system is remote, waits until they are on the disk. An old
     /// file then survives a crash, and a remote file system reports that it is full. Otherwise returns at once, since
-    /// the write can take long.
+    /// the wait can take long.
     ///
     /// # Errors
     ///
@@ -154,7 +155,8 @@ impl Write for Draft {
     }
 }
 
-/// Fails if a pipe cannot be written, without opening it: its reader would see the end.
+/// Returns an error unless the pipe can be written. Does not open the pipe: its reader would then see the end of the
+/// file.
 pub fn may_write_pipe(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?;
@@ -232,7 +234,8 @@ fn is_device(path: &Path) -> bool {
 /// The canonical spelling of a path.
 #[cfg(windows)]
 fn real(path: &Path) -> io::Result<PathBuf> {
-    // The canonical path of an existing file has the letter cases of its folder's entries. A new name is compared without case.
+    // The canonical path of an existing file has the letter case of the folder's entries. A new name is compared
+    // without case.
     let path = std::path::absolute(followed(path)?)?;
     Ok(match (fs::canonicalize(&path), path.file_name()) {
         (Ok(path), _) => path,
@@ -320,7 +323,7 @@ fn named(file: &File, folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(PREFIX).suffix(SUFFIX);
     let link = |path: &Path| {
-        // The handle comes first: if it failed after the link, nothing would remove the link.
+        // Clone the handle before the link is made: if the clone failed afterwards, nothing would remove the link.
         let handle = file.try_clone()?;
         linkat(CWD, open_file(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?;
         Ok(handle)
@@ -346,14 +349,14 @@ fn reserve(file: &File, bytes: u64) -> io::Result<()> {
         fs::{FallocateFlags, FsWord, fallocate, fstatfs},
         io::{Errno, retry_on_intr},
     };
-    /// Btrfs does not compress what is written to room that was allocated ahead.
+    /// Btrfs does not compress data that is written to preallocated room.
     const BTRFS: FsWord = 0x9123_683e;
     if fstatfs(file).is_ok_and(|system| system.f_type == BTRFS) {
         return Ok(());
     }
     match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, bytes)) {
         Err(error @ (Errno::NOSPC | Errno::FBIG | Errno::DQUOT)) => Err(error.into()),
-        // Not every file system allocates ahead.
+        // Not every file system can preallocate.
         Ok(()) | Err(_) => Ok(()),
     }
 }
@@ -362,8 +365,8 @@ fn reserve(file: &File, bytes: u64) -> io::Result<()> {
 /// failure only when the file is synced or closed.
 #[cfg(target_os = "linux")]
 fn is_remote(file: &File) -> bool {
-    // `f_type` of NFS, SMB, CIFS, SMB2, FUSE, 9P, AFS (both numbers of `linux/magic.h`), Ceph and Coda, and of the
-    // clusters' Lustre, GPFS, BeeGFS, OCFS2 and GFS2.
+    // `f_type` of NFS, SMB, CIFS, SMB2, FUSE, 9P, AFS (both numbers of `linux/magic.h`), Ceph, Coda, Lustre, GPFS,
+    // BeeGFS, OCFS2 and GFS2.
     const REMOTE: [u32; 15] = [
         0x6969,
         0x517b,
@@ -410,8 +413,8 @@ fn keep(file: &File, old: &Metadata) -> io::Result<()> {
     file.set_permissions(old.permissions())
 }
 
-/// Opens a plain file. It follows a final symbolic link only if `follow` is set. A FIFO is an error; the call does not wait for
-/// it.
+/// Opens a regular file. Follows a final symbolic link only if `follow` is set. A FIFO is an error; the call does not
+/// wait for it.
 pub(crate) fn open(path: &Path, options: &mut OpenOptions, follow: bool) -> io::Result<File> {
     #[cfg(unix)]
     {
@@ -427,7 +430,7 @@ pub(crate) fn open(path: &Path, options: &mut OpenOptions, follow: bool) -> io::
         options.custom_flags(FILE_FLAG_OPEN_REPARSE_POINT);
     }
     let file = options.open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a plain file")) }
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
 /// All bytes of a file. A file of more than `most` bytes is an error, also if it grows during the call.

@@ -4,12 +4,12 @@
 //! No data is copied, and no call waits. Only this module exposes types of `ocl`; use them through the re-export here to get
 //! the same version.
 //!
-//! Functions by which the crate and a user share memory are `unsafe`: [`buffer`], [`buffer_from_mem`] and [`mem`]. Rust's
-//! borrows order the crate's commands on a [`Buffer`]. They do not order commands that `ocl` enqueues, even through its safe
-//! functions. Functions that share a queue, a context or an event are safe, since the crate's memory stays its own. [`set_arg`]
-//! is safe, since running a kernel is `unsafe` in `ocl`.
+//! Functions that share memory between the crate and the user are `unsafe`: [`buffer`], [`buffer_from_mem`] and
+//! [`mem`]. Rust's borrows order the crate's commands on a [`Buffer`]. They do not order commands that `ocl` enqueues,
+//! even through its safe functions. Functions that share a queue, a context or an event are safe, since they do not
+//! share the crate's memory. [`set_arg`] is safe, since running a kernel is `unsafe` in `ocl`.
 //!
-//! Commands of both sides run in this order:
+//! The commands of the crate and of the user run in this order:
 //! - An in-order queue runs them in the order in which they were enqueued.
 //! - On an out-of-order queue, the crate's commands run in order among themselves. [`wait_for`] orders them after the user's,
 //!   and [`marker`] gives an event that the user's commands can wait for.
@@ -91,9 +91,9 @@ pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -
 /// # Safety
 ///
 /// From a call on the result until the commands of the call are done, no other command writes memory that the call
-/// reads. No other command reads or writes memory that the call writes. These rules bind the user's commands, the
-/// crate's commands on another buffer over the same memory, and mappings into the host's address space. Ordered
-/// commands comply: the commands of one in-order queue, and commands that [`wait_for`], [`marker`] or
+/// reads. During that time no other command reads or writes memory that the call writes, either. These rules bind the
+/// user's commands, the crate's commands on another buffer over the same memory, and mappings into the host's address
+/// space. Ordered commands comply: the commands of one in-order queue, and commands that [`wait_for`], [`marker`] or
 /// [`Device::finish`] order. Neither that queue nor these calls order a download by [`read_async`](Buffer::read_async),
 /// which runs on its own queue. Such a download ends when its handle is waited for or dropped.
 ///

@@ -5,7 +5,7 @@ use crate::{
     runtime::opencl::{ClDevice, ClMem},
 };
 
-/// Byte offset of the counters in the memory that [`ClDevice::ended`] returns, after one word.
+/// Byte offset of the counters in the memory that [`ClDevice::ended`] returns; a word precedes them.
 pub(crate) const COUNTERS_AT: usize = 64;
 /// Bytes of these counters: 16 digits with 256 values each, and 8 bytes for each value.
 pub(crate) const COUNTER_BYTES: usize = 16 * 256 * 8;
@@ -17,21 +17,21 @@ const KEPT_WORD_BYTES: usize = 4 << 20;
 const LAST_EPOCH: u32 = (1 << 20) - 1;
 
 impl ClDevice {
-    /// A word for last-block reductions (`cl/lib/ended.cl`), and counters. All are 0 before and after each launch, so
-    /// only an in-order queue has them.
+    /// A word for last-block reductions (`cl/lib/ended.cl`), and counters. All are 0 before and after each launch. An
+    /// out-of-order queue cannot keep this promise and gets `None`.
     pub(crate) fn ended(&self) -> Result<Option<ClMem>> {
         const BYTES: usize = COUNTERS_AT + COUNTER_BYTES;
         self.kept_zeros("ended", BYTES)
     }
 
-    /// Memory that is 0 before and after each launch that uses it, so only an in-order queue has it.
+    /// Memory that is 0 before and after each launch that uses it; `None` on an out-of-order queue.
     pub(crate) fn kept_zeros(&self, kind: &'static str, bytes: usize) -> Result<Option<ClMem>> {
         let kept = self.kept(kind, bytes, u32::MAX, || self.holding(&vec![0; bytes]))?;
         Ok(kept.map(|(mem, _)| mem))
     }
 
-    /// Status words for one launch, and its epoch, which starts at 1 and differs from the epoch of every word. So the
-    /// buffer is never cleared between launches. `None` for more than `KEPT_WORD_BYTES`, or on an out-of-order queue.
+    /// Status words for one launch, and the launch's epoch, a number from 1 on that no word of the buffer has yet. So
+    /// the buffer is not cleared between launches. `None` for more than `KEPT_WORD_BYTES`, or on an out-of-order queue.
     pub(crate) fn words(&self, bytes: usize) -> Result<Option<(ClMem, u32)>> {
         if bytes > KEPT_WORD_BYTES {
             return Ok(None);

@@ -137,7 +137,7 @@ impl Order {
 
     /// Compares only these bits; bit 0 is the least significant one. Fewer bits take fewer passes.
     ///
-    /// The bits belong to the key's number, which rises with the key:
+    /// The bits are those of a number that the order assigns to each key. A larger key has a larger number:
     /// - The number of an unsigned integer is its value. The number of a signed integer is its bits with the sign bit inverted.
     /// - The number of a float `x` of w bits is 2^(w - 1) plus the count of values `v` with `0 < v <= x`. For a negative `x` it
     ///   is 2^(w - 1) minus the count of values `v` with `x <= v < 0`. The highest bit is set for both zeros, for positive

@@ -27,7 +27,7 @@
 //! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several statistics in one pass: [`reduce::statistics`] |
 //! | [`count`](Device::count), [`any`](Device::any), [`all`](Device::all) | `count`: number of elements that meet a [condition](op::Condition). `any` and `all`: whether one element, or every element, meets it. Also of each group: [`reduce::count`] |
 //! | [`reduce`](Device::reduce) with a user-defined [operator](op::Operator) | one value from many, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`] |
-//! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | expressions as inputs: another type, a function of each element, products. `reduce`, `scan` and `transform` compute them as they read; the cost for other methods: [`source`] |
+//! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | expressions as inputs: another type, a function of each element, products. `reduce`, `scan` and `transform` compute them as they read; [`source`] has the cost in other methods |
 //! | [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key), [`x.flagged()`](Source::flagged), [`view.along()`](NdView::along) | groups as inputs of `reduce` and `scan`: segments, runs of equal keys, flagged ranges (only `scan`), lines along axes. One value from each: [`reduce::segmented`], [`select::by_key`], [`reduce::axis`]; prefix scans of each: [`scan::segmented`], [`scan::axis`] |
 //! | [`arg_min`](Device::arg_min), [`arg_max`](Device::arg_max), [`min_max`](Device::min_max) of [`view.along()`](NdView::along) | the extremes of each line along axes, and their indices: [`reduce::axis::extremes`] |
 //! | [`moments`](Device::moments), [`mean`](Device::mean), [`variance`](Device::variance) of [`view.along()`](NdView::along) | mean and variance of each line along axes, in one pass: [`reduce::axis::moments`] |
@@ -72,16 +72,17 @@
 //! - an input is a host slice, which is copied to the device first, as by [`Device::upload`];
 //! - an argument belongs to another queue of the device (each [`Device::open`] makes a queue);
 //! - a device is used for the first time, and its self-test runs;
-//! - it allocates a result whose length the device finds: [`Device::select`] and its like, [`Device::partition`],
-//!   [`Device::unique`] and other [runs](select::runs), [`Device::reduce`] by key, [`Device::set_operation`];
-//! - it checks data on the device: the indices of [`Device::gather`], [`Device::scatter`] and
-//!   [`gathered`](Source::gathered) sources, and the offsets of [segments](Source::segments) in calls that allocate
+//! - it allocates a result whose length the device finds: [`Device::select`], [`Device::select_indices`],
+//!   [`Device::partition`], [`Device::unique`] and other [runs](select::runs), [`Device::reduce`] by key,
+//!   [`Device::set_operation`];
+//! - it checks data on the device: indices of [`Device::gather`], [`Device::scatter`] and
+//!   [`gathered`](Source::gathered) sources, or offsets of [segments](Source::segments) in calls that allocate
 //!   their result;
 //! - its own documentation says so: [`Buffer::fill`] waits if an element does not have 1, 2, 4, 8 or 16 bytes.
 //!
-//! If all outputs are on the device, an `_into` method waits for no length. It then waits for a check only if a source
-//! has a [gather](Source::gathered), or in [`Device::top_k_into`] of segments. [`Device::finish`] waits for all
-//! commands.
+//! If all outputs are on the device, an `_into` method does not wait for a length. It then waits for a check only in
+//! two cases: a source has a [gather](Source::gathered), or the call is [`Device::top_k_into`] of segments.
+//! [`Device::finish`] waits for all commands.
 //!
 //! # Determinism
 //!
@@ -97,18 +98,19 @@
 //! # Errors
 //!
 //! Every failure but one is an [`Error`]. It has a [kind](ErrorKind), and a one-line message with the sizes or values
-//! that caused it. The exception: if a CPU driver cannot wait for a command that may still read a host slice, the
-//! process aborts, since the slice could be freed next. No call panics on bad input, a missing driver, an unknown
+//! that caused it. The exception: the process aborts if a CPU driver cannot wait for a command that may still read a
+//! host slice. The slice could be freed next. No call panics on bad input, a missing driver, an unknown
 //! status code or a kernel that does not build. A user's function can panic on the CPU.
 //!
 //! # Threads and processes
 //!
-//! All threads of a process can use one [`Device`]. The process keeps threads that copy large transfers: slices of
-//! 4 MiB or more to a device with its own memory, and of 16 MiB or more back. The first such transfer starts them.
-//! There are at most 15, unless a tuning file asks for more. `fork` does not copy threads, so the child has neither the
-//! driver's threads nor rayon's nor these. Python's `multiprocessing` uses `fork` by default on some systems. After the
-//! parent has used any device, a call in the child can wait forever, for example with PoCL. Fork before the first call,
-//! or start a new program as [`std::process::Command`] does.
+//! All threads of a process can use one [`Device`]. If a device has its own memory, threads of the process copy large
+//! transfers. These are slices of 4 MiB or more to the device, and of 16 MiB or more back. The first such transfer
+//! starts these threads, and the process keeps them. There are at most 15, unless a tuning file asks for more. `fork`
+//! does not copy threads, so the child has neither the driver's threads nor rayon's nor these. Python's
+//! `multiprocessing` uses `fork` by default on some systems. After the parent has used any device, a call in the child
+//! can wait forever, for example with PoCL. Fork before the first call, or start a new program as
+//! [`std::process::Command`] does.
 //!
 //! # First calls
 //!
@@ -132,11 +134,11 @@
 //! These bounds do not apply to a driver's own cache, such as PoCL's.
 //!
 //! An entry with a program is machine code that the driver runs in this process. So anyone who can write to the folder
-//! gets the user's rights. The digest of an entry detects damage, and an entry under the name of another entry. It does
-//! not detect forgery. The crate therefore creates the folder and its entries for the user alone. On Unix it uses no
-//! folder and no entry that another user owns or can write to, and it follows no link to an entry. The crate creates
-//! the folder with mode 0700. If others can write to your folder, `chmod go-w` makes it usable. On Windows the crate
-//! checks none of this: the folder's permissions decide, and those of the default folder are safe.
+//! gets the user's rights. The digest of an entry detects a damaged entry, and an entry that has another entry's name.
+//! It does not detect forgery. The crate therefore creates the folder and its entries for the user alone. On Unix it
+//! uses no folder and no entry that another user owns or can write to, and it follows no link to an entry. The crate
+//! creates the folder with mode 0700. If others can write to your folder, `chmod go-w` makes it usable. On Windows the
+//! crate checks none of this: the folder's permissions decide, and those of the default folder are safe.
 //!
 //! The [tuning file](tuning::TuningFile) has only names and numbers, which the crate checks; a wrong number only costs
 //! time.
@@ -300,7 +302,7 @@ pub use oclprim_macros::device;
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
-/// A closure that uses another variable of the program does not compile:
+/// A closure that uses a variable without naming it in this way does not compile:
 ///
 /// ```compile_fail
 /// let scale = 2.0f32;
@@ -392,8 +394,8 @@ pub use oclprim_macros::operator;
 /// Turns a Rust function of two values into a function that returns an [`op::Less`]. The Rust function returns true if
 /// `a` comes before `b`.
 ///
-/// The function must be a strict weak order. The example is one if no time is NaN. [The subset](operator#the-subset)
-/// and [the arithmetic](operator#arithmetic) are those of operators.
+/// The function must be a strict weak order. The function in the example is one if no time is NaN. [The
+/// subset](operator#the-subset) and [the arithmetic](operator#arithmetic) are those of operators.
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};

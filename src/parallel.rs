@@ -3,7 +3,7 @@
 //! Primitives call rayon only through this module. Rayon's own iterators are compiled for each body, type and operator,
 //! and would take most of the crate's compile time. If rayon has no threads, the calling thread does all work.
 //!
-//! Lists of tasks and results grow with the input, so functions that allocate such a list can fail with out-of-memory.
+//! Lists of tasks and results grow with the input, so functions that allocate such a list can fail for lack of memory.
 
 use std::{
     collections::VecDeque,
@@ -246,7 +246,7 @@ fn take_turns(steps: &dyn Steps, states: &[AtomicU8], line: &Mutex<usize>, mut t
 /// in order, so few buffers are in use. A thread that runs `find` for a task usually runs `finish` too, since its
 /// caches hold the data.
 ///
-/// No thread waits for another thread or for a lock, because such a wait could deadlock: the functions may call rayon,
+/// No thread waits for another thread or for a lock. Such a wait could deadlock, because the functions may call rayon,
 /// which may run this function again on the same thread. If no task is left to find, a thread leaves. If `turn` has not
 /// run yet for a task of that thread, the thread that runs `turn` for it also finishes it. If `room` fails for a task,
 /// `turn` runs neither for this task nor for any later one.
@@ -284,7 +284,7 @@ fn in_steps(tasks: usize, steps: &dyn Steps) -> Result<()> {
                 break;
             }
             if failure.keep(steps.make_room(task, free.pop())).is_none() {
-                // No later task gets a turn, so none needs a buffer.
+                // `turn` runs for no later task, so none needs a buffer.
                 next.fetch_max(tasks, Ordering::Relaxed);
                 break;
             }
@@ -316,7 +316,7 @@ pub(crate) fn sort_unstable_by_key<T: Send, N: Ord>(data: &mut [T], number: &(im
 mod tests {
     use super::*;
 
-    /// Miri takes a thousand times as long.
+    /// True under Miri, which takes a thousand times as long.
     const MIRI: bool = cfg!(miri);
     const MANY: usize = if MIRI { 40 } else { 1000 };
     const MOST_THREADS: usize = if MIRI { 3 } else { 16 };

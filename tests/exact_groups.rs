@@ -5,12 +5,13 @@ mod common;
 mod hard;
 
 use oclprim::{
-    Device, ErrorKind, ExactSum, Float, Layout, NdView, Source, Tuning, bf16, f16,
+    Device, ErrorKind, ExactSum, Float, Input, Layout, NdView, Source, Tuning, bf16, f16,
     internals::{
         data::Rng,
         oracle::{exact_mean, exact_sum},
     },
     op::{Max, Mean, Product, Sum, Usage},
+    source::{constant, counting},
     tuning::Primitive,
 };
 
@@ -263,6 +264,271 @@ fn converted_elements_are_summed_exactly() {
                 same(&got, &want, &format!("{name}: f32 in f64, kind {kind}"));
             }
         }
+    }
+}
+
+/// As [`devices`], but once where they differ in the registers alone: dot products of groups are integers on all.
+fn product_devices() -> Vec<(String, Device)> {
+    devices().into_iter().filter(|(name, _)| !name.ends_with("without f64")).collect()
+}
+
+/// Two factors for each element of some segments, and the sums of the products.
+fn factors<T: Float>(lens: &[usize], kinds: &[usize], seed: u64) -> ([Vec<T>; 2], Vec<u32>, Vec<T>) {
+    let mut rng = Rng::new(seed);
+    let ([mut x, mut y], mut offsets, mut sums) = ([Vec::new(), Vec::new()], vec![0], Vec::new());
+    for &len in lens {
+        let [kind, other] = [0; 2].map(|_| kinds[rng.below(kinds.len() as u64) as usize]);
+        let (a, b) = (hard::<T>(kind, len, &mut rng), hard::<T>(other, len, &mut rng));
+        sums.push(product_sum(&a, &b).round());
+        x.extend(a);
+        y.extend(b);
+        offsets.push(x.len() as u32);
+    }
+    ([x, y], offsets, sums)
+}
+
+fn product_sum<T: Float>(x: &[T], y: &[T]) -> ExactSum<T> {
+    let mut sum = ExactSum::new();
+    x.iter().zip(y).for_each(|(&x, &y)| sum.add_product(x, y));
+    sum
+}
+
+#[test]
+fn dot_products_of_segments_and_keys_are_correctly_rounded() {
+    fn all<T: Float>(device: &Device, name: &str) {
+        let mut rng = Rng::new(9);
+        for most in [10, 300] {
+            let lens: Vec<usize> =
+                (0..200).map(|_| [0, 1, rng.below(5), rng.below(most)][rng.below(4) as usize] as usize).collect();
+            let kinds: Vec<usize> = (0..KINDS).map(|kind| kind as usize).collect();
+            let ([x, y], offsets, mut want) = factors::<T>(&lens, &kinds, most);
+            let what = format!("{name}: segments of up to {most} products of {}", T::TYPE);
+            let got = device.reduce(x.times(&y).segments(&offsets), Sum.exact()).unwrap().to_vec().unwrap();
+            same(&got, &want, &what);
+            let (x, y) = (device.upload(&x).unwrap(), device.upload(&y).unwrap());
+            let means = device.reduce(y.times(&x).segments(&offsets), Mean).unwrap().to_vec().unwrap();
+            let (x, y) = (x.to_vec().unwrap(), y.to_vec().unwrap());
+            let mean = |s: usize| {
+                let part = offsets[s] as usize..offsets[s + 1] as usize;
+                product_sum(&x[part.clone()], &y[part.clone()]).mean(part.len() as u64)
+            };
+            same(&means, &(0..lens.len()).map(mean).collect::<Vec<_>>(), &format!("{what}, means"));
+            let keys: Vec<u16> = (0..).zip(&lens).flat_map(|(key, &len)| std::iter::repeat_n(key, len)).collect();
+            let (_, got) = device.reduce(x.times(&y).by_key(&keys), Sum.exact()).unwrap();
+            let mut lens = lens.iter();
+            want.retain(|_| *lens.next().unwrap() > 0);
+            same(&got.to_vec().unwrap(), &want, &format!("{what}, by key"));
+            let mut count = device.zeroed::<u64>(1).unwrap();
+            let (mut keys_out, mut out) = (vec![0u16; want.len()], vec![T::ZERO; want.len()]);
+            let to = (&mut keys_out[..], &mut out[..], &mut count);
+            device.reduce_into(x.times(&y).by_key(&keys), Sum.exact(), to).unwrap();
+            same(&out, &want, &format!("{what}, by key into slices"));
+        }
+    }
+    for (name, device) in product_devices() {
+        all::<f32>(&device, &name);
+        if !name.contains(" as a ") {
+            all::<f16>(&device, &name);
+        }
+        if common::has_doubles(&device) {
+            all::<f64>(&device, &name);
+        }
+    }
+}
+
+/// Sums of products along axes of two arrays of one shape. Each array has its axes in its own order in memory.
+fn dots_along<T: Float, const N: usize>(
+    device: &Device,
+    name: &str,
+    shape: &[usize],
+    axes: [usize; N],
+    orders: [&[usize]; 2],
+) {
+    let inverse = |order: &[usize]| {
+        let mut back = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(at, &axis)| back[axis] = at);
+        back
+    };
+    let of = |order: &[usize]| order.iter().map(|&axis| shape[axis]).collect::<Vec<_>>();
+    let by_lines: Vec<usize> = (0..shape.len()).filter(|axis| !axes.contains(axis)).chain(axes).collect();
+    let len: usize = axes.iter().map(|&axis| shape[axis]).product();
+    let kinds: Vec<usize> = (0..KINDS).map(|kind| kind as usize).collect();
+    let lens = vec![len; shape.iter().product::<usize>() / len];
+    let (lines, _, want) = factors::<T>(&lens, &kinds, len as u64);
+    let stored = [0, 1].map(|k| {
+        let view = Input::from(&lines[k]).nd(&of(&by_lines)).unwrap().permute(&inverse(&by_lines)).unwrap();
+        view.permute(orders[k]).unwrap().to_vec().unwrap()
+    });
+    let [x, y] =
+        [0, 1].map(|k| Input::from(&stored[k]).nd(&of(orders[k])).unwrap().permute(&inverse(orders[k])).unwrap());
+    let what = format!("{name}: {shape:?} of {} along {axes:?}, in memory {orders:?}", T::TYPE);
+    let got = device.reduce(x.times(y).along(axes), Sum.exact()).unwrap().to_vec().unwrap();
+    same(&got, &want, &what);
+    // Another order of the summands.
+    let [x, y] = [x, y].map(|view| view.reverse(axes[0]).unwrap());
+    let mut got = vec![T::ONE; want.len()];
+    device.reduce_into(x.times(y).along(axes), Sum.exact(), &mut got).unwrap();
+    same(&got, &want, &format!("{what}, reversed"));
+}
+
+#[test]
+fn dot_products_along_axes_are_correctly_rounded() {
+    fn all<T: Float>(device: &Device, name: &str) {
+        // Rows, columns, and one of each.
+        dots_along::<T, 1>(device, name, &[7, 100], [1], [&[0, 1], &[0, 1]]);
+        dots_along::<T, 1>(device, name, &[100, 7], [0], [&[0, 1], &[0, 1]]);
+        dots_along::<T, 1>(device, name, &[100, 7], [0], [&[1, 0], &[0, 1]]);
+        // Axes that cannot be folded in both factors; one factor whose lines are copied.
+        dots_along::<T, 1>(device, name, &[2, 100, 5, 3], [1], [&[0, 1, 2, 3], &[3, 0, 2, 1]]);
+        dots_along::<T, 2>(device, name, &[2, 9, 4, 11], [1, 3], [&[0, 1, 2, 3], &[0, 2, 1, 3]]);
+    }
+    for (name, device) in product_devices() {
+        all::<f32>(&device, &name);
+        if common::has_doubles(&device) {
+            all::<f64>(&device, &name);
+        }
+    }
+}
+
+/// Lines of products that are divided into parts.
+#[test]
+fn dot_products_along_long_axes_are_correctly_rounded() {
+    for (name, device) in product_devices() {
+        dots_along::<f32, 1>(&device, &name, &[2, 70_001], [1], [&[0, 1], &[0, 1]]);
+        dots_along::<f32, 1>(&device, &name, &[70_001, 2], [0], [&[0, 1], &[0, 1]]);
+        if common::has_doubles(&device) {
+            dots_along::<f64, 1>(&device, &name, &[2, 70_001], [1], [&[0, 1], &[1, 0]]);
+        }
+    }
+}
+
+#[test]
+fn products_along_axes_have_equal_shapes() {
+    let mut rng = Rng::new(3);
+    let (x, v) = (hard::<f32>(1, 12 * 50, &mut rng), hard::<f32>(1, 50, &mut rng));
+    for (name, device) in product_devices() {
+        let (there, v_there) = (device.upload(&x).unwrap(), device.upload(&v).unwrap());
+        // Some rows of a matrix, times a vector.
+        let rows = there.nd(&[12, 50]).unwrap().slice(0, 2..).unwrap();
+        let vector = v_there.nd(&[50]).unwrap().broadcast_to(&[10, 50]).unwrap();
+        let dots = x[100..].chunks(50).map(|row| product_sum(row, &v));
+        let got = device.reduce(rows.times(vector).along(1), Sum.exact()).unwrap().to_vec().unwrap();
+        same(&got, &dots.clone().map(|dot| dot.round()).collect::<Vec<_>>(), &format!("{name}: a vector"));
+        let got = device.reduce(vector.times(rows).along(1), Mean).unwrap().to_vec().unwrap();
+        same(&got, &dots.map(|dot| dot.mean(50)).collect::<Vec<_>>(), &format!("{name}: means"));
+        // Not exact: the rounded products.
+        let products: Vec<f32> = x[100..].iter().zip(v.iter().cycle()).map(|(x, y)| x * y).collect();
+        let products = Input::from(&products).nd(&[10, 50]).unwrap();
+        for axis in [0, 1] {
+            let want = device.reduce(products.along(axis), Sum).unwrap().to_vec().unwrap();
+            let got = device.reduce(rows.times(vector).along(axis), Sum).unwrap().to_vec().unwrap();
+            same(&got, &want, &format!("{name}: rounded products along {axis}"));
+            let mut got = vec![0.0; want.len()];
+            device.reduce_into(rows.times(vector).along(axis), Sum, &mut got).unwrap();
+            same(&got, &want, &format!("{name}: rounded products along {axis}, into a slice"));
+        }
+        let error = device.reduce(rows.times(rows.permute(&[1, 0]).unwrap()).along(1), Sum.exact()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
+        assert_eq!(error.to_string(), "times needs views of equal shapes, got [10, 50] and [50, 10]", "{name}");
+        for axis in [0, 1] {
+            let few = rows.slice(1, ..7).unwrap();
+            let error = device.reduce(rows.times(few).along(axis), Max).unwrap_err();
+            assert_eq!(error.to_string(), "times needs views of equal shapes, got [10, 50] and [10, 7]", "{name}");
+        }
+        let error = device.reduce_into(rows.times(rows).along(1), Sum.exact(), &mut [0f32; 9]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
+        let error = device.reduce(rows.times(rows).along(2), Sum.exact()).unwrap_err();
+        assert_eq!(error.to_string(), "axis 2 is out of range for an array of shape [10, 50]", "{name}");
+        // Lines without elements, and no lines.
+        let none = rows.slice(0, ..0).unwrap();
+        let sums = device.reduce(none.times(none).along(0), Sum.exact()).unwrap().to_vec().unwrap();
+        assert_eq!(bits(&sums), [0; 50], "{name}");
+        assert_eq!(device.reduce(none.times(none).along(1), Sum.exact()).unwrap().len(), 0, "{name}");
+        let means = device.reduce(none.times(none).along([0]), Mean).unwrap().to_vec().unwrap();
+        assert!(means.len() == 50 && means.iter().all(|mean| mean.is_nan()), "{name}");
+        // Along all axes, and along none.
+        let all = x[100..].iter().zip(v.iter().cycle()).map(|(x, y)| (*x, *y)).unzip::<_, _, Vec<_>, Vec<_>>();
+        let got = device.reduce(rows.times(vector).along([0, 1]), Sum.exact()).unwrap().to_vec().unwrap();
+        same(&got, &[product_sum(&all.0, &all.1).round()], &format!("{name}: all"));
+        let got = device.reduce(rows.times(vector).along([]), Sum.exact()).unwrap().to_vec().unwrap();
+        same(&got, &products.to_vec().unwrap(), &format!("{name}: each product"));
+    }
+}
+
+/// Segments of products that are divided into parts.
+#[test]
+fn dot_products_of_long_segments_are_correctly_rounded() {
+    fn long<T: Float>(device: &Device, name: &str, kinds: &[usize]) {
+        for kind in kinds {
+            let ([x, y], offsets, want) = factors::<T>(&[3, 16_385, 0, 70_001, 1], &[*kind], *kind as u64);
+            let got = device.reduce(x.times(&y).segments(&offsets), Sum.exact()).unwrap().to_vec().unwrap();
+            same(&got, &want, &format!("{name}: long segments of products of {}, kind {kind}", T::TYPE));
+        }
+    }
+    for (name, device) in product_devices() {
+        long::<f32>(&device, &name, if common::tiny() { &[1] } else { &[0, 1, 7, 10, 14] });
+        if common::has_doubles(&device) {
+            long::<f64>(&device, &name, if common::tiny() { &[1] } else { &[0, 1, 14] });
+        }
+    }
+}
+
+/// Products with full significands, whose carries must be resolved in time, far above the first ones or not.
+#[test]
+fn dot_products_of_many_equal_numbers_resolve_their_carries() {
+    fn all<T: Float>(device: &Device, name: &str, raise: i32) {
+        let full = T::from_bits_lossy(bits(&[T::from_f64(2.0)])[0] - 1);
+        for sign in [1.0, -1.0] {
+            let mut x = vec![T::from_f64(sign * full.to_f64()); 16_384];
+            x[256..].iter_mut().for_each(|x| *x = T::from_f64(x.to_f64() * 2f64.powi(raise)));
+            let y = vec![full; x.len()];
+            let offsets = [0u32, 16_384];
+            let got = device.reduce(x.times(&y).segments(&offsets), Sum.exact()).unwrap().to_vec().unwrap();
+            same(&got, &[product_sum(&x, &y).round()], &format!("{name}: {sign} times {}, raised by {raise}", T::TYPE));
+        }
+    }
+    for (name, device) in product_devices() {
+        for raise in [0, 14, 15, 16, 31, 47, 63, 90, 96] {
+            all::<f32>(&device, &name, raise);
+            if common::has_doubles(&device) {
+                all::<f64>(&device, &name, raise);
+            }
+        }
+    }
+}
+
+#[test]
+fn factors_may_be_expressions() {
+    let x: Vec<f32> = (0..1000).map(|i| (i as f32).sin()).collect();
+    let offsets = [0u32, 400, 1000];
+    for (name, device) in product_devices() {
+        let want = |y: &dyn Fn(usize) -> f32| {
+            [0..400, 400..1000].map(|part| {
+                let y: Vec<f32> = part.clone().map(y).collect();
+                product_sum(&x[part], &y).round()
+            })
+        };
+        let mut got = [0f32; 2];
+        // An endless factor, one of another type, and one in reverse.
+        device.reduce_into(x.times(constant(0.1f32)).segments(&offsets), Sum.exact(), &mut got).unwrap();
+        same(&got, &want(&|_| 0.1), &format!("{name}: a constant"));
+        device.reduce_into(counting(0u16).cast::<f32>().times(&x).segments(&offsets), Sum.exact(), &mut got).unwrap();
+        same(&got, &want(&|i| i as f32), &format!("{name}: indices"));
+        // More factors than elements.
+        let more = vec![0.1f32; 1001];
+        let products = counting(0u16).cast::<f32>().times(&more).take(1000);
+        device.reduce_into(products.segments(&offsets), Sum.exact(), &mut got).unwrap();
+        let product = |part: std::ops::Range<usize>| {
+            product_sum(&part.clone().map(|i| i as f32).collect::<Vec<_>>(), &more[part]).round()
+        };
+        same(&got, &[product(0..400), product(400..1000)], &format!("{name}: the first products"));
+        device.reduce_into(x.times(x.reversed()).segments(&offsets), Sum.exact(), &mut got).unwrap();
+        same(&got, &want(&|i| x[999 - i]), &format!("{name}: reversed"));
+        let error = device.reduce_into(x.times(&x[1..]).segments(&offsets), Sum.exact(), &mut got).unwrap_err();
+        assert_eq!(error.to_string(), "times needs sources of equal length, got 1000 and 999 elements", "{name}");
+        let endless = constant(1f32).times(constant(2f32));
+        let error = device.reduce_into(endless.segments(&offsets), Sum.exact(), &mut got).unwrap_err();
+        assert_eq!(error.to_string(), "an endless source needs a length: write `take(n)`", "{name}");
     }
 }
 

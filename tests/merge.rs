@@ -319,7 +319,7 @@ fn invalid_comparators_and_lengths_are_refused() {
     let error = device.search_into(&[1u8], &[1, 2], Bound::Lower, up(), &mut [0u32; 3]).unwrap_err();
     assert_eq!(error.to_string(), "a search needs an output of 2 elements, got 3");
     let error = device.sort([1u8, 2].with(&[1u8]), Merging(up())).unwrap_err();
-    assert_eq!(error.to_string(), "sorting 2 keys with 1 values");
+    assert_eq!(error.to_string(), "sorting 2 keys needs as many values, got 1");
     assert!(Compare::<u8>::function(&up().bits(3..9)).is_err());
 }
 

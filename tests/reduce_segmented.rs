@@ -41,14 +41,23 @@ fn empty_inputs_give_the_identity_and_invalid_offsets_are_refused() {
 fn the_first_wrong_offset_is_named() {
     for (name, device) in devices() {
         let mut offsets: Vec<u32> = (0..70_000).collect();
-        device.check_segments(&offsets, 69_999).unwrap();
-        let text = |offsets: &[u32], n| device.check_segments(offsets, n).unwrap_err().to_string();
+        // The host checks a slice, the device a buffer.
+        let check = |offsets: &[u32], n| {
+            let results =
+                [device.check_segments(offsets, n), device.check_segments(&device.upload(offsets).unwrap(), n)];
+            let [slice, buffer] = results.map(|result| result.map_err(|error| error.to_string()));
+            assert_eq!(slice, buffer, "{name}");
+            slice
+        };
+        check(&offsets, 69_999).unwrap();
+        let text = |offsets: &[u32], n| check(offsets, n).unwrap_err();
         assert_eq!(text(&offsets, 69_998), "offset 69999 is 69999, beyond the 69998 elements", "{name}");
         (offsets[40_000], offsets[50_000]) = (3, 60_000);
         assert_eq!(text(&offsets, 80_000), "offset 39999 is 39999, beyond the next one, 3", "{name}");
-        assert_eq!(device.check_segments(&[5u64 << 40, 1], 9).unwrap_err().to_string(), {
-            format!("offset 0 is {}, beyond the 9 elements", 5u64 << 40)
-        });
+        let wide = device.upload(&[5u64 << 40, 1]).unwrap();
+        let message = format!("offset 0 is {}, beyond the 9 elements", 5u64 << 40);
+        assert_eq!(device.check_segments(&wide, 9).unwrap_err().to_string(), message, "{name}");
+        assert_eq!(device.check_segments(&[5u64 << 40, 1], 9).unwrap_err().to_string(), message, "{name}");
     }
 }
 

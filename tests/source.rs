@@ -281,7 +281,7 @@ fn errors_name_the_numbers() {
             (device.reduce(counting(0u32), Sum).err(), "an endless source needs a length: write `take(n)`"),
             (device.transform(constant(0u32).reversed()).err(), "an endless source needs a length: write `take(n)`"),
             (device.reduce(x.strided(0), Sum).err(), "a stride is at least 1, got 0"),
-            (device.reduce(x.take(4), Sum).err(), "taking 4 elements of a source of 3"),
+            (device.reduce(x.take(4), Sum).err(), "cannot take 4 elements of a source of 3"),
             (device.reduce(x.gathered(&[2i64, -1, 3]), Sum).err(), "index 1 is -1, beyond the 3 elements"),
             (
                 device.transform(x.gathered(y.reversed()).gathered(&[1u8, 0, 7])).err(),

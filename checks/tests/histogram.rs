@@ -681,5 +681,5 @@ fn invalid_channels_are_refused() {
     };
     assert_eq!(text(5, 5, 1), "pixels have 1 to 4 channels, not 5");
     assert_eq!(text(6, 3, 4), "bins were given for 4 channels, but a pixel has 3: give bins for 1 to 3 channels");
-    assert_eq!(text(7, 3, 3), "7 samples are no whole number of pixels of 3 channels");
+    assert_eq!(text(7, 3, 3), "7 samples are not a whole number of pixels of 3 channels");
 }

@@ -272,8 +272,8 @@ fn invalid_batches_are_refused() {
             assert_eq!((error.kind(), error.to_string()), (ErrorKind::InvalidInput, text.to_string()), "{name}");
         };
         let of = Matrices::new;
-        refused(of(3, 4).leading(3, 3), 12, "the input's leading dimension is 3, rows have 4 elements");
-        refused(of(3, 4).leading(4, 2), 12, "the output's leading dimension is 2, rows have 3 elements");
+        refused(of(3, 4).leading(3, 3), 12, "the input's leading dimension is 3, but rows have 4 elements");
+        refused(of(3, 4).leading(4, 2), 12, "the output's leading dimension is 2, but rows have 3 elements");
         refused(of(3, 4).leading(5, 3), 12, "a shape of [1, 4, 3] reaches element 13, the buffer has 12 elements");
         refused(of(3, 4).leading(4, 4), 12, "a shape of [1, 4, 3] reaches element 14, the buffer has 12 elements");
         let overlap = "an output of shape [2, 2, 3] overlaps itself with strides [5, 3, 1]";

@@ -1,13 +1,13 @@
-// The copy ladder: the kernels of a well-known article on vectorised accesses, one kernel a step. Each moves n elements
-// of T, whose first ones the host promises to be aligned for vectors.
+// The copy ladder: the kernels of a well-known article on vectorised accesses, one kernel for each step. Each moves n
+// elements of T. The host promises that the first element of each array is aligned for vectors.
 //
-// A vector of V elements is one access of V x T_BYTES bytes. Grid-stride kernels have a capped grid whose items walk on;
-// the others have an item for each vector.
+// A vector of V elements is one access of V x T_BYTES bytes. Grid-stride kernels have a capped grid, whose work-items
+// loop; the others have a work-item for each vector.
 //
-// What differs from the originals, which lost elements at most sizes:
-// - the last n mod V elements are moved by a strided loop, not by item n / V, which may not exist;
-// - there is always a group, so that n < V works;
-// - counters have OFFSET_T, which is wide enough for n and one stride more.
+// Differences from the originals, which lost elements at most sizes:
+// - the last n mod V elements are moved by a strided loop, not by work-item n / V, which may not exist;
+// - there is always a work-group, so that n < V works;
+// - counters have the type OFFSET_T, which is wide enough for n and one stride more.
 #ifndef T
 #define T uint
 #endif
@@ -50,7 +50,7 @@ COPY_VECTOR(4)
 COPY_VECTOR(8)
 COPY_VECTOR(16)
 
-// copy_item1, copy_item2, ...: an item for each vector, and no loop.
+// copy_item1, copy_item2, ...: a work-item for each vector, and no loop.
 __kernel void copy_item1(__global const T* restrict in, __global T* restrict out, const OFFSET_T n)
 {
     const OFFSET_T i = get_global_id(0);

@@ -3,9 +3,9 @@
 // Tables have `bins` counters and one for samples outside the bins. The host zeroes counters that are added to, and promises
 // n < 2^32.
 //
-// What differs from the originals:
+// Differences from the originals:
 // - samples outside the bins are counted, where the originals wrote out of bounds;
-// - zeroing and flushing walk over the bins, so that there may be more bins than work-items;
+// - zeroing and flushing loop over the bins, so that there may be more bins than work-items;
 // - the merging kernel finds its counters by the table's length, not by the work-group's.
 #include "lib/types.cl"
 
@@ -54,7 +54,7 @@ RUNG(WG) void v1_persist(__global const T* restrict in, const uint n, const uint
 // Built where a table fits local memory.
 #ifdef LOCAL_SLOTS
 
-// Counts the group's samples in `table`: i, i + (the grid's items), ...
+// Counts the work-group's samples in `table`: i, i + (the grid's work-items), ...
 static inline void count_local(__global const T* in, const uint n, const uint bins, __local uint* table)
 {
     for (uint slot = get_local_id(0); slot <= bins; slot += WG) {
@@ -85,7 +85,7 @@ RUNG(WG) void v3_local(__global const T* restrict in, const uint n, const uint b
     }
 }
 
-// Group s sums slot s of all tables. MERGE_WG is a power of two.
+// Work-group s sums slot s of all tables. MERGE_WG is a power of two.
 RUNG(MERGE_WG) void v3_merge(
     __global const uint* restrict tables, const uint table_count, const uint bins, __global uint* restrict counts)
 {

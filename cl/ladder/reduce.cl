@@ -1,11 +1,14 @@
-// The reduction ladder: sums by the steps of "Professional CUDA C Programming", chapters 3 and 5, one kernel a step.
+// The reduction ladder: sums by the steps of "Professional CUDA C Programming", chapters 3 and 5, one kernel for each
+// step.
 //
-// Group g reduces elements [g U B, (g + 1) U B) to partials[g], where B is the work-group and U the elements that an item
-// adds up first. The crate's own reduction sums the partials. The host starts ceil(n / (U B)) groups. `block` is B. It
-// equals WG, but it is a parameter, so that the compiler does not know it, as in the originals.
+// Work-group g reduces elements [g U B, (g + 1) U B) to partials[g]. B is the size of the work-group, and U the number
+// of elements that a work-item adds up first. The crate's own reduction sums the partials. The host starts ceil(n / (U
+// B)) work-groups. `block` is B. It equals WG, but it is a parameter, so that the compiler does not know it, as in the
+// originals.
 //
-// What differs from the originals, whose results were wrong for some n or device:
-// - the last group may be short: an item without an element takes no part in a step, but reaches every barrier;
+// Differences from the originals, whose results were wrong for some n or device:
+// - the last work-group may be short: a work-item without an element takes no part in a step, but reaches every
+//   barrier;
 // - each of the U loads has its own bound;
 // - the "warp" tails leave out work-group barriers only for steps within a sub-group whose width the compiler knows;
 // - kernels that reduce in global memory destroy their input, so the host gives them a copy.
@@ -16,16 +19,16 @@
 
 #define RUNG __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1)))
 
-// A step of a tree: item i takes in the value `s` above it, if there is one below `count`.
+// A step of a tree: work-item i combines its value with the value at i + s, if i + s is below `count`.
 #define STEP(data, s, count)                                                                                           \
     if (item < (s) && item + (s) < (count)) data[item] = OP(data[item], data[item + (s)])
 
 #define SYNC_GLOBAL(s) barrier(CLK_GLOBAL_MEM_FENCE)
 #define SYNC_LOCAL(s) barrier(CLK_LOCAL_MEM_FENCE)
 
-// Before a step that reads values of items below s. If the first sub-group holds all of these items, only sub-groups
-// wait, each for itself. That needs a width that the compiler knows. If it is read at run time, the choice between two
-// barriers crashes PoCL 6's compiler.
+// Before a step that reads values of work-items below s. If the first sub-group holds all of these work-items, only
+// sub-groups wait, each for itself. That needs a width that the compiler knows. If it is read at run time, the choice
+// between two barriers crashes PoCL 6's compiler.
 #if SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN
 // These sg_barriers order all memory.
 #define WARP_SYNC_GLOBAL(s)                                                                                            \
@@ -59,8 +62,8 @@
     WARP_SYNC(2);                                                                                                      \
     STEP(data, 1, count)
 
-// All steps of a work-group of up to 8192 items, without a loop. The barriers are outside of the tests of `block`: where
-// barriers are conditional, PoCL compiles the rest of the kernel once more for each.
+// All steps of a work-group of up to 8192 work-items, without a loop. The barriers are outside of the tests of `block`:
+// where barriers are conditional, PoCL compiles the rest of the kernel once more for each.
 #define UNROLLED_STEP(data, s, count, block, SYNC)                                                                     \
     if ((block) >= 2 * (s)) STEP(data, s, count);                                                                      \
     SYNC(s)
@@ -80,11 +83,11 @@
     UNROLLED_STEP(data, 64, count, block, SYNC_##PLACE);                                                               \
     WARP_TAIL(data, count, WARP_SYNC_##PLACE)
 
-// Returns how many of a group's `most` elements exist: at most `left`.
+// Returns how many of a work-group's `most` elements exist: at most `left`.
 static inline uint present(OFFSET_T left, uint most) { return left < most ? (uint)left : most; }
 
-// Returns the aggregate of the item's elements among the group's unroll * block, of which the first `left` exist; the
-// identity if it has none.
+// Returns the aggregate of the work-item's elements among the work-group's unroll * block, of which the first `left`
+// exist; the identity if it has none.
 static inline A take(__global const T* data, uint item, uint block, OFFSET_T left, uint unroll)
 {
     A x = OP_IDENTITY;
@@ -103,7 +106,7 @@ static inline A take(__global const T* data, uint item, uint block, OFFSET_T lef
     return x;
 }
 
-// R1. Neighbours first; the items at work are ever further apart.
+// R1. Neighbours first; the active work-items are ever further apart.
 RUNG void neighbored(__global T* data, const OFFSET_T n, __global T* partials, const uint block)
 {
     const uint item = get_local_id(0);
@@ -121,7 +124,7 @@ RUNG void neighbored(__global T* data, const OFFSET_T n, __global T* partials, c
     }
 }
 
-// R2. The same pairs; the items at work are neighbours.
+// R2. The same pairs; the active work-items are contiguous.
 RUNG void neighbored_less(__global T* data, const OFFSET_T n, __global T* partials, const uint block)
 {
     const uint item = get_local_id(0);
@@ -156,7 +159,8 @@ RUNG void interleaved(__global T* data, const OFFSET_T n, __global T* partials, 
     }
 }
 
-// The start of the unrolled kernels in global memory: finds the group's elements, and stores the items' first sums.
+// The start of the unrolled kernels in global memory: finds the work-group's elements, and stores the work-items' first
+// sums.
 #define TAKE_GLOBAL(U, block)                                                                                          \
     const uint item = get_local_id(0);                                                                                 \
     const OFFSET_T base = (OFFSET_T)get_group_id(0) * ((U) * (block)), left = n - base;                                \
@@ -167,7 +171,7 @@ RUNG void interleaved(__global T* data, const OFFSET_T n, __global T* partials, 
     }                                                                                                                  \
     barrier(CLK_GLOBAL_MEM_FENCE)
 
-// R4, R5, R6. An item first adds up 2, 4 or 8 elements, a block apart: fewer items, more loads in flight.
+// R4, R5, R6. A work-item first adds up 2, 4 or 8 elements, a block apart: fewer work-items, more loads in flight.
 #define UNROLLING(NAME, U)                                                                                             \
     RUNG void NAME(__global T* data, const OFFSET_T n, __global T* partials, const uint block) {                       \
         TAKE_GLOBAL(U, block);                                                                                         \
@@ -230,7 +234,7 @@ RUNG void template_unroll8(__global T* data, const OFFSET_T n, __global T* parti
     }
 }
 
-// S1. One element an item, all steps unrolled, in global memory.
+// S1. One element for each work-item, all steps unrolled, in global memory.
 RUNG void gmem(__global T* data, const OFFSET_T n, __global T* partials, const uint block)
 {
     const uint item = get_local_id(0);
@@ -253,7 +257,7 @@ RUNG void gmem_unroll(__global T* data, const OFFSET_T n, __global T* partials, 
     }
 }
 
-// An item's first sum goes to local memory, and the tree stays there.
+// A work-item's first sum goes to local memory, and the tree stays there.
 #define IN_LOCAL(U, smem)                                                                                              \
     const uint item = get_local_id(0);                                                                                 \
     const OFFSET_T base = (OFFSET_T)get_group_id(0) * ((U) * block);                                                   \
@@ -293,8 +297,8 @@ RUNG void smem_unroll_dyn(__global const T* restrict in, const OFFSET_T n, __glo
 }
 
 #if SG_BACKEND != SG_NONE
-// S7. Sub-groups reduce by shuffles; one value of each goes to local memory, until a single sub-group's is left. Needs
-// sub-groups of two items at least.
+// S7. Sub-groups reduce by shuffles. One value of each goes to local memory, until the value of a single sub-group is
+// left. Needs sub-groups of at least two work-items.
 RUNG void shuffle_xor(__global const T* restrict in, const OFFSET_T n, __global T* restrict partials, const uint block)
 {
     __local T sums[WG / 2];

@@ -1,18 +1,18 @@
-// The transposition ladder: the kernels of "Professional CUDA C Programming" (chapters 4 and 5), of a port to SYCL and of
-// a well-known CUDA sample, one kernel a step. Each moves rows x cols elements of T, stored row by row. The copies show
-// the upper bound of the throughput; the others put element (r, c) at out[c * rows + r].
+// The transposition ladder: the kernels of "Professional CUDA C Programming" (chapters 4 and 5), of a port to SYCL and
+// of a well-known CUDA sample. Each kernel is a step, and moves rows x cols elements of T, stored row by row. The
+// copies show the upper bound of the throughput; the others put element (r, c) at out[c * rows + r].
 //
-// A group is DIM_X x DIM_Y items in the first two families, where DIM_X is 16 and 32, and TILE_DIM x BLOCK_ROWS in the
-// others. Groups beyond the limit of the grid's second dimension go to the third, because some devices allow few groups
-// in the second.
+// A work-group is DIM_X x DIM_Y work-items in the first two families, where DIM_X is 16 and 32, and TILE_DIM x
+// BLOCK_ROWS in the others. Work-groups beyond the limit of the grid's second dimension go to the third, because some
+// devices allow few work-groups in the second.
 //
-// What differs from the originals, whose results were wrong for some shapes:
-// - every access has its own bound, and both matrices have their own row length: any rows x cols will do;
-// - unrolled kernels have as many groups as there are tiles to unroll over, and drop no columns;
+// Differences from the originals, whose results were wrong for some shapes:
+// - every access has its own bound, and both matrices have their own row length, so any rows x cols work;
+// - unrolled kernels have as many work-groups as there are tiles to unroll over, and drop no columns;
 // - the diagonal order is a bijection on every grid, not only on square ones;
-// - items that are out of bounds skip their accesses, not the barrier;
-// - in the SYCL kernels neighbouring items lie along a row. In SYCL dimension 0 varies slowest, but the originals took
-//   it for x.
+// - work-items that are out of bounds skip their accesses, not the barrier;
+// - in the SYCL kernels neighbouring work-items lie along a row. In SYCL dimension 0 varies slowest, but the originals
+//   took it for x.
 #ifndef T
 #define T uint
 #endif
@@ -30,8 +30,8 @@
 #define GROUP_Y ((OFFSET_T)(get_group_id(1) + get_group_id(2) * get_num_groups(1)))
 #define LOCAL_X ((uint)get_local_id(0))
 #define LOCAL_Y ((uint)get_local_id(1))
-// A tracing build has 32-bit elements, and moves item numbers. The lower half of an element has the item that loads it,
-// the upper half the item that stores it.
+// A tracing build has 32-bit elements, and moves work-item numbers. The lower half of an element has the work-item that
+// loads it, the upper half the work-item that stores it.
 #ifdef TRACE
 #define GROUP ((get_group_id(2) * get_num_groups(1) + get_group_id(1)) * get_num_groups(0) + get_group_id(0))
 #define ITEM ((uint)((GROUP * get_local_size(1) + get_local_id(1)) * get_local_size(0) + get_local_id(0)))
@@ -42,7 +42,7 @@
 #define STORE(i, x) out[i] = (x)
 #endif
 
-// ---- chapter 4: 16 items across, no local memory
+// ---- chapter 4: 16 work-items across, no local memory
 
 #define DIM_X 16
 #define DIM_Y (BLOCK_PLAIN / DIM_X)
@@ -126,7 +126,7 @@ RUNG void diagonal_col(ARGS)
     }
 }
 
-// ---- chapter 5: 32 items across, then local memory
+// ---- chapter 5: 32 work-items across, then local memory
 
 #undef DIM_X
 #undef DIM_Y
@@ -151,7 +151,7 @@ RUNG void naive_gmem(ARGS)
 }
 
 // TILES tiles of DIM_Y rows of DIM_X elements, next to each other, through `tile`, whose rows are `pitch` apart. The
-// items are counted along the tile's rows to read and along its columns to write.
+// work-items are counted along the tile's rows to read and along its columns to write.
 #define THROUGH_LOCAL(TILES, pitch)                                                                                    \
     const OFFSET_T r0 = GROUP_Y * DIM_Y, c0 = GROUP_X * (TILES * DIM_X);                                               \
     const uint item = LOCAL_Y * DIM_X + LOCAL_X, across = item / DIM_Y, down = item - across * DIM_Y;                  \
@@ -189,14 +189,14 @@ RUNG void smem_unroll_pad_dyn(ARGS, __local T* tile)
     THROUGH_LOCAL(2, 2 * DIM_X + PAD)
 }
 
-// ---- tiles of 32 x 32: 32 items across, each on several rows
+// ---- tiles of 32 x 32: 32 work-items across, each on several rows
 
 #undef RUNG
 #define TILE_DIM 32
 #define BLOCK_ROWS (BLOCK_TILE / TILE_DIM)
 #define RUNG __kernel __attribute__((reqd_work_group_size(TILE_DIM, BLOCK_ROWS, 1)))
 
-// Item i has column i mod cols of four rows.
+// Work-item i has column i mod cols of four rows.
 __kernel __attribute__((reqd_work_group_size(BLOCK_TILE, 1, 1))) void sycl_naive(ARGS)
 {
     const OFFSET_T i = get_global_id(0), strip = i / cols, c = i - strip * cols;

@@ -79,11 +79,12 @@ static inline uint slot_of(const T x, const uint bins SLOT_PARAMS)
 
 #elif MAP == MAP_EDGES
 
-// edges[0 .. bins + 1] do not decrease; those of integers are distances from the first. `guide` divides the range into cells,
-// which rise with x. guide[cell] counts edges, but not the first and the last one: in its low 24 bits those in earlier cells,
-// from bit 24 on those in this cell, at most MANY. One entry follows the cells. With EDGE_ROOM both are copied to local memory;
-// it is a power of two, at least four times the bins, and at least the cells. With EDGE_PAIRS a cell with one edge or none needs
-// one access.
+// edges[0 .. bins + 1] do not decrease. Edges of integers are stored as distances from the first edge. `guide` divides
+// the range into cells, which rise with x. guide[cell] has two counts of edges, without the first and the last edge.
+// Its low 24 bits count the edges in earlier cells. Its bits from 24 on count the edges in this cell, up to MANY. One
+// entry follows that of the last cell. With EDGE_ROOM, edges and guide are copied to local memory. EDGE_ROOM is a power
+// of two, at least four times the number of bins, and at least the number of cells. With EDGE_PAIRS, a cell with at
+// most one edge needs one access.
 #ifdef T_FLOAT
 #define EDGE A
 #define AS_EDGE_BITS(x) as_uint(x)
@@ -108,10 +109,10 @@ static inline uint slot_of(const T x, const uint bins SLOT_PARAMS)
 #endif
 
 #ifdef EDGE_PAIRS
-// The second word of an entry has the bits of the cell's first edge, of 4 bytes, or of the next one if the cell has none.
+// The second word of an entry has the 4 bytes of the cell's first edge, or of the next edge if the cell has none.
 #define ENTRY uint2
 #define NUMBER_OF(entry) entry.s0
-// By words: Oclgrind reports undefined ones in a vector that is put together.
+// Stores word by word: Oclgrind reports undefined words in a vector that is put together.
 #define SET_ENTRY(k)                                                                                                   \
     {                                                                                                                  \
         __local uint* words = (__local uint*)(guide + k);                                                              \
@@ -232,8 +233,9 @@ SELDOM uint slot_near_edge(const A x, const A guess, const uint bins SLOT_PARAMS
     return k;
 }
 
-// A guess that is further than the slack from a whole number is certain. Adding and subtracting ROUNDER rounds to a whole number,
-// whose lowest bits are those of the sum. Guesses out of its reach fail one of the comparisons, and so does NaN.
+// If the guess is further than `slack` from every whole number, its bin is certain. Adding and subtracting ROUNDER
+// rounds `middle` to a whole number; the lowest bits of `sum` are this number. A guess for which this fails also fails
+// one of the comparisons, and so does NaN.
 static inline uint slot_of(const T raw, const uint bins SLOT_PARAMS)
 {
     const A x = to_acc(raw);
@@ -252,8 +254,8 @@ static inline uint slot_of(const T raw, const uint bins SLOT_PARAMS)
 #define MAP_SETUP(item, items)
 #endif
 
-// IN is the type of a sample in memory: T, or with MAPPED the argument of the caller's function, which returns a T. The host puts
-// that function before this text. VEC and TV are those of IN.
+// IN is the type of a sample in memory: T, or with MAPPED the argument type of the caller's function, which returns a
+// T. The host puts that function before this text. VEC and TV are those of IN.
 #ifdef MAPPED
 #if defined(IN_F16)
 #define WIDEN_IN(x) f16_to_float(x)

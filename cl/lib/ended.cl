@@ -1,4 +1,4 @@
-// Last-block reduction: the work-group that ends last reads what all of them wrote, and saves a launch.
+// Last-block reduction: the work-group that finishes last reads what all work-groups wrote, which saves a launch.
 //
 // `ended` counts the work-groups that are done. It is 0 before and after each launch, so all launches of one in-order queue can
 // share it. Needs subgroup.cl.

@@ -5,9 +5,9 @@
 // The unit is the square of the least positive float of A. The highest word leaves room for 2^64 times the largest product. So
 // the number as a two's complement integer has the bytes of the crate's ExactSum of the same type.
 //
-// The words are signed 32-bit integers with delayed carries, and atomic additions to them need no further extension. An addition
-// changes a word by less than 2^16, in magnitude. After a carry a word is at most 2^16 + 1. So a word stays in range, with
-// room for a carry and for the half by which it is rounded, for
+// The words are signed 32-bit integers with delayed carries, so atomic additions to them need no OpenCL extension. An
+// addition changes a word by less than 2^16, in magnitude. After a carry a word is at most 2^16 + 1. So a word stays in
+// range, with room for a carry and for the half by which it is rounded, for
 //
 //     MOST_ADDED = 32766,  since 2^16 + 1 + 32766 (2^16 - 1) + 2^16 < 2^31 - 1
 //
@@ -62,8 +62,8 @@ static inline void add_exact_word(EXACT_TABLE word, const int x) { *word += x; }
 static inline void add_exact_word(EXACT_TABLE word, const int x) { atomic_add(word, x); }
 #endif
 
-// Adds size * 2^position units, or subtracts them. Bits below the unit must be 0. `pieces` words change, and the number above
-// them must be 0: 3 for 32 bits, 5 for 64 bits.
+// Adds size * 2^position units, or subtracts them. Bits below the unit must be 0. `pieces` words change: 3 hold a
+// `size` of 32 bits, 5 hold one of 64 bits.
 INLINED void add_exact(EXACT_TABLE words, ulong size, int position, const int negative, const uint pieces)
 {
     size = position < 0 ? size >> min(-position, 63) : size;
@@ -97,6 +97,29 @@ INLINED void add_straight(
     }
 }
 
+#if A_BYTES == 8
+// As add_straight, for a number of 106 bits or fewer: (high * 2^64 + low) * 2^position units, or its negative. It
+// changes 8 words.
+INLINED void add_wide(
+    EXACT_TABLE words, const uint stride, ulong high, ulong low, const uint position, const int negative)
+{
+    const uint shift = position & 15;
+    high = high << shift | low >> 1 >> (63 - shift);
+    low <<= shift;
+    // Negates as -x = ~x + 1.
+    const ulong sign = -(ulong)negative;
+    low = (low ^ sign) - sign;
+    high = (high ^ sign) + (negative && low == 0);
+    EXACT_TABLE word = words + (position >> 4) * stride;
+    _Pragma("unroll")
+    for (uint k = 0; k < 8; k++) {
+        const ulong bits = k < 4 ? low : high;
+        const int piece = k < 7 ? (int)(bits >> (16 * (k & 3)) & 0xffff) : (int)((long)high >> 48);
+        add_exact_word(word + k * stride, piece);
+    }
+}
+#endif
+
 // A finite float as a signed integer, in units of 2^position.
 static inline long signed_size_of(const A x, const uint field)
 {
@@ -109,7 +132,7 @@ static inline long signed_size_of(const A x, const uint field)
 }
 
 #ifdef REGISTERS
-// Returns the error of a + b, which is an f64.
+// Returns the rounding error of a + b; it is exact.
 static inline double error_of(const double a, const double b)
 {
     const double now = a + b, added = now - a;
@@ -126,7 +149,8 @@ INLINED void deposit_double(EXACT_TABLE words, const double x)
 }
 #endif
 
-// to_acc for an element that may be after the last one. There Mesa 25 converts bytes wrongly, or crashes if the load has a condition.
+// to_acc for an element that may be after the last one. For such elements, Mesa 25 converts bytes wrongly, or crashes
+// if the load has a condition.
 static inline A element_to_acc(const T x)
 {
 #if T_BYTES == 1
@@ -137,7 +161,8 @@ static inline A element_to_acc(const T x)
 #endif
 }
 
-// The carry of a word, rounded so that the word that is left is in -2^15 .. 2^15. So a small negative number has few words.
+// The carry of a word, rounded so that the remainder of the word is in -2^15 .. 2^15. So a small negative number has
+// few nonzero words.
 static inline int carry_of(const int word) { return (word + 0x8000) >> 16; }
 
 // Moves each word's carry to the next word, for `count` words that are `plane` apart. All work-items call it, in uniform flow; it
@@ -145,7 +170,7 @@ static inline int carry_of(const int word) { return (word + 0x8000) >> 16; }
 INLINED void carry_exact(__local int* words, const uint count, const uint plane)
 {
     barrier(CLK_LOCAL_MEM_FENCE);
-    // From the last words on, so that the words below have their old values.
+    // From the last words to the first ones, so that the words below still have their old values.
     for (uint end = (count + WG - 1) / WG * WG; end > 0; end -= WG) {
         const uint i = end - WG + get_local_id(0);
         int word = 0, below = 0;
@@ -198,7 +223,8 @@ typedef struct {
     int low;
 } Division;
 
-// Then call divide_digit for each digit of the dividend, leading one first; `first` is its exponent.
+// Starts a division. Then call divide_digit for each digit of the dividend, the leading digit first; `first` is the
+// exponent of that digit.
 static inline void open_division(Division* d, const ulong divisor, const int first)
 {
     d->divisor = divisor;
@@ -242,8 +268,9 @@ static inline ulong nearest_quotient(Division* d)
 #define OUT_OF_NONE ((OUT_BITS)0)
 #endif
 
-// Returns the bits of the OUT nearest to the number whose word k is words[k * plane], ties to even; all words outside [lowest,
-// highest] are 0. With MEAN, of the number divided by `count`. The words become those of the magnitude. One work-item calls it.
+// Returns the bits of the OUT nearest to a number, ties to even; with MEAN, to the number divided by `count`. Word k of
+// the number is words[k * plane]; words outside [lowest, highest] are 0. Afterwards the words hold the magnitude. One
+// work-item calls it.
 static inline OUT_BITS round_exact(
     __local int* words, const uint plane, const int lowest, const int highest, const ulong count)
 {
@@ -274,7 +301,7 @@ static inline OUT_BITS round_exact(
     }
     const ulong bits = nearest_quotient(&d);
 #else
-    // The 64 leading bits, of which the last one stands for all that follow.
+    // The 64 leading bits; `more` collects the bits after them.
     ulong top = 0;
     for (int k = lead; k > lead - 4; k--) {
         top = top << 16 | (k >= lowest ? (uint)words[k * plane] : 0);
@@ -346,8 +373,8 @@ INLINED void publish_exact(
 #define EXACT_BELOW 0
 #endif
 
-// Stores the number in words, whose words below `lowest` are 0. Its unit is 2^EXACT_BELOW times that of the words.
-// One work-item calls it.
+// Stores the number in `words`; words below `lowest` are 0. The unit of the stored number is 2^EXACT_BELOW times that
+// of the words. One work-item calls it.
 static inline void store_exact_result(
     __global uchar* result, __local int* words, const uint plane, int lowest, int highest, uint marks, const ulong count)
 {
@@ -382,8 +409,9 @@ static inline void store_exact_result(
 #else
 #define RESULT OUT
 
-// Stores the float nearest to the number in the words, of which only [lowest, highest] are not 0; with MEAN, divided by `count`. It
-// is stored as an integer, since a store of a float may flush a subnormal. One work-item calls it.
+// Stores the float nearest to the number in `words`; with MEAN, to that number divided by `count`. Words outside
+// [lowest, highest] are 0. The float is stored as an integer, since a store of a float may flush a subnormal. One
+// work-item calls it.
 static inline void store_exact_result(
     __global OUT* result, __local int* words, const uint plane, int lowest, int highest, uint marks, const ulong count)
 {

@@ -1,7 +1,8 @@
 // Parts of exact scans: records of tiles, elements as integers of a window, and accumulators.
 //
-// A tile has TILE elements, and a record: the accumulator of its sum, and the marks of its elements. LEVEL records are a group, which has
-// a record of the next level. The exclusive prefix of a tile is the sum of the initial value and of a record of each level.
+// A tile has TILE elements, and a record: the accumulator of its sum, and the marks of its elements. LEVEL records form
+// a group, and each group has one record of the next level. The exclusive prefix of a tile is the sum of the initial
+// value and of one record of each level.
 //
 // Needs types.cl, parts.cl with the REAL of A, and exact.cl.
 

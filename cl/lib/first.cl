@@ -11,7 +11,7 @@ static inline void note_first(__global uint* noted, ulong first, uint at)
 {
     if (at != NONE) {
         const ulong index = first + at;
-        // The high word differs between launches only, and that of an earlier launch stays.
+        // The high word differs only between launches, and the word of an earlier launch is smaller, so it stays.
         const uint high = (uint)(index >> 32);
         if (atomic_min(noted + 1, high) >= high) {
             atomic_min(noted, (uint)index);

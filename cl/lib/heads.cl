@@ -156,7 +156,7 @@ static inline bool is_head(__global const S* offsets, OFFSET_T low, OFFSET_T hig
     return rank > low && offsets[rank - 1] == p;
 }
 
-// Searches the offsets for each element, however many there are. With offsets only recompute_tile() of
+// Searches the offsets for each element, however many there are. With BY_OFFSETS, only recompute_tile() of
 // scan_look_back.cl calls vector_heads().
 static inline uint vector_heads(const bool whole, OFFSET_T base, uint position, OFFSET_T n HEAD_PARAMS)
 {
@@ -189,8 +189,8 @@ static inline uint vector_heads(const bool whole, OFFSET_T base, uint position, 
 //     at most 2 * TILE offsets in the tile:  each offset sets the bit of its element
 //     more offsets:                          each element searches the offsets, and sets its own bit if it is a head
 //
-// A tile has so many offsets only if most segments are empty. recompute_tile() of scan_look_back.cl does not use this
-// function, and searches however many offsets there are.
+// A tile has more than 2 * TILE offsets only if most segments are empty. recompute_tile() of scan_look_back.cl does not
+// use this function, and searches however many offsets there are.
 INLINED void set_head_bits(FLAG_SPACE uint* bits, OFFSET_T tile, OFFSET_T n HEAD_PARAMS)
 {
     __global const S* offsets = offsets_base + offsets_offset;

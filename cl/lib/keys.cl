@@ -1,7 +1,7 @@
-// Keys by their bits, and the numbers that rise with them.
+// Maps the bits of a key to a number that rises with the key, and back.
 //
-// KEY: an unsigned integer of KEY_BYTES bytes; of 16 bytes a vector of two, the low half first. WORD: the type of a key's
-// number. The host computes `flip` and `always` for each type, order and direction.
+// KEY: an unsigned integer of KEY_BYTES bytes; for 16 bytes a vector of two integers, the low half first. WORD: the
+// type of a key's number. The host computes `flip` and `always` for each type, order and direction.
 //
 // FLOAT_KEYS: the keys are floats in the order of lib/floats.cl, and `flip` has the bits of infinity. Keys that compare
 // equal have one number, `ordered`: their rank of lib/floats.cl, with SOME_BITS plus a bias, inverted in descending
@@ -150,9 +150,9 @@ static inline WORD ordered(KEY key, WORD flip, WORD always)
 #endif
 }
 
-// A digit of that number, for sort_scatter. Where possible, the number itself is not computed: rising() is shifted, and
-// the direction is applied to the digit. `always >> shift` is the same for all keys. sort_counts and sort_histograms
-// compute the number by ordered() instead.
+// A digit of a key's number, for sort_scatter. Where possible, the number itself is not computed: rising() is shifted,
+// and the direction is applied to the digit. `always >> shift` is the same for all keys. sort_counts and
+// sort_histograms compute the number by ordered() instead.
 static inline uint digit_of_key(KEY key, uint shift, uint mask, WORD flip, WORD always)
 {
 #if KEY_BYTES == 16 || defined(FLOAT_KEYS) && defined(SOME_BITS)

@@ -11,9 +11,9 @@
 //         poll the word of tile p; if it is still invalid after `spins` or `spins` + 1 polls, recompute the aggregate of tile p
 //         prefix += its count; stop at an inclusive prefix
 //
-// Since a work-group recomputes what it misses, no result depends on the progress of other work-groups. Time does, so the host uses
-// look-back only where a self-test saw that progress. The file that includes this one defines LOOK_CONTEXT, the first parameters;
-// LOOK_PASS, the arguments for them; and the recomputation:
+// Since a work-group recomputes a missing count, no result depends on the progress of other work-groups. The running
+// time depends on it, so the host uses look-back only where a self-test saw that progress. The file that includes this
+// one defines LOOK_CONTEXT, the first parameters; LOOK_PASS, the arguments for them; and the recomputation:
 //
 //     ulong look_missing(LOOK_CONTEXT, OFFSET_T tile, uint slot)
 //
@@ -34,7 +34,7 @@ static inline ulong wait_for_status(
     return status >= STATUS_AGGREGATE ? status : STATUS_AGGREGATE | look_missing(LOOK_PASS, tile, slot);
 }
 
-// Loads of status words in flight per work-item: it does not wait for one after the other.
+// Status words that a work-item loads at once, so that their latencies overlap.
 #ifndef LOOK_AHEAD
 #define LOOK_AHEAD 4
 #endif

@@ -21,7 +21,7 @@ static inline int op_less(const T a, const T b) { return a < b; }
 #define ITEMS 17
 #endif
 #define TILE (WG * ITEMS)
-// NVIDIA's compiler keeps to a limit of registers only where the size of work-groups is open.
+// NVIDIA's compiler obeys a register limit only if the kernel does not fix its work-group size.
 #ifdef INLINE_PTX
 #define GROUP
 #else
@@ -30,7 +30,7 @@ static inline int op_less(const T a, const T b) { return a < b; }
 #define UNROLL _Pragma("unroll")
 // UNROLL_SOME: for loops that, fully unrolled, would take registers that other work-groups need.
 #define UNROLL_SOME _Pragma("unroll 4")
-// For functions with barriers or local memory: PoCL 3.1 gets both wrong in functions that it calls.
+// For functions with barriers or local memory: PoCL 3.1 miscompiles both in functions that it calls.
 #define INLINED static inline __attribute__((always_inline))
 
 // NAME(a, len_a, b, len_b, d): the split at d, which is at most len_a + len_b. It uses `max`, because Oclgrind 21.10 does not
@@ -70,7 +70,8 @@ DEFINE_SPLIT(find_split_local, uint, __local)
 DEFINE_LOWER(find_lower, OFFSET_T, __global)
 DEFINE_LOWER(find_lower_local, uint, __local)
 
-// The part that a tile merges: `count` elements, the first count_a of a from begin_a on, the others of b from begin_b on.
+// The part that a tile merges: count_a elements of a from begin_a on, and count - count_a elements of b from begin_b
+// on.
 typedef struct {
     OFFSET_T begin_a, begin_b;
     uint count, count_a;
@@ -90,8 +91,9 @@ INLINED part_t find_part(
     return part;
 }
 
-// Loads the part's elements to tile[0 .. TILE], where the last one fills the rest; tile[TILE] has the first one. So every element
-// that is read was written. x has ITEMS elements, and is free afterwards. All work-items call it.
+// Loads the part's elements to tile[0 .. TILE]. The part's last element fills the rest of the tile, and tile[TILE] has
+// its first element. So every element that is read later has been written. x has ITEMS elements, and is free
+// afterwards. All work-items call it.
 INLINED void load_part(
     __local T* tile, T* x, __global const T* a, __global const T* b, const part_t* part)
 {
@@ -111,8 +113,8 @@ INLINED void load_part(
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// True if the next element of a merge is of the second range. at_a and at_b are the positions of the next elements x_a and x_b;
-// the ranges end at stop_a and stop_b.
+// True if a merge takes its next element from the second range. at_a and at_b are the positions of the next elements
+// x_a and x_b. The ranges end at stop_a and stop_b.
 INLINED int takes_second(
     const uint at_a, const uint stop_a, const T x_a, const uint at_b, const uint stop_b, const T x_b)
 {

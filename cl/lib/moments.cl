@@ -3,8 +3,9 @@
 //     integers: sum x[i] in 128 bits, sum x[i]^2 in 192 bits; exact
 //     floats:   mean, in two floats, and m2 = sum (x[i] - mean)^2
 //
-// Lane j of `lanes` has the elements j, j + lanes, ... A lane of floats is read twice: first for its mean, then for sum d and sum
-// d^2 with d = x[i] - mean. These correct mean and m2. Moments of n and of m elements with means a and b join as
+// Lane j of `lanes` has the elements j, j + lanes, ... A lane of floats is read twice: first for its mean, then for sum
+// d and sum d^2 with d = x[i] - mean. These sums give a correction of the mean, and m2. Moments of n and of m elements
+// with means a and b join as
 //
 //     mean = a + (b - a) * m / (n + m),   m2 = m2a + m2b + (b - a)^2 * n * m / (n + m)
 //
@@ -129,7 +130,8 @@ static inline A far_mean(__global const T* p, long stride, uint elements, uint l
     return mean;
 }
 
-// Returns the sum of squares of a lane in which a distance from the mean or its square overflows: that of the elements times DOWN.
+// For a lane in which a distance from the mean or its square overflows: returns the sum of squared distances, with all
+// elements multiplied by DOWN.
 SELDOM A far_squares(__global const T* p, long stride, uint elements, uint lanes, uint lane, A mean, A part)
 {
     const A down = mean * DOWN;
@@ -144,8 +146,8 @@ SELDOM A far_squares(__global const T* p, long stride, uint elements, uint lanes
     return fmax(m2 - rest * (rest * part), (A)0.0f);
 }
 
-// Makes the moments of a lane from the sums of the distances to its mean and of their squares. The caller replaces an m2 that is
-// not finite, by replace_far_squares.
+// Makes the moments of a lane from the sums of the distances to its mean and of their squares. If m2 is not finite, the
+// caller replaces it by replace_far_squares.
 static inline void lane_moments(Moments* m, A mean, A rest, A m2, A part)
 {
     const A off = rest * part, spread = m2 - rest * off;
@@ -153,11 +155,12 @@ static inline void lane_moments(Moments* m, A mean, A rest, A m2, A part)
     m->mean = mean;
     m->rest = finite && IS_FINITE(off) ? off : 0;
     m->unused = 0;
-    // Rounding can make it negative.
+    // Rounding can make `spread` negative.
     m->m2 = !finite ? mean - mean : spread < 0 && spread > -A_INFINITY ? (A)0.0f : spread;
 }
 
-// Replaces the m2 of a lane that overflows although the mean does not. The elements are those of far_mean.
+// Replaces the m2 of a lane if m2 overflows although the mean does not. The parameters that give the elements are those
+// of far_mean.
 static inline void replace_far_squares(
     Moments* m, A part, __global const T* p, long stride, uint elements, uint lanes, uint lane)
 {
@@ -228,7 +231,7 @@ typedef struct {
     ulong squares;
 #else
     long sum;
-    ulong squares, high; // Of the squares' lower and upper halves.
+    ulong squares, high; // Sums of the lower and of the upper halves of the squares.
 #endif
 #else
     ulong sum0, sum1, squares0, squares1, squares2;

@@ -1,4 +1,5 @@
-// The parts of a finite float: (-1)^negative * size * 2^position times the least positive float. And the way back: rounding.
+// Splits a finite float into parts: (-1)^negative * size * 2^position times the least positive float. Also rounds such
+// a number to a float.
 //
 // REAL is the type, float unless REAL_BYTES is 8. Floats are taken apart as integers, since a device may flush subnormals.
 
@@ -38,8 +39,8 @@ static inline int is_negative(const REAL x)
     return (int)(AS_BITS_OF(x) >> (8 * sizeof(BITS) - 1));
 }
 
-// Returns the bits of the float nearest to top * 2^(above - 63) times the least positive float of a type, ties to even. The
-// highest bit of `top` is set; its lowest bit is also set if any bit below it, which `top` lacks, is set.
+// Returns the bits of the float nearest to top * 2^(above - 63) times the least positive float of a type, ties to even.
+// The highest bit of `top` is set. Its lowest bit is also set if the exact number has a set bit below those of `top`.
 static inline ulong nearest_bits(const ulong top, const int above, const int precision, const ulong infinity)
 {
     const ulong half_unit = (ulong)1 << 63;

@@ -28,7 +28,7 @@
 #define COUNTS 16
 
 #define RADIX 256
-// Bytes of the atomic tile counters, one a pass, which precede the status words.
+// Bytes of the atomic tile counters, one for each pass, which precede the status words.
 #define TILE_COUNTER_BYTES 64
 
 // The digit of a pass: the bits of `mask` in a key's number from bit `shift` on. `flip` and `always` are those of lib/keys.cl.

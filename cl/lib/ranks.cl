@@ -1,6 +1,7 @@
-// Ranks among sorted offsets. S: the type of an offset. POS_T: one that holds offsets and positions.
+// Ranks among sorted offsets. S: the type of an offset. POS_T: a type that holds offsets and indices.
 
-// Returns the number of offsets <= p. The caller knows that the first `low` offsets are, and that those from `high` on are not.
+// Returns the number of offsets <= p. The caller knows that the first `low` offsets are at most p, and that those from
+// `high` on are larger.
 static inline OFFSET_T rank_within(__global const S* offsets, OFFSET_T low, OFFSET_T high, POS_T p)
 {
     while (low < high) {

@@ -1,8 +1,9 @@
-// Segmented reduction: what its variants share. The tree, its nodes, and their memory.
+// Segmented reduction, the part that all variants share: the tree, its nodes, and their memory.
 //
-// One binary tree over the indices of the input gives the order. A leaf is a line of LINE elements, 64 bytes, combined from left to
-// right; above, neighbours are combined: lines 2i and 2i + 1, then their pairs, and so on. A segment's result is the value of this
-// tree without all other elements. So it depends only on where the segment starts and ends.
+// One binary tree over the indices of the input gives the order. A leaf is a line of LINE elements, 64 bytes, combined
+// from left to right. Above the leaves, neighbours are combined: lines 2i and 2i + 1, then their pairs, and so on. A
+// segment's result is the value of this tree over the segment's elements alone. So the order depends only on where the
+// segment starts and ends.
 //
 // At most two segments reach beyond a node: one from the left, and one to the right.
 //
@@ -22,7 +23,7 @@
 #include "lib/op.cl"
 #include "lib/subgroup.cl"
 
-// The type of an offset, and one that holds offsets and indices.
+// The type of an offset, and a type that holds offsets and indices.
 #ifndef S
 #define S uint
 #define POS_T uint
@@ -59,8 +60,8 @@ typedef struct {
     uint starts;
 } Node;
 
-// `scratch` has an array for each of the four fields of a Node, with room for `nodes` values of 8 bytes, then the ranks of the
-// tiles.
+// `scratch` has an array for each of the four fields of a Node, each with room for `nodes` values of 8 bytes. The ranks
+// of the tiles follow.
 #define PREFIXES(scratch, nodes) ((__global A*)(scratch))
 #define SUFFIXES(scratch, nodes) ((__global A*)((scratch) + 8 * (nodes)))
 #define NODE_RANKS(scratch, nodes) ((__global OFFSET_T*)((scratch) + 16 * (nodes)))
@@ -76,7 +77,7 @@ static inline void store_node(__global uchar* scratch, ulong nodes, ulong at, co
     STARTS(scratch, nodes)[at] = node->starts;
 }
 
-// Stores the result of the segment of a rank. There is none before the first offset, and none after the last.
+// Stores the result of the segment of a rank. No segment lies before the first offset or after the last one.
 static inline void emit(__global OUT* out, OFFSET_T count, OFFSET_T rank, A x)
 {
     if (rank >= 1 && rank < count) {

@@ -2,8 +2,8 @@
 // are joined.
 //
 // Work-item i has ITEM_BLOCKS lines of the tile, from line ITEM_BLOCKS * i on. Local memory holds the tile's elements, converted to
-// accumulators. If a segment starts and ends in the tile, its result replaces the segment's last element there, until the
-// work-group stores all results.
+// accumulators. If a segment starts and ends in the tile, its result replaces its last element in local memory, until
+// the work-group stores all results.
 
 #include "lib/segment_nodes.cl"
 #include "lib/aside.cl"
@@ -55,7 +55,7 @@
 // No segment starts.
 #define NOWHERE 0xffffffffu
 
-// Returns the slot of part k of the work-item's vector in row v. It is simpler if all rows are permuted alike.
+// Returns the slot of part k of the work-item's vector in row v. The formula is simpler if all rows are permuted alike.
 static inline size_t row_slot(uint v, uint k)
 {
     const size_t item = get_local_id(0);
@@ -77,7 +77,7 @@ INLINED void put_vector(__local AV* stage, uint v, TV raw)
     }
 }
 
-// Elements that are accumulators already are copied to local memory without registers.
+// Elements that need no conversion to accumulators are copied to local memory without registers.
 #if defined(COPIES_ASIDE) && defined(ALIGNED) && T_BYTES == A_BYTES && defined(T_FLOAT) == defined(A_FLOAT) && !defined(MAPPED)
 #define STAGED 1
 INLINED void fetch_vector(__local AV* stage, TV* row, uint v, __global const T* from)
@@ -171,8 +171,9 @@ INLINED void join_here(__local A* results, TileNode* left, A prefix, A suffix, u
     }
 }
 
-// Replaces each element of a line, in the vectors from `own` on, by the aggregate of its segment so far; returns the last one. Bit e
-// of the two words tells whether a segment starts at element e. The first `present` elements exist; all of them, if `whole`.
+// Replaces each element of a line, in the vectors from `own` on, by the aggregate of its segment so far; returns the
+// last aggregate. Bit e of the two words is set if a segment starts at element e. The first `present` elements exist;
+// all of them, if `whole`.
 INLINED A scan_line(
     __local AV* stage, uint own, uint bits, uint more, const bool whole, uint present)
 {
@@ -265,7 +266,8 @@ INLINED void reduce_lines(__local AV* stage, __local const uint* starts, uint le
     }
 }
 
-// Joins the work-items' nodes; work-item 0 has the tile's node. The right one of two nodes hands itself over to the left one.
+// Joins the work-items' nodes; work-item 0 gets the tile's node. The work-item of the right of two nodes writes its
+// node to local memory, and that of the left one joins both.
 INLINED void join_items(
     __local A* results, TileNode* node, __local A* prefixes, __local A* suffixes, __local uint* first_starts)
 {
@@ -284,7 +286,7 @@ INLINED void join_items(
                 barrier(CLK_LOCAL_MEM_FENCE);
             }
         } else {
-            // PoCL breaks where one of two barriers is chosen.
+            // One barrier for all cases: PoCL fails on a choice between two barriers.
             barrier(CLK_LOCAL_MEM_FENCE);
         }
         if (in_pair == 0) {
@@ -293,8 +295,8 @@ INLINED void join_items(
     }
 }
 
-// Stores the tile's node, whose open segment has the rank `rank`. If it is the only tile, stores that segment's result. Work-item
-// 0 does. Ends with a barrier.
+// Stores the tile's node, whose open segment has the rank `rank`. If it is the only tile, stores that segment's result
+// instead. Only work-item 0 stores. Ends with a barrier.
 INLINED void finish_tile(
     const TileNode* node, OFFSET_T rank, OFFSET_T tile, __global uchar* scratch, ulong nodes, __global OUT* out,
     OFFSET_T count, uint last)
@@ -310,7 +312,7 @@ INLINED void finish_tile(
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// Loads a node, or one that changes nothing if there is none.
+// Loads a node, or a neutral one if the node does not exist.
 static inline void load_node(__global uchar* scratch, ulong nodes, ulong at, bool exists, Node* node)
 {
     node->prefix = exists ? PREFIXES(scratch, nodes)[at] : OP_IDENTITY;

@@ -1,4 +1,5 @@
-// The segments of a segmented sort, as its kernels know them; sort_segments_mark computes them. All of it is in scratch memory.
+// The segments of a segmented sort, in the layout that its kernels share; sort_segments_mark computes them. All of this
+// is in scratch memory.
 //
 // The header has 32-bit words, and 64-bit words from FIRST on:
 //

@@ -1,4 +1,5 @@
-// Select: what its variants share. The options, the outputs, the list of an element, and where each list goes in the output.
+// Select, the part that all variants share: the options, the outputs, the list of an element, and the offset of each
+// list in the output.
 //
 // An element goes to one of LISTS lists, or to none:
 //
@@ -69,7 +70,7 @@
 #define KEY_BYTES T_BYTES
 #include "lib/equal.cl"
 
-// NVIDIA's compiler keeps to a limit of registers only if the size of work-groups is open.
+// NVIDIA's compiler obeys a register limit only if the kernel does not fix its work-group size.
 #if SG_BACKEND == SG_PTX
 #define KERNEL __kernel
 #else
@@ -118,8 +119,8 @@
 #define LENGTHS_PARAMS
 #define LENGTHS_ARGS 0, 0, 0
 #endif
-// A run may end in a later tile than it begins, so each tile leaves a record for select_last_runs: the number of heads up to its
-// end, and the indices of its first and its last head, if it has any.
+// A run may end in a later tile than it begins. So each tile writes a record for select_last_runs: the number of heads
+// up to the tile's end, and the indices of its first and its last head, if it has any.
 #define RECORD(records, tile) ((records) + 3 * (ulong)(tile))
 #if LENGTHS && !NON_TRIVIAL
 #define RECORDS 1

@@ -1,9 +1,9 @@
 // Status words: the messages of decoupled look-back from a tile to the tiles after it; and the faults that tests inject.
 //
-// A status word is valid in the launch of its epoch alone. State, epoch and payload of a word are one atomic access, so
+// A status word is valid only in the launch of its epoch. State, epoch and payload of a word are one atomic access, so
 // relaxed loads and stores are enough. A value of 8 bytes takes two words, each with the epoch: it is valid if both
-// are. Only scans in place need fences, too: a work-group that reads a result in place of an element must see the
-// status word afterwards. recompute_tile() of scan_look_back.cl calls its fence in every scan.
+// are. Only scans in place also need fences: a work-group that has read a result in place of an element must then find
+// the status word valid. recompute_tile() of scan_look_back.cl calls its fence in every scan.
 //
 // The macros STATUS_VALUES and LOOK_TURNS select one of three layouts. Fields and their bits, from the highest to the
 // lowest:
@@ -62,7 +62,8 @@ static inline bool is_faulty(ulong tile) { return STALL != 0 && tile % 5 == 2; }
 
 static inline bool is_dropped(ulong tile) { return STALL == DROP_PUBLISH && is_faulty(tile); }
 
-// Delays a publish of `word`, from less time than others take to read the tile to much more.
+// Delays a publish of `word`. From tile to tile, the delay varies from less than the time in which others read the tile
+// to much more.
 static inline void delay_publish(ulong tile, volatile __global void* word)
 {
     if (STALL == DELAY_PUBLISH && is_faulty(tile) && get_local_id(0) == 0) {
@@ -77,7 +78,7 @@ static inline void delay_publish(ulong tile, volatile __global void* word)
 // Status words of a partial result.
 #define STATUS_WORDS (A_BYTES == 8 ? 2 : 1)
 
-// Stores partial `at` of `words`, without faults: for a work-group that does so in another's place.
+// Stores partial `at` of `words`, without injected faults: for a work-group that stores it in place of another.
 static inline void store_status(volatile __global ulong* words, OFFSET_T at, Partial x, uint epoch)
 {
     const ulong bits = bits_of_value(value_of(x)), tag = (ulong)(epoch << 1 | head_of(x)) << 32;
@@ -147,7 +148,7 @@ static inline bool poll_status(volatile __global ulong* words, OFFSET_T at, Part
 #define STATUS_PREFIX (1ul << 63)
 #define STATUS_COUNT(status) ((status) & (STATUS_AGGREGATE - 1))
 
-// Stores word `at`, without faults. `state` is STATUS_AGGREGATE or STATUS_PREFIX.
+// Stores word `at`, without injected faults. `state` is STATUS_AGGREGATE or STATUS_PREFIX.
 static inline void store_status(volatile __global LOOK_WORD* words, ulong at, ulong state, ulong count, uint epoch)
 {
     if (HAS_EPOCH) {

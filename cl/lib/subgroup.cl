@@ -4,10 +4,10 @@
 //   sg_id() sg_count()                    the sub-group's index in the work-group; the number of sub-groups
 //   sg_shuffle_T(v, lane, s)              v of that lane, which is below sg_size(); T is u32 or u64
 //   sg_shuffle_xor_T(v, mask, s)          v of lane sg_lane() ^ mask, which is below sg_size()
-//   sg_shuffle_up_T(v, delta, s)          v of lane sg_lane() - delta; the own v if there is no such lane
+//   sg_shuffle_up_T(v, delta, s)          v of lane sg_lane() - delta; the lane's own v if there is no such lane
 //   sg_shuffle_down_T(v, delta, s)        likewise for sg_lane() + delta
 //   sg_ballot(pred, s)                    ulong: bit i is pred != 0 of lane i; needs sg_size() <= 64
-//   sg_alike(pred, s)                     ulong: the lanes whose pred != 0 equals the own one; bits from sg_size() on are 0
+//   sg_alike(pred, s)                     ulong: the lanes with this lane's pred != 0; bits from sg_size() on: 0
 //   sg_any(pred, s) sg_all(pred, s)       pred != 0 in some lane; in all lanes
 //   sg_match_u32(v, bits, s)              ulong: the lanes with the same low `bits` bits of v; needs sg_size() <= 64
 //   sg_rank(mask)                         the number of bits of mask that are set below sg_lane()
@@ -247,7 +247,7 @@ SG_INLINE uint sg_shuffle_u32(uint v, uint lane, __local uint* s)
     barrier(CLK_LOCAL_MEM_FENCE);
     return r;
 }
-// Returns the lanes whose `v` equals the own `wanted`. All lanes read the same word at a time.
+// Returns the lanes whose `v` equals the `wanted` of this lane. All lanes read the same word at a time.
 SG_INLINE ulong sg_lanes_with(uint v, uint wanted, __local uint* s)
 {
     uint l = get_local_id(0), first = l - l % SG_SIZE;

@@ -118,8 +118,8 @@ typedef struct {
 } Row;
 
 // The parameters that all kernels share. Row i starts at in_base[in_offset + i * stride]; in_base is aligned to 16 bytes.
-// A part is a range of `share` positions, a multiple of TILE. region.s0 are the bytes of a row's scratch; s1 to s7 are the
-// byte offsets of its regions, in the order of `Row`.
+// A part is a range of `share` positions, a multiple of TILE. region.s0 is the size of a row's scratch in bytes; s1 to
+// s7 are the byte offsets of its regions, in the order of `Row`.
 #define ROW_PARAMS                                                                                                     \
     __global const KEY *in_base, const ulong in_offset, const OFFSET_T len, const ulong stride, __global uchar *scratch, \
         const ulong8 region, const uint rows, const uint parts, const OFFSET_T share, const WORD flip,                 \
@@ -202,7 +202,7 @@ INLINED ulong2 exclusive_prefix(ulong2 x, SHARED ulong2* sums, SHARED ulong2* to
     return before;
 }
 
-// Several counts of one work-item in one word: count r has 16 bits.
+// Returns count r of a word that packs several counts of a work-item, of 16 bits each.
 INLINED ulong packed_count(ulong packed, uint r)
 {
     return packed >> (16 * r) & 0xffff;
@@ -254,7 +254,7 @@ INLINED void load_tile(KeyWord* held, __global const KEY* keys, OFFSET_T base, O
 
 // Digits
 
-// A digit: `bits` bits above `shift`. It counts only for keys whose higher digits are `prefix`.
+// A digit: `bits` bits from bit `shift` on. Only keys whose higher digits are `prefix` are counted.
 typedef struct {
     WORD prefix;
     uint shift, bits;
@@ -312,8 +312,9 @@ INLINED void count_tile(
     }
 }
 
-// Finds the digit with the key of rank `need`, from 1 on; own[] are the keys with each of the work-item's own digits.
-// All work-items call it. Then `found` has the digit, the number of keys with lower ones, and of those with it.
+// Finds the digit of the key of rank `need`, from 1 on; own[] has the number of keys with each of the work-item's own
+// digits. All work-items call it. Then `found` has the digit, the number of keys with lower digits, and the number of
+// keys with this digit.
 INLINED void find_digit(
     const ulong* own, ulong need, SHARED ulong* found, SHARED ulong2* sums, SHARED ulong2* totals)
 {
@@ -336,8 +337,8 @@ INLINED void find_digit(
     sync_shared();
 }
 
-// Appends to `prefix` the digit with the key of rank `need` among the counted ones, and makes `need` its rank among
-// the keys with that digit. All work-items call it after a barrier; it ends with one.
+// Finds the key of rank `need` among the counted keys, and appends its digit to `prefix`. Then `need` becomes the key's
+// rank among the keys with that digit. All work-items call it after a barrier; it ends with one.
 INLINED void append_digit(
     const SHARED uint* counts, uint bits, WORD* prefix, ulong* need, SHARED ulong* found, SHARED ulong2* sums,
     SHARED ulong2* totals)

@@ -1,4 +1,4 @@
-// Elements that are moved without a look at their value, and blocks of them that are transposed in registers.
+// Elements that are moved as units, whatever their type, and blocks of them that are transposed in registers.
 //
 // E: an element: UNITS units of type UNIT, of UNIT_BYTES bytes each.
 // With BLOCK, on GPUs: a block is BLOCK x BLOCK elements, where BLOCK elements fill a vector V; SIDE x SIDE blocks are a tile in

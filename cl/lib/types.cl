@@ -175,8 +175,8 @@ static inline A to_acc(T x)
 #endif
 #endif
 
-// key_of: an integer in the order of accumulators, except NaN. That of a float is its bits, reversed for negative ones, so that -0
-// and +0 are both 0. Floats are not compared, since a device may flush subnormals.
+// key_of(x): an integer in the order of accumulators, except NaN. For a float it is the bits; for a negative float, the
+// lowest integer minus the bits. So -0 and +0 are both 0. Floats are not compared, since a device may flush subnormals.
 #ifdef A_FLOAT
 #define KEY_T A_BITS
 static inline KEY_T key_of(A x)

@@ -8,7 +8,7 @@
 #endif
 
 #if SG_BACKEND != SG_NONE
-// Returns x of the lane whose number is the own one ^ mask.
+// Returns x of lane sg_lane() ^ mask.
 SG_INLINE A shuffle_xor_acc(A x, uint mask, __local uint* s)
 {
 #if A_BYTES == 8

@@ -35,7 +35,7 @@ Examples:
   oclprim bench --device gpu --json bench.json --markdown > bench.md
   oclprim bench --compare bench.json
 
-GB/s counts the bytes that the primitive must read and write at least, in 10^9 bytes a second. `of copy` is this \
+GB/s counts the bytes that the primitive must at least read and write, in 10^9 bytes a second. `of copy` is this \
 bandwidth in percent of the device's own copy of as many bytes, measured in the same run. OpenCL devices are timed by \
 their own clock, from the start of the first command to the end of the last. `wall` is the host's time from the call to \
 the end of the wait; it comes from other runs, without the cost of profiling. Before each run the caches are filled \
@@ -216,11 +216,11 @@ impl Earlier {
             .map_err(|error| refused(format!("not a report of `oclprim bench --json`: {error}")))?;
         let EarlierDevice { platform, name } = &earlier.device;
         if (platform, name) != (&info.platform, &info.name) {
-            return Err(refused(format!("measured on {platform} / {name}, this is {info}")));
+            return Err(refused(format!("measured on {platform} / {name}, but this is {info}")));
         }
         if earlier.cold != cold {
             let how = |cold| if cold { "without --hot" } else { "with --hot" };
-            return Err(refused(format!("measured {}, this is {}", how(earlier.cold), how(cold))));
+            return Err(refused(format!("measured {}, but this is {}", how(earlier.cold), how(cold))));
         }
         Ok(earlier)
     }

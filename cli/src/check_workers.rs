@@ -16,9 +16,9 @@ use crate::{
     output::Stop,
 };
 
-/// What a worker writes after each check.
+/// The line that a worker writes after each check.
 const CHECKED: &str = "oclprim checked";
-/// What a worker writes before its results. A driver may write to standard output, too.
+/// The text that a worker writes before its results. A driver may write to standard output, too.
 const RESULTS: &str = "oclprim results ";
 /// Maximum number of processes. Each process has a context on every checked device.
 const MAX_PROCESSES: usize = 16;
@@ -76,7 +76,7 @@ fn of_part(arguments: &[String], part: &str, checked: impl Fn()) -> Result<Vec<R
     results.map(|all| all.devices).ok_or_else(|| format!("the process of part {part} ended without results: {status}"))
 }
 
-/// Tells the parent process that one check has ended. An error if the parent has ended.
+/// Reports to the parent process that one check has ended. Returns an error if the parent has ended.
 pub(crate) fn tell(out: &mut dyn Write) -> Result<(), Stop> {
     writeln!(out, "{CHECKED}")?;
     Ok(out.flush()?)

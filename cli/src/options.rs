@@ -77,7 +77,7 @@ fn fits(bytes: u64, ty: DeviceType, there: u64) -> Result<(), String> {
     let needed = bytes.saturating_mul(if ty == DeviceType::Cpu { 3 } else { 2 });
     if needed > there {
         let (needed, there) = (output::bytes(needed), output::bytes(there));
-        return Err(format!("about {needed} of the host's memory are needed, {there} are free"));
+        return Err(format!("about {needed} of the host's memory are needed, but {there} are free"));
     }
     Ok(())
 }

@@ -140,13 +140,15 @@ pub(crate) fn save<P: AsRef<[u8]>>(files: &[(&Path, &[P])], out: &mut dyn Write)
     drafts.into_iter().try_for_each(|(failed, draft)| draft.replace().map_err(failed))
 }
 
-/// [`save`] of a file that is written again and again during a long command. Of a pipe this only checks that it can be
-/// written: its reader takes the first document for the whole output, so the caller writes the final one with [`save`].
+/// [`save`] of a file that is written again and again during a long command. For a pipe, only checks that the pipe can
+/// be written, because its reader would take the first document for the whole output. The caller writes the final
+/// document with [`save`].
 pub(crate) fn save_meanwhile(path: &Path, contents: impl FnOnce() -> Result<Vec<u8>, Stop>) -> Result<(), Stop> {
     if files::is_pipe(path) { is_writable(path) } else { save(&[(path, &[contents()?])], &mut io::sink()) }
 }
 
-/// Fails if the file at `path` cannot be written. A pipe is not opened, as its reader would see its end.
+/// Returns an error if the file at `path` cannot be written. Does not open a pipe: its reader would then see the end of
+/// the file.
 pub(crate) fn is_writable(path: &Path) -> Result<(), Stop> {
     let checked = if files::is_pipe(path) { files::may_write_pipe(path) } else { Draft::new(path).map(drop) };
     checked.map_err(of_file(path))
@@ -162,7 +164,7 @@ pub(crate) fn save_archive(path: &Path, arrays: &[(&str, &Made<'_>)]) -> Result<
     draft.replace().map_err(of_file(path))
 }
 
-/// The draft with its contents, about `bytes` bytes, on the disk. `write` writes them.
+/// The draft after `write` has written its contents, about `bytes` bytes, and they are on the disk.
 fn filled(
     mut draft: Draft,
     path: &Path,
@@ -202,7 +204,7 @@ pub(crate) fn distinct(outputs: &[(&str, &Path)]) -> Result<(), Stop> {
     for (i, (option, path)) in outputs.iter().enumerate() {
         for (earlier, other) in &outputs[..i] {
             if files::same(&resolved(path), &resolved(other)).map_err(of_file(path))? {
-                return Err(Stop::usage(format!("{earlier} and {option} are one file, {}", path.display())));
+                return Err(Stop::usage(format!("{earlier} and {option} are the same file, {}", path.display())));
             }
         }
     }

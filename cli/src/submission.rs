@@ -42,7 +42,7 @@ pub(crate) struct Run {
     /// The options that select checks; empty if none was given. The level and `--device` are not among them.
     pub(crate) limits: BTreeMap<&'static str, String>,
     pub(crate) seconds: f64,
-    /// True if the run came to its end.
+    /// True if the run was completed.
     pub(crate) complete: bool,
 }
 

@@ -42,13 +42,13 @@ The search tries the parameters of each primitive's geometry one after another. 
 with up to four operations. Inputs have 256 KiB, 16 MiB and 256 MiB (96 MiB on CPUs), or --n elements. Before a \
 combination is timed, its results are compared with the CPU's. The best combination and the default are measured \
 again, interleaved, with every operation that `oclprim bench` has for this primitive and element size. The \
-combination is kept if no operation is slower, at least one that the search timed is faster, and the mean gain of \
-those exceeds 2 %. It must also pass the tiny checks of this element size. Faster and slower mean a difference of \
-more than 2 % and of more than the sum of both spreads. Kept values go to `tuning.json` in the user's configuration \
-folder, or to the file in the variable OCLPRIM_TUNING. Every program with this crate reads that file. A search that \
-fails or runs out of time replaces no row of it; a wrong result restores the default. Tuning never changes a \
-specified result. Unspecified are the rounding of `fast` float sums, the element that a scatter keeps among equal \
-indices, and the order of an unordered selection. The exit code is 1 if a result is wrong.";
+combination is kept if it passes three tests. No operation is slower. Of the operations that the search timed, at \
+least one is faster, and the mean gain is more than 2 %. All tiny checks of this element size pass. `Faster` and \
+`slower` mean a difference of more than 2 % and of more than the sum of both spreads. Kept values go to `tuning.json` \
+in the user's configuration folder, or to the file in the variable OCLPRIM_TUNING. Every program with this crate \
+reads that file. A search that fails or runs out of time replaces no row of the file; a wrong result restores the \
+default. Tuning changes only three results, which are not specified: the rounding of `fast` float sums, the choice of a \
+scatter among equal indices, and the order of an unordered selection. The exit code is 1 if a result is wrong.";
 
 /// Search for the fastest geometry of a device, and keep it if it is faster than the default.
 #[derive(Args)]
@@ -123,7 +123,7 @@ struct Line {
 struct Tried {
     chosen: Chosen,
     /// The time of the best variant so far, divided by the time of this one: the geometric mean over the operations. If
-    /// an operation's ratio is below 0.7, it is that ratio. `None` if the variant was not measured.
+    /// an operation's ratio is below 0.7, the value is that ratio. `None` if the variant was not measured.
     ratio: Option<f64>,
     what: String,
     wrong: bool,

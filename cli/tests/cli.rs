@@ -229,11 +229,11 @@ fn bench_compares_with_an_earlier_run() {
     assert!(text.contains("x, faster") && text.contains(" new"), "{text}");
     // Times of another device or another cache state cannot be compared.
     let cold = [&common[..common.len() - 1], &["--n", "2^10", "--compare", slow_name]].concat();
-    assert!(refuses(&cold).contains("measured with --hot, this is without --hot"));
+    assert!(refuses(&cold).contains("measured with --hot, but this is without --hot"));
     report["device"]["name"] = "GPU".into();
     fs::write(&slow, report.to_string()).expect("a file");
     let error = refuses(&[&common[..], &["--compare", slow_name]].concat());
-    assert!(error.contains("measured on rayon / GPU, this is rayon / CPU"), "{error}");
+    assert!(error.contains("measured on rayon / GPU, but this is rayon / CPU"), "{error}");
     fs::write(&slow, "{}").expect("a file");
     assert!(refuses(&[&common[..], &["--compare", slow_name]].concat()).contains("not a report"));
 }
@@ -295,7 +295,7 @@ fn tune_measures_and_writes_nothing_in_a_dry_run() {
     fs::write(&path, "notes").expect("a file");
     let output = program(&common).env("OCLPRIM_TUNING", &path).output().expect("the program starts");
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("is no tuning file"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("is not a tuning file"), "{}", stderr(&output));
     let twice = refuses(&["tune", "copy", "--device", "opencl", "--type", "u8", "--n", "1,2", "--dry-run"]);
     assert!(twice.contains("are both small"), "{twice}");
 }

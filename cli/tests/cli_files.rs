@@ -516,7 +516,7 @@ fn one_file_as_two_outputs_is_refused() {
         let mut command = program(&["run", "rle", &input, "-o", values, "--lengths", lengths, "--device", "cpu"]);
         let output = command.current_dir(folder.0.path()).output().expect("the program starts");
         let error = fails(&output);
-        assert!(error.contains("-o and --lengths are one file, "), "{values} {lengths}: {error}");
+        assert!(error.contains("-o and --lengths are the same file, "), "{values} {lengths}: {error}");
         assert_eq!(names(folder.0.path()), before);
         assert_eq!(load::<u8>(Path::new(&held)).1, [9]);
     };
@@ -560,7 +560,7 @@ fn a_report_does_not_overwrite_standard_output() {
     let bench = "$OCLPRIM bench reduce --device cpu --n 64 --type i32 --form sum --runs 1 --hot --json \"$1\"";
     assert!(
         fails(&shell(&format!("{bench} > \"$1\""), &[text(&report)]))
-            .contains("standard output and --json are one file")
+            .contains("standard output and --json are the same file")
     );
     fs::write(&report, "old").expect("a file");
     let output = shell(&format!("ulimit -f 0; {bench} | cat"), &[text(&report)]);
@@ -583,7 +583,7 @@ fn the_tuning_file_cannot_be_the_report() {
     let tuning = folder.path("tuning.json");
     let mut command = program(&["tune", "copy", "--device", "opencl", "--type", "u8", "--json", text(&tuning)]);
     let error = fails(&command.env("OCLPRIM_TUNING", &tuning).output().expect("the program starts"));
-    assert!(error.contains("the tuning file and --json are one file"), "{error}");
+    assert!(error.contains("the tuning file and --json are the same file"), "{error}");
     assert_eq!(names(folder.0.path()), [""; 0]);
 }
 

@@ -244,7 +244,7 @@ fn names_that_differ_in_case_are_one_output() {
         let output = command.current_dir(folder.0.path()).output().expect("the program starts");
         let error = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{values} {lengths}: {error}");
-        assert!(error.contains("-o and --lengths are one file, "), "{values} {lengths}: {error}");
+        assert!(error.contains("-o and --lengths are the same file, "), "{values} {lengths}: {error}");
         assert_eq!(names(folder.0.path()), before);
     }
 }

@@ -162,7 +162,7 @@ fn invalid_headers_are_refused_in_one_line() {
         ("{'descr': '<f4'}", "its header lacks the key 'fortran_order'"),
         ("{'descr': '<f4', 'fortran_order': False}", "its header lacks the key 'shape'"),
         ("{'descr': '<f4', 'descr': '<f4'}", "its header has the key 'descr' twice"),
-        ("{'type': '<f4'}", "its header has a key 'type' beside descr, fortran_order and shape"),
+        ("{'type': '<f4'}", "its header has a key 'type' besides descr, fortran_order and shape"),
         ("{'descr': '<f4', 'fortran_order': 0}", "expected True or False"),
         ("{'descr': '<f4', 'fortran_order': Falsehood}", "expected True or False"),
         ("{'descr': 'a\\x62'}", "expected the end of a string"),

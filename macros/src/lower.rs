@@ -239,10 +239,10 @@ pub(crate) fn type_text(ty: &Type, types: &mut Vec<Type>) -> Result<String> {
         return refused(ty.span(), "references are not in the subset: take the value");
     }
     let Type::Path(path) = ty else {
-        return refused(ty.span(), format!("this type has no twin in OpenCL C: {advice}"));
+        return refused(ty.span(), format!("this type has no equivalent in OpenCL C: {advice}"));
     };
     let Some(last) = path.path.segments.last().filter(|last| last.arguments.is_empty() && path.qself.is_none()) else {
-        return refused(ty.span(), format!("a generic type has no twin in OpenCL C: {advice}"));
+        return refused(ty.span(), format!("a generic type has no equivalent in OpenCL C: {advice}"));
     };
     let scalar = Ty::scalar(&last.ident.to_string()).filter(|_| path.path.segments.len() == 1);
     match last.ident.to_string().as_str() {
@@ -250,7 +250,7 @@ pub(crate) fn type_text(ty: &Type, types: &mut Vec<Type>) -> Result<String> {
             return refused(ty.span(), "usize is only for indices: write u64 or u32, and x[i as usize]");
         }
         "i128" | "u128" | "char" | "str" | "String" | "f16" | "bf16" => {
-            return refused(ty.span(), format!("`{}` has no twin in OpenCL C: {advice}", last.ident));
+            return refused(ty.span(), format!("`{}` has no equivalent in OpenCL C: {advice}", last.ident));
         }
         _ => {}
     }
@@ -997,7 +997,7 @@ impl Lowering {
         })
     }
 
-    /// `&&` and `||`: the right side runs only if the left one leaves the result open.
+    /// `&&` and `||`: the right side runs only if the left one does not decide the result.
     fn logic(&mut self, and: bool, left: &Expr, right: &Expr) -> Result<Value> {
         let a = self.expression(left, Some(&Ty::bool()))?;
         let (before, last) = (std::mem::take(&mut self.out), self.last);
@@ -1323,7 +1323,7 @@ struct Place {
     ty: Option<Ty>,
 }
 
-/// Returns true if the last expression of a block is a statement: it has no value, or nobody wants one.
+/// Returns true if the last expression of a block is a statement: it has no value, or none is wanted.
 fn is_statement(expression: &Expr, wanted: bool) -> bool {
     match expression {
         Expr::Assign(_) | Expr::While(_) | Expr::ForLoop(_) | Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => {
@@ -1405,9 +1405,9 @@ mod tests {
             ("fn f<T>(a: T) -> T { a }", "no type or lifetime parameters"),
             ("unsafe fn f(a: u32) -> u32 { a }", "is not `unsafe`"),
             ("fn f(a: &u32) -> u32 { *a }", "take the value"),
-            ("fn f(a: (u32, u32)) -> u32 { 1 }", "no twin in OpenCL C"),
+            ("fn f(a: (u32, u32)) -> u32 { 1 }", "no equivalent in OpenCL C"),
             ("fn f(a: usize) -> u32 { 0 }", "write u64 or u32"),
-            ("fn f(a: u128) -> u32 { 0 }", "`u128` has no twin"),
+            ("fn f(a: u128) -> u32 { 0 }", "`u128` has no equivalent"),
             ("fn f((a, b): Pair) -> u32 { a }", "read its fields in the body"),
             ("fn f(a: u32) -> u32 { let x = 0; a }", "the type of this number is not determined"),
             ("fn f(a: u32) -> u32 { let (x, y) = a; x }", "patterns are not in the subset"),

@@ -5,13 +5,13 @@
 
 use crate::{Element, Float};
 
-/// Elements of a chunk, and their binary logarithm.
+/// Elements of a chunk: `1 << LOG_LEN`.
 pub(super) const LEN: usize = 1 << LOG_LEN;
 const LOG_LEN: i32 = 9;
-/// Partial sums, which fit in registers. The loops over lanes have indices, since the compiler turns only these into
-/// vector instructions: iterators take four times as long.
+/// Partial sums, which fit in registers. Loops over lanes use indices, because the compiler vectorises only these; with
+/// iterators they take four times as long.
 pub(super) const LANES: usize = 8;
-/// A bound on the exponents of two registers: with a larger exponent, their extractor or its sum with a chunk could
+/// The largest exponent for which two registers are used. Beyond it, the extractor, or its sum with an element, could
 /// overflow.
 const LARGEST: i32 = 1022 - LOG_LEN;
 
@@ -26,7 +26,7 @@ const fn two_registers(precision: i32) -> i32 {
 }
 
 /// Two numbers whose exact sum is the sum of the chunk, which has at most [`LEN`] elements. `None` if the bounds do not
-/// prove that both are exact, if an element is not finite, or if all elements are 0.
+/// prove that they are exact, if an element is not finite, or if all elements are 0.
 pub(super) fn sum<T: Float>(rows: &[[T; LANES]]) -> Option<[f64; 2]> {
     if const { T::TYPE.needs_fp64() } {
         let (least, most) = extremes(rows)?;
@@ -50,7 +50,7 @@ fn exponent(x: f64) -> i32 {
     (x.to_bits() >> 52) as i32 - 1023
 }
 
-/// The exponents of the smallest and the largest magnitude except 0; `None` for only zeros. NaN are skipped.
+/// The exponents of the smallest and the largest magnitude except 0; `None` for only zeros. NaNs are skipped.
 fn extremes<T: Float>(rows: &[[T; LANES]]) -> Option<(i32, i32)> {
     let (mut least, mut most) = ([f64::INFINITY; LANES], [0f64; LANES]);
     for row in rows {

@@ -1,4 +1,5 @@
-//! A fixed-point number that holds every sum of floats and of products of two floats. Its rounding to the nearest float.
+//! A fixed-point number that holds every sum of floats and of products of two floats, and its rounding to the nearest
+//! float.
 
 use bytemuck::Zeroable;
 
@@ -65,7 +66,7 @@ impl<T: Float> Digits<T> {
         let below = if T::TYPE.needs_fp64() { 0 } else { (Self::LEAST - exponent).clamp(0, 63) };
         let (size, bit) = (size >> below, (exponent + below - Self::LEAST) as u32);
         let (k, shift) = ((bit / 32) as usize, bit % 32);
-        // One bounds check.
+        // One bounds check for both digits.
         if let Some([low, high]) = self.digits.as_mut().get_mut(k..k + 2) {
             *low += i64::from(((size as u64) << shift) as u32);
             *high += size >> (32 - shift);
@@ -280,7 +281,7 @@ mod tests {
         assert!(!adds_largest::<f64>(1, MOST_ADDED + 1));
     }
 
-    /// The additions themselves, from the fullest digits: an overflow panics in a debug build, and gives a wrong sum in
+    /// Adds numbers to the fullest digits. An overflow panics in a debug build, and gives a wrong sum in
     /// any other.
     fn survives<T: Float>() {
         // The upper part lands in digit 2, shifted by 31 bits.

@@ -24,13 +24,14 @@
 //!
 //! The accumulator is Kulisch's fixed-point number: its unit is the square of the least positive number. It is stored as
 //! 32-bit digits in 64-bit words with delayed carries, as in Neal's small superaccumulator. An addition changes two
-//! words, one by less than 2^32 and the next by at most 2^52. So carries can wait for 2,047 additions: the digit that a
-//! carry leaves and these changes are below 2^32 + 2047 * 2^52 < 2^63 - 2^51. The 2,048th addition could overflow.
+//! words, one by less than 2^32 and the next by at most 2^52. A carry leaves a digit below 2^32, so after 2,047 more
+//! additions it is below 2^32 + 2047 * 2^52 < 2^63 - 2^51. So carries can wait for 2,047 additions; the 2,048th could
+//! overflow.
 //!
 //! # Sums of chunks
 //!
-//! A slice is summed in chunks of at most 2^k = 512 elements, in `f64` registers. Let 2^e <= max |x| < 2^(e + 1) and
-//! 2^m <= min |x| over the elements that are not 0, and let p be the precision of the type. Then each element is a
+//! A slice is summed in chunks of at most 2^k = 512 elements, in `f64` registers. Let p be the precision of the type.
+//! Over the elements that are not 0, let 2^e <= max |x| < 2^(e + 1) and 2^m <= min |x|. Then each element is a
 //! multiple of u = 2^(m - p + 1).
 //!
 //! - **One register.** All partial sums are multiples of u, and at most 2^(e + 1 + k). They are exact in 53 bits if
@@ -61,7 +62,7 @@ pub(crate) use digits::{Digits, nearest, parts};
 
 use crate::{Element, ElementType, Error, Float, Result, element};
 
-/// Elements of a chunk, and elements that are added side by side.
+/// Elements of a chunk (`CHUNK`), and elements that are added side by side (`LANES`).
 pub(crate) const CHUNK: usize = chunks::LEN;
 pub(crate) const LANES: usize = chunks::LANES;
 
@@ -115,9 +116,9 @@ impl Kind {
 /// Exact sum of floats: `x[0] + ... + x[n - 1]`, for `f16`, `bf16`, `f32` or `f64`.
 ///
 /// The value is the real number. [`round`](Self::round) returns the nearest float, ties to even. Order and split do not
-/// matter: sums of the same values are equal, and have equal [bytes](Self::to_bytes). So ranks of a cluster, chunks of a
-/// file and threads exchange this value. The module has the rules for [special values](crate::exact#special-values),
-/// the [design](crate::exact#design) and the papers.
+/// matter: sums of the same values are equal, and have equal [bytes](Self::to_bytes). So threads, processes of a
+/// cluster or readers of parts of a file can exchange this value. The module has the rules for [special
+/// values](crate::exact#special-values), the [design](crate::exact#design) and the papers.
 ///
 /// An addition takes constant time. A merge or a rounding visits all digits: 5 for `f16`, 19 for `bf16`, 20 for `f32`
 /// and 134 for `f64`. A digit takes 8 bytes in memory.

@@ -218,7 +218,7 @@ fn sums_of_products_equal_a_big_integer() {
     random_products::<f64>(9);
 }
 
-/// Chunks whose exponents spread `spread` binades. All but one of the elements have the exponent `top`; their
+/// A chunk whose exponents span `spread` binades. All but one of the elements have the exponent `top`; their
 /// significands make the sum of the low parts as large as it can be. The first element has the exponent `top - spread`,
 /// and its lowest bit is set.
 fn widest<T: Float>(top: i32, spread: i32, low: u32) -> Vec<T> {
@@ -320,7 +320,7 @@ fn means_are_correctly_rounded() {
         let n = 1 + rng.below(if case % 2 == 0 { 8 } else { 1000 });
         let field = |rng: &mut Rng| (1023 + rng.below(60)) << 52;
         let sign = |rng: &mut Rng| rng.next() & 1 << 63;
-        // Few bits, so that there are ties, or all.
+        // All bits, or few, so that there are ties.
         let mask = [!0, 3, 1 << 51][rng.below(3) as usize];
         let mut sum: ExactSum<f64> = (0..3 + rng.below(3))
             .map(|_| f64::from_bits(sign(&mut rng) | field(&mut rng) | (rng.next() & mask & ((1 << 52) - 1))))
@@ -486,7 +486,7 @@ fn hostile_bytes_are_errors() {
             changed[at] = value;
             refused(&changed, message);
         }
-        // All digits are valid, and the only bytes of their sum.
+        // Any digits are valid, and a sum has only one sequence of bytes.
         let mut rng = Rng::new(seed);
         for _ in 0..cases() / 100 {
             let mut random = bytes.clone();

@@ -252,7 +252,8 @@ impl Steps {
         if floor.unsigned_abs() <= 1 << 52 {
             return floor as f64 + rest as f64 / f64::from(self.bins);
         }
-        // A float has no room for the fraction. Two more bits keep on which side of a half it is, so that it is rounded once.
+        // A float has no room for the fraction. Two more bits record on which side of a half the fraction lies, so that
+        // the edge is rounded once.
         let quarters = match (2 * rest).cmp(&u128::from(self.bins)) {
             _ if rest == 0 => 0,
             Ordering::Less => 1,

@@ -138,7 +138,7 @@ impl List {
 
     pub(crate) fn new<T: Element>(edges: &[T]) -> Result<Self> {
         if edges.len() < 2 {
-            return Err(Error::invalid(format!("n bins have n + 1 edges, of which {} are too few", edges.len())));
+            return Err(Error::invalid(format!("bins need at least 2 edges, got {}", edges.len())));
         }
         let bins = check_count(edges.len() - 1)?;
         if let Some(k) = edges.iter().position(|edge| edge.is_nan()) {
@@ -219,8 +219,8 @@ mod tests {
     #[test]
     fn errors_give_the_numbers() {
         let text = |edges: &[f32]| List::new(edges).unwrap_err().to_string();
-        assert_eq!(text(&[]), "n bins have n + 1 edges, of which 0 are too few");
-        assert_eq!(text(&[1.0]), "n bins have n + 1 edges, of which 1 are too few");
+        assert_eq!(text(&[]), "bins need at least 2 edges, got 0");
+        assert_eq!(text(&[1.0]), "bins need at least 2 edges, got 1");
         assert_eq!(text(&[1.0, f32::NAN, 2.0]), "edge 1 of 3 is NaN");
         assert_eq!(text(&[1.0, 3.0, 2.5, 4.0]), "edges must not decrease: edge 1 is 3.0, edge 2 is 2.5");
         assert!(List::new(&vec![0u8; (1 << 24) + 2]).unwrap_err().to_string().contains("16777217"));

@@ -204,7 +204,7 @@ pub fn round(device: &ClDevice) -> usize {
     if device.wide(0) { 1 << 12 } else { ROUND }
 }
 
-#[allow(clippy::too_many_arguments, reason = "as the public function, and what is counted")]
+#[allow(clippy::too_many_arguments, reason = "those of the public function, and the counted input")]
 pub(crate) fn histogram<T: Element, C: Counter>(
     device: &ClDevice,
     input: Arriving<'_>,
@@ -226,7 +226,7 @@ pub(crate) fn histogram<T: Element, C: Counter>(
     outside.finish(device)
 }
 
-#[allow(clippy::too_many_arguments, reason = "what is generic above ends here")]
+#[allow(clippy::too_many_arguments, reason = "the caller's arguments, without its generic types")]
 fn run(
     device: &ClDevice,
     plan: &Plan,

@@ -12,7 +12,7 @@
 //!
 //! On an OpenCL device, each work-group counts in its own table in local memory, with a replica per lane if they fit
 //! (Gómez-Luna et al. 2013). A second kernel, or the last work-group, sums the tables. If local memory does not hold
-//! all bins, the bins form a few ranges, and each range is counted in its own read of the input.
+//! all bins, the bins form a few ranges. Each range is counted in its own read of the input.
 //!
 //! With more ranges, the samples are first partitioned by range, as 16-bit numbers. The input is processed in rounds,
 //! so that the scratch stays below 1 GiB and below a sixteenth of the device's memory. Few samples are counted by
@@ -24,9 +24,9 @@
 //! to memory first.
 //!
 //! The search among given edges starts from a table over the range, so evenly spaced edges take about one comparison
-//! per sample. [Weights](Source::weighted) are summed as integers, and sums of floats are exact. A unit is chosen of
-//! which most float weights are whole multiples. A few words hold the sum of these weights. Each bin also has words for
-//! the whole range of the type, which sum the other weights.
+//! per sample. [Weights](Source::weighted) are summed as integers, and sums of floats are exact. The unit is chosen so
+//! that most float weights are whole multiples of it. A few words hold the sum of these weights. Each bin also has
+//! words for the whole range of the type, which sum the other weights.
 
 #[doc(hidden)]
 pub(crate) mod bins;
@@ -82,7 +82,7 @@ pub trait Counter: Integer + From<u32> {}
 impl Counter for u32 {}
 impl Counter for u64 {}
 
-/// Whether new values replace the present values of an output, or add to them.
+/// The effect of new values on an output: they replace its present values, or add to them.
 ///
 /// ```
 /// use oclprim::{Accumulate, Bins, Device};

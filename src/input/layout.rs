@@ -605,8 +605,8 @@ impl Layout {
         }
     }
 
-    /// Checks that elements can be written: no two elements share an offset, and no axis of several elements has a stride
-    /// that is zero or negative. An empty layout passes.
+    /// Checks that elements can be written. No two elements may share an offset, and an axis of several elements needs
+    /// a positive stride. An empty layout passes.
     ///
     /// # Errors
     ///
@@ -641,7 +641,7 @@ impl Layout {
 
 /// # Loops over elements
 ///
-/// These methods reduce a layout to few axes, and to rows of one stride.
+/// These methods reduce a layout to few axes, or to rows with a constant stride.
 impl Layout {
     /// The offsets of the folded layout's rows in logical order, with the length and the stride of every row.
     ///
@@ -662,8 +662,8 @@ impl Layout {
         Rows { outer, row_len, row_stride, rows, next: 0, index: [0; MAX], position: outer.offset as isize }
     }
 
-    /// The same offsets in the same order, with the fewest axes. Axes of one element are dropped, and neighbouring axes are
-    /// merged if their strides allow it.
+    /// The layout of the same offsets in the same order with the fewest axes. Axes of one element are dropped, and
+    /// neighbouring axes are merged if their strides allow it.
     ///
     /// ```
     /// let rows = oclprim::Layout::contiguous(&[4, 1, 5, 6])?;

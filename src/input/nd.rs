@@ -79,7 +79,7 @@ fn shaped(shape: &[usize], len: usize) -> Result<Layout> {
     if layout.len() == len {
         Ok(layout)
     } else {
-        Err(Error::invalid(format!("a shape of {shape:?} has {} elements, the buffer {len}", layout.len())))
+        Err(Error::invalid(format!("a shape of {shape:?} has {} elements, but the buffer has {len}", layout.len())))
     }
 }
 
@@ -506,7 +506,7 @@ impl<T: Pod> Buffer<T> {
     /// let x = oclprim::Device::best()?.upload(&[1u8, 2, 3, 4])?;
     /// assert_eq!(x.nd(&[2, 2])?.index(1, 0)?.to_vec()?, [1, 3]);
     /// let error = x.nd(&[2, 3]).unwrap_err();
-    /// assert_eq!(error.to_string(), "a shape of [2, 3] has 6 elements, the buffer 4");
+    /// assert_eq!(error.to_string(), "a shape of [2, 3] has 6 elements, but the buffer has 4");
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn nd(&self, shape: &[usize]) -> Result<NdView<'_, T>> {

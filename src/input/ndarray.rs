@@ -136,9 +136,9 @@ impl<'a, T: Pod, S: Data<Elem = T>, D: Dimension> TryFrom<&'a ArrayBase<S, D>> f
 
 /// The elements of any array: borrowed if the array converts to an [`NdView`], otherwise copied.
 ///
-/// One thread copies the elements in row-major order, and the elements of a broadcast axis once. The copy reads no
-/// element in the gaps of the array, so other code may borrow the gaps, even mutably. For an output with gaps, slice an
-/// [`NdViewMut`] of the whole array instead.
+/// One thread copies the elements in row-major order. An element that a broadcast repeats is copied once. The copy
+/// reads no element in the gaps of the array, so other code may borrow the gaps, even mutably. For an output with gaps,
+/// slice an [`NdViewMut`] of the whole array instead.
 ///
 /// ```
 /// use ndarray::{array, s};

@@ -241,7 +241,7 @@ pub mod sort {
 }
 
 pub mod source {
-    pub use crate::source::*;
+    pub use crate::source::{converted::Converted, *};
     pub mod gpu {
         pub use crate::source::gpu::*;
     }

@@ -16,7 +16,7 @@ use crate::{Buffer, Device, Element, Output, Result, runtime::Backend};
 
 /// # Consecutive numbers
 ///
-/// These methods return numbers at equal distances: `out[i] = start + i * step`. Module: [`iota`](crate::iota).
+/// These methods return equally spaced numbers: `out[i] = start + i * step`. Module: [`iota`](crate::iota).
 impl Device {
     /// Iota: `out[i] = start + i * step`, for `n` elements.
     ///

@@ -57,7 +57,7 @@ pub(crate) fn bytes_mut<'a, T: Pod, V: Pod>((keys, values): PairsMut<'a, T, V>) 
     (cast_slice_mut(keys), cast_slice_mut(values))
 }
 
-/// The elements and values that bytes hold. Zero-sized values are as many as the elements.
+/// The elements and values that bytes hold. There are as many zero-sized values as elements.
 pub(crate) fn typed<'a, T: Pod, V: Pod>((keys, values): Bytes<'a>) -> Pairs<'a, T, V> {
     let keys = cast_slice(keys);
     (keys, if const { size_of::<V>() == 0 } { no_bytes(keys.len()) } else { cast_slice(values) })

@@ -161,7 +161,7 @@ pub struct Pass<'a> {
 
 impl Pass<'_> {
     pub fn run(&self, device: &ClDevice, plan: &Plan) -> Result<()> {
-        device.build_ahead(&plan.program, &["merge_splits", "merge_tiles"])?;
+        device.build_ahead(&plan.program, &["merge_tiles", "merge_splits"])?;
         let ranges = |kernel| -> Result<_> {
             let launch = self.a.0.add(device.launch(&plan.program, kernel)?).offset(self.a.1 as u64, plan.wide);
             let launch = self.b.0.add(launch).offset(self.b.1 as u64, plan.wide).scalar(self.shift);

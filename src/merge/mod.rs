@@ -4,7 +4,7 @@
 //! | property | |
 //! |---|---|
 //! | work | one read and one write of each element, and a binary search per tile of a few thousand elements |
-//! | order | the order of [`sort`](crate::sort): for floats, -0 equals 0, and all NaN are equal and the largest. Or a custom order: [`Compare`]. Among equal elements, those of the first range come first |
+//! | order | the order of [`sort`](crate::sort): for floats, -0 equals 0, and all NaN are equal and larger than infinity. Or a custom order: [`Compare`]. Among equal elements, those of the first range come first |
 //! | elements | integers and floats; with a custom order, any plain type of 1 to 64 bytes. Values: any plain type |
 //! | determinism | same bits everywhere: the result is a function of the input |
 //! | scratch | 4 or 8 bytes per tile |
@@ -42,7 +42,7 @@ fn check_values(keys: usize, values: usize, size: usize, what: &str) -> Result<(
     if keys == values {
         return Ok(());
     }
-    Err(Error::invalid(format!("{what} {keys} keys with {values} values")))
+    Err(Error::invalid(format!("{what} {keys} keys needs as many values, got {values}")))
 }
 
 /// The form of a merge of `T` by `order`, with values of `value_bytes` bytes.

@@ -1,5 +1,5 @@
-//! The helpers that translated functions call, in OpenCL C: one overload for each type. [`twin`](super::twin) has the same in
-//! Rust.
+//! The helpers that translated functions call, in OpenCL C: one overload for each type. [`twin`](super::twin) has the
+//! same helpers in Rust.
 
 use std::collections::BTreeSet;
 

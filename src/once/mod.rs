@@ -33,7 +33,7 @@ pub struct Item {
     /// For a struct, its size in Rust, and the offset of each field.
     pub size: usize,
     pub fields: &'static [(&'static str, usize)],
-    /// The type is `f64`.
+    /// True if the type is `f64`.
     pub fp64: bool,
 }
 
@@ -52,8 +52,8 @@ impl Program {
         (program.add(item), program)
     }
 
-    /// Adds an item, and returns its name. The name has a digest of the text, so that items of one name are told apart, and the
-    /// same item has the same name in every program.
+    /// Adds an item, and returns its name. The name contains a digest of the text. So two items of one name get
+    /// different names, and an item has the same name in every program.
     fn add(&mut self, item: &'static Item) -> String {
         self.fp64 |= item.fp64;
         self.helpers.extend(item.helpers);
@@ -102,7 +102,7 @@ impl Program {
 }
 
 /// A function with `#[device]`.
-#[diagnostic::on_unimplemented(message = "`{Self}` is no function with #[device]")]
+#[diagnostic::on_unimplemented(message = "`{Self}` is not a function with #[device]")]
 pub trait Function {
     const ITEM: &'static Item;
 }
@@ -266,7 +266,7 @@ pub fn test_operator<T: Pod + SharedType, F: Fn(T, T) -> T>(operator: &Operator<
             let of = |x: &T| format!("{:02x?}", bytemuck::bytes_of(x));
             assert!(
                 T::same(found, &want[i]),
-                "{name} on {device:?}: of the bytes {} and {} it is {} in OpenCL C, {} in Rust",
+                "{name} on {device:?}: for the bytes {} and {} OpenCL C gives {}, Rust gives {}",
                 of(&a[i]),
                 of(&b[i]),
                 of(found),

@@ -1,9 +1,9 @@
-//! The arithmetic of devices in Rust. [`helpers`](super::helpers) has the same in OpenCL C.
+//! The arithmetic of devices in Rust. [`helpers`](super::helpers) has it in OpenCL C.
 
 /// Integers and floats.
 #[diagnostic::on_unimplemented(
     message = "devices have no arithmetic for `{Self}`",
-    note = "an index is counted in u32 or u64, as in x[(i + 1) as usize]"
+    note = "compute an index in `u32` or `u64`, then convert it: `x[(i + 1) as usize]`"
 )]
 pub trait Number: Copy {
     fn plus(self, other: Self) -> Self;
@@ -225,7 +225,7 @@ functions! {
     neg(a): Number::negative;
     /// `|a|`; the smallest integer is its own absolute value.
     abs(a): Number::size;
-    /// The lesser; -0 is less than 0, and a number is preferred to NaN.
+    /// The smaller; -0 is less than 0, and a number is preferred to NaN.
     min(a, b): Number::lesser;
     /// The larger; 0 is larger than -0, and a number is preferred to NaN.
     max(a, b): Number::larger;

@@ -315,7 +315,7 @@ fn literal<T: Element>(value: T) -> String {
     format!("as_{name}(({unsigned}){:#x}{suffix})", element::bits(value))
 }
 
-/// The condition within, without an order of the elements.
+/// Implements `Condition` by the inner condition, with `LOOSE` set.
 macro_rules! loose {
     ($($name:ident in $place:ident),*) => { $(
         impl<C> Sealed for $name<C> {}

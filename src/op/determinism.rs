@@ -49,17 +49,15 @@ pub enum Determinism {
     /// The float nearest to the exact sum, ties to even: same bits for every order of the elements and every machine.
     ///
     /// [`exact`](crate::exact) has the rules for special values and the algorithm. Each element of an expression is
-    /// rounded to its type before it is added. There is one exception: a sum of all elements does not round the
-    /// products of [`times`](crate::Source::times) first.
-    ///
-    /// Groups and scans have exact sums, too, but there the products of `times` are rounded first. Products of
-    /// `f32` and narrower types are exact in `f64`: `x.cast::<f64>().times(y.cast())`.
+    /// rounded to its type before it is added. There is one exception: sums do not round the products of
+    /// [`times`](crate::Source::times), or of [views](crate::NdView::times), first. Scans do; but products of `f32` and narrower types are exact in `f64`:
+    /// `x.cast::<f64>().times(y.cast())`.
     ///
     /// Float products return [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes
     /// subnormals returns the same bits, unless the function of a [`map`](crate::Source::map) computes a subnormal.
     ///
     /// Most elements are added in registers, at nearly the speed of `Fast`. Elements that use the whole range of
-    /// exponents take longer: on an H200 a sum of `f32` takes 1.6 times as long, and a dot product 3.5 times. The
+    /// exponents take longer. On an H200 a sum of such `f32` takes 1.6 times as long, and a dot product 3.5 times. The
     /// tuning parameter `exact_f64` of reductions chooses whether the registers are `f64`.
     /// [`ExactSum::of`](crate::ExactSum::of) returns the sum before it is rounded. Scans of whole inputs have this
     /// level too; scans of groups do not.
@@ -73,8 +71,7 @@ pub enum Determinism {
     ///
     /// // The dot product of each segment.
     /// let (x, y) = ([1e8f32, 1.0, -1e8, 3.0], [1e8f32, 0.5, 1e8, 2.0]);
-    /// let products = x.cast::<f64>().times(y.cast());
-    /// let sums = device.reduce(products.segments(&[0u32, 3, 4]), Sum.exact())?;
+    /// let sums = device.reduce(x.times(&y).segments(&[0u32, 3, 4]), Sum.exact())?;
     /// assert_eq!(sums.to_vec()?, [0.5, 6.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```

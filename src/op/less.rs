@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// An order of elements: a built-in [`Order`], a user's [`Less`], or a reference to one. In a built-in order, -0 equals +0, and all NaN are
-/// equal and the largest. [`Order::total_order`] orders zeros by sign and NaN by their bits.
+/// equal and larger than infinity. [`Order::total_order`] orders zeros by sign and NaN by their bits.
 ///
 /// ```
 /// use oclprim::{Device, Order, op::{Compare, Less}, sort::Merging};

@@ -307,8 +307,8 @@ impl MapText {
     }
 }
 
-/// The names of a map's arguments in OpenCL C: x, or a, b, ..., z, a_1, b_1, ... for several components; then those of
-/// captured values.
+/// The names of a map's arguments in OpenCL C: `x`, or `a`, `b`, ..., `z`, `a_1`, `b_1`, ... for several components.
+/// The names of captured values follow.
 pub(crate) fn argument_names(components: usize, captured: usize) -> Vec<String> {
     let name = |k: usize| {
         let letter = char::from(b'a' + (k % 26) as u8);

@@ -83,7 +83,7 @@ impl Texts {
         self
     }
 
-    /// The first value if the expression is true, else the second.
+    /// The text of `expression ? a : b`.
     #[cfg(feature = "macros")]
     pub(super) fn choice(&self) -> Self {
         Self { expression: format!("({}) ? a : b", self.expression), ..self.clone() }

@@ -9,7 +9,7 @@ use crate::{
 
 const TEXT: &str = include_str!("../../cl/random.cl");
 
-/// A random array without its size and stream: element type and range.
+/// The properties of a random array that choose its program: element type and range, but neither size nor stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Form {
     pub element: ElementType,
@@ -55,7 +55,7 @@ pub struct Plan {
     pub program: ProgramSpec,
     pub groups: usize,
     pub work_group: usize,
-    /// Words of the output; then words per work-item, if a work-group is one work-item.
+    /// Words of the output. `run` has the words per work-item if a work-group is one work-item.
     pub words: usize,
     pub run: usize,
     pub wide: bool,

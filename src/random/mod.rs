@@ -20,7 +20,7 @@
 //! | integers of up to 4 bytes in a range | 8 | the lowest value of the range, plus the high half of the 128-bit product of these bytes and the number of values |
 //! | integers of 8 bytes in a range | 16 | likewise, with the highest 64 bits of the 192-bit product |
 //!
-//! In a range of integers, the probabilities of two values differ by at most a relative 2^-32.
+//! In a range of integers, the probabilities of two values have a relative difference of at most 2^-32.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -129,7 +129,7 @@ impl Philox {
         if u128::from(self.skipped) + n as u128 <= 1 << 64 {
             return Ok(());
         }
-        Err(Error::invalid(format!("a stream of 2^64 elements has no {n} from {} on", self.skipped)))
+        Err(Error::invalid(format!("a stream of 2^64 elements has fewer than {n} from index {} on", self.skipped)))
     }
 }
 
@@ -280,8 +280,9 @@ impl Device {
     ///
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and `T` needs it;
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the elements do not fit the device;
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the stream has fewer elements left, if a
-    /// [range](Philox::within) is empty, or if a range of floats is not finite or not half-open like `a..b`.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the stream has fewer elements left or if a
+    /// [range](Philox::within) is empty. It also fails if a range of floats is not finite, or not half-open like
+    /// `a..b`.
     ///
     /// ```
     /// use oclprim::{Device, Philox};

@@ -18,7 +18,7 @@ use crate::{
 const TEXT: &str = include_str!("../../cl/reduce_exact.cl");
 /// Additions to a word before its carry must be resolved; `MOST_ADDED` of `cl/lib/exact.cl`, which has the proof.
 const MOST_ADDED: usize = 32_766;
-/// Maximum work-groups that add to one accumulator, as `publish_exact` there explains.
+/// Maximum work-groups that add to one accumulator, as `publish_exact` of `cl/lib/exact.cl` explains.
 pub(super) const MOST_GROUPS: usize = (1 << 15) - 1;
 /// Elements of a chunk on a work-item of a CPU driver.
 const CPU_CHUNK: usize = 128;
@@ -163,7 +163,7 @@ pub(super) fn sum(device: &ClDevice, form: &Form, store: Store, read: Read<'_>, 
     let plan = plan(n, form, store, from, &caps, device.wide(n))?;
     let bytes = 4 * (words(form.acc) + 1);
     let ended = if plan.ends { device.ended()? } else { None };
-    // One launch leaves kept memory as it was. Between two launches, those of another thread could use it.
+    // A call of one launch leaves kept memory as it was. Between two launches of a call, another thread could use it.
     let kept = match &ended {
         Some(_) => device.kept_zeros("exact sum", 4 * (words(ElementType::F64) + 1))?,
         None => None,
@@ -246,7 +246,8 @@ mod tests {
 
     #[test]
     fn words_have_room_for_the_stated_additions_and_for_no_more() {
-        // After a carry, a word is at most 2^16 + 1. The carry of the word below adds at most 2^15 + 1, and rounding 2^15.
+        // After a carry, a word is at most 2^16 + 1. The carry of the word below adds at most 2^15 + 1, and rounding
+        // adds 2^15.
         let most = |additions: i64| (1 << 16) + 1 + additions * 0xffff + (1 << 16) + 1;
         assert!(most(MOST_ADDED as i64) <= i32::MAX.into());
         assert!(most(MOST_ADDED as i64 + 1) > i32::MAX.into());
@@ -293,7 +294,7 @@ mod tests {
                     let (rows, replicas) = (defined("ROWS"), defined("REPLICAS"));
                     let chunk = rows * 16 / form.element.size();
                     let what = format!("{name}, {local_bytes} bytes: {plan:?}");
-                    // Lanes of a small work-group.
+                    // The lanes of a small work-group divide a chunk evenly.
                     assert!(plan.work_group >= 32 || chunk.is_multiple_of(chunk.min(8)), "{what}");
                     assert!(3 * chunk * (plan.work_group / replicas) <= MOST_ADDED, "{what}");
                     assert!(chunk <= 255 && replicas <= plan.work_group && plan.groups <= MOST_GROUPS, "{what}");

@@ -147,7 +147,7 @@ pub(super) fn reduce_load(
     output: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    // In any order, memory in a narrower type has the kernels of a wide accumulator.
+    // If any order is allowed, elements of a narrower type in memory take the kernels with a wide accumulator.
     if let Some(memory) = load.memory().filter(|_| form.determinism != Determinism::Fixed) {
         let form = Form { element: memory.1, ..form.clone() };
         run(device, &form, empty, Read::Memory((&memory.0.part(0, n)).into()), output, scratch)

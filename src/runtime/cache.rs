@@ -16,7 +16,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// Maximum bytes of all entries, unless `OCLPRIM_CACHE_BYTES` is set.
 const TOTAL_BYTES: u64 = 256 << 20;
-/// The kinds of entries, with which their names begin.
+/// The kinds of entries. An entry's name begins with its kind.
 pub(super) const KINDS: [&str; 2] = ["program", "selftest"];
 
 /// The contents of the cache folder.
@@ -56,7 +56,7 @@ pub fn clear() -> Result<usize> {
     for (_, path, _) in entries(&folder) {
         match fs::remove_file(&path) {
             Ok(()) => removed += 1,
-            // Another process was faster.
+            // Another process has already removed it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(Error::new(ErrorKind::Io, format!("{}: {error}", path.display()))),
         }

@@ -1,4 +1,4 @@
-//! Facts that a driver reports of a device and of its commands.
+//! Facts that a driver reports about a device and its commands.
 
 use std::{fmt, sync::LazyLock};
 
@@ -124,7 +124,7 @@ pub struct Timing {
 /// left.
 pub(crate) const MOST_PARTS: usize = 8;
 
-/// How host slices move to a device and back.
+/// Parameters of the transfers of host slices to a device and back.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transfers {
     /// Bytes of a pinned chunk.
@@ -133,9 +133,9 @@ pub struct Transfers {
     pub chunks: usize,
     /// Threads that copy, the calling one included.
     pub threads: usize,
-    /// Smaller writes are the driver's own.
+    /// Minimum bytes of a staged write; the driver performs smaller ones itself.
     pub min_bytes: usize,
-    /// Smaller reads are the driver's own.
+    /// Minimum bytes of a staged read; the driver performs smaller ones itself.
     pub min_read_bytes: usize,
     /// Minimum bytes of a part of an input slice. Kernels start on a part while later parts arrive.
     pub part_bytes: usize,

@@ -3,8 +3,8 @@
 /// Bytes from which large pages pay.
 pub(crate) const LARGE: usize = 4 << 20;
 
-/// Asks the system for large pages behind memory that is about to be written for the first time. With small ones, threads that
-/// copy to new memory spend four fifths of their time in page faults.
+/// Asks the system for large pages for memory that is about to be written for the first time. With small pages, threads
+/// that copy to new memory spend four fifths of their time in page faults.
 pub(crate) fn prefer_large_pages<T>(elements: &mut [T]) {
     #[cfg(target_os = "linux")]
     {

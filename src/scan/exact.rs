@@ -1,10 +1,10 @@
 //! Exact scans of floats: each prefix is correctly rounded. The rules for special values are those of [`exact`](crate::exact).
 //!
-//! On the CPU, each thread takes a block: first the exact sums of the blocks, then the prefixes in each block. A prefix
+//! On the CPU, threads compute the exact sums of blocks first, and then the prefixes in each block. A prefix
 //! is a pair of `f64` while the second addition of TwoSum is exact, else an [`ExactSum`](crate::ExactSum).
 //!
-//! On a device it is reduce-then-scan with accumulators. Within a tile, prefixes are integers of 64 or 128 bits, by a
-//! kernel for each; `cl/scan_exact.cl` has the algorithm.
+//! On a device, the algorithm is reduce-then-scan with accumulators. Within a tile, prefixes are integers of 64 or 128
+//! bits, and each size has its own kernel; `cl/scan_exact.cl` has the algorithm.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -291,7 +291,7 @@ pub(super) fn on_a_device(device: &ClDevice, form: &Form, start: &Start, input: 
     if plan.narrow {
         of_tiles(&plan.program, "scan_exact_tiles")?.run(groups(plan.tiles), local)?;
     }
-    // Few work-groups if the list may be empty: each takes at least an empty tile.
+    // If the list may be empty, launch few work-groups: each costs at least the time of an empty tile.
     let most = if plan.narrow { (plan.max_groups / 4).max(1) } else { plan.max_groups };
     of_tiles(&plan.wide_program, "scan_exact_wide_tiles")?
         .run([plan.tiles.min(most), 1, 1], [plan.wide_work_group, 1, 1])

@@ -42,7 +42,7 @@ use crate::{
 };
 
 impl<T> Scan<T> {
-    /// The scan from a plain NaN if it starts from any NaN: results of exact scans have no other one.
+    /// The same scan, with the plain NaN in place of a start that is any NaN: exact scans return no other NaN.
     fn with_plain_nan(self) -> Self
     where
         T: Element,
@@ -274,7 +274,7 @@ impl Device {
         op: O,
     ) -> Result<()> {
         let (op, usage) = op.taken();
-        // An operator of the user has no exact results, over integers either.
+        // A user-defined operator has no exact results, not even over integers.
         let exact = op.exactly(usage.determinism)?.is_some() && T::TYPE.is_float();
         if exact {
             self.scan_exactly_within(x.into(), usage)

@@ -333,10 +333,18 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
         Ok(launch.mem(job.count.mem()).scalar(job.count.offset() as u64))
     };
     let (count, tile) = (*tiles as u64, plan.tile as u64);
+    // The kernel that turns what the tiles leave into the lengths of runs.
+    let ends = match form.marks {
+        Marks::NonTrivial(_) => "select_run_ends",
+        _ => "select_last_runs",
+    };
     match plan.way {
         Way::LookBack => {
+            if form.needs_all() || job.lengths.is_some() {
+                let other = if form.needs_all() { "select_totals" } else { ends };
+                device.build_ahead(program, &["select_look_back", other])?;
+            }
             if form.needs_all() {
-                device.build_ahead(program, &["select_totals", "select_look_back"])?;
                 let ended = if plan.one_pass { device.ended()? } else { None };
                 if ended.is_none() {
                     device.fill(job.count.mem(), job.count.byte_offset(), 8 * form.counted(), &[0; 8])?;
@@ -393,7 +401,7 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
             let places = job.places.unwrap_or(lengths);
             let groups = plan.groups.min(lengths.len().div_ceil(plan.work_group)).max(1);
             device
-                .launch(program, "select_run_ends")?
+                .launch(program, ends)?
                 .mem(job.count.mem())
                 .scalar(job.count.offset() as u64)
                 .mem(places.mem())
@@ -404,7 +412,7 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
                 .run([groups, 1, 1], items)
         }
         (_, Some(lengths)) => device
-            .launch(program, "select_last_runs")?
+            .launch(program, ends)?
             .mem(mem)
             .scalar(plan.records as u64)
             .offset(count, *wide)

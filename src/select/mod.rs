@@ -12,10 +12,10 @@
 //! | limits | any n that fits the device; values of up to 64 KiB |
 //!
 //! The number of selected elements is an output of its own, one `u64`, which may be on the device. Methods that end in
-//! `_into` wait only if an output is a host slice, or if an input has a [gather](crate::Source::gathered). A too short
-//! output receives the first elements, and no element is written beyond its end. The count is then the length that the
-//! output needs. If the count is a host slice, a too short output is an error; otherwise [`Device::selected`] reads and
-//! checks the count. Elements of an output at indices from the count on do not change.
+//! `_into` wait only if an output is a host slice, or if an input has a [gather](crate::Source::gathered). An output
+//! that is too short receives the first elements, and no element is written beyond its end. The count is then the
+//! length that the output needs. If the count is a host slice, an output that is too short is an error; otherwise
+//! [`Device::selected`] reads and checks the count. Elements of an output at indices from the count on do not change.
 //!
 //! The other methods allocate memory for all elements, wait for the count, and [truncate](Buffer::truncate).
 //!
@@ -33,7 +33,7 @@ pub mod runs;
 
 use std::ops::Range;
 
-use bytemuck::Pod;
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::op::NonZero;
@@ -166,13 +166,13 @@ impl<S: Source<Item: Pod>, F: Source<Item = u8>> Selectable for Flagged<S, F> {
     }
 }
 
-/// Flags are tested by [`NonZero`]. Any other condition is a function of the flags.
+/// Returns an error unless the condition is [`NonZero`], the only one that flags take.
 fn expect_non_zero(what: &impl Condition<u8>) -> Result<()> {
     if what.known() == Some(Known::NonZero) {
         return Ok(());
     }
     Err(Error::unsupported(
-        "flags are tested by `NonZero` alone, and elements keep their order; a function of them is `x.flagged(flags.map(f))`",
+        "values with flags take only the ordered condition `NonZero`; for a function of the flags, pass `x.flagged(flags.map(f))`",
     ))
 }
 
@@ -216,9 +216,9 @@ impl Device {
     /// [`Device::select`] into a slice, buffer or view, which may be too short. The number of selected elements goes to
     /// the single element of `count`.
     ///
-    /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered). A too
-    /// short output receives the first elements. In an [unordered](crate::op::Unordered) selection, it is unspecified
-    /// which elements it receives.
+    /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered). An
+    /// output that is too short receives the first elements. In an [unordered](crate::op::Unordered) selection, it is
+    /// unspecified which elements it receives.
     ///
     /// # Errors
     ///
@@ -275,8 +275,9 @@ impl Device {
         in_room("result", output.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
-                let list = |&x: &T| (what.part(x), x);
-                let [found] = cpu::lists(input.len(), &|part| input[part].iter().map(list), &|x| x, [output.host()?])?;
+                let lists = |part: Range<usize>, to: &mut [u8]| cpu::list_each(&input[part], to, |x| what.part(x));
+                let output = cast_slice_mut(output.host()?);
+                let found = cpu::select(size_of::<T>(), cast_slice(input), &lists, output)?;
                 count.host()?[0] = found as u64;
                 Ok(())
             }
@@ -308,18 +309,7 @@ impl Device {
         expect_beside(values.len(), flags.len(), "values need as many flags")?;
         in_room("result", output.len(), count, |count| match self.backend() {
             Backend::Cpu => {
-                let (values, flags) = (values.host()?, flags.host()?);
-                let list = |&flag: &u8| usize::from(flag == 0);
-                let (n, output) = (flags.len(), output.host()?);
-                // Wide values are not copied to the lists first.
-                let found = if size_of::<V>() <= 16 {
-                    let items =
-                        |part: Range<usize>| flags[part.clone()].iter().map(list).zip(values[part].iter().copied());
-                    cpu::flagged(n, &items, &|x| x, output, lists == 2)?
-                } else {
-                    let items = |part: Range<usize>| flags[part.clone()].iter().map(list).zip(part);
-                    cpu::flagged(n, &items, &|i: usize| values[i], output, lists == 2)?
-                };
+                let found = cpu::flagged(values.host()?, flags.host()?, output.host()?, lists == 2)?;
                 count.host()?[0] = found as u64;
                 Ok(())
             }
@@ -406,8 +396,8 @@ impl Device {
         in_room("result", output.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
-                let items = |part: Range<usize>| input[part.clone()].iter().map(|&x| what.part(x)).zip(part);
-                let [found] = cpu::lists(input.len(), &items, &|i| I::from_i128(i as i128), [output.host()?])?;
+                let lists = |part: Range<usize>, to: &mut [u8]| cpu::list_each(&input[part], to, |x| what.part(x));
+                let found = cpu::select_indices(input.len(), &lists, output.host()?)?;
                 count.host()?[0] = found as u64;
                 Ok(())
             }

@@ -53,7 +53,7 @@ type Pairs<'p, K, V> = (&'p mut [K], &'p mut [V]);
 
 /// Sorts keys without values.
 pub(super) fn keys(keys: &Keys, input: &[u8], output: &mut [u8]) -> Result<()> {
-    // If all bits count, equal keys are identical, except for zeros and NaN: no order among them is visible.
+    // If all bits count, equal keys are identical, so their order is not visible. Zeros and NaN are exceptions.
     if keys.whole() {
         return match keys.bytes {
             1 => by_rdst::<u8>(keys, input, output),

@@ -61,7 +61,7 @@ fn as_many(keys: usize, values: usize) -> Result<()> {
     if keys == values {
         return Ok(());
     }
-    Err(Error::invalid(format!("sorting {keys} keys with {values} values")))
+    Err(Error::invalid(format!("sorting {keys} keys needs as many values, got {values}")))
 }
 
 /// An input of a sort by an order of type `C`: a [`Source`], [segments](Source::segments) of one, or

@@ -10,7 +10,7 @@ use crate::{
 const TEXT: &str = include_str!("../../cl/transform.cl");
 /// Vectors of 16 bytes that a work-item writes on GPUs.
 const EACH: usize = 4;
-/// Indices of a block in which the first one out of range is searched.
+/// Indices per block of the search for the first one out of range.
 const BLOCK: usize = 1 << 20;
 
 /// A launch that writes n > 0 elements.

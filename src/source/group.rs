@@ -4,7 +4,10 @@ use std::{marker::PhantomData, ops::Range};
 
 use bytemuck::Pod;
 
-use super::{Source, transform::Held};
+use super::{
+    Source,
+    transform::{Held, written},
+};
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::Device;
 use crate::{Buffer, Element, Error, Layout, NdView, NdViewMut, Offset, Output, Result};
@@ -31,9 +34,9 @@ use crate::{Buffer, Element, Error, Layout, NdView, NdViewMut, Offset, Output, R
 pub trait Grouped: Sized {
     /// The type of an element.
     type Item: Copy + Send + Sync + 'static;
-    /// Results of type `R` of all groups.
+    /// The results of a reduction of each group to an `R`.
     type Of<R: Pod>;
-    /// The output of the results of type `R` of all groups.
+    /// The output for these results.
     type Out<'o, R: Pod>;
 }
 
@@ -89,7 +92,7 @@ impl<V: Shaped, A: Axes> Along<V, A> {
         Ok(kept.iter().chain(&taken).is_sorted())
     }
 
-    /// Copies elements to their indices in the order of the view. `lines` has one line after another.
+    /// Copies elements from `lines`, which has one line after another, to the order of the view.
     pub(crate) fn put<R: Pod>(&self, device: &Device, lines: &Buffer<R>, output: Output<'_, R>) -> Result<()> {
         let view = self.view.view();
         let [kept, taken] = kept_and_taken(view.shape(), self.axes.list())?;
@@ -189,7 +192,14 @@ impl<'a, T: Element> AlongOne<'a, T> {
             return Ok(Self { elements: there, layout, axis });
         }
         let (elements, rows, len) = in_memory(device, view, axes)?;
-        Ok(Self { elements, layout: Layout::contiguous(&[rows, len])?, axis: 1 })
+        let [kept, _] = kept_and_taken(view.shape(), axes)?;
+        // The shape of `joined` where there is one.
+        let shape: Vec<_> = if view.is_empty() || kept.len() == Layout::MAX_DIMS {
+            vec![rows, len]
+        } else {
+            kept.iter().map(|&axis| view.shape()[axis]).chain([len]).collect()
+        };
+        Ok(Self { elements, layout: Layout::contiguous(&shape)?, axis: shape.len() - 1 })
     }
 
     pub(crate) fn view(&self) -> Result<NdView<'_, T>> {
@@ -432,6 +442,59 @@ impl<'a, T: Element, U: Element + From<T>> NdCast<'a, T, U> {
     }
 }
 
+/// The products of two N-dimensional views; see [`NdView::times`].
+#[derive(Clone, Copy, Debug)]
+pub struct NdTimes<'a, T: Pod>(NdView<'a, T>, NdView<'a, T>);
+
+impl<'a, T: Element> NdTimes<'a, T> {
+    /// The lines along axes, as [`NdView::along`].
+    ///
+    /// ```
+    /// use oclprim::{Device, op::{Sum, Usage}};
+    ///
+    /// let (x, y) = ([1e8f32, 1.0, -1e8, 3.0, 4.0, 5.0], [1e8f32, 0.5, 1e8, 1.0, 2.0, 3.0]);
+    /// let device = Device::best()?;
+    /// let (x, y) = (device.upload(&x)?, device.upload(&y)?);
+    /// let products = x.nd(&[2, 3])?.times(y.nd(&[2, 3])?);
+    /// assert_eq!(device.reduce(products.along(1), Sum.exact())?.to_vec()?, [0.5, 26.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn along<A: Axes>(self, axes: A) -> Along<Self, A> {
+        Along { view: self, axes }
+    }
+
+    fn check(&self) -> Result<()> {
+        let [x, y] = [self.0.shape(), self.1.shape()];
+        if x != y {
+            return Err(Error::invalid(format!("times needs views of equal shapes, got {x:?} and {y:?}")));
+        }
+        Ok(())
+    }
+
+    /// The lines of both factors. They have the same shape.
+    pub(crate) fn lines(&self, device: &Device, axes: &[usize]) -> Result<[AlongOne<'a, T>; 2]> {
+        self.check()?;
+        Ok([AlongOne::new(device, self.0, axes)?, AlongOne::new(device, self.1, axes)?])
+    }
+
+    /// The rounded products, in memory.
+    #[inline(never)]
+    pub(crate) fn products(&self, device: &Device) -> Result<AlongOne<'a, T>> {
+        self.check()?;
+        let (x, ..) = in_memory(device, self.0, &[])?;
+        let (y, ..) = in_memory(device, self.1, &[])?;
+        let layout = Layout::contiguous(self.0.shape())?;
+        let elements = written(device, &x.input().times(y.input()), layout.len())?;
+        Ok(AlongOne { elements, layout, axis: 0 })
+    }
+}
+
+impl<T: Element, A: Axes> Grouped for Along<NdTimes<'_, T>, A> {
+    type Item = T;
+    type Of<R: Pod> = Buffer<R>;
+    type Out<'o, R: Pod> = Output<'o, R>;
+}
+
 /// # Lines
 ///
 /// These methods choose the axes along which a primitive computes.
@@ -472,5 +535,38 @@ impl<'a, T: Element> NdView<'a, T> {
     /// ```
     pub fn cast<U: Element + From<T>>(self) -> NdCast<'a, T, U> {
         NdCast { view: self, to: PhantomData }
+    }
+
+    /// Products: `x[i, j, ..] * y[i, j, ..]`, an input of reductions along axes. The sums of these products along an axis
+    /// are the dot products of the lines of `x` and `y`.
+    ///
+    /// Integers wrap, and floats round. With [`Determinism::Exact`](crate::Determinism::Exact) and for the operator
+    /// [`Mean`](crate::op::Mean), the exact products are added, and only the sum or the mean is rounded. Other
+    /// reductions write the products to memory first.
+    ///
+    /// Exact sums read both views where they are, with their own strides. So a matrix times a vector, which is
+    /// [broadcast](NdView::broadcast_to) to the shape of the matrix, needs no copy. Along several axes,
+    /// [`NdView::along`] says when a view is copied.
+    ///
+    /// The call that reads the products returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the
+    /// shapes differ.
+    ///
+    /// ```
+    /// use oclprim::{Device, Input, op::{Mean, Sum, Usage}};
+    ///
+    /// // A matrix times a vector.
+    /// let device = Device::best()?;
+    /// let (a, v) = (device.upload(&[1e8f32, 1.0, -1e8, 3.0, 4.0, 5.0])?, device.upload(&[1e8f32, 0.5, 1e8])?);
+    /// let (a, v) = (a.nd(&[2, 3])?, v.nd(&[3])?.broadcast_to(&[2, 3])?);
+    /// assert_eq!(device.reduce(a.times(v).along(1), Sum.exact())?.to_vec()?, [0.5, 8e8 + 2.0]);
+    ///
+    /// // The means of the products in columns. The rounded products of column 0 would cancel.
+    /// let (x, y) = ([134_217_729.0f64, 3.0, 1.0, 4.0], [134_217_729.0, 3.0, -18_014_398_777_917_440.0, 4.0]);
+    /// let [x, y] = [&x, &y].map(|values| Input::from(values).nd(&[2, 2]));
+    /// assert_eq!(Device::cpu().reduce(x?.times(y?).along(0), Mean)?.to_vec()?, [0.5, 12.5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn times(self, other: NdView<'a, T>) -> NdTimes<'a, T> {
+        NdTimes(self, other)
     }
 }

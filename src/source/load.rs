@@ -1,8 +1,9 @@
 //! The text by which a kernel computes the elements of a source.
 //!
-//! The text replaces the line `#include "lib/source.cl"` of a kernel file, whose default has the same form. It declares
-//! the kernel's first parameters as `SOURCE_PARAMS`, and defines `source_at`, the element at an index, and `load_source`,
-//! 16 bytes of elements. Memory, lengths, strides and captured values are arguments, so one text serves all of them.
+//! The text replaces the line `#include "lib/source.cl"` of a kernel file. That file is the default, and has the same
+//! interface. The text declares the kernel's first parameters as `SOURCE_PARAMS`, and defines `source_at`, the element
+//! at an index, and `load_source`, 16 bytes of elements. Memory, lengths, strides and captured values are arguments, so
+//! the text does not depend on their values.
 
 use std::fmt;
 
@@ -13,7 +14,7 @@ use crate::{
     Element, ElementType, Error, Input, Result,
     op::{MapText, argument_names},
     runtime::{
-        Capabilities, ClInput, ProgramSpec,
+        AnyInput, Capabilities, ClInput, ProgramSpec,
         opencl::{ClDevice, Launch},
     },
 };
@@ -31,12 +32,12 @@ const SHUFFLE: &str = include_str!("../../cl/lib/shuffle.cl");
 pub struct Component {
     name: String,
     element: ElementType,
-    /// The argument of the memory and its type, if the value is an element at index `i`, or that element in a type that
-    /// holds all values of its type.
+    /// If the value is element `i` of memory, or that element in a wider type: the argument of the memory, and the type
+    /// of its elements.
     memory: Option<(usize, ElementType)>,
-    /// The factors, if the value is a product at index `i`.
+    /// If the value is a product at index `i`: its factors.
     factors: Option<Factors>,
-    /// The function `f`, if the value is `f(e)`, `e` is a component with `memory`, and `f` captures nothing.
+    /// If the value is `f(e)`, `e` is a component with `memory`, and `f` captures nothing: the function `f`.
     mapped: Option<Mapped>,
 }
 
@@ -180,17 +181,17 @@ impl<'d> Text<'d> {
 
     /// The element of `input` at an index.
     pub(super) fn elements<T: Pod>(&mut self, input: Input<'_, T>, index: &Index) -> Result<Vec<Component>> {
-        let memory = self.device.map(|device| input.cl(device)).transpose()?;
-        self.elements_of(ElementType::of::<T>(), memory, index)
+        self.elements_of(ElementType::of::<T>(), input.any(), index)
     }
 
     /// [`Self::elements`] of an element type. Returns an error if there is none, as for a struct.
-    fn elements_of(
+    pub(super) fn elements_of(
         &mut self,
         element: Option<ElementType>,
-        memory: Option<ClInput>,
+        input: AnyInput<'_>,
         index: &Index,
     ) -> Result<Vec<Component>> {
+        let memory = self.device.map(|device| input.cl(device)).transpose()?;
         let element = element.ok_or_else(no_struct)?;
         let number = self.unique();
         self.needs_fp64 |= element.needs_fp64();

@@ -21,7 +21,7 @@
 //! | [`Device::reduce`], [`Device::transform`], [`Device::scan`] and its variants without segments | none: a kernel computes an element when it reads it, and the CPU backend computes blocks that stay in the cache |
 //! | [`Device::transpose`] of one matrix | none |
 //! | [`Device::histogram`] | none on the CPU backend, or if a function that captures nothing maps memory: see [`histogram`](crate::histogram). Else as below |
-//! | reductions and scans by a user-defined operator, exact scans, scans in segments, sorts, merges, selections, partitions, runs, counts, extremes, statistics, other histograms, top-k, quantiles; also the offsets of segments, the keys of `by_key`, flags, values and weights | one more pass, which writes n elements to memory of the call |
+//! | reductions and scans by a user-defined operator, exact scans, scans in segments, sorts, merges, selections, partitions, runs, counts, extremes, statistics, other histograms, top-k, quantiles; also the offsets of segments, the keys of `by_key`, flags, values and weights | one more pass, which writes n elements to temporary memory |
 //!
 //! Set operations, searches and copies take only arrays. [`Device::transform`] writes an array from a source.
 //!
@@ -43,6 +43,8 @@
 //! # Ok::<(), oclprim::Error>(())
 //! ```
 
+#[doc(hidden)]
+pub(crate) mod converted;
 mod function;
 #[doc(hidden)]
 pub(crate) mod gpu;
@@ -66,8 +68,8 @@ pub use self::transform::Held;
 pub use self::{
     function::Function,
     group::{
-        Along, Axes, ByKey, Channels, Flagged, Grouped, Indexed, KeyedOutput, NdCast, PairOutput, Ranges, Segments,
-        Shaped, Weighted, With, WithColumns,
+        Along, Axes, ByKey, Channels, Flagged, Grouped, Indexed, KeyedOutput, NdCast, NdTimes, PairOutput, Ranges,
+        Segments, Shaped, Weighted, With, WithColumns,
     },
     item::{Computed, Item},
     leaf::{Constant, Counting, constant, counting},
@@ -162,11 +164,13 @@ pub trait Source: Sized + Sync {
 
     /// Products: `x[0] * y[0], x[1] * y[1], ...` The sum of these products is the dot product of `x` and `y`.
     ///
-    /// Integers wrap, and floats round. For the sum of all elements, [`Determinism::Exact`](crate::Determinism::Exact)
-    /// adds the exact products and rounds only the sum; [`ExactSum::of`](crate::ExactSum::of) returns their exact sum.
-    /// This holds if `times` is the outermost source, or only [`take`](Source::take) is applied to it. Any other source
-    /// applied to the products, such as [`reversed`](Source::reversed) or a second `times`, gets rounded products. For
-    /// products in a wider type, [`cast`](Source::cast) both factors first: `x.cast::<U>().times(y.cast())`.
+    /// Integers wrap, and floats round. For sums of all elements, of segments and by key,
+    /// [`Determinism::Exact`](crate::Determinism::Exact) adds the exact products and rounds only the sum;
+    /// [`ExactSum::of`](crate::ExactSum::of) returns the exact sum of all products. This holds if `times` is the
+    /// outermost source, or only [`take`](Source::take) is applied to it. Any other source applied to the products, such
+    /// as [`reversed`](Source::reversed) or a second `times`, gets rounded products. For products in a wider type,
+    /// [`cast`](Source::cast) both factors first: `x.cast::<U>().times(y.cast())`. For products of N-dimensional views,
+    /// see [`NdView::times`](crate::NdView::times).
     ///
     /// The call that reads the source returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths
     /// differ.
@@ -474,7 +478,7 @@ pub trait Source: Sized + Sync {
         None
     }
 
-    /// The elements in reverse order, if they are contiguous in memory and reverse order is the order of the memory.
+    /// If the source is contiguous memory in reverse order: that memory, in its own order.
     #[doc(hidden)]
     fn backwards(&self) -> Option<Input<'_, Self::Item>>
     where
@@ -501,6 +505,15 @@ pub trait Source: Sized + Sync {
         self.erased().held(device)
     }
 
+    /// The factors of the first `n` elements in memory, if the elements are [products](Self::times).
+    #[doc(hidden)]
+    fn held_factors<'a>(&'a self, _n: usize, _device: &Device) -> Result<Option<[Held<'a, Self::Item>; 2]>>
+    where
+        Self::Item: Pod,
+    {
+        Ok(None)
+    }
+
     /// The memory and the type of the elements, if they are in memory in this type or in a narrower one.
     #[doc(hidden)]
     fn narrow(&self) -> Option<Narrow<'_>> {
@@ -522,6 +535,8 @@ pub(crate) enum Wide<'a, U: Pod> {
     Own(Held<'a, U>),
     /// Elements of the same or a narrower type, on an OpenCL device, and their number.
     Narrow(Narrow<'a>, usize),
+    /// The two factors of each element.
+    Factors([Held<'a, U>; 2]),
 }
 
 impl<'a, U: Element> Wide<'a, U> {
@@ -536,26 +551,47 @@ impl<'a, U: Element> Wide<'a, U> {
         source.held(device).map(Self::Own)
     }
 
+    /// The summands of a reduction by groups. If it is exact, products are their factors.
+    pub(crate) fn summands(
+        source: &'a impl Source<Item = U>,
+        device: &Device,
+        exact: bool,
+        any_order: bool,
+    ) -> Result<Self> {
+        match if exact { source.held_factors(finite(source)?, device)? } else { None } {
+            Some(factors) => Ok(Self::Factors(factors)),
+            None => Self::of(source, device, exact || any_order),
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Own(held) => held.input().len(),
+            Self::Own(held) | Self::Factors([held, _]) => held.input().len(),
             Self::Narrow(_, len) => *len,
         }
     }
 
-    /// The elements for a kernel.
+    /// The elements for a kernel, or their first factors.
     pub(crate) fn any(&self) -> Narrow<'_> {
         match self {
-            Self::Own(held) => Narrow(held.input().any(), U::TYPE),
+            Self::Own(held) | Self::Factors([held, _]) => Narrow(held.input().any(), U::TYPE),
             Self::Narrow(Narrow(memory, element), _) => Narrow(*memory, *element),
         }
     }
 
-    /// The elements for the CPU backend.
+    /// The elements for the CPU backend, or their first factors.
     pub(crate) fn host(&self) -> Result<&[U]> {
         match self {
-            Self::Own(held) => held.input().host(),
+            Self::Own(held) | Self::Factors([held, _]) => held.input().host(),
             Self::Narrow(..) => unreachable!("only OpenCL devices convert as they read"),
+        }
+    }
+
+    /// The second factors of the elements.
+    pub(crate) fn other(&self) -> Option<Input<'_, U>> {
+        match self {
+            Self::Factors([_, other]) => Some(other.input()),
+            _ => None,
         }
     }
 }
@@ -579,9 +615,15 @@ impl<'a, T: Pod + Send + Sync> Erased<'a, T> {
 
     /// As [`Source::held`].
     pub(crate) fn held(self, device: &Device) -> Result<Held<'a, T>> {
+        let n = self.len()?;
+        self.first(n, device)
+    }
+
+    /// The first `n` elements in memory.
+    fn first(self, n: usize, device: &Device) -> Result<Held<'a, T>> {
         match self {
-            Self::Memory(input) => Ok(Held::There(input)),
-            Self::Expression(source) => transform::written(device, source),
+            Self::Memory(input) => Ok(Held::There(input.part(0, n))),
+            Self::Expression(source) => transform::written(device, source, n),
         }
     }
 }
@@ -659,6 +701,12 @@ pub trait Values: Sync {
     /// The elements of a range, which must exist.
     fn values(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = Self::Item> + ExactSizeIterator;
 
+    /// Writes the elements from index `first` on.
+    fn fill(&self, first: usize, out: &mut [Self::Item]) {
+        let end = first + out.len();
+        out.iter_mut().zip(self.values(first..end)).for_each(|(to, value)| *to = value);
+    }
+
     /// Returns an error if an index of a gather was out of range.
     fn checked(&self) -> Result<()>;
 
@@ -668,7 +716,7 @@ pub trait Values: Sync {
     }
 }
 
-/// Elements that are computed by blocks. One loop for each expression computes a block; all other loops depend on the
+/// Elements that are computed in blocks. One loop for each expression computes a block; all other loops depend on the
 /// element type alone.
 #[doc(hidden)]
 pub trait Blocks<T>: Sync {
@@ -682,8 +730,7 @@ pub trait Blocks<T>: Sync {
 impl<V: Values> Blocks<V::Item> for V {
     #[inline(never)]
     fn block(&self, first: usize, out: &mut [V::Item]) {
-        let end = first + out.len();
-        out.iter_mut().zip(self.values(first..end)).for_each(|(to, value)| *to = value);
+        self.fill(first, out);
     }
 
     fn factors(&self) -> Option<[&dyn Blocks<V::Item>; 2]> {

@@ -12,8 +12,9 @@ use super::{
     Blocks, Function, Narrow, Source, Values, finite, gpu,
     load::{self, Component, Index, Text, holds},
     outside,
+    transform::Held,
 };
-use crate::{Element, Error, Input, Integer, Result, op::Arithmetic, runtime::opencl::ClDevice};
+use crate::{Device, Element, Error, Input, Integer, Result, op::Arithmetic, runtime::opencl::ClDevice};
 
 /// Mapped elements; see [`Source::map`].
 #[derive(Clone, Copy, Debug)]
@@ -211,6 +212,10 @@ impl<X: Source<Item: Element>, Y: Source<Item = X::Item>> Source for Times<X, Y>
         Ok(vec![text.product(&load::only(x), &load::only(y), index)])
     }
 
+    fn held_factors<'a>(&'a self, n: usize, device: &Device) -> Result<Option<[Held<'a, X::Item>; 2]>> {
+        Ok(Some([self.0.erased().first(n, device)?, self.1.erased().first(n, device)?]))
+    }
+
     fn search(&self, device: &ClDevice, n: usize) -> Result<()> {
         self.0.search(device, n)?;
         self.1.search(device, n)
@@ -364,8 +369,8 @@ impl<S: Source, I: Source<Item: Integer>> Source for Gathered<S, I> {
         gpu::none_outside(device, &self.indices, n, len.unwrap_or(ENDLESS))?;
         match len {
             Some(len) => self.table.search(device, len),
-            // The gather in the endless table has no last position.
-            None => Err(Error::invalid("an index of a gather that another gather reads is out of range")),
+            // The inner gather is endless, so the search for its wrong index would have no end.
+            None => Err(Error::invalid("an index of the inner of two gathers is out of range")),
         }
     }
 }
@@ -489,7 +494,7 @@ pub struct Take<S> {
 /// The length of [`Take`]: `len`. Returns an error if the source has fewer elements.
 fn taken(length: Result<Option<usize>>, len: usize) -> Result<Option<usize>> {
     match length? {
-        Some(n) if n < len => Err(Error::invalid(format!("taking {len} elements of a source of {n}"))),
+        Some(n) if n < len => Err(Error::invalid(format!("cannot take {len} elements of a source of {n}"))),
         _ => Ok(Some(len)),
     }
 }
@@ -511,6 +516,13 @@ impl<S: Source> Source for Take<S> {
 
     fn plain<T: Pod>(&self) -> Option<Input<'_, T>> {
         self.source.plain().filter(|input| input.len() >= self.len).map(|input| input.part(0, self.len))
+    }
+
+    fn held_factors<'a>(&'a self, n: usize, device: &Device) -> Result<Option<[Held<'a, S::Item>; 2]>>
+    where
+        S::Item: Pod,
+    {
+        self.source.held_factors(n, device)
     }
 
     fn search(&self, device: &ClDevice, n: usize) -> Result<()> {

@@ -60,7 +60,7 @@ impl<S: Source<Item: Element>> Transformable for S {
                 output.expect_len(input.len(), "transform")?;
                 device.copy(input, output)
             }
-            Erased::Expression(source) => write(device, source, output),
+            Erased::Expression(source) => write(device, source, source.finite_len()?, output),
         }
     }
 }
@@ -138,16 +138,24 @@ impl<T: Pod> Held<'_, T> {
     }
 }
 
-/// Writes the elements of a source to memory: one pass, and n elements of memory.
-pub(super) fn written<'a, T: Pod + Send + Sync>(device: &Device, source: &dyn Expression<T>) -> Result<Held<'a, T>> {
-    let mut buffer = device.temporary(source.finite_len()?)?;
-    write(device, source, Output::from(&mut buffer))?;
+/// Writes the first `n` elements of a source to memory: one pass, and n elements of memory.
+pub(super) fn written<'a, T: Pod + Send + Sync>(
+    device: &Device,
+    source: &dyn Expression<T>,
+    n: usize,
+) -> Result<Held<'a, T>> {
+    let mut buffer = device.temporary(n)?;
+    write(device, source, n, Output::from(&mut buffer))?;
     Ok(Held::Written(buffer))
 }
 
 #[inline(never)]
-fn write<T: Pod + Send + Sync>(device: &Device, source: &dyn Expression<T>, output: Output<'_, T>) -> Result<()> {
-    let n = source.finite_len()?;
+fn write<T: Pod + Send + Sync>(
+    device: &Device,
+    source: &dyn Expression<T>,
+    n: usize,
+    output: Output<'_, T>,
+) -> Result<()> {
     output.expect_len(n, "transform")?;
     match device.backend() {
         Backend::Cpu => {

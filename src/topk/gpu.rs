@@ -278,11 +278,13 @@ impl Plan {
         if self.parts == 0 {
             kernels.push("topk_rows");
         } else {
-            kernels.extend(["topk_start", "topk_count"]);
-            kernels.extend(self.pick.then_some(["topk_filter", "topk_settle"]).into_iter().flatten());
-            kernels.extend((!self.one_pass).then_some("topk_find"));
-            kernels.extend(tallies(ranks, floats).then_some("topk_tally"));
+            kernels.extend(self.pick.then_some("topk_filter"));
+            kernels.push("topk_count");
             kernels.push(if ranks { "topk_values" } else { "topk_write" });
+            kernels.extend(self.pick.then_some("topk_settle"));
+            kernels.extend(tallies(ranks, floats).then_some("topk_tally"));
+            kernels.push("topk_start");
+            kernels.extend((!self.one_pass).then_some("topk_find"));
         }
         kernels.extend(matches!(self.ordering, Ordering::Group(_)).then_some("topk_order"));
         kernels
@@ -480,8 +482,8 @@ mod tests {
     use super::*;
     use crate::{Device, ElementType, Order, Output, Source, Tuning, internals::data::Data, runtime::Backend};
 
-    /// Returns whether keys were selected from the list, by the state of the first row in scratch. Otherwise results
-    /// are right too, but after more reads.
+    /// Returns whether keys were selected from the list, by the state of the first row in scratch. Otherwise the
+    /// results are the same, but after more reads.
     fn in_list(cl: &ClDevice, scratch: &mut Scratch) -> bool {
         /// `IN_LIST` of `cl/lib/topk_row.cl`, and its byte offset in the state of a row.
         const IN_LIST: u64 = 8;

@@ -38,7 +38,7 @@ fn lines<V: Shaped, A: Axes, R>(
     top.shape(len)?;
     let elements = elements.input().cast::<V::To>();
     let keys = elements.held(device)?;
-    // No keys are selected from no lines.
+    // If there are no lines, or no keys in them, select none.
     read(keys.input(), if rows * len == 0 { Top { k: 0, ..top } } else { top.in_rows(len) })
 }
 

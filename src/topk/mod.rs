@@ -9,7 +9,7 @@
 //! | order of floats | as in [`sort`]: -0 equals +0, every NaN is the largest, and all NaN are equal; or the [total order](Top::total_order) |
 //! | ties | of equal keys, the first are selected |
 //! | determinism | same bits everywhere: the result is a function of the input |
-//! | scratch | for a row or a rank, some KiB, and at most an eighth of its keys, with their indices if these are wanted. If the selected keys are sorted, also a copy of these. Rows are processed in batches whose scratch fits both 1 GiB and one allocation of the device |
+//! | scratch | for a row or a rank, some KiB, and at most an eighth of its keys, with their indices if the call returns indices. If the selected keys are sorted, also a copy of the selected keys. Rows are processed in batches whose scratch fits both 1 GiB and one allocation of the device |
 //! | limits | any n that fits the device |
 //!
 //! This is radix selection from the most significant digit on (Zhang, Naruse, Li and Wang 2023). The host reads no
@@ -349,7 +349,7 @@ impl Device {
     ) -> Result<()> {
         let n = keys.len();
         if n != values.len() {
-            return Err(Error::invalid(format!("selecting from {n} keys with {} values", values.len())));
+            return Err(Error::invalid(format!("{n} keys need as many values, got {}", values.len())));
         }
         if size_of::<V>() == 0 {
             return Err(Error::unsupported("values must have at least 1 byte"));
@@ -486,7 +486,7 @@ impl Device {
     /// let device = oclprim::Device::best()?;
     /// let x = device.upload(&[7u8, 3, 9, 3])?;
     /// assert_eq!((device.nth_element(&x, 1)?, device.nth_element(&x, 2)?), (3, 7));
-    /// assert_eq!(device.nth_element(&x, 4).unwrap_err().to_string(), "there is no rank 4 among 4 keys, from 0 on");
+    /// assert_eq!(device.nth_element(&x, 4).unwrap_err().to_string(), "rank 4 is out of range for 4 keys");
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn nth_element<T: Element>(&self, input: impl Source<Item = T>, rank: usize) -> Result<T> {
@@ -535,7 +535,7 @@ impl Device {
         let n = input.len();
         output.expect_len(ranks.len(), "a selection by ranks")?;
         if let Some(rank) = ranks.iter().find(|&&rank| rank >= n) {
-            return Err(Error::invalid(format!("there is no rank {rank} among {n} keys, from 0 on")));
+            return Err(Error::invalid(format!("rank {rank} is out of range for {n} keys")));
         }
         if ranks.is_empty() {
             return Ok(());

@@ -137,7 +137,8 @@ impl Choice {
         self.primitive == primitive && self.place.is_none_or(|only| only == place())
     }
 
-    /// Returns whether the choice is for transfers of a size class, whose rows have elements of one byte.
+    /// Returns whether the choice is for inputs of this size class and primitive, such as transfers, whose rows have
+    /// elements of one byte.
     pub(super) fn is_of(&self, primitive: Primitive, class: SizeClass) -> bool {
         self.primitive == primitive && self.place.is_none_or(|only| only == (row_bytes(primitive, 1), class))
     }

@@ -28,7 +28,7 @@ fn plannable(n: usize) -> Result<()> {
     if n <= MOST_ELEMENTS {
         return Ok(());
     }
-    let message = format!("{n} elements are more than a device's memory can have, {MOST_ELEMENTS} at most");
+    let message = format!("{n} elements are more than any device's memory holds; at most {MOST_ELEMENTS} are possible");
     Err(Error::new(ErrorKind::OutOfMemory, message))
 }
 
@@ -66,7 +66,7 @@ impl ClDevice {
         let mut caps = Capabilities::clone(self.probed()?);
         tuning.apply(&mut caps)?;
         let tuned = self.assuming(caps, tuning.wide_offsets, Carried { tuning, ..Carried::default() });
-        // So that the first transfer, too, is as chosen.
+        // Sets the choices of transfers before the first one.
         tuned.choices()?;
         Ok(tuned)
     }

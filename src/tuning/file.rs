@@ -168,12 +168,12 @@ impl TuningFile {
     /// ```
     pub fn read(path: &Path) -> Result<Self> {
         let failed = failed(path);
-        let refused = |what: String| Error::invalid(format!("{} is no tuning file: {what}", path.display()));
+        let refused = |what: String| Error::invalid(format!("{} is not a tuning file: {what}", path.display()));
         match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(failed(error)),
             // Opening a device file can have side effects.
-            Ok(found) if !found.is_file() => return Err(refused("it is not a plain file".into())),
+            Ok(found) if !found.is_file() => return Err(refused("it is not a regular file".into())),
             Ok(found) if found.len() > MOST_BYTES => return Err(refused(format!("it has {} bytes", found.len()))),
             Ok(_) => {}
         }

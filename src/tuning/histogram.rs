@@ -7,7 +7,8 @@ use crate::runtime::DeviceClass;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Histogram {
     pub(crate) work_group: usize,
-    /// The work-group for a table that takes most of the local memory, where few groups share a compute unit.
+    /// Work-items of a work-group whose table takes most of the local memory, so that few such work-groups share a
+    /// compute unit.
     pub(crate) large_work_group: usize,
     /// Maximum work-groups that share the input.
     pub(crate) max_groups: usize,
@@ -64,8 +65,8 @@ pub(crate) fn histogram(caps: &Tuned) -> Histogram {
             weighted_bytes: 0,
             one_pass_slots: 0,
         },
-        // H200, 256 bins of 2^28 i32: all of 4 to 32 replicas and 256 to 1,024 work-items a group reach 4,370 to 4,490
-        // GB/s.
+        // H200, 256 bins of 2^28 i32: from 4 to 32 replicas and from 256 to 1,024 work-items per group, all reach 4,370
+        // to 4,490 GB/s.
         DeviceClass::Gpu => Histogram {
             work_group: fits("work_group", 512),
             large_work_group: fits("large_work_group", 1024),

@@ -188,7 +188,8 @@ impl Tuning {
         self
     }
 
-    /// Stages transfers even where host and device share memory, so that tests need no GPU; with fault injection.
+    /// Stages transfers even where host and device share memory, so that tests need no GPU. `fault` is the fault to
+    /// inject.
     #[doc(hidden)]
     pub fn staged(mut self, fault: Option<TransferFault>) -> Self {
         (self.staged, self.transfer_fault) = (true, fault);

@@ -64,7 +64,7 @@ primitives! {
     Reverse "reverse",
     /// Histograms.
     Histogram "histogram",
-    /// Transpositions, also in place and with an operation.
+    /// Transpositions, also in place and of expressions.
     Transpose "transpose",
     /// Permutations of axes.
     Permute "permute",

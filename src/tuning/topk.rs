@@ -74,7 +74,7 @@ pub(super) fn parameters(caps: &Tuned) -> Vec<Parameter> {
             vec![groups(&[1, 2, 4, 8, 16]), each, Parameter::new("sample", usual.sample, [512, 1024, 4096])]
         }
         DeviceClass::Gpu if caps.checker => Vec::new(),
-        // If the first entry does not fit, the parameters are those that the other entries also use.
+        // If the first entry does not fit, search only the parameters that the other entries also use.
         DeviceClass::Gpu if usual.work_group < 256 => vec![groups(&[2, 4, 8, 16]), each],
         DeviceClass::Gpu => {
             let others = [

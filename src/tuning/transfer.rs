@@ -3,7 +3,7 @@
 use super::{Parameter, Tuned};
 use crate::runtime::{DeviceClass, Transfers};
 
-/// How transfers are staged. Devices that share the host's memory stage none.
+/// The parameters of staged transfers. Devices that share the host's memory stage none.
 pub(crate) fn transfer(caps: &Tuned) -> Transfers {
     let usual = Transfers::default();
     Transfers {
@@ -16,7 +16,7 @@ pub(crate) fn transfer(caps: &Tuned) -> Transfers {
     }
 }
 
-/// A `min_bytes` or `min_read_bytes` that no transfer has: each is the driver's own.
+/// A `min_bytes` or `min_read_bytes` that no transfer reaches, so that the driver moves every slice itself.
 const NEVER: usize = 1 << 48;
 
 /// The parameters that `oclprim tune` searches.

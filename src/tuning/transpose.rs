@@ -115,7 +115,7 @@ pub fn in_place(caps: &Tuned, size: usize) -> InPlace {
             while tile_side > 1 && 2 * tile_side * (tile_side + 1) * size > room(caps) {
                 tile_side /= 2;
             }
-            // Local memory holds two tiles, so they may be smaller.
+            // Local memory holds two tiles, so a tile may be smaller than that of a transposition into another buffer.
             let fits = |side: &usize| 2 * (side * block).pow(2) * size <= room(caps);
             let smaller = [side, side / 2].into_iter().filter(|&side| side >= MIN_SIDE).find(fits);
             let (block, side) = smaller.map_or((0, side), |side| (block, side));

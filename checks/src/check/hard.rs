@@ -21,7 +21,8 @@ pub(crate) enum Hard {
     Overflowing,
     /// Runs of numbers with similar exponents, each run anywhere in the range, then one number for each exponent, falling.
     Levels,
-    /// One exponent and one 'spread' below it. The large parts cancel, and the lowest bits remain.
+    /// Large numbers of one exponent, and small numbers this many binades below it. The large parts cancel, and the
+    /// lowest bits remain.
     Spread(i32),
     /// As `Spread`, with large numbers whose errors in the first of two parts add up, for chunks of 16 numbers.
     Parts(i32),
@@ -41,13 +42,14 @@ pub(crate) enum Hard {
     Infinite,
     /// Infinities of both signs.
     BothInfinite,
-    /// Factors whose products have errors that are subnormal. Two halves cancel but for the last places.
+    /// Factors whose products have errors that are subnormal. The products of both halves cancel, except for the last
+    /// places.
     SmallFactors,
     /// A product of half the least positive number, and a third number below it.
     HalfLeast(Third),
 }
 
-/// The number that breaks a tie, or not.
+/// The sign of a third number, which breaks a tie unless it is zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Third {
     Zero,
@@ -105,12 +107,13 @@ impl Hard {
             Self::Infinite,
             Self::BothInfinite,
         ];
-        // The bounds are 53 - p - k for chunks of 2^k elements in f64, with k from 4 to 7. For 16 f32 in two and in
-        // three f32, they are 17 and 30. Sums in three are exact up to 38.
+        // The bounds are 53 - p - k for chunks of 2^k elements in f64, with k from 4 to 7. For sums of 16 f32 in two
+        // and in three f32 registers, they are 17 and 30. Sums in three registers are exact up to 38. For
+        // f64 in two registers, the bound is 54 - 2 k.
         let (precision, _) = format_of::<T>();
         match precision {
             11 => {}
-            53 => all.extend([30, 100, 160].map(Self::Spread)),
+            53 => all.extend([30, 100, 160].map(Self::Spread).into_iter().chain([40, 41, 46, 47, 48].map(Self::Parts))),
             _ => all.extend((46 - precision..=50 - precision).map(Self::Spread)),
         }
         if precision == 24 {

@@ -32,11 +32,11 @@ enum Step {
 #[rustfmt::skip]
 const STEPS: [(Step, &str, &str); 5] = [
     (Step::Global, "v1_global",
-        "one sample a work-item, one atomic addition to global memory a sample"),
+        "one sample per work-item, one atomic addition to global memory per sample"),
     (Step::Persist, "v1_persist",
         "the same with a cache hint: the L2 cache keeps the counters, the samples stream through"),
     (Step::LocalFull, "v2_local full grid",
-        "each work-group counts in local memory, then adds its table to the global one; still one sample a work-item"),
+        "each work-group counts in local memory, then adds its table to the global one; still one sample per work-item"),
     (Step::LocalCapped, "v2_local capped grid",
         "the same kernel with as many work-groups as run at a time: far fewer tables to add"),
     (Step::Merge, "v3_local + v3_merge",
@@ -99,7 +99,7 @@ fn steps<T: Integer>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     }
     Bins::<T>::ids(bins)?;
     if bins as i128 - 1 > T::HIGHEST.to_i128() {
-        return Err(Error::invalid(format!("{} has no number for each of {bins} bins", T::TYPE)));
+        return Err(Error::invalid(format!("{} has too few values to number {bins} bins", T::TYPE)));
     }
     let shared = {
         let request = request.clone();

@@ -2,7 +2,7 @@
 //! local memory, for requests of 32 work-items.
 //!
 //! The model is that of NVIDIA's GPUs since Volta. A request of 32 lanes touches 32-byte sectors, and local memory has 32
-//! banks of 4 bytes. It needs no hardware counters, so it gives the same numbers on every machine.
+//! banks of 4 bytes. The model needs no hardware counters, so it gives the same numbers on every machine.
 
 use serde::Serialize;
 

@@ -185,7 +185,8 @@ fn reduce_segments(device: &Device) -> Result<(), Failure> {
     let x = marked(device, (N, 1), 1u8, &[(2, 5), (N - 1, 9)])?;
     let offsets = device.upload(&[0, 2, N as u64 - 2, N as u64])?;
     equal(device.reduce(x.segments(&offsets), Sum)?.to_vec()?, vec![2, N as u8, 10], "sums of segments")?;
-    let error = device.check_segments(&[0, N as u64, N as u64 - 1], N).err().map(|error| error.to_string());
+    let wrong = device.upload(&[0, N as u64, N as u64 - 1])?;
+    let error = device.check_segments(&wrong, N).err().map(|error| error.to_string());
     equal(error, Some(format!("offset 1 is {N}, beyond the next one, {}", N - 1)), "the check of offsets")
 }
 

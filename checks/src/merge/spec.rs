@@ -145,7 +145,7 @@ fn check_host(device: &Device) -> Result<(), Failure> {
     let short = device.merge_into(&[1i8, 2], &[3], &order, &mut keys);
     refused(short, "a merge needs an output of 3 elements, got 4")?;
     let unequal = device.merge([1u8, 2].with(&[1u8]), [1u8].with(&[1u8]), &order).map(drop);
-    refused(unequal, "merging 2 keys with 1 values")?;
+    refused(unequal, "merging 2 keys needs as many values, got 1")?;
     let nothing = device.sort([1u8].with(&[()]), Merging(&order)).map(drop);
     refused(nothing, "values must have at least 1 byte")?;
     let beyond = device.sort(&[1u8], Merging(Order::ascending().bits(2..9))).map(drop);

@@ -80,9 +80,9 @@ const KERNELS: [Kernel; 16] = {
         kernel("unrolling2", BLOCK_R, 2, InPlace, Halves,
             "each work-item first adds 2 elements, a work-group apart: half the work-groups"),
         kernel("unrolling4", BLOCK_R, 4, InPlace, Halves,
-            "4 elements a work-item: more loads in flight"),
+            "4 elements per work-item: more loads in flight"),
         kernel("unrolling8", BLOCK_R, 8, InPlace, Halves,
-            "8 elements a work-item"),
+            "8 elements per work-item"),
         kernel("unroll_warps8", BLOCK_R, 8, InPlace, Halves,
             "the last 6 steps wait for the sub-group only, if it is known to have 32 work-items"),
         kernel("complete_unroll8", BLOCK_R, 8, InPlace, Halves,
@@ -90,7 +90,7 @@ const KERNELS: [Kernel; 16] = {
         kernel("template_unroll8", BLOCK_R, 8, InPlace, Halves,
             "the work-group size is a constant: the compiler drops the tests"),
         kernel("gmem", BLOCK_S, 1, InPlace, Halves,
-            "start of the second ladder: 1 element a work-item, unrolled, in global memory"),
+            "start of the second ladder: 1 element per work-item, unrolled, in global memory"),
         kernel("smem", BLOCK_S, 1, Memory::Local, Halves,
             "the tree in local memory: the input is read once and kept"),
         kernel("smem_dyn", BLOCK_S, 1, LocalArgument, Halves,
@@ -102,12 +102,12 @@ const KERNELS: [Kernel; 16] = {
         kernel("smem_unroll_dyn", BLOCK_S, 4, LocalArgument, Halves,
             "local memory sized by the host"),
         kernel("shuffle_xor", BLOCK_S, 1, Registers, Halves,
-            "1 element a work-item; sub-groups exchange registers, then combine in local memory"),
+            "1 element per work-item; sub-groups exchange registers, then combine in local memory"),
     ]
 };
 /// Text of the step `shuffle_xor` on devices without sub-groups that fit the work-group.
 const SHUFFLE_EMULATED: &str =
-    "1 element a work-item; sub-groups are emulated in local memory, because the device has no fitting ones";
+    "1 element per work-item; sub-groups are emulated in local memory, because the device has no fitting ones";
 
 /// The input and its sum by the CPU, made when the first step is prepared.
 struct Input<T> {

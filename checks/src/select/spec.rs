@@ -148,8 +148,8 @@ fn check_unordered<T: Element>(device: &Device, what: What) -> Result<(), Failur
     if kept == want.len() {
         return same_bytes(&found, &want, "sorted elements");
     }
-    // The output is too short for all selected elements. It may hold any of them, but no value more often than it is
-    // selected.
+    // The output is too short for all selected elements. It may hold any of them, but no value more often than that
+    // value is selected.
     let mut rest = want.iter().copied();
     match found.iter().find(|&&x| !rest.any(|y| y == x)) {
         Some(x) => Err(Failure::Mismatch(format!("{x} was selected too often"))),

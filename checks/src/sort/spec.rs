@@ -103,7 +103,7 @@ fn check_host(device: &Device) -> Result<(), Failure> {
     let short = device.sort_into(&[1i8, 2], Order::ascending(), &mut keys);
     refused(short, "a sort needs an output of 2 elements, got 4")?;
     let unequal = device.sort([1u8, 2].with(&[1u8]), Order::ascending()).map(drop);
-    refused(unequal, "sorting 2 keys with 1 values")?;
+    refused(unequal, "sorting 2 keys needs as many values, got 1")?;
     let nothing = device.sort([1u8].with(&[()]), Order::ascending()).map(drop);
     refused(nothing, "values must have at least 1 byte")?;
     let beyond = device.sort(&[1u8], Order::ascending().bits(2..9)).map(drop);

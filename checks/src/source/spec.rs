@@ -106,7 +106,7 @@ fn pair(place: Place<'_>, outer: &str, inner: &str, n: usize, data: Data) -> Res
     }
 }
 
-/// How a case uses an expression of [`FEW`].
+/// The use that a case makes of an expression of [`FEW`].
 #[derive(Clone, Copy)]
 enum Use {
     Neighbours,
@@ -157,7 +157,7 @@ fn differences(of: &[f32]) -> Vec<f32> {
     of.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// `of` in the order of a source of integers that is shuffled with the seed `of.len()`.
+/// The elements `of`, in the order of a source of integers that is shuffled with the seed `of.len()`.
 fn shuffled(of: &[f32]) -> Result<Vec<f32>> {
     let order = Device::cpu().transform(counting(0u64).take(of.len()).shuffled(of.len() as u64))?.to_vec()?;
     Ok(order.into_iter().map(|i| of[i as usize]).collect())

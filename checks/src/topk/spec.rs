@@ -230,10 +230,10 @@ fn check_host(device: &Device) -> Result<(), Failure> {
     refused(device.top_k(&x, Top::largest(1).in_rows(3)).map(drop), "4 keys are not a whole number of rows of 3")?;
     refused(device.top_k(&x, Top::largest(0).in_rows(0)).map(drop), "4 keys are not a whole number of rows of 0")?;
     let unequal = device.top_k(x.with(&[1u8, 2]), Top::largest(1)).map(drop);
-    refused(unequal, "selecting from 4 keys with 2 values")?;
+    refused(unequal, "4 keys need as many values, got 2")?;
     let nothing = device.top_k([1u8].with(&[()]), Top::largest(1)).map(drop);
     refused(nothing, "values must have at least 1 byte")?;
-    refused(device.nth_element(&x, 4).map(drop), "there is no rank 4 among 4 keys, from 0 on")?;
+    refused(device.nth_element(&x, 4).map(drop), "rank 4 is out of range for 4 keys")?;
     let beyond = device.quantile(&x, 1.5, Interpolation::Linear).map(drop);
     refused(beyond, "quantiles are from 0 to 1, not 1.5")
 }

@@ -231,7 +231,10 @@ impl Header {
                 "fortran_order" => fortran.replace(reader.truth()?).is_some(),
                 "shape" => shape.replace(reader.tuple()?).is_some(),
                 _ => {
-                    return Err(format!("its header has a key '{}' beside descr, fortran_order and shape", brief(key)));
+                    return Err(format!(
+                        "its header has a key '{}' besides descr, fortran_order and shape",
+                        brief(key)
+                    ));
                 }
             };
             if again {

@@ -26,7 +26,7 @@ struct Input {
 
 static INPUTS: Mutex<Vec<Input>> = Mutex::new(Vec::new());
 
-/// Maps a plain file. `metadata` is its state before, which [`still_whole`] compares.
+/// Maps a regular file. `metadata` is its state before, which [`still_whole`] compares.
 pub(crate) fn map(path: &Path, file: &File, metadata: &Metadata) -> io::Result<Mmap> {
     #[cfg(unix)]
     cut_files_are_errors();

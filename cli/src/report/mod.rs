@@ -175,8 +175,10 @@ impl Command {
                 let grown = series.points.last().map_or(1, |point| n / point.n) as u32;
                 let expected = if *last > Duration::from_millis(500) { *last * grown } else { *last };
                 if Instant::now() + expected > until {
-                    let reason =
-                        format!("it would take about {}, more than is left for growth", time(expected.as_secs_f64()));
+                    let reason = format!(
+                        "it would take about {}, more than is left for this chart",
+                        time(expected.as_secs_f64())
+                    );
                     series.stopped = Some((n, reason));
                     continue;
                 }

@@ -201,8 +201,8 @@ fn bandwidths(found: &Found) -> Markup {
             h2 { "Bandwidth against copy" }
             p {
                 "One operation of each primitive at " (n) " elements. A bar is the bandwidth in percent of the device's own "
-                "copy of as many bytes, measured in the same run. Bandwidth counts the bytes that an operation has to read and "
-                "write at least, so an operation of several passes is far below copy." (caches)
+                "copy of as many bytes, measured in the same run. Bandwidth counts the bytes that an operation must at least read "
+                "and write, so an operation of several passes is far below copy." (caches)
             }
             (scroll("Chart of bandwidths", bars(&label, "percent of the device's own copy", &all, (100.0, "copy"))))
             (data(&["operation", "n", "median", "spread", "wall", "copy", "bandwidth, of copy"], &rows))

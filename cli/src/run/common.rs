@@ -182,8 +182,8 @@ macro_rules! with_size {
 }
 pub(super) use with_size;
 
-/// Returns two values of type `T` for comparisons with a number: elements above the number are those above the first,
-/// and elements below the number are those below the second.
+/// Returns two values of type `T` for comparisons with a number. An element is above the number if it is above the
+/// first value, and below the number if it is below the second.
 ///
 /// For integers, they are the largest value at or below the number, and the smallest value at or above it. `None` means
 /// that `T` has no such value. For floats, both are the value nearest to the number. If the number is beyond the finite
@@ -311,7 +311,7 @@ pub(super) use with_bits;
 
 /// Runs an expression with `$T` bound to the type of the elements and `$U` to the type of their sums; other pairs are an error.
 macro_rules! with_wider {
-    // Integer sums and products wrap, so signed and unsigned types give the same bits. Fewer types are compiled.
+    // Integer sums and products wrap: signed and unsigned types give the same bits, so fewer types are compiled.
     (bits $pair:expr, $T:ident, $U:ident => $body:expr) => {
         with_wider!(@ $pair, without_sign($pair), $T, $U, $body,
             u8 u8, u16 u16, u32 u32, u64 u64, f16 f16, f32 f32, f64 f64,

@@ -18,9 +18,10 @@ use crate::{
     output::{Stop, of_file},
 };
 
-/// Returns an error if the elements are not sorted.
-fn in_order<T: Element>(path: &Path, x: &[T], order: &Sorted, device: &Device) -> Result<(), Stop> {
-    match device.first_unsorted(x, order)? {
+/// Returns an error if the elements are not sorted. The CPU looks: a device would first build a kernel, and read the
+/// array twice.
+fn in_order<T: Element>(path: &Path, x: &[T], order: &Sorted) -> Result<(), Stop> {
+    match Device::cpu().first_unsorted(x, order)? {
         None => Ok(()),
         Some(at) => {
             let path = path.display();
@@ -39,13 +40,13 @@ Examples:
 enum Keep {
     /// All elements of both arrays.
     All,
-    /// An element that occurs m times in the first array and n times in the second: max(m, n) times.
+    /// If an element occurs m times in the first array and n times in the second: max(m, n) times.
     Union,
-    /// Such an element min(m, n) times.
+    /// If an element occurs m times in the first array and n times in the second: min(m, n) times.
     Intersection,
-    /// Such an element max(m - n, 0) times.
+    /// If an element occurs m times in the first array and n times in the second: max(m - n, 0) times.
     Difference,
-    /// Such an element |m - n| times.
+    /// If an element occurs m times in the first array and n times in the second: |m - n| times.
     SymmetricDifference,
 }
 
@@ -93,8 +94,8 @@ impl Merge {
         let (path, order) = (&self.common.input, order(self.descending));
         let other = second(&self.with)?;
         let b = other.exactly::<T>().map_err(of_file(&self.with))?;
-        in_order(path, a, &order, device)?;
-        in_order(&self.with, &b, &order, device)?;
+        in_order(path, a, &order)?;
+        in_order(&self.with, &b, &order)?;
         let merged = |device: &Device| match self.keep.op() {
             None => device.merge(a, &*b, &order)?.into_vec(),
             Some(op) => device.set_operation(a, &*b, op, &order)?.into_vec(),
@@ -153,7 +154,7 @@ impl Search {
         let (path, order, shape) = (&self.common.input, order(self.descending), &needles.shape);
         let range = array.exactly::<T>().map_err(of_file(path))?;
         let needles = needles.exactly::<T>().map_err(of_file(&self.needles))?;
-        in_order(path, &range, &order, device)?;
+        in_order(path, &range, &order)?;
         let found = |device: &Device| match self.upper {
             false => device.search::<T, u64, _>(&*range, &*needles, Bound::Lower, &order)?.into_vec(),
             true => device.search::<T, u64, _>(&*range, &*needles, Bound::Upper, &order)?.into_vec(),

@@ -9,7 +9,10 @@ use std::{
 
 use bytemuck::Pod;
 use clap::{Args, ValueEnum};
-use oclprim::{Complex, Determinism, Device, Element, ElementType, Extreme, Input, MinMax, NdView, Source, f16, op};
+use oclprim::{
+    Buffer, Complex, Determinism, Device, Element, ElementType, Extreme, Input, MinMax, NdView, Source, f16,
+    internals::source::Converted, op,
+};
 use oclprim_checks::check::{close, same, sum_bound};
 
 use super::common::{
@@ -144,29 +147,29 @@ impl Extent<'_> {
         }
     }
 
-    fn reduce_as<T: Element, U: Element + From<T>>(
+    /// Reduces elements; `along` reduces them along an axis of a shape.
+    fn reduce_as<U: Element>(
         &self,
         op: impl op::Op<U>,
-        input: &[T],
+        input: Converted<'_, U>,
         determinism: Determinism,
+        along: &Along<'_, U>,
         device: &Device,
     ) -> oclprim::Result<Vec<U>> {
         match *self {
             Extent::All => {
                 let mut value = [U::ZERO];
-                device.reduce_into(input.cast::<U>(), op.with(determinism), &mut value)?;
+                device.reduce_into(input, op.with(determinism), &mut value)?;
                 Ok(value.to_vec())
             }
-            Extent::Along(shape, axis) => {
-                let mut values = vec![U::ZERO; without(shape, axis).iter().product()];
-                let input = Input::from(input).nd(&around(shape, axis))?;
-                device.reduce_into(input.cast::<U>().along(1), op, &mut values)?;
-                Ok(values)
-            }
-            Extent::Segments(offsets) => device.reduce(input.cast::<U>().segments(offsets), op)?.into_vec(),
+            Extent::Along(shape, axis) => along(device, shape, axis)?.into_vec(),
+            Extent::Segments(offsets) => device.reduce(input.segments(offsets), op)?.into_vec(),
         }
     }
 }
+
+/// Reduces along an axis of a shape.
+type Along<'a, U> = dyn Fn(&Device, &[usize], usize) -> oclprim::Result<Buffer<U>> + 'a;
 
 /// A shape without one of its axes.
 fn without(shape: &[usize], axis: usize) -> Vec<usize> {
@@ -352,18 +355,34 @@ impl Reduce {
                 Ok(vec![self.combine(op::Product, bytemuck::cast_slice(input), device)?])
             }
             _ => {
-                let level = self.determinism.reproducible();
-                let run = |device: &Device| match self.op {
-                    Op::Sum => extent.reduce_as::<T, U>(op::Sum, input, level, device),
-                    _ => extent.reduce_as::<T, U>(op::Product, input, level, device),
+                let converted = Converted::new(bytemuck::cast_slice(input), T::TYPE);
+                let along = |device: &Device, shape: &[usize], axis: usize| {
+                    let lines = Input::from(input).nd(&around(shape, axis))?.cast::<U>().along(1);
+                    if self.op == Op::Sum { device.reduce(lines, op::Sum) } else { device.reduce(lines, op::Product) }
                 };
-                let values = run(device)?;
-                if self.common.verify {
-                    matches(same(&values, &run(&Device::cpu())?, "result "))?;
-                }
-                Ok(values)
+                self.in_wider(converted, extent, &along, device)
             }
         }
+    }
+
+    /// [`Self::in_type`] of converted elements.
+    fn in_wider<U: Element>(
+        &self,
+        input: Converted<'_, U>,
+        extent: &Extent<'_>,
+        along: &Along<'_, U>,
+        device: &Device,
+    ) -> Result<Vec<U>, Stop> {
+        let level = self.determinism.reproducible();
+        let run = |device: &Device| match self.op {
+            Op::Sum => extent.reduce_as(op::Sum, input, level, along, device),
+            _ => extent.reduce_as(op::Product, input, level, along, device),
+        };
+        let values = run(device)?;
+        if self.common.verify {
+            matches(same(&values, &run(&Device::cpu())?, "result "))?;
+        }
+        Ok(values)
     }
 
     /// Finishes with values of the type `ty`.
@@ -398,13 +417,25 @@ impl Reduce {
             return Err(Stop::usage(says));
         }
         let y = other.exactly::<T>().map_err(of_file(path))?;
+        self.dot_of::<U>([bytemuck::cast_slice(x), bytemuck::cast_slice(&y)], T::TYPE, device, out)
+    }
+
+    /// The dot product of two arrays of elements of type `from`.
+    fn dot_of<U: Element>(
+        &self,
+        factors: [&[u8]; 2],
+        from: ElementType,
+        device: &Device,
+        out: &mut dyn Write,
+    ) -> Result<(), Stop> {
+        fn sum_in<A: Element>(factors: [&[u8]; 2], from: ElementType, device: &Device) -> oclprim::Result<A> {
+            let [x, y] = factors.map(|bytes| Converted::<A>::new(bytes, from));
+            device.reduce(x.times(y), op::Sum)
+        }
         let run = |device: &Device| match U::TYPE {
             // Products of 16-bit floats are not rounded to 16 bits.
-            ElementType::F16 | ElementType::Bf16 => {
-                let sum = device.reduce(x.cast::<f32>().times((&*y).cast()), op::Sum);
-                sum.map(|sum| sum.cast::<U>())
-            }
-            _ => device.reduce(x.cast::<U>().times((&*y).cast()), op::Sum),
+            ElementType::F16 | ElementType::Bf16 => sum_in::<f32>(factors, from, device).map(|sum| sum.cast::<U>()),
+            _ => sum_in::<U>(factors, from, device),
         };
         let value = run(device)?;
         if self.common.verify {

@@ -3,7 +3,7 @@
 use std::{io::Write, path::PathBuf};
 
 use clap::{Args, ValueEnum};
-use oclprim::{Device, Element, ElementType, Input, Source, f16, op};
+use oclprim::{Buffer, Device, Element, ElementType, Input, Source, f16, internals::source::Converted, op};
 use oclprim_checks::check::same;
 
 use super::common::{
@@ -89,6 +89,9 @@ enum Lines {
     Segments(Vec<u64>),
 }
 
+/// Scans the second axis of a shape.
+type Along<'a, U, O> = dyn Fn(&Device, &[usize; 3], op::InScan<O>) -> oclprim::Result<Buffer<U>> + 'a;
+
 impl Lines {
     /// Runs that start at each index for which `head` returns true.
     fn runs(n: usize, head: impl Fn(usize) -> bool) -> Result<Self, Stop> {
@@ -99,21 +102,23 @@ impl Lines {
         Ok(Self::Segments(collect((0..count + 1).map(|_| heads.next().unwrap_or(n) as u64))?))
     }
 
-    fn scan<T: Element, U: Element + From<T>, O: op::Op<U>>(
+    /// Scans `n` elements; `along` scans them along an axis.
+    fn scan<U: Element, O: op::Op<U>>(
         &self,
         device: &Device,
-        input: &[T],
+        (input, n): (Converted<'_, U>, usize),
         op: op::InScan<O>,
+        along: &Along<'_, U, O>,
     ) -> oclprim::Result<Vec<U>> {
         match self {
-            Self::All => device.scan(input.cast::<U>(), op),
+            Self::All => device.scan(input, op),
             Self::Total => {
-                let mut sums = device.zeroed(input.len() + 1)?;
-                device.scan_into(input.cast::<U>(), op, &mut sums)?;
+                let mut sums = device.zeroed(n + 1)?;
+                device.scan_into(input, op, &mut sums)?;
                 Ok(sums)
             }
-            Self::Axis(shape) => device.scan(Input::from(input).nd(shape)?.cast::<U>().along(1), op),
-            Self::Segments(offsets) => device.scan(input.cast::<U>().segments(offsets), op),
+            Self::Axis(shape) => along(device, shape, op),
+            Self::Segments(offsets) => device.scan(input.segments(offsets), op),
         }?
         .into_vec()
     }
@@ -208,11 +213,26 @@ impl ScanOf {
         lines: &Lines,
         device: &Device,
     ) -> Result<Vec<U>, Stop> {
+        let along = |device: &Device, shape: &[usize; 3], op: op::InScan<O>| {
+            device.scan(Input::from(input).nd(shape)?.cast::<U>().along(1), op)
+        };
+        let converted = Converted::new(bytemuck::cast_slice(input), T::TYPE);
+        self.scan_converted(op, (converted, input.len()), lines, &along, device)
+    }
+
+    fn scan_converted<U: Element, O: op::Op<U>>(
+        &self,
+        op: O,
+        input: (Converted<'_, U>, usize),
+        lines: &Lines,
+        along: &Along<'_, U, O>,
+        device: &Device,
+    ) -> Result<Vec<U>, Stop> {
         let op = if self.exclusive { op.exclusive() } else { op.inclusive() };
         let op = if self.reverse { op.reversed() } else { op };
-        let values = lines.scan::<T, U, O>(device, input, op)?;
+        let values = lines.scan(device, input, op, along)?;
         if self.common.verify {
-            let want = lines.scan::<T, U, O>(&Device::cpu(), input, op)?;
+            let want = lines.scan(&Device::cpu(), input, op, along)?;
             matches(same(&values, &want, O::KIND.name()))?;
         }
         Ok(values)

@@ -21,7 +21,7 @@ Examples:
 
 /// Sort all elements of an array, of any shape.
 ///
-/// The order is that of numpy.sort: -0 equals 0, and all NaN are equal and come after all other numbers. Equal elements
+/// The order is that of numpy.sort: -0 equals 0, and all NaN are equal and come after infinity. Equal elements
 /// keep their order. With -o, the elements are written as an array of one dimension, or with --indices their indices,
 /// as int64. An archive has the array `values`, and with --indices also the array `indices`.
 #[derive(Args)]

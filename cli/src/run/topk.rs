@@ -21,9 +21,9 @@ Examples:
 
 /// Take the k largest elements of an array of any shape, or of each row.
 ///
-/// NaN are equal, and larger than all other numbers; -0 equals 0. Among equal elements the first ones are taken. Without --sorted
-/// the result is in the order of the file. With -o, the elements are written, or with --indices their indices, as int64. An
-/// archive has both, as the arrays values and indices. With --rows the result has k elements for each row.
+/// All NaN are equal, and larger than infinity; -0 equals 0. Among equal elements the first ones are taken. Without
+/// --sorted the result is in the order of the file. With -o, the elements are written, or with --indices their indices,
+/// as int64. An archive has both, as the arrays values and indices. With --rows the result has k elements for each row.
 #[derive(Args)]
 #[command(after_help = TOPK_EXAMPLES)]
 pub(super) struct TopK {

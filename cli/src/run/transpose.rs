@@ -4,7 +4,7 @@ use std::io::Write;
 
 use bytemuck::Pod;
 use clap::Args;
-use oclprim::{Device, Element, ElementType, Matrices, Source, source::constant};
+use oclprim::{Device, Element, ElementType, Matrices, Source, internals::source::Converted, source::constant};
 use oclprim_checks::check::{same, same_bytes};
 
 use super::common::{Common, matches, numpy_name, parse, with_number, with_size};
@@ -61,7 +61,7 @@ impl Transpose {
                 return Err(Stop::usage("--cast: .npy has no bf16"));
             }
             with_number!(to, U => {
-                let values = with_number!(from, T => self.mapped::<T, U>(array.elements(), (rows, cols), &device)?);
+                let values = self.mapped::<U>(array.elements(), from, (rows, cols), &device)?;
                 self.finish(&Made::of(numpy_name(to), &[cols, rows], &values), &device, out)
             })
         } else {
@@ -95,15 +95,17 @@ impl Transpose {
         self.finish(&array.like(shape, &transposed), device, out)
     }
 
-    fn mapped<T: Element, U: Element>(
+    /// The elements of type `from` in `bytes`, cast to `U`, multiplied and transposed.
+    fn mapped<U: Element>(
         &self,
-        input: &[T],
+        bytes: &[u8],
+        from: ElementType,
         (rows, cols): (usize, usize),
         device: &Device,
     ) -> Result<Vec<U>, Stop> {
         let factor = self.scale.as_deref().map_or(Ok(U::Acc::ONE), |text| parse("--scale", text))?;
         let run = |device: &Device| {
-            let scaled = input.cast::<U::Acc>().times(constant(factor)).cast::<U>();
+            let scaled = Converted::<U::Acc>::new(bytes, from).times(constant(factor)).cast::<U>();
             device.transpose(scaled, (rows, cols))?.into_vec()
         };
         let transposed = run(device)?;

@@ -116,7 +116,7 @@ fn pass<'a, 'm>(maps: &'a [(&'m Map, usize)]) -> &'a [(&'m Map, usize)] {
 
 /// `maps` has the bins of each counted channel, and their number. Writes the counts to `counts`, and those outside the
 /// bins to `outside`. With `keep`, adds to them.
-#[allow(clippy::too_many_arguments, reason = "what is generic above ends here")]
+#[allow(clippy::too_many_arguments, reason = "the caller's arguments, without its generic types")]
 pub(crate) fn channels(
     device: &ClDevice,
     types: (ElementType, ElementType),
@@ -132,7 +132,7 @@ pub(crate) fn channels(
     })
 }
 
-#[allow(clippy::too_many_arguments, reason = "what is generic above ends here")]
+#[allow(clippy::too_many_arguments, reason = "the caller's arguments, without its generic types")]
 fn run(
     device: &ClDevice,
     types: (ElementType, ElementType),

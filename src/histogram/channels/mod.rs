@@ -25,7 +25,7 @@ fn pixels<T: Element>(n: usize, channels: usize, bins: &[Bins<T>]) -> Result<usi
         )));
     }
     if !n.is_multiple_of(channels) {
-        return Err(Error::invalid(format!("{n} samples are no whole number of pixels of {channels} channels")));
+        return Err(Error::invalid(format!("{n} samples are not a whole number of pixels of {channels} channels")));
     }
     Ok(n / channels)
 }

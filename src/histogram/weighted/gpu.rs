@@ -181,7 +181,7 @@ fn run(
     if form.weight.is_float() {
         device.build_ahead(
             &plan.weights,
-            &["histogram_weights_zero", "histogram_weights_max", "histogram_weights_merge"],
+            &["histogram_weights_merge", "histogram_weights_max", "histogram_weights_zero"],
         )?;
     }
     for low in (0..all).step_by(plan.range) {

@@ -143,7 +143,7 @@ fn gather<const N: usize>(job: &Job, input: &[[u8; N]], output: &mut [[u8; N]]) 
     })
 }
 
-/// Writes the elements `range` to `part`; its first element has offset `at` in the output.
+/// Writes the elements `range` to `part`, whose first element has offset `at` in the output.
 fn gather_part<const N: usize>(job: &Job, input: &[[u8; N]], range: Range<usize>, at: usize, part: &mut [[u8; N]]) {
     let one = Axis { n: 1, from: 1, to: 1 };
     let (row, outer) = job.axes.split_last().map_or((one, &[][..]), |(&row, outer)| (row, outer));

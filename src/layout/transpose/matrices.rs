@@ -134,11 +134,11 @@ impl Matrices {
         let Self { rows, cols, count, .. } = *self;
         let (ld_in, ld_out) = self.leading.unwrap_or((cols, rows));
         if ld_in < cols {
-            let message = format!("the input's leading dimension is {ld_in}, rows have {cols} elements");
+            let message = format!("the input's leading dimension is {ld_in}, but rows have {cols} elements");
             return Err(Error::invalid(message));
         }
         if ld_out < rows {
-            let message = format!("the output's leading dimension is {ld_out}, rows have {rows} elements");
+            let message = format!("the output's leading dimension is {ld_out}, but rows have {rows} elements");
             return Err(Error::invalid(message));
         }
         let overflow = || {

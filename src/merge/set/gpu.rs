@@ -62,7 +62,7 @@ impl<'a> Run<'a> {
     /// Writes the number of kept elements to the one element of `total`.
     pub fn count(&mut self, total: &ClInput) -> Result<()> {
         let (groups, local) = (self.plan.item_groups(), self.plan.local());
-        self.device.build_ahead(&self.plan.program, &["set_splits", "set_tiles", "set_offsets"])?;
+        self.device.build_ahead(&self.plan.program, &["set_tiles", "set_splits", "set_offsets"])?;
         self.ranges("set_splits")?.run(groups, local)?;
         // This launch writes no elements, so any buffer can be the output.
         let range = self.ranges[0];

@@ -81,7 +81,7 @@ fn run(
     }
     let single = plan.shape.work_group == 1;
     if levels > 0 {
-        device.build_ahead(&plan.program, &["merge_blocks", "merge_splits", "merge_tiles"])?;
+        device.build_ahead(&plan.program, &["merge_blocks", "merge_tiles", "merge_splits"])?;
     }
     let launch = Place::of(from).add(device.launch(&plan.program, "merge_blocks")?).offset(n as u64, plan.wide);
     let mut launch = x.add(launch.scalar(plan.tiles as u32));

@@ -50,7 +50,7 @@ where
     })
 }
 
-/// How threads share the lines.
+/// The division of the lines among threads.
 struct Split {
     /// Number of chunks of a line.
     chunks: usize,

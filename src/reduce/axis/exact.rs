@@ -6,6 +6,7 @@ use super::{Lines, gpu::OnDevice};
 use crate::{
     Element, ExactSum, Float, Result, exact, memory, parallel,
     reduce::{
+        cpu,
         exact::{MOST_GROUPS, words},
         exact_groups::{
             Exact,
@@ -19,7 +20,7 @@ use crate::{
 
 /// Neighbouring lines that the CPU reads at once.
 const COLUMNS: usize = 32;
-/// Work-items of a team on GPUs, at most, if groups are neighbours in memory and fill the device.
+/// Maximum work-items of a team on GPUs, if groups are neighbours in memory and fill the device.
 const MOST_ROWS: usize = 8;
 
 /// The sums or means of the lines; `U` is a float. For other types nothing is compiled.
@@ -82,6 +83,51 @@ fn lines_in<T: Element, U: Element + From<T>, F: Float>(
             sums.iter().for_each(|part| all.merge(&part[column]));
             *out = all.rounded_quotient(of.divisor(lines.len));
         }
+    }
+    Ok(())
+}
+
+/// The sums or means of the products of two arrays of lines. `T` is a float; for other types nothing is compiled.
+pub(super) fn products_on_the_cpu<T: Element>(of: Exact, factors: [(&[T], &Lines); 2], out: &mut [T]) -> Result<()> {
+    if const { !T::TYPE.is_float() } {
+        unreachable!("exact sums are floats");
+    }
+    if const { T::TYPE.needs_fp64() } {
+        products_in::<T, f64>(of, factors, out)
+    } else {
+        products_in::<T, f32>(of, factors, out)
+    }
+}
+
+/// Threads share the outputs, or the parts of each line if outputs are few.
+fn products_in<T: Element, F: Float>(of: Exact, factors: [(&[T], &Lines); 2], out: &mut [T]) -> Result<()> {
+    let len = factors[0].1.len;
+    let add = |sum: &mut ExactSum<F>, output: usize, part: Range<usize>| {
+        let [x, y] = factors.map(|(values, lines)| {
+            let place = lines.place(output);
+            move |i: usize| value::<T, T, F>(values[place.wrapping_add_signed(i as isize * lines.stride)])
+        });
+        part.for_each(|i| sum.add_product(x(i), y(i)));
+    };
+    if len > TASK && out.len() < 4 * parallel::threads() {
+        for (output, out) in out.iter_mut().enumerate() {
+            let sum = cpu::exact(len, &|sum: &mut ExactSum<F>, part| add(sum, output, part))?;
+            *out = sum.rounded_quotient(of.divisor(len));
+        }
+        return Ok(());
+    }
+    let each = (TASK / len.max(1)).max(1);
+    let body = |task: usize, out: &mut [T]| {
+        for (output, out) in (task * each..).zip(out) {
+            let mut sum = ExactSum::<F>::new();
+            add(&mut sum, output, 0..len);
+            *out = sum.rounded_quotient(of.divisor(len));
+        }
+    };
+    if out.len() <= each {
+        body(0, out);
+    } else {
+        parallel::chunks_mut(out, each, &body);
     }
     Ok(())
 }
@@ -156,21 +202,24 @@ pub struct Plan {
     pub wide: bool,
 }
 
-pub fn plan(lines: &Lines, form: &Form, caps: &Tuned, wide: bool) -> Result<Plan> {
+/// `other` are the lines of the other factors of products.
+pub fn plan(lines: &Lines, other: Option<&Lines>, form: &Form, caps: &Tuned, wide: bool) -> Result<Plan> {
     caps.supports(form.element)?;
     caps.supports(form.acc)?;
     let params = tuning::reduce(caps);
     let (len, outputs) = (lines.len, lines.outputs);
-    let across = lines.across();
+    let across = lines.across() || other.is_some_and(Lines::across);
+    let unit = lines.stride == 1 && other.is_none_or(|other| other.stride == 1);
     let (kind, team) = if across {
         let fewest = params.work_group / outputs.next_power_of_two().min(params.work_group);
         (Kind::Columns, if len <= ITEM { 1 } else { MOST_ROWS }.max(fewest))
     } else {
-        (Kind::Rows { unit: lines.stride == 1 }, team_of(len))
+        (Kind::Rows { unit }, team_of(len))
     };
     let whole = shape(kind, team, false, form, caps, wide);
     let blocks = outputs.div_ceil(whole.work_group / whole.team);
-    // Two work-groups for each compute unit are enough; else enough parts to occupy the device, each with enough work.
+    // If there are two work-groups for each compute unit, lines stay whole. Otherwise there are enough parts to occupy
+    // the device, each with enough work.
     let wanted = if blocks >= params.max_groups.div_ceil(3) { 1 } else { params.max_groups / blocks };
     let team = if across { whole.team } else { whole.work_group };
     let parts = wanted.min(len / (team << (log_chunk(form.acc) + 1))).clamp(1, MOST_GROUPS);
@@ -190,10 +239,28 @@ pub(super) fn on_a_device(
     lines: &Lines,
     output: AnyOutput<'_>,
 ) -> Result<()> {
-    on_device(device, [input], [(output, false)], |[input], [out]| run_lines(device, form, input, lines, out))
+    on_device(device, [input], [(output, false)], |[input], [out]| run_lines(device, form, (input, lines), None, out))
 }
 
-fn run_lines(device: &ClDevice, form: &Form, input: &ClInput, lines: &Lines, out: &ClInput) -> Result<()> {
+/// Sums of the products of two arrays of lines.
+pub(super) fn products_on_a_device(
+    device: &ClDevice,
+    form: &Form,
+    [(x, x_lines), (y, y_lines)]: [(AnyInput<'_>, &Lines); 2],
+    output: AnyOutput<'_>,
+) -> Result<()> {
+    on_device(device, [x, y], [(output, false)], |[x, y], [out]| {
+        run_lines(device, form, (x, x_lines), Some((y, y_lines)), out)
+    })
+}
+
+fn run_lines(
+    device: &ClDevice,
+    form: &Form,
+    (input, lines): (&ClInput, &Lines),
+    other: Option<(&ClInput, &Lines)>,
+    out: &ClInput,
+) -> Result<()> {
     if lines.outputs == 0 {
         return Ok(());
     }
@@ -203,15 +270,20 @@ fn run_lines(device: &ClDevice, form: &Form, input: &ClInput, lines: &Lines, out
     }
     let there = OnDevice::new(device, lines, form.element)?;
     let (first, _) = there.first(input, form.element, 1);
-    let plan = plan(lines, form, &there.caps, there.wide)?;
+    let plan = plan(lines, other.map(|(_, lines)| lines), form, &there.caps, there.wide)?;
     let accumulator = 4 * (words(form.acc) + 1);
     let count = if plan.parts > 1 { lines.outputs } else { 1 };
     let sums = ClInput::pooled(device, accumulator * count, 4)?;
     if plan.parts > 1 {
         device.fill(sums.mem(), 0, accumulator * count, &[0; 4])?;
     }
+    let launch = there.launch(&plan.sums.program, "exact_groups", input, first)?;
+    let launch = match other {
+        Some((other, lines)) => there.other(launch, other, lines),
+        None => launch,
+    };
     there
-        .launch_parts(&plan.sums.program, "exact_groups", input, (first, plan.part, plan.parts))?
+        .parts(launch, plan.part, plan.parts)
         .mem(sums.mem())
         .mem(out.mem())
         .scalar(out.offset() as u64)

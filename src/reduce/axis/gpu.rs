@@ -215,8 +215,20 @@ impl<'a> OnDevice<'a> {
         input: &ClInput,
         (first, run, parts): (usize, usize, usize),
     ) -> Result<Launch<'a>> {
-        let launch = self.launch(program, kernel, input, first)?.offset(self.lines.len as u64, self.wide);
-        Ok(launch.offset(run as u64, self.wide).offset(parts as u64, self.wide))
+        Ok(self.parts(self.launch(program, kernel, input, first)?, run, parts))
+    }
+
+    /// Adds the arguments `len`, `run` and `parts` to a launch.
+    pub(super) fn parts(&self, launch: Launch<'a>, run: usize, parts: usize) -> Launch<'a> {
+        let launch = launch.offset(self.lines.len as u64, self.wide);
+        launch.offset(run as u64, self.wide).offset(parts as u64, self.wide)
+    }
+
+    /// Adds lines of other memory to a launch. Their outputs have the same shape.
+    pub(super) fn other(&self, launch: Launch<'a>, input: &ClInput, lines: &Lines) -> Launch<'a> {
+        let (_, strides, _) = dimensions(lines);
+        let launch = launch.mem(input.mem()).scalar((input.offset() + lines.offset) as u64);
+        launch.scalar(lines.stride as i64).scalar(strides)
     }
 }
 

@@ -13,6 +13,9 @@
 //! row. Lanes, then chunks, combine as a tree of neighbours. Neighbouring work-items take neighbouring results or
 //! neighbouring elements of the axis, whichever lie closer together. If results are too few to fill the device, the
 //! axis is divided into parts, which a second launch combines.
+//!
+//! Exact sums of [products](NdView::times) read both factors with their own strides. Other reductions of products write
+//! the products to memory first.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -29,7 +32,7 @@ use crate::{
     op::{Code, Core, Monoid},
     reduce::exact_groups::{self, Exact},
     runtime::Backend,
-    source::{Along, AlongOne, Axes, Shaped},
+    source::{Along, AlongOne, Axes, NdTimes, Shaped},
 };
 
 /// Lanes of a chunk, and elements of a chunk of 16 rows; as in `cl/reduce_axis.cl`.
@@ -56,6 +59,14 @@ fn outputs(kept: &[usize]) -> Option<usize> {
     if kept.contains(&0) { Some(0) } else { kept.iter().try_fold(1usize, |product, &n| product.checked_mul(n)) }
 }
 
+/// The shape and the strides of a folded layout; at least one axis.
+fn dimensions(folded: &Layout) -> (Vec<usize>, Vec<isize>) {
+    match folded.ndim() {
+        0 => (vec![1], vec![0]),
+        _ => (folded.shape().to_vec(), folded.strides().to_vec()),
+    }
+}
+
 impl Lines {
     #[doc(hidden)]
     pub fn of(layout: &Layout, axis: usize) -> Result<Self> {
@@ -76,12 +87,19 @@ impl Lines {
         if layout.is_empty() {
             return Ok(Self { len, stride: 1, outputs, shape: vec![outputs], strides: vec![0], offset: 0 });
         }
-        let folded = layout.index(axis, 0)?.fold();
-        let (mut shape, mut strides) = (folded.shape().to_vec(), folded.strides().to_vec());
-        if shape.is_empty() {
-            (shape, strides) = (vec![1], vec![0]);
-        }
+        let (shape, strides) = dimensions(&layout.index(axis, 0)?.fold());
         Ok(Self { len, stride, outputs, shape, strides, offset: layout.offset() })
+    }
+
+    /// The lines of two layouts of one shape. The axes of their outputs are folded together.
+    fn pair([x, y]: [&Layout; 2], axis: usize) -> Result<[Self; 2]> {
+        let [mut x_lines, mut y_lines] = [Self::of(x, axis)?, Self::of(y, axis)?];
+        if !x.is_empty() {
+            let (x, y) = x.index(axis, 0)?.fold_with(&y.index(axis, 0)?)?;
+            (x_lines.shape, x_lines.strides) = dimensions(&x);
+            (y_lines.shape, y_lines.strides) = dimensions(&y);
+        }
+        Ok([x_lines, y_lines])
     }
 
     /// Returns whether neighbouring outputs lie closer together than neighbours on the axis.
@@ -148,6 +166,27 @@ impl<V: Shaped, A: Axes> Reducible for Along<V, A> {
     }
 }
 
+impl<T: Element, A: Axes> Reducible for Along<NdTimes<'_, T>, A> {
+    fn reduce<O: Core<T>>(self, device: &Device, op: O, level: Determinism) -> Result<Buffer<T>> {
+        let Some(of) = op.exactly(level)? else {
+            let products = self.view.products(device)?;
+            return products.view()?.along(self.axes).reduce(device, op, level);
+        };
+        let lines = self.view.lines(device, self.axes.list())?;
+        let mut out = device.uninit(Lines::of(lines[0].view()?.layout(), lines[0].axis)?.outputs)?;
+        device.sum_products(of, &lines, (&mut out).into())?;
+        Ok(out)
+    }
+
+    fn reduce_into<O: Core<T>>(self, device: &Device, op: O, level: Determinism, output: Output<'_, T>) -> Result<()> {
+        let Some(of) = op.exactly(level)? else {
+            let products = self.view.products(device)?;
+            return products.view()?.along(self.axes).reduce_into(device, op, level, output);
+        };
+        device.sum_products(of, &self.view.lines(device, self.axes.list())?, output)
+    }
+}
+
 fn reduce_along<T: Element, U: Element + From<T>, O: Core<U>>(
     device: &Device,
     view: NdView<'_, T>,
@@ -196,5 +235,18 @@ impl Device {
                 gpu::reduce(device, &form, empty, input, &lines, output, scratch)
             }
         }
+    }
+
+    /// The exact sums or means of the products of two arrays along an axis, compiled once for each type.
+    #[inline(never)]
+    fn sum_products<T: Element>(&self, of: Exact, factors: &[AlongOne<'_, T>; 2], output: Output<'_, T>) -> Result<()> {
+        let ((x, x_layout), (y, y_layout)) = (factors[0].view()?.parts(), factors[1].view()?.parts());
+        let [x_lines, y_lines] = Lines::pair([&x_layout, &y_layout], factors[0].axis)?;
+        output.expect_len(x_lines.outputs, "reduce along an axis")?;
+        let Backend::OpenCl(device) = self.backend() else {
+            return exact::products_on_the_cpu(of, [(x.host()?, &x_lines), (y.host()?, &y_lines)], output.host()?);
+        };
+        let form = exact_groups::gpu::Form { products: true, ..exact_groups::gpu::Form::of::<T, T>(of) };
+        exact::products_on_a_device(device, &form, [(x.any(), &x_lines), (y.any(), &y_lines)], output.any())
     }
 }

@@ -103,7 +103,7 @@ pub trait Countable: Grouped<Item: Element> {
     #[doc(hidden)]
     fn count_into<C: Condition<Self::Item>>(self, device: &Device, what: &C, output: Self::Out<'_, u64>) -> Result<()>;
 
-    /// Whether any or all elements meet the condition, as 0 and 1.
+    /// Returns whether any or all elements meet the condition: a `bool`, or 0 or 1 for each group.
     #[doc(hidden)]
     fn test<C: Condition<Self::Item>>(self, device: &Device, what: &C, test: Test) -> Result<Self::Tests>;
 

@@ -35,8 +35,15 @@ pub(in crate::reduce) fn line<T: Element, U: Element + From<T>, F: Float>(
     sum.rounded_quotient(of.divisor(len))
 }
 
-/// The sums or means of the segments; `U` is a float. For other types nothing is compiled.
-pub(crate) fn segments<T, U>(of: Exact, input: &[T], offsets: Offsets<'_>, out: &mut [U]) -> Result<()>
+/// The sums or means of the segments; `U` is a float. For other types nothing is compiled. The summands are the elements
+/// of `input`, or their products with those of `other`.
+pub(crate) fn segments<T, U>(
+    of: Exact,
+    input: &[T],
+    other: Option<&[T]>,
+    offsets: Offsets<'_>,
+    out: &mut [U],
+) -> Result<()>
 where
     T: Element,
     U: Element + From<T>,
@@ -45,15 +52,16 @@ where
         unreachable!("exact sums are floats");
     }
     if const { U::TYPE.needs_fp64() } {
-        segments_in::<T, U, f64>(of, input, offsets, out)
+        segments_in::<T, U, f64>(of, input, other, offsets, out)
     } else {
-        segments_in::<T, U, f32>(of, input, offsets, out)
+        segments_in::<T, U, f32>(of, input, other, offsets, out)
     }
 }
 
 fn segments_in<T: Element, U: Element + From<T>, F: Float>(
     of: Exact,
     input: &[T],
+    other: Option<&[T]>,
     offsets: Offsets<'_>,
     out: &mut [U],
 ) -> Result<()> {
@@ -62,14 +70,28 @@ fn segments_in<T: Element, U: Element + From<T>, F: Float>(
         let (start, end) = (offsets.get(s).min(n), offsets.get(s + 1).min(n));
         start..end.max(start)
     };
+    let add = |sum: &mut ExactSum<F>, part: Range<usize>| match other {
+        Some(other) => input[part.clone()]
+            .iter()
+            .zip(&other[part])
+            .for_each(|(&x, &y)| sum.add_product(value::<T, U, F>(x), value::<T, U, F>(y))),
+        None => sum.extend(input[part].iter().map(|&x| value::<T, U, F>(x))),
+    };
     let is_long = |range: &Range<usize>| range.len() > 2 * TASK;
     let each = (out.len() * TASK / n.max(1)).clamp(1, TASK);
     let body = |task: usize, out: &mut [U]| {
         for (s, out) in (task * each..).zip(out) {
             let range = range(s);
-            if !is_long(&range) {
-                *out = line::<T, U, F>(of, range.len(), input[range].iter().copied());
+            if is_long(&range) {
+                continue;
             }
+            *out = if other.is_some() {
+                let mut sum = ExactSum::<F>::new();
+                add(&mut sum, range.clone());
+                sum.rounded_quotient(of.divisor(range.len()))
+            } else {
+                line::<T, U, F>(of, range.len(), input[range].iter().copied())
+            };
         }
     };
     if n <= TASK && out.len() <= TASK {
@@ -81,11 +103,10 @@ fn segments_in<T: Element, U: Element + From<T>, F: Float>(
         for (s, out) in out.iter_mut().enumerate() {
             let range = range(s);
             if is_long(&range) {
-                let long = &input[range];
                 let add = |sum: &mut ExactSum<F>, part: Range<usize>| {
-                    sum.extend(long[part].iter().map(|&x| value::<T, U, F>(x)));
+                    add(sum, range.start + part.start..range.start + part.end);
                 };
-                *out = cpu::exact(long.len(), &add)?.rounded_quotient(of.divisor(long.len()));
+                *out = cpu::exact(range.len(), &add)?.rounded_quotient(of.divisor(range.len()));
             }
         }
     }

@@ -17,14 +17,13 @@ pub(in crate::reduce) const fn log_chunk(acc: ElementType) -> usize {
     if acc.needs_fp64() { 3 } else { 4 }
 }
 
-/// Elements of a work-item for which a team gets one more work-item.
+/// Maximum elements of a group for each work-item of its team, until the team has the largest size.
 pub(in crate::reduce) const ITEM: usize = 32;
-/// Work-items of a team if neighbours in a group are neighbours in memory: few sizes, so that few programs are built.
+/// Work-items of a team if neighbours in a group are neighbours in memory. Few sizes need few programs.
 const TEAMS: [usize; 4] = [4, 8, 32, 128];
-/// Local memory of accumulators, about.
+/// Approximate bytes of local memory for accumulators.
 const TABLE_BYTES: usize = 8 << 10;
-/// Work-groups for each of those that reductions have. So the last ones to run have a small part of the work, however many run at
-/// a time.
+/// Work-groups for each work-group of a plain reduction. Many work-groups leave little work to those that run last.
 pub(in crate::reduce) const WAVES: usize = 16;
 /// Elements of a part of a long segment, at least.
 const PART: usize = 1 << 14;
@@ -36,6 +35,8 @@ pub struct Form {
     pub element: ElementType,
     pub acc: ElementType,
     pub out: ElementType,
+    /// True if the summands are the products of two inputs.
+    pub products: bool,
     /// The bytes of the result of an empty group.
     pub(crate) empty: Vec<u8>,
 }
@@ -47,7 +48,7 @@ impl Form {
             Exact::Mean => U::from_f64(f64::NAN),
         };
         let empty = bytemuck::bytes_of(&empty).to_vec();
-        Self { of, element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, empty }
+        Self { of, element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, products: false, empty }
     }
 }
 
@@ -65,12 +66,12 @@ pub(in crate::reduce) fn team_of(len: usize) -> usize {
     *TEAMS.iter().find(|&&team| team * ITEM >= len).unwrap_or(&TEAMS[TEAMS.len() - 1])
 }
 
-/// How the elements of groups lie in memory.
+/// The memory layout of a group's elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// Segments by offsets of this type; `counted` if their number is on the device.
     Segments { offset: ElementType, counted: bool },
-    /// Lines whose neighbours on the axis are neighbours in memory if `unit`.
+    /// Lines along an axis. If `unit`, neighbours on the axis are neighbours in memory.
     Rows { unit: bool },
     /// Lines that are closer together than neighbours on the axis.
     Columns,
@@ -80,7 +81,8 @@ pub enum Kind {
 pub(in crate::reduce) fn shape(kind: Kind, team: usize, parts: bool, form: &Form, caps: &Tuned, wide: bool) -> Shape {
     let params = tuning::reduce(caps);
     // An accumulator of each team, a partial of each work-item, and some words of each team.
-    let of_item = 5 * 8 + 4 * 4;
+    let digits = if form.products && form.acc.needs_fp64() { 7 } else { 5 };
+    let of_item = digits * 8 + 4 * 4;
     let room = caps.local_bytes.saturating_sub(tuning::RESERVED_BYTES + 4 * words(form.acc) + 32);
     let mut work_group = params.work_group;
     while work_group > 1 && work_group * of_item > room {
@@ -101,7 +103,8 @@ pub(in crate::reduce) fn shape(kind: Kind, team: usize, parts: bool, form: &Form
         .define("CHUNK", 1 << log_chunk)
         .define("LOG_CHUNK", log_chunk)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
-        .flag("REGISTERS", params.exact_f64)
+        .flag("REGISTERS", params.exact_f64 && !form.products)
+        .flag("DOT", form.products)
         .flag("FLUSHED", !caps.denormals)
         .flag("PARTS", parts)
         .flag("MEAN", form.of == Exact::Mean)
@@ -148,7 +151,7 @@ pub fn plan_segments(
     let blocks = segments.div_ceil(sums.work_group / sums.team);
     // Each part changes a word of its segment's accumulator by at most 2^15 + 1.
     let part = PART.max(n.div_ceil(MOST_GROUPS - 1));
-    // Segments are longer than a part, so each has fewer than twice as many parts as its length has.
+    // Listed segments are longer than a part, so rounding up less than doubles the number of their parts.
     let room = if n > part { 2 * n.div_ceil(part) } else { 0 };
     Ok(SegmentsPlan {
         groups: blocks.min(WAVES * params.max_groups),
@@ -161,11 +164,24 @@ pub fn plan_segments(
     })
 }
 
-/// Sums of segments. `inputs` are the elements and the offsets.
-pub(crate) fn segments(device: &ClDevice, form: &Form, inputs: [AnyInput<'_>; 2], output: AnyOutput<'_>) -> Result<()> {
-    on_device(device, inputs, [(output, false)], |[input, offsets], [out]| {
-        run_segments(device, form, input, (offsets, None), out)
-    })
+/// Sums of segments. `inputs` are the elements and the offsets; `other` has the other factors of products.
+pub(crate) fn segments(
+    device: &ClDevice,
+    form: &Form,
+    [input, offsets]: [AnyInput<'_>; 2],
+    other: Option<AnyInput<'_>>,
+    output: AnyOutput<'_>,
+) -> Result<()> {
+    match other {
+        None => on_device(device, [input, offsets], [(output, false)], |[input, offsets], [out]| {
+            run_segments(device, form, (input, None), (offsets, None), out)
+        }),
+        Some(other) => {
+            on_device(device, [input, offsets, other], [(output, false)], |[input, offsets, other], [out]| {
+                run_segments(device, form, (input, Some(other)), (offsets, None), out)
+            })
+        }
+    }
 }
 
 /// Sums of segments that other kernels find, none of them empty. `found` holds their number. Results beyond the end of `out` are
@@ -173,17 +189,18 @@ pub(crate) fn segments(device: &ClDevice, form: &Form, inputs: [AnyInput<'_>; 2]
 pub(crate) fn found(
     device: &ClDevice,
     form: &Form,
-    input: &ClInput,
+    (input, other): (&ClInput, Option<&ClInput>),
     offsets: &ClInput,
     found: &ClInput,
     out: &ClInput,
 ) -> Result<()> {
-    if input.len() == 0 { Ok(()) } else { run_segments(device, form, input, (offsets, Some(found)), out) }
+    if input.len() == 0 { Ok(()) } else { run_segments(device, form, (input, other), (offsets, Some(found)), out) }
 }
 
 /// The memory of a sum of segments.
 struct Segments<'a> {
     input: &'a ClInput,
+    other: Option<&'a ClInput>,
     offsets: &'a ClInput,
     found: Option<&'a ClInput>,
     list: &'a ClInput,
@@ -193,8 +210,13 @@ struct Segments<'a> {
 
 impl Segments<'_> {
     fn arguments<'d>(&self, launch: Launch<'d>, plan: &SegmentsPlan) -> Launch<'d> {
-        let Self { input, offsets, found, list, sums, out } = self;
-        let launch = launch.mem(input.mem()).scalar(input.offset() as u64).offset(input.len() as u64, plan.wide);
+        let Self { input, other, offsets, found, list, sums, out } = self;
+        let launch = launch.mem(input.mem()).scalar(input.offset() as u64);
+        let launch = match other {
+            Some(other) => launch.mem(other.mem()).scalar(other.offset() as u64),
+            None => launch,
+        };
+        let launch = launch.offset(input.len() as u64, plan.wide);
         let launch = launch.mem(offsets.mem()).scalar(offsets.offset() as u64).offset(out.len() as u64, plan.wide);
         let launch = match found {
             Some(found) => launch.mem(found.mem()).scalar(found.offset() as u64),
@@ -208,7 +230,7 @@ impl Segments<'_> {
 fn run_segments(
     device: &ClDevice,
     form: &Form,
-    input: &ClInput,
+    (input, other): (&ClInput, Option<&ClInput>),
     (offsets, found): (&ClInput, Option<&ClInput>),
     out: &ClInput,
 ) -> Result<()> {
@@ -228,7 +250,7 @@ fn run_segments(
     let list = ClInput::pooled(device, 8 * (1 + 2 * plan.room), 8)?;
     let sums = ClInput::pooled(device, accumulator * plan.room.max(1), 4)?;
     device.fill(list.mem(), 0, 8, &[0; 8])?;
-    let memory = Segments { input, offsets, found, list: &list, sums: &sums, out };
+    let memory = Segments { input, other, offsets, found, list: &list, sums: &sums, out };
     memory
         .arguments(device.launch(&plan.sums.program, "exact_groups")?, &plan)
         .run([plan.groups, 1, 1], [plan.sums.work_group, 1, 1])?;
@@ -275,7 +297,8 @@ mod tests {
         program.element("T", form.element).element("A", form.acc).element("OUT", form.out).source()
     }
 
-    /// The greatest magnitude of a digit after some whole chunks: what a carry leaves, and the numbers of the chunks.
+    /// The largest magnitude of a digit after whole chunks is the sum of two numbers: what a carry leaves, and the
+    /// chunks' changes.
     #[test]
     fn digits_have_room_for_the_stated_chunks() {
         let text = text(&Form::of::<f32, f32>(Exact::Sum));
@@ -287,7 +310,8 @@ mod tests {
             let most = |chunks: i128| (1i128 << 32) - 1 + chunks * chunk * change;
             let stated = i128::from(most_added) / chunk;
             assert!(most(stated) <= i64::MAX.into(), "{acc}");
-            // 256 numbers of 55 bits still fit with what a carry leaves, so two chunks of 16 more are one too many.
+            // 256 numbers of 55 bits still fit with what a carry leaves. So for `f32`, one more chunk of 16 fits, but
+            // not two.
             let more = if acc == ElementType::F32 { 2 } else { 1 };
             assert!(most(stated + more) > i64::MAX.into(), "{acc}");
         }
@@ -304,6 +328,7 @@ mod tests {
                     Form::of::<f32, f32>(Exact::Sum),
                     Form::of::<u8, f32>(Exact::Mean),
                     Form::of::<f64, f64>(Exact::Sum),
+                    Form { products: true, ..Form::of::<f64, f64>(Exact::Sum) },
                 ] {
                     for (n, segments) in [(1, 1), (1 << 14, 1), ((1 << 14) + 1, 3), (1 << 31, 1 << 20), (1 << 40, 7)] {
                         let wide = n >= 1 << 31;

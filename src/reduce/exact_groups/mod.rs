@@ -17,18 +17,22 @@
 //! - **Two `f64`**, s + e. TwoSum adds a number to s, and its error to e. If the second addition has an error too, the number does
 //!   not fit. A chunk of 2^k elements of `f32` is first added up in one `f64`, which is exact if its exponents spread at most
 //!   53 - 24 - k: see [`exact`](crate::exact#sums-of-chunks). So the test costs one subtraction for each chunk.
-//! - **Integers**: digits of which digit k has the weight 2^(32 k), from the position `low` on, which the team derives
-//!   from its first chunk. Numbers outside of this window do not fit.
+//! - **Integers**: digits in a window. Digit k has the weight 2^(32 k) above the bit position `low`, which the team
+//!   derives from its first chunk. Numbers outside of the window do not fit.
 //!
-//! Groups that do not fit are few, or the data are all like that. The work-group gives them accumulators in local memory, as many
-//! at once as have room, reads their elements again, and adds each one with integers. So the slow path needs no second launch.
+//! Either few groups do not fit, or the data are such that most do not. The work-group gives these groups accumulators
+//! in local memory, as many at once as have room. It reads their elements again, and adds each one with integers. So
+//! the slow path needs no second launch.
 //!
 //! **Long groups** are divided into parts, so that a few of them still fill the device. A part ends with the accumulator in local
 //! memory, which it adds to one for the group in global memory. A last launch rounds those. The lengths of segments are on the
 //! device, so the first launch lists the parts of long segments there. Without long ones, the other launches find an empty list.
 //!
-//! **Along an axis** whose neighbours are further apart than those of the outputs, neighbouring work-items take neighbouring
-//! outputs, and a team is a column of the work-group.
+//! **Products** are exact integers, so their partials are always integers. A group has a first element and a stride for
+//! each factor.
+//!
+//! **Along an axis**, neighbouring outputs may lie closer together in memory than neighbours on the axis. Neighbouring
+//! work-items then take neighbouring outputs, and a team is a column of the work-group.
 
 pub use crate::op::Exact;
 

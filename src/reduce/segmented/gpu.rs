@@ -314,7 +314,7 @@ fn run(
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let local = [plan.work_group, 1, 1];
     let (count, nodes) = ((segments, found), plan.nodes as u64);
-    let kernels = ["segments_prepare", "segments_tiles", "segments_nodes"];
+    let kernels = ["segments_tiles", "segments_prepare", "segments_nodes"];
     device.build_ahead(&plan.program, &kernels[..if plan.levels.is_empty() { 2 } else { 3 }])?;
     let prepare = device.launch(&plan.program, "segments_prepare")?.mem(offsets.mem()).scalar(offsets.offset() as u64);
     let prepare = with_count(prepare, count, &plan)

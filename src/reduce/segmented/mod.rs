@@ -118,15 +118,15 @@ fn on_a_device(
     device: &ClDevice,
     (form, exact): (gpu::Form, Option<exact_groups::gpu::Form>),
     empty: &[u8],
-    Narrow(input, element): Narrow<'_>,
+    (Narrow(input, element), other): (Narrow<'_>, Option<AnyInput<'_>>),
     offsets: AnyInput<'_>,
     output: AnyOutput<'_>,
     scratch: &mut Scratch,
 ) -> Result<()> {
     match exact {
         Some(form) => {
-            let form = exact_groups::gpu::Form { element, ..form };
-            exact_groups::gpu::segments(device, &form, [input, offsets], output)
+            let form = exact_groups::gpu::Form { element, products: other.is_some(), ..form };
+            exact_groups::gpu::segments(device, &form, [input, offsets], other, output)
         }
         None => gpu::reduce(device, &gpu::Form { element, ..form }, empty, [input, offsets], output, scratch),
     }
@@ -150,7 +150,7 @@ impl<S: Source<Item: Element>, C: Source<Item: Offset>> Reducible for Segments<S
         output: Output<'_, S::Item>,
     ) -> Result<()> {
         let (exact, (op, code)) = (op.exactly(level)?, op.parts()?);
-        let input = Wide::of(&self.source, device, exact.is_some() || !op.ordered)?;
+        let input = Wide::summands(&self.source, device, exact.is_some(), !op.ordered)?;
         let offsets = self.offsets.held(device)?;
         device.reduce_parts(&op, code, exact, &input, offsets.input(), output, &mut Scratch::new())
     }
@@ -180,19 +180,21 @@ impl Device {
     {
         output.expect_len(segments(offsets.len())?, "reduce of segments")?;
         let Backend::OpenCl(device) = self.backend() else {
-            let (input, offsets, out) = (input.host()?, Offsets::of(offsets.host()?), output.host()?);
+            let (values, offsets, out) = (input.host()?, Offsets::of(offsets.host()?), output.host()?);
+            let other = input.other().map(|other| other.host()).transpose()?;
             return match exact {
-                Some(of) => exact_groups::cpu::segments(of, input, offsets, out),
-                None => cpu::reduce(op, input, offsets, out),
+                Some(of) => exact_groups::cpu::segments(of, values, other, offsets, out),
+                None => cpu::reduce(op, values, offsets, out),
             };
         };
         let form = gpu::Form::by::<U, U>(source, C::TYPE);
         let (exact, empty) = (exact.map(exact_groups::gpu::Form::of::<U, U>), bytemuck::bytes_of(&op.empty));
-        on_a_device(device, (form, exact), empty, input.any(), offsets.any(), output.any(), scratch)
+        let other = input.other().map(|other| other.any());
+        on_a_device(device, (form, exact), empty, (input.any(), other), offsets.any(), output.any(), scratch)
     }
 
-    /// Checks that no offset is beyond the next one or beyond `n`. Reads the offsets once, on the device, and waits for
-    /// the result.
+    /// Checks that no offset is beyond the next one or beyond `n`. Reads the offsets once, where they are: the host
+    /// checks a slice. For offsets on the device, the call waits for the result.
     ///
     /// # Errors
     ///
@@ -209,13 +211,8 @@ impl Device {
         let offsets = held.input();
         segments(offsets.len())?;
         let count = offsets.len();
-        let found = match self.backend() {
-            Backend::Cpu => {
-                let offsets = Offsets::of(offsets.host()?);
-                let next = |i: usize| (i + 1 < count).then(|| offsets.get(i + 1) as u64);
-                offsets.bad(n).map(|i| (i, offsets.get(i) as u64, next(i)))
-            }
-            Backend::OpenCl(device) => {
+        let found = match (self.backend(), offsets) {
+            (Backend::OpenCl(device), Input::Device(_)) => {
                 let form = gpu::Form::of::<i32, crate::op::Sum>(C::TYPE);
                 let offsets = offsets.cl(device)?;
                 match gpu::check(device, &offsets, &form, n)? {
@@ -227,6 +224,12 @@ impl Device {
                     }
                     None => None,
                 }
+            }
+            // For a slice, a kernel would cost a build, an upload and a wait.
+            _ => {
+                let offsets = Offsets::of(offsets.host()?);
+                let next = |i: usize| (i + 1 < count).then(|| offsets.get(i + 1) as u64);
+                offsets.bad(n).map(|i| (i, offsets.get(i) as u64, next(i)))
             }
         };
         match found {

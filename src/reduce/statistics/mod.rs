@@ -283,7 +283,7 @@ impl Device {
         }
     }
 
-    /// The mean of all elements, or of each line along axes, on the host.
+    /// The mean `(x[0] + ... + x[n - 1]) / n` of all elements, or of each line along axes, on the host.
     ///
     /// The host decodes the mean from the record of [`Device::statistics`] or [`Device::moments`];
     /// [`Device::statistics_into`] and [`Device::moments_into`] can leave the record on the device.
@@ -302,8 +302,7 @@ impl Device {
         input.mean(self)
     }
 
-    /// The population variance of all elements, or of each line along axes, on the host. The divisor is the number of
-    /// elements.
+    /// The population variance of all elements, or of each line along axes, on the host: the mean of `(x[i] - mean)^2`.
     ///
     /// The host decodes the variance from the record of [`Device::statistics`] or [`Device::moments`].
     /// [`Statistics::sample_variance`] divides by one less.

@@ -71,7 +71,9 @@ impl<'a> Mapping<'a> {
         if address.addr().is_multiple_of(align) {
             Ok(mapping)
         } else {
-            Err(Error::unsupported(format!("the driver maps at {address:?}, elements need {align} bytes of alignment")))
+            Err(Error::unsupported(format!(
+                "the driver maps at {address:?}, but elements need {align} bytes of alignment"
+            )))
         }
     }
 }

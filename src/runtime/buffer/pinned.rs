@@ -76,7 +76,8 @@ impl Device {
                 let address = pinned.address();
                 if !address.addr().get().is_multiple_of(align_of::<T>()) {
                     let align = align_of::<T>();
-                    let message = format!("the driver pins at {address:?}, elements need {align} bytes of alignment");
+                    let message =
+                        format!("the driver pins at {address:?}, but elements need {align} bytes of alignment");
                     return Err(Error::unsupported(message));
                 }
                 // SAFETY: the mapping has `bytes` bytes, which `pinned` owns.

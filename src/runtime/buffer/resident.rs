@@ -210,8 +210,8 @@ pub(crate) fn apart(inputs: &[&ClInput], outputs: &[&ClOutput<'_>]) -> Result<()
     Ok(())
 }
 
-/// Calls `launch` with inputs and outputs in the device's memory, none of which overlaps an output. Then copies results to
-/// host slices. An output whose flag is set keeps the elements that `launch` does not write.
+/// Calls `launch` with inputs and outputs in the device's memory; no output overlaps another argument. Then copies
+/// results to host slices. An output whose flag is set keeps the elements that `launch` does not write.
 pub(crate) fn on_device<const I: usize, const O: usize>(
     device: &ClDevice,
     inputs: [AnyInput<'_>; I],

@@ -30,7 +30,7 @@ impl Scratch {
 /// device's memory, so a repeated call allocates only its results. The CPU backend uses none.
 impl Device {
     /// Reserves scratch buffers of these sizes in bytes. A later call takes the smallest one that serves it. It allocates
-    /// scratch only if none does: if calls, or several threads at once, need more or larger buffers.
+    /// scratch only if none serves it: if calls, or several threads at once, need more or larger buffers.
     ///
     /// To find the sizes, run the calls on another queue of the device and read its [`Device::scratch_sizes`]. The
     /// queue keeps reserved buffers for its lifetime, even if memory becomes short. A repeated reservation allocates
@@ -61,8 +61,8 @@ impl Device {
         }
     }
 
-    /// Sizes in bytes of scratch buffers for all calls so far, largest first: what [`Device::reserve`] takes. Their sum is at
-    /// least the peak of the scratch in use. The list is empty on the CPU backend.
+    /// Sizes in bytes of scratch buffers for all calls so far, largest first, as [`Device::reserve`] takes them. Their
+    /// sum is at least the peak of the scratch in use. The list is empty on the CPU backend.
     ///
     /// Clones of a device share a queue. A device copy of a host slice counts as scratch.
     ///

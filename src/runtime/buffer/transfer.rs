@@ -14,7 +14,7 @@ struct Moving<T: Pod> {
     /// `None` if the transfer was done at once.
     transfer: Option<Transfer>,
     host: ManuallyDrop<PinnedVec<T>>,
-    /// False if the driver did not tell the end, so that the memory must not be used again.
+    /// False if the driver did not report the transfer's end. The memory must then not be used again.
     done: bool,
 }
 
@@ -23,7 +23,7 @@ impl<T: Pod> Moving<T> {
         self.transfer.as_ref().map_or(Ok(true), Transfer::is_done)
     }
 
-    /// Waits for the transfer, the first time. Returns it and its result.
+    /// The first call waits for the transfer, and returns it with its result. Later calls return `None`.
     fn end(&mut self) -> Option<(Transfer, Result<()>)> {
         let mut transfer = self.transfer.take()?;
         let (result, done) = transfer.wait();
@@ -37,7 +37,7 @@ impl<T: Pod> Moving<T> {
         error
     }
 
-    /// Waits for the transfer. If it ended well, `check` may still return an error.
+    /// Waits for the transfer. If it succeeded, `check` may still return an error.
     fn wait(mut self, check: impl FnOnce(&Transfer) -> Result<()>) -> Result<PinnedVec<T>> {
         if let Some((transfer, result)) = self.end() {
             result.and_then(|()| check(&transfer))?;
@@ -231,8 +231,8 @@ impl<T: Pod> Buffer<T> {
     /// Starts to copy the elements to `out`, which must have the buffer's length; waits for nothing.
     ///
     /// The transfer runs on a queue of its own, after the earlier commands of the buffer's device, and beside later
-    /// ones. They may read the buffer but not write it, as long as the handle lives. [`Download::wait`] returns the
-    /// elements. [`Device::finish`] and the markers of `interop` do not wait for the transfer.
+    /// ones. As long as the handle lives, later commands may read the buffer but not write it. [`Download::wait`]
+    /// returns the elements. [`Device::finish`] and the markers of `interop` do not wait for the transfer.
     ///
     /// # Errors
     ///

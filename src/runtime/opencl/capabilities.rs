@@ -55,13 +55,14 @@ impl ClDevice {
         Self { assumed: Some(Arc::new(caps)), wide_offsets, carried, transfers, ..self.clone() }
     }
 
-    /// How the handle and its clones transfer `bytes` bytes: as a higher layer has chosen, else in the usual way.
+    /// The parameters for a transfer of `bytes` bytes by the handle and its clones: those that a higher layer chose,
+    /// else the defaults.
     pub(super) fn transfers(&self, bytes: usize) -> Transfers {
         self.transfers.get().map_or_else(Transfers::default, |choose| choose(bytes))
     }
 
-    /// Sets how the handle and its clones transfer a number of bytes, once. A transfer must not run the self-test, so a
-    /// handle whose device was not tested yet has no choice.
+    /// Sets, once, the function that chooses these parameters for a number of bytes. A transfer must not run the
+    /// self-test, so until the device is tested, transfers use the defaults.
     pub(crate) fn choose_transfers(&self, choose: impl Fn(usize) -> Transfers + Send + Sync + 'static) {
         self.transfers.get_or_init(|| Box::new(choose));
     }

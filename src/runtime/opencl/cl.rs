@@ -573,7 +573,7 @@ pub(super) unsafe fn enqueue_write(
     }
 }
 
-/// Returns whether the event's command has ended, well or not, without waiting.
+/// Returns whether the event's command has ended, successfully or not. Does not wait.
 pub(super) fn is_done(event: &Event) -> Result<bool> {
     let status = event_number(event, ffi::CL_EVENT_COMMAND_EXECUTION_STATUS)?;
     Ok(status.is_some_and(|status| status as cl_int <= 0))

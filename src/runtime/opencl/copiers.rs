@@ -32,7 +32,7 @@ struct Copiers {
     state: Mutex<State>,
     /// A piece can be taken.
     work: Condvar,
-    /// The last piece of a chunk is done, or a job's last running piece.
+    /// The last piece of a chunk, or the last running piece of a job, is done.
     done: Condvar,
 }
 
@@ -206,7 +206,7 @@ fn start(most: usize) {
 }
 
 /// The copies of one transfer, in chunks that are copied in order. Dropping it ends them: chunks that are not complete
-/// then have any contents.
+/// then have unspecified contents.
 pub(super) struct Copying<'m> {
     id: u64,
     added: usize,
@@ -247,8 +247,9 @@ impl Copying<'_> {
     ///
     /// # Safety
     ///
-    /// `from` and `to` have `bytes` bytes each, which do not overlap. Until [`wait`](Self::wait) has returned for the chunk,
-    /// or `self` was dropped, both stay valid, nothing writes those at `from`, and nothing else reads or writes those at `to`.
+    /// `from` and `to` have `bytes` bytes each, which do not overlap. The following holds until [`wait`](Self::wait)
+    /// has returned for the chunk, or `self` was dropped. Both ranges stay valid, nothing writes the range at `from`,
+    /// and nothing else reads or writes the range at `to`.
     pub(super) unsafe fn add(&mut self, from: *const u8, to: *mut u8, bytes: usize, piece: usize) {
         let piece = piece.max(1);
         let mut state = state();
@@ -273,11 +274,12 @@ impl Copying<'_> {
         job.panic.is_some() || job.is_complete(chunk)
     }
 
-    /// Copies, and waits, until the chunk that was the `chunk`-th to be added, from 0, is complete.
+    /// Copies pieces, and waits, until chunk number `chunk` is complete, counted from 0 in the order of
+    /// [`add`](Self::add).
     ///
     /// # Panics
     ///
-    /// If a thread panicked that copied a piece of this transfer.
+    /// Panics if a thread panicked while it copied a piece of this transfer.
     pub(super) fn wait(&self, chunk: usize) {
         debug_assert!(chunk < self.added);
         let mut held = state();

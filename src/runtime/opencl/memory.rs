@@ -75,7 +75,8 @@ impl ClDevice {
     /// writes values that do not depend on its own output. Kernels that count, or that use an atomic tile counter, are not
     /// idempotent.
     ///
-    /// An error with a source is that of a transfer, and the queue's. It is not repeated: an earlier command may have failed.
+    /// An error with a source comes from a transfer, and its source from the queue. The call is then not repeated,
+    /// since an earlier command may have failed.
     pub(super) fn with_memory<R>(&self, mut call: impl FnMut() -> Result<R>) -> Result<R> {
         match call().inspect_err(|error| self.give_up_scratch(error)) {
             Err(error) if error.kind() == ErrorKind::OutOfMemory && error.source().is_none() => {

@@ -206,26 +206,25 @@ impl ClDevice {
         self.shared.programs.get(&self.target(), spec, name)
     }
 
-    /// Builds some kernels of `spec` in parallel, if the driver can.
+    /// Builds the kernels of a call in parallel, if the driver can: those that take longest to build come first.
     ///
-    /// A primitive that launches several kernels calls this function first. After a lasting failure, such as an error in
-    /// a user's text, no further build starts, and the call returns the error. A transient failure has no effect here:
-    /// the launch builds the kernel again.
+    /// A primitive that launches several kernels calls this function first. Returns an error after a lasting failure,
+    /// such as an error in a user's text. A transient failure has no effect here: the launch builds the kernel again.
     pub(crate) fn build_ahead(&self, spec: &ProgramSpec, kernels: &[&'static str]) -> Result<()> {
-        if !self.shared.compiler.in_parallel() {
+        let (programs, compiler) = (&self.shared.programs, self.shared.compiler);
+        if !compiler.in_parallel() {
             return Ok(());
         }
-        let missing = self.shared.programs.missing(spec, kernels);
+        let missing = programs.missing(spec, kernels);
         if missing.len() < 2 {
             return Ok(());
         }
         let failed = OnceLock::new();
-        self.in_parallel(&missing, |kernel| match self.program(spec, kernel) {
-            Err(error) if !cl::transient(&error) => {
-                let _ = failed.set(error);
-                false
+        self.in_parallel(&compiler.divide(&missing), |kernels| {
+            match programs.get_together(&self.target(), spec, kernels) {
+                Err(error) if !cl::transient(&error) => drop(failed.set(error)),
+                _ => {}
             }
-            _ => true,
         });
         failed.into_inner().map_or(Ok(()), Err)
     }
@@ -233,22 +232,17 @@ impl ClDevice {
     /// Builds programs, each with one of its kernels, in parallel, if the driver can. A failure has no effect here.
     fn build_in_parallel(&self, programs: &[(ProgramSpec, &'static str)]) {
         if self.shared.compiler.in_parallel() {
-            self.in_parallel(programs, |(spec, kernel)| {
-                let _ = self.program(spec, kernel);
-                true
-            });
+            self.in_parallel(programs, |(spec, kernel)| drop(self.program(spec, kernel)));
         }
     }
 
-    /// Calls `build` for each item, on as many threads as builds may run in parallel, until it returns false.
-    fn in_parallel<T: Sync>(&self, items: &[T], build: impl Fn(&T) -> bool + Sync) {
+    /// Calls `build` for each item, on as many threads as builds may run in parallel.
+    fn in_parallel<T: Sync>(&self, items: &[T], build: impl Fn(&T) + Sync) {
         let rest = Mutex::new(items.iter());
         let next = || lock(&rest).next();
         let build_rest = || {
             while let Some(item) = next() {
-                if !build(item) {
-                    *lock(&rest) = [].iter();
-                }
+                build(item);
             }
         };
         thread::scope(|scope| {
@@ -269,26 +263,32 @@ impl ClDevice {
 mod tests {
     use super::*;
 
-    /// A user's text with an error is not compiled for each kernel of a call.
+    /// No kernel of a call is built twice, and a user's text with an error is not compiled for each kernel.
     #[test]
-    fn a_failed_build_ends_the_builds_ahead() {
+    fn kernels_of_a_call_share_programs() {
         const TEXT: &str = "__kernel void a(void)\n{\n}\n__kernel void b(void)\n{\n}\n__kernel void c(void)\n{\n}\n\
                             __kernel void d(void)\n{\n}\n__kernel void e(void)\n{\n}\n__kernel void f(void)\n{\n}\n";
         const KERNELS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
         for found in found() {
             let opened = found.open().unwrap();
             let mut shared = Shared::new(opened.id(), opened.context().clone(), opened.info().clone()).unwrap();
-            // As a driver that builds each kernel alone, two in parallel.
+            // Act as a driver that builds two programs in parallel.
             shared.compiler = Compiler::of(NVIDIA);
             let device = ClDevice { shared: Arc::new(shared), ..opened };
             let right = ProgramSpec::bare("right.cl", TEXT, "CL1.2");
             let wrong = ProgramSpec::bare("wrong.cl", TEXT, "CL1.2").prelude("an error;\n".into());
+            let count = |spec| device.shared.programs.count(spec);
+            device.launch(&right, "c").unwrap();
+            assert_eq!(count(&right), 1, "{}", found.info);
             device.build_ahead(&right, &KERNELS).unwrap();
-            assert_eq!(device.shared.programs.started(&right), KERNELS.len(), "{}", found.info);
+            assert_eq!(count(&right), 3, "{}", found.info);
+            for kernel in KERNELS {
+                device.launch(&right, kernel).unwrap();
+            }
+            assert_eq!(count(&right), 3, "{}", found.info);
             let error = device.build_ahead(&wrong, &KERNELS).unwrap_err();
             assert!(error.to_string().contains("wrong.cl"), "{}: {error}", found.info);
-            let started = device.shared.programs.started(&wrong);
-            assert!(started <= 2, "{}: {started} builds", found.info);
+            assert_eq!(count(&wrong), 0, "{}", found.info);
         }
     }
 }

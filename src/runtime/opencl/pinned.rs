@@ -31,7 +31,7 @@ unsafe impl Send for Pinned {}
 unsafe impl Sync for Pinned {}
 
 impl Pinned {
-    /// `bytes` bytes with any contents. `queue` maps them, after all its earlier commands.
+    /// `bytes` bytes with unspecified contents. `queue` maps them, after all its earlier commands.
     pub(super) fn new(
         queue: &CommandQueue,
         context: &Context,
@@ -79,8 +79,8 @@ impl Drop for Pinned {
 }
 
 impl ClDevice {
-    /// `bytes` bytes of pinned memory for a user, with any contents; `None` if the device shares the host's memory, all of
-    /// which is as fast.
+    /// `bytes` bytes of pinned memory for a user, with unspecified contents; `None` if the device shares the host's
+    /// memory, all of which is as fast.
     pub(crate) fn pin(&self, bytes: usize) -> Result<Option<Pinned>> {
         let transfers = self.transfers(bytes);
         if bytes == 0 || !(self.shared.own_memory || transfers.always) || self.checker() {

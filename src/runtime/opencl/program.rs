@@ -24,7 +24,7 @@ use crate::{
 };
 
 type Slot = Arc<Place>;
-/// The programs of one `ProgramSpec`: one for each kernel, or one with all kernels.
+/// The programs of one `ProgramSpec`: that of each kernel, or one with all kernels. Kernels may share a program.
 type Slots = Vec<(Option<&'static str>, Slot)>;
 
 /// Maximum number of `ProgramSpec`s of a context, unless `OCLPRIM_CACHE_PROGRAMS` is set. A program takes 3 MB with
@@ -86,13 +86,13 @@ impl Drop for Building {
     }
 }
 
-/// How a driver compiles.
+/// Properties of a driver's compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Compiler {
     /// True if the driver compiles each kernel at its first launch and keeps the code itself.
     lazy: bool,
-    /// Each kernel is a program of its own, so that a build compiles no kernel that is not launched. The self-test
-    /// launches most kernels of its programs, so these stay whole.
+    /// A program has one kernel, or some that one call launches, so that a build compiles no kernel that is not launched.
+    /// The self-test launches most kernels of its programs, so these stay whole.
     by_kernel: bool,
     /// Maximum number of builds that run in parallel.
     pub(super) at_once: usize,
@@ -118,6 +118,19 @@ impl Compiler {
     /// Returns true if two builds in parallel take less time than one after the other.
     pub(super) fn in_parallel(self) -> bool {
         self.at_once > 1
+    }
+
+    /// Divides kernels among as many programs as are built at once, since each further program takes 50 ms on NVIDIA's
+    /// driver. The kernels that take longest to build come first, so the programs are about equal.
+    pub(super) fn divide(self, kernels: &[&'static str]) -> Vec<Vec<&'static str>> {
+        let programs = self.at_once.min(kernels.len());
+        let mut divided = vec![Vec::new(); programs];
+        for (round, some) in kernels.chunks(programs.max(1)).enumerate() {
+            for (k, kernel) in some.iter().enumerate() {
+                divided[if round % 2 == 0 { k } else { programs - 1 - k }].push(*kernel);
+            }
+        }
+        divided
     }
 }
 
@@ -207,9 +220,27 @@ impl Programs {
             return Ok(built.clone());
         }
         let _building = Building::start(target.compiler.at_once);
-        let source = alone.map_or_else(|| spec.source(), |kernel| source_of(spec, kernel));
+        let source = alone.map_or_else(|| spec.source(), |kernel| source_of(spec, &[kernel]));
         let program = self.load_or_build(target, spec, kernel, &source)?;
         Ok(slot.built.get_or_init(|| Arc::new(Built::new(program))).clone())
+    }
+
+    /// Loads or builds one program of those of `kernels` that are not in memory.
+    pub(super) fn get_together(&self, target: &Target<'_>, spec: &ProgramSpec, kernels: &[&'static str]) -> Result<()> {
+        let mut kernels = kernels.to_vec();
+        // All threads lock in this order.
+        kernels.sort_unstable();
+        let slots: Vec<_> = kernels.iter().map(|kernel| self.slot(spec, Some(*kernel))).collect();
+        let _first: Vec<_> =
+            slots.iter().map(|slot| slot.building.lock().unwrap_or_else(PoisonError::into_inner)).collect();
+        let missing = |(_, slot): &(&'static str, &Slot)| slot.built.get().is_none();
+        let (kernels, slots): (Vec<_>, Vec<_>) = kernels.into_iter().zip(&slots).filter(missing).unzip();
+        let Some(kernel) = kernels.first() else { return Ok(()) };
+        let _building = Building::start(target.compiler.at_once);
+        let program = self.load_or_build(target, spec, kernel, &source_of(spec, &kernels))?;
+        let built = Arc::new(Built::new(program));
+        slots.iter().for_each(|slot| drop(slot.built.set(built.clone())));
+        Ok(())
     }
 
     /// Those of `kernels` whose programs are not in memory.
@@ -243,10 +274,12 @@ impl Programs {
         self.disturbed.load(Ordering::Relaxed)
     }
 
-    /// The number of programs of `spec` whose builds have started.
+    /// The number of built programs of `spec`.
     #[cfg(test)]
-    pub(super) fn started(&self, spec: &ProgramSpec) -> usize {
-        self.slots.lock().unwrap().peek(spec).map_or(0, Vec::len)
+    pub(super) fn count(&self, spec: &ProgramSpec) -> usize {
+        let all = self.slots.lock().unwrap();
+        let built = all.peek(spec).into_iter().flatten().filter_map(|(_, slot)| slot.built.get());
+        built.map(Arc::as_ptr).collect::<std::collections::HashSet<_>>().len()
     }
 
     fn load_or_build(&self, target: &Target<'_>, spec: &ProgramSpec, kernel: &str, source: &str) -> Result<Program> {
@@ -301,13 +334,13 @@ fn build(context: &Context, device: DeviceId, spec: &ProgramSpec, source: &str) 
     Ok(program)
 }
 
-/// The source of `spec`, with empty lines instead of the kernels other than `kernel`. Kernels that macros define are kept.
-fn source_of(spec: &ProgramSpec, kernel: &str) -> String {
+/// The source of `spec`, with empty lines instead of the kernels other than `kernels`. Kernels that macros define are kept.
+fn source_of(spec: &ProgramSpec, kernels: &[&str]) -> String {
     let whole = spec.source();
     let (prelude, text) = whole.split_at(spec.prelude.len());
     let (mut source, mut dropping) = (prelude.to_owned(), false);
     for line in text.lines() {
-        dropping = dropping || kernel_in(line).is_some_and(|name| name != kernel);
+        dropping = dropping || kernel_in(line).is_some_and(|name| !kernels.contains(&name));
         if dropping {
             dropping = line != "}";
         } else {
@@ -352,7 +385,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void second(
         let spec = ProgramSpec::new("sample.cl", TEXT, caps).prelude(prelude.into());
         let whole = spec.source();
         for (kept, dropped) in [("first", "second"), ("second", "first")] {
-            let source = source_of(&spec, kept);
+            let source = source_of(&spec, &[kept]);
             assert_eq!(source.lines().count(), whole.lines().count());
             assert!(source.starts_with(prelude), "{source}");
             assert!(
@@ -379,11 +412,28 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void second(
             let starts = ["\n__kernel ", "\nKERNEL "].map(|start| whole.matches(start).count());
             assert_eq!(kernels.len(), starts.iter().sum::<usize>(), "{name}: {kernels:?}");
             for &kernel in &kernels {
-                let source = source_of(&spec, kernel);
+                let source = source_of(&spec, &[kernel]);
                 let left: Vec<_> = source.lines().filter_map(kernel_in).collect();
                 assert!(left.iter().all(|&name| name == kernel) && !left.is_empty(), "{name}, {kernel}: {left:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_program_of_some_kernels_has_these_kernels() {
+        let (_, caps) = &Capabilities::samples()[0];
+        let spec = ProgramSpec::new("sample.cl", TEXT, caps);
+        assert_eq!(source_of(&spec, &["second", "first"]), spec.source());
+    }
+
+    #[test]
+    fn kernels_are_divided_among_the_programs_that_are_built_at_once() {
+        let two = Compiler::of(NVIDIA);
+        let divided = [vec!["a", "d", "e"], vec!["b", "c"]];
+        assert_eq!(two.divide(&["a", "b", "c", "d", "e"]), divided);
+        assert_eq!(two.divide(&["a", "b"]), [["a"], ["b"]]);
+        assert_eq!(two.divide(&["a"]), [["a"]]);
+        assert_eq!(Compiler::of("rusticl").divide(&["a", "b"]), [["a", "b"]]);
     }
 
     #[test]

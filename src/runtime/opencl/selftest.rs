@@ -220,7 +220,7 @@ impl SelfTest<'_> {
         let local_bytes = self.local_bytes()?;
         let forward_progress = self.passed("progress between work-groups", Self::ticket_chain)?;
         let device_fence = if self.reported.oclgrind() {
-            self.notes.push("device fence: not tested under Oclgrind, which takes the test for a race".into());
+            self.notes.push("device fence: not tested under Oclgrind, which reports the test as a race".into());
             false
         } else {
             self.passed("device fence", |test| test.fence_chain(ptx))?

@@ -24,10 +24,11 @@ use crate::runtime::{
 };
 use crate::{ErrorKind, Result};
 
-/// Rings of one device: enough for one upload and one download at the same time. A transfer that finds none left is the
-/// driver's own.
+/// Rings of one device: enough for one upload and one download at the same time. A transfer that finds none left is
+/// made by the driver alone.
 const MOST_RINGS: usize = 2;
-/// Minimum bytes of a chunk that is not the last one: below, the cost of a command counts. Chunks and pieces are multiples of a page.
+/// Minimum bytes of every chunk but the last: in a smaller chunk, the fixed cost of a command matters. Chunks and
+/// pieces are multiples of a page.
 const LEAST_CHUNK: usize = 256 << 10;
 /// Bytes of a piece that one thread copies.
 const LEAST_PIECE: usize = 64 << 10;
@@ -68,8 +69,8 @@ impl Staging {
         drop(idle);
     }
 
-    /// A ring of at least `bytes` bytes. `None` if all are lent, or the driver has no pinned memory: it then transfers in
-    /// its own way.
+    /// A ring of at least `bytes` bytes. `None` if all are lent, or the driver has no pinned memory: the driver then
+    /// makes the transfer alone.
     fn lend<'d>(&'d self, device: &ClDevice, bytes: usize, fault: Option<TransferFault>) -> Option<Lent<'d>> {
         let idle = {
             let mut rings = lock(&self.rings);
@@ -119,7 +120,7 @@ struct Running<'a, 'd> {
     queue: &'a CommandQueue,
     lent: &'a mut Lent<'d>,
     events: VecDeque<Event>,
-    /// True if all commands are known to be done, unless they have an event here.
+    /// True if each command has an event here, or is known to be done.
     sound: bool,
 }
 
@@ -180,7 +181,7 @@ impl<'a, 'd> Running<'a, 'd> {
 
 impl Drop for Running<'_, '_> {
     fn drop(&mut self) {
-        // Commands are left after a panic only.
+        // Commands remain only after a panic.
         if let Err(error) = self.settle() {
             self.device.owe(error);
         }
@@ -250,8 +251,8 @@ fn limits(transfers: &Transfers) -> (usize, usize) {
 }
 
 impl ClDevice {
-    /// How a transfer of `bytes` bytes at `host` is staged, and its ring; `None` if the driver transfers in its own way.
-    /// Transfers below `least` bytes are the driver's own.
+    /// The plan of a staged transfer of `bytes` bytes at `host`, and its ring. `None` if the driver makes the transfer
+    /// alone, as it does below `least` bytes.
     fn staged(
         &self,
         host: *const u8,
@@ -368,13 +369,14 @@ impl ClDevice {
         let base = lent.ring().address().as_ptr();
         Running::run(self, queue, &mut lent, |running| {
             let mut copying = copying(&plan, transfers, false);
-            // Chunks whose copies were added, that were sent, and that have arrived.
+            // The numbers of chunks whose copies were added, that were sent, and that have arrived.
             let (mut added, mut sent, mut arrived) = (0, 0, 0);
             while sent < chunks.len() {
                 while added < chunks.len() && added - arrived < plan.slots {
                     let from = chunks[added];
                     // SAFETY: `from` is a part of `data`, and outlives `copying`. The slot has `plan.chunk` bytes of the
-                    // ring, which outlives `copying`, and no command uses it: that of the chunk before has arrived.
+                    // ring, which outlives `copying`, and no command uses it: the chunk that used the slot before has
+                    // arrived.
                     unsafe { copying.add(from.as_ptr(), base.wrapping_add(slot(added)), from.len(), plan.piece) };
                     added += 1;
                 }
@@ -439,7 +441,7 @@ impl ClDevice {
                     lost(&transfers, asked)?;
                     let (start, bytes) = (chunks[asked - added].0, chunks[asked - added].1.len());
                     // SAFETY: the slot has `plan.chunk` bytes, and nothing uses them until the event has completed: the
-                    // chunk before was copied.
+                    // chunk that used the slot before was copied.
                     running.push(|queue, base| unsafe {
                         cl::enqueue_read(queue, mem, start, base.wrapping_add(slot(asked)), bytes, &[])
                     })?;

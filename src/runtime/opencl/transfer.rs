@@ -10,7 +10,8 @@ pub(super) enum Direction {
     ToHost,
 }
 
-/// A transfer that may be running, at first none. Its owner waits for it, or never frees the host memory that it uses.
+/// A transfer that may be running; a new one has not started. Its owner waits for it, or never frees the host memory
+/// that it uses.
 pub(crate) struct Transfer {
     device: ClDevice,
     /// The command and its direction, once it was enqueued.

@@ -103,6 +103,7 @@ fn run(
     };
     let work = |chunks: usize| shape.outer * pieces * chunks;
     if *chunks > 1 {
+        device.build_ahead(program, &["axis_spine", "axis_results", "axis_aggregates"])?;
         launch("axis_aggregates", chunks - 1)?.run(groups(work(chunks - 1)), items)?;
     }
     for (first, count) in levels(*chunks) {

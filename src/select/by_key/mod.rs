@@ -48,7 +48,7 @@ impl<S: Source<Item: Element>, K: Source<Item: Element>> Reducible for ByKey<S, 
         level: Determinism,
     ) -> Result<(Buffer<K::Item>, Buffer<S::Item>)> {
         let (exact, (op, code)) = (op.exactly(level)?, op.parts()?);
-        let values = Wide::of(&self.source, device, exact.is_some() || !op.ordered)?;
+        let values = Wide::summands(&self.source, device, exact.is_some(), !op.ordered)?;
         device.reduce_keyed(&op, code, exact, self.keys.held(device)?.input(), &values)
     }
 
@@ -60,7 +60,7 @@ impl<S: Source<Item: Element>, K: Source<Item: Element>> Reducible for ByKey<S, 
         to: KeyedOutput<'_, K::Item, S::Item>,
     ) -> Result<()> {
         let (exact, (op, code)) = (op.exactly(level)?, op.parts()?);
-        let values = Wide::of(&self.source, device, exact.is_some() || !op.ordered)?;
+        let values = Wide::summands(&self.source, device, exact.is_some(), !op.ordered)?;
         device.reduce_keyed_into(&op, code, exact, self.keys.held(device)?.input(), &values, to, &mut Scratch::new())
     }
 }
@@ -162,7 +162,8 @@ impl Device {
                 let mut keys_out = cpu::first(to.keys.host()?, keys);
                 let (mut offsets, mut grown) = (memory::zeroed(n.min(1))?, Ok(()));
                 let found = cpu::runs(
-                    keys,
+                    n,
+                    &cpu::heads(keys),
                     &mut |places| {
                         let places_in_room = &places[..places.len().min(room + 1 - offsets.len())];
                         if grown.is_ok() {
@@ -181,7 +182,8 @@ impl Device {
                 }
                 let out = &mut to.values.host()?[..offsets.len() - 1];
                 if let Some(of) = exact {
-                    exact_groups::cpu::segments(of, values.host()?, Offsets::of(&offsets), out)?;
+                    let other = values.other().map(|other| other.host()).transpose()?;
+                    exact_groups::cpu::segments(of, values.host()?, other, Offsets::of(&offsets), out)?;
                 } else {
                     segmented::cpu::reduce(op, values.host()?, Offsets::of(&offsets), out)?;
                 }
@@ -189,11 +191,13 @@ impl Device {
                 Ok(())
             }
             Backend::OpenCl(device) => {
+                let other = values.other().map(|other| other.cl(device)).transpose()?;
                 let Narrow(values, element) = values.any();
                 let (keys, values) = (keys.cl(device)?, values.cl(device)?);
                 let (keys_out, values_out) = (to.keys.cl(device, true)?, to.values.cl(device, true)?);
                 let count = count.cl(device, false)?;
-                apart(&[&keys, &values], &[&keys_out, &values_out, &count])?;
+                let inputs: Vec<_> = [&keys, &values].into_iter().chain(&other).collect();
+                apart(&inputs, &[&keys_out, &values_out, &count])?;
                 let form = keyed::<K, U>(source.clone(), element, n);
                 if exact.is_none() && segmented::gpu::finds_runs(device, &form, n)? {
                     let runs = segmented::gpu::Runs {
@@ -211,8 +215,10 @@ impl Device {
                 let offsets = ClInput::pooled(device, (room + 1) * size, size)?;
                 heads::<K>(device, &keys, &keys_out, &offsets, &count, scratch)?;
                 if let Some(of) = exact {
-                    let form = exact_groups::gpu::Form { element, ..exact_groups::gpu::Form::of::<U, U>(of) };
-                    exact_groups::gpu::found(device, &form, &values, &offsets, &count, &values_out)?;
+                    let form = exact_groups::gpu::Form::of::<U, U>(of);
+                    let form = exact_groups::gpu::Form { element, products: other.is_some(), ..form };
+                    let values = (&values, other.as_ref());
+                    exact_groups::gpu::found(device, &form, values, &offsets, &count, &values_out)?;
                     values_out.finish(device)?;
                 } else {
                     segmented::gpu::reduce_found::<U>(

@@ -145,7 +145,8 @@ mod sealed {
 pub trait Table: sealed::Sealed + Sized {
     /// A buffer per column of a tuple; nothing for [`Columns`], which have outputs.
     type Sorted;
-    /// The output of the keys, beside the outputs of [`Columns`]. A tuple has no outputs, and cannot be sorted into some.
+    /// The output of the keys, beside the outputs of [`Columns`]. A tuple has no outputs, so [`Device::sort_into`] does
+    /// not take it.
     type Keys<'o, K: Pod>;
     /// Calls `sort` with these columns and new buffers, and returns the buffers.
     #[doc(hidden)]

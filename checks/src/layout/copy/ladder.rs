@@ -39,9 +39,9 @@ impl Kernel {
 
 #[rustfmt::skip]
 const KERNELS: [Kernel; 10] = [
-    Kernel::new("copy_scalar", 1, true, "a grid-stride loop, one element a work-item and iteration"),
-    Kernel::new("copy_vector2", 2, true, "2 elements an access: half as many requests for as many bytes"),
-    Kernel::new("copy_vector4", 4, true, "4 elements an access: 16 bytes if an element has 4, the widest access"),
+    Kernel::new("copy_scalar", 1, true, "a grid-stride loop, one element per work-item and iteration"),
+    Kernel::new("copy_vector2", 2, true, "2 elements per access: half as many requests for as many bytes"),
+    Kernel::new("copy_vector4", 4, true, "4 elements per access: 16 bytes if an element has 4, the widest access"),
     Kernel::new("copy_vector8", 8, true, "8 elements: 32 bytes if an element has 4, two accesses; each leaves gaps between neighbouring work-items"),
     Kernel::new("copy_vector16", 16, true, "16 elements: 64 bytes if an element has 4, four accesses"),
     Kernel::new("copy_item1", 1, false, "no loop: a work-item for each element"),
@@ -133,7 +133,7 @@ fn steps<T: Element>(request: &Request, device: &Device) -> Result<Vec<Rung>> {
     });
     steps.push(Rung {
         name: "copy",
-        step: "the crate's own: one 16-byte word a work-item for any element, work-groups of 128, any alignment",
+        step: "the crate's own: one 16-byte word per work-item for any element, work-groups of 128, any alignment",
         bytes,
         model: own_model(device, bytes / 2)?,
         unavailable: None,

@@ -113,7 +113,7 @@ fn sums<T: Float>(level: Level, cases: &mut Vec<Case>) {
 }
 
 /// The factors of products.
-fn factors<T: Element>(hard: Hard, n: usize) -> (Vec<T>, Vec<T>) {
+pub(in crate::reduce) fn factors<T: Element>(hard: Hard, n: usize) -> (Vec<T>, Vec<T>) {
     let (mut x, least) = (hard.generate::<T>(n, n as u64), T::from_bits_lossy(1));
     let mut y = match hard {
         Hard::MinusZeros => vec![T::ONE; n],

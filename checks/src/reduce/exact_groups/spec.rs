@@ -9,7 +9,7 @@ use crate::{
     op::{Mean, Sum, Usage},
     reduce::{
         axis::{Lines, exact as along_an_axis},
-        exact::spec::Registers,
+        exact::spec::{Registers, factors},
     },
     tuning::Tuned,
 };
@@ -24,7 +24,28 @@ fn wanted<T: Float>(of: Exact, group: &[T]) -> T {
     }
 }
 
-/// Adds a case for each kind of registers, set of numbers and `size`.
+/// Adds a case for each of the given kinds of registers, each set of numbers and each size.
+fn grid_of<T: Float, S: Copy + std::fmt::Debug + Send + Sync + 'static>(
+    name: &str,
+    registers: &[(Registers, &str)],
+    (sizes, n): (&[S], fn(S) -> usize),
+    run: impl Fn(&Device, Hard, S) -> Result<(), Failure> + Copy + Send + Sync + 'static,
+    cases: &mut Vec<Case>,
+) {
+    for &(registers, suffix) in registers {
+        for &size in sizes {
+            for hard in Hard::all::<T>() {
+                let form = format!("{name} of hard numbers{suffix}").to_lowercase();
+                let case = Case::new(form, T::TYPE, format!("{size:?}"), hard.name(), n(size), move |device| {
+                    run(&registers.of(device)?, hard, size)
+                });
+                cases.push(case);
+            }
+        }
+    }
+}
+
+/// As [`grid_of`], with the numbers, and for all kinds of registers.
 fn grid<T: Float, S: Copy + std::fmt::Debug + Send + Sync + 'static>(
     of: Exact,
     name: &str,
@@ -33,17 +54,8 @@ fn grid<T: Float, S: Copy + std::fmt::Debug + Send + Sync + 'static>(
     run: impl Fn(&Device, Vec<T>, S) -> Result<(), Failure> + Copy + Send + Sync + 'static,
     cases: &mut Vec<Case>,
 ) {
-    for (registers, suffix) in Registers::ALL {
-        for &size in sizes {
-            for hard in Hard::all::<T>() {
-                let form = format!("{of:?} exact {name} of hard numbers{suffix}").to_lowercase();
-                let case = Case::new(form, T::TYPE, format!("{size:?}"), hard.name(), n(size), move |device| {
-                    run(&registers.of(device)?, hard.generate::<T>(n(size), n(size) as u64), size)
-                });
-                cases.push(case);
-            }
-        }
-    }
+    let run = move |device: &Device, hard: Hard, size| run(device, hard.generate::<T>(n(size), n(size) as u64), size);
+    grid_of::<T, S>(&format!("{of:?} exact {name}"), &Registers::ALL, (sizes, n), run, cases);
 }
 
 /// A number of elements, and the lengths of segments.
@@ -78,6 +90,30 @@ fn segments<T: Float>(of: Exact, sizes: &[Segments], cases: &mut Vec<Case>) {
     grid(of, "of segments", sizes, |(n, _)| n, run, cases);
 }
 
+/// Dot products of groups use integers on all devices.
+const OF_PRODUCTS: [(Registers, &str); 2] = [(Registers::Own, ""), (Registers::WithoutF64, ", as on a GPU")];
+
+/// The float nearest to the sum of some products.
+fn dot<T: Float>(pairs: impl Iterator<Item = (T, T)>) -> T {
+    let mut sum = ExactSum::new();
+    pairs.for_each(|(x, y)| sum.add_product(x, y));
+    sum.round()
+}
+
+fn dots_of_segments<T: Float>(sizes: &[Segments], cases: &mut Vec<Case>) {
+    let run = |device: &Device, hard: Hard, (n, cut): Segments| {
+        let ((x, y), offsets): (_, Vec<u32>) = (factors::<T>(hard, n), cut.offsets(n));
+        let range = |pair: &[u32]| pair[0] as usize..pair[1] as usize;
+        let parts = offsets.windows(2).map(range);
+        let want: Vec<T> = parts.map(|part| dot(part.map(|i| (x[i], y[i])))).collect();
+        let got = guarded(device, want.len(), 1, |out| {
+            Ok(device.reduce_into(x.times(&y).segments(&offsets), Sum.exact(), out)?)
+        })?;
+        same(&got, &want, "dot products")
+    };
+    grid_of::<T, Segments>("dot exact of segments", &OF_PRODUCTS, (sizes, |(n, _)| n), run, cases);
+}
+
 /// Rows and columns, and the axis.
 type Shape = ([usize; 2], usize);
 
@@ -99,6 +135,23 @@ fn lines<T: Float>(of: Exact, shapes: &[Shape], cases: &mut Vec<Case>) {
         same(&got, &want, "results")
     };
     grid(of, "along an axis", shapes, |(shape, _)| shape[0] * shape[1], run, cases);
+}
+
+fn dots_of_lines<T: Float>(shapes: &[Shape], cases: &mut Vec<Case>) {
+    let run = |device: &Device, hard: Hard, (shape, axis): Shape| {
+        let (outputs, len) = (shape[1 - axis], shape[axis]);
+        let (next, stride) = if axis == 1 { (len, 1) } else { (1, outputs) };
+        let (x, y) = factors::<T>(hard, outputs * len);
+        let line = |o: usize| (0..len).map(move |i| o * next + i * stride);
+        let want: Vec<T> = (0..outputs).map(|o| dot(line(o).map(|i| (x[i], y[i])))).collect();
+        let (x, y) = (device.upload(&x)?, device.upload(&y)?);
+        let got = guarded(device, outputs, 1, |out| {
+            Ok(device.reduce_into(x.nd(&shape)?.times(y.nd(&shape)?).along(axis), Sum.exact(), out)?)
+        })?;
+        same(&got, &want, "dot products")
+    };
+    let n = |(shape, _): Shape| shape[0] * shape[1];
+    grid_of::<T, Shape>("dot exact along an axis", &OF_PRODUCTS, (shapes, n), run, cases);
 }
 
 pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
@@ -129,6 +182,12 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
         ],
     };
     let few = level.min(Level::Quick);
+    let dots = &sizes[..sizes.len().min(2)];
+    dots_of_segments::<f32>(dots, cases);
+    dots_of_segments::<f64>(dots, cases);
+    let dots = &shapes[..shapes.len().min(3)];
+    dots_of_lines::<f32>(dots, cases);
+    dots_of_lines::<f64>(dots, cases);
     segments::<f32>(Exact::Sum, sizes, cases);
     lines::<f32>(Exact::Sum, shapes, cases);
     segments::<f64>(Exact::Sum, &sizes[..if few == Level::Tiny { 1 } else { 2 }], cases);
@@ -151,6 +210,10 @@ pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
 
 pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     let forms = [Exact::Sum, Exact::Mean].map(|of| {
+        let products = |mut form: Form| {
+            form.products = true;
+            form
+        };
         [
             Form::of::<f16, f16>(of),
             Form::of::<bf16, bf16>(of),
@@ -158,6 +221,9 @@ pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
             Form::of::<f64, f64>(of),
             Form::of::<u8, f32>(of),
             Form::of::<bf16, f64>(of),
+            products(Form::of::<f16, f16>(of)),
+            products(Form::of::<f32, f32>(of)),
+            products(Form::of::<f64, f64>(of)),
         ]
     });
     let shapes =
@@ -174,7 +240,7 @@ pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
             }
             for (shape, axis) in shapes {
                 let lines = Layout::contiguous(&shape).and_then(|layout| Lines::of(&layout, axis));
-                let plan = lines.and_then(|lines| along_an_axis::plan(&lines, form, &caps, false));
+                let plan = lines.and_then(|lines| along_an_axis::plan(&lines, None, form, &caps, false));
                 programs.extend(plan.map(|plan| plan.sums.program));
             }
         }

@@ -56,7 +56,7 @@ fn check_few(device: &Device) -> Result<(), Failure> {
     match (short, unequal) {
         (Err(short), Err(unequal)) => {
             same_bytes(short.as_bytes(), b"a sort of values needs an output of 3 elements, got 2", "error")?;
-            same_bytes(unequal.as_bytes(), b"sorting 3 keys with 2 values", "error")
+            same_bytes(unequal.as_bytes(), b"sorting 3 keys needs as many values, got 2", "error")
         }
         other => Err(Failure::Mismatch(format!("{:?} instead of errors", other.0))),
     }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | work | one read of each index, one read and one write of each element |
 //! | elements | any plain type; only its size counts. Indices are `u32` or `u64` |
-//! | indices out of range | they read and write nothing. The call returns an error for the first one, or writes where it is to `outside` |
+//! | indices out of range | they read and write nothing. The call returns an error for the least `i` with `index[i]` out of range, or writes this `i` to `outside` |
 //! | determinism | exact. If indices are equal, a scatter takes the last one on the CPU, and any of them on a device |
 //! | scratch | none |
 //! | limits | any n that fits the device |
@@ -36,7 +36,9 @@ impl Way {
             return Err(Error::unsupported("elements must have at least 1 byte"));
         }
         if outside != 1 {
-            return Err(Error::invalid(format!("the first index out of range needs 1 element, got {outside}")));
+            return Err(Error::invalid(format!(
+                "the output for the first index out of range needs 1 element, got {outside}"
+            )));
         }
         if indices == line {
             return Ok(());

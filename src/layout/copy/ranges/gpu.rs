@@ -48,7 +48,7 @@ fn tables(plan: &Plan, pieces: &[Piece], begin: [usize; 2]) -> Result<(Vec<[u64;
             false => piece.bytes,
         };
         let number = u32::try_from(ranges.len())
-            .map_err(|_| Error::invalid(format!("{} ranges, fewer than 2^32 can be copied", pieces.len())))?;
+            .map_err(|_| Error::invalid(format!("{} ranges: fewer than 2^32 can be copied", pieces.len())))?;
         ranges.push([piece.from, piece.to, piece.bytes, owner.len()].map(|x| x as u64));
         let tiles = tiled.div_ceil(plan.tile).max(1);
         memory::reserve(&mut owner, tiles)?;

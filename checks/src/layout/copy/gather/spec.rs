@@ -163,7 +163,7 @@ fn check_host(device: &Device) -> Result<(), Failure> {
     let short = device.gather_into(&[1u16, 2], &[1u32, 0], &mut out, &mut outside);
     refused(short, "a gather by 2 indices needs an output of 2 elements, got 3")?;
     let none = device.gather_into(&[1u16, 2], &[1u32, 0, 0], &mut out, &mut [0u64; 0]);
-    refused(none, "the first index out of range needs 1 element, got 0")?;
+    refused(none, "the output for the first index out of range needs 1 element, got 0")?;
     refused(device.gather(&[()], &[0u32]).map(drop), "elements must have at least 1 byte")
 }
 

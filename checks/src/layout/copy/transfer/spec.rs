@@ -8,7 +8,7 @@ use crate::{
     tuning::Primitive,
 };
 
-/// A `min_bytes` or `min_read_bytes` that no transfer has, so that each is the driver's own.
+/// A `min_bytes` or `min_read_bytes` that no transfer reaches, so that the driver moves every slice itself.
 const NEVER: usize = 1 << 48;
 /// Bytes of random data, which repeat with another first byte: random numbers for 4 GiB take too long.
 const BLOCK: usize = 1 << 20;
@@ -67,7 +67,7 @@ fn same(got: &[u8], want: &[u8], what: &str) -> Result<(), Failure> {
     Err(Failure::Mismatch(format!("{what}: byte {at} differs, of {}", want.len())))
 }
 
-/// The device as it is, or one whose slices move in the driver's own way.
+/// The device as it is, or one whose driver moves every slice itself.
 fn variant(device: &Device, by_the_driver: bool) -> Device {
     let tuning = Tuning::default().set(Primitive::Transfer, "min_bytes", NEVER).set(
         Primitive::Transfer,
