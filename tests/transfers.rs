@@ -10,7 +10,7 @@ use std::{
 };
 
 use oclprim::{
-    Accumulate, Bins, Device, ErrorKind, Source, Tuning,
+    Accumulate, Bins, Device, ErrorKind, Order, Source, Tuning,
     internals::data::Data,
     interop::{self, ocl},
     op::{Map, Max, NonZero, Sum, Unordered, Usage},
@@ -494,5 +494,36 @@ fn inputs_that_arrive_in_parts_have_the_results_of_whole_ones() {
                 }
             }
         }
+    }
+}
+
+/// The input's memory is scratch of a sort that starts only when the gate opens.
+#[test]
+fn an_input_that_arrives_in_parts_does_not_overtake_earlier_commands() {
+    const NAME: &str = "an_input_that_arrives_in_parts_does_not_overtake_earlier_commands";
+    let (x, keys) = (common::random::<u32>(4 * CHUNK, 18), common::random::<u32>(4 * CHUNK, 19));
+    let want = Device::cpu().reduce(&x, Sum).unwrap();
+    for (name, device) in devices(NAME, &staged(2, 2, None).parts(CHUNK)) {
+        if !common::runs_kernels_at_once(&device) {
+            common::skip(&name, "it runs commands at once");
+            continue;
+        }
+        let keys = device.upload(&keys).unwrap();
+        // The first calls build the kernels, and the sort allocates its scratch.
+        let sort = || device.sort(&keys, Order::ascending()).unwrap();
+        drop(sort());
+        assert_eq!(device.reduce(&x, Sum).unwrap(), want, "{name}");
+        let gate = ocl::Event::user(&interop::context(&device).unwrap()).unwrap();
+        interop::wait_for(&device, std::slice::from_ref(&gate)).unwrap();
+        let gate = Gate(gate);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                thread::sleep(Duration::from_millis(500));
+                drop(gate);
+            });
+            let sorted = sort();
+            assert_eq!(device.reduce(&x, Sum).unwrap(), want, "{name}: after a sort");
+            assert!(sorted.to_vec().unwrap().is_sorted(), "{name}");
+        });
     }
 }
