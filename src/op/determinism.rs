@@ -49,9 +49,9 @@ pub enum Determinism {
     /// The float nearest to the exact sum, ties to even: same bits for every order of the elements and every machine.
     ///
     /// [`exact`](crate::exact) has the rules for special values and the algorithm. Each element of an expression is
-    /// rounded to its type before it is added. There is one exception: sums do not round the products of
-    /// [`times`](crate::Source::times), or of [views](crate::NdView::times), first. Scans do; but products of `f32` and narrower types are exact in `f64`:
-    /// `x.cast::<f64>().times(y.cast())`.
+    /// rounded to its type before it is added. There is one exception: sums add the exact products of
+    /// [`times`](crate::Source::times), also of [views](crate::NdView::times). Scans round these products first.
+    /// Products of `f32` and narrower types are exact in `f64`, with `x.cast::<f64>().times(y.cast())`.
     ///
     /// Float products return [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported). A device that flushes
     /// subnormals returns the same bits, unless the function of a [`map`](crate::Source::map) computes a subnormal.

@@ -255,7 +255,8 @@ pub(super) fn select_indices<I: Offset>(n: usize, lists: &Lists<'_>, out: &mut [
     Ok(found)
 }
 
-/// Writes the values whose flag is not 0; with `all`, the other values follow. Returns the number of the former.
+/// Writes the values whose flag is not 0; with `all`, the other values follow. Returns the number of values whose flag
+/// is not 0.
 pub(super) fn flagged<V: Pod + Send + Sync>(values: &[V], flags: &[u8], out: &mut [V], all: bool) -> Result<usize> {
     let (n, lists) =
         (flags.len(), |part: Range<usize>, to: &mut [u8]| list_each(&flags[part], to, |flag| usize::from(flag == 0)));

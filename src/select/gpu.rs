@@ -333,7 +333,7 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
         Ok(launch.mem(job.count.mem()).scalar(job.count.offset() as u64))
     };
     let (count, tile) = (*tiles as u64, plan.tile as u64);
-    // The kernel that turns what the tiles leave into the lengths of runs.
+    // The kernel that computes the lengths of runs from the results of tiles.
     let ends = match form.marks {
         Marks::NonTrivial(_) => "select_run_ends",
         _ => "select_last_runs",

@@ -18,8 +18,8 @@ use crate::{
     output::{Stop, of_file},
 };
 
-/// Returns an error if the elements are not sorted. The CPU looks: a device would first build a kernel, and read the
-/// array twice.
+/// Returns an error if the elements are not sorted. The CPU checks this: a device would first build a kernel, and read
+/// the array twice.
 fn in_order<T: Element>(path: &Path, x: &[T], order: &Sorted) -> Result<(), Stop> {
     match Device::cpu().first_unsorted(x, order)? {
         None => Ok(()),

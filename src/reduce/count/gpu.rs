@@ -57,7 +57,7 @@ pub(super) fn answer(
     let counts = scratch.cl(device, 8 * plan.groups)?;
     let local = [plan.work_group, 1, 1];
     if plan.groups > 0 {
-        // No launch of a part ends last.
+        // The last work-group of a launch cannot combine the counts of later parts.
         let ended = if plan.one_pass && !input.in_parts() { device.ended()? } else { None };
         input.arrive(device, plan.run, |part| {
             let runs = device

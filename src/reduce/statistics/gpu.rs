@@ -154,7 +154,7 @@ fn launch(
 ) -> Result<()> {
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let local = [plan.work_group, 1, 1];
-    // No launch of a part ends last.
+    // The last work-group of a launch cannot merge the records of later parts.
     let ended = if plan.one_pass && !input.in_parts() { device.ended()? } else { None };
     if ended.is_none() {
         device.build_ahead(&plan.program, &["statistics_tiles", "statistics_last"])?;

@@ -157,8 +157,8 @@ impl<'a> Arriving<'a> {
     }
 
     /// Calls `launch` with ranges of elements, in order and together all elements. Each range but the last ends at a
-    /// multiple of `unit`. The commands that `launch` enqueues run when the range has arrived. There is one range if the
-    /// elements are there.
+    /// multiple of `unit`. The commands that `launch` enqueues run after the range has arrived. If no elements are on
+    /// the host, there is one range.
     pub(crate) fn arrive(
         &self,
         device: &ClDevice,
