@@ -66,8 +66,8 @@ fn fill<R, const LISTS: usize>(
     let mut own = *ends;
     for (value, &list) in items.zip(lists) {
         let mut end = own[0];
-        for (number, &other) in own.iter().enumerate().skip(1) {
-            end = if usize::from(list) == number { other } else { end };
+        for other in 1..LISTS {
+            end = if usize::from(list) == other { own[other] } else { end };
         }
         // An unconditional store, since half of the branches would be mispredicted. An item of no list goes to the next
         // free slot of the first list, which stays free.
