@@ -248,9 +248,10 @@ fn run(
     }
     let tables = scratch.cl(device, plan.scratch_bytes)?;
     let local = [plan.work_group, 1, 1];
-    let ended = if plan.one_pass { device.ended()? } else { None };
     // Launches of later rounds add to the counts of earlier ones, so an input may arrive in parts.
     input.arrive(device, 1, |part| {
+        // Taken for each part, since a failed call of another thread may have discarded the memory.
+        let ended = if plan.one_pass { device.ended()? } else { None };
         for start in part.clone().step_by(plan.round) {
             let add = keep || start > 0;
             let n = plan.round.min(part.end - start);

@@ -264,7 +264,7 @@ impl Device {
     /// # Errors
     ///
     /// Same as [`Device::histogram`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if an output has
-    /// the wrong length.
+    /// the wrong length. After an error of the driver, the outputs may have counts of some samples.
     ///
     /// ```
     /// use oclprim::{Accumulate, Bins, Device};

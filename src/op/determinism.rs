@@ -57,7 +57,7 @@ pub enum Determinism {
     /// subnormals returns the same bits, unless the function of a [`map`](crate::Source::map) computes a subnormal.
     ///
     /// Most elements are added in registers, at nearly the speed of `Fast`. Elements that use the whole range of
-    /// exponents take longer. On an H200 a sum of such `f32` takes 1.6 times as long, and a dot product 3.5 times. The
+    /// exponents take longer. On an H200 a sum of such `f32` takes 1.6 times as long, and a dot product 1.9 times. The
     /// tuning parameter `exact_f64` of reductions chooses whether the registers are `f64`.
     /// [`ExactSum::of`](crate::ExactSum::of) returns the sum before it is rounded. Scans of whole inputs have this
     /// level too; scans of groups do not.

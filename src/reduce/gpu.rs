@@ -228,7 +228,8 @@ fn run(
             } else {
                 launch
             };
-            let groups = pass.groups.min(range.len().div_ceil(tile));
+            // The partials of later passes have another type, so another tile.
+            let groups = if index == 0 { pass.groups.min(range.len().div_ceil(tile)) } else { pass.groups };
             launch.run([groups, 1, 1], [pass.work_group, 1, 1])
         };
         match read {

@@ -3,28 +3,13 @@
 
 use std::ops::Range;
 
-use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
+use bytemuck::Zeroable;
 
 use crate::{Element, Offset, Result, element::equal, memory, parallel};
 
 /// Maximum bytes and maximum elements of a list that a task keeps: the list stays in the L2 cache.
 const TASK_BYTES: usize = 256 << 10;
 const TASK: usize = 1 << 15;
-/// Elements whose lists are found at once. The lists stay in the L1 cache.
-const WINDOW: usize = 1024;
-
-/// Writes the number of the list of each element of a range. An element of no list has the number of lists, or more.
-///
-/// This is the only code that is compiled for each element type and condition. All other code depends on the element
-/// size alone.
-pub(super) type Lists<'l> = dyn Fn(Range<usize>, &mut [u8]) + Sync + 'l;
-
-/// Writes `list(x)` for each element `x` of `input`.
-pub(super) fn list_each<T: Copy>(input: &[T], to: &mut [u8], list: impl Fn(T) -> usize) {
-    for (to, &x) in to.iter_mut().zip(input) {
-        *to = list(x) as u8;
-    }
-}
 
 /// The items that a task keeps. Each list starts at a multiple of `task`, and stops before its entry in `ends`.
 struct Kept<R, const LISTS: usize> {
@@ -39,99 +24,49 @@ impl<R, const LISTS: usize> Kept<R, LISTS> {
     }
 }
 
-/// Calls `body` with the lists of each window of a range, and the index of its first element.
-fn windows(range: Range<usize>, lists: &Lists<'_>, mut body: impl FnMut(usize, &[u8])) {
-    let mut window = [0; WINDOW];
-    for first in range.clone().step_by(WINDOW) {
-        let window = &mut window[..WINDOW.min(range.end - first)];
-        lists(first..first + window.len(), window);
-        body(first, window);
-    }
-}
-
-/// Writes items to the memory of their lists, which start at multiples of a task, and end at `ends`.
+/// Writes items to the memory of their lists, which start at multiples of `task`. Returns the end of each list.
 ///
-/// It is a function of its own, so that the compiler knows that `room` does not alias what `items` reads.
+/// `fill` is a function of its own, so that the compiler knows that `room` does not alias what `items` reads.
 ///
 /// One store serves all lists. On one core, a `u32` takes 0.4 ns with one list and 0.8 ns with two. A store for each
 /// list takes 0.45 and 0.9 ns; windows of 64 elements without bounds checks take 0.5 and 1.0 ns. A first pass that
 /// finds the lists of a window takes 0.65 and 1.3 ns. A search for windows to skip gains no time.
 #[inline(never)]
-fn fill<R, const LISTS: usize>(
-    items: impl ExactSizeIterator<Item = R>,
-    lists: &[u8],
-    ends: &mut [usize; LISTS],
-    room: &mut [R],
-) {
-    let mut own = *ends;
-    for (value, &list) in items.zip(lists) {
-        let mut end = own[0];
-        for (number, &other) in own.iter().enumerate().skip(1) {
-            end = if usize::from(list) == number { other } else { end };
-        }
+fn fill<R, const LISTS: usize>(items: impl Iterator<Item = (usize, R)>, task: usize, room: &mut [R]) -> [usize; LISTS] {
+    let mut ends = std::array::from_fn(|list| list * task);
+    items.for_each(|(list, value)| {
+        let end_of = |end, (other, &at)| if list == other { at } else { end };
+        let end = ends.iter().enumerate().skip(1).fold(ends[0], end_of);
         // An unconditional store, since half of the branches would be mispredicted. An item of no list goes to the next
         // free slot of the first list, which stays free.
         if let Some(to) = room.get_mut(end) {
             *to = value;
         }
-        for (number, end) in own.iter_mut().enumerate() {
-            *end += usize::from(usize::from(list) == number);
-        }
-    }
-    *ends = own;
+        ends.iter_mut().enumerate().for_each(|(own, end)| *end += usize::from(list == own));
+    });
+    ends
 }
 
-/// Items of a range, which are written to the memory of their lists. Returns the end of each list, which starts at a
-/// multiple of the number of items.
-type Items<'i, R, const LISTS: usize> = dyn Fn(Range<usize>, &mut [R]) -> [usize; LISTS] + Sync + 'i;
-
-/// Elements as the items of lists.
-fn elements<'i, R: Copy + Sync, const LISTS: usize>(
-    values: &'i [R],
-    lists: &'i Lists<'_>,
-) -> impl Fn(Range<usize>, &mut [R]) -> [usize; LISTS] + Sync + 'i {
-    move |range, room| {
-        let mut ends = std::array::from_fn(|list| list * (room.len() / LISTS));
-        windows(range, lists, |first, window| {
-            fill(values[first..first + window.len()].iter().copied(), window, &mut ends, room);
-        });
-        ends
-    }
-}
-
-/// Indices as the items of lists; the first is `base`.
-fn indices<'i, const LISTS: usize>(
-    base: usize,
-    lists: &'i Lists<'_>,
-) -> impl Fn(Range<usize>, &mut [usize]) -> [usize; LISTS] + Sync + 'i {
-    move |range, room| {
-        let mut ends = std::array::from_fn(|list| list * (room.len() / LISTS));
-        windows(range, lists, |first, window| {
-            fill(base + first..base + first + window.len(), window, &mut ends, room);
-        });
-        ends
-    }
-}
-
-/// Keeps the items of each range in their lists.
+/// Keeps the items of each range in their lists. An item of no list has a list number of `LISTS` or more.
 ///
 /// Task after task, `turn` receives the lists that the task keeps, and returns the argument of `write`.
-fn keep<R, W, const LISTS: usize>(
+pub(super) fn keep<R, W, I, const LISTS: usize>(
     n: usize,
-    items: &Items<'_, R, LISTS>,
+    items: &(impl Fn(Range<usize>) -> I + Sync),
     turn: &mut (dyn FnMut([&[R]; LISTS]) -> W + Send),
     write: &(dyn Fn(W, [&[R]; LISTS]) + Sync),
 ) -> Result<()>
 where
     R: Copy + Send + Sync + Zeroable,
     W: Send,
+    I: Iterator<Item = (usize, R)>,
 {
     let task = TASK.min(TASK_BYTES / size_of::<R>()).min(n);
     parallel::in_turn(
         n.div_ceil(task.max(1)),
         &|| Ok(Kept { task, room: memory::zeroed(LISTS * task)?, ends: [0; LISTS] }),
         &|number, kept: &mut Kept<R, LISTS>| {
-            kept.ends = items(number * task..n.min((number + 1) * task), &mut kept.room);
+            kept.ends = fill(items(number * task..n.min((number + 1) * task)), task, &mut kept.room);
         },
         &mut |_, kept| turn(kept.lists()),
         &|_, work, kept| write(work, kept.lists()),
@@ -145,15 +80,16 @@ pub(super) fn next<'o, V>(rest: &mut &'o mut [V], count: usize) -> &'o mut [V] {
 
 /// Writes `get(x)` for each kept item `x` to the output of its list, until that output is full. Returns the length of
 /// each list.
-fn write_lists<R, V, const LISTS: usize>(
+pub(super) fn lists<R, V, I, const LISTS: usize>(
     n: usize,
-    items: &Items<'_, R, LISTS>,
+    items: &(impl Fn(Range<usize>) -> I + Sync),
     get: &(impl Fn(R) -> V + Sync),
     mut rest: [&mut [V]; LISTS],
 ) -> Result<[usize; LISTS]>
 where
     R: Copy + Send + Sync + Zeroable,
     V: Send,
+    I: Iterator<Item = (usize, R)>,
 {
     let mut counts = [0; LISTS];
     keep(
@@ -174,123 +110,64 @@ where
     Ok(counts)
 }
 
-/// The lengths of lists that contain all of `n` elements.
-fn lengths<const LISTS: usize>(n: usize, lists: &Lists<'_>) -> Result<[usize; LISTS]> {
-    let counts = parallel::map(n.div_ceil(TASK), &|task| {
-        let mut counts = [0; LISTS];
-        windows(task * TASK..n.min((task + 1) * TASK), lists, |_, window| {
-            for (list, count) in counts.iter_mut().enumerate() {
-                *count += window.iter().map(|&own| u32::from(usize::from(own) == list)).sum::<u32>() as usize;
-            }
-        });
-        counts
-    })?;
-    Ok(std::array::from_fn(|list| counts.iter().map(|counts| counts[list]).sum()))
-}
-
-/// [`write_lists`] for lists that contain all elements, one list after another in `out`.
-fn parted<R, V, const LISTS: usize>(
+/// [`lists`] for lists that contain all elements, one list after another in `out`.
+pub(super) fn parted<R, V, I, const LISTS: usize>(
     n: usize,
-    lists: &Lists<'_>,
-    items: &Items<'_, R, LISTS>,
+    items: &(impl Fn(Range<usize>) -> I + Sync),
     get: &(impl Fn(R) -> V + Sync),
     mut out: &mut [V],
 ) -> Result<[usize; LISTS]>
 where
     R: Copy + Send + Sync + Zeroable,
     V: Send,
+    I: Iterator<Item = (usize, R)>,
 {
-    let lengths = lengths::<LISTS>(n, lists)?;
-    write_lists(n, items, get, std::array::from_fn(|list| next(&mut out, lengths[list])))
+    let counts = parallel::map(n.div_ceil(TASK), &|task| {
+        let part = task * TASK..n.min((task + 1) * TASK);
+        let count = |own| items(part.clone()).map(|(list, _)| u32::from(list == own)).sum::<u32>() as usize;
+        let mut counts: [usize; LISTS] = std::array::from_fn(|own| if own + 1 < LISTS { count(own) } else { 0 });
+        // The last list has all other elements.
+        counts[LISTS - 1] = part.len() - counts.iter().sum::<usize>();
+        counts
+    })?;
+    let total = |list: usize| counts.iter().map(|counts| counts[list]).sum();
+    lists(n, items, get, std::array::from_fn(|list| next(&mut out, total(list))))
 }
 
-/// Runs an expression with `$R` bound to the unsigned type of an element's size.
-macro_rules! with_bits {
-    ($size:expr, $R:ident => $body:expr) => {
-        match $size {
-            1 => with_bits!(@ u8, $R, $body),
-            2 => with_bits!(@ u16, $R, $body),
-            4 => with_bits!(@ u32, $R, $body),
-            _ => with_bits!(@ u64, $R, $body),
-        }
-    };
-    (@ $bits:ty, $R:ident, $body:expr) => {{
-        type $R = $bits;
-        $body
-    }};
-}
-
-/// Writes the elements of list 0, until `out` is full. Returns the length of the list. `size` is that of an element;
-/// compiled once for each size.
-pub(super) fn select(size: usize, input: &[u8], lists: &Lists<'_>, out: &mut [u8]) -> Result<usize> {
-    with_bits!(size, R => {
-        let input = cast_slice::<u8, R>(input);
-        let [found] = write_lists(input.len(), &elements(input, lists), &|x| x, [cast_slice_mut(out)])?;
-        Ok(found)
-    })
-}
-
-/// Writes the elements of all lists, one list after another. Returns the lengths of the first two lists.
-pub(super) fn partition(
-    size: usize,
-    input: &[u8],
-    lists: &Lists<'_>,
-    out: &mut [u8],
-    parts: usize,
-) -> Result<[usize; 2]> {
-    with_bits!(size, R => {
-        let (input, out) = (cast_slice::<u8, R>(input), cast_slice_mut(out));
-        if parts == 3 {
-            let [first, second, _] = parted::<R, R, 3>(input.len(), lists, &elements(input, lists), &|x| x, out)?;
-            Ok([first, second])
-        } else {
-            parted::<R, R, 2>(input.len(), lists, &elements(input, lists), &|x| x, out)
-        }
-    })
-}
-
-/// Writes the indices of the elements of list 0, until `out` is full. Returns the length of the list.
-pub(super) fn select_indices<I: Offset>(n: usize, lists: &Lists<'_>, out: &mut [I]) -> Result<usize> {
-    let [found] = write_lists(n, &indices(0, lists), &|i| I::from_i128(i as i128), [out])?;
-    Ok(found)
-}
-
-/// Writes the values whose flag is not 0; with `all`, the other values follow. Returns the number of values whose flag
-/// is not 0.
-pub(super) fn flagged<V: Pod + Send + Sync>(values: &[V], flags: &[u8], out: &mut [V], all: bool) -> Result<usize> {
-    let (n, lists) =
-        (flags.len(), |part: Range<usize>, to: &mut [u8]| list_each(&flags[part], to, |flag| usize::from(flag == 0)));
-    // Wide values are not copied to the lists first.
-    Ok(match (size_of::<V>() <= 16, all) {
-        (true, true) => parted::<V, V, 2>(n, &lists, &elements(values, &lists), &|x| x, out)?[0],
-        (true, false) => write_lists::<V, V, 1>(n, &elements(values, &lists), &|x| x, [out])?[0],
-        (false, true) => parted::<_, V, 2>(n, &lists, &indices(0, &lists), &|i| values[i], out)?[0],
-        (false, false) => write_lists::<_, V, 1>(n, &indices(0, &lists), &|i| values[i], [out])?[0],
-    })
-}
-
-/// Lists of the elements from index 1 on. An element that differs from its predecessor starts a run and is in list 0.
-pub(super) fn heads<T: Element>(input: &[T]) -> impl Fn(Range<usize>, &mut [u8]) + Sync {
-    move |part, to| {
-        let (before, own) = (&input[part.clone()], &input[part.start + 1..=part.end]);
-        for ((to, &before), &x) in to.iter_mut().zip(before).zip(own) {
-            *to = u8::from(equal(before, x));
-        }
-    }
-}
-
-/// The number of runs of equal elements among `n`, whose heads `heads` lists. Task after task, `turn` receives the
-/// indices at which runs after the first start, and returns the argument of `write`.
-pub(super) fn runs<W: Send>(
+/// Writes the elements of list 0; with `all`, the elements of list 1 follow. Returns the length of list 0.
+pub(super) fn flagged<R, V, I>(
     n: usize,
-    heads: &Lists<'_>,
+    items: &(impl Fn(Range<usize>) -> I + Sync),
+    get: &(impl Fn(R) -> V + Sync),
+    out: &mut [V],
+    all: bool,
+) -> Result<usize>
+where
+    R: Copy + Send + Sync + Zeroable,
+    V: Send,
+    I: Iterator<Item = (usize, R)>,
+{
+    Ok(if all { parted::<_, _, _, 2>(n, items, get, out)?[0] } else { lists(n, items, get, [out])?[0] })
+}
+
+/// The elements `part.start + 1..=part.end`, with their lists. An element that differs from its predecessor starts a
+/// run and is in list 0.
+pub(super) fn heads<T: Element>(input: &[T], part: Range<usize>) -> impl Iterator<Item = (usize, T)> {
+    let (before, own) = (&input[part.clone()], &input[part.start + 1..=part.end]);
+    before.iter().zip(own).map(|(&before, &x)| (usize::from(equal(before, x)), x))
+}
+
+/// The number of runs of equal elements. Task after task, `turn` receives the indices at which runs after the first
+/// start, and returns the argument of `write`.
+pub(super) fn runs<T: Element, W: Send>(
+    input: &[T],
     turn: &mut (dyn FnMut(&[usize]) -> W + Send),
     write: &(dyn Fn(W, &[usize]) + Sync),
 ) -> Result<usize> {
-    let mut count = n.min(1);
+    let mut count = input.len().min(1);
     keep(
-        n.saturating_sub(1),
-        &indices(1, heads),
+        input.len().saturating_sub(1),
+        &|part| part.clone().zip(heads(input, part)).map(|(i, (list, _))| (list, i + 1)),
         &mut |[places]: [&[usize]; 1]| {
             count += places.len();
             turn(places)
@@ -323,16 +200,16 @@ pub(super) fn non_trivial<T: Element, C: Offset>(
         begun = Some(0);
         next(&mut offsets, 1).fill(number(0));
     }
-    // List 0 if a run starts at the middle one of three neighbours, list 1 if a run ends there.
-    let lists = |part: Range<usize>, to: &mut [u8]| {
-        for (to, three) in to.iter_mut().zip(input[part.start..part.end + 2].windows(3)) {
-            let (goes_on, lasts) = (equal(three[0], three[1]), equal(three[1], three[2]));
-            *to = if goes_on == lasts { 2 } else { u8::from(goes_on) };
-        }
-    };
     keep(
         n.saturating_sub(2),
-        &indices(1, &lists),
+        // List 0 if a run starts at the middle one of three neighbours, list 1 if a run ends there.
+        &|part: Range<usize>| {
+            let threes = input[part.start..part.end + 2].windows(3);
+            part.zip(threes).map(|(i, three)| {
+                let (goes_on, lasts) = (equal(three[0], three[1]), equal(three[1], three[2]));
+                (if goes_on == lasts { 2 } else { usize::from(goes_on) }, i + 1)
+            })
+        },
         &mut |[begins, ends]: [&[usize]; 2]| {
             count += begins.len();
             let before = begun;

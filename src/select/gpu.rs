@@ -315,7 +315,8 @@ pub(crate) fn run(device: &ClDevice, form: &Form, job: &Job<'_>, scratch: &mut S
     if plan.way == Way::Counter {
         zero_counts()?;
     }
-    if plan.way == Way::LookBack && !form.needs_all() {
+    // A non-trivial run is found by the first elements of the next tile.
+    if plan.way == Way::LookBack && !form.needs_all() && !matches!(form.marks, Marks::NonTrivial(_)) {
         return launch(device, form, &plan, job, mem);
     }
     job.input.arrive(device, n, |_| launch(device, form, &plan, &Job { input: (&*job.input).into(), ..*job }, mem))

@@ -33,7 +33,7 @@ pub mod runs;
 
 use std::ops::Range;
 
-use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use bytemuck::Pod;
 
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::op::NonZero;
@@ -275,9 +275,8 @@ impl Device {
         in_room("result", output.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
-                let lists = |part: Range<usize>, to: &mut [u8]| cpu::list_each(&input[part], to, |x| what.part(x));
-                let output = cast_slice_mut(output.host()?);
-                let found = cpu::select(size_of::<T>(), cast_slice(input), &lists, output)?;
+                let list = |&x: &T| (what.part(x), x);
+                let [found] = cpu::lists(input.len(), &|part| input[part].iter().map(list), &|x| x, [output.host()?])?;
                 count.host()?[0] = found as u64;
                 Ok(())
             }
@@ -309,7 +308,18 @@ impl Device {
         expect_beside(values.len(), flags.len(), "values need as many flags")?;
         in_room("result", output.len(), count, |count| match self.backend() {
             Backend::Cpu => {
-                let found = cpu::flagged(values.host()?, flags.host()?, output.host()?, lists == 2)?;
+                let (values, flags) = (values.host()?, flags.host()?);
+                let list = |&flag: &u8| usize::from(flag == 0);
+                let (n, output) = (flags.len(), output.host()?);
+                // Wide values are not copied to the lists first.
+                let found = if size_of::<V>() <= 16 {
+                    let items =
+                        |part: Range<usize>| flags[part.clone()].iter().map(list).zip(values[part].iter().copied());
+                    cpu::flagged(n, &items, &|x| x, output, lists == 2)?
+                } else {
+                    let items = |part: Range<usize>| flags[part.clone()].iter().map(list).zip(part);
+                    cpu::flagged(n, &items, &|i: usize| values[i], output, lists == 2)?
+                };
                 count.host()?[0] = found as u64;
                 Ok(())
             }
@@ -396,8 +406,8 @@ impl Device {
         in_room("result", output.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
-                let lists = |part: Range<usize>, to: &mut [u8]| cpu::list_each(&input[part], to, |x| what.part(x));
-                let found = cpu::select_indices(input.len(), &lists, output.host()?)?;
+                let items = |part: Range<usize>| input[part.clone()].iter().map(|&x| what.part(x)).zip(part);
+                let [found] = cpu::lists(input.len(), &items, &|i| I::from_i128(i as i128), [output.host()?])?;
                 count.host()?[0] = found as u64;
                 Ok(())
             }

@@ -228,8 +228,9 @@ impl Programs {
     /// Loads or builds one program of those of `kernels` that are not in memory.
     pub(super) fn get_together(&self, target: &Target<'_>, spec: &ProgramSpec, kernels: &[&'static str]) -> Result<()> {
         let mut kernels = kernels.to_vec();
-        // All threads lock in this order.
+        // All threads lock in this order, and no slot twice.
         kernels.sort_unstable();
+        kernels.dedup();
         let slots: Vec<_> = kernels.iter().map(|kernel| self.slot(spec, Some(*kernel))).collect();
         let _first: Vec<_> =
             slots.iter().map(|slot| slot.building.lock().unwrap_or_else(PoisonError::into_inner)).collect();

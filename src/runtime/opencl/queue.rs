@@ -24,7 +24,7 @@ pub(crate) struct Queue {
     /// Number of buffers that the device has allocated through this queue, for tests.
     pub(super) allocations: AtomicUsize,
     /// The queues of transfers that run beside this queue, by direction.
-    transfers: [OnceLock<CommandQueue>; 2],
+    transfers: [OnceLock<CommandQueue>; 3],
     /// See [`ClDevice::kept`].
     pub(super) kept: Mutex<BTreeMap<&'static str, Kept>>,
     /// See [`ClDevice::owe`].

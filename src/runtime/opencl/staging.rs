@@ -321,7 +321,7 @@ impl ClDevice {
         launch(0..data.len())
     }
 
-    /// [`write_in_parts`](Self::write_in_parts) on the queue of uploads. `launch` gets the end of each range. Returns
+    /// [`write_in_parts`](Self::write_in_parts) on a queue of its own. `launch` gets the end of each range. Returns
     /// false if the driver transfers in its own way; nothing was enqueued then.
     fn send_in_parts(
         &self,
@@ -334,7 +334,7 @@ impl ClDevice {
         let Some(lent) = self.staged(data.as_ptr(), bytes, transfers.min_bytes, &transfers, Way::Up) else {
             return Ok(false);
         };
-        let queue = self.transfer_queue(Direction::ToDevice)?;
+        let queue = self.transfer_queue(Direction::InParts)?;
         // Earlier commands of the main queue may use the memory, which can be scratch.
         let earlier = cl::barrier(self.queue(), &[])?;
         self.flush()?;

@@ -8,6 +8,8 @@ use crate::{Error, Result};
 pub(super) enum Direction {
     ToDevice,
     ToHost,
+    /// To a device in parts, after the commands of the main queue. An asynchronous upload does not wait for these.
+    InParts,
 }
 
 /// A transfer that may be running; a new one has not started. Its owner waits for it, or never frees the host memory

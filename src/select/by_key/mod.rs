@@ -162,8 +162,7 @@ impl Device {
                 let mut keys_out = cpu::first(to.keys.host()?, keys);
                 let (mut offsets, mut grown) = (memory::zeroed(n.min(1))?, Ok(()));
                 let found = cpu::runs(
-                    n,
-                    &cpu::heads(keys),
+                    keys,
                     &mut |places| {
                         let places_in_room = &places[..places.len().min(room + 1 - offsets.len())];
                         if grown.is_ok() {

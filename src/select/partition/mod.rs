@@ -10,8 +10,6 @@
 
 use std::ops::Range;
 
-use bytemuck::{cast_slice, cast_slice_mut};
-
 use super::{Selectable, cpu, gpu};
 use crate::runtime::apart;
 use crate::{
@@ -109,10 +107,14 @@ impl Device {
         match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
-                let lists = |part: Range<usize>, to: &mut [u8]| cpu::list_each(&input[part], to, |x| what.part(x));
-                let (size, output) = (size_of::<T>(), output.host()?);
-                let bytes = cast_slice_mut(output);
-                let found = cpu::partition(size, cast_slice(input), &lists, bytes, C::Counts::PARTS)?;
+                let items = |part: Range<usize>| input[part].iter().map(|&x| (what.part(x), x));
+                let output = output.host()?;
+                let found = if C::Counts::PARTS == 3 {
+                    let [first, second, _] = cpu::parted::<_, _, _, 3>(input.len(), &items, &|x| x, &mut *output)?;
+                    [first, second]
+                } else {
+                    cpu::parted::<_, _, _, 2>(input.len(), &items, &|x| x, &mut *output)?
+                };
                 if C::LOOSE {
                     self.reverse_in_place(&mut output[found[0]..])?;
                 }

@@ -8,7 +8,7 @@
 //! A tile finds the length of a run if the next run starts in the same tile. For its last run, a second launch finds
 //! the next tile in which a run starts, by bisection. For this, each tile records where its first and last runs start.
 
-use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use bytemuck::Pod;
 
 use super::gpu;
 use super::{cpu, expect_numbers, expect_values};
@@ -151,9 +151,8 @@ impl Device {
         in_room("result", output.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
-                let (others, rest) = (input.get(1..).unwrap_or_default(), cpu::first(output.host()?, input));
-                let (heads, rest) = (cpu::heads(input), cast_slice_mut(rest));
-                let found = cpu::select(size_of::<T>(), cast_slice(others), &heads, rest)?;
+                let (others, rest) = (input.len().saturating_sub(1), cpu::first(output.host()?, input));
+                let [found] = cpu::lists(others, &|part| cpu::heads(input, part), &|x| x, [rest])?;
                 count.host()?[0] = (input.len().min(1) + found) as u64;
                 Ok(())
             }
@@ -188,8 +187,7 @@ impl Device {
                 let mut keys_out = cpu::first(keys_out.host()?, keys);
                 let mut values_out = cpu::first(values_out.host()?, values);
                 let found = cpu::runs(
-                    keys.len(),
-                    &cpu::heads(keys),
+                    keys,
                     &mut |places| (cpu::next(&mut keys_out, places.len()), cpu::next(&mut values_out, places.len())),
                     &|(keys_out, values_out), places| {
                         keys_out.iter_mut().zip(places).for_each(|(to, &i)| *to = keys[i]);
@@ -295,8 +293,7 @@ impl Device {
                 let (mut values, mut lengths) = (cpu::first(values.host()?, input), lengths.host()?);
                 let mut last = 0;
                 let found = cpu::runs(
-                    n,
-                    &cpu::heads(input),
+                    input,
                     // A run's length is known where the next run starts.
                     &mut |places| {
                         let begin = last;
