@@ -106,7 +106,6 @@ INLINED void count_sample(Counter* counter, const IN x, const uint bins SLOT_PAR
 typedef union {
     BODY all;
     uint words[4];
-    ulong halves[2];
     IN one[VEC];
 } Samples;
 
@@ -119,16 +118,12 @@ INLINED void count_vector(Counter* counter, const Samples* samples, const uint b
     }
 }
 
-// As count_vector, with a loop that is not unrolled: it moves the next sample to the front.
-INLINED void count_seldom(Counter* counter, Samples samples, const uint bins SLOT_PARAMS)
+// Counts a vector by a loop that is not unrolled: it loads one sample at a time.
+INLINED void count_seldom(Counter* counter, __global const IN* samples, const uint bins SLOT_PARAMS)
 {
-    // 0 for two samples.
-    const uint move = 128 / VEC % 64;
     ROLLED
     for (uint k = 0; k < VEC; k++) {
-        count_sample(counter, samples.one[0], bins MAP_ARGS);
-        samples.halves[0] = move == 0 ? samples.halves[1] : samples.halves[0] >> move | samples.halves[1] << (64 - move);
-        samples.halves[1] >>= move;
+        count_sample(counter, samples[k], bins MAP_ARGS);
     }
 }
 
@@ -161,9 +156,7 @@ INLINED void count_samples(
         }
     }
     for (; v < vecs; v += step) {
-        Samples samples;
-        samples.all = body[v];
-        count_seldom(counter, samples, bins MAP_ARGS);
+        count_seldom(counter, (__global const IN*)(body + v), bins MAP_ARGS);
     }
     for (uint i = get_global_id(0); i < n - vecs * VEC; i += step) {
         count_sample(counter, in[i < head ? i : i + vecs * VEC], bins MAP_ARGS);

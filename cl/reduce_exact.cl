@@ -154,10 +154,31 @@ INLINED double expand(double* part, const uint lane, const uint first, double x)
     return third;
 }
 
-// Adds the sum of a chunk, which is in two parts.
-INLINED void expand_parts(Sum* sum, EXACT_TABLE words, const double high, const double low)
+// Adds the sum of a chunk in two parts. `most` is the largest exponent field. See the header for the bound.
+INLINED void expand_chunk(Sum* sum, EXACT_TABLE words, const double* x, const uint most)
 {
-    const double rest = expand(sum->part, 0, 0, high), rest_of_low = expand(sum->part, 0, 1, low);
+    const double first = as_double((ulong)(most + LOG_CHUNK) << 52 | (ulong)1 << 51);
+    double high[LANES], low[LANES];
+    UNROLLED
+    for (uint l = 0; l < LANES; l++) {
+        high[l] = 0;
+        low[l] = 0;
+    }
+    UNROLLED
+    for (uint k = 0; k < CHUNK; k += LANES) {
+        IN_VECTORS
+        for (uint l = 0; l < LANES; l++) {
+            const double q = (first + x[k + l]) - first;
+            high[l] += q;
+            low[l] += x[k + l] - q;
+        }
+    }
+    UNROLLED
+    for (uint l = 1; l < LANES; l++) {
+        high[0] += high[l];
+        low[0] += low[l];
+    }
+    const double rest = expand(sum->part, 0, 0, high[0]), rest_of_low = expand(sum->part, 0, 1, low[0]);
     if (rest != 0 || rest_of_low != 0) {
         deposit_double(words, rest);
         deposit_double(words, rest_of_low);
@@ -320,17 +341,13 @@ INLINED void deposit_elements(Sum* sum, EXACT_TABLE words, const A* x, const uin
 // Adds the product of any two numbers.
 INLINED void add_product(Sum* sum, EXACT_TABLE words, const A x, const A y)
 {
-    const uint x_field = EXPONENT(x), y_field = EXPONENT(y);
-    const BITS x_size = MAGNITUDE(x), y_size = MAGNITUDE(y);
     const int negative = is_negative(x) ^ is_negative(y);
-    if (x_field == NO_NUMBER || y_field == NO_NUMBER) {
-        const int nan = x_size > INFINITE || y_size > INFINITE || x_size == 0 || y_size == 0;
-        sum->marks |= nan ? EXACT_NAN : negative ? EXACT_MINUS : EXACT_PLUS;
+    sum->marks |= marks_of_product(x, y);
+    if (is_infinite_product(x, y)) {
         return;
     }
-    sum->marks |= !negative || (x_size != 0 && y_size != 0) ? EXACT_FINITE : 0;
-    const ulong a = size_of(x, x_field), b = size_of(y, y_field), low = a * b;
-    const int position = (int)(position_of(x_field) + position_of(y_field));
+    const ulong a = size_of(x, EXPONENT(x)), b = size_of(y, EXPONENT(y)), low = a * b;
+    const int position = position_of_product(x, y);
 #if A_BYTES == 8
     // Splits a b into two numbers below 2^53: floor(a b / 2^53), and the rest. The higher one is first, as it may move
     // the window.
@@ -358,8 +375,7 @@ INLINED uint marks_of_products(const A* x, const A* y)
     BITS other = 0;
     UNROLLED
     for (uint k = 0; k < CHUNK; k++) {
-        const int is_zero = MAGNITUDE(x[k]) == 0 || MAGNITUDE(y[k]) == 0;
-        other |= is_zero ? ~(AS_BITS_OF(x[k]) ^ AS_BITS_OF(y[k])) & SIGN : 1;
+        other |= unlike_minus_zero(x[k], y[k]);
     }
     return other != 0 ? EXACT_FINITE : 0;
 }
@@ -542,15 +558,7 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
         add_far_products(sum, words, x, y);
         return;
     }
-    const double first = as_double((ulong)(most + LOG_CHUNK) << 52 | (ulong)1 << 51);
-    double high = 0, low = 0;
-    UNROLLED
-    for (uint k = 0; k < CHUNK; k++) {
-        const double q = (first + product[k]) - first;
-        high += q;
-        low += product[k] - q;
-    }
-    expand_parts(sum, words, high, low);
+    expand_chunk(sum, words, product, most);
 }
 
 #elif defined(REGISTERS)
@@ -607,30 +615,8 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
     }
 #endif
 #if !DOT
-    // See the header for the bound of a sum in two parts.
     if (most - least <= 54 - 2 * LOG_CHUNK) {
-        const double first = as_double((ulong)(most + LOG_CHUNK) << 52 | (ulong)1 << 51);
-        double high[LANES], low[LANES];
-        UNROLLED
-        for (uint l = 0; l < LANES; l++) {
-            high[l] = 0;
-            low[l] = 0;
-        }
-        UNROLLED
-        for (uint k = 0; k < CHUNK; k += LANES) {
-            IN_VECTORS
-            for (uint l = 0; l < LANES; l++) {
-                const double q = (first + x[k + l]) - first;
-                high[l] += q;
-                low[l] += x[k + l] - q;
-            }
-        }
-        UNROLLED
-        for (uint l = 1; l < LANES; l++) {
-            high[0] += high[l];
-            low[0] += low[l];
-        }
-        expand_parts(sum, words, high[0], low[0]);
+        expand_chunk(sum, words, x, most);
         return;
     }
 #endif
@@ -729,11 +715,8 @@ INLINED int add_chunk_in_window(Sum* sum, const A* x, const A* y)
     int far = 0;
     UNROLLED
     for (uint k = 0; k < CHUNK; k++) {
-        const uint x_field = EXPONENT(x[k]), y_field = EXPONENT(y[k]);
-        const int position = (int)(position_of(x_field) + position_of(y_field));
-        const int is_zero = MAGNITUDE(x[k]) == 0 || MAGNITUDE(y[k]) == 0;
-        far |= x_field == NO_NUMBER || y_field == NO_NUMBER;
-        far |= !is_zero && (uint)(position - sum->low) >= LAST_OFF;
+        const int off = position_of_product(x[k], y[k]) - sum->low;
+        far |= is_infinite_product(x[k], y[k]) | (!is_zero_product(x[k], y[k]) & (uint)off >= LAST_OFF);
     }
     if (far) {
         return 0;
@@ -743,7 +726,7 @@ INLINED int add_chunk_in_window(Sum* sum, const A* x, const A* y)
     for (uint k = 0; k < CHUNK; k++) {
         const uint x_field = EXPONENT(x[k]), y_field = EXPONENT(y[k]);
         const ulong a = size_of(x[k], x_field), b = size_of(y[k], y_field), product = a * b;
-        const int off = (int)(position_of(x_field) + position_of(y_field)) - sum->low;
+        const int off = position_of_product(x[k], y[k]) - sum->low;
         const int negative = is_negative(x[k]) ^ is_negative(y[k]);
 #if A_BYTES == 8
         add_in_window(sum, product & 0x1ffffffffffffful, off, negative);

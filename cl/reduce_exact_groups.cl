@@ -135,19 +135,6 @@ static inline uint top_of(const A* x, const A* y)
 
 #else
 
-// The position of a product of finite numbers.
-static inline int position_of_product(const A x, const A y)
-{
-    return (int)(position_of(EXPONENT(x)) + position_of(EXPONENT(y)));
-}
-
-static inline int is_zero_product(const A x, const A y) { return MAGNITUDE(x) == 0 || MAGNITUDE(y) == 0; }
-
-static inline int is_infinite_product(const A x, const A y)
-{
-    return EXPONENT(x) == NO_NUMBER || EXPONENT(y) == NO_NUMBER;
-}
-
 static inline uint top_of(const A* x, const A* y)
 {
     uint top = 0;
@@ -414,9 +401,9 @@ INLINED void take_chunk(Partial* p, const A* x, const A* y)
     int fits = 1;
     UNROLLED
     for (uint k = 0; k < CHUNK; k++) {
-        const int is_zero = is_zero_product(x[k], y[k]), off = position_of_product(x[k], y[k]) - p->low;
-        other |= is_zero ? ~(AS_BITS_OF(x[k]) ^ AS_BITS_OF(y[k])) & SIGN : 1;
-        fits &= !is_infinite_product(x[k], y[k]) && (is_zero || (uint)off < WINDOW);
+        const int off = position_of_product(x[k], y[k]) - p->low;
+        other |= unlike_minus_zero(x[k], y[k]);
+        fits &= !is_infinite_product(x[k], y[k]) && (is_zero_product(x[k], y[k]) || (uint)off < WINDOW);
     }
     p->marks |= other != 0 ? EXACT_FINITE : 0;
     if (!fits) {
@@ -573,15 +560,10 @@ INLINED uint deposit_number(EXACT_TABLE words, const A x, const A y, int2* range
 // As above, for the product of any two numbers.
 INLINED uint deposit_number(EXACT_TABLE words, const A x, const A y, int2* range)
 {
-    const BITS x_size = MAGNITUDE(x), y_size = MAGNITUDE(y);
+    if (is_infinite_product(x, y) || is_zero_product(x, y)) {
+        return marks_of_product(x, y);
+    }
     const int negative = is_negative(x) ^ is_negative(y);
-    if (is_infinite_product(x, y)) {
-        const int nan = x_size > INFINITE || y_size > INFINITE || x_size == 0 || y_size == 0;
-        return nan ? EXACT_NAN : negative ? EXACT_MINUS : EXACT_PLUS;
-    }
-    if (is_zero_product(x, y)) {
-        return negative ? 0 : EXACT_FINITE;
-    }
     const ulong a = size_of(x, EXPONENT(x)), b = size_of(y, EXPONENT(y));
     const int position = position_of_product(x, y);
     extend_range(range, position);
@@ -756,8 +738,18 @@ static inline Group find_group(const OFFSET_T block, const uint team, GROUPS)
 }
 #endif
 
+// Oclgrind cannot inline a function whose parameters are `restrict`.
+#if DOT
+#define OTHER_FACTORS , __global const T* other_base
+#define OTHER_BASE , other_base
+#else
+#define OTHER_FACTORS
+#define OTHER_BASE
+#endif
+
 // Loads the elements of a chunk, and with DOT their other factors. After the last element, they add -0.
-INLINED void load_summands(GROUPS, const Group* group, const OFFSET_T from, const uint lane, A* x, A* y)
+INLINED void load_summands(
+    __global const T* in_base OTHER_FACTORS, const Group* group, const OFFSET_T from, const uint lane, A* x, A* y)
 {
     load_chunk(in_base + group->first, group->stride, group->len, from, lane, (A)-0.0f, x);
 #if DOT
@@ -831,7 +823,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups(
         const OFFSET_T own_rounds = listed ? 0 : rounds_of(&group);
 #ifndef REGISTERS
         if (own_rounds > 0) {
-            load_summands(GROUPS_ARGS, &group, 0, lane, x, y);
+            load_summands(in_base OTHER_BASE, &group, 0, lane, x, y);
             atomic_max(tops + team, top_of(x, y));
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -839,7 +831,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void exact_groups(
 #endif
         open_partial(&partial, top);
         for (OFFSET_T round = 0; round < own_rounds; round++) {
-            load_summands(GROUPS_ARGS, &group, round * (TEAM * CHUNK), lane, x, y);
+            load_summands(in_base OTHER_BASE, &group, round * (TEAM * CHUNK), lane, x, y);
             take_chunk(&partial, x, y);
         }
 #ifndef REGISTERS

@@ -54,6 +54,38 @@ INLINED uint marks_of(const A x, const uint field)
     return AS_BITS_OF(x) != SIGN ? EXACT_FINITE : 0;
 }
 
+#if DOT
+// The position of the product of finite numbers.
+static inline int position_of_product(const A x, const A y)
+{
+    return (int)(position_of(EXPONENT(x)) + position_of(EXPONENT(y)));
+}
+
+static inline int is_zero_product(const A x, const A y) { return MAGNITUDE(x) == 0 || MAGNITUDE(y) == 0; }
+
+// True if a factor is infinite or NaN.
+static inline int is_infinite_product(const A x, const A y)
+{
+    return EXPONENT(x) == NO_NUMBER || EXPONENT(y) == NO_NUMBER;
+}
+
+// Returns 0 if the product of finite numbers is -0.
+static inline BITS unlike_minus_zero(const A x, const A y)
+{
+    return is_zero_product(x, y) ? ~(AS_BITS_OF(x) ^ AS_BITS_OF(y)) & SIGN : 1;
+}
+
+// Returns the mark of any product; 0 for -0.
+INLINED uint marks_of_product(const A x, const A y)
+{
+    if (is_infinite_product(x, y)) {
+        const int is_nan = MAGNITUDE(x) > INFINITE || MAGNITUDE(y) > INFINITE || is_zero_product(x, y);
+        return is_nan ? EXACT_NAN : is_negative(x) ^ is_negative(y) ? EXACT_MINUS : EXACT_PLUS;
+    }
+    return unlike_minus_zero(x, y) != 0 ? EXACT_FINITE : 0;
+}
+#endif
+
 #if WG == 1
 #define EXACT_TABLE __local int*
 static inline void add_exact_word(EXACT_TABLE word, const int x) { *word += x; }

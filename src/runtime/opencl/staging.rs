@@ -251,6 +251,15 @@ fn limits(transfers: &Transfers) -> (usize, usize) {
 }
 
 impl ClDevice {
+    /// Returns whether a transfer of pageable memory uses staging buffers.
+    fn stages(&self, host: *const u8, bytes: usize, least: usize, transfers: &Transfers) -> bool {
+        // If host and device share memory, staging only adds a copy.
+        bytes >= least
+            && (self.shared.own_memory || transfers.always)
+            && !self.checker()
+            && !self.is_pinned(host, bytes)
+    }
+
     /// The plan of a staged transfer of `bytes` bytes at `host`, and its ring. `None` if the driver makes the transfer
     /// alone, as it does below `least` bytes.
     fn staged(
@@ -261,11 +270,7 @@ impl ClDevice {
         transfers: &Transfers,
         way: Way,
     ) -> Option<(Plan, Lent<'_>)> {
-        // If host and device share memory, staging only adds a copy.
-        if bytes < least || !(self.shared.own_memory || transfers.always) || self.checker() {
-            return None;
-        }
-        if self.is_pinned(host, bytes) {
+        if !self.stages(host, bytes, least, transfers) {
             return None;
         }
         let plan = Plan::new(bytes, transfers, way);
@@ -286,11 +291,7 @@ impl ClDevice {
     /// Returns whether [`write_in_parts`](Self::write_in_parts) would write `data` in several parts.
     pub(crate) fn has_parts(&self, data: &[u8]) -> bool {
         let (transfers, bytes) = (self.transfers(data.len()), data.len());
-        bytes / 2 >= transfers.part_bytes
-            && bytes >= transfers.min_bytes
-            && (self.shared.own_memory || transfers.always)
-            && !self.checker()
-            && !self.is_pinned(data.as_ptr(), bytes)
+        bytes / 2 >= transfers.part_bytes && self.stages(data.as_ptr(), bytes, transfers.min_bytes, &transfers)
     }
 
     /// Writes `data` to memory, after all earlier commands, and waits for the writes. Meanwhile it calls `launch` with
