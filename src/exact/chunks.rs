@@ -27,6 +27,7 @@ const fn two_registers(precision: i32) -> i32 {
 
 /// Two numbers whose exact sum is the sum of the chunk, which has at most [`LEN`] elements. `None` if the bounds do not
 /// prove that they are exact, if an element is not finite, or if all elements are 0.
+#[inline(never)]
 pub(super) fn sum<T: Float>(rows: &[[T; LANES]]) -> Option<[f64; 2]> {
     if const { T::TYPE.needs_fp64() } {
         let (least, most) = extremes(rows)?;
