@@ -27,7 +27,7 @@
 //! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several statistics in one pass: [`reduce::statistics`] |
 //! | [`count`](Device::count), [`any`](Device::any), [`all`](Device::all) | `count`: number of elements that meet a [condition](op::Condition). `any` and `all`: whether one element, or every element, meets it. Also of each group: [`reduce::count`] |
 //! | [`reduce`](Device::reduce) with a user-defined [operator](op::Operator) | one value from many, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`] |
-//! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | expressions as inputs: another type, a function of each element, products. `reduce`, `scan` and `transform` compute them as they read; [`source`] has the cost in other methods |
+//! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | expressions as inputs: another type, a function of each element, products. `reduce`, `scan`, `transform` and `transpose` compute them as they read; [`source`] has the cost in other methods |
 //! | [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key), [`x.flagged()`](Source::flagged), [`view.along()`](NdView::along) | groups as inputs of `reduce` and `scan`: segments, runs of equal keys, flagged ranges (only `scan`), lines along axes. One value from each: [`reduce::segmented`], [`select::by_key`], [`reduce::axis`]; prefix scans of each: [`scan::segmented`], [`scan::axis`] |
 //! | [`arg_min`](Device::arg_min), [`arg_max`](Device::arg_max), [`min_max`](Device::min_max) of [`view.along()`](NdView::along) | the extremes of each line along axes, and their indices: [`reduce::axis::extremes`] |
 //! | [`moments`](Device::moments), [`mean`](Device::mean), [`variance`](Device::variance) of [`view.along()`](NdView::along) | mean and variance of each line along axes, in one pass: [`reduce::axis::moments`] |
@@ -90,7 +90,7 @@
 //! |---|---|---|
 //! | integers; min, max, arg-min, arg-max, min-max; counts; exact sums, means and scans ([`ExactSum`], [`Determinism::Exact`]); histogram of integers, also with weights of any type; transpose, permute; copy, gather, scatter to different indices, reverse; sorts, also of segments and in place; selections, partitions, runs; merge, merge sort, set operations, searches; top-k, keys at given ranks, quantiles; iota of integers; random numbers | yes | yes |
 //! | float sum and product, [`Determinism::Fixed`] (the default); scans of floats; statistics, also along an axis; reductions by key; adjacent differences; reductions and scans by a user-defined [`Operator`](op::Operator); histogram of floats, also with weights; transforms and transposes of expressions; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
-//! | float sum and product, [`Determinism::Fast`] (any order of additions); scatter by equal indices; the order of [`Unordered`](op::Unordered) selections | no promise | no |
+//! | float sum and product, [`Determinism::Fast`] (any order of additions); scatter to equal indices; the order of [`Unordered`](op::Unordered) selections | no promise | no |
 //!
 //! [`Capabilities::denormals`] reports whether a device keeps subnormals. On a device that flushes them, an exact sum of
 //! [`x.map(f)`](Source::map) can differ if `f` computes a subnormal.
@@ -114,10 +114,11 @@
 //!
 //! # First calls
 //!
-//! The first use of a device runs its self-test, and the first call of an operation builds its kernels. On an H100, the
-//! build of a call's kernels takes from 0.1 s (copies) to 1.7 s (top-k). The cache folder keeps the self-test's result
-//! and the kernels, so later processes load them in milliseconds. PoCL keeps its kernels in its own cache. Kernels
-//! depend on the device, the element types, the operator, the options, and the alignment and size class of the data.
+//! The first use of a device runs its self-test, and the first call of an operation builds its kernels. On an H200, the
+//! build of a call's kernels takes from 0.1 s (copies) to 1.3 s (statistics). The cache folder keeps the self-test's
+//! result and the kernels, so later processes load them in milliseconds. PoCL keeps its kernels in its own cache.
+//! Kernels depend on the device, the element types, the operator, the options, and the alignment and size class of the
+//! data.
 //!
 //! To build kernels before the first call, call [`Device::prepare`], which builds in the background. Or run
 //! `oclprim warm`: several processes build the kernels and fill the cache folder. A machine image can contain that
