@@ -99,15 +99,15 @@
 //!
 //! Every failure but one is an [`Error`]. It has a [kind](ErrorKind), and a one-line message with the sizes or values
 //! that caused it. The exception: the process aborts if a CPU driver cannot wait for a command that may still read a
-//! host slice. The slice could be freed next. No call panics on bad input, a missing driver, an unknown
-//! status code or a kernel that does not build. A user's function can panic on the CPU.
+//! host slice. If the call returned, the caller could free the slice too early. No call panics on bad input, a missing
+//! driver, an unknown status code or a kernel that does not build. A user's function can panic on the CPU.
 //!
 //! # Threads and processes
 //!
 //! All threads of a process can use one [`Device`]. If a device has its own memory, threads of the process copy large
 //! transfers. These are slices of 4 MiB or more to the device, and of 16 MiB or more back. The first such transfer
 //! starts these threads, and the process keeps them. There are at most 15, unless a tuning file asks for more. `fork`
-//! does not copy threads, so the child has neither the driver's threads nor rayon's nor these. Python's
+//! does not copy threads, so the child has neither the driver's threads, nor rayon's, nor those that copy. Python's
 //! `multiprocessing` uses `fork` by default on some systems. After the parent has used any device, a call in the child
 //! can wait forever, for example with PoCL. Fork before the first call, or start a new program as
 //! [`std::process::Command`] does.
