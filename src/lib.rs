@@ -60,8 +60,8 @@
 //!
 //! # N-dimensional arrays
 //!
-//! A [`Layout`] is a shape with strides. [`NdView`] and [`NdViewMut`] join a layout to memory, and [`Buffer::nd`] makes such
-//! views. Slicing, permuting, reversing and broadcasting move no elements.
+//! A [`Layout`] is a shape with strides. [`NdView`] and [`NdViewMut`] join a layout to memory, and [`Buffer::nd`] makes
+//! such views. Slicing, permuting, reversing and broadcasting move no elements.
 //!
 //! # Waiting
 //!
@@ -92,8 +92,8 @@
 //! | float sum and product, [`Determinism::Fixed`] (the default); scans of floats; statistics, also along an axis; reductions by key; adjacent differences; reductions and scans by a user-defined [`Operator`](op::Operator); histogram of floats, also with weights; transforms and transposes of expressions; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
 //! | float sum and product, [`Determinism::Fast`] (any order of additions); scatter to equal indices; the order of [`Unordered`](op::Unordered) selections | no promise | no |
 //!
-//! [`Capabilities::denormals`] reports whether a device keeps subnormals. On a device that flushes them, an exact sum of
-//! [`x.map(f)`](Source::map) can differ if `f` computes a subnormal.
+//! [`Capabilities::denormals`] reports whether a device keeps subnormals. On a device that flushes them, an exact sum
+//! of [`x.map(f)`](Source::map) can differ if `f` computes a subnormal.
 //!
 //! # Errors
 //!
@@ -223,8 +223,8 @@ pub use num_complex::Complex;
 /// Implements the trait [`SharedType`](trait@SharedType): the struct has the same memory layout in OpenCL C.
 ///
 /// The struct must be `#[repr(C)]`, and must derive `Pod` and `Zeroable` of the crate `bytemuck`. Its fields are `i8`
-/// to `i64`, `u8` to `u64`, `f32`, `f64`, other such structs, and arrays of these. A kernel does not build if the size or
-/// an offset differs on the device.
+/// to `i64`, `u8` to `u64`, `f32`, `f64`, other such structs, and arrays of these. A kernel does not build if the size
+/// or an offset differs on the device.
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};
@@ -258,8 +258,8 @@ pub use num_complex::Complex;
 /// ```
 #[cfg(feature = "macros")]
 pub use oclprim_macros::SharedType;
-/// Makes a Rust function callable from functions with [`#[operator]`](operator), [`#[order]`](order) or `#[device]`, and from
-/// [`map!`].
+/// Makes a Rust function callable from functions with [`#[operator]`](operator), [`#[order]`](order) or `#[device]`,
+/// and from [`map!`].
 ///
 /// In Rust it stays an ordinary function, but its arithmetic follows [these rules](operator#arithmetic).
 ///
@@ -279,9 +279,9 @@ pub use oclprim_macros::SharedType;
 pub use oclprim_macros::device;
 /// Returns an [`op::Map`] for a closure of one argument, or an [`op::CapturingMap`] if it captures variables.
 ///
-/// The argument is a number, or a tuple of numbers and tuples. Write the type of the result if the closure ends in a number
-/// without a type, or has `return`. [The subset](operator#the-subset) and [the arithmetic](operator#arithmetic) are those
-/// of operators.
+/// The argument is a number, or a tuple of numbers and tuples. Write the type of the result if the closure ends in a
+/// number without a type, or has `return`. [The subset](operator#the-subset) and [the arithmetic](operator#arithmetic)
+/// are those of operators.
 ///
 /// ```
 /// use oclprim::{Device, Source, map, op::Sum};
@@ -311,8 +311,8 @@ pub use oclprim_macros::device;
 /// ```
 #[cfg(feature = "macros")]
 pub use oclprim_macros::map;
-/// Turns a Rust function of two values into a function that returns an [`op::Operator`]: the same source runs on the CPU and on
-/// OpenCL devices.
+/// Turns a Rust function of two values into a function that returns an [`op::Operator`]: the same source runs on the
+/// CPU and on OpenCL devices.
 ///
 /// The user promises that `identity` is neutral, `f(identity, x) = f(x, identity) = x`, and that the function is
 /// associative and commutative. Scans, segmented reductions and reductions by key need no commutative function.
@@ -343,16 +343,16 @@ pub use oclprim_macros::map;
 ///
 /// # The subset
 ///
-/// - Types: `i8` to `i64`, `u8` to `u64`, `f32`, `f64`, `bool`, and structs with [`#[derive(SharedType)]`](derive@SharedType). `usize` is for
-///   indices: `x[i as usize]`, `0..4usize`.
-/// - Statements: `let`, assignments, `if`, `match` on integers, `while`, `loop`, `for` over a range, `break`, `continue`,
-///   `return`.
+/// - Types: `i8` to `i64`, `u8` to `u64`, `f32`, `f64`, `bool`, and structs with
+///   [`#[derive(SharedType)]`](derive@SharedType). `usize` is for indices: `x[i as usize]`, `0..4usize`.
+/// - Statements: `let`, assignments, `if`, `match` on integers, `while`, `loop`, `for` over a range, `break`,
+///   `continue`, `return`.
 /// - Expressions: arithmetic, comparisons, `as`, fields, elements of arrays, struct literals, `if`, `match` and blocks.
 /// - Calls of functions with [`#[device]`](device), but no recursion.
 /// - Methods: `abs`, `abs_diff`, `clamp`, `count_ones`, `leading_zeros`, `max`, `min`, `rotate_left`, `rotate_right`,
-///   `saturating_add`, `saturating_sub`, `signum`, `swap_bytes`, `trailing_zeros`, `unsigned_abs`, `wrapping_*`; of floats also
-///   `ceil`, `copysign`, `floor`, `is_finite`, `is_infinite`, `is_nan`, `is_sign_negative`, `is_sign_positive`, `mul_add`,
-///   `round_ties_even`, `sqrt`, `to_bits`, `trunc`; and `f32::from_bits`.
+///   `saturating_add`, `saturating_sub`, `signum`, `swap_bytes`, `trailing_zeros`, `unsigned_abs`, `wrapping_*`; of
+///   floats also `ceil`, `copysign`, `floor`, `is_finite`, `is_infinite`, `is_nan`, `is_sign_negative`,
+///   `is_sign_positive`, `mul_add`, `round_ties_even`, `sqrt`, `to_bits`, `trunc`; and `f32::from_bits`.
 /// - Constants of types, such as `f32::MAX`.
 ///
 /// The compiler refuses everything else, points at it, and says what to write. For example, it refuses a number whose
@@ -371,7 +371,8 @@ pub use oclprim_macros::map;
 ///
 /// # Arithmetic
 ///
-/// Except where this section says otherwise, the function has the same result in every build, on the CPU and on devices:
+/// Except where this section says otherwise, the function has the same result in every build, on the CPU and on
+/// devices:
 ///
 /// | | |
 /// |---|---|

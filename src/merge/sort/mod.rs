@@ -1,5 +1,5 @@
-//! Stable sorts by any order: [`Device::sort`] by a user's [`Less`], also over structs, and by [`Merging`]. Keys may have
-//! [values](crate::Source::with).
+//! Stable sorts by any order: [`Device::sort`] by a user's [`Less`], also over structs, and by [`Merging`]. Keys may
+//! have [values](crate::Source::with).
 //!
 //! | property | |
 //! |---|---|

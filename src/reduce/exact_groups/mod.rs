@@ -1,8 +1,8 @@
 //! Exact sums by groups: of each segment, along an axis, of each run of equal keys.
 //!
-//! A group is a line in memory: a first element, a stride and a length. Its sum is that of [`exact`](crate::exact), with the same
-//! rules for special values. The empty group has the sum +0. A mean is the sum divided by the length, rounded once; the empty
-//! group has the mean NaN.
+//! A group is a line in memory: a first element, a stride and a length. Its sum is that of [`exact`](crate::exact),
+//! with the same rules for special values. The empty group has the sum +0. A mean is the sum divided by the length,
+//! rounded once; the empty group has the mean NaN.
 //!
 //! # On a device
 //!
