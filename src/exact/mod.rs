@@ -14,7 +14,8 @@
 //!
 //! - A NaN gives NaN, with the bits of the type's plain NaN.
 //! - Infinities of one sign give that infinity; infinities of both signs give NaN.
-//! - Partial sums do not overflow: `MAX + MAX - MAX` is `MAX`. The result is infinite if the rounded sum is out of range.
+//! - Partial sums do not overflow: `MAX + MAX - MAX` is `MAX`. The result is infinite if the rounded sum is out of
+//!   range.
 //! - A subnormal result is correctly rounded, too. A sum of numbers of the type is a multiple of the least positive
 //!   number, so a subnormal sum of them is exact.
 //! - A sum of 0 is -0 if there are summands and all are -0. Else it is +0, also for no summand. A sum that is not 0 but
@@ -22,8 +23,8 @@
 //!
 //! # Design
 //!
-//! The accumulator is Kulisch's fixed-point number: its unit is the square of the least positive number. It is stored as
-//! 32-bit digits in 64-bit words with delayed carries, as in Neal's small superaccumulator. An addition changes two
+//! The accumulator is Kulisch's fixed-point number: its unit is the square of the least positive number. It is stored
+//! as 32-bit digits in 64-bit words with delayed carries, as in Neal's small superaccumulator. An addition changes two
 //! words, one by less than 2^32 and the next by at most 2^52. A carry leaves a digit below 2^32, so after 2,047 more
 //! additions it is below 2^32 + 2047 * 2^52 < 2^63 - 2^51. So carries can wait for 2,047 additions; the 2,048th could
 //! overflow.
