@@ -1,8 +1,8 @@
 // Copies many byte ranges at once, each from an offset of one buffer to an offset of another.
 //
-// Range r is (from, to, bytes, first) of `ranges`; `from` and `to` are counted from the buffers' offsets. A range is cut into
-// tiles, and `first` is the number of its first tile. After the `count` ranges, the same memory lists the range of each tile. Each
-// work-group moves one tile.
+// Range r is (from, to, bytes, first) of `ranges`; `from` and `to` are counted from the buffers' offsets. A range is
+// cut into tiles, and `first` is the number of its first tile. After the `count` ranges, the same memory lists the
+// range of each tile. Each work-group moves one tile.
 //
 //     copy_tiles       a tile is WG * WORDS words of the destination, as in copy.cl: the first tile of a range moves its
 //                      edges as well
@@ -48,8 +48,8 @@ static inline void move_tile(
     __global const uchar* restrict in_base, ulong from, __global uchar* restrict out_base, ulong to, ulong bytes,
     ulong tile, uint lane, uint lanes)
 {
-    // `words` whole words of the destination, from byte `head` on, are made of whole words within the source. The host counts
-    // them in the same way.
+    // `words` whole words of the destination, from byte `head` on, are made of whole words within the source. The host
+    // counts them in the same way.
     uint head = (uint)(16 - to % 16) % 16;
     const uint shift = (uint)((from + head) % 16);
     head += shift > head ? 16 : 0;

@@ -1,7 +1,7 @@
 // Count: count = the number of i with ((x[i] ^ key) & mask) != 0, with elements as bits.
 //
-// Every counting operation has this form. For non-zero elements key is 0; for floats mask leaves out the sign. The number of
-// elements equal to a value is n minus a count.
+// Every counting operation has this form. For non-zero elements key is 0; for floats mask leaves out the sign. The
+// number of elements equal to a value is n minus a count.
 //
 // Bytes: reads n elements once; writes one count for each work-group.
 //
@@ -107,8 +107,8 @@ static inline ulong group_sum(ulong x, __local ulong* parts)
     return parts[0];
 }
 
-// Stores the answer from the work-groups' counts. `answer` 0: their sum, 1: the rest of n, as ulong; 2: whether any element
-// differs, 3: whether all do, as uchar. All WG work-items call it, in uniform flow.
+// Stores the answer from the work-groups' counts. `answer` 0: their sum, 1: the rest of n, as ulong; 2: whether any
+// element differs, 3: whether all do, as uchar. All WG work-items call it, in uniform flow.
 static inline void store_answer(
     __global const ulong* counts, const uint groups, const ulong n, const uint answer, __global void* out,
     const ulong out_offset, __local ulong* parts)

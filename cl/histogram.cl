@@ -1,6 +1,7 @@
 // Histogram: counts[b] = #{i : slot(in[i]) == b}.
 //
-// A table has a slot for each bin, then three for samples below, above and NaN, so that every sample has a slot (lib/bins.cl).
+// A table has a slot for each bin, then three for samples below, above and NaN, so that every sample has a slot
+// (lib/bins.cl).
 //
 // Bytes: reads the samples once for each range of bins; writes and reads the tables.
 //

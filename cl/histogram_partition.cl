@@ -1,5 +1,5 @@
-// Histogram of more bins than local memory has counters for: table[s] = #{i : slot(in[i]) == s}. One launch takes at most 2^31
-// samples.
+// Histogram of more bins than local memory has counters for: table[s] = #{i : slot(in[i]) == s}. One launch takes at
+// most 2^31 samples.
 //
 // The samples are partitioned by ranges of 2^RANGE_BITS slots, as in the passes of a radix sort (Adinets and Merrill
 // 2022). A sample is stored as a 16-bit number within its range. Then each range is counted in local memory.
@@ -11,8 +11,9 @@
 //     scatter: for each tile: counts its samples by range; takes numbers[cursors[r] ..] for each range; writes them there
 //     count:   table[slot] += the samples there; work-group g counts an even share of `numbers`, range by range
 //
-// Scratch: the table; from word `head` on totals[RANGES], starts[RANGES + 1] and cursors[RANGES]; from word `numbers_at` on, a
-// multiple of 4, `numbers`. The host zeroes table and totals. There are at most RANGES ranges; RANGES is at most WG.
+// Scratch: the table; from word `head` on totals[RANGES], starts[RANGES + 1] and cursors[RANGES]; from word
+// `numbers_at` on, a multiple of 4, `numbers`. The host zeroes table and totals. There are at most RANGES ranges;
+// RANGES is at most WG.
 #include "lib/bins.cl"
 
 #ifndef WG
@@ -58,8 +59,8 @@ INLINED void scan_ranges(__local uint* counts, __local uint* sums)
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// Loads the slots of the work-item's samples of the tile at `base`. Returns true if all of them are in one range; then the caller
-// counts them at once.
+// Loads the slots of the work-item's samples of the tile at `base`. Returns true if all of them are in one range; then
+// the caller counts them at once.
 INLINED int load_slots(
     uint* slots, __global const IN* in, const uint base, const uint n, const uint bins SLOT_PARAMS)
 {

@@ -17,12 +17,12 @@
 // are all such weights of a table, or for f64 of all tables. The rest covers the whole range of the type. So the
 // exponent affects the time, but not the sum.
 //
-// Each work-group has its table in local memory. With GLOBAL_TABLES, work-group g adds to table g mod count by atomics. Such a
-// launch counts only the `slots` slots from `low_slot` on.
+// Each work-group has its table in local memory. With GLOBAL_TABLES, work-group g adds to table g mod count by atomics.
+// Such a launch counts only the `slots` slots from `low_slot` on.
 //
-// Scratch begins with HEAD words: the exponent; REST minus the lowest touched word of the rest; the highest touched word plus 1;
-// one unused. Then for floats the marks of each slot and the rest; then the tables. A sum has LIMBS words in a table and REST words
-// in the rest. Word k of all slots is contiguous: plane k.
+// Scratch begins with HEAD words: the exponent; REST minus the lowest touched word of the rest; the highest touched
+// word plus 1; one unused. Then for floats the marks of each slot and the rest; then the tables. A sum has LIMBS words
+// in a table and REST words in the rest. Word k of all slots is contiguous: plane k.
 //
 // W is the type of weights and SUM that of sums. The count also needs T and MAP of lib/bins.cl.
 #include "lib/types.cl"

@@ -34,7 +34,8 @@ static inline void add_value(TABLE sum, const uint plane, const VALUE v)
     }
 }
 
-// The destinations of a work-item's weights. Slot s has its word in `table` at s << replica_bits; `most` and `q` define the window.
+// The destinations of a work-item's weights. Slot s has its word in `table` at s << replica_bits; `most` and `q` define
+// the window.
 typedef struct {
     TABLE table;
     uint plane, slots, replica_bits, most, q;

@@ -1,4 +1,5 @@
-// Zeroes the scratch, marks and tables, and biases the rest (histogram_weighted.cl). Finds the window, and merges the tables.
+// Zeroes the scratch, marks and tables, and biases the rest (histogram_weighted.cl). Finds the window, and merges the
+// tables.
 
 // Work-group g writes words [g * per, (g + 1) * per): BIAS_WORD to words [rest, rest_end), 0 to others.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_zero(
@@ -89,8 +90,8 @@ static inline uint word_at(const ulong2 x, const int at)
     return (uint)(shift == 0 ? low : low >> shift | high << (64 - shift));
 }
 
-// Returns the float nearest to window * 2^q + rest, ties to even. The rest's words are `plane` apart; those in [lowest, end) were
-// touched.
+// Returns the float nearest to window * 2^q + rest, ties to even. The rest's words are `plane` apart; those in [lowest,
+// end) were touched.
 static inline REAL rounded(
     const ulong2 window, const uint q, __global const uint* rest, const uint plane, const uint lowest, const uint end)
 {

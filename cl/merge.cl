@@ -1,5 +1,5 @@
-// Stable merge of two sorted ranges, and merge sort: merge(a, b)[i + |{b before a[i]}|] = a[i], and merge(a, b)[j + |{a not
-// after b[j]}|] = b[j].
+// Stable merge of two sorted ranges, and merge sort: merge(a, b)[i + |{b before a[i]}|] = a[i], and merge(a, b)[j + |{a
+// not after b[j]}|] = b[j].
 //
 // Bytes: each pass reads and writes every element once.
 //
@@ -7,10 +7,10 @@
 //     a merge:  merge_splits: the split of each tile of the result, by binary search in global memory
 //               merge_tiles:  each tile is merged by its work-group (merge_gpu.cl), or by one work-item (merge_cpu.cl)
 //
-// With shift == 0 the n_a elements of a are merged with the n_b elements of b. Else pairs of runs of a are merged: a has n_a
-// elements, b is not used, and 2^shift tiles make a pair. A tile is TILE elements of the result; the host starts at
-// most one work-group for each tile. Values have VALUE_BYTES bytes in PARTS units. They follow their keys: a key brings
-// its position in the tile, from which its value is loaded.
+// With shift == 0 the n_a elements of a are merged with the n_b elements of b. Else pairs of runs of a are merged: a
+// has n_a elements, b is not used, and 2^shift tiles make a pair. A tile is TILE elements of the result; the host
+// starts at most one work-group for each tile. Values have VALUE_BYTES bytes in PARTS units. They follow their keys: a
+// key brings its position in the tile, from which its value is loaded.
 //
 // Merge path (Green, McColl and Bader 2012): lib/merge.cl. CPU drivers, and devices without local memory, have WG == 1.
 

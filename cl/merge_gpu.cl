@@ -59,8 +59,8 @@ __kernel GROUP void merge_tiles(
     }
 }
 
-// Takes a work-item's elements from the tile, and their positions. Beyond the tile's `count` elements it repeats the work-item's
-// largest element, which the sort leaves there.
+// Takes a work-item's elements from the tile, and their positions. Beyond the tile's `count` elements it repeats the
+// work-item's largest element, which the sort leaves there.
 INLINED void take_elements(T* x, uint* positions, __local const T* tile, const uint count)
 {
     const uint item = get_local_id(0);

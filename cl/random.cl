@@ -164,8 +164,9 @@ static inline void put(__global T* out, const OFFSET_T n, const uint pad, const 
     }
 }
 
-// Writes `words` words. The first one begins `pad` elements before the output, and takes bytes from byte `shift` of block `first`
-// on. If DRAW > T_BYTES, it begins with a half of that block: the second half if STRADDLE is set, else the first.
+// Writes `words` words. The first one begins `pad` elements before the output, and takes bytes from byte `shift` of
+// block `first` on. If DRAW > T_BYTES, it begins with a half of that block: the second half if STRADDLE is set, else
+// the first.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void random_words(
     __global T* restrict out_base, const ulong out_offset, const OFFSET_T n, const uint pad, const OFFSET_T words,
     const OFFSET_T run, const ulong first, const uint shift, const ulong stream, const ulong seed RANGE_PARAMS)

@@ -11,9 +11,9 @@
 //     axis_short:   with SHORT: lines of at most LANES contiguous elements
 //     axis_parts:   the tree of the parts of each line
 //
-// A chunk is 16 rows of LANES lanes along the axis. The order depends on `len` alone. If there are few outputs, lines are cut into
-// parts of `run` chunks, a power of two. For each bit that is set in the number of chunks so far, one aggregate waits for its right
-// neighbour.
+// A chunk is 16 rows of LANES lanes along the axis. The order depends on `len` alone. If there are few outputs, lines
+// are cut into parts of `run` chunks, a power of two. For each bit that is set in the number of chunks so far, one
+// aggregate waits for its right neighbour.
 //
 // A work-group has COLS outputs, or with FEW, COLS vectors of outputs. LT work-items share the lanes of a line, and
 // SLOTS chunks are processed at a time. With COLUMNS, neighbouring work-items have neighbouring outputs, else
@@ -70,8 +70,8 @@
 #endif
 #endif
 
-// Combines the `parts` aggregates of each output. `share` work-items have an output, and each takes `run` neighbours. Both are
-// powers of two.
+// Combines the `parts` aggregates of each output. `share` work-items have an output, and each takes `run` neighbours.
+// Both are powers of two.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_parts(
     __global const A* restrict in, const OFFSET_T outputs, const OFFSET_T parts, const uint share, const OFFSET_T run,
     __global OUT* restrict out_base, const ulong out_offset)

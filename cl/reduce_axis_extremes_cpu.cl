@@ -45,9 +45,9 @@ static inline void best_of_share(
 {
 }
 
-// Work-group g has part g % parts of the `columns` outputs from columns * (g / parts) on. With one part it writes elements and
-// indices, those of the second end `outputs` further on. Else it writes only the index of each part; those of an output are
-// contiguous.
+// Work-group g has part g % parts of the `columns` outputs from columns * (g / parts) on. With one part it writes
+// elements and indices, those of the second end `outputs` further on. Else it writes only the index of each part; those
+// of an output are contiguous.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_extremes(
     LINES, const OFFSET_T len, const OFFSET_T run, const OFFSET_T parts, const uint columns, const uint across,
     __global T* restrict values_base, const ulong values_offset, __global ulong* restrict indices_base,

@@ -10,26 +10,29 @@
 //     deposit the registers, add the accumulator to the one in global memory
 //     last work-group: result = the accumulator, rounded with integers
 //
-// With REGISTERS the registers are an expansion of three f64, s[0] + s[1] + s[2], to which TwoSum adds a number without an error:
+// With REGISTERS the registers are an expansion of three f64, s[0] + s[1] + s[2], to which TwoSum adds a number without
+// an error:
 //
 //     for j in 0 .. 3: (s[j], x) = (s[j] + x rounded, the error of this sum);   deposit x unless it is 0
 //
-// Sums of f32, and of narrower types, are first added up in one f64. Let 2^e <= max |x| < 2^(e + 1) and 2^m <= min |x| over the
-// elements of a chunk that are not 0, and let p be their precision. All partial sums are multiples of 2^(m - p + 1), and at most
-// CHUNK * 2^(e + 1). They are exact if e + 1 + log2(CHUNK) - (m - p + 1) <= 53, that is if e - m <= 53 - p - log2(CHUNK) = SPREAD.
-// A product of two f32 is an f64; one of two f64 is the sum of two, by a fused multiply-add. Elements whose errors could be
-// subnormal, or whose sums could overflow, are not in [FIELD_LEAST, FIELD_MOST], and are deposited.
+// Sums of f32, and of narrower types, are first added up in one f64. Let 2^e <= max |x| < 2^(e + 1) and 2^m <= min |x|
+// over the elements of a chunk that are not 0, and let p be their precision. All partial sums are multiples of
+// 2^(m - p + 1), and at most CHUNK * 2^(e + 1). They are exact if e + 1 + log2(CHUNK) - (m - p + 1) <= 53, that is if
+// e - m <= 53 - p - log2(CHUNK) = SPREAD. A product of two f32 is an f64; one of two f64 is the sum of two, by a fused
+// multiply-add. Elements whose errors could be subnormal, or whose sums could overflow, are not in [FIELD_LEAST,
+// FIELD_MOST], and are deposited.
 //
-// A chunk of f64, of products of f32, or of f32 without REGISTERS, is added up in two or three parts. Let P be the precision of
-// the sums, 53 or 24. Let s = e + log2(CHUNK), S = 1.5 * 2^s, and q = (S + x) - S, where both operations round. Then q
-// is a multiple of 2^(s - P + 1), and x - q is at most 2^(s - P). Both are exact, and so are sums of CHUNK numbers q.
-// For p-bit numbers, sums of the x - q are exact if e - m <= 2 P + 1 - p - 2 log2(CHUNK). Else the kernel may split
-// each x - q again.
+// A chunk of f64, of products of f32, or of f32 without REGISTERS, is added up in two or three parts. Let P be the
+// precision of the sums, 53 or 24. Let s = e + log2(CHUNK), S = 1.5 * 2^s, and q = (S + x) - S, where both operations
+// round. Then q is a multiple of 2^(s - P + 1), and x - q is at most 2^(s - P). Both are exact, and so are sums of
+// CHUNK numbers q. For p-bit numbers, sums of the x - q are exact if e - m <= 2 P + 1 - p - 2 log2(CHUNK). Else the
+// kernel may split each x - q again.
 //
 // Without REGISTERS, a work-item holds a window of the accumulator: a two's complement integer in units of 2^low.
 // Numbers above the window move it up, and numbers below it are deposited.
 //
-// TwoSum: D. E. Knuth, The Art of Computer Programming 2, 4.2.2. Expansions with deposits: Collange et al., see lib/exact.cl.
+// TwoSum: D. E. Knuth, The Art of Computer Programming 2, 4.2.2. Expansions with deposits: Collange et al., see
+// lib/exact.cl.
 #include "lib/types.cl"
 #define REAL_BYTES A_BYTES
 #include "lib/parts.cl"
@@ -76,9 +79,9 @@
 #define LOG_CHUNK 4
 #endif
 
-// Small work-groups are those of CPU drivers: unrolled loops would only make them compile longer, and lanes let them add in
-// vectors. With larger work-groups, a loop with a large body keeps its numbers in registers: each iteration uses the
-// first number and moves the others down.
+// Small work-groups are those of CPU drivers: unrolled loops would only make them compile longer, and lanes let them
+// add in vectors. With larger work-groups, a loop with a large body keeps its numbers in registers: each iteration uses
+// the first number and moves the others down.
 #if WG >= 32
 #define UNROLLED _Pragma("unroll")
 #define LANES 1
@@ -98,7 +101,8 @@
 // Words of the accumulator that a number changes.
 #define PIECES (A_BYTES == 4 && !DOT ? 3 : 5)
 
-// A word changes at most three times for each element: for the element or its product's two halves, and for a window that moves.
+// A word changes at most three times for each element: for the element or its product's two halves, and for a window
+// that moves.
 #define TABLE_CHUNKS (MOST_ADDED / (3 * CHUNK * (WG / REPLICAS)))
 
 #ifdef REGISTERS
@@ -825,8 +829,9 @@ INLINED void load_chunk(const OFFSET_T base, const OFFSET_T n, A* x, A* y, INPUT
     }
 }
 
-// Work-group g takes the tiles g, g + groups, ...; with one work-item a run of tiles. `sums` is 0 before the launch, and has the
-// accumulator and its marks (lib/exact.cl). With ONE_PASS and `round`, the work-group that finishes last rounds it.
+// Work-group g takes the tiles g, g + groups, ...; with one work-item a run of tiles. `sums` is 0 before the launch,
+// and has the accumulator and its marks (lib/exact.cl). With ONE_PASS and `round`, the work-group that finishes last
+// rounds it.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_exact(
     INPUT_PARAMS(restrict), const OFFSET_T n, volatile __global int* sums, const uint round RESULT_PARAMS)
 {

@@ -25,8 +25,8 @@
 #define ROWS (CHUNKS / LANE_GROUPS)
 #define ITEM_VECTORS (ROWS * LANE_VECTORS)
 
-// SHUFFLES: lanes exchange values by shuffles, if the compiler has one sub-group width for all kernels. Else they exchange values
-// by EXCHANGE accumulators and WORDS words of local memory.
+// SHUFFLES: lanes exchange values by shuffles, if the compiler has one sub-group width for all kernels. Else they
+// exchange values by EXCHANGE accumulators and WORDS words of local memory.
 //
 // UNROLL: private arrays are in registers only in unrolled loops. CPU drivers would only take longer to compile.
 //
@@ -50,8 +50,9 @@ static inline volatile __local A* choose_value(A* value, __local A* exchange) { 
 static inline volatile __local uint* choose_word(uint* word, __local uint* words) { return words + get_local_id(0); }
 #endif
 
-// BATCH: the rows that are scanned at a time. The prefixes of a work-item's vectors stay in PREFIX_SPACE until the results are
-// stored. On NVIDIA's GPUs this is local memory, PREFIX_STRIDE apart, which leaves registers for more work-groups.
+// BATCH: the rows that are scanned at a time. The prefixes of a work-item's vectors stay in PREFIX_SPACE until the
+// results are stored. On NVIDIA's GPUs this is local memory, PREFIX_STRIDE apart, which leaves registers for more
+// work-groups.
 #if SG_BACKEND == SG_PTX
 #define BATCH 2
 #define PREFIX_SPACE __local
@@ -90,7 +91,9 @@ static inline size_t own_entry(uint k, uint stride) { return stride == 1 ? k : k
 // The position in its tile of the work-item's vector k, and the position after its last one.
 static inline uint position_of(uint k)
 {
-    return (k / LANE_VECTORS * (CHUNK_VECTORS * LANE_GROUPS) + (uint)get_local_id(0) * LANE_VECTORS + k % LANE_VECTORS) * VEC;
+    return (k / LANE_VECTORS * (CHUNK_VECTORS * LANE_GROUPS) + (uint)get_local_id(0) * LANE_VECTORS +
+            k % LANE_VECTORS) *
+           VEC;
 }
 #define ITEM_END (position_of(ITEM_VECTORS - 1) + VEC)
 
@@ -153,8 +156,8 @@ static inline void load_vectors(ELEMENT_PARAMS, OFFSET_T base, OFFSET_T n, TILE_
     }
 }
 
-// Loads the segment-head flags of the work-item's vectors. All work-items call it, in uniform flow, after the last use of `words`;
-// `bits` is free after the next barrier.
+// Loads the segment-head flags of the work-item's vectors. All work-items call it, in uniform flow, after the last use
+// of `words`; `bits` is free after the next barrier.
 INLINED void load_heads(__local uint* bits, __local uint* words, uint* heads, OFFSET_T tile, OFFSET_T n HEAD_PARAMS)
 {
 #ifdef BY_OFFSETS
@@ -238,9 +241,11 @@ static inline A reduce_vector(TV vector, uint heads)
 }
 
 // In the tree scans below a lane has `own` contiguous partials in each of `rows` rows. Partial k of row r has the value
-// total[r * own + k] and the prefix prefix[r * own + k]; the segment-head flags are bit r of heads[k] and of prefix_heads[k].
+// total[r * own + k] and the prefix prefix[r * own + k]; the segment-head flags are bit r of heads[k] and of
+// prefix_heads[k].
 
-// The levels of the tree scans within a lane. Initialises the prefixes; the lane's aggregates go to total[r * own] and heads[0].
+// The levels of the tree scans within a lane. Initialises the prefixes; the lane's aggregates go to total[r * own] and
+// heads[0].
 INLINED void scan_lane(const uint rows, const uint own, A* total, uint* heads, A* prefix, uint* prefix_heads)
 {
     UNROLL
@@ -285,7 +290,8 @@ INLINED void scan_lane(const uint rows, const uint own, A* total, uint* heads, A
 // scan_chunks() there is always such a level, since a lane has CHUNKS / LANES >= 2 chunks. All work-items call it, in
 // uniform flow; with SHUFFLES whole sub-groups are enough.
 INLINED uint exchange_aggregates(
-    const uint rows, const uint own, uint d, const A* total, uint heads, A* other, __local A* exchange, __local uint* words)
+    const uint rows, const uint own, uint d, const A* total, uint heads, A* other, __local A* exchange,
+    __local uint* words)
 {
     uint other_heads = 0;
 #if SHUFFLES
@@ -316,7 +322,8 @@ INLINED uint exchange_aggregates(
     return other_heads;
 }
 
-// One level of the tree scans between lanes: `other` has the aggregates of the other half. `upper`: the lane is in the upper half.
+// One level of the tree scans between lanes: `other` has the aggregates of the other half. `upper`: the lane is in the
+// upper half.
 INLINED void join_halves(
     const uint rows, const uint own, const bool upper, const A* other, const uint other_heads, A* total, uint* heads,
     A* prefix, uint* prefix_heads)
@@ -342,8 +349,8 @@ INLINED void join_halves(
     }
 }
 
-// Tree scans by a lane group. The aggregates are in total[r * own] and heads[0] of every lane afterwards. All work-items call it,
-// in uniform flow.
+// Tree scans by a lane group. The aggregates are in total[r * own] and heads[0] of every lane afterwards. All
+// work-items call it, in uniform flow.
 INLINED void scan_lanes(
     const uint rows, const uint own, A* total, uint* heads, A* prefix, uint* prefix_heads, __local A* exchange,
     __local uint* words)
@@ -357,8 +364,8 @@ INLINED void scan_lanes(
     }
 }
 
-// Tree scan of the chunks of BATCH rows, from row r on: the prefixes of the work-item's vectors. The aggregates of the chunks go to
-// chunks[0..CHUNKS), unless they are `known`. All work-items call it, in uniform flow.
+// Tree scan of the chunks of BATCH rows, from row r on: the prefixes of the work-item's vectors. The aggregates of the
+// chunks go to chunks[0..CHUNKS), unless they are `known`. All work-items call it, in uniform flow.
 INLINED void scan_rows(
     const TILE_SPACE TV* vectors, const uint* heads, const uint r, A* prefix, uint* prefix_heads, const bool known,
     __local Partial* chunks, __local A* exchange, __local uint* words)
@@ -454,7 +461,8 @@ INLINED Partial scan_tile(
         }
     }
     if (!SHUFFLES) {
-        // Without this barrier PoCL 5.0 (LLVM 16) loses aggregates of bytes in segments between here and the next barrier.
+        // Without this barrier PoCL 5.0 (LLVM 16) loses aggregates of bytes in segments between here and the next
+        // barrier.
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     return total;

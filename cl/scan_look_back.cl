@@ -1,4 +1,5 @@
-// Scan on GPUs in one launch over the elements: decoupled look-back over the levels of lib/spine.cl, in the order of scan.cl.
+// Scan on GPUs in one launch over the elements: decoupled look-back over the levels of lib/spine.cl, in the order of
+// scan.cl.
 //
 //     take a tile; load it
 //     publish its aggregate; with SHUFFLES compute it before the scan, since others wait for it
@@ -61,8 +62,8 @@ static inline A value_of_bits(ulong bits) { return as_float((uint)bits); }
 #define CHUNKS_KNOWN (!EXACT || SEGMENTED)
 #if SHUFFLES
 
-// The aggregate in any order, for EXACT; valid in work-item 0. `sums` has LANE_GROUPS entries. All work-items call it, in uniform
-// flow.
+// The aggregate in any order, for EXACT; valid in work-item 0. `sums` has LANE_GROUPS entries. All work-items call it,
+// in uniform flow.
 INLINED Partial reduce_in_any_order(const TILE_SPACE TV* vectors, __local Partial* sums, __local uint* words)
 {
     const uint item = get_local_id(0);
@@ -88,8 +89,8 @@ INLINED Partial reduce_in_any_order(const TILE_SPACE TV* vectors, __local Partia
     return partial(total, 0);
 }
 
-// The aggregate in the order of scan.cl, valid in work-item 0; those of the chunks go to chunks[0..CHUNKS). All work-items call it,
-// in uniform flow.
+// The aggregate in the order of scan.cl, valid in work-item 0; those of the chunks go to chunks[0..CHUNKS). All
+// work-items call it, in uniform flow.
 INLINED Partial reduce_in_order(
     const TILE_SPACE TV* vectors, const uint* heads, __local Partial* chunks, __local A* exchange, __local uint* words)
 {
@@ -159,7 +160,8 @@ static inline Partial recompute_tile(
     return total;
 }
 
-// The aggregate of entry `index` of a level, from the aggregates of its 32^level tiles: in each group of 32, prefix(31) op x[31].
+// The aggregate of entry `index` of a level, from the aggregates of its 32^level tiles: in each group of 32,
+// prefix(31) op x[31].
 static __attribute__((noinline)) Partial recompute_entry(
     ELEMENT_PARAMS, OFFSET_T n, volatile __global ulong* words, OFFSET_T index, uint level, uint epoch HEAD_PARAMS)
 {
@@ -259,7 +261,8 @@ static inline void choose(Partial x, CHOICE A* value, CHOICE uint* head)
     }
 }
 
-// The aggregates of the lane's entries: from their status words or, after too many polls, recomputed. Identities for the others.
+// The aggregates of the lane's entries: from their status words or, after too many polls, recomputed. Identities for
+// the others.
 INLINED void wait_for_entries(
     ELEMENT_PARAMS, OFFSET_T n, volatile __global ulong* status, const Work work, uint spins, uint epoch, A* value,
     uint* heads, __local A* exchange, __local uint* words HEAD_PARAMS)

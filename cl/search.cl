@@ -3,8 +3,8 @@
 //     search_bounds:    to[i] = min {j : not op_less(range[j], needles[i])}; with UPPER, min {j : op_less(needles[i], range[j])}
 //     search_unsorted:  found = min {j > 0 : op_less(range[j], range[j - 1])}
 //
-// Bytes: search_bounds reads each needle, and a cache line for each of its steps beyond the pivots, and writes each index.
-// search_unsorted reads all elements.
+// Bytes: search_bounds reads each needle, and a cache line for each of its steps beyond the pivots, and writes each
+// index. search_unsorted reads all elements.
 //
 //     search_bounds:
 //         load PIVOTS elements of the range, evenly apart, to local memory; unless WG == 1

@@ -1,4 +1,5 @@
-// Stable radix sort of keys, and of values with them, by bits [begin, end) of each key's number `ordered` (lib/keys.cl):
+// Stable radix sort of keys, and of values with them, by bits [begin, end) of each key's number `ordered`
+// (lib/keys.cl):
 //
 //     out[j] = in[i],  where j = |{k : number[k] < number[i]}| + |{k < i : number[k] == number[i]}|
 //

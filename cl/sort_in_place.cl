@@ -10,10 +10,10 @@
 //     sort_in_place_tiles:     2^TILE_BITS keys in local memory: all of k = 1 .. TILE_BITS, or the last TILE_BITS distances of a larger k
 //     sort_in_place_exchange:  four distances of a larger k
 //
-// Each comparison moves the smaller key to the lower index. So a last block that is not full can be thought of as padded with
-// largest keys: they never move, and are not stored. Both kernels take four distances at a time, for which a work-item holds 16
-// keys. The sort compares numbers that rise with the keys: the first kernel makes them of the keys, and the last one makes keys
-// of them.
+// Each comparison moves the smaller key to the lower index. So a last block that is not full can be thought of as
+// padded with largest keys: they never move, and are not stored. Both kernels take four distances at a time, for which
+// a work-item holds 16 keys. The sort compares numbers that rise with the keys: the first kernel makes them of the
+// keys, and the last one makes keys of them.
 #include "lib/types.cl"
 #include "lib/keys.cl"
 
@@ -61,7 +61,8 @@ INLINED void compare_apart(KEY* x, const uint distance)
     }
 }
 
-// Compares each key in the first half of a block of 2 * half_block keys with the one that is as far from the block's end.
+// Compares each key in the first half of a block of 2 * half_block keys with the one that is as far from the block's
+// end.
 INLINED void compare_mirrored(KEY* x, const uint half_block)
 {
     UNROLL
@@ -207,7 +208,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_in_place_tile
         const uint turned = merges == 0;
         exchange_tile(tile, left, turned, HELD_BITS);
         for (; left > 0; left -= min(left, (uint)HELD_BITS)) {
-            // `max` is used because Oclgrind 21.10 does not know the saturated subtraction that clang makes of a condition.
+            // `max` is used because Oclgrind 21.10 does not know the saturated subtraction that clang makes of a
+            // condition.
             const uint low_bits = max(left, (uint)HELD_BITS) - HELD_BITS;
             exchange_tile(tile, low_bits, 0, left - low_bits);
         }

@@ -52,8 +52,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_passes(
     }
 }
 
-// Exclusive prefix sum of `len` counts, in place; returns their sum. All work-items of `sort_offsets` call it; `sums` has an
-// element for each work-item.
+// Exclusive prefix sum of `len` counts, in place; returns their sum. All work-items of `sort_offsets` call it; `sums`
+// has an element for each work-item.
 INLINED OFFSET_T scan_row(__global OFFSET_T* row, const uint len, __local OFFSET_T* sums)
 {
     const uint item = get_local_id(0);
@@ -103,7 +103,8 @@ INLINED void scan_table(__global OFFSET_T* rows, const uint parts, __global OFFS
     }
 }
 
-// RADIX work-groups share the segments with few parts; of a segment with many parts, each of them scans the row of one digit.
+// RADIX work-groups share the segments with few parts; of a segment with many parts, each of them scans the row of one
+// digit.
 INLINED void scan_rows(
     __global uchar* scratch, __global OFFSET_T* table, __global OFFSET_T* totals, const uint groups,
     __local OFFSET_T* sums SEGMENT_PARAMS)

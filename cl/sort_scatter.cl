@@ -25,10 +25,11 @@
 //         scatter in global memory: to[offsets[d] + position] = tile[position]
 //         values:                   likewise
 //
-// With VALUES_ASIDE, asynchronous copies bring a tile's values to local memory (lib/aside.cl) while its keys are ranked.
+// With VALUES_ASIDE, asynchronous copies bring a tile's values to local memory (lib/aside.cl) while its keys are
+// ranked.
 //
-// With look-back, if a tile's count is still invalid after `spins` polls, the waiting work-item recomputes it from the tile's keys.
-// The recomputed count is right, since a pass never writes the buffer that it reads.
+// With look-back, if a tile's count is still invalid after `spins` polls, the waiting work-item recomputes it from the
+// tile's keys. The recomputed count is right, since a pass never writes the buffer that it reads.
 //
 // Adinets and Merrill 2022; CUB's AgentRadixSortOnesweep.
 
@@ -105,8 +106,8 @@ INLINED void load_keys(
     }
 }
 
-// Returns the rank of a key among the sub-group's keys with its digit: those of earlier calls, and those of lower lanes in this
-// call. Counts the keys of this call.
+// Returns the rank of a key among the sub-group's keys with its digit: those of earlier calls, and those of lower lanes
+// in this call. Counts the keys of this call.
 INLINED uint rank_key(__local COUNTER* counts, const uint digit, const lane_t* me, __local uint* sg_scratch)
 {
     const uint slot = me->row * RADIX + digit;
@@ -136,8 +137,8 @@ INLINED uint rank_key(__local COUNTER* counts, const uint digit, const lane_t* m
     }
 }
 
-// Sets `positions` to the ranks of the keys among those of the sub-group with the same digit. `pool` gets a counter for each digit
-// and sub-group.
+// Sets `positions` to the ranks of the keys among those of the sub-group with the same digit. `pool` gets a counter for
+// each digit and sub-group.
 INLINED void rank_keys(
     uint* positions, const KEY* keys, const digit_t* digit, __local uint4* pool, const lane_t* me,
     __local uint* sg_scratch)
@@ -195,8 +196,8 @@ INLINED uint sum_before(const uint x, const lane_t* me, __local uint* sums, __lo
     return before;
 }
 
-// Turns the counters of the work-item's digits into the positions of their first keys. The tile's keys with digit o begin at
-// position starts[o].
+// Turns the counters of the work-item's digits into the positions of their first keys. The tile's keys with digit o
+// begin at position starts[o].
 INLINED void scan_counts(uint* starts, __local COUNTER* counts, uint position, const lane_t* me)
 {
     counts += me->item * OWN;
@@ -233,9 +234,9 @@ INLINED void scatter_keys_local(
     }
 }
 
-// Writes the tile's `len` keys. If `whole`, writes all TILE keys without a test for each, so that the loads from local memory do
-// not wait for one another. Keeps their digits, four in a word, for the values; without values the loop for the last tile is not
-// unrolled.
+// Writes the tile's `len` keys. If `whole`, writes all TILE keys without a test for each, so that the loads from local
+// memory do not wait for one another. Keeps their digits, four in a word, for the values; without values the loop for
+// the last tile is not unrolled.
 INLINED void scatter_keys(
     __global KEY* to, __local const KEY* tile, __local const OFFSET_T* offsets, const digit_t* digit, uint* digits,
     const bool whole, const uint len, const int keep, const lane_t* me)
@@ -393,7 +394,8 @@ INLINED void publish_counts(
     }
 }
 
-// Takes the exclusive prefixes of the work-item's digits from earlier tiles, publishes the inclusive ones, and computes `offsets`.
+// Takes the exclusive prefixes of the work-item's digits from earlier tiles, publishes the inclusive ones, and computes
+// `offsets`.
 INLINED void look_back_digits(
     LOOK_CONTEXT, volatile __global LOOK_WORD* words, const uint tile, const uint* own, const uint* starts,
     __global const OFFSET_T* totals, __local OFFSET_T* offsets, const uint spins, const uint epoch,

@@ -1,7 +1,7 @@
 // Stable sort of each segment of an array. Keys outside of all segments count as segments of one key.
 //
-// Bytes, if segments are short: keys and values are read once and written once; n / 8 bytes of segment-head flags are written,
-// set and read.
+// Bytes, if segments are short: keys and values are read once and written once; n / 8 bytes of segment-head flags are
+// written, set and read.
 //
 //     sort_segments_mark:    set a segment-head flag for each segment; list the long segments
 //     sort_segments_owners:  the segment of each part of the longest ones (lib/segments.cl)
@@ -25,8 +25,8 @@
 #define VALUE_BYTES 0
 #define VALUE uint
 #endif
-// ITEMS: keys of a work-item; odd on GPUs, so that contiguous ones are in different banks of local memory. WINDOW: a multiple of
-// 32 below TILE.
+// ITEMS: keys of a work-item; odd on GPUs, so that contiguous ones are in different banks of local memory. WINDOW: a
+// multiple of 32 below TILE.
 #ifndef WG
 #define WG 256
 #define ITEMS 15

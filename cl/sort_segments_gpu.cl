@@ -1,4 +1,5 @@
-// sort_segments_small by work-groups: a merge sort of a tile in local memory, which never moves a key to another segment.
+// sort_segments_small by work-groups: a merge sort of a tile in local memory, which never moves a key to another
+// segment.
 //
 //     load the segment-head flags and the keys of the tile
 //     each work-item sorts its ITEMS keys by odd-even transpositions, but not across segment heads

@@ -14,8 +14,8 @@
 #define FLUSH 1024
 #define LIST (WG == 1 ? FLUSH : FLUSH + TILE)
 
-// A tile with at most FEW listed keys lists them without a prefix sum over the work-group. FEW is 0 for compilers that miscompile
-// barriers in branches.
+// A tile with at most FEW listed keys lists them without a prefix sum over the work-group. FEW is 0 for compilers that
+// miscompile barriers in branches.
 #ifndef FEW
 #define FEW 0
 #endif
@@ -202,8 +202,8 @@ INLINED bool classify(WORD number, const Bounds* bounds, Classes* classes)
     return !under && !over;
 }
 
-// Writes the listed keys as a segment of the part if they are `least` or more. The list of a row has room for `capacity`
-// keys; on overflow the segment is invalid. All work-items call it.
+// Writes the listed keys as a segment of the part if they are `least` or more. The list of a row has room for
+// `capacity` keys; on overflow the segment is invalid. All work-items call it.
 INLINED void flush_list(
     const Row* row, __global uint2* segments, OFFSET_T begin, uint capacity, uint least, List* own,
     const SHARED uint* list, SHARED uint* start)
@@ -399,8 +399,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_filter(
     }
 }
 
-// One work-group for each row. A last-block reduction in `filter` instead is slower: 380 us instead of 356 on an H200, for
-// k = 1,024 of 2^28 keys.
+// One work-group for each row. A last-block reduction in `filter` instead is slower: 380 us instead of 356 on an H200,
+// for k = 1,024 of 2^28 keys.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_settle(ROW_PARAMS)
 {
     SHARED ulong2 sums[SUMS];

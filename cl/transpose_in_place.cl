@@ -14,9 +14,9 @@
 //     rows           goes to column ((i + j / b) % m + j * m) % n
 //     columns        comes from row (j + i * n - i / a) % m
 //
-// stage_columns takes element (i, j) from row (i + j / div) % m. put_columns takes row i from row (i * step - i / a) % m of the
-// strip. The first step has div = b, and is put back as it is: step = 1, a = m. The third step has div = 1 and step = n % m. Rows
-// are put back by a copy.
+// stage_columns takes element (i, j) from row (i + j / div) % m. put_columns takes row i from row
+// (i * step - i / a) % m of the strip. The first step has div = b, and is put back as it is: step = 1, a = m. The third
+// step has div = 1 and step = n % m. Rows are put back by a copy.
 //
 // Bytes: a square is read and written once. Each of the three steps reads and writes every element twice, once in
 // scratch, which is small enough for a cache.
@@ -25,11 +25,13 @@
 #ifndef OFFSET_T
 #define OFFSET_T uint
 #define WG 256
-// Side of a tile that is moved element by element, a power of two; its elements are a multiple of WG. Not on CPU drivers.
+// Side of a tile that is moved element by element, a power of two; its elements are a multiple of WG. Not on CPU
+// drivers.
 #define TILE_SIDE 32
 #endif
 
-// Pair p of the pairs (a, b) with a <= b < tiles. A long row and a short row of that triangle together have `tiles | 1` pairs.
+// Pair p of the pairs (a, b) with a <= b < tiles. A long row and a short row of that triangle together have `tiles | 1`
+// pairs.
 static inline void find_pair(OFFSET_T p, OFFSET_T tiles, OFFSET_T* a, OFFSET_T* b)
 {
     const OFFSET_T length = tiles | 1, skip = length - tiles, y = p / length, x = p - y * length;
@@ -104,7 +106,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void turn_pairs(
     const OFFSET_T end = rows - begin > run ? begin + run : rows;
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void stage_columns(
-    __global UNIT* data_base, const ulong offset, __global UNIT* scratch_base, const OFFSET_T rows, const OFFSET_T width,
+    __global UNIT* data_base, const ulong offset, __global UNIT* scratch_base, const OFFSET_T rows,
+    const OFFSET_T width,
     const OFFSET_T n, const OFFSET_T first, const OFFSET_T div, const OFFSET_T run)
 {
     OF_ITEM
@@ -126,7 +129,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void stage_columns(
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void put_columns(
-    __global UNIT* data_base, const ulong offset, __global UNIT* scratch_base, const OFFSET_T rows, const OFFSET_T width,
+    __global UNIT* data_base, const ulong offset, __global UNIT* scratch_base, const OFFSET_T rows,
+    const OFFSET_T width,
     const OFFSET_T n, const OFFSET_T first, const OFFSET_T step, const OFFSET_T a, const OFFSET_T run)
 {
     OF_ITEM
@@ -321,7 +325,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void swap_tiles(
     }
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void stage_columns(
-    __global UNIT* data_base, const ulong offset, __global UNIT* scratch_base, const OFFSET_T rows, const OFFSET_T width,
+    __global UNIT* data_base, const ulong offset, __global UNIT* scratch_base, const OFFSET_T rows,
+    const OFFSET_T width,
     const OFFSET_T n, const OFFSET_T first, const OFFSET_T div, const uint log_cols)
 {
     OF_ITEM
@@ -346,7 +351,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void stage_columns(
 }
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void put_columns(
-    __global UNIT* data_base, const ulong offset, __global UNIT* scratch_base, const OFFSET_T rows, const OFFSET_T width,
+    __global UNIT* data_base, const ulong offset, __global UNIT* scratch_base, const OFFSET_T rows,
+    const OFFSET_T width,
     const OFFSET_T n, const OFFSET_T first, const OFFSET_T step, const OFFSET_T a, const uint log_cols)
 {
     OF_ITEM
@@ -378,7 +384,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void put_columns(
 
 // `rows` rows from row `first` of m on; `width` is n.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void spread_rows(
-    __global UNIT* data_base, const ulong offset, __global UNIT* scratch_base, const OFFSET_T rows, const OFFSET_T width,
+    __global UNIT* data_base, const ulong offset, __global UNIT* scratch_base, const OFFSET_T rows,
+    const OFFSET_T width,
     const OFFSET_T first, const OFFSET_T m, const OFFSET_T b, const uint log_cols)
 {
     OF_ITEM

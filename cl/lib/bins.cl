@@ -1,8 +1,8 @@
 // The slot of a sample: slot(x) = its bin, or bins + BELOW, bins + ABOVE or bins + NOT_A_NUMBER.
 //
-// SLOT(x) is the slot of x, of type IN. A kernel that uses SLOT has the parameter `const uint bins`, and MAP_PARAMS at the end. It
-// begins with MAP_SETUP(item, items), which all work-items call. A barrier follows before the first SLOT. A function that uses SLOT
-// has parameters `const uint bins SLOT_PARAMS`; callers pass `bins MAP_ARGS`.
+// SLOT(x) is the slot of x, of type IN. A kernel that uses SLOT has the parameter `const uint bins`, and MAP_PARAMS at
+// the end. It begins with MAP_SETUP(item, items), which all work-items call. A barrier follows before the first SLOT. A
+// function that uses SLOT has parameters `const uint bins SLOT_PARAMS`; callers pass `bins MAP_ARGS`.
 
 #include "lib/types.cl"
 
@@ -211,7 +211,8 @@ static inline A edge(const uint k, const uint bins, const A lower, const A upper
     return 2 * k < bins ? lower + (A)k * width : upper - (A)(bins - k) * width;
 }
 
-// Returns the slot of a sample outside the bins or close to an edge: the largest k with edge(k) <= x, searched from a guess.
+// Returns the slot of a sample outside the bins or close to an edge: the largest k with edge(k) <= x, searched from a
+// guess.
 SELDOM uint slot_near_edge(const A x, const A guess, const uint bins SLOT_PARAMS)
 {
     if (x < lower) {

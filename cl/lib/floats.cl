@@ -1,5 +1,5 @@
-// The order of floats: -0 equals 0, and every NaN is above infinity and equals every other one. Floats are compared as bits, so
-// devices that flush subnormals give the same order.
+// The order of floats: -0 equals 0, and every NaN is above infinity and equals every other one. Floats are compared as
+// bits, so devices that flush subnormals give the same order.
 
 // Defines NAME(bits, infinity), the rank of a float of WIDTH bits: the number of values below it. `bits` are the bits
 // of the float, and `infinity` those of infinity, each of type WORD. The rank of -infinity is 0, that of zeros is

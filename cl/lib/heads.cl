@@ -10,8 +10,8 @@
 // marks element i, where i is an index in memory, and the ranks fall from tile to tile. The flag of the scan's first
 // element has no effect, nor have flags beyond its last one.
 //
-// HEAD_PARAMS: parameters after the others; HEAD_PASS: the arguments for them. Needs types.cl, TILE, REVERSE as 0 or 1, and the
-// order of the scan: AT, VECTOR_AT and IN_VECTOR.
+// HEAD_PARAMS: parameters after the others; HEAD_PASS: the arguments for them. Needs types.cl, TILE, REVERSE as 0 or 1,
+// and the order of the scan: AT, VECTOR_AT and IN_VECTOR.
 
 // SEARCHES_OFFSETS: 1 if the work-items of a tile find its flags together, by searching the offsets; else 0.
 
@@ -65,7 +65,8 @@ static inline bool is_head(KEY before, KEY own)
 #endif
 }
 
-// The flags of the vector of elements at `position` of the tile that starts at `base`. `whole`: all of its elements exist.
+// The flags of the vector of elements at `position` of the tile that starts at `base`. `whole`: all of its elements
+// exist.
 static inline uint vector_heads(const bool whole, OFFSET_T base, uint position, OFFSET_T n HEAD_PARAMS)
 {
     __global const KEY* keys = keys_base + keys_offset;
@@ -128,8 +129,14 @@ static inline uint vector_heads(const bool whole, OFFSET_T base, uint position, 
 #define HEAD_PASS , offsets_base, offsets_offset, ranks_base, ranks_at
 
 // The offsets of a tile have ranks in [first_rank(), end_rank()).
-static inline OFFSET_T first_rank(__global const OFFSET_T* ranks, OFFSET_T tile) { return ranks[(ulong)tile + REVERSE]; }
-static inline OFFSET_T end_rank(__global const OFFSET_T* ranks, OFFSET_T tile) { return ranks[(ulong)tile + 1 - REVERSE]; }
+static inline OFFSET_T first_rank(__global const OFFSET_T* ranks, OFFSET_T tile)
+{
+    return ranks[(ulong)tile + REVERSE];
+}
+static inline OFFSET_T end_rank(__global const OFFSET_T* ranks, OFFSET_T tile)
+{
+    return ranks[(ulong)tile + 1 - REVERSE];
+}
 
 // ranks[t], from `count` sorted offsets. An offset p makes one element of the scan a head. ranks[t] is a number of
 // offsets:

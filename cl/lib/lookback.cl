@@ -2,9 +2,9 @@
 //
 //     look_back(t) = count[0] + ... + count[t - 1]
 //
-// A tile publishes its aggregate, looks back, and publishes its inclusive prefix; tile 0 publishes its prefix at once. Counts are
-// integers, so the order of the additions does not matter. Status words: lib/status_word.cl. Tile t owns the words from t * slots
-// on; a radix sort has a slot for each digit.
+// A tile publishes its aggregate, looks back, and publishes its inclusive prefix; tile 0 publishes its prefix at once.
+// Counts are integers, so the order of the additions does not matter. Status words: lib/status_word.cl. Tile t owns the
+// words from t * slots on; a radix sort has a slot for each digit.
 //
 //     prefix = 0
 //     for p = t - 1, t - 2, ..., 0:
@@ -64,8 +64,8 @@ static inline ulong look_back(
     return prefix;
 }
 
-// look_back() by all work-items of a sub-group, in uniform flow: each lane reads the word of one tile. The result is valid in all.
-// Not for SG_LOCAL, whose exchange needs all work-items of the work-group.
+// look_back() by all work-items of a sub-group, in uniform flow: each lane reads the word of one tile. The result is
+// valid in all. Not for SG_LOCAL, whose exchange needs all work-items of the work-group.
 SG_INLINE ulong look_back_together(
     LOOK_CONTEXT, volatile __global LOOK_WORD* words, uint slots, uint slot, OFFSET_T tile, uint spins, uint epoch,
     __local uint* sg_scratch)

@@ -31,7 +31,8 @@
 // Bytes of the atomic tile counters, one for each pass, which precede the status words.
 #define TILE_COUNTER_BYTES 64
 
-// The digit of a pass: the bits of `mask` in a key's number from bit `shift` on. `flip` and `always` are those of lib/keys.cl.
+// The digit of a pass: the bits of `mask` in a key's number from bit `shift` on. `flip` and `always` are those of
+// lib/keys.cl.
 typedef struct {
     uint shift, mask;
     WORD flip, always;
@@ -120,8 +121,8 @@ static inline void store_codes(__global uint* codes, uint active, const uint pas
     }
 }
 
-// A part: the keys [begin, end), which one work-group scatters at a time. A part has `tiles` tiles of TILE keys; the last part of
-// a segment, or of all keys, may have fewer.
+// A part: the keys [begin, end), which one work-group scatters at a time. A part has `tiles` tiles of TILE keys; the
+// last part of a segment, or of all keys, may have fewer.
 typedef struct {
     OFFSET_T begin, end;
     // Index of the segment's first key.
@@ -235,8 +236,8 @@ INLINED values_t route_values(__global uchar* scratch, const uint code)
 }
 #endif
 
-// Exclusive prefix sum of the RADIX elements of x, in place. All work-items, 16 at least, call it after a barrier; `sums` has 16
-// elements.
+// Exclusive prefix sum of the RADIX elements of x, in place. All work-items, 16 at least, call it after a barrier;
+// `sums` has 16 elements.
 INLINED void scan_digits(__local OFFSET_T* x, __local OFFSET_T* sums)
 {
     const uint i = get_local_id(0);

@@ -11,7 +11,8 @@
 // A tree over 2^b partials combines neighbours, then pairs of neighbours, and so on.
 //
 // Level 0 has a partial for each tile. Level l + 1 has one for each group of 32 partials of level l: the group's
-// prefix(31) op x[31]. With the tree-scan prefixes p0, p1, p2, ... of entries t, t / 32, t / 32^2, ... within their groups:
+// prefix(31) op x[31]. With the tree-scan prefixes p0, p1, p2, ... of entries t, t / 32, t / 32^2, ... within their
+// groups:
 //
 //     exclusive prefix of tile t = ((initial ... op p2) op p1) op p0
 //

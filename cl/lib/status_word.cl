@@ -1,4 +1,5 @@
-// Status words: the messages of decoupled look-back from a tile to the tiles after it; and the faults that tests inject.
+// Status words: the messages of decoupled look-back from a tile to the tiles after it; and the faults that tests
+// inject.
 //
 // A status word is valid only in the launch of its epoch. State, epoch and payload of a word are one atomic access, so
 // relaxed loads and stores are enough. A value of 8 bytes takes two words, each with the epoch: it is valid if both
@@ -36,7 +37,8 @@
 //   whose count may overflow (load_keys of sort_scatter.cl). No tile reads it.
 //
 // publish() stores a word, and poll_limit() is the most polls of one: both obey the fault injection. Needs types.cl and
-// subgroup.cl, and 64-bit atomics for words of 8 bytes. STATUS_VALUES needs partial.cl, bits_of_value() and value_of_bits().
+// subgroup.cl, and 64-bit atomics for words of 8 bytes. STATUS_VALUES needs partial.cl, bits_of_value() and
+// value_of_bits().
 
 // Fault injection: STALL disturbs the tiles t with t % 5 == 2. So the others must do without the status words that
 // these tiles publish.
