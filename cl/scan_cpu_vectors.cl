@@ -43,7 +43,7 @@ static inline void take_vectors(ELEMENT_PARAMS, OFFSET_T at, OFFSET_T n, A16* co
     }
 }
 
-// The inverse: stores results from `at` on.
+// The inverse of take_vectors(): stores results, from result `at` on.
 static inline void store_vectors(__global OUT* out, OFFSET_T at, OFFSET_T outputs, A16* column)
 {
     UNROLL

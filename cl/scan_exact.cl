@@ -9,19 +9,19 @@
 // an accumulator of lib/exact.cl and its marks, 164 bytes, or 1,076 for f64.
 //
 //     scan_exact_sums:  record[t] = exact sum of tile t, in 64-bit integers if they hold it, else in local memory
-//     scan_exact_spine: record[t] = exclusive prefix of record[t] within a group of LEVEL records; a record of the next level has
-//                       the sum of the group. One launch for each level.
+//     scan_exact_spine: record[t] = exclusive prefix of record[t] within a group of LEVEL records; a record of the next
+//                       level has the sum of the group. One launch for each level.
 //     scan_exact_tiles: prefix of the tile = initial + its records at all levels
 //                       choose a unit; scan the elements as 64-bit integers; round each prefix
 //                       if all results are certain: store them;   else: append t to the list
-//     scan_exact_wide_tiles, in scan_exact_wide.cl: the tiles of the list, or all tiles where scan_exact_tiles is not used
+//     scan_exact_wide_tiles (scan_exact_wide.cl): the tiles of the list; all tiles if scan_exact_tiles is not used
 //
 // Narrow tile: its unit u = 2^low is such that the prefix of the tile and all its sums are below 2^62 u. Elements and
 // prefix are converted to whole numbers of units. If all of these conversions are exact, so is each sum V u. Else each
-// of them has an error below u, so the sum is between (V - M) u and (V + M) u, for M = TILE + EXACT_WORDS. If both ends
-// round to the same float, it is the result. The conversion of an integer to a float rounds once; the product with u is
-// exact or overflows, since u is a normal float. A tile is not narrow if an element is not finite, or if all summands
-// of a prefix may be -0.
+// conversion has an error below u. So the sum is between (V - M) u and (V + M) u, for M = TILE + EXACT_WORDS. If both
+// ends round to the same float, it is the result. The conversion of an integer to a float rounds once; the product with
+// u is exact or overflows, since u is a normal float. A tile is not narrow if an element is not finite, or if all
+// summands of a prefix may be -0.
 //
 // So the data alone determine which kernel writes a tile. The results depend on neither the kernel nor the geometry.
 //

@@ -8,8 +8,8 @@
 //     for each round of ROUND elements: scan them as integers of the window, round each prefix
 //
 // Window: let u = 2^low be its unit. The prefix of the tile is P = H u + f, with an integer H and 0 <= f < u. An
-// element is h u + g, with 0 <= g < u. Let V = H + h + ... If M - 1 of these elements have g > 0, then V
-// u <= prefix < (V + M) u. `low` is chosen so that V fits in 127 bits and a sign.
+// element is h u + g, with 0 <= g < u. Let V = H + h + ... If M - 1 of these elements have g > 0, then
+// V u <= prefix < (V + M) u. `low` is chosen so that V fits in 127 bits and a sign.
 //
 // - All g are 0: the prefix is V u + f, and f matters only as a sticky bit. So the result is certain if V has more bits
 //   than OUT. Fewer bits remain only if the elements cancel nearly all of the prefix.

@@ -29,8 +29,8 @@
 // Recomputation: if an entry is still invalid after `spins` polls, the work-item that polls it recomputes the aggregate
 // alone. An entry of level l has 32^l tiles. The work-item polls the word of each of these tiles once. If a word is
 // invalid, it computes the tile's aggregate from the elements, and polls the word again. If the word is still invalid,
-// it publishes this aggregate. It does not publish the recomputed aggregate of a group. So an entry of level l costs at
-// most 32^l tiles of elements. A work-item has 32 / LANES entries, and may have to recompute all of them.
+// it publishes this aggregate. It does not publish the recomputed aggregate of a group. Recomputing an entry of level l
+// reads the elements of at most 32^l tiles. A work-item has 32 / LANES entries, and may have to recompute all of them.
 //
 // Polled entries: a lane group with a level polls at most 31. A helper polls 32. So with two levels a tile polls at
 // most 31 + 25 + 6 * 32 = 248 with SHUFFLES, else 31 + 31. An entry is one status word, or two if A has 8 bytes.
@@ -55,10 +55,10 @@ static inline A value_of_bits(ulong bits) { return as_float((uint)bits); }
 #endif
 #include "lib/status_word.cl"
 
-// With SHUFFLES the aggregate of a tile is computed before its scan. H200, 2^28 elements: u32 686 -> 628 us, f32 693 ->
-// 644 us, u64 1.39 -> 1.22 ms. If CHUNKS_KNOWN, reduce_in_order() computes it in the order of scan.cl, and gives the
-// aggregates of the chunks, too. Else reduce_in_any_order() does. Without SHUFFLES scan_tile() returns it, in the order
-// of scan.cl even with EXACT.
+// With SHUFFLES the aggregate of a tile is computed before its scan. H200, 2^28 elements: u32 686 -> 628 us, f32
+// 693 -> 644 us, u64 1.39 -> 1.22 ms. If CHUNKS_KNOWN, reduce_in_order() computes it in the order of scan.cl, and gives
+// the aggregates of the chunks, too. Else reduce_in_any_order() computes it, in any order. Without SHUFFLES scan_tile()
+// returns it, in the order of scan.cl even with EXACT.
 #define CHUNKS_KNOWN (!EXACT || SEGMENTED)
 #if SHUFFLES
 
@@ -261,8 +261,8 @@ static inline void choose(Partial x, CHOICE A* value, CHOICE uint* head)
     }
 }
 
-// The aggregates of the lane's entries: from their status words or, after too many polls, recomputed. Identities for
-// the others.
+// The aggregates of the lane's entries: from their status words or, after too many polls, recomputed. Entries that the
+// lane does not poll get the identity.
 INLINED void wait_for_entries(
     ELEMENT_PARAMS, OFFSET_T n, volatile __global ulong* status, const Work work, uint spins, uint epoch, A* value,
     uint* heads, __local A* exchange, __local uint* words HEAD_PARAMS)
@@ -383,8 +383,9 @@ static inline void publish_groups(
 
 // `state` has 16 bytes for the atomic tile counter, then the status words of all levels. The host chooses its memory:
 //
-//     lib/ticket.cl uses the counter:  scratch, which the host clears before each launch
+//     lib/ticket.cl uses the counter:  scratch, which the host clears before the first launch of a call
 //     the queue is out-of-order:       likewise
+//     the input arrives in parts:      likewise, and all launches of the call use the same words
 //     more than 4 MiB are needed:      likewise
 //     else:                            a buffer that the queue keeps for many launches, each with a new epoch
 //

@@ -8,12 +8,14 @@
 //
 //     prefix = 0
 //     for p = t - 1, t - 2, ..., 0:
-//         poll the word of tile p; if it is still invalid after `spins` or `spins` + 1 polls, recompute the aggregate of tile p
+//         poll the word of tile p; if it is still invalid after `spins` or `spins` + 1 polls, recompute the aggregate
+//         of tile p
 //         prefix += its count; stop at an inclusive prefix
 //
 // Since a work-group recomputes a missing count, no result depends on the progress of other work-groups. The running
 // time depends on it, so the host uses look-back only where a self-test saw that progress. The file that includes this
-// one defines LOOK_CONTEXT, the first parameters; LOOK_PASS, the arguments for them; and the recomputation:
+// one defines LOOK_CONTEXT, the first parameters of the functions below, and LOOK_PASS, the arguments for them. It also
+// defines the recomputation:
 //
 //     ulong look_missing(LOOK_CONTEXT, OFFSET_T tile, uint slot)
 //
@@ -39,7 +41,7 @@ static inline ulong wait_for_status(
 #define LOOK_AHEAD 4
 #endif
 
-// The exclusive prefix of `tile`. One work-item calls it.
+// The exclusive prefix of `tile`. A work-item calls it by itself; several may call it at once, each for its own slot.
 static inline ulong look_back(
     LOOK_CONTEXT, volatile __global LOOK_WORD* words, uint slots, uint slot, OFFSET_T tile, uint spins, uint epoch)
 {
