@@ -11,7 +11,7 @@
 //         for each pass p: totals[p] = exclusive prefix sum of the counts; clear them for the next launch
 //         active[p] = not all keys have one digit
 
-// Maximum passes, and replicas of their counters.
+// The maximum number of passes, and the replicas of each counter in local memory.
 #define PASSES KEY_BYTES
 #ifndef SPREAD
 #define SPREAD 1
@@ -115,8 +115,8 @@ INLINED void scan_histograms(
     }
 }
 
-// The global counters follow the counter of lib/ended.cl; like it, they are 0 before and after each launch. `tiles` is
-// the number of all tiles.
+// The global counters follow the counter of lib/ended.cl. Like that counter, they are 0 before and after each launch.
+// `tiles` is the number of tiles of sort_scatter.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_histograms(
     __global const KEY* in_base, const ulong in_offset, __global uchar* scratch, const ulong table_at,
     const ulong totals_at, const ulong codes_at, __global uchar* ended_base, const ulong ended_at, const OFFSET_T n,
@@ -147,8 +147,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_histograms(
             }
             _Pragma("unroll")
             for (uint k = 0; k < COUNTS; k++) {
-                // Else the compiler computes numbers of many float keys ahead of the counting, which takes twice the
-                // registers.
+                // Without this, the compiler computes the numbers of many float keys before it counts their digits,
+                // which takes twice the registers.
                 if (KEYS_ARE_FLOATS) {
                     OPAQUE_KEY(keys[k]);
                 }
