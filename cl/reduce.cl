@@ -10,10 +10,10 @@
 //         partial[t] = the tree of neighbours over the lanes of the work-item, then over the work-group
 //     repeat on the partials until one is left
 //
-// In the last tile the identity replaces missing elements. So the order is a function of n and the type alone: it does
-// not depend on the work-group size, the sub-group width or the grid. With FAST a work-group takes many tiles before
-// the tree, which reorders floats. With VECTORS the code combines 16 lanes at a time; the compilers of most CPU drivers
-// do so by themselves. lib/tiles.cl has the geometry, and the reduction of the partials within the launch (ONE_PASS).
+// In the last tile the identity replaces missing elements. So the order depends on n and the type alone, and not on the
+// work-group size, the sub-group width or the grid. With FAST a work-group takes many tiles before the tree, which
+// reorders floats. With VECTORS the code combines 16 lanes at a time; the compilers of most CPU drivers do so by
+// themselves. lib/tiles.cl has the geometry, and the reduction of the partials within the launch (ONE_PASS).
 #include "lib/types.cl"
 #include "lib/op.cl"
 #include "lib/subgroup.cl"

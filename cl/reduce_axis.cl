@@ -5,7 +5,8 @@
 //
 // Bytes: reads each element once, writes a result for each output.
 //
-//     axis_chunks:  for each part of each line: the tree of its chunks; several work-items share the lanes and chunks of a line
+//     axis_chunks:  for each part of each line: the tree of its chunks; several work-items share the lanes and chunks
+//                   of a line
 //     axis_columns: with WIDE instead: a work-item has the outputs of one vector, from loads of vectors
 //     axis_rows:    with FEW: lines of at most LANES elements; a work-item has the whole lines of one vector of outputs
 //     axis_short:   with SHORT: lines of at most LANES contiguous elements
@@ -16,9 +17,10 @@
 // aggregate waits for its right neighbour.
 //
 // A work-group has COLS outputs, or with FEW, COLS vectors of outputs. LT work-items share the lanes of a line, and
-// SLOTS chunks are processed at a time. With COLUMNS, neighbouring work-items have neighbouring outputs, else
-// neighbouring lanes, whichever are closer in memory. On CPU drivers (WG is 1) one work-item has COLS outputs. With
-// VECTORS it combines neighbours by 16: most compilers do that by themselves, but not for the lanes of a short line.
+// SLOTS chunks are processed at a time. COLUMNS is set if neighbouring outputs are closer in memory than neighbouring
+// lanes. Then neighbouring work-items have neighbouring outputs, else neighbouring lanes. On CPU drivers (WG is 1) one
+// work-item has COLS outputs. With VECTORS it combines vectors of 16 neighbours. Most compilers vectorise by
+// themselves, but not over the lanes of a short line.
 #ifdef OPERATOR
 #undef VECTORS
 #endif

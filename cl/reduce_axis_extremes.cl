@@ -8,12 +8,13 @@
 //     axis_extremes:       for each part of each line: the smallest (key, index)
 //     axis_extremes_parts: for each line: the smallest (key, index) of its parts
 //
-// NaN has the lowest key. Keys of ARG_MAX, and of the second of two ENDS, are complements. Of equal keys the lowest
-// index wins. That order of (key, index) is total, so no tree is fixed.
+// NaN has the lowest key. With ARG_MAX, and for the second of two ENDS, keys are complemented, so that the largest
+// element has the lowest key. Of equal keys the lowest index wins. This order of (key, index) is total, so any tree
+// gives the same winner.
 //
-// A work-group has `columns` outputs, each of WG / columns work-items. With `across` neighbouring work-items have
-// neighbouring outputs, else neighbouring elements, whichever are closer in memory. If there are few outputs, lines are
-// cut into parts of `run` elements.
+// A work-group has `columns` outputs, each of WG / columns work-items. `across` is set if neighbouring outputs are
+// closer in memory than neighbouring elements. Then neighbouring work-items have neighbouring outputs, else
+// neighbouring elements. If there are few outputs, lines are cut into parts of `run` elements.
 #include "lib/types.cl"
 #include "lib/lines.cl"
 
@@ -92,7 +93,7 @@ static inline void store_best(
 #include "reduce_axis_extremes_gpu.cl"
 #endif
 
-// Work-group g has the outputs from columns * g on: the winners of their parts, whose indices are in `from`.
+// Work-group g has the outputs from columns * g on. `from` has the indices of the winners of their parts.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_extremes_parts(
     LINES, __global const ulong* restrict from, const OFFSET_T parts, const uint columns,
     __global T* restrict values_base, const ulong values_offset, __global ulong* restrict indices_base,

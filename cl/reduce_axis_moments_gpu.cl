@@ -46,7 +46,7 @@ INLINED void add_distance(Quad* quad, const uint k, const A x)
     quad->m2[k] += d * d;
 }
 
-// Makes means of the lanes' sums; a sum that overflows is computed in another way.
+// Turns the lanes' sums into means. If a sum overflows, its mean is computed in another way.
 INLINED void divide(Quad* quad, __global const T* in, const long stride, const uint lane, const uint count)
 {
     int far = 0;
@@ -58,7 +58,8 @@ INLINED void divide(Quad* quad, __global const T* in, const long stride, const u
     if (!far) {
         return;
     }
-    // Not unrolled, so that the code for a lane exists once; arrays in registers have no variable index.
+    // Not unrolled, so that the code for a lane exists once. Inner loops find entry k, since arrays in registers cannot
+    // have a variable index.
     ROLLED
     for (uint k = 0; k < 4; k++) {
         A mean = 0, part = 0;

@@ -1,11 +1,13 @@
 // Exact sum: the float nearest to x[0] + ... + x[n - 1] as a real number, ties to even. With DOT, the summands are the
-// exact products of the two factors of each element of a source. Neither order nor split matters.
+// exact products of the two factors of each element of a source. So the result depends neither on the order of the
+// summands nor on the way in which they are divided.
 //
 // Bytes: reads n elements once. Each work-group adds at most EXACT_WORDS words to one accumulator in global memory.
 //
 //     for each chunk of CHUNK elements of the work-item, four 16-byte loads at a time:
 //         if the sum of the chunk fits in the registers: add it to them
-//         else: deposit its elements, or what did not fit, in the work-group's accumulator in local memory (lib/exact.cl)
+//         else: deposit its elements, or what did not fit, in the work-group's accumulator in local memory
+//               (lib/exact.cl)
 //         after TABLE_CHUNKS chunks: resolve the carries of the accumulator
 //     deposit the registers, add the accumulator to the one in global memory
 //     last work-group: result = the accumulator, rounded with integers
@@ -18,9 +20,9 @@
 // Sums of f32, and of narrower types, are first added up in one f64. Let 2^e <= max |x| < 2^(e + 1) and 2^m <= min |x|
 // over the elements of a chunk that are not 0, and let p be their precision. All partial sums are multiples of
 // 2^(m - p + 1), and at most CHUNK * 2^(e + 1). They are exact if e + 1 + log2(CHUNK) - (m - p + 1) <= 53, that is if
-// e - m <= 53 - p - log2(CHUNK) = SPREAD. A product of two f32 is an f64; one of two f64 is the sum of two, by a fused
-// multiply-add. Elements whose errors could be subnormal, or whose sums could overflow, are not in [FIELD_LEAST,
-// FIELD_MOST], and are deposited.
+// e - m <= 53 - p - log2(CHUNK) = SPREAD. A product of two f32 is exact in one f64. A product of two f64 is the sum of
+// two f64, by a fused multiply-add. Elements with exponent fields outside [FIELD_LEAST, FIELD_MOST] are deposited,
+// since their errors could be subnormal, or their sums could overflow.
 //
 // A chunk of f64, of products of f32, or of f32 without REGISTERS, is added up in two or three parts. Let P be the
 // precision of the sums, 53 or 24. Let s = e + log2(CHUNK), S = 1.5 * 2^s, and q = (S + x) - S, where both operations
@@ -282,7 +284,8 @@ INLINED void add_in_window(Sum* sum, const ulong size, const int off, const int 
     add_shifted(sum->word, ((long)size ^ sign) - sign, (uint)off);
 }
 
-// Adds a number to the window or, below it, to the accumulator. A number above the window moves it.
+// Adds a number to the window, or to the accumulator if the number is below the window. A number above the window moves
+// it.
 INLINED void add_part(Sum* sum, EXACT_TABLE words, const ulong size, const int position, const int negative)
 {
     if (size == 0) {
@@ -478,8 +481,9 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
     }
 }
 #else
-// The largest difference of exponents in a chunk, for two parts and for three. Three would be exact up to 50 - 3 *
-// LOG_CHUNK. But if one chunk of an input is that wide, most are. Then depositing all chunks is faster than a mix.
+// The largest difference of exponents in a chunk that is added up in two parts, and in three parts. Three parts would
+// be exact up to 50 - 3 * LOG_CHUNK. But if the difference is above 30 in one chunk of an input, it is in most chunks.
+// Then depositing all of them is faster than a mix.
 #define SPREAD_OF_TWO (25 - 2 * LOG_CHUNK)
 #define SPREAD_OF_THREE (LOG_CHUNK > 6 ? 50 - 3 * LOG_CHUNK : 30)
 // From this exponent field on, no part is subnormal.

@@ -4,7 +4,7 @@
 //
 // Bytes: reads each element once; reads the elements of groups that do not fit in the registers twice.
 //
-//     for every WG / TEAM groups at a time, with a team of TEAM work-items for each group:
+//     for WG / TEAM groups at a time, each with a team of TEAM work-items:
 //         for each chunk of CHUNK elements of the work-item: add it to the partial, or mark that it does not fit
 //         add the partials of the team, as a tree
 //         first work-item of the team: round the partial, store the result
@@ -18,9 +18,9 @@
 // DOT: the summands are the exact products in[i] * other[i]; lines of `other` have their own strides. Excludes
 // REGISTERS.
 //
-// The list of the parts of long segments: list[0] is their number, then `room` owners and `room` firsts. A part's first
-// is the index f of the first part of its segment: owners[f] is the segment, owners[f + 1] its length, sums[f] its
-// accumulator.
+// The list of the parts of long segments: list[0] is the number of parts; then follow `room` owners and `room` firsts.
+// A part's first is the index f of the first part of its segment. Then owners[f] is the segment, owners[f + 1] its
+// length, and sums[f] its accumulator.
 #include "lib/types.cl"
 #define REAL_BYTES A_BYTES
 #include "lib/parts.cl"
@@ -63,7 +63,8 @@
 #endif
 // A mark of a partial that lacks numbers.
 #define MISFIT 16
-// Elements of a group before the carries of its accumulator must be resolved. Each element changes a word once.
+// The number of elements of a group after which the carries of its accumulator must be resolved. Each element changes a
+// word once.
 #define TABLE_ELEMENTS MOST_ADDED
 
 #ifndef REGISTERS
@@ -160,7 +161,7 @@ INLINED void open_partial(Partial* p, const uint top)
     p->marks = 0;
 }
 
-// Adds x to the second number.
+// Adds x to the second number, `error`.
 INLINED void add_error(Partial* p, const double x)
 {
     const double rest = error_of(p->error, x);
@@ -339,7 +340,8 @@ INLINED void open_partial(Partial* p, const uint top)
     p->marks = 0;
 }
 
-// Moves the carry of each digit to the next one. The highest digit has no number of the window, only carries.
+// Moves the carry of each digit to the next one. Numbers of the window change only the lower digits, so the highest
+// digit has nothing but carries.
 INLINED void carry_partial(Partial* p)
 {
     UNROLLED

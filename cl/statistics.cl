@@ -1,6 +1,6 @@
 // Extremes of x[0..n] with their first indices, the number of NaN, and the moments.
 //
-//     low = min x[i],  high = max x[i]  (NaN excluded),  low_at, high_at = first index of each; of a NaN if there is one
+//     low = min x[i], high = max x[i], without NaN;  low_at, high_at = first index of each, or of a NaN if there is one
 //     moments of integers: sum x[i], sum x[i]^2, exact;  of floats: mean, sum (x[i] - mean)^2
 //
 // Bytes: reads n elements once, and up to three tiles again; writes a record for each work-group, and the moments of
@@ -19,7 +19,7 @@
 //         merges the records of all work-groups; joins the last moments
 //         searches the named tiles for the extremes' indices; writes the answer
 //
-// With ONE_PASS (not for moments of floats), the work-group that finishes the first launch last does the work of
+// With ONE_PASS (not for moments of floats), the work-group of statistics_tiles that finishes last does the work of
 // statistics_last. Without MOMENTS the answer is the extremes alone: the least if ENDS has bit 0, the largest if it has
 // bit 1.
 #include "lib/types.cl"
@@ -51,8 +51,8 @@ static inline void store_moments(__global ulong* words, const Moments* m) {}
 #define VECTORS 0
 #endif
 
-// Keys of floats are their bits as integers in order; W holds a key in a record. A record has no padding: W has 8
-// bytes, except for both extremes of floats.
+// The key of a float is an integer that rises with the float (key_of of lib/types.cl). W is the type of a key in a
+// record. A record has no padding: W has 8 bytes, except for both extremes of floats.
 #ifdef A_FLOAT
 #if ENDS == 3
 #define W A_BITS
@@ -88,7 +88,7 @@ static inline void store_moments(__global ulong* words, const Moments* m) {}
 #define TILE (TILE_ROWS * LANES)
 #define ITEM_LANES (LANES / WG)
 #define ITEM_VECS (ITEM_LANES / VEC)
-// Small work-groups, as on CPU drivers, have too many lanes for registers.
+// A work-item of a small work-group, as on CPU drivers, has too many lanes for registers.
 #define IN_REGISTERS (WG >= 32)
 // Rows whose loads are in flight at once; half as many for integers' moments, whose sums take registers.
 #define FLIGHT (INTEGER_MOMENTS ? TILE_ROWS / 2 : TILE_ROWS)
@@ -468,7 +468,7 @@ static inline ulong element_bits(T x)
 // Merges the work-item's share of the records of all work-groups.
 INLINED void merge_share(Record* r, __global const Record* records, const uint groups, const ulong n)
 {
-    // n is after all tiles.
+    // Tile numbers are below n, so a record of tile n loses to every other one.
     clear_record(r, n);
     for (uint i = get_local_id(0); i < groups; i += WG) {
         const Record other = records[i];
@@ -564,8 +564,8 @@ KERNEL void statistics_tiles(
         }
         join_batch(lanes, base, groups, tiles, n, moments_of_tiles);
     }
-    // In the work-group that ends last, the loop merges the records of all work-groups. So the code of the merge exists
-    // once.
+    // In the work-group that finishes last, a second round merges the records of all work-groups. Because of the loop,
+    // the code of the merge exists only once.
     uint rounds = 1;
     ROLLED
     for (uint round = 0; round < rounds; round++) {

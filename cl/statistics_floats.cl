@@ -211,7 +211,7 @@ INLINED void join_batch(
 }
 
 // Joins to `a` the moments of up to `width` elements, from `first` of n on. `a` has the moments of the `width` elements
-// before them. `width` is a power of two of tiles, which is exact as a float.
+// before them. `width` is 2^k tiles, which a float holds exactly.
 static inline void join_tiles(Moments* a, const Moments* b, ulong first, ulong width, ulong n)
 {
     join_moments(a, b, width, first < n ? min(width, n - first) : 0);
@@ -241,8 +241,8 @@ INLINED void join_own_tiles(
     *m = taken > 0 ? kept[0] : from[0];
 }
 
-// Joins the FAN moments of `span` elements each, from `start` on, of `count`; the result is valid in work-item 0. All
-// call it, in uniform flow.
+// Joins up to FAN of `count` moments, from moment `start` on. Each has `span` elements. The result is valid in
+// work-item 0. All call it, in uniform flow.
 INLINED void join_group(
     __global const Moments* from, uint start, uint count, ulong span, ulong n, __local A* tree, Moments* m)
 {

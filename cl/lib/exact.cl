@@ -247,8 +247,8 @@ INLINED void carry_exact(__local int* words, const uint count, const uint plane)
 // A long division by `divisor`, which is below 2^48, in digits of 16 bits.
 typedef struct {
     ulong divisor, remainder;
-    // The leading digits of the quotient, at least 49 bits once `next` is set; `next` is the digit below them, `more`
-    // the OR of the rest.
+    // `top` has the leading digits of the quotient, which are at least 49 bits once `next` is set. `next` is the digit
+    // below them, and `more` is the OR of the rest.
     ulong top;
     uint next, more;
     int is_full;

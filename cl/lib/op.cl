@@ -1,8 +1,8 @@
 // The operator of a reduction: OP(a, b) and its identity OP_IDENTITY, on the accumulator A.
 //
-// min and max of floats are NaN if either side is NaN, and order -0 below +0. If no instruction does that, they compare
-// bits, because a device may flush subnormals. Bits as signed integers are in the order of the floats, except that two
-// negative floats are in reverse order.
+// min and max of floats are NaN if either side is NaN, and order -0 below +0. If the device has no such instruction,
+// the functions compare bits, because it may flush subnormals. As signed integers, bits are in the order of the floats,
+// but those of two negative floats are in reverse order.
 
 #if !defined(OP_SUM) && !defined(OP_PRODUCT) && !defined(OP_MIN) && !defined(OP_MAX) && !defined(OP_AND) && \
     !defined(OP_OR) && !defined(OP_XOR) && !defined(OPERATOR)

@@ -12,9 +12,9 @@
 //     suffix    the aggregate of its elements from the last start on
 //     rank      the number of offsets <= its last index; segment rank - 1 is open at its end
 //
-// In a node without a start, prefix and suffix are the aggregate of all its elements. A join of two neighbours with a
-// start each completes the segment between them. Except for the prefix, the join is the operator of segmented scans
-// (Blelloch, "Prefix sums and their applications", 1990).
+// In a node without a start, prefix and suffix are the aggregate of all its elements. If both of two neighbouring nodes
+// have a start, their join completes the segment between the starts. Except for the prefix, the join is the operator of
+// segmented scans (Blelloch, "Prefix sums and their applications", 1990).
 //
 // Offsets may be in any order: no rank exceeds their number, elements are read by their index, and results are written
 // by rank. So no access is out of bounds.
@@ -78,7 +78,8 @@ static inline void store_node(__global uchar* scratch, ulong nodes, ulong at, co
     STARTS(scratch, nodes)[at] = node->starts;
 }
 
-// Stores the result of the segment of a rank. No segment lies before the first offset or after the last one.
+// Stores x as the result of segment rank - 1. Ranks 0 and `count` belong to no segment: they lie before the first
+// offset and after the last one.
 static inline void emit(__global OUT* out, OFFSET_T count, OFFSET_T rank, A x)
 {
     if (rank >= 1 && rank < count) {

@@ -12,7 +12,8 @@
 #ifndef NODE_FAN
 #define NODE_FAN 4
 #endif
-// Lanes exchange values by shuffles, and synchronise without a work-group barrier, if the sub-groups' width is known.
+// SHUFFLES: all kernels have one known sub-group width. Then lanes exchange values by shuffles, and synchronise without
+// a work-group barrier.
 #define SHUFFLES (SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN)
 
 // NVIDIA's compiler obeys a register limit only if the kernel does not fix its work-group size.
@@ -49,7 +50,8 @@
 #define LINE_AVECS (LINE / AVEC)
 #define PARTS (VEC / AVEC)
 // The slot in local memory of vector q of a tile, and of element e. A row has one vector of each work-item, as loaded.
-// Neither the vectors of a row nor those that neighbouring work-items then reduce share a bank.
+// The vectors of a row are in different banks. So are the vectors that neighbouring work-items read at a time when they
+// reduce their lines.
 #define VECTOR_SLOT(q) ((q) ^ ((q) / ITEM_AVECS & 7))
 #define ELEMENT_SLOT(e) (VECTOR_SLOT((e) / AVEC) * AVEC + (e) % AVEC)
 // No segment starts.

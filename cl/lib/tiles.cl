@@ -4,8 +4,8 @@
 //     partial[t] = tree(lane[0 .. LANES]),  lane[j] = x[j] op x[j + LANES] op ... within tile t
 //     result     = partial[0] op partial[1] op ..., likewise
 //
-// Work-group g takes the tiles g, g + groups, ... With FAST it combines all of them before it stores one partial. With
-// ONE_PASS and at most a tile of partials, the work-group that finishes last combines them. Needs op.cl and
+// Work-group g takes the tiles g, g + groups, ... With FAST it combines all its tiles before it stores one partial.
+// With ONE_PASS and at most a tile of partials, the work-group that finishes last combines them. Needs op.cl and
 // workgroup.cl.
 
 #ifdef ONE_PASS
@@ -28,8 +28,8 @@
 // Rows whose loads are in flight at once.
 #define FLIGHT (TILE_ROWS / 2)
 
-// Small work-groups, as on CPU drivers, have too many lanes for registers. With large ones, unrolled loops keep private
-// arrays in registers; unrolling would only make CPU drivers compile longer.
+// A work-item of a small work-group, as on CPU drivers, has too many lanes for registers. With large work-groups,
+// unrolled loops keep private arrays in registers. On CPU drivers unrolling would only make compiling longer.
 #if WG >= 32
 #define IN_REGISTERS 1
 #define UNROLL _Pragma("unroll")
@@ -68,10 +68,11 @@ INLINED void store_aggregate(
 
 #ifdef ONE_PASS
 
-// Neighbouring lanes of partials of a work-item, and the offset of its k-th partial from its first one.
+// OWN_PARTIALS: neighbouring lanes of a work-item, where partials are the elements. PARTIAL_AT(k): the offset of its
+// k-th partial from its first one.
 #define OWN_PARTIALS (256 * 16 / A_BYTES / WG)
 #define PARTIAL_AT(k) ((k) / OWN_PARTIALS * (OWN_PARTIALS * WG) + (k) % OWN_PARTIALS)
-// Partials in flight: whole rows.
+// Partials in flight at a time: those of whole rows.
 #define USUALLY_HELD (A_BYTES == 8 ? 16 : 32)
 #define HELD \
     (TILE_ROWS * OWN_PARTIALS < USUALLY_HELD || OWN_PARTIALS > USUALLY_HELD ? TILE_ROWS * OWN_PARTIALS : USUALLY_HELD)
