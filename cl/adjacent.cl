@@ -17,8 +17,8 @@
 #define T_UNSIGNED T
 #endif
 
-// The user-defined operator precedes the file. Differences of unsigned integers wrap; those of 16 bits are promoted, so
-// they fit.
+// The user-defined operator precedes the file. Integers are subtracted as unsigned integers, which wrap. Those of 8 and
+// 16 bits are promoted to int, which holds every difference.
 #if defined(OPERATOR)
 #define COMBINE(a, b) op_combine(a, b)
 #elif defined(T_FLOAT)
@@ -44,7 +44,7 @@ static inline void combine_run(__global const T* x, OFFSET_T first, OFFSET_T end
     }
 }
 
-// Stores the results of the last elements, fewer than a share, from `first` on, WG apart.
+// Stores the work-item's results of the last share, which is not full: from index `first` on, WG apart.
 static inline void combine_rest(__global const T* x, OFFSET_T first, OFFSET_T n, __global T* out)
 {
     for (OFFSET_T i = first; i < n; i += WG) {

@@ -1,9 +1,9 @@
 // Histograms of the channels of interleaved pixels, in one pass: counts[c][b] = #{i : slot(in[i * CHANNELS + c]) == b}
 // for c < ACTIVE.
 //
-// Each channel has bins and a table of its own, laid out as in histogram.cl, whose `merge` adds up the tables of a
-// channel. The tables of channel c are contiguous, after those of the channels before it. One launch takes at most 2^31
-// samples.
+// Each channel has its own bins and its own tables, laid out as in histogram.cl. The kernel histogram_merge adds up the
+// tables of a channel. The tables of channel c are contiguous, after those of the channels before it. One launch takes
+// at most 2^31 samples.
 //
 // Bytes: reads the pixels once.
 //

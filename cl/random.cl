@@ -5,10 +5,11 @@
 // and nothing else:
 //
 //     integers, all bits     its own bytes
-//     floats in [0, 1)       the highest bits of its own bytes, as many as the type's precision, times a power of two
-//     floats in a range      the same u, as (lower + u * width) * scale; a result that rounds to the upper bound becomes
-//                            `last`, the value below it. The scale is 1. If the width overflows A, `lower` and `width`
-//                            are halved, and the scale is 2
+//     floats in [0, 1)       u: the highest bits of its own bytes, as many as the type's precision, times a power of
+//                            two
+//     floats in a range      (lower + u * width) * scale, with the same u. A result that rounds to the upper bound is
+//                            replaced by `last`, the value below it. The scale is 1. If the width overflows A, `lower`
+//                            and `width` are halved, and the scale is 2
 //     integers in a range    lower + the high half of span * (8 bytes), or of 16 bytes for types of 8
 //
 // Where the output's words of 16 bytes hold parts of two blocks, STRADDLE is set. On a GPU a work-item writes a word at

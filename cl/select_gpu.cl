@@ -10,7 +10,7 @@
 //         rank each element within its list: a scan over the masks' bit counts
 //         order the tile in local memory: list by list, elements or else positions
 //         before = exclusive prefixes of the counts:
-//             LOOK_BACK     decoupled look-back; partitions run select_totals first, to know where list 1 starts
+//             LOOK_BACK     decoupled look-back; stable partitions first run select_totals, to know where list 1 starts
 //             UNORDERED     an atomic counter
 //             otherwise     select_counts and select_spine, the launches before select_tiles
 //         write each list contiguously from its output offset on
@@ -30,18 +30,19 @@
 #endif
 #define TILE (WG * ROWS * VEC)
 
-// Lanes exchange values by shuffles if the sub-groups' width is known; other compilers may choose another width for
-// each kernel.
+// SHUFFLES: lanes exchange values by shuffles, where all kernels have one known sub-group width. Other compilers may
+// choose a width for each kernel.
 #define SHUFFLES (SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN)
-// Private arrays lie in registers if the loops over them are unrolled. Other compilers would only take longer.
+// Private arrays are in registers only if the loops over them are unrolled. Without SHUFFLES unrolling gains nothing,
+// and compiling takes longer.
 #if SHUFFLES
 #define UNROLL _Pragma("unroll")
 #else
 #define UNROLL
 #endif
 
-// Counts of several rows share a word. A row has at most 128 elements of 4 bytes in 32 lanes, and at most 16 WG in a
-// work-group.
+// Counts of several rows share a word. With PACK 4, a row has at most 4 * 32 elements in a sub-group. With PACK 2, it
+// has at most 16 * WG elements in a work-group.
 #define PACK (SG_BACKEND == SG_PTX && VEC <= 4 ? 4 : 2)
 #define FIELD (32 / PACK)
 #define COUNT_OF(words, k) ((words)[(k) / PACK] >> (k) % PACK * FIELD & ((1u << FIELD) - 1))
@@ -71,8 +72,8 @@
 // Returns the position in the tile of the work-item's vector k.
 static inline uint position_of(uint k) { return (k * WG + (uint)get_local_id(0)) * VEC; }
 
-// With one list, the tile is put in order in place: no element moves to a later position. So the tile takes local
-// memory instead of registers, and more work-groups fit a compute unit.
+// With one list, no element of a tile moves to a later position, so the tile is put in order where it was loaded. It
+// takes local memory instead of registers, and more work-groups fit on a compute unit.
 #if MOVE && LISTS == 1 && defined(COPIES_ASIDE) && (defined(LOOK_BACK) || defined(UNORDERED))
 #define STAGED 1
 typedef __local TV* Held;
@@ -553,7 +554,7 @@ INLINED void write_indices(
     }
 }
 
-// Writes the lengths of the runs that end in the tile they begin in, and the tile's record.
+// Writes the lengths of the runs that begin and end in the tile, and the tile's record.
 INLINED void write_lengths(
     OFFSET_T base, OFFSET_T tile, __local const ushort* positions, uint count, ulong at, const Outputs* outputs)
 {

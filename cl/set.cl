@@ -15,9 +15,9 @@
 // matched elements of a, and the difference the unmatched ones. The symmetric difference keeps the unmatched elements
 // of both.
 //
-// If the merge takes an element of a, the next element of b is the first that is not before it. So the match is `rank`
-// elements after that one. If the merge takes an element of b, it has taken all equals in a before. So the match is
-// `rank` elements before the last of these. A match outside of the tile is read from global memory.
+// If the merge takes an element of a, the next element of b is the first one that is not before it. So the match is
+// `rank` elements after this element of b. If the merge takes an element of b, it has taken all equals in a before. So
+// the match is `rank` elements before the last of these. A match outside of the tile is read from global memory.
 //
 // Merge path (Green, McColl and Bader 2012): lib/merge.cl. If WG == 1, one work-item walks through a tile in global
 // memory.
@@ -37,9 +37,9 @@
 #define WANTS_FIRST (SET != SET_UNION)
 #define WANTS_SECOND (SET == SET_UNION || SET == SET_SYMMETRIC)
 
-// Scratch has four numbers for each tile. They are its split, the indices at which the equals of its first elements of
-// a and of b begin, and how many elements it keeps. After set_offsets, the last number is how many elements earlier
-// tiles keep.
+// Scratch has four numbers for each tile, in four arrays. The first is its split. EQUALS_A is the index at which the
+// equals of its first element of a begin, and EQUALS_B the same for b. COUNTS is how many elements it keeps; after
+// set_offsets, how many earlier tiles keep.
 #define EQUALS_A(scratch, tiles) ((scratch) + (tiles))
 #define EQUALS_B(scratch, tiles) ((scratch) + 2 * (ulong)(tiles))
 #define COUNTS(scratch, tiles) ((scratch) + 3 * (ulong)(tiles))

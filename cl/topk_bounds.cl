@@ -141,8 +141,8 @@ INLINED void write_state(const Row* row, const Bounds* bounds, ulong need)
 }
 
 // One work-group for each row; with ONE_PASS, `samplers` of them for a single row. Sampled keys lie in pages far apart,
-// and one work-group waits for them: H200, 2^28 keys, 65,536 sampled: 372 us with one, 360 us with 16. Without PICK
-// there are no bounds.
+// so one work-group waits long for them. H200, 2^28 keys, 65,536 sampled: 372 us with one work-group, 360 us with 16.
+// Without PICK there are no bounds.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_start(
     ROW_PARAMS, const ulong k, __global const ulong* ranks, const uint given SAMPLERS_PARAM)
 {
@@ -262,7 +262,7 @@ INLINED ulong classify_tile(
     return packed;
 }
 
-// The distance of a chosen key, the lowest one in `bits`, from the part's begin.
+// The distance of a chosen key, the lowest one in `bits`, from the part's first position.
 INLINED uint distance_of(OFFSET_T base, uint r, OFFSET_T begin, uint bits)
 {
     return (uint)(position_of(base, r) - begin) + 31 - clz(bits & -bits);

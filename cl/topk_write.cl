@@ -149,7 +149,7 @@ INLINED void put(
     before->at += at;
 }
 
-// Adds count r of the packed ones.
+// Adds count r of the packed counts.
 INLINED void advance(Prefix* prefix, ulong2 packed, uint r)
 {
     prefix->below += packed_count(packed.x, r);

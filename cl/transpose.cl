@@ -1,7 +1,7 @@
 // Transposition: out[c * rows + r] = in[r * cols + c], for rows x cols elements of 1 to 16 bytes.
 //
-// An element is UNITS units of type UNIT, the largest power of two of bytes that divides its size. Only its size
-// counts.
+// An element is UNITS units of type UNIT. The size of a unit is the largest power of two that divides the element's
+// size. Of the element's type, only the size matters.
 //
 //     transpose_blocks  work-groups on tiles of SIDE x SIDE blocks. A block of BLOCK x BLOCK elements is transposed in
 //                       the registers of one work-item, and crosses local memory as BLOCK vectors. Every access to
@@ -18,10 +18,16 @@
 // MATRICES describes: up to six axes, the innermost one first, with their strides. Negative strides wrap.
 //
 // Neighbouring work-items read neighbouring elements of a row and write neighbouring elements of a row of the output.
-// Tiles go along the rows of the output, so that stores at about the same time are close together. H200, with tiles
-// along the rows of the input and of the output: 16,384 x 16,384 u16 289 and 271 us, f32 534 and 522 us, u64 1.15 and
-// 1.08 ms; 10,000 x 30,000 662 and 607 us. Work-groups take the tiles t, t + groups, ...; every work-item reaches every
-// barrier. Bytes: reads and writes every element once, except that a tile reads LEAD rows more.
+// Tiles go along the rows of the output, so that stores at about the same time are close together. H200, tiles along
+// the rows of the input -> along the rows of the output:
+//
+//     16,384 x 16,384 u16    289 -> 271 us
+//     16,384 x 16,384 f32    534 -> 522 us
+//     16,384 x 16,384 u64    1.15 -> 1.08 ms
+//     10,000 x 30,000        662 -> 607 us
+//
+// Work-groups take the tiles t, t + groups, ...; every work-item reaches every barrier. Bytes: reads and writes every
+// element once, except that a tile reads LEAD rows more.
 #include "lib/turn.cl"
 
 #ifndef OFFSET_T
@@ -209,7 +215,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
 #define TILE 4096
 #endif
 // LEAD: the elements of a sector of memory; rows of the output may begin anywhere in a sector. In each row a tile then
-// writes from the begin of a sector on, up to LEAD - 1 elements before its own. So no two work-groups write to one
+// writes from the start of a sector on, up to LEAD - 1 elements before its own. So no two work-groups write to one
 // sector of a row: H200, 4,097 x 8,191 f32, 99 us without, 91 with. The tile reads LEAD rows more. With sides that are
 // known at build time: 79 us.
 #ifdef LEAD
@@ -240,7 +246,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
 #define BATCH 4
 #endif
 
-// H200, odd sides: not unrolled 84 us, wholly 85, by four 79; u8, 16,383 a side, 363, 864 and 363 us.
+// H200, times by how the loop is unrolled:
+//
+//                                    not        wholly     by four
+//     odd sides                      84 us      85 us      79 us
+//     u8, 16,383 rows and columns    363 us     864 us     363 us
 #define UNROLL_SOME _Pragma("unroll 4")
 
 // A tile has 1 << LOG_ROWS by 1 << LOG_COLS elements, TILE in all. Local memory skips PAD elements, one bank, after
@@ -333,7 +343,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_narrow(
         find_matrix(matrix, lengths, steps_in, steps_out, &from_first, &to_first);
         __global const uint4* in = (__global const uint4*)(in_base + in_offset) + from_first / VEC;
         __global uint4* out = (__global uint4*)(out_base + out_offset) + to_first / VEC;
-        // The chunk's words in each long line, and in all on the other side.
+        // The number of the chunk's words in each long line, and in all long lines together.
         const uint line_words = min(words - first, (OFFSET_T)WG), packed_words = line_words * NARROW;
         Word x[NARROW];
         UNROLL

@@ -18,7 +18,7 @@
 #define MAP MAP_FLOATS
 #endif
 
-// The distance of two integers.
+// The type of the distance of two integers.
 #if T_BYTES == 8
 #define DISTANCE ulong
 #else
@@ -235,8 +235,8 @@ SELDOM uint slot_near_edge(const A x, const A guess, const uint bins SLOT_PARAMS
 }
 
 // If the guess is further than `slack` from every whole number, its bin is certain. Adding and subtracting ROUNDER
-// rounds `middle` to a whole number; the lowest bits of `sum` are this number. A guess for which this fails also fails
-// one of the comparisons, and so does NaN.
+// rounds `middle` to a whole number; the lowest bits of `sum` are this number. If the guess is too far from the bins
+// for this, or NaN, one of the comparisons is false.
 static inline uint slot_of(const T raw, const uint bins SLOT_PARAMS)
 {
     const A x = to_acc(raw);

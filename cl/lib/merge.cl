@@ -3,7 +3,7 @@
 //
 //     split = min {s : s >= d - len_b, s >= 0, and s == min(d, len_a) or b[d - 1 - s] comes before a[s]}
 //
-// A binary search finds it, so that tiles of the result have equal sizes whatever the data. Of equal elements those of
+// A binary search finds `split`. So tiles of the result have equal sizes whatever the data. Of equal elements those of
 // a come first.
 //
 // The host defines the element type T of T_BYTES bytes, and op_less(x, y): x comes before y. If op_less is not a strict
@@ -28,7 +28,8 @@ static inline int op_less(const T a, const T b) { return a < b; }
 #define GROUP __attribute__((reqd_work_group_size(WG, 1, 1)))
 #endif
 #define UNROLL _Pragma("unroll")
-// UNROLL_SOME: for loops that, fully unrolled, would take registers that other work-groups need.
+// UNROLL_SOME: for loops that would take too many registers if they were fully unrolled, so that fewer work-groups
+// could run.
 #define UNROLL_SOME _Pragma("unroll 4")
 // For functions with barriers or local memory: PoCL 3.1 miscompiles both in functions that it calls.
 #define INLINED static inline __attribute__((always_inline))
@@ -77,8 +78,8 @@ typedef struct {
     uint count, count_a;
 } part_t;
 
-// The part of the tile whose result begins at d: splits[0] is the tile's split, and splits[1] that of the next tile, if
-// there is one.
+// The part of the tile whose result begins at d. splits[0] is the tile's split, and splits[1] is that of the next tile,
+// if there is one.
 INLINED part_t find_part(
     const OFFSET_T len_a, const OFFSET_T len_b, const OFFSET_T d, __global const OFFSET_T* splits)
 {

@@ -120,8 +120,8 @@
 #define LENGTHS_PARAMS
 #define LENGTHS_ARGS 0, 0, 0
 #endif
-// A run may end in a later tile than it begins. So each tile writes a record for select_last_runs: the number of heads
-// up to the tile's end, and the indices of its first and its last head, if it has any.
+// A run may end in a later tile than the one in which it begins. So each tile writes a record for select_last_runs. It
+// has the number of heads up to the tile's end and, if the tile has heads, the indices of the first and the last.
 #define RECORD(records, tile) ((records) + 3 * (ulong)(tile))
 #if LENGTHS && !NON_TRIVIAL
 #define RECORDS 1

@@ -61,8 +61,8 @@
 // always_inline, since Mesa 25 crashes on a barrier two calls deep.
 #define SG_INLINE static inline __attribute__((always_inline))
 
-// Each back end defines sg_size, sg_lane, sg_barrier, sg_shuffle_u32 and sg_ballot. An SG_OWN macro marks a further
-// function that it defines itself; the others are composed below.
+// Each back end defines sg_size, sg_lane, sg_barrier, sg_shuffle_u32 and sg_ballot. If a back end defines further
+// functions itself, SG_OWN macros say which. The rest of the file composes the others.
 
 #if SG_BACKEND == SG_NONE
 
@@ -197,7 +197,7 @@ SG_INLINE uint sg_rank(ulong mask)
     return popcount((uint)mask & below);
 }
 SG_INLINE void sg_barrier(void) { __asm__ volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
-// CLAMP is the last lane that may be read; a work-item that would read beyond it keeps its own value.
+// CLAMP is the outermost lane that may be read. A work-item that would read beyond it keeps its own value.
 #define SG_PTX_SHUFFLE(NAME, MODE, CLAMP)                                                                              \
     SG_INLINE uint NAME(uint v, uint lane, __local uint* s) {                                                          \
         uint r;                                                                                                        \
@@ -250,7 +250,8 @@ SG_INLINE uint sg_shuffle_u32(uint v, uint lane, __local uint* s)
     barrier(CLK_LOCAL_MEM_FENCE);
     return r;
 }
-// Returns the lanes whose `v` equals the `wanted` of this lane. All lanes read the same word at a time.
+// Returns the lanes whose `v` equals the `wanted` of this lane. All lanes of the sub-group read the same word at a
+// time.
 SG_INLINE ulong sg_lanes_with(uint v, uint wanted, __local uint* s)
 {
     uint l = get_local_id(0), first = l - l % SG_SIZE;
@@ -363,8 +364,8 @@ SG_INLINE void fence_device(void)
 #endif
 }
 
-// load_relaxed_T(p), store_relaxed_T(p, v): access a word that other work-groups may access at the same time; no order.
-// T is u32, or u64 with 64-bit atomics.
+// load_relaxed_T(p), store_relaxed_T(p, v): access a word that other work-groups may access at the same time. They
+// order no other accesses. T is u32, or u64 with 64-bit atomics.
 #if defined(DEVICE_SCOPE_PTX)
 
 #if PTX_SM >= 70

@@ -1,8 +1,8 @@
-// Elements that are moved as units, whatever their type, and blocks of them that are transposed in registers.
+// Elements of any type, moved as units; and blocks of elements, transposed in registers.
 //
 // E: an element: UNITS units of type UNIT, of UNIT_BYTES bytes each.
-// With BLOCK, on GPUs: a block is BLOCK x BLOCK elements, where BLOCK elements fill a vector V; SIDE x SIDE blocks are
-// a tile in local memory.
+// With BLOCK, on GPUs: a block is BLOCK x BLOCK elements, and BLOCK elements fill a vector V. SIDE x SIDE blocks are a
+// tile in local memory.
 
 #ifndef UNIT
 #define UNIT uint
@@ -78,7 +78,8 @@ static inline void store_transposed(__local V* to, const V* x)
 static inline void store_transposed(__local V* to, const V* x)
 {
     const V a = x[0], b = x[1], c = x[2], d = x[3];
-    // In pairs, because Oclgrind 21.10 crashes on the shuffles of four vectors.
+    // Vectors are put together from pairs, because Oclgrind 21.10 crashes if one shuffle takes components of four
+    // vectors.
     to[0] = (V)((uint2)(a.x, b.x), (uint2)(c.x, d.x));
     to[SIDE] = (V)((uint2)(a.y, b.y), (uint2)(c.y, d.y));
     to[2 * SIDE] = (V)((uint2)(a.z, b.z), (uint2)(c.z, d.z));

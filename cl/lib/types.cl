@@ -60,8 +60,9 @@
 #define IN_EIGHTS
 #endif
 
-// SELDOM marks long functions that seldom run. NVIDIA's compiler takes long for each inlined copy. PoCL 3.1 needs them
-// inlined, because it gives a called function other local memory than the kernel's.
+// SELDOM marks long functions that seldom run. For NVIDIA's compiler they are not inlined, since each inlined copy
+// takes long to compile. PoCL 3.1 needs them inlined, because there a called function gets other local memory than the
+// kernel.
 #ifdef INLINE_PTX
 #define SELDOM static __attribute__((noinline))
 #else
@@ -192,8 +193,8 @@ static inline KEY_T key_of(A x)
 #define key_of(x) (x)
 #endif
 
-// TAKEN(x): the accumulator of an element, or of the result of the caller's function, which the host puts before this
-// text.
+// TAKEN(x): the accumulator of an element x; with MAPPED, of mapped(x), the result of the caller's function. The host
+// puts that function before this text.
 #ifdef MAPPED
 #define TAKEN(x) ((A)mapped(widen(x)))
 #else
