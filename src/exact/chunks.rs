@@ -1,13 +1,15 @@
 //! Sums of chunks in `f64` registers, where the spread of exponents shows that they are exact. The module
 //! [`exact`](crate::exact#sums-of-chunks) has the proof of the two bounds.
 
-use crate::{Element, Float};
+use crate::{Element, Float, sys::lines};
 
 /// Elements of a chunk: `1 << LOG_LEN`.
 pub(super) const LEN: usize = 1 << LOG_LEN;
 const LOG_LEN: i32 = 9;
 /// Partial sums, which fit in registers.
 pub(super) const LANES: usize = 8;
+/// Chunks by which the prefetch runs ahead.
+pub(super) const AHEAD: usize = 2;
 /// The largest exponent for which two registers are used. Beyond it, the extractor, or its sum with an element, could
 /// overflow.
 const LARGEST: i32 = 1022 - LOG_LEN;
@@ -23,15 +25,17 @@ const fn two_registers(precision: i32) -> i32 {
 }
 
 /// Two numbers whose exact sum is the sum of the chunk, which has at most [`LEN`] elements. `None` if the bounds do not
-/// prove that they are exact, if an element is not finite, or if all elements are 0.
+/// prove that they are exact, if an element is not finite, or if all elements are 0. Meanwhile it prefetches `later`, unless
+/// that has another length: the additions delay the loads, which would take twice as long from memory.
 #[inline(never)]
-pub(super) fn sum<T: Float>(rows: &[[T; LANES]]) -> Option<[f64; 2]> {
+pub(super) fn sum<T: Float>(rows: &[[T; LANES]], later: &[[T; LANES]]) -> Option<[f64; 2]> {
+    let later = if later.len() == rows.len() { later } else { rows };
     if const { T::TYPE.needs_fp64() } {
-        let (least, most) = extremes(rows)?;
+        let (least, most) = extremes(rows, later)?;
         let exact = most - least <= two_registers(53) && most <= LARGEST;
         return if exact { finite(two(rows, most)) } else { None };
     }
-    let (total, least, most) = one(rows)?;
+    let (total, least, most) = one(rows, later)?;
     let precision = T::TYPE.precision();
     if most - least <= one_register(precision) {
         return Some([total, 0.0]);
@@ -49,9 +53,10 @@ fn exponent(x: f64) -> i32 {
 }
 
 /// The exponents of the smallest and the largest magnitude except 0; `None` for only zeros. NaNs are skipped.
-fn extremes<T: Float>(rows: &[[T; LANES]]) -> Option<(i32, i32)> {
+fn extremes<T: Float>(rows: &[[T; LANES]], later: &[[T; LANES]]) -> Option<(i32, i32)> {
     let (mut least, mut most) = ([f64::INFINITY; LANES], [0f64; LANES]);
-    for row in rows {
+    for (row, later) in rows.iter().zip(later) {
+        lines::fetch(bytemuck::bytes_of(later));
         let size = row.map(|x| x.widen().to_f64().abs());
         most = each(&size, &most, |x, most| if x > most { x } else { most });
         // A zero becomes infinity.
@@ -64,10 +69,11 @@ fn extremes<T: Float>(rows: &[[T; LANES]]) -> Option<(i32, i32)> {
 
 /// The sum in `f64`, and the exponents of the smallest and the largest magnitude except 0. `None` for only zeros, or if
 /// an element is not finite. `T` is narrower than `f64`.
-fn one<T: Float>(rows: &[[T; LANES]]) -> Option<(f64, i32, i32)> {
+fn one<T: Float>(rows: &[[T; LANES]], later: &[[T; LANES]]) -> Option<(f64, i32, i32)> {
     let mut sums = [0f64; LANES];
     let (mut least, mut most) = ([f32::INFINITY; LANES], [0f32; LANES]);
-    for row in rows {
+    for (row, later) in rows.iter().zip(later) {
+        lines::fetch(bytemuck::bytes_of(later));
         let row: [f32; LANES] = row.map(|x| bytemuck::cast(x.widen()));
         sums = each(&sums, &row, |sum, x| sum + f64::from(x));
         let size = row.map(f32::abs);

@@ -195,8 +195,9 @@ impl<T: Float> ExactSum<T> {
     /// ```
     pub fn add_slice(&mut self, x: &[T]) {
         let (rows, rest) = x.as_chunks::<{ chunks::LANES }>();
+        let mut later = rows.chunks(chunks::LEN / chunks::LANES).skip(chunks::AHEAD);
         for chunk in rows.chunks(chunks::LEN / chunks::LANES) {
-            match chunks::sum(chunk) {
+            match chunks::sum(chunk, later.next().unwrap_or_default()) {
                 Some(parts) => {
                     self.kind = self.kind.join(Kind::Finite);
                     parts.into_iter().for_each(|part| self.add_finite(part));
@@ -480,7 +481,7 @@ impl<T: Float> ExactSum<T> {
 /// Most blocks need no accumulator: their sum is that of two `f64`, which is rounded.
 pub(crate) fn rounded_block<T: Float, S: Element>(x: &[T], len: usize, divisor: u64) -> S {
     let (rows, _) = x.as_chunks::<LANES>();
-    match chunks::sum(rows) {
+    match chunks::sum(rows, &[]) {
         Some([high, low]) if divisor == 1 => rounded_pair(high, low),
         Some([high, low]) if divisor > 1 => quotient_of_pair(high, low, divisor),
         _ => ExactSum::from_iter(&x[..len]).rounded_quotient(divisor),
