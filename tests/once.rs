@@ -76,6 +76,12 @@ fn every_float_operation(a: f32, b: f32) -> f32 {
     a.mul_add(0.1, y) + f32::from_bits(b.to_bits() ^ 1)
 }
 
+/// Intel's `fmod` returns `a` for some small `a` and `-a`.
+#[operator(identity = 0.0)]
+fn remainder_of_equal_magnitudes(a: f32, b: f32) -> f32 {
+    a % -a + b % b
+}
+
 #[operator(identity = 0.0)]
 fn doubles(a: f64, b: f64) -> f64 {
     let scaled = a * 0.1 + b / 3.0;

@@ -8,7 +8,6 @@ use syn::{
     Data, DeriveInput, Expr, ExprClosure, Fields, FnArg, ItemFn, Pat, ReturnType, Token, Type,
     parse::{Parse, ParseStream},
     parse_macro_input,
-    spanned::Spanned,
     visit_mut::VisitMut,
 };
 
@@ -33,8 +32,8 @@ impl Parse for Arguments {
                 "identity" => arguments.identity = Some(input.parse()?),
                 "test" => arguments.test = input.parse::<syn::LitBool>()?.value,
                 _ => {
-                    return Err(syn::Error::new(
-                        name.span(),
+                    return Err(syn::Error::new_spanned(
+                        name,
                         "the arguments are `identity = value` and `test = false`",
                     ));
                 }
@@ -61,7 +60,7 @@ pub fn operator(attribute: TokenStream, item: TokenStream) -> TokenStream {
 pub fn order(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let (arguments, function) = (parse_macro_input!(attribute as Arguments), parse_macro_input!(item as ItemFn));
     if let Some(identity) = &arguments.identity {
-        return syn::Error::new(identity.span(), "an order has no identity").into_compile_error().into();
+        return syn::Error::new_spanned(identity, "an order has no identity: remove it").into_compile_error().into();
     }
     expanded(order_of(arguments.test, function))
 }
@@ -95,7 +94,7 @@ fn no_arguments(attribute: &Tokens, name: &str) -> Result<()> {
     if attribute.is_empty() {
         return Ok(());
     }
-    Err(syn::Error::new(attribute.span(), format!("#[{name}] takes no arguments")))
+    Err(syn::Error::new_spanned(attribute, format!("#[{name}] takes no arguments")))
 }
 
 /// The static `Item` of a function: its text, and the helpers, types and functions that the text uses.
@@ -144,11 +143,11 @@ fn device_function(mut function: ItemFn) -> Result<Tokens> {
 fn two_of_a_type(function: &ItemFn, what: &str) -> Result<Type> {
     let parameters: Vec<&FnArg> = function.sig.inputs.iter().collect();
     let [FnArg::Typed(a), FnArg::Typed(b)] = parameters[..] else {
-        return Err(syn::Error::new(function.sig.ident.span(), format!("{what} takes two values of one type")));
+        return Err(syn::Error::new_spanned(&function.sig.ident, format!("{what} takes two values of one type")));
     };
     let (first, second) = (&a.ty, &b.ty);
     if quote!(#first).to_string() != quote!(#second).to_string() {
-        return Err(syn::Error::new(b.ty.span(), format!("{what} takes two values of one type")));
+        return Err(syn::Error::new_spanned(&b.ty, format!("{what} takes two values of one type")));
     }
     Ok((*a.ty).clone())
 }
@@ -194,7 +193,7 @@ fn operator_of(identity: &Expr, tested: bool, mut function: ItemFn) -> Result<To
     let Parts { ty, item, twin } = parts(&mut function, "an operator")?;
     match &function.sig.output {
         ReturnType::Type(_, result) if quote!(#result).to_string() == quote!(#ty).to_string() => {}
-        output => return Err(syn::Error::new(output.span(), "an operator returns the type of its arguments")),
+        output => return Err(syn::Error::new_spanned(output, "an operator returns the type of its arguments")),
     }
     let (name, attributes, visibility) = (&function.sig.ident, &function.attrs, &function.vis);
     let (text, test) = (name.to_string(), test(tested, name, &quote!(test_operator)));
@@ -219,7 +218,7 @@ fn order_of(tested: bool, mut function: ItemFn) -> Result<Tokens> {
     let Parts { ty, item, twin } = parts(&mut function, "an order")?;
     match &function.sig.output {
         ReturnType::Type(_, result) if quote!(#result).to_string() == "bool" => {}
-        output => return Err(syn::Error::new(output.span(), "an order returns bool: true if a comes before b")),
+        output => return Err(syn::Error::new_spanned(output, "an order returns bool: true if a comes before b")),
     }
     let (name, attributes, visibility) = (&function.sig.ident, &function.attrs, &function.vis);
     let (text, test) = (name.to_string(), test(tested, name, &quote!(test_order::<#ty, _>)));
@@ -258,13 +257,13 @@ impl Parse for MapArguments {
 
 fn map_of(mut closure: ExprClosure, captured: &[(syn::Ident, Type)]) -> Result<Tokens> {
     if closure.inputs.len() != 1 {
-        return Err(syn::Error::new(closure.inputs_end.span(), "a map has one argument, as in map!(|x: f32| x * x)"));
+        return Err(syn::Error::new_spanned(&closure.inputs, "a map has one argument, as in map!(|x: f32| x * x)"));
     }
     if let Some(capture) = closure.capture.take()
         && captured.is_empty()
     {
-        return Err(syn::Error::new(
-            capture.span(),
+        return Err(syn::Error::new_spanned(
+            capture,
             "name the captured variables and their types: map!(move |x: f32| scale * x, scale: f32)",
         ));
     }
@@ -272,7 +271,7 @@ fn map_of(mut closure: ExprClosure, captured: &[(syn::Ident, Type)]) -> Result<T
     let item = item("oclp_map", &lowered);
     let argument = match &closure.inputs[0] {
         Pat::Type(typed) => (*typed.ty).clone(),
-        other => return Err(syn::Error::new(other.span(), "write the type of the argument, as in |x: f32|")),
+        other => return Err(syn::Error::new_spanned(other, "write the type of the argument, as in |x: f32|")),
     };
     twin::Twin.visit_expr_mut(&mut closure.body);
     if !captured.is_empty() {
@@ -306,10 +305,13 @@ fn map_of(mut closure: ExprClosure, captured: &[(syn::Ident, Type)]) -> Result<T
 
 fn device_type(input: &DeriveInput) -> Result<Tokens> {
     let Data::Struct(data) = &input.data else {
-        return Err(syn::Error::new(input.ident.span(), "#[derive(SharedType)] is for structs"));
+        return Err(syn::Error::new_spanned(&input.ident, "#[derive(SharedType)] is for structs"));
     };
     if let Some(first) = input.generics.params.first() {
-        return Err(syn::Error::new(first.span(), "a generic struct has no equivalent in OpenCL C"));
+        return Err(syn::Error::new_spanned(
+            first,
+            "a generic struct has no equivalent in OpenCL C: write a struct for each type",
+        ));
     }
     let mut plain = false;
     for attribute in &input.attrs {
@@ -326,7 +328,7 @@ fn device_type(input: &DeriveInput) -> Result<Tokens> {
         }
     }
     if !plain {
-        return Err(syn::Error::new(input.ident.span(), "write #[repr(C)]: the layout must be that of OpenCL C"));
+        return Err(syn::Error::new_spanned(&input.ident, "write #[repr(C)]: the layout must be that of OpenCL C"));
     }
     let name = &input.ident;
     let c = lower::struct_name(name);
@@ -343,10 +345,10 @@ fn device_type(input: &DeriveInput) -> Result<Tokens> {
         let (element, length) = match lower::ungrouped(&field.ty) {
             Type::Array(array) => {
                 let Expr::Lit(length) = &array.len else {
-                    return Err(syn::Error::new(array.len.span(), "write the length as a number"));
+                    return Err(syn::Error::new_spanned(&array.len, "write the length as a number"));
                 };
                 let syn::Lit::Int(length) = &length.lit else {
-                    return Err(syn::Error::new(length.span(), "write the length as a number"));
+                    return Err(syn::Error::new_spanned(length, "write the length as a number"));
                 };
                 (&*array.elem, length.base10_digits().to_owned())
             }
@@ -378,7 +380,7 @@ fn device_type(input: &DeriveInput) -> Result<Tokens> {
         }
     }
     if matches!(data.fields, Fields::Unit) || fields.is_empty() {
-        return Err(syn::Error::new(name.span(), "a struct for devices has at least one field"));
+        return Err(syn::Error::new_spanned(name, "a struct for devices has at least one field"));
     }
     let text = format!("{arrays}typedef struct {{\n{text}}} @self@;\n");
     Ok(quote! {

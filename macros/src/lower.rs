@@ -7,10 +7,11 @@
 use std::collections::HashMap;
 
 use proc_macro2::Span;
+use quote::ToTokens;
 use syn::{
-    BinOp, Block, Expr, ExprBinary, ExprForLoop, ExprIf, ExprLit, ExprMatch, ExprMethodCall, ExprPath, ExprRange,
-    ExprStruct, FnArg, Ident, ItemFn, Lit, Local, Member, Pat, Path, RangeLimits, ReturnType, Stmt, Type, UnOp,
-    spanned::Spanned, visit_mut::VisitMut,
+    BinOp, Block, Expr, ExprBinary, ExprBlock, ExprForLoop, ExprIf, ExprLit, ExprLoop, ExprMatch, ExprMethodCall,
+    ExprPath, ExprRange, ExprStruct, ExprWhile, FnArg, Ident, ItemFn, Lit, Local, Member, Pat, Path, RangeLimits,
+    ReturnType, Stmt, Type, UnOp, spanned::Spanned, visit_mut::VisitMut,
 };
 
 /// The scalar types: in Rust, in OpenCL C, and their bits.
@@ -180,10 +181,15 @@ struct Value {
     ty: Option<Ty>,
 }
 
+const TYPES: &str = "the device has i8 to i64, u8 to u64, f32, f64, bool, and structs with #[derive(SharedType)]";
+const NO_PARAMETERS: &str = "a function for devices has no type or lifetime parameters: write a function for each type, or a macro that writes them";
+const NO_MACROS: &str = "a device has no macros such as panic! and println!: remove it";
+
 pub(crate) type Result<T> = std::result::Result<T, syn::Error>;
 
-fn refused<T>(at: Span, what: impl std::fmt::Display) -> Result<T> {
-    Err(syn::Error::new(at, what))
+/// An error that points at all tokens of `at`.
+fn refused<T>(at: impl ToTokens, what: impl std::fmt::Display) -> Result<T> {
+    Err(syn::Error::new_spanned(at, what))
 }
 
 /// The OpenCL C text of a function, and the names that it uses.
@@ -233,24 +239,23 @@ pub(crate) fn ungrouped(mut ty: &Type) -> &Type {
 
 /// The C text of a type: a scalar's name, or a placeholder for one of `types`, whose name is known when a program is made.
 pub(crate) fn type_text(ty: &Type, types: &mut Vec<Type>) -> Result<String> {
-    let advice = "the device has i8 to i64, u8 to u64, f32, f64, bool, and structs with #[derive(SharedType)]";
     let ty = ungrouped(ty);
     if matches!(ty, Type::Reference(_)) {
-        return refused(ty.span(), "references are not in the subset: take the value");
+        return refused(ty, "references are not in the subset: take the value");
     }
     let Type::Path(path) = ty else {
-        return refused(ty.span(), format!("this type has no equivalent in OpenCL C: {advice}"));
+        return refused(ty, format!("this type has no equivalent in OpenCL C: {TYPES}"));
     };
     let Some(last) = path.path.segments.last().filter(|last| last.arguments.is_empty() && path.qself.is_none()) else {
-        return refused(ty.span(), format!("a generic type has no equivalent in OpenCL C: {advice}"));
+        return refused(ty, format!("a generic type has no equivalent in OpenCL C: {TYPES}"));
     };
     let scalar = Ty::scalar(&last.ident.to_string()).filter(|_| path.path.segments.len() == 1);
     match last.ident.to_string().as_str() {
         "usize" | "isize" => {
-            return refused(ty.span(), "usize is only for indices: write u64 or u32, and x[i as usize]");
+            return refused(ty, "usize is only for indices: write u64 or u32, and x[i as usize]");
         }
         "i128" | "u128" | "char" | "str" | "String" | "f16" | "bf16" => {
-            return refused(ty.span(), format!("`{}` has no equivalent in OpenCL C: {advice}", last.ident));
+            return refused(ty, format!("`{}` has no equivalent in OpenCL C: {TYPES}", last.ident));
         }
         _ => {}
     }
@@ -266,18 +271,18 @@ pub(crate) fn type_text(ty: &Type, types: &mut Vec<Type>) -> Result<String> {
 /// Refuses names such as `ref x` and `x @ 1`.
 fn plain_name(name: &syn::PatIdent) -> Result<()> {
     if name.by_ref.is_some() || name.subpat.is_some() {
-        return refused(name.span(), "a variable is a plain name: no `ref`, no `@`");
+        return refused(name, "a variable is a plain name: no `ref`, no `@`");
     }
     Ok(())
 }
 
 /// Refuses `#[cfg]`: the text is made before the compiler applies it.
-struct Cfg(Option<Span>);
+struct Cfg(Option<syn::Attribute>);
 
 impl VisitMut for Cfg {
     fn visit_attribute_mut(&mut self, attribute: &mut syn::Attribute) {
         if attribute.path().is_ident("cfg") || attribute.path().is_ident("cfg_attr") {
-            self.0 = Some(attribute.span());
+            self.0 = Some(attribute.clone());
         }
     }
 }
@@ -302,30 +307,31 @@ pub(crate) fn lower(function: &ItemFn) -> Result<Lowered> {
     cfg.result()?;
     let signature = &function.sig;
     if let Some(first) = signature.generics.params.first() {
-        return refused(first.span(), "a function for devices has no type or lifetime parameters");
+        return refused(first, NO_PARAMETERS);
     }
-    let unsafety = if let syn::Safety::Unsafe(token) = &signature.safety { Some(token.span) } else { None };
-    for (there, what) in [
-        (signature.constness.map(|it| it.span), "const"),
-        (signature.asyncness.map(|it| it.span), "async"),
-        (unsafety, "unsafe"),
-        (signature.abi.as_ref().map(|it| it.extern_token.span), "extern"),
-    ] {
-        if let Some(at) = there {
-            return refused(at, format!("a function for devices is not `{what}`"));
-        }
+    let unsafety = if let syn::Safety::Unsafe(token) = &signature.safety { Some(token) } else { None };
+    let words = [
+        signature.constness.to_token_stream(),
+        signature.asyncness.to_token_stream(),
+        unsafety.to_token_stream(),
+        signature.abi.to_token_stream(),
+    ];
+    if let Some(word) = words.iter().find(|word| !word.is_empty()) {
+        return refused(word, format!("a function for devices is not `{word}`: remove the word"));
     }
     let ReturnType::Type(_, result) = &signature.output else {
-        return refused(signature.ident.span(), "a function for devices returns a value");
+        return refused(&signature.ident, "a function for devices returns a value: write its type, as in `-> f32`");
     };
     let mut lowering = Lowering { name: Some(signature.ident.clone()), ..Lowering::default() };
     lowering.result = lowering.ty(result)?;
     lowering.scopes.push(HashMap::new());
     let mut parameters = Vec::new();
     for input in &signature.inputs {
-        let FnArg::Typed(input) = input else { return refused(input.span(), "a function for devices has no self") };
+        let FnArg::Typed(input) = input else {
+            return refused(input, "a function for devices has no self: take the value as a parameter");
+        };
         let Pat::Ident(name) = &*input.pat else {
-            return refused(input.pat.span(), "a parameter is a plain name: read its fields in the body");
+            return refused(&input.pat, "a parameter is a plain name: read its fields in the body");
         };
         plain_name(name)?;
         let ty = lowering.ty(&input.ty)?;
@@ -353,7 +359,7 @@ pub(crate) fn lower_closure(closure: &syn::ExprClosure, captured: &[(Ident, Type
     let mut parameters = Vec::new();
     for input in &closure.inputs {
         let Pat::Type(typed) = input else {
-            return refused(input.span(), "write the type of the argument, as in |x: f32|");
+            return refused(input, "write the type of the argument, as in |x: f32|");
         };
         lowering.argument(&typed.pat, &typed.ty, &mut parameters)?;
     }
@@ -362,7 +368,7 @@ pub(crate) fn lower_closure(closure: &syn::ExprClosure, captured: &[(Ident, Type
         let known =
             SCALARS.iter().any(|(rust, ..)| matches!(ungrouped(ty), Type::Path(path) if path.path.is_ident(rust)));
         if !known || matches!(ungrouped(ty), Type::Path(path) if path.path.is_ident("bool")) {
-            return refused(ty.span(), "a captured variable is i8 to i64, u8 to u64, f32 or f64");
+            return refused(ty, "a captured variable is i8 to i64, u8 to u64, f32 or f64");
         }
         let ty = lowering.ty(ty)?;
         let c = lowering.declare(name, ty.clone());
@@ -378,7 +384,7 @@ pub(crate) fn lower_closure(closure: &syn::ExprClosure, captured: &[(Ident, Type
     let value = lowering.expression(&closure.body, expected.as_ref())?;
     let Some(ty) = expected.or(value.ty) else {
         return refused(
-            closure.body.span(),
+            &closure.body,
             "the type of the result is not determined: write it, as in |x: f32| -> f32 { ... }",
         );
     };
@@ -422,7 +428,7 @@ impl Lowering {
             (Pat::Tuple(names), Type::Tuple(types)) if names.elems.len() == types.elems.len() => {
                 names.elems.iter().zip(&types.elems).try_for_each(|(name, ty)| self.argument(name, ty, parameters))
             }
-            (_, Type::Tuple(_)) => refused(pattern.span(), "name each part of the tuple, as in |(a, b): (f32, f32)|"),
+            (_, Type::Tuple(_)) => refused(pattern, "name each part of the tuple, as in |(a, b): (f32, f32)|"),
             (Pat::Ident(name), ty) => {
                 plain_name(name)?;
                 let ty = self.ty(ty)?;
@@ -436,7 +442,7 @@ impl Lowering {
                 parameters.push(format!("{ty} unused_{}", self.variables));
                 Ok(())
             }
-            _ => refused(pattern.span(), "the argument is a name, or a tuple of names"),
+            _ => refused(pattern, "the argument is a name, or a tuple of names"),
         }
     }
 
@@ -523,12 +529,12 @@ impl Lowering {
                 }
                 Stmt::Expr(expression, _) => self.statement(expression)?,
                 Stmt::Item(syn::Item::Const(item)) => {
-                    return refused(item.span(), "constants are not in the subset: write `let`, with its type");
+                    return refused(item, "constants are not in the subset: write `let`, with its type");
                 }
                 Stmt::Item(item) => {
-                    return refused(item.span(), "items are not allowed here: move this one out of the function");
+                    return refused(item, "items are not allowed here: move this one out of the function");
                 }
-                Stmt::Macro(call) => return refused(call.span(), "a device has no macros such as panic! and println!"),
+                Stmt::Macro(call) => return refused(call, NO_MACROS),
             }
         }
         self.scopes.pop();
@@ -541,7 +547,7 @@ impl Lowering {
             pattern => (pattern, None),
         };
         let Pat::Ident(name) = pattern else {
-            return refused(pattern.span(), "a variable is a name: patterns are not in the subset");
+            return refused(pattern, "a variable is a name: write a `let` for each variable");
         };
         plain_name(name)?;
         let expected = match annotated {
@@ -549,20 +555,17 @@ impl Lowering {
             None => None,
         };
         let Some(init) = &local.init else {
-            let Some(ty) = expected else { return refused(local.span(), "write the type: `let name: f32;`") };
+            let Some(ty) = expected else { return refused(local, "write the type: `let name: f32;`") };
             let c = self.declare(&name.ident, ty.clone());
             self.line(local.span(), &format!("{} {c};", ty.0));
             return Ok(());
         };
         if let Some((otherwise, _)) = &init.diverge {
-            return refused(otherwise.span(), "let ... else is not in the subset");
+            return refused(otherwise, "let ... else is not in the subset: write `if`");
         }
         let value = self.expression(&init.expr, expected.as_ref())?;
         let Some(ty) = expected.or(value.ty) else {
-            return refused(
-                init.expr.span(),
-                "the type of this number is not determined: write it, as in `let n: u32 = 0`",
-            );
+            return refused(&init.expr, "the type of this number is not determined: write it, as in `let n: u32 = 0`");
         };
         let c = self.declare(&name.ident, ty.clone());
         self.line(local.span(), &format!("{} {c} = {};", ty.0, value.text));
@@ -586,32 +589,35 @@ impl Lowering {
             }
             Expr::If(branch) => self.branch(branch, None, None)?,
             Expr::Match(choice) => self.choice(choice, None, None)?,
-            Expr::Block(block) if block.label.is_none() => {
+            Expr::While(ExprWhile { label: Some(label), .. })
+            | Expr::Loop(ExprLoop { label: Some(label), .. })
+            | Expr::ForLoop(ExprForLoop { label: Some(label), .. })
+            | Expr::Block(ExprBlock { label: Some(label), .. }) => {
+                return refused(label, "labels are not in the subset: leave the outer loop by a variable of type bool");
+            }
+            Expr::Block(block) => {
                 self.line(at, "{");
                 self.block(&block.block, false, None)?;
                 self.out += "}\n";
             }
-            Expr::While(repeat) if repeat.label.is_none() => {
+            Expr::While(repeat) => {
                 self.line(at, "while (true) {");
                 let condition = self.expression(&repeat.cond, Some(&Ty::bool()))?;
                 self.line(repeat.cond.span(), &format!("if (!({})) break;", condition.text));
                 self.body(&repeat.body)?;
             }
-            Expr::Loop(repeat) if repeat.label.is_none() => {
+            Expr::Loop(repeat) => {
                 self.line(at, "while (true) {");
                 self.body(&repeat.body)?;
             }
-            Expr::ForLoop(repeat) if repeat.label.is_none() => self.for_loop(repeat)?,
-            Expr::While(_) | Expr::Loop(_) | Expr::ForLoop(_) | Expr::Block(_) => {
-                return refused(at, "labels are not in the subset");
-            }
+            Expr::ForLoop(repeat) => self.for_loop(repeat)?,
             Expr::Break(end) if end.label.is_none() && end.expr.is_none() => self.line(at, "break;"),
             Expr::Continue(next) if next.label.is_none() => self.line(at, "continue;"),
             Expr::Return(end) => {
-                let Some(value) = &end.expr else { return refused(at, "write the value to return") };
+                let Some(value) = &end.expr else { return refused(expression, "write the value to return") };
                 let result = self.result.clone();
                 if result == Ty::default() {
-                    return refused(at, "write the type of the result, as in |x: f32| -> f32 { ... }");
+                    return refused(expression, "write the type of the result, as in |x: f32| -> f32 { ... }");
                 }
                 let value = self.expression(value, Some(&result))?;
                 self.line(at, &format!("return {};", value.text));
@@ -640,18 +646,18 @@ impl Lowering {
             range = &inner.expr;
         }
         let Expr::Range(ExprRange { start: Some(start), end: Some(end), limits, .. }) = range else {
-            return refused(range.span(), "a loop runs over a range with both ends, such as 0..n");
+            return refused(range, "a loop runs over a range with both ends, such as 0..n");
         };
         let Pat::Ident(name) = &*repeat.pat else {
             if matches!(&*repeat.pat, Pat::Wild(_)) {
-                return refused(repeat.pat.span(), "give the variable a name, such as _i");
+                return refused(&repeat.pat, "give the variable a name, such as _i");
             }
-            return refused(repeat.pat.span(), "the variable of a loop is a name");
+            return refused(&repeat.pat, "the variable of a loop is a name");
         };
         plain_name(name)?;
         let mut bounds = self.values(&[(start, None), (end, None)])?;
         let Some(ty) = bounds[0].ty.clone().or(bounds[1].ty.clone()) else {
-            return refused(range.span(), "the type of these numbers is not determined: write it, as in 0..3u32");
+            return refused(range, "the type of these numbers is not determined: write it, as in 0..3u32");
         };
         for (bound, expression) in bounds.iter_mut().zip([start, end]) {
             if bound.ty.is_none() {
@@ -686,7 +692,7 @@ impl Lowering {
         let written = self.out.len();
         let place = self.place(expression)?;
         if self.out.len() != written {
-            return refused(expression.span(), "compute the index in a statement before this one");
+            return refused(expression, "compute the index in a statement before this one");
         }
         Ok(place)
     }
@@ -696,11 +702,11 @@ impl Lowering {
         match expression {
             Expr::Path(_) | Expr::Field(_) | Expr::Index(_) => {
                 let value = self.expression(expression, None)?;
-                let Some(ty) = value.ty else { return refused(expression.span(), "this is not a variable") };
+                let Some(ty) = value.ty else { return refused(expression, "this is not a variable") };
                 Ok((value.text, ty))
             }
             Expr::Paren(inner) => self.place(&inner.expr),
-            _ => refused(expression.span(), "only a variable, a field or an element of an array can be assigned to"),
+            _ => refused(expression, "only a variable, a field or an element of an array can be assigned to"),
         }
     }
 
@@ -725,7 +731,7 @@ impl Lowering {
                     let name = self.helper("not");
                     Ok(Value { text: format!("{name}({})", value.text), ty: value.ty })
                 }
-                _ => refused(at, "references are not in the subset"),
+                _ => refused(expression, "references are not in the subset: write the value itself"),
             },
             Expr::Binary(ExprBinary { left, op, right, .. }) => match op {
                 BinOp::And(_) | BinOp::Or(_) => self.logic(matches!(op, BinOp::And(_)), left, right),
@@ -741,17 +747,15 @@ impl Lowering {
                     };
                     Ok(Value { text: format!("(bool)({} {sign} {})", a.text, b.text), ty: Some(Ty::bool()) })
                 }
-                op if assigns(op) => refused(at, "an assignment has no value"),
+                op if assigns(op) => refused(expression, "an assignment has no value: write it as a statement"),
                 op => {
-                    let name = operator(op).ok_or_else(|| syn::Error::new(at, "this operator is not in the subset"))?;
+                    let name = operator(op)
+                        .ok_or_else(|| syn::Error::new_spanned(expression, "this operator is not in the subset"))?;
                     if is_shift(name) {
                         let operands = [(&**left, expected.cloned()), (&**right, Some(Ty("uint".into())))];
                         let values = self.values(&operands)?;
                         if values[0].ty.is_none() {
-                            return refused(
-                                left.span(),
-                                "the type of this number is not determined: write it, as in 1u32",
-                            );
+                            return refused(left, "the type of this number is not determined: write it, as in 1u32");
                         }
                         let text = self.applied(name, &values[0].text, &values[1].text);
                         return Ok(Value { text, ty: values[0].ty.clone() });
@@ -764,7 +768,7 @@ impl Lowering {
                 let Ty(to) = self.ty(&cast.ty)?;
                 if to.starts_with('@') {
                     return refused(
-                        cast.ty.span(),
+                        &cast.ty,
                         "`as` needs the name of a scalar type, such as f32, not an alias or a struct",
                     );
                 }
@@ -781,14 +785,14 @@ impl Lowering {
             Expr::MethodCall(call) => self.method(call, expected),
             Expr::Call(call) => {
                 let Expr::Path(ExprPath { path, qself: None, .. }) = &*call.func else {
-                    return refused(call.func.span(), "only functions with #[device] can be called");
+                    return refused(&call.func, "only functions with #[device] can be called");
                 };
                 let arguments: Vec<&Expr> = call.args.iter().collect();
-                self.call(path, &arguments, at)
+                self.call(path, &arguments)
             }
             Expr::Field(field) => {
                 let value = self.expression(&field.base, None)?;
-                let Some(ty) = value.ty else { return refused(at, "a number has no fields") };
+                let Some(ty) = value.ty else { return refused(expression, "a number has no fields") };
                 let name = match &field.member {
                     Member::Named(name) => field_name(name),
                     Member::Unnamed(index) => format!("f_{}", index.index),
@@ -797,23 +801,23 @@ impl Lowering {
             }
             Expr::Index(index) => {
                 let value = self.expression(&index.expr, None)?;
-                let Some(ty) = value.ty else { return refused(at, "a number has no elements") };
+                let Some(ty) = value.ty else { return refused(expression, "a number has no elements") };
                 let place = self.index(&index.index)?;
                 Ok(Value { text: format!("OCLP_AT({}, {place})", value.text), ty: Some(ty.element()) })
             }
             Expr::Struct(literal) => self.struct_literal(literal),
             Expr::If(branch) => {
-                let (kept, ty) =
-                    self.result_of(at, expected, |lowering, into| lowering.branch(branch, Some(into), expected))?;
+                let (kept, ty) = self
+                    .result_of(expression, expected, |lowering, into| lowering.branch(branch, Some(into), expected))?;
                 Ok(Value { text: kept, ty: Some(ty) })
             }
             Expr::Match(choice) => {
-                let (kept, ty) =
-                    self.result_of(at, expected, |lowering, into| lowering.choice(choice, Some(into), expected))?;
+                let (kept, ty) = self
+                    .result_of(expression, expected, |lowering, into| lowering.choice(choice, Some(into), expected))?;
                 Ok(Value { text: kept, ty: Some(ty) })
             }
             Expr::Block(block) if block.label.is_none() => {
-                let (kept, ty) = self.result_of(at, expected, |lowering, into| {
+                let (kept, ty) = self.result_of(expression, expected, |lowering, into| {
                     lowering.line(at, "{");
                     lowering.store_block(&block.block, Some(into), expected)?;
                     lowering.out += "}\n";
@@ -821,12 +825,14 @@ impl Lowering {
                 })?;
                 Ok(Value { text: kept, ty: Some(ty) })
             }
-            Expr::Reference(_) => refused(at, "references are not in the subset: pass the value"),
-            Expr::Closure(_) => refused(at, "closures are not in the subset: write a function with #[device]"),
-            Expr::Tuple(_) => refused(at, "tuples are not in the subset: write a struct with #[derive(SharedType)]"),
+            Expr::Reference(_) => refused(expression, "references are not in the subset: pass the value"),
+            Expr::Closure(_) => refused(expression, "closures are not in the subset: write a function with #[device]"),
+            Expr::Tuple(_) => {
+                refused(expression, "tuples are not in the subset: write a struct with #[derive(SharedType)]")
+            }
             Expr::Array(array) => {
                 let Some(ty) = expected else {
-                    return refused(at, "an array literal is only allowed as the value of a struct field");
+                    return refused(expression, "an array literal is only allowed as the value of a struct field");
                 };
                 let elements: Vec<_> = array.elems.iter().map(|element| (element, Some(ty.element()))).collect();
                 let texts: Vec<String> = self.values(&elements)?.into_iter().map(|value| value.text).collect();
@@ -834,23 +840,28 @@ impl Lowering {
             }
             Expr::Repeat(repeat) => {
                 let Some(ty) = expected else {
-                    return refused(at, "an array literal is only allowed as the value of a struct field");
+                    return refused(expression, "an array literal is only allowed as the value of a struct field");
                 };
                 let length = match &*repeat.len {
                     Expr::Lit(ExprLit { lit: Lit::Int(length), .. }) => length.base10_parse::<usize>()?,
-                    len => return refused(len.span(), "write the length as a number"),
+                    len => return refused(len, "write the length as a number"),
                 };
                 let value = self.expression(&repeat.expr, Some(&ty.element()))?;
                 let texts = vec![value.text; length].join(", ");
                 Ok(Value { text: format!("({}){{ {{ {texts} }} }}", ty.0), ty: Some(ty.clone()) })
             }
-            Expr::Macro(_) => refused(at, "a device has no macros such as panic! and println!"),
-            Expr::Loop(_) => refused(at, "a loop has no value here: assign to a variable before break"),
-            Expr::Unsafe(_) => refused(at, "unsafe blocks are not in the subset"),
-            Expr::Try(_) => refused(at, "`?` is not in the subset: a device has no errors"),
-            Expr::Break(_) | Expr::Continue(_) => refused(at, "labels and values of break are not in the subset"),
-            Expr::Return(_) => refused(at, "write this as a statement, with a semicolon"),
-            _ => refused(at, "this expression is not in the subset that devices run"),
+            Expr::Macro(_) => refused(expression, NO_MACROS),
+            Expr::Loop(_) => refused(expression, "a loop has no value here: assign to a variable before break"),
+            Expr::Unsafe(_) => refused(expression, "unsafe blocks are not in the subset: remove `unsafe`"),
+            Expr::Try(fallible) => {
+                refused(fallible.question_token, "`?` is not in the subset: a device has no errors, so return a value")
+            }
+            Expr::Break(_) | Expr::Continue(_) => refused(
+                expression,
+                "labels and values of break are not in the subset: assign to a variable before break",
+            ),
+            Expr::Return(_) => refused(expression, "write this as a statement, with a semicolon"),
+            _ => refused(expression, "this expression is not in the subset that devices run"),
         }
     }
 
@@ -858,7 +869,7 @@ impl Lowering {
     /// first value with a type.
     fn result_of(
         &mut self,
-        at: Span,
+        expression: &Expr,
         expected: Option<&Ty>,
         fill: impl Fn(&mut Self, &mut Place) -> Result<()>,
     ) -> Result<(String, Ty)> {
@@ -876,11 +887,11 @@ impl Lowering {
         filled?;
         let Some(ty) = into.ty else {
             return refused(
-                at,
+                expression,
                 "the type of this value is not determined: give it to a variable, as in `let x: f32 = ...`",
             );
         };
-        self.line(at, &format!("{} {};", ty.0, into.name));
+        self.line(expression.span(), &format!("{} {};", ty.0, into.name));
         self.out += &added;
         self.last = after;
         Ok((into.name, ty))
@@ -911,7 +922,7 @@ impl Lowering {
 
     fn branch(&mut self, branch: &ExprIf, mut into: Option<&mut Place>, expected: Option<&Ty>) -> Result<()> {
         if let Expr::Let(pattern) = &*branch.cond {
-            return refused(pattern.span(), "if let is not in the subset");
+            return refused(pattern, "if let is not in the subset: write a comparison, or `match`");
         }
         let condition = self.expression(&branch.cond, Some(&Ty::bool()))?;
         self.line(branch.cond.span(), &format!("if ({}) {{", condition.text));
@@ -923,7 +934,7 @@ impl Lowering {
                 match &**otherwise {
                     Expr::Block(block) => self.store_block(&block.block, into, expected)?,
                     Expr::If(next) => self.branch(next, into, expected)?,
-                    _ => return refused(otherwise.span(), "else is followed by a block"),
+                    _ => return refused(otherwise, "else is followed by a block"),
                 }
                 self.out += "}\n";
             }
@@ -934,9 +945,9 @@ impl Lowering {
 
     fn choice(&mut self, choice: &ExprMatch, mut into: Option<&mut Place>, expected: Option<&Ty>) -> Result<()> {
         let value = self.expression(&choice.expr, None)?;
-        let Some(ty) = value.ty.clone() else { return refused(choice.expr.span(), "write the type of this number") };
+        let Some(ty) = value.ty.clone() else { return refused(&choice.expr, "write the type of this number") };
         if ty.is_float() == Some(true) {
-            return refused(choice.expr.span(), "match is for integers and bool: compare floats by if");
+            return refused(&choice.expr, "match is for integers and bool: compare floats by if");
         }
         let subject = self.kept(choice.expr.span(), value)?;
         let mut open = 0;
@@ -992,8 +1003,10 @@ impl Lowering {
                 let value = self.path(path)?;
                 format!("{subject} == {}", value.text)
             }
-            Pat::Guard(guard) => return refused(guard.if_token.span(), "guards are not in the subset"),
-            _ => return refused(pattern.span(), "a pattern is a number, a range, several of them by |, or _"),
+            Pat::Guard(guard) => {
+                return refused(guard.if_token, "guards are not in the subset: write `if` within the arm");
+            }
+            _ => return refused(pattern, "a pattern is a number, a range, several of them by |, or _"),
         })
     }
 
@@ -1023,7 +1036,7 @@ impl Lowering {
         let expected = expected.cloned();
         let values = self.values(&[(left, None), (right, None)])?;
         let Some(ty) = values[0].ty.clone().or(values[1].ty.clone()).or(expected) else {
-            return refused(left.span(), "the type of these numbers is not determined: write it, as in 1u32");
+            return refused(left, "the type of these numbers is not determined: write it, as in 1u32");
         };
         let mut values = values.into_iter().zip([left, right]).map(|(value, expression)| match value.ty {
             Some(_) => Ok(value),
@@ -1047,15 +1060,14 @@ impl Lowering {
     }
 
     fn method(&mut self, call: &ExprMethodCall, expected: Option<&Ty>) -> Result<Value> {
-        let at = call.method.span();
         let name = call.method.to_string();
         let Some((_, helper, args, out)) = METHODS.iter().find(|(method, ..)| *method == name) else {
             let all: Vec<&str> = METHODS.iter().map(|(method, ..)| *method).collect();
-            return refused(at, format!("devices have no method `{name}`; they have {}", all.join(", ")));
+            return refused(&call.method, format!("devices have no method `{name}`; they have {}", all.join(", ")));
         };
         if call.args.len() != args.number() {
             let number = ["no arguments", "1 argument", "2 arguments"][args.number()];
-            return refused(at, format!("`{name}` takes {number} besides the receiver"));
+            return refused(&call.method, format!("`{name}` takes {number} besides the receiver"));
         }
         let receiver_type = match out {
             Out::Receiver => expected.cloned(),
@@ -1071,7 +1083,7 @@ impl Lowering {
         let mut values = self.values(&wanted)?;
         let same = values.iter().take(if counted { 1 } else { values.len() }).find_map(|value| value.ty.clone());
         let Some(ty) = same.or(receiver_type) else {
-            return refused(call.receiver.span(), "the type of this number is not determined: write it, as in 1.0f32");
+            return refused(&call.receiver, "the type of this number is not determined: write it, as in 1.0f32");
         };
         for (value, expression) in values.iter_mut().zip(&expressions) {
             if value.ty.is_none() {
@@ -1092,14 +1104,14 @@ impl Lowering {
         Ok(Value { text: format!("{helper}({})", texts.join(", ")), ty: Some(result) })
     }
 
-    fn call(&mut self, path: &Path, arguments: &[&Expr], at: Span) -> Result<Value> {
+    fn call(&mut self, path: &Path, arguments: &[&Expr]) -> Result<Value> {
         let last = path.segments.last().expect("a path has a name");
         if !last.arguments.is_empty() {
-            return refused(at, "a function for devices has no type or lifetime parameters");
+            return refused(path, NO_PARAMETERS);
         }
         let names: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         if let [ty @ ("f32" | "f64"), "from_bits"] = names.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            let [bits] = arguments else { return refused(at, "from_bits takes one argument") };
+            let [bits] = arguments else { return refused(path, "from_bits takes one argument") };
             let (float, unsigned) = if ty == "f32" { ("float", "uint") } else { ("double", "ulong") };
             self.types.push(syn::parse_str(ty)?);
             let value = self.expression(bits, Some(&Ty(unsigned.into())))?;
@@ -1108,13 +1120,13 @@ impl Lowering {
         let of_scalar = names.len() >= 2 && Ty::scalar(&names[names.len() - 2]).is_some();
         let of_std = matches!(names[0].as_str(), "std" | "core");
         if of_scalar && last.ident == "from" {
-            return refused(at, format!("devices have no `from`: write `x as {}`", names[names.len() - 2]));
+            return refused(path, format!("devices have no `from`: write `x as {}`", names[names.len() - 2]));
         }
         if (of_scalar && names.len() == 2) || of_std {
-            return refused(at, format!("call it as a method, such as x.{}(...)", last.ident));
+            return refused(path, format!("call it as a method, such as x.{}(...)", last.ident));
         }
         if path.get_ident().is_some() && path.get_ident() == self.name.as_ref() {
-            return refused(at, "a device has no recursion: write a loop");
+            return refused(path, "a device has no recursion: write a loop");
         }
         let wanted: Vec<(&Expr, Option<Ty>)> = arguments.iter().map(|argument| (*argument, None)).collect();
         let values = self.values(&wanted)?;
@@ -1150,14 +1162,14 @@ impl Lowering {
         }
         let value = self.expression(index, Some(&Ty("ulong".into())))?;
         if value.ty != Some(Ty("ulong".into())) {
-            return refused(index.span(), "an index is a usize: write x[i as usize]");
+            return refused(index, "an index is a usize: write x[i as usize]");
         }
         Ok(value.text)
     }
 
     fn struct_literal(&mut self, literal: &ExprStruct) -> Result<Value> {
         if let Some(rest) = &literal.rest {
-            return refused(rest.span(), "write every field: `..` is not in the subset");
+            return refused(rest, "write every field: `..` is not in the subset");
         }
         let ty = Type::Path(syn::TypePath { attrs: Vec::new(), qself: None, path: literal.path.clone() });
         let c = self.ty(&ty)?;
@@ -1182,16 +1194,21 @@ impl Lowering {
         if let [_] = &names[..] {
             let name = path.path.get_ident().expect("one name");
             let Some((text, ty)) = self.find(name).cloned() else {
-                return refused(
-                    path.span(),
-                    format!("`{name}` is not a variable here: constants and statics are not in the subset"),
-                );
+                // Only functions have names.
+                let advice = match self.name {
+                    Some(_) => "constants and statics are not in the subset, so write the value",
+                    None => {
+                        "name what the closure captures, as in map!(move |x: f32| scale * x, scale: f32); \
+                         a constant needs a variable, as in `let scale = SCALE`"
+                    }
+                };
+                return refused(path, format!("`{name}` is not a variable here: {advice}"));
             };
             return Ok(Value { text, ty: Some(ty) });
         }
-        let [ty, constant] = &names[..] else { return refused(path.span(), "this path is not in the subset") };
+        let [ty, constant] = &names[..] else { return refused(path, "this path is not in the subset") };
         let Some((_, c, bits)) = SCALARS.iter().find(|(rust, ..)| rust == ty) else {
-            return refused(path.span(), "constants of types other than numbers are not in the subset");
+            return refused(path, "constants of types other than numbers are not in the subset: write the value");
         };
         let float = matches!(*c, "float" | "double");
         let unsigned = c.starts_with('u');
@@ -1212,7 +1229,7 @@ impl Lowering {
             ("NAN", true) => of_bits(f32::NAN.to_bits(), f64::NAN.to_bits()),
             ("EPSILON", true) => of_bits(f32::EPSILON.to_bits(), f64::EPSILON.to_bits()),
             ("MIN_POSITIVE", true) => of_bits(f32::MIN_POSITIVE.to_bits(), f64::MIN_POSITIVE.to_bits()),
-            _ => return refused(path.span(), format!("the constant {ty}::{constant} is not in the subset")),
+            _ => return refused(path, format!("the constant {ty}::{constant} is not in the subset: write its value")),
         };
         self.types.push(syn::parse_str(ty)?);
         Ok(Value { text: format!("({text})"), ty: Some(Ty((*c).into())) })
@@ -1235,10 +1252,10 @@ impl Lowering {
                     let (f, d) = (single(&number, literal)?, double(&number, literal)?);
                     format!("OCLP_FLOAT({c}, {f}, {d})")
                 }
-                "bool" => return refused(literal.span(), "a bool is true or false"),
+                "bool" => return refused(literal, "a bool is true or false"),
                 c => {
                     let Ok(value) = digits.parse::<u64>() else {
-                        return refused(literal.span(), "this number is too large");
+                        return refused(literal, "this number is too large");
                     };
                     let value = if negative { value.wrapping_neg() } else { value };
                     format!("(({c}){value:#x}ul)")
@@ -1259,14 +1276,13 @@ impl Lowering {
                             Some(ty)
                         }
                         None if suffix == "usize" => Some(Ty("ulong".into())),
-                        None => return refused(literal.span(), format!("devices have no type `{suffix}`")),
+                        None => return refused(literal, format!("devices have no type `{suffix}`: {TYPES}")),
                     },
                 };
                 match ty {
-                    Some(ty) if ty.is_float() == Some(true) && number.suffix().is_empty() => refused(
-                        literal.span(),
-                        format!("a float is written with a point: {}.0", number.base10_digits()),
-                    ),
+                    Some(ty) if ty.is_float() == Some(true) && number.suffix().is_empty() => {
+                        refused(literal, format!("a float is written with a point: {}.0", number.base10_digits()))
+                    }
                     Some(ty) => of(ty, number.base10_digits(), false),
                     None => Ok(Value { text: String::new(), ty: None }),
                 }
@@ -1287,7 +1303,7 @@ impl Lowering {
             Lit::Byte(byte) if !negative => {
                 Ok(Value { text: format!("((uchar){})", byte.value()), ty: Ty::scalar("u8") })
             }
-            _ => refused(literal.span(), "a device has numbers and bools, no text"),
+            _ => refused(literal, "a device has numbers and bools, no text"),
         }
     }
 
@@ -1312,7 +1328,7 @@ impl Lowering {
         if is_whole(expression) {
             Ok(self.expression(expression, Some(&Ty("long".into())))?.text)
         } else {
-            refused(expression.span(), "write the type of this number, as in 1.0f32")
+            refused(expression, "write the type of this number, as in 1.0f32")
         }
     }
 }
@@ -1410,7 +1426,7 @@ mod tests {
             ("fn f(a: u128) -> u32 { 0 }", "`u128` has no equivalent"),
             ("fn f((a, b): Pair) -> u32 { a }", "read its fields in the body"),
             ("fn f(a: u32) -> u32 { let x = 0; a }", "the type of this number is not determined"),
-            ("fn f(a: u32) -> u32 { let (x, y) = a; x }", "patterns are not in the subset"),
+            ("fn f(a: u32) -> u32 { let (x, y) = a; x }", "write a `let` for each variable"),
             ("fn f(a: u32) -> u32 { panic!() }", "no macros"),
             ("fn f(a: u32) -> u32 { a.pow(2) }", "devices have no method `pow`"),
             ("fn f(a: u32) -> u32 { a.min(1, 2) }", "takes 1 argument besides"),

@@ -179,7 +179,16 @@ fn one(name: &str) -> String {
                 "\n#ifdef HAS_FP64\nreturn (float)((double)a / (double)b);\n#else\nreturn a / b;\n#endif\n",
             ),
             "div" => define(ty, ty, two, "return a / b;"),
-            "rem" => define(ty, ty, two, "return fmod(a, b);"),
+            // Intel's runtime for CPUs returns `a` for some small `a` and `b` of equal magnitude.
+            "rem" => define(
+                ty,
+                ty,
+                two,
+                &format!(
+                    "{bits} size = as_{bits}(a) & ~{sign}; return size == (as_{bits}(b) & ~{sign}) && size != 0 && \
+                     size < {infinity} ? as_{ty}(as_{bits}(a) & {sign}) : fmod(a, b);"
+                ),
+            ),
             "neg" => define(ty, ty, one, &format!("return as_{ty}(as_{bits}(a) ^ {sign});")),
             "abs" => define(ty, ty, one, &format!("return as_{ty}(as_{bits}(a) & ~{sign});")),
             "min" => define(

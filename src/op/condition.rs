@@ -8,7 +8,8 @@ use crate::{Element, ElementType, element};
 /// A condition of elements: [`NonZero`], [`EqualTo`], or a user's [`Map`] to `bool`, by value or by reference.
 ///
 /// Selections also take a condition in [`Unordered`]. Partitions also take one in [`UnstableTail`], or a pair of
-/// conditions. Only the crate implements this trait.
+/// conditions. A function that captures is no condition, but its results can be
+/// [flags](crate::Source::flagged). Only the crate implements this trait.
 ///
 /// The argument of a function has the type in which `T` is computed: `f32` for `f16` and `bf16`, else `T` itself.
 ///
@@ -39,7 +40,9 @@ use crate::{Element, ElementType, element};
     message = "`{Self}` is not a condition of `{T}`",
     label = "expected `NonZero`, `EqualTo(value)`, or a function of the user",
     note = "for a function of the user, write `map!(|x: f32| x > 0.0)`, with the feature `macros`, or \
-            `op::Map::new(closure, expression)`"
+            `op::Map::new(closure, expression)`",
+    note = "a function that captures is no condition: pass `x.flagged(x.map(map!(move |x: f32| (x > t) as u8, t: f32)))` \
+            with `NonZero`; counts and `select_indices` take the flags themselves"
 )]
 pub trait Condition<T: Element>: Sync + Sealed {
     /// The primitives that take the condition: [`Everywhere`], [`InSelections`] or [`InPartitions`].
