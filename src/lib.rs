@@ -29,7 +29,7 @@
 //! | [`reduce`](Device::reduce) with a user-defined [operator](op::Operator) | one value from many, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`] |
 //! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | expressions as inputs: another type, a function of each element, products. `reduce`, `scan`, `transform` and `transpose` compute them as they read; [`source`] has the cost in other methods |
 //! | [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key), [`x.flagged()`](Source::flagged), [`view.along()`](NdView::along) | groups as inputs of `reduce` and `scan`: segments, runs of equal keys, flagged ranges (only `scan`), lines along axes. One value from each: [`reduce::segmented`], [`select::by_key`], [`reduce::axis`]; prefix scans of each: [`scan::segmented`], [`scan::axis`] |
-//! | [`arg_min`](Device::arg_min), [`arg_max`](Device::arg_max), [`min_max`](Device::min_max) of [`view.along()`](NdView::along) | the extremes of each line along axes, and their indices: [`reduce::axis::extremes`] |
+//! | [`arg_min`](Device::arg_min), [`arg_max`](Device::arg_max), [`min_max`](Device::min_max) of [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key), [`view.along()`](NdView::along) | the extremes of each group, and their indices: [`reduce::segmented::extremes`], [`reduce::axis::extremes`] |
 //! | [`moments`](Device::moments), [`mean`](Device::mean), [`variance`](Device::variance) of [`view.along()`](NdView::along) | mean and variance of each line along axes, in one pass: [`reduce::axis::moments`] |
 //! | [`reduce`](Device::reduce) with [`Sum.exact()`](op::Usage::exact), [`Mean`](op::Mean) | correctly rounded sums and means, also of groups: [`exact`] |
 //! | [`scan`](Device::scan), [`offsets_of`](Device::offsets_of) | prefix scan: `out[i] = x[0] op ... op x[i]`, [exclusive](op::Usage::exclusive) and [reversed](op::Usage::reversed) too; offsets from counts: [`scan`] |
@@ -426,8 +426,7 @@ pub use oclprim_macros::order;
 pub use once::SharedType;
 pub use random::Philox;
 pub use reduce::{
-    Determinism, Extreme, Offset,
-    axis::extremes::AxisExtremes,
+    Determinism, Extreme, Extremes, Offset,
     axis::moments::MomentsRecord,
     moments::Moments,
     statistics::{MinMax, Statistics, StatisticsRecord},

@@ -205,6 +205,14 @@ fn extremes_of_lines_and_segments_have_the_known_values() {
                 assert!(got.same(value(line, end)), "{name}: end {end} of segment {:?}: {got}", KNOWN[line].0);
             }
         }
+        let ends = device.min_max(by_rows.segments(&offsets)).unwrap();
+        let (values, places) = (ends.values.to_vec().unwrap(), ends.indices.to_vec().unwrap());
+        for k in 0..2 * rows {
+            let (line, end) = (k % rows, k / rows);
+            let at = place(line, end);
+            let what = format!("{name}: end {end} of segment {:?}: {} at {}", KNOWN[line].0, values[k], places[k]);
+            assert!(places[k] == at as u64 && values[k].same(x[line * LEN + at]), "{what}");
+        }
     }
 }
 

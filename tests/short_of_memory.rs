@@ -116,6 +116,7 @@ const CALLS: &[(&str, Call)] = &[
     ("reduce_axis of few", |i| of(i.device.reduce(i.matrix(4)?.along(1), Max)?)),
     ("arg_max_axis", |i| of(i.device.arg_max(i.matrix(ROWS)?.along(0))?.indices)),
     ("arg_max_axis of few", |i| of(i.device.arg_max(i.matrix(4)?.along(1))?.indices)),
+    ("arg_max of segments", |i| of(i.device.arg_max(i.x.segments(&i.offsets))?.indices)),
     ("mean_axis 0", |i| Ok(hash(&i.device.mean(i.matrix(ROWS)?.along(0))?))),
     ("mean_axis 1", |i| Ok(hash(&i.device.mean(i.matrix(4)?.along(1))?))),
     ("reduce_segments", |i| of(i.device.reduce(i.x.segments(&i.offsets), Sum)?)),

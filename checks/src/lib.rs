@@ -203,6 +203,11 @@ mod reduce {
         pub(crate) use oclprim::internals::reduce::segmented::*;
 
         pub(crate) mod spec;
+        pub(crate) mod extremes {
+            pub(crate) use oclprim::internals::reduce::segmented::extremes::*;
+
+            pub(crate) mod spec;
+        }
     }
     pub(crate) mod statistics {
         pub(crate) use oclprim::internals::reduce::statistics::*;

@@ -218,6 +218,14 @@ fn reductions(u: &mut Unstructured, given: &Given) -> Result<()> {
         let nodes: usize = plan.levels.iter().map(|level| level.nodes).sum();
         assert!(nodes == plan.nodes && plan.scratch_bytes >= 8 * (plan.tiles + 1) + 16 * nodes, "{plan:?}");
     }
+    let ends = *u.choose(&[reduce::Ends::Min, reduce::Ends::Max, reduce::Ends::Both])?;
+    let form = reduce::segmented::extremes::gpu::Form { element, acc, ends, offset, counted };
+    if let Some(plan) = accepted(reduce::segmented::extremes::gpu::plan(n, segments, &form, caps, &wide)) {
+        given.fits(&plan, plan.split_groups.max(plan.tiles), plan.work_group, plan.work_group * form.item_bytes());
+        given.covers(&plan, plan.tiles, plan.steps, n + segments + 1);
+        plan.levels.iter().for_each(|level| given.fits(&plan, level.groups, plan.work_group, 0));
+        assert!(plan.scratch_bytes >= 40 * plan.nodes + 8 * (plan.tiles + 1) && plan.steps < 0xfffe, "{plan:?}");
+    }
     Ok(())
 }
 
@@ -270,7 +278,7 @@ fn along_axes(u: &mut Unstructured, given: &Given) -> Result<()> {
         given.fit_32_bits(&plan, &[plan.share]);
     }
     use reduce::axis::{extremes, moments};
-    let ends = *u.choose(&[extremes::Ends::Min, extremes::Ends::Max, extremes::Ends::Both])?;
+    let ends = *u.choose(&[reduce::Ends::Min, reduce::Ends::Max, reduce::Ends::Both])?;
     let form = extremes::gpu::Form { element, acc, ends };
     if let Some(plan) = accepted(extremes::gpu::plan(&lines, &form, aligned, caps, wide)) {
         given.fits(&plan, plan.groups, plan.work_group, plan.work_group * (acc.size() + 4));

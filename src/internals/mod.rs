@@ -149,7 +149,6 @@ pub mod reduce {
             pub use crate::reduce::axis::exact::*;
         }
         pub mod extremes {
-            pub use crate::reduce::axis::extremes::*;
             pub mod gpu {
                 pub use crate::reduce::axis::extremes::gpu::*;
             }
@@ -176,6 +175,11 @@ pub mod reduce {
         pub use crate::reduce::segmented::*;
         pub mod gpu {
             pub use crate::reduce::segmented::gpu::*;
+        }
+        pub mod extremes {
+            pub mod gpu {
+                pub use crate::reduce::segmented::extremes::gpu::*;
+            }
         }
     }
     pub mod statistics {

@@ -1,33 +1,56 @@
 //! Arg-min and arg-max: an extreme element and its index.
 
 use super::{End, Extreme, cpu, statistics};
-use crate::{Device, Element, Input, Output, Result, Scratch, Source, runtime::Backend, source::Grouped};
+use crate::{Buffer, Device, Element, Input, Output, Result, Scratch, Source, runtime::Backend, source::Grouped};
 
-/// An input of [`Device::arg_min`], [`Device::arg_max`] and [`Device::min_max`]: a [`Source`], or lines
-/// [`along`](crate::NdView::along) axes.
+/// The extremes of groups: segments, runs of equal keys or lines.
+///
+/// The results have the order of the groups. Lines are in row-major order of the other axes.
+///
+/// ```
+/// use oclprim::Device;
+///
+/// let device = Device::best()?;
+/// let x = device.upload(&[3u8, 1, 2, 1, 5, 5])?;
+/// let found = device.arg_max(x.nd(&[2, 3])?.along(1))?;
+/// assert_eq!((found.values.to_vec()?, found.indices.to_vec()?), (vec![3, 5], vec![0, 1]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Extremes<T: Element> {
+    /// The extremes.
+    pub values: Buffer<T>,
+    /// The index of each extreme in its group; the lowest one of equal elements.
+    pub indices: Buffer<u64>,
+}
+
+/// An input of [`Device::arg_min`], [`Device::arg_max`] and [`Device::min_max`]: a [`Source`], or groups of one
+/// ([`segments`](Source::segments), [`by_key`](Source::by_key), [`along`](crate::NdView::along)).
 ///
 /// The crate alone implements this trait.
 ///
 /// ```
-/// use oclprim::{Device, reduce::Extremal};
+/// use oclprim::{Device, Source, reduce::Extremal};
 ///
 /// let x = [3u8, 1, 2];
 /// fn least<I: Extremal>(input: I) -> oclprim::Result<I::One> {
 ///     Device::best()?.arg_min(input)
 /// }
 /// assert_eq!((least(&x)?.index, least(oclprim::NdView::from(&x).along(0))?.indices.to_vec()?), (1, vec![1]));
+/// assert_eq!(least(x.segments(&[0u32, 1, 3]))?.indices.to_vec()?, [0, 0]);
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no extremes",
-    label = "expected a source, or lines: `view.along(axes)`",
+    label = "expected a source, or groups of one: `x.segments(&offsets)`, `x.by_key(&keys)`, `view.along(axes)`",
     note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
 pub trait Extremal: Grouped<Item: Element> {
-    /// One extreme of each group: [`Extreme`], or [`AxisExtremes`](super::axis::extremes::AxisExtremes).
+    /// One extreme of each group: [`Extreme`], or [`Extremes`]; by key, the keys and [`Extremes`].
     type One;
-    /// Both extremes of each group: [`MinMax`](super::statistics::MinMax), or
-    /// [`AxisExtremes`](super::axis::extremes::AxisExtremes).
+    /// Both extremes of each group: [`MinMax`](super::statistics::MinMax), or [`Extremes`]; by key, the keys and
+    /// [`Extremes`].
     type Both;
 
     #[doc(hidden)]
@@ -38,7 +61,7 @@ pub trait Extremal: Grouped<Item: Element> {
         self,
         device: &Device,
         end: End,
-        values: Output<'_, Self::Item>,
+        values: Self::Out<'_, Self::Item>,
         indices: Output<'_, u64>,
     ) -> Result<()>;
 
@@ -46,7 +69,7 @@ pub trait Extremal: Grouped<Item: Element> {
     fn both(self, device: &Device) -> Result<Self::Both>;
 
     #[doc(hidden)]
-    fn both_into(self, device: &Device, values: Output<'_, Self::Item>, indices: Output<'_, u64>) -> Result<()>;
+    fn both_into(self, device: &Device, values: Self::Out<'_, Self::Item>, indices: Output<'_, u64>) -> Result<()>;
 }
 
 impl<S: Source<Item: Element>> Extremal for S {
@@ -72,12 +95,22 @@ impl<S: Source<Item: Element>> Extremal for S {
 
 /// # Arg-min and arg-max
 ///
-/// These methods return an extreme element and its index. Module: [`reduce`](crate::reduce).
+/// These methods return an extreme element and its index. Modules: [`reduce`](crate::reduce),
+/// [`reduce::segmented::extremes`](crate::reduce::segmented::extremes),
+/// [`reduce::axis::extremes`](crate::reduce::axis::extremes).
 impl Device {
-    /// Arg-min: the smallest element and its index; along axes, those of each line.
+    /// Arg-min: the smallest element and its index; for groups, those of each [segment](Source::segments), [run of equal
+    /// keys](Source::by_key) or [line](crate::NdView::along).
     ///
-    /// Ties yield the lowest index; -0 equals +0. If there is a NaN, the result is the first NaN. For lines, the index
-    /// counts within the line. Results are in row-major order of the other axes, and the call does not wait for them.
+    /// Ties yield the lowest index; -0 equals +0. If there is a NaN, the result is the first NaN. For groups, the index
+    /// counts from the start of the group. The results of lines are in row-major order of the other axes, and the call
+    /// does not wait for them. For segments it checks the offsets, and waits if they are on the device. By key it waits
+    /// for the number of runs.
+    ///
+    /// An empty segment has the index `u64::MAX`. Its value is that of a [reduction](Device::reduce) by
+    /// [`Min`](crate::op::Min): the type's highest value. In contrast, an empty input or line is an error: its length is
+    /// known without a wait for the device. Work, scratch and limits of segments:
+    /// [`reduce::segmented::extremes`](crate::reduce::segmented::extremes).
     ///
     /// # Errors
     ///
@@ -85,7 +118,7 @@ impl Device {
     /// [`Device::reduce`].
     ///
     /// ```
-    /// use oclprim::Device;
+    /// use oclprim::{Device, Source};
     ///
     /// let device = Device::best()?;
     /// let least = device.arg_min(&[3, 1, 2, 1])?;
@@ -95,42 +128,57 @@ impl Device {
     /// let least = device.arg_min(x.nd(&[2, 3])?.along(0))?;
     /// assert_eq!(least.values.to_vec()?, [1.5, -5.0, 2.0]);
     /// assert_eq!(least.indices.to_vec()?, [1, 1, 0]);
+    ///
+    /// let least = device.arg_min(x.segments(&[0u32, 4, 4, 6]))?;
+    /// assert_eq!(least.values.to_vec()?, [1.0, f32::INFINITY, -5.0]);
+    /// assert_eq!(least.indices.to_vec()?, [1, u64::MAX, 0]);
+    ///
+    /// let (keys, least) = device.arg_min(x.by_key(&[7u8, 7, 8, 8, 8, 9]))?;
+    /// assert_eq!((keys.to_vec()?, least.indices.to_vec()?), (vec![7, 8, 9], vec![1, 2, 0]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn arg_min<I: Extremal>(&self, input: I) -> Result<I::One> {
         input.one(self, End::Min)
     }
 
-    /// [`Device::arg_min`] into `values` and `indices`. These have one element for a source, or one for each line.
+    /// [`Device::arg_min`] into `values` and `indices`. These have one element for a source, or one for each group.
     ///
-    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered).
+    /// For [runs of keys](Source::by_key), `values` is a tuple of the keys, the values and the count, as in
+    /// [`Device::reduce_into`].
+    ///
+    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered). Does
+    /// not check the offsets of segments; see [`Device::reduce_into`].
     ///
     /// # Errors
     ///
-    /// Same as [`Device::arg_min`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if an output has
-    /// another number of elements.
+    /// Same as [`Device::arg_min`], but without those for the values of offsets.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if an output has another number of elements.
     ///
     /// ```
-    /// use oclprim::Device;
+    /// use oclprim::{Device, Source};
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[0.5f32, -1.0, 4.0])?;
     /// let (mut value, mut index) = (device.zeroed::<f32>(1)?, device.zeroed::<u64>(1)?);
     /// device.arg_min_into(&x, &mut value, &mut index)?;
     /// assert_eq!((value.to_vec()?, index.to_vec()?), (vec![-1.0], vec![1]));
+    ///
+    /// let (mut keys, mut values, mut count, mut indices) = ([0u8; 2], [0.0; 2], [0], [0; 2]);
+    /// device.arg_min_into(x.by_key(&[5u8, 5, 6]), (&mut keys, &mut values, &mut count), &mut indices)?;
+    /// assert_eq!((keys, values, count, indices), ([5, 6], [-1.0, 4.0], [2], [1, 0]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn arg_min_into<'b, 'c, I: Extremal>(
         &self,
         input: I,
-        values: impl Into<Output<'b, I::Item>>,
+        values: impl Into<I::Out<'b, I::Item>>,
         indices: impl Into<Output<'c, u64>>,
     ) -> Result<()> {
         input.one_into(self, End::Min, values.into(), indices.into())
     }
 
-    /// Arg-max: the largest element and its index; along axes, those of each line. Ties, NaN and order are as in
-    /// [`Device::arg_min`].
+    /// Arg-max: the largest element and its index; for groups, those of each group. Ties, NaN and order are as
+    /// in [`Device::arg_min`]. The value of an empty segment is the type's lowest value.
     ///
     /// # Errors
     ///
@@ -153,9 +201,10 @@ impl Device {
         input.one(self, End::Max)
     }
 
-    /// [`Device::arg_max`] into `values` and `indices`. These have one element for a source, or one for each line.
+    /// [`Device::arg_max`] into `values` and `indices`, as [`Device::arg_min_into`].
     ///
-    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered).
+    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered). Does
+    /// not check the offsets of segments; see [`Device::reduce_into`].
     ///
     /// # Errors
     ///
@@ -172,23 +221,23 @@ impl Device {
     pub fn arg_max_into<'b, 'c, I: Extremal>(
         &self,
         input: I,
-        values: impl Into<Output<'b, I::Item>>,
+        values: impl Into<I::Out<'b, I::Item>>,
         indices: impl Into<Output<'c, u64>>,
     ) -> Result<()> {
         input.one_into(self, End::Max, values.into(), indices.into())
     }
 
-    /// The smallest and the largest element and their indices, in one pass; along axes, those of each line.
+    /// The smallest and the largest element and their indices, in one pass; for groups, those of each group.
     ///
     /// Each is the result of [`Device::arg_min`] or [`Device::arg_max`]. If there is a NaN, both results are the first
-    /// NaN. For lines, the smallest elements of all lines come first, then the largest ones.
+    /// NaN. For groups, the smallest elements of all groups come first, then the largest ones.
     ///
     /// # Errors
     ///
     /// Same as [`Device::arg_min`].
     ///
     /// ```
-    /// use oclprim::Device;
+    /// use oclprim::{Device, Source};
     ///
     /// let device = Device::best()?;
     /// let ends = device.min_max(&[2.5f32, -1.0, 7.0])?;
@@ -198,16 +247,24 @@ impl Device {
     /// let ends = device.min_max(x.nd(&[2, 3])?.along(1))?;
     /// assert_eq!(ends.values.to_vec()?, [1, 1, 3, 5]);
     /// assert_eq!(ends.indices.to_vec()?, [1, 0, 0, 1]);
+    ///
+    /// let ends = device.min_max(x.segments(&[0u32, 2, 6]))?;
+    /// assert_eq!(ends.values.to_vec()?, [1, 1, 3, 5]);
+    /// assert_eq!(ends.indices.to_vec()?, [1, 1, 0, 2]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn min_max<I: Extremal>(&self, input: I) -> Result<I::Both> {
         input.both(self)
     }
 
-    /// [`Device::min_max`] into `values` and `indices`, which have two elements for a source, or two for each line. The
+    /// [`Device::min_max`] into `values` and `indices`, which have two elements for a source, or two for each group. The
     /// smallest elements are first.
     ///
-    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered).
+    /// For [runs of keys](Source::by_key), `values` is a tuple of the keys, the values and the count. There are twice as
+    /// many values and indices as keys. The largest values begin in the middle of the output.
+    ///
+    /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered). Does
+    /// not check the offsets of segments; see [`Device::reduce_into`].
     ///
     /// # Errors
     ///
@@ -230,7 +287,7 @@ impl Device {
     pub fn min_max_into<'b, 'c, I: Extremal>(
         &self,
         input: I,
-        values: impl Into<Output<'b, I::Item>>,
+        values: impl Into<I::Out<'b, I::Item>>,
         indices: impl Into<Output<'c, u64>>,
     ) -> Result<()> {
         input.both_into(self, values.into(), indices.into())

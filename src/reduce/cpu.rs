@@ -230,25 +230,30 @@ fn combine_lanes<U: Element, O: Op<U>>(lane: &mut [U::Acc]) -> U::Acc {
 
 /// Finds the extreme of `input`, which is not empty.
 pub(super) fn arg_reduce<T: Element>(input: &[T], end: End) -> Result<Extreme<T>> {
-    let better = |best: Extreme<T>, next: Extreme<T>| if end.before(next.value, best.value) { next } else { best };
-    let scan = |(start, chunk): (usize, &[T])| {
-        let mut best = Extreme { index: start, value: chunk[0] };
-        for (block, part) in chunk.chunks(BLOCK).enumerate() {
-            // Few groups contain a better element. So a branch-free loop first tests whether a group contains one.
-            let value = best.value;
-            if part.iter().fold(false, |any, &x| any | end.before(x, value)) {
-                let each =
-                    part.iter().enumerate().map(|(i, &value)| Extreme { index: start + block * BLOCK + i, value });
-                best = each.fold(best, better);
-            }
-        }
-        best
-    };
     let parts: Vec<_> = if size_of_val(input) <= SERIAL_BYTES {
-        vec![scan((0, input))]
+        vec![extreme_of(0, input, end)]
     } else {
-        tiles(input, &|start, part| scan((start, part)))?
+        tiles(input, &|start, part| extreme_of(start, part, end))?
     };
     // Parts are in order of index, so the first of equal elements wins.
-    Ok(parts.into_iter().reduce(better).expect("the input is not empty"))
+    Ok(parts.into_iter().reduce(|best, next| better(end, best, next)).expect("the input is not empty"))
+}
+
+/// The extreme of `chunk`, which is not empty. Its first element has the index `start`.
+pub(super) fn extreme_of<T: Element>(start: usize, chunk: &[T], end: End) -> Extreme<T> {
+    let mut best = Extreme { index: start, value: chunk[0] };
+    for (block, part) in chunk.chunks(BLOCK).enumerate() {
+        // Few groups contain a better element. So a branch-free loop first tests whether a group contains one.
+        let value = best.value;
+        if part.iter().fold(false, |any, &x| any | end.before(x, value)) {
+            let each = part.iter().enumerate().map(|(i, &value)| Extreme { index: start + block * BLOCK + i, value });
+            best = each.fold(best, |best, next| better(end, best, next));
+        }
+    }
+    best
+}
+
+/// The extreme of two ranges; `next` is that of the later one.
+pub(super) fn better<T: Element>(end: End, best: Extreme<T>, next: Extreme<T>) -> Extreme<T> {
+    if end.before(next.value, best.value) { next } else { best }
 }

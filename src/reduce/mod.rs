@@ -34,7 +34,7 @@ pub mod statistics;
 pub use crate::segments::Offset;
 use bytemuck::Pod;
 
-pub use self::arg::Extremal;
+pub use self::arg::{Extremal, Extremes};
 use self::gpu::Form;
 pub use crate::op::Determinism;
 #[allow(unused_imports, reason = "for the documentation")]
@@ -89,6 +89,45 @@ impl End {
             // Widening makes comparisons of 16-bit floats branch-free.
             Self::Min => a.widen() < b.widen(),
             Self::Max => a.widen() > b.widen(),
+        }
+    }
+}
+
+/// The extremes to find in a group.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    #[doc(hidden)]
+    Min,
+    #[doc(hidden)]
+    Max,
+    #[doc(hidden)]
+    Both,
+}
+
+impl Ends {
+    pub(crate) const fn of(end: End) -> Self {
+        match end {
+            End::Min => Self::Min,
+            End::Max => Self::Max,
+        }
+    }
+
+    #[doc(hidden)]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Min => End::Min.name(),
+            Self::Max => End::Max.name(),
+            Self::Both => "min-max",
+        }
+    }
+
+    #[doc(hidden)]
+    pub const fn list(self) -> &'static [End] {
+        match self {
+            Self::Min => &[End::Min],
+            Self::Max => &[End::Max],
+            Self::Both => &[End::Min, End::Max],
         }
     }
 }

@@ -430,6 +430,7 @@ impl Spec for Reduce {
         exact_groups::spec::cases(level, &mut cases);
         mapped::spec::cases(level, &mut cases);
         segmented::spec::cases(level, &mut cases);
+        segmented::extremes::spec::cases(level, &mut cases);
         axis::spec::cases(level, &mut cases);
         axis::extremes::spec::cases(level, &mut cases);
         axis::moments::spec::cases(level, &mut cases);
@@ -468,6 +469,7 @@ impl Spec for Reduce {
         benches.extend(exact::spec::benches());
         benches.extend(mapped::spec::benches());
         benches.extend(segmented::spec::benches());
+        benches.extend(segmented::extremes::spec::benches());
         benches.extend(axis::spec::benches());
         benches.extend(axis::extremes::spec::benches());
         benches.extend(axis::moments::spec::benches());
@@ -510,6 +512,7 @@ impl Spec for Reduce {
         programs.extend(exact_groups::spec::programs(caps));
         programs.extend(mapped::spec::programs(caps));
         programs.extend(segmented::spec::programs(caps));
+        programs.extend(segmented::extremes::spec::programs(caps));
         programs.extend(axis::spec::programs(caps));
         programs.extend(axis::extremes::spec::programs(caps));
         programs.extend(axis::moments::spec::programs(caps));

@@ -20,6 +20,7 @@
 
 #[doc(hidden)]
 pub(crate) mod cpu;
+pub mod extremes;
 #[doc(hidden)]
 pub(crate) mod gpu;
 

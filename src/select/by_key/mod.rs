@@ -1,5 +1,6 @@
 //! Reduction by key: one value from the values of each run of equal keys, [`Device::reduce`] of
-//! [`values.by_key(&keys)`](Source::by_key).
+//! [`values.by_key(&keys)`](Source::by_key). [`Device::arg_min`], [`Device::arg_max`] and [`Device::min_max`] also return
+//! the index of the value in its run.
 //!
 //! | property | |
 //! |---|---|
@@ -13,10 +14,13 @@
 //! earlier tiles. Tiles reduce their runs as in [`reduce::segmented`](crate::reduce::segmented).
 //!
 //! If work-groups cannot wait for one another, the first index of each run is found as in
-//! [`select::runs`](crate::select::runs). These indices are the offsets of a segmented reduction.
+//! [`select::runs`](crate::select::runs). These indices are the offsets of a segmented reduction. Extremes always find
+//! the runs first, and then work as in [`reduce::segmented::extremes`](crate::reduce::segmented::extremes).
 //!
 //! Work-groups get equal parts of the values, whatever the lengths of runs. So one long run costs as much as many runs
 //! of one value.
+
+mod extremes;
 
 use super::cpu;
 use super::gpu;
@@ -116,12 +120,25 @@ impl Device {
         U: Element,
         F: Fn(U::Acc, U::Acc) -> U::Acc + Sync,
     {
-        let (n, scratch) = (keys.len(), &mut Scratch::new());
+        let (keys_out, offsets) = self.runs_there::<C, K>(device, keys)?;
+        let mut values_out = self.uninit(keys_out.len())?;
+        let to = Output::from(&mut values_out);
+        self.reduce_parts(op, source, exact, values, Input::from(&offsets), to, &mut Scratch::new())?;
+        Ok((keys_out, values_out))
+    }
+
+    /// The first key of each run, and the offsets of all runs. Waits for their number.
+    fn runs_there<C: Offset, K: Element>(
+        &self,
+        device: &ClDevice,
+        keys: Input<'_, K>,
+    ) -> Result<(Buffer<K>, Buffer<C>)> {
+        let n = keys.len();
         let mut offsets = self.temporary::<C>(n + 1)?;
         let keys_out = self.counted(n, |keys_out, count| {
             let (keys, keys_out, count) = (keys.cl(device)?, keys_out.cl(device, false)?, count.cl(device, false)?);
             let places = Output::from(&mut offsets).cl(device, false)?;
-            heads::<K>(device, &keys, &keys_out, &places, &count, scratch)?;
+            heads::<K>(device, &keys, &keys_out, &places, &count, &mut Scratch::new())?;
             count.finish(device)?;
             places.finish(device)?;
             keys_out.finish(device)
@@ -129,10 +146,7 @@ impl Device {
         let runs = keys_out.len();
         offsets.truncate(runs + 1);
         offsets.view_mut(runs..)?.fill(C::from_i128(n as i128))?;
-        let mut values_out = self.uninit(runs)?;
-        let to = Output::from(&mut values_out);
-        self.reduce_parts(op, source, exact, values, Input::from(&offsets), to, scratch)?;
-        Ok((keys_out, values_out))
+        Ok((keys_out, offsets))
     }
 
     /// All reductions by key that do not allocate, compiled once for each type and operator. If `exact`, it is a sum of floats.
@@ -158,27 +172,7 @@ impl Device {
         to.values.expect_len(room, "as many keys")?;
         in_room("result", room, to.count, |count| match self.backend() {
             Backend::Cpu => {
-                let keys = keys.host()?;
-                let mut keys_out = cpu::first(to.keys.host()?, keys);
-                let (mut offsets, mut grown) = (memory::zeroed(n.min(1))?, Ok(()));
-                let found = cpu::runs(
-                    keys,
-                    &mut |places| {
-                        let places_in_room = &places[..places.len().min(room + 1 - offsets.len())];
-                        if grown.is_ok() {
-                            grown = memory::reserve(&mut offsets, places_in_room.len() + 1);
-                        }
-                        if grown.is_ok() {
-                            offsets.extend(places_in_room.iter().map(|&i| i as u64));
-                        }
-                        cpu::next(&mut keys_out, places.len())
-                    },
-                    &|keys_out, places| keys_out.iter_mut().zip(places).for_each(|(to, &i)| *to = keys[i]),
-                )?;
-                grown?;
-                if found <= room {
-                    memory::push(&mut offsets, n as u64)?;
-                }
+                let (offsets, found) = runs_on_the_host(keys.host()?, to.keys.host()?)?;
                 let out = &mut to.values.host()?[..offsets.len() - 1];
                 if let Some(of) = exact {
                     let other = values.other().map(|other| other.host()).transpose()?;
@@ -241,6 +235,33 @@ impl Device {
 fn keyed<K: Element, U: Element>(source: Code, element: ElementType, n: usize) -> segmented::gpu::Form {
     let offset = if n > u32::MAX as usize { ElementType::U64 } else { ElementType::U32 };
     segmented::gpu::Form { keys: Some(K::TYPE), element, ..segmented::gpu::Form::by::<U, U>(source, offset) }
+}
+
+/// Writes the first key of each run to `keys_out` until it is full. Returns the offsets of these runs and the end of the
+/// last one, and the number of all runs.
+fn runs_on_the_host<K: Element>(keys: &[K], keys_out: &mut [K]) -> Result<(Vec<u64>, usize)> {
+    let (n, room) = (keys.len(), keys_out.len());
+    let mut keys_out = cpu::first(keys_out, keys);
+    let (mut offsets, mut grown) = (memory::zeroed(n.min(1))?, Ok(()));
+    let found = cpu::runs(
+        keys,
+        &mut |places| {
+            let places_in_room = &places[..places.len().min(room + 1 - offsets.len())];
+            if grown.is_ok() {
+                grown = memory::reserve(&mut offsets, places_in_room.len() + 1);
+            }
+            if grown.is_ok() {
+                offsets.extend(places_in_room.iter().map(|&i| i as u64));
+            }
+            cpu::next(&mut keys_out, places.len())
+        },
+        &|keys_out, places| keys_out.iter_mut().zip(places).for_each(|(to, &i)| *to = keys[i]),
+    )?;
+    grown?;
+    if found <= room {
+        memory::push(&mut offsets, n as u64)?;
+    }
+    Ok((offsets, found))
 }
 
 /// Writes the first key of each run to `keys_out`, and its index to `places`, whose elements have the size of an index.

@@ -1,4 +1,4 @@
-//! Cases and benchmark cases of reductions by key.
+//! Cases and benchmark cases of reductions and extremes by key.
 
 use crate::runtime::{DeviceClass, ProgramSpec};
 
@@ -6,16 +6,17 @@ use crate::tuning::Tuned;
 use crate::{
     Device, Element, ElementType, Source,
     bench::Bench,
-    check::{Case, Failure, Level, data::Data, operators::affine, poison, same, same_bytes},
+    check::{Case, Failure, Level, data::Data, guarded, operators::affine, poison, same, same_bytes},
     f16,
     ladder::Climb,
     op::{Max, Min, Op, Sum},
+    reduce::{End, Ends},
     select::{
         runs::spec::{Check, Lengths, What, cases_of, offsets, pair},
         shared::{filled, rooms, untouched},
     },
 };
-use oclprim::internals::reduce::segmented::gpu;
+use oclprim::internals::reduce::segmented::{extremes, gpu};
 
 /// The first key of each run, and the reduction of its values by [`crate::reduce::segmented`] on the CPU, which has its own
 /// cases.
@@ -57,6 +58,47 @@ fn check<K: Element, V: Element, U: Element + From<V>, O: Op<U> + Default>(
     same(&got.to_vec()?, &want, "values, allocated,")
 }
 
+/// Checks the smallest value of each run and its index, and in a call that allocates, the largest as well.
+fn check_extremes<K: Element, V: Element>(device: &Device, what: What) -> Result<(), Failure> {
+    let What { n, offset, .. } = what;
+    let keys: Vec<K> = what.lengths.generate(offset + n);
+    let values: Vec<V> = Data::Special.generate(n + 2 * offset, n as u64);
+    let (keys_there, values_there) = (device.upload(&keys)?, device.upload(&values)?);
+    let (keys, values) = (&keys[offset..], &values[2 * offset..]);
+    let heads = offsets(keys);
+    let want_keys: Vec<K> = heads[..heads.len() - 1].iter().map(|&i| keys[i]).collect();
+    let wanted = |end: End| {
+        heads.windows(2).map(move |pair| {
+            let run = &values[pair[0]..pair[1]];
+            let best = (1..run.len()).fold(0, |best, i| if end.before(run[i], run[best]) { i } else { best });
+            (run[best], best as u64)
+        })
+    };
+    let (want, want_indices): (Vec<V>, Vec<u64>) = wanted(End::Min).unzip();
+    let room = rooms(n, want.len(), what.room);
+    let (keys_view, values_view) = (keys_there.view(offset..)?, values_there.view(2 * offset..)?);
+    let mut found = Ok((Vec::new(), Vec::new(), 0));
+    let indices = guarded(device, room, 1, |indices| {
+        found = pair(device, room, offset, |keys_out, values_out, count| {
+            device.arg_min_into(values_view.by_key(keys_view), (keys_out, values_out, count), indices)
+        });
+        Ok(())
+    });
+    let (keys_got, got, count) = found?;
+    let indices = indices?;
+    same_bytes(&[count], &[want.len() as u64], "count ")?;
+    filled(&keys_got, &want_keys, "keys")?;
+    let kept = room.min(want.len());
+    same(&got[..kept], &want[..kept], "values")?;
+    untouched(&got[kept..], "values")?;
+    filled(&indices, &want_indices, "indices")?;
+    let (keys_got, both) = device.min_max(values_view.by_key(keys_view))?;
+    let (want, want_indices): (Vec<V>, Vec<u64>) = wanted(End::Min).chain(wanted(End::Max)).unzip();
+    same_bytes(&keys_got.to_vec()?, &want_keys, "keys, allocated,")?;
+    same(&both.values.to_vec()?, &want, "values, allocated,")?;
+    same(&both.indices.to_vec()?, &want_indices, "indices, allocated,")
+}
+
 /// Checks a user-defined operator that is not commutative.
 fn check_by(device: &Device, what: What) -> Result<(), Failure> {
     let keys: Vec<u32> = what.lengths.generate(what.n);
@@ -76,9 +118,11 @@ pub(in crate::select) fn cases(level: Level, cases: &mut Vec<Case>) {
     let mut push = |form, element, check: Check| cases_of(level, form, element, check, cases);
     push("sum by key", ElementType::F32, check::<u32, f32, f32, Sum>);
     push("by key by an operator", ElementType::U32, check_by);
+    push("arg-min by key", ElementType::F32, check_extremes::<u32, f32>);
     if level >= Level::Quick {
         push("max by key", ElementType::I64, check::<f64, i64, i64, Max>);
         push("sum by key in a wider type", ElementType::U8, check::<u8, i32, i64, Sum>);
+        push("arg-min by key", ElementType::I64, check_extremes::<f64, u8>);
     }
     if level >= Level::Full {
         push("min by key", ElementType::F16, check::<f16, f16, f16, Min>);
@@ -105,6 +149,15 @@ pub(in crate::select) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
             let wide = form.offset == ElementType::U64;
             programs.extend(gpu::plan(1 << 20, 1 << 10, &form, aligned, caps, &|_| wide).map(|plan| plan.program));
         }
+    }
+    for form in [
+        extremes::gpu::Form::of::<f32>(Ends::Both, ElementType::U32),
+        extremes::gpu::Form::of::<u8>(Ends::Min, ElementType::U32),
+        extremes::gpu::Form::of::<f64>(Ends::Max, ElementType::U64),
+    ] {
+        let form = extremes::gpu::Form { counted: true, ..form };
+        let wide = form.offset == ElementType::U64;
+        programs.extend(extremes::gpu::plan(1 << 20, 1 << 10, &form, caps, &|_| wide).map(|plan| plan.program));
     }
     programs
 }

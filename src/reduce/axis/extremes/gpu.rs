@@ -1,9 +1,9 @@
 //! The extremes of lines on OpenCL devices: the plan, then its launches.
 
-use super::{Ends, Lines};
+use super::Lines;
 use crate::{
     Element, ElementType, Result, Scratch,
-    reduce::axis::gpu::OnDevice,
+    reduce::{Ends, axis::gpu::OnDevice},
     runtime::{ClInput, ClOutput, ProgramSpec, opencl::ClDevice},
     tuning::{self, Tuned},
 };

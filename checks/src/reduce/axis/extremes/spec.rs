@@ -1,6 +1,5 @@
 //! Cases and benchmark cases of the extremes of lines along an axis.
 
-use super::Ends;
 use crate::ProgramSpec;
 use crate::{
     Buffer, Device, Element, ElementType, Layout, NdView, Output, Result,
@@ -8,7 +7,7 @@ use crate::{
     check::{Case, Failure, Level, data::Data, guarded, layouts::LayoutKind, same},
     f16,
     ladder::Climb,
-    reduce::End,
+    reduce::{End, Ends},
     tuning::Tuned,
 };
 
@@ -89,7 +88,7 @@ fn check_nothing<T: Element>(device: &Device, ends: Ends) -> Result<(), Failure>
 }
 
 fn form<T: Element>(level: Level, ends: Ends, shapes: &[(&'static [usize], usize)], cases: &mut Vec<Case>) {
-    let layout_kinds = LayoutKind::of(level);
+    let (name, layout_kinds) = (format!("{} along an axis", ends.name()), LayoutKind::of(level));
     let data_sets: &[(Data, usize)] = match level {
         Level::Tiny | Level::Quick => &[(Data::Random, 0), (Data::Special, 3)],
         Level::Full => &[(Data::Random, 0), (Data::Special, 3), (Data::Extremes, 0), (Data::Constant, 1)],
@@ -99,13 +98,13 @@ fn form<T: Element>(level: Level, ends: Ends, shapes: &[(&'static [usize], usize
             for &(data, at) in data_sets {
                 let text = format!("{shape:?} along {axis} at {at}, {layout_kind:?}");
                 let n = shape.iter().product();
-                cases.push(Case::new(ends.name(), T::TYPE, text, data.name(), n, move |device| {
+                cases.push(Case::new(&name, T::TYPE, text, data.name(), n, move |device| {
                     check::<T>(device, (shape, axis), layout_kind, ends, data, at)
                 }));
             }
         }
     }
-    cases.push(Case::new(ends.name(), T::TYPE, "[0, 4]", "none", 0, move |device| check_nothing::<T>(device, ends)));
+    cases.push(Case::new(&name, T::TYPE, "[0, 4]", "none", 0, move |device| check_nothing::<T>(device, ends)));
 }
 
 pub(in crate::reduce) fn cases(level: Level, cases: &mut Vec<Case>) {
@@ -166,7 +165,7 @@ fn bench(ends: Ends, name: &str, shape: fn(usize) -> [usize; 2], axis: usize) ->
         indices: Buffer<u64>,
     }
     Bench::new(
-        format!("{} over {name}", ends.name().trim_end_matches(" along an axis")),
+        format!("{} over {name}", ends.name()),
         ElementType::F32,
         |n| 4 * n as u64,
         move |device, n| {
