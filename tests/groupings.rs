@@ -4,6 +4,7 @@ use std::{marker::PhantomData, path::Path};
 
 use oclprim::{
     NdView, Order,
+    histogram::Samples,
     merge::Mergeable,
     reduce::{Extremal, Reducible, count::Countable, statistics::Measurable},
     scan::Scannable,
@@ -86,6 +87,7 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
         row!("`merge`", Mergeable),
         row!("`select`, `partition`", Selectable),
         row!("`unique`", Distinct),
+        row!("`histogram`", Samples),
     ];
     let head = "| | whole | `segments` | `by_key` | `flagged` | `along` |\n|---|---|---|---|---|---|\n";
     let table = format!("{head}{}", rows.concat());
