@@ -16,6 +16,10 @@
 //                table[group][slot] = its samples, counted in local memory
 //                counts[group][bin] (+)= table[group][bin], by atomics if the group is split; outside likewise
 //
+// For weights, `keys` numbers the slots of all groups, so that histogram_weighted.cl sums them as those of one input:
+//
+//     keys: keys[i] = g * (bins + 3) + slot(in[i]) for each sample of group g
+//
 // Bytes: reads the samples once for each range of slots; writes each counter once, those of split groups once more for
 // each of their parts.
 //
@@ -427,5 +431,36 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_groups_c
             put_count(counts, outside, group + row, slot, bins, sum, split, add);
         }
         group += tile;
+    }
+}
+
+// Numbers the slots of `few` groups from `first` on; writes UINT_MAX for other samples. A work-item takes `run`
+// neighbouring samples at a time. row_cost is 0.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_groups_keys(
+    __global const IN* restrict in_base, const ulong in_offset, const ulong n, const ulong count, const uint bins,
+    const ulong first, const ulong few, const ulong run, __global uint* restrict keys, GROUP_PARAMS MAP_PARAMS)
+{
+    MAP_SETUP(get_local_id(0), WG)
+    barrier(CLK_LOCAL_MEM_FENCE);
+    Groups groups;
+    open_groups(&groups, n, count, 0, GROUP_ARGS);
+    __global const IN* in = in_base + in_offset;
+    const ulong begin = start_of(&groups, 0), stop = start_of(&groups, count);
+    for (ulong base = run * get_global_id(0); base < n; base += run * get_global_size(0)) {
+        const ulong last = min(n, base + run);
+        ulong group = 0, end = 0;
+        for (ulong i = base; i < last; i++) {
+            uint key = UINT_MAX;
+            if (i >= begin && i < stop) {
+                if (i >= end) {
+                    group = group_at(&groups, i - begin);
+                    end = start_of(&groups, group + 1);
+                }
+                if (group - first < few) {
+                    key = (uint)(group - first) * (bins + 3) + SLOT(in[i]);
+                }
+            }
+            keys[i] = key;
+        }
     }
 }

@@ -209,7 +209,9 @@ pub use element::{Element, ElementType, Float, Integer};
 pub use error::{Error, ErrorKind, Result};
 pub use exact::ExactSum;
 pub use half::{bf16, f16};
-pub use histogram::{Accumulate, Bins, Counter, Histogram, Histograms, Outside, Weight, WeightedHistogram};
+pub use histogram::{
+    Accumulate, Bins, Counter, Histogram, Histograms, Outside, Weight, WeightedHistogram, WeightedHistograms,
+};
 #[cfg(feature = "ndarray")]
 pub use input::ndarray::NdCow;
 pub use input::{

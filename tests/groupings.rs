@@ -10,7 +10,7 @@ use oclprim::{
     scan::Scannable,
     select::{Selectable, runs::Distinct},
     sort::{Argsortable, Sortable},
-    source::{Along, ByKey, Flagged, Indexed, Segments, With},
+    source::{Along, ByKey, Flagged, Indexed, Segments, Weighted, With},
     topk::Rankable,
 };
 
@@ -88,6 +88,15 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
         row!("`select`, `partition`", Selectable),
         row!("`unique`", Distinct),
         row!("`histogram`", Samples),
+        row!(
+            "`histogram` with weights",
+            [Samples],
+            Weighted<Whole, Values>,
+            Weighted<InSegments, Values>,
+            Weighted<InRuns, Values>,
+            Weighted<WithFlags, Values>,
+            Weighted<InLines, NdView<'static, u64>>
+        ),
     ];
     let head = "| | whole | `segments` | `by_key` | `flagged` | `along` |\n|---|---|---|---|---|---|\n";
     let table = format!("{head}{}", rows.concat());

@@ -180,6 +180,34 @@ fn wrong_arguments_are_refused() {
     }
 }
 
+#[test]
+fn weights_of_groups_are_summed() {
+    let (x, w) = ([0u8, 1, 1, 7, 0, 1], [1.0f32, 1e30, 1.0, -0.0, f32::INFINITY, -1e30]);
+    let bins = Bins::ids(2).unwrap();
+    for (name, device) in devices() {
+        let (mut sums, mut outside) = (device.filled(6, 2.0f32).unwrap(), device.filled(9, 2.0f32).unwrap());
+        let input = || x.segments(&[0u32, 3, 3, 6]).weighted(&w);
+        device.histogram_into(input(), &bins, &mut sums, &mut outside, Accumulate::Overwrite).unwrap();
+        assert_eq!(sums.to_vec().unwrap(), [1.0, 1e30, 0.0, 0.0, f32::INFINITY, -1e30], "{name}");
+        assert!(outside.to_vec().unwrap().iter().all(|sum| sum.to_bits() == 0), "{name}");
+        device.histogram_into(input(), &bins, &mut sums, &mut outside, Accumulate::Add).unwrap();
+        assert_eq!(sums.to_vec().unwrap()[..2], [2.0, 2e30], "{name}");
+        let rows = |of: &'static [u16; 6]| Input::from(of).nd(&[2, 3]).unwrap();
+        let view = Input::from(&x).nd(&[2, 3]).unwrap().cast::<i32>();
+        let found =
+            device.histogram(view.along(0).weighted(rows(&[1, 2, 3, 4, 5, 6])), &Bins::ids(2).unwrap()).unwrap();
+        assert_eq!(found.sums.to_vec().unwrap(), [1, 0, 5, 2, 0, 9], "{name}");
+        assert_eq!(found.outside.to_vec().unwrap(), [0, 4, 0, 0, 0, 0, 0, 0, 0], "{name}");
+        let error = device.histogram(x.segments(&[0u32, 6]).weighted(&w[..5]), &bins).unwrap_err();
+        let text = "weighted histograms of 6 samples need as many weights, got 5";
+        assert_eq!((error.kind(), error.to_string()), (ErrorKind::InvalidInput, text.into()), "{name}");
+        let flat = Input::from(&w).nd(&[3, 2]).unwrap();
+        let error = device.histogram(Input::from(&x).nd(&[2, 3]).unwrap().along(0).weighted(flat), &bins).unwrap_err();
+        let text = "weights of lines need the shape of the samples, [2, 3], got [3, 2]";
+        assert_eq!((error.kind(), error.to_string()), (ErrorKind::InvalidInput, text.into()), "{name}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 

@@ -97,6 +97,7 @@ pub const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "ids of segments",
     "ids of segments in global memory",
     "ids along axes",
+    "weighted f32 of segments",
     "4-byte elements",
     "batch, 4-byte elements",
     "in place, 4-byte elements",

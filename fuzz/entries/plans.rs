@@ -595,6 +595,10 @@ fn histograms(u: &mut Unstructured, given: &Given) -> Result<()> {
         let cost = n as u128 + groups as u128 * plan.row_cost as u128;
         assert!(cost.div_ceil(plan.parts as u128) <= ROUND as u128, "{}", what(&plan));
     }
+    if let Some(plan) = accepted(histogram::groups::gpu::keys(n, kind, form, caps)) {
+        given.fits(&plan, plan.groups, plan.work_group, 0);
+        assert!(plan.groups > 0 && plan.run > 0, "{}", what(&plan));
+    }
     let channels = u.int_in_range(1..=4)?;
     let bins = (0..u.int_in_range(1..=channels)?).map(|_| size_of_part(u, most)).collect::<Result<Vec<_>>>()?;
     let (pixels, types) = (n.min(ROUND) / channels, (element, counter));

@@ -48,7 +48,7 @@ pub(crate) mod slots;
 pub(crate) mod weighted;
 
 pub use bins::Bins;
-pub use groups::Histograms;
+pub use groups::{Histograms, WeightedHistograms};
 pub use weighted::{Weight, WeightedHistogram};
 
 use self::form::Mapped;
@@ -167,7 +167,8 @@ pub struct Histogram {
 pub trait Samples: Sized {
     /// The bins: [`Bins`], or a slice of them for channels.
     type Bins: ?Sized;
-    /// A [`Histogram`], a [`WeightedHistogram`], a `Vec` of histograms for channels, or the [`Histograms`] of groups.
+    /// A [`Histogram`], a [`WeightedHistogram`], a `Vec` of histograms for channels, or for groups [`Histograms`] or
+    /// [`WeightedHistograms`].
     type Found;
 
     #[doc(hidden)]

@@ -3,13 +3,16 @@
 use std::ops::Range;
 
 use crate::{
-    Result,
+    Element, Result,
     histogram::{
         Accumulate, Counter,
         cpu::{BLOCK, ROUND, Slots, add, part_len, table},
         slots::OUTSIDE,
+        weighted::{Weight, cpu::weighted},
     },
-    memory, parallel,
+    memory,
+    op::Arithmetic,
+    parallel,
     segments::Offsets,
 };
 
@@ -73,17 +76,23 @@ impl<'a> Costs<'a> {
         self.start(group) - self.first + group * self.row_cost
     }
 
+    /// The last group that begins at `cost` or before, where `cost` is less than that of all groups.
+    fn group_at(&self, cost: usize) -> usize {
+        // before(low) <= cost < before(high)
+        let (mut low, mut high) = (0, self.starts.count());
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            *if self.before(middle) <= cost { &mut low } else { &mut high } = middle;
+        }
+        low
+    }
+
     fn cut(&self, cost: usize) -> Cut {
         let count = self.starts.count();
         if cost >= self.before(count) {
             return Cut { group: count, sample: self.start(count), inside: false };
         }
-        // before(low) <= cost < before(high)
-        let (mut low, mut high) = (0, count);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            *if self.before(middle) <= cost { &mut low } else { &mut high } = middle;
-        }
+        let low = self.group_at(cost);
         let over = cost - self.before(low);
         Cut { group: low, sample: self.start(low) + over.saturating_sub(self.row_cost), inside: over > 0 }
     }
@@ -145,6 +154,50 @@ pub(super) fn histograms<C: Counter>(
     parallel::try_consume(parts.into_iter(), &|part| count(part, &costs, slots, bins, accumulate))?;
     for (group, table) in pieces.iter().flatten() {
         add(table, &mut counts[group * bins..][..bins], &mut outside[group * OUTSIDE..][..OUTSIDE]);
+    }
+    Ok(())
+}
+
+/// Sums the weights of groups. Groups with `most` slots together are summed as one input.
+pub(super) fn sums<W: Weight>(
+    starts: Starts<'_>,
+    weights: &[W],
+    slots: Slots<'_>,
+    bins: usize,
+    (sums, outside): (&mut [W::Sum], &mut [W::Sum]),
+    (accumulate, most): (Accumulate, usize),
+) -> Result<()> {
+    let (count, words) = (starts.count(), bins + OUTSIDE);
+    if count == 0 {
+        return Ok(());
+    }
+    // Rows cost nothing, so the cost before a sample is the number of samples before it.
+    let costs = Costs::new(starts, weights.len(), 0);
+    let few = (most / words).clamp(1, count);
+    let mut found = memory::filled(few * words, W::Sum::ZERO)?;
+    for first in (0..count).step_by(few) {
+        let last = count.min(first + few);
+        let (start, end) = (costs.start(first), costs.start(last).max(costs.start(first)));
+        let numbered = |at: usize, out: &mut [u32]| {
+            slots(start + at, out);
+            let mut group = (first, costs.samples(first));
+            for (i, slot) in (start + at..).zip(out) {
+                if !group.1.contains(&i) {
+                    let own = costs.group_at(i - costs.first).clamp(first, last - 1);
+                    group = (own, costs.samples(own));
+                }
+                *slot += ((group.0 - first) * words) as u32;
+            }
+        };
+        let found = &mut found[..(last - first) * words];
+        weighted::<W>(&numbered, &weights[start..end], found, &mut [], Accumulate::Overwrite)?;
+        let rows =
+            sums[first * bins..].chunks_exact_mut(bins).zip(outside[first * OUTSIDE..].chunks_exact_mut(OUTSIDE));
+        for (found, (sums, outside)) in found.chunks_exact(words).zip(rows) {
+            for (out, &sum) in sums.iter_mut().chain(outside).zip(found) {
+                *out = if accumulate == Accumulate::Add { out.add(sum) } else { sum };
+            }
+        }
     }
     Ok(())
 }

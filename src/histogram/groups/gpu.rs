@@ -8,9 +8,10 @@ use crate::{
         form::{Form, Mapped, map_arguments},
         gpu::{round, round_up_words},
         slots::OUTSIDE,
+        weighted::gpu as weighted,
     },
     runtime::{
-        AnyOutput, ClInput, DeviceClass, ProgramSpec, apart,
+        AnyOutput, ClInput, DeviceClass, ProgramSpec, Scratch, apart,
         opencl::{ClDevice, Launch},
     },
     tuning::{self, Primitive, Tuned},
@@ -53,6 +54,14 @@ pub struct Plan {
     pub row_cost: usize,
 }
 
+fn with_starts(program: ProgramSpec, kind: Kind, caps: &Tuned) -> ProgramSpec {
+    let program = program.unoptimised_on_a_checker(caps);
+    match kind {
+        Kind::Segments(offset) => program.define("S", if offset == ElementType::U64 { "ulong" } else { "uint" }),
+        Kind::Lines => program.flag("LINES", true),
+    }
+}
+
 /// The plan for `groups` groups of `n` samples. A part has at most `round` samples.
 pub fn plan(
     n: usize,
@@ -91,12 +100,8 @@ pub fn plan(
     let parts = (2 * params.max_groups).min(worthwhile).max(cost.div_ceil(round)).max(1);
     let shared = |program: ProgramSpec| {
         let bytes = counter.size();
-        let program = program.define("WG", work_group).define("C_BYTES", bytes).unoptimised_on_a_checker(caps);
-        let program = program.define("C", if bytes == 8 { "ulong" } else { "uint" });
-        match kind {
-            Kind::Segments(offset) => program.define("S", if offset == ElementType::U64 { "ulong" } else { "uint" }),
-            Kind::Lines => program.flag("LINES", true),
-        }
+        let program = with_starts(program, kind, caps).define("WG", work_group).define("C_BYTES", bytes);
+        program.define("C", if bytes == 8 { "ulong" } else { "uint" })
     };
     let count = shared(Mapped::apply(mapped, count))
         .define("LOCAL_WORDS", round_up_words(words, local_words).max(words))
@@ -115,6 +120,31 @@ pub fn plan(
         many: MANY.min(round / 16).max(1),
         row_cost,
     })
+}
+
+/// The launch that numbers the slots of groups.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Keys {
+    pub program: ProgramSpec,
+    pub work_group: usize,
+    pub groups: usize,
+    /// Neighbouring samples of a work-item.
+    pub run: usize,
+}
+
+/// Neighbouring samples of a work-item of a GPU.
+const RUN: usize = 4;
+
+pub fn keys(n: usize, kind: Kind, form: Form, caps: &Tuned) -> Result<Keys> {
+    caps.supports(form.element)?;
+    let params = tuning::histogram(caps);
+    let (work_group, max_groups) = (params.work_group, params.max_groups);
+    let run = match caps.class {
+        DeviceClass::Cpu => n.div_ceil(max_groups).max(1024),
+        DeviceClass::Gpu => RUN,
+    };
+    let program = with_starts(form.program(NAME, TEXT, caps).0, kind, caps).define("WG", work_group);
+    Ok(Keys { program, work_group, groups: n.div_ceil(run * work_group).min(8 * max_groups), run })
 }
 
 /// The memory of the histograms of groups.
@@ -170,21 +200,85 @@ pub(super) fn histograms(
     outputs: [AnyOutput<'_>; 2],
     keep: bool,
 ) -> Result<()> {
+    on_device_with(device, &[input], groups, outputs, keep, |kind, memory| {
+        run(device, (form, counter), (mapped, map), kind, memory, keep)
+    })
+}
+
+/// Calls `launch` with the groups and the outputs in the device's memory. `inputs` begins with the samples.
+fn on_device_with(
+    device: &ClDevice,
+    inputs: &[&ClInput],
+    groups: Groups<'_>,
+    [counts, outside]: [AnyOutput<'_>; 2],
+    keep: bool,
+    launch: impl FnOnce(Kind, &Memory<'_>) -> Result<()>,
+) -> Result<()> {
     let count = groups.count();
     let (offsets, kind, len) = match groups {
         Groups::Lines { len, .. } => (None, Kind::Lines, len),
         Groups::OnDevice { offsets, element, .. } => (Some(offsets.cl(device)?), Kind::Segments(element), 0),
         Groups::OnHost(_) => unreachable!("the offsets are on the backend of the call"),
     };
-    let [counts, outside] = outputs;
     let (counts, outside) = (counts.cl(device, keep)?, outside.cl(device, keep)?);
-    let inputs = [Some(input), offsets.as_ref()];
-    apart(&inputs.into_iter().flatten().collect::<Vec<_>>(), &[&counts, &outside])?;
+    let all: Vec<_> = inputs.iter().copied().chain(&offsets).collect();
+    apart(&all, &[&counts, &outside])?;
     let starts = offsets.as_ref().map_or(Starts::Lines(len), Starts::Offsets);
-    let memory = Memory { input, starts, groups: count, counts: &counts, outside: &outside };
-    run(device, (form, counter), (mapped, map), kind, &memory, keep)?;
+    launch(kind, &Memory { input: inputs[0], starts, groups: count, counts: &counts, outside: &outside })?;
     counts.finish(device)?;
     outside.finish(device)
+}
+
+/// Writes the sums of the weights of groups, as [`histograms`] writes counts.
+pub(super) fn sums(
+    device: &ClDevice,
+    form: weighted::Form,
+    map: &Map,
+    [input, weights]: [&ClInput; 2],
+    groups: Groups<'_>,
+    outputs: [AnyOutput<'_>; 2],
+    keep: bool,
+) -> Result<()> {
+    on_device_with(device, &[input, weights], groups, outputs, keep, |kind, memory| {
+        run_sums(device, form, map, (kind, memory), weights, keep)
+    })
+}
+
+/// Numbers the slots of groups, and sums the weights as those of one histogram with as many bins. If the numbers exceed
+/// 32 bits, the groups are processed in batches.
+fn run_sums(
+    device: &ClDevice,
+    form: weighted::Form,
+    map: &Map,
+    (kind, memory): (Kind, &Memory<'_>),
+    weights: &ClInput,
+    keep: bool,
+) -> Result<()> {
+    let (input, groups, bins) = (memory.input, memory.groups, form.samples.bins);
+    let (n, words) = (input.len(), bins + OUTSIDE);
+    if groups == 0 || n == 0 {
+        return if keep { Ok(()) } else { memory.zero(device) };
+    }
+    let caps = device.capabilities_for(Primitive::Histogram, input.size(), n)?;
+    let plan = keys(n, kind, form.samples, &caps)?;
+    let numbers = ClInput::pooled(device, 4 * n, 4)?;
+    let few = (round(device) / words).clamp(1, groups);
+    let scratch = &mut Scratch::new();
+    for first in (0..groups).step_by(few) {
+        let own = few.min(groups - first);
+        let launch = device.launch(&plan.program, "histogram_groups_keys")?.mem(input.mem());
+        let launch = launch.scalar(input.offset() as u64).scalar(n as u64).scalar(groups as u64).scalar(bins as u32);
+        let launch = launch.scalar(first as u64).scalar(own as u64).scalar(plan.run as u64).mem(numbers.mem());
+        let launch = map_arguments(device, memory.starts(launch), map)?;
+        launch.run([plan.groups, 1, 1], [plan.work_group, 1, 1])?;
+        let samples = Form { element: ElementType::U32, bins: own * words, map: Form::map_of(&Map::Ids) };
+        let [sums, outside] = [(memory.counts, bins), (memory.outside, OUTSIDE)]
+            .map(|(place, width)| place.part(first * width, own * width));
+        let ids = (&Map::Ids, Some(bins));
+        let inputs = [&numbers, weights];
+        weighted::run(device, weighted::Form { samples, ..form }, ids, inputs, [&sums, &outside], keep, scratch)?;
+    }
+    Ok(())
 }
 
 fn run(

@@ -1,11 +1,12 @@
 //! Histograms of groups: [`Device::histogram`] of [`x.segments(&offsets)`](Source::segments) and of
-//! [`view.along(axes)`](crate::NdView::along) returns a histogram for each segment or line.
+//! [`view.along(axes)`](crate::NdView::along) returns a histogram for each segment or line, also
+//! [with weights](Segments::weighted).
 //!
 //! | property | |
 //! |---|---|
 //! | work | one read of the input, one count per sample, and one write per counter; if a row of counters does not fit local memory, up to 8 reads or atomics in global memory |
 //! | determinism | same bits everywhere, as for [whole inputs](crate::histogram) |
-//! | scratch | none. Lines that do not follow one another in memory are copied first, and so are expressions other than a map of memory |
+//! | scratch | none without weights. Lines that do not follow one another in memory are copied first, and so are expressions other than a map of memory |
 //! | limits | 1 to 2^24 bins. Any number of groups whose counters fit the device |
 //!
 //! Work-groups get parts of equal cost, whatever the groups, as in merge-based sparse products (Merrill and Garland
@@ -14,6 +15,11 @@
 //!
 //! A work-group counts in local memory: a long group with replicas, or as many short groups as fit. It writes the row of
 //! a group that is in its part as a whole. Of the at most two other groups it adds the counts by atomics.
+//!
+//! With weights, a first kernel writes the number of each sample's slot among the slots of all groups: 4 bytes per
+//! sample. The weighted histogram of these numbers has the sums, with the accuracy of
+//! [`Source::weighted`](Source::weighted#the-sum-of-weights) and the scratch of [`histogram`](crate::histogram). If the
+//! slots exceed 2^31, several such histograms are made, each of whole groups.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -25,12 +31,13 @@ use super::{
     cpu::BLOCK,
     form::{Form, Mapped},
     slots::OUTSIDE,
+    weighted::{self, Weight},
 };
 use crate::{
-    Buffer, Device, Element, ElementType, Error, Input, Offset, Output, Result, Source,
+    Buffer, Device, Element, ElementType, Error, Input, NdView, Offset, Output, Result, Source,
     runtime::{AnyInput, Backend},
     segments::{Offsets, segments},
-    source::{Along, Axes, Erased, Segments, Shaped, finite, load::Load, transform::written_load},
+    source::{Along, Axes, Erased, Segments, Shaped, Weighted, finite, load::Load, transform::written_load},
 };
 
 /// The histograms of groups.
@@ -51,6 +58,29 @@ pub struct Histograms {
     /// For each group three numbers: samples below the first bin, samples above the last bin, and NaN.
     pub outside: Buffer<u64>,
 }
+
+/// Sums of the weights of groups, in the layout of [`Histograms`].
+///
+/// ```
+/// use oclprim::{Bins, Device, Source};
+///
+/// let samples = [1u8, 1, 9, 0].segments(&[0u32, 3, 4]);
+/// let found = Device::best()?.histogram(samples.weighted(&[1i8, 2, 3, -4]), &Bins::ids(2)?)?;
+/// assert_eq!(found.sums.to_vec()?, [0, 3, -4, 0]);
+/// assert_eq!(found.outside.to_vec()?, [0, 3, 0, 0, 0, 0]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct WeightedHistograms<S: Element> {
+    /// The sum of weights in each bin of the first group, then of the next.
+    pub sums: Buffer<S>,
+    /// For each group three sums: weights of samples below the first bin, above the last bin, and NaN.
+    pub outside: Buffer<S>,
+}
+
+/// Maximum slots of groups that the CPU sums at once, 16 bytes each.
+const MOST_SLOTS: usize = 1 << 20;
 
 /// Groups, on the backend of a call.
 enum Groups<'a> {
@@ -149,6 +179,92 @@ impl<V: Shaped, A: Axes, C: Counter> SamplesInto<C> for Along<V, A> {
     }
 }
 
+impl<S, O, W> Samples for Weighted<Segments<S, O>, W>
+where
+    S: Source<Item: Element>,
+    O: Source<Item: Offset>,
+    W: Source<Item: Weight>,
+{
+    type Bins = Bins<S::Item>;
+    type Found = WeightedHistograms<<W::Item as Weight>::Sum>;
+
+    fn histogram(self, device: &Device, bins: &Bins<S::Item>) -> Result<Self::Found> {
+        let offsets = self.source.offsets.held(device)?;
+        let (samples, weights) = (self.source.source.held(device)?, self.weights.held(device)?);
+        device.check_segments(offsets.input(), samples.input().len())?;
+        let groups = Groups::of(device, offsets.input())?;
+        device.weighted_histograms((samples.input(), weights.input()), groups, bins)
+    }
+}
+
+impl<S, O, W, C> SamplesInto<C> for Weighted<Segments<S, O>, W>
+where
+    S: Source<Item: Element>,
+    O: Source<Item: Offset>,
+    W: Source<Item: Weight<Sum = C>>,
+    C: Element,
+{
+    type Outside = C;
+
+    fn histogram_into(
+        self,
+        device: &Device,
+        bins: &Bins<S::Item>,
+        outputs: (Output<'_, C>, Output<'_, C>),
+        accumulate: Accumulate,
+    ) -> Result<()> {
+        let offsets = self.source.offsets.held(device)?;
+        let (samples, weights) = (self.source.source.held(device)?, self.weights.held(device)?);
+        let groups = Groups::of(device, offsets.input())?;
+        device.weighted_histograms_into((samples.input(), weights.input()), groups, bins, outputs, accumulate)
+    }
+}
+
+/// Calls `run` with the samples, the weights and the number and length of lines.
+fn weighted_lines<V: Shaped, A: Axes, W: Element, R>(
+    input: &Weighted<Along<V, A>, NdView<'_, W>>,
+    device: &Device,
+    run: impl FnOnce(Input<'_, V::To>, Input<'_, W>, Groups<'static>) -> Result<R>,
+) -> Result<R> {
+    let lines = &input.source;
+    let [of, shape] = [lines.shape(), input.weights.shape()];
+    if of != shape {
+        return Err(Error::invalid(format!("weights of lines need the shape of the samples, {of:?}, got {shape:?}")));
+    }
+    let (samples, count, len) = lines.in_memory(device)?;
+    let weights = Along { view: input.weights, axes: lines.axes };
+    let (weights, ..) = weights.in_memory(device)?;
+    let samples = samples.input().cast::<V::To>();
+    run(samples.held(device)?.input(), weights.input(), Groups::Lines { count, len })
+}
+
+impl<V: Shaped, A: Axes, W: Weight> Samples for Weighted<Along<V, A>, NdView<'_, W>> {
+    type Bins = Bins<V::To>;
+    type Found = WeightedHistograms<W::Sum>;
+
+    fn histogram(self, device: &Device, bins: &Bins<V::To>) -> Result<Self::Found> {
+        weighted_lines(&self, device, |samples, weights, groups| {
+            device.weighted_histograms((samples, weights), groups, bins)
+        })
+    }
+}
+
+impl<V: Shaped, A: Axes, W: Weight<Sum = C>, C: Element> SamplesInto<C> for Weighted<Along<V, A>, NdView<'_, W>> {
+    type Outside = C;
+
+    fn histogram_into(
+        self,
+        device: &Device,
+        bins: &Bins<V::To>,
+        outputs: (Output<'_, C>, Output<'_, C>),
+        accumulate: Accumulate,
+    ) -> Result<()> {
+        weighted_lines(&self, device, |samples, weights, groups| {
+            device.weighted_histograms_into((samples, weights), groups, bins, outputs, accumulate)
+        })
+    }
+}
+
 impl Device {
     /// Histograms of groups, compiled once for each type.
     #[inline(never)]
@@ -210,6 +326,54 @@ impl Device {
                     let samples = Input::from(&samples).cl(device)?;
                     gpu::histograms(device, types, None, map, &samples, groups, outputs, keep)
                 }
+            }
+        }
+    }
+
+    /// Weighted histograms of groups, compiled once for each set of types.
+    #[inline(never)]
+    fn weighted_histograms<T: Element, W: Weight>(
+        &self,
+        inputs: (Input<'_, T>, Input<'_, W>),
+        groups: Groups<'_>,
+        bins: &Bins<T>,
+    ) -> Result<WeightedHistograms<W::Sum>> {
+        let [sums, outside] = groups.counters(bins.len())?;
+        let (mut sums, mut outside) = (self.uninit::<W::Sum>(sums)?, self.uninit(outside)?);
+        let outputs = (Output::from(&mut sums), Output::from(&mut outside));
+        self.weighted_histograms_into(inputs, groups, bins, outputs, Accumulate::Overwrite)?;
+        Ok(WeightedHistograms { sums, outside })
+    }
+
+    /// Weighted histograms of groups, compiled once for each set of types.
+    #[inline(never)]
+    fn weighted_histograms_into<T: Element, W: Weight>(
+        &self,
+        (input, weights): (Input<'_, T>, Input<'_, W>),
+        groups: Groups<'_>,
+        bins: &Bins<T>,
+        (sums, outside): (Output<'_, W::Sum>, Output<'_, W::Sum>),
+        accumulate: Accumulate,
+    ) -> Result<()> {
+        let (n, [bin_sums, others]) = (input.len(), groups.counters(bins.len())?);
+        if n != weights.len() {
+            let m = weights.len();
+            return Err(Error::invalid(format!("weighted histograms of {n} samples need as many weights, got {m}")));
+        }
+        sums.expect_len(bin_sums, "weighted histogram of sums of groups")?;
+        outside.expect_len(others, "weighted histogram of samples of groups outside the bins")?;
+        match self.backend() {
+            Backend::Cpu => {
+                let (input, outputs) = (input.host()?, (sums.host()?, outside.host()?));
+                let slots = |start: usize, out: &mut [u32]| bins.slots(&input[start..start + out.len()], out);
+                let how = (accumulate, MOST_SLOTS);
+                cpu::sums::<W>(groups.starts(), weights.host()?, &slots, bins.len(), outputs, how)
+            }
+            Backend::OpenCl(device) => {
+                let form = weighted::gpu::Form { samples: Form::of(bins), weight: W::TYPE, sum: W::Sum::TYPE };
+                let (input, weights) = (input.cl(device)?, weights.cl(device)?);
+                let (outputs, keep) = ([sums.any(), outside.any()], accumulate == Accumulate::Add);
+                gpu::sums(device, form, bins.map(), [&input, &weights], groups, outputs, keep)
             }
         }
     }

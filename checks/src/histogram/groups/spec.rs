@@ -1,21 +1,22 @@
-//! Cases and benchmark cases of histograms of segments and of lines along axes.
+//! Cases and benchmark cases of histograms, also weighted ones, of segments and of lines along axes.
 
 use crate::{
     Buffer, Device, DeviceClass, Element, ElementType, Offset, ProgramSpec, Source, Tuning,
     bench::Bench,
     check::{
         CANARY, Case, Failure, Level,
-        data::{Rng, random_by},
+        data::{Data, Rng, random_by},
         guarded, poison, same,
         segments::Cut,
     },
     f16,
     histogram::{
-        Accumulate, Bins, Counter,
+        Accumulate, Bins, Counter, Weight,
         bins::OUTSIDE,
         shared::{RANGED_BINS, from_i128, small_gpu},
     },
     ladder::Climb,
+    op::Arithmetic,
     tuning::Tuned,
 };
 use oclprim::source::Axes;
@@ -179,6 +180,76 @@ fn lines<T: Element>(form: &str, layout: Layout<T>, bins: usize, level: Level, c
     }
 }
 
+/// Weights of all magnitudes, among them infinities and NaN.
+fn weights<W: Weight>(n: usize) -> Vec<W> {
+    let (few, all) = (Data::Random.generate::<W>(n, 3), Data::Special.generate::<W>(n, 4));
+    few.into_iter().zip(all).enumerate().map(|(i, (x, special))| if i % 23 == 5 { special } else { x }).collect()
+}
+
+/// Compares sums of weights with those of a weighted histogram of each group.
+fn compare_weighted<T: Element, W: Weight>(
+    groups: impl Iterator<Item = (Vec<T>, Vec<W>)>,
+    bins: &Bins<T>,
+    (sums, outside): (&[W::Sum], &[W::Sum]),
+    accumulate: Accumulate,
+) -> Result<(), Failure> {
+    // The outputs held poison before.
+    let add = |sum: W::Sum| if accumulate == Accumulate::Add { Arithmetic::add(poison::<W::Sum>(), sum) } else { sum };
+    let (mut want, mut want_outside) = (Vec::new(), Vec::new());
+    for (samples, weights) in groups {
+        let found = Device::cpu().histogram(samples.weighted(&weights), bins)?;
+        want.extend(found.sums.into_iter().map(add));
+        want_outside.extend([found.outside.below, found.outside.above, found.outside.nan].map(add));
+    }
+    same(sums, &want, "sums")?;
+    same(outside, &want_outside, "outside")
+}
+
+fn weighted<T: Element, W: Weight>(layout: Layout<T>, bins: usize, sizes: &[Segments], cases: &mut Vec<Case>) {
+    for &(n, cut, at) in sizes {
+        for accumulate in [Accumulate::Overwrite, Accumulate::Add] {
+            let shape = format!("n = {n} at {at}, {bins} bins, {}, {accumulate:?}", cut.name()).to_lowercase();
+            let form = format!("weighted {} of segments", W::TYPE);
+            cases.push(Case::new(form, T::TYPE, shape, "in and out", n, move |device| {
+                let bins = layout(bins)?;
+                let (x, w, offsets): (Vec<T>, Vec<W>, Vec<u32>) =
+                    (samples(n + at, bins.len()), weights(n), cut.offsets(n));
+                let (x_there, w_there) = (device.upload(&x)?, device.upload(&w)?);
+                let groups = offsets.len() - 1;
+                let mut others = Vec::new();
+                let sums = guarded::<W::Sum>(device, groups * bins.len(), at, |sums| {
+                    others = guarded::<W::Sum>(device, OUTSIDE * groups, at, |outside| {
+                        let input = x_there.view(at..)?.segments(&offsets).weighted(&w_there);
+                        Ok(device.histogram_into(input, &bins, sums, outside, accumulate)?)
+                    })?;
+                    Ok(())
+                })?;
+                let groups = offsets.windows(2).map(|pair| {
+                    let own = pair[0] as usize..pair[1] as usize;
+                    (x[at..][own.clone()].to_vec(), w[own].to_vec())
+                });
+                compare_weighted(groups, &bins, (&sums, &others), accumulate)
+            }));
+        }
+    }
+}
+
+fn weighted_lines(cases: &mut Vec<Case>) {
+    for (shape, axis) in [([5usize, 90], 1usize), ([60, 7], 0)] {
+        let (n, text) = (shape[0] * shape[1], format!("{shape:?} along {axis}, 20 bins"));
+        cases.push(Case::new("weighted f32 along axes", f32::TYPE, text, "in and out", n, move |device| {
+            let (bins, x, w) = (even::<f32>(20)?, samples::<f32>(n, 20), weights::<f32>(n));
+            let (x_there, w_there) = (device.upload(&x)?, device.upload(&w)?);
+            let found = device.histogram(x_there.nd(&shape)?.along(axis).weighted(w_there.nd(&shape)?), &bins)?;
+            let at = |line: usize, i: usize| if axis == 1 { line * shape[1] + i } else { i * shape[1] + line };
+            let line = |of: &[f32], line| (0..shape[axis]).map(|i| of[at(line, i)]).collect();
+            let groups = (0..shape[1 - axis]).map(|group| (line(&x, group), line(&w, group)));
+            let found = (found.sums.to_vec()?, found.outside.to_vec()?);
+            compare_weighted(groups, &bins, (&found.0, &found.1), Accumulate::Overwrite)
+        }));
+    }
+}
+
 /// Checks invalid offsets. Any counts are right, but calls write only to their outputs, and checked calls refuse the offsets.
 fn check_wrong<O: Offset>(device: &Device, n: usize) -> Result<(), Failure> {
     let (bins, x) = (Bins::<u32>::ids(50)?, samples::<u32>(n, 50));
@@ -202,6 +273,10 @@ fn check_wrong<O: Offset>(device: &Device, n: usize) -> Result<(), Failure> {
     let found = counted::<u32, u32>(device, 2, 0, &bins, |counts, outside| {
         device.histogram_into(x.segments(&beyond), &bins, counts, outside, Accumulate::Overwrite)
     })?;
+    // Any sums are right, too.
+    let (mut sums, mut outside) = (device.zeroed::<u64>(299 * 50)?, device.zeroed::<u64>(299 * OUTSIDE)?);
+    let weighted = x.segments(&wild).weighted(&x);
+    device.histogram_into(weighted, &bins, &mut sums, &mut outside, Accumulate::Overwrite)?;
     compare([x[1..].to_vec(), Vec::new()].into_iter(), &bins, (&found.0, &found.1), Accumulate::Overwrite)
 }
 
@@ -239,12 +314,23 @@ pub(crate) fn cases(level: Level, cases: &mut Vec<Case>) {
     tuned("in ranges", 1000, few, small_gpu());
     tuned("in global memory", RANGED_BINS, few, small_gpu());
     tuned("in many parts", 9, sizes, Tuning::default().class(DeviceClass::Gpu).wide_offsets());
+    weighted::<u32, f32>(Bins::ids, 9, one, cases);
+    weighted::<f32, i32>(even, 20, one, cases);
+    weighted_lines(cases);
+    let mut own = Vec::new();
+    weighted::<u32, f32>(Bins::ids, 9, one, &mut own);
+    let batches = Tuning::default().class(DeviceClass::Gpu).wide_offsets();
+    cases.extend(own.into_iter().map(|case| case.tuned("weighted f32 of segments in batches", batches.clone())));
     let wrong = |device: &Device| {
         check_wrong::<u32>(device, 2000)?;
         check_wrong::<u64>(device, 2000)
     };
     cases.push(Case::new("ids of wrong segments", ElementType::U32, "n = 2000", "in and out", 2000, wrong));
     if level >= Level::Quick {
+        weighted::<f32, f32>(even, 100, &[(3001, Cut::PowerLaw, 3), (3001, Cut::Huge, 0)], cases);
+        weighted::<u8, f64>(even, 9, &[(0, Cut::Empty, 0), (600, Cut::Gaps, 0)], cases);
+        weighted::<f32, f16>(squares, 9, one, cases);
+        weighted::<i64, u8>(even, 9, one, cases);
         segments::<u8>("even of segments", even, 9, sizes, cases);
         segments::<f16>("even of segments", even, 20, one, cases);
         segments::<i64>("even of segments", even, 20, one, cases);
@@ -252,6 +338,10 @@ pub(crate) fn cases(level: Level, cases: &mut Vec<Case>) {
         segments::<u32>("ids of segments", Bins::ids, 70_000, one, cases);
     }
     if level == Level::Full {
+        weighted::<u32, f32>(Bins::ids, 70_000, one, cases);
+        weighted::<f64, f32>(squares, 300, sizes, cases);
+        weighted::<u32, f64>(Bins::ids, 30, sizes, cases);
+        weighted::<u16, i64>(even, 30, sizes, cases);
         segments::<u32>("ids of segments", Bins::ids, 5, FULL, cases);
         segments::<f64>("edges of segments", squares, 300, sizes, cases);
         segments::<i16>("edges of segments", squares, 50, sizes, cases);
@@ -306,7 +396,7 @@ pub(crate) fn benches(benches: &mut Vec<Bench>) {
 }
 
 pub(crate) fn programs(caps: &Tuned, programs: &mut Vec<ProgramSpec>) {
-    use super::gpu::{Kind, plan};
+    use super::gpu::{Kind, keys, plan};
     use crate::histogram::gpu::Form;
     for element in ElementType::ALL {
         let maps: &[u32] = if element.is_float() { &[2, 3] } else { &[0, 1, 3] };
@@ -319,6 +409,7 @@ pub(crate) fn programs(caps: &Tuned, programs: &mut Vec<ProgramSpec>) {
                 let form = Form { element, bins, map };
                 let plan = plan(1 << 28, (1 << 10, kind), form, None, counter, caps, 1 << 31);
                 programs.extend(plan.into_iter().flat_map(|plan| [plan.count, plan.split]));
+                programs.extend(keys(1 << 28, kind, form, caps).map(|keys| keys.program));
             }
         }
     }
