@@ -174,13 +174,20 @@ static inline SUM finished(
 
 #endif
 
+// With GROUPED, slot g * (own_bins + 3) + s is slot s of group g. The slots from `bins` on are not written.
+#ifdef GROUPED
+#define GROUP_PARAM , const uint own_bins
+#else
+#define GROUP_PARAM
+#endif
+
 // Work-group g merges the slots [g * per, (g + 1) * per), 2^column_bits of them at a time. Its work-items form rows of
 // 2^column_bits. Row r adds up the tables r, r + rows, and so on.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_merge(
     __global const uint* restrict scratch, const ulong table_word, const uint table_count, const uint bins,
     const uint low_slot, const uint slots, const uint log_n, const uint column_bits, const uint per,
     __global SUM* restrict sums_base, const ulong sums_offset, __global SUM* restrict outside_base,
-    const ulong outside_offset, const uint add)
+    const ulong outside_offset, const uint add GROUP_PARAM)
 {
     __local MERGED shared[WG];
     __global const uint* tables = scratch + table_word;
@@ -209,9 +216,19 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_
             sum = shared[item];
             barrier(CLK_LOCAL_MEM_FENCE);
         }
+#ifdef GROUPED
+        if (row == 0 && slot < end && low_slot + slot < bins) {
+#else
         if (row == 0 && slot < end) {
+#endif
             const uint whole = low_slot + slot;
+#ifdef GROUPED
+            const uint group = whole / (own_bins + 3), own = whole % (own_bins + 3);
+            __global SUM* out = own < own_bins ? sums + ((ulong)group * own_bins + own)
+                                               : outside + ((ulong)group * 3 + own - own_bins);
+#else
             __global SUM* out = whole < bins ? sums + whole : outside + (whole - bins);
+#endif
             const SUM found = finished(sum, scratch, slot, slots, log_n);
             *out = add ? *out + found : found;
         }

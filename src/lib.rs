@@ -39,7 +39,7 @@
 //! | [`transpose`](Device::transpose) | rows become columns, of one matrix or of [many](Matrices): [`layout::transpose`]. Of an expression, in one pass: [`layout::transpose::mapped`] |
 //! | [`transpose_in_place`](Device::transpose_in_place) | transpose of a square or rectangular matrix within its own memory: [`layout::transpose::in_place`] |
 //! | [`transform`](Device::transform) or [`copy`](Device::copy) of [`view.permute()`](NdView::permute) | axes in another order: [`layout::permute`] |
-//! | [`histogram`](Device::histogram) | number or total [weight](Source::weighted) of the samples in each bin, also of [channels](Source::channels): [`histogram`] |
+//! | [`histogram`](Device::histogram) | number or total [weight](Source::weighted) of the samples in each bin, also of [channels](Source::channels), [segments](Source::segments) and [lines](NdView::along): [`histogram`] |
 //! | [`copy`](Device::copy), [`copy_within`](Buffer::copy_within) | copies elements from any offset to any offset: [`layout::copy`] |
 //! | [`filled`](Device::filled), [`zeroed`](Device::zeroed), [`Buffer::fill`] | the same value for every element |
 //! | [`copy`](Device::copy) of an [`NdView`], of [`x.ranges()`](Source::ranges) | copies between N-dimensional views: [`layout::copy::nd`]; of many ranges at once: [`layout::copy::ranges`] |
@@ -210,7 +210,9 @@ pub use element::{Element, ElementType, Float, Integer};
 pub use error::{Error, ErrorKind, Result};
 pub use exact::ExactSum;
 pub use half::{bf16, f16};
-pub use histogram::{Accumulate, Bins, Counter, Histogram, Outside, Weight, WeightedHistogram};
+pub use histogram::{
+    Accumulate, Bins, Counter, Histogram, Histograms, Outside, Weight, WeightedHistogram, WeightedHistograms,
+};
 #[cfg(feature = "ndarray")]
 pub use input::ndarray::NdCow;
 pub use input::{

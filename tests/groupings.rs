@@ -4,12 +4,13 @@ use std::{marker::PhantomData, path::Path};
 
 use oclprim::{
     NdView, Order,
+    histogram::Samples,
     merge::Mergeable,
     reduce::{Extremal, Reducible, count::Countable, statistics::Measurable},
     scan::Scannable,
     select::{Selectable, runs::Distinct},
     sort::{Argsortable, Sortable},
-    source::{Along, ByKey, Flagged, Indexed, Segments, With},
+    source::{Along, ByKey, Flagged, Indexed, Segments, Weighted, With},
     topk::Rankable,
 };
 
@@ -86,6 +87,16 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
         row!("`merge`", Mergeable),
         row!("`select`, `partition`", Selectable),
         row!("`unique`", Distinct),
+        row!("`histogram`", Samples),
+        row!(
+            "`histogram` with weights",
+            [Samples],
+            Weighted<Whole, Values>,
+            Weighted<InSegments, Values>,
+            Weighted<InRuns, Values>,
+            Weighted<WithFlags, Values>,
+            Weighted<InLines, NdView<'static, u64>>
+        ),
     ];
     let head = "| | whole | `segments` | `by_key` | `flagged` | `along` |\n|---|---|---|---|---|---|\n";
     let table = format!("{head}{}", rows.concat());

@@ -43,6 +43,11 @@ mod histogram {
 
         pub(crate) mod spec;
     }
+    pub(crate) mod groups {
+        pub(crate) use oclprim::internals::histogram::groups::*;
+
+        pub(crate) mod spec;
+    }
     pub(crate) mod mapped {
 
         pub(crate) mod spec;

@@ -585,6 +585,28 @@ fn histograms(u: &mut Unstructured, given: &Given) -> Result<()> {
             Tables::Global => assert!(plan.table_count > 0 && plan.table_count <= plan.groups, "{}", what(&plan)),
         }
     }
+    // The counters of all groups fit a device.
+    let groups = size(u, (1 << 40) / form.bins)?.max(1);
+    let kind = *u.choose(&[
+        histogram::groups::gpu::Kind::Lines,
+        histogram::groups::gpu::Kind::Segments(ElementType::U32),
+        histogram::groups::gpu::Kind::Segments(ElementType::U64),
+    ])?;
+    if let Some(plan) = accepted(histogram::groups::gpu::plan(n, (groups, kind), form, None, counter, caps, ROUND)) {
+        let (words, rows) = (defined(&plan.count, "LOCAL_WORDS"), defined(&plan.count, "ROWS"));
+        // Devices with less local memory than a table of three words have work-groups of one work-item in practice.
+        given.fits(&plan, 1, plan.work_group, if plan.global { 0 } else { 4 * (words + rows + 2) });
+        assert!(plan.parts > 0 && plan.rows > 0 && plan.rows <= rows, "{}", what(&plan));
+        assert!((plan.range * plan.rows).max(plan.range << plan.replica_bits) <= words, "{}", what(&plan));
+        let all = if plan.global { histogram::bins::OUTSIDE } else { slots };
+        given.covers(&plan, plan.ranges, plan.range, all);
+        let cost = n as u128 + groups as u128 * plan.row_cost as u128;
+        assert!(cost.div_ceil(plan.parts as u128) <= ROUND as u128, "{}", what(&plan));
+    }
+    if let Some(plan) = accepted(histogram::groups::gpu::keys(n, kind, form, caps)) {
+        given.fits(&plan, plan.groups, plan.work_group, 0);
+        assert!(plan.groups > 0 && plan.run > 0, "{}", what(&plan));
+    }
     let channels = u.int_in_range(1..=4)?;
     let bins = (0..u.int_in_range(1..=channels)?).map(|_| size_of_part(u, most)).collect::<Result<Vec<_>>>()?;
     let (pixels, types) = (n.min(ROUND) / channels, (element, counter));

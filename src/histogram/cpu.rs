@@ -10,7 +10,7 @@ const TABLE_BYTES: usize = 256 << 20;
 /// Maximum words of a table that is doubled, so that successive samples in one bin do not wait for each other's stores.
 const SMALL: usize = 2048;
 /// Maximum samples that 32-bit counters of a part can count.
-const ROUND: usize = 1 << 31;
+pub(super) const ROUND: usize = 1 << 31;
 /// Samples whose slots are computed at a time: the slots stay in the first-level cache.
 pub(super) const BLOCK: usize = 1024;
 
@@ -42,12 +42,17 @@ pub(super) fn count<C: Counter>(
     }
     for start in (0..n).step_by(ROUND) {
         for table in tables(start..n.min(start + ROUND), counts.len(), slots)? {
-            let (inner, outer) = table.split_at(counts.len());
-            counts.iter_mut().zip(inner).for_each(|(count, &more)| *count = count.add(C::from(more)));
-            outside.iter_mut().zip(outer).for_each(|(count, &more)| *count = count.wrapping_add(u64::from(more)));
+            add(&table, counts, outside);
         }
     }
     Ok(())
+}
+
+/// Adds a table to the counts.
+pub(super) fn add<C: Counter>(table: &[u32], counts: &mut [C], outside: &mut [u64]) {
+    let (inner, outer) = table.split_at(counts.len());
+    counts.iter_mut().zip(inner).for_each(|(count, &more)| *count = count.add(C::from(more)));
+    outside.iter_mut().zip(outer).for_each(|(count, &more)| *count = count.wrapping_add(u64::from(more)));
 }
 
 /// The number of samples per part, so that each part is worth a table of `words` words.
@@ -65,7 +70,8 @@ fn tables(round: Range<usize>, bins: usize, slots: Slots) -> Result<Vec<Vec<u32>
     parallel::try_map(round.len().div_ceil(len), &|i| table(part(i), words, slots))
 }
 
-fn table(part: Range<usize>, words: usize, slots: Slots) -> Result<Vec<u32>> {
+/// The counts of some samples: those of the bins, then those outside the bins.
+pub(super) fn table(part: Range<usize>, words: usize, slots: Slots) -> Result<Vec<u32>> {
     let mut table = memory::zeroed::<u32>(words)?;
     let mut odd = memory::zeroed::<u32>(if words > SMALL { 0 } else { words })?;
     let mut block = [0; BLOCK];

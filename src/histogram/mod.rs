@@ -40,6 +40,7 @@ pub(crate) mod edges;
 pub(crate) mod form;
 #[doc(hidden)]
 pub(crate) mod gpu;
+pub mod groups;
 mod held;
 #[doc(hidden)]
 pub(crate) mod partition;
@@ -48,6 +49,7 @@ pub(crate) mod slots;
 pub(crate) mod weighted;
 
 pub use bins::Bins;
+pub use groups::{Histograms, WeightedHistograms};
 pub use weighted::{Weight, WeightedHistogram};
 
 use self::form::Mapped;
@@ -144,8 +146,8 @@ pub struct Histogram {
     pub outside: Outside,
 }
 
-/// An input of [`Device::histogram`]: a [`Source`], [with weights](Source::weighted), or of
-/// [channels](Source::channels).
+/// An input of [`Device::histogram`]: a [`Source`], [with weights](Source::weighted), of
+/// [channels](Source::channels), or in groups ([`segments`](Source::segments), [`along`](crate::NdView::along)).
 ///
 /// The crate alone implements this trait.
 ///
@@ -160,13 +162,14 @@ pub struct Histogram {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an input of a histogram",
-    label = "expected a source, `x.weighted(&weights)`, or `pixels.channels(3)`",
+    label = "expected a source, `x.weighted(&weights)`, `pixels.channels(3)`, `x.segments(&offsets)`, or `view.along(axes)`",
     note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
 pub trait Samples: Sized {
     /// The bins: [`Bins`], or a slice of them for channels.
     type Bins: ?Sized;
-    /// A [`Histogram`], a [`WeightedHistogram`], or a `Vec` of histograms.
+    /// A [`Histogram`], a [`WeightedHistogram`], a `Vec` of histograms for channels, or for groups [`Histograms`] or
+    /// [`WeightedHistograms`].
     type Found;
 
     #[doc(hidden)]
@@ -227,7 +230,9 @@ impl Device {
     /// Histogram: `counts[k]` is the number of samples in bin `k`, and `outside` counts the samples outside the bins.
     ///
     /// For samples [with weights](Source::weighted), returns the sum of the weights in each bin. For
-    /// [channels](Source::channels) of interleaved pixels, returns a histogram for each channel.
+    /// [channels](Source::channels) of interleaved pixels, returns a histogram for each channel. For
+    /// [segments](Source::segments) and [lines along axes](crate::NdView::along), returns a histogram for each
+    /// ([`histogram::groups`](crate::histogram::groups)).
     ///
     /// # Errors
     ///
@@ -235,7 +240,8 @@ impl Device {
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the tables do not fit the device;
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of samples and weights differ. The
     /// same error if pixels do not have 1 to 4 channels, or if the last pixel is incomplete. The same error if there are
-    /// bins for no channel, or for more channels than a pixel has.
+    /// bins for no channel, or for more channels than a pixel has. The same error if an offset of a segment exceeds the
+    /// next one or the number of samples, if there are no offsets, or if a view has no such axis.
     ///
     /// ```
     /// use oclprim::{Bins, Device};
@@ -245,6 +251,11 @@ impl Device {
     /// let found = device.histogram(&heights, &Bins::even(1.5, 2.0, 5)?)?;
     /// assert_eq!(found.counts, [0, 1, 2, 0, 1]);
     /// assert_eq!(found.outside.nan, 1);
+    ///
+    /// // A histogram for each column.
+    /// let image = device.upload(&[0u8, 1, 2, 0, 1, 1])?;
+    /// let found = device.histogram(image.nd(&[2, 3])?.along(0), &Bins::ids(3)?)?;
+    /// assert_eq!(found.counts.to_vec()?, [2, 0, 0, 0, 2, 0, 0, 1, 1]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn histogram<I: Samples>(&self, input: I, bins: &I::Bins) -> Result<I::Found> {
@@ -258,7 +269,8 @@ impl Device {
     /// arithmetic of their type.
     ///
     /// For channels, `counts` has the bins of the first channel, then those of the next. For each channel, `outside`
-    /// has three counters.
+    /// has three counters. The same holds for groups. A call with an output does not check the offsets of segments;
+    /// [`Device::check_segments`] does.
     ///
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered).
     ///

@@ -142,6 +142,7 @@ impl Call<'_> {
     fn histogram<T: Element, C: Counter>(&mut self, bins: &Bins<T>) -> Result<()> {
         let (device, add) = (self.device, Accumulate::Add);
         device.histogram_into(input::<T>(), bins, output::<C>(), output(), add)?;
+        device.histogram_into(input::<T>().segments(input::<u64>()), bins, output::<C>(), output(), add)?;
         device.histogram_into(input::<T>().channels(1), std::slice::from_ref(bins), output::<C>(), output(), add)
     }
 

@@ -30,6 +30,11 @@ pub mod histogram {
             pub use crate::histogram::channels::gpu::*;
         }
     }
+    pub mod groups {
+        pub mod gpu {
+            pub use crate::histogram::groups::gpu::*;
+        }
+    }
     pub mod weighted {
         pub use crate::histogram::weighted::*;
         pub mod gpu {

@@ -86,6 +86,11 @@ impl<V: Shaped, A: Axes> Along<V, A> {
         self.view.view().len()
     }
 
+    /// The lengths of the axes.
+    pub(crate) fn shape(&self) -> &[usize] {
+        self.view.shape()
+    }
+
     /// Returns whether lines follow one another in the order of the view: the axes are the last ones.
     pub(crate) fn adjoin(&self) -> Result<bool> {
         let [kept, taken] = kept_and_taken(self.view.view().shape(), self.axes.list())?;
@@ -102,6 +107,23 @@ impl<V: Shaped, A: Axes> Along<V, A> {
         order.iter().enumerate().for_each(|(at, &axis)| back[axis] = at);
         let to = NdViewMut::new(output, Layout::contiguous(view.shape())?)?;
         device.copy(lines.nd(&shape)?.permute(&back)?, to)
+    }
+
+    /// Samples of lines with a weight for each, as [`Source::weighted`]. The view of the weights has the shape of the
+    /// samples.
+    ///
+    /// ```
+    /// use oclprim::{Bins, Device};
+    ///
+    /// let device = Device::best()?;
+    /// let (x, weights) = (device.upload(&[0u8, 1, 1, 1])?, device.upload(&[1u32, 2, 3, 4])?);
+    /// let (x, weights) = (x.nd(&[2, 2])?, weights.nd(&[2, 2])?);
+    /// let found = device.histogram(x.along(0).weighted(weights), &Bins::ids(2)?)?;
+    /// assert_eq!(found.sums.to_vec()?, [1, 3, 0, 6]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn weighted<W: Element>(self, weights: NdView<'_, W>) -> Weighted<Self, NdView<'_, W>> {
+        Weighted { source: self, weights }
     }
 
     /// The elements of lines with their indices, as [`Source::indexed`]. Indices count from the start of the line.
@@ -267,6 +289,20 @@ pub struct Indexed<S, I> {
 }
 
 impl<S: Source, O: Source> Segments<S, O> {
+    /// Samples of segments with a weight for each, as [`Source::weighted`].
+    ///
+    /// ```
+    /// use oclprim::{Bins, Device, Source};
+    ///
+    /// let samples = [0u8, 1, 1].segments(&[0u32, 2, 3]);
+    /// let found = Device::best()?.histogram(samples.weighted(&[0.5f32, 2.0, 4.0]), &Bins::ids(2)?)?;
+    /// assert_eq!(found.sums.to_vec()?, [0.5, 2.0, 0.0, 4.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn weighted<W: Source<Item: Element>>(self, weights: W) -> Weighted<Self, W> {
+        Weighted { source: self, weights }
+    }
+
     /// The elements of segments with a value for each, as [`Source::with`].
     ///
     /// ```
@@ -399,6 +435,9 @@ pub trait Shaped: Copy {
     type To: Element + From<Self::From>;
 
     fn view(&self) -> NdView<'_, Self::From>;
+
+    /// The lengths of the axes.
+    fn shape(&self) -> &[usize];
 }
 
 impl<T: Element> Shaped for NdView<'_, T> {
@@ -407,6 +446,10 @@ impl<T: Element> Shaped for NdView<'_, T> {
 
     fn view(&self) -> NdView<'_, T> {
         *self
+    }
+
+    fn shape(&self) -> &[usize] {
+        NdView::shape(self)
     }
 }
 
@@ -423,6 +466,10 @@ impl<T: Element, U: Element + From<T>> Shaped for NdCast<'_, T, U> {
 
     fn view(&self) -> NdView<'_, T> {
         self.view
+    }
+
+    fn shape(&self) -> &[usize] {
+        self.view.shape()
     }
 }
 

@@ -353,6 +353,7 @@ impl Spec for Histogram {
         super::weighted::spec::cases(level, &mut cases);
         super::channels::spec::cases(level, &mut cases);
         super::mapped::spec::cases(level, &mut cases);
+        super::groups::spec::cases(level, &mut cases);
         cases
     }
 
@@ -371,6 +372,7 @@ impl Spec for Histogram {
         super::weighted::spec::benches(&mut benches);
         super::channels::spec::benches(&mut benches);
         super::mapped::spec::benches(&mut benches);
+        super::groups::spec::benches(&mut benches);
         benches
     }
 
@@ -393,6 +395,7 @@ impl Spec for Histogram {
         super::weighted::spec::programs(caps, &mut programs);
         super::channels::spec::programs(caps, &mut programs);
         super::mapped::spec::programs(caps, &mut programs);
+        super::groups::spec::programs(caps, &mut programs);
         programs
     }
 }

@@ -33,7 +33,7 @@ struct Table {
     rest: Vec<(u32, f64)>,
 }
 
-pub(super) fn weighted<W: Weight>(
+pub(in crate::histogram) fn weighted<W: Weight>(
     slots: Slots,
     weights: &[W],
     sums: &mut [W::Sum],

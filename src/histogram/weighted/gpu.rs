@@ -150,14 +150,15 @@ pub(crate) fn weighted(
     scratch: &mut Scratch,
 ) -> Result<()> {
     on_device(device, inputs, outputs.map(|output| (output, keep)), |inputs, outputs| {
-        run(device, form, map, inputs, outputs, keep, scratch)
+        run(device, form, (map, None), inputs, outputs, keep, scratch)
     })
 }
 
-fn run(
+/// Sums of weights in memory of the device. With `own`, the bins are the slots of groups with `own` bins each.
+pub(in crate::histogram) fn run(
     device: &ClDevice,
     form: Form,
-    map: &Map,
+    (map, own): (&Map, Option<usize>),
     [samples, weights]: [&ClInput; 2],
     [sums, outside]: [&ClInput; 2],
     keep: bool,
@@ -173,7 +174,8 @@ fn run(
     }
     let sample = form.samples.element.size();
     let (caps, wide) = (device.capabilities_for(Primitive::Histogram, sample, n)?, device.wide(n));
-    let plan = plan(n, form, samples.aligned() && weights.aligned(), &caps, wide)?;
+    let mut plan = plan(n, form, samples.aligned() && weights.aligned(), &caps, wide)?;
+    plan.weights = plan.weights.flag("GROUPED", own.is_some());
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let (local, merge_local) = ([plan.work_group, 1, 1], [plan.merge_work_group, 1, 1]);
     let per = n.div_ceil(plan.groups).next_multiple_of(32);
@@ -223,7 +225,7 @@ fn run(
             .scalar(plan.table_count as u32)
             .scalar(plan.replica_bits.unwrap_or(0));
         map_arguments(device, launch, map)?.run([plan.groups, 1, 1], local)?;
-        device
+        let merge = device
             .launch(&plan.weights, "histogram_weights_merge")?
             .mem(scratch)
             .scalar(plan.table_word as u64)
@@ -238,8 +240,12 @@ fn run(
             .scalar(sums.offset() as u64)
             .mem(outside.mem())
             .scalar(outside.offset() as u64)
-            .scalar(u32::from(keep))
-            .run([plan.merge_groups, 1, 1], merge_local)?;
+            .scalar(u32::from(keep));
+        let merge = match own {
+            Some(own) => merge.scalar(own as u32),
+            None => merge,
+        };
+        merge.run([plan.merge_groups, 1, 1], merge_local)?;
     }
     Ok(())
 }
