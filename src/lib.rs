@@ -53,7 +53,7 @@
 //! | [`set_operation`](Device::set_operation) | union, intersection, difference of sorted ranges: [`merge::set`] |
 //! | [`search`](Device::search), [`first_unsorted`](Device::first_unsorted) | insertion indices of many needles in a sorted range; test for sorted order: [`merge::search`] |
 //! | [`top_k`](Device::top_k) | the largest or smallest keys, also [with values](Source::with) or [indices](Source::indexed), also of each row: [`topk`] |
-//! | [`nth_element`](Device::nth_element), [`quantile`](Device::quantile), [`median`](Device::median) | the key at a given rank, and quantiles: [`topk`] |
+//! | [`nth_element`](Device::nth_element), [`quantile`](Device::quantile), [`median`](Device::median) | the key at a given rank, and quantiles: [`topk`]; quantiles of each group: [`topk::quantiles`] |
 //! | [`ExactSum`] | the exact sum of floats, as a value that can be merged, stored and sent: [`exact`] |
 //! | [`iota`](Device::iota) | numbers from a start, with a step: [`iota`] |
 //! | [`random`](Device::random) | random numbers by counter, over all values or [within a range](Philox::within): [`random`] |

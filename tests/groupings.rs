@@ -10,7 +10,7 @@ use oclprim::{
     select::{Selectable, runs::Distinct},
     sort::{Argsortable, Sortable},
     source::{Along, ByKey, Flagged, Indexed, Segments, With},
-    topk::Rankable,
+    topk::{Divisible, Rankable},
 };
 
 type Whole = &'static [f32];
@@ -83,6 +83,7 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
             Indexed<WithFlags, u32>,
             Indexed<InLines, u32>
         ),
+        row!("`quantile`, `median`", Divisible),
         row!("`merge`", Mergeable),
         row!("`select`, `partition`", Selectable),
         row!("`unique`", Distinct),

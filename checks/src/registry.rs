@@ -129,6 +129,7 @@ pub const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "top-k with indices, of many groups",
     "keys at given ranks",
     "key of a rank, of many groups",
+    "quantiles of segments",
     "random",
     "random of few",
     "iota",

@@ -258,6 +258,11 @@ pub mod topk {
     pub mod quantile {
         pub use crate::topk::quantile::*;
     }
+    pub mod quantiles {
+        pub mod gpu {
+            pub use crate::topk::quantiles::gpu::*;
+        }
+    }
 }
 
 pub mod op {
