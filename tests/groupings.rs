@@ -5,7 +5,7 @@ use std::{marker::PhantomData, path::Path};
 use oclprim::{
     NdView, Order,
     merge::Mergeable,
-    reduce::{Extremal, Reducible, count::Countable, statistics::Measurable},
+    reduce::{Extremal, Reducible, axis::moments::MeasurableGroups, count::Countable, statistics::Measurable},
     scan::Scannable,
     select::{Selectable, runs::Distinct},
     sort::{Argsortable, Sortable},
@@ -61,6 +61,7 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
         row!("`count`, `any`, `all`", Countable),
         row!("`arg_min`, `arg_max`, `min_max`", Extremal),
         row!("`mean`, `variance`", Measurable),
+        row!("`moments`", MeasurableGroups),
         row!("`scan`", Scannable),
         row!("`sort`", Sortable<Order>),
         row!(

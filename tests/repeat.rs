@@ -268,6 +268,10 @@ fn statistics_and_extremes_repeat_bit_for_bit() {
             let least = device.arg_min(x.floats.view(..7 * 13_001)?.nd(&[7, 13_001])?.along(1))?;
             Ok([contents(&least.values)?, contents(&least.indices)?].concat())
         }),
+        ("moments of segments", |device, x| {
+            let offsets = [0u32, 1, 1, 70, 30_001, 90_000];
+            contents(&device.moments(x.floats.view(..90_000)?.segments(&offsets))?)
+        }),
         ("moments along the last axis", |device, x| {
             contents(&device.moments(x.floats.view(..3 * 30_001)?.nd(&[3, 30_001])?.along(1))?)
         }),

@@ -126,6 +126,10 @@ fn reductions(forms: &mut Forms<'_>) {
     forms.form("reduce_segments", SEGMENTS, |it| {
         it.device.reduce_into(it.x.segments(&it.offsets), Sum, &mut it.out(100)?)
     });
+    // The largest quads of two parts for each 4,096 elements.
+    forms.form("moments of segments", 640 * (N / 4096 + 1), |it| {
+        it.device.moments_into(it.x.segments(&it.offsets), &mut it.out::<MomentsRecord<u32>>(100)?)
+    });
     for shape in [[3, 6667], [6667, 3]] {
         for axis in 0..2 {
             let lines = N / shape[axis];

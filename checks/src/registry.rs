@@ -81,6 +81,7 @@ pub const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "sum along an axis",
     "min-max along an axis",
     "moments along an axis",
+    "moments of segments",
     "sum inclusive",
     "sum, without look-back",
     "sum exact inclusive of hard numbers",

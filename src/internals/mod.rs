@@ -177,6 +177,11 @@ pub mod reduce {
         pub mod gpu {
             pub use crate::reduce::segmented::gpu::*;
         }
+        pub mod moments {
+            pub mod gpu {
+                pub use crate::reduce::segmented::moments::gpu::*;
+            }
+        }
     }
     pub mod statistics {
         pub use crate::reduce::statistics::*;

@@ -22,6 +22,7 @@
 pub(crate) mod cpu;
 #[doc(hidden)]
 pub(crate) mod gpu;
+pub mod moments;
 
 #[doc(no_inline)]
 pub use crate::segments::Offset;
