@@ -71,7 +71,7 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
             With<InSegments, Values>,
             With<InRuns, Values>,
             With<WithFlags, Values>,
-            With<InLines, Values>
+            With<InLines, NdView<'static, u64>>
         ),
         row!("`argsort`", Argsortable<Order>),
         row!("`top_k`", Rankable),
