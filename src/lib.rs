@@ -30,7 +30,7 @@
 //! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | expressions as inputs: another type, a function of each element, products. `reduce`, `scan`, `transform` and `transpose` compute them as they read; [`source`] has the cost in other methods |
 //! | [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key), [`x.flagged()`](Source::flagged), [`view.along()`](NdView::along) | groups as inputs of `reduce` and `scan`: segments, runs of equal keys, flagged ranges (only `scan`), lines along axes. One value from each: [`reduce::segmented`], [`select::by_key`], [`reduce::axis`]; prefix scans of each: [`scan::segmented`], [`scan::axis`] |
 //! | [`arg_min`](Device::arg_min), [`arg_max`](Device::arg_max), [`min_max`](Device::min_max) of [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key), [`view.along()`](NdView::along) | the extremes of each group, and their indices: [`reduce::segmented::extremes`], [`reduce::axis::extremes`] |
-//! | [`moments`](Device::moments), [`mean`](Device::mean), [`variance`](Device::variance) of [`view.along()`](NdView::along) | mean and variance of each line along axes, in one pass: [`reduce::axis::moments`] |
+//! | [`moments`](Device::moments), [`mean`](Device::mean), [`variance`](Device::variance) of [`view.along()`](NdView::along) and of [`x.segments()`](Source::segments) | mean and variance of each line or segment, in one pass: [`reduce::axis::moments`], [`reduce::segmented::moments`] |
 //! | [`reduce`](Device::reduce) with [`Sum.exact()`](op::Usage::exact), [`Mean`](op::Mean) | correctly rounded sums and means, also of groups: [`exact`] |
 //! | [`scan`](Device::scan), [`offsets_of`](Device::offsets_of) | prefix scan: `out[i] = x[0] op ... op x[i]`, [exclusive](op::Usage::exclusive) and [reversed](op::Usage::reversed) too; offsets from counts: [`scan`] |
 //! | [`select`](Device::select), [`select_indices`](Device::select_indices), [`partition`](Device::partition) | the elements that meet a [condition](op::Condition), or whose [flags](Source::flagged) do, or their indices; in a partition, the other elements follow: [`select`], [`select::partition`] |
@@ -53,7 +53,7 @@
 //! | [`set_operation`](Device::set_operation) | union, intersection, difference of sorted ranges: [`merge::set`] |
 //! | [`search`](Device::search), [`first_unsorted`](Device::first_unsorted) | insertion indices of many needles in a sorted range; test for sorted order: [`merge::search`] |
 //! | [`top_k`](Device::top_k) | the largest or smallest keys, also [with values](Source::with) or [indices](Source::indexed), also of each row: [`topk`] |
-//! | [`nth_element`](Device::nth_element), [`quantile`](Device::quantile), [`median`](Device::median) | the key at a given rank, and quantiles: [`topk`] |
+//! | [`nth_element`](Device::nth_element), [`quantile`](Device::quantile), [`median`](Device::median) | the key at a given rank, and quantiles: [`topk`]; quantiles of each group: [`topk::quantiles`] |
 //! | [`ExactSum`] | the exact sum of floats, as a value that can be merged, stored and sent: [`exact`] |
 //! | [`iota`](Device::iota) | numbers from a start, with a step: [`iota`] |
 //! | [`random`](Device::random) | random numbers by counter, over all values or [within a range](Philox::within): [`random`] |

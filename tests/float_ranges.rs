@@ -2,7 +2,7 @@
 
 mod common;
 
-use oclprim::{Bins, Device, Element, Interpolation, Philox, bf16, f16};
+use oclprim::{Bins, Device, Element, Interpolation, Philox, Source, bf16, f16};
 
 const INF: f64 = f64::INFINITY;
 const HUGE: f64 = 1e308;
@@ -17,6 +17,11 @@ fn quantile_is<T: Element>(keys: &[T], q: f64, how: Interpolation, want: f64) {
     for (name, device) in devices_with::<T>() {
         let found = device.quantile(keys, q, how).unwrap();
         assert!(found == want || (found.is_nan() && want.is_nan()), "{name}: {keys:?} at {q}: {found}, not {want}");
+        // The same keys as a segment after another one, whose quantile has the same bits.
+        let (twice, n) = ([keys, keys].concat(), keys.len() as u32);
+        let groups = device.quantile(twice.segments(&[0, n, 2 * n]), q, how).unwrap().to_vec().unwrap();
+        let same = groups.iter().all(|value| value.to_bits() == found.to_bits());
+        assert!(same, "{name}: {keys:?} at {q}: {groups:?}, not {found}");
     }
 }
 

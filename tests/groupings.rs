@@ -6,12 +6,12 @@ use oclprim::{
     NdView, Order,
     histogram::Samples,
     merge::Mergeable,
-    reduce::{Extremal, Reducible, count::Countable, statistics::Measurable},
+    reduce::{Extremal, Reducible, axis::moments::MeasurableGroups, count::Countable, statistics::Measurable},
     scan::Scannable,
     select::{Selectable, runs::Distinct},
     sort::{Argsortable, Sortable},
     source::{Along, ByKey, Flagged, Indexed, Segments, Weighted, With},
-    topk::Rankable,
+    topk::{Divisible, Rankable},
 };
 
 type Whole = &'static [f32];
@@ -62,6 +62,7 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
         row!("`count`, `any`, `all`", Countable),
         row!("`arg_min`, `arg_max`, `min_max`", Extremal),
         row!("`mean`, `variance`", Measurable),
+        row!("`moments`", MeasurableGroups),
         row!("`scan`", Scannable),
         row!("`sort`", Sortable<Order>),
         row!(
@@ -71,7 +72,7 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
             With<InSegments, Values>,
             With<InRuns, Values>,
             With<WithFlags, Values>,
-            With<InLines, Values>
+            With<InLines, NdView<'static, u64>>
         ),
         row!("`argsort`", Argsortable<Order>),
         row!("`top_k`", Rankable),
@@ -84,6 +85,7 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
             Indexed<WithFlags, u32>,
             Indexed<InLines, u32>
         ),
+        row!("`quantile`, `median`", Divisible),
         row!("`merge`", Mergeable),
         row!("`select`, `partition`", Selectable),
         row!("`unique`", Distinct),

@@ -3,7 +3,7 @@
 mod common;
 
 use oclprim::{
-    Device, ErrorKind, Layout, NdView,
+    Device, ErrorKind, Layout, NdView, Source,
     internals::data::Data,
     op::{Max, Min, Sum},
 };
@@ -152,6 +152,53 @@ fn moments_of_rows_of_any_length_equal_the_cpu() {
                 assert!(found.to_vec().unwrap() == want.to_vec().unwrap(), "{name}: {layout:?}");
             }
         }
+    }
+}
+
+/// A segment has the order of a line, on every device: short ones, those of several chunks, and those of several parts.
+#[test]
+fn moments_of_segments_are_those_of_lines() {
+    let values: Vec<f32> = Data::Random.generate(30_000, 5);
+    for (name, device) in wide_devices() {
+        let x = device.upload(&values).unwrap();
+        for len in [1, 3, 4, 15, 16, 17, 63, 64, 65, 128, 129, 256, 257, 511, 512, 513, 4096, 4097, 9001, 30_000] {
+            let rows = (20_000 / len).clamp(1, 9);
+            let offsets: Vec<u32> = (0..=rows).map(|i| (i * len) as u32).collect();
+            let part = x.view(..rows * len).unwrap();
+            let found = device.moments(part.segments(&offsets)).unwrap().to_vec().unwrap();
+            let want = Device::cpu()
+                .moments(NdView::new(&values, Layout::contiguous(&[rows, len]).unwrap()).unwrap().along(1));
+            assert!(found == want.unwrap().to_vec().unwrap(), "{name}: {rows} segments of {len}");
+        }
+        // Very short segments beside a long one, which starts within a part of the input.
+        let mut offsets: Vec<u32> = (0..5003).collect();
+        offsets.extend(28_000..=30_000);
+        let found = device.moments(x.segments(&offsets)).unwrap().to_vec().unwrap();
+        let want = Device::cpu().moments(values.segments(&offsets)).unwrap().to_vec().unwrap();
+        assert!(found == want, "{name}");
+        assert_eq!(found[5002].get().count, 28_000 - 5002, "{name}");
+        let long = NdView::from(&values[5002..28_000]).along(0);
+        assert!(found[5002] == Device::cpu().moments(long).unwrap().to_vec().unwrap()[0], "{name}");
+    }
+}
+
+#[test]
+fn moments_of_segments_hold_at_the_ends_of_the_range() {
+    for (name, device) in devices() {
+        let m = f32::MAX;
+        let x = device.upload(&[1.0, f32::NAN, m, m, -m, m, 3.0, f32::INFINITY]).unwrap();
+        let pairs = x.segments(&[0u32, 2, 4, 6, 6, 8]);
+        let means = device.mean(pairs).unwrap();
+        assert!(means[0].is_nan() && means[1..3] == [m.into(), 0.0], "{name}: {means:?}");
+        assert!(means[3].is_nan() && means[4] == f64::INFINITY, "{name}: {means:?}");
+        let variances = device.variance(pairs).unwrap();
+        assert!([0, 3, 4].iter().all(|&i| variances[i].is_nan()) && variances[1] == 0.0, "{name}: {variances:?}");
+        let square = f64::from(m) * f64::from(m);
+        assert!((variances[2] / square - 1.0).abs() < 2f64.powi(-22), "{name}: {}", variances[2]);
+
+        let x = device.upload(&[[i64::MIN; 5], [i64::MAX; 5]].concat().repeat(1000)).unwrap();
+        let found = device.moments(x.segments(&[0u64, 10_000])).unwrap().to_vec().unwrap()[0].get();
+        assert_eq!((found.integer_sum, found.mean, found.variance), (Some(-5000), -0.5, 2f64.powi(126)), "{name}");
     }
 }
 

@@ -272,6 +272,10 @@ fn statistics_and_extremes_repeat_bit_for_bit() {
             let ends = device.min_max(x.floats.segments(&x.offsets))?;
             Ok([contents(&ends.values)?, contents(&ends.indices)?].concat())
         }),
+        ("moments of segments", |device, x| {
+            let offsets = [0u32, 1, 1, 70, 30_001, 90_000];
+            contents(&device.moments(x.floats.view(..90_000)?.segments(&offsets))?)
+        }),
         ("moments along the last axis", |device, x| {
             contents(&device.moments(x.floats.view(..3 * 30_001)?.nd(&[3, 30_001])?.along(1))?)
         }),
@@ -489,6 +493,10 @@ fn top_k_and_quantiles_repeat_bit_for_bit() {
             both(device.top_k(x.floats.view(..7 * 13_001)?.indexed::<u64>(), Top::largest(9).in_rows(13_001))?)
         }),
         ("key of a rank", |device, x| Ok(bytes(&[device.nth_element(&x.floats, N / 3)?]))),
+        ("quantiles of lines", |device, x| {
+            let lines = x.floats.view(..7 * 13_001)?.nd(&[7, 13_001])?;
+            contents(&device.quantile(lines.along(1), &[0.01, 0.5, 0.77], Interpolation::Linear)?)
+        }),
         ("quantiles", |device, x| Ok(bytes(&device.quantile(&x.floats, &[0.01, 0.5, 0.77], Interpolation::Linear)?))),
     ]);
 }

@@ -126,6 +126,10 @@ fn reductions(forms: &mut Forms<'_>) {
     forms.form("reduce_segments", SEGMENTS, |it| {
         it.device.reduce_into(it.x.segments(&it.offsets), Sum, &mut it.out(100)?)
     });
+    // The largest quads of two parts for each 4,096 elements.
+    forms.form("moments of segments", 640 * (N / 4096 + 1), |it| {
+        it.device.moments_into(it.x.segments(&it.offsets), &mut it.out::<MomentsRecord<u32>>(100)?)
+    });
     for shape in [[3, 6667], [6667, 3]] {
         for axis in 0..2 {
             let lines = N / shape[axis];
@@ -221,6 +225,11 @@ fn sorts(forms: &mut Forms<'_>) {
             it.device.top_k_into(it.x.indexed(), top.sorted(), (&mut it.out(k)?, &mut it.out::<u64>(k)?))
         });
     }
+    // The sorted keys, the scratch of their sort, and the uploaded fractions.
+    forms.form("quantiles of segments", SORT + N + 4 * N + 16, |it| {
+        let mut out = it.out::<f64>(200)?;
+        it.device.quantile_into(it.x.segments(&it.offsets), &[0.5, 0.9], Interpolation::Linear, &mut out)
+    });
     forms.form("quantiles", 5 * TOP, |it| {
         it.device.quantile_into(&it.x, &[0.5, 0.9], Interpolation::Linear, &mut [0.0; 2])
     });

@@ -320,7 +320,39 @@ fn lines_along_axes_are_sorted_in_place_of_the_view() {
             wide,
             sorted(device.sort(view.along(2), down()).unwrap()).into_iter().map(i64::from).collect::<Vec<_>>()
         );
+        // Values move with their keys, whether their lines follow one another in memory or not.
+        let numbers = device.upload(&(0..60u64).collect::<Vec<_>>()).unwrap();
+        let values = numbers.nd(&shape).unwrap();
+        let flipped = numbers.nd(&[4, 5, 3]).unwrap().permute(&[2, 1, 0]).unwrap();
+        let number = |view: bool, at: usize| {
+            let (i, j, k) = (at / 20, at / 4 % 5, at % 4);
+            if view { at as u64 } else { ((k * 5 + j) * 3 + i) as u64 }
+        };
+        let with = |lines: &[Vec<usize>], found: [(oclprim::Buffer<i16>, oclprim::Buffer<u64>); 2]| {
+            for ((keys, values), straight) in found.into_iter().zip([true, false]) {
+                let (mut want, mut want_values) = (vec![0; 60], vec![0; 60]);
+                for line in lines {
+                    let mut order = line.clone();
+                    order.sort_by_key(|&at| std::cmp::Reverse(x[at]));
+                    for (&to, &from) in line.iter().zip(&order) {
+                        (want[to], want_values[to]) = (x[from], number(straight, from));
+                    }
+                }
+                assert_eq!((keys.to_vec().unwrap(), values.to_vec().unwrap()), (want, want_values), "{name}");
+            }
+        };
+        with(&last, [values, flipped].map(|values| device.sort(view.along(2).with(values), down()).unwrap()));
+        with(&middle, [values, flipped].map(|values| device.sort(view.along(1).with(values), down()).unwrap()));
+        with(&outer, [values, flipped].map(|values| device.sort(view.along([0, 2]).with(values), down()).unwrap()));
+        let other = device.sort(view.along(1).with(numbers.nd(&[5, 3, 4]).unwrap()), down()).unwrap_err();
+        assert_eq!(other.to_string(), "keys of shape [3, 5, 4] need values of that shape, got [5, 3, 4]", "{name}");
+        let (mut keys, mut few) = (device.zeroed::<i16>(60).unwrap(), device.zeroed::<u64>(59).unwrap());
+        let short = device.sort_into(view.along(1).with(values), down(), (&mut keys, &mut few)).unwrap_err();
+        assert_eq!(short.to_string(), "a sort of values along axes needs an output of 60 elements, got 59", "{name}");
+
         let nothing = device.upload::<i16>(&[]).unwrap();
+        let (none, none_of) = (nothing.nd(&[0, 3]).unwrap(), numbers.view(..0).unwrap().nd(&[0, 3]).unwrap());
+        assert_eq!(device.sort(none.along(0).with(none_of), down()).unwrap().1.len(), 0, "{name}");
         assert_eq!(device.sort(nothing.nd(&[0, 3]).unwrap().along(0), down()).unwrap().len(), 0, "{name}");
     }
 }

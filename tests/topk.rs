@@ -225,6 +225,56 @@ fn quantiles_of_doubles_are_given_on_every_device() {
     }
 }
 
+/// Quantiles of groups need no doubles either.
+#[test]
+fn quantiles_of_groups_have_the_bits_of_those_of_each_group() {
+    fn check<T: oclprim::Element>() {
+        // Sums, products and positions with results below the normal range, and between the ends of the type.
+        let mut keys: Vec<T> = oclprim::internals::data::Data::Bits.generate(3000, 7);
+        keys.extend(oclprim::internals::data::Data::Extremes.generate::<T>(1000, 8));
+        keys.retain(|key| !key.is_nan());
+        keys.sort_by(|a, b| a.partial_cmp(b).unwrap());
+        let n = keys.len();
+        let (mut offsets, mut mixed) = (vec![0u64], Vec::new());
+        // Neighbours in the order, keys far apart, and more and more keys.
+        for i in 0..50 {
+            let len = if i % 20 == 0 { 1 + 5 * i } else { 1 + i % 4 };
+            let step = [1, 1, n / 3, n / 7][i / 4 % 4];
+            mixed.extend((0..len).map(|k| keys[(i * 31 + k * step) % n]));
+            offsets.push(mixed.len() as u64);
+        }
+        let q = [5e-324, 1e-300, 0.1, 0.25, 1.0 / 3.0, 0.5f64.next_down(), 0.5, 0.75, 1f64.next_down(), -0.0];
+        for how in Interpolation::ALL {
+            let want: Vec<u64> = offsets
+                .windows(2)
+                .flat_map(|ends| Device::cpu().quantile(&mixed[ends[0] as usize..ends[1] as usize], &q, how).unwrap())
+                .map(f64::to_bits)
+                .collect();
+            for (name, device) in tuned(&[("a GPU", gpu())]) {
+                let found = device.quantile(mixed.segments(&offsets), &q, how).unwrap().to_vec().unwrap();
+                for (i, (found, want)) in found.iter().zip(&want).enumerate() {
+                    let (group, want) = (i / q.len(), f64::from_bits(*want));
+                    let own = &mixed[offsets[group] as usize..offsets[group + 1] as usize];
+                    assert!(
+                        found.to_bits() == want.to_bits(),
+                        "{name}: {how:?} {} of {own:?}: {found:e}, not {want:e}",
+                        q[i % q.len()]
+                    );
+                }
+            }
+        }
+    }
+    check::<f32>();
+    check::<f64>();
+    check::<oclprim::f16>();
+    check::<oclprim::bf16>();
+    check::<i8>();
+    check::<u16>();
+    check::<i32>();
+    check::<i64>();
+    check::<u64>();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

@@ -207,6 +207,11 @@ mod reduce {
     pub(crate) mod segmented {
         pub(crate) use oclprim::internals::reduce::segmented::*;
 
+        pub(crate) mod moments {
+            pub(crate) use oclprim::internals::reduce::segmented::moments::gpu;
+
+            pub(crate) mod spec;
+        }
         pub(crate) mod spec;
         pub(crate) mod extremes {
             pub(crate) use oclprim::internals::reduce::segmented::extremes::*;

@@ -298,6 +298,17 @@ fn along_axes(u: &mut Unstructured, given: &Given) -> Result<()> {
         assert!(plan.columns > 0 && plan.joined_columns > 0 && plan.joined_each > 0, "{}", what(&plan));
         given.fit_32_bits(&plan, &[plan.columns, plan.joined_columns]);
     }
+    let segments = size(u, given.n)?.max(1);
+    let offset = *u.choose(&[ElementType::U32, ElementType::U64])?;
+    if let Some(plan) =
+        accepted(reduce::segmented::moments::gpu::plan(given.n.max(1), segments, &form, offset, caps, wide))
+    {
+        let bytes = if element.is_float() { 4 * acc.size() } else { 40 };
+        given.fits(&plan, plan.groups.max(plan.part_groups).max(plan.tiles), plan.work_group, plan.work_group * bytes);
+        assert!(plan.groups * (plan.work_group / plan.team) * plan.each >= segments, "{}", what(&plan));
+        given.covers(&plan, plan.tiles, plan.part, given.n.max(1));
+        assert!(plan.tiles == 1 || plan.scratch_bytes >= 16 * plan.tiles * bytes, "{}", what(&plan));
+    }
     Ok(())
 }
 

@@ -186,6 +186,11 @@ pub mod reduce {
                 pub use crate::reduce::segmented::extremes::gpu::*;
             }
         }
+        pub mod moments {
+            pub mod gpu {
+                pub use crate::reduce::segmented::moments::gpu::*;
+            }
+        }
     }
     pub mod statistics {
         pub use crate::reduce::statistics::*;
@@ -266,6 +271,11 @@ pub mod topk {
     }
     pub mod quantile {
         pub use crate::topk::quantile::*;
+    }
+    pub mod quantiles {
+        pub mod gpu {
+            pub use crate::topk::quantiles::gpu::*;
+        }
     }
 }
 

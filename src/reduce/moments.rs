@@ -2,7 +2,7 @@
 
 use crate::ElementType;
 
-/// The result of [`Device::moments`](crate::Device::moments) for a line.
+/// The result of [`Device::moments`](crate::Device::moments) for a line or a segment.
 ///
 /// ```
 /// use oclprim::Device;

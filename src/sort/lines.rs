@@ -1,5 +1,5 @@
 //! Sorts of lines: [`Device::sort`] and [`Device::argsort`] of [`view.along(axes)`](crate::NdView::along) sort the
-//! elements along axes.
+//! elements along axes, also [with values](Along::with).
 //!
 //! Lines are [segments](super::segmented) of equal length. Results have the order of the view: contiguous, in row-major
 //! order. If the axes are not the last ones, the elements are copied to lines first, and the results are copied back: two
@@ -9,9 +9,9 @@ use bytemuck::Pod;
 
 use super::{Argsortable, Key, Order, Sortable, expect_indices};
 use crate::{
-    Buffer, Device, Input, Offset, Output, Result, Source,
+    Buffer, Device, Element, Input, NdView, Offset, Output, Result, Source,
     op::CapturingMap,
-    source::{Along, Axes, Shaped},
+    source::{Along, Axes, PairOutput, Shaped, With},
 };
 
 impl<V: Shaped<To: Key>, A: Axes> Sortable<Order> for Along<V, A> {
@@ -45,6 +45,33 @@ impl<V: Shaped<To: Key>, A: Axes> Argsortable<Order> for Along<V, A> {
             device.argsort_into(keys.segments(offsets), order.clone(), &mut indices)?;
             let in_line = CapturingMap::of_one(move |index: u64| index % len, "x % c0", len);
             device.transform_into(indices.map(in_line).cast::<P>(), output)
+        })
+    }
+}
+
+impl<V: Shaped<To: Key>, A: Axes, U: Element> Sortable<Order> for With<Along<V, A>, NdView<'_, U>> {
+    type Sorted = (Buffer<V::To>, Buffer<U>);
+    type Out<'o> = PairOutput<'o, V::To, U>;
+
+    fn sort(self, device: &Device, order: &Order) -> Result<Self::Sorted> {
+        let n = self.keys.len();
+        let (mut keys, mut values) = (device.uninit(n)?, device.uninit(n)?);
+        self.sort_into(device, order, (&mut keys, &mut values).into())?;
+        Ok((keys, values))
+    }
+
+    fn sort_into(self, device: &Device, order: &Order, to: PairOutput<'_, V::To, U>) -> Result<()> {
+        let beside = self.keys.beside(self.values)?;
+        to.values.expect_len(self.keys.len(), "a sort of values along axes")?;
+        sorted(&self.keys, device, to.keys, |keys, offsets, _, keys_out| {
+            let (values, ..) = beside.in_memory(device)?;
+            let keys = keys.segments(offsets).with(values.input());
+            if beside.adjoin()? {
+                return device.sort_into(keys, order.clone(), (keys_out, to.values));
+            }
+            let mut lines = device.temporary::<U>(beside.len())?;
+            device.sort_into(keys, order.clone(), (keys_out, &mut lines))?;
+            beside.put(device, &lines, to.values)
         })
     }
 }

@@ -66,7 +66,7 @@ fn as_many(keys: usize, values: usize) -> Result<()> {
 
 /// An input of a sort by an order of type `C`: a [`Source`], [segments](Source::segments) of one, or
 /// [lines](crate::NdView::along). A source can have [values](Source::with) or [columns](Source::with_columns) of
-/// values. Segments can have values.
+/// values. Segments can have values, and lines can have those of [another view](crate::source::Along::with).
 ///
 /// A source takes any order: an [`Order`], a user's [`Less`](crate::op::Less), or [`Merging`]. Segments, lines and columns
 /// take an [`Order`]. The crate alone implements this trait.
@@ -204,7 +204,7 @@ impl Device {
     /// gathered by the sorted indices at the end. For keys [with columns](Source::with_columns), returns the keys and a
     /// buffer of each column: [`columns`].
     ///
-    /// Each [line](crate::NdView::along) is sorted separately: [`lines`]. Each [segment](Source::segments) is sorted
+    /// Each [line](crate::NdView::along) is sorted separately, also [with values](crate::source::Along::with): [`lines`]. Each [segment](Source::segments) is sorted
     /// separately, with its values, in its own range. Keys before the first offset, and from the last offset on, belong
     /// to no segment and keep their indices. The keys of an expression are written to memory first.
     ///

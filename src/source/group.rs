@@ -126,6 +126,33 @@ impl<V: Shaped, A: Axes> Along<V, A> {
         Weighted { source: self, weights }
     }
 
+    /// The elements of lines with a value for each, from a view of the same shape.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order};
+    ///
+    /// let device = Device::best()?;
+    /// let (x, y) = (device.upload(&[3u8, 1, 2, 9, 7, 8])?, device.upload(&[0.5f32, 1.5, 2.5, 3.5, 4.5, 5.5])?);
+    /// let rows = x.nd(&[2, 3])?.along(1).with(y.nd(&[2, 3])?);
+    /// let (keys, values) = device.sort(rows, Order::ascending())?;
+    /// assert_eq!(keys.to_vec()?, [1, 2, 3, 7, 8, 9]);
+    /// assert_eq!(values.to_vec()?, [1.5, 2.5, 0.5, 4.5, 5.5, 3.5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn with<T: Element>(self, values: NdView<'_, T>) -> With<Self, NdView<'_, T>> {
+        With { keys: self, values }
+    }
+
+    /// The lines of another view along the same axes. The views have the same shape.
+    pub(crate) fn beside<'a, T: Element>(&self, other: NdView<'a, T>) -> Result<Along<NdView<'a, T>, A>> {
+        let view = self.view.view();
+        let [keys, values] = [view.shape(), other.shape()];
+        if keys != values {
+            return Err(Error::invalid(format!("keys of shape {keys:?} need values of that shape, got {values:?}")));
+        }
+        Ok(Along { view: other, axes: self.axes })
+    }
+
     /// The elements of lines with their indices, as [`Source::indexed`]. Indices count from the start of the line.
     ///
     /// ```

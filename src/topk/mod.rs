@@ -1,6 +1,6 @@
 //! Top-k: the k largest or smallest keys, [`Device::top_k`], also [with values](Source::with) or
 //! [with indices](Source::indexed). Also the key of a rank ([`Device::nth_element`]), and quantiles
-//! ([`Device::quantile`]).
+//! ([`Device::quantile`]). [`groups`] and [`quantiles`] have the keys and the quantiles of segments and lines.
 //!
 //! | property | |
 //! |---|---|
@@ -22,10 +22,11 @@ pub(crate) mod cpu;
 pub(crate) mod gpu;
 pub mod groups;
 pub(crate) mod quantile;
+pub mod quantiles;
 
 use bytemuck::Pod;
 
-pub use quantile::{Fractions, Interpolation};
+pub use quantile::{Divisible, Fractions, Interpolation};
 
 use crate::{
     Buffer, Device, Element, Error, Input, Offset, Order, Output, Result, Scratch, Source,

@@ -1,7 +1,11 @@
 //! Quantiles: the keys of ranks, and values between them.
 
+use bytemuck::Pod;
+
 use super::RANKS;
-use crate::{Device, Element, Error, ErrorKind, Input, Output, Result, Source, memory, with_integer};
+use crate::{
+    Buffer, Device, Element, Error, ErrorKind, Input, Output, Result, Source, memory, source::Grouped, with_integer,
+};
 
 /// The value of a quantile between two keys; names as in `numpy.quantile`.
 ///
@@ -59,7 +63,7 @@ impl Interpolation {
     }
 
     /// The two ranks around a quantile of n > 0 keys, and the fraction of the way from the first to the second.
-    fn place(self, n: usize, q: f64) -> (usize, usize, f64) {
+    pub(super) fn place(self, n: usize, q: f64) -> (usize, usize, f64) {
         let at = (n - 1) as f64 * q;
         // For large n, rounding can push the product beyond the last rank.
         let rank = |x: f64| (x as usize).min(n - 1);
@@ -76,7 +80,7 @@ impl Interpolation {
 
 /// The value at the fraction `part`, from 0 to below 1, of the way from `low` to `high`. The value rises with `part`,
 /// and stays between `low` and `high`.
-fn between<T: Element>(low: T, high: T, part: f64) -> f64 {
+pub(super) fn between<T: Element>(low: T, high: T, part: f64) -> f64 {
     let (from, to) = (low.to_f64(), high.to_f64());
     if low == high || part == 0.0 {
         return from;
@@ -179,26 +183,93 @@ macro_rules! fractions {
 }
 fractions! { [] &[f64]; [] &Vec<f64>; [N] &[f64; N]; }
 
+/// An input of [`Device::quantile`] and [`Device::median`]: a [`Source`], [segments](Source::segments) of one, or
+/// [lines](crate::NdView::along).
+///
+/// The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Buffer, Device, Source, topk::Divisible};
+///
+/// fn medians<I: Divisible<Quantiles<f64> = Buffer<f64>>>(groups: I) -> oclprim::Result<Vec<f64>> {
+///     Device::best()?.median(groups)?.to_vec()
+/// }
+/// assert_eq!(medians([1u8, 2, 9].segments(&[0u32, 2, 3]))?, [1.5, 9.0]);
+/// assert_eq!(medians(oclprim::NdView::from(&[1u8, 2, 9]).along(0))?, [2.0]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no quantiles",
+    label = "expected a source, segments of one: `x.segments(&offsets)`, or lines: `view.along(axes)`",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+)]
+pub trait Divisible: Grouped<Item: Element> {
+    /// The quantiles: numbers on the host, or a buffer with those of each group.
+    type Quantiles<Q: Fractions>;
+
+    #[doc(hidden)]
+    fn quantile<Q: Fractions>(self, device: &Device, q: Q, how: Interpolation) -> Result<Self::Quantiles<Q>>;
+
+    #[doc(hidden)]
+    fn quantile_into(self, device: &Device, q: &[f64], how: Interpolation, output: Self::Out<'_, f64>) -> Result<()>;
+}
+
+impl<S: Source<Item: Element>> Divisible for S {
+    type Quantiles<Q: Fractions> = Q::Found;
+
+    fn quantile<Q: Fractions>(self, device: &Device, q: Q, how: Interpolation) -> Result<Q::Found> {
+        let mut values = memory::zeroed::<f64>(q.list().len())?;
+        device.quantiles_of(self.held(device)?.input(), q.list(), how, &mut values)?;
+        Ok(Q::found(values))
+    }
+
+    fn quantile_into(self, device: &Device, q: &[f64], how: Interpolation, output: Output<'_, f64>) -> Result<()> {
+        output.expect_len(q.len(), "a selection of quantiles")?;
+        let keys = self.held(device)?;
+        match output {
+            Output::Host(values) => device.quantiles_of(keys.input(), q, how, values),
+            there => {
+                let mut values = memory::zeroed::<f64>(q.len())?;
+                device.quantiles_of(keys.input(), q, how, &mut values)?;
+                device.copy(&values, there)
+            }
+        }
+    }
+}
+
+/// Returns an error if a quantile is not from 0 to 1.
+pub(super) fn allowed(q: &[f64]) -> Result<()> {
+    match q.iter().find(|q| !(0.0..=1.0).contains(*q)) {
+        Some(q) => Err(Error::invalid(format!("quantiles are from 0 to 1, not {q}"))),
+        None => Ok(()),
+    }
+}
+
 /// # Quantiles
 ///
 /// These methods return medians and other quantiles. Module: [`topk`](crate::topk).
 impl Device {
-    /// The median: the middle key, or the mean of the two middle keys.
+    /// The median: the middle key, or the mean of the two middle keys. For [groups](crate::topk::quantiles), a buffer with the median of
+    /// each.
     ///
     /// # Errors
     ///
     /// Same as [`Device::quantile`].
     ///
     /// ```
-    /// assert_eq!(oclprim::Device::best()?.median(&[7u8, 1, 3, 6])?, 4.5);
+    /// use oclprim::{Device, Source};
+    ///
+    /// let (device, x) = (Device::best()?, [7u8, 1, 3, 6]);
+    /// assert_eq!(device.median(&x)?, 4.5);
+    /// assert_eq!(device.median(x.segments(&[0u32, 1, 4]))?.to_vec()?, [7.0, 3.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn median<T: Element>(&self, input: impl Source<Item = T>) -> Result<f64> {
+    pub fn median<I: Divisible>(&self, input: I) -> Result<I::Quantiles<f64>> {
         self.quantile(input, 0.5, Interpolation::Midpoint)
     }
 
     /// The quantile `q`, from 0 (the smallest key) to 1 (the largest), or several of them in the order of `q`. Waits for
-    /// the result.
+    /// the result of a whole input.
     ///
     /// The quantile `q` of n keys has the rank `q * (n - 1)`, counted from 0. Between two ranks, `how` defines the
     /// value. The value is that of NumPy's formula in `f64`. If the difference of two finite keys overflows, the keys
@@ -213,61 +284,91 @@ impl Device {
     ///
     /// If any key is NaN, all quantiles are NaN.
     ///
+    /// For [segments](Source::segments) and [lines](crate::NdView::along), the result is a buffer: the quantiles of the
+    /// first group in the order of `q`, then those of the second group, and so on. The call sorts the keys of all groups
+    /// first: [`topk::quantiles`](crate::topk::quantiles). It does not wait for the result. A segment without keys has the quantile NaN, for every
+    /// element type.
+    ///
     /// # Errors
     ///
-    /// [`ErrorKind::Empty`] if there are no keys; [`ErrorKind::InvalidInput`] if a quantile is not from 0 to 1;
-    /// [`ErrorKind::OutOfMemory`] if the device does not hold the scratch.
+    /// [`ErrorKind::Empty`] if a whole input has no keys, or if there are lines but they have no keys.
+    /// [`ErrorKind::InvalidInput`] if a quantile is not from 0 to 1. The same error if an offset is beyond the next one
+    /// or beyond the input, if there are no offsets, or if there is no such axis. [`ErrorKind::OutOfMemory`] if the
+    /// device does not hold the scratch.
     ///
     /// ```
-    /// use oclprim::{Device, Interpolation};
+    /// use oclprim::{Device, Interpolation, Source};
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[40i32, 10, 30, 20])?;
     /// assert_eq!(device.quantile(&x, 0.5, Interpolation::Linear)?, 25.0);
     /// assert_eq!(device.quantile(&x, &[0.0, 0.5, 1.0], Interpolation::Linear)?, [10.0, 25.0, 40.0]);
     /// assert!(device.quantile(&[1.0f32, f32::NAN], 0.1, Interpolation::Linear)?.is_nan());
+    ///
+    /// let ends = device.quantile(x.segments(&[0u32, 3, 4]), &[0.0, 1.0], Interpolation::Linear)?;
+    /// assert_eq!(ends.to_vec()?, [10.0, 40.0, 20.0, 20.0]);
+    /// let columns = device.quantile(x.nd(&[2, 2])?.along(0), 0.25, Interpolation::Linear)?;
+    /// assert_eq!(columns.to_vec()?, [32.5, 12.5]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn quantile<T: Element, Q: Fractions>(
-        &self,
-        input: impl Source<Item = T>,
-        q: Q,
-        how: Interpolation,
-    ) -> Result<Q::Found> {
-        let mut values = memory::zeroed::<f64>(q.list().len())?;
-        self.quantiles_of(input.held(self)?.input(), q.list(), how, &mut values)?;
-        Ok(Q::found(values))
+    pub fn quantile<I: Divisible, Q: Fractions>(&self, input: I, q: Q, how: Interpolation) -> Result<I::Quantiles<Q>> {
+        input.quantile(self, q, how)
     }
 
-    /// [`Device::quantile`] into a slice with one element for each quantile.
+    /// [`Device::quantile`] into a slice, buffer or view with one element for each quantile of each group.
     ///
-    /// [`Device::nth_element_into`] leaves the keys of ranks on the device.
+    /// For a whole input, waits for the result; [`Device::nth_element_into`] leaves the keys of ranks on the device. For
+    /// groups, waits only if `output` is a host slice, or if the input has a [gather](Source::gathered).
+    ///
+    /// Does not check the offsets of segments; [`Device::check_segments`] does. With invalid offsets, results are
+    /// unspecified. Reads and writes stay in bounds for any offsets.
     ///
     /// # Errors
     ///
-    /// Same as [`Device::quantile`]; [`ErrorKind::InvalidInput`] also if there is not one element for each quantile.
+    /// Same as [`Device::quantile`], but without those for the values of offsets. [`ErrorKind::InvalidInput`] also if
+    /// there is not one element for each result, or if `output` overlaps the offsets in imported OpenCL memory.
     ///
     /// ```
-    /// use oclprim::{Device, Interpolation};
+    /// use oclprim::{Device, Interpolation, Source};
     ///
     /// let (device, mut quartiles) = (Device::best()?, [0.0; 3]);
     /// for x in [[5u16, 1, 4, 2, 3], [5, 5, 5, 5, 5]] {
     ///     device.quantile_into(&x, &[0.25, 0.5, 0.75], Interpolation::Linear, &mut quartiles)?;
     /// }
     /// assert_eq!(quartiles, [5.0; 3]);
+    ///
+    /// let mut medians = device.zeroed(2)?;
+    /// device.quantile_into([5u16, 1, 4].segments(&[0u32, 2, 3]), &[0.5], Interpolation::Linear, &mut medians)?;
+    /// assert_eq!(medians.to_vec()?, [3.0, 4.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn quantile_into<T: Element>(
+    pub fn quantile_into<'o, I: Divisible>(
         &self,
-        input: impl Source<Item = T>,
+        input: I,
         q: &[f64],
         how: Interpolation,
-        output: &mut [f64],
+        output: impl Into<I::Out<'o, f64>>,
     ) -> Result<()> {
-        self.quantiles_of(input.held(self)?.input(), q, how, output)
+        input.quantile_into(self, q, how, output.into())
     }
 
-    /// [`Device::quantile_into`] without the conversions, so that it is compiled once for each type.
+    /// The input in memory of this device. A slice is copied to `own`, so that several calls copy it once.
+    pub(super) fn copied_once<'a, T: Pod>(
+        &self,
+        input: Input<'a, T>,
+        own: &'a mut Option<Buffer<T>>,
+    ) -> Result<Input<'a, T>> {
+        match input {
+            Input::Host(slice) if !self.is_cpu() => {
+                let mut copy = self.temporary(slice.len())?;
+                copy.write(slice)?;
+                Ok(Input::from(&*own.insert(copy)))
+            }
+            there => Ok(there),
+        }
+    }
+
+    /// The quantiles of a whole input, compiled once for each type.
     #[inline(never)]
     fn quantiles_of<T: Element>(
         &self,
@@ -277,24 +378,13 @@ impl Device {
         output: &mut [f64],
     ) -> Result<()> {
         let n = input.len();
-        Output::from(&mut *output).expect_len(q.len(), "a selection of quantiles")?;
         if n == 0 {
             return Err(Error::new(ErrorKind::Empty, "quantiles of 0 keys have no answer"));
         }
-        if let Some(q) = q.iter().find(|q| !(0.0..=1.0).contains(*q)) {
-            return Err(Error::invalid(format!("quantiles are from 0 to 1, not {q}")));
-        }
+        allowed(q)?;
         // The keys are read in several steps, so they are uploaded once.
-        let own;
-        let input = match input {
-            Input::Host(keys) if !self.is_cpu() => {
-                let mut copy = self.temporary(n)?;
-                copy.write(keys)?;
-                own = copy;
-                Input::from(&own)
-            }
-            input => input,
-        };
+        let mut own = None;
+        let input = self.copied_once(input, &mut own)?;
         let places = memory::collect(q.iter().map(|&q| how.place(n, q)))?;
         let once = |mut ranks: Vec<usize>| {
             ranks.sort_unstable();

@@ -434,6 +434,7 @@ impl Spec for Reduce {
         axis::spec::cases(level, &mut cases);
         axis::extremes::spec::cases(level, &mut cases);
         axis::moments::spec::cases(level, &mut cases);
+        segmented::moments::spec::cases(level, &mut cases);
         cases
     }
 
@@ -473,6 +474,7 @@ impl Spec for Reduce {
         benches.extend(axis::spec::benches());
         benches.extend(axis::extremes::spec::benches());
         benches.extend(axis::moments::spec::benches());
+        benches.extend(segmented::moments::spec::benches());
         benches
     }
 
@@ -516,6 +518,7 @@ impl Spec for Reduce {
         programs.extend(axis::spec::programs(caps));
         programs.extend(axis::extremes::spec::programs(caps));
         programs.extend(axis::moments::spec::programs(caps));
+        programs.extend(segmented::moments::spec::programs(caps));
         programs
     }
 }

@@ -11,7 +11,9 @@ use crate::{
         data::Data,
         everywhere, guarded,
         keys::{Keys, by_rank, rank},
-        poison, same_bytes, sorted_indices,
+        poison, same, same_bytes,
+        segments::Cut,
+        sorted_indices,
     },
     ladder::Climb,
     tuning::Tuned,
@@ -208,9 +210,126 @@ fn check_quantiles<T: Element>(device: &Device, what: What) -> Result<(), Failur
                 _ => high - (high - low) * (1.0 - at.fract()),
             }
         };
-        crate::check::same(&got, &Q.map(want), how.name())?;
+        same(&got, &Q.map(want), how.name())?;
     }
     Ok(())
+}
+
+/// Fractions for groups. The quantiles of a group are the same whatever the other fractions are.
+const FRACTIONS: [f64; 5] = [0.5, 0.0, 1.0, 0.3, 0.9999];
+
+/// Checks quantiles of segments. On the CPU, those of a segment equal those of its elements as a whole input.
+fn check_quantiles_of_segments<T: Element, C: Offset>(
+    device: &Device,
+    (n, keys): (usize, Keys),
+    cut: Cut,
+    (at, ways): (usize, &[Interpolation]),
+) -> Result<(), Failure> {
+    let all: Vec<T> = keys.make(n + at);
+    let (input, offsets) = (&all[at..], cut.offsets::<C>(n));
+    let groups = offsets.len() - 1;
+    let (there, padded) = (device.upload(&all)?, [vec![C::ZERO; at], offsets.clone()].concat());
+    let offsets_there = device.upload(&padded)?;
+    for &how in ways {
+        let got = guarded(device, groups * FRACTIONS.len(), at, |out| {
+            let segments = there.view(at..)?.segments(offsets_there.view(at..)?);
+            Ok(device.quantile_into(segments, &FRACTIONS, how, out)?)
+        })?;
+        let want = if device.is_cpu() {
+            let mut want = Vec::with_capacity(got.len());
+            for ends in offsets.windows(2) {
+                let own = &input[ends[0].to_i128() as usize..ends[1].to_i128() as usize];
+                match own {
+                    [] => want.extend([f64::NAN; FRACTIONS.len()]),
+                    own => want.extend(device.quantile(own, &FRACTIONS, how)?),
+                }
+            }
+            want
+        } else {
+            Device::cpu().quantile(input.segments(&offsets), &FRACTIONS, how)?.to_vec()?
+        };
+        same_bytes(&got, &want, how.name())?;
+    }
+    Ok(())
+}
+
+/// Checks quantiles along axes: those of a line equal those of its elements as a whole input.
+fn check_quantiles_of_lines<T: Element>(device: &Device, shape: [usize; 3]) -> Result<(), Failure> {
+    let [a, b, c] = shape;
+    let x: Vec<T> = Keys::As(Data::Bits).make(a * b * c);
+    let there = device.upload(&x)?;
+    let view = there.nd(&shape)?;
+    let line = |of: &dyn Fn(usize) -> usize, len: usize| (0..len).map(|k| x[of(k)]).collect::<Vec<_>>();
+    let mut middle = Vec::new();
+    for (i, k) in (0..a).flat_map(|i| (0..c).map(move |k| (i, k))) {
+        middle.extend(Device::cpu().quantile(&line(&|j| (i * b + j) * c + k, b), &FRACTIONS, Interpolation::Linear)?);
+    }
+    let got = device.quantile(view.along(1), &FRACTIONS, Interpolation::Linear)?;
+    same_bytes(&got.to_vec()?, &middle, "along axis 1")?;
+    let mut outer = Vec::with_capacity(b);
+    for j in 0..b {
+        outer.push(Device::cpu().median(&line(&|i| (i / c * b + j) * c + i % c, a * c))?);
+    }
+    same_bytes(&device.median(view.along([0, 2]))?.to_vec()?, &outer, "along axes 0 and 2")
+}
+
+/// Checks calls on groups that are refused, and calls without results.
+fn check_quantiles_of_no_groups(device: &Device) -> Result<(), Failure> {
+    let refused = |result: crate::Result<()>, text: &str| match result {
+        Err(error) if error.to_string() == text => Ok(()),
+        other => Err(Failure::Mismatch(format!("{other:?} instead of: {text}"))),
+    };
+    let (x, how) = ([3i8, -1, 2, -1], Interpolation::Linear);
+    let there = device.upload(&x)?;
+    let beyond = device.quantile(x.segments(&[0u32, 4]), -0.5, how).map(drop);
+    refused(beyond, "quantiles are from 0 to 1, not -0.5")?;
+    let wrong = device.quantile(x.segments(&[0u32, 3, 2]), 0.5, how).map(drop);
+    refused(wrong, "offset 1 is 3, beyond the next one, 2")?;
+    let short = device.quantile_into(x.segments(&[0u64, 1, 4]), &[0.5, 1.0], how, &mut [0.0; 3]);
+    refused(short, "a selection of quantiles needs an output of 4 elements, got 3")?;
+    let empty = device.median(there.view(..0)?.nd(&[0, 4])?.along(0)).map(drop);
+    refused(empty, "quantiles along an axis of 0 elements have no answer")?;
+    let lines = there.nd(&[2, 2])?;
+    let axis = device.median(lines.along(2)).map(drop);
+    refused(axis, "axis 2 is out of range for an array of shape [2, 2]")?;
+    let none = [
+        device.median(there.view(..0)?.nd(&[0, 4])?.along(1))?,
+        device.median(x.segments(&[4u32]))?,
+        device.quantile(x.segments(&[0u32, 4]), &[], how)?,
+    ];
+    same(&none.map(|found| found.len() as u64), &[0; 3], "results")?;
+    same(&device.median(there.view(..0)?.segments(&[0u32, 0, 0]))?.to_vec()?, &[f64::NAN; 2], "empty segments")
+}
+
+/// Adds cases of quantiles of groups of a type.
+fn quantiles_of_groups<T: Element>(level: Level, cases: &mut Vec<Case>) {
+    let any = Keys::As(Data::Bits);
+    let mut all = vec![(3001, any, Cut::PowerLaw), (700, Keys::Signs, Cut::Every(7))];
+    if level >= Level::Quick {
+        all.extend([(0, any, Cut::Empty), (70_001, any, Cut::Huge), (20_000, Keys::Two, Cut::Mixed(16))]);
+        all.push((9001, Keys::As(Data::Random), Cut::Gaps));
+    }
+    if level >= Level::Full {
+        all.extend([1, 2, 3, 300, 5000].map(|len| (30_001, any, Cut::Every(len))));
+        all.extend([(300_007, Keys::Zipf, Cut::PowerLaw), (5003, Keys::As(Data::Nan), Cut::Every(50))]);
+    }
+    for (i, (n, keys, cut)) in all.into_iter().enumerate() {
+        let at = [0, 3][i % 2];
+        let check =
+            if i % 3 == 2 { check_quantiles_of_segments::<T, u64> } else { check_quantiles_of_segments::<T, u32> };
+        let one = i % Interpolation::ALL.len();
+        let ways = if level >= Level::Full { &Interpolation::ALL[..] } else { &Interpolation::ALL[one..=one] };
+        let shape = format!("n = {n} at {at}, segments {}", cut.name());
+        cases.push(Case::new("quantiles of segments", T::TYPE, shape, keys.name(), n, move |device| {
+            everywhere(check(device, (n, keys), cut, (at, ways)))
+        }));
+    }
+    for shape in [[3, 50, 7], [1, 300, 1], [20, 1, 33]] {
+        let n = shape.iter().product();
+        cases.push(Case::new("quantiles along axes", T::TYPE, format!("{shape:?}"), any.name(), n, move |device| {
+            check_quantiles_of_lines::<T>(device, shape)
+        }));
+    }
 }
 
 /// Checks calls on host slices, and refused calls.
@@ -345,6 +464,30 @@ impl Spec for TopK {
             push("keys at given ranks", ElementType::I64, check_ranks::<i64>);
             push("quantiles", ElementType::I32, check_quantiles::<i32>);
         }
+        quantiles_of_groups::<f32>(level, &mut cases);
+        quantiles_of_groups::<i64>(level, &mut cases);
+        if level >= Level::Quick {
+            quantiles_of_groups::<f64>(level, &mut cases);
+            quantiles_of_groups::<u8>(level, &mut cases);
+        }
+        if level >= Level::Full {
+            quantiles_of_groups::<crate::f16>(level, &mut cases);
+            quantiles_of_groups::<crate::bf16>(level, &mut cases);
+            quantiles_of_groups::<i8>(level, &mut cases);
+            quantiles_of_groups::<i16>(level, &mut cases);
+            quantiles_of_groups::<u16>(level, &mut cases);
+            quantiles_of_groups::<i32>(level, &mut cases);
+            quantiles_of_groups::<u32>(level, &mut cases);
+            quantiles_of_groups::<u64>(level, &mut cases);
+        }
+        cases.push(Case::new(
+            "quantiles of no groups",
+            ElementType::I8,
+            "n = 4",
+            "by hand",
+            4,
+            check_quantiles_of_no_groups,
+        ));
         cases.push(Case::new("selections of host slices", ElementType::I8, "n = 4", "by hand", 4, check_host));
         cases
     }
@@ -364,11 +507,12 @@ impl Spec for TopK {
             bench_rows(1 << 10, 32),
             bench_rows(1 << 17, 32),
             bench_median(),
+            bench_medians(1 << 8),
         ]
     }
 
     fn programs(&self, caps: &Tuned) -> Vec<ProgramSpec> {
-        super::gpu::programs(caps)
+        [super::gpu::programs(caps), super::quantiles::gpu::programs(caps)].concat()
     }
 }
 
@@ -462,6 +606,30 @@ fn bench_median() -> Bench {
                     let ranks = [(x.len() - 1) / 2, x.len() / 2];
                     Device::cpu().nth_element_into(&x.to_vec()?, &ranks, &mut want)?;
                     same_bytes(&out.to_vec()?, &want, "keys in the middle")
+                },
+            ))
+        },
+    )
+}
+
+fn bench_medians(len: usize) -> Bench {
+    Bench::new(
+        format!("medians of rows of {len}, random"),
+        ElementType::F32,
+        |n| 4 * n as u64,
+        move |device, n| {
+            let shape = [(n / len).max(1), len];
+            let x = device.upload(&Data::Random.generate::<f32>(shape[0] * len, n as u64))?;
+            Ok(Climb::new(
+                (device.clone(), x, device.zeroed::<f64>(shape[0])?),
+                |(_, _, out)| out.fill(poison()),
+                move |(device, x, out)| {
+                    device.quantile_into(x.nd(&shape)?.along(1), &[0.5], Interpolation::Midpoint, out)
+                },
+                move |(_, x, out)| {
+                    let x = x.to_vec()?;
+                    let want = Device::cpu().median(crate::Input::from(&x).nd(&shape)?.along(1))?;
+                    same_bytes(&out.to_vec()?, &want.to_vec()?, "medians")
                 },
             ))
         },

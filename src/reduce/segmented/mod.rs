@@ -23,6 +23,7 @@ pub(crate) mod cpu;
 pub mod extremes;
 #[doc(hidden)]
 pub(crate) mod gpu;
+pub mod moments;
 
 #[doc(no_inline)]
 pub use crate::segments::Offset;

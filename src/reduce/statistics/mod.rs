@@ -170,7 +170,8 @@ pub(super) fn not_empty<T: Pod>(input: &Input<'_, T>, what: &str) -> Result<()> 
     Ok(())
 }
 
-/// An input of [`Device::mean`] and [`Device::variance`]: a [`Source`], or lines [`along`](crate::NdView::along) axes.
+/// An input of [`Device::mean`] and [`Device::variance`]: a [`Source`], [segments](Source::segments) of one, or lines
+/// [`along`](crate::NdView::along) axes.
 ///
 /// The crate alone implements this trait.
 ///
@@ -185,11 +186,11 @@ pub(super) fn not_empty<T: Pod>(input: &Input<'_, T>, what: &str) -> Result<()> 
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no mean",
-    label = "expected a source, or lines: `view.along(axes)`",
+    label = "expected a source, segments of one: `x.segments(&offsets)`, or lines: `view.along(axes)`",
     note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
 pub trait Measurable: Grouped<Item: Element> {
-    /// A number, or one for each line.
+    /// A number, or one for each group.
     type Found;
 
     #[doc(hidden)]
@@ -283,10 +284,12 @@ impl Device {
         }
     }
 
-    /// The mean `(x[0] + ... + x[n - 1]) / n` of all elements, or of each line along axes, on the host.
+    /// The mean `(x[0] + ... + x[n - 1]) / n` of all elements, of each segment, or of each line along axes, on the host.
     ///
     /// The host decodes the mean from the record of [`Device::statistics`] or [`Device::moments`];
-    /// [`Device::statistics_into`] and [`Device::moments_into`] can leave the record on the device.
+    /// [`Device::statistics_into`] and [`Device::moments_into`] can leave the record on the device. The mean of an empty
+    /// segment is NaN. [`Device::reduce`] with [`Mean`](crate::op::Mean) rounds means of floats correctly, to the element
+    /// type.
     ///
     /// # Errors
     ///
@@ -296,13 +299,15 @@ impl Device {
     /// let device = oclprim::Device::best()?;
     /// let x = device.upload(&[1u8, 2, 4, 6])?;
     /// assert_eq!((device.mean(&x)?, device.mean(x.nd(&[2, 2])?.along(0))?), (3.25, vec![2.5, 4.0]));
+    /// assert_eq!(device.mean(oclprim::Source::segments(&x, &[0u32, 1, 4]))?, [1.0, 4.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn mean<I: Measurable>(&self, input: I) -> Result<I::Found> {
         input.mean(self)
     }
 
-    /// The population variance of all elements, or of each line along axes, on the host: the mean of `(x[i] - mean)^2`.
+    /// The population variance of all elements, of each segment, or of each line along axes, on the host: the mean of
+    /// `(x[i] - mean)^2`. That of an empty segment is NaN.
     ///
     /// The host decodes the variance from the record of [`Device::statistics`] or [`Device::moments`].
     /// [`Statistics::sample_variance`] divides by one less.

@@ -10,6 +10,7 @@ use crate::{
         axis::Lines,
         statistics::cpu::{COLUMNS, Joins, Spread, Spreads, Whole, in_lanes, spread_columns, spread_lanes},
     },
+    segments::Offsets,
     with_integer,
 };
 
@@ -248,4 +249,108 @@ pub(super) fn moments<T: Element>(input: &[T], lines: &Lines, out: &mut [[u64; W
             with_integer!(integer, I => integers::<I>(bytemuck::cast_slice(input), lines, out), unreachable!("a float"))
         }
     }
+}
+
+/// Computes the joint moments of a segment of 1 to [`TASK`] elements. The other arguments are room for moments.
+type OfSegment<'a, T, M> = dyn Fn(&[T], &mut Vec<M>, &mut Vec<Of<M>>) -> Result<Of<M>> + Sync + 'a;
+
+/// A line of `len` contiguous elements.
+fn contiguous(len: usize) -> Lines {
+    Lines { len, stride: 1, outputs: 1, shape: vec![1], strides: vec![0], offset: 0 }
+}
+
+/// Computes the record of each segment, which is that of a line of the same elements.
+pub(in crate::reduce) fn segments<T: Element>(
+    input: &[T],
+    offsets: Offsets<'_>,
+    out: &mut [[u64; WORDS]],
+) -> Result<()> {
+    fn floats<T: Element<Acc = A>, A: crate::reduce::statistics::cpu::Real>(
+        input: &[T],
+        offsets: Offsets<'_>,
+        out: &mut [[u64; WORDS]],
+    ) -> Result<()> {
+        each_segment(input, offsets, out, &|elements: &[T], lane: &mut Vec<Spread<A>>, quads: &mut Vec<_>| {
+            let (len, lanes) = (elements.len(), lanes(elements.len()));
+            quads.clear();
+            if len > ROWS * lanes {
+                let of = |rows: &Rows<'_>, _: &mut [u64], lane: &mut Vec<_>| {
+                    spread_lanes(&elements[rows.range.clone()], lanes, 4, lane);
+                };
+                let lines = &contiguous(len);
+                let (bytes, chunk) = (size_of::<T>(), ROWS * lanes);
+                let walk = Walk { lines, bytes, chunk, lanes, width: 4, columns: 1, of: &of };
+                walk.chunks(0..1, 0..len.div_ceil(chunk), quads)?;
+            } else {
+                memory::reserve(lane, lanes)?;
+                memory::reserve(quads, lanes / 4)?;
+                spread_lanes(elements, lanes, 4, lane);
+                quads.extend(lane.iter().enumerate().map(|(quad, &of)| (in_lanes(len, lanes, 4 * quad, 4), of)));
+            }
+            Ok(tree(quads))
+        })
+    }
+    fn integers<I: Whole>(input: &[I], offsets: Offsets<'_>, out: &mut [[u64; WORDS]]) -> Result<()> {
+        each_segment(input, offsets, out, &|elements: &[I], _: &mut Vec<_>, _: &mut Vec<_>| {
+            let mut all = I::sums(&elements[..elements.len().min(INTEGER_CHUNK)]);
+            for chunk in elements.chunks(INTEGER_CHUNK).skip(1) {
+                all.merge(0, &I::sums(chunk), 0);
+            }
+            Ok((elements.len() as u64, all))
+        })
+    }
+    match T::TYPE {
+        ElementType::F16 => floats::<f16, _>(bytemuck::cast_slice(input), offsets, out),
+        ElementType::Bf16 => floats::<bf16, _>(bytemuck::cast_slice(input), offsets, out),
+        ElementType::F32 => floats::<f32, _>(bytemuck::cast_slice(input), offsets, out),
+        ElementType::F64 => floats::<f64, _>(bytemuck::cast_slice(input), offsets, out),
+        integer => {
+            with_integer!(integer, I => integers::<I>(bytemuck::cast_slice(input), offsets, out), unreachable!("a float"))
+        }
+    }
+}
+
+/// Writes the record of each segment. Threads share the segments, and then the chunks of each long one.
+fn each_segment<T: Element, M: Joins>(
+    input: &[T],
+    offsets: Offsets<'_>,
+    out: &mut [[u64; WORDS]],
+    of: &OfSegment<'_, T, M>,
+) -> Result<()> {
+    let n = input.len();
+    let range = |s: usize| {
+        let (start, end) = (offsets.get(s).min(n), offsets.get(s + 1).min(n));
+        start..end.max(start)
+    };
+    let each = (out.len() * TASK / n.max(1)).clamp(1, TASK);
+    let body = |task: usize, out: &mut [[u64; WORDS]]| {
+        let (mut lane, mut quads) = (Vec::new(), Vec::new());
+        for (s, out) in (task * each..).zip(out) {
+            let range = range(s);
+            if range.len() > TASK {
+                continue;
+            }
+            *out = [0; WORDS];
+            if !range.is_empty() {
+                let (n, found) = of(&input[range], &mut lane, &mut quads)?;
+                out[0] = n;
+                out[1..].copy_from_slice(&found.words(0));
+            }
+        }
+        Ok(())
+    };
+    if n <= TASK && out.len() <= TASK {
+        out.chunks_mut(each).enumerate().try_for_each(|(task, out)| body(task, out))?;
+    } else {
+        parallel::try_chunks_mut(out, each, &body)?;
+    }
+    if n > TASK {
+        for (s, out) in out.iter_mut().enumerate() {
+            let range = range(s);
+            if range.len() > TASK {
+                moments(&input[range.clone()], &contiguous(range.len()), std::slice::from_mut(out))?;
+            }
+        }
+    }
+    Ok(())
 }

@@ -31,7 +31,7 @@ impl Form {
     }
 
     /// Bytes of `Moments` in the kernels.
-    fn bytes(self) -> usize {
+    pub(in crate::reduce) fn bytes(self) -> usize {
         if self.element.is_float() { 4 * self.acc.size() } else { 40 }
     }
 }

@@ -34,7 +34,7 @@ use crate::{
         statistics::Measurable,
     },
     runtime::Backend,
-    source::{Along, AlongOne, Axes},
+    source::{Along, AlongOne, Axes, Grouped},
 };
 
 /// Words of a [`MomentsRecord`].
@@ -88,58 +88,117 @@ impl<T: Element> std::fmt::Debug for MomentsRecord<T> {
     }
 }
 
+/// An input of [`Device::moments`]: lines [`along`](NdView::along) axes, or [segments](crate::Source::segments).
+///
+/// The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Device, NdView, Source, reduce::axis::moments::MeasurableGroups};
+///
+/// fn counts<I: MeasurableGroups>(input: I) -> oclprim::Result<Vec<usize>> {
+///     Ok(Device::best()?.moments(input)?.to_vec()?.iter().map(|record| record.get().count).collect())
+/// }
+/// let x = [1u8, 2, 3];
+/// assert_eq!((counts(NdView::from(&x).along(0))?, counts(x.segments(&[0u32, 1, 3]))?), (vec![3], vec![1, 2]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no moments of groups",
+    label = "expected lines: `view.along(axes)`, or segments: `x.segments(&offsets)`",
+    note = "`statistics` takes a whole input"
+)]
+pub trait MeasurableGroups: Grouped<Item: Element> {
+    #[doc(hidden)]
+    fn moments(self, device: &Device) -> Result<Buffer<MomentsRecord<Self::Item>>>;
+
+    #[doc(hidden)]
+    fn moments_into(self, device: &Device, output: Output<'_, MomentsRecord<Self::Item>>) -> Result<()>;
+}
+
+/// A figure of each group, on the host.
+pub(in crate::reduce) fn figures<I: MeasurableGroups>(
+    input: I,
+    device: &Device,
+    figure: impl Fn(Moments) -> f64,
+) -> Result<Vec<f64>> {
+    memory::collect(input.moments(device)?.to_vec()?.iter().map(|record| figure(record.get())))
+}
+
+impl<T: Element, A: Axes> MeasurableGroups for Along<NdView<'_, T>, A> {
+    fn moments(self, device: &Device) -> Result<Buffer<MomentsRecord<T>>> {
+        let lines = AlongOne::new(device, self.view, self.axes.list())?;
+        let view = lines.view()?;
+        let mut out = device.uninit(results(&Lines::of(view.layout(), lines.axis)?)?)?;
+        device.moments_one(view, lines.axis, (&mut out).into(), &mut Scratch::new())?;
+        Ok(out)
+    }
+
+    fn moments_into(self, device: &Device, output: Output<'_, MomentsRecord<T>>) -> Result<()> {
+        let lines = AlongOne::new(device, self.view, self.axes.list())?;
+        device.moments_one(lines.view()?, lines.axis, output, &mut Scratch::new())
+    }
+}
+
 impl<T: Element, A: Axes> Measurable for Along<NdView<'_, T>, A> {
     type Found = Vec<f64>;
 
     fn mean(self, device: &Device) -> Result<Vec<f64>> {
-        memory::collect(device.moments(self)?.to_vec()?.iter().map(|record| record.get().mean))
+        figures(self, device, |moments| moments.mean)
     }
 
     fn variance(self, device: &Device) -> Result<Vec<f64>> {
-        memory::collect(device.moments(self)?.to_vec()?.iter().map(|record| record.get().variance))
+        figures(self, device, |moments| moments.variance)
     }
 }
 
-/// # Mean and variance along axes
+/// # Mean and variance of groups
 ///
-/// These methods return the mean and the variance of each line along axes. Module:
-/// [`reduce::axis::moments`](crate::reduce::axis::moments).
+/// These methods return the mean and the variance of each line along axes, or of each segment. Modules:
+/// [`reduce::axis::moments`](crate::reduce::axis::moments) and
+/// [`reduce::segmented::moments`](crate::reduce::segmented::moments).
 impl Device {
-    /// Count, sum, mean and variance of each line along axes, in one pass over memory.
+    /// Count, sum, mean and variance of each line along axes, or of each segment, in one pass over memory.
     ///
-    /// There is one record for each index of the other axes, in row-major order. The error bounds are those of
-    /// [`Device::statistics`], whose float results can round differently. [The module](crate::reduce::axis::moments)
-    /// defines the order of float operations, which is the same on every device. Does not wait for the result.
+    /// There is one record for each index of the other axes, in row-major order, or one for each segment. The error
+    /// bounds are those of [`Device::statistics`], whose float results can round differently. [The
+    /// module](crate::reduce::axis::moments) defines the order of float operations, which is the same on every device,
+    /// and the same for a line and a segment. Does not wait for the result. The record of an empty segment has the count
+    /// 0, and NaN as its mean and its variance.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Empty`] if there are lines but they have no elements; otherwise same as [`Device::reduce`].
     ///
     /// ```
-    /// use oclprim::Device;
+    /// use oclprim::{Device, Source};
     ///
     /// let device = Device::best()?;
     /// let x = device.upload(&[2.0f32, 4.0, 6.0, 8.0, 1.0, 1.0, 1.0, 1.0])?;
     /// let rows = device.moments(x.nd(&[2, 4])?.along(1))?.to_vec()?;
     /// assert_eq!((rows[0].get().mean, rows[0].get().variance), (5.0, 5.0));
     /// assert_eq!((rows[1].get().mean, rows[1].get().variance), (1.0, 0.0));
+    ///
+    /// let segments = device.moments(x.segments(&[0u32, 2, 2, 5]))?.to_vec()?;
+    /// assert_eq!((segments[0].get().mean, segments[2].get().count), (3.0, 3));
+    /// assert!(segments[1].get().count == 0 && segments[1].get().mean.is_nan());
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn moments<T: Element, A: Axes>(&self, input: Along<NdView<'_, T>, A>) -> Result<Buffer<MomentsRecord<T>>> {
-        let lines = AlongOne::new(self, input.view, input.axes.list())?;
-        let view = lines.view()?;
-        let mut out = self.uninit(results(&Lines::of(view.layout(), lines.axis)?)?)?;
-        self.moments_one(view, lines.axis, (&mut out).into(), &mut Scratch::new())?;
-        Ok(out)
+    pub fn moments<I: MeasurableGroups>(&self, input: I) -> Result<Buffer<MomentsRecord<I::Item>>> {
+        input.moments(self)
     }
 
-    /// [`Device::moments`] into a slice, buffer or view with one record for each line.
+    /// [`Device::moments`] into a slice, buffer or view with one record for each line or segment.
     ///
-    /// Waits for the result only if `output` is a host slice.
+    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](crate::Source::gathered).
+    ///
+    /// Does not check the offsets of segments; [`Device::check_segments`] does. An offset beyond the input counts as
+    /// its end. If an offset is beyond the next one, results are unspecified. Reads and writes stay in bounds for any
+    /// offsets.
     ///
     /// # Errors
     ///
-    /// Same as [`Device::moments`]; [`ErrorKind::InvalidInput`] if `output` has another number of elements.
+    /// Same as [`Device::moments`], but without those for the values of offsets; [`ErrorKind::InvalidInput`] if
+    /// `output` has another number of elements.
     ///
     /// ```
     /// use oclprim::{Device, MomentsRecord};
@@ -152,13 +211,12 @@ impl Device {
     /// assert_eq!((found[0].mean, found[1].integer_sum), (2.0, Some(8)));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn moments_into<'b, T: Element, A: Axes>(
+    pub fn moments_into<'b, I: MeasurableGroups>(
         &self,
-        input: Along<NdView<'_, T>, A>,
-        output: impl Into<Output<'b, MomentsRecord<T>>>,
+        input: I,
+        output: impl Into<Output<'b, MomentsRecord<I::Item>>>,
     ) -> Result<()> {
-        let lines = AlongOne::new(self, input.view, input.axes.list())?;
-        self.moments_one(lines.view()?, lines.axis, output.into(), &mut Scratch::new())
+        input.moments_into(self, output.into())
     }
 
     /// Body of [`Device::moments_into`], compiled once for each set of types.
