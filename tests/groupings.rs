@@ -9,11 +9,12 @@ use oclprim::{
     scan::Scannable,
     select::{Selectable, runs::Distinct},
     sort::{Argsortable, Sortable},
-    source::{Along, ByKey, Flagged, Indexed, Segments, With},
+    source::{Along, ByKey, Counted, Flagged, Indexed, Segments, With},
     topk::Rankable,
 };
 
 type Whole = &'static [f32];
+type First = Counted<'static, Whole>;
 type InSegments = Segments<Whole, &'static [u32]>;
 type InRuns = ByKey<Whole, &'static [u32]>;
 type WithFlags = Flagged<Whole, &'static [u8]>;
@@ -38,9 +39,10 @@ macro_rules! takes {
 }
 
 macro_rules! row {
-    ($name:literal, [$($bound:tt)+], $whole:ty, $segments:ty, $runs:ty, $flags:ty, $lines:ty) => {{
+    ($name:literal, [$($bound:tt)+], $whole:ty, $first:ty, $segments:ty, $runs:ty, $flags:ty, $lines:ty) => {{
         let cells = [
             takes!($whole, $($bound)+),
+            takes!($first, $($bound)+),
             takes!($segments, $($bound)+),
             takes!($runs, $($bound)+),
             takes!($flags, $($bound)+),
@@ -50,7 +52,7 @@ macro_rules! row {
         format!("| {} | {} |\n", $name, cells.join(" | "))
     }};
     ($name:literal, $($bound:tt)+) => {
-        row!($name, [$($bound)+], Whole, InSegments, InRuns, WithFlags, InLines)
+        row!($name, [$($bound)+], Whole, First, InSegments, InRuns, WithFlags, InLines)
     };
 }
 
@@ -67,6 +69,7 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
             "`sort` with values",
             [Sortable<Order>],
             With<Whole, Values>,
+            With<First, Values>,
             With<InSegments, Values>,
             With<InRuns, Values>,
             With<WithFlags, Values>,
@@ -78,6 +81,7 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
             "`top_k` with indices",
             [Rankable],
             Indexed<Whole, u32>,
+            Indexed<First, u32>,
             Indexed<InSegments, u32>,
             Indexed<InRuns, u32>,
             Indexed<WithFlags, u32>,
@@ -87,7 +91,8 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
         row!("`select`, `partition`", Selectable),
         row!("`unique`", Distinct),
     ];
-    let head = "| | whole | `segments` | `by_key` | `flagged` | `along` |\n|---|---|---|---|---|---|\n";
+    let head =
+        "| | whole | `take(&count)` | `segments` | `by_key` | `flagged` | `along` |\n|---|---|---|---|---|---|---|\n";
     let table = format!("{head}{}", rows.concat());
     let page = include_str!("../src/source/groupings.md");
     assert!(page.contains(&table), "src/source/groupings.md needs this table:\n{table}");
