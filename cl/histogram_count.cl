@@ -1,5 +1,13 @@
 // Counts samples into tables (histogram.cl). A launch calls count_sample once for each sample.
 #include "lib/bins.cl"
+#include "lib/length.cl"
+
+// The samples before the first 16-byte boundary, of at most `head`.
+#ifdef LENGTH_T
+#define HEAD min(head, n)
+#else
+#define HEAD head
+#endif
 
 #ifdef GLOBAL_TABLES
 

@@ -59,7 +59,7 @@ INLINED void write_common(
 }
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
-    __global const IN* restrict in_base, const ulong in_offset, const uint n, const uint head, const uint bins,
+    __global const IN* restrict in_base, const ulong in_offset, LENGTH_PARAMS, const uint head, const uint bins,
     __global uint* restrict tables, const uint range MERGE_PARAMS MAP_PARAMS)
 {
     __local uint table[LOCAL_WORDS];
@@ -67,6 +67,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
     const uint slots = bins + 3, first = get_group_id(1) * range, len = min(range, slots - first);
     const uint item = get_local_id(0), rows = BYTES ? VALUES : len;
     MAP_SETUP(item, WG)
+    TAKE_LENGTH
 #ifdef ONE_PASS
     __local uint last;
     volatile __global uint* common = ended + COUNTERS_AT / 4;
@@ -82,7 +83,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
     counter.table = table + (item & (REPLICAS - 1));
     counter.first = first;
     counter.len = len;
-    count_samples(&counter, in_base + in_offset, n, head, bins MAP_ARGS);
+    count_samples(&counter, in_base + in_offset, n, HEAD, bins MAP_ARGS);
     barrier(CLK_LOCAL_MEM_FENCE);
     __global uint* out = tables + (ulong)get_group_id(0) * slots + first;
     for (uint row = item; row < rows; row += WG) {

@@ -16,6 +16,7 @@
 // `numbers_at` on, a multiple of 4, `numbers`. The host zeroes table and totals. There are at most RANGES ranges;
 // RANGES is at most WG.
 #include "lib/bins.cl"
+#include "lib/length.cl"
 
 #ifndef WG
 #define WG 256
@@ -91,12 +92,14 @@ INLINED int load_slots(
 }
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_totals(
-    __global const IN* restrict in_base, const ulong in_offset, const uint n, const uint bins,
+    __global const IN* restrict in_base, const ulong in_offset, LENGTH_PARAMS, const uint bins,
     volatile __global uint* restrict scratch, const uint head MAP_PARAMS)
 {
     __local uint counts[RANGES * REPLICAS];
     __global const IN* in = in_base + in_offset;
     const uint item = get_local_id(0);
+    TAKE_LENGTH
+    END_IF_IDLE(n / TILE + (n % TILE != 0))
     MAP_SETUP(item, WG)
     for (uint i = item; i < RANGES * REPLICAS; i += WG) {
         counts[i] = 0;
@@ -129,10 +132,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_totals(
 
 // One work-group.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_offsets(
-    __global uint* restrict scratch, const uint head, const uint n)
+    __global uint* restrict scratch, const uint head, LENGTH_PARAMS)
 {
     __local uint counts[RANGES];
     __local uint sums[WG];
+    TAKE_LENGTH
     const uint item = get_local_id(0);
     if (item < RANGES) {
         counts[item] = TOTALS(scratch, head)[item];
@@ -167,7 +171,7 @@ INLINED void rank_samples(uint* rank, const uint* slots, const int alike, __loca
 }
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_scatter(
-    __global const IN* restrict in_base, const ulong in_offset, const uint n, const uint bins,
+    __global const IN* restrict in_base, const ulong in_offset, LENGTH_PARAMS, const uint bins,
     volatile __global uint* restrict scratch, const uint head, const uint numbers_at MAP_PARAMS)
 {
     __global ushort* numbers = (__global ushort*)(scratch + numbers_at);
@@ -178,6 +182,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_scatter(
     __local uint sorted[TILE];
     __global const IN* in = in_base + in_offset;
     const uint item = get_local_id(0), step = get_num_groups(0) * TILE;
+    TAKE_LENGTH
+    END_IF_IDLE(n / TILE + (n % TILE != 0))
     MAP_SETUP(item, WG)
     for (uint base = get_group_id(0) * TILE; base < n; base += min(step, n - base)) {
         if (item < RANGES) {
@@ -252,15 +258,24 @@ INLINED void count_numbers(__local uint* counts, __global const ushort* numbers,
     }
 }
 
-// Work-group g counts numbers [g * per, (g + 1) * per); `per` is a multiple of 8, and `numbers` is 16-byte aligned.
+// SHARE: the numbers of a work-group of `count`, a multiple of 8. With LENGTH_T `per` is the share of the capacity.
+#ifdef LENGTH_T
+#define SHARE ((n / (uint)get_num_groups(0) / 8 + 1) * 8)
+#else
+#define SHARE per
+#endif
+
+// Work-group g counts numbers [g * SHARE, (g + 1) * SHARE), and `numbers` is 16-byte aligned.
 __kernel __attribute__((reqd_work_group_size(COUNT_WG, 1, 1))) void partition_count(
-    volatile __global uint* restrict scratch, const uint head, const uint numbers_at, const uint n, const uint per,
+    volatile __global uint* restrict scratch, const uint head, const uint numbers_at, LENGTH_PARAMS, const uint per,
     const uint slots)
 {
     __global const uint* starts = (__global const uint*)STARTS(scratch, head);
     __global const ushort* numbers = (__global const ushort*)(scratch + numbers_at);
     __local uint counts[1 << RANGE_BITS];
-    const uint item = get_local_id(0), first = get_group_id(0) * per, end = first + min(per, n - first);
+    TAKE_LENGTH
+    END_IF_IDLE(n / SHARE + (n % SHARE != 0))
+    const uint item = get_local_id(0), first = get_group_id(0) * SHARE, end = first + min(SHARE, n - first);
     uint range = find_range(starts, first);
     for (uint at = first; at < end;) {
         while (starts[range + 1] <= at) {

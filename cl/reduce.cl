@@ -150,11 +150,13 @@ INLINED void take_tile(__global const T* x, OFFSET_T base, OFFSET_T n, A* lane)
 // Work-group g writes the partials of the tiles g, g + groups, ...; with FAST one partial of all of them. The host
 // starts at most as many work-groups as tiles.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_tiles(
-    __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, __global void* out_base,
+    __global const T* restrict in_base, const ulong in_offset, LENGTH_PARAMS, __global void* out_base,
     const ulong out_offset, const uint last RESULT_PARAMS)
 {
     __local A tree[WG];
     __local uint sg_scratch[SG_SCRATCH_WORDS];
+    TAKE_LENGTH
+    END_IF_IDLE(tiles_of(n))
     __global const T* x = in_base + in_offset;
 
     OFFSET_T tile = get_group_id(0);
@@ -168,7 +170,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_tiles(
             take_tile(x, tile * TILE, n, lane);
             tile += get_num_groups(0);
         } while (FAST && tile < tiles_of(n));
-        store_aggregate(combine_lanes(lane, tree, sg_scratch), partial, out_base, out_offset, last);
+        store_aggregate(OF_ELEMENTS(n, combine_lanes(lane, tree, sg_scratch)), partial, out_base, out_offset, last);
         barrier(CLK_LOCAL_MEM_FENCE);
     } while (tile < tiles_of(n));
 #ifdef ONE_PASS

@@ -28,6 +28,8 @@ static inline T op_identity(void) { return 0; }
 // PoCL 3.1 miscompiles barriers in functions that it calls.
 #define INLINED static inline __attribute__((always_inline))
 
+#include "lib/length.cl"
+
 #define LANES 256
 #define ITEM_LANES (LANES / WG)
 #define ROWS                                                                                                           \
@@ -79,12 +81,27 @@ INLINED void combine_items(__local T* tree)
 // Work-group g stores the partials of tiles g, g + groups, ... The host starts no more work-groups than there are
 // tiles.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_by_tiles(
-    __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, __global T* restrict out_base,
+    __global const T* restrict in_base, const ulong in_offset, LENGTH_PARAMS, __global T* restrict out_base,
     const ulong out_offset)
 {
     __local T tree[WG];
     const uint item = get_local_id(0);
+    TAKE_LENGTH
+#ifdef LENGTH_T
+    // No elements give the identity. A launch for the partials of a larger capacity copies a result that is there already.
+    if (n == 0 || (n == 1 && log_each > 0)) {
+        if (get_global_id(0) == 0) {
+            if (n == 0) {
+                out_base[out_offset] = op_identity();
+            } else {
+                out_base[out_offset] = in_base[in_offset];
+            }
+        }
+        return;
+    }
+#endif
     const OFFSET_T tiles = n / TILE + (n % TILE != 0);
+    END_IF_IDLE(tiles)
     for (OFFSET_T tile = get_group_id(0); tile < tiles; tile += get_num_groups(0)) {
         const OFFSET_T first = tile * TILE;
         __global const T* p = in_base + in_offset + first;

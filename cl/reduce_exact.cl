@@ -43,6 +43,7 @@
 #define WG 256
 #endif
 #include "lib/exact.cl"
+#include "lib/length.cl"
 #ifdef ONE_PASS
 #include "lib/ended.cl"
 #define RESULT_PARAMS , __global RESULT *result_base, const ulong result_offset ENDED_PARAM
@@ -837,7 +838,7 @@ INLINED void load_chunk(const OFFSET_T base, const OFFSET_T n, A* x, A* y, INPUT
 // and has the accumulator and its marks (lib/exact.cl). With ONE_PASS and `round`, the work-group that finishes last
 // rounds it.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_exact(
-    INPUT_PARAMS(restrict), const OFFSET_T n, volatile __global int* sums, const uint round RESULT_PARAMS)
+    INPUT_PARAMS(restrict), LENGTH_PARAMS, volatile __global int* sums, const uint round RESULT_PARAMS)
 {
     __local int words[EXACT_WORDS * REPLICAS];
     __local int merged[EXACT_WORDS];
@@ -846,6 +847,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_exact(
     __local int range[2];
     __local uint ended_scratch[1];
 #endif
+    TAKE_LENGTH
+    END_IF_IDLE(n / TILE + (n % TILE != 0))
     for (uint i = get_local_id(0); i < EXACT_WORDS * REPLICAS; i += WG) {
         words[i] = 0;
     }
@@ -857,13 +860,17 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_exact(
     EXACT_TABLE own = words + get_local_id(0) % REPLICAS;
     Sum sum;
     open_sum(&sum);
+#ifdef LENGTH_T
+    // The sum of no elements is +0.
+    sum.marks = n == 0 ? EXACT_FINITE : 0;
+#endif
     const OFFSET_T tiles = n / TILE + (n % TILE != 0);
 #if WG == 1
-    const OFFSET_T run = tiles / get_num_groups(0) + 1, step = 1;
+    const OFFSET_T run = tiles / WORKING_GROUPS(tiles) + 1, step = 1;
     OFFSET_T tile = min(tiles, (OFFSET_T)get_group_id(0) * run);
     const OFFSET_T end = tile + min(run, tiles - tile);
 #else
-    const OFFSET_T step = get_num_groups(0), end = tiles;
+    const OFFSET_T step = WORKING_GROUPS(tiles), end = tiles;
     OFFSET_T tile = get_group_id(0);
 #endif
     while (tile < end) {
@@ -887,7 +894,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_exact(
     barrier(CLK_LOCAL_MEM_FENCE);
     publish_exact(words, merged, marks, sums);
 #ifdef ONE_PASS
-    if (round && ends_last(ended, get_num_groups(0), ended_scratch)) {
+    if (round && ends_last(ended, WORKING_GROUPS(tiles), ended_scratch)) {
         store_exact(result_base + result_offset, sums, merged, range, 1);
     }
 #endif

@@ -71,11 +71,13 @@ INLINED void take_tile(A* lane, const OFFSET_T base, const OFFSET_T n, SOURCE_PA
 // Work-group g writes the partials of the tiles g, g + groups, ...; with FAST one partial of all of them. The host
 // starts at most as many work-groups as tiles.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_source(
-    SOURCE_PARAMS(restrict), const OFFSET_T n, __global void* out_base, const ulong out_offset,
+    SOURCE_PARAMS(restrict), LENGTH_PARAMS, __global void* out_base, const ulong out_offset,
     const uint last RESULT_PARAMS)
 {
     __local A tree[WG];
     __local uint sg_scratch[SG_SCRATCH_WORDS];
+    TAKE_LENGTH
+    END_IF_IDLE(tiles_of(n))
     OFFSET_T tile = get_group_id(0);
     do {
         A lane[ITEM_LANES];
@@ -87,7 +89,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_source(
             take_tile(lane, tile * TILE, n, SOURCE_ARGS);
             tile += get_num_groups(0);
         } while (FAST && tile < tiles_of(n));
-        store_aggregate(combine_lanes(lane, tree, sg_scratch), partial, out_base, out_offset, last);
+        store_aggregate(OF_ELEMENTS(n, combine_lanes(lane, tree, sg_scratch)), partial, out_base, out_offset, last);
         barrier(CLK_LOCAL_MEM_FENCE);
     } while (tile < tiles_of(n));
 #ifdef ONE_PASS

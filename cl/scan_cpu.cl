@@ -114,14 +114,15 @@ static inline Partial reduce_tile(ELEMENT_PARAMS, OFFSET_T base, OFFSET_T n, con
 
 // aggregates[t] for the whole tiles t < tiles.
 KERNEL void scan_aggregates(
-    INPUT_PARAMS, const OFFSET_T n, __global Partial* aggregates,
+    INPUT_PARAMS, LENGTH_PARAMS, __global Partial* aggregates,
     const OFFSET_T tiles HEAD_PARAMS)
 {
+    TAKE_LENGTH
 #ifndef SOURCE
     __global const T* x = in_base + in_offset;
 #endif
-    const OFFSET_T end = end_tile(tiles);
-    for (OFFSET_T tile = first_tile(tiles); tile < end; tile += TILE_STEP) {
+    const OFFSET_T end = end_tile(WHOLE_TILES);
+    for (OFFSET_T tile = first_tile(WHOLE_TILES); tile < end; tile += TILE_STEP) {
         uint heads[HEAD_WORDS];
         load_heads(heads, tile, n HEAD_PASS);
         const Partial total = reduce_tile(ELEMENTS, tile * TILE, n, heads);
@@ -211,25 +212,26 @@ static inline A scan_in_order(
 // There are n results. An exclusive scan without segments may have n + 1: the last one is `initial` op the aggregate of
 // the whole input.
 KERNEL void scan_tiles(
-    INPUT_PARAMS, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
+    INPUT_PARAMS, LENGTH_PARAMS, __global OUT* out_base, const ulong out_offset,
     const OFFSET_T outputs, __global const Partial* aggregates, const OFFSET_T tiles, const A initial,
     const uint inclusive HEAD_PARAMS)
 {
+    TAKE_LENGTH
 #ifndef SOURCE
     __global const T* x = in_base + in_offset;
 #endif
     __global OUT* out = out_base + out_offset;
-    const OFFSET_T end = end_tile(tiles);
-    for (OFFSET_T tile = first_tile(tiles); tile < end; tile += TILE_STEP) {
+    const OFFSET_T end = end_tile(OWN_TILES);
+    for (OFFSET_T tile = first_tile(OWN_TILES); tile < end; tile += TILE_STEP) {
         const OFFSET_T base = tile * TILE;
         const uint stop = min((OFFSET_T)TILE, n - min(base, n));
         const A prefix = exclusive_prefix(aggregates, tile, tiles, initial);
         uint heads[HEAD_WORDS];
         load_heads(heads, tile, n HEAD_PASS);
-        const A after = EXACT ? scan_elements(ELEMENTS, base, stop, n, out, outputs, heads, initial, prefix, inclusive)
-                              : scan_in_order(ELEMENTS, base, stop, n, out, outputs, heads, initial, prefix, inclusive);
-        if (outputs > n && stop < TILE) {
-            store_acc(out + AT(n, outputs), after);
+        const A after = EXACT ? scan_elements(ELEMENTS, base, stop, n, out, OUTPUTS, heads, initial, prefix, inclusive)
+                              : scan_in_order(ELEMENTS, base, stop, n, out, OUTPUTS, heads, initial, prefix, inclusive);
+        if (OUTPUTS > n && stop < TILE) {
+            store_acc(out + AT(n, OUTPUTS), after);
         }
     }
 }

@@ -122,10 +122,12 @@ INLINED TV vector_at(OFFSET_T i, OFFSET_T n, ELEMENT_PARAMS)
 
 // Element i of the input. On GPUs every tile is full: after the end of the input come values on which no result
 // depends. They need not be the identity. For SOURCE the value is the last element, since a caller's function may not
-// accept other values.
+// accept other values. If a count in memory is 0, it is element 0, which exists.
 static inline T element_or_padding(OFFSET_T i, OFFSET_T n, ELEMENT_PARAMS)
 {
-#ifdef SOURCE
+#if defined(SOURCE) && defined(LENGTH_T)
+    return source_at(n == 0 ? 0 : AT(min(i, n - 1), n), ELEMENTS);
+#elif defined(SOURCE)
     return source_at(AT(min(i, n - 1), n), ELEMENTS);
 #elif defined(OPERATOR)
     return i < n ? x[AT(i, n)] : op_identity();
@@ -522,7 +524,7 @@ static inline void store_tile(
 
 // aggregates[t] for the whole tiles t < tiles.
 KERNEL SG_KERNEL void scan_aggregates(
-    INPUT_PARAMS, const OFFSET_T n, __global Partial* aggregates,
+    INPUT_PARAMS, LENGTH_PARAMS, __global Partial* aggregates,
     const OFFSET_T tiles HEAD_PARAMS)
 {
     __local Partial chunks[2 * CHUNKS];
@@ -530,10 +532,11 @@ KERNEL SG_KERNEL void scan_aggregates(
     __local uint words[WORDS];
     __local uint bits[BITS_WORDS];
     PREFIX_SPACE A prefix[ITEM_VECTORS * PREFIX_STRIDE];
+    TAKE_LENGTH
 #ifndef SOURCE
     __global const T* x = in_base + in_offset;
 #endif
-    for (OFFSET_T tile = first_tile(tiles); tile < end_tile(tiles); tile += TILE_STEP) {
+    for (OFFSET_T tile = first_tile(WHOLE_TILES); tile < end_tile(WHOLE_TILES); tile += TILE_STEP) {
         TV vectors[ITEM_VECTORS];
         uint heads[HEAD_WORDS], prefix_heads[LANE_VECTORS];
         load_tile(ELEMENTS, tile, n, vectors, bits, words, heads HEAD_PASS);
@@ -548,7 +551,7 @@ KERNEL SG_KERNEL void scan_aggregates(
 // There are n results. An exclusive scan without segments may have n + 1: the last one is `initial` op the aggregate of
 // the whole input.
 KERNEL SG_KERNEL void scan_tiles(
-    INPUT_PARAMS, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
+    INPUT_PARAMS, LENGTH_PARAMS, __global OUT* out_base, const ulong out_offset,
     const OFFSET_T outputs, __global const Partial* aggregates, const OFFSET_T tiles, const A initial,
     const uint inclusive HEAD_PARAMS)
 {
@@ -557,11 +560,12 @@ KERNEL SG_KERNEL void scan_tiles(
     __local uint words[WORDS];
     __local uint bits[BITS_WORDS];
     PREFIX_SPACE A prefix[ITEM_VECTORS * PREFIX_STRIDE];
+    TAKE_LENGTH
 #ifndef SOURCE
     __global const T* x = in_base + in_offset;
 #endif
     __global OUT* out = out_base + out_offset;
-    for (OFFSET_T tile = first_tile(tiles); tile < end_tile(tiles); tile += TILE_STEP) {
+    for (OFFSET_T tile = first_tile(OWN_TILES); tile < end_tile(OWN_TILES); tile += TILE_STEP) {
         TV vectors[ITEM_VECTORS];
         uint heads[HEAD_WORDS], prefix_heads[LANE_VECTORS];
         load_tile(ELEMENTS, tile, n, vectors, bits, words, heads HEAD_PASS);
@@ -569,7 +573,7 @@ KERNEL SG_KERNEL void scan_tiles(
         barrier(CLK_LOCAL_MEM_FENCE);
         const A tile_prefix = exclusive_prefix(aggregates, tile, tiles, initial);
         store_tile(
-            out, tile * TILE, outputs, vectors, heads, prefix, prefix_heads, chunks, initial, tile_prefix, inclusive);
+            out, tile * TILE, OUTPUTS, vectors, heads, prefix, prefix_heads, chunks, initial, tile_prefix, inclusive);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }

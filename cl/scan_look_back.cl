@@ -396,7 +396,7 @@ static inline void publish_groups(
 // There are n results. An exclusive scan without segments may have n + 1: the last one is `initial` op the aggregate of
 // the whole input.
 KERNEL SG_KERNEL void scan_look_back(
-    INPUT_PARAMS, const OFFSET_T n, __global OUT* out_base, const ulong out_offset,
+    INPUT_PARAMS, LENGTH_PARAMS, __global OUT* out_base, const ulong out_offset,
     const OFFSET_T outputs, __global ulong* state, const OFFSET_T tiles, const A initial, const uint inclusive,
     const uint in_place, const uint spins, const uint epoch HEAD_PARAMS)
 {
@@ -409,12 +409,18 @@ KERNEL SG_KERNEL void scan_look_back(
     __local uint taken[1];
     PREFIX_SPACE A prefix[ITEM_VECTORS * PREFIX_STRIDE];
     TILE_SPACE TV vectors[ITEM_VECTORS * TILE_STRIDE];
+    TAKE_LENGTH
 #ifndef SOURCE
     __global const T* x = in_base + in_offset;
 #endif
     volatile __global ulong* status = state + 2;
     const uint item = get_local_id(0);
     const OFFSET_T tile = take_tile(state, taken, tiles > 1);
+#ifdef LENGTH_T
+    if (tile >= OWN_TILES) {
+        return;
+    }
+#endif
     uint levels;
     Work work;
     if (WORK_FIRST) {
@@ -467,6 +473,6 @@ KERNEL SG_KERNEL void scan_look_back(
         publish_groups(status, level_prefix, total, tile, tiles, epoch);
     }
     store_tile(
-        out_base + out_offset, tile * TILE, outputs, vectors, heads, prefix, prefix_heads, chunks, initial, tile_prefix,
+        out_base + out_offset, tile * TILE, OUTPUTS, vectors, heads, prefix, prefix_heads, chunks, initial, tile_prefix,
         inclusive);
 }

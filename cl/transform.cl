@@ -6,6 +6,7 @@
 // elements.
 #include "lib/types.cl"
 #include "lib/source.cl"
+#include "lib/length.cl"
 
 #ifndef WG
 #define WG 256
@@ -16,12 +17,21 @@
 
 #ifdef DEVICE_CPU
 
+// All work-groups share n elements. `run` is their share of the capacity.
+#ifdef LENGTH_T
+#define RUN (n / (OFFSET_T)get_num_groups(0) + 1)
+#else
+#define RUN run
+#endif
+
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transform(
     SOURCE_PARAMS(restrict), __global T* restrict out_base, const ulong out_offset, const OFFSET_T first,
-    const OFFSET_T n, const OFFSET_T run)
+    LENGTH_PARAMS, const OFFSET_T run)
 {
+    TAKE_LENGTH
+    END_IF_IDLE(n / RUN + 1)
     __global T* out = out_base + out_offset;
-    const OFFSET_T begin = (OFFSET_T)get_group_id(0) * run, end = n - begin > run ? begin + run : n;
+    const OFFSET_T begin = (OFFSET_T)get_group_id(0) * RUN, end = n - begin > RUN ? begin + RUN : n;
     for (OFFSET_T i = begin; i < end; i++) {
         out[i] = source_at(first + i, SOURCE_ARGS);
     }
@@ -31,8 +41,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transform(
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transform(
     SOURCE_PARAMS(restrict), __global T* restrict out_base, const ulong out_offset, const OFFSET_T first,
-    const OFFSET_T n, const uint aligned)
+    LENGTH_PARAMS, const uint aligned)
 {
+    TAKE_LENGTH
     __global T* out = out_base + out_offset;
     const OFFSET_T begin = (OFFSET_T)get_group_id(0) * (WG * EACH * VEC) + get_local_id(0) * VEC;
     T x[EACH][VEC];

@@ -10,11 +10,12 @@ use oclprim::{
     scan::Scannable,
     select::{Selectable, runs::Distinct},
     sort::{Argsortable, Sortable},
-    source::{Along, ByKey, Flagged, Indexed, Segments, Weighted, With},
+    source::{Along, ByKey, Counted, Flagged, Indexed, Segments, Weighted, With},
     topk::{Divisible, Rankable},
 };
 
 type Whole = &'static [f32];
+type First = Counted<'static, Whole>;
 type InSegments = Segments<Whole, &'static [u32]>;
 type InRuns = ByKey<Whole, &'static [u32]>;
 type WithFlags = Flagged<Whole, &'static [u8]>;
@@ -39,9 +40,10 @@ macro_rules! takes {
 }
 
 macro_rules! row {
-    ($name:literal, [$($bound:tt)+], $whole:ty, $segments:ty, $runs:ty, $flags:ty, $lines:ty) => {{
+    ($name:literal, [$($bound:tt)+], $whole:ty, $first:ty, $segments:ty, $runs:ty, $flags:ty, $lines:ty) => {{
         let cells = [
             takes!($whole, $($bound)+),
+            takes!($first, $($bound)+),
             takes!($segments, $($bound)+),
             takes!($runs, $($bound)+),
             takes!($flags, $($bound)+),
@@ -51,7 +53,7 @@ macro_rules! row {
         format!("| {} | {} |\n", $name, cells.join(" | "))
     }};
     ($name:literal, $($bound:tt)+) => {
-        row!($name, [$($bound)+], Whole, InSegments, InRuns, WithFlags, InLines)
+        row!($name, [$($bound)+], Whole, First, InSegments, InRuns, WithFlags, InLines)
     };
 }
 
@@ -69,6 +71,7 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
             "`sort` with values",
             [Sortable<Order>],
             With<Whole, Values>,
+            With<First, Values>,
             With<InSegments, Values>,
             With<InRuns, Values>,
             With<WithFlags, Values>,
@@ -80,6 +83,7 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
             "`top_k` with indices",
             [Rankable],
             Indexed<Whole, u32>,
+            Indexed<First, u32>,
             Indexed<InSegments, u32>,
             Indexed<InRuns, u32>,
             Indexed<WithFlags, u32>,
@@ -100,7 +104,8 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
             Weighted<InLines, NdView<'static, u64>>
         ),
     ];
-    let head = "| | whole | `segments` | `by_key` | `flagged` | `along` |\n|---|---|---|---|---|---|\n";
+    let head =
+        "| | whole | `take(&count)` | `segments` | `by_key` | `flagged` | `along` |\n|---|---|---|---|---|---|---|\n";
     let table = format!("{head}{}", rows.concat());
     let page = include_str!("../src/source/groupings.md");
     assert!(page.contains(&table), "src/source/groupings.md needs this table:\n{table}");

@@ -14,7 +14,7 @@ use std::{
 use oclprim::{
     Accumulate, Bins, Buffer, Device, ErrorKind, Matrices, MomentsRecord, NdView, Source, StatisticsRecord, Top,
     interop::{self, ocl},
-    op::{Max, NonZero, Operator, Sum},
+    op::{Map, Max, NonZero, Operator, Sum},
     source::constant,
 };
 
@@ -181,7 +181,20 @@ fn calls_with_results_on_the_device_do_not_wait() {
         let mut outside = device.zeroed(3).unwrap();
         let (mut sum, mut turned) = (device.zeroed::<u32>(1).unwrap(), device.zeroed::<u32>(5_000).unwrap());
         let (mut moved, mut ids) = (device.zeroed::<u32>(5_000).unwrap(), device.zeroed::<u64>(4).unwrap());
+        let odd = Map::new(|x: u32| x % 2 == 1, "x % 2u == 1");
+        let (mut kept, mut found) = (device.zeroed::<u32>(5_000).unwrap(), device.zeroed::<u64>(1).unwrap());
+        let (mut of_kept, mut most) = (device.zeroed::<u32>(5_000).unwrap(), device.zeroed::<u32>(2).unwrap());
         let mut run = || {
+            // The count of a selection is the length of the next inputs.
+            device.select_into(&x, &odd, &mut kept, &mut found).unwrap();
+            device.scan_into(kept.take(&found), Sum, &mut of_kept).unwrap();
+            device.transform_into(kept.take(&found), &mut of_kept).unwrap();
+            device.reduce_into(of_kept.take(&found), Max, most.view_mut(..1).unwrap()).unwrap();
+            device.reduce_into(kept.strided(1).take(&found), Max, most.view_mut(1..).unwrap()).unwrap();
+            let of_two = Bins::edges(&[0u32, 10, 5_000]).unwrap();
+            device
+                .histogram_into(kept.take(&found), &of_two, &mut counts, &mut outside, Accumulate::Overwrite)
+                .unwrap();
             device.copy(&x, &mut moved).unwrap();
             device.reduce_into(&x, Sum, &mut sum).unwrap();
             device.transpose_into(&x, (50, 100), &mut turned).unwrap();
@@ -212,6 +225,7 @@ fn calls_with_results_on_the_device_do_not_wait() {
         let copied = copies.to_vec().unwrap();
         assert_eq!((&copied[3..2_996], &copied[4_000..4_010]), (&data[7..3_000], &data[3_500..3_510]));
         assert_eq!(counts.to_vec().unwrap(), [10, 4_990]);
+        assert_eq!((found.to_vec().unwrap(), most.to_vec().unwrap()), (vec![2_500], vec![4_999, 4_999]));
         assert_eq!((moved.to_vec().unwrap(), sum.to_vec().unwrap()), (data, vec![4_999 * 2_500]));
         assert_eq!((turned.to_vec().unwrap()[1], ids.to_vec().unwrap()), (100, vec![1; 4]));
     }
@@ -352,6 +366,13 @@ fn outputs_that_overlap_inputs_are_refused() {
             assert_eq!(error.to_string(), format!("an output overlaps another argument: {text} of one memory object"));
         };
         refused(device.transpose_into(&a, (60, 100), &mut b), "bytes 0..24000 and 0..24000");
+        let other = device.upload(&data).unwrap();
+        let count = || a.view(4..5).unwrap();
+        let refused_by_a_count = |result| refused(result, "bytes 16..20 and 16..20");
+        refused_by_a_count(device.reduce_into(other.take(count()), Sum, b.view_mut(4..5).unwrap()));
+        refused_by_a_count(device.reduce_into(other.reversed().take(count()), Sum, b.view_mut(4..5).unwrap()));
+        refused_by_a_count(device.transform_into(other.view(..1).unwrap().take(count()), b.view_mut(4..5).unwrap()));
+        refused_by_a_count(device.scan_into(other.view(..1).unwrap().take(count()), Sum, b.view_mut(4..5).unwrap()));
         refused(device.copy(a.view(..10).unwrap(), b.view_mut(9..19).unwrap()), "bytes 36..76 and 0..40");
         let matrices = Matrices::new(10, 10);
         let (from, to) = (a.view(50..150).unwrap(), b.view_mut(..100).unwrap());

@@ -5,8 +5,9 @@
 //     result     = partial[0] op partial[1] op ..., likewise
 //
 // Work-group g takes the tiles g, g + groups, ... With FAST it combines all its tiles before it stores one partial.
-// With ONE_PASS and at most a tile of partials, the work-group that finishes last combines them. Needs op.cl and
-// workgroup.cl.
+// With ONE_PASS and at most a tile of partials, the work-group that finishes last combines them. With LENGTH_T
+// (length.cl) only the work-groups that have a tile count as groups. Needs op.cl and workgroup.cl.
+#include "lib/length.cl"
 
 #ifdef ONE_PASS
 #include "lib/ended.cl"
@@ -39,6 +40,14 @@
 #endif
 
 static inline OFFSET_T tiles_of(OFFSET_T n) { return n / TILE + (n % TILE != 0); }
+
+// The aggregate of n elements. The float sum of none is +0, and not the identity, which is -0.
+#if defined(LENGTH_T) && defined(OP_SUM) && defined(A_FLOAT)
+static inline A of_elements(OFFSET_T n, A aggregate) { return n == 0 ? (A)0 : aggregate; }
+#define OF_ELEMENTS(n, aggregate) of_elements(n, aggregate)
+#else
+#define OF_ELEMENTS(n, aggregate) aggregate
+#endif
 
 // The aggregate of all lanes of the work-group, in work-item 0: a tree of neighbours. All work-items call it, in
 // uniform flow.
@@ -117,9 +126,10 @@ SG_INLINE void finish_last(
     OFFSET_T n, __global const void* out_base, const ulong out_offset, const uint last, __local A* tree,
     __local uint* sg_scratch RESULT_PARAMS)
 {
-    if (last == 2 && ends_last(ended, get_num_groups(0), sg_scratch)) {
-        const OFFSET_T count = FAST ? get_num_groups(0) : tiles_of(n);
-        const A result = combine_partials((__global const A*)out_base + out_offset, count, tree, sg_scratch);
+    if (last == 2 && ends_last(ended, WORKING_GROUPS(tiles_of(n)), sg_scratch)) {
+        const OFFSET_T count = FAST ? WORKING_GROUPS(tiles_of(n)) : tiles_of(n);
+        const A result =
+            OF_ELEMENTS(n, combine_partials((__global const A*)out_base + out_offset, count, tree, sg_scratch));
         if (get_local_id(0) == 0) {
             store_acc(result_base + result_offset, result);
         }

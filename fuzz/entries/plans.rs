@@ -164,7 +164,7 @@ fn reductions(u: &mut Unstructured, given: &Given) -> Result<()> {
     let (n, element, acc, wide) = (given.n.max(1), given.element, accumulator(given.element), given.wide());
     let determinism = *u.choose(&[Determinism::Fixed, Determinism::Fast])?;
     let (source, aligned) = (<Sum as Op<u32>>::source(), u.arbitrary()?);
-    let form = reduce::gpu::Form { element, acc, out: element, source: source.clone(), determinism };
+    let form = reduce::gpu::Form { element, acc, out: element, source: source.clone(), determinism, count: None };
     if let Some(plan) = accepted(reduce::gpu::plan(n, &form, reduce::gpu::Origin::Memory(aligned), caps, &wide)) {
         let (mut left, mut partials) = (n, 0);
         for pass in &plan.passes {
@@ -198,7 +198,7 @@ fn reductions(u: &mut Unstructured, given: &Given) -> Result<()> {
     }
 
     let size = u.int_in_range(1..=64)?;
-    let form = op::gpu::Form { source: source.clone(), size, needs_fp64: u.arbitrary()? };
+    let form = op::gpu::Form { source: source.clone(), size, needs_fp64: u.arbitrary()?, count: None };
     if let Some(passes) = accepted(reduce::by::gpu::plan(n, &form, caps, &wide)) {
         let partials: usize = passes.iter().map(|pass| pass.tiles).sum();
         assert!((partials - 1) * size <= reduce::by::gpu::scratch_bytes(n, size), "{passes:?}");
@@ -251,6 +251,7 @@ fn along_axes(u: &mut Unstructured, given: &Given) -> Result<()> {
         exact: u.arbitrary()?,
         reversed: u.arbitrary()?,
         heads: None,
+        count: None,
     };
     let scanned = scan::axis::Shape { outer: shape[0], len, inner };
     if let Some(plan) = accepted(scan::axis::gpu::plan(&scanned, &form, aligned, caps, wide)) {
@@ -332,6 +333,7 @@ fn scans(u: &mut Unstructured, given: &Given) -> Result<()> {
         exact: u.arbitrary()?,
         reversed: u.arbitrary()?,
         heads,
+        count: None,
     };
     let wide = given.wide()(n);
     let Some(plan) = accepted(scan::gpu::plan(n, &form, [u.arbitrary()?, u.arbitrary()?], caps, wide)) else {

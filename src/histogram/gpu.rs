@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     Element, ElementType, Output, Result, Scratch,
+    counted::{ClCount, Count, apart_from, length, with_length},
     kept::{COUNTER_BYTES, COUNTERS_AT},
     runtime::{
         Arriving, ClInput, DeviceClass, ProgramSpec,
@@ -60,14 +61,16 @@ pub fn round_up_words(words: usize, limit: usize) -> usize {
 }
 
 pub fn plan(n: usize, form: Form, counter: ElementType, caps: &Tuned, round: usize) -> Result<Plan> {
-    plan_mapped(n, form, None, counter, caps, round)
+    plan_mapped(n, form, None, None, counter, caps, round)
 }
 
-/// The plan of a histogram of mapped samples, whose mapped values `form` describes.
+/// The plan of a histogram of mapped samples, whose mapped values `form` describes. `length` is the type of the count in memory, if it
+/// is the number of samples.
 pub fn plan_mapped(
     n: usize,
     form: Form,
     mapped: Option<&Mapped>,
+    length: Option<ElementType>,
     counter: ElementType,
     caps: &Tuned,
     round: usize,
@@ -79,7 +82,7 @@ pub fn plan_mapped(
     let slots = form.bins + OUTSIDE;
     let samples = n.min(round);
     let (count, edge_bytes) = form.program("histogram.cl", TEXT, caps);
-    let count = Mapped::apply(mapped, count);
+    let count = with_length(Mapped::apply(mapped, count), length);
     let local_bytes = caps.local_bytes.saturating_sub(tuning::RESERVED_BYTES + edge_bytes);
     let local_words = local_bytes / 4;
     let worthwhile = (samples * size).div_ceil(params.min_bytes).max(1);
@@ -88,7 +91,8 @@ pub fn plan_mapped(
 
     // Without local memory, no number of ranges is enough.
     let ranges = if local_words == 0 { usize::MAX } else { slots.div_ceil(local_words) };
-    let partition = if ranges > params.few_ranges { partition::plan(samples, form, mapped, caps) } else { None };
+    let partition =
+        if ranges > params.few_ranges { partition::plan(samples, form, mapped, length, caps) } else { None };
     let round = partition.as_ref().map_or(round, |partition| partition.round);
     let mut one_pass = false;
     let (count, tables, groups, table_count, work_group) = if let Some(partition) = partition {
@@ -207,7 +211,7 @@ pub fn round(device: &ClDevice) -> usize {
 #[allow(clippy::too_many_arguments, reason = "those of the public function, and the counted input")]
 pub(crate) fn histogram<T: Element, C: Counter>(
     device: &ClDevice,
-    input: Arriving<'_>,
+    (input, length): (Arriving<'_>, Option<Count<'_>>),
     mapped: Option<&Mapped>,
     bins: &Bins<T>,
     counts: Output<'_, C>,
@@ -217,11 +221,15 @@ pub(crate) fn histogram<T: Element, C: Counter>(
 ) -> Result<()> {
     let size = mapped.map_or(T::TYPE, |mapped| mapped.from).size();
     let caps = device.capabilities_for(Primitive::Histogram, size, input.len())?;
-    let plan = plan_mapped(input.len(), Form::of(bins), mapped, C::TYPE, &caps, round(device))?;
+    let length = length.map(|count| count.cl(device)).transpose()?;
+    let of = length.as_ref().map(ClCount::element);
+    let plan = plan_mapped(input.len(), Form::of(bins), mapped, of, C::TYPE, &caps, round(device))?;
     let keep = accumulate == Accumulate::Add;
     let (counts, outside) = (counts.cl(device, keep)?, outside.cl(device, keep)?);
     crate::runtime::apart(&[&*input], &[&counts, &outside])?;
-    run(device, &plan, &caps, input, bins.map(), &counts, &outside, keep, scratch)?;
+    apart_from(length.as_ref(), &counts)?;
+    apart_from(length.as_ref(), &outside)?;
+    run(device, &plan, &caps, (input, length.as_ref()), bins.map(), &counts, &outside, keep, scratch)?;
     counts.finish(device)?;
     outside.finish(device)
 }
@@ -231,7 +239,7 @@ fn run(
     device: &ClDevice,
     plan: &Plan,
     caps: &Tuned,
-    input: Arriving<'_>,
+    (input, count): (Arriving<'_>, Option<&ClCount>),
     map: &Map,
     counts: &ClInput,
     outside: &ClInput,
@@ -258,13 +266,15 @@ fn run(
             let offset = input.offset() + start;
             // The number of samples before the first 16-byte boundary.
             let head = ((16 - offset * size % 16) % 16 / size).min(n);
+            let left = count.map(|count| count.after(start));
+            let left = left.as_ref();
             let launch = |kernel| -> Result<_> {
                 let launch = device.launch(&plan.count, kernel)?.mem(input.mem()).scalar(offset as u64);
-                Ok(launch.scalar(n as u32).scalar(head as u32).scalar(bins as u32).mem(tables))
+                Ok(length(launch, n, false, left, 0).scalar(head as u32).scalar(bins as u32).mem(tables))
             };
             match &plan.tables {
                 Tables::Partition(partition) => {
-                    partition.run(device, caps, (&input, offset, n), map, bins, tables)?;
+                    partition.run(device, caps, (&input, offset, n, left), map, bins, tables)?;
                 }
                 &Tables::Local { range, ranges, .. } => {
                     let launch = launch("histogram_local")?.scalar(range as u32);
@@ -330,8 +340,8 @@ mod tests {
                 let input = crate::Input::from(&wide[..n]).cl(&cl).unwrap();
                 let out = Output::from(&mut counts).cl(&cl, false).unwrap();
                 let rest = Output::from(&mut outside).cl(&cl, false).unwrap();
-                run(&cl, &plan, &caps, (&input).into(), of_wide.map(), &out, &rest, false, &mut Scratch::new())
-                    .unwrap();
+                let input = ((&input).into(), None);
+                run(&cl, &plan, &caps, input, of_wide.map(), &out, &rest, false, &mut Scratch::new()).unwrap();
                 out.finish(&cl).unwrap();
                 rest.finish(&cl).unwrap();
                 let want = cpu.histogram(&wide[..n], &of_wide).unwrap();

@@ -54,9 +54,11 @@ pub use weighted::{Weight, WeightedHistogram};
 
 use self::form::Mapped;
 use crate::{
-    Device, Element, Input, Integer, Output, Result, Scratch, Source, memory,
+    Device, Element, Input, Integer, Output, Result, Scratch, Source,
+    counted::Count,
+    memory,
     runtime::{Arriving, Backend},
-    source::{Erased, Expression, load::Load, transform::written_load},
+    source::{Counted, Erased, Expression, load::Load, transform::written_load},
 };
 
 /// A type of counters for [`Device::histogram_into`]: `u32` or `u64`. Both wrap.
@@ -146,8 +148,9 @@ pub struct Histogram {
     pub outside: Outside,
 }
 
-/// An input of [`Device::histogram`]: a [`Source`], [with weights](Source::weighted), of
-/// [channels](Source::channels), or in groups ([`segments`](Source::segments), [`along`](crate::NdView::along)).
+/// An input of [`Device::histogram`]: a [`Source`], its first elements [by a count](Source::take), one [with
+/// weights](Source::weighted), of [channels](Source::channels), or in groups ([`segments`](Source::segments),
+/// [`along`](crate::NdView::along)).
 ///
 /// The crate alone implements this trait.
 ///
@@ -200,12 +203,7 @@ impl<S: Source<Item: Element>> Samples for S {
     type Found = Histogram;
 
     fn histogram(self, device: &Device, bins: &Bins<S::Item>) -> Result<Histogram> {
-        let mut counts = memory::zeroed::<u64>(bins.len())?;
-        let mut outside = [0; slots::OUTSIDE];
-        let outputs = (Output::from(&mut counts), Output::from(&mut outside));
-        self.histogram_into(device, bins, outputs, Accumulate::Overwrite)?;
-        let [below, above, nan] = outside;
-        Ok(Histogram { counts, outside: Outside { below, above, nan } })
+        found(bins.len(), |outputs| self.histogram_into(device, bins, outputs, Accumulate::Overwrite))
     }
 }
 
@@ -219,8 +217,43 @@ impl<S: Source<Item: Element>, C: Counter> SamplesInto<C> for S {
         outputs: (Output<'_, C>, Output<'_, u64>),
         accumulate: Accumulate,
     ) -> Result<()> {
-        device.histogram_of(self.erased(), bins, outputs, accumulate)
+        device.histogram_of((self.erased(), None), bins, outputs, accumulate)
     }
+}
+
+impl<S: Source<Item: Element>> Samples for Counted<'_, S> {
+    type Bins = Bins<S::Item>;
+    type Found = Histogram;
+
+    fn histogram(self, device: &Device, bins: &Bins<S::Item>) -> Result<Histogram> {
+        found(bins.len(), |outputs| self.histogram_into(device, bins, outputs, Accumulate::Overwrite))
+    }
+}
+
+impl<S: Source<Item: Element>, C: Counter> SamplesInto<C> for Counted<'_, S> {
+    type Outside = u64;
+
+    fn histogram_into(
+        self,
+        device: &Device,
+        bins: &Bins<S::Item>,
+        outputs: (Output<'_, C>, Output<'_, u64>),
+        accumulate: Accumulate,
+    ) -> Result<()> {
+        if device.is_cpu() {
+            return self.known(device)?.histogram_into(device, bins, outputs, accumulate);
+        }
+        device.histogram_of((self.source.erased(), Some(self.count)), bins, outputs, accumulate)
+    }
+}
+
+/// The histogram that `count` writes to the counts of `bins` bins and to those outside.
+fn found(bins: usize, count: impl FnOnce((Output<'_, u64>, Output<'_, u64>)) -> Result<()>) -> Result<Histogram> {
+    let mut counts = memory::zeroed::<u64>(bins)?;
+    let mut outside = [0; slots::OUTSIDE];
+    count((Output::from(&mut counts), Output::from(&mut outside)))?;
+    let [below, above, nan] = outside;
+    Ok(Histogram { counts, outside: Outside { below, above, nan } })
 }
 
 /// # Histograms
@@ -307,23 +340,25 @@ impl Device {
     /// The histogram of a source, compiled once for each set of types.
     fn histogram_of<T: Element, C: Counter>(
         &self,
-        input: Erased<'_, T>,
+        (input, count): (Erased<'_, T>, Option<Count<'_>>),
         bins: &Bins<T>,
         (counts, outside): (Output<'_, C>, Output<'_, u64>),
         accumulate: Accumulate,
     ) -> Result<()> {
         let scratch = &mut Scratch::new();
         match input {
-            Erased::Memory(input) => self.histogram_one(input, bins, counts, outside, accumulate, scratch),
-            Erased::Expression(source) => self.histogram_computed(source, bins, counts, outside, accumulate, scratch),
+            Erased::Memory(input) => self.histogram_one((input, count), bins, counts, outside, accumulate, scratch),
+            Erased::Expression(source) => {
+                self.histogram_computed((source, count), bins, counts, outside, accumulate, scratch)
+            }
         }
     }
 
-    /// Body of [`Device::histogram_into`], compiled once for each set of types.
+    /// Body of [`Device::histogram_into`], compiled once for each set of types. Only OpenCL devices read a count.
     #[inline(never)]
     fn histogram_one<T: Element, C: Counter>(
         &self,
-        input: Input<'_, T>,
+        (input, count): (Input<'_, T>, Option<Count<'_>>),
         bins: &Bins<T>,
         counts: Output<'_, C>,
         outside: Output<'_, u64>,
@@ -335,19 +370,21 @@ impl Device {
         match self.backend() {
             Backend::Cpu => cpu::histogram(input.host()?, bins, counts.host()?, outside.host()?, accumulate)?,
             Backend::OpenCl(device) => {
-                let (input, host) = input.any().arriving(device)?;
-                let input = Arriving::new(&input, host);
+                let (input, host) =
+                    if count.is_some() { (input.cl(device)?, None) } else { input.any().arriving(device)? };
+                let input = (Arriving::new(&input, host), count);
                 gpu::histogram(device, input, None, bins, counts, outside, accumulate, scratch)?;
             }
         }
         Ok(())
     }
 
-    /// Body of [`Device::histogram_into`] for computed samples, compiled once for each set of types.
+    /// Body of [`Device::histogram_into`] for computed samples, compiled once for each set of types. Only OpenCL devices read a
+    /// count.
     #[inline(never)]
     fn histogram_computed<T: Element, C: Counter>(
         &self,
-        source: &dyn Expression<T>,
+        (source, count): (&dyn Expression<T>, Option<Count<'_>>),
         bins: &Bins<T>,
         counts: Output<'_, C>,
         outside: Output<'_, u64>,
@@ -374,10 +411,14 @@ impl Device {
                 let (load, caps) = (Load::of(source, device)?, device.capabilities()?);
                 if let Some((memory, from, prelude)) = load.mapped(&caps)? {
                     let (mapped, input) = (Mapped { from, prelude: prelude.to_owned() }, memory.part(0, n));
-                    gpu::histogram(device, (&input).into(), Some(&mapped), bins, counts, outside, accumulate, scratch)
+                    let input = ((&input).into(), count);
+                    gpu::histogram(device, input, Some(&mapped), bins, counts, outside, accumulate, scratch)
+                } else if let Some(some) = count {
+                    let samples = Erased::Expression(source).held_counted(self, some)?;
+                    self.histogram_one((samples.input(), count), bins, counts, outside, accumulate, scratch)
                 } else {
                     let samples = written_load(self, source, &load, n)?;
-                    self.histogram_one((&samples).into(), bins, counts, outside, accumulate, scratch)
+                    self.histogram_one(((&samples).into(), None), bins, counts, outside, accumulate, scratch)
                 }
             }
         }

@@ -7,7 +7,8 @@ use super::{
     slots::OUTSIDE,
 };
 use crate::{
-    Result,
+    ElementType, Result,
+    counted::{ClCount, length, with_length},
     runtime::{
         ClInput, DeviceClass, ProgramSpec,
         opencl::{ClDevice, ClMem},
@@ -41,7 +42,14 @@ pub struct Partition {
 }
 
 /// The plan; `None` if the device does not support it, or if there are too few samples.
-pub(super) fn plan(samples: usize, form: Form, mapped: Option<&Mapped>, caps: &Tuned) -> Option<Partition> {
+/// `length` is the type of the count in memory, if it is the number of samples.
+pub(super) fn plan(
+    samples: usize,
+    form: Form,
+    mapped: Option<&Mapped>,
+    length: Option<ElementType>,
+    caps: &Tuned,
+) -> Option<Partition> {
     let params = tuning::histogram(caps);
     let slots = form.bins + OUTSIDE;
     let words = caps.local_bytes.saturating_sub(tuning::RESERVED_BYTES) / 4;
@@ -68,7 +76,7 @@ pub(super) fn plan(samples: usize, form: Form, mapped: Option<&Mapped>, caps: &T
     let units = caps.compute_units.max(1) as usize;
     // The number of tables that fit the local memory of all compute units.
     let count_groups = units * (words >> range_bits).clamp(1, 4);
-    let program = Mapped::apply(mapped, program)
+    let program = with_length(Mapped::apply(mapped, program), length)
         .define("WG", work_group)
         .define("COUNT_WG", params.large_work_group)
         .define("RANGES", ranges)
@@ -89,12 +97,12 @@ pub(super) fn plan(samples: usize, form: Form, mapped: Option<&Mapped>, caps: &T
 }
 
 impl Partition {
-    /// Counts `n` samples from index `offset` on into the table at the start of `scratch`.
+    /// Counts `n` samples, or as many of them as a count says, from index `offset` on into the table at the start of `scratch`.
     pub(super) fn run(
         &self,
         device: &ClDevice,
         caps: &Tuned,
-        (input, offset, n): (&ClInput, usize, usize),
+        (input, offset, n, count): (&ClInput, usize, usize, Option<&ClCount>),
         map: &Map,
         bins: usize,
         scratch: &ClMem,
@@ -103,16 +111,17 @@ impl Partition {
         zero(device, scratch, slots + self.ranges, caps)?;
         let samples = |kernel| -> Result<_> {
             let launch = device.launch(&self.program, kernel)?.mem(input.mem()).scalar(offset as u64);
-            Ok(launch.scalar(n as u32).scalar(bins as u32).mem(scratch).scalar(slots as u32))
+            Ok(length(launch, n, false, count, 0).scalar(bins as u32).mem(scratch).scalar(slots as u32))
         };
         map_arguments(device, samples("partition_totals")?, map)?.run([self.groups, 1, 1], local)?;
         let launch = device.launch(&self.program, "partition_offsets")?.mem(scratch).scalar(slots as u32);
-        launch.scalar(n as u32).run([1, 1, 1], local)?;
+        length(launch, n, false, count, 0).run([1, 1, 1], local)?;
         let launch = samples("partition_scatter")?.scalar(self.numbers_at as u32);
         map_arguments(device, launch, map)?.run([self.groups, 1, 1], local)?;
         let per = n.div_ceil(self.count_groups).next_multiple_of(8);
         let launch = device.launch(&self.program, "partition_count")?.mem(scratch).scalar(slots as u32);
-        let launch = launch.scalar(self.numbers_at as u32).scalar(n as u32).scalar(per as u32).scalar(slots as u32);
+        let launch = length(launch.scalar(self.numbers_at as u32), n, false, count, 0);
+        let launch = launch.scalar(per as u32).scalar(slots as u32);
         launch.run([n.div_ceil(per), 1, 1], [self.count_work_group, 1, 1])
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     ElementType, Result,
+    counted::with_length,
     op::Code,
     runtime::{ProgramSpec, opencl::ClDevice},
     tuning::{self, Tuned},
@@ -15,6 +16,8 @@ pub struct Form {
     pub source: Code,
     pub size: usize,
     pub needs_fp64: bool,
+    /// The type of the count in memory, if it is the number of elements of a reduction.
+    pub count: Option<ElementType>,
 }
 
 /// Work-items of a work-group: local memory holds one element per work-item. The result of a reduction does not depend
@@ -28,10 +31,10 @@ pub(crate) fn program(form: &Form, caps: &Tuned, work_group: usize, wide: bool) 
     if form.needs_fp64 {
         caps.supports(ElementType::F64)?;
     }
-    Ok(ProgramSpec::new("reduce_by.cl", TEXT, caps)
+    let program = ProgramSpec::new("reduce_by.cl", TEXT, caps)
         .define("WG", work_group)
-        .define("OFFSET_T", if wide { "ulong" } else { "uint" })
-        .operator(&form.source))
+        .define("OFFSET_T", if wide { "ulong" } else { "uint" });
+    Ok(with_length(program, form.count).operator(&form.source))
 }
 
 /// Applies the operator's text to each pair: `out[i] = op(a[i], b[i])`.

@@ -154,7 +154,7 @@ pub(super) fn on_device<T: Pod, F: Fn(T, T) -> T>(
 ) -> Result<Option<Vec<T>>> {
     if let Backend::OpenCl(device) = device.backend() {
         let mut out = a.to_vec();
-        let form = gpu::Form { source: op.source(), size: size_of::<T>(), needs_fp64: op.needs_fp64 };
+        let form = gpu::Form { source: op.source(), size: size_of::<T>(), needs_fp64: op.needs_fp64, count: None };
         let (a, b) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));
         gpu::pairs(device, &form, a, b, bytemuck::cast_slice_mut(&mut out))?;
         return Ok(Some(out));

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     ElementType, ExactSum, Float, Output, Result,
+    counted::{ClCount, length, with_length},
     op::Sum,
     runtime::{
         ClInput, DeviceClass, ProgramSpec,
@@ -107,7 +108,7 @@ pub fn plan(n: usize, form: &Form, store: Store, from: Origin<'_>, caps: &Tuned,
         Origin::Source(load) => load.with_factors(program.flag("SOURCE", true).flag("DOT", products), caps)?,
         Origin::Memory(_) => program,
     };
-    let program = store.program(program);
+    let program = with_length(store.program(program), form.count);
     let rounding = ProgramSpec::new("reduce_exact.cl", TEXT, caps)
         .element("A", form.acc)
         .element("OUT", form.out)
@@ -145,7 +146,7 @@ pub(super) fn bytes<T: Float>(device: &ClDevice, input: Erased<'_, T>, output: O
     }
     let store = Store::Bytes(ExactSum::<T>::INTEGER_BYTES);
     let output = output.cl(device, false)?;
-    let write = |read: Read<'_>| sum(device, &form, store, read, &output);
+    let write = |read: Read<'_>| sum(device, &form, store, (read, None), &output);
     match input {
         Erased::Memory(input) => write(Read::Memory((&input.cl(device)?).into()))?,
         Erased::Expression(source) => {
@@ -156,8 +157,14 @@ pub(super) fn bytes<T: Float>(device: &ClDevice, input: Erased<'_, T>, output: O
     output.finish(device)
 }
 
-/// Writes the sum of n > 0 summands to `out`.
-pub(super) fn sum(device: &ClDevice, form: &Form, store: Store, read: Read<'_>, out: &ClInput) -> Result<()> {
+/// Writes the sum of n > 0 summands to `out`, or of as many of them as a count says.
+pub(super) fn sum(
+    device: &ClDevice,
+    form: &Form,
+    store: Store,
+    (read, count): (Read<'_>, Option<&ClCount>),
+    out: &ClInput,
+) -> Result<()> {
     let (n, from) = read.origin();
     let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), n)?;
     let plan = plan(n, form, store, from, &caps, device.wide(n))?;
@@ -181,7 +188,7 @@ pub(super) fn sum(device: &ClDevice, form: &Form, store: Store, read: Read<'_>, 
         Read::Memory(input) => launch.mem(input.mem()).scalar(input.offset() as u64),
         Read::Source(load, _) => load.arguments(launch),
     };
-    let launch = launch.offset(n as u64, plan.wide).mem(sums.mem()).scalar(u32::from(ended.is_some()));
+    let launch = length(launch, n, plan.wide, count, 0).mem(sums.mem()).scalar(u32::from(ended.is_some()));
     let launch = if plan.ends {
         launch.mem(out.mem()).scalar(out.offset() as u64).mem(ended.as_ref().unwrap_or(out.mem()))
     } else {

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     Element, ElementType, Result, Scratch,
+    counted::{ClCount, Count, apart_from, length, with_length},
     op::{Code, Op},
     runtime::{AnyInput, AnyOutput, Arriving, ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
     source::load::Load,
@@ -28,6 +29,8 @@ pub struct Form {
     pub out: ElementType,
     pub source: Code,
     pub determinism: Determinism,
+    /// The type of the count in memory, if it is the number of elements.
+    pub count: Option<ElementType>,
 }
 
 impl Form {
@@ -40,7 +43,8 @@ impl Form {
         // Only float sums and products depend on the order. All other operations use the fastest order.
         let rounds = O::KIND.rounds() && U::TYPE.is_float();
         let determinism = if rounds { determinism } else { Determinism::Fast };
-        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source: O::source(), determinism }
+        let source = O::source();
+        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, determinism, count: None }
     }
 }
 
@@ -50,6 +54,8 @@ pub struct Pass {
     pub program: ProgramSpec,
     pub kernel: &'static str,
     pub n: usize,
+    /// Binary logarithm of the number of elements of a partial that the launch reads; 0 for elements.
+    pub log_each: u32,
     pub groups: usize,
     pub work_group: usize,
     pub outputs: usize,
@@ -80,23 +86,24 @@ pub fn plan(n: usize, form: &Form, from: Origin<'_>, caps: &Tuned, wide: &dyn Fn
     let params = tuning::reduce(caps);
     let fast = form.determinism == Determinism::Fast;
     let (mut passes, mut scratch_bytes) = (Vec::new(), 0);
-    let (mut n, mut element, mut from) = (n, form.element, from);
+    let (mut n, mut element, mut from, mut log_each) = (n, form.element, from, 0);
     loop {
-        let tiles = n.div_ceil(TILE_BYTES / element.size());
+        let tile = TILE_BYTES / element.size();
+        let tiles = n.div_ceil(tile);
         let groups = tiles.min(params.max_groups);
         let outputs = if fast { groups } else { tiles };
         let last = outputs <= 1;
         let ends = params.one_pass && !last && outputs * form.acc.size() <= TILE_BYTES;
         let program = |name, text| {
-            ProgramSpec::with_sub_groups(name, text, caps)
+            let program = ProgramSpec::with_sub_groups(name, text, caps)
                 .element("T", element)
                 .element("A", form.acc)
                 .element("OUT", form.out)
                 .define("WG", params.work_group)
                 .define("OFFSET_T", if wide(n) { "ulong" } else { "uint" })
                 .flag("FAST", fast)
-                .flag("ONE_PASS", ends)
-                .operator(&form.source)
+                .flag("ONE_PASS", ends);
+            with_length(program, form.count).operator(&form.source)
         };
         let (program, kernel) = match from {
             Origin::Source(load) => (load.program(program("reduce_source.cl", SOURCE_TEXT), caps)?, "reduce_source"),
@@ -107,52 +114,58 @@ pub fn plan(n: usize, form: &Form, from: Origin<'_>, caps: &Tuned, wide: &dyn Fn
                 (program, "reduce_tiles")
             }
         };
-        passes.push(Pass { program, kernel, n, groups, work_group: params.work_group, outputs, wide: wide(n), ends });
+        let (work_group, wide) = (params.work_group, wide(n));
+        passes.push(Pass { program, kernel, n, log_each, groups, work_group, outputs, wide, ends });
         if last {
             return Ok(Plan { passes, scratch_bytes });
         }
         // The partials of each pass start at a multiple of 16 bytes.
         scratch_bytes += (outputs * form.acc.size()).next_multiple_of(16);
+        log_each += tile.ilog2();
         (n, element, from) = (outputs, form.acc, Origin::Memory(true));
     }
 }
 
-/// Reduces elements in memory. `empty` is the result for empty input.
+/// Reduces elements in memory: all of them, or as many as a count says. `empty` is the result for empty input.
 ///
 /// The output may alias the input: a work-group writes the output after all elements are read.
 pub(super) fn reduce(
     device: &ClDevice,
     form: &Form,
     empty: &[u8],
-    input: AnyInput<'_>,
+    (input, count): (AnyInput<'_>, Option<Count<'_>>),
     output: AnyOutput<'_>,
     scratch: &mut Scratch,
 ) -> Result<()> {
+    let count = count.map(|count| count.cl(device)).transpose()?;
     let (input, host) = match form.determinism {
+        _ if count.is_some() => (input.cl(device)?, None),
         Determinism::Exact => (input.cl(device)?, None),
         _ => input.arriving(device)?,
     };
     let output = output.cl(device, false)?;
-    run(device, form, empty, Read::Memory(Arriving::new(&input, host)), &output, scratch)?;
+    apart_from(count.as_ref(), &output)?;
+    let read = Read::Memory(Arriving::new(&input, host));
+    run(device, form, empty, (read, count.as_ref()), &output, scratch)?;
     output.finish(device)
 }
 
-/// Reduces the `n` elements that `load` loads.
+/// Reduces the `n` elements that `load` loads, or as many of them as a count says.
 pub(super) fn reduce_load(
     device: &ClDevice,
     form: &Form,
     empty: &[u8],
     load: &Load,
-    n: usize,
+    (n, count): (usize, Option<&ClCount>),
     output: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
     // If any order is allowed, elements of a narrower type in memory take the kernels with a wide accumulator.
     if let Some(memory) = load.memory().filter(|_| form.determinism != Determinism::Fixed) {
         let form = Form { element: memory.1, ..form.clone() };
-        run(device, &form, empty, Read::Memory((&memory.0.part(0, n)).into()), output, scratch)
+        run(device, &form, empty, (Read::Memory((&memory.0.part(0, n)).into()), count), output, scratch)
     } else {
-        run(device, form, empty, Read::Source(load, n), output, scratch)
+        run(device, form, empty, (Read::Source(load, n), count), output, scratch)
     }
 }
 
@@ -178,7 +191,7 @@ fn run(
     device: &ClDevice,
     form: &Form,
     empty: &[u8],
-    read: Read<'_>,
+    (read, count): (Read<'_>, Option<&ClCount>),
     out: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
@@ -186,8 +199,16 @@ fn run(
     if n == 0 {
         return device.fill(out.mem(), out.byte_offset(), empty.len(), empty);
     }
+    let counted;
+    let form = match count {
+        Some(count) => {
+            counted = Form { count: Some(count.element()), ..form.clone() };
+            &counted
+        }
+        None => form,
+    };
     if form.determinism == Determinism::Exact {
-        return exact::sum(device, form, Store::Rounded, read, out);
+        return exact::sum(device, form, Store::Rounded, (read, count), out);
     }
     let caps = device.capabilities_for(Primitive::Reduce, form.element.size(), n)?;
     // The first pass of an input that arrives in parts has a launch for each part. So each tile has a partial, and
@@ -222,7 +243,8 @@ fn run(
                 _ => launch.mem(partials).scalar(written as u64),
             };
             let to_offset = to_offset + range.start / tile;
-            let launch = launch.offset(range.len() as u64, pass.wide).mem(to).scalar(to_offset as u64).scalar(last);
+            let launch = length(launch, range.len(), pass.wide, count, pass.log_each);
+            let launch = launch.mem(to).scalar(to_offset as u64).scalar(last);
             let launch = if pass.ends {
                 launch.mem(out.mem()).scalar(out.offset() as u64).mem(ended.as_ref().unwrap_or(out.mem()))
             } else {
@@ -246,10 +268,12 @@ fn run(
 
 #[cfg(test)]
 pub mod tests {
+    use super::{Form, Origin, plan};
     use crate::{
-        Device, Source,
+        Determinism, Device, Source,
         op::{Max, Min, Sum},
         runtime::{Backend, Capabilities, DeviceClass, opencl::ClDevice},
+        tuning::Tuned,
     };
 
     /// Devices that support a last-block reduction, in the geometry of a GPU, and their names.
@@ -305,6 +329,25 @@ pub mod tests {
                 let backwards = [&device, &cpu].map(|device| device.reduce(x.reversed(), Sum).unwrap().to_bits());
                 assert_eq!(backwards[0], backwards[1], "{name}: {n}");
                 assert_eq!(device.take_timings().unwrap().len(), 8, "{name}: {n}: launches");
+            }
+        }
+    }
+
+    /// Kernels compute the length of a later pass from a count of elements.
+    #[test]
+    fn the_length_of_each_pass_follows_from_the_number_of_elements() {
+        for (name, caps) in Tuned::samples() {
+            for determinism in [Determinism::Fixed, Determinism::Fast] {
+                let form = Form::of::<f32, Sum>(determinism);
+                let passes = |n| plan(n, &form, Origin::Memory(true), &caps, &|_| true).unwrap().passes;
+                for capacity in [1, 16_384, 16_385, 1 << 28, (1 << 28) + 1, (1 << 40) + 1] {
+                    for n in [1, 2, 16_385, 1 << 28, (1 << 28) + 1, capacity].into_iter().filter(|&n| n <= capacity) {
+                        let found = passes(capacity).into_iter().map(|pass| pass.n.min(n.div_ceil(1 << pass.log_each)));
+                        let own = passes(n).into_iter().map(|pass| pass.n).chain(std::iter::repeat(1));
+                        let same = found.zip(own).all(|(found, own)| found == own);
+                        assert!(same, "{name}: {n} of {capacity}, {}", determinism.name());
+                    }
+                }
             }
         }
     }

@@ -41,9 +41,10 @@ pub use crate::op::Determinism;
 use crate::op::Usage;
 use crate::{
     Device, Element, ExactSum, Float, Input, Output, Result, Scratch, Source,
-    op::{Combine, Core, ForReductions, Op, Operator, Visit},
+    counted::{Count, apart_from},
+    op::{Combine, Core, Exact, ForReductions, Op, Operator, Visit},
     runtime::{Backend, opencl::ClDevice},
-    source::{Blocks, Erased, Expression, Grouped, load::Load},
+    source::{Blocks, Counted, Erased, Expression, Grouped, load::Load},
 };
 
 /// An element and its index.
@@ -132,8 +133,8 @@ impl Ends {
     }
 }
 
-/// An input of [`Device::reduce`]: a [`Source`], or groups of one ([`segments`](Source::segments),
-/// [`by_key`](Source::by_key), [`along`](crate::NdView::along)).
+/// An input of [`Device::reduce`]: a [`Source`], its first elements [by a count](Source::take), or groups of one
+/// ([`segments`](Source::segments), [`by_key`](Source::by_key), [`along`](crate::NdView::along)).
 ///
 /// The crate alone implements this trait.
 ///
@@ -185,14 +186,38 @@ impl<S: Source<Item: Pod>> Reducible for S {
         level: Determinism,
         output: Output<'_, S::Item>,
     ) -> Result<()> {
-        op.visit(Reduction { device, input: self.erased(), level, output })
+        op.visit(Reduction { device, input: self.erased(), count: None, level, output })
     }
 }
 
-/// The reduction of all elements of a source.
+impl<S: Source<Item: Pod>> Reducible for Counted<'_, S> {
+    fn reduce<O: Core<S::Item>>(self, device: &Device, op: O, level: Determinism) -> Result<S::Item> {
+        let mut out = [op.of_nothing()];
+        self.reduce_into(device, op, level, (&mut out).into())?;
+        Ok(out[0])
+    }
+
+    fn reduce_into<O: Core<S::Item>>(
+        self,
+        device: &Device,
+        op: O,
+        level: Determinism,
+        output: Output<'_, S::Item>,
+    ) -> Result<()> {
+        // A mean waits anyway.
+        if device.is_cpu() || matches!(op.exactly(level)?, Some(Exact::Mean)) {
+            return self.known(device)?.reduce_into(device, op, level, output);
+        }
+        let Self { source, count } = &self;
+        op.visit(Reduction { device, input: source.erased(), count: Some(*count), level, output })
+    }
+}
+
+/// The reduction of all elements of a source, or of as many as a count on an OpenCL device says.
 struct Reduction<'a, T: Pod> {
     device: &'a Device,
     input: Erased<'a, T>,
+    count: Option<Count<'a>>,
     level: Determinism,
     output: Output<'a, T>,
 }
@@ -204,16 +229,21 @@ impl<T: Pod + Send + Sync> Visit<T> for Reduction<'_, T> {
     where
         T: Element,
     {
-        let (device, scratch) = (self.device, &mut Scratch::new());
-        match self.input {
-            Erased::Memory(input) => device.reduce_plain(input, op, self.level, self.output, scratch),
-            Erased::Expression(source) => device.reduce_expression(source, op, self.level, self.output, scratch),
+        let Self { device, input, count, level, output } = self;
+        let scratch = &mut Scratch::new();
+        match input {
+            Erased::Memory(input) => device.reduce_plain((input, count), op, level, output, scratch),
+            Erased::Expression(source) => device.reduce_expression((source, count), op, level, output, scratch),
         }
     }
 
     fn users<F: Fn(T, T) -> T + Sync>(self, op: &Operator<T, F>) -> Result<()> {
         op.exactly(self.level)?;
-        self.device.reduce_of_user(self.input.held(self.device)?.input(), op, self.output, &mut Scratch::new())
+        let held = match self.count {
+            Some(count) => self.input.held_counted(self.device, count)?,
+            None => self.input.held(self.device)?,
+        };
+        self.device.reduce_of_user((held.input(), self.count), op, self.output, &mut Scratch::new())
     }
 
     fn mean(self) -> Result<()>
@@ -402,11 +432,11 @@ impl Device {
         }
     }
 
-    /// Reduction of computed elements, compiled once for each type and operator.
+    /// Reduction of computed elements, compiled once for each type and operator. Only OpenCL devices read a count.
     #[inline(never)]
     fn reduce_expression<T: Element, O: Op<T>>(
         &self,
-        source: &dyn Expression<T>,
+        (source, count): (&dyn Expression<T>, Option<Count<'_>>),
         _: O,
         determinism: Determinism,
         output: Output<'_, T>,
@@ -418,16 +448,16 @@ impl Device {
             Backend::Cpu => read_blocks(source, output, &|n, values| cpu::reduce_blocks::<T, O>(n, values)),
             Backend::OpenCl(device) => {
                 let form = Form::of::<T, O>(determinism);
-                reduce_source(device, &form, bytemuck::bytes_of(&O::empty()), source, output, scratch)
+                reduce_source(device, &form, bytemuck::bytes_of(&O::empty()), (source, count), output, scratch)
             }
         }
     }
 
-    /// Reduction of elements in memory, compiled once for each type and operator.
+    /// Reduction of elements in memory, compiled once for each type and operator. Only OpenCL devices read a count.
     #[inline(never)]
     fn reduce_plain<T: Element, O: Op<T>>(
         &self,
-        input: Input<'_, T>,
+        (input, count): (Input<'_, T>, Option<Count<'_>>),
         _: O,
         determinism: Determinism,
         output: Output<'_, T>,
@@ -440,7 +470,8 @@ impl Device {
             Backend::OpenCl(device) => {
                 output.expect_len(1, "reduce")?;
                 let form = Form::of::<T, O>(determinism);
-                gpu::reduce(device, &form, bytemuck::bytes_of(&O::empty()), input.any(), output.any(), scratch)
+                let (empty, input) = (O::empty(), (input.any(), count));
+                gpu::reduce(device, &form, bytemuck::bytes_of(&empty), input, output.any(), scratch)
             }
         }
     }
@@ -476,13 +507,16 @@ fn reduce_source<T: Element>(
     device: &ClDevice,
     form: &Form,
     empty: &[u8],
-    source: &dyn Expression<T>,
+    (source, count): (&dyn Expression<T>, Option<Count<'_>>),
     output: Output<'_, T>,
     scratch: &mut Scratch,
 ) -> Result<()> {
     let n = source.finite_len()?;
     output.expect_len(1, "reduce")?;
     let (load, output) = (Load::of(source, device)?, output.cl(device, false)?);
-    load.run(device, source, n, &mut || gpu::reduce_load(device, form, empty, &load, n, &output, scratch))?;
+    let (n, count) = load.length(device, n, count)?;
+    apart_from(count.as_ref(), &output)?;
+    let length = (n, count.as_ref());
+    load.run(device, source, n, &mut || gpu::reduce_load(device, form, empty, &load, length, &output, scratch))?;
     output.finish(device)
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::{Scan, cpu};
 use crate::{
     Element, ElementType, Result, Scratch,
+    counted::{ClCount, Count, apart_from, length, with_length},
     lookback::{SPINS, TICKET_BYTES, levels},
     op::{Code, Monoid, Op, monoid},
     runtime::{
@@ -58,6 +59,8 @@ pub struct Form {
     pub reversed: bool,
     /// The source of segment heads, if there are segments.
     pub heads: Option<Heads>,
+    /// The type of the count in memory, if it is the number of elements.
+    pub count: Option<ElementType>,
 }
 
 impl Form {
@@ -67,7 +70,13 @@ impl Form {
 
     /// A scan of `T` to `U` by any operator; `exact` means that any order gives the same results.
     pub fn by<T: Element, U: Element>((source, exact): (Code, bool), reversed: bool) -> Self {
-        Self { element: T::TYPE, acc: U::Acc::TYPE, out: U::TYPE, source, exact, reversed, heads: None }
+        let (element, acc, out) = (T::TYPE, U::Acc::TYPE, U::TYPE);
+        Self { element, acc, out, source, exact, reversed, heads: None, count: None }
+    }
+
+    /// The scan of as many elements as a count says.
+    fn counted(&self, count: &ClCount) -> Self {
+        Self { count: Some(count.element()), ..self.clone() }
     }
 }
 
@@ -176,7 +185,7 @@ pub fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Tuned, wide:
         Some(Heads::Offsets(offset)) => program.flag("BY_OFFSETS", true).define("S", offset.storage()),
         Some(Heads::Rows) => program.flag("BY_ROWS", true),
     };
-    let program = program.operator(&form.source);
+    let program = with_length(program, form.count).operator(&form.source);
     let aside = params.aside && look_back && segmented && aligned[0] && form.element.size() >= 4;
     // The limits let as many work-groups as possible run on a multiprocessor, since the others run while one waits.
     let registers = match form.heads {
@@ -236,17 +245,20 @@ struct Job<'j> {
     input: Read<'j>,
     out: &'j ClInput,
     starts: Starts<&'j ClInput>,
+    count: Option<&'j ClCount>,
     memory: &'j ClMem,
 }
 
 /// Scans `input` to `out`, which may be the same memory. In an exclusive scan without segments and to other memory,
 /// `out` may have one more element. This element receives `initial op aggregate`, where `aggregate` is that of the
-/// whole input.
+/// whole input. With a count there are no segments. The scan then
+/// takes as many elements as the count says, and the results of the others keep their values.
 pub(crate) fn scan(
     device: &ClDevice,
     form: &Form,
     start: &Start,
     (input, starts): (Arriving<'_>, Starts<&ClInput>),
+    count: Option<&ClCount>,
     out: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
@@ -254,8 +266,10 @@ pub(crate) fn scan(
     if n == 0 {
         return start.fill(device, out);
     }
+    let counted = count.map(|count| form.counted(count));
+    let form = counted.as_ref().unwrap_or(form);
     let caps = device.capabilities_for(Primitive::Scan, form.element.size(), n)?;
-    let aligned = |place: &ClInput| if form.reversed { place.ends_aligned() } else { place.aligned() };
+    let aligned = |place: &ClInput| ends_or_starts_aligned(form, place);
     // Offsets are not read in vectors, so one program serves all alignments.
     let (heads_aligned, most) = match starts {
         Starts::Beside(heads) => (aligned(heads), outputs),
@@ -265,7 +279,7 @@ pub(crate) fn scan(
     let aligned = [aligned(&input) && aligned(out), heads_aligned];
     let plan = plan(outputs, form, aligned, &caps, device.wide(most))?;
     let memory = scratch.cl(device, plan.scratch_bytes)?;
-    let job = Job { device, plan: &plan, start, input: Read::Memory(input), out, starts, memory };
+    let job = Job { device, plan: &plan, start, input: Read::Memory(input), out, starts, count, memory };
     if let Starts::Offsets(offsets) = starts {
         job.ranks(offsets)?;
     }
@@ -274,23 +288,31 @@ pub(crate) fn scan(
     if plan.look_back { job.look_back(unit) } else { job.reduce_then_scan() }
 }
 
+/// Returns whether vectors are aligned. A reversed scan has its first vector at the end of the input, which a count moves.
+fn ends_or_starts_aligned(form: &Form, place: &ClInput) -> bool {
+    if form.reversed { form.count.is_none() && place.ends_aligned() } else { place.aligned() }
+}
+
 /// Scans the `n` elements of a source to `out`, as [`scan`] does.
 pub(super) fn scan_load(
     device: &ClDevice,
     form: &Form,
     start: &Start,
-    (load, n): (&Load, usize),
+    (load, n, count): (&Load, usize, Option<&ClCount>),
     out: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
     if n == 0 {
         return start.fill(device, out);
     }
+    let counted = count.map(|count| form.counted(count));
+    let form = counted.as_ref().unwrap_or(form);
     let caps = device.capabilities_for(Primitive::Scan, form.element.size(), n)?;
-    let aligned = if form.reversed { out.ends_aligned() } else { out.aligned() };
+    let aligned = ends_or_starts_aligned(form, out);
     let plan = plan_source(out.len(), form, load, aligned, &caps, device.wide(out.len()))?;
     let memory = scratch.cl(device, plan.scratch_bytes)?;
-    let job = Job { device, plan: &plan, start, input: Read::Source(load, n), out, starts: Starts::None, memory };
+    let (input, starts) = (Read::Source(load, n), Starts::None);
+    let job = Job { device, plan: &plan, start, input, out, starts, count, memory };
     if plan.look_back { job.look_back(n) } else { job.reduce_then_scan() }
 }
 
@@ -300,6 +322,7 @@ pub(crate) fn scan_any(
     form: &Form,
     start: &Start,
     (input, starts): (AnyInput<'_>, Starts<AnyInput<'_>>),
+    count: Option<Count<'_>>,
     output: AnyOutput<'_>,
     scratch: &mut Scratch,
 ) -> Result<()> {
@@ -316,12 +339,15 @@ pub(crate) fn scan_any(
         }
         Starts::Every(len) => Starts::Every(len),
     };
-    let ((input, host), output) = (input.arriving(device)?, output.cl(device, false)?);
+    let count = count.map(|count| count.cl(device)).transpose()?;
+    let (input, host) = if count.is_some() { (input.cl(device)?, None) } else { input.arriving(device)? };
+    let output = output.cl(device, count.is_some())?;
     apart(&[&input], &[&output])?;
+    apart_from(count.as_ref(), &output)?;
     if let Starts::Beside(given) | Starts::Offsets(given) = starts {
         apart(&[given], &[&output])?;
     }
-    scan(device, form, start, (Arriving::new(&input, host), starts), &output, scratch)?;
+    scan(device, form, start, (Arriving::new(&input, host), starts), count.as_ref(), &output, scratch)?;
     output.finish(device)
 }
 
@@ -364,7 +390,7 @@ impl<'j> Job<'j> {
             Read::Memory(input) => launch.mem(input.mem()).scalar(input.offset() as u64),
             Read::Source(load, _) => load.arguments(launch),
         };
-        Ok(launch.offset(self.input.len() as u64, self.plan.wide))
+        Ok(length(launch, self.input.len(), self.plan.wide, self.count, 0))
     }
 
     fn launch_results(&self, kernel: &'static str, totals: &ClMem) -> Result<Launch<'j>> {
@@ -389,14 +415,21 @@ impl<'j> Job<'j> {
             let launch = self.launch("scan_aggregates")?.mem(self.memory).offset(*tiles as u64 - 1, *wide);
             self.heads(launch).run(groups(tiles - 1), items)?;
         }
-        for (first, count) in levels(*tiles) {
-            self.device
+        for (level, (first, count)) in levels(*tiles).enumerate() {
+            let launch = self
+                .device
                 .launch(program, "scan_spine")?
                 .mem(self.memory)
                 .offset(first as u64, *wide)
                 .offset(count as u64, *wide)
-                .offset((first + count) as u64, *wide)
-                .run([count.div_ceil(32).div_ceil(*work_group), 1, 1], items)?;
+                .offset((first + count) as u64, *wide);
+            let launch = match self.count {
+                Some(_) => length(launch, self.input.len(), *wide, self.count, 0)
+                    .offset(self.out.len() as u64, *wide)
+                    .scalar(level as u32),
+                None => launch,
+            };
+            launch.run([count.div_ceil(32).div_ceil(*work_group), 1, 1], items)?;
         }
         self.heads(self.launch_results("scan_tiles", self.memory)?).run(groups(*tiles), items)
     }

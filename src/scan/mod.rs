@@ -37,9 +37,10 @@ pub use crate::op::{Scan, in_scan};
 
 use crate::{
     Buffer, Determinism, Device, Element, Error, Input, Integer, Output, Result, Scratch, Source,
+    counted::{Count, apart_from},
     op::{Code, Combine, Core, ForScans, Monoid, Op, Operator, Sum, Usage, Visit, monoid},
     runtime::{Backend, apart},
-    source::{self, Erased, Expression, Grouped, Narrow, Wide, load::Load},
+    source::{self, Counted, Erased, Expression, Grouped, Narrow, Wide, load::Load},
 };
 
 impl<T> Scan<T> {
@@ -69,7 +70,7 @@ impl<T> Scan<T> {
     }
 }
 
-/// An input of [`Device::scan`]: a [`Source`], or groups of one ([`segments`](Source::segments),
+/// An input of [`Device::scan`]: a [`Source`], its first elements [by a count](Source::take), or groups of one ([`segments`](Source::segments),
 /// [`by_key`](Source::by_key), [`flagged`](Source::flagged), lines [`along`](crate::NdView::along) an axis).
 ///
 /// The crate alone implements this trait.
@@ -122,14 +123,40 @@ impl<S: Source<Item: Element>> Scannable for S {
         usage: Scan<S::Item>,
         output: Output<'_, S::Item>,
     ) -> Result<()> {
-        op.visit(Whole { device, input: &self, usage, output })
+        op.visit(Whole { device, input: &self, count: None, usage, output })
     }
 }
 
-/// The scan of all elements of a source.
+impl<S: Source<Item: Element>> Scannable for Counted<'_, S> {
+    fn scan<O: Core<S::Item>>(self, device: &Device, op: O, usage: Scan<S::Item>) -> Result<Buffer<S::Item>> {
+        self.known(device)?.scan(device, op, usage)
+    }
+
+    fn scan_into<O: Core<S::Item>>(
+        self,
+        device: &Device,
+        op: O,
+        usage: Scan<S::Item>,
+        output: Output<'_, S::Item>,
+    ) -> Result<()> {
+        let n = source::finite(&self.source)?;
+        usage.expect_outputs(n, &output)?;
+        if device.is_cpu() || op.exactly(usage.determinism)?.is_some() {
+            let more = output.len() - n;
+            let taken = self.known(device)?;
+            let outputs = source::finite(&taken)? + more;
+            return taken.scan_into(device, op, usage, output.part(0, outputs));
+        }
+        let Self { source, count } = &self;
+        op.visit(Whole { device, input: source, count: Some(*count), usage, output })
+    }
+}
+
+/// The scan of all elements of a source, or of as many as a count on an OpenCL device says.
 struct Whole<'a, S: Source<Item: Element>> {
     device: &'a Device,
     input: &'a S,
+    count: Option<Count<'a>>,
     usage: Scan<S::Item>,
     output: Output<'a, S::Item>,
 }
@@ -138,24 +165,28 @@ impl<S: Source<Item: Element>> Visit<S::Item> for Whole<'_, S> {
     type Output = Result<()>;
 
     fn built_in<O: Op<S::Item>>(self, op: O) -> Result<()> {
-        let Self { device, input, usage, output } = self;
+        let Self { device, input, count, usage, output } = self;
         if const { S::Item::TYPE.is_float() && O::KIND.rounds() } && usage.determinism.exact::<S::Item, O>()? {
             return device.scan_exactly(&Wide::of(input, device, true)?, usage, output);
         }
         let scratch = &mut Scratch::new();
         match input.erased() {
             Erased::Memory(input) => {
-                device.scan_plain((&monoid::<S::Item, O>(), O::source()), input, usage, output, scratch)
+                device.scan_plain((&monoid::<S::Item, O>(), O::source()), (input, count), usage, output, scratch)
             }
-            Erased::Expression(source) => device.scan_computed(source, op, usage, output, scratch),
+            Erased::Expression(source) => device.scan_computed((source, count), op, usage, output, scratch),
         }
     }
 
     fn users<F: Fn(S::Item, S::Item) -> S::Item + Sync>(self, op: &Operator<S::Item, F>) -> Result<()> {
         op.exactly(self.usage.determinism)?;
         let (op, code) = op.parts()?;
-        let input = self.input.held(self.device)?;
-        self.device.scan_plain((&op, code), input.input(), self.usage, self.output, &mut Scratch::new())
+        let input = match self.count {
+            Some(count) => self.input.erased().held_counted(self.device, count)?,
+            None => self.input.held(self.device)?,
+        };
+        let input = (input.input(), self.count);
+        self.device.scan_plain((&op, code), input, self.usage, self.output, &mut Scratch::new())
     }
 
     fn mean(self) -> Result<()> {
@@ -174,7 +205,8 @@ impl Device {
     /// The scan restarts at each group: [segments](Source::segments), [runs of equal keys](Source::by_key), [flagged
     /// ranges](Source::flagged), [lines along an axis](crate::NdView::along). A reversed scan runs from the last
     /// element of each group to its first. Elements before the first offset of segments are a segment too, and so are
-    /// those from the last offset on. For results of a wider type, write `x.cast::<U>()`.
+    /// those from the last offset on. For results of a wider type, write `x.cast::<U>()`. For the first elements [by a
+    /// count](Source::take), the call waits for the count.
     ///
     /// The operator is a built-in one or the [user's](crate::op::Operator), which need not be commutative. To scan
     /// pairs, such as a value with its index, pack them into a `u64`. With [`Sum.exact()`](Usage::exact), each result
@@ -215,7 +247,11 @@ impl Device {
     /// [`Device::scan`] into a slice, buffer or view. For an exclusive scan of a whole input, the output may have one
     /// more element, which receives `start op x[0] op ... op x[n - 1]`.
     ///
-    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
+    /// For the first elements [by a count](Source::take), `output` has the length of the whole source, or one more element. There are
+    /// as many results as for that number of elements, and the elements after them do not change.
+    ///
+    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered). An
+    /// [exact](Usage::exact) scan by a count waits for the count.
     ///
     /// Does not check the offsets of segments; [`Device::check_segments`] does. Offsets beyond the input are ignored.
     /// If an offset is beyond the next one, results are unspecified. Reads and writes stay in bounds for any offsets.
@@ -303,7 +339,8 @@ impl Device {
             Backend::OpenCl(device) => {
                 let x = x.cl(device, true)?;
                 let form = gpu::Form::by::<T, T>((code, !op.ordered), kind.reversed);
-                gpu::scan(device, &form, &gpu::Start::of(&op, kind), ((&*x).into(), gpu::Starts::None), &x, scratch)?;
+                let input = ((&*x).into(), gpu::Starts::None);
+                gpu::scan(device, &form, &gpu::Start::of(&op, kind), input, None, &x, scratch)?;
                 x.finish(device)
             }
         }
@@ -348,11 +385,11 @@ impl Device {
         }
     }
 
-    /// [`Device::scan_into`] of computed elements, compiled once for each type and operator.
+    /// [`Device::scan_into`] of computed elements, compiled once for each type and operator. Only OpenCL devices read a count.
     #[inline(never)]
     fn scan_computed<T: Element, O: Op<T>>(
         &self,
-        source: &dyn Expression<T>,
+        (source, count): (&dyn Expression<T>, Option<Count<'_>>),
         _: O,
         kind: Scan<T>,
         output: Output<'_, T>,
@@ -376,25 +413,29 @@ impl Device {
                     && (form.exact || element == T::TYPE)
                 {
                     let form = gpu::Form { element, ..form };
-                    return gpu::scan_any(device, &form, &start, (memory, gpu::Starts::None), output.any(), scratch);
+                    let input = (memory, gpu::Starts::None);
+                    return gpu::scan_any(device, &form, &start, input, count, output.any(), scratch);
                 }
-                let load = Load::of(source, device)?;
-                let output = output.cl(device, false)?;
+                let (load, more) = (Load::of(source, device)?, output.len() - n);
+                let output = output.cl(device, count.is_some())?;
                 apart(&load.inputs(), &[&output])?;
+                let (n, count) = load.length(device, n, count)?;
+                apart_from(count.as_ref(), &output)?;
                 load.run(device, source, n, &mut || {
-                    gpu::scan_load(device, &form, &start, (&load, n), &output, scratch)
+                    let (input, to) = ((&load, n, count.as_ref()), output.part(0, n + more));
+                    gpu::scan_load(device, &form, &start, input, &to, scratch)
                 })?;
                 output.finish(device)
             }
         }
     }
 
-    /// [`Device::scan_into`] of elements in memory, compiled once for each type and operator.
+    /// [`Device::scan_into`] of elements in memory, compiled once for each type and operator. Only OpenCL devices read a count.
     #[inline(never)]
     fn scan_plain<T, F>(
         &self,
         (op, source): (&Monoid<T, F>, Code),
-        input: Input<'_, T>,
+        (input, count): (Input<'_, T>, Option<Count<'_>>),
         kind: Scan<T>,
         output: Output<'_, T>,
         scratch: &mut Scratch,
@@ -414,7 +455,7 @@ impl Device {
             Backend::OpenCl(device) => {
                 let form = gpu::Form::by::<T, T>((source, !op.ordered), kind.reversed);
                 let input = (input.any(), gpu::Starts::None);
-                gpu::scan_any(device, &form, &gpu::Start::of(op, kind), input, output.any(), scratch)
+                gpu::scan_any(device, &form, &gpu::Start::of(op, kind), input, count, output.any(), scratch)
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::{Expression, load::Load, outside};
 use crate::{
     ElementType, Integer, Result,
+    counted::{ClCount, length, with_length},
     runtime::{ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
     tuning::{self, Primitive, Tuned},
 };
@@ -13,7 +14,7 @@ const EACH: usize = 4;
 /// Indices per block of the search for the first one out of range.
 const BLOCK: usize = 1 << 20;
 
-/// A launch that writes n > 0 elements.
+/// A launch that writes n > 0 elements, or as many of them as a count in memory says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub program: ProgramSpec,
@@ -24,8 +25,15 @@ pub struct Plan {
     pub wide: bool,
 }
 
-/// The geometry is that of an iota, which writes as many elements.
-pub fn plan(n: usize, element: ElementType, load: &Load, caps: &Tuned, wide: bool) -> Result<Plan> {
+/// The geometry is that of an iota, which writes as many elements. `count` is the type of the count in memory, if there is one.
+pub fn plan(
+    n: usize,
+    element: ElementType,
+    load: &Load,
+    count: Option<ElementType>,
+    caps: &Tuned,
+    wide: bool,
+) -> Result<Plan> {
     caps.supports(element)?;
     let tuning::Iota { work_group, max_groups, min_run } = tuning::iota(caps);
     let program = ProgramSpec::new("transform.cl", TEXT, caps)
@@ -34,7 +42,7 @@ pub fn plan(n: usize, element: ElementType, load: &Load, caps: &Tuned, wide: boo
         .define("WG", work_group)
         .define("EACH", EACH)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" });
-    let program = load.program(program, caps)?;
+    let program = load.program(with_length(program, count), caps)?;
     let (run, groups) = match caps.class {
         DeviceClass::Cpu => {
             let run = n.div_ceil(max_groups).max(min_run);
@@ -45,20 +53,28 @@ pub fn plan(n: usize, element: ElementType, load: &Load, caps: &Tuned, wide: boo
     Ok(Plan { program, groups, work_group, run, wide })
 }
 
-/// Writes the elements from index `first` on to `out`, whose elements have the type of the load.
-pub(super) fn write(device: &ClDevice, element: ElementType, load: &Load, first: usize, out: &ClInput) -> Result<()> {
+/// Writes the elements from index `first` on to `out`, whose elements have the type of the load. With a count, `first` is 0, and the
+/// kernel writes as many elements as the count says.
+pub(super) fn write(
+    device: &ClDevice,
+    element: ElementType,
+    load: &Load,
+    first: usize,
+    out: &ClInput,
+    count: Option<&ClCount>,
+) -> Result<()> {
     let n = out.len();
     if n == 0 {
         return Ok(());
     }
     let caps = device.capabilities_for(Primitive::Iota, element.size(), n)?;
-    let plan = plan(n, element, load, &caps, device.wide(first + n))?;
+    let plan = plan(n, element, load, count.map(ClCount::element), &caps, device.wide(first + n))?;
     let launch = load
         .arguments(device.launch(&plan.program, "transform")?)
         .mem(out.mem())
         .scalar(out.offset() as u64)
-        .offset(first as u64, plan.wide)
-        .offset(n as u64, plan.wide);
+        .offset(first as u64, plan.wide);
+    let launch = length(launch, n, plan.wide, count, 0);
     let launch = match caps.class {
         DeviceClass::Cpu => launch.offset(plan.run as u64, plan.wide),
         DeviceClass::Gpu => launch.scalar(u32::from(out.aligned())),
@@ -78,7 +94,7 @@ pub(super) fn none_outside<I: Integer>(
     for first in (0..n).step_by(BLOCK) {
         let mut block = vec![I::ZERO; BLOCK.min(n - first)];
         let memory = ClInput::pooled(device, size_of_val(&block[..]), element.size())?;
-        write(device, element, &load, first, &memory)?;
+        write(device, element, &load, first, &memory, None)?;
         device.read(memory.mem(), 0, bytemuck::cast_slice_mut(&mut block))?;
         let inside = |index: &I| usize::try_from(index.to_i128()).is_ok_and(|index| index < len);
         if let Some(k) = block.iter().position(|index| !inside(index)) {

@@ -5,7 +5,7 @@ use std::{marker::PhantomData, ops::Range};
 use bytemuck::Pod;
 
 use super::{
-    Source,
+    Counted, Source,
     transform::{Held, written},
 };
 #[allow(unused_imports, reason = "for the documentation")]
@@ -17,6 +17,7 @@ use crate::{Buffer, Element, Error, Layout, NdView, NdViewMut, Offset, Output, R
 /// | input | groups | results |
 /// |---|---|---|
 /// | a [`Source`] | one: all elements | a value |
+/// | [`x.take(&count)`](Source::take) | one: as many elements as a count on the device says | a value |
 /// | [`x.segments(&offsets)`](Source::segments) | `x[offsets[s]..offsets[s + 1]]` for each s | a buffer, an element for each group |
 /// | [`x.by_key(&keys)`](Source::by_key) | each run of equal keys | a buffer of the keys, and one of the results |
 /// | [`x.flagged(&flags)`](Source::flagged) | from each flag that is not 0 to the next one | none: reductions do not take flags |
@@ -41,6 +42,12 @@ pub trait Grouped: Sized {
 }
 
 impl<S: Source> Grouped for S {
+    type Item = S::Item;
+    type Of<R: Pod> = R;
+    type Out<'o, R: Pod> = Output<'o, R>;
+}
+
+impl<S: Source> Grouped for Counted<'_, S> {
     type Item = S::Item;
     type Of<R: Pod> = R;
     type Out<'o, R: Pod> = Output<'o, R>;

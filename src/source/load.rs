@@ -12,6 +12,7 @@ use bytemuck::Pod;
 use super::{Expression, Source, no_struct, nodes::ENDLESS};
 use crate::{
     Element, ElementType, Error, Input, Result,
+    counted::{ClCount, Count},
     op::{MapText, argument_names},
     runtime::{
         AnyInput, Capabilities, ClInput, ProgramSpec,
@@ -559,6 +560,21 @@ impl Load {
             _ => None,
         });
         memory.collect()
+    }
+
+    /// The number of elements for launches: `n`, or with a count at most `n`. A call with a gather waits anyway. So it reads the
+    /// count, and its kernels get a number.
+    pub(crate) fn length(
+        &self,
+        device: &ClDevice,
+        n: usize,
+        count: Option<Count<'_>>,
+    ) -> Result<(usize, Option<ClCount>)> {
+        let count = count.map(|count| count.cl(device)).transpose()?;
+        match count {
+            Some(count) if self.outside.is_some() => Ok((count.read(device, n)?, None)),
+            count => Ok((n, count)),
+        }
     }
 
     /// Runs `launches` and, if an index of a gather is out of range, returns an error. Waits only if there is a gather.

@@ -12,7 +12,7 @@
 //! | [`x.gathered(index)`](Source::gathered) | `x[index[i]]` | that of `index` |
 //! | [`x.reversed()`](Source::reversed) | `x[n - 1 - i]` | that of `x` |
 //! | [`x.strided(k)`](Source::strided) | `x[i * k]` | `⌈n / k⌉` |
-//! | [`x.take(n)`](Source::take) | `x[i]` | `n` |
+//! | [`x.take(n)`](Source::take) | `x[i]` | `n`; or, last of all, a count on the device |
 //! | [`x.neighbours::<3>()`](Source::neighbours) | `(x[i], x[i + 1], x[i + 2])` | `n - 2` |
 //! | [`x.shuffled(seed)`](Source::shuffled) | `x[p(i)]` for a random permutation p | that of `x` |
 //!
@@ -51,6 +51,7 @@ pub(crate) mod gpu;
 pub(crate) mod group;
 mod item;
 mod leaf;
+mod length;
 #[doc(hidden)]
 pub(crate) mod load;
 mod nodes;
@@ -73,6 +74,7 @@ pub use self::{
     },
     item::{Computed, Item},
     leaf::{Constant, Counting, constant, counting},
+    length::{Counted, Length},
     nodes::{Cast, Gathered, Map, Reversed, Strided, Take, Times, Zip, zip},
     order::{Neighbours, Shuffled},
     transform::Transformable,
@@ -80,7 +82,8 @@ pub use self::{
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::{Device, View};
 use crate::{
-    Element, ElementType, Error, Input, Integer, Offset, Result,
+    Element, ElementType, Error, Input, Integer, Offset, Output, Result,
+    counted::Count,
     runtime::{AnyInput, opencl::ClDevice},
 };
 
@@ -248,8 +251,39 @@ pub trait Source: Sized + Sync {
     /// assert_eq!(Device::best()?.reduce(counting(1u32).take(100), Sum)?, 5050);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    fn take(self, n: usize) -> Take<Self> {
-        Take { source: self, len: n }
+    ///
+    /// # A count on the device
+    ///
+    /// `n` may also be a count in the memory of the device: a [`Buffer`](crate::Buffer) or a [`View`] of one `u32` or `u64`, as
+    /// [`Device::select_into`] writes it. The elements are then the first `min(count, len)` of the source, and a count of 0 is an
+    /// empty input. Calls read the count on the device and do not wait for it. So a selection and calls on its result follow
+    /// one another without a wait:
+    ///
+    /// ```
+    /// use oclprim::{Device, Source, op::{Map, Max}};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[4.0f32, -1.0, 9.0, 2.0])?;
+    /// let (mut small, mut count) = (device.zeroed::<f32>(4)?, device.zeroed::<u64>(1)?);
+    /// device.select_into(&x, Map::new(|x: f32| x < 5.0, "x < 5"), &mut small, &mut count)?;
+    /// let mut most = device.zeroed::<f32>(1)?;
+    /// device.reduce_into(small.take(&count), Max, &mut most)?;
+    /// assert_eq!(most.to_vec()?, [4.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    ///
+    /// The result has the same bits as that of the call on the shorter array. Kernels start for `len` elements, the capacity, and
+    /// work-groups without elements end at once. The time thus depends on the count, up to some nanoseconds for each of these
+    /// work-groups. Scratch depends on the capacity.
+    ///
+    /// The count comes last: write `x.map(f).take(&count)`, since the result of `take(&count)` is no source. The
+    /// [table](crate::source::Grouped) lists the calls that take it; all others do not compile. There, read the count, which waits,
+    /// and take that number.
+    ///
+    /// The call returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the count does not have one element, or if
+    /// the source is endless.
+    fn take<L: Length>(self, n: L) -> L::Of<Self> {
+        n.of(self)
     }
 
     /// Tuples of `N` neighbours, 2 to 4: `(x[0], x[1]), (x[1], x[2]), ...` There are none if `x` has fewer than `N` elements.
@@ -617,6 +651,18 @@ impl<'a, T: Pod + Send + Sync> Erased<'a, T> {
     pub(crate) fn held(self, device: &Device) -> Result<Held<'a, T>> {
         let n = self.len()?;
         self.first(n, device)
+    }
+
+    /// The elements in memory; of those in memory of their own, only as many as `count` says. `device` is an OpenCL device.
+    pub(crate) fn held_counted(self, device: &Device, count: Count<'_>) -> Result<Held<'a, T>> {
+        match self {
+            Self::Memory(input) => Ok(Held::There(input)),
+            Self::Expression(source) => {
+                let mut buffer = device.temporary(source.finite_len()?)?;
+                transform::write_counted(device, (source, count), Output::from(&mut buffer))?;
+                Ok(Held::Written(buffer))
+            }
+        }
     }
 
     /// The first `n` elements in memory.

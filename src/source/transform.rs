@@ -2,16 +2,19 @@
 
 use bytemuck::Pod;
 
-use super::{Blocks, Erased, Expression, Source, finite, gpu, load::Load, no_struct};
+use super::{Blocks, Counted, Erased, Expression, Source, finite, gpu, load::Load, no_struct};
 use crate::{
-    Buffer, Device, Element, ElementType, Input, Output, Result, parallel,
+    Buffer, Device, Element, ElementType, Input, Output, Result,
+    counted::{ClCount, Count},
+    parallel,
     runtime::{AnyOutput, Backend, ClOutput, apart, opencl::ClDevice},
 };
 
 /// Elements per task of the CPU backend.
 const CHUNK: usize = parallel::SERIAL;
 
-/// An input of [`Device::transform`]: a [`Source`] of elements, or an [`NdView`](crate::NdView).
+/// An input of [`Device::transform`]: a [`Source`] of elements, the first ones [by a count](Source::take), or an
+/// [`NdView`](crate::NdView).
 ///
 /// The crate alone implements this trait.
 ///
@@ -65,12 +68,31 @@ impl<S: Source<Item: Element>> Transformable for S {
     }
 }
 
+impl<S: Source<Item: Element>> Transformable for Counted<'_, S> {
+    type Of = Buffer<S::Item>;
+    type Out<'o> = Output<'o, S::Item>;
+
+    fn transform(self, device: &Device) -> Result<Buffer<S::Item>> {
+        self.known(device)?.transform(device)
+    }
+
+    fn transform_into(self, device: &Device, output: Output<'_, S::Item>) -> Result<()> {
+        if !device.is_cpu() {
+            return write_counted(device, (&self.source, self.count), output);
+        }
+        output.expect_len(finite(&self.source)?, "transform")?;
+        let taken = self.known(device)?;
+        let n = taken.len;
+        taken.transform_into(device, output.part(0, n))
+    }
+}
+
 /// # Transform
 ///
 /// These methods write the elements of a [source](crate::source) to memory: `out[i] = x[i]`.
 impl Device {
     /// Transform: `out[i] = x[i]`, for every element of a [source](crate::source). For an [`NdView`](crate::NdView),
-    /// `out` has its elements in row-major order.
+    /// `out` has its elements in row-major order. For the first elements [by a count](Source::take), the call waits for the count.
     ///
     /// One pass: reads each array of the source once, and writes n elements. The bits are the same on every device.
     /// Exceptions are a user's [`Map`](crate::op::Map), and the bits of a NaN that a cast to `f16` returns.
@@ -102,6 +124,9 @@ impl Device {
     /// [`Device::transform`] into a slice, buffer or view.
     ///
     /// Waits for the result only if `output` is a host slice, or if the source has a [gather](Source::gathered).
+    ///
+    /// For the first elements [by a count](Source::take), `output` has the length of the whole source. Its elements from the
+    /// count on do not change.
     ///
     /// # Errors
     ///
@@ -178,7 +203,27 @@ fn write_load<T: Pod + Send + Sync>(
     output: AnyOutput<'_>,
 ) -> Result<()> {
     let (element, out) = output_of_load(device, ElementType::of::<T>(), load, output)?;
-    load.run(device, source, n, &mut || gpu::write(device, element, load, 0, &out))?;
+    load.run(device, source, n, &mut || gpu::write(device, element, load, 0, &out, None))?;
+    out.finish(device)
+}
+
+/// Writes as many elements of a source as a count says. The elements after them do not change. `device` is an OpenCL device.
+#[inline(never)]
+pub(super) fn write_counted<T: Pod + Send + Sync>(
+    device: &Device,
+    (source, count): (&dyn Expression<T>, Count<'_>),
+    output: Output<'_, T>,
+) -> Result<()> {
+    let n = source.finite_len()?;
+    output.expect_len(n, "transform")?;
+    let Backend::OpenCl(device) = device.backend() else { return Ok(()) };
+    let load = Load::of(source, device)?;
+    let (n, count) = load.length(device, n, Some(count))?;
+    let element = ElementType::of::<T>().ok_or_else(no_struct)?;
+    let out = output.cl(device, true)?;
+    let inputs: Vec<_> = load.inputs().into_iter().chain(count.as_ref().map(ClCount::place)).collect();
+    apart(&inputs, &[&out])?;
+    load.run(device, source, n, &mut || gpu::write(device, element, &load, 0, &out.part(0, n), count.as_ref()))?;
     out.finish(device)
 }
 

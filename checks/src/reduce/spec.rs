@@ -498,7 +498,9 @@ impl Spec for Reduce {
                 for aligned in [false, true] {
                     for wide in [false, true] {
                         let n = if wide { 1 << 32 } else { 1 << 20 };
-                        for form in &forms {
+                        let count = if aligned && !wide { Some(ElementType::U32) } else { None };
+                        let counted = gpu::Form { count, ..forms[0].clone() };
+                        for form in forms.iter().chain([&counted]) {
                             let plan = gpu::plan(n, form, gpu::Origin::Memory(aligned), caps, &|n| n >= 1 << 31);
                             programs.extend(plan.into_iter().flat_map(|plan| plan.passes).map(|pass| pass.program));
                         }

@@ -172,8 +172,9 @@ fn third(i: u32) -> u32 {
 }
 
 /// Primitives other than sums and transforms.
-const PRIMITIVES: [&str; 14] = [
+const PRIMITIVES: [&str; 15] = [
     "scan",
+    "counted",
     "statistics",
     "min-max",
     "arg-max",
@@ -195,6 +196,14 @@ fn read<S: Source<Item = f32> + Copy>(device: &Device, primitive: &str, x: S) ->
     let positive = Map::new(positive as fn(f32) -> bool, "x > 0.25f");
     Ok(match primitive {
         "scan" => bits(device.scan(x, Sum)?.to_vec()?),
+        "counted" => {
+            let (count, mut out) = (device.upload(&[n as u32 / 2])?, device.zeroed::<f32>(n)?);
+            device.transform_into(x.take(&count), &mut out)?;
+            let mut found = bits(out.to_vec()?);
+            found.extend(bits(vec![device.reduce(x.take(&count), Sum)?]));
+            found.push(device.count(x.take(&count), NonZero)?);
+            found
+        }
         _ if n == 0 => Vec::new(),
         "statistics" => {
             let found = device.statistics(x)?;
@@ -454,9 +463,15 @@ where
 {
     let load = Load::without_device(&source, aligned).expect("the source has a load");
     let form = Form::of::<S::Item, Sum>(Determinism::Fixed);
-    programs.extend(supported(gpu::plan(1 << 20, S::Item::TYPE, &load, caps, wide)).map(|plan| plan.program));
-    let plan = supported(reduction::plan(1 << 20, &form, Origin::Source(&load), caps, &|_| wide));
-    programs.extend(plan.into_iter().flat_map(|plan| plan.passes).map(|pass| pass.program));
+    // One build with a count stands for all.
+    let counts: &[_] = if aligned && !wide { &[None, Some(ElementType::U64)] } else { &[None] };
+    for &count in counts {
+        let form = Form { count, ..form.clone() };
+        let plan = supported(gpu::plan(1 << 20, S::Item::TYPE, &load, count, caps, wide));
+        programs.extend(plan.map(|plan| plan.program));
+        let plan = supported(reduction::plan(1 << 20, &form, Origin::Source(&load), caps, &|_| wide));
+        programs.extend(plan.into_iter().flat_map(|plan| plan.passes).map(|pass| pass.program));
+    }
 }
 
 /// The plan, unless the device lacks what it needs, such as fp64.

@@ -20,6 +20,7 @@ pub(crate) mod gpu;
 
 use bytemuck::Pod;
 
+use crate::counted::{ClCount, Count, apart_from};
 use crate::op::gpu::Form;
 use crate::{Device, Input, Output, Result, Scratch, op::Operator, parallel, runtime::Backend};
 
@@ -34,11 +35,11 @@ pub const fn rows(size: usize) -> usize {
 }
 
 impl Device {
-    /// [`Device::reduce_into`] by a user-defined operator, compiled once for each operator.
+    /// [`Device::reduce_into`] by a user-defined operator, compiled once for each operator. Only OpenCL devices read a count.
     #[inline(never)]
     pub(super) fn reduce_of_user<T, F>(
         &self,
-        input: Input<'_, T>,
+        (input, count): (Input<'_, T>, Option<Count<'_>>),
         op: &Operator<T, F>,
         output: Output<'_, T>,
         scratch: &mut Scratch,
@@ -53,8 +54,12 @@ impl Device {
             Backend::Cpu => output.host()?[0] = on_cpu(input.host()?, op.identity, &op.combine)?,
             Backend::OpenCl(device) => {
                 let (input, out) = (input.cl(device)?, output.cl(device, false)?);
-                let form = Form { source: op.source(), size: size_of::<T>(), needs_fp64: op.needs_fp64 };
-                gpu::reduce(device, &form, bytemuck::bytes_of(&op.identity), &input, &out, scratch)?;
+                let count = count.map(|count| count.cl(device)).transpose()?;
+                apart_from(count.as_ref(), &out)?;
+                let of = count.as_ref().map(ClCount::element);
+                let form = Form { source: op.source(), size: size_of::<T>(), needs_fp64: op.needs_fp64, count: of };
+                let identity = bytemuck::bytes_of(&op.identity);
+                gpu::reduce(device, &form, identity, (&input, count.as_ref()), &out, scratch)?;
                 out.finish(device)?;
             }
         }

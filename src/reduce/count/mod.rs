@@ -30,7 +30,7 @@ use crate::{
     op::{Condition, Everywhere, Known, Or, Product, Sum},
     reduce::Reducible,
     runtime::{Arriving, Backend},
-    source::{Along, Axes, ByKey, Grouped, Segments, Shaped},
+    source::{Along, Axes, ByKey, Counted, Grouped, Segments, Shaped},
 };
 
 /// A question about the elements that differ from `key` in a bit of `mask`.
@@ -73,8 +73,9 @@ fn repeated<T>(bits: u64) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|i| one[i % size]))
 }
 
-/// An input of [`Device::count`], [`Device::any`] and [`Device::all`]: a [`Source`], or groups of one
-/// ([`segments`](Source::segments), [`by_key`](Source::by_key), [`along`](crate::NdView::along)).
+/// An input of [`Device::count`], [`Device::any`] and [`Device::all`]: a [`Source`], its first elements
+/// [by a count](Source::take), or groups of one ([`segments`](Source::segments), [`by_key`](Source::by_key),
+/// [`along`](crate::NdView::along)).
 ///
 /// The crate alone implements this trait.
 ///
@@ -188,6 +189,35 @@ fn meets<S: Source<Item: Element>, C: Condition<S::Item>, R: Element<Acc = R>>(
     what: &C,
 ) -> impl Source<Item = R> {
     source.cast::<<S::Item as Element>::Acc>().map(what.first().number::<_, R>())
+}
+
+impl<S: Source<Item: Element>> Countable for Counted<'_, S> {
+    type Tests = bool;
+
+    fn count<C: Condition<S::Item>>(self, device: &Device, what: &C) -> Result<u64> {
+        device.reduce(Counted { source: meets::<_, _, u64>(self.source, what), count: self.count }, Sum)
+    }
+
+    fn count_into<C: Condition<S::Item>>(self, device: &Device, what: &C, output: Output<'_, u64>) -> Result<()> {
+        let numbers = Counted { source: meets::<_, _, u64>(self.source, what), count: self.count };
+        device.reduce_into(numbers, Sum, output)
+    }
+
+    fn test<C: Condition<S::Item>>(self, device: &Device, what: &C, test: Test) -> Result<bool> {
+        let numbers = Counted { source: meets::<_, _, u8>(self.source, what), count: self.count };
+        Ok(test.answer(device, numbers)? != 0)
+    }
+
+    fn test_into<C: Condition<S::Item>>(
+        self,
+        device: &Device,
+        what: &C,
+        test: Test,
+        output: Output<'_, u8>,
+    ) -> Result<()> {
+        let numbers = Counted { source: meets::<_, _, u8>(self.source, what), count: self.count };
+        test.answer_into(device, numbers, output)
+    }
 }
 
 /// Groups of sources: the numbers of [`meets`], reduced.

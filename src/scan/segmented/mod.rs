@@ -169,7 +169,7 @@ impl Device {
                 let Narrow(input, element) = input.any();
                 let form = gpu::Form::by::<U, U>((source, !op.ordered), kind.reversed);
                 let (form, input) = (gpu::Form { heads: Some(heads), element, ..form }, (input, starts));
-                gpu::scan_any(device, &form, &gpu::Start::of(op, kind), input, output.any(), scratch)
+                gpu::scan_any(device, &form, &gpu::Start::of(op, kind), input, None, output.any(), scratch)
             }
             (_, Segments::Cpu(mark)) => {
                 let load = super::cpu::load(input.host()?, &U::widen, kind.reversed);

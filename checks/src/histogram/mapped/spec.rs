@@ -147,7 +147,7 @@ pub(crate) fn programs(caps: &Tuned, programs: &mut Vec<crate::ProgramSpec>) {
     fn plan<T: Element, U: Element<Acc = U>>(mapped: Mapped<T::Acc, U>, caps: &Tuned) -> Option<gpu::Plan> {
         let form = Form::of(&(mapped.bins)().ok()?);
         let mapped = gpu::Mapped { from: T::TYPE, prelude: mapped.map().prelude(T::Acc::TYPE, U::TYPE) };
-        gpu::plan_mapped(1 << 28, form, Some(&mapped), ElementType::U32, caps, 1 << 31).ok()
+        gpu::plan_mapped(1 << 28, form, Some(&mapped), None, ElementType::U32, caps, 1 << 31).ok()
     }
     let plans = [
         plan::<f32, f32>(SQUARES, caps),

@@ -169,13 +169,14 @@ pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     use super::gpu::plan;
     use crate::op::gpu::Form;
     let forms = [
-        Form { source: divisor().source(), size: 4, needs_fp64: false },
-        Form { source: centre().source(), size: 12, needs_fp64: false },
-        Form { source: first_largest().source(), size: 16, needs_fp64: false },
-        Form { source: saturating().source(), size: 1, needs_fp64: false },
-        Form { source: either().source(), size: 4, needs_fp64: false },
-        Form { source: complex_product::<f32>().source(), size: 8, needs_fp64: false },
-        Form { source: complex_sum::<f64>().source(), size: 16, needs_fp64: true },
+        Form { source: divisor().source(), size: 4, needs_fp64: false, count: None },
+        Form { source: centre().source(), size: 12, needs_fp64: false, count: None },
+        Form { source: centre().source(), size: 12, needs_fp64: false, count: Some(ElementType::U32) },
+        Form { source: first_largest().source(), size: 16, needs_fp64: false, count: None },
+        Form { source: saturating().source(), size: 1, needs_fp64: false, count: None },
+        Form { source: either().source(), size: 4, needs_fp64: false, count: None },
+        Form { source: complex_product::<f32>().source(), size: 8, needs_fp64: false, count: None },
+        Form { source: complex_sum::<f64>().source(), size: 16, needs_fp64: true, count: None },
     ];
     let plans = forms.iter().flat_map(|form| [1 << 20, 1 << 32].map(|n| plan(n, form, caps, &|n| n >= 1 << 31)));
     plans.flat_map(Result::unwrap_or_default).map(|pass| pass.program).collect()

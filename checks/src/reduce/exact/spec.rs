@@ -283,6 +283,7 @@ pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
         Form::of::<f64, Sum>(EXACT),
         Form::into::<i32, f64, Sum>(EXACT),
         Form::into::<u8, f32, Sum>(EXACT),
+        Form { count: Some(ElementType::U64), ..Form::of::<f32, Sum>(EXACT) },
     ];
     fn products<T: Float>() -> (Form, [Load; 2]) {
         let x = Input::<T>::Host(&[]);

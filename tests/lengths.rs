@@ -1,0 +1,575 @@
+//! Counts on the device: a call on the first elements of a source equals the call on the shorter array.
+
+mod common;
+
+use bytemuck::{Pod, Zeroable};
+use common::{random, runs_kernels_at_once, tiny};
+use oclprim::{
+    Accumulate, Bins, Buffer, Device, Element, ErrorKind, Offset, Source, bf16, f16,
+    internals::data::Data,
+    op::{
+        Combine, EqualTo, ForReductions, ForScans, Map, Max, Mean, Min, NonZero, Op, Operator, Product, Sum, Usage, Xor,
+    },
+    source::{constant, counting},
+};
+
+/// The devices in their own geometry and in that of GPUs, and with 64-bit offsets.
+fn devices() -> Vec<(String, Device)> {
+    let wide = if common::a_form_of_each_kernel() { Vec::new() } else { common::wide() };
+    [common::with_geometries(), wide].concat()
+}
+
+/// Capacities with counts below, at and above tiles, and beyond the capacity.
+fn sizes(device: &Device) -> Vec<(usize, Vec<u64>)> {
+    if !runs_kernels_at_once(device) {
+        return vec![(0, vec![3]), (2500, vec![0, 1, 1027, u64::MAX])];
+    }
+    let mut all = vec![
+        (0, vec![0, 7]),
+        (1, vec![0, 1, 2]),
+        (1027, vec![0, 3, 1026, 1027, 5000]),
+        (70_001, vec![0, 1, 16_383, 16_384, 16_385, 32_768, 70_000, u64::from(u32::MAX)]),
+    ];
+    if !tiny() {
+        all.push((1 << 20, vec![255, 4095, 32_769, 65_536, 1_000_003, u64::MAX]));
+    }
+    all
+}
+
+/// A buffer with the count between other numbers, and the index of the count.
+fn counts<C: Offset>(device: &Device, count: u64) -> (Buffer<C>, usize) {
+    let count = C::from_i128(count.min(if size_of::<C>() == 4 { u32::MAX.into() } else { u64::MAX }).into());
+    (device.upload(&[C::from_i128(91), count, C::from_i128(92)]).unwrap(), 1)
+}
+
+/// The first `count` elements of `x`.
+fn first<T>(x: &[T], count: u64) -> &[T] {
+    &x[..usize::try_from(count).unwrap_or(usize::MAX).min(x.len())]
+}
+
+/// Asserts that the reduction of the first elements of `x` is that of `want`, on the device and on the CPU. The count of elements of
+/// one or two bytes is a `u32`.
+fn expect<S, O>(what: &str, device: &Device, (x, count): (S, u64), op: O, want: &[S::Item])
+where
+    S: Source<Item: Element> + Copy,
+    O: Combine<S::Item, Use: ForReductions> + Copy,
+{
+    if size_of::<S::Item>() < 4 {
+        expect_by::<u32, S, O>(what, device, (x, count), op, want);
+    } else {
+        expect_by::<u64, S, O>(what, device, (x, count), op, want);
+    }
+}
+
+fn expect_by<C, S, O>(what: &str, device: &Device, (x, count): (S, u64), op: O, want: &[S::Item])
+where
+    C: Offset,
+    S: Source<Item: Element> + Copy,
+    O: Combine<S::Item, Use: ForReductions> + Copy,
+{
+    let of_array = Device::cpu().reduce(want, op).unwrap();
+    let on_device = device.reduce(want, op).unwrap();
+    let (buffer, at) = counts::<C>(device, count);
+    let length = || buffer.view(at..=at).unwrap();
+    let found = device.reduce(x.take(length()), op).unwrap();
+    assert!(found.same(of_array), "{what}, {count}: {found}, and the CPU's {of_array}");
+    assert!(found.same(on_device), "{what}, {count}: {found}, and of the array {on_device}");
+    let mut out = device.filled(3, S::Item::ONE).unwrap();
+    device.reduce_into(x.take(length()), op, out.view_mut(1..2).unwrap()).unwrap();
+    let out = out.to_vec().unwrap();
+    assert!(
+        out[0].same(S::Item::ONE) && out[1].same(of_array) && out[2].same(S::Item::ONE),
+        "{what}, {count}: {out:?}"
+    );
+}
+
+fn each_operator<T: Element>(what: &str, device: &Device, x: &[T], count: u64)
+where
+    Sum: Op<T>,
+    Product: Op<T>,
+    Min: Op<T>,
+    Max: Op<T>,
+{
+    let (there, want) = (device.upload(x).unwrap(), first(x, count));
+    expect_by::<u32, _, _>(&format!("sum by a u32, {what}"), device, (&there, count), Sum, want);
+    expect_by::<u64, _, _>(&format!("sum by a u64, {what}"), device, (&there, count), Sum, want);
+    expect(&format!("product, {what}"), device, (&there, count), Product, want);
+    expect(&format!("min, {what}"), device, (&there, count), Min, want);
+    expect(&format!("max, {what}"), device, (&there, count), Max, want);
+    expect(&format!("sum of a slice, {what}"), device, (x, count), Sum, want);
+    let from = x.len().min(1);
+    let view = there.view(from..).unwrap();
+    expect(&format!("sum of a view, {what}"), device, (view, count), Sum, first(&x[from..], count));
+}
+
+#[test]
+fn reductions_of_a_counted_input_equal_those_of_the_shorter_array() {
+    for (name, device) in devices() {
+        for (n, counts) in sizes(&device) {
+            for count in counts {
+                let what = |ty: &str| format!("{ty}, {name}, {n}");
+                each_operator(&what("f32"), &device, &Data::Special.generate::<f32>(n, 1), count);
+                each_operator(&what("u8"), &device, &Data::Random.generate::<u8>(n, 2), count);
+                if !tiny() {
+                    each_operator(&what("f16"), &device, &Data::Random.generate::<f16>(n, 3), count);
+                    each_operator(&what("bf16"), &device, &Data::Random.generate::<bf16>(n, 4), count);
+                    each_operator(&what("i64"), &device, &Data::Random.generate::<i64>(n, 5), count);
+                }
+                if common::has_doubles(&device) {
+                    each_operator(&what("f64"), &device, &Data::Random.generate::<f64>(n, 6), count);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn reductions_of_a_counted_expression_equal_those_of_the_shorter_array() {
+    let scaled = Map::new(|x: f32| x * 0.3 + 1.0, "x * 0.3f + 1.0f");
+    for (name, device) in devices() {
+        for (n, counts) in sizes(&device) {
+            let x = Data::Random.generate::<f32>(n, 7);
+            let bytes = random::<u8>(n, 8);
+            let (a, b) = (device.upload(&x).unwrap(), device.upload(&bytes).unwrap());
+            let wanted: Vec<f32> = x.iter().map(|x| x * 0.3 + 1.0).collect();
+            let wide: Vec<u64> = bytes.iter().map(|&x| x.into()).collect();
+            let back: Vec<f32> = x.iter().rev().copied().collect();
+            let products: Vec<f32> = x.iter().zip(&back).map(|(a, b)| a * b).collect();
+            for count in counts {
+                let what = |source: &str| format!("{source}, {name}, {n}");
+                expect(&what("map"), &device, (a.map(&scaled), count), Sum, first(&wanted, count));
+                expect(&what("max of a map"), &device, (a.map(&scaled), count), Max, first(&wanted, count));
+                expect(&what("cast"), &device, (b.cast::<u64>(), count), Sum, first(&wide, count));
+                expect(&what("reversed"), &device, (a.reversed(), count), Sum, first(&back, count));
+                let ones: Vec<u16> = vec![3; n];
+                expect(&what("constant"), &device, (constant(3u16).take(n), count), Sum, first(&ones, count));
+                expect(&what("times"), &device, (a.times(a.reversed()), count), Sum, first(&products, count));
+            }
+        }
+    }
+}
+
+#[test]
+fn exact_sums_and_means_of_a_counted_input_equal_those_of_the_shorter_array() {
+    for (name, device) in devices() {
+        for (n, counts) in sizes(&device) {
+            let x = Data::Random.generate::<f32>(n, 9);
+            let y: Vec<f32> = x.iter().rev().copied().collect();
+            let (a, b) = (device.upload(&x).unwrap(), device.upload(&y).unwrap());
+            let zeros = device.upload(&vec![-0.0f32; n]).unwrap();
+            for count in counts {
+                let what = |of: &str| format!("{of}, {name}, {n}");
+                expect(&what("exact sum"), &device, (&a, count), Sum.exact(), first(&x, count));
+                expect(&what("exact sum of -0"), &device, (&zeros, count), Sum.exact(), first(&vec![-0.0; n], count));
+                expect(&what("mean"), &device, (&a, count), Mean, first(&x, count));
+                expect(&what("exact sum of a map"), &device, (a.reversed(), count), Sum.exact(), first(&y, count));
+                let (buffer, at) = self::counts::<u64>(&device, count);
+                let length = buffer.view(at..=at).unwrap();
+                let dot = device.reduce(a.times(&b).take(length), Sum.exact()).unwrap();
+                let want = Device::cpu().reduce(first(&x, count).times(first(&y, count)), Sum.exact()).unwrap();
+                assert_eq!(dot.to_bits(), want.to_bits(), "{}, {count}", what("dot"));
+                // An accumulator of f64 needs more than 4 KiB of local memory, even without a count.
+                if common::has_doubles(&device) && !name.ends_with("a small GPU") {
+                    let wide: Vec<f64> = x.iter().map(|&x| f64::from(x) * 1e-40).collect();
+                    let there = device.upload(&wide).unwrap();
+                    expect(&what("exact sum of f64"), &device, (&there, count), Sum.exact(), first(&wide, count));
+                }
+            }
+        }
+    }
+}
+
+/// Sums of integral floats, so that every order gives the same bits.
+#[test]
+fn fast_sums_of_a_counted_input_add_all_of_its_elements_and_no_more() {
+    for (name, device) in devices() {
+        for (n, counts) in sizes(&device) {
+            let x: Vec<f32> = (0..n).map(|i| (i % 5) as f32).collect();
+            let there = device.upload(&x).unwrap();
+            for count in counts {
+                expect(&format!("{name}, {n}"), &device, (&there, count), Sum.fast(), first(&x, count));
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+struct Point([f32; 3]);
+
+fn farther(a: Point, b: Point) -> Point {
+    let size = |p: Point| p.0[0] * p.0[0] + p.0[1] * p.0[1] + p.0[2] * p.0[2];
+    if size(a) >= size(b) { a } else { b }
+}
+
+#[test]
+fn reductions_of_a_counted_input_by_an_operator_equal_those_of_the_shorter_array() {
+    let saturating = Operator::new("saturating sum", 0u8, u8::saturating_add, "add_sat(a, b)");
+    let farthest = Operator::of_struct(
+        "farthest",
+        "Point",
+        "typedef struct { float x, y, z; } Point;",
+        Point([0.0; 3]),
+        farther,
+        "a.x * a.x + a.y * a.y + a.z * a.z >= b.x * b.x + b.y * b.y + b.z * b.z ? a : b",
+    );
+    let small = Map::new(|x: u32| x & 3, "x & 3u");
+    let plus = Operator::new("a + b", 0u32, u32::wrapping_add, "a + b");
+    for (name, device) in devices() {
+        for (n, counts) in sizes(&device) {
+            let bytes = Data::Random.generate::<u8>(n, 1);
+            let points: Vec<Point> = (0..n).map(|i| Point([(i * 7919 % 1009) as f32, (i % 13) as f32, 0.5])).collect();
+            let (a, b) = (device.upload(&bytes).unwrap(), device.upload(&points).unwrap());
+            for count in counts {
+                expect(&format!("bytes, {name}, {n}"), &device, (&a, count), &saturating, first(&bytes, count));
+                let (buffer, at) = self::counts::<u32>(&device, count);
+                let length = || buffer.view(at..=at).unwrap();
+                let found = device.reduce(b.take(length()), &farthest).unwrap();
+                let count = count.min(u32::MAX.into());
+                assert_eq!(
+                    found,
+                    Device::cpu().reduce(first(&points, count), &farthest).unwrap(),
+                    "{name}, {n}, {count}"
+                );
+                let computed = counting(5u32).take(n).map(&small);
+                let want = Device::cpu().reduce(counting(5u32).take(first(&bytes, count).len()).map(&small), &plus);
+                assert_eq!(
+                    device.reduce(computed.take(length()), &plus).unwrap(),
+                    want.unwrap(),
+                    "{name}, {n}, {count}"
+                );
+            }
+        }
+    }
+}
+
+type Words = [u64; 8];
+
+/// Differs for each tree of combinations, since it is neither associative nor commutative.
+fn mixed(a: Words, b: Words) -> Words {
+    std::array::from_fn(|k| a[k].wrapping_mul(3).wrapping_add(b[k]))
+}
+
+/// With 64-byte elements a tile has 1,024. So the capacity has partials of partials, and few elements have none.
+#[test]
+fn the_tree_is_that_of_the_count_if_the_capacity_needs_more_launches() {
+    let text = "static inline Words mixed(const Words a, const Words b)\n{\n    Words c;\n    for (uint k = 0; k < 8; k++) {\n        \
+                c.word[k] = a.word[k] * 3 + b.word[k];\n    }\n    return c;\n}\n";
+    let types = "typedef struct { ulong word[8]; } Words;";
+    let op = Operator::of_struct("mixed", "Words", types, [1u64; 8], mixed, "mixed(a, b)").with_functions(text);
+    for (name, device) in devices() {
+        let capacity = if !runs_kernels_at_once(&device) {
+            1025
+        } else if tiny() {
+            5000
+        } else {
+            (1 << 20) + 1
+        };
+        let x: Vec<Words> = (0..capacity as u64).map(|i| std::array::from_fn(|k| i * 8 + k as u64)).collect();
+        let there = device.upload(&x).unwrap();
+        for count in [0, 1, 2, 1023, 1024, 1025, 2048, 1 << 20, u64::MAX] {
+            let (buffer, at) = counts::<u64>(&device, count);
+            let found = device.reduce(there.take(buffer.view(at..=at).unwrap()), &op).unwrap();
+            assert_eq!(found, Device::cpu().reduce(first(&x, count), &op).unwrap(), "{name}, {capacity}, {count}");
+        }
+    }
+}
+
+#[test]
+fn counts_of_a_counted_input_equal_those_of_the_shorter_array() {
+    for (name, device) in devices() {
+        for (n, counts) in sizes(&device) {
+            let x: Vec<f32> = (0..n).map(|i| if i < 5 || i % 3 == 0 { 0.0 } else { (i % 7) as f32 }).collect();
+            let there = device.upload(&x).unwrap();
+            let large = Map::new(|x: f32| x > 4.0, "x > 4");
+            for count in counts {
+                let what = format!("{name}, {n}, {count}");
+                let (buffer, at) = self::counts::<u64>(&device, count);
+                let length = || buffer.view(at..=at).unwrap();
+                let want = first(&x, count);
+                assert_eq!(
+                    device.count(there.take(length()), NonZero).unwrap(),
+                    Device::cpu().count(want, NonZero).unwrap(),
+                    "{what}"
+                );
+                assert_eq!(
+                    device.count(there.take(length()), EqualTo(2.0)).unwrap(),
+                    want.iter().filter(|&&x| x == 2.0).count() as u64,
+                    "{what}"
+                );
+                assert_eq!(
+                    device.any(there.take(length()), &large).unwrap(),
+                    want.iter().any(|&x| x > 4.0),
+                    "{what}: any"
+                );
+                assert_eq!(device.all(there.take(length()), NonZero).unwrap(), want.is_empty(), "{what}: all");
+                let mut found = device.zeroed::<u64>(1).unwrap();
+                device.count_into(there.take(length()), &large, &mut found).unwrap();
+                assert_eq!(found.to_vec().unwrap(), [want.iter().filter(|&&x| x > 4.0).count() as u64], "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn transforms_write_the_counted_elements_and_no_others() {
+    let scaled = Map::new(|x: f32| x * 0.3 + 1.0, "x * 0.3f + 1.0f");
+    for (name, device) in devices() {
+        for (n, counts) in sizes(&device) {
+            let x = Data::Random.generate::<f32>(n, 3);
+            let there = device.upload(&x).unwrap();
+            let mapped: Vec<f32> = x.iter().map(|x| x * 0.3 + 1.0).collect();
+            let back: Vec<f32> = x.iter().rev().copied().collect();
+            for count in counts {
+                let what = format!("{name}, {n}, {count}");
+                let (buffer, at) = self::counts::<u32>(&device, count);
+                let length = || buffer.view(at..=at).unwrap();
+                let count = count.min(u32::MAX.into());
+                for (from, skip) in [(0, 0), (1, 3)] {
+                    let mut out = device.filled(n + 5, -7.0f32).unwrap();
+                    let mut on_host = vec![-7.0f32; n];
+                    let check = |out: Vec<f32>, want: &[f32], at: usize| {
+                        let m = first(want, count).len();
+                        let mut all = vec![-7.0; out.len()];
+                        all[at..at + m].copy_from_slice(&want[..m]);
+                        assert_eq!(out, all, "{what} from {from}");
+                    };
+                    let from = from.min(n);
+                    let view = there.view(from..).unwrap();
+                    device.transform_into(view.take(length()), out.view_mut(skip..skip + n - from).unwrap()).unwrap();
+                    check(out.to_vec().unwrap(), &x[from..], skip);
+                    out.fill(-7.0).unwrap();
+                    let source = view.map(&scaled).take(length());
+                    device.transform_into(source, out.view_mut(skip..skip + n - from).unwrap()).unwrap();
+                    check(out.to_vec().unwrap(), &mapped[from..], skip);
+                    device.transform_into(there.reversed().take(length()), &mut on_host).unwrap();
+                    check(on_host, &back, 0);
+                }
+                let short = device.transform(there.map(&scaled).take(length())).unwrap().to_vec().unwrap();
+                assert_eq!(short, first(&mapped, count), "{what}");
+            }
+        }
+    }
+}
+
+/// Asserts that the scan of the first elements of `x` is that of `want`, and that other results do not change.
+fn expect_scan<S, O>(what: &str, device: &Device, (x, count): (S, u64), op: O, want: &[S::Item])
+where
+    S: Source<Item: Element> + Copy,
+    O: Combine<S::Item, Use: ForScans> + Copy,
+{
+    let of_array = Device::cpu().scan(want, op).unwrap().to_vec().unwrap();
+    let (buffer, at) = counts::<u64>(device, count);
+    let length = || buffer.view(at..=at).unwrap();
+    let n = x.length().unwrap().unwrap();
+    let same = |got: &[S::Item], want: &[S::Item], what: &str| {
+        let differs = (0..got.len().max(want.len())).find(|&i| !got[i].same(want[i]));
+        assert!(differs.is_none(), "{what}, {count} of {n}: result {differs:?}");
+    };
+    let mut all = vec![S::Item::ONE; n + 3];
+    all[2..2 + want.len()].copy_from_slice(&of_array);
+    let mut out = device.filled(n + 3, S::Item::ONE).unwrap();
+    device.scan_into(x.take(length()), op, out.view_mut(2..n + 2).unwrap()).unwrap();
+    same(&out.to_vec().unwrap(), &all, what);
+    let mut on_host = vec![S::Item::ONE; n];
+    device.scan_into(x.take(length()), op, &mut on_host).unwrap();
+    same(&on_host, &all[2..n + 2], &format!("{what}, to a slice"));
+    same(&device.scan(x.take(length()), op).unwrap().to_vec().unwrap(), &of_array, &format!("{what}, as a buffer"));
+}
+
+#[test]
+fn scans_of_a_counted_input_equal_those_of_the_shorter_array() {
+    let scaled = Map::new(|x: f32| x * 0.3 + 1.0, "x * 0.3f + 1.0f");
+    let last = Operator::new("last that is not 0", 0i32, |a, b| if b == 0 { a } else { b }, "b == 0 ? a : b");
+    for (name, device) in devices() {
+        for (n, counts) in sizes(&device) {
+            let x = Data::Random.generate::<f32>(n, 11);
+            let mapped: Vec<f32> = x.iter().map(|x| x * 0.3 + 1.0).collect();
+            let numbers: Vec<i32> = (0..n as i32).map(|i| if i % 3 == 0 { i } else { 0 }).collect();
+            let bytes = Data::Random.generate::<u8>(n, 12);
+            let wide: Vec<u64> = bytes.iter().map(|&x| x.into()).collect();
+            let (a, b, c) =
+                (device.upload(&x).unwrap(), device.upload(&numbers).unwrap(), device.upload(&bytes).unwrap());
+            for count in counts {
+                let what = |of: &str| format!("{of}, {name}");
+                expect_scan(&what("sum"), &device, (&a, count), Sum, first(&x, count));
+                expect_scan(&what("reversed sum"), &device, (&a, count), Sum.reversed(), first(&x, count));
+                expect_scan(&what("exclusive max"), &device, (&a, count), Max.exclusive(), first(&x, count));
+                expect_scan(&what("bytes"), &device, (&c, count), Xor, first(&bytes, count));
+                expect_scan(&what("cast"), &device, (c.cast::<u64>(), count), Sum, first(&wide, count));
+                expect_scan(&what("map"), &device, (a.map(&scaled), count), Sum, first(&mapped, count));
+                expect_scan(
+                    &what("reversed map"),
+                    &device,
+                    (a.map(&scaled), count),
+                    Sum.reversed(),
+                    first(&mapped, count),
+                );
+                expect_scan(&what("operator"), &device, (&b, count), &last, first(&numbers, count));
+                expect_scan(&what("exact"), &device, (&a, count), Sum.exact(), first(&x, count));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_exclusive_scan_by_a_count_writes_the_total_after_its_last_result() {
+    for (name, device) in devices() {
+        for (n, counts) in sizes(&device) {
+            let x: Vec<u32> = (0..n as u32).map(|i| i % 7).collect();
+            let there = device.upload(&x).unwrap();
+            let small = Map::new(|x: u32| x + 1, "x + 1u");
+            for count in counts {
+                let (buffer, at) = self::counts::<u64>(&device, count);
+                let length = || buffer.view(at..=at).unwrap();
+                let m = first(&x, count).len();
+                let mut out = device.filled(n + 1, 77u32).unwrap();
+                device.scan_into(there.take(length()), Sum.exclusive().starting(5), &mut out).unwrap();
+                let mut want = vec![77; n + 1];
+                want[0] = 5;
+                (0..m).for_each(|i| want[i + 1] = want[i] + x[i]);
+                assert_eq!(out.to_vec().unwrap(), want, "{name}, {n}, {count}");
+                device.scan_into(there.map(&small).take(length()), Sum.exclusive(), &mut out).unwrap();
+                want[0] = 0;
+                (0..m).for_each(|i| want[i + 1] = want[i] + x[i] + 1);
+                assert_eq!(out.to_vec().unwrap(), want, "{name}, {n}, {count}: map");
+            }
+        }
+    }
+}
+
+#[test]
+fn histograms_of_a_counted_input_equal_those_of_the_shorter_array() {
+    let half = Map::new(|x: f32| 0.5 * x, "0.5f * x");
+    for (name, device) in devices() {
+        for (n, counts) in sizes(&device) {
+            let x: Vec<f32> = (0..n).map(|i| (i * 7919 % 1013) as f32 / 100.0).collect();
+            // More bins than local memory has counters for.
+            let bins = if runs_kernels_at_once(&device) { 60_000 } else { 1500 };
+            let ids: Vec<u32> = (0..n as u32).map(|i| i.wrapping_mul(2_654_435_761) % (bins as u32 + 99)).collect();
+            let bytes = Data::Random.generate::<u8>(n, 13);
+            let (a, b, c) = (device.upload(&x).unwrap(), device.upload(&ids).unwrap(), device.upload(&bytes).unwrap());
+            let (even, edges) = (Bins::even(1.0f32, 9.0, 37).unwrap(), Bins::edges(&[0.5f32, 1.0, 7.0]).unwrap());
+            let (many, values) = (Bins::ids(bins).unwrap(), Bins::ids(256).unwrap());
+            for count in counts {
+                let (buffer, at) = self::counts::<u64>(&device, count);
+                let length = || buffer.view(at..=at).unwrap();
+                let (what, cpu, want) = (format!("{name}, {n}, {count}"), Device::cpu(), first(&x, count));
+                assert_eq!(
+                    device.histogram(a.take(length()), &even).unwrap(),
+                    cpu.histogram(want, &even).unwrap(),
+                    "{what}: even"
+                );
+                assert_eq!(
+                    device.histogram(a.take(length()), &edges).unwrap(),
+                    cpu.histogram(want, &edges).unwrap(),
+                    "{what}: edges"
+                );
+                let view = a.view(n.min(1)..).unwrap();
+                let skipped = first(&x[n.min(1)..], count);
+                assert_eq!(
+                    device.histogram(view.take(length()), &even).unwrap(),
+                    cpu.histogram(skipped, &even).unwrap(),
+                    "{what}: view"
+                );
+                let found = device.histogram(b.take(length()), &many).unwrap();
+                assert_eq!(found, cpu.histogram(first(&ids, count), &many).unwrap(), "{what}: many bins");
+                let found = device.histogram(c.take(length()), &values).unwrap();
+                assert_eq!(found, cpu.histogram(first(&bytes, count), &values).unwrap(), "{what}: bytes");
+                let found = device.histogram(a.map(&half).take(length()), &even).unwrap();
+                assert_eq!(found, cpu.histogram(want.map(&half), &even).unwrap(), "{what}: map");
+                let found = device.histogram(a.reversed().take(length()), &even).unwrap();
+                assert_eq!(found, cpu.histogram(x.reversed().take(want.len()), &even).unwrap(), "{what}: reversed");
+                let (mut counters, mut outside) = (device.filled(37, 5u32).unwrap(), device.filled(3, 6u64).unwrap());
+                device.histogram_into(a.take(length()), &even, &mut counters, &mut outside, Accumulate::Add).unwrap();
+                let of_array = cpu.histogram(want, &even).unwrap();
+                let sums: Vec<u32> = of_array.counts.iter().map(|&count| count as u32 + 5).collect();
+                assert_eq!(counters.to_vec().unwrap(), sums, "{what}: added");
+                assert_eq!(outside.to_vec().unwrap()[1], of_array.outside.above + 6, "{what}: above");
+            }
+        }
+    }
+}
+
+/// Work-groups without elements end before they count themselves, so counters that launches share return to 0.
+#[test]
+fn a_counted_reduction_leaves_nothing_behind() {
+    for (name, device) in devices() {
+        let n = if runs_kernels_at_once(&device) { 500_000 } else { 40_000 };
+        let x = Data::Random.generate::<f32>(n, 4);
+        let (there, none) = (device.upload(&x).unwrap(), device.zeroed::<u64>(1).unwrap());
+        let few = device.upload(&[17u32]).unwrap();
+        let want = Device::cpu().reduce(&x, Sum).unwrap();
+        for _ in 0..3 {
+            assert_eq!(device.reduce(there.take(&none), Sum).unwrap().to_bits(), 0, "{name}");
+            assert_eq!(device.reduce(there.take(&none), Sum.exact()).unwrap().to_bits(), 0, "{name}");
+            assert_eq!(device.reduce(there.take(&few), Sum).unwrap(), Device::cpu().reduce(&x[..17], Sum).unwrap());
+            assert_eq!(device.reduce(&there, Sum).unwrap().to_bits(), want.to_bits(), "{name}");
+            assert_eq!(device.reduce(&there, Sum.exact()).unwrap(), Device::cpu().reduce(&x, Sum.exact()).unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_selection_and_its_reduction_follow_without_the_host() {
+    for (name, device) in devices() {
+        let n = if runs_kernels_at_once(&device) { 100_003 } else { 2003 };
+        let x = Data::Random.generate::<f32>(n, 5);
+        let positive = Map::new(|x: f32| x > 0.25, "x > 0.25f");
+        let there = device.upload(&x).unwrap();
+        let (mut kept, mut count) = (device.zeroed::<f32>(n).unwrap(), device.zeroed::<u64>(1).unwrap());
+        let mut sum = device.zeroed::<f32>(1).unwrap();
+        let want: Vec<f32> = x.iter().copied().filter(|&x| x > 0.25).collect();
+        device.select_into(&there, &positive, &mut kept, &mut count).unwrap();
+        device.reduce_into(kept.take(&count), Sum, &mut sum).unwrap();
+        assert_eq!(sum.to_vec().unwrap(), [Device::cpu().reduce(&want, Sum).unwrap()], "{name}");
+    }
+}
+
+#[test]
+fn a_gather_reads_only_the_indices_that_are_counted() {
+    for (name, device) in devices() {
+        let x = device.upload(&[10u32, 20, 30]).unwrap();
+        let index = device.upload(&[2u32, 0, 9, 1]).unwrap();
+        let count = |n: u32| device.upload(&[n]).unwrap();
+        assert_eq!(device.reduce(x.gathered(&index).take(&count(2)), Sum).unwrap(), 40, "{name}");
+        let error = device.reduce(x.gathered(&index).take(&count(3)), Sum).unwrap_err();
+        assert_eq!(error.to_string(), "index 2 is 9, beyond the 3 elements", "{name}");
+        let mut out = device.zeroed::<u32>(4).unwrap();
+        device.transform_into(x.gathered(&index).take(&count(2)), &mut out).unwrap();
+        assert_eq!(out.to_vec().unwrap(), [30, 10, 0, 0], "{name}");
+        let plus = Operator::new("a + b", 0u32, u32::wrapping_add, "a + b");
+        assert_eq!(device.reduce(x.gathered(&index).take(&count(2)), &plus).unwrap(), 40, "{name}");
+    }
+}
+
+#[test]
+fn errors_name_the_number_of_counts_and_of_elements() {
+    for (name, device) in devices() {
+        let x = device.upload(&[1.5f32, 2.5]).unwrap();
+        let (two, none) = (device.upload(&[1u32, 2]).unwrap(), device.zeroed::<u64>(0).unwrap());
+        let one = two.view(..1).unwrap();
+        let refused = |error: oclprim::Error, text: &str| {
+            assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::InvalidInput, text), "{name}");
+        };
+        refused(device.reduce(x.take(&two), Sum).unwrap_err(), "`take` needs a count of 1 element, got 2");
+        refused(device.reduce(x.take(&none), Max).unwrap_err(), "`take` needs a count of 1 element, got 0");
+        refused(device.reduce(x.reversed().take(&two), Sum).unwrap_err(), "`take` needs a count of 1 element, got 2");
+        refused(device.transform(x.take(&two)).unwrap_err(), "`take` needs a count of 1 element, got 2");
+        refused(device.count(x.take(&two), NonZero).unwrap_err(), "`take` needs a count of 1 element, got 2");
+        let mut out = device.zeroed::<f32>(1).unwrap();
+        refused(
+            device.transform_into(x.take(one), &mut out).unwrap_err(),
+            "transform needs an output of 2 elements, got 1",
+        );
+        refused(
+            device.reduce(counting(1u32).take(one), Sum).unwrap_err(),
+            "an endless source needs a length: write `take(n)`",
+        );
+        let mut pair = device.zeroed::<f32>(2).unwrap();
+        refused(
+            device.reduce_into(x.take(one), Sum, &mut pair).unwrap_err(),
+            "reduce needs an output of 1 elements, got 2",
+        );
+    }
+}
