@@ -1,4 +1,5 @@
-// Adjacent: out[0] = x[0]; out[i] = COMBINE(x[i], x[i - 1]) for i > 0. COMBINE is the difference, or the user-defined operator.
+// Adjacent: out[0] = x[0]; out[i] = COMBINE(x[i], x[i - 1]) for i > 0. COMBINE is the difference, or the user-defined
+// operator.
 //
 // Bytes: reads n elements once, since the element before a 16-byte vector is in the cache; writes n.
 //
@@ -16,7 +17,8 @@
 #define T_UNSIGNED T
 #endif
 
-// The user-defined operator precedes the file. Differences of unsigned integers wrap; those of 16 bits are promoted, so they fit.
+// The user-defined operator precedes the file. Integers are subtracted as unsigned integers, which wrap. Those of 8 and
+// 16 bits are promoted to int, which holds every difference.
 #if defined(OPERATOR)
 #define COMBINE(a, b) op_combine(a, b)
 #elif defined(T_FLOAT)
@@ -30,7 +32,8 @@
 // Elements that a work-group combines together.
 #define SHARE (WG * HELD * VEC)
 
-// Stores the results of x[first .. end) by one work-item: contiguous elements, so that the compilers of CPU drivers vectorise.
+// Stores the results of x[first .. end) by one work-item: contiguous elements, so that the compilers of CPU drivers
+// vectorise.
 static inline void combine_run(__global const T* x, OFFSET_T first, OFFSET_T end, __global T* out)
 {
     if (first == 0) {
@@ -41,7 +44,7 @@ static inline void combine_run(__global const T* x, OFFSET_T first, OFFSET_T end
     }
 }
 
-// Stores the results of the last elements, fewer than a share, from `first` on, WG apart.
+// Stores the work-item's results of the last share, which is not full: from index `first` on, WG apart.
 static inline void combine_rest(__global const T* x, OFFSET_T first, OFFSET_T n, __global T* out)
 {
     for (OFFSET_T i = first; i < n; i += WG) {

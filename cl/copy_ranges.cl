@@ -1,11 +1,11 @@
 // Copies many byte ranges at once, each from an offset of one buffer to an offset of another.
 //
-// Range r is (from, to, bytes, first) of `ranges`; `from` and `to` are counted from the buffers' offsets. A range is cut into
-// tiles, and `first` is the number of its first tile. After the `count` ranges, the same memory lists the range of each tile. Each
-// work-group moves one tile.
+// Range r is (from, to, bytes, first) of `ranges`; `from` and `to` are counted from the buffers' offsets. A range is
+// cut into tiles, and `first` is the number of its first tile. After the `count` ranges, the same memory lists the
+// range of each tile. Each work-group moves one tile.
 //
-//     copy_tiles       a tile is WG * WORDS words of the destination, as in copy.cl: the first tile of a range moves its
-//                      edges as well
+//     copy_tiles       a tile is WG * WORDS words of the destination, as in copy.cl; the first tile of a range also
+//                      moves the range's edges
 //     copy_rows        the same for rows of one length, whose offsets are those of an N-dimensional array; short rows
 //                      share a work-group
 //     copy_tiles_runs  one work-item in a work-group copies TILE bytes: for CPU drivers (DEVICE_CPU)
@@ -42,14 +42,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void copy_tiles_runs(
 #define WORDS 4
 #endif
 
-// Moves tile `tile` of the copy of `bytes` bytes from byte `from` to byte `to`: `lanes` work-items have WORDS words
-// each, `lanes` apart. Each of these work-items calls it with its own number, `lane`.
+// Moves one tile of a range. The range has `bytes` bytes, and moves from byte `from` to byte `to`. Each of `lanes`
+// work-items calls it with its own number, `lane`, and moves WORDS words that are `lanes` apart.
 static inline void move_tile(
     __global const uchar* restrict in_base, ulong from, __global uchar* restrict out_base, ulong to, ulong bytes,
     ulong tile, uint lane, uint lanes)
 {
-    // `words` whole words of the destination, from byte `head` on, are made of whole words within the source. The host counts
-    // them in the same way.
+    // `words` whole words of the destination, from byte `head` on, are made of whole words within the source. The host
+    // counts them in the same way.
     uint head = (uint)(16 - to % 16) % 16;
     const uint shift = (uint)((from + head) % 16);
     head += shift > head ? 16 : 0;
@@ -105,9 +105,10 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_tiles(
     move_tile(in_base, from, out_base, to, range.z, tile - range.w, get_local_id(0), WG);
 }
 
-// `rows` rows of `bytes` bytes, each of `tiles` tiles of 1 << log_lanes work-items. Rows are counted along the output's
-// axes. Row i has an index k along each of `dims` axes, the innermost first. It lies at the sum of k * from in the
-// input, and of k * to in the output. There are fewer than 2^31 tiles; strides wrap where they are negative.
+// Copies `rows` rows of `bytes` bytes. A row has `tiles` tiles, and 1 << log_lanes work-items move a tile. Rows are
+// counted along the output's axes. Row i has an index k along each of `dims` axes, the innermost first. It lies at the
+// sum of k * from in the input, and of k * to in the output. There are fewer than 2^31 tiles; strides wrap where they
+// are negative.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_rows(
     __global const uchar* restrict in_base, const ulong in_offset, __global uchar* restrict out_base,
     const ulong out_offset, const ulong bytes, const uint rows, const uint tiles, const uint log_lanes, const uint dims,
@@ -120,8 +121,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void copy_rows(
         return;
     }
     ulong in_at = in_offset, out_at = out_offset;
-    // After the last axis, the steps leave the loop, because the compiler of PoCL 6 gives up on one condition for each
-    // axis.
+    // After the last axis, a step leaves the loop. With one condition around each step instead, the compiler of PoCL 6
+    // gives up.
 #define STEP(d, s)                          \
     if (dims < d) {                         \
         break;                              \

@@ -1,7 +1,7 @@
 // Count: count = the number of i with ((x[i] ^ key) & mask) != 0, with elements as bits.
 //
-// Every counting operation has this form. For non-zero elements key is 0; for floats mask leaves out the sign. The number of
-// elements equal to a value is n minus a count.
+// Every counting operation has this form. For non-zero elements key is 0; for floats mask leaves out the sign. The
+// number of elements equal to a value is n minus a count.
 //
 // Bytes: reads n elements once; writes one count for each work-group.
 //
@@ -46,7 +46,8 @@ static inline uint4 load_words(__global const T* p)
 static inline uint non_zero(uint4 v)
 {
     if (BYTES <= 2) {
-        // A carry out of an element's other bits sets its high bit, or it is set already.
+        // The high bit of an element is set in the sum if a lower bit was set, by a carry. Else it is set only if it
+        // was set before.
         const uint high = BYTES == 1 ? 0x80808080u : 0x80008000u;
         v = (((v & ~high) + ~high) | v) & high;
         return popcount(v.x) + popcount(v.y) + popcount(v.z) + popcount(v.w);
@@ -57,8 +58,8 @@ static inline uint non_zero(uint4 v)
     return ((v.x | v.y) != 0) + ((v.z | v.w) != 0);
 }
 
-// Returns how many of the work-item's elements in x[first .. end) differ from `key`. The work-item takes vectors, WG
-// apart.
+// Returns how many of the work-item's elements in x[first .. end) differ from `key` in the bits of `mask`. The
+// work-item takes vectors, WG apart.
 static inline OFFSET_T count_vectors(
     __global const T* x, OFFSET_T first, OFFSET_T end, const ulong key, const ulong mask)
 {
@@ -107,8 +108,9 @@ static inline ulong group_sum(ulong x, __local ulong* parts)
     return parts[0];
 }
 
-// Stores the answer from the work-groups' counts. `answer` 0: their sum, 1: the rest of n, as ulong; 2: whether any element
-// differs, 3: whether all do, as uchar. All WG work-items call it, in uniform flow.
+// Stores the answer from the work-groups' counts. Answers 0 and 1 are ulong: the sum of the counts, or n minus the sum.
+// Answers 2 and 3 are uchar: whether any element differs, or whether all do. All WG work-items call it, in uniform
+// flow.
 static inline void store_answer(
     __global const ulong* counts, const uint groups, const ulong n, const uint answer, __global void* out,
     const ulong out_offset, __local ulong* parts)
@@ -127,7 +129,7 @@ static inline void store_answer(
     }
 }
 
-// The parameters of a last-block reduction; without it, ENDING_ARGS gives their values.
+// The parameters of a last-block reduction. Without ONE_PASS there are none, and ENDING_ARGS has constants.
 #ifdef ONE_PASS
 #define ENDING_PARAMS                                                                                                  \
     , const uint ends, const uint answer, __global void *result, const ulong result_offset ENDED_PARAM
@@ -148,8 +150,8 @@ static inline void finish(
     }
 }
 
-// Work-group g takes a contiguous run of `run` elements, a multiple of WG x VEC; g counts from the first of several
-// launches. The 8 bytes of `key`, and those of `mask`, repeat the bytes for one element.
+// Work-group g takes a contiguous run of `run` elements, a multiple of WG x VEC; g is numbered over all launches of a
+// call. The 8 bytes of `key`, and those of `mask`, repeat the bytes for one element.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void count_runs(
     __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, const OFFSET_T run, const ulong key,
     const ulong mask, __global ulong* counts ENDING_PARAMS)

@@ -1,5 +1,5 @@
-// Fills a run of bytes in place of a driver's own fill. It is for fills that drivers fail on (beyond 2^30 bytes of a
-// buffer) or do slowly, and for Oclgrind, which checks its stores.
+// Fills a run of bytes in place of a driver's own fill. The host uses it where a driver's fill fails, beyond 2^30 bytes
+// of a buffer, or is slow. It also uses it on Oclgrind, which checks the stores of kernels.
 //
 // `word` is the pattern repeated to 16 bytes. The pattern's size divides 16 and the run's offset, so that every 16-byte
 // word of the buffer starts with a whole pattern.
@@ -7,7 +7,7 @@
 #define WG 64
 #endif
 
-// Any grid. The first work-items also write the head and the tail, less than 16 bytes each.
+// The grid may have any size. The first work-items also write the head and the tail, less than 16 bytes each.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void fill(__global uchar* restrict out, const ulong offset,
                                                                    const ulong bytes, const uint4 word)
 {

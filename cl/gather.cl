@@ -1,7 +1,8 @@
 // Gather, line[i] = table[index[i]], and scatter, table[index[i]] = line[i], of n elements.
 //
-// An element is PARTS units, each the largest power of two of bytes, up to 16, that divides it. An index that is not below
-// `table_len` reads and writes nothing. The least such i goes to `outside`, 64 bits that are all ones before the first launch.
+// An element has PARTS units. The size of a unit is the largest power of two, up to 16 bytes, that divides the
+// element's size. An index that is not below `table_len` reads and writes nothing. The least i with such an index goes
+// to `outside`, 64 bits that are all ones before the first launch.
 //
 //     gather, scatter            elements of 1, 2 and 4 bytes: a work-item takes EACH fours, WG fours apart. A four is
 //                                four neighbouring elements of the line, and is one access. The `head` elements before

@@ -1,6 +1,7 @@
 // Histogram: counts[b] = #{i : slot(in[i]) == b}.
 //
-// A table has a slot for each bin, then three for samples below, above and NaN, so that every sample has a slot (lib/bins.cl).
+// A table has a slot for each bin, then three for samples below, above and NaN, so that every sample has a slot
+// (lib/bins.cl).
 //
 // Bytes: reads the samples once for each range of bins; writes and reads the tables.
 //
@@ -14,8 +15,8 @@
 //
 // One launch counts at most 2^31 samples, so that counters and indices have 32 bits; the host splits longer inputs.
 //
-// The file is built in three ways: with ZERO; with MERGE and C, the type of the caller's counters; or else with IN, the
-// type of samples, and T and MAP of lib/bins.cl.
+// The file is built in three ways. With ZERO it has the kernel that zeroes tables. With MERGE it needs C, the type of
+// the caller's counters. Else it needs IN, the type of samples, and T and MAP of lib/bins.cl.
 #include "lib/types.cl"
 
 #ifndef WG

@@ -1,16 +1,17 @@
-// Histograms of the channels of interleaved pixels, in one pass: counts[c][b] = #{i : slot(in[i * CHANNELS + c]) == b} for c <
-// ACTIVE.
+// Histograms of the channels of interleaved pixels, in one pass: counts[c][b] = #{i : slot(in[i * CHANNELS + c]) == b}
+// for c < ACTIVE.
 //
-// Each channel has bins and a table of its own, laid out as in histogram.cl, whose `merge` adds up the tables of a
-// channel. The tables of channel c are contiguous, after those of the channels before it. One launch takes at most 2^31
-// samples.
+// Each channel has its own bins and its own tables, laid out as in histogram.cl. The kernel histogram_merge adds up the
+// tables of a channel. The tables of channel c are contiguous, after those of the channels before it. One launch takes
+// at most 2^31 samples.
 //
 // Bytes: reads the pixels once.
 //
 //     tables[c][g] = the samples of work-group g in channel c, counted in local memory
 //     tables[c][g mod count] += the same with atomics, if GLOBAL_TABLES; the tables are zeroed before
 //
-// Built for T and MAP of lib/bins.cl; MAP_EDGES takes one channel. VECTOR: a pixel has the size and the alignment of a vector.
+// Built for T and MAP of lib/bins.cl; MAP_EDGES takes one channel. VECTOR: a pixel has the size and the alignment of a
+// vector.
 #include "lib/bins.cl"
 
 #ifndef WG
@@ -26,8 +27,8 @@
 // Component c of a vector of four.
 #define AT(v, c) ((c) == 0 ? (v).s0 : (c) == 1 ? (v).s1 : (c) == 2 ? (v).s2 : (v).s3)
 
-// CHANNEL_PARAMS: the parameters of lib/bins.cl, with four components each, one for a channel. Functions that use SLOT_IN have
-// CHANNEL_SLOT_PARAMS.
+// CHANNEL_PARAMS: the parameters of lib/bins.cl, with four components each, one for a channel. Functions that use
+// SLOT_IN have CHANNEL_SLOT_PARAMS.
 #if MAP == MAP_EDGES
 #define CHANNEL_PARAMS MAP_PARAMS
 #define CHANNEL_SLOT_PARAMS SLOT_PARAMS
@@ -98,7 +99,8 @@ INLINED void open_tables(
 
 INLINED void count_slot(const Tables* tables, const uint c, const uint bins, const uint slot)
 {
-    atomic_inc(tables->tables + ((ulong)AT(tables->first, c) * tables->table_count + tables->table * (bins + 3) + slot));
+    atomic_inc(
+        tables->tables + ((ulong)AT(tables->first, c) * tables->table_count + tables->table * (bins + 3) + slot));
 }
 
 INLINED void store_tables(

@@ -60,7 +60,8 @@ INLINED void count_sample(Counter* counter, const IN x, const uint bins SLOT_PAR
 #ifndef RANGES
 #define RANGES 0
 #endif
-// With BYTES, samples of one byte are counted by value; at the end each value's count is added to its slot. There is one range.
+// With BYTES, samples of one byte are counted by value; at the end each value's count is added to its slot. There is
+// one range.
 #ifndef BYTES
 #define BYTES 0
 #endif

@@ -1,7 +1,8 @@
 // Counts in local memory (histogram.cl).
 //
-// Work-group (g, r) counts the samples of g with slots in range r, of `range` slots: tables[g][slots of r]. Work-item i uses
-// replica i mod REPLICAS. LOCAL_WORDS is at least REPLICAS times the slots of a range, or the VALUES with BYTES.
+// Work-group (g, r) counts the samples of g with slots in range r, of `range` slots: tables[g][slots of r]. Work-item i
+// uses replica i mod REPLICAS. LOCAL_WORDS is at least REPLICAS times the slots of a range; with BYTES it is at least
+// REPLICAS * VALUES.
 //
 // With ONE_PASS and if `ends` is not 0, there is one range. Counts are then added to the words of `ended` from byte
 // COUNTERS_AT on, which are 0 before and after the launch. The work-group that finishes last writes them out as `merge`

@@ -6,7 +6,8 @@
 #endif
 
 // Work-group g merges the slots [g * per, (g + 1) * per), 2^column_bits of them at a time. Its work-items form rows of
-// 2^column_bits; the rows share the tables. With `add`, the sums are added to the caller's counts.
+// 2^column_bits. Row r adds up the tables r, r + rows, and so on. With `add`, the sums are added to the caller's
+// counts.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_merge(
     __global const uint* restrict tables_base, const ulong tables_offset, const uint table_count, const uint bins,
     const uint column_bits, const uint per, __global C* restrict counts_base, const ulong counts_offset,

@@ -1,5 +1,5 @@
-// Histogram of more bins than local memory has counters for: table[s] = #{i : slot(in[i]) == s}. One launch takes at most 2^31
-// samples.
+// Histogram of more bins than local memory has counters for: table[s] = #{i : slot(in[i]) == s}. One launch takes at
+// most 2^31 samples.
 //
 // The samples are partitioned by ranges of 2^RANGE_BITS slots, as in the passes of a radix sort (Adinets and Merrill
 // 2022). A sample is stored as a 16-bit number within its range. Then each range is counted in local memory.
@@ -8,11 +8,13 @@
 //
 //     totals:  totals[r] = #{samples in range r}
 //     offsets: starts, cursors = exclusive prefix sums of totals
-//     scatter: for each tile: counts its samples by range; takes numbers[cursors[r] ..] for each range; writes them there
-//     count:   table[slot] += the samples there; work-group g counts an even share of `numbers`, range by range
+//     scatter: for each tile: counts its samples by range; for each range r, reserves entries of `numbers` by advancing
+//              cursors[r]; writes the samples' numbers there
+//     count:   table[slot] += its samples; each work-group counts an equal share of `numbers`, range by range
 //
-// Scratch: the table; from word `head` on totals[RANGES], starts[RANGES + 1] and cursors[RANGES]; from word `numbers_at` on, a
-// multiple of 4, `numbers`. The host zeroes table and totals. There are at most RANGES ranges; RANGES is at most WG.
+// Scratch: the table; from word `head` on totals[RANGES], starts[RANGES + 1] and cursors[RANGES]; from word
+// `numbers_at` on, a multiple of 4, `numbers`. The host zeroes table and totals. There are at most RANGES ranges;
+// RANGES is at most WG.
 #include "lib/bins.cl"
 
 #ifndef WG
@@ -58,8 +60,8 @@ INLINED void scan_ranges(__local uint* counts, __local uint* sums)
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// Loads the slots of the work-item's samples of the tile at `base`. Returns true if all of them are in one range; then the caller
-// counts them at once.
+// Loads the slots of the work-item's samples of the tile at `base`. Returns true if all of them are in one range; then
+// the caller counts them at once.
 INLINED int load_slots(
     uint* slots, __global const IN* in, const uint base, const uint n, const uint bins SLOT_PARAMS)
 {
@@ -146,7 +148,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void partition_offsets(
     }
 }
 
-// Counts the work-item's samples by range; rank[k] is the rank of sample k in its range, in any order.
+// Counts the work-item's samples by range; rank[k] is the rank of sample k among the tile's samples of its range, which
+// are in any order.
 INLINED void rank_samples(uint* rank, const uint* slots, const int alike, __local uint* counts)
 {
     if (alike) {
@@ -222,7 +225,7 @@ static inline uint find_range(__global const uint* starts, const uint first)
     return range;
 }
 
-// Counts numbers [at, stop), eight at a time; equal ones at once.
+// Counts numbers [at, stop), eight at a time. Eight equal numbers are counted by one atomic operation.
 INLINED void count_numbers(__local uint* counts, __global const ushort* numbers, const uint at, const uint stop)
 {
     for (uint w = at / 8 + get_local_id(0); w < (stop + 7) / 8; w += COUNT_WG) {

@@ -10,19 +10,20 @@
 //                if w is a multiple of 2^q in the window: table[slot] += w / 2^q
 //                else if w is infinite or NaN:            marks[slot] |= its mark
 //                else:                                    rest[slot] += w
-//     merge: sums[bin] (+)= the sum over all tables * 2^q + rest; outside[k] (+)= likewise for the three slots after the bins
+//     merge: sums[bin] (+)= the sum over all tables * 2^q + rest
+//            outside[k] (+)= likewise, for the three slots after the bins
 //
 // A finite float is size * 2^position times the smallest subnormal. The window is a signed integer of 64 bits, or of
-// 128 for f64. Without overflow it holds the sum of 2^log_n weights whose exponent fields are at most `exponent`. These
-// are all such weights of a table, or for f64 of all tables. The rest covers the whole range of the type. So the
-// exponent affects the time, but not the sum.
+// 128 for f64. Without overflow it holds the sum of 2^log_n weights whose exponent fields are at most `exponent`. A
+// table gets at most 2^log_n weights. For f64, all tables together get at most that many. The rest covers the whole
+// range of the type. So the exponent affects the time, but not the sum.
 //
-// Each work-group has its table in local memory. With GLOBAL_TABLES, work-group g adds to table g mod count by atomics. Such a
-// launch counts only the `slots` slots from `low_slot` on.
+// Each work-group has its table in local memory. With GLOBAL_TABLES, work-group g adds to table g mod count by atomics.
+// Such a launch counts only the `slots` slots from `low_slot` on.
 //
-// Scratch begins with HEAD words: the exponent; REST minus the lowest touched word of the rest; the highest touched word plus 1;
-// one unused. Then for floats the marks of each slot and the rest; then the tables. A sum has LIMBS words in a table and REST words
-// in the rest. Word k of all slots is contiguous: plane k.
+// Scratch begins with HEAD words: the exponent; REST minus the lowest touched word of the rest; the highest touched
+// word plus 1; one unused. Then for floats the marks of each slot and the rest; then the tables. A sum has LIMBS words
+// in a table and REST words in the rest. The words k of all slots are contiguous: plane k.
 //
 // W is the type of weights and SUM that of sums. The count also needs T and MAP of lib/bins.cl.
 #include "lib/types.cl"

@@ -34,7 +34,8 @@ static inline void add_value(TABLE sum, const uint plane, const VALUE v)
     }
 }
 
-// The destinations of a work-item's weights. Slot s has its word in `table` at s << replica_bits; `most` and `q` define the window.
+// The destinations of a work-item's weights. The first word of slot s in `table` is at s << replica_bits; `most` and
+// `q` define the window.
 typedef struct {
     TABLE table;
     uint plane, slots, replica_bits, most, q;
@@ -69,8 +70,8 @@ static inline ulong2 add_words(const ulong2 sum, __local const uint* words, cons
 }
 #endif
 
-// Returns 1 if a weight is a multiple of 2^q, and puts weight / 2^q into `value`. Its exponent field is at most that of
-// the window's upper end.
+// Returns 1 if a weight is a multiple of 2^q, and puts weight / 2^q into `value`. The caller has tested that the
+// weight's exponent field is not above that of the window's upper end.
 INLINED int is_whole(const REAL x, const uint field, const uint q, VALUE* value)
 {
     const BITS size = size_of(x, field);
@@ -261,8 +262,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_
             for (uint k = 0; k < 4; k++) {
                 of_four[k].all = weights_at[u + k * step];
             }
-            // These are loops, since without optimisation each copy of the body would take private memory. The private
-            // memory of a whole work-group is on one stack.
+            // The code has loops rather than copies of their body. Without optimisation each copy would take private
+            // memory, and one stack holds that of a whole work-group.
 #pragma unroll
             for (uint k = 0; k < 4; k++) {
 #pragma unroll

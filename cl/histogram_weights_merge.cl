@@ -1,4 +1,5 @@
-// Zeroes the scratch, marks and tables, and biases the rest (histogram_weighted.cl). Finds the window, and merges the tables.
+// The other kernels of histogram_weighted.cl: they initialise scratch, find the window's upper end, and merge the
+// tables.
 
 // Work-group g writes words [g * per, (g + 1) * per): BIAS_WORD to words [rest, rest_end), 0 to others.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_zero(
@@ -74,7 +75,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_
     }
 }
 
-// 32 bits of a signed number from bit `at` on, which can lie before or after it.
+// Bits [at, at + 32) of a signed number. `at` may be negative, or beyond the highest bit.
 static inline uint word_at(const ulong2 x, const int at)
 {
     const ulong sign = (long)x.y < 0 ? ~(ulong)0 : 0;
@@ -89,8 +90,8 @@ static inline uint word_at(const ulong2 x, const int at)
     return (uint)(shift == 0 ? low : low >> shift | high << (64 - shift));
 }
 
-// Returns the float nearest to window * 2^q + rest, ties to even. The rest's words are `plane` apart; those in [lowest, end) were
-// touched.
+// Returns the float nearest to window * 2^q + rest, ties to even. The rest's words are `plane` apart; those in [lowest,
+// end) were touched.
 static inline REAL rounded(
     const ulong2 window, const uint q, __global const uint* rest, const uint plane, const uint lowest, const uint end)
 {
@@ -174,7 +175,7 @@ static inline SUM finished(
 #endif
 
 // Work-group g merges the slots [g * per, (g + 1) * per), 2^column_bits of them at a time. Its work-items form rows of
-// 2^column_bits; the rows share the tables.
+// 2^column_bits. Row r adds up the tables r, r + rows, and so on.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_merge(
     __global const uint* restrict scratch, const ulong table_word, const uint table_count, const uint bins,
     const uint low_slot, const uint slots, const uint log_n, const uint column_bits, const uint per,

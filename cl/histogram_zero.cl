@@ -1,5 +1,5 @@
-// Zeroes the tables of a histogram: work-group g writes words [g * per, (g + 1) * per). The driver's fill is not used, because
-// Oclgrind does not count it as an initialisation.
+// Zeroes the tables of a histogram: work-group g writes words [g * per, (g + 1) * per). The driver's fill is not used,
+// because Oclgrind does not count it as an initialisation.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_zero(
     __global uint* restrict tables, const uint words, const uint per)
 {

@@ -1,5 +1,7 @@
-// Stable merge of two sorted ranges, and merge sort: merge(a, b)[i + |{b before a[i]}|] = a[i], and merge(a, b)[j + |{a not
-// after b[j]}|] = b[j].
+// Stable merge of two sorted ranges, and merge sort:
+//
+//     merge(a, b)[i + |{b before a[i]}|] = a[i]
+//     merge(a, b)[j + |{a not after b[j]}|] = b[j]
 //
 // Bytes: each pass reads and writes every element once.
 //
@@ -7,12 +9,13 @@
 //     a merge:  merge_splits: the split of each tile of the result, by binary search in global memory
 //               merge_tiles:  each tile is merged by its work-group (merge_gpu.cl), or by one work-item (merge_cpu.cl)
 //
-// With shift == 0 the n_a elements of a are merged with the n_b elements of b. Else pairs of runs of a are merged: a has n_a
-// elements, b is not used, and 2^shift tiles make a pair. A tile is TILE elements of the result; the host starts at
-// most one work-group for each tile. Values have VALUE_BYTES bytes in PARTS units. They follow their keys: a key brings
-// its position in the tile, from which its value is loaded.
+// With shift == 0 the n_a elements of a are merged with the n_b elements of b. Else pairs of runs of a are merged: a
+// has n_a elements, b is not used, and 2^shift tiles make a pair. A tile is TILE elements of the result; the host
+// starts at most one work-group for each tile. Values have VALUE_BYTES bytes in PARTS units. They follow their keys:
+// each key keeps the position that it had in the unmerged tile, and its value is loaded from there.
 //
-// Merge path (Green, McColl and Bader 2012): lib/merge.cl. CPU drivers, and devices without local memory, have WG == 1.
+// Merge path (Green, McColl and Bader 2012): lib/merge.cl. On CPU drivers, and on devices without local memory, WG is
+// 1.
 
 #include "lib/merge.cl"
 
@@ -30,7 +33,8 @@ typedef struct {
 #define VALUE value_t
 #endif
 
-// The pair of ranges of a tile: they begin at element `first` of the result, and d elements of them precede the tile.
+// The two ranges whose merge contains a tile. Their merge begins at element `first` of the result, and d of its
+// elements precede the tile.
 typedef struct {
     OFFSET_T first, len_a, len_b, d;
     __global const T* a;

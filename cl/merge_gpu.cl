@@ -59,8 +59,8 @@ __kernel GROUP void merge_tiles(
     }
 }
 
-// Takes a work-item's elements from the tile, and their positions. Beyond the tile's `count` elements it repeats the work-item's
-// largest element, which the sort leaves there.
+// Takes a work-item's elements from the tile, and their positions. Beyond the tile's `count` elements it repeats the
+// work-item's largest element. The sort leaves these copies at the end.
 INLINED void take_elements(T* x, uint* positions, __local const T* tile, const uint count)
 {
     const uint item = get_local_id(0);
@@ -137,7 +137,8 @@ __kernel GROUP void merge_blocks(
         uint positions[ITEMS];
         load_part(tile, x, from, from, &part);
         take_elements(x, positions, tile, count);
-        // Odd-even transpositions. As a function they take more registers: clang 15 optimises it before it is inlined.
+        // Odd-even transpositions. In a function they would take more registers, since clang 15 optimises a function
+        // before it inlines it.
         UNROLL
         for (uint round = 0; round < ITEMS; round += 2) {
             UNROLL

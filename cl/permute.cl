@@ -1,8 +1,8 @@
 // Permutation: moves elements from one N-dimensional layout to another, with the axes in any order.
 //
-// Elements are counted along the output's axes. Element i has an index k along each of `dims` axes. It lies at the sum of
-// k * from in the input, and of k * to in the output. Axes come innermost first. A UNIT is an element, a part of one, or
-// several that are neighbours on both sides: the host takes the widest that fits.
+// Elements are counted along the output's axes. Element i has an index k along each of `dims` axes. It lies at the sum
+// of k * from in the input, and of k * to in the output. Axes come innermost first. A UNIT is an element, a part of
+// one, or several that are neighbours on both sides: the host takes the widest that fits.
 //
 //     permute_gather  a work-item moves EACH units, WG apart, so that neighbouring work-items write neighbours
 //     permute_runs    a work-group is one work-item, which moves a run of units, row by row: for CPU drivers

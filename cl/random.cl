@@ -5,10 +5,11 @@
 // and nothing else:
 //
 //     integers, all bits     its own bytes
-//     floats in [0, 1)       the highest bits of its own bytes, as many as the type's precision, times a power of two
-//     floats in a range      the same u, as (lower + u * width) * scale; a result that rounds to the upper bound becomes
-//                            `last`, the value below it. The scale is 1. If the width overflows A, `lower` and `width`
-//                            are halved, and the scale is 2
+//     floats in [0, 1)       u: the highest bits of its own bytes, as many as the type's precision, times a power of
+//                            two
+//     floats in a range      (lower + u * width) * scale, with the same u. A result that rounds to the upper bound is
+//                            replaced by `last`, the value below it. The scale is 1. If the width overflows A, `lower`
+//                            and `width` are halved, and the scale is 2
 //     integers in a range    lower + the high half of span * (8 bytes), or of 16 bytes for types of 8
 //
 // Where the output's words of 16 bytes hold parts of two blocks, STRADDLE is set. On a GPU a work-item writes a word at
@@ -164,8 +165,9 @@ static inline void put(__global T* out, const OFFSET_T n, const uint pad, const 
     }
 }
 
-// Writes `words` words. The first one begins `pad` elements before the output, and takes bytes from byte `shift` of block `first`
-// on. If DRAW > T_BYTES, it begins with a half of that block: the second half if STRADDLE is set, else the first.
+// Writes `words` words. The first one begins `pad` elements before the output, and takes bytes from byte `shift` of
+// block `first` on. If DRAW > T_BYTES, it begins with a half of that block: the second half if STRADDLE is set, else
+// the first.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void random_words(
     __global T* restrict out_base, const ulong out_offset, const OFFSET_T n, const uint pad, const OFFSET_T words,
     const OFFSET_T run, const ulong first, const uint shift, const ulong stream, const ulong seed RANGE_PARAMS)

@@ -10,10 +10,10 @@
 //         partial[t] = the tree of neighbours over the lanes of the work-item, then over the work-group
 //     repeat on the partials until one is left
 //
-// In the last tile the identity replaces missing elements. So the order is a function of n and the type alone: it does not depend
-// on the work-group size, the sub-group width or the grid. With FAST a work-group takes many tiles before the tree, which reorders
-// floats. With VECTORS the code combines 16 lanes at a time; the compilers of most CPU drivers do so by themselves.
-// lib/tiles.cl has the geometry, and the reduction of the partials within the launch (ONE_PASS).
+// In the last tile the identity replaces missing elements. So the order depends on n and the type alone, and not on the
+// work-group size, the sub-group width or the grid. With FAST a work-group takes many tiles before the tree, which
+// reorders floats. With VECTORS the code combines 16 lanes at a time; the compilers of most CPU drivers do so by
+// themselves. lib/tiles.cl has the geometry, and the reduction of the partials within the launch (ONE_PASS).
 #include "lib/types.cl"
 #include "lib/op.cl"
 #include "lib/subgroup.cl"
@@ -147,8 +147,8 @@ INLINED void take_tile(__global const T* x, OFFSET_T base, OFFSET_T n, A* lane)
     }
 }
 
-// Work-group g writes the partials of the tiles g, g + groups, ...; with FAST one partial of all of them. The host starts at most
-// as many work-groups as tiles.
+// Work-group g writes the partials of the tiles g, g + groups, ...; with FAST one partial of all of them. The host
+// starts at most as many work-groups as tiles.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_tiles(
     __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, __global void* out_base,
     const ulong out_offset, const uint last RESULT_PARAMS)

@@ -5,20 +5,22 @@
 //
 // Bytes: reads each element once, writes a result for each output.
 //
-//     axis_chunks:  for each part of each line: the tree of its chunks; several work-items share the lanes and chunks of a line
+//     axis_chunks:  for each part of each line: the tree of its chunks; several work-items share the lanes and chunks
+//                   of a line
 //     axis_columns: with WIDE instead: a work-item has the outputs of one vector, from loads of vectors
 //     axis_rows:    with FEW: lines of at most LANES elements; a work-item has the whole lines of one vector of outputs
 //     axis_short:   with SHORT: lines of at most LANES contiguous elements
 //     axis_parts:   the tree of the parts of each line
 //
-// A chunk is 16 rows of LANES lanes along the axis. The order depends on `len` alone. If there are few outputs, lines are cut into
-// parts of `run` chunks, a power of two. For each bit that is set in the number of chunks so far, one aggregate waits for its right
-// neighbour.
+// A chunk is 16 rows of LANES lanes along the axis. The order depends on `len` alone. If there are few outputs, lines
+// are cut into parts of `run` chunks, a power of two. For each bit that is set in the number of chunks so far, one
+// aggregate waits for its right neighbour.
 //
 // A work-group has COLS outputs, or with FEW, COLS vectors of outputs. LT work-items share the lanes of a line, and
-// SLOTS chunks are processed at a time. With COLUMNS, neighbouring work-items have neighbouring outputs, else
-// neighbouring lanes, whichever are closer in memory. On CPU drivers (WG is 1) one work-item has COLS outputs. With
-// VECTORS it combines neighbours by 16: most compilers do that by themselves, but not for the lanes of a short line.
+// SLOTS chunks are processed at a time. COLUMNS is set if neighbouring outputs are closer in memory than neighbouring
+// lanes. Then neighbouring work-items have neighbouring outputs, else neighbouring lanes. On CPU drivers (WG is 1) one
+// work-item has COLS outputs. With VECTORS it combines vectors of 16 neighbours. Most compilers vectorise by
+// themselves, but not over the lanes of a short line.
 #ifdef OPERATOR
 #undef VECTORS
 #endif
@@ -70,8 +72,8 @@
 #endif
 #endif
 
-// Combines the `parts` aggregates of each output. `share` work-items have an output, and each takes `run` neighbours. Both are
-// powers of two.
+// Combines the `parts` aggregates of each output. `share` work-items have an output, and each takes `run` neighbours.
+// Both are powers of two.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_parts(
     __global const A* restrict in, const OFFSET_T outputs, const OFFSET_T parts, const uint share, const OFFSET_T run,
     __global OUT* restrict out_base, const ulong out_offset)

@@ -66,8 +66,8 @@ static inline uint tree_slot(const uint share, const uint column)
     return COLUMNS ? share * COLS + column : column * SHARE + share;
 }
 
-// Work-group g has part g % parts of the COLS outputs from COLS * (g / parts) on. With `last` there is one part, and results are
-// stored as OUT.
+// Work-group g has part g % parts of the COLS outputs from COLS * (g / parts) on. With `last` there is one part, and
+// results are stored as OUT.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_chunks(
     LINES, const OFFSET_T len, const OFFSET_T run, const OFFSET_T parts, __global void* restrict out_base,
     const ulong out_offset, const uint last)

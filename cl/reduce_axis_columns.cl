@@ -1,4 +1,5 @@
-// axis_columns: axis_chunks with VEC neighbouring outputs for each work-item, whose elements are vectors (reduce_axis.cl).
+// axis_columns: like axis_chunks, but a work-item has VEC neighbouring outputs, and loads their elements as vectors
+// (reduce_axis.cl).
 
 #define WIDTH (COLS / VEC)
 // Vectors whose loads are in flight at once.

@@ -58,7 +58,7 @@ static inline uint take_short_16(A* to, __global const T* from, const long step,
 }
 #undef FIRST16
 #define SHORT_LINES (COLS == 1)
-// The tree of neighbours over the lanes of a vector, in each of them.
+// The tree of neighbours over the lanes of a vector. Every lane gets the result.
 static inline A16 tree16(A16 x)
 {
     x = OP16(x.s0022446688aaccee, x.s1133557799bbddff);
@@ -178,7 +178,8 @@ static inline void take_part(
             take_neighbours(lane, in + at[0] + i, count - i);
         } else {
             uint i = 0;
-            // Narrow rows may be contiguous; then row after row is faster, since hardware prefetches it.
+            // Only for wide rows. Narrow rows may be contiguous, and are then faster one after another, since the
+            // hardware prefetches them.
             if (COLS > 64 && neighbours && there == COLS) {
                 for (; i + 4 * LANES <= count; i += 4 * LANES) {
                     for (uint k = 0; k < LANES; k++) {
@@ -219,7 +220,7 @@ static inline void take_part(
     }
 }
 
-// Work-groups share the tiles of all outputs and parts; each has contiguous ones.
+// The tiles of all outputs and parts are divided among the work-groups. Each work-group has contiguous tiles.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_chunks(
     LINES, const OFFSET_T len, const OFFSET_T run, const OFFSET_T parts, __global void* restrict out_base,
     const ulong out_offset, const uint last)

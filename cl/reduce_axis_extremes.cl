@@ -1,4 +1,5 @@
-// Extremes along one axis: for each line, the smallest element and its first index, the largest one, or both (ENDS is 2).
+// Extremes along one axis: for each line, the smallest element and its first index, the largest one, or both
+// (ENDS is 2).
 //
 //     index[o] = the first i with key(x[o][i]) minimal,   value[o] = x[o][index[o]]
 //
@@ -7,12 +8,13 @@
 //     axis_extremes:       for each part of each line: the smallest (key, index)
 //     axis_extremes_parts: for each line: the smallest (key, index) of its parts
 //
-// NaN has the lowest key. Keys of ARG_MAX, and of the second of two ENDS, are complements. Of equal keys the lowest index wins.
-// That order of (key, index) is total, so no tree is fixed.
+// NaN has the lowest key. With ARG_MAX, and for the second of two ENDS, keys are complemented, so that the largest
+// element has the lowest key. Of equal keys the lowest index wins. This order of (key, index) is total, so any tree
+// gives the same winner.
 //
-// A work-group has `columns` outputs, each of WG / columns work-items. With `across` neighbouring work-items have neighbouring
-// outputs, else neighbouring elements, whichever are closer in memory. If there are few outputs, lines are cut into parts of `run`
-// elements.
+// A work-group has `columns` outputs, each of WG / columns work-items. `across` is set if neighbouring outputs are
+// closer in memory than neighbouring elements. Then neighbouring work-items have neighbouring outputs, else
+// neighbouring elements. If there are few outputs, lines are cut into parts of `run` elements.
 #include "lib/types.cl"
 #include "lib/lines.cl"
 
@@ -50,8 +52,8 @@ static inline KEY_T key_at(const A x, const uint e)
 #endif
 }
 
-// The winner so far, at each end. If `at` was never set, no element had a key below the highest, so all are equal and the first
-// one wins.
+// The winner so far, at each end. If `at` was never set, no element had a key below the highest, so all are equal and
+// the first one wins.
 typedef struct {
     KEY_T key[ENDS];
     OFFSET_T at[ENDS];
@@ -91,7 +93,7 @@ static inline void store_best(
 #include "reduce_axis_extremes_gpu.cl"
 #endif
 
-// Work-group g has the outputs from columns * g on: the winners of their parts, whose indices are in `from`.
+// Work-group g has the outputs from columns * g on. `from` has the indices of the winners of their parts.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_extremes_parts(
     LINES, __global const ulong* restrict from, const OFFSET_T parts, const uint columns,
     __global T* restrict values_base, const ulong values_offset, __global ulong* restrict indices_base,
@@ -117,6 +119,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_extremes_part
     }
     best_of_share(&best, own, share, 1, keys, firsts);
     if (own == 0 && output < outputs) {
-        store_best(&best, in, stride, output, outputs, 0, 1, values_base + values_offset, indices_base + indices_offset);
+        store_best(
+            &best, in, stride, output, outputs, 0, 1, values_base + values_offset, indices_base + indices_offset);
     }
 }

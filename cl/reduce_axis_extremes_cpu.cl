@@ -39,15 +39,15 @@ static inline void compare(KEY_T* key, OFFSET_T* found, const T x, const uint e,
     *found = wins ? i : *found;
 }
 
-// There is one work-item.
+// Nothing to do, since an output has one work-item.
 static inline void best_of_share(
     Best* best, const uint own, const uint share, const uint distance, __local KEY_T* keys, __local OFFSET_T* found)
 {
 }
 
-// Work-group g has part g % parts of the `columns` outputs from columns * (g / parts) on. With one part it writes elements and
-// indices, those of the second end `outputs` further on. Else it writes only the index of each part; those of an output are
-// contiguous.
+// Work-group g has part g % parts of the `columns` outputs from columns * (g / parts) on. With one part it writes
+// elements and indices. Those of the second end begin `outputs` further on. With several parts it writes only the index
+// of the part's winner; the indices of an output are contiguous.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_extremes(
     LINES, const OFFSET_T len, const OFFSET_T run, const OFFSET_T parts, const uint columns, const uint across,
     __global T* restrict values_base, const ulong values_offset, __global ulong* restrict indices_base,

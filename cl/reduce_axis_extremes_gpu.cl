@@ -7,9 +7,9 @@
 #define VECS (T_BYTES >= 4 ? 4 : 2)
 #define SINGLES 8
 
-// Defines NAME(x, i, step, best), which compares x[0 .. COUNT]; element k has the index i + k / WIDTH * step + k % WIDTH. New
-// winners are rare, so the smallest key is found first, and then its index. COUNT is a constant, so that compilers unroll the
-// loops.
+// Defines NAME(x, i, step, best), which compares x[0 .. COUNT]; element k has the index
+// i + k / WIDTH * step + k % WIDTH. New winners are rare, so the smallest key is found first, and then its index. COUNT
+// is a constant, so that compilers unroll the loops.
 #define COMPARE(NAME, COUNT, WIDTH)                                                                                    \
     INLINED void NAME(const A* x, const OFFSET_T i, const OFFSET_T step, Best* best)                                   \
     {                                                                                                                  \
@@ -35,7 +35,7 @@ COMPARE(compare_vector, VEC, VEC)
 COMPARE(compare_singles, SINGLES, 1)
 COMPARE(compare_one, 1, 1)
 
-// Takes every `share`-th 16 bytes of the elements [start, end) of a contiguous line, from number `own` on.
+// Takes every `share`-th 16-byte vector of the elements [start, end) of a contiguous line, from vector `own` on.
 static inline void walk_vectors(
     __global const T* in, const OFFSET_T start, const OFFSET_T end, const uint own, const uint share, Best* best)
 {
@@ -68,7 +68,7 @@ static inline void walk_vectors(
     }
 }
 
-// Takes every `share`-th of the elements [start, end) of a line, from number `own` on.
+// Takes every `share`-th of the elements [start, end) of a line, from element start + own on.
 static inline void walk(
     __global const T* in, const long stride, const OFFSET_T start, const OFFSET_T end, const uint own, const uint share,
     Best* best)
@@ -89,8 +89,8 @@ static inline void walk(
     }
 }
 
-// Finds the winner of the work-items of an output, which are `distance` apart; it is valid if `own` is 0. All work-items call it,
-// in uniform flow; `share`, the same for all, is a power of two.
+// Finds the winner of the work-items of an output, which are `distance` apart; it is valid if `own` is 0. All
+// work-items call it, in uniform flow; `share`, the same for all, is a power of two.
 INLINED void best_of_share(
     Best* best, const uint own, const uint share, const uint distance, __local KEY_T* keys, __local OFFSET_T* found)
 {
@@ -116,9 +116,9 @@ INLINED void best_of_share(
     }
 }
 
-// Work-group g has part g % parts of the `columns` outputs from columns * (g / parts) on. With one part it writes elements and
-// indices, those of the second end `outputs` further on. Else it writes only the index of each part; those of an output are
-// contiguous.
+// Work-group g has part g % parts of the `columns` outputs from columns * (g / parts) on. With one part it writes
+// elements and indices. Those of the second end begin `outputs` further on. With several parts it writes only the index
+// of the part's winner; the indices of an output are contiguous.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_extremes(
     LINES, const OFFSET_T len, const OFFSET_T run, const OFFSET_T parts, const uint columns, const uint across,
     __global T* restrict values_base, const ulong values_offset, __global ulong* restrict indices_base,

@@ -8,15 +8,16 @@
 //         with one part: joins the quads, and writes the record; else writes the quads
 //     axis_moments_parts: joins the same quads of all parts, then the quads, and writes the record
 //
-// A chunk is 16 rows of LANES lanes along the axis: lane j has the elements j, j + LANES, ... of its chunk. A quad is four
-// neighbouring lanes. LANES is 32, or the smallest power of two, at least 4, for which a line is one chunk. So the order of floats
-// depends on `len` alone.
+// A chunk is 16 rows of LANES lanes along the axis: lane j has the elements j, j + LANES, ... of its chunk. A quad is
+// four neighbouring lanes. LANES is 32, or the smallest power of two, at least 4, for which a line is one chunk. So the
+// order of floats depends on `len` alone.
 //
-// A work-group has `columns` outputs. The work-items of an output share its quads and its chunks; each has a run of chunks. With
-// `across` neighbouring work-items have neighbouring outputs, else neighbouring quads, whichever are closer in memory. If outputs
-// are few, or lines long, the axis is cut into parts of `run` chunks, a power of two.
+// A work-group has `columns` outputs. Each work-item of an output has one quad of a run of chunks. `across` is set if
+// neighbouring outputs are closer in memory than neighbouring quads. Then neighbouring work-items have neighbouring
+// outputs, else neighbouring quads. If outputs are few, or lines long, the axis is cut into parts of `run` chunks, a
+// power of two.
 //
-// ALIGNED: the host promises that four elements from a multiple of four on are aligned as a vector.
+// ALIGNED: the host promises that every four elements of a line, from a multiple of four on, are aligned as one vector.
 #include "lib/types.cl"
 #include "lib/lines.cl"
 #include "lib/moments.cl"
@@ -31,8 +32,8 @@
 #define QUADS (LANES / 4)
 #define UNROLL _Pragma("unroll")
 
-// Moments of a work-item that wait for their right neighbours: one for each bit that is set in the number of chunks or parts so
-// far. A work-item has at most 512 chunks, and any number of parts.
+// Moments of a work-item that wait for their right neighbours: one for each bit that is set in the number of chunks or
+// parts so far. A work-item has at most 512 chunks, and any number of parts.
 #define CHUNKS_DEPTH 10
 #define PARTS_DEPTH 34
 

@@ -11,9 +11,9 @@
 #define VALUES COLS
 #endif
 
-// Calls USE(v, x) for each element x of the chunk and its lane and column v. It goes row by row. Every loop ends at
-// LANES and visits a lane only once, since PoCL 3.1 and Intel's runtime miscompile other loops with 4 lanes. The step
-// between rows is volatile, since Intel's runtime reorders the additions of a lane if it knows the number of rows.
+// Calls USE(v, x) for each element x of the chunk, where v is lane * COLS + column. It goes row by row. Every loop ends
+// at LANES and visits a lane only once, since PoCL 3.1 and Intel's runtime miscompile other loops with 4 lanes. The
+// step between rows is volatile, since Intel's runtime reorders the additions of a lane if it knows the number of rows.
 #define ROW(base, THERE, USE)                                                                                          \
     if (COLS == 1 && stride == 1) {                                                                                    \
         for (uint k = 0; k < LANES; k++) {                                                                             \
@@ -43,8 +43,8 @@
         ROW(rows * LANES, k < more, USE)                                                                               \
     }
 
-// Makes the moments of COLS lines, of the `count` > 0 elements of a chunk that starts at `in`. `neighbours`: the lines are
-// contiguous.
+// Makes the moments of COLS lines, of the `count` > 0 elements of a chunk that starts at `in`. `neighbours`: in each
+// row, the elements of the lines are contiguous.
 static inline void take(
     __global const T* in, const long stride, const long* at, const uint neighbours, const uint count, Moments* m)
 {
@@ -102,7 +102,7 @@ static inline void take(
 #endif
 }
 
-// Joins the quads of each of `columns` lines, of `elements` elements, into its first one.
+// For each of `columns` lines, which have `elements` elements: joins its quads into its first quad.
 static inline void join_quads(Moments* m, OFFSET_T elements, uint columns)
 {
 #ifdef A_FLOAT
@@ -118,8 +118,8 @@ static inline void join_quads(Moments* m, OFFSET_T elements, uint columns)
 #endif
 }
 
-// Work-group g has part g % parts of the `columns` outputs from columns * (g / parts) on. With one part it writes records, else the
-// moments of quads.
+// Work-group g has part g % parts of the `columns` outputs from columns * (g / parts) on. With one part it writes
+// records, else the moments of quads.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments(
     LINES, const OFFSET_T len, const OFFSET_T run, const OFFSET_T parts, const uint columns, const uint across,
     __global void* restrict out, const ulong out_offset)
@@ -164,8 +164,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments(
     }
 }
 
-// Work-group g has the outputs from columns * g on. It joins the moments from axis_moments: each part but the last has `unit`
-// elements. A work-item has `each` parts, a power of two.
+// Work-group g has the outputs from columns * g on. It joins the moments from axis_moments: each part but the last has
+// `unit` elements. A work-item has `each` parts, a power of two.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments_parts(
     __global const void* restrict from_base, const OFFSET_T outputs, const OFFSET_T len, const OFFSET_T unit,
     const OFFSET_T parts, const OFFSET_T each, const uint columns, __global void* restrict out, const ulong out_offset)

@@ -46,7 +46,7 @@ INLINED void add_distance(Quad* quad, const uint k, const A x)
     quad->m2[k] += d * d;
 }
 
-// Makes means of the lanes' sums; a sum that overflows is computed in another way.
+// Turns the lanes' sums into means. If a sum overflows, its mean is computed in another way.
 INLINED void divide(Quad* quad, __global const T* in, const long stride, const uint lane, const uint count)
 {
     int far = 0;
@@ -58,7 +58,8 @@ INLINED void divide(Quad* quad, __global const T* in, const long stride, const u
     if (!far) {
         return;
     }
-    // Not unrolled, so that the code for a lane exists once; arrays in registers have no variable index.
+    // Not unrolled, so that the code for a lane exists once. Inner loops find entry k, since arrays in registers cannot
+    // have a variable index.
     ROLLED
     for (uint k = 0; k < 4; k++) {
         A mean = 0, part = 0;
@@ -203,10 +204,10 @@ static inline void take(__global const T* in, const long stride, const uint lane
 
 #endif
 
-// Joins the moments of the `share` work-items of an output, which are `distance` apart. Work-item `own` has quad own % QUADS of
-// the `span` elements from span * (own / QUADS) on; `left` elements exist. First the moments of the same quad are joined: the
-// results are valid if own < QUADS. With `whole` the quads are then joined: the result is valid if `own` is 0. All work-items
-// call it, in uniform flow, with the same arguments except `own`.
+// Joins the moments of the `share` work-items of an output, which are `distance` apart. Work-item `own` has quad
+// own % QUADS of the `span` elements from span * (own / QUADS) on; `left` elements exist. First the moments of the same
+// quad are joined: the results are valid if own < QUADS. With `whole` the quads are then joined: the result is valid if
+// `own` is 0. All work-items call it, in uniform flow, with the same arguments except `own`.
 INLINED void join_share(
     Moments* m, const uint own, const uint share, const uint distance, const ulong span, const OFFSET_T left,
     const uint whole, __local MOMENT_T* tree)
@@ -241,8 +242,8 @@ INLINED void join_share(
     }
 }
 
-// Work-group g has part g % parts of the `columns` outputs from columns * (g / parts) on. With one part it writes records, else the
-// moments of quads.
+// Work-group g has part g % parts of the `columns` outputs from columns * (g / parts) on. With one part it writes
+// records, else the moments of quads.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments(
     LINES, const OFFSET_T len, const OFFSET_T run, const OFFSET_T parts, const uint columns, const uint across,
     __global void* restrict out, const ulong out_offset)
@@ -284,8 +285,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments(
     }
 }
 
-// Work-group g has the outputs from columns * g on. It joins the moments from axis_moments: each part but the last has `unit`
-// elements. A work-item has `each` parts, a power of two.
+// Work-group g has the outputs from columns * g on. It joins the moments from axis_moments: each part but the last has
+// `unit` elements. A work-item has `each` parts, a power of two.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments_parts(
     __global const void* restrict from_base, const OFFSET_T outputs, const OFFSET_T len, const OFFSET_T unit,
     const OFFSET_T parts, const OFFSET_T each, const uint columns, __global void* restrict out, const ulong out_offset)

@@ -1,5 +1,5 @@
-// axis_rows: lines of at most LANES elements, for whole vectors of outputs (reduce_axis.cl). A work-item has all of the lines of
-// one vector.
+// axis_rows: lines of at most LANES elements, for whole vectors of outputs (reduce_axis.cl). A work-item has all of the
+// lines of one vector.
 
 #define OWN (VEC * A_BYTES > 16 ? 4 : 8)
 // Vectors in flight.

@@ -1,5 +1,5 @@
-// axis_short: lines of at most LANES contiguous elements (reduce_axis.cl). LT work-items have BATCH outputs, and each loads a
-// vector of every one, all in flight.
+// axis_short: lines of at most LANES contiguous elements (reduce_axis.cl). LT work-items have BATCH outputs. Each of
+// them loads a vector of each output, and all these loads are in flight at once.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_short(
     LINES, const OFFSET_T len, __global OUT* restrict out_base, const ulong out_offset)
 {

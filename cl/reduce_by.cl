@@ -1,8 +1,9 @@
-// Reduction by a user-defined operator: partials[t] = x[t * TILE] op ... op x[t * TILE + TILE - 1]. The host repeats it on the partials,
-// until one is left.
+// Reduction by a user-defined operator: partials[t] = x[t * TILE] op ... op x[t * TILE + TILE - 1]. The host repeats it
+// on the partials, until one is left.
 //
-// Order: a tile is ROWS rows of LANES elements. Lane j combines the elements j, j + LANES, ... of its tile, from the identity on.
-// Then neighbouring lanes are combined, as a tree. So the result depends only on the elements, n and the size of T.
+// Order: a tile is ROWS rows of LANES elements. Lane j combines the elements j, j + LANES, ... of its tile, from the
+// identity on. Then neighbouring lanes are combined, as a tree. So the result depends only on the elements, n and the
+// size of T.
 //
 // Bytes: reads n elements once; writes n / TILE partials.
 //
@@ -75,7 +76,8 @@ INLINED void combine_items(__local T* tree)
     }
 }
 
-// Work-group g stores the partials of tiles g, g + groups, ... The host starts no more work-groups than there are tiles.
+// Work-group g stores the partials of tiles g, g + groups, ... The host starts no more work-groups than there are
+// tiles.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_by_tiles(
     __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, __global T* restrict out_base,
     const ulong out_offset)
@@ -91,8 +93,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_by_tiles(
         for (uint k = 0; k < ITEM_LANES; k++) {
             lane[k] = op_identity();
         }
-        // The loops are not in functions, where clang 15 would unroll them: then the gcd of u32 takes 72 registers of sm_90
-        // instead of 32.
+        // The loops are not in functions, where clang 15 would unroll them: then the gcd of u32 takes 72 registers of
+        // sm_90 instead of 32.
         if (elements == TILE) {
             if (WG == LANES) {
                 for (uint r = 0; r < ROWS; r += FLIGHT) {

@@ -1,35 +1,40 @@
 // Exact sum: the float nearest to x[0] + ... + x[n - 1] as a real number, ties to even. With DOT, the summands are the
-// exact products of the two factors of each element of a source. Neither order nor split matters.
+// exact products of the two factors of each element of a source. So the result depends neither on the order of the
+// summands nor on the way in which they are divided.
 //
 // Bytes: reads n elements once. Each work-group adds at most EXACT_WORDS words to one accumulator in global memory.
 //
 //     for each chunk of CHUNK elements of the work-item, four 16-byte loads at a time:
 //         if the sum of the chunk fits in the registers: add it to them
-//         else: deposit its elements, or what did not fit, in the work-group's accumulator in local memory (lib/exact.cl)
+//         else: deposit its elements, or what did not fit, in the work-group's accumulator in local memory
+//               (lib/exact.cl)
 //         after TABLE_CHUNKS chunks: resolve the carries of the accumulator
 //     deposit the registers, add the accumulator to the one in global memory
 //     last work-group: result = the accumulator, rounded with integers
 //
-// With REGISTERS the registers are an expansion of three f64, s[0] + s[1] + s[2], to which TwoSum adds a number without an error:
+// With REGISTERS the registers are an expansion of three f64, s[0] + s[1] + s[2], to which TwoSum adds a number without
+// an error:
 //
 //     for j in 0 .. 3: (s[j], x) = (s[j] + x rounded, the error of this sum);   deposit x unless it is 0
 //
-// Sums of f32, and of narrower types, are first added up in one f64. Let 2^e <= max |x| < 2^(e + 1) and 2^m <= min |x| over the
-// elements of a chunk that are not 0, and let p be their precision. All partial sums are multiples of 2^(m - p + 1), and at most
-// CHUNK * 2^(e + 1). They are exact if e + 1 + log2(CHUNK) - (m - p + 1) <= 53, that is if e - m <= 53 - p - log2(CHUNK) = SPREAD.
-// A product of two f32 is an f64; one of two f64 is the sum of two, by a fused multiply-add. Elements whose errors could be
-// subnormal, or whose sums could overflow, are not in [FIELD_LEAST, FIELD_MOST], and are deposited.
+// Sums of f32, and of narrower types, are first added up in one f64. Let 2^e <= max |x| < 2^(e + 1) and 2^m <= min |x|
+// over the elements of a chunk that are not 0, and let p be their precision. All partial sums are multiples of
+// 2^(m - p + 1), and at most CHUNK * 2^(e + 1). They are exact if e + 1 + log2(CHUNK) - (m - p + 1) <= 53, that is if
+// e - m <= 53 - p - log2(CHUNK) = SPREAD. A product of two f32 is exact in one f64. A product of two f64 is the sum of
+// two f64, by a fused multiply-add. Elements with exponent fields outside [FIELD_LEAST, FIELD_MOST] are deposited,
+// since their errors could be subnormal, or their sums could overflow.
 //
-// A chunk of f64, of products of f32, or of f32 without REGISTERS, is added up in two or three parts. Let P be the precision of
-// the sums, 53 or 24. Let s = e + log2(CHUNK), S = 1.5 * 2^s, and q = (S + x) - S, where both operations round. Then q
-// is a multiple of 2^(s - P + 1), and x - q is at most 2^(s - P). Both are exact, and so are sums of CHUNK numbers q.
-// For p-bit numbers, sums of the x - q are exact if e - m <= 2 P + 1 - p - 2 log2(CHUNK). Else the kernel may split
-// each x - q again.
+// A chunk of f64, of products of f32, or of f32 without REGISTERS, is added up in two or three parts. Let P be the
+// precision of the sums, 53 or 24. Let s = e + log2(CHUNK), S = 1.5 * 2^s, and q = (S + x) - S, where both operations
+// round. Then q is a multiple of 2^(s - P + 1), and x - q is at most 2^(s - P). Both are exact, and so are sums of
+// CHUNK numbers q. For p-bit numbers, sums of the x - q are exact if e - m <= 2 P + 1 - p - 2 log2(CHUNK). Else the
+// kernel may split each x - q again.
 //
 // Without REGISTERS, a work-item holds a window of the accumulator: a two's complement integer in units of 2^low.
 // Numbers above the window move it up, and numbers below it are deposited.
 //
-// TwoSum: D. E. Knuth, The Art of Computer Programming 2, 4.2.2. Expansions with deposits: Collange et al., see lib/exact.cl.
+// TwoSum: D. E. Knuth, The Art of Computer Programming 2, 4.2.2. Expansions with deposits: Collange et al., see
+// lib/exact.cl.
 #include "lib/types.cl"
 #define REAL_BYTES A_BYTES
 #include "lib/parts.cl"
@@ -76,9 +81,9 @@
 #define LOG_CHUNK 4
 #endif
 
-// Small work-groups are those of CPU drivers: unrolled loops would only make them compile longer, and lanes let them add in
-// vectors. With larger work-groups, a loop with a large body keeps its numbers in registers: each iteration uses the
-// first number and moves the others down.
+// Small work-groups are those of CPU drivers: unrolled loops would only make them compile longer, and lanes let them
+// add in vectors. With larger work-groups, a loop with a large body keeps its numbers in registers: each iteration uses
+// the first number and moves the others down.
 #if WG >= 32
 #define UNROLLED _Pragma("unroll")
 #define LANES 1
@@ -98,7 +103,8 @@
 // Words of the accumulator that a number changes.
 #define PIECES (A_BYTES == 4 && !DOT ? 3 : 5)
 
-// A word changes at most three times for each element: for the element or its product's two halves, and for a window that moves.
+// A word changes at most three times for each element: for the element or its product's two halves, and for a window
+// that moves.
 #define TABLE_CHUNKS (MOST_ADDED / (3 * CHUNK * (WG / REPLICAS)))
 
 #ifdef REGISTERS
@@ -278,7 +284,8 @@ INLINED void add_in_window(Sum* sum, const ulong size, const int off, const int 
     add_shifted(sum->word, ((long)size ^ sign) - sign, (uint)off);
 }
 
-// Adds a number to the window or, below it, to the accumulator. A number above the window moves it.
+// Adds a number to the window, or to the accumulator if the number is below the window. A number above the window moves
+// it.
 INLINED void add_part(Sum* sum, EXACT_TABLE words, const ulong size, const int position, const int negative)
 {
     if (size == 0) {
@@ -474,8 +481,9 @@ INLINED void take_chunk(Sum* sum, EXACT_TABLE words, A* x, A* y)
     }
 }
 #else
-// The largest difference of exponents in a chunk, for two parts and for three. Three would be exact up to 50 - 3 *
-// LOG_CHUNK. But if one chunk of an input is that wide, most are. Then depositing all chunks is faster than a mix.
+// The largest difference of exponents in a chunk that is added up in two parts, and in three parts. Three parts would
+// be exact up to 50 - 3 * LOG_CHUNK. But if the difference is above 30 in one chunk of an input, it is in most chunks.
+// Then depositing all of them is faster than a mix.
 #define SPREAD_OF_TWO (25 - 2 * LOG_CHUNK)
 #define SPREAD_OF_THREE (LOG_CHUNK > 6 ? 50 - 3 * LOG_CHUNK : 30)
 // From this exponent field on, no part is subnormal.
@@ -825,8 +833,9 @@ INLINED void load_chunk(const OFFSET_T base, const OFFSET_T n, A* x, A* y, INPUT
     }
 }
 
-// Work-group g takes the tiles g, g + groups, ...; with one work-item a run of tiles. `sums` is 0 before the launch, and has the
-// accumulator and its marks (lib/exact.cl). With ONE_PASS and `round`, the work-group that finishes last rounds it.
+// Work-group g takes the tiles g, g + groups, ...; with one work-item a run of tiles. `sums` is 0 before the launch,
+// and has the accumulator and its marks (lib/exact.cl). With ONE_PASS and `round`, the work-group that finishes last
+// rounds it.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_exact(
     INPUT_PARAMS(restrict), const OFFSET_T n, volatile __global int* sums, const uint round RESULT_PARAMS)
 {

@@ -1,9 +1,10 @@
-// Exact sums by groups: out[g] = the float nearest to the sum of group g, ties to even; with MEAN, to that sum divided by the
-// number of its elements. src/reduce/exact_groups/mod.rs has the algorithm, and reduce_exact.cl the proof for chunks.
+// Exact sums by groups: out[g] = the float nearest to the sum of group g, ties to even; with MEAN, to that sum divided
+// by the number of its elements. src/reduce/exact_groups/mod.rs has the algorithm, and reduce_exact.cl the proof for
+// chunks.
 //
 // Bytes: reads each element once; reads the elements of groups that do not fit in the registers twice.
 //
-//     for every WG / TEAM groups at a time, with a team of TEAM work-items for each group:
+//     for WG / TEAM groups at a time, each with a team of TEAM work-items:
 //         for each chunk of CHUNK elements of the work-item: add it to the partial, or mark that it does not fit
 //         add the partials of the team, as a tree
 //         first work-item of the team: round the partial, store the result
@@ -14,10 +15,12 @@
 // Without SEGMENTS a group is a line (lib/lines.cl). COLUMNS: neighbouring work-items have neighbouring groups; else
 // they have neighbouring elements. PARTS: a team has a part of a group, and adds its accumulator to that of the group
 // in global memory: `sums`.
-// DOT: the summands are the exact products in[i] * other[i]; lines of `other` have their own strides. Excludes REGISTERS.
+// DOT: the summands are the exact products in[i] * other[i]; lines of `other` have their own strides. Excludes
+// REGISTERS.
 //
-// The list of the parts of long segments: list[0] is their number, then `room` owners and `room` firsts. A part's first is the
-// index f of the first part of its segment: owners[f] is the segment, owners[f + 1] its length, sums[f] its accumulator.
+// The list of the parts of long segments: list[0] is the number of parts; then follow `room` owners and `room` firsts.
+// A part's first is the index f of the first part of its segment. Then owners[f] is the segment, owners[f + 1] its
+// length, and sums[f] its accumulator.
 #include "lib/types.cl"
 #define REAL_BYTES A_BYTES
 #include "lib/parts.cl"
@@ -49,7 +52,8 @@
 
 // Words of the accumulator that a summand changes.
 #define PIECES (!DOT ? (A_BYTES == 4 ? 3 : 5) : (A_BYTES == 4 ? 4 : 8))
-// The position of a summand's lowest bit is its exponent minus LEAST. In the accumulator it is POSITION_OF_LEAST higher.
+// The position of a summand's lowest bit is its exponent minus LEAST. In the accumulator it is POSITION_OF_LEAST
+// higher.
 #if DOT
 #define LEAST EXACT_LEAST
 #define POSITION_OF_LEAST 0
@@ -59,7 +63,8 @@
 #endif
 // A mark of a partial that lacks numbers.
 #define MISFIT 16
-// Elements of a group before the carries of its accumulator must be resolved. Each element changes a word once.
+// The number of elements of a group after which the carries of its accumulator must be resolved. Each element changes a
+// word once.
 #define TABLE_ELEMENTS MOST_ADDED
 
 #ifndef REGISTERS
@@ -156,7 +161,7 @@ INLINED void open_partial(Partial* p, const uint top)
     p->marks = 0;
 }
 
-// Adds x to the second number.
+// Adds x to the second number, `error`.
 INLINED void add_error(Partial* p, const double x)
 {
     const double rest = error_of(p->error, x);
@@ -335,7 +340,8 @@ INLINED void open_partial(Partial* p, const uint top)
     p->marks = 0;
 }
 
-// Moves the carry of each digit to the next one. The highest digit has no number of the window, only carries.
+// Moves the carry of each digit to the next one. Numbers of the window change only the lower digits, so the highest
+// digit has nothing but carries.
 INLINED void carry_partial(Partial* p)
 {
     UNROLLED
@@ -456,7 +462,8 @@ INLINED void get_partial(__local const long* from, Partial* p)
     }
 }
 
-// Returns whether `round_partial` can round the partial: it takes 32 bits of the last digit, which has the carries of many numbers.
+// Returns whether `round_partial` can round the partial: it takes 32 bits of the last digit, which has the carries of
+// many numbers.
 static inline int can_be_rounded(const Partial* from)
 {
     Partial p = *from;
@@ -592,10 +599,11 @@ typedef struct {
     int there;
 } Group;
 
-// x[0 .. CHUNK] = the elements of lane `lane` of a round, which begins at element `from` of the group; `none` after the last one.
-// p[0], p[stride], ... are the `len` elements of the group.
+// x[0 .. CHUNK] = the elements of lane `lane` of a round, which begins at element `from` of the group; `none` after the
+// last one. p[0], p[stride], ... are the `len` elements of the group.
 INLINED void load_chunk(
-    __global const T* p, const long stride, const OFFSET_T len, const OFFSET_T from, const uint lane, const A none, A* x)
+    __global const T* p, const long stride, const OFFSET_T len, const OFFSET_T from, const uint lane, const A none,
+    A* x)
 {
     if (len - from >= TEAM * CHUNK) {
         UNROLLED

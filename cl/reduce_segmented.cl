@@ -1,4 +1,5 @@
-// Segmented reduction: out[s] = x[offsets[s]] op ... op x[offsets[s + 1] - 1]. With KEYED the segments are the runs of equal keys.
+// Segmented reduction: out[s] = x[offsets[s]] op ... op x[offsets[s + 1] - 1]. With KEYED the segments are the runs of
+// equal keys.
 //
 // lib/segment_nodes.cl defines the order of the operations, which is the same for all variants.
 #include "lib/segment_nodes.cl"

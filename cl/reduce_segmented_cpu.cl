@@ -1,5 +1,5 @@
-// Segmented reduction for CPU drivers: out[s] = x[offsets[s]] op ... op x[offsets[s + 1] - 1], in the order of the tree of
-// lib/segment_nodes.cl.
+// Segmented reduction for CPU drivers: out[s] = x[offsets[s]] op ... op x[offsets[s + 1] - 1], in the order of the tree
+// of lib/segment_nodes.cl.
 //
 // Bytes: reads n elements once and the offsets about twice; writes a result for each segment.
 //
@@ -117,8 +117,8 @@ static inline ulong mark_starts(
     return bits;
 }
 
-// Makes the node of the line at `begin`, and stores the results of the segments within it. `rank` is that of the segment that is
-// open before the line, then after it.
+// Makes the node of the line at `begin`, and stores the results of the segments within it. *rank is the rank of the
+// open segment: of the one before the line, then of the one after it.
 static inline void finish_line(
     const A* sums, ulong bits, uint begin, uint length, const OFFSET_T* ranks, OFFSET_T* rank, Node* node,
     __global OUT* out, OFFSET_T count)
@@ -141,7 +141,8 @@ static inline void finish_line(
 }
 
 // Stores `empty` as the result of each empty segment of the work-item's share.
-static inline void store_empty(__global const S* offsets, OFFSET_T segments, POS_T n, __global OUT* out, const OUT empty)
+static inline void store_empty(
+    __global const S* offsets, OFFSET_T segments, POS_T n, __global OUT* out, const OUT empty)
 {
     const OFFSET_T run = segments / (uint)get_num_groups(0) + 1;
     const OFFSET_T first = min(segments, (OFFSET_T)(get_group_id(0) * run));

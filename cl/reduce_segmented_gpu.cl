@@ -1,5 +1,5 @@
-// Segmented reduction on GPUs, by offsets: out[s] = x[offsets[s]] op ... op x[offsets[s + 1] - 1], in the order of the tree of
-// lib/segment_nodes.cl.
+// Segmented reduction on GPUs, by offsets: out[s] = x[offsets[s]] op ... op x[offsets[s + 1] - 1], in the order of the
+// tree of lib/segment_nodes.cl.
 //
 // Bytes: reads n elements once and the offsets about twice; writes a result for each segment.
 //
@@ -21,7 +21,7 @@
 // Offsets that segments_prepare looks through together. They are so few that each crowded tile has whole runs.
 #define RUN (TILE / 4)
 
-// Returns whether a tile has so many offsets, most of them equal, that searches are faster than loads of all.
+// Returns whether a tile has so many offsets, most of them equal, that searching them is faster than loading all.
 static inline bool is_crowded(OFFSET_T low, OFFSET_T high) { return high - low > TILE; }
 
 // Returns how many of the offsets are at most p. The first `low` offsets are, and the answer is close to `low`.
@@ -35,9 +35,9 @@ static inline OFFSET_T rank_from(__global const S* offsets, OFFSET_T low, OFFSET
     return rank_within(offsets, low, low + min((OFFSET_T)(step - 1), (OFFSET_T)(count - low)), p);
 }
 
-// Stores `empty` for the empty segments after the last tile and in crowded tiles, by the work-groups after the first `searchers`.
-// It looks through the runs of RUN offsets that span fewer than TILE elements, their neighbouring runs, the first run, and the
-// runs that end at n.
+// Stores `empty` for the empty segments after the last tile and in crowded tiles, by the work-groups after the first
+// `searchers`. It looks through all runs of RUN offsets that span fewer than TILE elements, and through their
+// neighbouring runs. It also looks through the first run, and the runs that end at n.
 INLINED void store_empty(
     __global const S* offsets, OFFSET_T segments, POS_T n, uint searchers, __global OUT* out, const OUT empty)
 {
@@ -60,8 +60,8 @@ INLINED void store_empty(
     }
 }
 
-// Finds the rank of each tile, and stores the results of some empty segments; with COUNTED no segment is empty. A search is a chain
-// of loads, so its work-groups do nothing else.
+// Finds the rank of each tile, and stores the results of some empty segments; with COUNTED no segment is empty. A
+// search is a chain of loads that wait for one another, so the work-groups that search do nothing else.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_prepare(
     OFFSETS_ARG offsets_base, const ulong offsets_offset, COUNT_PARAMS, const POS_T n, const OFFSET_T tiles,
     __global uchar* scratch, const ulong nodes, __global OUT* out_base, const ulong out_offset, const OUT empty)
@@ -168,7 +168,8 @@ KERNEL void segments_tiles(
     TV row[ROW_VECS];
     TileNode node;
 
-    // Answers come in the order of requests: the ranks first, then the elements, which arrive while the offsets are marked.
+    // Loads are answered in their order: the ranks first, then the elements, which arrive while the starts of segments
+    // are marked.
     const OFFSET_T low = TILE_RANKS(scratch, nodes)[tile], high = TILE_RANKS(scratch, nodes)[tile + 1];
     fetch_tile(in, length, stage, row);
     clear_starts(starts);

@@ -14,13 +14,15 @@
 //         store the keys of the runs that start in the tile, and the results of those that also end in it
 //     segments_nodes: joins the tiles' nodes, level by level
 //
-// Sources: CUB's DeviceReduce::ReduceByKey; Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016.
+// Sources: CUB's DeviceReduce::ReduceByKey; Merrill and Garland, "Single-pass parallel prefix scan with decoupled
+// look-back", 2016.
 #include "lib/segment_nodes.cl"
 #include "lib/segment_tiles.cl"
 #include "lib/equal.cl"
 #include "lib/ticket.cl"
 
-// Words of local memory to exchange counts: one for each sub-group with shuffles, else two copies of one for each work-item.
+// Words of local memory to exchange counts: one for each sub-group with shuffles, else two copies of one for each
+// work-item.
 #define EXCHANGE (SHUFFLES ? WG / 32 + 1 : 2 * WG)
 // Words that hold a bit for each element of a tile; the words of a work-item.
 #define WORDS (TILE / 32)
@@ -71,14 +73,14 @@ static inline void load_keys(__global const KEY* keys, OFFSET_T base, uint e, KE
     CAT(vstore, KEY_VEC)(held, 0, own);
 }
 
-// Returns the last key of the lane below; lane 0 and sub-groups without shuffles have loaded it: `loaded`.
+// Returns the last key of the lane below. Lane 0, and without shuffles every lane, has loaded it before: `loaded`.
 SG_INLINE KEY key_before(KEY last, KEY loaded, __local uint* sg_scratch)
 {
     if (!SHUFFLES) {
         return loaded;
     }
-    const KEY up =
-        KEY_BYTES == 8 ? (KEY)sg_shuffle_up_u64(last, 1, sg_scratch) : (KEY)sg_shuffle_up_u32((uint)last, 1, sg_scratch);
+    const KEY up = KEY_BYTES == 8 ? (KEY)sg_shuffle_up_u64(last, 1, sg_scratch)
+                                  : (KEY)sg_shuffle_up_u32((uint)last, 1, sg_scratch);
     return sg_lane() == 0 ? loaded : up;
 }
 
@@ -188,9 +190,10 @@ INLINED uint scan_counts(uint own, uint* all, __local uint* exchange, __local ui
     return up_to;
 }
 
-// Finds how many runs of the tile start before the elements of each word, and returns how many start in the tile. All work-items
-// call it, in uniform flow. It does not end with a barrier.
-INLINED uint rank_words(__local const uint* starts, __local uint* ranks, __local uint* exchange, __local uint* sg_scratch)
+// Finds how many runs of the tile start before the elements of each word, and returns how many start in the tile. All
+// work-items call it, in uniform flow. It does not end with a barrier.
+INLINED uint rank_words(
+    __local const uint* starts, __local uint* ranks, __local uint* exchange, __local uint* sg_scratch)
 {
     const uint first = (uint)get_local_id(0) * ITEM_WORDS, end = min(first + ITEM_WORDS, (uint)WORDS);
     uint own = 0, all = 0;
@@ -241,8 +244,8 @@ INLINED void look_back_runs(
     }
 }
 
-// Stores the keys of the `total` runs that start in the tile, and the results of those that also end in it. `low` is the number of
-// runs before the tile.
+// Stores the keys of the `total` runs that start in the tile, and the results of those that also end in it. `low` is
+// the number of runs before the tile.
 INLINED void store_runs(
     __global const KEY* keys, OFFSET_T low, uint total, __local const ushort* positions, __local const A* results,
     __global KEY* keys_out, __global OUT* out, OFFSET_T count)
@@ -270,8 +273,8 @@ INLINED void store_runs(
     }
 }
 
-// `state` has 16 bytes for the atomic tile counter, then a status word for each tile. With `last` there is one tile, and its open
-// run is complete.
+// `state` has 16 bytes for the atomic tile counter, then a status word for each tile. With `last` there is one tile,
+// and its open run is complete.
 KERNEL void segments_tiles(
     __global const T* restrict in_base, const ulong in_offset, const POS_T n, __global const KEY* keys_base,
     const ulong keys_offset, __global KEY* keys_out_base, const ulong keys_out_offset, __global ulong* count_base,
@@ -311,5 +314,6 @@ KERNEL void segments_tiles(
     // Work-item 0 alone reads `preceding` before the next barrier.
     const OFFSET_T high = get_local_id(0) == 0 ? (OFFSET_T)(*preceding + total) : 0;
     finish_tile(&node, high, tile, scratch, nodes, out, count, last);
-    store_runs(keys + base, (OFFSET_T)*preceding, total, positions, results, keys_out_base + keys_out_offset, out, count);
+    store_runs(
+        keys + base, (OFFSET_T)*preceding, total, positions, results, keys_out_base + keys_out_offset, out, count);
 }

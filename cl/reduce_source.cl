@@ -1,4 +1,5 @@
-// Reduction of a source, in the tiles and the order of reduce.cl: result = x[0] op x[1] op ... op x[n - 1], where x[i] is computed.
+// Reduction of a source, in the tiles and the order of reduce.cl: result = x[0] op x[1] op ... op x[n - 1], where x[i]
+// is computed.
 //
 // Bytes: reads the arrays of the source once, writes n / TILE partials. lib/tiles.cl has the geometry.
 //
@@ -67,8 +68,8 @@ INLINED void take_tile(A* lane, const OFFSET_T base, const OFFSET_T n, SOURCE_PA
     }
 }
 
-// Work-group g writes the partials of the tiles g, g + groups, ...; with FAST one partial of all of them. The host starts at most
-// as many work-groups as tiles.
+// Work-group g writes the partials of the tiles g, g + groups, ...; with FAST one partial of all of them. The host
+// starts at most as many work-groups as tiles.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_source(
     SOURCE_PARAMS(restrict), const OFFSET_T n, __global void* out_base, const ulong out_offset,
     const uint last RESULT_PARAMS)

@@ -1,11 +1,11 @@
 // Reverse: out[i] = in[n - 1 - i], or the same in place.
 //
-// An element is PARTS units, each the largest power of two of bytes, up to 16, that divides it. If an element is one
-// unit, whole words of 16 bytes are reversed:
+// An element has PARTS units. The size of a unit is the largest power of two, up to 16 bytes, that divides the
+// element's size. If an element is one unit, whole words of 16 bytes are reversed:
 //
-//     reverse_words               word w of the output, from byte `head` on, mirrors the 16 bytes that end head + 16 * w
-//                                 bytes before the input's end. Unless these are aligned, they straddle two words, which
-//                                 are read whole
+//     reverse_words               the words of the output begin at byte `head`. Word w mirrors the 16 bytes of the
+//                                 input that end head + 16 * w bytes before its end. If these bytes straddle two
+//                                 aligned words, both words are read whole
 //     swap_words                  in place: words from both ends, where both are aligned
 //     reverse_units, swap_units   unit by unit: all other cases
 //     reverse_runs, swap_runs     a work-group is one work-item, which takes `run` neighbours: for CPU drivers
@@ -82,7 +82,7 @@ static inline uint4 turned(uint4 word)
 #endif
 }
 
-// A work-item takes two words, WG apart. `last` is the byte of the input at which the first word begins.
+// A work-item takes two words, WG apart. `last` is the byte of the buffer at which the 16 bytes for word 0 begin.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reverse_words(
     __global const UNIT* restrict in_base, const ulong in_offset, __global UNIT* restrict out_base,
     const ulong out_offset, const ulong n, const uint head, const ulong words)
@@ -114,7 +114,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reverse_words(
     }
 }
 
-// As many bytes come before the words as after them. A work-item takes a pair of words; the middle one is its own pair.
+// As many bytes come before the words as after them. A work-item swaps a pair of words. If there is a middle word, it
+// is paired with itself.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void swap_words(
     __global UNIT* restrict x_base, const ulong offset, const ulong n, const uint head, const ulong words)
 {

@@ -111,8 +111,8 @@
 #define IN_VECTOR(j) (REVERSE ? VEC - 1 - (j) : (j))
 #include "lib/heads.cl"
 
-// The input: memory, or with SOURCE computed elements. INPUT_PARAMS are a kernel's first parameters, ELEMENT_PARAMS those of a
-// function, and ELEMENTS their names.
+// The input: memory, or with SOURCE computed elements. INPUT_PARAMS are a kernel's first parameters. ELEMENT_PARAMS are
+// the parameters of a function that reads elements, and ELEMENTS are the arguments for them.
 #ifdef SOURCE
 #include "lib/source.cl"
 #define INPUT_PARAMS SOURCE_PARAMS()

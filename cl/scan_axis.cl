@@ -2,8 +2,8 @@
 //
 //     inclusive: out[i] = initial op x[0] op ... op x[i];  exclusive: without op x[i]      i: index in the line
 //
-// With REVERSE i counts from the last element of the line. A line has chunks of CHUNK elements. For element i of chunk c, with the
-// exclusive prefix of c over the aggregates of the line's chunks (lib/spine.cl):
+// With REVERSE i counts from the last element of the line. A line has chunks of CHUNK elements. For element i of chunk
+// c, with the exclusive prefix of c over the aggregates of the line's chunks (lib/spine.cl):
 //
 //     out[i] = ((prefix(c) op x[first of c]) op ...) op x[i]
 //

@@ -167,7 +167,8 @@ static inline A scan_vector(
     return prefix;
 }
 
-// Scans the first `stop` elements of a tile in the order of scan.cl, from the tile's `prefix` on. Returns the prefix after them.
+// Scans the first `stop` elements of a tile in the order of scan.cl, from the tile's `prefix` on. Returns the prefix
+// after them.
 static inline A scan_in_order(
     ELEMENT_PARAMS, OFFSET_T base, uint stop, OFFSET_T n, __global OUT* out, OFFSET_T outputs, const uint* heads,
     A initial, A prefix, uint inclusive)

@@ -16,8 +16,8 @@
 //     store_whole_chunk: scan the columns from each lane's prefix on, transpose back, store
 #define UNROLL _Pragma("unroll")
 #define OUT16 CAT(OUT, 16)
-// AT16: the lowest index of the 16 contiguous elements that begin with the i-th. REVERSED16: these elements in the order of
-// memory.
+// AT16: the lowest index of the 16 contiguous elements that begin with the i-th. REVERSED16: these elements in the
+// order of memory.
 #define AT16(i, len) (REVERSE ? (len) - 16 - (i) : (i))
 #define REVERSED16(v) (REVERSE ? (v).sfedcba9876543210 : (v))
 
@@ -43,7 +43,7 @@ static inline void take_vectors(ELEMENT_PARAMS, OFFSET_T at, OFFSET_T n, A16* co
     }
 }
 
-// The inverse: stores results from `at` on.
+// The inverse of take_vectors(): stores results, from result `at` on.
 static inline void store_vectors(__global OUT* out, OFFSET_T at, OFFSET_T outputs, A16* column)
 {
     UNROLL
@@ -67,9 +67,9 @@ static inline void store_vectors(__global OUT* out, OFFSET_T at, OFFSET_T output
     }
 }
 
-// One level of the tree scan in the lanes of a vector. Each lane holds the aggregate of its 2^b neighbours. In each lane, `low`
-// and `high` have the aggregates of the lower and the upper half of its 2^(b + 1) neighbours. `upper` is set in the lanes of the
-// upper half.
+// One level of the tree scan in the lanes of a vector. Each lane holds the aggregate of its 2^b neighbours. In each
+// lane, `low` and `high` have the aggregates of the lower and the upper half of its 2^(b + 1) neighbours. `upper` is
+// set in the lanes of the upper half.
 static inline void scan_lanes(A16 low, A16 high, CAT(A_BITS, 16) upper, A16* total, A16* prefix)
 {
     *prefix = select(*prefix, OP16(low, *prefix), upper);

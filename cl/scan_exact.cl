@@ -5,26 +5,28 @@
 //
 // With REVERSE i counts from the last element, in the input and in the output. In place, `out` is `x`.
 //
-// Bytes: reads each element twice and writes each result. A tile of TILE elements also writes and reads a record twice: an
-// accumulator of lib/exact.cl and its marks, 164 bytes, or 1,076 for f64.
+// Bytes: reads each element twice and writes each result. A tile of TILE elements also writes and reads a record twice:
+// an accumulator of lib/exact.cl and its marks, 164 bytes, or 1,076 for f64.
 //
 //     scan_exact_sums:  record[t] = exact sum of tile t, in 64-bit integers if they hold it, else in local memory
-//     scan_exact_spine: record[t] = exclusive prefix of record[t] within a group of LEVEL records; a record of the next level has
-//                       the sum of the group. One launch for each level.
+//     scan_exact_spine: record[t] = exclusive prefix of record[t] within a group of LEVEL records; a record of the next
+//                       level has the sum of the group. One launch for each level.
 //     scan_exact_tiles: prefix of the tile = initial + its records at all levels
 //                       choose a unit; scan the elements as 64-bit integers; round each prefix
 //                       if all results are certain: store them;   else: append t to the list
-//     scan_exact_wide_tiles, in scan_exact_wide.cl: the tiles of the list, or all tiles where scan_exact_tiles is not used
+//     scan_exact_wide_tiles (scan_exact_wide.cl): the tiles of the list; all tiles if scan_exact_tiles is not used
 //
-// Narrow tile: its unit u = 2^low is such that the prefix of the tile and all its sums are below 2^62 u. Elements and prefix are
-// converted to whole numbers of units. If all of these conversions are exact, so is each sum V u. Else each of them has an error
-// below u, so the sum is between (V - M) u and (V + M) u, for M = TILE + EXACT_WORDS. If both ends round to the same float, it is
-// the result. The conversion of an integer to a float rounds once; the product with u is exact or overflows, since u is a normal
-// float. A tile is not narrow if an element is not finite, or if all summands of a prefix may be -0.
+// Narrow tile: its unit u = 2^low is such that the prefix of the tile and all its sums are below 2^62 u. Elements and
+// prefix are converted to whole numbers of units. If all of these conversions are exact, so is each sum V u. Else each
+// conversion has an error below u. So the sum is between (V - M) u and (V + M) u, for M = TILE + EXACT_WORDS. If both
+// ends round to the same float, it is the result. The conversion of an integer to a float rounds once; the product with
+// u is exact or overflows, since u is a normal float. A tile is not narrow if an element is not finite, or if all
+// summands of a prefix may be -0.
 //
 // So the data alone determine which kernel writes a tile. The results depend on neither the kernel nor the geometry.
 //
-// References: S. Sengupta et al., Scan primitives for GPU computing, 2007: reduce-then-scan. lib/exact.cl has those of the accumulator.
+// References: S. Sengupta et al., Scan primitives for GPU computing, 2007: reduce-then-scan. lib/exact.cl has those of
+// the accumulator.
 #include "lib/types.cl"
 #define REAL_BYTES A_BYTES
 #include "lib/parts.cl"
@@ -161,8 +163,8 @@ INLINED long scan_units(__local long* totals, __local uint* sg_scratch, const lo
 }
 // Adds a work-item's elements to its replica of the accumulator. `highest` is the highest exponent field of the tile.
 // The returned marks of all work-items are together those of the tile. A tile adds less than TILE * 2^16 to a word.
-INLINED uint deposit_elements(EXACT_TABLE table, const float* x, const uint highest, __global const T* in, const OFFSET_T n,
-    const OFFSET_T first)
+INLINED uint deposit_elements(
+    EXACT_TABLE table, const float* x, const uint highest, __global const T* in, const OFFSET_T n, const OFFSET_T first)
 {
     uint other = 0, marks = 0;
     UNROLLED
@@ -186,7 +188,8 @@ INLINED uint deposit_elements(EXACT_TABLE table, const float* x, const uint high
 }
 #else
 
-// Adds a tile's elements to an accumulator: those that are whole numbers of units of a window as 128-bit integers, the others one by one.
+// Adds a tile's elements to an accumulator: those that are whole numbers of units of a window as 128-bit integers, the
+// others one by one.
 INLINED void deposit_tile(EXACT_TABLE words, volatile __local uint* marks, __global const T* in, const OFFSET_T n,
     const OFFSET_T first, const uint most)
 {
@@ -314,7 +317,8 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exa
     } while (tile < tiles);
 }
 
-// The records of a level begin at `first`. The last one may be unwritten: no exclusive prefix includes it. Those of the next level begin at `next`.
+// The records of a level begin at `first`. The last one may be unwritten: no exclusive prefix includes it. Those of the
+// next level begin at `next`.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_spine(
     __global int* records, const OFFSET_T first, const OFFSET_T count, const OFFSET_T next)
 {
@@ -361,7 +365,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_spine(
 }
 
 #ifdef NARROW
-// The most by which V differs from the sum, in units, if conversions had errors: one for each element and each word of the prefix.
+// The most by which V differs from the sum, in units, if conversions had errors: one for each element and each word of
+// the prefix.
 #define SLACK (TILE + EXACT_WORDS)
 
 // The magnitude of an accumulator is below 2^bits times the least positive float, if its words above `highest` are 0.
@@ -375,9 +380,10 @@ static inline int bits_of_words(__local const int* words, const int highest)
     return 16 * (highest - 1) + 64 - (int)clz(abs(top) + 0x8000) - EXACT_ONE;
 }
 
-// The accumulator in units, with an error below one for each word. Sets bits of *cut if there is an error. The sum of all words fits
-// in 64 bits, so partial sums may wrap.
-static inline long units_of_words(__local const int* words, const int lowest, const int highest, const int position, uint* cut)
+// The accumulator in units, with an error below one for each word. Sets bits of *cut if there is an error. The sum of
+// all words fits in 64 bits, so partial sums may wrap.
+static inline long units_of_words(
+    __local const int* words, const int lowest, const int highest, const int position, uint* cut)
 {
     ulong units = 0;
     ROLLED
@@ -420,7 +426,8 @@ static inline OUT_BITS rounded_units(const long units, const int position)
 
 __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_tiles(__global const T* in_base,
     const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset, const OFFSET_T outputs,
-    __global const int* records, const OFFSET_T tiles, volatile __global uint* listed, const A initial, const uint inclusive)
+    __global const int* records, const OFFSET_T tiles, volatile __global uint* listed, const A initial,
+    const uint inclusive)
 {
     __local int words[EXACT_WORDS];
     // The elements of the tile, then the bits of their results.
@@ -452,7 +459,8 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exa
         for (uint w = item; w < RECORD; w += WG) {
             int word = prefix_word(records, tile, tiles, w);
             if (w < EXACT_WORDS) {
-                word += word_of(is_negative(initial) ? -initial_size : initial_size, (int)position_of(initial_field), w);
+                word +=
+                    word_of(is_negative(initial) ? -initial_size : initial_size, (int)position_of(initial_field), w);
                 words[w] = word;
                 if (word != 0) {
                     atomic_min(range, (int)w);

@@ -1,4 +1,5 @@
-// Exact scan of floats: the tiles whose prefixes need more than 64 bits. scan_exact.cl has the formula, the records and the list.
+// Exact scan of floats: the tiles whose prefixes need more than 64 bits. scan_exact.cl has the formula, the records and
+// the list.
 //
 // Bytes: reads each element and writes each result of these tiles, and reads the records of their prefixes.
 //
@@ -6,16 +7,17 @@
 //     choose a window of 128 bits that holds the prefix and all sums of the tile
 //     for each round of ROUND elements: scan them as integers of the window, round each prefix
 //
-// Window: let u = 2^low be its unit. The prefix of the tile is P = H u + f, with an integer H and 0 <= f < u. An element is h u + g,
-// with 0 <= g < u. Let V = H + h + ... If M - 1 of these elements have g > 0, then V u <= prefix < (V + M) u. `low` is chosen so
-// that V fits in 127 bits and a sign.
+// Window: let u = 2^low be its unit. The prefix of the tile is P = H u + f, with an integer H and 0 <= f < u. An
+// element is h u + g, with 0 <= g < u. Let V = H + h + ... If M - 1 of these elements have g > 0, then
+// V u <= prefix < (V + M) u. `low` is chosen so that V fits in 127 bits and a sign.
 //
-// - All g are 0: the prefix is V u + f, and f matters only as a sticky bit. So the result is certain if V has more bits than OUT.
-//   Fewer bits remain only if the elements cancel nearly all of the prefix.
-// - Else the tile is hard: its magnitudes differ by a factor of about 2^70 or more. Most prefixes are still far from a tie: V u and
-//   V u + M u round to the same float, which is then the result.
+// - All g are 0: the prefix is V u + f, and f matters only as a sticky bit. So the result is certain if V has more bits
+//   than OUT. Fewer bits remain only if the elements cancel nearly all of the prefix.
+// - Else the tile is hard: its magnitudes differ by a factor of about 2^70 or more. Most prefixes are still far from a
+//   tie: V u and V u + M u round to the same float, which is then the result.
 //
-// All other results are unsure. For these, the work-group adds the elements before them to the accumulator of the tile, and rounds it.
+// All other results are unsure. For these, the work-group adds the elements before them to the accumulator of the tile,
+// and rounds it.
 //
 // References: those of scan_exact.cl.
 #include "lib/types.cl"
@@ -73,8 +75,8 @@ INLINED void scan_group(__local Exchange* exchange, Sum sum)
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// extremes[0] = the least position of a bit that is set, extremes[1] = a position above all bits, in the tile that begins at element
-// `first`. All work-items call it, in uniform flow; it begins and ends with a barrier.
+// extremes[0] = the least position of a bit that is set, extremes[1] = a position above all bits, in the tile that
+// begins at element `first`. All work-items call it, in uniform flow; it begins and ends with a barrier.
 INLINED void find_extremes(
     __global const T* in, const OFFSET_T n, const OFFSET_T first, volatile __local uint* extremes)
 {
@@ -144,8 +146,8 @@ static inline void open_window(
     window->rest = rest != 0;
 }
 
-// Returns the bits of the float nearest to the sum, plus a fraction of a unit if `rest`. Sets *unsure if the fraction can change
-// them.
+// Returns the bits of the float nearest to the sum, plus a fraction of a unit if `rest`. Sets *unsure if the fraction
+// can change them.
 static inline OUT_BITS round_sum(const Sum sum, const int position, const uint rest, uint* unsure)
 {
     ulong high = sum.high, low = sum.low;
@@ -200,7 +202,8 @@ static inline OUT_BITS bits_of_prefix(
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_wide_tiles(__global const T* in_base,
     const ulong in_offset, const OFFSET_T n, __global OUT* out_base, const ulong out_offset, const OFFSET_T outputs,
-    __global const int* records, const OFFSET_T tiles, __global const uint* listed, const A initial, const uint inclusive)
+    __global const int* records, const OFFSET_T tiles, __global const uint* listed, const A initial,
+    const uint inclusive)
 {
     __local int words[EXACT_WORDS], copy[EXACT_WORDS];
     // The elements of a round, then the bits of their results.
@@ -220,7 +223,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_wide_ti
 #endif
     OFFSET_T index = get_group_id(0);
     do {
-        // A work-group beyond the list takes an empty tile, so that all run through the barriers. It loads nothing that another one stores.
+        // A work-group beyond the list takes an empty tile, so that all run through the barriers. It loads nothing that
+        // another one stores.
         const int is_empty = index >= count;
         __global const T* in = is_empty ? (__global const T*)records : in_base + in_offset;
         const OFFSET_T length = is_empty ? 1 : n, results = is_empty ? 0 : outputs;

@@ -1,7 +1,8 @@
 // Scan on GPUs: one work-group scans a tile. Order and kernels: scan.cl; with LOOK_BACK: scan_look_back.cl.
 //
 //     load_tile:  each work-item loads its vectors, and their segment-head flags
-//     scan_tile:  reduce each vector; tree scan of the vectors of each chunk by a lane group; tree scan of the chunks' aggregates
+//     scan_tile:  reduce each vector; a lane group scans the vectors of each of its chunks by a tree; then a tree scan
+//                 of the chunks' aggregates
 //     store_tile: for each vector: scan its elements from prefix(t) op (prefix(c) op prefix(v)) on; store
 //
 // The 64 chunks of a tile form ROWS = 8 rows of 8 contiguous chunks. A work-group has 8 lane groups of LANES = WG / 8
@@ -25,13 +26,15 @@
 #define ROWS (CHUNKS / LANE_GROUPS)
 #define ITEM_VECTORS (ROWS * LANE_VECTORS)
 
-// SHUFFLES: lanes exchange values by shuffles, if the compiler has one sub-group width for all kernels. Else they exchange values
-// by EXCHANGE accumulators and WORDS words of local memory.
+// SHUFFLES: lanes exchange values by shuffles, if the compiler has one sub-group width for all kernels. Else they
+// exchange values by EXCHANGE accumulators and WORDS words of local memory.
 //
-// UNROLL: private arrays are in registers only in unrolled loops. CPU drivers would only take longer to compile.
+// UNROLL: on GPUs, private arrays are in registers only if loops over them are unrolled. On CPU drivers unrolling gains
+// nothing, and compiling takes longer.
 //
 // choose_value() and choose_word() return where to store a value that a branch chooses. With SHUFFLES this is the
-// variable itself, else the work-item's entry of local memory. PoCL may take such a variable for uniform.
+// variable itself. Else it is the work-item's entry of local memory, because PoCL may treat a private variable as
+// uniform if a branch sets it.
 #if SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN
 #define SHUFFLES 1
 #define UNROLL _Pragma("unroll")
@@ -50,8 +53,9 @@ static inline volatile __local A* choose_value(A* value, __local A* exchange) { 
 static inline volatile __local uint* choose_word(uint* word, __local uint* words) { return words + get_local_id(0); }
 #endif
 
-// BATCH: the rows that are scanned at a time. The prefixes of a work-item's vectors stay in PREFIX_SPACE until the results are
-// stored. On NVIDIA's GPUs this is local memory, PREFIX_STRIDE apart, which leaves registers for more work-groups.
+// BATCH: the rows that are scanned at a time. The prefixes of a work-item's vectors stay in PREFIX_SPACE until the
+// results are stored. They are PREFIX_STRIDE apart. On NVIDIA's GPUs PREFIX_SPACE is local memory, which leaves
+// registers for more work-groups.
 #if SG_BACKEND == SG_PTX
 #define BATCH 2
 #define PREFIX_SPACE __local
@@ -79,7 +83,8 @@ static inline void start_load(TILE_SPACE TV* to, __global const T* from) { *to =
 static inline void await_loads(void) {}
 #endif
 
-// The index of the work-item's k-th of `stride` interleaved entries.
+// The index of the work-item's entry k. Its entries are `stride` apart: 1 in its private array, WG in an array of local
+// memory that the work-items share.
 static inline size_t own_entry(uint k, uint stride) { return stride == 1 ? k : k * stride + get_local_id(0); }
 
 // The segment-head flags of a work-item's vectors, VEC bits each. BITS_WORDS: local memory for the flags of a tile.
@@ -90,7 +95,9 @@ static inline size_t own_entry(uint k, uint stride) { return stride == 1 ? k : k
 // The position in its tile of the work-item's vector k, and the position after its last one.
 static inline uint position_of(uint k)
 {
-    return (k / LANE_VECTORS * (CHUNK_VECTORS * LANE_GROUPS) + (uint)get_local_id(0) * LANE_VECTORS + k % LANE_VECTORS) * VEC;
+    return (k / LANE_VECTORS * (CHUNK_VECTORS * LANE_GROUPS) + (uint)get_local_id(0) * LANE_VECTORS +
+            k % LANE_VECTORS) *
+           VEC;
 }
 #define ITEM_END (position_of(ITEM_VECTORS - 1) + VEC)
 
@@ -128,7 +135,7 @@ static inline T element_or_padding(OFFSET_T i, OFFSET_T n, ELEMENT_PARAMS)
 }
 
 // Loads the work-item's vectors of a tile; they are there after await_loads(). If one of the work-item's elements does
-// not exist, it loads all of them one at a time, with ASIDE without an asynchronous copy. Each work-item tests this for
+// not exist, it loads all of them one at a time, and never by asynchronous copies. Each work-item tests this for
 // itself: PoCL sometimes miscompiles loops in a branch that all work-items take.
 static inline void load_vectors(ELEMENT_PARAMS, OFFSET_T base, OFFSET_T n, TILE_SPACE TV* vectors)
 {
@@ -153,8 +160,8 @@ static inline void load_vectors(ELEMENT_PARAMS, OFFSET_T base, OFFSET_T n, TILE_
     }
 }
 
-// Loads the segment-head flags of the work-item's vectors. All work-items call it, in uniform flow, after the last use of `words`;
-// `bits` is free after the next barrier.
+// Loads the segment-head flags of the work-item's vectors. All work-items call it, in uniform flow, after the last use
+// of `words`; `bits` is free after the next barrier.
 INLINED void load_heads(__local uint* bits, __local uint* words, uint* heads, OFFSET_T tile, OFFSET_T n HEAD_PARAMS)
 {
 #ifdef BY_OFFSETS
@@ -199,9 +206,9 @@ INLINED void load_heads(__local uint* bits, __local uint* words, uint* heads, OF
 #endif
 }
 
-// Loads the work-item's vectors of a tile and their segment-head flags. Each search of offsets waits for its previous
-// load, so the elements are loaded meanwhile: H200, 2^28 u32 in segments of 256, 812 us instead of 842. Keys are
-// independent loads and go first: segments of 16, 902 us instead of 938.
+// Loads the work-item's vectors of a tile and their segment-head flags. With offsets the elements are loaded first,
+// since a search of the offsets waits for each of its loads. H200, 2^28 u32 in segments of 256: 812 us instead of 842.
+// Loads of keys do not wait for one another, so the keys are loaded first: segments of 16, 902 us instead of 938.
 INLINED void load_tile(
     ELEMENT_PARAMS, OFFSET_T tile, OFFSET_T n, TILE_SPACE TV* vectors, __local uint* bits, __local uint* words,
     uint* heads HEAD_PARAMS)
@@ -238,9 +245,11 @@ static inline A reduce_vector(TV vector, uint heads)
 }
 
 // In the tree scans below a lane has `own` contiguous partials in each of `rows` rows. Partial k of row r has the value
-// total[r * own + k] and the prefix prefix[r * own + k]; the segment-head flags are bit r of heads[k] and of prefix_heads[k].
+// total[r * own + k] and the prefix prefix[r * own + k]. Its segment-head flag is bit r of heads[k], and that of its
+// prefix is bit r of prefix_heads[k].
 
-// The levels of the tree scans within a lane. Initialises the prefixes; the lane's aggregates go to total[r * own] and heads[0].
+// The levels of the tree scans within a lane. Initialises the prefixes; the lane's aggregates go to total[r * own] and
+// heads[0].
 INLINED void scan_lane(const uint rows, const uint own, A* total, uint* heads, A* prefix, uint* prefix_heads)
 {
     UNROLL
@@ -282,10 +291,11 @@ INLINED void scan_lane(const uint rows, const uint own, A* total, uint* heads, A
 
 // The aggregates and head flags of lane ^ d: by shuffles, or through local memory with two work-group barriers. This is
 // for one tree level between lanes. Levels within a lane are in scan_lane(), without exchange or barrier. In
-// scan_chunks() there is always such a level, since a lane has CHUNKS / LANES >= 2 chunks. All work-items call it, in
-// uniform flow; with SHUFFLES whole sub-groups are enough.
+// scan_chunks() there are always levels within a lane, since a lane has CHUNKS / LANES >= 2 chunks. All work-items call
+// it, in uniform flow; with SHUFFLES whole sub-groups are enough.
 INLINED uint exchange_aggregates(
-    const uint rows, const uint own, uint d, const A* total, uint heads, A* other, __local A* exchange, __local uint* words)
+    const uint rows, const uint own, uint d, const A* total, uint heads, A* other, __local A* exchange,
+    __local uint* words)
 {
     uint other_heads = 0;
 #if SHUFFLES
@@ -316,14 +326,15 @@ INLINED uint exchange_aggregates(
     return other_heads;
 }
 
-// One level of the tree scans between lanes: `other` has the aggregates of the other half. `upper`: the lane is in the upper half.
+// One level of the tree scans between lanes. `other` has the aggregates of the other half, and `upper` is true in lanes
+// of the upper half.
 INLINED void join_halves(
     const uint rows, const uint own, const bool upper, const A* other, const uint other_heads, A* total, uint* heads,
     A* prefix, uint* prefix_heads)
 {
     UNROLL
     for (uint r = 0; r < rows; r++) {
-        // The code selects among computed values, because PoCL might take a value that a branch chooses for uniform.
+        // The code computes both values and selects one, because PoCL may treat a value that a branch sets as uniform.
         const A sum = total[r * own], more = other[r], after = OP(more, sum), before = OP(sum, more);
         UNROLL
         for (uint k = 0; k < own; k++) {
@@ -342,8 +353,8 @@ INLINED void join_halves(
     }
 }
 
-// Tree scans by a lane group. The aggregates are in total[r * own] and heads[0] of every lane afterwards. All work-items call it,
-// in uniform flow.
+// Tree scans by a lane group. The aggregates are in total[r * own] and heads[0] of every lane afterwards. All
+// work-items call it, in uniform flow.
 INLINED void scan_lanes(
     const uint rows, const uint own, A* total, uint* heads, A* prefix, uint* prefix_heads, __local A* exchange,
     __local uint* words)
@@ -357,8 +368,8 @@ INLINED void scan_lanes(
     }
 }
 
-// Tree scan of the chunks of BATCH rows, from row r on: the prefixes of the work-item's vectors. The aggregates of the chunks go to
-// chunks[0..CHUNKS), unless they are `known`. All work-items call it, in uniform flow.
+// Tree scan of the chunks of BATCH rows, from row r on: the prefixes of the work-item's vectors. The aggregates of the
+// chunks go to chunks[0..CHUNKS), unless they are `known`. All work-items call it, in uniform flow.
 INLINED void scan_rows(
     const TILE_SPACE TV* vectors, const uint* heads, const uint r, A* prefix, uint* prefix_heads, const bool known,
     __local Partial* chunks, __local A* exchange, __local uint* words)
@@ -419,7 +430,7 @@ INLINED Partial scan_chunks(
 //     aggregate of chunk c:                     chunks[c]
 //     prefix of chunk c, among all 64 chunks:   chunks[CHUNKS + c], after the next barrier
 //
-// If `known`, reduce_in_order() has stored the aggregates of the chunks before, so they are not stored again.
+// If `known`, reduce_in_order() has already stored the aggregates of the chunks, so they are not stored again.
 INLINED Partial scan_tile(
     const TILE_SPACE TV* vectors, const uint* heads, PREFIX_SPACE A* prefix, uint* prefix_heads, const bool known,
     __local Partial* chunks, __local A* exchange, __local uint* words)
@@ -454,7 +465,8 @@ INLINED Partial scan_tile(
         }
     }
     if (!SHUFFLES) {
-        // Without this barrier PoCL 5.0 (LLVM 16) loses aggregates of bytes in segments between here and the next barrier.
+        // Without this barrier PoCL 5.0 (LLVM 16) loses aggregates of bytes in segments between here and the next
+        // barrier.
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     return total;

@@ -1,4 +1,5 @@
-// Scan on GPUs in one launch over the elements: decoupled look-back over the levels of lib/spine.cl, in the order of scan.cl.
+// Scan on GPUs in one launch over the elements: decoupled look-back over the levels of lib/spine.cl, in the order of
+// scan.cl.
 //
 //     take a tile; load it
 //     publish its aggregate; with SHUFFLES compute it before the scan, since others wait for it
@@ -28,8 +29,8 @@
 // Recomputation: if an entry is still invalid after `spins` polls, the work-item that polls it recomputes the aggregate
 // alone. An entry of level l has 32^l tiles. The work-item polls the word of each of these tiles once. If a word is
 // invalid, it computes the tile's aggregate from the elements, and polls the word again. If the word is still invalid,
-// it publishes this aggregate. It does not publish the recomputed aggregate of a group. So an entry of level l costs at
-// most 32^l tiles of elements. A work-item has 32 / LANES entries, and may have to recompute all of them.
+// it publishes this aggregate. It does not publish the recomputed aggregate of a group. Recomputing an entry of level l
+// reads the elements of at most 32^l tiles. A work-item has 32 / LANES entries, and may have to recompute all of them.
 //
 // Polled entries: a lane group with a level polls at most 31. A helper polls 32. So with two levels a tile polls at
 // most 31 + 25 + 6 * 32 = 248 with SHUFFLES, else 31 + 31. An entry is one status word, or two if A has 8 bytes.
@@ -54,15 +55,15 @@ static inline A value_of_bits(ulong bits) { return as_float((uint)bits); }
 #endif
 #include "lib/status_word.cl"
 
-// With SHUFFLES the aggregate of a tile is computed before its scan. H200, 2^28 elements: u32 686 -> 628 us, f32 693 ->
-// 644 us, u64 1.39 -> 1.22 ms. If CHUNKS_KNOWN, reduce_in_order() computes it in the order of scan.cl, and gives the
-// aggregates of the chunks, too. Else reduce_in_any_order() does. Without SHUFFLES scan_tile() returns it, in the order
-// of scan.cl even with EXACT.
+// With SHUFFLES the aggregate of a tile is computed before its scan. H200, 2^28 elements: u32 686 -> 628 us, f32
+// 693 -> 644 us, u64 1.39 -> 1.22 ms. If CHUNKS_KNOWN, reduce_in_order() computes it in the order of scan.cl, and gives
+// the aggregates of the chunks, too. Else reduce_in_any_order() computes it, in any order. Without SHUFFLES scan_tile()
+// returns it, in the order of scan.cl even with EXACT.
 #define CHUNKS_KNOWN (!EXACT || SEGMENTED)
 #if SHUFFLES
 
-// The aggregate in any order, for EXACT; valid in work-item 0. `sums` has LANE_GROUPS entries. All work-items call it, in uniform
-// flow.
+// The aggregate in any order, for EXACT; valid in work-item 0. `sums` has LANE_GROUPS entries. All work-items call it,
+// in uniform flow.
 INLINED Partial reduce_in_any_order(const TILE_SPACE TV* vectors, __local Partial* sums, __local uint* words)
 {
     const uint item = get_local_id(0);
@@ -88,8 +89,8 @@ INLINED Partial reduce_in_any_order(const TILE_SPACE TV* vectors, __local Partia
     return partial(total, 0);
 }
 
-// The aggregate in the order of scan.cl, valid in work-item 0; those of the chunks go to chunks[0..CHUNKS). All work-items call it,
-// in uniform flow.
+// The aggregate in the order of scan.cl, valid in work-item 0; those of the chunks go to chunks[0..CHUNKS). All
+// work-items call it, in uniform flow.
 INLINED Partial reduce_in_order(
     const TILE_SPACE TV* vectors, const uint* heads, __local Partial* chunks, __local A* exchange, __local uint* words)
 {
@@ -159,7 +160,8 @@ static inline Partial recompute_tile(
     return total;
 }
 
-// The aggregate of entry `index` of a level, from the aggregates of its 32^level tiles: in each group of 32, prefix(31) op x[31].
+// The aggregate of entry `index` of a level, from the aggregates of its 32^level tiles: in each group of 32,
+// prefix(31) op x[31].
 static __attribute__((noinline)) Partial recompute_entry(
     ELEMENT_PARAMS, OFFSET_T n, volatile __global ulong* words, OFFSET_T index, uint level, uint epoch HEAD_PARAMS)
 {
@@ -259,7 +261,8 @@ static inline void choose(Partial x, CHOICE A* value, CHOICE uint* head)
     }
 }
 
-// The aggregates of the lane's entries: from their status words or, after too many polls, recomputed. Identities for the others.
+// The aggregates of the lane's entries: from their status words or, after too many polls, recomputed. Entries that the
+// lane does not poll get the identity.
 INLINED void wait_for_entries(
     ELEMENT_PARAMS, OFFSET_T n, volatile __global ulong* status, const Work work, uint spins, uint epoch, A* value,
     uint* heads, __local A* exchange, __local uint* words HEAD_PARAMS)
@@ -380,8 +383,9 @@ static inline void publish_groups(
 
 // `state` has 16 bytes for the atomic tile counter, then the status words of all levels. The host chooses its memory:
 //
-//     lib/ticket.cl uses the counter:  scratch, which the host clears before each launch
+//     lib/ticket.cl uses the counter:  scratch, which the host clears before the first launch of a call
 //     the queue is out-of-order:       likewise
+//     the input arrives in parts:      likewise, and all launches of the call use the same words
 //     more than 4 MiB are needed:      likewise
 //     else:                            a buffer that the queue keeps for many launches, each with a new epoch
 //

@@ -1,14 +1,16 @@
 // Searches in a sorted range, and a test whether a range is sorted.
 //
-//     search_bounds:    to[i] = min {j : not op_less(range[j], needles[i])}; with UPPER, min {j : op_less(needles[i], range[j])}
+//     search_bounds:    to[i] = min {j : not op_less(range[j], needles[i])}
+//                       with UPPER: min {j : op_less(needles[i], range[j])}
 //     search_unsorted:  found = min {j > 0 : op_less(range[j], range[j - 1])}
 //
-// Bytes: search_bounds reads each needle, and a cache line for each of its steps beyond the pivots, and writes each index.
-// search_unsorted reads all elements.
+// Bytes: search_bounds reads each needle, and a cache line for each of its steps beyond the pivots, and writes each
+// index. search_unsorted reads all elements.
 //
 //     search_bounds:
-//         load PIVOTS elements of the range, evenly apart, to local memory; unless WG == 1
-//         for EACH needles of a work-item at a time: binary search among the pivots, then among the elements between two of them
+//         unless WG == 1: load up to PIVOTS elements of the range, at equal distances, to local memory
+//         for EACH needles of a work-item at a time:
+//             binary search among the pivots, then among the elements between two pivots
 //
 // All needles take the same steps, whatever they find, so that the loads of a work-item's EACH needles overlap.
 

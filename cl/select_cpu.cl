@@ -11,7 +11,8 @@
 //             write the batch at `at`; at += number of elements of each list
 //     select_unordered: one launch instead, where an atomic counter gives each batch its output offset
 //
-// The positions are stored without a branch, since flags are hard to predict (Ross, "Selection conditions in main memory", 2004).
+// The positions are stored without a branch, since flags are hard to predict (Ross, "Selection conditions in main
+// memory", 2004).
 #include "lib/select.cl"
 #include "lib/select_finish.cl"
 
@@ -81,7 +82,8 @@ static inline void write_values(
     const uint written = fitting(at, count, outputs->values_room);
     for (uint q = 0; q < written; q++) {
         for (uint u = 0; u < VALUE_UNITS; u++) {
-            out[q * VALUE_UNITS + u] = outputs->values[outputs->values_offset + ((ulong)base + positions[q]) * VALUE_UNITS + u];
+            out[q * VALUE_UNITS + u] =
+                outputs->values[outputs->values_offset + ((ulong)base + positions[q]) * VALUE_UNITS + u];
         }
     }
 }
@@ -97,8 +99,8 @@ static inline void write_indices(
     }
 }
 
-// Writes the lengths of the runs that end at a head of this batch. The start of the run that ends at the tile's first head is not
-// known here, so the record keeps its end. `last` is 1 + the index of the tile's last head so far, or 0.
+// Writes the lengths of the runs that end at a head of this batch. The start of the run that ends at the tile's first
+// head is not known here, so the record keeps its end. `last` is 1 + the index of the tile's last head so far, or 0.
 static inline void write_lengths(
     OFFSET_T base, const ushort* positions, uint count, ulong at, OFFSET_T tile, ulong* last, const Outputs* outputs)
 {

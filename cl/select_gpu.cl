@@ -1,7 +1,8 @@
 // Select for GPUs: a work-group takes a tile of ROWS rows of WG 16-byte vectors. A work-item has one vector of each
 // row.
 //
-// Bytes: reads n elements, and once more if a launch counts first; reads the values of selected elements; writes the outputs.
+// Bytes: reads n elements, and once more if a launch counts first; reads the values of selected elements; writes the
+// outputs.
 //
 //     for each tile, by one work-group:
 //         load the tile; flag its elements: a bit mask for each list
@@ -9,13 +10,13 @@
 //         rank each element within its list: a scan over the masks' bit counts
 //         order the tile in local memory: list by list, elements or else positions
 //         before = exclusive prefixes of the counts:
-//             LOOK_BACK     decoupled look-back; partitions run select_totals first, to know where list 1 starts
+//             LOOK_BACK     decoupled look-back; stable partitions first run select_totals, to know where list 1 starts
 //             UNORDERED     an atomic counter
 //             otherwise     select_counts and select_spine, the launches before select_tiles
 //         write each list contiguously from its output offset on
 //
-// Sources: Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016; CUB's DeviceSelect and
-// DevicePartition.
+// Sources: Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016; CUB's DeviceSelect
+// and DevicePartition.
 #include "lib/select.cl"
 #include "lib/select_finish.cl"
 #include "lib/aside.cl"
@@ -29,23 +30,26 @@
 #endif
 #define TILE (WG * ROWS * VEC)
 
-// Lanes exchange values by shuffles if the sub-groups' width is known; other compilers may choose another width for
-// each kernel.
+// SHUFFLES: lanes exchange values by shuffles, where all kernels have one known sub-group width. Other compilers may
+// choose a width for each kernel.
 #define SHUFFLES (SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN)
-// Private arrays lie in registers if the loops over them are unrolled. Other compilers would only take longer.
+// Private arrays are in registers only if the loops over them are unrolled. Without SHUFFLES unrolling gains nothing,
+// and compiling takes longer.
 #if SHUFFLES
 #define UNROLL _Pragma("unroll")
 #else
 #define UNROLL
 #endif
 
-// Counts of several rows share a word. A row has at most 128 elements of 4 bytes in 32 lanes, and at most 16 WG in a work-group.
+// Counts of several rows share a word. With PACK 4, a row has at most 4 * 32 elements in a sub-group. With PACK 2, it
+// has at most 16 * WG elements in a work-group.
 #define PACK (SG_BACKEND == SG_PTX && VEC <= 4 ? 4 : 2)
 #define FIELD (32 / PACK)
 #define COUNT_OF(words, k) ((words)[(k) / PACK] >> (k) % PACK * FIELD & ((1u << FIELD) - 1))
 #define ROW_WORDS ((ROWS + PACK - 1) / PACK)
 #define WORDS (MASKS * ROW_WORDS)
-// Words of local memory to exchange counts: one for each row of each sub-group with shuffles, else two copies of all words.
+// Words of local memory to exchange counts: one for each row of each sub-group with shuffles, else two copies of all
+// words.
 #define EXCHANGE (SHUFFLES ? MASKS * ROWS * WG / 32 : 2 * WORDS * WG)
 // Words from which row_rank() finds the ranks of a work-item's elements.
 #define RANKS (SHUFFLES ? WORDS + MASKS : MASKS * ROWS)
@@ -68,8 +72,8 @@
 // Returns the position in the tile of the work-item's vector k.
 static inline uint position_of(uint k) { return (k * WG + (uint)get_local_id(0)) * VEC; }
 
-// With one list, the tile is put in order in place: no element moves to a later position. So the tile takes local
-// memory instead of registers, and more work-groups fit a compute unit.
+// With one list, no element of a tile moves to a later position, so the tile is put in order where it was loaded. It
+// takes local memory instead of registers, and more work-groups fit on a compute unit.
 #if MOVE && LISTS == 1 && defined(COPIES_ASIDE) && (defined(LOOK_BACK) || defined(UNORDERED))
 #define STAGED 1
 typedef __local TV* Held;
@@ -222,13 +226,14 @@ SG_INLINE void scan_lanes(uint* sum, uint words, __local uint* sg_scratch)
     }
 }
 
-// Leaves in `rank` the exclusive prefixes of the lane's counts in its sub-group. A word for each mask follows. Row k of sub-group
-// g has number k * sub_groups + g. In lane l the word is the exclusive prefix of row number l * LANE_ROWS + sub_group %
-// LANE_ROWS.
+// Leaves in `rank` the exclusive prefixes of the lane's counts in its sub-group. A word for each mask follows. Row k of
+// sub-group g has number k * sub_groups + g. In lane l the word is the exclusive prefix of row number
+// l * LANE_ROWS + sub_group % LANE_ROWS.
 INLINED void rank_by_shuffles(
     const uint* word, uint* rank, uint* count, __local uint* exchange, __local uint* sg_scratch)
 {
-    const uint item = get_local_id(0), lanes = sg_size(), lane = sg_lane(), sub_group = item / lanes, sub_groups = WG / lanes;
+    const uint item = get_local_id(0), lanes = sg_size(), lane = sg_lane(), sub_group = item / lanes,
+               sub_groups = WG / lanes;
     uint sum[WORDS];
     UNROLL
     for (uint w = 0; w < WORDS; w++) {
@@ -263,8 +268,8 @@ INLINED void rank_by_shuffles(
     }
 }
 
-// Leaves the ranks of the work-item's vectors in `rank`. It scans the words over the work-group, with two copies in local
-// memory.
+// Leaves the ranks of the work-item's vectors in `rank`. It scans the words over the work-group, with two copies in
+// local memory.
 INLINED void rank_by_local_memory(const uint* word, uint* rank, uint* count, __local uint* exchange)
 {
     const uint item = get_local_id(0);
@@ -296,8 +301,8 @@ INLINED void rank_by_local_memory(const uint* word, uint* rank, uint* count, __l
     }
 }
 
-// Fills `rank` for row_rank(), and counts the elements of each counted list. All work-items call it, in uniform flow; `exchange`
-// has EXCHANGE words, which are free after the next barrier.
+// Fills `rank` for row_rank(), and counts the elements of each counted list. All work-items call it, in uniform flow;
+// `exchange` has EXCHANGE words, which are free after the next barrier.
 INLINED void rank_tile(const uint* mask, uint* rank, uint* count, __local uint* exchange, __local uint* sg_scratch)
 {
     uint word[WORDS];
@@ -316,19 +321,21 @@ INLINED void rank_tile(const uint* mask, uint* rank, uint* count, __local uint* 
     }
 }
 
-// Returns how many elements of list m precede the work-item's vector k in the tile. All work-items call it, in uniform flow.
+// Returns how many elements of list m precede the work-item's vector k in the tile. All work-items call it, in uniform
+// flow.
 SG_INLINE uint row_rank(const uint* rank, uint m, uint k, __local uint* sg_scratch)
 {
     if (SHUFFLES) {
         const uint lanes = sg_size(), sub_groups = WG / lanes, sub_group = (uint)get_local_id(0) / lanes;
-        const uint rows = sg_shuffle_u32(rank[WORDS + m], (k * sub_groups + sub_group) / LANE_ROWS(sub_groups, lanes), sg_scratch);
+        const uint rows =
+            sg_shuffle_u32(rank[WORDS + m], (k * sub_groups + sub_group) / LANE_ROWS(sub_groups, lanes), sg_scratch);
         return rows + COUNT_OF(rank + m * ROW_WORDS, k);
     }
     return rank[m * ROWS + k];
 }
 
-// Returns the list of element j of the work-item's vector k, or LISTS; its rank in the list goes to `rank`. `before[m]` elements of
-// list m precede the vector. The tile has `length` elements.
+// Returns the list of element j of the work-item's vector k, or LISTS; its rank in the list goes to `rank`. `before[m]`
+// elements of list m precede the vector. The tile has `length` elements.
 static inline uint find_list(const uint* mask, const uint* before, uint k, uint j, uint length, uint* rank)
 {
     const uint bit = 1u << j, first = before[0] + (uint)popcount(mask[k] & (bit - 1));
@@ -392,8 +399,8 @@ static inline TV rotate_vector(TV own, uint word)
     return CAT(as_, TV)(words);
 }
 
-// Puts the elements of a tile of `length` in order. All work-items call it, in uniform flow, after a barrier that follows the last
-// use of `pool`.
+// Puts the elements of a tile of `length` in order. All work-items call it, in uniform flow, after a barrier that
+// follows the last use of `pool`.
 INLINED void order_elements(
     uint length, const Held raw, const uint* mask, const uint* rank, const uint* count, __local uint4* pool,
     __local uint* sg_scratch)
@@ -547,7 +554,7 @@ INLINED void write_indices(
     }
 }
 
-// Writes the lengths of the runs that end in the tile they begin in, and the tile's record.
+// Writes the lengths of the runs that begin and end in the tile, and the tile's record.
 INLINED void write_lengths(
     OFFSET_T base, OFFSET_T tile, __local const ushort* positions, uint count, ulong at, const Outputs* outputs)
 {
@@ -566,8 +573,8 @@ INLINED void write_lengths(
     }
 }
 
-// Writes the outputs of a tile in order; `at[c]` is the output offset of list c. All work-items call it, in uniform flow, after a
-// barrier; it ends with one.
+// Writes the outputs of a tile in order; `at[c]` is the output offset of list c. All work-items call it, in uniform
+// flow, after a barrier; it ends with one.
 INLINED void write_tile(
     OFFSET_T base, OFFSET_T n, OFFSET_T tile, const uint* mask, const uint* rank, const uint* count, const ulong* at,
     __local uint4* pool, __local uint* sg_scratch, const Outputs* outputs)
@@ -683,9 +690,9 @@ static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile,
     return count;
 }
 
-// Counts the elements of each counted list in each sub-group. Counting takes less time than ranking, and other work-groups wait for
-// the counts. H200, 10 % of 2^28 u32 selected 421 -> 399 us, partitioned 927 -> 893 us. All work-items call it, in uniform flow; it
-// ends with a barrier. `sums` has COUNTED words for each sub-group.
+// Counts the elements of each counted list in each sub-group. Counting takes less time than ranking, and other
+// work-groups wait for the counts. H200, 10 % of 2^28 u32 selected 421 -> 399 us, partitioned 927 -> 893 us. All
+// work-items call it, in uniform flow; it ends with a barrier. `sums` has COUNTED words for each sub-group.
 SG_INLINE void count_sub_groups(const uint* mask, __local uint* sums, __local uint* sg_scratch)
 {
     const uint lanes = sg_size();
@@ -707,13 +714,14 @@ SG_INLINE void count_sub_groups(const uint* mask, __local uint* sums, __local ui
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// Publishes the tile's own counts: the sums of the sub-groups or, without SHUFFLES, `count`. Work-item 0 publishes them; later it
-// publishes the inclusive prefixes, too. One tile has no status words.
+// Publishes the tile's own counts: the sums of the sub-groups or, without SHUFFLES, `count`. Work-item 0 publishes
+// them; later it publishes the inclusive prefixes, too. One tile has no status words.
 //
 // The sums and the publish share one branch, which is too long for NVIDIA's compiler to predicate. When the publish had
 // a branch of its own, the compiler moved it after the ranks. H200, 50 % of 2^28 u32 partitioned: 658 -> 641 us.
 SG_INLINE void publish_counts(
-    volatile __global ulong* words, OFFSET_T tile, bool several_tiles, const uint* count, __local const uint* sums, uint epoch)
+    volatile __global ulong* words, OFFSET_T tile, bool several_tiles, const uint* count, __local const uint* sums,
+    uint epoch)
 {
     const uint sub_groups = WG / sg_size();
     if (get_local_id(0) == 0) {

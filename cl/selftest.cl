@@ -36,9 +36,14 @@ KERNEL SG_KERNEL void sg_width(__global uint* out)
     o[3] = sg_count();
 }
 
-// With v(j) = mix(j) for work-item j of the work-group, and the work-item's own i, lane and base = i - lane:
-// out[4i..]: v(base + (lane + k) % w), v(base + (lane ^ k)), v(i - k) or v(i) where lane < k, v(i + k) or v(i) where
-// lane + k >= w. wide: the same with v(j) = mix(j) << 32 | j. k < w; the host skips `xor` where lane ^ k >= w.
+// For k < w. Work-item j of the work-group has the value v(j) = mix(j). For work-item i, with base = i - lane:
+//
+//     out[4i]        v(base + (lane + k) % w)
+//     out[4i + 1]    v(base + (lane ^ k)); the host skips it where lane ^ k >= w
+//     out[4i + 2]    v(i - k), or v(i) where lane < k
+//     out[4i + 3]    v(i + k), or v(i) where lane + k >= w
+//
+// `wide` has the same with v(j) = mix(j) << 32 | j.
 KERNEL SG_KERNEL void sg_shuffles(__global uint* out, __global ulong* wide, uint k)
 {
     __local uint sg_scratch[SG_SCRATCH_WORDS];
@@ -150,8 +155,10 @@ ATOMICS(atomics64, ulong, atom, MIX64)
 #endif
 
 #ifdef LOCAL_BYTES
-// Fills LOCAL_BYTES of local memory, which other work-items read back. out[0] += words that came back wrong: 0; out[1]
-// += words compared: LOCAL_BYTES / 4 for each work-group.
+// Fills LOCAL_BYTES of local memory, which other work-items read back. Adds to:
+//
+//     out[0]    the number of words that came back wrong; expected: 0
+//     out[1]    the number of words compared; expected: LOCAL_BYTES / 4 for each work-group
 KERNEL void local_memory(__global uint* out, uint seed)
 {
     __local uint word[LOCAL_BYTES / 4];
@@ -184,8 +191,11 @@ __kernel void long_loop(__global const uint* in, __global uint* out, uint n)
 // Progress between work-groups, in the look-back pattern with flag and value in one word. Each work-group takes a
 // number t from the atomic counter `ticket`. It polls until work-group t - 1 has published, then publishes that value
 // plus one. Every eighth work-group is slow, so that others do wait. A work-group that polls in vain publishes BROKEN,
-// and so does each later one that reads BROKEN. All memory is 0 before. status[t] = PUBLISHED | t + 1; out[0] =
-// work-groups that polled in vain: 0; out[1] = the most polls of a work-group.
+// and so does each later one that reads BROKEN. All memory is 0 before. Results:
+//
+//     status[t]    expected: PUBLISHED | (t + 1)
+//     out[0]       the number of work-groups that polled in vain; expected: 0
+//     out[1]       the most polls of a work-group
 KERNEL void ticket_chain(__global uint* ticket, volatile __global uint* status, __global uint* out, uint spins)
 {
     if (get_local_id(0) == 0) {
@@ -208,9 +218,12 @@ KERNEL void ticket_chain(__global uint* ticket, volatile __global uint* status, 
 // Fences between work-groups. Work-group t, by its number from `ticket`, first reads the data of work-group t - 1, so
 // that a stale copy may lie in its cache. It stores WG words as ordinary data, and publishes a flag by the protocol of
 // lib/subgroup.cl. Then it polls the flag of t - 1, and compares the data of t - 1. All memory is 0 before the first
-// run, and `ticket` and `out` are 0 before each run; `epoch` is above 0 and new each time. out[0] = words that differ:
-// 0; out[1] = work-groups that polled in vain: 0; out[2] = words compared: WG * (work-groups - 1); out[3] = words that
-// were already there at the first read: any number, but the more there are, the less is tested.
+// run, and `ticket` and `out` are 0 before each run; `epoch` is above 0 and new each time. Results:
+//
+//     out[0]    the number of words that differ; expected: 0
+//     out[1]    the number of work-groups that polled in vain; expected: 0
+//     out[2]    the number of words compared; expected: WG * (work-groups - 1)
+//     out[3]    the number of words that were already there at the first read: the more there are, the less is tested
 KERNEL void fence_chain(__global uint* ticket, __global uint* data, volatile __global uint* flag, __global uint* out,
                         uint epoch, uint spins)
 {

@@ -1,5 +1,5 @@
-// Set operations on two sorted ranges a and b, with the multiplicities of C++'s std::set_*. Let m(x) and n(x) be the numbers of
-// elements of a and b that are equal to x. The result has, of each x,
+// Set operations on two sorted ranges a and b, with the multiplicities of C++'s std::set_*. Let m(x) and n(x) be the
+// numbers of elements of a and b that are equal to x. The result has, of each x,
 //
 //     union: max(m, n)   intersection: min(m, n)   difference: max(m - n, 0)   symmetric difference: |m - n|
 //
@@ -10,15 +10,17 @@
 //     set_offsets:  exclusive prefix sums of the counts, and their sum
 //     set_tiles:    once more: write the kept elements, but none beyond `capacity`
 //
-// The rank of an element is its index among its equals in its own range. It is matched if the other range has an equal element
-// of the same rank. The union keeps all of a, and the unmatched elements of b. The intersection keeps the matched
-// elements of a, and the difference the unmatched ones. The symmetric difference keeps the unmatched elements of both.
+// The rank of an element is its index among its equals in its own range. It is matched if the other range has an equal
+// element of the same rank. The union keeps all of a, and the unmatched elements of b. The intersection keeps the
+// matched elements of a, and the difference the unmatched ones. The symmetric difference keeps the unmatched elements
+// of both.
 //
-// If the merge takes an element of a, the next element of b is the first that is not before it. So the match is `rank`
-// elements after that one. If the merge takes an element of b, it has taken all equals in a before. So the match is
-// `rank` elements before the last of these. A match outside of the tile is read from global memory.
+// If the merge takes an element of a, the next element of b is the first one that is not before it. So the match is
+// `rank` elements after this element of b. If the merge takes an element of b, it has taken all equals in a before. So
+// the match is `rank` elements before the last of these. A match outside of the tile is read from global memory.
 //
-// Merge path (Green, McColl and Bader 2012): lib/merge.cl. If WG == 1, one work-item walks through a tile in global memory.
+// Merge path (Green, McColl and Bader 2012): lib/merge.cl. If WG == 1, one work-item walks through a tile in global
+// memory.
 
 #include "lib/merge.cl"
 
@@ -35,9 +37,9 @@
 #define WANTS_FIRST (SET != SET_UNION)
 #define WANTS_SECOND (SET == SET_UNION || SET == SET_SYMMETRIC)
 
-// Scratch has four numbers for each tile. They are its split, the indices at which the equals of its first elements of
-// a and of b begin, and how many elements it keeps. After set_offsets, the last number is how many elements earlier
-// tiles keep.
+// Scratch has four numbers for each tile, in four arrays. The first is its split. EQUALS_A is the index at which the
+// equals of its first element of a begin, and EQUALS_B the same for b. COUNTS is how many elements it keeps; after
+// set_offsets, how many earlier tiles keep.
 #define EQUALS_A(scratch, tiles) ((scratch) + (tiles))
 #define EQUALS_B(scratch, tiles) ((scratch) + 2 * (ulong)(tiles))
 #define COUNTS(scratch, tiles) ((scratch) + 3 * (ulong)(tiles))

@@ -70,7 +70,7 @@ INLINED uint select_elements(
                 kept = SET == SET_UNION || (SET == SET_INTERSECTION) == matched;
             }
         }
-        // No branch: PoCL 5 aborts on it for some types.
+        // The bit is set without a branch, since PoCL 5 aborts on the branch for some types.
         keep |= (uint)kept << k;
         at_a += second ? 0 : 1;
         at_b += second ? 1 : 0;

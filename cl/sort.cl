@@ -1,4 +1,5 @@
-// Stable radix sort of keys, and of values with them, by bits [begin, end) of each key's number `ordered` (lib/keys.cl):
+// Stable radix sort of keys, and of values with them, by bits [begin, end) of each key's number `ordered`
+// (lib/keys.cl):
 //
 //     out[j] = in[i],  where j = |{k : number[k] < number[i]}| + |{k < i : number[k] == number[i]}|
 //
@@ -17,9 +18,9 @@
 // there without FLOAT_KEYS.
 //
 // A pass reads keys from one of the buffers `in`, `out` and `spare`, and writes them to another. Its code
-// (lib/radix.cl) names both, or skips the pass. Of several passes, one whose digit is the same in all keys is skipped;
-// if that holds for all of them, the first one runs. Even one tile of keys takes these kernels. Part g has `tiles`
-// tiles of TILE keys, at least one. d is a digit:
+// (lib/radix.cl) names both, or skips the pass. Of several passes, each one whose digit is the same in all keys is
+// skipped. If that holds for all passes, the first one runs. Even one tile of keys takes these kernels. Part g has
+// `tiles` tiles of TILE keys, at least one. d is a digit:
 //
 //     for each pass p:
 //         sort_counts:   table[d][g] = keys of part g with digit d
@@ -28,13 +29,14 @@
 //         sort_scatter:  to[sum of totals below d + table[d][g] + rank within the part] = key
 //
 //     with LOOK_BACK, where a part is one tile:
-//         sort_histograms:  totals[p][d] = keys whose digit of pass p is below d, for all passes; which passes are needed
+//         sort_histograms:  totals[p][d] = keys whose digit of pass p is below d, for all passes; which passes are
+//                           needed
 //         for each pass p:
 //             sort_scatter:  to[totals[p][d] + keys with digit d in earlier tiles + rank within the tile] = key
 //
-// With SEGMENTS, without LOOK_BACK, it sorts those segments of the keys that are too long for sort_segments.cl, each in
-// its own range. Parts are then parts of a segment. Each segment has a table and totals of its own. A work-group of
-// sort_offsets then scans several rows (sort_offsets.cl).
+// With SEGMENTS, and without LOOK_BACK, these kernels sort the segments that are too long for sort_segments.cl. Each
+// segment is sorted in its own range. Parts are then parts of a segment. Each segment has a table and totals of its
+// own. A work-group of sort_offsets then scans rows of several tables (sort_offsets.cl).
 //
 // All regions of scratch begin at multiples of 16 bytes.
 //
@@ -48,8 +50,8 @@
 #include "lib/segments.cl"
 #include "lib/radix.cl"
 
-// The host sets DEVICE_CPU for CPU drivers. For this file and sort_segments.cl it does so also for a GPU with too
-// little local memory. For scans it does not: scan.cl selects scan_cpu.cl by WG == 1.
+// The host sets DEVICE_CPU for CPU drivers. For this file and sort_segments.cl it also sets DEVICE_CPU for a GPU with
+// too little local memory. In scan.cl such a GPU has WG == 1 instead, which selects scan_cpu.cl.
 #ifdef DEVICE_CPU
 #include "sort_cpu.cl"
 #else

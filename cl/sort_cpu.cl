@@ -67,7 +67,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_scatter(
     const values_t values = route_values(scratch, code VALUE_ARGS);
     do {
         const part_t part = find_part(scratch, group, tiles, n SEGMENT_ARGS);
-        // The index to which the part's next key of each digit goes. The work-item adds up `totals` itself.
+        // next[d] is the index to which the part's next key with digit d goes. The work-item scans `totals` itself.
         OFFSET_T next[RADIX];
         OFFSET_T sum = part.origin;
         for (uint d = 0; d < RADIX; d++) {

@@ -1,4 +1,5 @@
-// sort_histograms, with look-back: totals[p][d] = |{keys whose digit in pass p is below d}|, and the codes of the passes.
+// sort_histograms, with look-back: totals[p][d] = |{keys whose digit in pass p is below d}|, and the codes of the
+// passes.
 //
 // Pass p sorts by bits [begin + 8 p, min(begin + 8 p + 8, bit_end)).
 // Bytes: reads the keys once; writes the status words of all tiles; adds RADIX counts for each pass and work-group.
@@ -10,7 +11,7 @@
 //         for each pass p: totals[p] = exclusive prefix sum of the counts; clear them for the next launch
 //         active[p] = not all keys have one digit
 
-// Maximum passes, and replicas of their counters.
+// The maximum number of passes, and the replicas of each counter in local memory.
 #define PASSES KEY_BYTES
 #ifndef SPREAD
 #define SPREAD 1
@@ -23,8 +24,8 @@
 
 static inline ulong low_bits(const uint width) { return width < 64 ? ((ulong)1 << width) - 1 : ~0ul; }
 
-// mask_of(width): the lowest `width` bits. bits_from(number, begin): the number without its lowest `begin` bits. byte_of(bits, p):
-// byte p.
+// mask_of(width): the lowest `width` bits. bits_from(number, begin): the number without its lowest `begin` bits.
+// byte_of(bits, p): byte p.
 #if KEY_BYTES == 16
 static inline WORD mask_of(const uint width) { return (WORD)(low_bits(width), low_bits(max(width, 64u) - 64)); }
 static inline WORD bits_from(const WORD number, const uint begin)
@@ -114,8 +115,8 @@ INLINED void scan_histograms(
     }
 }
 
-// The global counters follow the counter of lib/ended.cl; like it, they are 0 before and after each launch. `tiles` is the number
-// of all tiles.
+// The global counters follow the counter of lib/ended.cl. Like that counter, they are 0 before and after each launch.
+// `tiles` is the number of tiles of sort_scatter.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_histograms(
     __global const KEY* in_base, const ulong in_offset, __global uchar* scratch, const ulong table_at,
     const ulong totals_at, const ulong codes_at, __global uchar* ended_base, const ulong ended_at, const OFFSET_T n,
@@ -146,8 +147,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_histograms(
             }
             _Pragma("unroll")
             for (uint k = 0; k < COUNTS; k++) {
-                // Else the compiler computes numbers of many float keys ahead of the counting, which takes twice the
-                // registers.
+                // Without this, the compiler computes the numbers of many float keys before it counts their digits,
+                // which takes twice the registers.
                 if (KEYS_ARE_FLOATS) {
                     OPAQUE_KEY(keys[k]);
                 }

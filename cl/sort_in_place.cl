@@ -2,22 +2,24 @@
 // keys. Ascending, -0 comes before 0, and NaN are ordered by their bits. Descending, 0 comes before -0, and the order
 // of NaN is reversed, too.
 //
-//     for k = 1, 2, ...: each block of 2^k keys: compare keys i and 2^k - 1 - i; then keys 2^(k - 2), 2^(k - 3), ... 1 apart
+//     for k = 1, 2, ...: for each block of 2^k keys:
+//         compare keys i and 2^k - 1 - i; then keys that are 2^(k - 2), 2^(k - 3), ..., 1 apart
 //
 // Bytes: each launch reads and writes every key once. k = 1 .. TILE_BITS take one launch of sort_in_place_tiles in all.
 // Each larger k takes ceil((k - TILE_BITS) / 4) launches of sort_in_place_exchange, then one of sort_in_place_tiles.
 //
-//     sort_in_place_tiles:     2^TILE_BITS keys in local memory: all of k = 1 .. TILE_BITS, or the last TILE_BITS distances of a larger k
+//     sort_in_place_tiles:     2^TILE_BITS keys in local memory: all of k = 1 .. TILE_BITS, or the last TILE_BITS
+//                              distances of a larger k
 //     sort_in_place_exchange:  four distances of a larger k
 //
-// Each comparison moves the smaller key to the lower index. So a last block that is not full can be thought of as padded with
-// largest keys: they never move, and are not stored. Both kernels take four distances at a time, for which a work-item holds 16
-// keys. The sort compares numbers that rise with the keys: the first kernel makes them of the keys, and the last one makes keys
-// of them.
+// Each comparison moves the smaller key to the lower index. So a last block that is not full behaves as if it were
+// padded with largest keys, which never move and are never stored. Both kernels take four distances at a time, for
+// which a work-item holds 16 keys. The sort compares numbers that rise with the keys. The first launch replaces the
+// keys by their numbers, and the last launch replaces these by the keys.
 #include "lib/types.cl"
 #include "lib/keys.cl"
 
-// The host chooses both. TILE_BITS is 4 at least.
+// The host chooses WG and TILE_BITS. TILE_BITS is at least 4.
 #ifndef WG
 #define WG 256
 #define TILE_BITS 12
@@ -31,7 +33,8 @@
 #define FROM_KEYS 1
 #define TO_KEYS 2
 
-// Without local memory, the only work-item holds its 16 keys in private memory.
+// ALONE: for devices with too little local memory, the one work-item of a work-group holds its tile of 16 keys in
+// private memory.
 #ifdef ALONE
 #define HELD_IN __private
 #else
@@ -61,7 +64,8 @@ INLINED void compare_apart(KEY* x, const uint distance)
     }
 }
 
-// Compares each key in the first half of a block of 2 * half_block keys with the one that is as far from the block's end.
+// In each block of 2 * half_block keys, compares each key of the first half with the key that is as far from the
+// block's end.
 INLINED void compare_mirrored(KEY* x, const uint half_block)
 {
     UNROLL
@@ -71,7 +75,8 @@ INLINED void compare_mirrored(KEY* x, const uint half_block)
     }
 }
 
-// Compares keys at the last `count` distances of the work-item's keys. The first comparison is mirrored, if `turned`.
+// Compares the work-item's 16 keys at the last `count` of the distances 8, 4, 2 and 1. If `turned`, the first
+// comparison is mirrored, and `count` is 4.
 INLINED void exchange(KEY* x, const uint turned, const uint count)
 {
     if (turned) {
@@ -105,7 +110,8 @@ INLINED void sort_held(KEY* x)
     compare_apart(x, 1);
 }
 
-// The index of key m of a set: keys are 2^low_bits apart; the upper half counts from its end, if `turned`.
+// The index of key m of a set. The keys of a set are 2^low_bits apart. If `turned`, keys of the upper half are counted
+// from the end of their range of 2^low_bits keys.
 #define KEY_AT(INDEX, set, m, low_bits, turned)                                                                        \
     ((((set) >> (low_bits)) << ((low_bits) + HELD_BITS)) + ((INDEX)(m) << (low_bits)) +                                \
      ((turned) && (m) >= HELD / 2 ? ~(set) & (((INDEX)1 << (low_bits)) - 1)                                            \
@@ -139,7 +145,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_in_place_exch
     }
 }
 
-// Neighbours 16 apart are in different banks.
+// With the padding, keys that are 16 apart are in different banks.
 #define PADDED(i) ((i) + (i) / HELD)
 
 // Compares keys of the tile at `count` distances, of which 2^low_bits is the smallest. All work-items call it.
@@ -201,13 +207,14 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_in_place_tile
         sort_sets(tile);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    // For each block size: the largest four distances that are left, each time.
+    // For each block size, each exchange_tile() takes the largest four of the remaining distances.
     for (uint bits = merges == 0 ? HELD_BITS + 1 : TILE_BITS; bits <= TILE_BITS; bits++) {
         uint left = bits - HELD_BITS;
         const uint turned = merges == 0;
         exchange_tile(tile, left, turned, HELD_BITS);
         for (; left > 0; left -= min(left, (uint)HELD_BITS)) {
-            // `max` is used because Oclgrind 21.10 does not know the saturated subtraction that clang makes of a condition.
+            // `max` is used because Oclgrind 21.10 does not know the saturated subtraction that clang makes of a
+            // condition.
             const uint low_bits = max(left, (uint)HELD_BITS) - HELD_BITS;
             exchange_tile(tile, low_bits, 0, left - low_bits);
         }

@@ -3,11 +3,12 @@
 //     sort_passes:   active[p] = digit p differs among the keys
 //     sort_offsets:  totals[d] = sum of table[d][g] over the parts g; table[d][g] = sum of table[d][h] over h < g
 //
-// sort_offsets has RADIX work-groups. Work-group d has one row of the table only without SEGMENTS:
+// sort_offsets has RADIX work-groups, d = 0 .. 255. Which rows a work-group scans depends on SEGMENTS:
 //
 //     without SEGMENTS:            work-group d scans row d
 //     with SEGMENTS, many parts:   work-group d scans row d of each segment that has many parts
-//     with SEGMENTS, few parts:    work-group d scans all rows of such segments d, d + RADIX, ..., a work-item per row
+//     with SEGMENTS, few parts:    of these segments, work-group d has numbers d, d + RADIX, ..., and scans all
+//                                  their rows; one work-item scans a whole row
 //
 // sort_offsets writes `totals` but does not scan it. sort_scatter does so, once for each part:
 //
@@ -52,8 +53,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_passes(
     }
 }
 
-// Exclusive prefix sum of `len` counts, in place; returns their sum. All work-items of `sort_offsets` call it; `sums` has an
-// element for each work-item.
+// Exclusive prefix sum of `len` counts, in place; returns their sum. All work-items of `sort_offsets` call it; `sums`
+// has an element for each work-item.
 INLINED OFFSET_T scan_row(__global OFFSET_T* row, const uint len, __local OFFSET_T* sums)
 {
     const uint item = get_local_id(0);
@@ -89,7 +90,7 @@ INLINED OFFSET_T scan_row(__global OFFSET_T* row, const uint len, __local OFFSET
 
 #if SEGMENTS
 
-// The table of one segment with few parts: each work-item scans the rows of its digits.
+// Scans the table of one segment with few parts: each work-item scans the rows of digits that are OFFSETS_WG apart.
 INLINED void scan_table(__global OFFSET_T* rows, const uint parts, __global OFFSET_T* totals)
 {
     for (uint d = get_local_id(0); d < RADIX; d += OFFSETS_WG) {
@@ -103,7 +104,8 @@ INLINED void scan_table(__global OFFSET_T* rows, const uint parts, __global OFFS
     }
 }
 
-// RADIX work-groups share the segments with few parts; of a segment with many parts, each of them scans the row of one digit.
+// The RADIX work-groups divide the segments with few parts among them. Of a segment with many parts, each work-group
+// scans the row of one digit.
 INLINED void scan_rows(
     __global uchar* scratch, __global OFFSET_T* table, __global OFFSET_T* totals, const uint groups,
     __local OFFSET_T* sums SEGMENT_PARAMS)

@@ -5,7 +5,7 @@
 //     rank:       the number of keys with digit d that come before this key in its tile
 //
 // With SEGMENTS only keys of the tile's segment count, and the index of the segment's first key is added. below[] comes
-// from `totals`, which has two meanings:
+// from `totals`, whose contents differ:
 //
 //     with look-back:     totals[pass][d] is below[d], from sort_histograms
 //     without look-back:  totals[d] is the number of keys with digit d, from sort_offsets. load_offsets() scans
@@ -25,17 +25,18 @@
 //         scatter in global memory: to[offsets[d] + position] = tile[position]
 //         values:                   likewise
 //
-// With VALUES_ASIDE, asynchronous copies bring a tile's values to local memory (lib/aside.cl) while its keys are ranked.
+// With VALUES_ASIDE, asynchronous copies bring a tile's values to local memory (lib/aside.cl) while its keys are
+// ranked.
 //
-// With look-back, if a tile's count is still invalid after `spins` polls, the waiting work-item recomputes it from the tile's keys.
-// The recomputed count is right, since a pass never writes the buffer that it reads.
+// With look-back, if a tile's count is still invalid after `spins` polls, the waiting work-item recomputes it from the
+// tile's keys. The recomputed count is right, since a pass never writes the buffer that it reads.
 //
 // Adinets and Merrill 2022; CUB's AgentRadixSortOnesweep.
 
 // Each sub-group has a row of RADIX counters. The width of sub-groups, sg_size(), is known only at run time, and there
 // are WG / sg_size() rows in use. Local memory has ROWS rows, for the narrowest possible sub-groups: these have
-// MIN_LANES lanes. So rows from WG / sg_size() on are unused. The type of a counter depends on the back end and on
-// MIN_LANES, not on sg_size():
+// MIN_LANES lanes. So rows from WG / sg_size() on are unused. The size of a counter depends on the sub-group back end
+// and on MIN_LANES, not on sg_size():
 //
 //     SG_LOCAL              32 bits, for atomics
 //     else, MIN_LANES < 32  16 bits, to save local memory; enough, since a tile has fewer than 2^16 keys
@@ -58,15 +59,15 @@
 #else
 #define UNROLL_BALLOTS _Pragma("unroll 1")
 #endif
-// One array in local memory, `pool`, has three uses in turn. First it has the counters, and with SG_LOCAL after them a
+// One array in local memory, `pool`, has three uses in turn. First it has the counters, followed with SG_LOCAL by a
 // mask of lanes for each counter. Then it has the tile's keys, and at last the tile's values.
 #define RANK_WORDS (SG_BACKEND == SG_LOCAL ? 2 * ROWS * RADIX : MIN_LANES < 32 ? ROWS * RADIX / 2 : ROWS * RADIX)
 #define TILE_WORDS (TILE * (VALUE_BYTES > KEY_BYTES ? VALUE_BYTES : KEY_BYTES) / 4)
 #define POOL_WORDS (RANK_WORDS > TILE_WORDS ? RANK_WORDS : TILE_WORDS)
 
 // Digits of a work-item: item * OWN + o. If WG == RADIX, each work-item has one digit, so neighbours access
-// neighbouring status words. Loops over a work-item's digits or keys move a pointer to the first one, so that constant
-// offsets reach the others. With an index for each, ptxas takes up to 15 registers more.
+// neighbouring status words. Functions move a pointer to the work-item's first digit or key, so that their loops reach
+// the others by constant offsets. With an index for each one, ptxas takes up to 15 registers more.
 #define OWN (RADIX / WG)
 
 // Position k of a work-item's keys in the tile; two positions share a word.
@@ -92,9 +93,9 @@ INLINED lane_t find_lane(void)
 
 // Loads the tile at `base`, which has `len` keys. Only the last tile of all keys, or of a segment, may have fewer than
 // TILE. Then copies of `padding`, a key of the highest digit, come after its keys. So they get the positions from `len`
-// on, which are not written. They are in the tile's count of the highest digit, which no other tile uses. With
-// look-back this count, or its inclusive prefix, may even overflow into the two highest bits of its status word. So
-// this word need not end the pass as a prefix (lib/status_word.cl).
+// on, which are not written. They are part of the tile's count of the highest digit, but no other tile uses this count.
+// With look-back this count, or its inclusive prefix, may even overflow into the two highest bits of its status word.
+// So this word need not end the pass as a prefix (lib/status_word.cl).
 INLINED void load_keys(
     KEY* keys, __global const KEY* from, const OFFSET_T base, const uint len, const KEY padding, const lane_t* me)
 {
@@ -105,8 +106,8 @@ INLINED void load_keys(
     }
 }
 
-// Returns the rank of a key among the sub-group's keys with its digit: those of earlier calls, and those of lower lanes in this
-// call. Counts the keys of this call.
+// Returns the rank of a key among the sub-group's keys with its digit. Keys of earlier calls come first, then those of
+// lower lanes in this call. Adds the keys of this call to the counters.
 INLINED uint rank_key(__local COUNTER* counts, const uint digit, const lane_t* me, __local uint* sg_scratch)
 {
     const uint slot = me->row * RADIX + digit;
@@ -136,8 +137,8 @@ INLINED uint rank_key(__local COUNTER* counts, const uint digit, const lane_t* m
     }
 }
 
-// Sets `positions` to the ranks of the keys among those of the sub-group with the same digit. `pool` gets a counter for each digit
-// and sub-group.
+// Sets the position of each key to its rank among the sub-group's keys with the same digit. `pool` gets a counter for
+// each digit and sub-group.
 INLINED void rank_keys(
     uint* positions, const KEY* keys, const digit_t* digit, __local uint4* pool, const lane_t* me,
     __local uint* sg_scratch)
@@ -195,8 +196,8 @@ INLINED uint sum_before(const uint x, const lane_t* me, __local uint* sums, __lo
     return before;
 }
 
-// Turns the counters of the work-item's digits into the positions of their first keys. The tile's keys with digit o begin at
-// position starts[o].
+// Turns the counters of the work-item's digits into the positions of their first keys. The tile's keys with digit o
+// begin at position starts[o].
 INLINED void scan_counts(uint* starts, __local COUNTER* counts, uint position, const lane_t* me)
 {
     counts += me->item * OWN;
@@ -215,7 +216,8 @@ INLINED void scan_counts(uint* starts, __local COUNTER* counts, uint position, c
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// Adds the position of its sub-group's first key of the same digit to the rank of each key, and puts the keys there.
+// Adds to the rank of each key the position of the first key that has the same digit and sub-group. The sum is the
+// key's position in the tile, where it is stored.
 INLINED void scatter_keys_local(
     uint* positions, KEY* keys, const digit_t* digit, __local uint4* pool, const lane_t* me)
 {
@@ -233,9 +235,9 @@ INLINED void scatter_keys_local(
     }
 }
 
-// Writes the tile's `len` keys. If `whole`, writes all TILE keys without a test for each, so that the loads from local memory do
-// not wait for one another. Keeps their digits, four in a word, for the values; without values the loop for the last tile is not
-// unrolled.
+// Writes the tile's `len` keys. If `whole`, writes all TILE keys without a test for each, so that the loads from local
+// memory do not wait for one another. The digits of the keys stay in `digits`, four in a word, for the values. Without
+// values, the loop for a tile that is not whole is not unrolled.
 INLINED void scatter_keys(
     __global KEY* to, __local const KEY* tile, __local const OFFSET_T* offsets, const digit_t* digit, uint* digits,
     const bool whole, const uint len, const int keep, const lane_t* me)
@@ -329,7 +331,7 @@ INLINED void scatter_values(
     }
 }
 
-// Sets next[o] to the index to which the part's first key of the work-item's digit o goes.
+// Sets next[o], for the work-item's digit o: the index to which the part's first key with that digit goes.
 INLINED void load_offsets(
     OFFSET_T* next, __global const OFFSET_T* table, __global const OFFSET_T* totals, const part_t* part,
     __local OFFSET_T* offsets, __local OFFSET_T* offset_sums, const lane_t* me)
@@ -365,7 +367,7 @@ INLINED void advance_offsets(
 #define LOOK_PASS from, n, shift, mask, flip, always
 #include "lib/lookback.cl"
 
-// Counts a tile's keys with one digit, if its work-group has not published the count in time.
+// Counts a tile's keys with one digit. It is called if the tile's work-group has not published this count in time.
 static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile, uint slot)
 {
     const digit_t digit = {shift, mask, flip, always};
@@ -393,7 +395,8 @@ INLINED void publish_counts(
     }
 }
 
-// Takes the exclusive prefixes of the work-item's digits from earlier tiles, publishes the inclusive ones, and computes `offsets`.
+// Takes the exclusive prefixes of the work-item's digits from earlier tiles, publishes the inclusive ones, and computes
+// `offsets`.
 INLINED void look_back_digits(
     LOOK_CONTEXT, volatile __global LOOK_WORD* words, const uint tile, const uint* own, const uint* starts,
     __global const OFFSET_T* totals, __local OFFSET_T* offsets, const uint spins, const uint epoch,
@@ -479,7 +482,8 @@ KERNEL void sort_scatter(
 #endif
             scan_counts(starts, (__local COUNTER*)pool, sum_before(all, &me, sums, sg_scratch), &me);
             scatter_keys_local(positions, keys, &digit, pool, &me);
-            // The loads overlap with the look-back. If they came earlier, keys and values would both need registers.
+            // These loads overlap with the look-back. If they came earlier, keys and values would need registers at the
+            // same time.
             VALUE held[ITEMS];
             if (VALUES_HELD) {
                 load_values(held, &values, base, len, &me);

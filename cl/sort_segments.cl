@@ -1,17 +1,18 @@
 // Stable sort of each segment of an array. Keys outside of all segments count as segments of one key.
 //
-// Bytes, if segments are short: keys and values are read once and written once; n / 8 bytes of segment-head flags are written,
-// set and read.
+// Bytes, if segments are short: keys and values are read once and written once. The segment-head flags, n / 8 bytes,
+// are cleared, set and read.
 //
 //     sort_segments_mark:    set a segment-head flag for each segment; list the long segments
 //     sort_segments_owners:  the segment of each part of the longest ones (lib/segments.cl)
-//     sort_segments_small:   each work-group sorts the segments that begin in its window of WINDOW keys, and end within TILE keys
-//                            from its begin; launched once more, it sorts the listed segments
+//     sort_segments_small:   each work-group sorts the segments that begin in its window of WINDOW keys, and end in the
+//                            tile of TILE keys that begins with the window; launched once more, it sorts the listed
+//                            segments
 //
 // Segments of more than TILE keys are sorted by sort.cl.
 //
-// `small` sorts in local memory on GPUs (sort_segments_gpu.cl). On CPU drivers, and on GPUs with too little local
-// memory, it sorts in global memory (sort_segments_cpu.cl).
+// On GPUs sort_segments_small sorts in local memory (sort_segments_gpu.cl). On CPU drivers, and on GPUs with too little
+// local memory, it sorts in global memory (sort_segments_cpu.cl).
 #include "lib/types.cl"
 #include "lib/keys.cl"
 #include "lib/segments.cl"
@@ -25,8 +26,8 @@
 #define VALUE_BYTES 0
 #define VALUE uint
 #endif
-// ITEMS: keys of a work-item; odd on GPUs, so that contiguous ones are in different banks of local memory. WINDOW: a multiple of
-// 32 below TILE.
+// ITEMS: keys of a work-item; odd on GPUs, so that the first keys of neighbouring work-items are in different banks of
+// local memory. WINDOW: a multiple of 32 below TILE.
 #ifndef WG
 #define WG 256
 #define ITEMS 15
@@ -35,14 +36,16 @@
 #define TILE (WG * ITEMS)
 #define UNROLL _Pragma("unroll")
 // NVIDIA's compiler obeys a register limit only if the kernel does not fix its work-group size. The host defines
-// INLINE_PTX for this compiler alone. lib/subgroup.cl defines it for all others, but is not included here.
+// INLINE_PTX for this compiler alone. lib/subgroup.cl would define it for all others, too, but this file does not
+// include it.
 #ifdef INLINE_PTX
 #define GROUP
 #else
 #define GROUP __attribute__((reqd_work_group_size(WG, 1, 1)))
 #endif
 
-// The order of keys: by the bits of `sorted_by` in their numbers. `flip` and `always` are those of lib/keys.cl.
+// The order of keys: the sort compares those bits of their numbers that are set in `sorted_by`. `flip` and `always` are
+// those of lib/keys.cl.
 typedef struct {
     WORD flip, always, sorted_by;
 } order_t;
@@ -64,8 +67,8 @@ INLINED void list_segment(
     }
 }
 
-// Lists a segment of `count` parts: from the front of the list, and with its owners, if it has few parts; else from the
-// back.
+// Lists a segment of `count` parts. If it has few parts, it is listed from the front, and the owners of its parts are
+// set. Else it is listed from the back.
 INLINED void list_long_segment(
     volatile __global uint* header, __global OFFSET_T* bounds, __global uint* parts, __global uint* owners,
     const uint long_room, const uint part_room, const OFFSET_T begin, const OFFSET_T end, const uint count)
@@ -88,7 +91,7 @@ INLINED void list_long_segment(
 }
 
 // Segment i is [offsets[i], offsets[i + 1]). Parts of long segments have `share` keys; the last part may have fewer. If
-// no offset is beyond the next one, the lists have room for all segments.
+// the offsets are sorted, the lists have room for all segments that they get.
 __kernel GROUP void sort_segments_mark(
     __global const S* offsets_base, const ulong offsets_offset, const OFFSET_T segments, const OFFSET_T n,
     __global uchar* scratch, const ulong header_at, const ulong heads_at, const ulong listed_at, const ulong bounds_at,
@@ -163,7 +166,7 @@ __kernel GROUP void sort_segments_owners(
 #define MODE 0
 #endif
 
-// Word i of the segment-head flags; all keys outside of [first, end), where the segments are, have flags, too.
+// Word i of the segment-head flags. The segments are in [first, end); all keys outside of this range have flags, too.
 static inline uint heads_of(__global const uint* heads, const ulong i, const ulong first, const ulong end)
 {
     const ulong from = 32 * i;

@@ -2,7 +2,7 @@
 //
 //     for each segment [begin, end):
 //         sort runs of RUN keys by insertion
-//         for run = RUN, 2 RUN, ...: merge pairs of runs, between `out` and `spare` by turns; the last result is in `out`
+//         for run = RUN, 2 * RUN, ...: merge pairs of runs, from `out` to `spare` and back; the last result is in `out`
 
 #define RUN 16
 

@@ -1,9 +1,11 @@
-// sort_segments_small by work-groups: a merge sort of a tile in local memory, which never moves a key to another segment.
+// sort_segments_small by work-groups: a merge sort of a tile in local memory, which never moves a key to another
+// segment.
 //
 //     load the segment-head flags and the keys of the tile
 //     each work-item sorts its ITEMS keys by odd-even transpositions, but not across segment heads
-//     for lists = 1, 2, 4, ... work-items: where two sorted lists meet, merge the one segment that is in both (merge path); all
-//         other keys stay in their places, so that most work-items are idle once lists are longer than segments
+//     for lists = 1, 2, 4, ...: a sorted list has the keys of `lists` work-items. Where two lists meet, merge the one
+//         segment that is in both (merge path). All other keys stay in their places, so that most work-items are idle
+//         once lists are longer than segments
 //     store the keys, and the values by the keys' positions in the tile
 //
 // Merge path: Green, McColl and Bader 2012. Merging by segments: Baxter's segmented sort, 2013.
@@ -31,7 +33,8 @@ INLINED uint last_head(__local const uint* heads, const uint p)
     return 32 * i + 31 - clz(word);
 }
 
-// A tile has the numbers of the keys; or the keys themselves, where several keys have one number.
+// A tile has the numbers of the keys. For float keys it has the keys themselves, since several keys may have one
+// number.
 INLINED KEY to_tile(const KEY key, const order_t* order)
 {
     return KEYS_ARE_FLOATS ? key : (KEY)ordered(key, order->flip, order->always);
@@ -57,7 +60,7 @@ INLINED void load_heads(
     for (uint i = get_local_id(0); i < HEAD_WORDS; i += WG) {
         uint word = ~0u;
         if (windows != 0) {
-            // Words are there up to the tile of the last window.
+            // The array of flags has words up to the end of the last window's tile.
             word = i <= TILE / 32 ? heads_of(all_heads, base / 32 + i, ends[FIRST], ends[LAST_END]) : ~0u;
         } else if (32 * i < len) {
             word = (i == 0 ? 1u : 0u) | (len - 32 * i < 32 ? ~0u << (len - 32 * i) : 0u);
@@ -67,8 +70,8 @@ INLINED void load_heads(
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// The number of keys to sort from `begin` on, the first head of a window. The window's last segment is left out if it
-// ends beyond the tile.
+// `begin` is the first head of a window. Returns the number of keys to sort from there on. The window's last segment is
+// left out if it ends beyond the tile.
 INLINED uint count_keys(__local const uint* heads, const uint begin)
 {
     uint count = 0;
@@ -122,7 +125,7 @@ INLINED void merge_items(
     KEY* x, ushort* at, __local const KEY* tile, __local const ushort* tile_at, const uint mine, const uint from,
     const uint mid, const uint to, const order_t* order)
 {
-    // Of the segment's first d keys, `split` are of the first list.
+    // Of the first d keys of the merged segment, `split` come from the first list.
     const uint d = min(max(mine, from), to) - from, len_a = mid - from, len_b = to - mid;
     // `max` is used because Oclgrind 21.10 does not know the saturated subtraction that clang makes of a condition.
     uint split = max(d, len_b) - len_b;
@@ -138,7 +141,7 @@ INLINED void merge_items(
     KEY x_a = tile[a], x_b = tile[b];
     UNROLL
     for (uint k = 0; k < ITEMS; k++) {
-        // Keys before the segment are of the first list, and keys after it of the second one.
+        // Keys before the segment come from the first list, and keys after it from the second one.
         const int second = a >= mid || (a >= from && b < to && comes_before(x_b, x_a, order));
         x[k] = second ? x_b : x_a;
         if (VALUE_BYTES > 0) {
@@ -157,11 +160,12 @@ __kernel GROUP void sort_segments_small(
     __global uchar* scratch, const ulong spare_at, const ulong header_at, const ulong heads_at, const ulong listed_at,
     const OFFSET_T n, const uint windows, const WORD flip, const WORD always, const WORD sorted_by VALUE_PARAMS)
 {
-    // Elements of the tile, and the position of each in the unsorted tile.
+    // The keys of the tile, and the position that each had in the unsorted tile.
     __local KEY tile[TILE + 1];
     __local ushort tile_at[VALUE_BYTES > 0 ? TILE + 1 : 1];
     __local uint heads[HEAD_WORDS];
-    // The begin and the end of the segment that reaches over a work-item's first key, if one does.
+    // The start and the end of the segment that contains a work-item's first key and the key before it, if there is
+    // such a segment.
     __local uint segment_begins[WG];
     __local uint segment_ends[WG];
     const order_t order = {flip, always, sorted_by};
@@ -179,7 +183,7 @@ __kernel GROUP void sort_segments_small(
         uint begin = 0, part = len;
         if (windows != 0) {
             begin = next_head(heads, 0);
-            // All positions after the last key are heads.
+            // All positions after the last key of the input are heads, so `part` excludes them.
             part = (uint)min((OFFSET_T)count_keys(heads, begin), n - min(n, base + begin));
         }
         KEY x[ITEMS];
@@ -212,7 +216,8 @@ __kernel GROUP void sort_segments_small(
         int changed = 1;
         for (uint lists = 1; lists * ITEMS < part; lists *= 2) {
             put_items(tile, tile_at, x, at, changed);
-            // Two lists, each of the keys of `lists` work-items, meet at `mid`. The segment [from, to) is in both.
+            // Two lists meet at `mid`, each with the keys of `lists` work-items. [from, to) is the part of a segment
+            // that is in both.
             const uint low = item & ~(2 * lists - 1), meet = low + lists, mid = meet * ITEMS;
             const uint from = max(segment_begins[meet], low * ITEMS);
             const uint to = min(segment_ends[meet], mid + lists * ITEMS);

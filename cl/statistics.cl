@@ -1,13 +1,14 @@
 // Extremes of x[0..n] with their first indices, the number of NaN, and the moments.
 //
-//     low = min x[i],  high = max x[i]  (NaN excluded),  low_at, high_at = first index of each; of a NaN if there is one
+//     low = min x[i], high = max x[i], without NaN;  low_at, high_at = first index of each, or of a NaN if there is one
 //     moments of integers: sum x[i], sum x[i]^2, exact;  of floats: mean, sum (x[i] - mean)^2
 //
-// Bytes: reads n elements once, and up to three tiles again; writes a record for each work-group, and the moments of each tile of
-// floats.
+// Bytes: reads n elements once, and up to three tiles again; writes a record for each work-group, and the moments of
+// each tile of floats.
 //
-// A tile is TILE_ROWS rows of LANES elements, as in reduce.cl: lane j has the elements j, j + LANES, ... of its tile. Moments of
-// floats join as a tree of neighbours: lanes, then tiles. So no result depends on sub-groups, the grid or the work-group size.
+// A tile is TILE_ROWS rows of LANES elements, as in reduce.cl: lane j has the elements j, j + LANES, ... of its tile.
+// Moments of floats join as a tree of neighbours: lanes, then tiles. So no result depends on sub-groups, the grid or
+// the work-group size.
 //
 //     statistics_tiles: for each tile of the work-group:
 //         take:        extremes and sums of the work-item's lanes; the record names the first tile with each extreme
@@ -18,8 +19,9 @@
 //         merges the records of all work-groups; joins the last moments
 //         searches the named tiles for the extremes' indices; writes the answer
 //
-// With ONE_PASS (not for moments of floats), the work-group that finishes the first launch last does the work of statistics_last.
-// Without MOMENTS the answer is the extremes alone: the least if ENDS has bit 0, the largest if it has bit 1.
+// With ONE_PASS (not for moments of floats), the work-group of statistics_tiles that finishes last does the work of
+// statistics_last. Without MOMENTS the answer is the extremes alone: the least if ENDS has bit 0, the largest if it has
+// bit 1.
 #include "lib/types.cl"
 
 #ifdef MOMENTS
@@ -49,8 +51,8 @@ static inline void store_moments(__global ulong* words, const Moments* m) {}
 #define VECTORS 0
 #endif
 
-// Keys of floats are their bits as integers in order; W holds a key in a record. A record has no padding: W has 8
-// bytes, except for both extremes of floats.
+// The key of a float is an integer that rises with the float (key_of of lib/types.cl). W is the type of a key in a
+// record. A record has no padding: W has 8 bytes, except for both extremes of floats.
 #ifdef A_FLOAT
 #if ENDS == 3
 #define W A_BITS
@@ -86,12 +88,12 @@ static inline void store_moments(__global ulong* words, const Moments* m) {}
 #define TILE (TILE_ROWS * LANES)
 #define ITEM_LANES (LANES / WG)
 #define ITEM_VECS (ITEM_LANES / VEC)
-// Small work-groups, as on CPU drivers, have too many lanes for registers.
+// A work-item of a small work-group, as on CPU drivers, has too many lanes for registers.
 #define IN_REGISTERS (WG >= 32)
 // Rows whose loads are in flight at once; half as many for integers' moments, whose sums take registers.
 #define FLIGHT (INTEGER_MOMENTS ? TILE_ROWS / 2 : TILE_ROWS)
-// Loops over up to 32 lanes are unrolled, so that the lanes stay in registers. With more, the code would be large: Intel's driver
-// for CPUs took more than eight minutes to build the moments of 64 lanes.
+// Loops over up to 32 lanes are unrolled, so that the lanes stay in registers. With more, the code would be large:
+// Intel's driver for CPUs took more than eight minutes to build the moments of 64 lanes.
 #if ITEM_LANES <= 32
 #define UNROLL _Pragma("unroll")
 #else
@@ -108,8 +110,8 @@ static inline void store_moments(__global ulong* words, const Moments* m) {}
 
 // Extremes
 
-// The smaller, or larger, of the extreme so far and an element; NaN does not count. FLUSHED: the device flushes subnormals, so
-// keys are compared, which takes longer.
+// The smaller, or larger, of the extreme so far and an element; NaN does not count. FLUSHED: the device flushes
+// subnormals, so keys are compared, which takes longer.
 #if defined(A_FLOAT) && !defined(FLUSHED)
 #define EXTREME_T A
 #define LOWEST (-A_INFINITY)
@@ -288,8 +290,8 @@ INLINED void to_local(__local uint* tree, uint i, const Record* r)
     }
 }
 
-// Merges the records of all work-items; the result is valid in all of them. All call it, in uniform flow; `tree` may be reused
-// after the caller's next barrier.
+// Merges the records of all work-items; the result is valid in all of them. All call it, in uniform flow; `tree` may be
+// reused after the caller's next barrier.
 INLINED void merge_group(Record* r, __local uint* tree)
 {
     if (WG == 1) {
@@ -466,7 +468,7 @@ static inline ulong element_bits(T x)
 // Merges the work-item's share of the records of all work-groups.
 INLINED void merge_share(Record* r, __global const Record* records, const uint groups, const ulong n)
 {
-    // n is after all tiles.
+    // Tile numbers are below n, so a record of tile n loses to every other one.
     clear_record(r, n);
     for (uint i = get_local_id(0); i < groups; i += WG) {
         const Record other = records[i];
@@ -474,9 +476,9 @@ INLINED void merge_share(Record* r, __global const Record* records, const uint g
     }
 }
 
-// Finds the indices of the extremes of a merged record, and writes the answer. With MOMENTS it writes 12 words to `out`.
-// Without MOMENTS it writes the values to `out` and their indices to `indices_out`. `m` are the moments of floats. All
-// work-items call it, in uniform flow.
+// Finds the indices of the extremes of a merged record, and writes the answer. With MOMENTS it writes 12 words to
+// `out`. Without MOMENTS it writes the values to `out` and their indices to `indices_out`. `m` are the moments of
+// floats. All work-items call it, in uniform flow.
 INLINED void write_answer(
     __global const T* in, const ulong n, const Record* merged, const Moments* m, __global void* out,
     const ulong out_offset, __global ulong* indices_out, const ulong indices_offset, __local uint* first_found)
@@ -532,8 +534,8 @@ INLINED void write_answer(
 #endif
 
 // Work-group g takes the tiles g, g + groups, ..., after those of earlier launches; the merged record becomes record g.
-// An input may arrive in parts, of whole tiles but for the last: n is the end of the launch's part. With ONE_PASS and if `ends` is not 0, the
-// work-group that finishes last writes the answer.
+// An input may arrive in parts, of whole tiles but for the last: n is the end of the launch's part. With ONE_PASS and
+// if `ends` is not 0, the work-group that finishes last writes the answer.
 KERNEL void statistics_tiles(
     __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, __global void* records,
     const ulong records_offset, __global void* moments, const ulong moments_offset ANSWER_PARAMS)
@@ -562,7 +564,8 @@ KERNEL void statistics_tiles(
         }
         join_batch(lanes, base, groups, tiles, n, moments_of_tiles);
     }
-    // In the work-group that ends last, the loop merges the records of all work-groups. So the code of the merge exists once.
+    // In the work-group that finishes last, a second round merges the records of all work-groups. Because of the loop,
+    // the code of the merge exists only once.
     uint rounds = 1;
     ROLLED
     for (uint round = 0; round < rounds; round++) {

@@ -158,8 +158,8 @@ INLINED void take_elements(__global const T* p, uint elements, Extremes* e, Reco
     join_own_lanes(p, elements, lane, &lanes, moments);
 }
 
-// Puts the work-item's moments of tile t of the batch into local memory. A single work-item (WG is 1) has those of the whole
-// tile, and stores them.
+// Puts the work-item's moments of tile t of the batch into local memory. A single work-item (WG is 1) has those of the
+// whole tile, and stores them.
 INLINED void put_tile(__local A* lanes, uint t, const Moments* m, __global Moments* moments_of_tile)
 {
     if (WG > 1) {
@@ -169,7 +169,8 @@ INLINED void put_tile(__local A* lanes, uint t, const Moments* m, __global Momen
     }
 }
 
-// Joins the work-items' moments of each tile of the batch. In each step four neighbours become one. All work-items call it.
+// Joins the work-items' moments of each tile of the batch. In each step four neighbours become one. All work-items call
+// it.
 INLINED void join_batch(
     __local A* lanes, OFFSET_T base, OFFSET_T groups, OFFSET_T tiles, OFFSET_T n, __global Moments* moments)
 {
@@ -210,14 +211,14 @@ INLINED void join_batch(
 }
 
 // Joins to `a` the moments of up to `width` elements, from `first` of n on. `a` has the moments of the `width` elements
-// before them. `width` is a power of two of tiles, which is exact as a float.
+// before them. `width` is 2^k tiles, which a float holds exactly.
 static inline void join_tiles(Moments* a, const Moments* b, ulong first, ulong width, ulong n)
 {
     join_moments(a, b, width, first < n ? min(width, n - first) : 0);
 }
 
-// Joins the moments from[first..first + taken], of `span` elements each; neighbours first. `kept` has an entry for each bit that
-// is set in the number of moments so far.
+// Joins the moments from[first..first + taken], of `span` elements each; neighbours first. `kept` has an entry for each
+// bit that is set in the number of moments so far.
 INLINED void join_own_tiles(
     __global const Moments* from, uint first, uint taken, ulong span, ulong n, Moments* m)
 {
@@ -240,8 +241,8 @@ INLINED void join_own_tiles(
     *m = taken > 0 ? kept[0] : from[0];
 }
 
-// Joins the FAN moments of `span` elements each, from `start` on, of `count`; the result is valid in work-item 0. All call it,
-// in uniform flow.
+// Joins up to FAN of `count` moments, from moment `start` on. Each has `span` elements. The result is valid in
+// work-item 0. All call it, in uniform flow.
 INLINED void join_group(
     __global const Moments* from, uint start, uint count, ulong span, ulong n, __local A* tree, Moments* m)
 {
@@ -270,8 +271,8 @@ INLINED void join_group(
     }
 }
 
-// The input is the `count` moments from index `from` on. Work-group g joins FAN of them, from number g * FAN on, to the moments
-// at index to + g.
+// The input is the `count` moments from index `from` on. Work-group g joins FAN of them, from number g * FAN on, to the
+// moments at index to + g.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_moments(
     __global void* moments, const ulong from, const uint count, const ulong span, const ulong n, const ulong to)
 {

@@ -5,8 +5,9 @@
 //
 // Keys compare by `ordered` (lib/keys.cl), which reverses the order if the largest keys are wanted.
 //
-// Bytes: filter reads n keys, and write writes k. If there is a lower bound or the threshold is at a bound, write reads parts with
-// selected keys again. If the bounds fail, by heavy ties or bad luck, each digit, tally and write read n keys more.
+// Bytes: filter reads n keys, and write writes k. If there is a lower bound or the threshold is at a bound, write reads
+// parts with selected keys again. If the bounds fail, because of many equal keys or bad luck, each digit, tally and
+// write read n more keys.
 //
 //     start:   low, high = keys of a sample, five standard deviations below and above rank k
 //     filter:  for each part of the row: counts the keys below low, at low, between, at high; lists those between

@@ -14,8 +14,8 @@
 #define FLUSH 1024
 #define LIST (WG == 1 ? FLUSH : FLUSH + TILE)
 
-// A tile with at most FEW listed keys lists them without a prefix sum over the work-group. FEW is 0 for compilers that miscompile
-// barriers in branches.
+// A tile with at most FEW listed keys lists them without a prefix sum over the work-group. FEW is 0 for compilers that
+// miscompile barriers in branches.
 #ifndef FEW
 #define FEW 0
 #endif
@@ -141,8 +141,8 @@ INLINED void write_state(const Row* row, const Bounds* bounds, ulong need)
 }
 
 // One work-group for each row; with ONE_PASS, `samplers` of them for a single row. Sampled keys lie in pages far apart,
-// and one work-group waits for them: H200, 2^28 keys, 65,536 sampled: 372 us with one, 360 us with 16. Without PICK
-// there are no bounds.
+// so one work-group waits long for them. H200, 2^28 keys, 65,536 sampled: 372 us with one work-group, 360 us with 16.
+// Without PICK there are no bounds.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_start(
     ROW_PARAMS, const ulong k, __global const ulong* ranks, const uint given SAMPLERS_PARAM)
 {
@@ -202,8 +202,8 @@ INLINED bool classify(WORD number, const Bounds* bounds, Classes* classes)
     return !under && !over;
 }
 
-// Writes the listed keys as a segment of the part if they are `least` or more. The list of a row has room for `capacity`
-// keys; on overflow the segment is invalid. All work-items call it.
+// Writes the listed keys as a segment of the part if they are `least` or more. The list of a row has room for
+// `capacity` keys; on overflow the segment is invalid. All work-items call it.
 INLINED void flush_list(
     const Row* row, __global uint2* segments, OFFSET_T begin, uint capacity, uint least, List* own,
     const SHARED uint* list, SHARED uint* start)
@@ -262,7 +262,7 @@ INLINED ulong classify_tile(
     return packed;
 }
 
-// The distance of a chosen key, the lowest one in `bits`, from the part's begin.
+// The distance of a chosen key, the lowest one in `bits`, from the part's first position.
 INLINED uint distance_of(OFFSET_T base, uint r, OFFSET_T begin, uint bits)
 {
     return (uint)(position_of(base, r) - begin) + 31 - clz(bits & -bits);
@@ -399,8 +399,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_filter(
     }
 }
 
-// One work-group for each row. A last-block reduction in `filter` instead is slower: 380 us instead of 356 on an H200, for
-// k = 1,024 of 2^28 keys.
+// One work-group for each row. A last-block reduction in `filter` instead is slower: 380 us instead of 356 on an H200,
+// for k = 1,024 of 2^28 keys.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_settle(ROW_PARAMS)
 {
     SHARED ulong2 sums[SUMS];

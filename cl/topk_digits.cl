@@ -36,8 +36,8 @@ INLINED void append_digit_of_row(
         state[PREFIX] = prefix << bits | found[0];
         state[SHIFT] = shift;
         state[NEED] = need - found[1];
-        // If all keys with these digits are selected, no further digit is needed. But if `write` reads keys that are not
-        // listed, some of them may have the same digits.
+        // If all keys with these digits are selected, no further digit is needed. But if `write` reads keys that are
+        // not listed, some of them may have the same digits.
         const int others = PICK && (flags & IN_LIST) != 0 && (flags & HAS_LOW) != 0;
         if (shift == 0 || (!others && found[2] == need - found[1] && !exact)) {
             state[FLAGS] = flags | DONE;

@@ -7,8 +7,8 @@
 #define ORDER 2048
 #endif
 
-// The threshold of a row. A key is selected if its number >> shift is below `prefix`. Of the keys where it equals `prefix`, the
-// first `need` are selected.
+// The threshold of a row. A key is selected if its number >> shift is below `prefix`. Of the keys where it equals
+// `prefix`, the first `need` are selected.
 typedef struct {
     WORD prefix;
     uint shift;
@@ -149,7 +149,7 @@ INLINED void put(
     before->at += at;
 }
 
-// Adds count r of the packed ones.
+// Adds count r of the packed counts.
 INLINED void advance(Prefix* prefix, ulong2 packed, uint r)
 {
     prefix->below += packed_count(packed.x, r);
@@ -286,8 +286,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_write(
 
 #ifdef FLOAT_KEYS
 
-// Several keys have the threshold's number. Writes the one that is the `need`-th of these in [begin, end), from 1 on, if
-// there is one. All work-items call it.
+// Several keys have the threshold's number. Writes the one that is the `need`-th of these in [begin, end), from 1 on,
+// if there is one. All work-items call it.
 INLINED void write_threshold(
     const Row* row, OFFSET_T begin, OFFSET_T end, WORD number, ulong need, SHARED ulong2* sums, SHARED ulong2* totals,
     __global KEY* out)

@@ -17,8 +17,8 @@
 #ifdef DEVICE_CPU
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transform(
-    SOURCE_PARAMS(restrict), __global T* restrict out_base, const ulong out_offset, const OFFSET_T first, const OFFSET_T n,
-    const OFFSET_T run)
+    SOURCE_PARAMS(restrict), __global T* restrict out_base, const ulong out_offset, const OFFSET_T first,
+    const OFFSET_T n, const OFFSET_T run)
 {
     __global T* out = out_base + out_offset;
     const OFFSET_T begin = (OFFSET_T)get_group_id(0) * run, end = n - begin > run ? begin + run : n;
@@ -30,8 +30,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transform(
 #else
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transform(
-    SOURCE_PARAMS(restrict), __global T* restrict out_base, const ulong out_offset, const OFFSET_T first, const OFFSET_T n,
-    const uint aligned)
+    SOURCE_PARAMS(restrict), __global T* restrict out_base, const ulong out_offset, const OFFSET_T first,
+    const OFFSET_T n, const uint aligned)
 {
     __global T* out = out_base + out_offset;
     const OFFSET_T begin = (OFFSET_T)get_group_id(0) * (WG * EACH * VEC) + get_local_id(0) * VEC;

@@ -1,6 +1,7 @@
 // Transposition: out[c * rows + r] = in[r * cols + c], for rows x cols elements of 1 to 16 bytes.
 //
-// An element is UNITS units of type UNIT, the largest power of two of bytes that divides its size. Only its size counts.
+// An element is UNITS units of type UNIT. The size of a unit is the largest power of two that divides the element's
+// size. Of the element's type, only the size matters.
 //
 //     transpose_blocks  work-groups on tiles of SIDE x SIDE blocks. A block of BLOCK x BLOCK elements is transposed in
 //                       the registers of one work-item, and crosses local memory as BLOCK vectors. Every access to
@@ -13,14 +14,20 @@
 //     transpose_runs    a work-group is one work-item, which takes a run of tiles: for CPU drivers (DEVICE_CPU), in
 //                       place of the others.
 //
-// Rows are ld_in elements apart in the input and ld_out in the output. There are `count` matrices, at the offsets that MATRICES
-// describes: up to six axes, the innermost one first, with their strides. Negative strides wrap.
+// Rows are ld_in elements apart in the input and ld_out in the output. There are `count` matrices, at the offsets that
+// MATRICES describes: up to six axes, the innermost one first, with their strides. Negative strides wrap.
 //
 // Neighbouring work-items read neighbouring elements of a row and write neighbouring elements of a row of the output.
-// Tiles go along the rows of the output, so that stores at about the same time are close together. H200, with tiles
-// along the rows of the input and of the output: 16,384 x 16,384 u16 289 and 271 us, f32 534 and 522 us, u64 1.15 and
-// 1.08 ms; 10,000 x 30,000 662 and 607 us. Work-groups take the tiles t, t + groups, ...; every work-item reaches every
-// barrier. Bytes: reads and writes every element once, except that a tile reads LEAD rows more.
+// Tiles go along the rows of the output, so that stores at about the same time are close together. H200, tiles along
+// the rows of the input -> along the rows of the output:
+//
+//     16,384 x 16,384 u16    289 -> 271 us
+//     16,384 x 16,384 f32    534 -> 522 us
+//     16,384 x 16,384 u64    1.15 -> 1.08 ms
+//     10,000 x 30,000        662 -> 607 us
+//
+// Work-groups take the tiles t, t + groups, ...; every work-item reaches every barrier. Bytes: reads and writes every
+// element once, except that a tile reads LEAD rows more.
 #include "lib/turn.cl"
 
 #ifndef OFFSET_T
@@ -32,8 +39,9 @@
 #define CAT(a, b) CAT_(a, b)
 #define OFFSET8 CAT(OFFSET_T, 8)
 // The last arguments of every kernel: the number of matrices, and their offsets. `first_in` is the first one's offset.
-#define MATRICES \
-    const OFFSET_T count, const OFFSET_T first_in, const OFFSET8 lengths, const OFFSET8 steps_in, const OFFSET8 steps_out
+#define MATRICES                                                                                                       \
+    const OFFSET_T count, const OFFSET_T first_in, const OFFSET8 lengths, const OFFSET8 steps_in,                      \
+        const OFFSET8 steps_out
 
 // Adds the offsets of matrix b from the first one to *in and *out.
 static inline void find_matrix(
@@ -68,9 +76,9 @@ static inline void find_matrix(
 #endif
 #define TILE (SIDE * BLOCK)
 
-// Transposes BLOCK x BLOCK elements by way of a buffer. If the rows' length is a power of two, their cache lines compete for the
-// same sets of the cache. So each line is used whole at once. VECTORS, if it is defined, is the type of 16 elements that are
-// moved at once.
+// Transposes BLOCK x BLOCK elements by way of a buffer. If the rows' length is a power of two, their cache lines
+// compete for the same sets of the cache. So each line is used whole at once. VECTORS, if it is defined, is the type of
+// 16 elements that are moved at once.
 static inline void turn_block(__global const E* in, OFFSET_T ld_in, __global E* out, OFFSET_T ld_out)
 {
     E block[BLOCK * BLOCK];
@@ -84,8 +92,8 @@ static inline void turn_block(__global const E* in, OFFSET_T ld_in, __global E* 
         for (uint r = 0; r < BLOCK; r += 16) {
 #define ROW(k) block[(r + (k)) * BLOCK + c]
             const VECTORS column = (VECTORS)(
-                ROW(0), ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6), ROW(7), ROW(8), ROW(9), ROW(10), ROW(11), ROW(12),
-                ROW(13), ROW(14), ROW(15));
+                ROW(0), ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6), ROW(7), ROW(8), ROW(9), ROW(10), ROW(11),
+                ROW(12), ROW(13), ROW(14), ROW(15));
 #undef ROW
             vstore16(column, 0, out + c * ld_out + r);
         }
@@ -206,9 +214,10 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
 #ifndef TILE
 #define TILE 4096
 #endif
-// LEAD: the elements of a sector of memory; rows of the output may begin anywhere in a sector. In each row a tile then writes
-// from the begin of a sector on, up to LEAD - 1 elements before its own. So no two work-groups write to one sector of a row:
-// H200, 4,097 x 8,191 f32, 99 us without, 91 with. The tile reads LEAD rows more. With sides that are known at build time: 79 us.
+// LEAD: the elements of a sector of memory; rows of the output may begin anywhere in a sector. In each row a tile then
+// writes from the start of a sector on, up to LEAD - 1 elements before its own. So no two work-groups write to one
+// sector of a row: H200, 4,097 x 8,191 f32, 99 us without, 91 with. The tile reads LEAD rows more. With sides that are
+// known at build time: 79 us.
 #ifdef LEAD
 #define READ (TILE + (LEAD << LOG_COLS))
 #else
@@ -217,11 +226,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
 #define LOG_COLS log_cols
 #define READ TILE
 #endif
-// Is 1 if i is one of the READ elements that the tile reads. A work-item's last batch may have fewer than BATCH of them.
+// Is 1 if i is one of the READ elements that the tile reads. A work-item's last batch may have fewer than BATCH of
+// them.
 #define IS_READ(i) (READ % (BATCH * WG) == 0 || (i) < READ)
-// Is 1 if element (r, c) is read. Element (r, c) may be beyond the matrix; rows before the first one wrap, so they are beyond it, too.
-// With LEAD an element of the last row or column is read in its place, without a branch. Without LEAD nothing is read
-// in its place, since a matrix may be much smaller than a tile.
+// Is 1 if element (r, c) is read. Element (r, c) may be beyond the matrix; rows before the first one wrap, so they are
+// beyond it, too. With LEAD an element of the last row or column is read in its place, without a branch. Without LEAD
+// nothing is read in its place, since a matrix may be much smaller than a tile.
 #define IS_READ_AT(r, c) (LEAD > 0 || ((r) < rows && (c) < cols))
 // Elements that a work-item has in flight.
 #if READ / WG <= 20
@@ -236,7 +246,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_blocks(
 #define BATCH 4
 #endif
 
-// H200, odd sides: not unrolled 84 us, wholly 85, by four 79; u8, 16,383 a side, 363, 864 and 363 us.
+// H200, times by how the loop is unrolled:
+//
+//                                    not        wholly     by four
+//     odd sides                      84 us      85 us      79 us
+//     u8, 16,383 rows and columns    363 us     864 us     363 us
 #define UNROLL_SOME _Pragma("unroll 4")
 
 // A tile has 1 << LOG_ROWS by 1 << LOG_COLS elements, TILE in all. Local memory skips PAD elements, one bank, after
@@ -329,7 +343,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transpose_narrow(
         find_matrix(matrix, lengths, steps_in, steps_out, &from_first, &to_first);
         __global const uint4* in = (__global const uint4*)(in_base + in_offset) + from_first / VEC;
         __global uint4* out = (__global uint4*)(out_base + out_offset) + to_first / VEC;
-        // The chunk's words in each long line, and in all on the other side.
+        // The number of the chunk's words in each long line, and in all long lines together.
         const uint line_words = min(words - first, (OFFSET_T)WG), packed_words = line_words * NARROW;
         Word x[NARROW];
         UNROLL

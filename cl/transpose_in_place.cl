@@ -14,9 +14,9 @@
 //     rows           goes to column ((i + j / b) % m + j * m) % n
 //     columns        comes from row (j + i * n - i / a) % m
 //
-// stage_columns takes element (i, j) from row (i + j / div) % m. put_columns takes row i from row (i * step - i / a) % m of the
-// strip. The first step has div = b, and is put back as it is: step = 1, a = m. The third step has div = 1 and step = n % m. Rows
-// are put back by a copy.
+// stage_columns takes element (i, j) from row (i + j / div) % m. put_columns takes row i from row
+// (i * step - i / a) % m of the strip. The first step has div = b, and is put back as it is: step = 1, a = m. The third
+// step has div = 1 and step = n % m. Rows are put back by a copy.
 //
 // Bytes: a square is read and written once. Each of the three steps reads and writes every element twice, once in
 // scratch, which is small enough for a cache.
@@ -25,11 +25,13 @@
 #ifndef OFFSET_T
 #define OFFSET_T uint
 #define WG 256
-// Side of a tile that is moved element by element, a power of two; its elements are a multiple of WG. Not on CPU drivers.
+// Side of a tile that is moved element by element, a power of two; its elements are a multiple of WG. Not on CPU
+// drivers.
 #define TILE_SIDE 32
 #endif
 
-// Pair p of the pairs (a, b) with a <= b < tiles. A long row and a short row of that triangle together have `tiles | 1` pairs.
+// Pair p of the pairs (a, b) with a <= b < tiles. A long row and a short row of that triangle together have `tiles | 1`
+// pairs.
 static inline void find_pair(OFFSET_T p, OFFSET_T tiles, OFFSET_T* a, OFFSET_T* b)
 {
     const OFFSET_T length = tiles | 1, skip = length - tiles, y = p / length, x = p - y * length;
@@ -98,19 +100,19 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void turn_pairs(
     }
 }
 
-// One work-item takes the rows i, i + 1, ... of `rows`, `run` of them.
+// One work-item takes `run` contiguous rows of the `rows` rows.
 #define OF_ITEM                                              \
     const OFFSET_T begin = get_group_id(0) * run;            \
     const OFFSET_T end = rows - begin > run ? begin + run : rows;
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void stage_columns(
-    __global UNIT* data_base, const ulong offset, __global UNIT* scratch_base, const OFFSET_T rows, const OFFSET_T width,
-    const OFFSET_T n, const OFFSET_T first, const OFFSET_T div, const OFFSET_T run)
+    __global UNIT* data_base, const ulong offset, __global UNIT* scratch_base, const OFFSET_T rows,
+    const OFFSET_T width, const OFFSET_T n, const OFFSET_T first, const OFFSET_T div, const OFFSET_T run)
 {
     OF_ITEM
     __global const E* data = (__global const E*)data_base + offset;
     __global E* scratch = (__global E*)scratch_base;
-    // Not by first % div, for which compilers emit what Oclgrind 21.10 does not know.
+    // This does not use first % div, for which compilers emit an operation that Oclgrind 21.10 does not know.
     const OFFSET_T turns = first / div, shift = turns % rows, left_of_first = (turns + 1) * div - first;
     for (OFFSET_T i = begin; i < end; i++) {
         OFFSET_T from = i + shift, left = left_of_first;
@@ -126,8 +128,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void stage_columns(
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void put_columns(
-    __global UNIT* data_base, const ulong offset, __global UNIT* scratch_base, const OFFSET_T rows, const OFFSET_T width,
-    const OFFSET_T n, const OFFSET_T first, const OFFSET_T step, const OFFSET_T a, const OFFSET_T run)
+    __global UNIT* data_base, const ulong offset, __global UNIT* scratch_base, const OFFSET_T rows,
+    const OFFSET_T width, const OFFSET_T n, const OFFSET_T first, const OFFSET_T step, const OFFSET_T a,
+    const OFFSET_T run)
 {
     OF_ITEM
     __global E* data = (__global E*)data_base + offset;
@@ -150,7 +153,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void spread_rows(
     __global E* scratch = (__global E*)scratch_base;
     const OFFSET_T step = m % n;
     for (OFFSET_T i = begin; i < end; i++) {
-        // j * m % n, (i + j / b) % m and that % n.
+        // multiple = j * m % n, turn = (first + i + j / b) % m, turn_in_n = turn % n.
         OFFSET_T multiple = 0, turn = first + i, turn_in_n = turn % n, left = b;
         for (OFFSET_T j = 0; j < n; j++) {
             const OFFSET_T to = turn_in_n + multiple;
@@ -304,8 +307,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void swap_tiles(
     }
 }
 
-// Rows of one work-item. The source row is also computed for rows beyond the last one, because LLVM 19 in PoCL 6 aborts
-// if it is computed under a condition.
+// Rows of one work-item. The source row is also computed for rows beyond the last one. LLVM 19 in PoCL 6 aborts if it
+// is computed under a condition.
 #define EACH 8
 
 // A work-group takes 1 << log_cols columns of a strip's `width`. A work-item has column c of EACH rows from row i on.
@@ -321,8 +324,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void swap_tiles(
     }
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void stage_columns(
-    __global UNIT* data_base, const ulong offset, __global UNIT* scratch_base, const OFFSET_T rows, const OFFSET_T width,
-    const OFFSET_T n, const OFFSET_T first, const OFFSET_T div, const uint log_cols)
+    __global UNIT* data_base, const ulong offset, __global UNIT* scratch_base, const OFFSET_T rows,
+    const OFFSET_T width, const OFFSET_T n, const OFFSET_T first, const OFFSET_T div, const uint log_cols)
 {
     OF_ITEM
     __global const E* data = (__global const E*)data_base + offset + first;
@@ -346,13 +349,14 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void stage_columns(
 }
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void put_columns(
-    __global UNIT* data_base, const ulong offset, __global UNIT* scratch_base, const OFFSET_T rows, const OFFSET_T width,
-    const OFFSET_T n, const OFFSET_T first, const OFFSET_T step, const OFFSET_T a, const uint log_cols)
+    __global UNIT* data_base, const ulong offset, __global UNIT* scratch_base, const OFFSET_T rows,
+    const OFFSET_T width, const OFFSET_T n, const OFFSET_T first, const OFFSET_T step, const OFFSET_T a,
+    const uint log_cols)
 {
     OF_ITEM
     __global E* data = (__global E*)data_base + offset + first;
     __global const E* scratch = (__global const E*)scratch_base;
-    // Not by i % a, for which compilers emit what Oclgrind 21.10 does not know.
+    // This does not use i % a, for which compilers emit an operation that Oclgrind 21.10 does not know.
     const OFFSET_T turns = i / a;
     OFFSET_T from = (OFFSET_T)(((ulong)i * step + rows - turns) % rows), left = (turns + 1) * a - i;
     E x[EACH];
@@ -378,8 +382,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void put_columns(
 
 // `rows` rows from row `first` of m on; `width` is n.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void spread_rows(
-    __global UNIT* data_base, const ulong offset, __global UNIT* scratch_base, const OFFSET_T rows, const OFFSET_T width,
-    const OFFSET_T first, const OFFSET_T m, const OFFSET_T b, const uint log_cols)
+    __global UNIT* data_base, const ulong offset, __global UNIT* scratch_base, const OFFSET_T rows,
+    const OFFSET_T width, const OFFSET_T first, const OFFSET_T m, const OFFSET_T b, const uint log_cols)
 {
     OF_ITEM
     __global const E* data = (__global const E*)data_base + offset + first * width;
@@ -391,7 +395,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void spread_rows(
             x[k] = data[(i + k) * width + c];
         }
     }
-    // c * m % n, (row + c / b) % m and that % n.
+    // multiple = c * m % n, turn = (row + c / b) % m, turn_in_n = turn % n.
     const OFFSET_T multiple = (OFFSET_T)((ulong)c * (m % width) % width);
     OFFSET_T turn = first + i + c / b;
     turn = turn < m ? turn : turn - m;

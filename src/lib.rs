@@ -27,7 +27,7 @@
 //! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several statistics in one pass: [`reduce::statistics`] |
 //! | [`count`](Device::count), [`any`](Device::any), [`all`](Device::all) | `count`: number of elements that meet a [condition](op::Condition). `any` and `all`: whether one element, or every element, meets it. Also of each group: [`reduce::count`] |
 //! | [`reduce`](Device::reduce) with a user-defined [operator](op::Operator) | one value from many, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`] |
-//! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | expressions as inputs: another type, a function of each element, products. `reduce`, `scan` and `transform` compute them as they read; [`source`] has the cost in other methods |
+//! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | expressions as inputs: another type, a function of each element, products. `reduce`, `scan`, `transform` and `transpose` compute them as they read; [`source`] has the cost in other methods |
 //! | [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key), [`x.flagged()`](Source::flagged), [`view.along()`](NdView::along) | groups as inputs of `reduce` and `scan`: segments, runs of equal keys, flagged ranges (only `scan`), lines along axes. One value from each: [`reduce::segmented`], [`select::by_key`], [`reduce::axis`]; prefix scans of each: [`scan::segmented`], [`scan::axis`] |
 //! | [`arg_min`](Device::arg_min), [`arg_max`](Device::arg_max), [`min_max`](Device::min_max) of [`view.along()`](NdView::along) | the extremes of each line along axes, and their indices: [`reduce::axis::extremes`] |
 //! | [`moments`](Device::moments), [`mean`](Device::mean), [`variance`](Device::variance) of [`view.along()`](NdView::along) | mean and variance of each line along axes, in one pass: [`reduce::axis::moments`] |
@@ -60,8 +60,8 @@
 //!
 //! # N-dimensional arrays
 //!
-//! A [`Layout`] is a shape with strides. [`NdView`] and [`NdViewMut`] join a layout to memory, and [`Buffer::nd`] makes such
-//! views. Slicing, permuting, reversing and broadcasting move no elements.
+//! A [`Layout`] is a shape with strides. [`NdView`] and [`NdViewMut`] join a layout to memory, and [`Buffer::nd`] makes
+//! such views. Slicing, permuting, reversing and broadcasting move no elements.
 //!
 //! # Waiting
 //!
@@ -90,34 +90,35 @@
 //! |---|---|---|
 //! | integers; min, max, arg-min, arg-max, min-max; counts; exact sums, means and scans ([`ExactSum`], [`Determinism::Exact`]); histogram of integers, also with weights of any type; transpose, permute; copy, gather, scatter to different indices, reverse; sorts, also of segments and in place; selections, partitions, runs; merge, merge sort, set operations, searches; top-k, keys at given ranks, quantiles; iota of integers; random numbers | yes | yes |
 //! | float sum and product, [`Determinism::Fixed`] (the default); scans of floats; statistics, also along an axis; reductions by key; adjacent differences; reductions and scans by a user-defined [`Operator`](op::Operator); histogram of floats, also with weights; transforms and transposes of expressions; iota of floats, random floats in a range | yes | yes, where the device keeps subnormals |
-//! | float sum and product, [`Determinism::Fast`] (any order of additions); scatter by equal indices; the order of [`Unordered`](op::Unordered) selections | no promise | no |
+//! | float sum and product, [`Determinism::Fast`] (any order of additions); scatter to equal indices; the order of [`Unordered`](op::Unordered) selections | no promise | no |
 //!
-//! [`Capabilities::denormals`] reports whether a device keeps subnormals. On a device that flushes them, an exact sum of
-//! [`x.map(f)`](Source::map) can differ if `f` computes a subnormal.
+//! [`Capabilities::denormals`] reports whether a device keeps subnormals. On a device that flushes them, an exact sum
+//! of [`x.map(f)`](Source::map) can differ if `f` computes a subnormal.
 //!
 //! # Errors
 //!
 //! Every failure but one is an [`Error`]. It has a [kind](ErrorKind), and a one-line message with the sizes or values
 //! that caused it. The exception: the process aborts if a CPU driver cannot wait for a command that may still read a
-//! host slice. The slice could be freed next. No call panics on bad input, a missing driver, an unknown
-//! status code or a kernel that does not build. A user's function can panic on the CPU.
+//! host slice. If the call returned, the caller could free the slice too early. No call panics on bad input, a missing
+//! driver, an unknown status code or a kernel that does not build. A user's function can panic on the CPU.
 //!
 //! # Threads and processes
 //!
 //! All threads of a process can use one [`Device`]. If a device has its own memory, threads of the process copy large
 //! transfers. These are slices of 4 MiB or more to the device, and of 16 MiB or more back. The first such transfer
 //! starts these threads, and the process keeps them. There are at most 15, unless a tuning file asks for more. `fork`
-//! does not copy threads, so the child has neither the driver's threads nor rayon's nor these. Python's
+//! does not copy threads, so the child has neither the driver's threads, nor rayon's, nor those that copy. Python's
 //! `multiprocessing` uses `fork` by default on some systems. After the parent has used any device, a call in the child
 //! can wait forever, for example with PoCL. Fork before the first call, or start a new program as
 //! [`std::process::Command`] does.
 //!
 //! # First calls
 //!
-//! The first use of a device runs its self-test, and the first call of an operation builds its kernels. On an H100, the
-//! build of a call's kernels takes from 0.1 s (copies) to 1.7 s (top-k). The cache folder keeps the self-test's result
-//! and the kernels, so later processes load them in milliseconds. PoCL keeps its kernels in its own cache. Kernels
-//! depend on the device, the element types, the operator, the options, and the alignment and size class of the data.
+//! The first use of a device runs its self-test, and the first call of an operation builds its kernels. On an H200, the
+//! build of a call's kernels takes from 0.1 s (copies) to 1.3 s (statistics). The cache folder keeps the self-test's
+//! result and the kernels, so later processes load them in milliseconds. PoCL keeps its kernels in its own cache.
+//! Kernels depend on the device, the element types, the operator, the options, and the alignment and size class of the
+//! data.
 //!
 //! To build kernels before the first call, call [`Device::prepare`], which builds in the background. Or run
 //! `oclprim warm`: several processes build the kernels and fill the cache folder. A machine image can contain that
@@ -222,8 +223,8 @@ pub use num_complex::Complex;
 /// Implements the trait [`SharedType`](trait@SharedType): the struct has the same memory layout in OpenCL C.
 ///
 /// The struct must be `#[repr(C)]`, and must derive `Pod` and `Zeroable` of the crate `bytemuck`. Its fields are `i8`
-/// to `i64`, `u8` to `u64`, `f32`, `f64`, other such structs, and arrays of these. A kernel does not build if the size or
-/// an offset differs on the device.
+/// to `i64`, `u8` to `u64`, `f32`, `f64`, other such structs, and arrays of these. A kernel does not build if the size
+/// or an offset differs on the device.
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};
@@ -257,8 +258,8 @@ pub use num_complex::Complex;
 /// ```
 #[cfg(feature = "macros")]
 pub use oclprim_macros::SharedType;
-/// Makes a Rust function callable from functions with [`#[operator]`](operator), [`#[order]`](order) or `#[device]`, and from
-/// [`map!`].
+/// Makes a Rust function callable from functions with [`#[operator]`](operator), [`#[order]`](order) or `#[device]`,
+/// and from [`map!`].
 ///
 /// In Rust it stays an ordinary function, but its arithmetic follows [these rules](operator#arithmetic).
 ///
@@ -278,9 +279,9 @@ pub use oclprim_macros::SharedType;
 pub use oclprim_macros::device;
 /// Returns an [`op::Map`] for a closure of one argument, or an [`op::CapturingMap`] if it captures variables.
 ///
-/// The argument is a number, or a tuple of numbers and tuples. Write the type of the result if the closure ends in a number
-/// without a type, or has `return`. [The subset](operator#the-subset) and [the arithmetic](operator#arithmetic) are those
-/// of operators.
+/// The argument is a number, or a tuple of numbers and tuples. Write the type of the result if the closure ends in a
+/// number without a type, or has `return`. [The subset](operator#the-subset) and [the arithmetic](operator#arithmetic)
+/// are those of operators.
 ///
 /// ```
 /// use oclprim::{Device, Source, map, op::Sum};
@@ -310,8 +311,8 @@ pub use oclprim_macros::device;
 /// ```
 #[cfg(feature = "macros")]
 pub use oclprim_macros::map;
-/// Turns a Rust function of two values into a function that returns an [`op::Operator`]: the same source runs on the CPU and on
-/// OpenCL devices.
+/// Turns a Rust function of two values into a function that returns an [`op::Operator`]: the same source runs on the
+/// CPU and on OpenCL devices.
 ///
 /// The user promises that `identity` is neutral, `f(identity, x) = f(x, identity) = x`, and that the function is
 /// associative and commutative. Scans, segmented reductions and reductions by key need no commutative function.
@@ -342,16 +343,16 @@ pub use oclprim_macros::map;
 ///
 /// # The subset
 ///
-/// - Types: `i8` to `i64`, `u8` to `u64`, `f32`, `f64`, `bool`, and structs with [`#[derive(SharedType)]`](derive@SharedType). `usize` is for
-///   indices: `x[i as usize]`, `0..4usize`.
-/// - Statements: `let`, assignments, `if`, `match` on integers, `while`, `loop`, `for` over a range, `break`, `continue`,
-///   `return`.
+/// - Types: `i8` to `i64`, `u8` to `u64`, `f32`, `f64`, `bool`, and structs with
+///   [`#[derive(SharedType)]`](derive@SharedType). `usize` is for indices: `x[i as usize]`, `0..4usize`.
+/// - Statements: `let`, assignments, `if`, `match` on integers, `while`, `loop`, `for` over a range, `break`,
+///   `continue`, `return`.
 /// - Expressions: arithmetic, comparisons, `as`, fields, elements of arrays, struct literals, `if`, `match` and blocks.
 /// - Calls of functions with [`#[device]`](device), but no recursion.
 /// - Methods: `abs`, `abs_diff`, `clamp`, `count_ones`, `leading_zeros`, `max`, `min`, `rotate_left`, `rotate_right`,
-///   `saturating_add`, `saturating_sub`, `signum`, `swap_bytes`, `trailing_zeros`, `unsigned_abs`, `wrapping_*`; of floats also
-///   `ceil`, `copysign`, `floor`, `is_finite`, `is_infinite`, `is_nan`, `is_sign_negative`, `is_sign_positive`, `mul_add`,
-///   `round_ties_even`, `sqrt`, `to_bits`, `trunc`; and `f32::from_bits`.
+///   `saturating_add`, `saturating_sub`, `signum`, `swap_bytes`, `trailing_zeros`, `unsigned_abs`, `wrapping_*`; of
+///   floats also `ceil`, `copysign`, `floor`, `is_finite`, `is_infinite`, `is_nan`, `is_sign_negative`,
+///   `is_sign_positive`, `mul_add`, `round_ties_even`, `sqrt`, `to_bits`, `trunc`; and `f32::from_bits`.
 /// - Constants of types, such as `f32::MAX`.
 ///
 /// The compiler refuses everything else, points at it, and says what to write. For example, it refuses a number whose
@@ -370,7 +371,8 @@ pub use oclprim_macros::map;
 ///
 /// # Arithmetic
 ///
-/// Except where this section says otherwise, the function has the same result in every build, on the CPU and on devices:
+/// Except where this section says otherwise, the function has the same result in every build, on the CPU and on
+/// devices:
 ///
 /// | | |
 /// |---|---|

@@ -34,7 +34,7 @@ static inline void copy_tail(__global const T* in, __global T* out, OFFSET_T fir
 }
 
 // copy_vector2, copy_vector4, ...: the loop of copy_scalar, over vectors.
-#define COPY_VECTOR(V)                                                                                                  \
+#define COPY_VECTOR(V)                                                                                                 \
     __kernel void CAT(copy_vector, V)(                                                                                 \
         __global const T* restrict in, __global T* restrict out, const OFFSET_T n)                                     \
     {                                                                                                                  \
@@ -59,7 +59,7 @@ __kernel void copy_item1(__global const T* restrict in, __global T* restrict out
     }
 }
 
-#define COPY_ITEM(V)                                                                                                    \
+#define COPY_ITEM(V)                                                                                                   \
     __kernel void CAT(copy_item, V)(__global const T* restrict in, __global T* restrict out, const OFFSET_T n)         \
     {                                                                                                                  \
         __global const CAT(T, V)* in_vectors = (__global const CAT(T, V)*)in;                                          \

@@ -1,7 +1,7 @@
 // The histogram ladder counts bin numbers. Each kernel is a step of an article.
 //
-// Tables have `bins` counters and one for samples outside the bins. The host zeroes counters that are added to, and promises
-// n < 2^32.
+// Tables have `bins` counters and one for samples outside the bins. The host zeroes counters that are added to, and
+// promises n < 2^32.
 //
 // Differences from the originals:
 // - samples outside the bins are counted, where the originals wrote out of bounds;

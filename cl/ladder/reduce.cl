@@ -2,9 +2,9 @@
 // step.
 //
 // Work-group g reduces elements [g U B, (g + 1) U B) to partials[g]. B is the size of the work-group, and U the number
-// of elements that a work-item adds up first. The crate's own reduction sums the partials. The host starts ceil(n / (U
-// B)) work-groups. `block` is B. It equals WG, but it is a parameter, so that the compiler does not know it, as in the
-// originals.
+// of elements that a work-item adds up first. The crate's own reduction sums the partials. The host starts
+// ceil(n / (U B)) work-groups. `block` is B. It equals WG, but it is a parameter, so that the compiler does not know
+// it, as in the originals.
 //
 // Differences from the originals, whose results were wrong for some n or device:
 // - the last work-group may be short: a work-item without an element takes no part in a step, but reaches every

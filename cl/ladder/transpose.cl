@@ -183,7 +183,7 @@ RUNG void smem_unroll_pad(ARGS)
     THROUGH_LOCAL(2, 2 * DIM_X + PAD)
 }
 
-// The host gives `tile` as many elements.
+// The host gives `tile` as many elements as it has in smem_unroll_pad.
 RUNG void smem_unroll_pad_dyn(ARGS, __local T* tile)
 {
     THROUGH_LOCAL(2, 2 * DIM_X + PAD)

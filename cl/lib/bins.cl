@@ -1,8 +1,8 @@
 // The slot of a sample: slot(x) = its bin, or bins + BELOW, bins + ABOVE or bins + NOT_A_NUMBER.
 //
-// SLOT(x) is the slot of x, of type IN. A kernel that uses SLOT has the parameter `const uint bins`, and MAP_PARAMS at the end. It
-// begins with MAP_SETUP(item, items), which all work-items call. A barrier follows before the first SLOT. A function that uses SLOT
-// has parameters `const uint bins SLOT_PARAMS`; callers pass `bins MAP_ARGS`.
+// SLOT(x) is the slot of x, of type IN. A kernel that uses SLOT has the parameter `const uint bins`, and MAP_PARAMS at
+// the end. It begins with MAP_SETUP(item, items), which all work-items call. A barrier follows before the first SLOT. A
+// function that uses SLOT has parameters `const uint bins SLOT_PARAMS`; callers pass `bins MAP_ARGS`.
 
 #include "lib/types.cl"
 
@@ -18,7 +18,7 @@
 #define MAP MAP_FLOATS
 #endif
 
-// The distance of two integers.
+// The type of the distance of two integers.
 #if T_BYTES == 8
 #define DISTANCE ulong
 #else
@@ -211,7 +211,8 @@ static inline A edge(const uint k, const uint bins, const A lower, const A upper
     return 2 * k < bins ? lower + (A)k * width : upper - (A)(bins - k) * width;
 }
 
-// Returns the slot of a sample outside the bins or close to an edge: the largest k with edge(k) <= x, searched from a guess.
+// Returns the slot of a sample outside the bins or close to an edge: the largest k with edge(k) <= x, searched from a
+// guess.
 SELDOM uint slot_near_edge(const A x, const A guess, const uint bins SLOT_PARAMS)
 {
     if (x < lower) {
@@ -234,8 +235,8 @@ SELDOM uint slot_near_edge(const A x, const A guess, const uint bins SLOT_PARAMS
 }
 
 // If the guess is further than `slack` from every whole number, its bin is certain. Adding and subtracting ROUNDER
-// rounds `middle` to a whole number; the lowest bits of `sum` are this number. A guess for which this fails also fails
-// one of the comparisons, and so does NaN.
+// rounds `middle` to a whole number; the lowest bits of `sum` are this number. If the guess is too far from the bins
+// for this, or NaN, one of the comparisons is false.
 static inline uint slot_of(const T raw, const uint bins SLOT_PARAMS)
 {
     const A x = to_acc(raw);

@@ -1,7 +1,7 @@
 // Equality of keys by their bits: equal(a, b).
 //
-// KEY is the type of a key, of KEY_BYTES bytes. For floats it is an unsigned integer, and INFINITY_BITS are the bits of infinity:
-// then all NaN are equal, and -0 equals +0 (lib/floats.cl).
+// KEY is the type of a key, of KEY_BYTES bytes. A float key has the type of an unsigned integer, and INFINITY_BITS are
+// the bits of infinity. Then all NaN are equal, and -0 equals +0 (lib/floats.cl).
 
 #ifdef INFINITY_BITS
 #include "lib/floats.cl"

@@ -2,8 +2,8 @@
 //
 //     value = sum of words[k] * 2^(16 k) units, for k below EXACT_WORDS;   1 unit = 2^EXACT_LEAST
 //
-// The unit is the square of the least positive float of A. The highest word leaves room for 2^64 times the largest product. So
-// the number as a two's complement integer has the bytes of the crate's ExactSum of the same type.
+// The unit is the square of the least positive float of A. The highest word leaves room for 2^64 times the largest
+// product. So the number as a two's complement integer has the bytes of the crate's ExactSum of the same type.
 //
 // The words are signed 32-bit integers with delayed carries, so atomic additions to them need no OpenCL extension. An
 // addition changes a word by less than 2^16, in magnitude. After a carry a word is at most 2^16 + 1. So a word stays in
@@ -15,9 +15,9 @@
 //
 // Needs types.cl, and parts.cl with the REAL of A. REGISTERS adds the functions that deposit f64.
 //
-// References: U. Kulisch, Computer Arithmetic and Validity, 2013. R. M. Neal, Fast exact summation using small and large
-// superaccumulators, 2015, arXiv:1505.05571. S. Collange, D. Defour, S. Graillat, R. Iakymchuk, Numerical reproducibility for the
-// parallel reduction on multi- and many-core architectures, Parallel Computing 49, 2015.
+// References: U. Kulisch, Computer Arithmetic and Validity, 2013. R. M. Neal, Fast exact summation using small and
+// large superaccumulators, 2015, arXiv:1505.05571. S. Collange, D. Defour, S. Graillat, R. Iakymchuk, Numerical
+// reproducibility for the parallel reduction on multi- and many-core architectures, Parallel Computing 49, 2015.
 
 #if A_BYTES == 8
 #define EXACT_WORDS 268
@@ -197,8 +197,8 @@ static inline A element_to_acc(const T x)
 // few nonzero words.
 static inline int carry_of(const int word) { return (word + 0x8000) >> 16; }
 
-// Moves each word's carry to the next word, for `count` words that are `plane` apart. All work-items call it, in uniform flow; it
-// begins and ends with a barrier.
+// Moves each word's carry to the next word, for `count` words that are `plane` apart. All work-items call it, in
+// uniform flow; it begins and ends with a barrier.
 INLINED void carry_exact(__local int* words, const uint count, const uint plane)
 {
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -247,7 +247,8 @@ INLINED void carry_exact(__local int* words, const uint count, const uint plane)
 // A long division by `divisor`, which is below 2^48, in digits of 16 bits.
 typedef struct {
     ulong divisor, remainder;
-    // The leading digits of the quotient, at least 49 bits once `next` is set; `next` is the digit below them, `more` the OR of the rest.
+    // `top` has the leading digits of the quotient, which are at least 49 bits once `next` is set. `next` is the digit
+    // below them, and `more` is the OR of the rest.
     ulong top;
     uint next, more;
     int is_full;
@@ -408,7 +409,8 @@ INLINED void publish_exact(
 // Stores the number in `words`; words below `lowest` are 0. The unit of the stored number is 2^EXACT_BELOW times that
 // of the words. One work-item calls it.
 static inline void store_exact_result(
-    __global uchar* result, __local int* words, const uint plane, int lowest, int highest, uint marks, const ulong count)
+    __global uchar* result, __local int* words, const uint plane, int lowest, int highest, uint marks,
+    const ulong count)
 {
     const uint infinities = marks & (EXACT_PLUS | EXACT_MINUS);
     uint kind = marks == 0 ? 1 : 2;
@@ -465,7 +467,8 @@ static inline void store_exact_result(
 // Stores the sum, or with MEAN the sum divided by `count`. Zeroes the number in global memory for the next launch.
 // All work-items of one work-group call it, in uniform flow. `range` has two words.
 INLINED void store_exact(
-    __global RESULT* result, volatile __global int* sums, __local int* words, volatile __local int* range, const ulong count)
+    __global RESULT* result, volatile __global int* sums, __local int* words, volatile __local int* range,
+    const ulong count)
 {
     if (get_local_id(0) == 0) {
         range[0] = EXACT_WORDS;

@@ -1,7 +1,7 @@
-// The smallest index that work-items note over several launches, in 64 bits, without 64-bit atomics.
+// The smallest index that work-items of several launches note. It has 64 bits, but no 64-bit atomics are needed.
 //
-// All 64 bits are ones before the first launch. A launch notes indices from `first` on, which share their high 32 bits. Launches
-// come in the order of their indices.
+// All 64 bits are ones before the first launch. A launch notes indices from `first` on, which share their high 32 bits.
+// Launches come in the order of their indices.
 
 // No index.
 #define NONE 0xffffffffu

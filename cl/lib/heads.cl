@@ -2,16 +2,16 @@
 //
 //     BY_KEYS      keys[i] != keys[i - 1]
 //     BY_FLAGS     flags[i] != 0
-//     BY_OFFSETS   i is one of the offsets, of type S, which may repeat; ranks[t] is the number of offsets before tile t
+//     BY_OFFSETS   i is one of the offsets, of type S, which may repeat; ranks[t] counts offsets (rank_of_tile)
 //     BY_ROWS      i is a multiple of `row`
 //     none         no flag is set
 //
 // With REVERSE the segments are the same, but the head of a segment is its last element in memory. So flags[i + 1]
 // marks element i, where i is an index in memory, and the ranks fall from tile to tile. The flag of the scan's first
-// element has no effect, nor have flags beyond its last one.
+// element has no effect. Flags beyond its last element have none, either.
 //
-// HEAD_PARAMS: parameters after the others; HEAD_PASS: the arguments for them. Needs types.cl, TILE, REVERSE as 0 or 1, and the
-// order of the scan: AT, VECTOR_AT and IN_VECTOR.
+// HEAD_PARAMS: parameters after the others; HEAD_PASS: the arguments for them. Needs types.cl, TILE, REVERSE as 0 or 1,
+// and the order of the scan: AT, VECTOR_AT and IN_VECTOR.
 
 // SEARCHES_OFFSETS: 1 if the work-items of a tile find its flags together, by searching the offsets; else 0.
 
@@ -65,7 +65,8 @@ static inline bool is_head(KEY before, KEY own)
 #endif
 }
 
-// The flags of the vector of elements at `position` of the tile that starts at `base`. `whole`: all of its elements exist.
+// The flags of the vector of elements at `position` of the tile that starts at `base`. `whole`: all of its elements
+// exist.
 static inline uint vector_heads(const bool whole, OFFSET_T base, uint position, OFFSET_T n HEAD_PARAMS)
 {
     __global const KEY* keys = keys_base + keys_offset;
@@ -128,8 +129,14 @@ static inline uint vector_heads(const bool whole, OFFSET_T base, uint position, 
 #define HEAD_PASS , offsets_base, offsets_offset, ranks_base, ranks_at
 
 // The offsets of a tile have ranks in [first_rank(), end_rank()).
-static inline OFFSET_T first_rank(__global const OFFSET_T* ranks, OFFSET_T tile) { return ranks[(ulong)tile + REVERSE]; }
-static inline OFFSET_T end_rank(__global const OFFSET_T* ranks, OFFSET_T tile) { return ranks[(ulong)tile + 1 - REVERSE]; }
+static inline OFFSET_T first_rank(__global const OFFSET_T* ranks, OFFSET_T tile)
+{
+    return ranks[(ulong)tile + REVERSE];
+}
+static inline OFFSET_T end_rank(__global const OFFSET_T* ranks, OFFSET_T tile)
+{
+    return ranks[(ulong)tile + 1 - REVERSE];
+}
 
 // ranks[t], from `count` sorted offsets. An offset p makes one element of the scan a head. ranks[t] is a number of
 // offsets:
@@ -170,9 +177,9 @@ static inline uint vector_heads(const bool whole, OFFSET_T base, uint position, 
     return heads;
 }
 
-// The flags of a tile. If WG == 1, one work-item has the tile, and they are in private memory. Else the work-group
-// shares them, in local memory. IN_FLIGHT: offsets that a work-item loads at once. H200, 2^28 u32 in segments by a
-// power law: 867 us; with one at a time 934 us.
+// The flags of a tile. If WG == 1, one work-item has the tile, and the flags are in private memory. Else the flags are
+// in local memory, and all work-items set them. IN_FLIGHT: offsets that a work-item loads at once. H200, 2^28 u32 in
+// segments by a power law: 867 us; with one at a time 934 us.
 #if WG == 1
 #define IN_FLIGHT 1
 #define FLAG_SPACE
@@ -190,7 +197,7 @@ static inline uint vector_heads(const bool whole, OFFSET_T base, uint position, 
 //     more offsets:                          each element searches the offsets, and sets its own bit if it is a head
 //
 // A tile has more than 2 * TILE offsets only if most segments are empty. recompute_tile() of scan_look_back.cl does not
-// use this function, and searches however many offsets there are.
+// use this function. It always searches the offsets for each element.
 INLINED void set_head_bits(FLAG_SPACE uint* bits, OFFSET_T tile, OFFSET_T n HEAD_PARAMS)
 {
     __global const S* offsets = offsets_base + offsets_offset;

@@ -4,8 +4,9 @@
 // type of a key's number. The host computes `flip` and `always` for each type, order and direction.
 //
 // FLOAT_KEYS: the keys are floats in the order of lib/floats.cl, and `flip` has the bits of infinity. Keys that compare
-// equal have one number, `ordered`: their rank of lib/floats.cl, with SOME_BITS plus a bias, inverted in descending
-// order. Each key also has a number of its own, `distinct`, in whose order keys that compare equal are contiguous.
+// equal have one number, `ordered`: their rank (lib/floats.cl), to which SOME_BITS adds a bias. In descending order its
+// bits are inverted. Each key also has a number of its own, `distinct`. In the order of these numbers, keys that
+// compare equal are contiguous.
 //
 // Without FLOAT_KEYS, if the highest bit of a key is set, the bits of `flip` are inverted. Then the bits of `always`
 // are inverted in every key. The result is the number. Floats without FLOAT_KEYS are in IEEE 754's total order: -0 is
@@ -41,8 +42,8 @@ FLOAT_RANK(rank_of, WORD, 8 * KEY_BYTES)
 // `rising(key, flip) ^ always` rises with the key, or falls if the host asks for the reverse order.
 #define rising(key, flip) rank_of(key, flip)
 
-// Ascending, -0 comes before 0, and NaN are ordered by their bits: the numbers of negative NaN wrap around, and follow
-// the others. Descending, `^ always` reverses all of this.
+// Ascending, -0 comes before 0, and NaN are ordered by their bits. The numbers of negative NaN wrap around, so they
+// follow all others. Descending, `^ always` reverses all of this.
 static inline KEY distinct(KEY key, WORD flip, WORD always)
 {
     const WORD bits = key, total = bits ^ (((WORD)0 - (bits >> (8 * KEY_BYTES - 1))) | HIGH_BIT);
@@ -60,8 +61,8 @@ static inline KEY key_of_distinct(KEY number, WORD flip, WORD always)
 //
 //     the digit has the number's highest bit:  the digit rises with the number. So the key with the highest number is
 //                                              returned: NaN, or -infinity in descending order.
-//     else:                                    a key is returned whose number has all bits of the digit set. `rank` is
-//                                              its rank.
+//     else:                                    a key whose number has all bits of the digit set is returned; `rank` is
+//                                              the rank of this key.
 static inline KEY highest_key(uint shift, uint mask, WORD flip, WORD always)
 {
     const WORD digit = (WORD)mask << shift;
@@ -95,7 +96,7 @@ static inline WORD rising(KEY key, WORD flip)
 #endif
 }
 
-// The key with this number: `flip` leaves the highest bit as it is.
+// The key with this number. rising() is its own inverse, since `flip` leaves the highest bit as it is.
 static inline KEY key_of_ordered(WORD number, WORD flip, WORD always)
 {
 #if KEY_BYTES == 16
@@ -131,15 +132,15 @@ static inline uint digit_of(WORD number, uint shift, uint mask)
 //     FLOAT_KEYS                 rank           ~rank
 //     FLOAT_KEYS, SOME_BITS      rank + bias    ~(rank + bias)
 //
-// SOME_BITS: the order compares only some bits of the number of a float. The bias makes the highest bit of the number
-// tell whether the key is below zero:
+// SOME_BITS: the sort compares only some bits of a float's number. With the bias the highest bit of the number tells
+// whether the key is below zero:
 //
 //                                ascending                    descending
 //     number of zeros            HIGH_BIT                     HIGH_BIT - 1
 //     highest bit                0 only for keys below zero   1 only for keys below zero
 //
-// With FLOAT_KEYS `always` is 0 or has all bits. So the first expression below gives both columns of FLOAT_KEYS with
-// SOME_BITS.
+// With FLOAT_KEYS `always` is 0 or has all bits. So the first expression below gives the last row of the first table
+// above, in both columns.
 static inline WORD ordered(KEY key, WORD flip, WORD always)
 {
 #if defined(FLOAT_KEYS) && defined(SOME_BITS)

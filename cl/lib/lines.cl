@@ -1,7 +1,7 @@
 // The lines of an array along an axis: output o reduces line o. Needs types.cl.
 
-// The first parameters of a kernel over lines: the first element of line 0, the stride along the axis, the number of outputs, and
-// their dimensions, the last one first.
+// The first parameters of a kernel over lines: the first element of line 0, the stride along the axis, the number of
+// outputs, and their dimensions, the last one first.
 #define LINES                                                                                                          \
     __global const T *restrict in_base, const ulong in_offset, const long stride, const OFFSET_T outputs,              \
         const ulong8 shape, const long8 strides, const uint dims
@@ -9,7 +9,8 @@
 // The first element of line o, in a function with the parameters LINES.
 #define LINE(o) (in_base + in_offset + line_offset(o, shape, strides, dims))
 
-// Takes one dimension off the index o: adds its part of the offset to *at, and returns the index among the others.
+// Takes one dimension off the index o: adds this dimension's part of the offset to *at, and returns the index in the
+// remaining dimensions.
 static inline OFFSET_T take_dimension(OFFSET_T o, ulong extent, long stride, long* at)
 {
     const OFFSET_T quotient = o / (OFFSET_T)extent;

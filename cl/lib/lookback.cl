@@ -2,18 +2,20 @@
 //
 //     look_back(t) = count[0] + ... + count[t - 1]
 //
-// A tile publishes its aggregate, looks back, and publishes its inclusive prefix; tile 0 publishes its prefix at once. Counts are
-// integers, so the order of the additions does not matter. Status words: lib/status_word.cl. Tile t owns the words from t * slots
-// on; a radix sort has a slot for each digit.
+// A tile publishes its aggregate, looks back, and publishes its inclusive prefix; tile 0 publishes its prefix at once.
+// Counts are integers, so the order of the additions does not matter. Status words: lib/status_word.cl. Tile t owns the
+// words from t * slots on; a radix sort has a slot for each digit.
 //
 //     prefix = 0
 //     for p = t - 1, t - 2, ..., 0:
-//         poll the word of tile p; if it is still invalid after `spins` or `spins` + 1 polls, recompute the aggregate of tile p
+//         poll the word of tile p; if it is still invalid after `spins` or `spins` + 1 polls, recompute the aggregate
+//         of tile p
 //         prefix += its count; stop at an inclusive prefix
 //
 // Since a work-group recomputes a missing count, no result depends on the progress of other work-groups. The running
 // time depends on it, so the host uses look-back only where a self-test saw that progress. The file that includes this
-// one defines LOOK_CONTEXT, the first parameters; LOOK_PASS, the arguments for them; and the recomputation:
+// one defines LOOK_CONTEXT, the first parameters of the functions below, and LOOK_PASS, the arguments for them. It also
+// defines the recomputation:
 //
 //     ulong look_missing(LOOK_CONTEXT, OFFSET_T tile, uint slot)
 //
@@ -39,7 +41,7 @@ static inline ulong wait_for_status(
 #define LOOK_AHEAD 4
 #endif
 
-// The exclusive prefix of `tile`. One work-item calls it.
+// The exclusive prefix of `tile`. A work-item calls it by itself; several may call it at once, each for its own slot.
 static inline ulong look_back(
     LOOK_CONTEXT, volatile __global LOOK_WORD* words, uint slots, uint slot, OFFSET_T tile, uint spins, uint epoch)
 {
@@ -64,8 +66,8 @@ static inline ulong look_back(
     return prefix;
 }
 
-// look_back() by all work-items of a sub-group, in uniform flow: each lane reads the word of one tile. The result is valid in all.
-// Not for SG_LOCAL, whose exchange needs all work-items of the work-group.
+// look_back() by all work-items of a sub-group, in uniform flow: each lane reads the word of one tile. The result is
+// valid in all. Not for SG_LOCAL, whose exchange needs all work-items of the work-group.
 SG_INLINE ulong look_back_together(
     LOOK_CONTEXT, volatile __global LOOK_WORD* words, uint slots, uint slot, OFFSET_T tile, uint spins, uint epoch,
     __local uint* sg_scratch)

@@ -1,14 +1,14 @@
-// Merge path (Green, McColl and Bader 2012): the first d elements of the merge of two sorted ranges a and b are the first
-// `split` of a and the first d - split of b, where
+// Merge path (Green, McColl and Bader 2012): the first d elements of the merge of two sorted ranges a and b are the
+// first `split` of a and the first d - split of b, where
 //
 //     split = min {s : s >= d - len_b, s >= 0, and s == min(d, len_a) or b[d - 1 - s] comes before a[s]}
 //
-// A binary search finds it, so that tiles of the result have equal sizes whatever the data. Of equal elements those of a come
-// first.
+// A binary search finds `split`. So tiles of the result have equal sizes whatever the data. Of equal elements those of
+// a come first.
 //
-// The host defines the element type T of T_BYTES bytes, and op_less(x, y): x comes before y. If op_less is not a strict weak
-// order, the results are unspecified, but loops end and accesses stay within bounds. The lengths bound each split, and a part
-// takes no more elements than exist.
+// The host defines the element type T of T_BYTES bytes, and op_less(x, y): x comes before y. If op_less is not a strict
+// weak order, the results are unspecified, but loops end and accesses stay within bounds. The lengths bound each split,
+// and a part takes no more elements than exist.
 //
 // A work-group of WG work-items has tiles of TILE elements. If WG == 1, the work-item merges a tile in global memory.
 
@@ -28,13 +28,14 @@ static inline int op_less(const T a, const T b) { return a < b; }
 #define GROUP __attribute__((reqd_work_group_size(WG, 1, 1)))
 #endif
 #define UNROLL _Pragma("unroll")
-// UNROLL_SOME: for loops that, fully unrolled, would take registers that other work-groups need.
+// UNROLL_SOME: for loops that would take too many registers if they were fully unrolled, so that fewer work-groups
+// could run.
 #define UNROLL_SOME _Pragma("unroll 4")
 // For functions with barriers or local memory: PoCL 3.1 miscompiles both in functions that it calls.
 #define INLINED static inline __attribute__((always_inline))
 
-// NAME(a, len_a, b, len_b, d): the split at d, which is at most len_a + len_b. It uses `max`, because Oclgrind 21.10 does not
-// know the saturated subtraction that clang makes of a condition.
+// NAME(a, len_a, b, len_b, d): the split at d, which is at most len_a + len_b. It uses `max`, because Oclgrind 21.10
+// does not know the saturated subtraction that clang makes of a condition.
 #define DEFINE_SPLIT(NAME, INDEX, SPACE)                                                                               \
     INLINED INDEX NAME(SPACE const T* a, const INDEX len_a, SPACE const T* b, const INDEX len_b, const INDEX d)        \
     {                                                                                                                  \
@@ -77,8 +78,8 @@ typedef struct {
     uint count, count_a;
 } part_t;
 
-// The part of the tile whose result begins at d: splits[0] is the tile's split, and splits[1] that of the next tile, if there is
-// one.
+// The part of the tile whose result begins at d. splits[0] is the tile's split, and splits[1] is that of the next tile,
+// if there is one.
 INLINED part_t find_part(
     const OFFSET_T len_a, const OFFSET_T len_b, const OFFSET_T d, __global const OFFSET_T* splits)
 {
@@ -121,9 +122,9 @@ INLINED int takes_second(
     return (at_a >= stop_a) | ((at_b < stop_b) & (op_less(x_b, x_a) != 0));
 }
 
-// Merges ITEMS elements of tile[at_a .. stop_a] and tile[at_b .. stop_b] to x. Their positions in the tile go to `positions`
-// and, if `notes`, to `sources`. A work-item that has no elements left reads beyond both ends, but its ITEMS steps stay in the
-// tile.
+// Merges ITEMS elements of tile[at_a .. stop_a] and tile[at_b .. stop_b] to x. Their positions in the tile go to
+// `positions` and, if `notes`, to `sources`. A work-item that has no elements left reads beyond both ends, but its
+// ITEMS steps stay in the tile.
 INLINED void merge_items(
     T* x, uint* positions, __local ushort* sources, const bool notes, __local const T* tile, uint at_a,
     const uint stop_a, uint at_b, const uint stop_b)

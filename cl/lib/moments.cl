@@ -23,7 +23,7 @@ static inline OFFSET_T in_lanes(OFFSET_T elements, uint lanes, uint lane, uint w
 
 #ifdef A_FLOAT
 
-// Not x - x: the compiler of PoCL 6 fails on it.
+// This does not use x - x, since the compiler of PoCL 6 fails on it.
 #define IS_FINITE(x) (fabs(x) < A_INFINITY)
 
 // If the sum of squared distances overflows, m2 is negative and the sum is -m2 / (DOWN * DOWN).
@@ -37,7 +37,8 @@ static inline A scaled_down(A m2)
     return m2 < 0 ? -m2 : m2 * DOWN * DOWN;
 }
 
-// Returns part / all to about 23 bits or more. Divisions of floats differ between devices; those of integers and doubles do not.
+// Returns part / all to about 23 bits or more. Divisions of floats differ between devices; those of integers and
+// doubles do not.
 SELDOM A ratio(ulong part, ulong all)
 {
 #if A_BYTES == 8
@@ -54,8 +55,8 @@ SELDOM A ratio(ulong part, ulong all)
 #endif
 }
 
-// Returns mean, rest and m2 of add_moments() if a sum overflows or is not finite: of means a and b, and sums of squares a2 and b2.
-// The other arguments are variables of add_moments().
+// Returns mean, rest and m2 for add_moments(), if a sum overflows or is not finite. The means are a and b, and the sums
+// of squares a2 and b2. The other arguments are variables of add_moments().
 SELDOM CAT(A, 4) far_moments(A a, A b, A a2, A b2, A delta, A weight, A paired, A m, A r)
 {
     if (IS_FINITE(a) && IS_FINITE(b)) {
@@ -69,8 +70,8 @@ SELDOM CAT(A, 4) far_moments(A a, A b, A a2, A b2, A delta, A weight, A paired, 
     return (CAT(A, 4))(ends, 0, ends - ends, 0);
 }
 
-// Adds the moments y of other elements to x: `weight` is their share of all elements, `paired` is `weight` times the number of
-// elements in x.
+// Adds the moments y of other elements to x. `weight` is the share of y's elements in all elements, and `paired` is
+// `weight` times the number of x's elements.
 static inline void add_moments(Moments* x, const Moments* y, A weight, A paired)
 {
     const A a = x->mean, b = y->mean;
@@ -98,7 +99,7 @@ static inline void add_moments(Moments* x, const Moments* y, A weight, A paired)
     }
 }
 
-// Adds the moments y of m elements, if any, to x, of n elements.
+// Adds the moments y of m elements to the moments x of n elements. If m is 0, x does not change.
 static inline void join_moments(Moments* x, const Moments* y, OFFSET_T n, OFFSET_T m)
 {
     if (m > 0) {
@@ -107,8 +108,8 @@ static inline void join_moments(Moments* x, const Moments* y, OFFSET_T n, OFFSET
     }
 }
 
-// Returns the arguments `weight` and `paired` of add_moments() for join_lanes(). The weight is 0 if the second lanes have no
-// element.
+// Returns the arguments `weight` and `paired` of add_moments() for join_lanes(). The weight is 0 if the second lanes
+// have no element.
 SELDOM CAT(A, 2) part_weights(uint elements, uint lanes, uint lane, uint width)
 {
     const uint n = in_lanes(elements, lanes, lane, width), m = in_lanes(elements, lanes, lane + width, width);
@@ -116,8 +117,8 @@ SELDOM CAT(A, 2) part_weights(uint elements, uint lanes, uint lane, uint width)
     return (CAT(A, 2))(weight, (A)n * weight);
 }
 
-// Joins b to a: a has the moments of the `width` lanes from `lane` on, b those of the next `width` lanes. The `elements` elements
-// fill up to `rows` rows.
+// Joins b to a: a has the moments of the `width` lanes from `lane` on, b those of the next `width` lanes. The
+// `elements` elements fill up to `rows` rows.
 static inline void join_lanes(
     Moments* a, const Moments* b, uint elements, uint rows, uint lanes, uint lane, uint width)
 {
@@ -133,8 +134,8 @@ static inline void join_lanes(
     add_moments(a, b, weight, paired);
 }
 
-// Returns the mean of a lane whose sum overflows. `part`, the weight of an element, is reduced a little, so that the mean is
-// finite if the elements are. The second pass corrects that.
+// Returns the mean of a lane whose sum overflows. `part`, the weight of an element, is reduced a little, so that the
+// mean is finite if the elements are. The second pass corrects that.
 static inline A far_mean(__global const T* p, long stride, uint elements, uint lanes, uint lane, A part)
 {
     A mean = 0;
@@ -147,8 +148,8 @@ static inline A far_mean(__global const T* p, long stride, uint elements, uint l
     return mean;
 }
 
-// For a lane in which a distance from the mean or its square overflows: returns the sum of squared distances, with all
-// elements multiplied by DOWN.
+// Returns the sum of squared distances in a lane, with all elements multiplied by DOWN. It is for lanes in which a
+// distance from the mean, or its square, overflows.
 SELDOM A far_squares(__global const T* p, long stride, uint elements, uint lanes, uint lane, A mean, A part)
 {
     const A down = mean * DOWN;
@@ -203,7 +204,8 @@ static inline void store_moments(__global ulong* words, const Moments* m)
 #define MOMENT_T A
 #define MOMENT_WORDS 3
 
-// Moments in local memory with `slots` slots: each word of all slots is contiguous, so that neighbours use different banks.
+// Moments in local memory with `slots` slots: the same words of all slots are contiguous, so that neighbours use
+// different banks.
 INLINED void put_moments(__local A* tree, uint slots, uint slot, const Moments* m)
 {
     tree[slot] = m->mean;
@@ -283,7 +285,7 @@ static inline void sums_add(Sums* s, A x)
 static inline void sums_add_two(Sums* s, A x, A y)
 {
 #if T_BYTES == 4
-    // The squares of two signed words fit into 64 bits together: half as many additions.
+    // The sum of the squares of two signed words fits into 64 bits, which halves the number of additions below.
     if ((T)-1 < (T)0) {
         const ulong squares = (ulong)(long)x * (ulong)(long)x + (ulong)(long)y * (ulong)(long)y;
         s->sum += (long)x + (long)y;

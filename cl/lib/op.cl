@@ -1,16 +1,16 @@
 // The operator of a reduction: OP(a, b) and its identity OP_IDENTITY, on the accumulator A.
 //
-// min and max of floats are NaN if either side is NaN, and order -0 below +0. If no instruction does that, they compare bits,
-// because a device may flush subnormals. Bits as signed integers are in the order of the floats, except that two negative floats
-// are in reverse order.
+// min and max of floats are NaN if either side is NaN, and order -0 below +0. If the device has no such instruction,
+// the functions compare bits, because it may flush subnormals. As signed integers, bits are in the order of the floats,
+// but those of two negative floats are in reverse order.
 
 #if !defined(OP_SUM) && !defined(OP_PRODUCT) && !defined(OP_MIN) && !defined(OP_MAX) && !defined(OP_AND) && \
     !defined(OP_OR) && !defined(OP_XOR) && !defined(OPERATOR)
 #define OP_SUM
 #endif
 
-// The host passes the extremes of integer accumulators, and their unsigned type: signed overflow is undefined, but unsigned
-// integers wrap.
+// The host passes the extremes of integer accumulators, and their unsigned type: signed overflow is undefined, but
+// unsigned integers wrap.
 #ifndef A_UNSIGNED
 #define A_UNSIGNED A
 #define A_LOWEST 0
@@ -114,7 +114,8 @@ static inline A op_max(A a, A b)
 #define OP(a, b) ((A)((a) ^ (b)))
 #endif
 
-// OP16: OP on vectors of 16 accumulators, if the host asks for them. TAKEN16(p): the accumulators of the elements from p on.
+// OP16: OP on vectors of 16 accumulators, if the host asks for them. TAKEN16(p): the accumulators of the elements from
+// p on.
 #ifdef VECTORS
 #define A16 CAT(A, 16)
 #define TAKEN16(p) CAT(convert_, A16)(vload16(0, p))

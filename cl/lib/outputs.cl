@@ -1,4 +1,4 @@
-// Stores a run of results: VEC elements of OUT, one for each of the VEC elements of T in 16 bytes. Needs types.cl.
+// Stores a run of results: VEC elements of type OUT, one for each element in a 16-byte vector of T. Needs types.cl.
 
 // OUT_RUN: 16-byte vectors in a run of results.
 #ifndef OUT_BYTES

@@ -2,8 +2,8 @@
 //
 //     (a, f) op (b, g) = (g ? b : a op b, f or g)
 //
-// So a partial's value combines the elements from the last segment head on. Without SEGMENTED a partial is a value alone.
-// Needs the type A, OP and OP_IDENTITY.
+// So a partial's value combines only the elements from the last segment head on. Without SEGMENTED a partial is a value
+// alone. Needs the type A, OP and OP_IDENTITY.
 
 #ifndef SEGMENTED
 #define SEGMENTED 0

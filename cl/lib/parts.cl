@@ -1,7 +1,8 @@
 // Splits a finite float into parts: (-1)^negative * size * 2^position times the least positive float. Also rounds such
 // a number to a float.
 //
-// REAL is the type, float unless REAL_BYTES is 8. Floats are taken apart as integers, since a device may flush subnormals.
+// REAL is the type, float unless REAL_BYTES is 8. Floats are taken apart as integers, since a device may flush
+// subnormals.
 
 #if REAL_BYTES == 8
 #define REAL double
@@ -52,7 +53,8 @@ static inline ulong nearest_bits(const ulong top, const int above, const int pre
     const int kept = min(precision, above + 1);
     const ulong whole = top >> (64 - kept), part = top << kept;
     const ulong up = part > half_unit || (part == half_unit && (whole & 1));
-    // The leading bit of `whole` adds 1 to the exponent field, and so does the carry if `up` rounds to the next power of two.
+    // The leading bit of `whole` adds 1 to the exponent field, and so does the carry if `up` rounds to the next power
+    // of two.
     const ulong field = min((ulong)(above + 1 - kept), infinity >> (precision - 1));
     return min((field << (precision - 1)) + whole + up, infinity);
 }

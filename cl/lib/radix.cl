@@ -31,7 +31,8 @@
 // Bytes of the atomic tile counters, one for each pass, which precede the status words.
 #define TILE_COUNTER_BYTES 64
 
-// The digit of a pass: the bits of `mask` in a key's number from bit `shift` on. `flip` and `always` are those of lib/keys.cl.
+// The digit of a pass: the bits of `mask` in a key's number from bit `shift` on. `flip` and `always` are those of
+// lib/keys.cl.
 typedef struct {
     uint shift, mask;
     WORD flip, always;
@@ -57,8 +58,8 @@ INLINED uint word_of(const WORD x, const uint w) { return (uint)(x >> w * 32); }
 INLINED BIT_PAIR joined(__local const uint* words) { return (ulong)words[2] << 32 | words[0]; }
 #endif
 
-// Makes x opaque to the compiler, which then keeps only x in a register, not its parts or values derived from it.
-// OPAQUE_KEY leaves keys alone that are neither 4 nor 8 bytes.
+// Makes x opaque to the compiler. Then the compiler keeps only x in a register, not parts of x or values derived from
+// it. OPAQUE_KEY has an effect only on keys of 4 or 8 bytes.
 #define OPAQUE_1(x)
 #define OPAQUE_2(x)
 #define OPAQUE_16(x)
@@ -81,8 +82,8 @@ INLINED BIT_PAIR joined(__local const uint* words) { return (ulong)words[2] << 3
 //
 // A single pass always runs, and the host gives its code. Of several passes, the device skips each one whose digit is
 // the same in all keys. If that holds for all passes, pass 0 runs. With several passes the host gives 0, and kernels
-// read the code that the device computed (store_codes). The exception is sort_counts of pass 0. The device computes the
-// codes from its results, so the host gives its code, and it runs even if pass 0 is skipped.
+// read the code that the device computed (store_codes). The exception is sort_counts of pass 0, since the device
+// computes the codes from its results. The host gives its code, and it runs even if pass 0 is then skipped.
 #define AT_IN 0
 #define AT_OUT 1
 #define AT_SPARE 2
@@ -91,7 +92,7 @@ INLINED BIT_PAIR joined(__local const uint* words) { return (ulong)words[2] << 3
 #define ODD 64
 #define SOURCE(code) ((code) & 3)
 #define TARGET(code) ((code) >> 2 & 3)
-// `min` keeps clang from a switch on a 2-bit integer, which Oclgrind 21.10 takes to have no bits.
+// Without `min` clang would make a switch on a 2-bit integer, which Oclgrind 21.10 treats as an integer of no bits.
 #define BUFFER(at, in, out, spare)                                                                                     \
     (min((uint)(at), (uint)AT_SPARE) == AT_IN ? (in) : min((uint)(at), (uint)AT_SPARE) == AT_OUT ? (out) : (spare))
 
@@ -104,7 +105,7 @@ INLINED uint pass_code(__global const uchar* scratch, const ulong codes_at, cons
 // Writes the codes of `passes` passes. Bit p of `active` tells whether pass p is needed.
 static inline void store_codes(__global uint* codes, uint active, const uint passes)
 {
-    // Keys that are all alike are moved once.
+    // If all keys are alike, one pass moves them.
     active = active == 0 ? 1 : active;
     uint left = popcount(active), from = AT_IN, odd = 0;
     for (uint p = 0; p < passes; p++) {
@@ -120,13 +121,14 @@ static inline void store_codes(__global uint* codes, uint active, const uint pas
     }
 }
 
-// A part: the keys [begin, end), which one work-group scatters at a time. A part has `tiles` tiles of TILE keys; the last part of
-// a segment, or of all keys, may have fewer.
+// A part: the keys [begin, end), which one work-group counts and scatters. A part has `tiles` tiles of TILE keys; the
+// last part of a segment, or of all keys, may have fewer.
 typedef struct {
     OFFSET_T begin, end;
     // Index of the segment's first key.
     OFFSET_T origin;
-    // Parts of earlier segments, parts of this segment, and the index of this part among them.
+    // The number of parts of earlier segments, the number of parts of this segment, and the index of this part among
+    // the latter.
     uint first;
     ulong count;
     uint index;
@@ -235,8 +237,8 @@ INLINED values_t route_values(__global uchar* scratch, const uint code)
 }
 #endif
 
-// Exclusive prefix sum of the RADIX elements of x, in place. All work-items, 16 at least, call it after a barrier; `sums` has 16
-// elements.
+// Exclusive prefix sum of the RADIX elements of x, in place. All work-items, 16 at least, call it after a barrier;
+// `sums` has 16 elements.
 INLINED void scan_digits(__local OFFSET_T* x, __local OFFSET_T* sums)
 {
     const uint i = get_local_id(0);

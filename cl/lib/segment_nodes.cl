@@ -12,12 +12,12 @@
 //     suffix    the aggregate of its elements from the last start on
 //     rank      the number of offsets <= its last index; segment rank - 1 is open at its end
 //
-// In a node without a start, prefix and suffix are the aggregate of all its elements. A join of two neighbours with a start each
-// completes the segment between them. Except for the prefix, the join is the operator of segmented scans (Blelloch, "Prefix sums
-// and their applications", 1990).
+// In a node without a start, prefix and suffix are the aggregate of all its elements. If both of two neighbouring nodes
+// have a start, their join completes the segment between the starts. Except for the prefix, the join is the operator of
+// segmented scans (Blelloch, "Prefix sums and their applications", 1990).
 //
-// Offsets may be in any order: no rank exceeds their number, elements are read by their index, and results are written by rank. So
-// no access is out of bounds.
+// Offsets may be in any order: no rank exceeds their number, elements are read by their index, and results are written
+// by rank. So no access is out of bounds.
 
 #include "lib/types.cl"
 #include "lib/op.cl"
@@ -38,8 +38,9 @@
 #define TILE (BLOCKS * LINE)
 #define UNROLL _Pragma("unroll")
 
-// The kernels' parameters that give the number of offsets; COUNT_ARGS passes them to offset_count(). COUNTED: other kernels have
-// found the segments, their number is in memory, and there is room for `room` offsets. The last offset, n, is not there yet.
+// The kernels' parameters that give the number of offsets; COUNT_ARGS passes them to offset_count(). COUNTED: other
+// kernels have found the segments, their number is in memory, and there is room for `room` offsets. The last offset, n,
+// is not there yet.
 #ifdef COUNTED
 #define COUNT_PARAMS const OFFSET_T room, __global const ulong *found_base, const ulong found_offset
 #define COUNT_ARGS room, found_base[found_offset]
@@ -77,7 +78,8 @@ static inline void store_node(__global uchar* scratch, ulong nodes, ulong at, co
     STARTS(scratch, nodes)[at] = node->starts;
 }
 
-// Stores the result of the segment of a rank. No segment lies before the first offset or after the last one.
+// Stores x as the result of segment rank - 1. Ranks 0 and `count` belong to no segment: they lie before the first
+// offset and after the last one.
 static inline void emit(__global OUT* out, OFFSET_T count, OFFSET_T rank, A x)
 {
     if (rank >= 1 && rank < count) {

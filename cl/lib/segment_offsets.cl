@@ -5,8 +5,8 @@
 
 static inline bool is_empty(POS_T from, POS_T to, POS_T n) { return min(from, n) >= min(to, n); }
 
-// Returns the number of known offsets. If other kernels found fewer than `room` segments, the last offset is missing: then one
-// work-item stores n there. No rank depends on it, because n exceeds all indices.
+// Returns the number of known offsets. If other kernels found fewer than `room` segments, the last offset is missing:
+// then one work-item stores n there. No rank depends on it, because n exceeds all indices.
 static inline OFFSET_T complete_offsets(OFFSETS_ARG offsets, OFFSET_T count, OFFSET_T room, ulong found, POS_T n)
 {
     const OFFSET_T known = found < room ? count - 1 : count;
@@ -28,8 +28,8 @@ static inline void rank_tiles(
     }
 }
 
-// Finds the least i with offsets[i] > offsets[i + 1] or offsets[i] > n, of `count` < 2^32 offsets. Before the launch, `bad` is
-// larger than every i.
+// Finds the least i with offsets[i] > offsets[i + 1] or offsets[i] > n, of `count` < 2^32 offsets. Before the launch,
+// `bad` is larger than every i.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_check(
     __global const S* restrict offsets_base, const ulong offsets_offset, const OFFSET_T count, const POS_T n,
     volatile __global uint* bad)

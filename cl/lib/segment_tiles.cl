@@ -1,9 +1,9 @@
-// Segmented reduction on GPUs, for all ways to give segments: a work-group reduces its tile to a node (segment_nodes.cl), and nodes
-// are joined.
+// Segmented reduction on GPUs, for all ways to give segments: a work-group reduces its tile to a node
+// (segment_nodes.cl), and nodes are joined.
 //
-// Work-item i has ITEM_BLOCKS lines of the tile, from line ITEM_BLOCKS * i on. Local memory holds the tile's elements, converted to
-// accumulators. If a segment starts and ends in the tile, its result replaces its last element in local memory, until
-// the work-group stores all results.
+// Work-item i has ITEM_BLOCKS lines of the tile, from line ITEM_BLOCKS * i on. Local memory holds the tile's elements,
+// converted to accumulators. If a segment starts and ends in the tile, its result replaces its last element in local
+// memory, until the work-group stores all results.
 
 #include "lib/segment_nodes.cl"
 #include "lib/aside.cl"
@@ -12,7 +12,8 @@
 #ifndef NODE_FAN
 #define NODE_FAN 4
 #endif
-// Lanes exchange values by shuffles, and synchronise without a work-group barrier, if the sub-groups' width is known.
+// SHUFFLES: all kernels have one known sub-group width. Then lanes exchange values by shuffles, and synchronise without
+// a work-group barrier.
 #define SHUFFLES (SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN)
 
 // NVIDIA's compiler obeys a register limit only if the kernel does not fix its work-group size.
@@ -25,8 +26,8 @@
 // Vectors and elements of a work-item.
 #define ITEM_VECS (ITEM_BLOCKS * LINE_VECS)
 #define ITEM_ELEMENTS (ITEM_BLOCKS * LINE)
-// AVEC: accumulators in 16 bytes. ITEM_AVECS, LINE_AVECS and PARTS: such vectors of a work-item, of a line, and of one vector of
-// elements.
+// AVEC: accumulators in 16 bytes. ITEM_AVECS, LINE_AVECS and PARTS: such vectors of a work-item, of a line, and of one
+// vector of elements.
 #define AVEC (16 / A_BYTES)
 #if A_BYTES == 1
 #define AV CAT(A, 16)
@@ -48,8 +49,9 @@
 #define ITEM_AVECS (ITEM_BLOCKS * LINE_AVECS)
 #define LINE_AVECS (LINE / AVEC)
 #define PARTS (VEC / AVEC)
-// The slot in local memory of vector q of a tile, and of element e. A row has one vector of each work-item, as loaded. Neither
-// the vectors of a row nor those that neighbouring work-items then reduce share a bank.
+// The slot in local memory of vector q of a tile, and of element e. A row has one vector of each work-item, as loaded.
+// The vectors of a row are in different banks. So are the vectors that neighbouring work-items read at a time when they
+// reduce their lines.
 #define VECTOR_SLOT(q) ((q) ^ ((q) / ITEM_AVECS & 7))
 #define ELEMENT_SLOT(e) (VECTOR_SLOT((e) / AVEC) * AVEC + (e) % AVEC)
 // No segment starts.
@@ -78,7 +80,8 @@ INLINED void put_vector(__local AV* stage, uint v, TV raw)
 }
 
 // Elements that need no conversion to accumulators are copied to local memory without registers.
-#if defined(COPIES_ASIDE) && defined(ALIGNED) && T_BYTES == A_BYTES && defined(T_FLOAT) == defined(A_FLOAT) && !defined(MAPPED)
+#if defined(COPIES_ASIDE) && defined(ALIGNED) && T_BYTES == A_BYTES && defined(T_FLOAT) == defined(A_FLOAT) && \
+    !defined(MAPPED)
 #define STAGED 1
 INLINED void fetch_vector(__local AV* stage, TV* row, uint v, __global const T* from)
 {
@@ -196,8 +199,8 @@ INLINED A scan_line(
     return suffix;
 }
 
-// Makes the node of the line at position `begin`, in the vectors from `own` on. If a segment starts within the line, the aggregate
-// of its segment so far replaces each element.
+// Makes the node of the line at position `begin`, in the vectors from `own` on. If a segment starts within the line,
+// the aggregate of its segment so far replaces each element.
 INLINED void reduce_line(
     __local AV* stage, __local const uint* starts, uint own, uint begin, uint length, TileNode* node)
 {
@@ -332,9 +335,9 @@ INLINED void share_node(
     starts[item] = node->starts;
 }
 
-// A level has `level` nodes, from index `from` on. Work-group g joins NODE_FAN * WG of them, from number NODE_FAN * WG * g on, to
-// the node at index to + g. First each work-item joins NODE_FAN of them. With `last` there is one work-group, and the segment
-// that is open at the end is complete.
+// A level has `level` nodes, from index `from` on. Work-group g joins NODE_FAN * WG of them, from number
+// NODE_FAN * WG * g on, to the node at index to + g. First each work-item joins NODE_FAN of them. With `last` there is
+// one work-group, and the segment that is open at the end is complete.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_nodes(
     __global uchar* scratch, const ulong nodes, const ulong from, const ulong level, const ulong to,
     COUNT_PARAMS, __global OUT* out_base, const ulong out_offset, const uint last)

@@ -1,5 +1,4 @@
-// The segments of a segmented sort, in the layout that its kernels share; sort_segments_mark computes them. All of this
-// is in scratch memory.
+// The lists of segments that the kernels of a segmented sort share. sort_segments_mark writes them to scratch memory.
 //
 // The header has 32-bit words, and 64-bit words from FIRST on:
 //

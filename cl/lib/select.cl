@@ -9,8 +9,9 @@
 //     HEADS           list 0 if x[i] != x[i - 1]: a run of equal elements begins
 //     NON_TRIVIAL     list 0 where a run of at least two elements begins, list 1 where it ends
 //
-// The lists are written one after another, each contiguously and in the input's order. With REVERSED, list 1 is an unstable tail:
-// it is written backwards from the end of the output, so its start need not be known. Options choose what is written:
+// The lists are written one after another, each contiguously and in the input's order. With REVERSED, list 1 is an
+// unstable tail: it is written backwards from the end of the output, so its start need not be known. Options choose
+// what is written:
 //
 //     MOVE       the elements
 //     VALUE      a value of VALUE_UNITS units for each element
@@ -119,8 +120,8 @@
 #define LENGTHS_PARAMS
 #define LENGTHS_ARGS 0, 0, 0
 #endif
-// A run may end in a later tile than it begins. So each tile writes a record for select_last_runs: the number of heads
-// up to the tile's end, and the indices of its first and its last head, if it has any.
+// A run may end in a later tile than the one in which it begins. So each tile writes a record for select_last_runs. It
+// has the number of heads up to the tile's end and, if the tile has heads, the indices of the first and the last.
 #define RECORD(records, tile) ((records) + 3 * (ulong)(tile))
 #if LENGTHS && !NON_TRIVIAL
 #define RECORDS 1
@@ -183,8 +184,8 @@ static inline uint fitting(ulong at, uint count, ulong room)
     return at >= room ? 0 : (uint)min((ulong)count, room - at);
 }
 
-// Finds at[c], the output offset of the elements of list c of the tile that starts at `base`. Of list c, before[c] elements precede
-// the tile, and the input has all[c]. With REVERSED, at[1] is the end of the tile's part of list 1.
+// Finds at[c], the output offset of the elements of list c of the tile that starts at `base`. Of list c, before[c]
+// elements precede the tile, and the input has all[c]. With REVERSED, at[1] is the end of the tile's part of list 1.
 static inline void output_offsets(
     __global const T* x, const ulong* before, const ulong* all, OFFSET_T base, OFFSET_T n, ulong* at)
 {
@@ -202,8 +203,8 @@ static inline void output_offsets(
     }
 }
 
-// The entries of the multi-level scan: a count for each tile. With NEEDS_ALL there is one more, whose exclusive prefix is the sum
-// of all.
+// The entries of the multi-level scan: a count for each tile. With NEEDS_ALL there is one more, whose exclusive prefix
+// is the sum of all.
 #define SCANNED(tiles) ((tiles) + NEEDS_ALL)
 
 // Loads the exclusive prefixes of a tile's counts, and the sums over all tiles if tiles need them.

@@ -14,7 +14,8 @@ KERNEL void select_spine(__global ulong* counts, const OFFSET_T first, const OFF
 #endif
 
 #if NON_TRIVIAL
-// `lengths` holds the indices of the last elements of the runs, as far as there is room; `indices` holds those of the first.
+// `lengths` holds the indices of the last elements of the runs, as far as there is room; `indices` holds those of the
+// first.
 KERNEL void select_run_ends(
     __global const ulong* count_base, const ulong count_offset, __global const PLACE* indices_base,
     const ulong indices_offset, __global PLACE* lengths_base, const ulong lengths_offset, const ulong room)

@@ -1,5 +1,5 @@
-// A source: an input whose elements are computed where they are read. For an expression, the host puts text of this form in place
-// of this file.
+// A source: an input whose elements are computed where they are read. If the source is an expression, the host replaces
+// this file by text with the same definitions.
 //
 //     SOURCE_PARAMS(restrict)       the first parameters of a kernel; without the argument, those of a function
 //     SOURCE_ARGS                   their names

@@ -11,14 +11,15 @@
 // A tree over 2^b partials combines neighbours, then pairs of neighbours, and so on.
 //
 // Level 0 has a partial for each tile. Level l + 1 has one for each group of 32 partials of level l: the group's
-// prefix(31) op x[31]. With the tree-scan prefixes p0, p1, p2, ... of entries t, t / 32, t / 32^2, ... within their groups:
+// prefix(31) op x[31]. With the tree-scan prefixes p0, p1, p2, ... of entries t, t / 32, t / 32^2, ... within their
+// groups:
 //
 //     exclusive prefix of tile t = ((initial ... op p2) op p1) op p0
 //
-// p is the identity if its entry is the first of its group. exclusive_prefix() always combines LEVELS prefixes. For a
-// level that does not exist, it takes the identity. scan_look_back.cl combines only the levels that exist. Both give
-// the same bits, since an identity is neutral. That of sums of floats is -0. An identity of 0 would turn a prefix of -0
-// into 0.
+// A prefix p is the identity if its entry is the first of its group. exclusive_prefix() always combines LEVELS
+// prefixes. For a level that does not exist, it takes the identity. scan_look_back.cl combines only the levels that
+// exist. Both give the same bits, since an identity is neutral. For sums of floats the identity is -0, since an
+// identity of 0 would turn a prefix of -0 into 0.
 //
 // Launches: scan_level() of level 0, 1, ..., then exclusive_prefix(). Needs types.cl and op.cl.
 

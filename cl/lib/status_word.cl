@@ -1,9 +1,11 @@
-// Status words: the messages of decoupled look-back from a tile to the tiles after it; and the faults that tests inject.
+// Status words: the messages of decoupled look-back from a tile to the tiles after it; and the faults that tests
+// inject.
 //
-// A status word is valid only in the launch of its epoch. State, epoch and payload of a word are one atomic access, so
-// relaxed loads and stores are enough. A value of 8 bytes takes two words, each with the epoch: it is valid if both
-// are. Only scans in place also need fences: a work-group that has read a result in place of an element must then find
-// the status word valid. recompute_tile() of scan_look_back.cl calls its fence in every scan.
+// A status word is valid only in the launch of its epoch. One atomic access reads or writes the state, the epoch and
+// the payload of a word, so relaxed loads and stores are enough. A value of 8 bytes takes two words, each with the
+// epoch: it is valid if both are. Only scans in place need fences, too: a work-group that read a result in place of an
+// element must find the status word valid afterwards. recompute_tile() of scan_look_back.cl calls its fence in every
+// scan.
 //
 // The macros STATUS_VALUES and LOOK_TURNS select one of three layouts. Fields and their bits, from the highest to the
 // lowest:
@@ -35,11 +37,12 @@
 //   changes neither words nor epoch. One word may end a pass with other bits: that of the last tile's highest digit,
 //   whose count may overflow (load_keys of sort_scatter.cl). No tile reads it.
 //
-// publish() stores a word, and poll_limit() is the most polls of one: both obey the fault injection. Needs types.cl and
-// subgroup.cl, and 64-bit atomics for words of 8 bytes. STATUS_VALUES needs partial.cl, bits_of_value() and value_of_bits().
+// publish() stores a word, and poll_limit() is the maximum number of polls of a word. Fault injection changes both.
+// Needs types.cl and subgroup.cl, and 64-bit atomics for words of 8 bytes. STATUS_VALUES needs partial.cl,
+// bits_of_value() and value_of_bits().
 
-// Fault injection: STALL disturbs the tiles t with t % 5 == 2. So the others must do without the status words that
-// these tiles publish.
+// Fault injection: STALL disturbs the tiles t with t % 5 == 2. The other tiles must get the right results without the
+// status words of these tiles.
 //
 //     DROP_PUBLISH:   scans, selections, reductions by key: the tile publishes neither its aggregate nor prefixes, nor
 //                     aggregates of groups; but a scan in place publishes the tile's aggregate late (publish_dropped)
@@ -55,7 +58,7 @@
 #define STALL 0
 #endif
 
-// The most polls of one status word; few under fault injection.
+// The maximum number of polls of one status word; few under fault injection.
 static inline uint poll_limit(uint polls) { return STALL != 0 ? 3 : polls; }
 
 static inline bool is_faulty(ulong tile) { return STALL != 0 && tile % 5 == 2; }

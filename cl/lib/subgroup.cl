@@ -1,4 +1,5 @@
-// Sub-groups: one interface, six back ends. The file also has the fence and the atomic accesses by which work-groups communicate.
+// Sub-groups: one interface, six back ends. The file also has the fence and the atomic accesses by which work-groups
+// communicate.
 //
 //   sg_size() sg_lane()                   the width; the work-item's lane, in the order of local ids
 //   sg_id() sg_count()                    the sub-group's index in the work-group; the number of sub-groups
@@ -15,8 +16,9 @@
 //
 // The host chooses a back end and tests it with cl/selftest.cl. Callers guarantee:
 // - Work-groups are one-dimensional, and their size is a multiple of sg_size(): all sub-groups are full.
-// - All work-items of the work-group call sg_barrier and the functions with `s`, in the same order. Hardware needs only the
-//   work-items of the sub-group. SG_LOCAL needs all, because it exchanges values in local memory between work-group barriers.
+// - All work-items of the work-group call sg_barrier and the functions with `s`, in the same order. Hardware needs only
+//   the work-items of the sub-group. SG_LOCAL needs all, because it exchanges values in local memory between work-group
+//   barriers.
 // - `s` is the caller's `__local uint sg_scratch[SG_SCRATCH_WORDS];`, free for other use between the calls.
 // Results are valid in every work-item.
 
@@ -59,8 +61,8 @@
 // always_inline, since Mesa 25 crashes on a barrier two calls deep.
 #define SG_INLINE static inline __attribute__((always_inline))
 
-// Each back end defines sg_size, sg_lane, sg_barrier, sg_shuffle_u32 and sg_ballot. An SG_OWN macro marks a further function that
-// it defines itself; the others are composed below.
+// Each back end defines sg_size, sg_lane, sg_barrier, sg_shuffle_u32 and sg_ballot. If a back end defines further
+// functions itself, SG_OWN macros say which. The rest of the file composes the others.
 
 #if SG_BACKEND == SG_NONE
 
@@ -179,7 +181,8 @@ SG_INLINE ulong sg_ballot(int pred, __local uint* s)
 #define SG_OWN_XOR
 #define SG_OWN_RELATIVE
 #define SG_OWN_RANK
-// The instruction set fixes the width. Instructions that communicate are volatile: the compiler must not move or merge them.
+// The instruction set fixes the width. Instructions that communicate are volatile: the compiler must not move or merge
+// them.
 SG_INLINE uint sg_size(void) { return 32; }
 SG_INLINE uint sg_lane(void)
 {
@@ -194,7 +197,7 @@ SG_INLINE uint sg_rank(ulong mask)
     return popcount((uint)mask & below);
 }
 SG_INLINE void sg_barrier(void) { __asm__ volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
-// CLAMP is the last lane that may be read; a work-item that would read beyond it keeps its own value.
+// CLAMP is the outermost lane that may be read. A work-item that would read beyond it keeps its own value.
 #define SG_PTX_SHUFFLE(NAME, MODE, CLAMP)                                                                              \
     SG_INLINE uint NAME(uint v, uint lane, __local uint* s) {                                                          \
         uint r;                                                                                                        \
@@ -247,7 +250,8 @@ SG_INLINE uint sg_shuffle_u32(uint v, uint lane, __local uint* s)
     barrier(CLK_LOCAL_MEM_FENCE);
     return r;
 }
-// Returns the lanes whose `v` equals the `wanted` of this lane. All lanes read the same word at a time.
+// Returns the lanes whose `v` equals the `wanted` of this lane. All lanes of the sub-group read the same word at a
+// time.
 SG_INLINE ulong sg_lanes_with(uint v, uint wanted, __local uint* s)
 {
     uint l = get_local_id(0), first = l - l % SG_SIZE;
@@ -330,10 +334,14 @@ SG_SHUFFLE_U64(sg_shuffle_xor)
 SG_SHUFFLE_U64(sg_shuffle_up)
 SG_SHUFFLE_U64(sg_shuffle_down)
 
-// On some drivers a barrier or a mem_fence orders nothing between work-groups.
-// To publish: work-items store; barrier(CLK_GLOBAL_MEM_FENCE); one work-item calls fence_device() and store_relaxed of a flag.
-// To read: one work-item polls load_relaxed, a bounded number of times, and calls fence_device(); barrier(CLK_GLOBAL_MEM_FENCE);
-// work-items load. If flag and value share a word, load_relaxed and store_relaxed are enough.
+// On some drivers a barrier or a mem_fence orders nothing between work-groups. So work-groups communicate like this:
+//
+//     publish:  work-items store the value; barrier(CLK_GLOBAL_MEM_FENCE); one of them calls fence_device() and
+//               store_relaxed of a flag
+//     read:     one work-item polls the flag by load_relaxed, a bounded number of times, and calls fence_device();
+//               barrier(CLK_GLOBAL_MEM_FENCE); work-items load the value
+//
+// If flag and value share a word, load_relaxed and store_relaxed are enough.
 #if INLINE_PTX
 #define DEVICE_SCOPE_PTX
 #elif defined(__opencl_c_atomic_order_acq_rel) && defined(__opencl_c_atomic_scope_device)
@@ -356,8 +364,8 @@ SG_INLINE void fence_device(void)
 #endif
 }
 
-// load_relaxed_T(p), store_relaxed_T(p, v): access a word that other work-groups may access at the same time; no order. T is u32,
-// or u64 with 64-bit atomics.
+// load_relaxed_T(p), store_relaxed_T(p, v): access a word that other work-groups may access at the same time. They
+// order no other accesses. T is u32, or u64 with 64-bit atomics.
 #if defined(DEVICE_SCOPE_PTX)
 
 #if PTX_SM >= 70

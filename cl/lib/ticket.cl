@@ -1,6 +1,6 @@
-// Returns a tile number to each work-group, so that the work-groups of all earlier tiles have started. With IN_PARTS,
-// the tiles may have several launches, and the tiles of a launch follow those of the launch before. On an H200, scans of
-// segments would take 4 % longer with IN_PARTS; other scans and selections do not.
+// Gives each work-group the number of a tile, so that the work-groups of all earlier tiles have started before it. With
+// IN_PARTS, the tiles may have several launches, and the tiles of a launch follow those of the launch before. On an
+// H200, scans of segments would take 4 % longer with IN_PARTS; other scans and selections do not.
 //
 // An atomic counter before the status words numbers the work-groups in the order in which they start. With SG_PTX, the
 // id of the work-group is its number instead, after the work-groups of earlier launches. NVIDIA's GPUs start

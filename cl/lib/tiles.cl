@@ -1,11 +1,12 @@
-// Tiles of a reduction: TILE_ROWS rows of LANES = 256 * VEC elements each. Column j of a tile belongs to lane j, and each work-item
-// owns ITEM_LANES neighbouring lanes.
+// Tiles of a reduction: TILE_ROWS rows of LANES = 256 * VEC elements each. Column j of a tile belongs to lane j, and
+// each work-item owns ITEM_LANES neighbouring lanes.
 //
 //     partial[t] = tree(lane[0 .. LANES]),  lane[j] = x[j] op x[j + LANES] op ... within tile t
 //     result     = partial[0] op partial[1] op ..., likewise
 //
-// Work-group g takes the tiles g, g + groups, ... With FAST it combines all of them before it stores one partial. With ONE_PASS and
-// at most a tile of partials, the work-group that finishes last combines them. Needs op.cl and workgroup.cl.
+// Work-group g takes the tiles g, g + groups, ... With FAST it combines all its tiles before it stores one partial.
+// With ONE_PASS and at most a tile of partials, the work-group that finishes last combines them. Needs op.cl and
+// workgroup.cl.
 
 #ifdef ONE_PASS
 #include "lib/ended.cl"
@@ -27,8 +28,8 @@
 // Rows whose loads are in flight at once.
 #define FLIGHT (TILE_ROWS / 2)
 
-// Small work-groups, as on CPU drivers, have too many lanes for registers. With large ones, unrolled loops keep private arrays in
-// registers; unrolling would only make CPU drivers compile longer.
+// A work-item of a small work-group, as on CPU drivers, has too many lanes for registers. With large work-groups,
+// unrolled loops keep private arrays in registers. On CPU drivers unrolling would only make compiling longer.
 #if WG >= 32
 #define IN_REGISTERS 1
 #define UNROLL _Pragma("unroll")
@@ -39,7 +40,8 @@
 
 static inline OFFSET_T tiles_of(OFFSET_T n) { return n / TILE + (n % TILE != 0); }
 
-// The aggregate of all lanes of the work-group, in work-item 0: a tree of neighbours. All work-items call it, in uniform flow.
+// The aggregate of all lanes of the work-group, in work-item 0: a tree of neighbours. All work-items call it, in
+// uniform flow.
 SG_INLINE A combine_lanes(A* lane, __local A* tree, __local uint* sg_scratch)
 {
     for (uint width = ITEM_LANES; width > 1; width /= 2) {
@@ -50,7 +52,8 @@ SG_INLINE A combine_lanes(A* lane, __local A* tree, __local uint* sg_scratch)
     return wg_reduce(lane[0], tree, sg_scratch);
 }
 
-// Stores the aggregate of work-item 0 as a partial. With `last` 1 there is one work-group, and the aggregate is the result.
+// Stores the aggregate of work-item 0 as a partial. With `last` 1 there is one work-group, and the aggregate is the
+// result.
 INLINED void store_aggregate(
     A aggregate, OFFSET_T partial, __global void* out_base, const ulong out_offset, const uint last)
 {
@@ -65,15 +68,17 @@ INLINED void store_aggregate(
 
 #ifdef ONE_PASS
 
-// Neighbouring lanes of partials of a work-item, and the offset of its k-th partial from its first one.
+// OWN_PARTIALS: neighbouring lanes of a work-item, where partials are the elements. PARTIAL_AT(k): the offset of its
+// k-th partial from its first one.
 #define OWN_PARTIALS (256 * 16 / A_BYTES / WG)
 #define PARTIAL_AT(k) ((k) / OWN_PARTIALS * (OWN_PARTIALS * WG) + (k) % OWN_PARTIALS)
-// Partials in flight: whole rows.
+// Partials in flight at a time: those of whole rows.
 #define USUALLY_HELD (A_BYTES == 8 ? 16 : 32)
 #define HELD \
     (TILE_ROWS * OWN_PARTIALS < USUALLY_HELD || OWN_PARTIALS > USUALLY_HELD ? TILE_ROWS * OWN_PARTIALS : USUALLY_HELD)
 
-// Returns the result of `count` partials, at most a tile of them, in work-item 0. All work-items call it, in uniform flow.
+// Returns the result of `count` partials, at most a tile of them, in work-item 0. All work-items call it, in uniform
+// flow.
 SG_INLINE A combine_partials(__global const A* partials, OFFSET_T count, __local A* tree, __local uint* sg_scratch)
 {
     const OFFSET_T first = get_local_id(0) * OWN_PARTIALS;

@@ -99,8 +99,8 @@ INLINED void sync_all(void)
 #define AT_LOW 16  // The threshold is LOW.
 #define AT_HIGH 32 // The threshold is HIGH.
 
-// A row. Positions count from the aligned 16-byte word that contains its first key, which is at position `pad`. So all words
-// but the first and the last are loaded whole.
+// A row. Positions count from the aligned 16-byte word that contains its first key, which is at position `pad`. So all
+// words but the first and the last are loaded whole.
 typedef struct {
     ulong index;
     __global const KEY* keys; // By position.
@@ -117,13 +117,13 @@ typedef struct {
     __global OFFSET_T* listed_indices;
 } Row;
 
-// The parameters that all kernels share. Row i starts at in_base[in_offset + i * stride]; in_base is aligned to 16 bytes.
-// A part is a range of `share` positions, a multiple of TILE. region.s0 is the size of a row's scratch in bytes; s1 to
-// s7 are the byte offsets of its regions, in the order of `Row`.
+// The parameters that all kernels share. Row i starts at in_base[in_offset + i * stride]; in_base is aligned to 16
+// bytes. A part is a range of `share` positions, a multiple of TILE. region.s0 is the size of a row's scratch in bytes;
+// s1 to s7 are the byte offsets of its regions, in the order of `Row`.
 #define ROW_PARAMS                                                                                                     \
-    __global const KEY *in_base, const ulong in_offset, const OFFSET_T len, const ulong stride, __global uchar *scratch, \
-        const ulong8 region, const uint rows, const uint parts, const OFFSET_T share, const WORD flip,                 \
-        const WORD always
+    __global const KEY *in_base, const ulong in_offset, const OFFSET_T len, const ulong stride,                        \
+        __global uchar *scratch, const ulong8 region, const uint rows, const uint parts, const OFFSET_T share,         \
+        const WORD flip, const WORD always
 
 // Oclgrind refuses kernels with inlined functions that take or return a struct by value; so all take pointers.
 INLINED void open_row(

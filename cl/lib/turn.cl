@@ -1,8 +1,8 @@
-// Elements that are moved as units, whatever their type, and blocks of them that are transposed in registers.
+// Elements of any type, moved as units; and blocks of elements, transposed in registers.
 //
 // E: an element: UNITS units of type UNIT, of UNIT_BYTES bytes each.
-// With BLOCK, on GPUs: a block is BLOCK x BLOCK elements, where BLOCK elements fill a vector V; SIDE x SIDE blocks are a tile in
-// local memory.
+// With BLOCK, on GPUs: a block is BLOCK x BLOCK elements, and BLOCK elements fill a vector V. SIDE x SIDE blocks are a
+// tile in local memory.
 
 #ifndef UNIT
 #define UNIT uint
@@ -30,15 +30,17 @@ typedef struct {
 #define V uint4
 #endif
 
-// store_transposed(to, x) stores the columns of the block whose rows are x[0..BLOCK): column c goes to to[c * SIDE]. The lowest
-// byte of a word is its first.
+// store_transposed(to, x) stores the columns of the block whose rows are x[0..BLOCK): column c goes to to[c * SIDE].
+// The lowest byte of a word is its first.
 #if UNIT_BYTES == 1
 
 // The columns of 4 x 4 bytes, with the rows a, b, c, d.
 static inline void transpose_bytes(uint a, uint b, uint c, uint d, uint* to)
 {
-    const uint even_ab = (a & 0x00ff00ffu) | (b & 0x00ff00ffu) << 8, odd_ab = (a >> 8 & 0x00ff00ffu) | (b & 0xff00ff00u);
-    const uint even_cd = (c & 0x00ff00ffu) | (d & 0x00ff00ffu) << 8, odd_cd = (c >> 8 & 0x00ff00ffu) | (d & 0xff00ff00u);
+    const uint even_ab = (a & 0x00ff00ffu) | (b & 0x00ff00ffu) << 8,
+               odd_ab = (a >> 8 & 0x00ff00ffu) | (b & 0xff00ff00u);
+    const uint even_cd = (c & 0x00ff00ffu) | (d & 0x00ff00ffu) << 8,
+               odd_cd = (c >> 8 & 0x00ff00ffu) | (d & 0xff00ff00u);
     to[0] = (even_ab & 0xffffu) | even_cd << 16;
     to[1] = (odd_ab & 0xffffu) | odd_cd << 16;
     to[2] = even_ab >> 16 | (even_cd & 0xffff0000u);
@@ -76,7 +78,8 @@ static inline void store_transposed(__local V* to, const V* x)
 static inline void store_transposed(__local V* to, const V* x)
 {
     const V a = x[0], b = x[1], c = x[2], d = x[3];
-    // In pairs, because Oclgrind 21.10 crashes on the shuffles of four vectors.
+    // Vectors are put together from pairs, because Oclgrind 21.10 crashes if one shuffle takes components of four
+    // vectors.
     to[0] = (V)((uint2)(a.x, b.x), (uint2)(c.x, d.x));
     to[SIDE] = (V)((uint2)(a.y, b.y), (uint2)(c.y, d.y));
     to[2 * SIDE] = (V)((uint2)(a.z, b.z), (uint2)(c.z, d.z));

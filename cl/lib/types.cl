@@ -37,18 +37,21 @@
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 
-// Before loops that add floats: if Intel's driver for CPUs vectorises such a loop, it changes the order of the additions.
+// Before loops that add floats: if Intel's driver for CPUs vectorises such a loop, it changes the order of the
+// additions.
 #define IN_ORDER _Pragma("clang loop vectorize(disable) interleave(disable)")
 
-// Before loops that run rarely or once: NVIDIA's compiler unrolls them by itself, which can double the time of a kernel's build.
+// Before loops that run rarely or once: NVIDIA's compiler unrolls them by itself, which can double the time of a
+// kernel's build.
 #ifdef INLINE_PTX
 #define ROLLED _Pragma("unroll 1")
 #else
 #define ROLLED
 #endif
 
-// Before loops over elements on one work-item: some compilers of CPU drivers vectorise or unroll them only on request; the others
-// do better by themselves. IN_VECTORS is not for loops that add floats to one sum, since it changes the order.
+// Before loops over elements on one work-item: some compilers of CPU drivers vectorise or unroll them only on request;
+// the others do better by themselves. IN_VECTORS is not for loops that add floats to one sum, since it changes the
+// order.
 #ifdef EXPLICIT_VECTORS
 #define IN_VECTORS _Pragma("clang loop vectorize_width(16)")
 #define IN_EIGHTS _Pragma("clang loop unroll_count(8)")
@@ -57,8 +60,9 @@
 #define IN_EIGHTS
 #endif
 
-// SELDOM marks long functions that seldom run. NVIDIA's compiler takes long for each inlined copy. PoCL 3.1 needs them
-// inlined, because it gives a called function other local memory than the kernel's.
+// SELDOM marks long functions that seldom run. For NVIDIA's compiler they are not inlined, since each inlined copy
+// takes long to compile. PoCL 3.1 needs them inlined, because there a called function gets other local memory than the
+// kernel.
 #ifdef INLINE_PTX
 #define SELDOM static __attribute__((noinline))
 #else
@@ -189,7 +193,8 @@ static inline KEY_T key_of(A x)
 #define key_of(x) (x)
 #endif
 
-// TAKEN(x): the accumulator of an element, or of the result of the caller's function, which the host puts before this text.
+// TAKEN(x): the accumulator of an element x; with MAPPED, of mapped(x), the result of the caller's function. The host
+// puts that function before this text.
 #ifdef MAPPED
 #define TAKEN(x) ((A)mapped(widen(x)))
 #else

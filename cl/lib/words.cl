@@ -1,7 +1,7 @@
-// Words of 16 bytes that straddle two aligned ones. A device is little-endian.
+// Words of 16 bytes, each put together from two aligned words that it straddles. The device is little-endian.
 
-// Bytes shift .. shift + 16 of the 32 bytes (lo, hi), for shift < 16. Any work-item may call it. The choices are uniform if
-// `shift` is. `upsample` with a shift becomes one funnel-shift instruction on devices that have it.
+// Bytes shift .. shift + 16 of the 32 bytes (lo, hi), for shift < 16. Any work-item may call it. If `shift` is uniform,
+// so is each choice below. On devices with a funnel shift, `upsample` and the right shift become one instruction.
 static inline uint4 funnel(uint4 lo, uint4 hi, uint shift)
 {
     // First by eight bytes, ...

@@ -1,7 +1,7 @@
 // Work-group collectives on the accumulator A with the operator OP. Needs types.cl, op.cl and subgroup.cl.
 //
-// The shape of the tree is part of the contract of `Fixed` sums: neighbours first, (0,1) (2,3) ..., then neighbouring pairs, and
-// so on. It does not depend on the sub-group width, so that all devices round alike.
+// The shape of the tree is part of the contract of `Fixed` sums: neighbours first, (0,1) (2,3) ..., then neighbouring
+// pairs, and so on. It does not depend on the sub-group width, so that all devices round alike.
 
 #ifndef WG
 #define WG 256
@@ -25,8 +25,8 @@ SG_INLINE A shuffle_xor_acc(A x, uint mask, __local uint* s)
 }
 #endif
 
-// Returns the tree of x over the work-group, valid in work-item 0. All work-items call it, in uniform flow; WG is a power of two.
-// `tree` has WG accumulators; it may be reused after the caller's next barrier.
+// Returns the tree reduction of x over the work-group, valid in work-item 0. All work-items call it, in uniform flow;
+// WG is a power of two. `tree` has WG accumulators; it may be reused after the caller's next barrier.
 SG_INLINE A wg_reduce(A x, __local A* tree, __local uint* sg_scratch)
 {
 #if WG == 1

@@ -14,7 +14,8 @@
 //!
 //! - A NaN gives NaN, with the bits of the type's plain NaN.
 //! - Infinities of one sign give that infinity; infinities of both signs give NaN.
-//! - Partial sums do not overflow: `MAX + MAX - MAX` is `MAX`. The result is infinite if the rounded sum is out of range.
+//! - Partial sums do not overflow: `MAX + MAX - MAX` is `MAX`. The result is infinite if the rounded sum is out of
+//!   range.
 //! - A subnormal result is correctly rounded, too. A sum of numbers of the type is a multiple of the least positive
 //!   number, so a subnormal sum of them is exact.
 //! - A sum of 0 is -0 if there are summands and all are -0. Else it is +0, also for no summand. A sum that is not 0 but
@@ -22,8 +23,8 @@
 //!
 //! # Design
 //!
-//! The accumulator is Kulisch's fixed-point number: its unit is the square of the least positive number. It is stored as
-//! 32-bit digits in 64-bit words with delayed carries, as in Neal's small superaccumulator. An addition changes two
+//! The accumulator is Kulisch's fixed-point number: its unit is the square of the least positive number. It is stored
+//! as 32-bit digits in 64-bit words with delayed carries, as in Neal's small superaccumulator. An addition changes two
 //! words, one by less than 2^32 and the next by at most 2^52. A carry leaves a digit below 2^32, so after 2,047 more
 //! additions it is below 2^32 + 2047 * 2^52 < 2^63 - 2^51. So carries can wait for 2,047 additions; the 2,048th could
 //! overflow.
@@ -194,8 +195,9 @@ impl<T: Float> ExactSum<T> {
     /// ```
     pub fn add_slice(&mut self, x: &[T]) {
         let (rows, rest) = x.as_chunks::<{ chunks::LANES }>();
+        let mut later = rows.chunks(chunks::LEN / chunks::LANES).skip(chunks::AHEAD);
         for chunk in rows.chunks(chunks::LEN / chunks::LANES) {
-            match chunks::sum(chunk) {
+            match chunks::sum(chunk, later.next().unwrap_or_default()) {
                 Some(parts) => {
                     self.kind = self.kind.join(Kind::Finite);
                     parts.into_iter().for_each(|part| self.add_finite(part));
@@ -479,7 +481,7 @@ impl<T: Float> ExactSum<T> {
 /// Most blocks need no accumulator: their sum is that of two `f64`, which is rounded.
 pub(crate) fn rounded_block<T: Float, S: Element>(x: &[T], len: usize, divisor: u64) -> S {
     let (rows, _) = x.as_chunks::<LANES>();
-    match chunks::sum(rows) {
+    match chunks::sum(rows, &[]) {
         Some([high, low]) if divisor == 1 => rounded_pair(high, low),
         Some([high, low]) if divisor > 1 => quotient_of_pair(high, low, divisor),
         _ => ExactSum::from_iter(&x[..len]).rounded_quotient(divisor),

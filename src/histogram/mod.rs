@@ -10,13 +10,14 @@
 //! [`Bins`] defines the bin of a sample. Samples outside the bins are counted separately; they never change another
 //! counter.
 //!
-//! On an OpenCL device, each work-group counts in its own table in local memory, with a replica per lane if they fit
-//! (Gómez-Luna et al. 2013). A second kernel, or the last work-group, sums the tables. If local memory does not hold
-//! all bins, the bins form a few ranges. Each range is counted in its own read of the input.
+//! On an OpenCL device, each work-group counts in its own table in local memory. If local memory has room, each lane
+//! has a replica of the table (Gómez-Luna et al. 2013). A second kernel, or the last work-group, sums the tables. If
+//! local memory does not hold all bins, the bins form a few ranges. Each range is counted in its own read of the input.
 //!
 //! With more ranges, the samples are first partitioned by range, as 16-bit numbers. The input is processed in rounds,
-//! so that the scratch stays below 1 GiB and below a sixteenth of the device's memory. Few samples are counted by
-//! atomics in global memory. So are all samples without sub-groups, since PoCL then compiles the partition wrongly.
+//! so that the scratch stays below 1 GiB and below a sixteenth of the device's memory. If samples are few, or if the
+//! device has no sub-groups, atomics in global memory count them instead. PoCL without sub-groups would compile the
+//! partition wrongly.
 //!
 //! In [`histogram`](Device::histogram) of [`x.map(f)`](Source::map), the same kernels apply `f` as they load a sample.
 //! `x` must be memory, or memory cast to a type that holds all its values, and `f` must capture nothing. For
@@ -24,9 +25,9 @@
 //! to memory first.
 //!
 //! The search among given edges starts from a table over the range, so evenly spaced edges take about one comparison
-//! per sample. [Weights](Source::weighted) are summed as integers, and sums of floats are exact. The unit is chosen so
-//! that most float weights are whole multiples of it. A few words hold the sum of these weights. Each bin also has
-//! words for the whole range of the type, which sum the other weights.
+//! per sample. [Weights](Source::weighted) are summed as integers, and sums of floats are exact. For floats, a unit is
+//! chosen of which most weights are whole multiples. In each bin, a few words hold the sum of these weights. Further
+//! words cover the whole range of the type, and hold the sum of the other weights.
 
 #[doc(hidden)]
 pub(crate) mod bins;

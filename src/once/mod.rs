@@ -1,8 +1,8 @@
 //! Support for the code that `oclprim-macros` writes into a user's crate: descriptions of functions and types, and the
 //! constructors of operators.
 //!
-//! A function is translated once, when the user's crate is compiled. Its text becomes a part of a program when an operator is
-//! made: helpers first, then each type and function after those that it uses.
+//! A function is translated once, when the user's crate is compiled. Its text becomes a part of a program when an
+//! operator is made: helpers first, then each type and function after those that it uses.
 
 mod helpers;
 mod twin;

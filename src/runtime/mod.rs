@@ -8,7 +8,6 @@ pub(crate) mod cache;
 mod capabilities;
 pub(crate) mod folders;
 mod info;
-pub(crate) mod lines;
 #[cfg(feature = "opencl")]
 pub(crate) mod opencl;
 #[cfg(not(feature = "opencl"))]

@@ -20,7 +20,8 @@
 //! The order within a tile and across tiles is Sklansky's tree (1960). Its depth is log n, so the errors of floats also
 //! grow with log n. The CPU uses the same order.
 //!
-//! With [`Determinism::Exact`] it is reduce-then-scan with exact accumulators, on every device: two reads and one write.
+//! With [`Determinism::Exact`] it is reduce-then-scan with exact accumulators, on every device: two reads and one
+//! write.
 
 pub mod axis;
 #[doc(hidden)]

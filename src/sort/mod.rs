@@ -1,6 +1,6 @@
 //! Stable sorts: of keys, also [with values](Source::with) ([`Device::sort`]), and of indices by key
-//! ([`Device::argsort`]). Submodules sort each segment ([`segmented`]), each line along axes ([`lines`]), keys with several columns of values
-//! ([`columns`]), or keys in place ([`in_place`]).
+//! ([`Device::argsort`]). Submodules sort each segment ([`segmented`]), each line along axes ([`lines`]), keys with
+//! several columns of values ([`columns`]), or keys in place ([`in_place`]).
 //!
 //! | property | |
 //! |---|---|

@@ -1,6 +1,8 @@
-//! The link shim: the crate builds without an OpenCL SDK and starts without a loader.
+//! What the crate uses of the processor and the system: cache lines, and the link shim. With the shim, the crate builds
+//! without an OpenCL SDK and starts without a loader.
 
 #[cfg(opencl_shim)]
 mod library;
+pub(crate) mod lines;
 #[cfg(opencl_shim)]
 pub(crate) mod opencl;

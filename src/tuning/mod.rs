@@ -1,8 +1,8 @@
 //! Parameters for a device. The values come from the device's class, from a file that `oclprim tune` wrote, or from the
 //! caller who opens the device.
 //!
-//! The crate has default values for each class of devices. `oclprim tune` measures other values on a device, and writes the
-//! faster ones to a file. Every program that uses the crate reads that file once. [`Tuning`] overrides both.
+//! The crate has default values for each class of devices. `oclprim tune` measures other values on a device, and writes
+//! the faster ones to a file. Every program that uses the crate reads that file once. [`Tuning`] overrides both.
 //!
 //! Tuning never changes a result, except for results that are documented as unspecified:
 //! - the rounding of float sums with [`Determinism::Fast`](crate::Determinism::Fast), which allows any order;

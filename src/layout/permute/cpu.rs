@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::job::{Axis, Job, Turn};
 use crate::{
     Result, memory, parallel,
-    runtime::lines::{self, LINE, STREAM_BYTES, Stream},
+    sys::lines::{self, LINE, STREAM_BYTES, Stream},
 };
 
 /// Below this many bytes, threads cost more than they save.

@@ -8,8 +8,9 @@
 //! | scratch | none |
 //! | limits | any n that fits the device; with `u32` indices, n below 2^32 |
 //!
-//! On a GPU, the first steps of all searches read a sample of the range in local memory. Each work-item searches for
-//! several needles at once. Sorted needles are faster, because neighbours read the same cache lines.
+//! On a GPU, a work-group copies some elements of the range, evenly apart, to local memory. The first steps of all
+//! searches read only these. Each work-item searches for several needles at once. Sorted needles are faster, because
+//! neighbours read the same cache lines.
 
 #[doc(hidden)]
 pub(crate) mod cpu;

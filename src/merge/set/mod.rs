@@ -4,7 +4,7 @@
 //! |---|---|
 //! | work | two reads of each element, one write of each kept element; one more read if runs of equal elements fill whole tiles |
 //! | elements, order | as for [`merge`](crate::merge) |
-//! | equal elements | an element may occur m times in the first range and n times in the second. It then occurs max(m, n) times in the union, min(m, n) in the intersection, max(m - n, 0) in the difference, \|m - n\| in the symmetric difference. This is the rule of C++'s `std::set_union` and the other set algorithms |
+//! | equal elements | an element may occur m times in the first range and n times in the second. In the union it then occurs max(m, n) times, in the intersection min(m, n). In the difference it occurs max(m - n, 0) times, in the symmetric difference \|m - n\|. This is the rule of C++'s `std::set_union` and the other set algorithms |
 //! | determinism | same bits everywhere: the result is a function of the input |
 //! | scratch | 16 or 32 bytes per tile |
 //! | limits | any n that fits the device |

@@ -1,9 +1,9 @@
-//! Stable sorts by any order: [`Device::sort`] by a user's [`Less`], also over structs, and by [`Merging`]. Keys may have
-//! [values](crate::Source::with).
+//! Stable sorts by any order: [`Device::sort`] by a user's [`Less`], also over structs, and by [`Merging`]. Keys may
+//! have [values](crate::Source::with).
 //!
 //! | property | |
 //! |---|---|
-//! | work | n log n comparisons. The sort of tiles of a few thousand elements reads and writes each element once, and so does each pass, which merges pairs of sorted ranges |
+//! | work | n log n comparisons. First, tiles of a few thousand elements are sorted; then each pass merges pairs of sorted ranges. This sort and each pass read and write each element once |
 //! | order | the order of [`sort`](crate::sort), or a custom order: [`Compare`]. Stable: equal elements keep their order |
 //! | elements | integers and floats; with a custom order, any plain type of 1 to 64 bytes. Values: any plain type |
 //! | determinism | same bits everywhere: the result is a function of the input |

@@ -1,8 +1,8 @@
 //! Exact sums by groups: of each segment, along an axis, of each run of equal keys.
 //!
-//! A group is a line in memory: a first element, a stride and a length. Its sum is that of [`exact`](crate::exact), with the same
-//! rules for special values. The empty group has the sum +0. A mean is the sum divided by the length, rounded once; the empty
-//! group has the mean NaN.
+//! A group is a line in memory: a first element, a stride and a length. Its sum is that of [`exact`](crate::exact),
+//! with the same rules for special values. The empty group has the sum +0. A mean is the sum divided by the length,
+//! rounded once; the empty group has the mean NaN.
 //!
 //! # On a device
 //!
@@ -14,19 +14,21 @@
 //!
 //! A partial is one of two things. The tuning parameter `exact_f64` chooses.
 //!
-//! - **Two `f64`**, s + e. TwoSum adds a number to s, and its error to e. If the second addition has an error too, the number does
-//!   not fit. A chunk of 2^k elements of `f32` is first added up in one `f64`, which is exact if its exponents spread at most
-//!   53 - 24 - k: see [`exact`](crate::exact#sums-of-chunks). So the test costs one subtraction for each chunk.
+//! - **Two `f64`**, s + e. TwoSum adds a number to s, and its error to e. If the second addition has an error too, the
+//!   number does not fit. A chunk of 2^k elements of `f32` is first added up in one `f64`. That sum is exact if the
+//!   exponents of the chunk differ by at most 53 - 24 - k: see [`exact`](crate::exact#sums-of-chunks). So the test
+//!   costs one subtraction for each chunk.
 //! - **Integers**: digits in a window. Digit k has the weight 2^(32 k) above the bit position `low`, which the team
 //!   derives from its first chunk. Numbers outside of the window do not fit.
 //!
-//! Either few groups do not fit, or the data are such that most do not. The work-group gives these groups accumulators
-//! in local memory, as many at once as have room. It reads their elements again, and adds each one with integers. So
-//! the slow path needs no second launch.
+//! In most data, nearly all groups fit; in some, nearly none do. The work-group gives the groups that do not fit
+//! accumulators in local memory, as many at once as have room. It reads their elements again, and adds each one with
+//! integers. So the slow path needs no second launch.
 //!
-//! **Long groups** are divided into parts, so that a few of them still fill the device. A part ends with the accumulator in local
-//! memory, which it adds to one for the group in global memory. A last launch rounds those. The lengths of segments are on the
-//! device, so the first launch lists the parts of long segments there. Without long ones, the other launches find an empty list.
+//! **Long groups** are divided into parts, so that a few of them still fill the device. A part ends with the
+//! accumulator in local memory, which it adds to one for the group in global memory. A last launch rounds the
+//! accumulators in global memory. The lengths of segments are on the device, so the first launch lists the parts of
+//! long segments there. Without long ones, the other launches find an empty list.
 //!
 //! **Products** are exact integers, so their partials are always integers. A group has a first element and a stride for
 //! each factor.

@@ -12,7 +12,7 @@ use std::{
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::runtime::lines::Stream;
+use crate::sys::lines::Stream;
 use crate::threads;
 
 /// Bytes of the system's smallest page, and of a large one.

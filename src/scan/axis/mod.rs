@@ -3,7 +3,7 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | along the last axis as [`scan`](crate::scan). Along any other axis, each element is read once, or twice if the axis has more than 512 elements; transpositions and copies of views, below, cost another read and write each |
+//! | work | along the last axis as [`scan`](crate::scan). Along any other axis, each element is read once, or twice if the axis has more than 512 elements. A transposition or a copy of a view, as below, adds a read and a write |
 //! | operator | as [`scan`](crate::scan); a user-defined operator need not be commutative |
 //! | determinism | same bits everywhere, float sums and products too, if the device keeps subnormals: the order depends only on the shape, the axis and the types |
 //! | scratch | that of a segmented scan, or an accumulator for each 512 elements |

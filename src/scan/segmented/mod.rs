@@ -9,10 +9,10 @@
 //! | scratch | that of a scan, and at most 8 bytes for each 32 KiB |
 //! | limits | any n and any number of segments that fit the device |
 //!
-//! A segmented scan is one scan over pairs of a value and a segment-head flag (Blelloch 1990; Sengupta 2007):
-//! `(a, f) op (b, g) = (g ? b : a op b, f or g)`. The order is that of a scan of all elements. All segments share this
-//! scan, so work is balanced for any lengths. The flags keep elements of other segments out of a result. A reversed
-//! scan runs from the last element of each segment to its first.
+//! A segmented scan is one scan over pairs of a value and a segment-head flag (Blelloch 1990; Sengupta 2007). Its
+//! operator is `(a, f) op (b, g) = (g ? b : a op b, f or g)`. The order is that of a scan of all elements. All segments
+//! share this scan, so work is balanced for any lengths. The flags keep elements of other segments out of a result. A
+//! reversed scan runs from the last element of each segment to its first.
 
 #[doc(hidden)]
 pub(crate) mod cpu;

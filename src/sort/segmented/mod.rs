@@ -3,7 +3,7 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | for short segments, one read and one write of each key and value, and log(length) comparisons per key in local memory; for long ones as [`sort`](crate::sort) |
+//! | work | for short segments, one read and one write of each key and value, and log(length) comparisons per key in local memory. For long segments as [`sort`](crate::sort) |
 //! | keys | as for `sort`, ascending or descending, by all bits or by [some](Order::bits) |
 //! | determinism | same bits everywhere: the result is a function of the input |
 //! | scratch | as for `sort`, and about one byte more per key |

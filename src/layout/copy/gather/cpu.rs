@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::{
     Result, parallel,
-    runtime::lines::{STREAM_BYTES, Stream},
     segments::Offsets,
+    sys::lines::{STREAM_BYTES, Stream},
 };
 
 /// Indices per task.

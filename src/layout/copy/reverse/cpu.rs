@@ -2,7 +2,7 @@
 
 use crate::{
     Result, parallel,
-    runtime::lines::{STREAM_BYTES, Stream},
+    sys::lines::{STREAM_BYTES, Stream},
 };
 
 /// Elements per task.

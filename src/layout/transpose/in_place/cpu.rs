@@ -9,7 +9,7 @@ use crate::{
         job::Job,
     },
     memory, parallel,
-    runtime::lines,
+    sys::lines,
 };
 
 /// Blocks per side of a tile; pairs of tiles are swapped.

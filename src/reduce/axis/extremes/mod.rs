@@ -9,8 +9,8 @@
 //! | scratch | none if lines are many; else an index for each part of a line |
 //! | limits | as [`reduce::axis`](crate::reduce::axis) |
 //!
-//! Elements are mapped to integers with the same order, and several are compared at once. The kernels search for an
-//! index only if the smallest of them is a new minimum, which is rare.
+//! Elements are mapped to integers with the same order, and several are compared at once. The kernels search these for
+//! an index only if their smallest is a new minimum, which is rare.
 
 #[doc(hidden)]
 pub(crate) mod cpu;

@@ -12,10 +12,10 @@
 //! in their accumulator, and integer sums are exact.
 //!
 //! The order is fixed. A chunk is 16 rows of 32 lanes. For shorter lines, a chunk is 16 rows of 4, 8 or 16 lanes: the
-//! fewest that hold the line. Each lane computes its mean, and then a correction from the distances of its elements
-//! to that mean. Four neighbouring lanes, a quad, join first. Then each quad joins with the same quad of other chunks,
-//! as a tree of neighbours. Last, the quads join (Chan, Golub and LeVeque 1979). Work-items synchronise only once, at
-//! the end of a line.
+//! fewest lanes with which one chunk holds the line. Each lane computes its mean, and then a correction from the
+//! distances of its elements to that mean. Four neighbouring lanes, a quad, join first. Then each quad joins with the
+//! same quad of other chunks, as a tree of neighbours. Last, the quads join (Chan, Golub and LeVeque 1979). Work-items
+//! synchronise only once, at the end of a line.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
