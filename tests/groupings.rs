@@ -98,6 +98,7 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
             "`histogram` with weights",
             [Samples],
             Weighted<Whole, Values>,
+            Weighted<First, Values>,
             Weighted<InSegments, Values>,
             Weighted<InRuns, Values>,
             Weighted<WithFlags, Values>,
