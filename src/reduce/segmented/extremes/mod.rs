@@ -12,7 +12,7 @@
 //! | limits | any n and any number of segments that fit the device |
 //!
 //! The offsets are merged with the indices of the elements (Merrill and Garland 2016). Work-groups get equal parts of this
-//! merge, whatever the segments: long, short or empty. So one segment of n elements costs as much as n segments of one.
+//! merge, whether segments are long, short or empty. So the work depends only on the number of elements and of segments.
 //! A tree over the tiles completes the segments that cross tile boundaries.
 
 #[doc(hidden)]
