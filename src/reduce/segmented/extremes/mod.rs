@@ -8,11 +8,11 @@
 //! | index | counts from the start of the segment, as in CUB's `DeviceSegmentedReduce` |
 //! | empty segment | the index is `u64::MAX`; the value is that of `Min` or `Max` of an empty segment |
 //! | determinism | same bits everywhere |
-//! | scratch | 48 bytes for each tile, 80 for [`Device::min_max`]. A tile has 900 to 16,384 elements and offsets |
+//! | scratch | about 48 bytes for each tile, 80 for [`Device::min_max`]. A tile has 960 to 16,384 elements and offsets, fewer if the device has little local memory |
 //! | limits | any n and any number of segments that fit the device |
 //!
 //! The offsets are merged with the indices of the elements (Merrill and Garland 2016). Work-groups get equal parts of this
-//! merge, whatever the segments: long, short or empty. So one segment of n elements costs as much as n segments of one.
+//! merge, whether segments are long, short or empty. So the work depends only on the number of elements and of segments.
 //! A tree over the tiles completes the segments that cross tile boundaries.
 
 #[doc(hidden)]
