@@ -89,7 +89,8 @@ pub fn plan(
         DeviceClass::Gpu => params.replica_bytes / 4,
     };
     let budget = budget.min(local_words);
-    let rows = (budget / range).clamp(1, most_rows);
+    // Half of the budget, so that two work-groups of a compute unit have room for their tables.
+    let rows = (budget / 2 / range).clamp(1, most_rows);
     let replica_bits = (budget / range).clamp(1, params.max_replicas).ilog2();
     let words = range * rows.max(1 << replica_bits);
     let work_group = if 4 * words > caps.local_bytes / 2 { params.large_work_group } else { params.work_group };

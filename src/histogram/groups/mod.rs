@@ -17,9 +17,9 @@
 //! a group that is in its part as a whole. Of the at most two other groups it adds the counts by atomics.
 //!
 //! With weights, a first kernel writes the number of each sample's slot among the slots of all groups: 4 bytes per
-//! sample. The weighted histogram of these numbers has the sums, with the accuracy of
-//! [`Source::weighted`](Source::weighted#the-sum-of-weights) and the scratch of [`histogram`](crate::histogram). If the
-//! slots exceed 2^31, several such histograms are made, each of whole groups.
+//! sample. The weighted histogram of these numbers has the sums, with the accuracy of [`Source::weighted`] and the
+//! scratch of [`histogram`](crate::histogram). If the slots exceed 2^31, several such histograms are made, each of whole
+//! groups.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
