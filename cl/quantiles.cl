@@ -1,4 +1,5 @@
-// Quantiles of sorted groups: out[g * fractions + f] is the quantile q[f] of group g, a double.
+// Quantiles of sorted groups: out[g * fractions + first + f] is the quantile q[f] of group g, a double. A launch has `count` <= 8 of
+// the `fractions` fractions, from `first` on. They are an argument, since an upload would wait for the sort.
 //
 // A work-item computes a result from two keys of its group. It computes with integers (lib/double.cl), so the bits are the same on
 // every device. If a group is empty or has a NaN, its quantiles are NaN.
@@ -6,7 +7,7 @@
 //     position   at = (keys of the group - 1) * q, a double; its parts before and after the point are a rank and a fraction
 //     value      the key of the rank, or a value between it and the next one
 //
-// Bytes: for each result, reads two offsets, a fraction and up to three keys, and writes 8 bytes. Offsets beyond the keys count as
+// Bytes: for each result, reads two offsets and up to three keys, and writes 8 bytes. Offsets beyond the keys count as
 // their end, so that reads stay in bounds for any offsets.
 //
 // KEY: an element as its bits. INFINITY_BITS and MANTISSA: keys are floats; their infinity, and the bits of their mantissa.
@@ -138,18 +139,18 @@ static inline ulong between_integers(const KEY low, const KEY high, const ulong 
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void quantiles(
     __global const KEY* restrict sorted, const ulong sorted_offset, const ulong n, __global const S* restrict offsets,
-    const ulong offsets_offset, __global const ulong* restrict q, const ulong q_offset, const uint fractions,
-    const uint how, const OFFSET_T results, __global ulong* restrict out, const ulong out_offset)
+    const ulong offsets_offset, const ulong8 q, const uint first, const uint count, const uint fractions, const uint how,
+    const OFFSET_T results, __global ulong* restrict out_base, const ulong out_offset)
 {
+    const ulong fraction[8] = {q.s0, q.s1, q.s2, q.s3, q.s4, q.s5, q.s6, q.s7};
     sorted += sorted_offset;
     offsets += offsets_offset;
-    q += q_offset;
-    out += out_offset;
     for (OFFSET_T i = get_global_id(0); i < results; i += get_global_size(0)) {
-        const OFFSET_T group = i / fractions;
+        const OFFSET_T group = i / count;
+        __global ulong* out = out_base + out_offset + (ulong)group * fractions + first + i % count;
         const ulong start = min((ulong)offsets[group], n), end = min((ulong)offsets[group + 1], n);
         if (start >= end) {
-            out[i] = DOUBLE_NAN;
+            *out = DOUBLE_NAN;
             continue;
         }
         __global const KEY* keys = sorted + start;
@@ -157,11 +158,11 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void quantiles(
 #ifdef INFINITY_BITS
         // NaN are sorted after all numbers.
         if (is_nan_key(keys[last])) {
-            out[i] = DOUBLE_NAN;
+            *out = DOUBLE_NAN;
             continue;
         }
 #endif
-        const ulong at = double_product(double_of(0, last, 0), q[i % fractions] & ~DOUBLE_SIGN);
+        const ulong at = double_product(double_of(0, last, 0), fraction[i % count] & ~DOUBLE_SIGN);
         const int point = -double_exponent(at);
         const ulong digits = double_digits(at);
         ulong whole = 0, part = at;
@@ -192,17 +193,17 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void quantiles(
         const int equal = from == to;
 #endif
         if (equal || part == 0) {
-            out[i] = a;
+            *out = a;
             continue;
         }
 #if KEY_BYTES == 8 && !defined(INFINITY_BITS)
         // 2^53
         const ulong exact = 0x4340000000000000ul;
         if ((a & ~DOUBLE_SIGN) > exact || (b & ~DOUBLE_SIGN) > exact) {
-            out[i] = between_integers(from, to, part);
+            *out = between_integers(from, to, part);
             continue;
         }
 #endif
-        out[i] = between(a, b, part);
+        *out = between(a, b, part);
     }
 }

@@ -225,8 +225,8 @@ fn sorts(forms: &mut Forms<'_>) {
             it.device.top_k_into(it.x.indexed(), top.sorted(), (&mut it.out(k)?, &mut it.out::<u64>(k)?))
         });
     }
-    // The sorted keys, the scratch of their sort, and the uploaded fractions.
-    forms.form("quantiles of segments", SORT + N + 4 * N + 16, |it| {
+    // The sorted keys, and the scratch of their sort.
+    forms.form("quantiles of segments", SORT + N + 4 * N, |it| {
         let mut out = it.out::<f64>(200)?;
         it.device.quantile_into(it.x.segments(&it.offsets), &[0.5, 0.9], Interpolation::Linear, &mut out)
     });

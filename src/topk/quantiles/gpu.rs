@@ -1,4 +1,4 @@
-//! Quantiles of sorted groups on OpenCL devices: the plan, then its launch.
+//! Quantiles of sorted groups on OpenCL devices: the plan, then its launches.
 
 use crate::{
     ElementType, Interpolation, Result,
@@ -7,12 +7,14 @@ use crate::{
 };
 
 const TEXT: &str = include_str!("../../../cl/quantiles.cl");
+/// Maximum fractions of a launch.
+const FRACTIONS: usize = 8;
 /// Work-items of a work-group on GPUs.
 const ITEMS: usize = 64;
 /// Minimum results of a work-item on CPU drivers.
 const CPU_RESULTS: usize = 64;
 
-/// The launch that finds `results` > 0 quantiles.
+/// A launch that finds `results` > 0 quantiles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub program: ProgramSpec,
@@ -51,27 +53,34 @@ pub(super) fn pick(
     device: &ClDevice,
     (sorted, element): (&ClInput, ElementType),
     (offsets, offset): (&ClInput, ElementType),
-    (q, how): (&ClInput, Interpolation),
+    (q, how): (&[f64], Interpolation),
     out: &ClInput,
 ) -> Result<()> {
-    let (n, results) = (sorted.len(), out.len());
+    let (n, groups) = (sorted.len(), out.len() / q.len());
     let caps = device.capabilities_for(Primitive::TopK, element.size(), n)?;
-    let plan = plan(results, element, offset, &caps, device.wide(results));
-    device
-        .launch(&plan.program, "quantiles")?
-        .mem(sorted.mem())
-        .scalar(sorted.offset() as u64)
-        .scalar(n as u64)
-        .mem(offsets.mem())
-        .scalar(offsets.offset() as u64)
-        .mem(q.mem())
-        .scalar(q.offset() as u64)
-        .scalar(q.len() as u32)
-        .scalar(how as u32)
-        .offset(results as u64, plan.wide)
-        .mem(out.mem())
-        .scalar(out.offset() as u64)
-        .run([plan.groups, 1, 1], [plan.work_group, 1, 1])
+    for (launch, few) in q.chunks(FRACTIONS).enumerate() {
+        let results = groups * few.len();
+        let plan = plan(results, element, offset, &caps, device.wide(results));
+        let mut bits = [0; FRACTIONS];
+        bits.iter_mut().zip(few).for_each(|(bits, q)| *bits = q.to_bits());
+        device
+            .launch(&plan.program, "quantiles")?
+            .mem(sorted.mem())
+            .scalar(sorted.offset() as u64)
+            .scalar(n as u64)
+            .mem(offsets.mem())
+            .scalar(offsets.offset() as u64)
+            .scalar(bits)
+            .scalar((launch * FRACTIONS) as u32)
+            .scalar(few.len() as u32)
+            .scalar(q.len() as u32)
+            .scalar(how as u32)
+            .offset(results as u64, plan.wide)
+            .mem(out.mem())
+            .scalar(out.offset() as u64)
+            .run([plan.groups, 1, 1], [plan.work_group, 1, 1])?;
+    }
+    Ok(())
 }
 
 /// All programs that plans for `caps` use.

@@ -10,7 +10,7 @@
 //! | scratch | the sorted keys, and the scratch of the sort |
 //! | limits | any n and any number of groups that fit the device |
 //!
-//! One sort serves all fractions. A kernel computes the values between two keys with integers. So it needs no fp64, and
+//! One sort serves all fractions; a launch finds up to eight of them. A kernel computes the values between two keys with integers. So it needs no fp64, and
 //! the host does not wait.
 
 #[doc(hidden)]
@@ -110,10 +110,9 @@ impl Device {
         match self.backend() {
             Backend::Cpu => on_the_cpu(sorted.host()?, Offsets::of(offsets.host()?), q, how, output.host()?),
             Backend::OpenCl(device) => {
-                let (sorted, offsets) = (sorted.cl(device)?, offsets.cl(device)?);
-                let (q, output) = (Input::from(q).cl(device)?, output.cl(device, false)?);
+                let (sorted, offsets, output) = (sorted.cl(device)?, offsets.cl(device)?, output.cl(device, false)?);
                 crate::runtime::apart(&[&sorted, &offsets], &[&output])?;
-                gpu::pick(device, (&sorted, T::TYPE), (&offsets, C::TYPE), (&q, how), &output)?;
+                gpu::pick(device, (&sorted, T::TYPE), (&offsets, C::TYPE), (q, how), &output)?;
                 output.finish(device)
             }
         }
