@@ -44,6 +44,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transform(
     LENGTH_PARAMS, const uint aligned)
 {
     TAKE_LENGTH
+    END_IF_IDLE(n / (WG * EACH * VEC) + 1)
     __global T* out = out_base + out_offset;
     const OFFSET_T begin = (OFFSET_T)get_group_id(0) * (WG * EACH * VEC) + get_local_id(0) * VEC;
     T x[EACH][VEC];

@@ -22,16 +22,16 @@ fn devices() -> Vec<(String, Device)> {
 /// Capacities with counts below, at and above tiles, and beyond the capacity.
 fn sizes(device: &Device) -> Vec<(usize, Vec<u64>)> {
     if !runs_kernels_at_once(device) {
-        return vec![(0, vec![3]), (2500, vec![0, 1, 1027, u64::MAX])];
+        return vec![(0, vec![3]), (1100, vec![0, 1027])];
     }
     let mut all = vec![
         (0, vec![0, 7]),
         (1, vec![0, 1, 2]),
         (1027, vec![0, 3, 1026, 1027, 5000]),
-        (70_001, vec![0, 1, 16_383, 16_384, 16_385, 32_768, 70_000, u64::from(u32::MAX)]),
+        (70_001, vec![0, 1, 16_384, 16_385, 70_000, u64::from(u32::MAX)]),
     ];
     if !tiny() {
-        all.push((1 << 20, vec![255, 4095, 32_769, 65_536, 1_000_003, u64::MAX]));
+        all.push((1 << 20, vec![65_536, 1_000_003]));
     }
     all
 }
@@ -258,13 +258,11 @@ fn the_tree_is_that_of_the_count_if_the_capacity_needs_more_launches() {
     let types = "typedef struct { ulong word[8]; } Words;";
     let op = Operator::of_struct("mixed", "Words", types, [1u64; 8], mixed, "mixed(a, b)").with_functions(text);
     for (name, device) in devices() {
-        let capacity = if !runs_kernels_at_once(&device) {
-            1025
-        } else if tiny() {
-            5000
-        } else {
-            (1 << 20) + 1
-        };
+        if !runs_kernels_at_once(&device) {
+            common::skip(&name, "Oclgrind 21.10 does not run functions that return large structs");
+            continue;
+        }
+        let capacity = if tiny() { 5000 } else { (1 << 20) + 1 };
         let x: Vec<Words> = (0..capacity as u64).map(|i| std::array::from_fn(|k| i * 8 + k as u64)).collect();
         let there = device.upload(&x).unwrap();
         for count in [0, 1, 2, 1023, 1024, 1025, 2048, 1 << 20, u64::MAX] {
@@ -494,7 +492,7 @@ fn histograms_of_a_counted_input_equal_those_of_the_shorter_array() {
 /// Work-groups without elements end before they count themselves, so counters that launches share return to 0.
 #[test]
 fn a_counted_reduction_leaves_nothing_behind() {
-    for (name, device) in devices() {
+    for (name, device) in common::with_sub_groups() {
         let n = if runs_kernels_at_once(&device) { 500_000 } else { 40_000 };
         let x = Data::Random.generate::<f32>(n, 4);
         let (there, none) = (device.upload(&x).unwrap(), device.zeroed::<u64>(1).unwrap());

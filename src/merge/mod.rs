@@ -74,7 +74,8 @@ type HeldRange<'a, K, V> = (Held<'a, K>, Held<'a, V>);
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a range that can be merged",
     label = "expected a source, or one with values: `keys.with(&values)`",
-    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+    note = "a `Vec`, an array or a `Buffer` is passed by reference",
+    note = "for `x.take(&count)`, read the count, which waits, and take that number: the call does not read it on the device"
 )]
 pub trait Mergeable: Sized {
     /// The type of a key.

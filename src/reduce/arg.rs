@@ -44,7 +44,8 @@ pub struct Extremes<T: Element> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no extremes",
     label = "expected a source, or groups of one: `x.segments(&offsets)`, `x.by_key(&keys)`, `view.along(axes)`",
-    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+    note = "a `Vec`, an array or a `Buffer` is passed by reference",
+    note = "for `x.take(&count)`, read the count, which waits, and take that number: the call does not read it on the device"
 )]
 pub trait Extremal: Grouped<Item: Element> {
     /// One extreme of each group: [`Extreme`], or [`Extremes`]; by key, the keys and [`Extremes`].

@@ -83,7 +83,8 @@ fn expect_numbers<I: Offset>(n: usize) -> Result<()> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an input of a selection",
     label = "expected a source, or values with flags: `x.flagged(&flags)`",
-    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+    note = "a `Vec`, an array or a `Buffer` is passed by reference",
+    note = "for `x.take(&count)`, read the count, which waits, and take that number: the call does not read it on the device"
 )]
 pub trait Selectable: Grouped<Item: Pod> {
     /// The type of the elements that the condition tests: those of a source, or flags.

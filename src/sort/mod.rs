@@ -85,7 +85,8 @@ fn as_many(keys: usize, values: usize) -> Result<()> {
     message = "`{Self}` is not an input of a sort by `{C}`",
     label = "expected a source, or segments of one: `x.segments(&offsets)`",
     note = "a `Vec`, an array or a `Buffer` is passed by reference",
-    note = "the order is an `Order`, or for elements of any plain type a `&Less`; segments and columns take an `Order`"
+    note = "the order is an `Order`, or for elements of any plain type a `&Less`; segments and columns take an `Order`",
+    note = "for `x.take(&count)`, read the count, which waits, and take that number: the call does not read it on the device"
 )]
 pub trait Sortable<C>: Sized {
     /// A buffer of keys, also with values.
@@ -117,7 +118,8 @@ pub trait Sortable<C>: Sized {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an input of an argsort by `{C}`",
     label = "expected a source, or segments of one: `x.segments(&offsets)`",
-    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+    note = "a `Vec`, an array or a `Buffer` is passed by reference",
+    note = "for `x.take(&count)`, read the count, which waits, and take that number: the call does not read it on the device"
 )]
 pub trait Argsortable<C>: Sized {
     #[doc(hidden)]

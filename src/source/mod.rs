@@ -105,7 +105,8 @@ use crate::{
     label = "expected `&[T]`, `&Vec<T>`, `&Buffer<T>`, a `View`, or an expression over them",
     note = "a `Vec`, an array or a `Buffer` is passed by reference",
     note = "for an N-dimensional view, say along which axes: `view.along(0)`",
-    note = "an array of `ndarray` converts by `Input::try_from(&array)?`, with the feature `ndarray`"
+    note = "an array of `ndarray` converts by `Input::try_from(&array)?`, with the feature `ndarray`",
+    note = "`take(&count)` comes last, and few calls take it: the documentation of `source::Grouped` has the table"
 )]
 pub trait Source: Sized + Sync {
     /// The type of an element: an [`Element`], a tuple of them, or for memory any plain type.

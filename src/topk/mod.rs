@@ -198,7 +198,8 @@ struct Places<'a, I: Offset> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an input of top-k",
     label = "expected a source, `keys.with(&values)`, or `keys.indexed::<u32>()`",
-    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+    note = "a `Vec`, an array or a `Buffer` is passed by reference",
+    note = "for `x.take(&count)`, read the count, which waits, and take that number: the call does not read it on the device"
 )]
 pub trait Rankable: Sized {
     /// A buffer of keys, also one of values or indices.

@@ -187,7 +187,8 @@ pub(super) fn not_empty<T: Pod>(input: &Input<'_, T>, what: &str) -> Result<()> 
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no mean",
     label = "expected a source, segments of one: `x.segments(&offsets)`, or lines: `view.along(axes)`",
-    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+    note = "a `Vec`, an array or a `Buffer` is passed by reference",
+    note = "for `x.take(&count)`, read the count, which waits, and take that number: the call does not read it on the device"
 )]
 pub trait Measurable: Grouped<Item: Element> {
     /// A number, or one for each group.

@@ -37,7 +37,8 @@ use crate::{
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no runs of equal elements",
     label = "expected a source, or values by key: `values.by_key(&keys)`",
-    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+    note = "a `Vec`, an array or a `Buffer` is passed by reference",
+    note = "for `x.take(&count)`, read the count, which waits, and take that number: the call does not read it on the device"
 )]
 pub trait Distinct: Sized {
     /// A buffer of elements, or one of keys and one of values.
