@@ -165,7 +165,14 @@ INLINED void count_samples(
         }
     }
     for (; v < vecs; v += step) {
-        count_seldom(counter, (__global const IN*)(body + v), bins MAP_ARGS);
+        if (VEC == 16) {
+            // 16 loads one after another would take longer than the build of an unrolled loop saves.
+            Samples samples;
+            samples.all = body[v];
+            count_vector(counter, &samples, bins MAP_ARGS);
+        } else {
+            count_seldom(counter, (__global const IN*)(body + v), bins MAP_ARGS);
+        }
     }
     for (uint i = get_global_id(0); i < n - vecs * VEC; i += step) {
         count_sample(counter, in[i < head ? i : i + vecs * VEC], bins MAP_ARGS);

@@ -88,8 +88,8 @@ static inline ulong between(const ulong low, const ulong high, const ulong part)
 
 #if KEY_BYTES == 8 && !defined(INFINITY_BITS)
 
-// As between(), for integers that doubles do not represent: low + (high - low) * part, rounded once. The sum has 62 bits after the
-// point.
+// As between(), for integers that doubles do not represent: low + (high - low) * part. The sum has 62 bits after
+// the point, so it is rounded once if it is 1 or more.
 static inline ulong between_integers(const KEY low, const KEY high, const ulong part)
 {
     const ulong width = high - low, fraction = double_digits(part);
@@ -125,7 +125,7 @@ static inline ulong between_integers(const KEY low, const KEY high, const ulong 
 #else
     above += (low >> 2) + (below < shifted);
 #endif
-    // The last bit represents all bits after it, so that the sum is rounded once.
+    // The last bit represents all bits after it.
     below |= rest != 0;
     const int negative = above >> 63 != 0;
     if (negative) {

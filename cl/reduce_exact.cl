@@ -725,7 +725,7 @@ INLINED int add_chunk_in_window(Sum* sum, const A* x, const A* y)
     UNROLLED
     for (uint k = 0; k < CHUNK; k++) {
         const int off = position_of_product(x[k], y[k]) - sum->low;
-        far |= is_infinite_product(x[k], y[k]) | (!is_zero_product(x[k], y[k]) & (uint)off >= LAST_OFF);
+        far |= is_infinite_product(x[k], y[k]) | (!is_zero_product(x[k], y[k]) & ((uint)off >= LAST_OFF));
     }
     if (far) {
         return 0;

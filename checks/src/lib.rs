@@ -291,10 +291,10 @@ mod sort {
     }
 }
 
-#[cfg(feature = "source")]
 mod source {
     pub(crate) use oclprim::internals::source::*;
 
+    #[cfg(feature = "source")]
     pub(crate) mod spec;
 }
 

@@ -273,9 +273,9 @@ pub trait Source: Sized + Sync {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     ///
-    /// The result has the same bits as that of the call on the shorter array. Kernels start for `len` elements, the capacity, and
-    /// work-groups without elements end at once. The time thus depends on the count, up to some nanoseconds for each of these
-    /// work-groups. Scratch depends on the capacity.
+    /// The result has the same bits as that of the call on the shorter array, except for `Fast` sums and products of
+    /// floats. Kernels start for `len` elements, the capacity, and work-groups without elements end at once. So the time
+    /// depends mostly on the count. Scratch depends on the capacity.
     ///
     /// The count comes last: write `x.map(f).take(&count)`, since the result of `take(&count)` is no source. The
     /// [table](crate::source::Grouped) lists the calls that take it; all others do not compile. There, read the count, which waits,

@@ -388,6 +388,8 @@ impl Spec for Histogram {
                         let form = gpu::Form { element, bins, map };
                         let plan = gpu::plan(1 << 28, form, counter, caps, 1 << 31);
                         programs.extend(plan.into_iter().flat_map(|plan| [plan.count, plan.merge.program]));
+                        let counted = gpu::plan_mapped(1 << 28, form, None, Some(counter), counter, caps, 1 << 31);
+                        programs.extend(counted.map(|plan| plan.count));
                     }
                 }
             }

@@ -442,6 +442,11 @@ impl Spec for ScanSpec {
             if form.source == <Sum as Op<u32>>::source() && [1, 4, 8].contains(&form.acc.size()) {
                 add(form, &waiting);
                 add(&gpu::Form { reversed: true, ..form.clone() }, caps);
+                for count in [ElementType::U32, ElementType::U64] {
+                    let counted = gpu::Form { count: Some(count), ..form.clone() };
+                    add(&counted, caps);
+                    add(&gpu::Form { reversed: true, ..counted }, &waiting);
+                }
             }
         }
         fn computed<S: Source<Item: Element>>(source: S, aligned: bool) -> Load {

@@ -201,7 +201,11 @@ fn read<S: Source<Item = f32> + Copy>(device: &Device, primitive: &str, x: S) ->
             device.transform_into(x.take(&count), &mut out)?;
             let mut found = bits(out.to_vec()?);
             found.extend(bits(vec![device.reduce(x.take(&count), Sum)?]));
+            found.extend(bits(vec![device.reduce(x.take(&count), Sum.exact())?]));
             found.push(device.count(x.take(&count), NonZero)?);
+            device.scan_into(x.take(&count), Sum, &mut out)?;
+            found.extend(bits(out.to_vec()?));
+            found.extend(device.histogram(x.take(&count), &Bins::even(-2.0, 2.0, 7)?)?.counts);
             found
         }
         _ if n == 0 => Vec::new(),
