@@ -78,6 +78,7 @@ pub const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "statistics",
     "by vector sum",
     "sum of segments",
+    "arg-min by key",
     "min-max of segments",
     "sum along an axis",
     "min-max along an axis",

@@ -281,7 +281,8 @@ fn check_wrong<O: Offset>(device: &Device, n: usize) -> Result<(), Failure> {
 }
 
 pub(crate) fn cases(level: Level, cases: &mut Vec<Case>) {
-    const TINY: &[Segments] = &[(600, Cut::Every(7), 1), (600, Cut::Gaps, 0)];
+    // The groups of the first shape are enough for several parts.
+    const TINY: &[Segments] = &[(600, Cut::Every(2), 1), (600, Cut::Gaps, 0)];
     const QUICK: &[Segments] = &[
         (600, Cut::Every(7), 1),
         (600, Cut::Gaps, 0),
