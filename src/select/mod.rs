@@ -19,6 +19,9 @@
 //!
 //! The other methods allocate memory for all elements, wait for the count, and [truncate](Buffer::truncate).
 //!
+//! Values that a [condition](crate::op::Condition) captures are arguments of the kernels. So another value needs no new
+//! build, and costs no further pass.
+//!
 //! Each tile is compacted in local memory and then written contiguously. Its offset in the output is the count of all
 //! tiles before it. Decoupled look-back (Merrill and Garland 2016) or a scan of all counts yields this offset.
 
@@ -185,14 +188,15 @@ impl Device {
     ///
     /// The input is a [`Source`], or [values with flags](Source::flagged). With flags, the condition is [`NonZero`] and
     /// tests the flags; values are plain data of up to 64 KiB. To test a function of the flags, pass
-    /// `x.flagged(flags.map(f))`. With [`Unordered`](crate::op::Unordered), the elements come in any order.
+    /// `x.flagged(flags.map(f))`. With [`Unordered`](crate::op::Unordered), the elements come in any order. A
+    /// [condition](crate::op::Condition) may capture values, and another value needs no new build.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the expression of a condition; line numbers in
     /// the [log](crate::Error::build_log) refer to the expression.
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and the elements need it, or if
-    /// values have no bytes or more than 64 KiB, or if the condition of flags is not [`NonZero`].
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and the elements or captured
+    /// values need it, or if values have no bytes or more than 64 KiB, or if the condition of flags is not [`NonZero`].
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of flags and values differ.
     ///
     /// ```
@@ -342,7 +346,8 @@ impl Device {
         })
     }
 
-    /// The indices of the elements that meet a condition, in their order: `u32` or `u64`.
+    /// The indices of the elements that meet a condition, in their order: `u32` or `u64`. The condition may capture
+    /// values, as in [`Device::select`].
     ///
     /// # Errors
     ///

@@ -28,7 +28,8 @@ impl Device {
     ///
     /// A pair of conditions makes three parts, and the call returns the lengths of the first two. The first part has
     /// the elements that meet the first condition. The second part has the other elements that meet the second
-    /// condition, and the third part has the rest. Both conditions are evaluated for every element.
+    /// condition, and the third part has the rest. Both conditions are evaluated for every element. Conditions may capture
+    /// values, as in [`Device::select`].
     ///
     /// With [`UnstableTail`](crate::op::UnstableTail), the other elements are in reversed order. On GPUs this is
     /// faster, since the input is read once. [Values with flags](crate::Source::flagged) have two parts, each in its
