@@ -132,6 +132,34 @@ impl Predicates {
     }
 }
 
+/// The condition that [values with flags](crate::Source::flagged) take: [`NonZero`], by value or by reference.
+///
+/// Any other condition does not compile. For a function of the flags, map the flags:
+///
+/// ```
+/// use oclprim::{Device, Source, op::{Map, NonZero}};
+///
+/// let (values, flags) = ([0.5f32, 1.5, 2.5], vec![3u8, 9, 4]);
+/// let small = Map::new(|flag: u8| u8::from(flag < 5), "x < 5");
+/// assert_eq!(Device::best()?.select(values.flagged(flags.map(small)), NonZero)?.to_vec()?, [0.5, 2.5]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+///
+/// ```compile_fail,E0277
+/// use oclprim::{Device, Source, op::Map};
+///
+/// let small = Map::new(|flag: u8| flag < 5, "x < 5");
+/// Device::cpu().select([0.5f32, 1.5].flagged(&[3u8, 9]), small)?;
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "values with flags take only the condition `NonZero`, not `{Self}`",
+    note = "for a function of the flags, map the flags to `u8`: `x.flagged(flags.map(f))` with `NonZero`"
+)]
+pub trait OfFlags: Condition<u8> {}
+impl OfFlags for NonZero {}
+impl<C: OfFlags> OfFlags for &C {}
+
 /// Marks conditions that counts, selections and partitions take.
 #[derive(Clone, Copy, Debug)]
 pub enum Everywhere {}

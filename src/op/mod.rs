@@ -39,8 +39,8 @@ pub use combine::{
 pub use combine::{Core, Scan, Visit, in_scan};
 pub use complex::{ComplexOperator, complex_product, complex_sum};
 pub use condition::{
-    Condition, EqualTo, Everywhere, ForPartitions, ForSelections, InPartitions, InSelections, NonZero, Unordered,
-    UnstableTail,
+    Condition, EqualTo, Everywhere, ForPartitions, ForSelections, InPartitions, InSelections, NonZero, OfFlags,
+    Unordered, UnstableTail,
 };
 #[doc(hidden)]
 pub use condition::{Counts, Known, Predicates};

@@ -52,7 +52,7 @@ impl Device {
     /// assert_eq!((partitioned.to_vec()?, count), (vec![6, 7, 5], 2));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn partition<I: Selectable, C: Condition<I::Tested, Use: ForPartitions>>(
+    pub fn partition<I: Selectable<C>, C: Condition<I::Tested, Use: ForPartitions>>(
         &self,
         input: I,
         what: C,
@@ -83,7 +83,7 @@ impl Device {
     /// assert_eq!((partitioned.to_vec()?, count.to_vec()?), (vec![7, 1, 4, 2], vec![2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn partition_into<'b, 'c, I: Selectable, C: Condition<I::Tested, Use: ForPartitions>>(
+    pub fn partition_into<'b, 'c, I: Selectable<C>, C: Condition<I::Tested, Use: ForPartitions>>(
         &self,
         input: I,
         what: C,
