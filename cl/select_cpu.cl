@@ -21,7 +21,7 @@
 
 // Finds for each list how many of the `len` elements from `base` on are in it, and their positions in the batch.
 static inline void flag_batch(
-    __global const T* x, OFFSET_T base, uint len, OFFSET_T n, ushort* positions, uint* count)
+    __global const T* x, OFFSET_T base, uint len, OFFSET_T n, ushort* positions, uint* count CAPTURED_PARAMS)
 {
     for (uint c = 0; c < LISTS; c++) {
         count[c] = 0;
@@ -30,12 +30,12 @@ static inline void flag_batch(
     // The loop leaves out element 0 of the input, so that no iteration tests for it.
     if (HEADS && base == 0) {
         positions[0] = 0;
-        count[0] = list_of(x, 0, n) == 0;
+        count[0] = list_of(x, 0, n CAPTURED_ARGS) == 0;
         i = 1;
     }
     IN_EIGHTS
     for (; i < len; i++) {
-        const uint list = list_of_later(x, base + i, n);
+        const uint list = list_of_later(x, base + i, n CAPTURED_ARGS);
         // With CLASSES > 1 each element is in one list: the last list has the elements that the others leave.
         uint rest = i;
         for (uint c = 0; c + (CLASSES > 1) < LISTS; c++) {
@@ -163,7 +163,7 @@ KERNEL void select_unordered(
         ushort positions[LISTS * BATCH];
         uint count[LISTS];
         ulong at[LISTS], last = 0;
-        flag_batch(x, base, min((OFFSET_T)BATCH, end - base), n, positions, count);
+        flag_batch(x, base, min((OFFSET_T)BATCH, end - base), n, positions, count CAPTURED_ARGS);
         at[0] = atom_add((volatile __global ulong*)(count_base + count_offset), (ulong)count[0]);
         write_batch(x, base, 0, positions, count, at, &last, &outputs);
     }
@@ -183,12 +183,12 @@ KERNEL void select_counts(
     }
     OFFSET_T i = first;
     if (HEADS && first == 0) {
-        count[0] = list_of(x, 0, n) == 0;
+        count[0] = list_of(x, 0, n CAPTURED_ARGS) == 0;
         i = 1;
     }
     IN_VECTORS
     for (; i < end; i++) {
-        const uint list = list_of_later(x, i, n);
+        const uint list = list_of_later(x, i, n CAPTURED_ARGS);
         for (uint m = 0; m < COUNTED; m++) {
             count[m] += list == m;
         }
@@ -211,7 +211,7 @@ KERNEL void select_tiles(
     for (OFFSET_T base = first; base < end; base += BATCH) {
         ushort positions[LISTS * BATCH];
         uint count[LISTS];
-        flag_batch(x, base, min((OFFSET_T)BATCH, end - base), n, positions, count);
+        flag_batch(x, base, min((OFFSET_T)BATCH, end - base), n, positions, count CAPTURED_ARGS);
         write_batch(x, base, tile, positions, count, at, &last, &outputs);
     }
     if (RECORDS) {

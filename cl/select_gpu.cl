@@ -178,7 +178,7 @@ INLINED void flag_heads(
 }
 
 // Flags the elements of the work-item's vector k by the predicates.
-INLINED void flag_by_predicates(const Held raw, uint k, uint valid, uint* mask)
+INLINED void flag_by_predicates(const Held raw, uint k, uint valid, uint* mask CAPTURED_PARAMS)
 {
     T run[VEC];
     VSTORE(VEC_OF(raw, k), 0, run);
@@ -199,7 +199,7 @@ INLINED void flag_by_predicates(const Held raw, uint k, uint valid, uint* mask)
 }
 
 // Sets bit j of mask[m * ROWS + k] if element j of the work-item's vector k goes to list m.
-INLINED void flag_tile(__global const T* x, OFFSET_T base, OFFSET_T n, const Held raw, uint* mask)
+INLINED void flag_tile(__global const T* x, OFFSET_T base, OFFSET_T n, const Held raw, uint* mask CAPTURED_PARAMS)
 {
     UNROLL
     for (uint k = 0; k < ROWS; k++) {
@@ -208,7 +208,7 @@ INLINED void flag_tile(__global const T* x, OFFSET_T base, OFFSET_T n, const Hel
         if (HEADS) {
             flag_heads(x, base, i, n, raw, k, valid, mask);
         } else {
-            flag_by_predicates(raw, k, valid, mask);
+            flag_by_predicates(raw, k, valid, mask CAPTURED_ARGS);
         }
     }
 }
@@ -663,7 +663,7 @@ KERNEL SG_KERNEL void select_totals(
         TV raw[ROWS];
         uint mask[MASKS * ROWS];
         load_tile(x, tile * TILE, n, raw);
-        flag_tile(x, tile * TILE, n, raw, mask);
+        flag_tile(x, tile * TILE, n, raw, mask CAPTURED_ARGS);
         UNROLL
         for (uint k = 0; k < MASKS * ROWS; k++) {
             own[k / ROWS] += (uint)popcount(mask[k]);
@@ -673,8 +673,8 @@ KERNEL SG_KERNEL void select_totals(
 }
 #endif
 
-#define LOOK_CONTEXT __global const T *x, const OFFSET_T n
-#define LOOK_PASS x, n
+#define LOOK_CONTEXT __global const T *x, const OFFSET_T n CAPTURED_PARAMS
+#define LOOK_PASS x, n CAPTURED_ARGS
 #define LOOK_TURNS
 #include "lib/lookback.cl"
 
@@ -685,7 +685,7 @@ static __attribute__((noinline)) ulong look_missing(LOOK_CONTEXT, OFFSET_T tile,
     ulong count = 0;
     ROLLED
     for (OFFSET_T i = first; i < end; i++) {
-        count += list_of(x, i, n) == slot;
+        count += list_of(x, i, n CAPTURED_ARGS) == slot;
     }
     return count;
 }
@@ -779,7 +779,7 @@ KERNEL SG_KERNEL void select_look_back(
     const OFFSET_T tile = take_tile(state, taken, tiles > 1), base = tile * TILE;
 
     load_tile(x, base, n, raw);
-    flag_tile(x, base, n, raw, mask);
+    flag_tile(x, base, n, raw, mask CAPTURED_ARGS);
     if (SHUFFLES) {
         count_sub_groups(mask, sums, sg_scratch);
     } else {
@@ -791,7 +791,7 @@ KERNEL SG_KERNEL void select_look_back(
     }
     count_rest(count, tile_length(base, n));
     order_tile(tile_length(base, n), raw, mask, rank, count, pool, sg_scratch);
-    look_back_lists(x, n, words, tile, count, spins, epoch, preceding, sg_scratch);
+    look_back_lists(LOOK_PASS, words, tile, count, spins, epoch, preceding, sg_scratch);
 
     ulong before[COUNTED], all[COUNTED], at[LISTS];
     for (uint m = 0; m < COUNTED; m++) {
@@ -823,7 +823,7 @@ KERNEL SG_KERNEL void select_unordered(
     const OFFSET_T tile = get_group_id(0), base = tile * TILE;
 
     load_tile(x, base, n, raw);
-    flag_tile(x, base, n, raw, mask);
+    flag_tile(x, base, n, raw, mask CAPTURED_ARGS);
     rank_tile(mask, rank, count, exchange, sg_scratch);
     if (get_local_id(0) == 0) {
         *preceding = atom_add((volatile __global ulong*)(count_base + count_offset), (ulong)count[0]);
@@ -848,7 +848,7 @@ KERNEL SG_KERNEL void select_counts(
     for (OFFSET_T tile = get_group_id(0); tile < tiles; tile += get_num_groups(0)) {
         const OFFSET_T base = tile * TILE;
         load_tile(x, base, n, raw);
-        flag_tile(x, base, n, raw, mask);
+        flag_tile(x, base, n, raw, mask CAPTURED_ARGS);
         rank_tile(mask, rank, count, exchange, sg_scratch);
         if (get_local_id(0) == 0) {
             for (uint m = 0; m < COUNTED; m++) {
@@ -872,7 +872,7 @@ KERNEL SG_KERNEL void select_tiles(
     for (OFFSET_T tile = get_group_id(0); tile < tiles; tile += get_num_groups(0)) {
         const OFFSET_T base = tile * TILE;
         load_tile(x, base, n, raw);
-        flag_tile(x, base, n, raw, mask);
+        flag_tile(x, base, n, raw, mask CAPTURED_ARGS);
         rank_tile(mask, rank, count, exchange, sg_scratch);
         count_rest(count, tile_length(base, n));
         ulong before[COUNTED], all[COUNTED], at[LISTS];

@@ -7,18 +7,15 @@ mod common;
 use std::collections::HashMap;
 
 use common::{numbers, timed};
-use oclprim::{
-    Device, Order, Result, Source, Top, map,
-    op::{NonZero, Sum},
-};
+use oclprim::{Device, Order, Result, Source, Top, map, op::Sum};
 
 const LINES: usize = 500_000;
 
 /// The services with the ten largest sums of times, and these sums. Only times of at least `threshold` count.
 fn slowest(device: &Device, services: &[u32], times: &[u32], threshold: u32) -> Result<(Vec<u32>, Vec<u64>)> {
     let (services, times) = (device.upload(services)?, device.upload(times)?);
-    let slow = times.map(map!(move |time: u32| (time >= threshold) as u8, threshold: u32));
-    let lines = device.select_indices::<_, u32, _>(slow, NonZero)?;
+    let slow = map!(move |time: u32| time >= threshold, threshold: u32);
+    let lines = device.select_indices::<_, u32, _>(&times, slow)?;
     let (services, times) = device.sort(services.gathered(&lines).with(times.gathered(&lines)), Order::ascending())?;
     let (services, sums) = device.reduce(times.cast::<u64>().by_key(&services), Sum)?;
     let (sums, services) = device.top_k(sums.with(&services), Top::largest(10).sorted())?;

@@ -305,6 +305,17 @@ pub use oclprim_macros::device;
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
+/// If the closure returns `bool`, the map is a [condition](op::Condition):
+///
+/// ```
+/// use oclprim::{Device, map};
+///
+/// let (device, x, limit) = (Device::best()?, [3u32, 9, 4, 7], 5u32);
+/// let small = map!(move |x: u32| x < limit, limit: u32);
+/// assert_eq!((device.select(&x, &small)?.to_vec()?, device.count(&x, &small)?), (vec![3, 4], 2));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+///
 /// A closure that uses a variable without naming it in this way does not compile:
 ///
 /// ```compile_fail

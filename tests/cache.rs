@@ -433,7 +433,7 @@ fn obstacles_at_the_tuning_path_neither_hang_nor_fill_the_memory() {
     }
 }
 
-/// Sums of a map with each of these captured values.
+/// The sum of a map with each of these captured values.
 #[cfg(feature = "macros")]
 fn scaled(device: &Device, scales: &[f32]) -> Vec<f32> {
     use oclprim::{Source, map};
@@ -443,28 +443,59 @@ fn scaled(device: &Device, scales: &[f32]) -> Vec<f32> {
     scales.iter().map(sum).collect()
 }
 
-/// The number of entries of a folder is the number of builds, on drivers whose binaries are kept.
+/// The numbers of elements that conditions with each of these captured values select.
 #[cfg(feature = "macros")]
-#[test]
-fn another_captured_value_is_no_new_build() {
-    const NAME: &str = "another_captured_value_is_no_new_build";
-    let values = |part: &str| if part == "one" { vec![0.5] } else { vec![0.5, 4.0, -2.0] };
+fn above(device: &Device, limits: &[f32]) -> Vec<f32> {
+    use oclprim::map;
+
+    let x = device.upload(&[1.0f32, 2.0, 3.0]).unwrap();
+    let found = |&limit: &f32| {
+        let (above, equal) = (map!(move |x: f32| x > limit, limit: f32), map!(move |x: f32| x == limit, limit: f32));
+        let count = device.count(&x, &above).unwrap();
+        let selected = device.select(&x, &above).unwrap().len();
+        let indices = device.select_indices::<_, u32, _>(&x, &above).unwrap().len();
+        let (_, parts) = device.partition(&x, (&above, &equal)).unwrap();
+        assert_eq!((selected as u64, indices, parts[0]), (count, selected, selected));
+        assert_eq!((device.any(&x, &above).unwrap(), device.all(&x, &above).unwrap()), (count > 0, count == 3));
+        (count as usize + 10 * parts[1]) as f32
+    };
+    limits.iter().map(found).collect()
+}
+
+/// Asserts that calls with three captured values build as many programs as calls with the first of them. The number of
+/// entries of a folder is the number of builds, on drivers whose binaries are kept.
+#[cfg(feature = "macros")]
+fn builds_for_one_value(name: &str, calls: fn(&Device, &[f32]) -> Vec<f32>, cases: [(f32, f32); 3]) {
+    let cases = |part: &str| if part == "one" { cases[..1].to_vec() } else { cases.to_vec() };
     if let Some(part) = child::part() {
-        return child::answer(format!(
-            "{:?}",
-            opencl_devices().iter().map(|device| scaled(device, &values(&part))).collect::<Vec<_>>()
-        ));
+        let values: Vec<f32> = cases(&part).iter().map(|case| case.0).collect();
+        let found: Vec<_> = opencl_devices().iter().map(|device| calls(device, &values)).collect();
+        return child::answer(format!("{found:?}"));
     }
-    if nothing_here(NAME) {
+    if nothing_here(name) {
         return;
     }
     let builds = ["one", "three"].map(|part| {
         let folder = tempfile::tempdir().unwrap();
-        let mut child = child::child(NAME, part);
+        let mut child = child::child(name, part);
         child.env("OCLPRIM_CACHE_DIR", folder.path()).env_remove("OCLPRIM_DEVICE").env_remove("OCLPRIM_CACHE_BYTES");
-        let want: Vec<f32> = values(part).iter().map(|scale| 6.0 * scale).collect();
+        let want: Vec<f32> = cases(part).iter().map(|case| case.1).collect();
         assert_eq!(child::run(&mut child).0, format!("{:?}", vec![want; opencl_devices().len()]));
         entries(folder.path()).len()
     });
     assert_eq!(builds[0], builds[1]);
+}
+
+#[cfg(feature = "macros")]
+#[test]
+fn another_captured_value_is_no_new_build() {
+    let cases = [0.5, 4.0, -2.0].map(|scale| (scale, 6.0 * scale));
+    builds_for_one_value("another_captured_value_is_no_new_build", scaled, cases);
+}
+
+#[cfg(feature = "macros")]
+#[test]
+fn another_captured_value_of_a_condition_is_no_new_build() {
+    let cases = [(0.5, 3.0), (2.0, 11.0), (3.0, 10.0)];
+    builds_for_one_value("another_captured_value_of_a_condition_is_no_new_build", above, cases);
 }

@@ -6,6 +6,7 @@ use oclprim::{
     NdView, Order,
     histogram::Samples,
     merge::Mergeable,
+    op::NonZero,
     reduce::{Extremal, Reducible, axis::moments::MeasurableGroups, count::Countable, statistics::Measurable},
     scan::Scannable,
     select::{Selectable, runs::Distinct},
@@ -91,7 +92,7 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
         ),
         row!("`quantile`, `median`", Divisible),
         row!("`merge`", Mergeable),
-        row!("`select`, `partition`", Selectable),
+        row!("`select`, `partition`", Selectable<NonZero>),
         row!("`unique`", Distinct),
         row!("`histogram`", Samples),
         row!(

@@ -342,14 +342,12 @@ fn conditions_count_and_test_a_whole_input() {
 
 #[test]
 fn flags_are_tested_for_zero_alone() {
-    let flags = [1u8, 0, 2];
+    let (values, flags) = ([4u32, 5, 6], [1u8, 0, 2]);
     for (name, device) in few_devices() {
-        let error = device.select([4u32, 5, 6].flagged(&flags), op::EqualTo(2)).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}: {error}");
-        let error = device.partition([4u32, 5, 6].flagged(&flags), (NonZero, op::EqualTo(2))).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}: {error}");
-        let error = device.select([4u32, 5, 6].flagged(&flags), Unordered(NonZero)).unwrap_err();
-        assert!(error.to_string().contains("the ordered condition `NonZero`"), "{name}: {error}");
+        let found = device.select(values.flagged(&flags), &NonZero).unwrap().to_vec().unwrap();
+        assert_eq!(found, [4, 6], "{name}");
+        let (parted, count) = device.partition(values.flagged(&flags), NonZero).unwrap();
+        assert_eq!((parted.to_vec().unwrap(), count), (vec![4, 6, 5], 2), "{name}");
     }
 }
 
@@ -421,6 +419,184 @@ fn conditions_do_not_flush_subnormals() {
         if device.1.capabilities().unwrap().is_none_or(|caps| caps.fp64) {
             let least = f64::from_bits(1);
             bits_decide(&device, least, [0.0, -0.0, least, -least, 1.0, f64::NAN]);
+        }
+    }
+}
+
+/// Conditions that capture values: every call gives the results of a plain loop.
+#[cfg(feature = "macros")]
+mod captured {
+    use oclprim::{
+        Element, Offset, f16, map,
+        op::{Condition, Everywhere, UnstableTail},
+    };
+
+    use super::*;
+
+    fn bytes<T: Element>(x: &[T]) -> Vec<u8> {
+        bytemuck::cast_slice(x).to_vec()
+    }
+
+    fn sorted<T: Element>(x: &[T]) -> Vec<Vec<u8>> {
+        let mut all: Vec<Vec<u8>> = bytes(x).chunks(size_of::<T>()).map(<[u8]>::to_vec).collect();
+        all.sort();
+        all
+    }
+
+    fn indices<T, I: Offset>(device: &Device, x: &Buffer<T>, condition: impl Condition<T, Use = Everywhere>) -> Vec<u64>
+    where
+        T: Element,
+        for<'x> &'x Buffer<T>: Source<Item = T>,
+    {
+        let found: Buffer<I> = device.select_indices(x, condition).unwrap();
+        found.to_vec().unwrap().into_iter().map(|i| i.to_i128() as u64).collect()
+    }
+
+    /// Asserts that selections, partitions and counts by two conditions equal those of plain loops.
+    fn all_calls<T, C, D>(what: &str, device: &Device, x: &[T], first: C, second: D, is: [&dyn Fn(T) -> bool; 2])
+    where
+        T: Element,
+        C: Condition<T, Use = Everywhere, Counts = usize>,
+        D: Condition<T, Use = Everywhere, Counts = usize>,
+        for<'x> &'x Buffer<T>: Source<Item = T>,
+    {
+        let there = device.upload(x).unwrap();
+        let list = |x: T| if is[0](x) { 0 } else { 2 - usize::from(is[1](x)) };
+        let mut lists = [const { Vec::new() }; 3];
+        x.iter().for_each(|&x| lists[list(x)].push(x));
+        let [taken, middle, last] = lists;
+        let others: Vec<T> = x.iter().copied().filter(|&x| list(x) != 0).collect();
+        let places: Vec<u64> = (0..x.len() as u64).filter(|&i| list(x[i as usize]) == 0).collect();
+
+        let found = device.select(&there, &first).unwrap().to_vec().unwrap();
+        assert!(bytes(&found) == bytes(&taken), "{what}: selected {} of {}, not {}", found.len(), x.len(), taken.len());
+        let found = device.select(&there, Unordered(&first)).unwrap().to_vec().unwrap();
+        assert!(sorted(&found) == sorted(&taken), "{what}: unordered");
+        assert!(indices::<T, u32>(device, &there, &first) == places, "{what}: indices");
+        assert!(indices::<T, u64>(device, &there, &first) == places, "{what}: long indices");
+        let (parted, count) = device.partition(&there, &first).unwrap();
+        assert!(count == taken.len(), "{what}: count of a partition");
+        assert!(bytes(&parted.to_vec().unwrap()) == bytes(&[&taken[..], &others].concat()), "{what}: partition");
+        let (parted, _) = device.partition(&there, UnstableTail(&first)).unwrap();
+        let reversed: Vec<T> = taken.iter().chain(others.iter().rev()).copied().collect();
+        assert!(bytes(&parted.to_vec().unwrap()) == bytes(&reversed), "{what}: unstable tail");
+        let (parted, counts) = device.partition(&there, (&first, &second)).unwrap();
+        assert!(counts == [taken.len(), middle.len()], "{what}: counts of three parts");
+        let three = [&taken[..], &middle, &last].concat();
+        assert!(bytes(&parted.to_vec().unwrap()) == bytes(&three), "{what}: three parts");
+
+        let tests = (!taken.is_empty(), taken.len() == x.len());
+        assert_eq!(device.count(&there, &first).unwrap(), taken.len() as u64, "{what}");
+        assert_eq!((device.any(&there, &first).unwrap(), device.all(&there, &first).unwrap()), tests, "{what}");
+        let (mut counts, mut answers) = (device.zeroed::<u64>(2).unwrap(), device.zeroed::<u8>(2).unwrap());
+        device.count_into(&there, &first, counts.view_mut(..1).unwrap()).unwrap();
+        device.any_into(&there, &first, answers.view_mut(..1).unwrap()).unwrap();
+        device.all_into(&there, &first, answers.view_mut(1..).unwrap()).unwrap();
+        let mut out = device.zeroed::<T>(taken.len()).unwrap();
+        device.select_into(&there, &first, &mut out, counts.view_mut(1..).unwrap()).unwrap();
+        assert!(bytes(&out.to_vec().unwrap()) == bytes(&taken), "{what}: into");
+        assert_eq!(counts.to_vec().unwrap(), [taken.len() as u64; 2], "{what}");
+        assert_eq!(answers.to_vec().unwrap(), [u8::from(tests.0), u8::from(tests.1)], "{what}");
+        let (mut out, mut parted) = (device.zeroed::<u64>(taken.len()).unwrap(), device.zeroed::<T>(x.len()).unwrap());
+        device.select_indices_into(&there, &first, &mut out, counts.view_mut(..1).unwrap()).unwrap();
+        device.partition_into(&there, (first, second), &mut parted, &mut counts).unwrap();
+        assert!(out.to_vec().unwrap() == places && bytes(&parted.to_vec().unwrap()) == bytes(&three), "{what}: into");
+        assert_eq!(counts.to_vec().unwrap(), [taken.len() as u64, middle.len() as u64], "{what}");
+    }
+
+    #[test]
+    fn conditions_with_captured_values_equal_plain_loops() {
+        let (small, large, odd) = (120u32, 700i64, 1u8);
+        for (name, device) in devices() {
+            for n in [0, 1, 7, several(&device)] {
+                let x = numbers(n, 500);
+                let first = map!(move |x: u32| x < small, small: u32);
+                let second = map!(move |x: u32| (x as i64) < large && x % 2 == odd as u32, large: i64, odd: u8);
+                let is: [&dyn Fn(u32) -> bool; 2] =
+                    [&|x| x < small, &|x| i64::from(x) < large && x % 2 == u32::from(odd)];
+                let what = format!("{name}: {n}");
+                all_calls(&what, &device, &x, &first, &second, is);
+                if !common::tiny() {
+                    all_calls(&what, &device, &x, &second, &first, [is[1], is[0]]);
+                    all_calls(&what, &device, &x, &first, below(LIMIT), [is[0], &|x: u32| x < LIMIT]);
+                }
+                let (parted, counts) = device.partition(&x, (below(LIMIT), &second)).unwrap();
+                let of = |keep: &dyn Fn(u32) -> bool| x.iter().copied().filter(|&x| keep(x)).collect::<Vec<u32>>();
+                let (low, middle) = (of(&|x| x < LIMIT), of(&|x| x >= LIMIT && is[1](x)));
+                let last = of(&|x| x >= LIMIT && !is[1](x));
+                assert_eq!(counts, [low.len(), middle.len()], "{what}");
+                assert!(parted.to_vec().unwrap() == [low, middle, last].concat(), "{what}: only the second captures");
+            }
+        }
+    }
+
+    /// The captured values have the type of the elements.
+    macro_rules! of_types {
+        ($name:expr, $device:expr, $($ty:ident)*) => { $({
+            let x: Vec<$ty> = common::random::<u32>(301, 5).into_iter().map(|x| (x % 100) as $ty).collect();
+            for (low, high) in [(30 as $ty, 60 as $ty), (60 as $ty, 30 as $ty), ($ty::MAX, $ty::MIN)] {
+                let inside = map!(move |x: $ty| x >= low && x < high, low: $ty, high: $ty);
+                let above = map!(move |x: $ty| x > high, high: $ty);
+                let is: [&dyn Fn($ty) -> bool; 2] = [&|x| x >= low && x < high, &|x| x > high];
+                all_calls(&format!("{} {} {low}", $name, stringify!($ty)), $device, &x, inside, above, is);
+            }
+        })* };
+    }
+
+    #[test]
+    fn conditions_capture_values_of_each_type() {
+        for (name, device) in &common::devices() {
+            of_types!(name, device, u8 i64 f32);
+            if !common::tiny() {
+                of_types!(name, device, i8 i16 u16 i32 u32 u64);
+            }
+            if device.capabilities().unwrap().is_none_or(|caps| caps.fp64) {
+                of_types!(name, device, f64);
+            }
+        }
+    }
+
+    /// A NaN meets no comparison, and zeros of both signs are equal. An `f16` is compared as `f32`.
+    #[test]
+    fn conditions_capture_nan_and_zeros() {
+        let x = [0.0f32, -0.0, 1.5, -1.5, f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
+        let halves = x.map(f16::from_f32);
+        for (name, device) in common::devices() {
+            for t in [0.0f32, -0.0, 1.5, f32::NAN, f32::INFINITY] {
+                let least = map!(move |x: f32| x >= t, t: f32);
+                let equal = map!(move |x: f32| x == t, t: f32);
+                let what = format!("{name}: {t}");
+                all_calls(&what, &device, &x, &least, &equal, [&|x: f32| x >= t, &|x: f32| x == t]);
+                let is: [&dyn Fn(f16) -> bool; 2] = [&|x| x.to_f32() >= t, &|x| x.to_f32() == t];
+                all_calls(&format!("{what}, f16"), &device, &halves, least, equal, is);
+            }
+        }
+    }
+
+    #[test]
+    fn conditions_with_captured_values_count_in_groups() {
+        let (x, _, offsets) = in_groups();
+        let limit = LIMIT;
+        let keys: Vec<u8> = (0..x.len()).map(|i| (i / 700 % 2) as u8).collect();
+        let (rows, cols) = (x.len() / 7, 7);
+        let parts = || offsets.windows(2).map(|ends| &x[ends[0] as usize..ends[1] as usize]);
+        for (name, device) in common::devices() {
+            let what = map!(move |x: u32| x < limit, limit: u32);
+            let on_device = device.upload(&x).unwrap();
+            let in_parts = device.count(on_device.segments(&offsets), &what).unwrap().to_vec().unwrap();
+            assert_eq!(in_parts, parts().map(number).collect::<Vec<_>>(), "{name}: segments");
+            let any = device.any(on_device.segments(&offsets), &what).unwrap().to_vec().unwrap();
+            assert_eq!(any, parts().map(|part| u8::from(number(part) > 0)).collect::<Vec<_>>(), "{name}: any");
+            let (_, in_runs) = device.count(on_device.by_key(&keys), &what).unwrap();
+            assert_eq!(in_runs.to_vec().unwrap(), x.chunks(700).map(number).collect::<Vec<_>>(), "{name}: keys");
+            let matrix = on_device.view(..rows * cols).unwrap();
+            let in_rows = device.count(matrix.nd(&[rows, cols]).unwrap().along(1), &what).unwrap().to_vec().unwrap();
+            assert_eq!(in_rows, x.chunks_exact(cols).map(number).collect::<Vec<_>>(), "{name}: rows");
+            let first = device.upload(&[500u64]).unwrap();
+            assert_eq!(device.count(on_device.take(&first), &what).unwrap(), number(&x[..x.len().min(500)]), "{name}");
+            let halves = device.count(x.map(map!(|x: u32| x / 2)), &what).unwrap();
+            let want = x.iter().filter(|x| **x / 2 < limit).count();
+            assert_eq!(halves, want as u64, "{name}: an expression");
         }
     }
 }

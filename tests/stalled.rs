@@ -164,6 +164,13 @@ const OTHERS: &[Form] = &[
         contents(device.partition(x.floats.view(..SOME)?, UnstableTail(&positive()))?.0)
     }),
     ("partition in three", |device, x| contents(device.partition(x.floats.view(..SOME)?, (&large(), &positive()))?.0)),
+    #[cfg(feature = "macros")]
+    ("partition in three by captured limits", |device, x| {
+        let (low, high) = (0.0f32, 100.0f32);
+        let below = oclprim::map!(move |x: f32| x < low, low: f32);
+        let above = oclprim::map!(move |x: f32| x > high, high: f32);
+        contents(device.partition(x.floats.view(..SOME)?, (below, above))?.0)
+    }),
     ("partition flagged", |device, x| {
         contents(device.partition(x.floats.view(..SOME)?.flagged(x.bytes.view(..SOME)?), NonZero)?.0)
     }),

@@ -36,14 +36,21 @@
 #ifndef REVERSED
 #define REVERSED 0
 #endif
-// The host puts the predicates before the file. Without them, an element is a flag.
+// The host puts the predicates before the file. Without them, an element is a flag. If the predicates capture values, the
+// host also defines these values as parameters of the kernels and of the functions that evaluate the predicates.
+#ifndef CAPTURED_PARAMS
+#define CAPTURED_PARAMS
+#define CAPTURED_ARGS
+#define FIRST_CAPTURED
+#define SECOND_CAPTURED
+#endif
 #ifdef PREDICATES
-#define FIRST(x) first_kind(widen(x))
+#define FIRST(x) first_kind(widen(x) FIRST_CAPTURED)
 #else
 #define FIRST(x) ((x) != 0)
 #endif
 #if defined(PREDICATES) && CLASSES == 3
-#define SECOND(x) second_kind(widen(x))
+#define SECOND(x) second_kind(widen(x) SECOND_CAPTURED)
 #else
 #define SECOND(x) ((x) != 1)
 #endif
@@ -79,7 +86,7 @@
 #endif
 
 // The kernels' parameters. OUTPUT_ARGS initialises `Outputs` from OUTPUT_PARAMS.
-#define INPUT_PARAMS __global const T *in_base, const ulong in_offset, const OFFSET_T n
+#define INPUT_PARAMS __global const T *in_base, const ulong in_offset, const OFFSET_T n CAPTURED_PARAMS
 #ifdef MOVE
 #define MOVE_PARAMS , __global T *out_base, const ulong out_offset, const ulong out_room
 #define MOVE_ARGS out_base, out_offset, out_room
@@ -152,7 +159,7 @@ typedef struct {
 } Outputs;
 
 // Returns the list of element i > 0, or LISTS if it is in none.
-static inline uint list_of_later(__global const T* x, OFFSET_T i, OFFSET_T n)
+static inline uint list_of_later(__global const T* x, OFFSET_T i, OFFSET_T n CAPTURED_PARAMS)
 {
     if (HEADS) {
         const bool continues = equal(x[i - 1], x[i]);
@@ -170,12 +177,12 @@ static inline uint list_of_later(__global const T* x, OFFSET_T i, OFFSET_T n)
 }
 
 // Returns the list of element i, or LISTS. At element 0 a run may begin, but no run of two can end.
-static inline uint list_of(__global const T* x, OFFSET_T i, OFFSET_T n)
+static inline uint list_of(__global const T* x, OFFSET_T i, OFFSET_T n CAPTURED_PARAMS)
 {
     if (HEADS && i == 0) {
         return !NON_TRIVIAL || (n > 1 && equal(x[0], x[1])) ? 0 : LISTS;
     }
-    return list_of_later(x, i, n);
+    return list_of_later(x, i, n CAPTURED_ARGS);
 }
 
 // Returns how many of `count` items fit from offset `at` on.

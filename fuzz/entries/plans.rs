@@ -14,7 +14,7 @@ use oclprim::{
         testing::accepted,
         topk, with_element,
     },
-    op::{Max, Min, Op, Sum},
+    op::{Max, Min, Op, Predicates, Sum},
     tuning::{self, Primitive, Tuned},
 };
 
@@ -361,7 +361,7 @@ fn selections(u: &mut Unstructured, given: &Given) -> Result<()> {
     let place = *u.choose(&[4, 8])?;
     let marks = match u.int_in_range(0..=3)? {
         0 => Marks::Flags,
-        1 => Marks::By { element, functions: String::new() },
+        1 => Marks::By { element, predicates: Predicates::default() },
         2 => Marks::Heads(element),
         _ => Marks::NonTrivial(element),
     };

@@ -10,7 +10,7 @@
 use crate::{
     Accumulate, Bins, Bound, Counter, Device, Element, Input, Key, NdView, NdViewMut, Offset, Order, Output, Philox,
     Result, SetOp, Source, Top, Weight, f16,
-    op::{And, Difference, Map, Max, Min, NonZero, Op, Operator, Or, Product, Sum, Xor},
+    op::{And, CapturingMap, Difference, Map, Max, Min, NonZero, Op, Operator, Or, Product, Sum, Xor},
     sort::Merging,
 };
 
@@ -18,6 +18,12 @@ use crate::{
 pub fn below<A: Element>(limit: u64) -> Map<impl Fn(A) -> bool + Sync> {
     let bound = A::from_f64(limit as f64);
     Map::new(move |x: A| x < bound, format!("x < {limit}"))
+}
+
+/// [`below`] with a captured limit.
+pub fn below_captured<A: Element>(limit: u64) -> CapturingMap<impl Fn(A) -> bool + Sync> {
+    let bound = A::from_f64(limit as f64);
+    CapturingMap::of_one(move |x: A| x < bound, "x < c0", bound)
 }
 
 /// Arguments of one call.

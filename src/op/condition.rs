@@ -1,15 +1,20 @@
 //! Conditions of elements, for counts, selections and partitions.
 
-use super::{Map, sealed::Sealed};
+use std::ops::Range;
+
+use super::{CapturingMap, Map, MapText, sealed::Sealed};
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::Device;
 use crate::{Element, ElementType, element};
 
-/// A condition of elements: [`NonZero`], [`EqualTo`], or a user's [`Map`] to `bool`, by value or by reference.
+/// A condition of elements: [`NonZero`], [`EqualTo`], or a user's function to `bool`, by value or by reference. A function
+/// is a [`Map`] or, if it captures values, a [`CapturingMap`].
 ///
 /// Selections also take a condition in [`Unordered`]. Partitions also take one in [`UnstableTail`], or a pair of
-/// conditions. A function that captures is no condition, but its results can be
-/// [flags](crate::Source::flagged). Only the crate implements this trait.
+/// conditions. Only the crate implements this trait.
+///
+/// Captured values are arguments of the kernels. So another value needs no new build, and a condition that captures costs
+/// no further pass. Values of `f64` need a device with fp64.
 ///
 /// The argument of a function has the type in which `T` is computed: `f32` for `f16` and `bf16`, else `T` itself.
 ///
@@ -41,8 +46,9 @@ use crate::{Element, ElementType, element};
     label = "expected `NonZero`, `EqualTo(value)`, or a function of the user",
     note = "for a function of the user, write `map!(|x: f32| x > 0.0)`, with the feature `macros`, or \
             `op::Map::new(closure, expression)`",
-    note = "a function that captures is no condition: pass `x.flagged(x.map(map!(move |x: f32| (x > t) as u8, t: f32)))` \
-            with `NonZero`; counts and `select_indices` take the flags themselves"
+    note = "for a function that captures, name the captured variables and their types: \
+            `map!(move |x: f32| x > t, t: f32)`",
+    note = "a function of `f16` or `bf16` takes and compares `f32`"
 )]
 pub trait Condition<T: Element>: Sync + Sealed {
     /// The primitives that take the condition: [`Everywhere`], [`InSelections`] or [`InPartitions`].
@@ -52,16 +58,16 @@ pub trait Condition<T: Element>: Sync + Sealed {
 
     /// The condition, or the first one.
     #[doc(hidden)]
-    fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync>;
+    fn first(&self) -> CapturingMap<impl Fn(T::Acc) -> bool + Sync>;
 
     /// The part of an element. Part 0 has the elements that meet the condition.
     #[doc(hidden)]
     fn part(&self, x: T) -> usize;
 
-    /// The conditions in OpenCL C, for `cl/lib/select.cl`.
+    /// The conditions in OpenCL C.
     #[doc(hidden)]
-    fn texts(&self) -> String {
-        self.first().of_kind(0, T::Acc::TYPE)
+    fn predicates(&self) -> Predicates {
+        Predicates::of(T::Acc::TYPE, &[untyped(self)])
     }
 
     /// The condition, if it is built in.
@@ -82,6 +88,77 @@ pub enum Known<T> {
     NonZero,
     EqualTo(T),
 }
+
+/// A condition in OpenCL C, with the types and bytes of the values that it captures.
+type Untyped = (MapText, Vec<(ElementType, [u8; 8])>);
+
+fn untyped<T: Element>(condition: &(impl Condition<T> + ?Sized)) -> Untyped {
+    let CapturingMap { map, captured } = condition.first();
+    (map.text, captured)
+}
+
+/// Conditions in OpenCL C, for `cl/lib/select.cl`: their functions, and the types and bytes of the values that they capture.
+#[doc(hidden)]
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Predicates {
+    pub functions: String,
+    pub captured: Vec<(ElementType, [u8; 8])>,
+}
+
+impl Predicates {
+    /// The functions of one condition or two, whose argument has the type `from`.
+    fn of(from: ElementType, conditions: &[Untyped]) -> Self {
+        let mut all = Self::default();
+        for (kind, (text, captured)) in conditions.iter().enumerate() {
+            all.functions += &text.of_kind(kind, from, captured.iter().map(|(element, _)| *element));
+            all.captured.extend(captured);
+        }
+        if all.captured.is_empty() {
+            return all;
+        }
+        let names = |range: Range<usize>| range.map(|k| format!(", captured{k}")).collect::<String>();
+        let (first, both) = (conditions[0].1.len(), all.captured.len());
+        let declared = all.captured.iter().enumerate();
+        let declared: String =
+            declared.map(|(k, (element, _))| format!(", const {} captured{k}", element.storage())).collect();
+        all.functions += &format!(
+            "#define CAPTURED_PARAMS {declared}\n#define CAPTURED_ARGS {}\n#define FIRST_CAPTURED {}\n\
+             #define SECOND_CAPTURED {}\n",
+            names(0..both),
+            names(0..first),
+            names(first..both)
+        );
+        all
+    }
+}
+
+/// The condition that [values with flags](crate::Source::flagged) take: [`NonZero`], by value or by reference.
+///
+/// Any other condition does not compile. For a function of the flags, map the flags:
+///
+/// ```
+/// use oclprim::{Device, Source, op::{Map, NonZero}};
+///
+/// let (values, flags) = ([0.5f32, 1.5, 2.5], vec![3u8, 9, 4]);
+/// let small = Map::new(|flag: u8| u8::from(flag < 5), "x < 5");
+/// assert_eq!(Device::best()?.select(values.flagged(flags.map(small)), NonZero)?.to_vec()?, [0.5, 2.5]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+///
+/// ```compile_fail,E0277
+/// use oclprim::{Device, Source, op::Map};
+///
+/// let small = Map::new(|flag: u8| flag < 5, "x < 5");
+/// Device::cpu().select([0.5f32, 1.5].flagged(&[3u8, 9]), small)?;
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "values with flags take only the condition `NonZero`, not `{Self}`",
+    note = "for a function of the flags, map the flags to `u8`: `x.flagged(flags.map(f))` with `NonZero`"
+)]
+pub trait OfFlags: Condition<u8> {}
+impl OfFlags for NonZero {}
+impl<C: OfFlags> OfFlags for &C {}
 
 /// Marks conditions that counts, selections and partitions take.
 #[derive(Clone, Copy, Debug)]
@@ -211,8 +288,8 @@ impl<T: Element, F: Fn(T::Acc) -> bool + Sync> Condition<T> for Map<F> {
     type Use = Everywhere;
     type Counts = usize;
 
-    fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync> {
-        Map { function: &self.function, text: self.text.clone() }
+    fn first(&self) -> CapturingMap<impl Fn(T::Acc) -> bool + Sync> {
+        CapturingMap::of_none(Map { function: &self.function, text: self.text.clone() })
     }
 
     #[inline]
@@ -221,12 +298,29 @@ impl<T: Element, F: Fn(T::Acc) -> bool + Sync> Condition<T> for Map<F> {
     }
 }
 
+impl<F> Sealed for CapturingMap<F> {}
+
+impl<T: Element, F: Fn(T::Acc) -> bool + Sync> Condition<T> for CapturingMap<F> {
+    type Use = Everywhere;
+    type Counts = usize;
+
+    fn first(&self) -> CapturingMap<impl Fn(T::Acc) -> bool + Sync> {
+        let Map { function, text } = &self.map;
+        CapturingMap { map: Map { function, text: text.clone() }, captured: self.captured.clone() }
+    }
+
+    #[inline]
+    fn part(&self, x: T) -> usize {
+        usize::from(!(self.map.function)(x.widen()))
+    }
+}
+
 impl<T: Element, C: Condition<T>> Condition<T> for &C {
     type Use = C::Use;
     type Counts = C::Counts;
     const LOOSE: bool = C::LOOSE;
 
-    fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync> {
+    fn first(&self) -> CapturingMap<impl Fn(T::Acc) -> bool + Sync> {
         (**self).first()
     }
 
@@ -235,8 +329,8 @@ impl<T: Element, C: Condition<T>> Condition<T> for &C {
         (**self).part(x)
     }
 
-    fn texts(&self) -> String {
-        (**self).texts()
+    fn predicates(&self) -> Predicates {
+        (**self).predicates()
     }
 
     fn known(&self) -> Option<Known<T>> {
@@ -249,8 +343,8 @@ impl<T: Element> Condition<T> for NonZero {
     type Use = Everywhere;
     type Counts = usize;
 
-    fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync> {
-        Map::new(|x: T::Acc| x != T::Acc::ZERO, NON_ZERO[float_bits::<T::Acc>()])
+    fn first(&self) -> CapturingMap<impl Fn(T::Acc) -> bool + Sync> {
+        CapturingMap::of_none(Map::new(|x: T::Acc| x != T::Acc::ZERO, NON_ZERO[float_bits::<T::Acc>()]))
     }
 
     #[inline]
@@ -268,9 +362,9 @@ impl<T: Element> Condition<T> for EqualTo<T> {
     type Use = Everywhere;
     type Counts = usize;
 
-    fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync> {
+    fn first(&self) -> CapturingMap<impl Fn(T::Acc) -> bool + Sync> {
         let value = self.0.widen();
-        Map::new(move |x: T::Acc| x == value, equality(value))
+        CapturingMap::of_none(Map::new(move |x: T::Acc| x == value, equality(value)))
     }
 
     #[inline]
@@ -327,7 +421,7 @@ macro_rules! loose {
             type Counts = usize;
             const LOOSE: bool = true;
 
-            fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync> {
+            fn first(&self) -> CapturingMap<impl Fn(T::Acc) -> bool + Sync> {
                 self.0.first()
             }
 
@@ -347,7 +441,7 @@ impl<T: Element, C: Condition<T, Use = Everywhere>, D: Condition<T, Use = Everyw
     type Use = InPartitions;
     type Counts = [usize; 2];
 
-    fn first(&self) -> Map<impl Fn(T::Acc) -> bool + Sync> {
+    fn first(&self) -> CapturingMap<impl Fn(T::Acc) -> bool + Sync> {
         self.0.first()
     }
 
@@ -360,7 +454,7 @@ impl<T: Element, C: Condition<T, Use = Everywhere>, D: Condition<T, Use = Everyw
         others + (others & rest)
     }
 
-    fn texts(&self) -> String {
-        self.0.first().of_kind(0, T::Acc::TYPE) + &self.1.first().of_kind(1, T::Acc::TYPE)
+    fn predicates(&self) -> Predicates {
+        Predicates::of(T::Acc::TYPE, &[untyped(&self.0), untyped(&self.1)])
     }
 }

@@ -39,11 +39,11 @@ pub use combine::{
 pub use combine::{Core, Scan, Visit, in_scan};
 pub use complex::{ComplexOperator, complex_product, complex_sum};
 pub use condition::{
-    Condition, EqualTo, Everywhere, ForPartitions, ForSelections, InPartitions, InSelections, NonZero, Unordered,
-    UnstableTail,
+    Condition, EqualTo, Everywhere, ForPartitions, ForSelections, InPartitions, InSelections, NonZero, OfFlags,
+    Unordered, UnstableTail,
 };
 #[doc(hidden)]
-pub use condition::{Counts, Known};
+pub use condition::{Counts, Known, Predicates};
 pub use determinism::Determinism;
 #[doc(hidden)]
 pub use determinism::Exact;
@@ -242,37 +242,29 @@ impl<F> Map<F> {
         Self { text: MapText { functions: text.into(), ..self.text }, ..self }
     }
 
-    /// The map of a condition to 1 and 0.
-    pub(crate) fn number<In, R: Element>(self) -> Map<impl Fn(In) -> R + Sync>
-    where
-        F: Fn(In) -> bool + Sync,
-    {
-        let Self { function, text } = self;
-        Map { function: move |x| if function(x) { R::ONE } else { R::ZERO }, text: text.number() }
-    }
-
     /// OpenCL C text of the function `mapped`, which `cl/lib/types.cl` calls.
     #[doc(hidden)]
     pub fn prelude(&self, from: ElementType, to: ElementType) -> String {
         self.text.prelude(from, to)
     }
-
-    /// The function that `cl/lib/select.cl` calls to test for the first kind of element (`kind` = 0) or the second (`kind` = 1).
-    #[doc(hidden)]
-    pub fn of_kind(&self, kind: usize, from: ElementType) -> String {
-        self.text.definition(["first_kind", "second_kind"][kind], from, "bool")
-    }
 }
 
 impl MapText {
-    /// The text of [`Map::number`].
+    /// The text of [`CapturingMap::number`].
     fn number(self) -> Self {
         Self { expression: format!("({}\n) != 0", self.expression).into(), ..self }
     }
 
     /// As [`Map::prelude`].
     pub(crate) fn prelude(&self, from: ElementType, to: ElementType) -> String {
-        self.definition("mapped", from, to.storage())
+        self.define("mapped", &parameters([from]), to.storage(), &self.functions)
+    }
+
+    /// The function that `cl/lib/select.cl` calls to test for the first kind of element (`kind` = 0) or the second
+    /// (`kind` = 1). `captured` has the types of the values that it captures.
+    fn of_kind(&self, kind: usize, from: ElementType, captured: impl Iterator<Item = ElementType>) -> String {
+        let arguments = parameters([from].into_iter().chain(captured));
+        self.define(["first_kind", "second_kind"][kind], &arguments, "bool", &self.functions)
     }
 
     /// The function `name` of these arguments, for sources. `known` has the further functions that the program contains.
@@ -290,10 +282,6 @@ impl MapText {
             known.push(self.functions.clone());
         }
         text
-    }
-
-    fn definition(&self, name: &str, from: ElementType, to: &str) -> String {
-        self.define(name, &format!("{} x", from.storage()), to, &self.functions)
     }
 
     /// `#line` numbers the lines of the expression from 1, so that compiler messages match the user's text.
@@ -318,10 +306,18 @@ pub(crate) fn argument_names(components: usize, captured: usize) -> Vec<String> 
     own.chain((0..captured).map(|k| format!("c{k}"))).collect()
 }
 
+/// The parameters of a function of one component: `x`, then the captured values.
+fn parameters(types: impl IntoIterator<Item = ElementType>) -> String {
+    let types: Vec<ElementType> = types.into_iter().collect();
+    let names = argument_names(1, types.len() - 1);
+    let all: Vec<String> = types.iter().zip(names).map(|(ty, name)| format!("{} {name}", ty.storage())).collect();
+    all.join(", ")
+}
+
 /// A [`Map`] with values that the closure captures, as [`map!`](crate::map) returns it. The values are arguments of the
 /// kernel, so another value needs no new build.
 ///
-/// [`Source::map`](crate::Source::map) takes it.
+/// [`Source::map`](crate::Source::map) takes it. A capturing map to `bool` is a [`Condition`].
 #[derive(Clone, Debug)]
 pub struct CapturingMap<F> {
     pub(crate) map: Map<F>,
@@ -335,6 +331,21 @@ impl<F> CapturingMap<F> {
         let mut bytes = [0; 8];
         bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
         Self { map: Map::new(function, expression), captured: vec![(T::TYPE, bytes)] }
+    }
+
+    /// A map that captures nothing.
+    fn of_none(map: Map<F>) -> Self {
+        Self { map, captured: Vec::new() }
+    }
+
+    /// The map of a condition to 1 and 0.
+    pub(crate) fn number<In, R: Element>(self) -> CapturingMap<impl Fn(In) -> R + Sync>
+    where
+        F: Fn(In) -> bool + Sync,
+    {
+        let Self { map: Map { function, text }, captured } = self;
+        let map = Map { function: move |x| if function(x) { R::ONE } else { R::ZERO }, text: text.number() };
+        CapturingMap { map, captured }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::{
     Element, ElementType, Result, Scratch,
     kept::COUNTERS_AT,
     lookback::{SPINS, TICKET_BYTES, levels},
-    op::Condition,
+    op::{Condition, Predicates},
     runtime::{
         Arriving, ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
         opencl::{ClDevice, ClMem, Launch},
@@ -24,8 +24,8 @@ const RECORD: usize = 3;
 pub enum Marks {
     /// Flags. An element is selected if its byte is not 0.
     Flags,
-    /// Predicates of an element, as OpenCL C text.
-    By { element: ElementType, functions: String },
+    /// Predicates of an element.
+    By { element: ElementType, predicates: Predicates },
     /// The starts of runs of equal elements.
     Heads(ElementType),
     /// The starts and the ends of runs of at least two elements.
@@ -35,7 +35,12 @@ pub enum Marks {
 impl Marks {
     /// The elements that meet a condition, or the parts of two conditions.
     pub fn by<T: Element>(what: &impl Condition<T>) -> Self {
-        Self::By { element: T::TYPE, functions: what.texts() }
+        Self::By { element: T::TYPE, predicates: what.predicates() }
+    }
+
+    /// The types and bytes of the values that predicates capture.
+    fn captured(&self) -> &[(ElementType, [u8; 8])] {
+        if let Self::By { predicates, .. } = self { &predicates.captured } else { &[] }
     }
 }
 
@@ -185,6 +190,7 @@ pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Tuned, wide: bool) -> R
     let element = form.element();
     if let Marks::By { .. } = form.marks {
         caps.supports(element)?;
+        form.marks.captured().iter().try_for_each(|(element, _)| caps.supports(*element))?;
     }
     let shape = shape(form, caps);
     // Without enough local memory, a work-group is one work-item.
@@ -214,8 +220,8 @@ pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Tuned, wide: bool) -> R
     let program = if one_pass { program.flag("ONE_PASS", true).define("COUNTERS_AT", COUNTERS_AT) } else { program };
     let program = match &form.marks {
         Marks::Flags => program.element("T", element),
-        Marks::By { functions, .. } => {
-            program.element("T", element).flag("PREDICATES", true).prelude(functions.clone())
+        Marks::By { predicates, .. } => {
+            program.element("T", element).flag("PREDICATES", true).prelude(predicates.functions.clone())
         }
         Marks::Heads(_) | Marks::NonTrivial(_) => {
             let program = program.define("T", tuning::unit_type(element.size())).define("T_BYTES", element.size());
@@ -327,7 +333,9 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
     let (n, items, groups) = (job.input.len(), [plan.work_group, 1, 1], [plan.groups, 1, 1]);
     let of_input = |kernel| -> Result<_> {
         let launch = device.launch(program, kernel)?.mem(job.input.mem());
-        Ok(launch.scalar(job.input.offset() as u64).offset(n as u64, *wide))
+        let launch = launch.scalar(job.input.offset() as u64).offset(n as u64, *wide);
+        let captured = form.marks.captured().iter();
+        Ok(captured.fold(launch, |launch, (element, bytes)| launch.plain(&bytes[..element.size()])))
     };
     let all = |kernel| -> Result<_> {
         let launch = outputs(of_input(kernel)?, form, plan, job, mem);
@@ -453,7 +461,24 @@ fn outputs<'d>(mut launch: Launch<'d>, form: &Form, plan: &Plan, job: &Job<'_>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, op::Map, reduce::gpu::tests::ending};
+    use crate::{
+        Device, ErrorKind,
+        op::{CapturingMap, Map},
+        reduce::gpu::tests::ending,
+    };
+
+    #[test]
+    fn captured_doubles_need_fp64() {
+        let above = CapturingMap::of_one(|x: f32| f64::from(x) > 0.5, "x > c0", 0.5f64);
+        let form = Form::of(Marks::by::<f32>(&above));
+        for (name, caps) in Tuned::samples() {
+            for fp64 in [false, true] {
+                let caps = caps.with(|facts| facts.fp64 = fp64);
+                let error = plan(1000, &form, true, &caps, false).err().map(|error| error.kind());
+                assert_eq!(error, (!fp64).then_some(ErrorKind::Unsupported), "{name}");
+            }
+        }
+    }
 
     #[test]
     fn last_block_reduction_counts_each_list() {

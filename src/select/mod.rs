@@ -19,6 +19,9 @@
 //!
 //! The other methods allocate memory for all elements, wait for the count, and [truncate](Buffer::truncate).
 //!
+//! Values that a [condition](crate::op::Condition) captures are arguments of the kernels. So another value needs no new
+//! build, and costs no further pass.
+//!
 //! Each tile is compacted in local memory and then written contiguously. Its offset in the output is the count of all
 //! tiles before it. Decoupled look-back (Merrill and Garland 2016) or a scan of all counts yields this offset.
 
@@ -42,7 +45,7 @@ use crate::{
     Buffer, Device, Element, ElementType, Error, Input, Offset, Output, Result, Scratch, Source,
     arguments::expect_beside,
     counted::{expect_room, in_room},
-    op::{Condition, Everywhere, ForSelections, Known},
+    op::{Condition, Everywhere, ForSelections, Known, OfFlags},
     runtime::{Arriving, Backend},
     source::{Flagged, Grouped, finite},
 };
@@ -66,15 +69,16 @@ fn expect_numbers<I: Offset>(n: usize) -> Result<()> {
     Ok(())
 }
 
-/// An input of [`Device::select`] and [`Device::partition`]: a [`Source`], or values with [flags](Source::flagged). The
-/// condition tests the elements of a source, or the flags.
+/// An input of [`Device::select`] and [`Device::partition`] with a condition `C`: a [`Source`], or values with
+/// [flags](Source::flagged). The condition tests the elements of a source, or the flags. Of flags it is
+/// [`NonZero`](OfFlags).
 ///
 /// The crate alone implements this trait.
 ///
 /// ```
 /// use oclprim::{Device, Source, op::NonZero, select::Selectable};
 ///
-/// fn selected<I: Selectable<Tested = u8>>(input: I) -> oclprim::Result<Vec<I::Item>> {
+/// fn selected<I: Selectable<NonZero, Tested = u8>>(input: I) -> oclprim::Result<Vec<I::Item>> {
 ///     Device::best()?.select(input, NonZero)?.to_vec()
 /// }
 /// assert_eq!((selected(&[3u8, 0, 2])?, selected([0.5f32, 1.5].flagged(&[0u8, 1]))?), (vec![3, 2], vec![1.5]));
@@ -86,7 +90,7 @@ fn expect_numbers<I: Offset>(n: usize) -> Result<()> {
     note = "a `Vec`, an array or a `Buffer` is passed by reference",
     note = "for `x.take(&count)`, read the count, which waits, and take that number: the call does not read it on the device"
 )]
-pub trait Selectable: Grouped<Item: Pod> {
+pub trait Selectable<C>: Grouped<Item: Pod> {
     /// The type of the elements that the condition tests: those of a source, or flags.
     type Tested: Element;
 
@@ -94,87 +98,80 @@ pub trait Selectable: Grouped<Item: Pod> {
     fn elements(&self) -> Result<usize>;
 
     #[doc(hidden)]
-    fn select_into<C: Condition<Self::Tested>>(
-        self,
-        device: &Device,
-        what: &C,
-        outputs: (Output<'_, Self::Item>, Output<'_, u64>),
-    ) -> Result<()>;
+    fn select_into(self, device: &Device, what: &C, outputs: (Output<'_, Self::Item>, Output<'_, u64>)) -> Result<()>
+    where
+        C: Condition<Self::Tested>;
 
     #[doc(hidden)]
-    fn partition_into<C: Condition<Self::Tested>>(
+    fn partition_into(
         self,
         device: &Device,
         what: &C,
         outputs: (Output<'_, Self::Item>, Output<'_, u64>),
-    ) -> Result<()>;
+    ) -> Result<()>
+    where
+        C: Condition<Self::Tested>;
 }
 
-impl<S: Source<Item: Element>> Selectable for S {
+impl<S: Source<Item: Element>, C> Selectable<C> for S {
     type Tested = S::Item;
 
     fn elements(&self) -> Result<usize> {
         finite(self)
     }
 
-    fn select_into<C: Condition<S::Item>>(
+    fn select_into(
         self,
         device: &Device,
         what: &C,
         (output, count): (Output<'_, S::Item>, Output<'_, u64>),
-    ) -> Result<()> {
+    ) -> Result<()>
+    where
+        C: Condition<S::Item>,
+    {
         device.select_by(self.held(device)?.input(), what, output, count, &mut Scratch::new())
     }
 
-    fn partition_into<C: Condition<S::Item>>(
+    fn partition_into(
         self,
         device: &Device,
         what: &C,
         (output, counts): (Output<'_, S::Item>, Output<'_, u64>),
-    ) -> Result<()> {
+    ) -> Result<()>
+    where
+        C: Condition<S::Item>,
+    {
         device.part(self.held(device)?.input(), what, output, counts, &mut Scratch::new())
     }
 }
 
-impl<S: Source<Item: Pod>, F: Source<Item = u8>> Selectable for Flagged<S, F> {
+impl<S: Source<Item: Pod>, F: Source<Item = u8>, C: OfFlags> Selectable<C> for Flagged<S, F> {
     type Tested = u8;
 
     fn elements(&self) -> Result<usize> {
         finite(&self.source)
     }
 
-    fn select_into<C: Condition<u8>>(
+    fn select_into(
         self,
         device: &Device,
-        what: &C,
+        _: &C,
         (output, count): (Output<'_, S::Item>, Output<'_, u64>),
     ) -> Result<()> {
         let (values, flags) = (self.source.held(device)?, self.flags.held(device)?);
-        expect_non_zero(what)?;
         device.move_flagged(values.input(), flags.input(), output, count, 1, &mut Scratch::new())
     }
 
-    fn partition_into<C: Condition<u8>>(
+    fn partition_into(
         self,
         device: &Device,
-        what: &C,
+        _: &C,
         (output, counts): (Output<'_, S::Item>, Output<'_, u64>),
     ) -> Result<()> {
         let (values, flags) = (self.source.held(device)?, self.flags.held(device)?);
         output.expect_len(values.input().len(), "a partition")?;
-        expect_non_zero(what)?;
         device.move_flagged(values.input(), flags.input(), output, counts, 2, &mut Scratch::new())
     }
-}
-
-/// Returns an error unless the condition is [`NonZero`], the only one that flags take.
-fn expect_non_zero(what: &impl Condition<u8>) -> Result<()> {
-    if what.known() == Some(Known::NonZero) {
-        return Ok(());
-    }
-    Err(Error::unsupported(
-        "values with flags take only the ordered condition `NonZero`; for a function of the flags, pass `x.flagged(flags.map(f))`",
-    ))
 }
 
 /// # Selections
@@ -185,14 +182,15 @@ impl Device {
     ///
     /// The input is a [`Source`], or [values with flags](Source::flagged). With flags, the condition is [`NonZero`] and
     /// tests the flags; values are plain data of up to 64 KiB. To test a function of the flags, pass
-    /// `x.flagged(flags.map(f))`. With [`Unordered`](crate::op::Unordered), the elements come in any order.
+    /// `x.flagged(flags.map(f))`. With [`Unordered`](crate::op::Unordered), the elements come in any order. A
+    /// [condition](crate::op::Condition) may capture values, and another value needs no new build.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects the expression of a condition; line numbers in
     /// the [log](crate::Error::build_log) refer to the expression.
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and the elements need it, or if
-    /// values have no bytes or more than 64 KiB, or if the condition of flags is not [`NonZero`].
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and the elements or captured
+    /// values need it, or if values have no bytes or more than 64 KiB.
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of flags and values differ.
     ///
     /// ```
@@ -206,7 +204,7 @@ impl Device {
     /// assert_eq!(found.to_vec()?, [[1, 2, 3], [7, 8, 9]]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn select<I: Selectable, C: Condition<I::Tested, Use: ForSelections>>(
+    pub fn select<I: Selectable<C>, C: Condition<I::Tested, Use: ForSelections>>(
         &self,
         input: I,
         what: C,
@@ -242,7 +240,7 @@ impl Device {
     /// assert_eq!((found, count), ([4, 2], [3]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn select_into<'b, 'c, I: Selectable, C: Condition<I::Tested, Use: ForSelections>>(
+    pub fn select_into<'b, 'c, I: Selectable<C>, C: Condition<I::Tested, Use: ForSelections>>(
         &self,
         input: I,
         what: C,
@@ -342,7 +340,8 @@ impl Device {
         })
     }
 
-    /// The indices of the elements that meet a condition, in their order: `u32` or `u64`.
+    /// The indices of the elements that meet a condition, in their order: `u32` or `u64`. The condition may capture
+    /// values, as in [`Device::select`].
     ///
     /// # Errors
     ///

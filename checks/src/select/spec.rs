@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use bytemuck::Pod;
-use oclprim::internals::instances::below;
+use oclprim::internals::instances::{below, below_captured};
 
 use super::gpu;
 use super::{
@@ -112,7 +112,8 @@ fn run<T: Pod + PartialEq>(
     Ok((out, count[0]))
 }
 
-fn check_select<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
+/// With `CAPTURED`, the limit is a captured value.
+fn check_select<T: Element, const CAPTURED: bool>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, offset, part, .. } = what;
     let values = part.values(offset + n);
     let all: Vec<T> = elements(&values);
@@ -121,7 +122,11 @@ fn check_select<T: Element>(device: &Device, what: What) -> Result<(), Failure> 
     let on_device = device.upload(&all)?;
     let (got, count) = run(device, rooms(n, want.len(), what.room), what.out_offset(), |out, count| {
         let input = on_device.view(offset..)?;
-        device.select_into(input, &below::<T::Acc>(LIMIT), out, count)
+        if CAPTURED {
+            device.select_into(input, &below_captured::<T::Acc>(LIMIT), out, count)
+        } else {
+            device.select_into(input, &below::<T::Acc>(LIMIT), out, count)
+        }
     })?;
     same_bytes(&[count], &[want.len() as u64], "count ")?;
     filled(&got, &want, "selected")?;
@@ -226,8 +231,9 @@ fn check_partition<T: Element, const REVERSED: bool>(device: &Device, what: What
     same_bytes(&got, &[first, others].concat(), "partitioned")
 }
 
-/// Checks three parts: below half of the limit, below the limit, and the rest.
-fn check_three<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
+/// Checks three parts: below half of the limit, below the limit, and the rest. With `CAPTURED`, both limits are captured
+/// values.
+fn check_three<T: Element, const CAPTURED: bool>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, offset, part, .. } = what;
     let values = part.values(offset + n);
     let all: Vec<T> = elements(&values);
@@ -238,9 +244,13 @@ fn check_three<T: Element>(device: &Device, what: What) -> Result<(), Failure> {
     let mut counts = Vec::new();
     let got = guarded(device, n, what.out_offset(), |out| {
         counts = guarded(device, 2, offset, |counts| {
-            let (first, second) = (below::<T::Acc>(LIMIT / 2), below::<T::Acc>(LIMIT));
             let input = on_device.view(offset..)?;
-            Ok(device.partition_into(input, (&first, &second), out, counts)?)
+            if CAPTURED {
+                let limits = (below_captured::<T::Acc>(LIMIT / 2), below_captured::<T::Acc>(LIMIT));
+                return Ok(device.partition_into(input, limits, out, counts)?);
+            }
+            let limits = (below::<T::Acc>(LIMIT / 2), below::<T::Acc>(LIMIT));
+            Ok(device.partition_into(input, limits, out, counts)?)
         })?;
         Ok(())
     })?;
@@ -414,7 +424,7 @@ impl Spec for Select {
     fn cases(&self, level: Level) -> Vec<Case> {
         let mut cases = Vec::new();
         for element in ElementType::ALL.into_iter().filter(|&element| stands_for_its_size(level, element)) {
-            with_element!(element, T => cases_of(level, "selected", element, check_select::<T>, &mut cases));
+            with_element!(element, T => cases_of(level, "selected", element, check_select::<T, false>, &mut cases));
         }
         let mut push = |form, element, check: Check| cases_of(level, form, element, check, &mut cases);
         push("selected unordered", ElementType::F32, check_unordered::<f32>);
@@ -422,7 +432,9 @@ impl Spec for Select {
         push("values of 4 bytes flagged", ElementType::U32, check_flags::<u32>);
         push("partitioned", ElementType::F32, check_partition::<f32, false>);
         push("partitioned, unstable tail", ElementType::F32, check_partition::<f32, true>);
-        push("partitioned in three", ElementType::I64, check_three::<i64>);
+        push("partitioned in three", ElementType::I64, check_three::<i64, false>);
+        push("selected below a captured limit", ElementType::F32, check_select::<f32, true>);
+        push("partitioned in three by captured limits", ElementType::U8, check_three::<u8, true>);
         if level >= Level::Quick {
             push("selected unordered", ElementType::U8, check_unordered::<u8>);
             push("indices in u64", ElementType::I64, check_indices::<i64, u64>);
@@ -431,7 +443,7 @@ impl Spec for Select {
             push("values of 16 bytes flagged", ElementType::U64, check_flags::<u128>);
             push("partitioned", ElementType::U8, check_partition::<u8, false>);
             push("partitioned, unstable tail", ElementType::U8, check_partition::<u8, true>);
-            push("partitioned in three", ElementType::F16, check_three::<f16>);
+            push("partitioned in three", ElementType::F16, check_three::<f16, false>);
         }
         if level >= Level::Full {
             push("selected unordered", ElementType::I64, check_unordered::<i64>);
@@ -443,7 +455,7 @@ impl Spec for Select {
                 with_element!(element, T => {
                     cases_of(level, "partitioned", element, check_partition::<T, false>, &mut cases);
                     cases_of(level, "partitioned, unstable tail", element, check_partition::<T, true>, &mut cases);
-                    cases_of(level, "partitioned in three", element, check_three::<T>, &mut cases);
+                    cases_of(level, "partitioned in three", element, check_three::<T, false>, &mut cases);
                 });
             }
         }
@@ -451,7 +463,7 @@ impl Spec for Select {
         let (several, mut partitions) = (Tuning::default().class(DeviceClass::Gpu).without_look_back(), Vec::new());
         cases_of(level, "partitioned", ElementType::F32, check_partition::<f32, false>, &mut partitions);
         cases_of(level, "partitioned, unstable tail", ElementType::F32, check_partition::<f32, true>, &mut partitions);
-        cases_of(level, "partitioned in three", ElementType::I64, check_three::<i64>, &mut partitions);
+        cases_of(level, "partitioned in three", ElementType::I64, check_three::<i64, false>, &mut partitions);
         cases.extend(partitions.into_iter().map(|case| {
             let form = format!("{}, without look-back", case.form);
             case.tuned(form, several.clone())
@@ -501,8 +513,10 @@ pub(in crate::select) fn forms() -> Vec<gpu::Form> {
         Marks::by::<T>(&below::<T::Acc>(LIMIT))
     }
     fn both<T: Element>() -> Marks {
-        let functions = [0, 1].map(|kind| below::<T::Acc>(LIMIT).of_kind(kind, T::Acc::TYPE));
-        Marks::By { element: T::TYPE, functions: functions.concat() }
+        Marks::by::<T>(&(below::<T::Acc>(LIMIT), below::<T::Acc>(LIMIT)))
+    }
+    fn captured<T: Element>() -> Marks {
+        Marks::by::<T>(&(below_captured::<T::Acc>(LIMIT), below_captured::<T::Acc>(LIMIT)))
     }
     let indices = |marks, place| Form { moved: false, places: true, place, ..Form::of(marks) };
     let mut forms = vec![
@@ -528,6 +542,8 @@ pub(in crate::select) fn forms() -> Vec<gpu::Form> {
             forms.push(Form { classes, moved: false, value, ..Form::of(Marks::Flags) });
         }
     }
+    forms.push(Form::of(Marks::by::<f32>(&below_captured(LIMIT))));
+    forms.push(Form { classes: 3, ..Form::of(captured::<u8>()) });
     forms.extend(runs::spec::forms());
     forms
 }

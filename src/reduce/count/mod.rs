@@ -4,7 +4,7 @@
 //! The table describes kernels for a whole input: counts by [`NonZero`](crate::op::NonZero) and
 //! [`EqualTo`](crate::op::EqualTo), and `any` and `all` by `NonZero`. Every other call is a [reduction](crate::reduce)
 //! of the numbers 0 and 1. A whole input takes one pass. For segments, keys and lines, an earlier pass writes the
-//! numbers.
+//! numbers. Values that a condition captures are arguments of the kernels, so another value needs no new build.
 //!
 //! | property | |
 //! |---|---|
@@ -308,7 +308,8 @@ fn numbers<V: Shaped, A: Axes>(
 ///
 /// These methods count the elements that meet a condition. Module: [`reduce::count`](crate::reduce::count).
 impl Device {
-    /// The number of elements that meet a condition, of a whole input or of each group.
+    /// The number of elements that meet a condition, of a whole input or of each group. The condition may capture values,
+    /// and another value needs no new build.
     ///
     /// # Errors
     ///
@@ -361,7 +362,7 @@ impl Device {
     }
 
     /// Returns whether any element meets a condition; `false` for empty input. For groups, returns 0 or 1 for each.
-    /// Always reads all elements.
+    /// Always reads all elements. The condition may capture values, as in [`Device::count`].
     ///
     /// # Errors
     ///
@@ -404,7 +405,7 @@ impl Device {
     }
 
     /// Returns whether all elements meet a condition; `true` for empty input. For groups, returns 0 or 1 for each.
-    /// Always reads all elements.
+    /// Always reads all elements. The condition may capture values, as in [`Device::count`].
     ///
     /// # Errors
     ///

@@ -28,7 +28,8 @@ impl Device {
     ///
     /// A pair of conditions makes three parts, and the call returns the lengths of the first two. The first part has
     /// the elements that meet the first condition. The second part has the other elements that meet the second
-    /// condition, and the third part has the rest. Both conditions are evaluated for every element.
+    /// condition, and the third part has the rest. Both conditions are evaluated for every element. Conditions may capture
+    /// values, as in [`Device::select`].
     ///
     /// With [`UnstableTail`](crate::op::UnstableTail), the other elements are in reversed order. On GPUs this is
     /// faster, since the input is read once. [Values with flags](crate::Source::flagged) have two parts, each in its
@@ -51,7 +52,7 @@ impl Device {
     /// assert_eq!((partitioned.to_vec()?, count), (vec![6, 7, 5], 2));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn partition<I: Selectable, C: Condition<I::Tested, Use: ForPartitions>>(
+    pub fn partition<I: Selectable<C>, C: Condition<I::Tested, Use: ForPartitions>>(
         &self,
         input: I,
         what: C,
@@ -82,7 +83,7 @@ impl Device {
     /// assert_eq!((partitioned.to_vec()?, count.to_vec()?), (vec![7, 1, 4, 2], vec![2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn partition_into<'b, 'c, I: Selectable, C: Condition<I::Tested, Use: ForPartitions>>(
+    pub fn partition_into<'b, 'c, I: Selectable<C>, C: Condition<I::Tested, Use: ForPartitions>>(
         &self,
         input: I,
         what: C,
