@@ -36,8 +36,8 @@
 #ifndef REVERSED
 #define REVERSED 0
 #endif
-// The host puts the predicates before the file. Without them, an element is a flag. If the predicates capture values, the
-// host also defines these values as parameters of the kernels and of the functions that evaluate the predicates.
+// The host puts the predicates before the file. Without them, an element is a flag. If the predicates capture values,
+// the host also defines these values as parameters of the kernels and of the functions that evaluate the predicates.
 #ifndef CAPTURED_PARAMS
 #define CAPTURED_PARAMS
 #define CAPTURED_ARGS

@@ -7,14 +7,14 @@ use super::{CapturingMap, Map, MapText, sealed::Sealed};
 use crate::Device;
 use crate::{Element, ElementType, element};
 
-/// A condition of elements: [`NonZero`], [`EqualTo`], or a user's function to `bool`, by value or by reference. A function
-/// is a [`Map`] or, if it captures values, a [`CapturingMap`].
+/// A condition of elements: [`NonZero`], [`EqualTo`], or a user's function to `bool`, by value or by reference. A
+/// function is a [`Map`] or, if it captures values, a [`CapturingMap`].
 ///
 /// Selections also take a condition in [`Unordered`]. Partitions also take one in [`UnstableTail`], or a pair of
 /// conditions. Only the crate implements this trait.
 ///
-/// Captured values are arguments of the kernels. So another value needs no new build, and a condition that captures costs
-/// no further pass. Values of `f64` need a device with fp64.
+/// Captured values are arguments of the kernels. So another value needs no new build, and a condition that captures
+/// costs no further pass. Values of `f64` need a device with fp64.
 ///
 /// The argument of a function has the type in which `T` is computed: `f32` for `f16` and `bf16`, else `T` itself.
 ///
@@ -97,7 +97,8 @@ fn untyped<T: Element>(condition: &(impl Condition<T> + ?Sized)) -> Untyped {
     (map.text, captured)
 }
 
-/// Conditions in OpenCL C, for `cl/lib/select.cl`: their functions, and the types and bytes of the values that they capture.
+/// Conditions in OpenCL C, for `cl/lib/select.cl`: their functions, and the types and bytes of the values that they
+/// capture.
 #[doc(hidden)]
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Predicates {
