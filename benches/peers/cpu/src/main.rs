@@ -7,7 +7,7 @@ use ndarray::{ArrayView2, Axis};
 use oclprim::{Device, Element};
 use oclprim_checks::bench::{Effort, measure};
 use rayon::prelude::*;
-use xsum::{Xsum, XsumAuto};
+use xsum::{Xsum, XsumSmall};
 
 /// `what` is the crate's own name of the benchmark case, so that both results are matched.
 fn report<R>(
@@ -101,19 +101,20 @@ fn reductions(n: usize) {
     }
 }
 
-/// Correctly rounded sums of the `xsum` crate, whose `XsumLarge` of version 0.1.6 returns wrong sums of 2^14 and more
-/// elements. It has no merge, so it runs on one core. Rounding an `f64` sum to `f32` rounds twice, which the check allows.
+/// Correctly rounded sums of the `xsum` crate. Its `XsumLarge` and `XsumAuto` of version 0.1.6 return wrong sums of 2^14 and
+/// more elements, so this is `XsumSmall`. It has no merge, so it runs on one core. Rounding an `f64` sum to `f32` rounds
+/// twice, which the check allows.
 fn exact_sums(n: usize, x: &[f32]) {
     let wide: Vec<f64> = x.iter().map(|&x| x.into()).collect();
     let want: f64 = wide.iter().sum();
     let one_core = || {
-        let mut sum = XsumAuto::new();
+        let mut sum = XsumSmall::new();
         sum.add_list(&wide);
         sum.sum()
     };
     report(("xsum, one core", "reduce sum exact", "f64"), (n, 8 * n), one_core, |sum| near(sum, want));
     let of_floats = || {
-        let mut sum = XsumAuto::new();
+        let mut sum = XsumSmall::new();
         x.iter().for_each(|&x| sum.add(x.into()));
         sum.sum() as f32
     };
