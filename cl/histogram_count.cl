@@ -106,23 +106,13 @@ INLINED void count_sample(Counter* counter, const IN x, const uint bins SLOT_PAR
 
 #endif
 
-// 16 bytes of samples; bytes are extracted from words.
-#if VEC == 16
-#define BODY uint4
-#else
-#define BODY TV
-#endif
-typedef union {
-    BODY all;
-    uint words[4];
-    IN one[VEC];
-} Samples;
+#include "lib/samples.cl"
 
 INLINED void count_vector(Counter* counter, const Samples* samples, const uint bins SLOT_PARAMS)
 {
 #pragma unroll
     for (uint k = 0; k < VEC; k++) {
-        const IN x = VEC == 16 ? (IN)(samples->words[k / 4] >> 8 * (k % 4)) : samples->one[k];
+        const IN x = sample_of(samples, k);
         count_sample(counter, x, bins MAP_ARGS);
     }
 }
