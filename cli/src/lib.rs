@@ -33,6 +33,7 @@ use std::{
     panic,
     process::ExitCode,
     sync::atomic::{AtomicBool, Ordering},
+    thread,
 };
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -118,7 +119,8 @@ fn faults_are_one_line() {
     static FIRST: AtomicBool = AtomicBool::new(true);
     if cfg!(panic = "abort") {
         panic::set_hook(Box::new(|fault| {
-            // If several threads panic, only the first one reports.
+            // If several threads panic, only the first one reports. The others wait until it has ended the process, because
+            // the process aborts when this hook returns.
             if FIRST.swap(false, Ordering::Relaxed) {
                 let check = check::running().map_or(String::new(), |case| format!(" in the check {case}"));
                 let text = fault.to_string().replace('\n', " ");
@@ -129,6 +131,9 @@ fn faults_are_one_line() {
                 signal_hook::low_level::exit(101);
                 #[cfg(not(unix))]
                 process::exit(101);
+            }
+            loop {
+                thread::park();
             }
         }));
     }

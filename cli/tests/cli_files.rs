@@ -169,7 +169,7 @@ fn a_mapped_file_that_is_cut_short_is_an_error_and_leaves_no_output() {
     assert_eq!(names(folder.0.path()), ["few.npy", "in.npy", "indices.npy"]);
 }
 
-/// The threads of the CPU backend read the mapped array here.
+/// Several threads of the CPU backend read the mapped array here, and several of them can get the signal.
 #[test]
 fn a_file_that_is_cut_short_is_an_error_of_a_reduction() {
     const N: usize = 1 << 22;
@@ -178,7 +178,9 @@ fn a_file_that_is_cut_short_is_an_error_of_a_reduction() {
     let offsets = fs::read(folder.save("ends.npy", &[2], &[0u32, N as u32])).expect("a file");
     assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs").success());
     let words = ["run", "reduce", &input, "--segments", text(&fifo), "--device", "cpu"];
-    let child = program(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut program = program(&words);
+    program.env("RAYON_NUM_THREADS", "16").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = program.spawn().expect("the program starts");
     let mut pipe = fs::OpenOptions::new().write(true).open(&fifo).expect("the pipe");
     fs::OpenOptions::new().write(true).open(&input).expect("the input").set_len(1 << 20).expect("a shorter file");
     pipe.write_all(&offsets).expect("the pipe takes them");

@@ -6,6 +6,11 @@
 //! the time as it is. Examples: a second write in the same tick of the file system's clock, and a store through a
 //! mapping whose page was already dirty.
 
+#[cfg(unix)]
+use std::sync::{
+    Once,
+    atomic::{AtomicBool, Ordering},
+};
 use std::{
     fs::{File, Metadata},
     io,
@@ -58,20 +63,32 @@ pub(crate) fn still_whole() -> Result<(), (PathBuf, String)> {
 }
 
 /// Turns the signal of a page beyond a file's end into an error of one line.
+///
+/// The handler replaces the standard library's. That one restores the default action first, so a fault of a second thread
+/// would end the process by a signal before the error is written.
 #[cfg(unix)]
 fn cut_files_are_errors() {
-    use std::sync::Once;
-
     static ONCE: Once = Once::new();
-    const MESSAGE: &[u8] = b"error: a read of memory failed, most likely because an input file was cut short\n";
     ONCE.call_once(|| {
-        let end = || {
-            // If standard error is closed, the message is lost.
-            let _ = rustix::io::write(rustix::stdio::stderr(), MESSAGE);
-            signal_hook::low_level::exit(2);
-        };
-        // SAFETY: the handler makes two system calls that are safe in a signal handler, and does not return.
+        let handler = report_cut_file as extern "C" fn(libc::c_int);
+        // SAFETY: the handler makes only system calls that are safe in a signal handler, and does not return.
         // If the handler cannot be set, the signal ends the process by itself.
-        let _ = unsafe { signal_hook::low_level::register(signal_hook::consts::SIGBUS, end) };
+        unsafe { libc::signal(libc::SIGBUS, handler as libc::sighandler_t) };
     });
+}
+
+/// Only the first thread writes the error. Others wait until it has ended the process.
+#[cfg(unix)]
+extern "C" fn report_cut_file(_signal: libc::c_int) {
+    static FIRST: AtomicBool = AtomicBool::new(true);
+    const MESSAGE: &[u8] = b"error: a read of memory failed, most likely because an input file was cut short\n";
+    if FIRST.swap(false, Ordering::Relaxed) {
+        // If standard error is closed, the message is lost.
+        let _ = rustix::io::write(rustix::stdio::stderr(), MESSAGE);
+        signal_hook::low_level::exit(2);
+    }
+    loop {
+        // SAFETY: it waits for a signal, and is safe in a signal handler.
+        unsafe { libc::pause() };
+    }
 }
