@@ -32,7 +32,7 @@ pub enum ErrorKind {
     NoDevice,
     /// The device lacks something that the request needs, such as fp64.
     Unsupported,
-    /// An argument is out of range; the message has the numbers.
+    /// An argument is invalid, such as a range that exceeds a buffer; the message has the numbers.
     InvalidInput,
     /// The input is empty, and the operation, such as arg-min, has no result for empty input.
     Empty,

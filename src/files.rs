@@ -8,8 +8,8 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-/// Bytes of one write. On a virtual machine, a write of 256 MiB often takes several times as long, probably because it
-/// gets larger pages, which the host must supply first.
+/// Bytes of one write. On a virtual machine, one write of 256 MiB often takes several times as long as 256 such writes.
+/// The reason is probably that it gets larger pages, which the host must supply first.
 const PIECE: usize = 1 << 20;
 /// Start and end of the name of a temporary file.
 const PREFIX: &str = ".oclprim-";
@@ -155,8 +155,8 @@ impl Write for Draft {
     }
 }
 
-/// Returns an error unless the pipe can be written. Does not open the pipe: its reader would then see the end of the
-/// file.
+/// Returns an error unless the pipe can be written. Does not open the pipe: after the close, its reader would see the
+/// end of the file.
 pub fn may_write_pipe(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?;
@@ -435,7 +435,7 @@ pub(crate) fn open(path: &Path, options: &mut OpenOptions, follow: bool) -> io::
 
 /// All bytes of a file. A file of more than `most` bytes is an error, also if it grows during the call.
 pub(crate) fn read(file: &File, most: u64) -> io::Result<Vec<u8>> {
-    let too_large = |bytes: u64| Err(io::Error::other(format!("it has {bytes} bytes, {most} are possible")));
+    let too_large = |bytes: u64| Err(io::Error::other(format!("it has {bytes} bytes, at most {most} are possible")));
     let len = file.metadata()?.len();
     if len > most {
         return too_large(len);

@@ -30,7 +30,7 @@ impl ClDevice {
         Ok(kept.map(|(mem, _)| mem))
     }
 
-    /// Status words for one launch, and the launch's epoch, a number from 1 on that no word of the buffer has yet. So
+    /// Status words for one launch, and the launch's epoch: a positive number that no word of the buffer has yet. So
     /// the buffer is not cleared between launches. `None` for more than `KEPT_WORD_BYTES`, or on an out-of-order queue.
     pub(crate) fn words(&self, bytes: usize) -> Result<Option<(ClMem, u32)>> {
         if bytes > KEPT_WORD_BYTES {

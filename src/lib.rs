@@ -73,16 +73,17 @@
 //! - an argument belongs to another queue of the device (each [`Device::open`] makes a queue);
 //! - a device is used for the first time, and its self-test runs;
 //! - it allocates a result whose length the device finds: [`Device::select`], [`Device::select_indices`],
-//!   [`Device::partition`], [`Device::unique`] and other [runs](select::runs), [`Device::reduce`] by key,
-//!   [`Device::set_operation`];
+//!   [`Device::partition`], [`Device::unique`] and other [runs](select::runs), [`Device::reduce`] and others by key,
+//!   [`Device::set_operation`], [`Device::transform`] and [`Device::scan`] [by a count](Source::take);
 //! - it checks data on the device: indices of [`Device::gather`], [`Device::scatter`] and
 //!   [`gathered`](Source::gathered) sources, or offsets of [segments](Source::segments) in calls that allocate
 //!   their result;
 //! - its own documentation says so: [`Buffer::fill`] waits if an element does not have 1, 2, 4, 8 or 16 bytes.
 //!
-//! If all outputs are on the device, an `_into` method does not wait for a length. It then waits for a check only in
-//! two cases: a source has a [gather](Source::gathered), or the call is [`Device::top_k_into`] of segments.
-//! [`Device::finish`] waits for all commands.
+//! If all outputs are on the device, an `_into` method does not wait for a length, except that
+//! [exact](op::Usage::exact) scans and [means](op::Mean) wait for a count. It then waits for a check only in two cases:
+//! a source has a [gather](Source::gathered), or the call is [`Device::top_k_into`] of segments. [`Device::finish`]
+//! waits for all commands.
 //!
 //! # Determinism
 //!
@@ -398,8 +399,8 @@ pub use oclprim_macros::map;
 /// | `a / b`, `a.sqrt()` of `f32` | the nearest float, on devices with `f64`; elsewhere as the driver rounds |
 /// | `a % b` of floats, `mul_add` | the driver's `fmod` and `fma`, which treat subnormals as zeros on Mesa |
 ///
-/// Two more things can differ between the CPU and devices. An index out of range panics on the CPU, and takes the first
-/// element on a device. The bits of a computed NaN, and so its `to_bits`, are not specified.
+/// Two more things can differ between the CPU and devices. An index out of range panics on the CPU, and counts as
+/// 0 on a device. The bits of a computed NaN, and so its `to_bits`, are not specified.
 ///
 /// A loop that does not end hangs everywhere. A multiplication is fused with an addition only by `mul_add`. Devices
 /// that [treat subnormals as zeros](Capabilities::denormals) may give another result where an argument or Rust's result
@@ -409,8 +410,8 @@ pub use oclprim_macros::operator;
 /// Turns a Rust function of two values into a function that returns an [`op::Less`]. The Rust function returns true if
 /// `a` comes before `b`.
 ///
-/// The function must be a strict weak order. The function in the example is one if no time is NaN. [The
-/// subset](operator#the-subset) and [the arithmetic](operator#arithmetic) are those of operators.
+/// The function must be a strict weak order, as in the example if no time is NaN. [The subset](operator#the-subset) and
+/// [the arithmetic](operator#arithmetic) are those of operators.
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};

@@ -1,6 +1,7 @@
 //! Host constants of decoupled look-back, which scans, selections and segmented reductions share.
 
-/// Polls of a status word, some milliseconds, before the waiting work-group recomputes the tile's aggregate.
+/// Maximum polls of a status word, which take some milliseconds. Then the waiting work-group recomputes the tile's
+/// aggregate.
 pub(crate) const SPINS: u32 = 1 << 13;
 /// Bytes before the status words, for the atomic tile counter.
 pub(crate) const TICKET_BYTES: usize = 16;
