@@ -1,7 +1,7 @@
 //! The folder of built programs and self-test results, which outlives the process.
 //!
-//! On Unix the folder and each entry must belong to this process's user, and no other user may have write permission, since
-//! a stored program runs with the user's rights. On Windows only the folder's permissions keep other users out; the
+//! A stored program runs with the user's rights. So on Unix the folder and each entry must belong to this process's user,
+//! and no other user may have write permission. On Windows only the folder's permissions keep other users out; the
 //! default folder belongs to the user alone.
 
 use std::{
@@ -84,8 +84,8 @@ pub(super) fn folder(create: bool) -> Option<PathBuf> {
         None => folders::own(|user| user.cache_dir())?,
     };
     let found = match fs::metadata(&folder) {
-        // The crate owns the default folder, and checks each entry separately. So it corrects the folder's permissions: a
-        // lax umask must not disable the cache for good.
+        // The crate corrects the permissions of its default folder: a lax umask must not disable the cache for good. This
+        // is safe, since each entry is checked, too.
         #[cfg(unix)]
         Ok(found) if named.is_none() && found.is_dir() && of_this_user(&found) && !of_this_user_alone(&found) => {
             fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).ok()?;

@@ -148,7 +148,7 @@ pub struct Transfers {
 }
 
 impl Default for Transfers {
-    /// The values of a device before the self-test, which no file changes.
+    /// The values before a device's self-test. No tuning file changes them.
     fn default() -> Self {
         // On the host of an H100 one thread copies at 9.6 GB/s, 16 copy at 42. The link moves 53.
         const MOST_THREADS: usize = 16;
@@ -163,7 +163,7 @@ impl Default for Transfers {
             // The H200's driver reads 4 MiB in 0.33 to 0.55 ms, and 16 MiB in 1.4 to 2.2. Staged reads take 0.22 to
             // 0.59 ms and 1.0 ms.
             min_read_bytes: 16 << 20,
-            // Arrives in 0.8 ms at 41 GB/s. Its launches take the host some 10 µs.
+            // A part of this size arrives in 0.8 ms at 41 GB/s. Its launches take the host some 10 µs.
             part_bytes: 32 << 20,
             always: false,
             copied: false,

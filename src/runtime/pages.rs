@@ -1,6 +1,6 @@
 //! Pages of host memory.
 
-/// Bytes from which large pages pay.
+/// Minimum bytes of memory for which large pages save time.
 pub(crate) const LARGE: usize = 4 << 20;
 
 /// Asks the system for large pages for memory that is about to be written for the first time. With small pages, threads

@@ -73,7 +73,7 @@ impl ClInput {
         Self { held: Held::Borrowed(borrowed), visit: None, root, offset, len, size }
     }
 
-    /// `len` elements of a buffer of `owner`, whose memory is `place`.
+    /// `len` elements of a buffer that `owner` owns; `place` is the buffer's memory.
     pub(super) fn within(
         device: &ClDevice,
         owner: &Device,
@@ -156,8 +156,8 @@ impl<'a> Arriving<'a> {
         self.host.is_some()
     }
 
-    /// Calls `launch` with ranges of elements, in order and together all elements. Each range but the last ends at a
-    /// multiple of `unit`. The commands that `launch` enqueues run after the range has arrived. If no elements are on
+    /// Calls `launch` with consecutive ranges that cover the elements. Each range but the last ends at a multiple of
+    /// `unit`. The commands that `launch` enqueues run after the range has arrived. If no elements are on
     /// the host, there is one range.
     pub(crate) fn arrive(
         &self,
@@ -255,7 +255,7 @@ mod tests {
     use super::*;
     use crate::{Device, DeviceClass, Input, Tuning, internals::testing::log_skip, tuning::Primitive};
 
-    /// The chunks after a part are sent by the thread that launches the part's commands, and after the launch. So those
+    /// The thread that launches a part's commands sends the chunks after that part, and only after the launch. So these
     /// commands would never end if they waited for a later part.
     #[test]
     fn commands_of_the_first_part_do_not_wait_for_the_last_one() {

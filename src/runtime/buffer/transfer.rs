@@ -54,7 +54,7 @@ impl<T: Pod> Drop for Moving<T> {
             transfer.owe(error);
         }
         if self.done {
-            // SAFETY: it is dropped once, and no command uses it.
+            // SAFETY: `host` is dropped once, and no command uses it.
             unsafe { ManuallyDrop::drop(&mut self.host) };
         }
     }

@@ -24,8 +24,8 @@ impl Borrowed {
         &self.mem
     }
 
-    /// Waits until the commands of the queue are done, by any call that works, since the memory may be freed next.
-    /// Returns the first error. Aborts the process if the driver cannot wait at all.
+    /// Waits until the commands of the queue are done, since the memory may be freed next. If one way to wait fails,
+    /// tries another. Returns the first error. Aborts the process if the driver cannot wait at all.
     fn wait(&self) -> Result<()> {
         let queue = self.device.queue();
         cl::finish(queue).inspect_err(|_| {

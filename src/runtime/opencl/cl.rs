@@ -200,8 +200,8 @@ pub(super) fn check(status: cl_int, what: impl Display) -> Result<()> {
     if status == SUCCESS { Ok(()) } else { Err(failure(status, what)) }
 }
 
-/// Returns true if the same call may succeed later: memory was short, a command failed, the device or one of its objects is
-/// lost, or the status is unknown. Any other status states a lasting fact of the call or the device.
+/// Returns true if the same call may succeed later. Memory was short, a command failed, the device or one of its objects
+/// is lost, or the status is unknown. Any other status states a lasting fact of the call or the device.
 fn is_transient(status: cl_int) -> bool {
     let lasting = matches!(
         status,

@@ -75,8 +75,8 @@ impl ClDevice {
     /// writes values that do not depend on its own output. Kernels that count, or that use an atomic tile counter, are not
     /// idempotent.
     ///
-    /// An error with a source comes from a transfer, and its source from the queue. The call is then not repeated,
-    /// since an earlier command may have failed.
+    /// An error with a source comes from a transfer; the source is an error of the queue, perhaps of an earlier command.
+    /// The call is then not repeated.
     pub(super) fn with_memory<R>(&self, mut call: impl FnMut() -> Result<R>) -> Result<R> {
         match call().inspect_err(|error| self.give_up_scratch(error)) {
             Err(error) if error.kind() == ErrorKind::OutOfMemory && error.source().is_none() => {
@@ -187,7 +187,7 @@ impl ClDevice {
     /// Memory that the queue keeps for launches of one kind, and the number of this use, from 1 on.
     ///
     /// `make` returns memory of `bytes` bytes for the first use. It is called again if the memory has fewer bytes, after `most`
-    /// uses, and after a failed launch, which may have left any value in the memory. `None` on an out-of-order queue.
+    /// uses, and after a failed launch, which can leave any value there. `None` on an out-of-order queue.
     pub(crate) fn kept(
         &self,
         kind: &'static str,

@@ -14,7 +14,8 @@ pub(super) struct Pool<M> {
     reserved: Vec<usize>,
     /// The sizes that calls use now, largest first.
     used: Vec<usize>,
-    /// `needed[i]` is the largest `used[i]` so far. Buffers of these sizes serve the same calls again, except in rare orders.
+    /// `needed[i]` is the largest `used[i]` so far. Buffers of these sizes serve the same calls again, except for
+    /// some rare orders of the calls.
     needed: Vec<usize>,
 }
 

@@ -91,8 +91,8 @@ impl Drop for Building {
 pub(super) struct Compiler {
     /// True if the driver compiles each kernel at its first launch and keeps the code itself.
     lazy: bool,
-    /// A program has one kernel, or some that one call launches, so that a build compiles no kernel that is not launched.
-    /// The self-test launches most kernels of its programs, so these stay whole.
+    /// True if a program has one kernel, or a few that one call launches. So a build compiles only kernels that are
+    /// launched. The self-test launches most kernels of its programs, so these stay whole.
     by_kernel: bool,
     /// Maximum number of builds that run in parallel.
     pub(super) at_once: usize,

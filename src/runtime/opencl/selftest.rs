@@ -294,7 +294,7 @@ impl SelfTest<'_> {
         Ok(result.map_err(|error| self.notes.push(format!("{what}: {error}"))).is_ok())
     }
 
-    /// Runs a test until it passes, gives a wrong answer, or the device refuses it for a lasting reason.
+    /// Runs a test until it passes, gives a wrong answer, or fails for a lasting reason.
     ///
     /// After a transient failure, such as a shortage of memory, a plain kernel must build and run, and the test runs
     /// again. If the same failure occurs [`TRIES`] times, the test counts as failed in this process. If the plain

@@ -1,7 +1,7 @@
 //! Transfers of host slices through pinned memory.
 //!
-//! A driver copies a slice to pinned memory of its own with one thread, at about a sixth of the link's speed. So larger
-//! slices go through a ring of pinned chunks: threads copy some chunks while the device moves others.
+//! A driver copies a slice to pinned memory of its own with one thread, at a ninth to a quarter of the link's speed. So
+//! larger slices go through a ring of pinned chunks: threads copy some chunks while the device moves others.
 
 use std::{
     collections::VecDeque,
@@ -295,7 +295,7 @@ impl ClDevice {
     }
 
     /// Writes `data` to memory, after all earlier commands, and waits for the writes. Meanwhile it calls `launch` with
-    /// ranges of bytes, in order and together all of `data`. Each range but the last ends at a multiple of `unit`. The
+    /// consecutive ranges of bytes that cover `data`. Each range but the last ends at a multiple of `unit`. The
     /// commands that `launch` enqueues run after the writes of their range. There are at most [`MOST_PARTS`] ranges.
     pub(crate) fn write_in_parts(
         &self,

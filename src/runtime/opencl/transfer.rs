@@ -90,7 +90,7 @@ impl Transfer {
         cl::flush(queue)
     }
 
-    /// Returns whether the transfer is done, without waiting. An error means that it is not known.
+    /// Returns whether the transfer is done, without waiting. An error means that the driver does not report it.
     pub(crate) fn is_done(&self) -> Result<bool> {
         let Some(event) = &self.event else { return Ok(self.started.is_none()) };
         cl::is_done(event)
