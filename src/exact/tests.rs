@@ -172,7 +172,7 @@ fn sums_of_f64_equal_those_of_the_crate_xsum() {
         let mut x = hard_case::<f64>(&mut rng);
         let mut got = ExactSum::from_iter(&x).round();
         if got < 0.0 {
-            // Version 0.1.6 rounds some negative ties to odd: -0x1.c5cc546f1fedcp-352 - 0x1p-405, for one.
+            // Version 0.1.6 rounds some negative ties to odd, such as -0x1.c5cc546f1fedcp-352 - 0x1p-405.
             x.iter_mut().for_each(|x| *x = -*x);
             got = -got;
         }
@@ -311,7 +311,8 @@ fn chunks_of_random_spread_equal_sums_one_by_one() {
     random_chunks::<f64>(13);
 }
 
-/// A mean m of n numbers is the nearest float if |sum - m n| is at most n times half of the last place; on a tie, m is even.
+/// A mean m of n numbers is the nearest float if |sum - m n| is at most n times half of the last place. On a tie, m is
+/// even.
 #[test]
 fn means_are_correctly_rounded() {
     let mut rng = Rng::new(20);
