@@ -17,7 +17,7 @@ const MAX_AXES: usize = 8;
 /// Minimum elements of a matrix that fills a work-group's tile.
 const TILE_CELLS: usize = 512;
 
-/// The launch of a job of at least one element that is not a matrix.
+/// The launch of a job that has at least one element and is not a matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub program: ProgramSpec,

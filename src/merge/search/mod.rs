@@ -49,7 +49,7 @@ const NONE: u64 = u64::MAX;
 /// These methods return insertion indices in a sorted range, and test whether a range is sorted. Module:
 /// [`merge::search`](crate::merge::search).
 impl Device {
-    /// Bound of each needle in a sorted range, an index at which the needle can be inserted. Indices are `u32` or `u64`.
+    /// Bound of each needle in a sorted range: an index at which the needle can be inserted. Indices are `u32` or `u64`.
     ///
     /// | bound | `out[i]` |
     /// |---|---|

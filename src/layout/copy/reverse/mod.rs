@@ -11,7 +11,7 @@
 //!
 //! On a GPU, elements of 1, 2, 4, 8 or 16 bytes move in 16-byte words. All loads and stores are aligned, even if the
 //! offsets are not. In place, this requires that the byte offsets of start and end add up to a multiple of 16. All
-//! other elements move in units: a unit has the largest power of two of bytes, at most 16, that divides the element
+//! other elements move in units. The bytes of a unit are the largest power of two, at most 16, that divides the element
 //! size. On a CPU driver, each work-item moves the units of a contiguous range of elements. The CPU backend moves whole
 //! elements.
 
