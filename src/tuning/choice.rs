@@ -137,8 +137,8 @@ impl Choice {
         self.primitive == primitive && self.place.is_none_or(|only| only == place())
     }
 
-    /// Returns whether the choice is for inputs of this size class and primitive, such as transfers, whose rows have
-    /// elements of one byte.
+    /// Returns whether the choice is for this size class and primitive. The primitive's rows have elements of one byte, as
+    /// those of transfers do.
     pub(super) fn is_of(&self, primitive: Primitive, class: SizeClass) -> bool {
         self.primitive == primitive && self.place.is_none_or(|only| only == (row_bytes(primitive, 1), class))
     }
@@ -241,7 +241,7 @@ mod tests {
         };
         assert_eq!(refused(Primitive::Transpose, "side", 32), Ok(()));
         let error = "dance".parse::<Primitive>().expect_err("no primitive").to_string();
-        assert!(error.starts_with("no primitive `dance` has parameters: there are reduce, scan, "), "{error}");
+        assert!(error.starts_with("primitive `dance` has no parameters: expected one of reduce, scan, "), "{error}");
         let text = "transpose has no parameter `words`: there are max_groups, side, work_group";
         assert_eq!(refused(Primitive::Transpose, "words", 1), Err(text.into()));
         let mut checker = Capabilities { checker: true, ..Capabilities::samples().pop().expect("samples").1 };

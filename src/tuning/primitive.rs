@@ -96,7 +96,7 @@ impl FromStr for Primitive {
     fn from_str(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|primitive| primitive.name() == name).ok_or_else(|| {
             let all = Self::ALL.map(Self::name).join(", ");
-            Error::invalid(format!("no primitive `{name}` has parameters: there are {all}"))
+            Error::invalid(format!("primitive `{name}` has no parameters: expected one of {all}"))
         })
     }
 }

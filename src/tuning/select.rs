@@ -6,7 +6,8 @@ use crate::runtime::{DeviceClass, SubGroupBackend};
 /// Geometry of selections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Select {
-    /// Maximum work-items of a work-group, and 16-byte vectors of each work-item in a tile: a power of two, at least 2.
+    /// Maximum work-items of a work-group, and 16-byte vectors of each work-item in a tile. The number of vectors is a
+    /// power of two, at least 2.
     pub(crate) work_group: usize,
     pub(crate) rows: usize,
     pub(crate) max_groups: usize,
