@@ -1,4 +1,4 @@
-//! Sources without sources: memory, consecutive numbers, and one value.
+//! Sources that read no other source: memory, consecutive numbers, and one value.
 
 use std::ops::Range;
 

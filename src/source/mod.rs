@@ -169,7 +169,7 @@ pub trait Source: Sized + Sync {
     /// Products: `x[0] * y[0], x[1] * y[1], ...` The sum of these products is the dot product of `x` and `y`.
     ///
     /// Integers wrap, and floats round. For sums of all elements, of segments and by key,
-    /// [`Determinism::Exact`](crate::Determinism::Exact) adds the exact products and rounds only the sum;
+    /// [`Determinism::Exact`](crate::Determinism::Exact) adds the exact products and rounds only the sum.
     /// [`ExactSum::of`](crate::ExactSum::of) returns the exact sum of all products. This holds if `times` is the
     /// outermost source, or only [`take`](Source::take) is applied to it. Any other source applied to the products, such
     /// as [`reversed`](Source::reversed) or a second `times`, gets rounded products. For products in a wider type,
@@ -278,8 +278,8 @@ pub trait Source: Sized + Sync {
     /// depends mostly on the count. Scratch depends on the capacity.
     ///
     /// The count comes last: write `x.map(f).take(&count)`, since the result of `take(&count)` is no source. The
-    /// [table](crate::source::Grouped) lists the calls that take it; all others do not compile. There, read the count, which waits,
-    /// and take that number.
+    /// [table](crate::source::Grouped) lists the calls that take it; all others do not compile. For those, read the
+    /// count, which waits, and take that number.
     ///
     /// The call returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the count does not have one element, or if
     /// the source is endless.
@@ -306,8 +306,8 @@ pub trait Source: Sized + Sync {
     /// The elements in a random order, each once. The order depends on `seed` and the length alone, and is the same on every
     /// device. The source must not be endless.
     ///
-    /// A keyed bijection computes the index of each element on its own, without memory and in constant time on average: a network of 24
-    /// rounds. There are at most 2^64 orders, one for each seed. Algorithm: Mitchell, Stokes, Frank and
+    /// A keyed bijection, a network of 24 rounds, computes the index of each element on its own. It needs no memory, and
+    /// constant time on average. There are at most 2^64 orders, one for each seed. Algorithm: Mitchell, Stokes, Frank and
     /// Holmes 2022, "Bandwidth-optimal random shuffling for GPUs".
     ///
     /// ```
@@ -654,7 +654,8 @@ impl<'a, T: Pod + Send + Sync> Erased<'a, T> {
         self.first(n, device)
     }
 
-    /// The elements in memory; of those in memory of their own, only as many as `count` says. `device` is an OpenCL device.
+    /// The elements in memory. Those of an expression are written there first, as many as `count` says. `device` is an
+    /// OpenCL device.
     pub(crate) fn held_counted(self, device: &Device, count: Count<'_>) -> Result<Held<'a, T>> {
         match self {
             Self::Memory(input) => Ok(Held::There(input)),

@@ -99,12 +99,12 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the source is endless, if lengths of a
-    /// [`zip`](Source::zip) differ, if an index of [`gathered`](Source::gathered) is out of range, if a stride is 0, or if
-    /// [`take`](Source::take) asks for more elements than there are.
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it, or if the
-    /// elements of a view are zero-sized.
-    /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects a user's expression.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the source is endless, or if lengths of a
+    /// [`zip`](Source::zip) differ. The same error if an index of [`gathered`](Source::gathered) is out of range, if a
+    /// stride is 0, or if [`take`](Source::take) asks for more elements than there are.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it, or if
+    /// the elements of a view are zero-sized. [`ErrorKind::Build`](crate::ErrorKind::Build) if the driver rejects a
+    /// user's expression.
     ///
     /// ```
     /// use oclprim::{Device, Source, op::Map};
