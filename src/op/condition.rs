@@ -13,8 +13,8 @@ use crate::{Element, ElementType, element};
 /// Selections also take a condition in [`Unordered`]. Partitions also take one in [`UnstableTail`], or a pair of
 /// conditions. Only the crate implements this trait.
 ///
-/// Captured values are arguments of the kernels. So another value needs no new build, and a condition that captures
-/// costs no further pass. Values of `f64` need a device with fp64.
+/// Captured values are arguments of the kernels. So another value needs no new build, and captured values cost
+/// no further pass. Values of `f64` need a device with fp64.
 ///
 /// The argument of a function has the type in which `T` is computed: `f32` for `f16` and `bf16`, else `T` itself.
 ///
