@@ -18,8 +18,8 @@ use crate::{
 
 const TEXT: &str = include_str!("../../cl/scan.cl");
 
-/// Bytes of local memory that segments add to a scan: a bit for each byte of a tile, a word for each work-item, and 8
-/// bytes for each aggregate.
+/// Bytes of local memory that segments add to a scan. They are a bit for each byte of a tile, a word for each work-item,
+/// and 8 bytes for each aggregate.
 const HEAD_BYTES: usize = cpu::TILE_RUNS * 16 / 8 + 4 * 256 + 8 * (2 * cpu::CHUNKS + 8);
 
 /// The source of segment heads.

@@ -20,7 +20,7 @@
 //! The order within a tile and across tiles is Sklansky's tree (1960). Its depth is log n, so the errors of floats also
 //! grow with log n. The CPU uses the same order.
 //!
-//! With [`Determinism::Exact`] it is reduce-then-scan with exact accumulators, on every device: two reads and one
+//! A scan with [`Determinism::Exact`] is reduce-then-scan with exact accumulators, on every device: two reads and one
 //! write.
 
 pub mod axis;
@@ -247,8 +247,8 @@ impl Device {
     /// [`Device::scan`] into a slice, buffer or view. For an exclusive scan of a whole input, the output may have one
     /// more element, which receives `start op x[0] op ... op x[n - 1]`.
     ///
-    /// For the first elements [by a count](Source::take), `output` has the length of the whole source, or one more element. There are
-    /// as many results as for that number of elements, and the elements after them do not change.
+    /// For the first elements [by a count](Source::take), `output` has the length of the whole source, or one more
+    /// element. The results are those of a scan of the counted elements. Elements of `output` after them do not change.
     ///
     /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered). An
     /// [exact](Usage::exact) scan by a count waits for the count.
