@@ -11,9 +11,9 @@
 //! The design is CUB's two-level reduction (Harris 2007, Merrill 2015), with a fixed order inside a tile.
 //!
 //! Related operations have their own modules and tables. A [source](crate::source) converts, maps or multiplies
-//! elements as they are read. [`segmented`] returns a value for each segment, [`segmented::moments`] its mean and
-//! variance, [`axis`] one for each line along an axis. [`by`] takes a user-defined operator. [`count`] counts elements,
-//! and [`statistics`] computes several results in one pass.
+//! elements as they are read. [`segmented`] returns a value for each segment, and [`axis`] for each line along an
+//! axis. [`segmented::moments`] returns the mean and variance of each segment. [`by`] takes a user-defined operator.
+//! [`count`] counts elements, and [`statistics`] computes several results in one pass.
 
 mod arg;
 pub mod axis;

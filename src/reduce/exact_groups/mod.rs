@@ -21,14 +21,14 @@
 //! - **Integers**: digits in a window. Digit k has the weight 2^(32 k) above the bit position `low`, which the team
 //!   derives from its first chunk. Numbers outside of the window do not fit.
 //!
-//! In most data, nearly all groups fit; in some, nearly none do. The work-group gives the groups that do not fit
-//! accumulators in local memory, as many at once as have room. It reads their elements again, and adds each one with
-//! integers. So the slow path needs no second launch.
+//! In most data, nearly all groups fit; in some, nearly none do. Each group that does not fit gets an accumulator in
+//! local memory, as many groups at once as there is room for. The work-group reads their elements again, and adds each
+//! one with integers. So the slow path needs no second launch.
 //!
-//! **Long groups** are divided into parts, so that a few of them still fill the device. A part ends with the
-//! accumulator in local memory, which it adds to one for the group in global memory. A last launch rounds the
-//! accumulators in global memory. The lengths of segments are on the device, so the first launch lists the parts of
-//! long segments there. Without long ones, the other launches find an empty list.
+//! **Long groups** are divided into parts, so that a few of them still fill the device. The sum
+//! of a part is in an accumulator in local memory. It is added to the group's accumulator in global memory. A last
+//! launch rounds the accumulators in global memory. The lengths of segments are on the device, so the first launch
+//! lists the parts of long segments there. Without long ones, the other launches find an empty list.
 //!
 //! **Products** are exact integers, so their partials are always integers. A group has a first element and a stride for
 //! each factor.
