@@ -70,8 +70,8 @@ fn expect_numbers<I: Offset>(n: usize) -> Result<()> {
 }
 
 /// An input of [`Device::select`] and [`Device::partition`] with a condition `C`: a [`Source`], or values with
-/// [flags](Source::flagged). The condition tests the elements of a source, or the flags. Of flags it is
-/// [`NonZero`](OfFlags).
+/// [flags](Source::flagged). The condition tests the elements of a source, or the flags. For flags it must
+/// be [`NonZero`](OfFlags).
 ///
 /// The crate alone implements this trait.
 ///
