@@ -25,9 +25,9 @@
 //! to memory first.
 //!
 //! The search among given edges starts from a table over the range, so evenly spaced edges take about one comparison
-//! per sample. [Weights](Source::weighted) are summed as integers, and sums of floats are exact. For floats, a unit is
-//! chosen of which most weights are whole multiples. In each bin, a few words hold the sum of these weights. Further
-//! words cover the whole range of the type, and hold the sum of the other weights.
+//! per sample. [Weights](Source::weighted) are summed as integers, and sums of floats are exact. For floats, the unit
+//! is chosen so that most weights are whole multiples of it. In each bin, a few words hold the sum of these weights.
+//! Further words cover the whole range of the type, and hold the sum of the other weights.
 
 #[doc(hidden)]
 pub(crate) mod bins;

@@ -18,8 +18,8 @@ use crate::{
 
 const NAME: &str = "histogram_partition.cl";
 const TEXT: &str = include_str!("../../cl/histogram_partition.cl");
-/// Maximum bytes of scratch, of which each sample of a round takes 2. `MEMORY_PART` is the divisor of the device's
-/// memory that also limits scratch. H200, 2^28 i32 in 5 Mi bins: 835 GB/s in one round; 737 GB/s in three rounds of 256
+/// Maximum bytes of scratch, of which each sample of a round takes 2. Scratch is also at most the device's memory divided
+/// by `MEMORY_PART`. H200, 2^28 i32 in 5 Mi bins: 835 GB/s in one round; 737 GB/s in three rounds of 256
 /// MiB.
 const SCRATCH_BYTES: usize = 1 << 30;
 const MEMORY_PART: u64 = 16;

@@ -245,8 +245,8 @@ pub(super) fn sums(
     })
 }
 
-/// Numbers the slots of groups, and sums the weights as those of one histogram with as many bins. If the numbers exceed
-/// 32 bits, the groups are processed in batches.
+/// Numbers the slots of groups, and sums the weights as those of one histogram with as many bins. If there are more
+/// than 2^31 slots, the groups are processed in batches.
 fn run_sums(
     device: &ClDevice,
     form: weighted::Form,

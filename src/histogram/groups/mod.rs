@@ -13,8 +13,9 @@
 //! 2016). A sample costs 1, and a group costs more for its row of counters. So one segment of all samples and many
 //! segments of few samples are both balanced.
 //!
-//! A work-group counts in local memory: a long group with replicas, or as many short groups as fit. It writes the row of
-//! a group that is in its part as a whole. Of the at most two other groups it adds the counts by atomics.
+//! A work-group counts in local memory: a long group with replicas, or as many short groups as fit. If a group lies
+//! wholly in the part, the work-group writes the group's row. It adds the counts of the other groups, at most two, by
+//! atomics.
 //!
 //! With weights, a first kernel writes the number of each sample's slot among the slots of all groups: 4 bytes per
 //! sample. The weighted histogram of these numbers has the sums, with the accuracy of [`Source::weighted`] and the

@@ -20,7 +20,7 @@ const HEAD: usize = 4;
 /// Maximum number of weights that each work-group reads before the count. The largest of these weights defines the
 /// upper end of the window.
 const LOOKED: usize = 1 << 10;
-/// Maximum bytes of scratch, and the divisor of the device's memory that also limits scratch. If the slots need more,
+/// Maximum bytes of scratch, which is also at most the device's memory divided by `MEMORY_PART`. If the slots need more,
 /// they are counted in ranges, and each range reads the input once. `LEAST_BYTES` is the limit on devices with little
 /// memory.
 const SCRATCH_BYTES: usize = 1 << 30;
