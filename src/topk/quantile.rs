@@ -285,10 +285,10 @@ impl Device {
     ///
     /// If any key is NaN, all quantiles are NaN.
     ///
-    /// For [segments](Source::segments) and [lines](crate::NdView::along), the result is a buffer: the quantiles of the
-    /// first group in the order of `q`, then those of the second group, and so on. The call sorts the keys of all groups
-    /// first: [`topk::quantiles`](crate::topk::quantiles). It does not wait for the result. A segment without keys has the quantile NaN, for every
-    /// element type.
+    /// For [segments](Source::segments) and [lines](crate::NdView::along), the result is a buffer. It has the
+    /// quantiles of the first group in the order of `q`, then those of the second group, and so on. The call sorts the
+    /// keys of all groups first: [`topk::quantiles`](crate::topk::quantiles). It does not wait for the result. A
+    /// segment without keys has the quantile NaN, for every element type.
     ///
     /// # Errors
     ///

@@ -10,8 +10,8 @@
 //! | scratch | the sorted keys, and the scratch of the sort |
 //! | limits | any n and any number of groups that fit the device |
 //!
-//! One sort serves all fractions; a launch finds up to eight of them. A kernel computes the values between two keys with integers. So it needs no fp64, and
-//! the host does not wait.
+//! One sort serves all fractions; a launch finds the quantiles of up to eight. A kernel computes the values between two
+//! keys with integers. So it needs no fp64, and the host does not wait.
 
 #[doc(hidden)]
 pub(crate) mod gpu;
