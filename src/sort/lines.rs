@@ -2,8 +2,8 @@
 //! elements along axes, also [with values](Along::with).
 //!
 //! Lines are [segments](super::segmented) of equal length. Results have the order of the view: contiguous, in row-major
-//! order. If the axes are not the last ones, the elements are copied to lines first, and the results are copied back: two
-//! more reads and writes. Indices of an argsort count from the start of their line, as in NumPy.
+//! order. If the axes are not the last ones, the elements are copied to lines first, and the results are copied back.
+//! This costs two more reads and writes. Indices of an argsort count from the start of their line, as in NumPy.
 
 use bytemuck::Pod;
 
