@@ -13,9 +13,9 @@ use crate::{Error, Result};
 
 /// A vector of fixed length in pinned host memory, allocated by [`Device::pinned`].
 ///
-/// A device with memory of its own copies to and from pinned memory directly, at the speed of the link. The host reads and
-/// writes it like any slice. On the CPU backend, and on devices that share the host's memory, it is plain memory. Pinned
-/// memory cannot be swapped out, so programs allocate little of it, once, and reuse it.
+/// A device with memory of its own copies to and from pinned memory directly, at the speed of the link. The host reads
+/// and writes it like any slice. On the CPU backend, and on devices that share the host's memory, it is plain memory.
+/// Pinned memory cannot be swapped out, so programs allocate little of it, once, and reuse it.
 ///
 /// It dereferences to a slice, and is an input or an output wherever a host slice is one. Pinned memory of one device
 /// is as fast for other devices of the same platform. [`Device::upload_async`] and
