@@ -5,7 +5,7 @@
 //! | work | about 2 n operations; one read of the input and one write with decoupled look-back, else two reads |
 //! | operator | associative, up to rounding |
 //! | determinism | same bits everywhere, float sums and products too, if the device keeps subnormals: the order depends only on the index and the types. [`Sum.exact()`](Usage::exact) has correctly rounded sums |
-//! | scratch | 16 bytes, and at most 24 for each 32 KiB of the input |
+//! | scratch | 16 bytes, and at most 24 for each 32 KiB of the input. An exact scan takes about 170 bytes for each 4,096 elements; for `f64`, 1,100 |
 //! | limits | any n that fits the device |
 //!
 //! The design is decoupled look-back (Merrill & Garland 2016) on GPUs where the self-test saw that work-groups can wait

@@ -6,7 +6,7 @@
 //! | work | about n operations, one read of the input, about two of the offsets |
 //! | operator | as [`reduce`](crate::reduce); a user-defined operator need not be commutative |
 //! | determinism | same bits everywhere, floats too, if the device keeps subnormals: the order depends only on where a segment starts and ends. [`Sum.exact()`](crate::op::Usage::exact) and [`Mean`](crate::op::Mean) are correctly rounded |
-//! | scratch | some 40 bytes for each tile of 4 to 64 KiB of the input |
+//! | scratch | some 40 bytes for each tile of 4 to 64 KiB of the input. Exact sums and means take about 360 bytes for each 16,384 elements; for `f64`, 2,200 |
 //! | limits | any n and any number of segments that fit the device |
 //!
 //! Work-groups get equal parts of the input, whatever the segments, as in merge-based sparse products (Merrill and
