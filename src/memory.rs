@@ -1,9 +1,9 @@
 //! Allocations of host memory whose length the input or the caller gives. A failed allocation returns an error and does
-//! not abort.
+//! not abort. Large allocations ask for large pages.
 
 use bytemuck::Zeroable;
 
-use crate::{Error, Result};
+use crate::{Error, Result, sys::pages::prefer_large_pages};
 
 /// The error of a failed allocation of `len` elements of `T`.
 fn short<T>(len: usize) -> Error {
@@ -12,7 +12,9 @@ fn short<T>(len: usize) -> Error {
 
 /// `len` elements, all zero bits.
 pub(crate) fn zeroed<T: Zeroable>(len: usize) -> Result<Vec<T>> {
-    bytemuck::allocation::try_zeroed_vec(len).map_err(|()| short::<T>(len))
+    let mut all: Vec<T> = bytemuck::allocation::try_zeroed_vec(len).map_err(|()| short::<T>(len))?;
+    prefer_large_pages(all.as_mut_ptr().cast(), len * size_of::<T>());
+    Ok(all)
 }
 
 /// `len` copies of `value`.
@@ -24,10 +26,13 @@ pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
 
 /// An empty vector with room for `len` elements.
 pub(crate) fn with_capacity<T>(len: usize) -> Result<Vec<T>> {
-    let mut all = Vec::new();
+    let mut all = Vec::<T>::new();
     // A `match` is shorter code than `map_err` and `?`, and this function is compiled for each type.
     match all.try_reserve_exact(len) {
-        Ok(()) => Ok(all),
+        Ok(()) => {
+            prefer_large_pages(all.as_mut_ptr().cast(), len * size_of::<T>());
+            Ok(all)
+        }
         Err(_) => Err(short::<T>(len)),
     }
 }
@@ -79,7 +84,7 @@ pub(crate) fn probe(bytes: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ErrorKind;
+    use crate::{ErrorKind, sys::pages::LARGE};
 
     #[test]
     fn lengths_beyond_the_address_space_are_errors_that_state_the_bytes() {
@@ -93,5 +98,29 @@ mod tests {
             assert_eq!(error.to_string(), "allocating 147573952589676412920 bytes of host memory failed");
         }
         assert!(probe(usize::MAX).is_err() && probe(1).is_ok());
+    }
+
+    /// The flag `hg` of the mapping, in /proc/self/smaps, is the advice.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn large_allocations_ask_for_large_pages() {
+        let is_asked = |address: usize| {
+            let maps = std::fs::read_to_string("/proc/self/smaps").expect("the mappings of this process");
+            let mut here = false;
+            maps.lines().any(|line| {
+                let range = line.split_whitespace().next().and_then(|range| range.split_once('-'));
+                let bounds = range.map(|(begin, end)| [begin, end].map(|end| usize::from_str_radix(end, 16)));
+                if let Some([Ok(begin), Ok(end)]) = bounds {
+                    here = (begin..end).contains(&address);
+                }
+                here && line.starts_with("VmFlags:") && line.split_whitespace().any(|flag| flag == "hg")
+            })
+        };
+        // A system without large pages refuses the advice.
+        let offered = std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists();
+        let (zeros, room) = (zeroed::<u64>(LARGE).unwrap(), with_capacity::<u64>(LARGE).unwrap());
+        for address in [zeros.as_ptr().addr(), room.as_ptr().addr()] {
+            assert_eq!(is_asked(address + 8192), offered, "{address:x}");
+        }
     }
 }

@@ -13,7 +13,6 @@ pub(crate) mod opencl;
 #[cfg(not(feature = "opencl"))]
 #[path = "absent.rs"]
 pub(crate) mod opencl;
-mod pages;
 mod prepare;
 mod program;
 

@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 
 use super::{Buffer, ClDevice, ClInput, ClMem, Input, MapMut, MapRef, Storage, byte_len};
-use crate::{Error, Result, memory, runtime::pages::prefer_large_pages};
+use crate::{Error, Result, memory};
 
 /// Maximum bytes of one copy command within a buffer; a driver that counts bytes in 32 bits can copy this many.
 const COPY_BYTES: usize = 1 << 30;
@@ -55,7 +55,6 @@ impl<'a, T: Pod> View<'a, T> {
         byte_len::<T>(self.len)?;
         let mut out = memory::with_capacity(self.len)?;
         let room = &mut out.spare_capacity_mut()[..self.len];
-        prefer_large_pages(room);
         match &self.buffer.storage {
             Storage::Host(data) => {
                 let data = &data[self.offset..][..self.len];

@@ -18,11 +18,11 @@ use super::{
     pinned::Pinned,
     transfer::Direction,
 };
-use crate::runtime::{
-    info::{MOST_PARTS, TransferFault, Transfers},
-    pages::LARGE,
+use crate::{
+    ErrorKind, Result,
+    runtime::info::{MOST_PARTS, TransferFault, Transfers},
+    sys::pages::LARGE,
 };
-use crate::{ErrorKind, Result};
 
 /// Rings of one device: enough for one upload and one download at the same time. A transfer that finds none left is
 /// made by the driver alone.
