@@ -8,7 +8,7 @@
 //                                four neighbouring elements of the line, and is one access. The `head` elements before
 //                                the first aligned four, and those after the last four, are the edges, taken one by
 //                                one. With `whole`, indices are read in 16-byte words. Other elements: a work-item
-//                                takes EACH units, WG apart. All reads come before the first write.
+//                                takes EACH units, WG apart. Except for edges, all reads come before the first write.
 //     gather_runs, scatter_runs  a work-group is one work-item, which takes `run` neighbours: for CPU drivers
 //
 // A launch takes at most 2^31 units. Its elements begin at `first`, a multiple of a power of two that is at least n. So

@@ -1,8 +1,8 @@
-// Counts samples into tables (histogram.cl). A launch calls count_sample once for each sample.
+// Counts samples into tables (histogram.cl). A launch calls count_sample once for each sample and each range of slots.
 #include "lib/bins.cl"
 #include "lib/length.cl"
 
-// The samples before the first 16-byte boundary, of at most `head`.
+// The number of samples before the first 16-byte boundary: `head`, or n if there are fewer.
 #ifdef LENGTH_T
 #define HEAD min(head, n)
 #else

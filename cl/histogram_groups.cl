@@ -1,5 +1,5 @@
-// Histograms of groups: counts[g][bin] = #{i in group g : slot(in[i]) == bin}. outside[g][k] has the counts of the three
-// slots after the bins.
+// Histograms of groups: counts[g][bin] = #{i in group g : slot(in[i]) == bin}. outside[g][k] has the counts of the
+// three slots after the bins.
 //
 // Group g has the samples [start(g), start(g + 1)), where start(g) is offsets[g], or g * length with LINES. Starts are
 // clamped to [start(0), n], so that reads stay inside for any offsets.
@@ -8,8 +8,8 @@
 //
 //     before(g) = start(g) - start(0) + g * row_cost
 //
-// Work-group p of P processes the samples at the costs [p * part, (p + 1) * part), where part = before(count) / P, rounded
-// up. So the work-groups are balanced for any groups. A group is split if its costs belong to several parts.
+// Work-group p of P processes the samples at the costs [p * part, (p + 1) * part), where part = before(count) / P,
+// rounded up. So the work-groups are balanced for any groups. A group is split if its costs belong to several parts.
 //
 //     split: counters of split groups = 0
 //     count: for each tile of a part, which has at most `rows` neighbouring groups:
@@ -148,7 +148,7 @@ INLINED void add_counter(__global C* counter, const uint count)
 #endif
 }
 
-// The table of a tile. Slots [low, low + len) are in local memory, with 2^replica_bits replicas; those of a slot are
+// The table of a tile. Slots [low, low + len) are in local memory, with 2^replica_bits replicas. Those of a slot are
 // neighbours, so that 32 of them are in different banks.
 typedef struct {
     __local uint* words; // At the work-item's replica.
@@ -402,7 +402,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_groups_c
             }
         } else if (tile == 1) {
             const uint first = bounds[0], len = max(first, bounds[1]) - first;
-            // The samples before a 16-byte boundary. Buffers themselves are aligned.
+            // The samples between the last 16-byte boundary and the group's first sample. Buffers themselves are
+            // aligned.
             const uint past = (uint)(in_offset + begin + first) & (VEC - 1);
             count_group(&table, in + first, len, min(len, (VEC - past) & (VEC - 1)), bins MAP_ARGS);
             flush_run(&table);

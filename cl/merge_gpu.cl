@@ -102,7 +102,8 @@ INLINED void put_positions(__local ushort* sources, const uint* positions)
     }
 }
 
-// Merges pairs of runs of `lanes` work-items' elements; `positions` keep the positions in the unsorted tile.
+// Merges pairs of runs. A run has the elements of `lanes` work-items. `positions` keep the positions in the unsorted
+// tile.
 INLINED void merge_runs(
     T* x, uint* positions, __local const T* tile, __local const ushort* sources, const uint lanes, const uint count)
 {

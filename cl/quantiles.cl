@@ -1,17 +1,18 @@
-// Quantiles of sorted groups: out[g * fractions + first + f] is the quantile q[f] of group g, a double. A launch has `count` <= 8 of
-// the `fractions` fractions, from `first` on. They are an argument, since an upload would wait for the sort.
+// Quantiles of sorted groups: out[g * fractions + first + f] is the quantile q[f] of group g, a double. A launch has
+// `count` <= 8 of the `fractions` fractions, from `first` on. They are an argument, since an upload would wait for the
+// sort.
 //
-// A work-item computes a result from two keys of its group. It computes with integers (lib/double.cl), so the bits are the same on
-// every device. If a group is empty or has a NaN, its quantiles are NaN.
+// A work-item computes a result from two keys of its group. It computes with integers (lib/double.cl), so the bits are
+// the same on every device. If a group is empty or has a NaN, its quantiles are NaN.
 //
-//     position   at = (keys of the group - 1) * q, a double; its parts before and after the point are a rank and a fraction
+//     position   at = (keys of the group - 1) * q, a double; its integer part is a rank, the rest a fraction
 //     value      the key of the rank, or a value between it and the next one
 //
 // Bytes: for each result, reads two offsets and up to three keys, and writes 8 bytes. Offsets beyond the keys count as
 // their end, so that reads stay in bounds for any offsets.
 //
-// KEY: an element as its bits. INFINITY_BITS and MANTISSA: keys are floats; their infinity, and the bits of their mantissa.
-// KEY_SIGNED: the type of signed integers.
+// KEY: an element as its bits. INFINITY_BITS and MANTISSA: keys are floats; their infinity, and the bits of their
+// mantissa. KEY_SIGNED: the type of signed integers.
 #include "lib/double.cl"
 
 #ifndef KEY
@@ -80,7 +81,7 @@ static inline ulong between(const ulong low, const ulong high, const ulong part)
     if (part >= DOUBLE_HALF) {
         return double_sum(high, double_product(width, rest) ^ DOUBLE_SIGN);
     }
-    // The width is rounded, so the lower half could otherwise end above the middle.
+    // The width is rounded. So a value whose part is below one half could otherwise exceed the middle.
     const ulong middle = double_sum(high, double_product(width, DOUBLE_HALF) ^ DOUBLE_SIGN);
     const ulong value = double_sum(low, double_product(width, part));
     return double_order(middle) < double_order(value) ? middle : value;

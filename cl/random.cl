@@ -1,8 +1,8 @@
 // Random numbers by counter: Philox4x32-10 (Salmon, Moraes, Dror and Shaw 2011).
 //
 // Block b of a stream is 16 bytes: the generator's four words for the counter (b, stream) and the key `seed`. Each of
-// b, stream and seed has two words, the low one first. Element i takes bytes [i * DRAW, (i + 1) * DRAW) of its blocks,
-// and nothing else:
+// b, stream and seed has two words, the low one first. Element i is computed from bytes [i * DRAW, (i + 1) * DRAW) of
+// the stream alone:
 //
 //     integers, all bits     its own bytes
 //     floats in [0, 1)       u: the highest bits of its own bytes, as many as the type's precision, times a power of
@@ -10,7 +10,8 @@
 //     floats in a range      (lower + u * width) * scale, with the same u. A result that rounds to the upper bound is
 //                            replaced by `last`, the value below it. The scale is 1. If the width overflows A, `lower`
 //                            and `width` are halved, and the scale is 2
-//     integers in a range    lower + the high half of span * (8 bytes), or of 16 bytes for types of 8
+//     integers in a range    lower + floor(span * b / 2^w), where b is its own bytes, of w bits: 64, or 128 for
+//                            types of 8 bytes
 //
 // Where the output's words of 16 bytes hold parts of two blocks, STRADDLE is set. On a GPU a work-item writes a word at
 // a time, and such parts come through local memory, so that each block is computed once. On CPU drivers (WG is 1) a
@@ -131,7 +132,7 @@ static inline void make_range(ulong first, ulong stream, ulong seed, T* x RANGE_
     _Pragma("unroll")
     for (uint j = 0; j < VEC; j++) {
         const ulong2 bits = as_ulong2(philox(first + j, stream, seed));
-        // The high half of 128 random bits times the span. A span of 0 stands for 2^64.
+        // floor(span * b / 2^128), where b is the 128 random bits. A span of 0 stands for 2^64.
         const ulong high = bits.y * span, carried = mul_hi(bits.x, span);
         const ulong above = mul_hi(bits.y, span) + (high + carried < high ? 1 : 0);
         x[j] = (T)(lower + (span == 0 ? bits.y : above));

@@ -7,7 +7,7 @@
 //
 //     axis_chunks:  for each part of each line: the tree of its chunks; several work-items share the lanes and chunks
 //                   of a line
-//     axis_columns: with WIDE instead: a work-item has the outputs of one vector, from loads of vectors
+//     axis_columns: with WIDE, in place of axis_chunks: a work-item has the outputs of one vector, and loads vectors
 //     axis_rows:    with FEW: lines of at most LANES elements; a work-item has the whole lines of one vector of outputs
 //     axis_short:   with SHORT: lines of at most LANES contiguous elements
 //     axis_parts:   the tree of the parts of each line

@@ -67,7 +67,7 @@ static inline A16 tree16(A16 x)
     return OP16((A16)x.s0, (A16)x.s8);
 }
 
-// 16 lanes of up to `count` elements.
+// Returns 16 lanes: lane c has element c if c < count, else the identity.
 static inline A16 take_lanes(__global const T* from, const uint count)
 {
     A lane[16];

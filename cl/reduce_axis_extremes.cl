@@ -12,8 +12,8 @@
 // element has the lowest key. Of equal keys the lowest index wins. This order of (key, index) is total, so any tree
 // gives the same winner.
 //
-// A work-group has `columns` outputs, each of WG / columns work-items. `across` is set if neighbouring outputs are
-// closer in memory than neighbouring elements. Then neighbouring work-items have neighbouring outputs, else
+// A work-group has `columns` outputs. On GPUs each output has WG / columns work-items. `across` is set if neighbouring
+// outputs are closer in memory than neighbouring elements. Then neighbouring work-items have neighbouring outputs, else
 // neighbouring elements. If there are few outputs, lines are cut into parts of `run` elements.
 #include "lib/types.cl"
 #include "lib/lines.cl"

@@ -164,8 +164,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments(
     }
 }
 
-// Work-group g has the outputs from columns * g on. It joins the moments from axis_moments: each part but the last has
-// `unit` elements. A work-item has `each` parts, a power of two.
+// Work-group g has output g. It joins the moments of all its parts from axis_moments; each part but the last has `unit`
+// elements.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments_parts(
     __global const void* restrict from_base, const OFFSET_T outputs, const OFFSET_T len, const OFFSET_T unit,
     const OFFSET_T parts, const OFFSET_T each, const uint columns, __global void* restrict out, const ulong out_offset)

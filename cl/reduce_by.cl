@@ -25,7 +25,7 @@ static inline T op_identity(void) { return 0; }
 #define OFFSET_T uint
 #endif
 
-// PoCL 3.1 miscompiles barriers in functions that it calls.
+// PoCL 3.1 miscompiles barriers in functions that are not inlined.
 #define INLINED static inline __attribute__((always_inline))
 
 #include "lib/length.cl"
@@ -88,7 +88,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_by_tiles(
     const uint item = get_local_id(0);
     TAKE_LENGTH
 #ifdef LENGTH_T
-    // No elements give the identity. A launch for the partials of a larger capacity copies a result that is there already.
+    // The result of no elements is the identity. A single partial is the result, and a further launch copies it.
     if (n == 0 || (n == 1 && log_each > 0)) {
         if (get_global_id(0) == 0) {
             if (n == 0) {

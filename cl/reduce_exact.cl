@@ -17,9 +17,9 @@
 //
 //     for j in 0 .. 3: (s[j], x) = (s[j] + x rounded, the error of this sum);   deposit x unless it is 0
 //
-// Sums of f32, and of narrower types, are first added up in one f64. Let 2^e <= max |x| < 2^(e + 1) and 2^m <= min |x|
-// over the elements of a chunk that are not 0, and let p be their precision. All partial sums are multiples of
-// 2^(m - p + 1), and at most CHUNK * 2^(e + 1). They are exact if e + 1 + log2(CHUNK) - (m - p + 1) <= 53, that is if
+// Sums of f32, and of narrower types, are first added up in one f64. Take the elements x of a chunk that are not 0. Let
+// p be their precision, 2^e <= max |x| < 2^(e + 1) and 2^m <= min |x|. All partial sums are multiples of 2^(m - p + 1),
+// and at most CHUNK * 2^(e + 1). They are exact if e + 1 + log2(CHUNK) - (m - p + 1) <= 53. This means
 // e - m <= 53 - p - log2(CHUNK) = SPREAD. A product of two f32 is exact in one f64. A product of two f64 is the sum of
 // two f64, by a fused multiply-add. Elements with exponent fields outside [FIELD_LEAST, FIELD_MOST] are deposited,
 // since their errors could be subnormal, or their sums could overflow.

@@ -117,8 +117,8 @@ static inline ulong mark_starts(
     return bits;
 }
 
-// Makes the node of the line at `begin`, and stores the results of the segments within it. *rank is the rank of the
-// open segment: of the one before the line, then of the one after it.
+// Makes the node of the line at `begin`, and stores the results of the segments within it. Before the call, *rank is
+// the rank of the segment that is open before the line. Afterwards it is that of the segment open at the line's end.
 static inline void finish_line(
     const A* sums, ulong bits, uint begin, uint length, const OFFSET_T* ranks, OFFSET_T* rank, Node* node,
     __global OUT* out, OFFSET_T count)

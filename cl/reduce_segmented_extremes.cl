@@ -1,27 +1,29 @@
-// Extremes of segments: for each segment, the smallest element and its first index, the largest one, or both (ENDS is 2).
+// Extremes of segments: for each segment, the smallest element and its first index, the largest one, or both (ENDS is
+// 2).
 //
 //     index[s] = the first i with key(x[offsets[s] + i]) minimal,   value[s] = x[offsets[s] + index[s]]
 //
-// An empty segment has the index ~0 and the value `empty`. Of equal keys the lowest index wins, so the order of (key, index) is
-// total, and no tree is fixed.
+// An empty segment has the index ~0 and the value `empty`. Of equal keys the lowest index wins, so the order of (key,
+// index) is total, and no tree is fixed.
 //
-// Bytes: reads n elements and the offsets once, and one more element and offset for each result; writes an element and an index for
-// each result.
+// Bytes: reads n elements and the offsets once. For each result, reads one more element and offset, and writes an
+// element and an index.
 //
-// The offsets are merged with the indices 0 .. n - 1: an offset comes before the indices from it on. Each step of the merge takes
-// an element or an offset. Tiles have equal numbers of steps, so their work is the same whatever the segments (Merrill and Garland,
-// "Merge-based parallel sparse matrix-vector multiplication", 2016). Offset r ends segment r - 1; offset 0 ends the elements before
-// all segments.
+// The offsets are merged with the indices 0 .. n - 1: an offset comes before the indices from it on. Each step of the
+// merge takes an element or an offset. Tiles have equal numbers of steps, so their work is the same whatever the
+// segments (Merrill and Garland, "Merge-based parallel sparse matrix-vector multiplication", 2016). Offset r ends
+// segment r - 1; offset 0 ends the elements before all segments.
 //
 //     segment_extremes_splits: the number of offsets before each tile, by binary search
 //     segment_extremes:        for each tile: stores the results of segments that start and end in it, and its node
-//     segment_extremes_nodes:  joins neighbouring nodes; stores the results of segments that start in one and end in a later one
+//     segment_extremes_nodes:  joins neighbouring nodes; stores the results of segments that end in a later node
 //
-// A node has the winner before its first offset, `prefix`, and the winner after its last offset, `suffix`. Without an offset, both
-// are the winner of all its elements.
+// A node has the winner before its first offset, `prefix`, and the winner after its last offset, `suffix`. Without an
+// offset, both are the winner of all its elements.
 //
-// Offsets may be in any order. Each belongs to the step after `rank` offsets and `offset` elements, and the tile or work-item of
-// another step ignores it. So no two store the same result, and no access is out of bounds.
+// Offsets may be in any order. The offset with number `rank` belongs to one step: the one after `rank` offsets and
+// `offset` elements. A tile or a work-item that does not have this step ignores the offset. So no two store the same
+// result, and no access is out of bounds.
 #include "lib/types.cl"
 
 #ifndef WG
@@ -39,8 +41,8 @@
 
 #include "lib/end_keys.cl"
 
-// COUNTED: other kernels have found the segments. Their number is in memory; results beyond `segments` are left out. The last
-// offset, n, is not in memory.
+// COUNTED: other kernels have found the segments. Their number is in memory; results beyond `segments` are left out.
+// The last offset, n, is not in memory.
 #ifdef COUNTED
 #define FOUND_PARAMS , __global const ulong *found_base, const ulong found_offset
 #define FOUND found_base[found_offset]
@@ -96,8 +98,8 @@ static inline void take_better(Best* best, const Best* other)
     }
 }
 
-// Joins a node and its right neighbour. Returns whether a segment starts in the left one and ends at the first offset of the right
-// one; `across` becomes its winner.
+// Joins a node and its right neighbour. Returns whether a segment starts in the left one and ends at the first offset
+// of the right one; `across` becomes its winner.
 static inline bool join(Node* left, const Node* right, Best* across)
 {
     const bool starts = left->first != NOWHERE, ends = right->first != NOWHERE;
@@ -114,8 +116,8 @@ static inline bool join(Node* left, const Node* right, Best* across)
     return starts && ends;
 }
 
-// The arguments that all kernels share. The results of the second end are `segments` further on. There are `count` offsets, of
-// which the first `known` are in memory.
+// The arguments that all kernels share. The results of the second end are `segments` further on. There are `count`
+// offsets, of which the first `known` are in memory.
 typedef struct {
     __global const T* in;
     __global const S* offsets;
@@ -225,8 +227,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segment_extremes_s
     }
 }
 
-// A tile: its first index, its elements, its first offset and their number. Any splits give a range within the input and the
-// offsets.
+// A tile: its first index, its elements, its first offset and their number. Any splits give a range within the input
+// and the offsets.
 typedef struct {
     OFFSET_T base, low;
     uint elements, offsets;
@@ -248,8 +250,8 @@ static inline Tile tile_of(const Call* call, __global uchar* scratch, ulong node
 #include "reduce_segmented_extremes_gpu.cl"
 #endif
 
-// A level has `level` nodes, from index `from` on. Each work-item joins `each` neighbours, and work-group g joins those of its
-// work-items to the node at index to + g.
+// A level has `level` nodes, from index `from` on. Each work-item joins `each` neighbours, and work-group g joins those
+// of its work-items to the node at index to + g.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segment_extremes_nodes(
     CALL_PARAMS, __global uchar* scratch, const ulong nodes, const ulong from, const ulong level, const ulong each,
     const ulong to)

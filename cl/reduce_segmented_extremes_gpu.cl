@@ -1,11 +1,11 @@
 // segment_extremes for work-groups: each work-item takes STEPS steps of a tile (reduce_segmented_extremes.cl).
 //
-// Local memory holds the tile's elements and offsets. The winners of segments wait there, so that neighbouring work-items store
-// neighbouring results. An odd STEPS keeps work-items that read one element each from sharing a bank.
+// Local memory holds the tile's elements and offsets. The winners of segments wait there, so that neighbouring
+// work-items store neighbouring results. An odd STEPS keeps work-items that read one element each from sharing a bank.
 
 // Elements or offsets that a work-item has in flight.
 #define IN_FLIGHT 5
-// Positions fit 16 bits. NONE: no winner, or an offset beyond the tile. IGNORED: the result is not this loop's to store.
+// Positions fit 16 bits. NONE: no winner, or an offset beyond the tile. IGNORED: the tile has no result for the offset.
 #define NONE 0xffff
 #define IGNORED 0xfffe
 

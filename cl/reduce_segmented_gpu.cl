@@ -6,7 +6,7 @@
 //     segments_prepare: the rank of each tile by binary search; out[s] = empty for empty segments that no tile finds
 //     segments_tiles:   for each tile, by one work-group:
 //         start to load the tile
-//         mark where segments start: a bit for each element, from the offsets between the ranks of two tiles
+//         mark where segments start: a bit for each element, from the offsets in the tile
 //         combine each line from left to right, from the identity at each start
 //         join the lines of each work-item, then the work-items' nodes; where a segment ends, keep its result
 //         store the tile's node, or the open segment's result if there is one tile
@@ -18,7 +18,8 @@
 
 // Offsets that a work-item has in flight. H200, 2^28 f32 by a power law: 2,052 GB/s, instead of 1,775 with one.
 #define IN_FLIGHT 4
-// Offsets that segments_prepare looks through together. They are so few that each crowded tile has whole runs.
+// Offsets that segments_prepare looks through together. They are so few that the offsets of a crowded tile contain
+// whole runs.
 #define RUN (TILE / 4)
 
 // Returns whether a tile has so many offsets, most of them equal, that searching them is faster than loading all.
@@ -122,7 +123,7 @@ INLINED void store_crowded(
     }
 }
 
-// Stores the results of the segments that start and end in the tile, and of empty ones, unless it is crowded.
+// Stores the results of the segments that start and end in the tile, and of empty ones. The tile is not crowded.
 INLINED void store_results(
     __global const S* offsets, OFFSET_T low, OFFSET_T high, POS_T base, uint length, __local const A* results,
     __global OUT* out, OFFSET_T count, const OUT empty)

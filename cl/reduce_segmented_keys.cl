@@ -21,8 +21,7 @@
 #include "lib/equal.cl"
 #include "lib/ticket.cl"
 
-// Words of local memory to exchange counts: one for each sub-group with shuffles, else two copies of one for each
-// work-item.
+// Words of local memory to exchange counts: with shuffles one for each sub-group, else two for each work-item.
 #define EXCHANGE (SHUFFLES ? WG / 32 + 1 : 2 * WG)
 // Words that hold a bit for each element of a tile; the words of a work-item.
 #define WORDS (TILE / 32)
@@ -84,7 +83,7 @@ SG_INLINE KEY key_before(KEY last, KEY loaded, __local uint* sg_scratch)
     return sg_lane() == 0 ? loaded : up;
 }
 
-// Returns a bit for each of the keys `own`, at position `e`, that starts a run.
+// Bit k of the result is set if own[k], at position e + k, starts a run.
 static inline uint find_starts(const KEY* own, KEY before, OFFSET_T base, uint e, uint length)
 {
     uint bits = base + e == 0 || !equal(before, own[0]);

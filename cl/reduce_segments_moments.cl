@@ -1,20 +1,23 @@
 // Moments of segments: record s has the moments (lib/moments.cl) of the elements x[offsets[s]..offsets[s + 1]].
 //
-// Bytes: reads each element once from global memory, and two offsets for each segment; writes a record of 48 bytes for each segment.
+// Bytes: reads each element once from global memory, and two offsets for each segment; writes a record of 48 bytes for
+// each segment.
 //
-// The order of floats in a segment is that in a line of as many elements (reduce_axis_moments.cl). A chunk has 16 rows of LANES lanes.
-// A segment of up to 256 elements is one chunk of fewer lanes.
+// The order of floats in a segment is that in a line of as many elements (reduce_axis_moments.cl). A chunk has 16 rows
+// of LANES lanes. A segment of up to 256 elements is one chunk of fewer lanes.
 //
-// A segment of more than `part` elements is long; `part` is a power of two of chunks. Its first part is its head. The input has a tile
-// for each `part` elements. At most one long segment starts in a tile, since it ends in a later one. For the same reason, at most one
-// of the further parts starts in a tile. So tiles number the parts, and no work-item lists them:
+// A segment of more than `part` elements is long; `part` is CHUNK times a power of two. Its first part is its head. The
+// input has a tile for each `part` elements. At most one long segment starts in a tile, since it ends in a later one.
+// For the same reason, at most one of the further parts starts in a tile. So tiles number the parts, and no work-item
+// lists them:
 //
 //     moments_heads  for each segment: its record or, if it is long, the quads of its head
 //     moments_parts  for each tile: finds the further part that starts there, and writes its quads
 //     moments_join   for each tile: finds the long segment that starts there, joins its parts, and writes its record
 //
-// TEAM work-items share a segment in moments_heads, and PARTS_TEAM a part in moments_parts. Each work-item has one quad after another.
-// Offsets beyond the input count as its end. For any offsets, accesses stay in bounds, and each word has one writer.
+// TEAM work-items share a segment in moments_heads, and PARTS_TEAM a part in moments_parts. Each work-item has one quad
+// after another. Offsets beyond the input count as its end. For any offsets, accesses stay in bounds, and each word has
+// one writer.
 #include "lib/types.cl"
 #include "lib/moments.cl"
 
@@ -34,7 +37,7 @@
 #define TQ CAT(T, 4)
 #define AQ CAT(A, 4)
 
-// Returns the lanes of the chunks of a segment.
+// Returns the number of lanes of a segment's chunks.
 static inline uint lanes_of(const OFFSET_T len)
 {
     return len <= 4 * ROWS ? 4 : len <= 8 * ROWS ? 8 : len <= 16 * ROWS ? 16 : LANES;

@@ -96,9 +96,10 @@
 #define TILE_VECTORS (CHUNKS * CHUNK_VECTORS)
 #define TILE (TILE_VECTORS * VEC)
 
-// With LENGTH_T the number of elements is in memory (lib/length.cl). The arguments `outputs` and `tiles` are those of the capacity,
-// and `tiles` gives the places of aggregates and status words. OUTPUTS and OWN_TILES are those of n elements. For more levels than n
-// elements need, prefixes are identities, so results have the same bits. SPINE_PARAMS and SPINE_COUNT: the entries of a level.
+// With LENGTH_T the number of elements is in memory (lib/length.cl). The arguments `outputs` and `tiles` are those of
+// the capacity, and `tiles` determines the offsets of aggregates and status words. OUTPUTS and OWN_TILES are those of n
+// elements. For more levels than n elements need, prefixes are identities, so results have the same bits. SPINE_PARAMS
+// and SPINE_COUNT: the entries of a level.
 #ifdef LENGTH_T
 #define OUTPUTS (n + (outputs - capacity))
 #define OWN_TILES tiles_of(OUTPUTS)

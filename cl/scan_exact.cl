@@ -369,7 +369,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exact_spine(
 // the prefix.
 #define SLACK (TILE + EXACT_WORDS)
 
-// The magnitude of an accumulator is below 2^bits times the least positive float, if its words above `highest` are 0.
+// Returns `bits`: an accumulator's magnitude is below 2^bits times the least positive float. Its words above `highest`
+// are 0.
 static inline int bits_of_words(__local const int* words, const int highest)
 {
     if (highest < 0) {

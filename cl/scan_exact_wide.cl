@@ -146,8 +146,8 @@ static inline void open_window(
     window->rest = rest != 0;
 }
 
-// Returns the bits of the float nearest to the sum, plus a fraction of a unit if `rest`. Sets *unsure if the fraction
-// can change them.
+// Returns the bits of the float nearest to the sum, to which `rest` adds a fraction of a unit. Sets *unsure if the
+// fraction can change them.
 static inline OUT_BITS round_sum(const Sum sum, const int position, const uint rest, uint* unsure)
 {
     ulong high = sum.high, low = sum.low;

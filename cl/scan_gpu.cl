@@ -67,7 +67,7 @@ static inline volatile __local uint* choose_word(uint* word, __local uint* words
 #endif
 
 // The vectors of a work-item, TILE_STRIDE apart, in private memory. With ASIDE they are copied asynchronously to local
-// memory, past the registers. The host defines ASIDE for scans of segments with look-back, if elements have at least 4
+// memory, without registers. The host defines ASIDE for scans of segments with look-back, if elements have at least 4
 // bytes and are aligned. It does so only for NVIDIA's GPUs of compute capability 9.0 and above with enough local
 // memory.
 #ifdef ASIDE

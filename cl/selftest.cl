@@ -114,8 +114,8 @@ ARITHMETIC(arithmetic_f64, double)
 ARITHMETIC(arithmetic_f16, half)
 #endif
 
-// Eight words that many work-items update with v: the count of updates, the sum, maximum, minimum, or, and, xor, and
-// the count again by compare and exchange.
+// Eight words that many work-items update with v. They are the count of updates, the sum, maximum, minimum, or, and,
+// xor, and the count again by compare and exchange.
 #define UPDATE(F, p, v)                                                                                                \
     {                                                                                                                  \
         F##_inc(p);                                                                                                    \

@@ -147,7 +147,7 @@ __kernel GROUP void sort_segments_owners(
     }
 }
 
-// Modes: the values are the indices of the keys in `in`; the sorted keys are not an output.
+// Bits of `mode`. INDICES: the values are the indices of the keys in `in`. NO_KEYS: the sorted keys are not an output.
 #define INDICES 1
 #define NO_KEYS 2
 #if VALUE_BYTES > 0

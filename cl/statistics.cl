@@ -3,8 +3,8 @@
 //     low = min x[i], high = max x[i], without NaN;  low_at, high_at = first index of each, or of a NaN if there is one
 //     moments of integers: sum x[i], sum x[i]^2, exact;  of floats: mean, sum (x[i] - mean)^2
 //
-// Bytes: reads n elements once, and up to three tiles again; writes a record for each work-group, and the moments of
-// each tile of floats.
+// Bytes: reads n elements once, and up to two tiles again; writes a record for each work-group, and the moments of each
+// tile of floats.
 //
 // A tile is TILE_ROWS rows of LANES elements, as in reduce.cl: lane j has the elements j, j + LANES, ... of its tile.
 // Moments of floats join as a tree of neighbours: lanes, then tiles. So no result depends on sub-groups, the grid or
@@ -52,7 +52,7 @@ static inline void store_moments(__global ulong* words, const Moments* m) {}
 #endif
 
 // The key of a float is an integer that rises with the float (key_of of lib/types.cl). W is the type of a key in a
-// record. A record has no padding: W has 8 bytes, except for both extremes of floats.
+// record. A record has no padding: W has 8 bytes, except for floats with ENDS == 3.
 #ifdef A_FLOAT
 #if ENDS == 3
 #define W A_BITS
@@ -534,8 +534,8 @@ INLINED void write_answer(
 #endif
 
 // Work-group g takes the tiles g, g + groups, ..., after those of earlier launches; the merged record becomes record g.
-// An input may arrive in parts, of whole tiles but for the last: n is the end of the launch's part. With ONE_PASS and
-// if `ends` is not 0, the work-group that finishes last writes the answer.
+// An input may arrive in parts. Each part but the last has whole tiles, and n is the end of the launch's part. With
+// ONE_PASS and if `ends` is not 0, the work-group that finishes last writes the answer.
 KERNEL void statistics_tiles(
     __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, __global void* records,
     const ulong records_offset, __global void* moments, const ulong moments_offset ANSWER_PARAMS)

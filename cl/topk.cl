@@ -9,7 +9,7 @@
 // parts with selected keys again. If the bounds fail, because of many equal keys or bad luck, each digit, tally and
 // write read n more keys.
 //
-//     start:   low, high = keys of a sample, five standard deviations below and above rank k
+//     start:   low, high = keys of a sample, more than five standard deviations below and above rank k
 //     filter:  for each part of the row: counts the keys below low, at low, between, at high; lists those between
 //     settle:  if rank k is at low or at high: that is the threshold
 //              else: searches the listed keys if rank k is between, and all keys if it is not or the list is full

@@ -90,7 +90,7 @@ typedef struct {
 } Bounds;
 
 // Finds bounds of the `need`-th of `len` keys. About `middle` keys of the sample are at most the threshold; the bounds
-// are five standard deviations away. All work-items call it after a barrier.
+// are five standard deviations and 8 sampled keys away. All work-items call it after a barrier.
 INLINED void find_bounds(
     Bounds* bounds, const SHARED WORD* sample, ulong need, ulong len, SHARED uint* counts, SHARED ulong* found,
     SHARED ulong2* sums, SHARED ulong2* totals)
@@ -185,8 +185,8 @@ typedef struct {
     uint below, at_low, at_high;
 } Classes;
 
-// The list of a part: keys in local memory, keys listed so far, and segments written so far. All work-items have the
-// same values.
+// The list of a part: the numbers of keys in local memory, of keys listed so far, and of segments written so far. All
+// work-items have the same values.
 typedef struct {
     uint used, between, segments;
 } List;

@@ -1,8 +1,8 @@
 // Transform: out[i] = element first + i of a source, for i < n.
 //
 // On GPUs each work-item writes EACH vectors of 16 bytes, WG vectors apart. If the output is `aligned`, a vector is one
-// store. All loads come before the first store. On CPU drivers (DEVICE_CPU) a work-group is one work-item, on `run`
-// contiguous elements. `first` is a multiple of 16 elements. Bytes: reads the arrays of the source once, writes n
+// store. All loads come before the first store. On CPU drivers (DEVICE_CPU) a work-group is one work-item, which writes
+// `run` contiguous elements. `first` is a multiple of 16 elements. Bytes: reads the arrays of the source once, writes n
 // elements.
 #include "lib/types.cl"
 #include "lib/source.cl"

@@ -76,8 +76,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void map_runs(
 // Blocks of one work-item.
 #define ITEM_BLOCKS (SIDE * SIDE / WG)
 
-// Column k of the block whose rows are a, b, d, e; by components, because Oclgrind 21.10 crashes on vectors made of
-// four.
+// Column k of the block whose rows are a, b, d, e; by components, because Oclgrind 21.10 crashes if one shuffle takes
+// components of four vectors.
 #define COLUMN(k, s)         \
     to[k * SIDE].s0 = a.s;   \
     to[k * SIDE].s1 = b.s;   \

@@ -76,11 +76,12 @@ impl Sample {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Times {
-    /// Time on the device's clock, from START of a run's first command to END of its last. The CPU backend uses the host's
-    /// clock.
+    /// Time on the device's clock, from START of a run's first command to END of its last. The CPU backend uses the
+    /// host's clock.
     pub device: Sample,
     /// Time on the host's clock, from the call until its commands have finished.
-    /// OpenCL devices measure it in separate runs, interleaved with those of `device`, because recording events takes time.
+    /// OpenCL devices measure it in separate runs, interleaved with those of `device`, because recording events takes
+    /// time.
     pub wall: Sample,
 }
 
@@ -121,8 +122,8 @@ fn host_cache_bytes() -> u64 {
     caches.flatten().filter_map(size).max().unwrap_or(0)
 }
 
-/// Replaces the contents of the caches: reads other data, of twice their size if the limits in [`Scrub::bytes`] allow it.
-/// Reads leave no lines to write back.
+/// Replaces the contents of the caches: reads other data, of twice their size if the limits in [`Scrub::bytes`] allow
+/// it. Reads leave no lines to write back.
 struct Scrub {
     other: Buffer<u32>,
     out: Buffer<u32>,
@@ -135,8 +136,8 @@ impl Scrub {
         Ok(Self { other: device.filled(bytes as usize / 4, 1)?, out: device.zeroed(1)? })
     }
 
-    /// Number of bytes to read for a last-level cache of `cache` bytes; a `cache` of 0 means unknown. At most 1 GiB, a quarter
-    /// of the memory, and the largest allocation.
+    /// Number of bytes to read for a last-level cache of `cache` bytes; a `cache` of 0 means unknown. At most 1 GiB, a
+    /// quarter of the memory, and the largest allocation.
     fn bytes(cache: u64, info: &DeviceInfo) -> u64 {
         // A GPU's driver may report a smaller cache than the last level.
         let known = info.ty == DeviceType::Cpu && cache > 0;

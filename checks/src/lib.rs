@@ -2,8 +2,8 @@
 //!
 //! [`registry`] lists the specs, one per primitive, and the ladders. Tests and the program `oclprim` read nothing else.
 //!
-//! Each primitive has a cargo feature. `--no-default-features --features opencl,scan` builds one of them alone, in a fraction
-//! of the time.
+//! Each primitive has a cargo feature. `--no-default-features --features opencl,scan` builds one of them alone, in a
+//! fraction of the time.
 
 #![cfg_attr(
     not(feature = "all"),

@@ -80,8 +80,8 @@ fn b42_every_vector_width_compiles_for_every_element_size() {
     }
 }
 
-/// B43: counters of type `int` overflowed near 2^31. The crate uses 32-bit offsets below 2^31 words and 64-bit ones above.
-/// All tests of this file also run the wide kernels; `check --full` runs them beyond 2^32 elements.
+/// B43: counters of type `int` overflowed near 2^31. The crate uses 32-bit offsets below 2^31 words and 64-bit ones
+/// above. All tests of this file also run the wide kernels; `check --full` runs them beyond 2^32 elements.
 #[test]
 fn b43_kernels_with_wide_offsets_copy_every_element() {
     for (name, device) in common::opencl_devices_or_skip("b43") {
@@ -93,8 +93,8 @@ fn b43_kernels_with_wide_offsets_copy_every_element() {
     }
 }
 
-/// B44: an unaligned base address of a vector was undefined behaviour. The ladder's kernels own whole buffers, so only the
-/// crate's kernels see unaligned addresses.
+/// B44: an unaligned base address of a vector was undefined behaviour. The ladder's kernels own whole buffers, so only
+/// the crate's kernels see unaligned addresses.
 #[test]
 fn b44_any_alignment_is_copied() {
     for (name, device) in devices() {

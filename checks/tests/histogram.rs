@@ -16,8 +16,8 @@ use oclprim_checks::{
 };
 use proptest::prelude::*;
 
-/// Every device, in its own geometry and in that of GPUs with much and little local memory. The last GPU takes inputs in
-/// rounds, as others do from 2^31 samples on.
+/// Every device, in its own geometry and in that of GPUs with much and little local memory. The last GPU takes inputs
+/// in rounds, as others do from 2^31 samples on.
 fn devices() -> Vec<(String, Device)> {
     let gpu = || gpu().sub_groups(SubGroupBackend::Local);
     tuned(&[
@@ -338,8 +338,8 @@ fn b35_scratch_is_bounded() {
     }
 }
 
-// B36: the original checks were inside assert(), and launches were unchecked. Here the crate's registry and ladder return
-// the differences, and no_opencl.rs tests launches that fail.
+// B36: the original checks were inside assert(), and launches were unchecked. Here the crate's registry and ladder
+// return the differences, and no_opencl.rs tests launches that fail.
 
 /// B37: the originals were tested on uniform samples only.
 #[test]

@@ -129,8 +129,8 @@ fn forms_launch_each_kernel() {
     assert!(ELSEWHERE.iter().all(|(name, ..)| known(name)), "a kernel is no longer there");
 }
 
-/// All kernels except those of the self-test. Kernels with one name and geometry, such as the `gather` variants by element
-/// size, count as one.
+/// All kernels except those of the self-test. Kernels with one name and geometry, such as the `gather` variants by
+/// element size, count as one.
 fn kernels() -> HashSet<Kernel> {
     let mut files = HashMap::new();
     for folder in ["", "lib/"] {
@@ -155,9 +155,9 @@ fn included(line: &str) -> Option<&str> {
     line.strip_prefix("#include \"")?.strip_suffix('"')
 }
 
-/// Adds the kernels of a text that is compiled for `outer`, or for both geometries, and of the files that it includes. Each file
-/// counts where it is included first, as in a build. The runtime finds kernels by their first and last line, which must start in
-/// the first column.
+/// Adds the kernels of a text that is compiled for `outer`, or for both geometries, and of the files that it includes.
+/// Each file counts where it is included first, as in a build. The runtime finds kernels by their first and last line,
+/// which must start in the first column.
 fn add_kernels<'a>(
     text: &'a str,
     outer: Option<DeviceClass>,
@@ -233,8 +233,8 @@ fn cases_of(spec: &dyn Spec, gpu: bool, first: bool) -> Vec<Case> {
     cases
 }
 
-/// One case on one device: `[device] primitive::operation::type::shape::data`. A device without the operation ignores the
-/// case with a reason.
+/// One case on one device: `[device] primitive::operation::type::shape::data`. A device without the operation ignores
+/// the case with a reason.
 fn trial(primitive: &str, case: Case, name: &str, device: Device) -> Trial {
     let Case { form, element, shape, data, .. } = &case;
     let title = format!("{primitive}::{form}::{element}::{shape}::{data}");

@@ -103,9 +103,9 @@ fn b3_short_work_groups_are_complete() {
     }
 }
 
-/// B4, B11: the last steps relied on 32 work-items in lock step, and on shuffles without a mask. Kernels now read the width,
-/// and every kind of sub-groups gives the same result, also in the ladder's kernels that had the defect.
-/// (Steps that synchronise only a sub-group are built only for sub-groups of 32 work-items, such as on GPUs.)
+/// B4, B11: the last steps relied on 32 work-items in lock step, and on shuffles without a mask. Kernels now read the
+/// width, and every kind of sub-groups gives the same result, also in the ladder's kernels that had the defect. (Steps
+/// that synchronise only a sub-group are built only for sub-groups of 32 work-items, such as on GPUs.)
 #[test]
 fn b4_every_kind_of_sub_groups_gives_the_same_answer() {
     for device in devices() {
@@ -124,9 +124,9 @@ fn b4_every_kind_of_sub_groups_gives_the_same_answer() {
     }
 }
 
-/// B5, B6: work-groups below 64 gave wrong sums, and sizes above a fixed local array overflowed it. Sizes that are not powers
-/// of two lost elements. (Oclgrind sees the end of an array, and scripts/test runs this test there. On CPU drivers the result
-/// may be right in spite of the defect.)
+/// B5, B6: work-groups below 64 gave wrong sums, and sizes above a fixed local array overflowed it. Sizes that are not
+/// powers of two lost elements. (Oclgrind sees the end of an array, and scripts/test runs this test there. On CPU
+/// drivers the result may be right in spite of the defect.)
 #[test]
 fn b5_every_block_is_right_or_refused() {
     for device in common::devices() {
@@ -229,8 +229,8 @@ fn b12_the_input_is_not_changed() {
 
 // B13: a statement occurred twice in print, and comments were wrong. No test can show this.
 
-/// B14: inputs shorter than a vector launched no work-group. Runs also rotated through several buffers, of which only one had
-/// been written. The ladder writes all copies of a rotation and verifies each run.
+/// B14: inputs shorter than a vector launched no work-group. Runs also rotated through several buffers, of which only
+/// one had been written. The ladder writes all copies of a rotation and verifies each run.
 #[test]
 fn b14_inputs_shorter_than_a_vector_are_reduced() {
     let sizes: Vec<usize> = (0..18).collect();
@@ -243,8 +243,8 @@ fn b14_inputs_shorter_than_a_vector_are_reduced() {
     }
 }
 
-/// B15: data of all ones hid elements that counted twice or were dropped, such as by a grid that was rounded down. Here bit i
-/// belongs to element i. Sizes are `usize`, and 64-bit in kernels from 2^31 on: checks/src/large/spec.rs.
+/// B15: data of all ones hid elements that counted twice or were dropped, such as by a grid that was rounded down. Here
+/// bit i belongs to element i. Sizes are `usize`, and 64-bit in kernels from 2^31 on: checks/src/large/spec.rs.
 #[test]
 fn b15_each_element_counts_once() {
     for (name, device) in devices() {
@@ -259,7 +259,8 @@ fn b15_each_element_counts_once() {
     }
 }
 
-// B16, B17 and B18 are defects of a histogram, a scan and a merge: see checks/tests/histogram.rs, tests/scan.rs, tests/merge.rs.
+// B16, B17 and B18 are defects of a histogram, a scan and a merge: see checks/tests/histogram.rs, tests/scan.rs,
+// tests/merge.rs.
 
 /// `Fast` floats, added in any order: the tolerance counts the additions and multiplications on the path of a value.
 #[test]

@@ -76,8 +76,8 @@ fn check<T: Pod + Send + Sync + PartialEq + Debug>(
     same_bytes(&x.to_vec().unwrap(), &all, "the input").unwrap();
 }
 
-/// B20: a warm-up with swapped arguments overwrote the input, NaN passed the comparison, and some kernels were never checked.
-/// Now `check` and the ladder compare the input too, all comparisons are of bits, and all kernels are checked.
+/// B20: a warm-up with swapped arguments overwrote the input, NaN passed the comparison, and some kernels were never
+/// checked. Now `check` and the ladder compare the input too, all comparisons are of bits, and all kernels are checked.
 #[test]
 fn b20_inputs_are_left_alone_and_nan_does_not_pass() {
     for (name, device) in devices() {
@@ -143,9 +143,9 @@ fn b25_coalesced_kernels_are_coalesced() {
     }
 }
 
-/// B26: only square matrices of whole tiles were right, the first kernel's time included its compilation, and only one direction
-/// of bytes was counted. Memory was never freed (runtime.rs: memory_does_not_leak), and waits were missing on out-of-order queues,
-/// which the crate accepts from users (interop.rs: many_commands_keep_their_order).
+/// B26: only square matrices of whole tiles were right, the first kernel's time included its compilation, and only one
+/// direction of bytes was counted. Memory was never freed (runtime.rs: memory_does_not_leak), and waits were missing on
+/// out-of-order queues, which the crate accepts from users (interop.rs: many_commands_keep_their_order).
 #[test]
 fn b26_any_shape_is_right_and_both_directions_count() {
     for (rows, cols) in [(64, 32), (37, 91), (1, 5), (130, 2)] {
@@ -239,7 +239,8 @@ proptest! {
         rows in 0usize..if tiny() { 80 } else { 200 }, cols in 0usize..if tiny() { 80 } else { 200 }, stretch in 0usize..3, step in prop::sample::select(&[1usize, 4, 8]),
         from in 0usize..9, to in 0usize..9,
     ) {
-        // Some shapes are wide or tall. Some are multiples of the kernels' vectors, and then offsets may be aligned as well.
+        // Some shapes are wide or tall. Some are multiples of the kernels' vectors, and then offsets may be aligned as
+        // well.
         let (rows, cols) = match stretch {
             1 => (rows / 12, cols * 12),
             2 => (rows * 12, cols / 12),
@@ -300,7 +301,8 @@ fn narrow_matrices_of_every_size_are_transposed() {
     }
 }
 
-/// Rows of the output may begin within sectors. Then a GPU's tiles end at sector boundaries and write each element once.
+/// Rows of the output may begin within sectors. Then a GPU's tiles end at sector boundaries and write each element
+/// once.
 #[test]
 fn rows_that_begin_within_sectors_are_complete() {
     for (name, device) in devices().into_iter().chain(odd_devices()) {

@@ -48,7 +48,7 @@
 #define WARP_SYNC_LOCAL(s) SYNC_LOCAL(s)
 #endif
 
-// The last six steps, by the first warp of the originals.
+// The last six steps, which the first warp takes in the originals.
 #define WARP_TAIL(data, count, WARP_SYNC)                                                                              \
     STEP(data, 32, count);                                                                                             \
     WARP_SYNC(32);                                                                                                     \
@@ -217,7 +217,7 @@ RUNG void complete_unroll8(__global T* data, const OFFSET_T n, __global T* parti
         barrier(CLK_GLOBAL_MEM_FENCE);                                                                                 \
     }
 
-// R9. The compiler knows the block, as from a template parameter, and drops the steps that it is too small for.
+// R9. The compiler knows the block, as from a template parameter, and drops the steps for which the block is too small.
 RUNG void template_unroll8(__global T* data, const OFFSET_T n, __global T* partials, const uint block)
 {
     TAKE_GLOBAL(8, WG);

@@ -150,7 +150,7 @@ RUNG void naive_gmem(ARGS)
     }
 }
 
-// TILES tiles of DIM_Y rows of DIM_X elements, next to each other, through `tile`, whose rows are `pitch` apart. The
+// Moves TILES neighbouring tiles of DIM_Y rows of DIM_X elements through `tile`, whose rows are `pitch` apart. The
 // work-items are counted along the tile's rows to read and along its columns to write.
 #define THROUGH_LOCAL(TILES, pitch)                                                                                    \
     const OFFSET_T r0 = GROUP_Y * DIM_Y, c0 = GROUP_X * (TILES * DIM_X);                                               \

@@ -1,7 +1,7 @@
 // Asynchronous copies from global to local memory, without registers. COPIES_ASIDE is defined where they exist: on
 // NVIDIA's GPUs with compute capability 8.0 and above.
 //
-//     copy_async_16(to, from)        copies 16 bytes past the L1 cache
+//     copy_async_16(to, from)        copies 16 bytes, and bypasses the L1 cache
 //     copy_async(bytes, to, from)    copies `bytes` bytes: 4, 8 or 16, a constant
 //     await_copies()                 waits for the work-item's own copies; other work-items see them after a barrier
 //

@@ -39,7 +39,7 @@ static inline uint slot_of(const T x, const uint bins SLOT_PARAMS)
 
 #elif MAP == MAP_INTEGERS
 
-// reciprocal = floor((2^64 - 1) / (extent >> shift)); shift leaves 40 bits of the extent.
+// reciprocal = floor((2^64 - 1) / (extent >> shift)); shift leaves at most 40 bits of the extent.
 #define MAP_PARAMS \
     , const ulong lower, const ulong extent, const ulong reciprocal, const uint shift, const uint closed
 #define SLOT_PARAMS MAP_PARAMS
@@ -80,11 +80,11 @@ static inline uint slot_of(const T x, const uint bins SLOT_PARAMS)
 #elif MAP == MAP_EDGES
 
 // edges[0 .. bins + 1] do not decrease. Edges of integers are stored as distances from the first edge. `guide` divides
-// the range into cells, which rise with x. guide[cell] has two counts of edges, without the first and the last edge.
-// Its low 24 bits count the edges in earlier cells. Its bits from 24 on count the edges in this cell, up to MANY. One
-// entry follows that of the last cell. With EDGE_ROOM, edges and guide are copied to local memory. EDGE_ROOM is a power
-// of two, at least four times the number of bins, and at least the number of cells. With EDGE_PAIRS, a cell with at
-// most one edge needs one access.
+// the range into cells, whose numbers rise with x. guide[cell] has two counts of edges, which leave out the first and
+// the last edge. Its low 24 bits count the edges in earlier cells. Its bits from 24 on count the edges in this cell, up
+// to MANY. One entry follows that of the last cell. With EDGE_ROOM, edges and guide are copied to local memory.
+// EDGE_ROOM is a power of two, at least four times the number of bins, and at least the number of cells. With
+// EDGE_PAIRS, a cell with at most one edge needs one access.
 #ifdef T_FLOAT
 #define EDGE A
 #define AS_EDGE_BITS(x) as_uint(x)

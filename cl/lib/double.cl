@@ -1,5 +1,6 @@
-// Doubles as bits in a ulong, computed with integers. The results are those of IEEE 754 with ties to even. So they are the same on
-// devices that lack fp64 or flush subnormals. No argument is NaN. Arguments are finite unless the function states otherwise.
+// Doubles as bits in a ulong, computed with integers. The results are those of IEEE 754 with ties to even. So they are
+// the same on devices that lack fp64 or flush subnormals. No argument is NaN. Arguments are finite unless the function
+// states otherwise.
 
 #define DOUBLE_SIGN 0x8000000000000000ul
 #define DOUBLE_INFINITY 0x7ff0000000000000ul
@@ -18,8 +19,8 @@ static inline ulong double_digits(const ulong x)
     return (x & 0xffffffffffffful) | (ulong)((x >> 52 & 0x7ff) != 0) << 52;
 }
 
-// Returns the double nearest to m * 2^e, with a sign. The highest bit of m is set. The lowest bit of m may stand for all bits
-// after it.
+// Returns the double nearest to m * 2^e, with a sign. The highest bit of m is set. The lowest bit of m may stand for
+// all bits after it.
 static inline ulong double_rounded(const ulong sign, ulong m, const int e)
 {
     int field = e + 63 + 1023;
@@ -82,7 +83,7 @@ static inline ulong double_sum(const ulong a, const ulong b)
     return double_of(sum != 0 || same ? large & DOUBLE_SIGN : 0, sum, e);
 }
 
-// Returns a number that has the order of a double, which may be infinite: -0 equals 0.
+// Returns a number that has the order of a double: -0 equals 0. The double may be infinite.
 static inline long double_order(const ulong x)
 {
     return x >> 63 != 0 ? -(long)(x & ~DOUBLE_SIGN) : (long)x;

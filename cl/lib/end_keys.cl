@@ -1,7 +1,8 @@
-// The keys of arg-min and arg-max. ENDS is 1: the smallest, or with ARG_MAX the largest; 2: the smallest, then the largest. Needs
-// types.cl.
+// The keys of arg-min and arg-max. If ENDS is 1, the smallest element is wanted, or with ARG_MAX the largest. If ENDS
+// is 2, both are wanted, the smallest first. Needs types.cl.
 //
-// The element with the smallest key wins. NaN has the lowest key. Keys of ARG_MAX, and of the second of two ENDS, are complements.
+// The element with the smallest key wins. NaN has the lowest key. Keys of ARG_MAX, and of the second of two ENDS, are
+// complements.
 
 #ifdef A_FLOAT
 #define KEY_LOWEST A_BITS_LOWEST
@@ -21,7 +22,8 @@
 #define END_KEY(key, e) (key)
 #endif
 
-// The key of an element at end e: the smallest wins. Of floats only NaN have the lowest key, and none has the highest.
+// The key of an element at end e: the smallest wins. Among floats, only NaN has the lowest key, and none has the
+// highest.
 static inline KEY_T key_at(const A x, const uint e)
 {
 #ifdef A_FLOAT

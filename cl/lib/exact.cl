@@ -7,11 +7,11 @@
 //
 // The words are signed 32-bit integers with delayed carries, so atomic additions to them need no OpenCL extension. An
 // addition changes a word by less than 2^16, in magnitude. After a carry a word is at most 2^16 + 1. So a word stays in
-// range, with room for a carry and for the half by which it is rounded, for
+// range for MOST_ADDED additions, with room for a carry and for the half by which it is rounded:
 //
-//     MOST_ADDED = 32766,  since 2^16 + 1 + 32766 (2^16 - 1) + 2^16 < 2^31 - 1
+//     2^16 + 1 + MOST_ADDED (2^16 - 1) + 2^16 < 2^31 - 1
 //
-// additions. In local memory REPLICAS numbers share the additions: word k of replica r is words[k * REPLICAS + r].
+// In local memory REPLICAS numbers share the additions: word k of replica r is words[k * REPLICAS + r].
 //
 // Needs types.cl, and parts.cl with the REAL of A. REGISTERS adds the functions that deposit f64.
 //
@@ -26,7 +26,7 @@
 #define EXACT_WORDS 40
 #define EXACT_LEAST (-298)
 #endif
-// The position, in units, of the least positive float.
+// The least positive float is 2^EXACT_ONE units.
 #define EXACT_ONE (-EXACT_LEAST / 2)
 #define MOST_ADDED 32766
 

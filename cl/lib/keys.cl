@@ -132,7 +132,7 @@ static inline uint digit_of(WORD number, uint shift, uint mask)
 //     FLOAT_KEYS                 rank           ~rank
 //     FLOAT_KEYS, SOME_BITS      rank + bias    ~(rank + bias)
 //
-// SOME_BITS: the sort compares only some bits of a float's number. With the bias the highest bit of the number tells
+// SOME_BITS: the sort compares only some bits of a float's number. With the bias, the highest bit of the number shows
 // whether the key is below zero:
 //
 //                                ascending                    descending

@@ -2,12 +2,12 @@
 //
 //     LENGTH_PARAMS            parameters of a kernel, in place of `const OFFSET_T n`
 //     TAKE_LENGTH              at the start of the kernel: declares n
-//     WORKING_GROUPS(tiles)    the number of work-groups that have one of that many tiles, at least 1
+//     WORKING_GROUPS(tiles)    the number of work-groups that have a tile, if there are `tiles`; at least 1
 //     END_IF_IDLE(tiles)       after TAKE_LENGTH: ends all other work-groups
 //
-// With LENGTH_T, which is uint or ulong, `capacity` is the most that n can be, and the host starts work-groups for that many
-// elements. Earlier launches have taken the first `length_taken` elements that the count counts. An element that the kernel
-// reads stands for 2^log_each of the others: those of a tile, for partials.
+// With LENGTH_T, which is uint or ulong, `capacity` is the most that n can be, and the host starts work-groups for that
+// many elements. Earlier launches have taken the first `length_taken` elements that the count counts. If the kernel
+// reads partials, each of them stands for the 2^log_each elements of a tile. Else log_each is 0.
 //
 //     n = min(capacity, ceil(max(count - length_taken, 0) / 2^log_each))
 

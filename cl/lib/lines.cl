@@ -1,7 +1,7 @@
 // The lines of an array along an axis: output o reduces line o. Needs types.cl.
 
-// The first parameters of a kernel over lines: the first element of line 0, the stride along the axis, the number of
-// outputs, and their dimensions, the last one first.
+// The first parameters of a kernel over lines: the first element of line 0, and the stride along the axis. Then come
+// the number of outputs and their dimensions, the last dimension first.
 #define LINES                                                                                                          \
     __global const T *restrict in_base, const ulong in_offset, const long stride, const OFFSET_T outputs,              \
         const ulong8 shape, const long8 strides, const uint dims

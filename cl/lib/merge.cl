@@ -31,7 +31,7 @@ static inline int op_less(const T a, const T b) { return a < b; }
 // UNROLL_SOME: for loops that would take too many registers if they were fully unrolled, so that fewer work-groups
 // could run.
 #define UNROLL_SOME _Pragma("unroll 4")
-// For functions with barriers or local memory: PoCL 3.1 miscompiles both in functions that it calls.
+// For functions with barriers or local memory: PoCL 3.1 miscompiles both in functions that are not inlined.
 #define INLINED static inline __attribute__((always_inline))
 
 // NAME(a, len_a, b, len_b, d): the split at d, which is at most len_a + len_b. It uses `max`, because Oclgrind 21.10
@@ -123,8 +123,8 @@ INLINED int takes_second(
 }
 
 // Merges ITEMS elements of tile[at_a .. stop_a] and tile[at_b .. stop_b] to x. Their positions in the tile go to
-// `positions` and, if `notes`, to `sources`. A work-item that has no elements left reads beyond both ends, but its
-// ITEMS steps stay in the tile.
+// `positions` and, if `notes`, to `sources`. A work-item that has no elements left reads beyond the ends of both
+// ranges, but its ITEMS steps stay in the tile.
 INLINED void merge_items(
     T* x, uint* positions, __local ushort* sources, const bool notes, __local const T* tile, uint at_a,
     const uint stop_a, uint at_b, const uint stop_b)

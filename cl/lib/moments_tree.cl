@@ -1,8 +1,8 @@
 // The tree over the chunks of a line or of a segment, and its records. Needs types.cl and moments.cl, and LANES, ROWS
 // and QUADS of reduce_axis_moments.cl.
 
-// Moments of a work-item that wait for their right neighbours: one for each bit that is set in the number of chunks or
-// parts so far. A work-item has at most 512 chunks, and any number of parts.
+// Moments of a work-item that wait for their right neighbours: one for each bit set in the number of chunks or parts so
+// far. A work-item has at most 512 chunks, and any number of parts.
 #define CHUNKS_DEPTH 10
 #define PARTS_DEPTH 34
 

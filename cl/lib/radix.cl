@@ -102,7 +102,7 @@ INLINED uint pass_code(__global const uchar* scratch, const ulong codes_at, cons
     return given != 0 ? given : ((__global const uint*)(scratch + codes_at))[pass];
 }
 
-// Writes the codes of `passes` passes. Bit p of `active` tells whether pass p is needed.
+// Writes the codes of `passes` passes. Bit p of `active` is set if pass p is needed.
 static inline void store_codes(__global uint* codes, uint active, const uint passes)
 {
     // If all keys are alike, one pass moves them.
@@ -191,7 +191,7 @@ INLINED part_t find_part(__global const uchar* scratch, const uint group, const 
 }
 #endif
 
-// Modes: the values are the indices of the keys in `in`; the sorted keys are not an output.
+// Bits of `mode`. INDICES: the values are the indices of the keys in `in`. NO_KEYS: the sorted keys are not an output.
 #define INDICES 1
 #define NO_KEYS 2
 

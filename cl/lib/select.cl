@@ -55,7 +55,7 @@
 #define SECOND(x) ((x) != 1)
 #endif
 
-// The bit masks that encode an element's list, and the lists that are counted over all tiles.
+// MASKS: the number of bit masks that encode an element's list. COUNTED: the number of lists counted over all tiles.
 #ifdef NON_TRIVIAL
 #define HEADS 1
 #define LISTS 2

@@ -6,7 +6,7 @@
 //
 // Work-group g takes the tiles g, g + groups, ... With FAST it combines all its tiles before it stores one partial.
 // With ONE_PASS and at most a tile of partials, the work-group that finishes last combines them. With LENGTH_T
-// (length.cl) only the work-groups that have a tile count as groups. Needs op.cl and workgroup.cl.
+// (length.cl), `groups` leaves out work-groups without a tile. Needs op.cl and workgroup.cl.
 #include "lib/length.cl"
 
 #ifdef ONE_PASS

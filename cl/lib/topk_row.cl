@@ -279,7 +279,7 @@ INLINED void count_digit(WORD number, const Digit* digit, SHARED uint* counts)
     }
 }
 
-// Adds the digits of a tile of `keys`, of which [begin, end) count. All work-items call it, between barriers.
+// Counts the digits of a tile's keys at positions [begin, end). All work-items call it, between barriers.
 INLINED void count_tile(
     const Row* row, __global const KEY* keys, OFFSET_T base, OFFSET_T begin, OFFSET_T end, const Digit* digit,
     SHARED uint* counts)

@@ -31,7 +31,7 @@
 // Sums must not depend on whether a compiler fuses a multiply into them.
 #pragma OPENCL FP_CONTRACT OFF
 
-// For functions with barriers or local memory: PoCL 3.1 miscompiles both in functions that it calls.
+// For functions with barriers or local memory: PoCL 3.1 miscompiles both in functions that are not inlined.
 #define INLINED static inline __attribute__((always_inline))
 
 #define CAT_(a, b) a##b

@@ -352,8 +352,8 @@ impl Line {
         Self { error: Some(reason.into()), ..Self::new(primitive, bench, n, (bench.bytes)(n)) }
     }
 
-    /// Measures an operation at one size. With `copies` it also measures the device's own copy of as many bytes, once for each
-    /// number of bytes.
+    /// Measures an operation at one size. With `copies` it also measures the device's own copy of as many bytes, once
+    /// for each number of bytes.
     pub(crate) fn measure(
         device: &Device,
         primitive: &'static str,

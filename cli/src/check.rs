@@ -212,8 +212,8 @@ impl Check {
         self.conclude(reports, out)
     }
 
-    /// The number of processes that share the checks. Only `--quick` has several, since its time is limited. PoCL 5 and 6 may
-    /// miscompile a kernel in one process and not in another, so one process checks them.
+    /// The number of processes that share the checks. Only `--quick` has several, since its time is limited. PoCL 5 and
+    /// 6 may miscompile a kernel in one process and not in another, so one process checks them.
     fn processes(&self, targets: &[Target]) -> usize {
         let alone = self.level() != Level::Quick || self.part.is_some() || self.worker.is_some() || self.times;
         let infos = targets.iter().map(|target| target.device.info()).filter(|info| info.opencl);
@@ -246,13 +246,13 @@ impl Check {
         Some(self.join(targets, parts.into_iter().flatten(), &reasons))
     }
 
-    /// Joins the reports of several processes. If checks of a target are in no report, they count as one failure, for the given
-    /// reasons.
+    /// Joins the reports of several processes. If checks of a target are in no report, they count as one failure, for
+    /// the given reasons.
     fn join(&self, targets: &[Target], parts: impl Iterator<Item = Vec<Report>>, reasons: &[String]) -> Vec<Report> {
         let mut reports: Vec<_> = targets.iter().map(Target::report).collect();
         for part in parts {
-            // All processes report devices of equal names in the same order. If a device does not work in a process, that process
-            // reports a failed self-test.
+            // All processes report devices of equal names in the same order. If a device does not work in a process,
+            // that process reports a failed self-test.
             let mut open: Vec<_> = reports.iter_mut().collect();
             for found in part {
                 let same = |report: &&mut Report| report.device == found.device && report.level == found.level;
@@ -509,8 +509,8 @@ fn part_of(cases: Vec<(&'static str, Case)>, (k, n): (usize, usize)) -> Vec<(&'s
     cases.into_iter().filter(|(primitive, case)| mine(primitive, case)).collect()
 }
 
-/// Sorts the cases: each operation with its first type, then each with its second type, and so on. So a check that runs out of
-/// time covers as many operations as possible.
+/// Sorts the cases: each operation with its first type, then each with its second type, and so on. So a check that runs
+/// out of time covers as many operations as possible.
 fn one_type_after_another(cases: Vec<(&'static str, Case)>) -> Vec<(&'static str, Case)> {
     let mut types: HashMap<(&str, String), Vec<ElementType>> = HashMap::new();
     let mut ranked = Vec::with_capacity(cases.len());

@@ -40,8 +40,8 @@ pub(crate) fn processes(device_bytes: u64) -> usize {
     threads.min(MAX_PROCESSES).min((bytes / PROCESS_BYTES) as usize).max(1)
 }
 
-/// Splits a check with these arguments into `processes` parts, and runs each part in its own process. Returns the reports of each
-/// part, or how its process ended without them. Calls `checked` after each check.
+/// Splits a check with these arguments into `processes` parts, and runs each part in its own process. Returns the
+/// reports of each part, or how its process ended without them. Calls `checked` after each check.
 pub(crate) fn share(
     arguments: &[String],
     processes: usize,

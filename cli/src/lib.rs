@@ -112,15 +112,15 @@ fn limits_are_errors() {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
-/// A panic is a fault of the program. If panics abort, as in the workspace's release profile, the program prints one line,
-/// which names the running check, and exits with code 101. A package does not contain that profile, so the program that
-/// `cargo install oclprim-cli` builds unwinds, and a check that panics counts as failed.
+/// A panic is a fault of the program. If panics abort, as in the workspace's release profile, the program prints one
+/// line, which names the running check, and exits with code 101. A package does not contain that profile, so the
+/// program that `cargo install oclprim-cli` builds unwinds, and a check that panics counts as failed.
 fn faults_are_one_line() {
     static FIRST: AtomicBool = AtomicBool::new(true);
     if cfg!(panic = "abort") {
         panic::set_hook(Box::new(|fault| {
-            // If several threads panic, only the first one reports. The others wait until it has ended the process, because
-            // the process aborts when this hook returns.
+            // If several threads panic, only the first one reports. The others wait until it has ended the process,
+            // because the process aborts when this hook returns.
             if FIRST.swap(false, Ordering::Relaxed) {
                 let check = check::running().map_or(String::new(), |case| format!(" in the check {case}"));
                 let text = fault.to_string().replace('\n', " ");

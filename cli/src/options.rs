@@ -66,14 +66,15 @@ fn number(text: &str) -> Result<Option<usize>, String> {
     Ok(digits(count)?.and_then(|count| count.checked_mul(1 << shift)))
 }
 
-/// Returns an error if the host lacks memory for `bytes` bytes of inputs and outputs, and for the reference. Without this check, a
-/// failed allocation would end the program. A device without enough memory returns an error itself.
+/// Returns an error if the host lacks memory for `bytes` bytes of inputs and outputs, and for the reference. Without
+/// this check, a failed allocation would end the program. A device without enough memory returns an error itself.
 pub(crate) fn has_room(info: &DeviceInfo, bytes: u64) -> Result<(), String> {
     oclprim_checks::check::host_memory().map_or(Ok(()), |there| fits(bytes, info.ty, there))
 }
 
 fn fits(bytes: u64, ty: DeviceType, there: u64) -> Result<(), String> {
-    // Input and output count once, and the reference with its own copies counts once more. The CPU also holds the measured buffers.
+    // Input and output count once, and the reference with its own copies counts once more. The CPU also holds the
+    // measured buffers.
     let needed = bytes.saturating_mul(if ty == DeviceType::Cpu { 3 } else { 2 });
     if needed > there {
         let (needed, there) = (output::bytes(needed), output::bytes(there));

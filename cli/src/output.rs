@@ -118,7 +118,8 @@ pub(crate) fn of_file<E: Display>(path: &Path) -> impl Fn(E) -> Stop + '_ {
 /// Standard output, as the path of a file.
 pub(crate) const STDOUT: &str = "-";
 
-/// Writes files, each from its parts; `-` goes to `out`. New files replace old ones only when all new ones are complete.
+/// Writes files, each from its parts; `-` goes to `out`. New files replace old ones only when all new ones are
+/// complete.
 pub(crate) fn save<P: AsRef<[u8]>>(files: &[(&Path, &[P])], out: &mut dyn Write) -> Result<(), Stop> {
     let mut drafts = Vec::new();
     for (path, parts) in files {

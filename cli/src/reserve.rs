@@ -13,7 +13,8 @@ use std::{
 /// The reserve. Where the heap cannot grow in place, the C library takes at least 1 MiB at a time.
 const KEPT: Layout = Layout::new::<[u8; 2 << 20]>();
 
-/// Only allocations up to this size are tried again. A larger one holds data, and its failure is an error of the library.
+/// Only allocations up to this size are tried again. A larger one holds data, and its failure is an error of the
+/// library.
 const SMALL: usize = 4096;
 
 /// Allocations of this size or more must leave as much memory free as is kept.
@@ -41,8 +42,8 @@ pub(crate) fn keep() {
 }
 
 impl Reserve {
-    /// Returns what `allocate` returns, or null if `more` bytes would leave too little free. A failure frees the reserve.
-    /// Then a small allocation is tried again.
+    /// Returns what `allocate` returns, or null if `more` bytes would leave too little free. A failure frees the
+    /// reserve. Then a small allocation is tried again.
     fn or_kept(&self, more: usize, allocate: impl Fn() -> *mut u8) -> *mut u8 {
         let memory = if more < LARGE || self.leaves_free(more) { allocate() } else { ptr::null_mut() };
         // The failure of a large allocation is an error of the library, which leaves memory free.

@@ -415,8 +415,8 @@ impl Site<'_> {
         benches.iter().map(|bench| self.verified(bench, chosen)).collect()
     }
 
-    /// Returns the geometric mean of the ratios of `old` times to `new` times. A ratio below `FAR_WORSE` ends the comparison,
-    /// because such a variant is never the best one.
+    /// Returns the geometric mean of the ratios of `old` times to `new` times. A ratio below `FAR_WORSE` ends the
+    /// comparison, because such a variant is never the best one.
     fn compare(&self, old: &mut [Climb], new: &mut [Climb]) -> Result<f64, Lost> {
         const FAR_WORSE: f64 = 0.7;
         let (mut sum, count) = (0.0, old.len());
@@ -527,8 +527,8 @@ impl Line {
         format!("{} of {} bytes, {}:", self.primitive, self.element_bytes, self.size.name())
     }
 
-    /// Writes the kept values to the file, or a row that keeps the default. A failed or incomplete search does not replace an
-    /// earlier row; a search with a wrong result does.
+    /// Writes the kept values to the file, or a row that keeps the default. A failed or incomplete search does not
+    /// replace an earlier row; a search with a wrong result does.
     fn store(&mut self, path: &Path, info: &DeviceInfo) -> Result<(), Stop> {
         if !self.ended && !self.wrong && !self.kept {
             return Ok(());

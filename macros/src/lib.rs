@@ -1,5 +1,6 @@
-//! Attributes that turn Rust functions and structs into operators of [`oclprim`](https://docs.rs/oclprim): the same source runs
-//! on the CPU and on OpenCL devices. Use them through `oclprim` with its feature `macros`, where they are documented.
+//! Attributes that turn Rust functions and structs into operators of [`oclprim`](https://docs.rs/oclprim): the same
+//! source runs on the CPU and on OpenCL devices. Use them through `oclprim` with its feature `macros`, where they are
+//! documented.
 
 use proc_macro::TokenStream;
 use proc_macro2::{Span, TokenStream as Tokens};

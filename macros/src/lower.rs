@@ -1,8 +1,8 @@
 //! From a Rust function to OpenCL C: statements, expressions and their types.
 //!
-//! Types of structs' fields and of other functions' results are not known here. Such a type is the text of a C expression in
-//! [`Ty`], which the device's compiler evaluates. The C helpers are overloaded; that compiler picks one by the types of
-//! its arguments.
+//! Types of structs' fields and of other functions' results are not known here. Such a type is the text of a C
+//! expression in [`Ty`], which the device's compiler evaluates. The C helpers are overloaded; that compiler picks one
+//! by the types of its arguments.
 
 use std::collections::HashMap;
 
@@ -237,7 +237,8 @@ pub(crate) fn ungrouped(mut ty: &Type) -> &Type {
     }
 }
 
-/// The C text of a type: a scalar's name, or a placeholder for one of `types`, whose name is known when a program is made.
+/// The C text of a type: a scalar's name, or a placeholder for one of `types`, whose name is known when a program is
+/// made.
 pub(crate) fn type_text(ty: &Type, types: &mut Vec<Type>) -> Result<String> {
     let ty = ungrouped(ty);
     if matches!(ty, Type::Reference(_)) {
@@ -1363,8 +1364,8 @@ fn unparenthesised(mut expression: &Expr) -> &Expr {
     }
 }
 
-/// Returns true for a literal without a point or an exponent, such as `1`, and for an operation whose leftmost operand is
-/// such a literal, such as `-1` and `1 + x`.
+/// Returns true for a literal without a point or an exponent, such as `1`. It also returns true for an operation whose
+/// leftmost operand is such a literal, such as `-1` and `1 + x`.
 fn is_whole(expression: &Expr) -> bool {
     match unparenthesised(expression) {
         Expr::Lit(ExprLit { lit: Lit::Int(_), .. }) => true,

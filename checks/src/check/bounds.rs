@@ -4,8 +4,8 @@ use oclprim::{Determinism, Device, Element, ElementType};
 
 use oclprim::internals::reduce::cpu;
 
-/// Bound on `|fast - fixed|`, the distance between the [`Determinism::Fast`] and the [`Determinism::Fixed`] sum of `input` on
-/// a device.
+/// Bound on `|fast - fixed|`, the distance between the [`Determinism::Fast`] and the [`Determinism::Fixed`] sum of
+/// `input` on a device.
 ///
 /// # Errors
 ///
@@ -81,8 +81,8 @@ pub(crate) fn narrowing<T: Element>() -> f64 {
     }
 }
 
-/// Bound on the distance between two products of `n` elements, divided by their value. In any order, each multiplication
-/// rounds once, and so does the result.
+/// Bound on the distance between two products of `n` elements, divided by their value. In any order, each
+/// multiplication rounds once, and so does the result.
 pub(crate) fn product_error<T: Element>(n: usize) -> f64 {
     2.0 * ((n as f64 * unit::<T>()).exp_m1() + narrowing::<T>())
 }

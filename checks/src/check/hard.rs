@@ -19,7 +19,8 @@ pub(crate) enum Hard {
     Subnormal,
     /// Numbers whose partial sums leave the range.
     Overflowing,
-    /// Runs of numbers with similar exponents, each run anywhere in the range, then one number for each exponent, falling.
+    /// Runs of numbers with similar exponents, each run anywhere in the range, then one number for each exponent, in
+    /// descending order.
     Levels,
     /// Large numbers of one exponent, and small numbers this many binades below it. The large parts cancel, and the
     /// lowest bits remain.

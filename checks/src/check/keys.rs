@@ -118,8 +118,8 @@ pub(crate) fn clustered(i: usize) -> u64 {
 /// Bits of a key.
 pub(crate) use oclprim::internals::data::bits;
 
-/// Number that orders keys: `rank(a) < rank(b)` if `a` sorts before `b`. Zeros of both signs have one rank, and NaN rank after
-/// infinity.
+/// Number that orders keys: `rank(a) < rank(b)` if `a` sorts before `b`. Zeros of both signs have one rank, and NaN
+/// rank after infinity.
 pub(crate) fn rank<T: Element>(key: T) -> u64 {
     let (infinity, half) = (bits(T::HIGHEST), 1u64 << (8 * size_of::<T>() - 1));
     let bits = bits(key);

@@ -1,7 +1,7 @@
 //! Cross-checks of every primitive: devices against the CPU backend, and the CPU backend against plain loops.
 //!
-//! Each primitive has one `spec.rs`. It lists the operations, sizes, types and data sets, and how to run and compare them.
-//! Tests, benches and the program read the specs from the [`registry`](crate::registry).
+//! Each primitive has one `spec.rs`. It lists the operations, sizes, types and data sets, and how to run and compare
+//! them. Tests, benches and the program read the specs from the [`registry`](crate::registry).
 
 pub(crate) mod bounds;
 pub(crate) mod hard;
@@ -157,9 +157,9 @@ pub(crate) fn stands_for_its_size(level: Level, element: ElementType) -> bool {
 
 /// Keeps the cases that are worth their builds in another geometry of a device.
 ///
-/// For the first back end of sub-groups, these are all operations, each with one type: f32 or i64 if possible. For a further
-/// back end, these are operations in which lanes exchange values. A sum, an arg-max and a scan stand for them, each with one
-/// type of each size, and a sort of f32.
+/// For the first back end of sub-groups, these are all operations, each with one type: f32 or i64 if possible. For a
+/// further back end, these are operations in which lanes exchange values. A sum, an arg-max and a scan stand for them,
+/// each with one type of each size, and a sort of f32.
 ///
 /// ```
 /// use oclprim_checks::{check::{Level, few_builds}, registry};
@@ -227,8 +227,8 @@ pub enum Verdict {
     Pass,
     /// The device cannot run the check; the text is the reason.
     Skip(String),
-    /// The results differ, or the device returned an unexpected error. The text is one line. A build log follows it, if there
-    /// is one.
+    /// The results differ, or the device returned an unexpected error. The text is one line. A build log follows it, if
+    /// there is one.
     Fail(String),
 }
 
@@ -245,8 +245,8 @@ pub fn host_memory() -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// Indices of `n` elements in the stable order of `compare`, which compares two indices. It is compiled once, not once per
-/// type.
+/// Indices of `n` elements in the stable order of `compare`, which compares two indices. It is compiled once, not once
+/// per type.
 pub(crate) fn sorted_indices(n: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
     let mut indices: Vec<usize> = (0..n).collect();
     indices.sort_by(|&a, &b| compare(a, b));

@@ -5,8 +5,8 @@ use crate::{
     op::{Monoid, Op, Operator},
 };
 
-/// Function that combines two accumulators. It is a pointer, so that a reference implementation is compiled once per type,
-/// not once per operator and type.
+/// Function that combines two accumulators. It is a pointer, so that a reference implementation is compiled once per
+/// type, not once per operator and type.
 pub(crate) type Function<A> = fn(A, A) -> A;
 
 /// Built-in operator with a function pointer, for the reference implementations.

@@ -192,8 +192,8 @@ fn own_model<T: Integer>(request: &Request, device: &Device) -> Result<Option<Mo
             let word = |bin: u64, lane: u64| bin * replicas + lane % replicas;
             model.bank_conflicts = expected(request, |bin| bank_conflicts(|lane| Some(word(bin(lane), lane))));
         }
-        // The kernels read the samples twice. They write and read the 16-bit number of each sample's bin within its range.
-        // The model omits the extra cost of scattered stores.
+        // The kernels read the samples twice. They write and read the 16-bit number of each sample's bin within its
+        // range. The model omits the extra cost of scattered stores.
         Tables::Partition(_) => {
             let numbers = n.div_ceil(16) as f64;
             model.load_sectors = 2.0 * model.load_sectors + numbers + words(slots);
@@ -405,8 +405,8 @@ mod tests {
     fn the_model_counts_sectors_that_lanes_share_once() {
         let request = |distribution, bins| Request { n: 1 << 28, bins, distribution, ..Request::default() };
         let sectors = |distribution, bins| model::<i32>(Step::Global, &request(distribution, bins), 1).store_sectors;
-        // With constant samples 32 lanes share one counter. With uniform samples 32 counters are nearly always in different
-        // sectors. Zipf's law lies in between.
+        // With constant samples 32 lanes share one counter. With uniform samples 32 counters are nearly always in
+        // different sectors. Zipf's law lies in between.
         let requests = (1u64 << 23) as f64;
         assert_eq!(sectors(Distribution::Constant, 256), requests + 33.0);
         let uniform = sectors(Distribution::Uniform, 5 << 20) / requests;

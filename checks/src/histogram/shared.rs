@@ -11,8 +11,8 @@ use crate::{
     ladder::Climb,
 };
 
-/// Samples of Zipf's law: bin `k` with a probability proportional to `1 / (k + 1)^1.1`, by rejection-inversion (Hörmann,
-/// Derflinger 1996).
+/// Samples of Zipf's law: bin `k` with a probability proportional to `1 / (k + 1)^1.1`, by rejection-inversion
+/// (Hörmann, Derflinger 1996).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Zipf {
     bins: f64,
@@ -59,8 +59,8 @@ pub(super) fn neighbour<T: Element>(x: T, by: i32) -> T {
     if !T::TYPE.is_float() {
         return from_i128(to_i128(x) + i128::from(by));
     }
-    // For floats, a positive step goes away from zero and a negative one goes towards it. From zero, a negative step gives
-    // the smallest subnormal.
+    // For floats, a positive step goes away from zero and a negative one goes towards it. From zero, a negative step
+    // gives the smallest subnormal.
     let word = bits(x);
     let moved = if by < 0 && x == T::ZERO { 1 } else { word.wrapping_add(i64::from(by) as u64) };
     T::from_bits_lossy(moved)
@@ -131,8 +131,8 @@ pub(super) fn small_gpu() -> Tuning {
     Tuning::default().class(DeviceClass::Gpu).local_bytes(4096)
 }
 
-/// Numbers of samples. If there are fewer samples than a quarter of the bins, devices count them in global memory. Otherwise
-/// devices partition them by ranges of bins.
+/// Numbers of samples. If there are fewer samples than a quarter of the bins, devices count them in global memory.
+/// Otherwise devices partition them by ranges of bins.
 pub(super) fn ranged_sizes(level: Level) -> &'static [usize] {
     match level {
         Level::Tiny => &[300, 6_011],

@@ -123,8 +123,8 @@ impl<T: Element> Shape<T> {
         random_by(n, n as u64, |i, rng| {
             let bin = samples.bin(i, bins, &zipf, rng);
             if samples == Samples::Edges {
-                // The sample is the bin's edge, the last value before it or the first after it. One in 8 samples is at an end
-                // of the range.
+                // The sample is the bin's edge, the last value before it or the first after it. One in 8 samples is at
+                // an end of the range.
                 let bin = match i % 16 {
                     0 => 0,
                     1 => bins as i128,
@@ -173,9 +173,9 @@ fn obvious_slot<T: Element>(x: T, shape: Shape<T>, bins: usize, edges: &[f64]) -
     }
 }
 
-/// `edge(k)` of every bin by the definition in [`Bins`], computed in f64 if `T` is f64, else in f32. Empty for integers.
-/// It leaves out the upper bound on `width` in that definition, because the cases have no range so wide. The ranges of
-/// `tests/float_ranges.rs` need the bound.
+/// `edge(k)` of every bin by the definition in [`Bins`], computed in f64 if `T` is f64, else in f32. Empty for
+/// integers. It leaves out the upper bound on `width` in that definition, because the cases have no range so wide. The
+/// ranges of `tests/float_ranges.rs` need the bound.
 fn obvious_edges<T: Element>(shape: Shape<T>, bins: usize) -> Vec<f64> {
     let (Shape::Even(lower, upper) | Shape::Closed(lower, upper)) = shape else { return Vec::new() };
     if !T::TYPE.is_float() {

@@ -1,7 +1,7 @@
 //! Ladders: the steps by which a kernel becomes fast. Each step is a variant that runs, is verified and is timed.
 //!
-//! The crate grew from kernels in articles. Each of these kernels is a step, corrected where it was wrong; the crate's own
-//! kernel is the last step. The kernels are in `cl/ladder/`, and each primitive's `ladder.rs` lists its steps.
+//! The crate grew from kernels in articles. Each of these kernels is a step, corrected where it was wrong; the crate's
+//! own kernel is the last step. The kernels are in `cl/ladder/`, and each primitive's `ladder.rs` lists its steps.
 
 pub mod model;
 
@@ -158,8 +158,8 @@ pub struct Rung {
     pub step: &'static str,
     /// Bytes that the step must at least read and write.
     pub bytes: u64,
-    /// Global transactions and bank conflicts, computed from the access pattern. `None` if the code is not the crate's, or if
-    /// no device memory is accessed.
+    /// Global transactions and bank conflicts, computed from the access pattern. `None` if the code is not the crate's,
+    /// or if no device memory is accessed.
     pub model: Option<Model>,
     /// Reason why the step cannot run on the device, if it cannot.
     pub unavailable: Option<String>,

@@ -1,8 +1,8 @@
-//! Cost of an access pattern, computed and not measured. It counts 32-byte sectors of global memory and bank conflicts in
-//! local memory, for requests of 32 work-items.
+//! Cost of an access pattern, computed and not measured. It counts 32-byte sectors of global memory and bank conflicts
+//! in local memory, for requests of 32 work-items.
 //!
-//! The model is that of NVIDIA's GPUs since Volta. A request of 32 lanes touches 32-byte sectors, and local memory has 32
-//! banks of 4 bytes. The model needs no hardware counters, so it gives the same numbers on every machine.
+//! The model is that of NVIDIA's GPUs since Volta. A request of 32 lanes touches 32-byte sectors, and local memory has
+//! 32 banks of 4 bytes. The model needs no hardware counters, so it gives the same numbers on every machine.
 
 use serde::Serialize;
 
@@ -59,8 +59,8 @@ fn sectors_of(bytes: u64, address: &dyn Fn(u64) -> Option<u64>) -> f64 {
     touched.len() as f64
 }
 
-/// Extra passes of one request of 4-byte accesses to local memory: the largest number of distinct words in one bank, minus
-/// one. Lanes that read the same word share the access.
+/// Extra passes of one request of 4-byte accesses to local memory: the largest number of distinct words in one bank,
+/// minus one. Lanes that read the same word share the access.
 ///
 /// ```
 /// use oclprim_checks::ladder::model::bank_conflicts;

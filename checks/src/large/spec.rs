@@ -1,7 +1,7 @@
 //! Cases of more than 2^31 and 2^32 elements, and cases of the errors of long sums, for devices with enough memory.
 //!
-//! Inputs are filled on the device with one value and a few marked elements, so that the right result needs no copy on the
-//! host.
+//! Inputs are filled on the device with one value and a few marked elements, so that the right result needs no copy on
+//! the host.
 
 use crate::{
     Accumulate, Bins, Bound, Buffer, Determinism, Device, DeviceType, ElementType, Error, Matrices, Order, Philox,
@@ -41,8 +41,8 @@ fn memory(device: &Device) -> u64 {
     }
 }
 
-/// `n` elements of `fill`, except for the (index, value) pairs of `marks`. It is an error unless the device has memory for
-/// `buffers` such buffers and one more.
+/// `n` elements of `fill`, except for the (index, value) pairs of `marks`. It is an error unless the device has memory
+/// for `buffers` such buffers and one more.
 fn marked<T: bytemuck::Pod>(
     device: &Device,
     (n, buffers): (usize, u64),

@@ -209,8 +209,8 @@ impl What {
     }
 }
 
-/// Three numbers of elements per tile, for elements of `size` bytes. The first two are for GPUs with work-groups of 256,
-/// without and with values, as in `gpu::shape`. The third is for CPU drivers.
+/// Three numbers of elements per tile, for elements of `size` bytes. The first two are for GPUs with work-groups of
+/// 256, without and with values, as in `gpu::shape`. The third is for CPU drivers.
 pub(super) fn tiles(size: usize) -> [usize; 3] {
     let of = |items: usize| 256 * ((4 * items / size.max(4)).max(1) | 1);
     [of(17), of(13), 4096]

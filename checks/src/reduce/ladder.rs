@@ -241,8 +241,8 @@ fn passes_of(
     Ok((depth, model))
 }
 
-/// Bank conflicts of `wg_reduce` in `cl/lib/workgroup.cl`. Every `width` work-items write one value to local memory, where a
-/// tree combines neighbours first.
+/// Bank conflicts of `wg_reduce` in `cl/lib/workgroup.cl`. Every `width` work-items write one value to local memory,
+/// where a tree combines neighbours first.
 fn tree_conflicts(work_group: u64, width: u64, size: u64) -> f64 {
     let count = work_group / width;
     if work_group == 1 {
@@ -479,8 +479,9 @@ pub(super) mod device {
         1 << most.ilog2()
     }
 
-    /// Sub-groups for the kernels: those of the crate's own kernels, if they fit the work-group. If the crate's kernels use no
-    /// sub-groups, such as on CPU drivers, the ladder takes sub-groups that passed the self-test. Otherwise it emulates them.
+    /// Sub-groups for the kernels: those of the crate's own kernels, if they fit the work-group. If the crate's kernels
+    /// use no sub-groups, such as on CPU drivers, the ladder takes sub-groups that passed the self-test. Otherwise it
+    /// emulates them.
     fn sub_groups(caps: &Capabilities, block: usize) -> SubGroup {
         let fits = |group: &&SubGroup| {
             group.backend.is_hardware()
@@ -652,8 +653,8 @@ mod tests {
         assert_eq!(tree_conflicts(1, 1, 4), 0.0);
         // Each of 8 sub-groups has one value, in a bank of its own.
         assert_eq!(tree_conflicts(256, 32, 4), 0.0);
-        // Two requests write the 64 values, and one reads the result. Each of the 6 steps between has three requests. In all
-        // steps except the last, a bank has two words.
+        // Two requests write the 64 values, and one reads the result. Each of the 6 steps between has three requests.
+        // In all steps except the last, a bank has two words.
         let requests = 2.0 + 3.0 * 6.0 + 1.0;
         assert_eq!(tree_conflicts(64, 1, 4), 3.0 * 5.0 / requests);
     }

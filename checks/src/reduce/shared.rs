@@ -31,7 +31,8 @@ pub(super) fn thin<T: Element>(values: &mut [T], op: OpKind, every: usize) {
     others.for_each(|(_, x)| *x = neutral);
 }
 
-/// The fixed tree over `values` of elements of type `T`, by definition. Element i of a tile belongs to lane i mod lanes.
+/// The fixed tree over `values` of elements of type `T`, by definition. Element i of a tile belongs to lane i mod
+/// lanes.
 pub(super) fn obvious_tree<T: Element, U: Element>(op: &Monoid<U, Function<U::Acc>>, mut values: Vec<U::Acc>) -> U {
     if values.is_empty() {
         return op.empty;

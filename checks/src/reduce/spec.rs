@@ -79,7 +79,8 @@ fn grid<T: Element>(
 /// Factors for which the product of any subset is in the type's range.
 #[derive(Clone, Copy)]
 enum Factors {
-    /// Ones, a few twos and halves, all with random signs. The product is exact in any order and reveals missing factors.
+    /// Ones, a few twos and halves, all with random signs. The product is exact in any order and reveals missing
+    /// factors.
     Exact,
     /// Factors near 1, so that every multiplication rounds.
     Rounding,
@@ -104,8 +105,8 @@ impl Factors {
     }
 }
 
-/// Cases of products by [`Determinism::Fast`]. Products of the other operations' data leave the type's range, and then depend
-/// on the order.
+/// Cases of products by [`Determinism::Fast`]. Products of the other operations' data leave the type's range, and then
+/// depend on the order.
 fn fast_products<T: Element>(level: Level, form: &str, cases: &mut Vec<Case>) {
     let product = BuiltIn::<T>::of::<Product>();
     for n in sizes::<T>(level) {

@@ -9,11 +9,11 @@ use crate::{
     op::Sum,
 };
 
-/// Combines the values with two numbers, and returns the number of the result. Number 0 is the identity, and number
-/// 1 + i is input value i. Code that uses numbers in place of values is compiled once for all types.
+/// Combines two values, each given by its number, and returns the number of the result. Value 0 is the identity, and
+/// value 1 + i is input value i. Code that uses numbers in place of values is compiled once for all types.
 type Join<'j> = dyn FnMut(usize, usize) -> usize + 'j;
 
-/// Calls `body` with a [`Join`] over `values`, and returns all values by their numbers.
+/// Calls `body` with a [`Join`] over `values`, and returns all values in the order of their numbers.
 fn numbered<P: Copy>(
     combine: &dyn Fn(P, P) -> P,
     identity: P,

@@ -18,7 +18,8 @@ pub(in crate::select) fn untouched<T: Pod + Debug>(behind: &[T], what: &str) -> 
     same_bytes(behind, &vec![poison(); behind.len()], &format!("{what} after the last one, "))
 }
 
-/// Length of an output. `i` selects one of three: `n`, `found` (the number of results), or less than `found` if that is not 0.
+/// Length of an output. `i` selects one of three: `n`, `found` (the number of results), or less than `found` if that is
+/// not 0.
 pub(in crate::select) fn rooms(n: usize, found: usize, i: usize) -> usize {
     match i % 4 {
         0 | 1 => n,

@@ -28,8 +28,8 @@ use crate::{
 /// The primitive's entry in the registry.
 pub(crate) struct Select;
 
-/// Values are integers below `2 * LIMIT`, exact in every type; values below `LIMIT` are selected. Each other limit would cost
-/// a build.
+/// Values are integers below `2 * LIMIT`, exact in every type; values below `LIMIT` are selected. Each other limit
+/// would cost a build.
 const LIMIT: u64 = 60;
 
 /// The selected part of the elements.
@@ -231,8 +231,8 @@ fn check_partition<T: Element, const REVERSED: bool>(device: &Device, what: What
     same_bytes(&got, &[first, others].concat(), "partitioned")
 }
 
-/// Checks three parts: below half of the limit, below the limit, and the rest. With `CAPTURED`, both limits are captured
-/// values.
+/// Checks three parts: below half of the limit, below the limit, and the rest. With `CAPTURED`, both limits are
+/// captured values.
 fn check_three<T: Element, const CAPTURED: bool>(device: &Device, what: What) -> Result<(), Failure> {
     let What { n, offset, part, .. } = what;
     let values = part.values(offset + n);

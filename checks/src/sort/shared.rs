@@ -40,7 +40,8 @@ macro_rules! made {
                 let (bits, half) = (bits(self), 1u64 << (8 * size_of::<$T>() - 1));
                 match () {
                     () if !<$T as Element>::TYPE.is_float() => 0,
-                    // Among zeros, -0 comes first. Among NaN, those with a sign come last, in descending order of their bits.
+                    // Among zeros, -0 comes first. Among NaN, those with a sign come last, in descending order of their
+                    // bits.
                     () if bits < half => 1 + u128::from(bits),
                     () if Element::is_nan(self) => u128::MAX - u128::from(bits),
                     () => 0,

@@ -1,7 +1,7 @@
 //! Spec of sources: each expression against the array that it stands for, written and reduced.
 //!
-//! Expressions of two nodes cover each pair of nodes once, for one type. Single nodes cover the types. Each primitive reads
-//! each inner node.
+//! Expressions of two nodes cover each pair of nodes once, for one type. Single nodes cover the types. Each primitive
+//! reads each inner node.
 
 use super::{constant, counting, gpu, load::Load, zip};
 use crate::{
@@ -68,7 +68,7 @@ const INNER: [&str; 9] =
     ["memory", "slice", "map", "zip", "cast", "gathered", "reversed", "strided", "counting and constant"];
 /// The nodes over them.
 const OUTER: [&str; 7] = ["map", "zip", "cast", "gathered", "reversed", "strided", "take"];
-/// The inner nodes of all other uses: each more costs compile time and program size.
+/// The inner nodes of all other uses. Each further node would cost compile time and program size.
 const FEW: [&str; 3] = ["memory", "map", "gathered"];
 
 fn scaled(x: f32) -> f32 {

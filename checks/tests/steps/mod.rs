@@ -5,8 +5,9 @@ use oclprim_checks::{check::Failure, ladder::Request, registry};
 
 use crate::common::skip;
 
-/// Runs the steps of a ladder whose names fit. Verification of each step fails before the run and passes after each of two
-/// runs; the second starts from the memory that the first wrote. At least one name must fit, and an OpenCL device must run one.
+/// Runs the steps of a ladder whose names fit. Verification of each step fails before the run and passes after each of
+/// two runs; the second starts from the memory that the first wrote. At least one name must fit, and an OpenCL device
+/// must run one.
 pub(crate) fn run_steps(
     ladder: &str,
     (name, device): &(String, Device),

@@ -1,4 +1,5 @@
-//! Archives of named arrays, as `numpy.savez` writes them: .npz files, which are .zip files of .npy files without compression.
+//! Archives of named arrays, as `numpy.savez` writes them: .npz files, which are .zip files of .npy files without
+//! compression.
 
 use std::{
     io::{self, Write},

@@ -28,8 +28,8 @@ pub(crate) fn permute<'a, 'b, T: Pod>(
     while axes.len() > Layout::MAX_DIMS {
         let at = (0..axes.len()).find(|&k| axes[k] != k).unwrap_or(0);
         let from = axes[at];
-        // Moves the first axis that is out of order to its index in the output. It then merges with the axes before it, if
-        // there are any.
+        // Moves the first axis that is out of order to its index in the output. It then merges with the axes before it,
+        // if there are any.
         let [_, n, inner] = around(&shape, from);
         let [outer, block, _] = [&shape[..at], &shape[at..from], &[]].map(|lengths: &[usize]| lengths.iter().product());
         let input = moved.as_ref().map_or(input, Input::from);

@@ -98,7 +98,8 @@ fn powers(base: f64, least: f64, most: f64) -> Vec<i32> {
     (low..=high).collect()
 }
 
-/// Moves labels apart, so that neighbours have a distance of `gap`. It first moves them down, then up from the lower end.
+/// Moves labels apart, so that neighbours have a distance of `gap`. It first moves them down, then up from the lower
+/// end.
 fn spread(positions: &mut [f64], gap: f64, bottom: f64) {
     let mut order: Vec<_> = (0..positions.len()).collect();
     order.sort_by(|&a, &b| positions[a].total_cmp(&positions[b]));

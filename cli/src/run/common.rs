@@ -149,8 +149,8 @@ pub(super) fn in_words<T: Element>(values: &[T], shape: &[usize], ty: &str, devi
     values.chunks(row.max(1)).map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Prints a result. A result without elements is an empty line, so that programs read no number from it; a notice on standard error
-/// explains it.
+/// Prints a result. A result without elements is an empty line, so that programs read no number from it; a notice on
+/// standard error explains it.
 pub(super) fn print(text: &str, out: &mut dyn Write) -> Result<(), Stop> {
     inputs_are_whole()?;
     writeln!(out, "{text}")?;
@@ -187,8 +187,8 @@ pub(super) use with_size;
 ///
 /// For integers, they are the largest value at or below the number, and the smallest value at or above it. `None` means
 /// that `T` has no such value. For floats, both are the value nearest to the number. If the number is beyond the finite
-/// values, they are the largest finite value and infinity, or their negatives. For NaN and an integer type, the first is
-/// the type's largest value and the second its smallest. So no value is above the first or below the second.
+/// values, they are the largest finite value and infinity, or their negatives. For NaN and an integer type, the first
+/// is the type's largest value and the second its smallest. So no value is above the first or below the second.
 pub(super) fn neighbours<T: Element>(option: &str, text: &str) -> Result<(Option<T>, Option<T>), Stop> {
     let wrong = || Stop::usage(format!("{option}: `{text}` is not a value of type {}", T::TYPE));
     let wide: f64 = text.parse().map_err(|_| wrong())?;
@@ -309,7 +309,8 @@ macro_rules! with_bits {
 }
 pub(super) use with_bits;
 
-/// Runs an expression with `$T` bound to the type of the elements and `$U` to the type of their sums; other pairs are an error.
+/// Runs an expression with `$T` bound to the type of the elements and `$U` to the type of their sums; other pairs are
+/// an error.
 macro_rules! with_wider {
     // Integer sums and products wrap: signed and unsigned types give the same bits, so fewer types are compiled.
     (bits $pair:expr, $T:ident, $U:ident => $body:expr) => {
@@ -372,8 +373,8 @@ pub(super) fn second(path: &Path) -> Result<Array, Stop> {
     Ok(array)
 }
 
-/// Returns the type of an array if it represents all values of the other array, such as edges. Otherwise returns f64 if that
-/// represents all values of both arrays.
+/// Returns the type of an array if it represents all values of the other array, such as edges. Otherwise returns f64 if
+/// that represents all values of both arrays.
 pub(super) fn common_type(
     (element, array): (ElementType, &Array),
     (path, other): (&Path, &Array),

@@ -97,8 +97,8 @@ impl Lines {
     fn runs(n: usize, head: impl Fn(usize) -> bool) -> Result<Self, Stop> {
         let mut heads = (0..n).filter(|&i| head(i));
         let count = heads.clone().count();
-        // The last offset is `n`, which starts no run. Without it, an array without heads would have no offsets, which is an
-        // error.
+        // The last offset is `n`, which starts no run. Without it, an array without heads would have no offsets, which
+        // is an error.
         Ok(Self::Segments(collect((0..count + 1).map(|_| heads.next().unwrap_or(n) as u64))?))
     }
 

@@ -250,7 +250,8 @@ fn weighted_lines(cases: &mut Vec<Case>) {
     }
 }
 
-/// Checks invalid offsets. Any counts are right, but calls write only to their outputs, and checked calls refuse the offsets.
+/// Checks invalid offsets. Any counts are right, but calls write only to their outputs, and checked calls refuse the
+/// offsets.
 fn check_wrong<O: Offset>(device: &Device, n: usize) -> Result<(), Failure> {
     let (bins, x) = (Bins::<u32>::ids(50)?, samples::<u32>(n, 50));
     let mut rng = Rng::new(n as u64);

@@ -128,8 +128,8 @@ fn obvious<W: Weight>(weights: &[W], slots: &[u32], words: usize) -> Vec<W::Sum>
     sums.into_iter().map(finish).collect()
 }
 
-/// The `f64` nearest to the exact sum of finite numbers, or the nearest `f32` if `narrow`. The function adds in as many bits
-/// as the sum needs.
+/// The `f64` nearest to the exact sum of finite numbers, or the nearest `f32` if `narrow`. The function adds in as many
+/// bits as the sum needs.
 fn exact(terms: &[f64], narrow: bool) -> f64 {
     /// Exponent of the lowest bit; `BITS` covers a sum of 2^64 of the largest numbers.
     const LOWEST: i32 = -1074;

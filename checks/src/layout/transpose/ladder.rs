@@ -29,8 +29,8 @@ enum Way {
     Plain { down: bool, unroll: u64, diagonal: bool },
     /// A work-group moves `unroll` tiles of its size through local memory, whose rows are longer by `pad`.
     Through { unroll: u64, pad: u64 },
-    /// A work-group moves a tile of 32 x 32, through local memory if there is a pitch. If `by_columns`, neighbouring work-items
-    /// store a column of the tile, which is contiguous in the output.
+    /// A work-group moves a tile of 32 x 32, through local memory if there is a pitch. If `by_columns`, neighbouring
+    /// work-items store a column of the tile, which is contiguous in the output.
     Tile { pitch: Option<u64>, by_columns: bool },
     /// Work-item i moves column i mod cols of four rows.
     Strip,
@@ -129,7 +129,8 @@ struct Geometry {
     y: u64,
 }
 
-/// Indices that a work-item accesses in the input, the output and local memory. It may store another element than it loads.
+/// Indices that a work-item accesses in the input, the output and local memory. It may store another element than it
+/// loads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Move {
     load: Option<u64>,

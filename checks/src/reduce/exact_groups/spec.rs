@@ -1,5 +1,5 @@
-//! Cases of exact sums and means of segments, along axes and by key, and their programs. The numbers are those of sums of whole
-//! inputs.
+//! Cases of exact sums and means of segments, along axes and by key, and their programs. The numbers are those of sums
+//! of whole inputs.
 
 use super::{Exact, Form, plan_segments};
 use crate::{

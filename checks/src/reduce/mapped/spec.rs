@@ -28,8 +28,8 @@ use crate::{
 
 const FIXED: Determinism = Determinism::Fixed;
 
-/// An operation on two inputs, which are views of one buffer. `run` calls it. `value` returns the value that it combines for
-/// a pair of elements.
+/// An operation on two inputs, which are views of one buffer. `run` calls it. `value` returns the value that it
+/// combines for a pair of elements.
 trait Form<T: Element, U: Element>: Copy + Send + Sync + 'static {
     fn run(self, device: &Device, of: Determinism, x: View<'_, T>, y: View<'_, T>, out: ViewMut<'_, U>) -> Result<()>;
     fn value(self, x: T, y: T) -> U::Acc;

@@ -23,7 +23,8 @@ use crate::{
 };
 use crate::{ProgramSpec, check::operators::divisor};
 
-/// The tree over `start..end` within the aligned range `low..low + len`, by definition; `None` if the ranges do not overlap.
+/// The tree over `start..end` within the aligned range `low..low + len`, by definition; `None` if the ranges do not
+/// overlap.
 fn obvious<T, U, F>(op: &Monoid<U, F>, x: &[T], low: usize, len: usize, start: usize, end: usize) -> Option<U::Acc>
 where
     T: Element,
@@ -112,21 +113,22 @@ where
     same(&got, &want, "out")
 }
 
-/// Checks invalid offsets. Any result is right, but calls write only to their outputs, and checked calls refuse the offsets.
+/// Checks invalid offsets. Any result is right, but calls write only to their outputs, and checked calls refuse the
+/// offsets.
 fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), Failure> {
     let x = Data::Random.generate::<f32>(n, 1);
     let mut rng = Rng::new(n as u64);
     let wild: Vec<C> = (0..300).map(|_| C::from_bits_lossy(rng.next() >> (rng.next() % 60))).collect();
     guarded(device, 299, 1, |out| Ok(device.reduce_into(x.segments(&wild), Sum, out)?))?;
-    // There are so many equal offsets that tiles take another path. One of the offsets is invalid, at an index that no search
-    // reads.
+    // There are so many equal offsets that tiles take another path. One of the offsets is invalid, at an index that no
+    // search reads.
     let mut crowd = vec![C::from_i128(0); 20_001];
     crowd[2] = C::from_i128(3_000_000_000);
     crowd[20_000] = C::from_i128(n as i128);
     guarded(device, 20_000, 1, |out| Ok(device.reduce_into(x.segments(&crowd), Sum, out)?))?;
     for offsets in [vec![0, n / 2, n / 3, n], vec![0, n, n + 1], vec![n + 1]] {
         let offsets: Vec<C> = offsets.into_iter().map(|x| C::from_i128(x as i128)).collect();
-        // The host checks a slice, a kernel offsets on the device.
+        // The host checks the offsets of a slice; a kernel checks those on the device.
         let there = device.upload(&offsets)?;
         if device.reduce(x.segments(&offsets), Sum).is_ok() || device.reduce(x.segments(&there), Sum).is_ok() {
             return Err(Failure::Mismatch(format!("offsets {offsets:?} of {n} elements were accepted")));

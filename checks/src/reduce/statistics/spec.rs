@@ -158,7 +158,8 @@ fn check_moments_of(got: &Moments, acc: ElementType, wide: &[f64], integers: &[i
     let scale = if most > 1e150 { 2f64.powi(-540) } else { 1.0 };
     let scaled = || elements().map(|x| x * scale);
     let mean = exactly(scaled()) / n;
-    // Large integers can be closer together than neighbouring f64. So distances are measured from an integer near the mean.
+    // Large integers can be closer together than neighbouring f64. So distances are measured from an integer near the
+    // mean.
     let sum: i128 = integers.iter().sum();
     let centre = sum / wide.len() as i128;
     let rest = (sum - centre * wide.len() as i128) as f64 / n;

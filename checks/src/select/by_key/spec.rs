@@ -18,8 +18,8 @@ use crate::{
 };
 use oclprim::internals::reduce::segmented::{extremes, gpu};
 
-/// The first key of each run, and the reduction of its values by [`crate::reduce::segmented`] on the CPU, which has its own
-/// cases.
+/// The first key of each run, and the reduction of its values by [`crate::reduce::segmented`] on the CPU, which has its
+/// own cases.
 fn wanted<K: Element, V: Element, U: Element + From<V>, O: Op<U>>(
     keys: &[K],
     values: &[V],

@@ -236,8 +236,8 @@ pub(in crate::layout::copy) fn cases(level: Level) -> Vec<Case> {
     cases
 }
 
-/// `n` indices into `n` elements. Each chunk of `block` indices is random within its own range; if there are several chunks,
-/// each one is sorted.
+/// `n` indices into `n` elements. Each chunk of `block` indices is random within its own range; if there are several
+/// chunks, each one is sorted.
 fn bench_indices(n: usize, block: usize) -> Vec<u32> {
     let mut index = random_by(n, n as u64, |i, rng| {
         let first = i / block * block;

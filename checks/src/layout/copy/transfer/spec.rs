@@ -10,7 +10,8 @@ use crate::{
 
 /// A `min_bytes` or `min_read_bytes` that no transfer reaches, so that the driver moves every slice itself.
 const NEVER: usize = 1 << 48;
-/// Bytes of random data, which repeat with another first byte: random numbers for 4 GiB take too long.
+/// Number of random bytes. The data repeats them, each time with another first byte, because random numbers for 4 GiB
+/// take too long.
 const BLOCK: usize = 1 << 20;
 
 /// The kind of host memory of a benchmark.

@@ -28,7 +28,8 @@ fn squares(level: Level) -> Vec<(usize, usize)> {
     shapes
 }
 
-/// Rectangles: some have coprime sides, some have sides with a common divisor, and some have one side that divides the other.
+/// Rectangles: some have coprime sides, some have sides with a common divisor, and some have one side that divides the
+/// other.
 fn rectangles(level: Level) -> Vec<(usize, usize)> {
     let mut shapes = vec![(2, 3), (12, 18), (30, 7), (3, 70), (8, 24)];
     if level >= Level::Quick {

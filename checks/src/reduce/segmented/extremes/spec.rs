@@ -79,7 +79,8 @@ fn check<T: Element, C: Offset>(
     same(&values, &want, "values")
 }
 
-/// Checks invalid offsets. Any result is right, but calls write only to their outputs, and checked calls refuse the offsets.
+/// Checks invalid offsets. Any result is right, but calls write only to their outputs, and checked calls refuse the
+/// offsets.
 fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), Failure> {
     let x = Data::Random.generate::<f32>(n, 1);
     let there = device.upload(&x)?;

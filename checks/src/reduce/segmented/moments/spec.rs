@@ -56,7 +56,8 @@ fn check<T: Element, C: Offset>(device: &Device, n: usize, cut: Cut, data: Value
     Ok(())
 }
 
-/// Checks invalid offsets. Any result is right, but calls write only to their outputs, and checked calls refuse the offsets.
+/// Checks invalid offsets. Any result is right, but calls write only to their outputs, and checked calls refuse the
+/// offsets.
 fn check_wrong(device: &Device, n: usize) -> Result<(), Failure> {
     let x = Data::Random.generate::<f32>(n, 1);
     let mut rng = Rng::new(n as u64);
