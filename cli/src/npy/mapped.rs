@@ -64,7 +64,7 @@ pub(crate) fn still_whole() -> Result<(), (PathBuf, String)> {
 
 /// Turns the signal of a page beyond a file's end into an error of one line.
 ///
-/// The handler replaces the standard library's. That one restores the default action first, so a fault of a second thread
+/// The handler replaces the standard library's, which first restores the default action. Then a fault of a second thread
 /// would end the process by a signal before the error is written.
 #[cfg(unix)]
 fn cut_files_are_errors() {
