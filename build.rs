@@ -1,5 +1,5 @@
-//! Lists the kernel files that others include, and makes the build-time part of the link shim: an empty OpenCL library on
-//! the linker's search path, so that no OpenCL SDK is needed.
+//! Lists the kernel files that others include. Makes the build-time part of the link shim: an empty OpenCL library on the
+//! linker's search path, so that no OpenCL SDK is needed.
 //!
 //! `cl-sys` asks the linker for `-lOpenCL`. An empty archive satisfies it, and `src/sys` exports the entry points. On
 //! macOS, `cl-sys` asks for the framework, which every SDK of macOS has. The linker finds the entry points of `src/sys`

@@ -22,7 +22,8 @@ struct Sample {
 fn peaks(device: &Device, samples: &[Sample]) -> Result<Vec<Sample>> {
     let numbers = device.upload::<i32>(cast_slice(samples))?;
     let (values, times) = (numbers.view(..)?.strided(2), numbers.view(1..)?.strided(2));
-    // A scan takes numbers: the value above, and below it the time, inverted, so that the earliest is the largest.
+    // A scan takes numbers: the value in the high bits, the inverted time in the low bits. So of equal values, the
+    // earliest is the largest number.
     let pair = map!(|(value, time): (i32, i32)| (value as i64) << 32 | !time as u32 as i64);
     let peaks = device.scan(values.zip(times).map(pair), Max)?.into_vec()?;
     Ok(peaks.into_iter().map(|pair| Sample { value: (pair >> 32) as i32, time: !pair as u32 }).collect())

@@ -1,7 +1,7 @@
 """Runs examples and their NumPy twins: compare-examples.py FOLDER, where FOLDER has the built examples.
 
 For each examples/numpy/NAME.py, the printed results of NAME.rs and NAME.py must be equal. No example has OpenCL C text.
-The work in Rust has at most half as many lines more than in NumPy. The work is the functions that have the same name in
+The work in Rust has at most 1.5 times as many lines as in NumPy. The work is the functions that have the same name in
 both files. Blank lines and comments do not count.
 """
 

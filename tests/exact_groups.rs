@@ -267,7 +267,8 @@ fn converted_elements_are_summed_exactly() {
     }
 }
 
-/// As [`devices`], but once where they differ in the registers alone: dot products of groups are integers on all.
+/// As [`devices`], without those that differ from another only in their registers: on every device, dot products of groups
+/// use integers.
 fn product_devices() -> Vec<(String, Device)> {
     devices().into_iter().filter(|(name, _)| !name.ends_with("without f64")).collect()
 }
@@ -473,7 +474,8 @@ fn dot_products_of_long_segments_are_correctly_rounded() {
     }
 }
 
-/// Products with full significands, whose carries must be resolved in time, far above the first ones or not.
+/// Products with full significands, whose carries must be resolved in time. Those after the first 256 are 2^`raise` times as
+/// large.
 #[test]
 fn dot_products_of_many_equal_numbers_resolve_their_carries() {
     fn all<T: Float>(device: &Device, name: &str, raise: i32) {
@@ -560,13 +562,13 @@ fn chunks_at_the_bound_of_one_register_are_exact() {
     }
 }
 
-/// Numbers with full significands, and so many of them for each work-item and for each accumulator that digits and words
-/// overflow if their carries wait for too long.
+/// Numbers with full significands. Each work-item and each accumulator adds so many that digits and words overflow if their
+/// carries wait for too long.
 #[test]
 fn rows_of_many_equal_numbers_resolve_their_carries() {
     fn all<T: Float>(device: &Device, name: &str, n: usize, first: u64, others: u64) {
         let mut x = vec![T::from_bits_lossy(others); n];
-        // Largest of its chunk: it opens the window so that the other numbers are shifted by 31 bits in a digit.
+        // The largest of its chunk opens the window, so that the other numbers are shifted by 31 bits in a digit.
         x[0] = T::from_bits_lossy(first);
         let view = NdView::new(&x, Layout::contiguous(&[1, n]).unwrap()).unwrap();
         let got = device.reduce(view.along(1), Sum.exact()).unwrap().to_vec().unwrap();
@@ -628,7 +630,7 @@ fn sums_of_many_numbers_far_above_the_first_are_correctly_rounded() {
     }
 }
 
-/// Offsets that are not sorted give any result, within bounds, and the device goes on.
+/// Unsorted offsets give any result, but no access out of bounds, and the device stays usable.
 #[test]
 fn invalid_offsets_of_exact_sums_stay_in_bounds() {
     let (mut rng, n) = (Rng::new(3), 60_000);
@@ -669,8 +671,8 @@ fn exact_groups_are_for_float_sums() {
     }
 }
 
-/// Numbers whose mean is a tie, or just beside one; also with a mean that is subnormal. The first 32 sets are ties of 4 large
-/// numbers for each sign and parity, with a number of each sign far below.
+/// Numbers whose mean is a tie or close to one; some means are subnormal. In the first 32 sets, the mean of large numbers of
+/// each sign and parity is a tie, and a number far below them is positive, negative or 0.
 fn near_ties<T: Float>(i: usize, rng: &mut Rng) -> Vec<T> {
     let (_, infinity) = format_of::<T>();
     let (float, sign) = (T::from_bits_lossy, 1u64 << (8 * size_of::<T>() - 1));

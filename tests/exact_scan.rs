@@ -185,7 +185,7 @@ fn ties_are_broken_by_elements_below_the_window() {
                     x[0] = float(base + odd);
                     x[at] = float(least);
                     for k in 0..40 {
-                        // Ties, and whole places.
+                        // The prefixes alternate between ties and floats.
                         x[tie + 2 * k] = T::from_f64(place / 2.0);
                     }
                     x[tie + 100] = T::from_f64(-place * 2f64.powi(precision - 2));
@@ -263,7 +263,7 @@ fn narrow_and_wide_tiles_of_one_scan_are_correctly_rounded() {
         (1 | 4, _) => *x = (*x as i32 | 1) as f32,
         _ => *x = 4.0 * x.trunc(),
     });
-    // A prefix of more than 64 bits before tiles of integers, and its end.
+    // A prefix of more than 64 bits comes before tiles of integers, and is cancelled after them.
     let prefix = of(&|tile, at, x| match (tile, at) {
         (0, 3) => *x = large + large / 1024.0,
         (0, 4) | (3, 8) => *x = 2f32.powi(-40),

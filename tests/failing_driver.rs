@@ -356,8 +356,8 @@ fn one_call_fails(
         Ok(got) => assert!(got == want, "{what}: wrong"),
         Err(error) => is_one_line(&error, &what),
     }
-    // A drop cannot return the failure of an unmap, of a wait for commands that read a slice in place, or of a transfer, so this
-    // call does.
+    // A drop cannot return an error. So this call returns the failures of unmaps, of transfers, and of waits for commands that
+    // read a slice in place.
     if let Err(error) = device.finish() {
         let once = !matches!(mode, Mode::Always | Mode::Lost);
         let of_drops = match *name {
@@ -438,8 +438,9 @@ fn a_staged_transfer_with_a_failed_call_is_right_or_an_error() {
     }
 }
 
-/// Each call of a staged transfer that may leave a command running, and after it the wait for the queue. The queue's error may
-/// be that of an earlier command, so the transfer is not repeated, and its error has the queue's as its source.
+/// Each call of a staged transfer that may leave a command running fails in turn, and then the wait for the queue fails. The
+/// queue's error may be that of an earlier command, so the transfer is not repeated, and its error has the queue's as its
+/// source.
 #[test]
 fn a_transfer_and_its_queue_with_failed_calls_are_one_error() {
     const NAME: &str = "a_transfer_and_its_queue_with_failed_calls_are_one_error";

@@ -250,7 +250,7 @@ fn mixed(a: Words, b: Words) -> Words {
     std::array::from_fn(|k| a[k].wrapping_mul(3).wrapping_add(b[k]))
 }
 
-/// With 64-byte elements a tile has 1,024. So the capacity has partials of partials, and few elements have none.
+/// A tile has 1,024 elements of 64 bytes. So the capacity needs partials of partials, and few elements need none.
 #[test]
 fn the_tree_is_that_of_the_count_if_the_capacity_needs_more_launches() {
     let text = "static inline Words mixed(const Words a, const Words b)\n{\n    Words c;\n    for (uint k = 0; k < 8; k++) {\n        \

@@ -155,7 +155,8 @@ fn moments_of_rows_of_any_length_equal_the_cpu() {
     }
 }
 
-/// A segment has the order of a line, on every device: short ones, those of several chunks, and those of several parts.
+/// Segments add moments in the order of lines, on every device: short ones, those of several chunks, and those of several
+/// parts.
 #[test]
 fn moments_of_segments_are_those_of_lines() {
     let values: Vec<f32> = Data::Random.generate(30_000, 5);

@@ -284,7 +284,7 @@ fn scratch_is_bounded_reused_and_reserved() {
         sorts(&mut forms);
         histograms_and_matrices(&mut forms);
         assert!(forms.wrong.is_empty(), "{}", forms.wrong.join("\n"));
-        println!("{name}: {} forms", forms.tried);
+        println!("{name}: {} operations", forms.tried);
     });
 }
 

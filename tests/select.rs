@@ -556,7 +556,7 @@ mod captured {
         }
     }
 
-    /// A NaN meets no comparison, and zeros of both signs are equal. An `f16` is compared as `f32`.
+    /// A comparison with NaN is false, and zeros of both signs are equal. An `f16` is compared as `f32`.
     #[test]
     fn conditions_capture_nan_and_zeros() {
         let x = [0.0f32, -0.0, 1.5, -1.5, f32::NAN, f32::INFINITY, f32::NEG_INFINITY];

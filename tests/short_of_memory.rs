@@ -261,7 +261,7 @@ fn survives(name: &str, call: Call, inputs: &mut Inputs) {
 }
 
 /// A child whose allocator asks the system for each large array. By default, glibc reuses freed memory, and reserves 64 MiB of
-/// address space for each thread, so that inputs of few MiB never exceed a limit.
+/// address space for each thread. Then inputs of few MiB never exceed a limit.
 fn short(test: &str, part: &str) -> Command {
     let mut child = child::child(test, part);
     child.envs(["MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"].map(|name| (name, "65536")));

@@ -459,9 +459,9 @@ fn scans_equal_those_of_the_array() {
     }
 }
 
-/// Positions beyond 2^32, without memory: the elements are counted.
+/// Indices beyond 2^32, without memory: the elements are counted.
 #[test]
-fn positions_beyond_32_bits() {
+fn indices_beyond_32_bits() {
     let far = (1u64 << 32) + 5;
     for (name, device) in common::with_geometries() {
         let part = counting(0u64).strided(1 << 31).take(5);
@@ -480,7 +480,7 @@ fn positions_beyond_32_bits() {
 }
 
 #[test]
-fn text_that_several_maps_share_is_there_once() {
+fn text_that_several_maps_share_occurs_once() {
     for (name, device) in devices() {
         let x = floats(1027);
         let half = Map::new(|x: f32| 0.5 * x, "halved(x)")
@@ -520,7 +520,7 @@ fn components_have_names_beyond_the_alphabet() {
 }
 
 #[test]
-fn neighbours_of_few_elements_are_none() {
+fn neighbours_of_too_few_elements_are_empty() {
     for (name, device) in devices() {
         let difference = Map::new(|(a, b): (f32, f32)| b - a, "b - a");
         for n in 0..2 {
@@ -534,7 +534,7 @@ fn neighbours_of_few_elements_are_none() {
 }
 
 #[test]
-fn generated_names_do_not_meet() {
+fn generated_names_do_not_collide() {
     for (name, device) in devices() {
         let same = Map::new(|x: u32| x ^ 1, "x ^ 1");
         let four = counting(0u32).take(40).map(&same).map(&same).map(&same).map(&same);

@@ -6,7 +6,7 @@ usage: files.py FOLDER NAME=PROGRAM...
 A time of a program is that of the whole process. A time of NumPy is that of load, operation and save in a new process,
 without the start of Python. The runs of all programs and of NumPy are interleaved. A row has the median wall time and
 the median processor time. Its spread is half the distance between the fastest and the slowest run, as a share of the
-median. Its memory excludes the page cache: the maximum over all runs, which the script reads from /proc every 10 ms.
+median. Its memory is the maximum over all runs, without the page cache; the script reads it from /proc every 10 ms.
 The variables FILES_SIZES, FILES_TYPES, FILES_COMMANDS and FILES_DEVICES select rows; `cpu opencl` are the CPU backend
 and the first OpenCL device.
 """

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Times the first call of each operation: whole processes of `oclprim run`, beside a bare OpenCL program.
 
-A cold process finds no built kernel, but the self-test's verdict and what the driver keeps for every program. The next
-processes find the kernels. opencl/first_launch.c is the floor: it makes a context and launches one cached kernel, and
+A cold process finds no built kernel. It finds the self-test's verdicts, and what the driver keeps for every program.
+The next processes find the kernels. opencl/first_launch.c is the floor: it makes a context and launches one cached kernel, and
 runs in turns with `oclprim`. The columns cold_s and cached_s are the medians of what `oclprim` takes above the floor. The
 caches of a user are left alone. With --peer, Python's CuPy computes a first sum, its own caches cold and warm.
 """

@@ -46,7 +46,7 @@ Examples:
   oclprim devices                                 the devices of this machine
   oclprim check                                   compare every result with a reference, on every device
   oclprim bench reduce --n 2^24                   bandwidth, in percent of the device's own copy
-  oclprim ladder transpose --svg transpose.svg    the gain of each step of an optimisation
+  oclprim ladder transpose --svg transpose.svg    the gain of each optimisation
   oclprim report -o report.html                   checks and measurements of a device as one page
   oclprim tune                                    search for the fastest geometry of this device
   oclprim run reduce samples.npy --op max         one primitive on a NumPy file

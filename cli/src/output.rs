@@ -165,7 +165,7 @@ pub(crate) fn save_archive(path: &Path, arrays: &[(&str, &Made<'_>)]) -> Result<
     draft.replace().map_err(of_file(path))
 }
 
-/// The draft after `write` has written its contents, about `bytes` bytes, and they are on the disk.
+/// Returns the draft once `write` has written its contents, about `bytes` bytes, and the disk has them.
 fn filled(
     mut draft: Draft,
     path: &Path,

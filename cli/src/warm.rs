@@ -27,7 +27,7 @@ Examples:
   oclprim warm                              every primitive of the list above, for f32 and u32
   oclprim warm sort topk --type u64         two primitives, for another type
 
-The kernels are those of a call with 2^20 aligned elements. Other forms, such as axes and segments, have kernels of their own.";
+The kernels are those of a call with 2^20 aligned elements. Other operations, such as those along axes and in segments, have kernels of their own.";
 
 /// Elements of each call.
 const N: usize = 1 << 20;

@@ -82,7 +82,7 @@ fn check(layout: &Layout) {
     assert_eq!(layout.is_contiguous(), contiguous, "{layout:?}");
     all.sort_unstable();
     assert_eq!(span, all.first().copied().zip(all.last().copied()));
-    // `is_injective` may be false for an injective layout, but is never true for another one.
+    // `is_injective` may be false for an injective layout, but is never true for one that is not injective.
     assert!(!injective || all.windows(2).all(|pair| pair[0] < pair[1]), "{layout:?}");
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn hard<T: Float>(kind: usize, n: usize, rng: &mut Rng) -> Vec<T> {
         return (0..n).map(|i| T::from_f64(near_one(rng).to_f64() * 2f64.powi(exponent(i)))).collect();
     }
     let mut x: Vec<T> = match kind {
-        // Random bits; like numbers; those with a wide spread.
+        // Random bits; numbers near 1; numbers near 1 with some random bits among them.
         0 => (0..n).map(|_| finite(rng)).collect(),
         1 => (0..n).map(|_| near_one(rng)).collect(),
         2 => (0..n).map(|i| if i % 7 == 0 { finite(rng) } else { near_one(rng) }).collect(),

@@ -123,7 +123,7 @@ fn due(name: &'static CStr, may_lie: bool) -> Option<(i32, u32)> {
     let lies = matches!(mode, SIZE | VALUE);
     let due = (call == fails || again) && (may_lie || !lies);
     due.then(|| {
-        // Fails, and so keeps the first name, if there is one.
+        // Fails if a call has misbehaved before, so the first name stays.
         let _ = FAILED.compare_exchange(null_mut(), name.as_ptr().cast_mut(), SeqCst, SeqCst);
         FIRED.fetch_add(1, SeqCst);
         let mode = match mode {

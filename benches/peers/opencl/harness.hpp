@@ -289,7 +289,7 @@ inline double nanoseconds(cl_event event, cl_profiling_info when)
 
 // Timing as in `oclprim bench`: three runs warm up, and at most 25 runs are timed. After a second, three timed runs are
 // enough. Caches are cold. By the device's clock, a run begins when the kernel that fills the caches ends. It ends when
-// a kernel after the run starts. The run's commands are queued after the first kernel. If launching them takes less time
+// the next kernel starts. The run's commands are queued after the first kernel. If launching them takes less time
 // than that kernel, it does not count. If a library makes the device wait for the host, for a result or for memory, that
 // time counts. Further runs are timed by the host's clock, each from an idle queue that records no events. `reset` runs
 // before each run and is not timed; `finish` ends the wall time.

@@ -64,8 +64,8 @@ pub(crate) fn still_whole() -> Result<(), (PathBuf, String)> {
 
 /// Turns the signal of a page beyond a file's end into an error of one line.
 ///
-/// The handler replaces the standard library's. That one restores the default action first. So a fault of a second
-/// thread would end the process by a signal before the error is written.
+/// The handler replaces that of the standard library, which first restores the default action. After that, a fault of a
+/// second thread would end the process by a signal before the error is written.
 #[cfg(unix)]
 fn cut_files_are_errors() {
     static ONCE: Once = Once::new();

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_no_numbers_leave_coordinates_finite() {
+    fn values_that_are_not_numbers_leave_coordinates_finite() {
         let bar = |value| Bar { label: "a".into(), value, text: String::new() };
         let text =
             bars("", "", &[bar(None), bar(Some(f64::NAN)), bar(Some(f64::INFINITY))], (0.0, "copy")).into_string();
