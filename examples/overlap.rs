@@ -1,7 +1,7 @@
 //! Moves three batches to a device and back while kernels run, and prints when each command ran.
 //!
-//! Uploads, kernels and downloads have queues of their own. On a device with memory of its own, three things overlap:
-//! the upload of a batch, the kernels of the previous batch, and the download of the batch before that.
+//! Uploads, kernels and downloads have queues of their own. On a device with memory of its own, the
+//! kernels of a batch overlap with the upload of the next batch and the download of the previous one.
 //!
 //! `cargo run --release --example overlap -- 24` for batches of 2^24 elements
 

@@ -671,13 +671,13 @@ fn exact_groups_are_for_float_sums() {
     }
 }
 
-/// Numbers whose mean is a tie or close to one; some means are subnormal. In the first 32 sets, the mean of large numbers of
-/// each sign and parity is a tie, and a number far below them is positive, negative or 0.
+/// Numbers whose mean is a tie or close to one; some means are subnormal. In the first 32 sets, large numbers of each sign
+/// and parity have a tie as their mean. A number far below them is positive, negative or 0.
 fn near_ties<T: Float>(i: usize, rng: &mut Rng) -> Vec<T> {
     let (_, infinity) = format_of::<T>();
     let (float, sign) = (T::from_bits_lossy, 1u64 << (8 * size_of::<T>() - 1));
     let bit = |k: usize| (i >> k & 1) as u64;
-    // The sum is `count` times a number, and `steps` last places of it.
+    // The sum is `count` times a number, plus `steps` units in its last place.
     let (large, small) = (infinity / 8 * 7, (infinity >> 3) & !(infinity >> 8));
     let mut count = [3, 4, 6, 7, 8, 16, 100, 256, 258, 1000][rng.below(10) as usize];
     let mut base = [rng.next() % infinity, rng.below(40), infinity - 1 - rng.below(40)][rng.below(3) as usize];

@@ -37,7 +37,8 @@ fn devices() -> Vec<(String, Device)> {
     all
 }
 
-/// The prefix sums of `x`, and of all elements if there is an initial value: by the oracle, or of many numbers by [`ExactSum`].
+/// The prefix sums of `x`. With an initial value, they begin with it, and the last one is the sum of all elements. The oracle
+/// computes them, or [`ExactSum`] if there are many.
 fn prefixes<T: Float, U: Float + From<T>>(x: &[T], initial: Option<U>) -> Vec<U> {
     let x: Vec<U> = initial.into_iter().chain(x.iter().map(|&x| x.into())).collect();
     if x.len() <= 400 {
@@ -167,7 +168,7 @@ fn prefixes_that_cancel_keep_their_lowest_bits() {
     }
 }
 
-/// A prefix that is halfway between two numbers, or a little beside it by elements far below.
+/// Prefixes halfway between two floats, and prefixes that elements far below move slightly away from there.
 #[test]
 fn ties_are_broken_by_elements_below_the_window() {
     fn all<T: Float>(device: &Device, name: &str) {
@@ -217,7 +218,7 @@ fn prefixes_at_the_bounds_of_64_bit_units_are_correctly_rounded() {
             let large = |sign: i64| scaled(sign * ((1 << precision) - 1), least + spread - precision);
             let mut x = vec![large(sign); tiles * TILE];
             x.resize(2 * tiles * TILE, large(-sign));
-            // As many rise as fall.
+            // As many prefixes rise as fall.
             x.chunks_mut(64).for_each(|chunk| chunk[5] = small(1 << (precision - 1)));
             x.extend((0..100).map(|_| small(8)));
             let what = format!("{name}: {} of {least} + {spread} bits, {tiles} tiles, {sign}", T::TYPE);
@@ -255,7 +256,7 @@ fn narrow_and_wide_tiles_of_one_scan_are_correctly_rounded() {
         (1, 4000) => *x = -large,
         _ => {}
     });
-    // A tiny element decides the ties that follow it, above 2^24. The other tiles have no ties.
+    // In two tiles, prefixes above 2^24 are ties, which a tiny element before them decides. The other tiles have no ties.
     let ties = of(&|tile, at, x| match (tile, at) {
         (0, 3) => *x = 2f32.powi(24),
         (1, 7) => *x = 1.0 / large,

@@ -361,7 +361,7 @@ fn one_call_fails(
     if let Err(error) = device.finish() {
         let once = !matches!(mode, Mode::Always | Mode::Lost);
         let of_drops = match *name {
-            // Handles are dropped, in the second operation only after an error.
+            // The first operation drops handles. The second drops them only after an error.
             "dropped handles" => &["clEnqueueUnmapMemObject", "clFinish", "clWaitForEvents"][..],
             "beside commands" if !once => &["clEnqueueUnmapMemObject", "clFinish", "clWaitForEvents"],
             _ => &["clEnqueueUnmapMemObject", "clFinish"],
@@ -439,8 +439,8 @@ fn a_staged_transfer_with_a_failed_call_is_right_or_an_error() {
 }
 
 /// Each call of a staged transfer that may leave a command running fails in turn, and then the wait for the queue fails. The
-/// queue's error may be that of an earlier command, so the transfer is not repeated, and its error has the queue's as its
-/// source.
+/// queue's error may be that of an earlier command, so the transfer is not repeated. The source of the transfer's error is
+/// the queue's error.
 #[test]
 fn a_transfer_and_its_queue_with_failed_calls_are_one_error() {
     const NAME: &str = "a_transfer_and_its_queue_with_failed_calls_are_one_error";
@@ -484,7 +484,8 @@ fn a_transfer_and_its_queue_with_failed_calls_are_one_error() {
     child::answer(tally.into_inner());
 }
 
-/// The queue is lost: each wait fails, although the commands have ended. So the process goes on.
+/// The queue is lost: each wait fails, although the commands have ended. The crate sees that they have ended, so it does not
+/// abort the process.
 #[test]
 fn a_lost_queue_of_a_slice_in_place_is_an_error() {
     const NAME: &str = "a_lost_queue_of_a_slice_in_place_is_an_error";

@@ -55,7 +55,7 @@ fn empty_axes_give_the_identity_and_invalid_ones_are_refused() {
             assert_eq!(device.reduce(long.along([1, 2]), Sum).unwrap().len(), 0, "{name}");
             assert!(device.reduce(long.along([0]), Sum).is_err(), "{name}");
         }
-        // A line for each element of as many axes as there can be.
+        // Along no axis, each element is a line, also of a view with the maximum number of axes.
         let most = x.nd(&[6, 1, 1, 1, 1, 1, 1, 1]).unwrap();
         assert_eq!(device.reduce(most.along([]), Sum).unwrap().to_vec().unwrap(), x.to_vec().unwrap(), "{name}");
     }

@@ -452,7 +452,7 @@ fn profiled_devices_time_their_commands() {
     }
 }
 
-/// On every device, the emulation of sub-groups in local memory passes the self-test. Other backends are tested against it.
+/// On every device, the emulation of sub-groups in local memory passes the self-test. Other back ends are tested against it.
 #[test]
 fn every_device_has_sub_groups_in_local_memory() {
     for (name, device) in common::opencl_devices_or_skip("sub-groups in local memory") {

@@ -14,7 +14,7 @@ use oclprim::{
 
 const N: usize = 20_001;
 
-/// A device with a queue of its own, inputs, and the number of outputs that the form has allocated.
+/// A device with a queue of its own, inputs, and the number of outputs that the operation has allocated.
 struct Given {
     device: Device,
     x: Buffer<u32>,
@@ -97,7 +97,7 @@ const STATISTICS: usize = 88 * (N / 4096 + 1) + 33 * (4 * N / (64 << 10) + 1);
 const SEGMENTS: usize = 40 * (4 * N / (4 << 10) + 1);
 /// The largest record for each part of a line. A part has at least 1,024 elements.
 const AXIS: usize = 320 * (N / 1024 + 1);
-/// A ticket, and words for each 32 KiB.
+/// An atomic tile counter, and status words for each 32 KiB.
 const SCAN: usize = 16 + 32 * (4 * N / (32 << 10) + 1);
 /// 32 bytes for each 8 KiB.
 const SELECT: usize = 64 + 32 * (4 * N / (8 << 10) + 1);
@@ -126,7 +126,7 @@ fn reductions(forms: &mut Forms<'_>) {
     forms.form("reduce_segments", SEGMENTS, |it| {
         it.device.reduce_into(it.x.segments(&it.offsets), Sum, &mut it.out(100)?)
     });
-    // The largest quads of two parts for each 4,096 elements.
+    // At most two of the largest records for each 4,096 elements.
     forms.form("moments of segments", 640 * (N / 4096 + 1), |it| {
         it.device.moments_into(it.x.segments(&it.offsets), &mut it.out::<MomentsRecord<u32>>(100)?)
     });

@@ -273,7 +273,7 @@ fn tested() -> &'static [(String, Device)] {
 
 /// Sorts of lines along any axes have the order of the view, and indices count from the start of the line.
 #[test]
-fn lines_along_axes_are_sorted_in_place_of_the_view() {
+fn lines_along_axes_are_sorted_in_the_order_of_the_view() {
     let shape = [3, 5, 4];
     let x: Vec<i16> = common::random::<i16>(60, 7).into_iter().map(|x| x % 5).collect();
     let at = |i: usize, j: usize, k: usize| (i * shape[1] + j) * shape[2] + k;

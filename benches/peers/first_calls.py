@@ -3,8 +3,8 @@
 
 A cold process finds no built kernel. It finds the self-test's verdicts, and what the driver keeps for every program.
 The next processes find the kernels. opencl/first_launch.c is the floor: it makes a context and launches one cached kernel, and
-runs in turns with `oclprim`. The columns cold_s and cached_s are the medians of what `oclprim` takes above the floor. The
-caches of a user are left alone. With --peer, Python's CuPy computes a first sum, its own caches cold and warm.
+its runs are interleaved with those of `oclprim`. The columns cold_s and cached_s are the medians of what `oclprim` takes above the floor. The
+caches of a user are left alone. With --peer, CuPy also computes a first sum: once with cold caches of its own, once with warm ones.
 """
 import argparse
 import csv

@@ -109,7 +109,7 @@ fn b22_kernels_by_columns_take_rectangles() {
     }
 }
 
-/// B23: unrolled kernels dropped elements outside full blocks, and odd tiles.
+/// B23: unrolled kernels dropped elements outside full blocks, and the last of an odd number of tiles.
 #[test]
 fn b23_unrolled_kernels_move_every_element() {
     for (rows, cols) in [(64, 64 + 16), (3 * 32, 96), (65, 64 + 33), (80, 1)] {

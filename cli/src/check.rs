@@ -40,8 +40,8 @@ sub-group back end it runs only operations whose work-items exchange values. Wit
 that geometry, with every type and each sub-group back end. Checks of a back end that failed the self-test count as \
 skipped. --quick ends in about a minute; several processes share its checks. If builds take too long, it skips \
 checks and counts them, and a second run skips fewer. The exit code is 1 if a result is wrong, or if some processes of \
---quick end early; if all do, one process runs the checks again. If a check panics, it counts as failed; the program of \
-a release build in the repository ends with the exit code 101 instead.";
+--quick end early; if all do, one process runs the checks again. If a check panics, it counts as failed. But a program \
+that was built in the repository with --release ends at the panic, with the exit code 101.";
 
 /// The name of the running check.
 static RUNNING: Mutex<Option<String>> = Mutex::new(None);

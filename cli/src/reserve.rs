@@ -17,7 +17,7 @@ const KEPT: Layout = Layout::new::<[u8; 2 << 20]>();
 /// library.
 const SMALL: usize = 4096;
 
-/// Allocations of this size or more must leave as much memory free as is kept.
+/// Allocations of this size or more must leave as much memory free as the reserve has.
 const LARGE: usize = 1 << 16;
 
 /// The system's allocator with memory kept back.

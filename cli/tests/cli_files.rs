@@ -799,7 +799,7 @@ fn a_file_larger_than_memory_is_refused_in_one_line() {
     let program = fs::metadata(env!("CARGO_BIN_EXE_oclprim")).expect("the program").len() >> 10;
     let script = "ulimit -v $1; shift; exec \"$@\" --device cpu";
     let (mut held, mut refused) = (0, 0);
-    // Commands that have enough memory take long in unoptimised builds, so only the first three do.
+    // Commands with enough memory take long in unoptimised builds, so only the first three get that much.
     let scarce = [20_000, 40_000].into_iter().flat_map(|more| commands.map(|words| (more, words)));
     for (more, words) in scarce.chain(commands[..3].iter().map(|words| (70_000, *words))) {
         let limit = (program + more).to_string();

@@ -168,7 +168,7 @@ pub unsafe extern "system" fn clCreateBuffer(
         unsafe { *status = -1024 };
         return 0;
     }
-    // No memory that the host would write.
+    // This driver has no pinned memory.
     if flags & ALLOC_HOST_PTR != 0 {
         unsafe { *status = -6 };
         return 0;

@@ -227,7 +227,8 @@ impl HistogramOf {
         device: &Device,
         out: &mut dyn Write,
     ) -> Result<(), Stop> {
-        // The primitive refuses more than 4 channels. A file can have any number, so at most 5 copies are made.
+        // The primitive refuses more than 4 channels. A file can have very many, so at most 5 copies of the
+        // bins are made.
         let all = vec![bins.clone(); channels.min(5)];
         let found = device.histogram(input.channels(channels), &all)?;
         if self.common.verify {
