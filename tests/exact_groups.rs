@@ -568,7 +568,7 @@ fn chunks_at_the_bound_of_one_register_are_exact() {
 fn rows_of_many_equal_numbers_resolve_their_carries() {
     fn all<T: Float>(device: &Device, name: &str, n: usize, first: u64, others: u64) {
         let mut x = vec![T::from_bits_lossy(others); n];
-        // The largest of its chunk opens the window, so that the other numbers are shifted by 31 bits in a digit.
+        // `x[0]`, the largest of its chunk, opens the window, so that the other numbers are shifted by 31 bits in a digit.
         x[0] = T::from_bits_lossy(first);
         let view = NdView::new(&x, Layout::contiguous(&[1, n]).unwrap()).unwrap();
         let got = device.reduce(view.along(1), Sum.exact()).unwrap().to_vec().unwrap();

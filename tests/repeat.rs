@@ -137,7 +137,7 @@ fn repeat(forms: &[Form]) {
     static INPUTS: OnceLock<Inputs> = OnceLock::new();
     let inputs = INPUTS.get_or_init(|| Inputs::new(&cpu).unwrap());
     let wanted: Vec<_> = forms.iter().map(|(_, form)| form(&cpu, inputs).unwrap()).collect();
-    // Each device also runs as a GPU, with work-groups of many work-items. In the runs of `variant`, it runs only so.
+    // Each device also runs as a GPU, with work-groups of many work-items. At the level `variant`, it runs only as a GPU.
     let mut devices = common::tuned(&[("a GPU", common::gpu())]);
     if common::variant() {
         devices.retain(|(name, _)| name.ends_with("as a GPU"));

@@ -334,7 +334,7 @@ fn exact_sums_are_those_of_the_array() {
         let none = ExactSum::of(&device, x[..0].map(&half)).unwrap();
         assert_eq!(none, ExactSum::new(), "{name}");
         if device.capabilities().unwrap().is_none_or(|caps| caps.fp64) {
-            // The doubles of memory, and those that a function computes.
+            // Casts to doubles: of elements in memory, and of elements that a function computes.
             assert_eq!(device.reduce(halves.cast::<f64>(), Sum.exact()).unwrap(), want.round_f64(), "{name}");
             assert_eq!(device.reduce(x.map(&half).cast::<f64>(), Sum.exact()).unwrap(), want.round_f64(), "{name}");
             let doubles: ExactSum<f64> = halves.iter().map(|&x| f64::from(x)).collect();

@@ -486,7 +486,7 @@ fn inputs_that_arrive_in_parts_have_the_results_of_whole_ones() {
                 device.take_timings().unwrap();
                 assert!(run(&device, x) == run(&Device::cpu(), x), "{what}");
                 let launches = device.take_timings().unwrap().iter().filter(|t| t.name.starts_with(kernel)).count();
-                // Statistics have parts only if there are at least eight work-groups, each with one tile.
+                // Statistics have parts only if there are at least eight work-groups, so from eight tiles on.
                 let least = if kernel == "statistics_tiles" { 8 } else { 2 } * FLOATS;
                 let in_parts = len >= least && common::runs_kernels_at_once(&device);
                 if in_parts && !kernel.is_empty() && (look_back || !kernel.ends_with("look_back")) {

@@ -32,7 +32,8 @@ pub(crate) fn variant() -> bool {
     env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("variant")
 }
 
-/// Runs calls on `tried`, then twice on `device` with what they need reserved. No call there may allocate scratch.
+/// Runs calls on `tried`, reserves the scratch that they need on `device`, and runs them twice there. No call there may
+/// allocate scratch.
 pub(crate) fn reserve_and_repeat(name: &str, tried: &Device, device: &Device, run: impl Fn(&Device)) {
     let made = |device: &Device| {
         let before = allocations(device);
