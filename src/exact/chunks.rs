@@ -25,8 +25,8 @@ const fn two_registers(precision: i32) -> i32 {
 }
 
 /// Two numbers whose exact sum is the sum of the chunk, which has at most [`LEN`] elements. `None` if the bounds do not
-/// prove that they are exact, if an element is not finite, or if all elements are 0. Meanwhile it prefetches `later`,
-/// unless that has another length. Otherwise loads from memory would wait for the additions, and take twice as long.
+/// prove that they are exact, if an element is not finite, or if all elements are 0. Also prefetches `later`, unless that
+/// has another length. Without a prefetch, loads from memory would wait for the additions, and take twice as long.
 #[inline(never)]
 pub(super) fn sum<T: Float>(rows: &[[T; LANES]], later: &[[T; LANES]]) -> Option<[f64; 2]> {
     let later = if later.len() == rows.len() { later } else { rows };

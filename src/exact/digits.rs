@@ -140,8 +140,8 @@ impl<T: Float> Digits<T> {
         found
     }
 
-    /// The magnitude, and true if the number is negative. The magnitude of the lowest number is 2^31 in the last digit, which a
-    /// carry makes negative: take the low 32 bits of each digit.
+    /// The magnitude, and true if the number is negative. Take the low 32 bits of each digit: the lowest number's magnitude
+    /// has 2^31 in the last digit, which a carry makes negative.
     fn magnitude(&self) -> (Self, bool) {
         let mut sum = self.canonical();
         let negative = sum.digits.as_ref().last().is_some_and(|&digit| digit < 0);
@@ -295,7 +295,7 @@ mod tests {
                     steps.carry();
                 }
                 assert!(sum.bytes().eq(steps.bytes()), "{times} times {size}");
-                // Chunks, up to the bound and beyond, and then one by one.
+                // Chunks of `MOST_ADDED` numbers in all, and then `times` numbers one by one.
                 let mut sum = start;
                 for len in [511, 512, 512, 512] {
                     sum.add_each((0..len).map(|_| (size, exponent)), len);

@@ -19,7 +19,7 @@
 //! - A subnormal result is correctly rounded, too. A sum of numbers of the type is a multiple of the least positive
 //!   number, so a subnormal sum of them is exact.
 //! - A sum of 0 is -0 if there are summands and all are -0. Else it is +0, also for no summand. A sum that is not 0 but
-//!   rounds to 0 keeps its sign; only products are that small.
+//!   rounds to 0 keeps its sign; only sums of products are that small.
 //!
 //! # Design
 //!
