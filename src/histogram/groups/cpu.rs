@@ -48,7 +48,7 @@ struct Costs<'a> {
     row_cost: usize,
 }
 
-/// The end of a part: a group, the index of a sample in it, and whether the group begins before.
+/// The end of a part: a group, the index of a sample in it, and whether the group begins before that end.
 #[derive(Clone, Copy)]
 struct Cut {
     group: usize,

@@ -10,8 +10,8 @@
 //! | limits | 1 to 2^24 bins. Any number of groups whose counters fit the device |
 //!
 //! Work-groups get parts of equal cost, whatever the groups, as in merge-based sparse products (Merrill and Garland
-//! 2016). A sample costs 1, and a group costs more for its row of counters. So one segment of all samples and many
-//! segments of few samples are both balanced.
+//! 2016). A sample costs 1, and each group has a further cost, that of its row of counters. So one segment of all
+//! samples and many segments of few samples are both balanced.
 //!
 //! A work-group counts in local memory: a long group with replicas, or as many short groups as fit. If a group lies
 //! wholly in the part, the work-group writes the group's row. It adds the counts of the other groups, at most two, by
