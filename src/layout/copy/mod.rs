@@ -9,9 +9,9 @@
 //! | scratch | none; at most 16 MiB for overlapping ranges of one buffer |
 //! | limits | any n that fits the device |
 //!
-//! All loads and stores are aligned 16-byte words, even if the offsets of source and destination are not aligned. If
-//! source and destination have different offsets within a word, each word is put together by shifts from two words of
-//! the source. `memcpy` does this on machines without unaligned accesses (e.g. glibc's `wordcopy.c`).
+//! On a GPU, elements move in aligned 16-byte words, except for the bytes at both ends, whatever the offsets. If source
+//! and destination have different offsets within a word, each word is put together by shifts from two words of the
+//! source. `memcpy` does this on machines without unaligned accesses (e.g. glibc's `wordcopy.c`).
 
 /// Calls a loop for elements of `$size` bytes. Common sizes have their own instance, in which the size is constant.
 macro_rules! by_size {
