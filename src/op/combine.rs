@@ -127,9 +127,9 @@ pub trait Visit<T: Pod> {
 /// The mean of floats, correctly rounded: the float nearest to the exact sum divided by the number of elements.
 ///
 /// Its bits do not depend on the order of the elements. The [rules](crate::exact#special-values) for special values are
-/// those of the sum. In groups, products of [`times`](crate::Source::times) are rounded first. The mean of an empty input is
-/// NaN. Reductions take it, and scans do not. [`Device::mean`] takes any type,
-/// and rounds more than once.
+/// those of the sum. Products of [`times`](crate::Source::times) are added exactly, also in groups. The mean of an empty
+/// input is NaN. Reductions take this operator, and scans do not. [`Device::mean`] takes any type, and rounds more than
+/// once.
 ///
 /// ```
 /// use oclprim::{Device, Source, op::Mean};
@@ -279,9 +279,9 @@ pub trait Usage: Copy {
 
     /// The operator with [`Determinism::Exact`]: each float sum is correctly rounded, for any order of the elements.
     ///
-    /// Products of [`times`](crate::Source::times) are rounded before they are summed, except in a reduction of all
-    /// elements. A call returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for float products, for a user's
-    /// operator, and for a float scan of groups.
+    /// A reduction adds the exact products of [`times`](crate::Source::times), also in groups. A scan rounds the
+    /// products first. A call returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for
+    /// [`Product`](super::Product) over floats, for a user's operator, and for a float scan of groups.
     ///
     /// ```
     /// use oclprim::{Device, op::{Sum, Usage}};

@@ -317,8 +317,8 @@ impl Device {
     /// [`Sum.fast()`](Usage::fast) have the other levels.
     ///
     /// The input is a slice, a buffer, a view, or an expression over them, a [`Source`]. An expression gives the same
-    /// result as the array that [`Device::transform`] writes. There is one exception: an exact sum of all elements does
-    /// not round the products of [`times`](Source::times).
+    /// result as the array that [`Device::transform`] writes. There is one exception: exact sums and means do not
+    /// round the products of [`times`](Source::times).
     ///
     /// Each group has a result. Groups are [segments](Source::segments), [runs of equal keys](Source::by_key) and
     /// [lines along axes](crate::NdView::along). Their modules have the order of float operations: [`segmented`],
