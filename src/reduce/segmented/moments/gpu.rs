@@ -14,7 +14,7 @@ const QUADS: usize = 8;
 /// Chunks of a part: the fewest, and the most that a work-item joins (`CHUNKS_DEPTH` of the kernels).
 const FEWEST_CHUNKS: usize = 8;
 const MOST_CHUNKS: usize = 512;
-/// Parts, unless each has [`MOST_CHUNKS`]. A long segment's parts are joined by one work-group.
+/// Maximum number of parts, unless each has [`MOST_CHUNKS`]. One work-group joins all parts of a long segment.
 const PARTS: usize = 1 << 14;
 /// If segments have at most this many elements on average, a work-item has a whole segment.
 const ALONE: usize = 64;
@@ -26,7 +26,7 @@ const CPU_SEGMENTS: usize = 64;
 pub struct Plan {
     pub program: ProgramSpec,
     pub work_group: usize,
-    /// Work-items of a segment; segments of a team of one; work-groups that process the segments.
+    /// Work-items of a team, which shares a segment; segments of each team; work-groups that process the segments.
     pub team: usize,
     pub each: usize,
     pub groups: usize,
