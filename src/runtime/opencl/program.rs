@@ -225,7 +225,7 @@ impl Programs {
         Ok(slot.built.get_or_init(|| Arc::new(Built::new(program))).clone())
     }
 
-    /// Loads or builds one program of those of `kernels` that are not in memory.
+    /// Loads or builds one program with all of `kernels` that are not in memory.
     pub(super) fn get_together(&self, target: &Target<'_>, spec: &ProgramSpec, kernels: &[&'static str]) -> Result<()> {
         let mut kernels = kernels.to_vec();
         // All threads lock in this order, and no slot twice.
