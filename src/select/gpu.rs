@@ -321,7 +321,7 @@ pub(crate) fn run(device: &ClDevice, form: &Form, job: &Job<'_>, scratch: &mut S
     if plan.way == Way::Counter {
         zero_counts()?;
     }
-    // A non-trivial run is found by the first elements of the next tile.
+    // For non-trivial runs, a tile also reads the first elements of the next tile, which may not have arrived.
     if plan.way == Way::LookBack && !form.needs_all() && !matches!(form.marks, Marks::NonTrivial(_)) {
         return launch(device, form, &plan, job, mem);
     }

@@ -149,7 +149,8 @@ impl Device {
         Ok((keys_out, offsets))
     }
 
-    /// All reductions by key that do not allocate, compiled once for each type and operator. If `exact`, it is a sum of floats.
+    /// All reductions by key that do not allocate, compiled once for each type and operator. If `exact`, the operator is a
+    /// sum of floats.
     #[inline(never)]
     #[expect(clippy::too_many_arguments, reason = "those of the call, and the operator's source and level")]
     fn reduce_keyed_into<K, U, F>(
