@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl Tuning {
-    /// Returns whether the tuning file applies: its values were chosen for the device without other overrides.
+    /// Returns whether the tuning file applies: its values are for a device without other overrides.
     fn asks_file(&self) -> bool {
         let as_it_is = self.class.is_none() && self.sub_groups.is_none() && self.local_bytes.is_none();
         as_it_is && !self.no_look_back && !self.without_file
@@ -137,8 +137,8 @@ impl Choice {
         self.primitive == primitive && self.place.is_none_or(|only| only == place())
     }
 
-    /// Returns whether the choice is for this size class and primitive. The primitive's rows have elements of one byte, as
-    /// those of transfers do.
+    /// Returns whether the choice is for this size class and primitive. For primitives whose rows all have the element
+    /// size 1, such as transfers.
     pub(super) fn is_of(&self, primitive: Primitive, class: SizeClass) -> bool {
         self.primitive == primitive && self.place.is_none_or(|only| only == (row_bytes(primitive, 1), class))
     }

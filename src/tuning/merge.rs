@@ -6,8 +6,9 @@ use crate::runtime::DeviceClass;
 /// Geometry of merges, of merge sorts, and of other algorithms that use merge path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Merge {
-    /// Maximum work-items of a work-group, and 4-byte elements of each work-item in a tile, without values and with values. The
-    /// number is odd, so that neighbouring work-items use different banks when they write their elements to local memory.
+    /// Maximum work-items of a work-group, and 4-byte elements of each work-item in a tile, without values and with values. On
+    /// GPUs these numbers are odd, so that neighbouring work-items use different banks when they write their elements to
+    /// local memory.
     pub(crate) work_group: usize,
     pub(crate) items: usize,
     pub(crate) items_with_values: usize,

@@ -139,8 +139,8 @@ pub const fn unit_type(bytes: usize) -> &'static str {
 /// The work-group for matrices of `short` by `long` elements of `size` bytes, where `short` > 1 is the short side. `None` if
 /// they use the general tiles.
 ///
-/// A work-item has a 16-byte word of each long line. With more lines the work-group is smaller, so that a tile has at
-/// most 16 KiB, as with four lines and 256 work-items.
+/// A work-item has a 16-byte word of each long line. Up to four lines have 256 work-items, and so at most 16 KiB. With
+/// more lines the work-group is smaller, so that a tile has no more bytes.
 pub fn narrow(caps: &Capabilities, size: usize, short: usize, long: usize) -> Option<usize> {
     const WORD: usize = 16;
     let work_group = match short {
