@@ -81,9 +81,9 @@
 //! - its own documentation says so: [`Buffer::fill`] waits if an element does not have 1, 2, 4, 8 or 16 bytes.
 //!
 //! If all outputs are on the device, an `_into` method does not wait for a length, except that
-//! [exact](op::Usage::exact) scans and [means](op::Mean) wait for a count. It then waits for a check only in two cases:
-//! a source has a [gather](Source::gathered), or the call is [`Device::top_k_into`] of segments. [`Device::finish`]
-//! waits for all commands.
+//! [exact](op::Usage::exact) scans and [means](op::Mean) wait for a count. Such a call waits for a check only in two
+//! cases: a source has a [gather](Source::gathered), or the call is [`Device::top_k_into`] of segments.
+//! [`Device::finish`] waits for all commands.
 //!
 //! # Determinism
 //!
@@ -410,8 +410,8 @@ pub use oclprim_macros::operator;
 /// Turns a Rust function of two values into a function that returns an [`op::Less`]. The Rust function returns true if
 /// `a` comes before `b`.
 ///
-/// The function must be a strict weak order, as in the example if no time is NaN. [The subset](operator#the-subset) and
-/// [the arithmetic](operator#arithmetic) are those of operators.
+/// The function must be a strict weak order. That of the example is one unless a time is NaN.
+/// [The subset](operator#the-subset) and [the arithmetic](operator#arithmetic) are those of operators.
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};
