@@ -59,8 +59,8 @@ impl Drop for Borrowed {
 
 impl ClDevice {
     /// A buffer over `data`, and the offset of `data` in it; `None` if the driver has to copy. A driver for CPUs reads the
-    /// memory of the host, if its address is a multiple of a number that the driver reports. So the buffer begins at such an
-    /// address, up to that many bytes before `data`. Elements have `size` bytes, and the offset is a multiple of it.
+    /// memory of the host, if its address is a multiple of a number that the driver reports. So the buffer begins at the
+    /// last such address up to `data`. Elements have `size` bytes, and the offset is a multiple of it.
     ///
     /// # Safety
     ///

@@ -157,7 +157,7 @@ impl ClDevice {
         self.queue.allocations.load(Ordering::Relaxed)
     }
 
-    /// Orders later commands after this one on an out-of-order queue.
+    /// On an out-of-order queue, orders later commands after all earlier ones.
     pub(super) fn settle(&self) -> Result<()> {
         if !self.queue.unordered {
             return Ok(());
