@@ -58,7 +58,7 @@ impl<'c> Count<'c> {
         }
     }
 
-    /// `min(count, most)`. On an OpenCL device it waits for earlier calls.
+    /// `min(count, most)`. On an OpenCL device, waits for earlier calls.
     pub(crate) fn read(self, device: &Device, most: usize) -> Result<usize> {
         let count = match (device.backend(), self.expect_one()?) {
             (Backend::Cpu, Self::U32(count)) => count.host()?[0].into(),

@@ -76,7 +76,7 @@ pub struct Counted<'c, S> {
 }
 
 impl<S: Source> Counted<'_, S> {
-    /// The elements as a source, whose number the host knows. On an OpenCL device it waits for the count.
+    /// The elements as a source with a length on the host. On an OpenCL device, waits for the count.
     pub(crate) fn known(self, device: &Device) -> Result<Take<S>> {
         let capacity = finite(&self.source)?;
         Ok(Take { len: self.count.read(device, capacity)?, source: self.source })

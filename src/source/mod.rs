@@ -89,8 +89,8 @@ use crate::{
 
 /// An input of a primitive: elements in memory, or an expression over them. The [module](crate::source) lists all.
 ///
-/// The crate alone implements this trait. The methods are found on buffers, vectors, slices and views by reference:
-/// `x.map(..)`. They compute nothing: errors come from the call that reads the source.
+/// The crate alone implements this trait. Its methods borrow slices, vectors and buffers, so `x.map(..)` needs no `&x`.
+/// They compute nothing: errors come from the call that reads the source.
 ///
 /// ```
 /// use oclprim::{Device, Source, op::Sum};
