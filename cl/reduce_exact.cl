@@ -4,7 +4,7 @@
 //
 // Bytes: reads n elements once. Each work-group adds at most EXACT_WORDS words to one accumulator in global memory.
 //
-//     for each chunk of CHUNK elements of the work-item, four 16-byte loads at a time:
+//     for each chunk of CHUNK elements of the work-item, read by ROWS loads of 16 bytes:
 //         if the sum of the chunk fits in the registers: add it to them
 //         else: deposit its elements, or what did not fit, in the work-group's accumulator in local memory
 //               (lib/exact.cl)

@@ -227,8 +227,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segment_extremes_s
     }
 }
 
-// A tile: its first index, its elements, its first offset and their number. Any splits give a range within the input
-// and the offsets.
+// A tile: the indices of its first element and of its first offset, and how many it has of each. Any splits give a
+// range within the input and the offsets.
 typedef struct {
     OFFSET_T base, low;
     uint elements, offsets;

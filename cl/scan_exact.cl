@@ -376,7 +376,7 @@ static inline int bits_of_words(__local const int* words, const int highest)
     if (highest < 0) {
         return 0;
     }
-    // The words below these two are below 2^30, and together below 2^15 units of the lower one.
+    // Each lower word has a magnitude below 2^30. So together they are less than 2^15 units of words[highest - 1].
     const long top = ((long)words[highest] << 16) + (highest > 0 ? words[highest - 1] : 0);
     return 16 * (highest - 1) + 64 - (int)clz(abs(top) + 0x8000) - EXACT_ONE;
 }

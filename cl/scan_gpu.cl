@@ -336,7 +336,7 @@ INLINED void join_halves(
 {
     UNROLL
     for (uint r = 0; r < rows; r++) {
-        // The code computes both values and selects one, because PoCL may treat a value that a branch sets as uniform.
+        // The code computes both values and selects one, because PoCL may treat a value as uniform if a branch sets it.
         const A sum = total[r * own], more = other[r], after = OP(more, sum), before = OP(sum, more);
         UNROLL
         for (uint k = 0; k < own; k++) {

@@ -210,8 +210,8 @@ INLINED void join_batch(
     }
 }
 
-// Joins to `a` the moments of up to `width` elements, from `first` of n on. `a` has the moments of the `width` elements
-// before them. `width` is 2^k tiles, which a float holds exactly.
+// Joins to `a` the moments of up to `width` of the n elements, from element `first` on. `a` has the moments of the
+// `width` elements before them. `width` is 2^k tiles, which a float holds exactly.
 static inline void join_tiles(Moments* a, const Moments* b, ulong first, ulong width, ulong n)
 {
     join_moments(a, b, width, first < n ? min(width, n - first) : 0);

@@ -26,7 +26,7 @@
 // If rows are short, or many, `rows` does all this but `order` with one work-group for each row, without bounds.
 //
 // No work-group waits for another one, and the host waits for none. Each kernel leaves its result in the state of the
-// row, and later kernels do nothing for a row that is done.
+// row. If a row is done, `count` reads none of its keys, and `find` leaves its threshold as it is.
 //
 // Source: radix selection as in Zhang, Naruse, Li and Wang (2023), after a sample that leaves few keys.
 #include "lib/topk_row.cl"

@@ -19,7 +19,7 @@
 
 #define RUNG __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1)))
 
-// A step of a tree: work-item i combines its value with the value at i + s, if i + s is below `count`.
+// A step of a tree: work-item i < s combines its value with the value at i + s, if i + s is below `count`.
 #define STEP(data, s, count)                                                                                           \
     if (item < (s) && item + (s) < (count)) data[item] = OP(data[item], data[item + (s)])
 

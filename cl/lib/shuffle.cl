@@ -2,10 +2,10 @@
 //
 //     shuffled(i) = the first of b(i), b(b(i)), ... that is below n
 //
-// b is a bijection on numbers of `bits` bits, where 2^bits is the smallest power that is at least n. It has 24 rounds.
-// A round changes one half of the bits by XOR with a function of the other half and of a key. So it is a bijection. The
-// key advances from round to round as in Philox. Fewer than half of the numbers are n or more, so b runs less than
-// twice on average.
+// b is a bijection on numbers of `bits` bits, where 2^bits is the smallest power of two that is at least n. It has 24
+// rounds. A round changes one half of the bits by XOR with a function of the other half and of a key. So it is a
+// bijection. The key advances from round to round as in Philox. Fewer than half of the numbers are n or more, so b runs
+// less than twice on average.
 
 // Mixes by the last steps of MurmurHash3 (Appleby 2011).
 static inline uint shuffle_mix(uint x, uint key)

@@ -350,7 +350,8 @@ SG_SHUFFLE_U64(sg_shuffle_down)
 #define DEVICE_SCOPE_C11
 #endif
 
-// Orders the work-item's accesses to global memory, and those before its last barrier, across the device.
+// Orders accesses to global memory across the device: the work-item's own, and those of its work-group before the last
+// barrier.
 SG_INLINE void fence_device(void)
 {
 #if defined(DEVICE_SCOPE_PTX) && PTX_SM >= 70
