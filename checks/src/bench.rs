@@ -221,8 +221,8 @@ struct Runs {
 
 /// Times one run: its seconds on the host's clock, its seconds on the device's clock, and its number of commands.
 /// `ends` is the number of commands of an earlier run. The first command, and those from number `ends` on, record an
-/// event. Other commands record none, because events take time. With `None`, no command does, and an OpenCL device
-/// gives no time.
+/// event. Other commands record none, because events take time. With `None`, no command records an event, and an OpenCL
+/// device gives no time.
 fn time(device: &Device, run: &mut Step<'_>, ends: Option<usize>) -> Result<(f64, Option<f64>, usize)> {
     device.finish()?;
     if let Backend::OpenCl(cl) = device.backend() {

@@ -46,7 +46,7 @@ pub(crate) enum Hard {
     /// Factors whose products have errors that are subnormal. The products of both halves cancel, except for the last
     /// places.
     SmallFactors,
-    /// A product of half the least positive number, and a third number below it.
+    /// A product that equals half of the least positive number, and a third number below it.
     HalfLeast(Third),
 }
 

@@ -68,7 +68,7 @@ const INNER: [&str; 9] =
     ["memory", "slice", "map", "zip", "cast", "gathered", "reversed", "strided", "counting and constant"];
 /// The nodes over them.
 const OUTER: [&str; 7] = ["map", "zip", "cast", "gathered", "reversed", "strided", "take"];
-/// The inner nodes of all other uses. Each further node would cost compile time and program size.
+/// The inner nodes of a [`Use`]. Each further node would cost compile time and program size.
 const FEW: [&str; 3] = ["memory", "map", "gathered"];
 
 fn scaled(x: f32) -> f32 {

@@ -21,7 +21,7 @@ use crate::{
 };
 use oclprim::source::Axes;
 
-/// Makes bins of their number.
+/// Makes bins, given their number.
 type Layout<T> = fn(usize) -> crate::Result<Bins<T>>;
 
 fn even<T: Element>(bins: usize) -> crate::Result<Bins<T>> {

@@ -14,7 +14,7 @@ use crate::{
     tuning::Tuned,
 };
 
-/// The result of a group: by the oracle, or of many numbers by [`ExactSum`], which has cases of its own.
+/// The result of a group: by the oracle or, for many numbers, by [`ExactSum`], which has cases of its own.
 fn wanted<T: Float>(of: Exact, group: &[T]) -> T {
     match of {
         Exact::Sum if group.len() > 3000 => ExactSum::from_iter(group).round(),
@@ -45,7 +45,7 @@ fn grid_of<T: Float, S: Copy + std::fmt::Debug + Send + Sync + 'static>(
     }
 }
 
-/// As [`grid_of`], with the numbers, and for all kinds of registers.
+/// As [`grid_of`], but for all kinds of registers, and `run` gets the numbers.
 fn grid<T: Float, S: Copy + std::fmt::Debug + Send + Sync + 'static>(
     of: Exact,
     name: &str,

@@ -27,7 +27,7 @@ enum Variant {
     InPlace,
 }
 
-/// The prefix sums of `x`: by the oracle, or of many numbers by [`ExactSum`], which has cases of its own.
+/// The prefix sums of `x`: by the oracle or, for many numbers, by [`ExactSum`], which has cases of its own.
 fn prefixes<T: Float>(x: &[T]) -> Vec<T> {
     if x.len() <= 300 {
         return (1..=x.len()).map(|end| exact_sum::<T, T>(&x[..end])).collect();
