@@ -46,7 +46,7 @@ impl Reserve {
     /// reserve. Then a small allocation is tried again.
     fn or_kept(&self, more: usize, allocate: impl Fn() -> *mut u8) -> *mut u8 {
         let memory = if more < LARGE || self.leaves_free(more) { allocate() } else { ptr::null_mut() };
-        // The failure of a large allocation is an error of the library, which leaves memory free.
+        // If a large allocation fails, the library reports an error. Memory for its message is still free.
         if !memory.is_null() || more >= LARGE {
             return memory;
         }
