@@ -157,6 +157,13 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+/// The text of a kernel file, such as `kernel_text!("lib/op.cl")`, as `build.rs` shortens it.
+macro_rules! kernel_text {
+    ($name:literal) => {
+        include_str!(concat!(env!("OUT_DIR"), "/cl/", $name))
+    };
+}
+
 // rustdoc lists the methods of `Device` in the order of these modules: the devices first, then the primitives.
 #[allow(unsafe_code, reason = "the boundary to OpenCL and to the processor; every block names its promise")]
 mod runtime;

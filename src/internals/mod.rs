@@ -299,8 +299,8 @@ pub mod runtime {
 
 /// The kernels of the ladders.
 pub mod kernels {
-    pub const COPY: &str = include_str!("../../cl/ladder/copy.cl");
-    pub const HISTOGRAM: &str = include_str!("../../cl/ladder/histogram.cl");
-    pub const REDUCE: &str = include_str!("../../cl/ladder/reduce.cl");
-    pub const TRANSPOSE: &str = include_str!("../../cl/ladder/transpose.cl");
+    pub const COPY: &str = kernel_text!("ladder/copy.cl");
+    pub const HISTOGRAM: &str = kernel_text!("ladder/histogram.cl");
+    pub const REDUCE: &str = kernel_text!("ladder/reduce.cl");
+    pub const TRANSPOSE: &str = kernel_text!("ladder/transpose.cl");
 }

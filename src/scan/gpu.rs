@@ -16,7 +16,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../cl/scan.cl");
+const TEXT: &str = kernel_text!("scan.cl");
 
 /// Bytes of local memory that segments add to a scan. They are a bit for each byte of a tile, a word for each work-item,
 /// and 8 bytes for each aggregate.

@@ -12,7 +12,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../cl/select.cl");
+const TEXT: &str = kernel_text!("select.cl");
 
 /// Local memory that compilers add to the arrays of the kernels.
 const RESERVED_BYTES: usize = 128;

@@ -14,7 +14,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../cl/sort.cl");
+const TEXT: &str = kernel_text!("sort.cl");
 const RADIX: usize = 256;
 /// Minimum tiles per part of a long segment, if a work-group is one work-item.
 const SEGMENT_TILES: usize = 16;

@@ -8,7 +8,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../cl/transform.cl");
+const TEXT: &str = kernel_text!("transform.cl");
 /// Vectors of 16 bytes that a work-item writes on GPUs.
 const EACH: usize = 4;
 /// Indices per block of the search for the first one out of range.

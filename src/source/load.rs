@@ -25,7 +25,7 @@ const TO_F16: &str = "static inline ushort source_to_f16(const float x)\n{\n    
     vstore_half_rte(x, 0, (half*)&bits);\n    return bits;\n}\n";
 
 /// The order of a shuffled source.
-const SHUFFLE: &str = include_str!("../../cl/lib/shuffle.cl");
+const SHUFFLE: &str = kernel_text!("lib/shuffle.cl");
 
 /// The type and the name of a value in the text. Elements of `f16` and `bf16` are their bits.
 #[doc(hidden)]

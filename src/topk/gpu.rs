@@ -14,7 +14,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../cl/topk.cl");
+const TEXT: &str = kernel_text!("topk.cl");
 /// Minimum listed keys that are written at a time, as in `cl/topk_bounds.cl`.
 const FLUSH: usize = 1024;
 /// Maximum keys that a tile lists one by one; at most the work-items of a work-group.

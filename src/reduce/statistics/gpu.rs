@@ -11,7 +11,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../cl/statistics.cl");
+const TEXT: &str = kernel_text!("statistics.cl");
 /// Bytes of a tile, and moments that a work-group joins; as in `cl/statistics.cl`.
 const TILE_BYTES: usize = 16 * 4096;
 const FAN: usize = 1024;

@@ -11,7 +11,7 @@ use crate::{
     tuning::{self, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../cl/sort_segments.cl");
+const TEXT: &str = kernel_text!("sort_segments.cl");
 /// Keys of a tile that one work-item sorts.
 const CPU_TILE: usize = 1 << 14;
 /// Minimum segments that a work-item reads if it is a whole work-group.
