@@ -1,6 +1,10 @@
 //! Writes the elements of a source to memory on OpenCL devices.
 
-use super::{Expression, load::Load, outside};
+use super::{
+    Expression,
+    load::{Load, Type},
+    outside,
+};
 use crate::{
     ElementType, Integer, Result,
     counted::{ClCount, length, with_length},
@@ -26,29 +30,25 @@ pub struct Plan {
 }
 
 /// The geometry is that of an iota, which writes as many elements. `count` is the type of the count in memory, if there is one.
-pub fn plan(
-    n: usize,
-    element: ElementType,
-    load: &Load,
-    count: Option<ElementType>,
-    caps: &Tuned,
-    wide: bool,
-) -> Result<Plan> {
-    caps.supports(element)?;
+pub fn plan(n: usize, load: &Load, count: Option<ElementType>, caps: &Tuned, wide: bool) -> Result<Plan> {
     let tuning::Iota { work_group, max_groups, min_run } = tuning::iota(caps);
-    let program = ProgramSpec::new("transform.cl", TEXT, caps)
-        .element("T", element)
-        .element("A", element.accumulator())
-        .define("WG", work_group)
-        .define("EACH", EACH)
-        .define("OFFSET_T", if wide { "ulong" } else { "uint" });
+    let program = ProgramSpec::new("transform.cl", TEXT, caps);
+    let (program, per_vector) = match load.ty() {
+        Type::Element(element) => {
+            caps.supports(*element)?;
+            (program.element("T", *element).element("A", element.accumulator()), 16 / element.size())
+        }
+        Type::Struct(of) => (program.define("STRUCT", &of.name), 1),
+    };
+    let program =
+        program.define("WG", work_group).define("EACH", EACH).define("OFFSET_T", if wide { "ulong" } else { "uint" });
     let program = load.program(with_length(program, count), caps)?;
     let (run, groups) = match caps.class {
         DeviceClass::Cpu => {
             let run = n.div_ceil(max_groups).max(min_run);
             (run, n.div_ceil(run))
         }
-        DeviceClass::Gpu => (0, n.div_ceil(work_group * EACH * (16 / element.size()))),
+        DeviceClass::Gpu => (0, n.div_ceil(work_group * EACH * per_vector)),
     };
     Ok(Plan { program, groups, work_group, run, wide })
 }
@@ -57,7 +57,6 @@ pub fn plan(
 /// kernel writes as many elements as the count says.
 pub(super) fn write(
     device: &ClDevice,
-    element: ElementType,
     load: &Load,
     first: usize,
     out: &ClInput,
@@ -67,8 +66,8 @@ pub(super) fn write(
     if n == 0 {
         return Ok(());
     }
-    let caps = device.capabilities_for(Primitive::Iota, element.size(), n)?;
-    let plan = plan(n, element, load, count.map(ClCount::element), &caps, device.wide(first + n))?;
+    let caps = device.capabilities_for(Primitive::Iota, load.ty().size(), n)?;
+    let plan = plan(n, load, count.map(ClCount::element), &caps, device.wide(first + n))?;
     let launch = load
         .arguments(device.launch(&plan.program, "transform")?)
         .mem(out.mem())
@@ -90,11 +89,10 @@ pub(super) fn none_outside<I: Integer>(
     len: usize,
 ) -> Result<()> {
     let load = Load::of(indices, device)?;
-    let element = I::TYPE;
     for first in (0..n).step_by(BLOCK) {
         let mut block = vec![I::ZERO; BLOCK.min(n - first)];
-        let memory = ClInput::pooled(device, size_of_val(&block[..]), element.size())?;
-        write(device, element, &load, first, &memory, None)?;
+        let memory = ClInput::pooled(device, size_of_val(&block[..]), size_of::<I>())?;
+        write(device, &load, first, &memory, None)?;
         device.read(memory.mem(), 0, bytemuck::cast_slice_mut(&mut block))?;
         let inside = |index: &I| usize::try_from(index.to_i128()).is_ok_and(|index| index < len);
         if let Some(k) = block.iter().position(|index| !inside(index)) {

@@ -2,9 +2,9 @@
 
 use bytemuck::Pod;
 
-use super::{Blocks, Counted, Erased, Expression, Source, finite, gpu, load::Load, no_struct};
+use super::{Blocks, Counted, Erased, Expression, Source, finite, gpu, leaf::Plain, load::Load};
 use crate::{
-    Buffer, Device, Element, ElementType, Input, Output, Result,
+    Buffer, Device, Element, Input, Output, Result,
     counted::{ClCount, Count},
     parallel,
     runtime::{AnyOutput, Backend, ClOutput, apart, opencl::ClDevice},
@@ -44,7 +44,7 @@ pub trait Transformable {
     fn transform_into(self, device: &Device, output: Self::Out<'_>) -> Result<()>;
 }
 
-impl<S: Source<Item: Element>> Transformable for S {
+impl<S: Source<Item: Plain>> Transformable for S {
     type Of = Buffer<S::Item>;
     type Out<'o> = Output<'o, S::Item>;
 
@@ -68,7 +68,7 @@ impl<S: Source<Item: Element>> Transformable for S {
     }
 }
 
-impl<S: Source<Item: Element>> Transformable for Counted<'_, S> {
+impl<S: Source<Item: Plain>> Transformable for Counted<'_, S> {
     type Of = Buffer<S::Item>;
     type Out<'o> = Output<'o, S::Item>;
 
@@ -202,8 +202,8 @@ fn write_load<T: Pod + Send + Sync>(
     n: usize,
     output: AnyOutput<'_>,
 ) -> Result<()> {
-    let (element, out) = output_of_load(device, ElementType::of::<T>(), load, output)?;
-    load.run(device, source, n, &mut || gpu::write(device, element, load, 0, &out, None))?;
+    let out = output_of_load(device, load, output)?;
+    load.run(device, source, n, &mut || gpu::write(device, load, 0, &out, None))?;
     out.finish(device)
 }
 
@@ -219,25 +219,18 @@ pub(super) fn write_counted<T: Pod + Send + Sync>(
     let Backend::OpenCl(device) = device.backend() else { return Ok(()) };
     let load = Load::of(source, device)?;
     let (n, count) = load.length(device, n, Some(count))?;
-    let element = ElementType::of::<T>().ok_or_else(no_struct)?;
     let out = output.cl(device, true)?;
     let inputs: Vec<_> = load.inputs().into_iter().chain(count.as_ref().map(ClCount::place)).collect();
     apart(&inputs, &[&out])?;
-    load.run(device, source, n, &mut || gpu::write(device, element, &load, 0, &out.part(0, n), count.as_ref()))?;
+    load.run(device, source, n, &mut || gpu::write(device, &load, 0, &out.part(0, n), count.as_ref()))?;
     out.finish(device)
 }
 
-/// The type of the elements, and the memory to which they are written. Returns an error for structs.
-fn output_of_load<'o>(
-    device: &ClDevice,
-    element: Option<ElementType>,
-    load: &Load,
-    output: AnyOutput<'o>,
-) -> Result<(ElementType, ClOutput<'o>)> {
-    let element = element.ok_or_else(no_struct)?;
+/// The memory to which the elements are written.
+fn output_of_load<'o>(device: &ClDevice, load: &Load, output: AnyOutput<'o>) -> Result<ClOutput<'o>> {
     let out = output.cl(device, false)?;
     apart(&load.inputs(), &[&out])?;
-    Ok((element, out))
+    Ok(out)
 }
 
 /// [`written`] with a load that the caller has already made. `device` is an OpenCL device.

@@ -412,6 +412,9 @@ impl Spec for Sources {
             add(&mut programs, caps, bytes.cast::<bf16>(), aligned, wide);
             add(&mut programs, caps, floats.cast::<i8>(), aligned, wide);
             add(&mut programs, caps, floats.take(0).shuffled(1), aligned, wide);
+            let structs = Load::without_device(&Input::<[u16; 3]>::Host(&[]).strided(2), aligned);
+            let plan = supported(gpu::plan(1 << 20, &structs.expect("the source has a load"), None, caps, wide));
+            programs.extend(plan.map(|plan| plan.program));
             add(&mut programs, caps, floats.neighbours::<2>().map(&product), aligned, wide);
         }
         programs
@@ -471,7 +474,7 @@ where
     let counts: &[_] = if aligned && !wide { &[None, Some(ElementType::U64)] } else { &[None] };
     for &count in counts {
         let form = Form { count, ..form.clone() };
-        let plan = supported(gpu::plan(1 << 20, S::Item::TYPE, &load, count, caps, wide));
+        let plan = supported(gpu::plan(1 << 20, &load, count, caps, wide));
         programs.extend(plan.map(|plan| plan.program));
         let plan = supported(reduction::plan(1 << 20, &form, Origin::Source(&load), caps, &|_| wide));
         programs.extend(plan.into_iter().flat_map(|plan| plan.passes).map(|pass| pass.program));
