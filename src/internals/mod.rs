@@ -214,6 +214,12 @@ pub mod scan {
             pub use crate::scan::axis::gpu::*;
         }
     }
+    pub mod by {
+        pub use crate::scan::by::*;
+        pub mod gpu {
+            pub use crate::scan::by::gpu::*;
+        }
+    }
     pub mod exact {
         pub use crate::scan::exact::*;
     }

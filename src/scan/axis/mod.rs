@@ -21,12 +21,14 @@ pub(crate) mod cpu;
 #[doc(hidden)]
 pub(crate) mod gpu;
 
+use bytemuck::Pod;
+
 use super::{Scan, Scannable};
 use crate::{
     Buffer, Device, Element, Error, Input, Layout, NdView, NdViewMut, Output, Result, Scratch, Source,
-    op::{Code, Core, Monoid},
+    op::{ByElement, Code, Combinable, Core, Monoid, OfEither, Operator},
     runtime::Backend,
-    source::{Along, Shaped, Wide, transform::Held},
+    source::{Along, NdCast, Plain, Viewed, Wide, transform::Held},
 };
 
 /// Elements of a chunk of a line; as in `cl/scan_axis.cl`.
@@ -87,22 +89,65 @@ impl Shape {
     }
 }
 
-impl<V: Shaped> Scannable for Along<V, usize> {
-    fn scan<O: Core<V::To>>(self, device: &Device, op: O, usage: Scan<V::To>) -> Result<Buffer<V::To>> {
-        let mut output = device.uninit(self.view.view().len())?;
+impl<T: Combinable + Plain> Scannable for Along<NdView<'_, T>, usize> {
+    fn scan<O: Core<T>>(self, device: &Device, op: O, usage: Scan<T>) -> Result<Buffer<T>> {
+        let mut output = device.uninit(self.len())?;
         self.scan_into(device, op, usage, (&mut output).into())?;
         Ok(output)
     }
 
-    fn scan_into<O: Core<V::To>>(
-        self,
-        device: &Device,
-        op: O,
-        usage: Scan<V::To>,
-        output: Output<'_, V::To>,
-    ) -> Result<()> {
+    fn scan_into<O: Core<T>>(self, device: &Device, op: O, usage: Scan<T>, output: Output<'_, T>) -> Result<()> {
+        op.visit(ByElement(Lines { device, lines: self, usage, output }))
+    }
+}
+
+impl<T: Element, U: Element + From<T>> Scannable for Along<NdCast<'_, T, U>, usize> {
+    fn scan<O: Core<U>>(self, device: &Device, op: O, usage: Scan<U>) -> Result<Buffer<U>> {
+        let mut output = device.uninit(self.len())?;
+        self.scan_into(device, op, usage, (&mut output).into())?;
+        Ok(output)
+    }
+
+    fn scan_into<O: Core<U>>(self, device: &Device, op: O, usage: Scan<U>, output: Output<'_, U>) -> Result<()> {
         let (op, code) = op.parts()?;
         device.scan_lines((&op, code), self.view.view(), self.axes, usage, output, &mut Scratch::new())
+    }
+}
+
+/// The scan of lines along an axis.
+struct Lines<'a, T: Pod> {
+    device: &'a Device,
+    lines: Along<NdView<'a, T>, usize>,
+    usage: Scan<T>,
+    output: Output<'a, T>,
+}
+
+impl<T: Combinable + Plain> OfEither<T> for Lines<'_, T> {
+    type Output = Result<()>;
+
+    fn of_elements(self, op: impl Core<T>) -> Result<()>
+    where
+        T: Element,
+    {
+        let Self { device, lines: Along { view, axes }, usage, output } = self;
+        let (op, code) = op.parts()?;
+        device.scan_lines((&op, code), view, axes, usage, output, &mut Scratch::new())
+    }
+
+    fn of_structs<F: Fn(T, T) -> T + Sync>(self, op: &Operator<T, F>) -> Result<()> {
+        let Self { device, lines, usage, output } = self;
+        let (elements, rows, len) = lines.in_memory(device)?;
+        output.expect_len(lines.len(), "scan along an axis")?;
+        if rows * len == 0 {
+            return Ok(());
+        }
+        let (input, parts) = (elements.input(), Some(device.rows(len)));
+        if lines.adjoin()? {
+            return device.scan_structs(op, input, parts, usage, output);
+        }
+        let mut scanned = device.temporary(rows * len)?;
+        device.scan_structs(op, input, parts, usage, Output::from(&mut scanned))?;
+        lines.put(device, &scanned, output)
     }
 }
 
