@@ -375,7 +375,7 @@ impl Device {
     /// count. Elements after the last run do not change.
     ///
     /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered). The
-    /// [mean](crate::op::Mean) of a whole input also waits.
+    /// [mean](crate::op::Mean) of a whole input also waits, and so does a reduction of structs by key.
     ///
     /// Does not check the offsets of segments; [`Device::check_segments`] does. An offset beyond the input counts as
     /// its end. If an offset is beyond the next one, results are unspecified. Reads and writes stay in bounds for any

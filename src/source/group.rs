@@ -6,6 +6,7 @@ use bytemuck::Pod;
 
 use super::{
     Counted, Source,
+    leaf::Plain,
     transform::{Held, written},
 };
 #[allow(unused_imports, reason = "for the documentation")]
@@ -81,7 +82,7 @@ pub struct Along<V, A> {
     pub(crate) axes: A,
 }
 
-impl<V: Shaped, A: Axes> Along<V, A> {
+impl<V: Viewed, A: Axes> Along<V, A> {
     /// The elements in memory, one line after another, then the number of lines and their length. Lines that already
     /// have this order in memory stay where they are. Others are copied.
     pub(crate) fn in_memory(&self, device: &Device) -> Result<(Held<'_, V::From>, usize, usize)> {
@@ -177,7 +178,7 @@ impl<V: Shaped, A: Axes> Along<V, A> {
 }
 
 #[inline(never)]
-fn in_memory<'a, T: Element>(
+pub(crate) fn in_memory<'a, T: Pod>(
     device: &Device,
     view: NdView<'a, T>,
     axes: &[usize],
@@ -436,7 +437,7 @@ impl<S: Source, F: Source> Grouped for Flagged<S, F> {
     type Out<'o, R: Pod> = Output<'o, R>;
 }
 
-impl<V: Shaped, A: Axes> Grouped for Along<V, A> {
+impl<V: Viewed, A: Axes> Grouped for Along<V, A> {
     type Item = V::To;
     type Of<R: Pod> = Buffer<R>;
     type Out<'o, R: Pod> = Output<'o, R>;
@@ -462,11 +463,11 @@ impl<const N: usize> Axes for [usize; N] {
     }
 }
 
-/// An N-dimensional view, or one whose elements are converted as they are read.
+/// An N-dimensional view of elements or structs, or one whose elements are converted as they are read.
 #[doc(hidden)]
-pub trait Shaped: Copy {
-    type From: Element;
-    type To: Element + From<Self::From>;
+pub trait Viewed: Copy {
+    type From: Plain;
+    type To: Plain;
 
     fn view(&self) -> NdView<'_, Self::From>;
 
@@ -474,7 +475,12 @@ pub trait Shaped: Copy {
     fn shape(&self) -> &[usize];
 }
 
-impl<T: Element> Shaped for NdView<'_, T> {
+/// An N-dimensional view of elements, or one whose elements are converted as they are read.
+#[doc(hidden)]
+pub trait Shaped: Viewed<From: Element, To: Element + From<<Self as Viewed>::From>> {}
+impl<V: Viewed<From: Element, To: Element + From<<V as Viewed>::From>>> Shaped for V {}
+
+impl<T: Plain> Viewed for NdView<'_, T> {
     type From = T;
     type To = T;
 
@@ -494,7 +500,7 @@ pub struct NdCast<'a, T: Pod, U> {
     to: PhantomData<fn() -> U>,
 }
 
-impl<T: Element, U: Element + From<T>> Shaped for NdCast<'_, T, U> {
+impl<T: Element, U: Element + From<T>> Viewed for NdCast<'_, T, U> {
     type From = T;
     type To = U;
 
@@ -579,7 +585,7 @@ impl<T: Element, A: Axes> Grouped for Along<NdTimes<'_, T>, A> {
 /// # Lines
 ///
 /// These methods choose the axes along which a primitive computes.
-impl<'a, T: Element> NdView<'a, T> {
+impl<T: Plain> NdView<'_, T> {
     /// The lines along one axis, `along(0)`, or several, `along([0, 2])`, as the input of a primitive.
     ///
     /// There is a line for each index of the other axes, in row-major order. A line along several axes has their
@@ -603,7 +609,9 @@ impl<'a, T: Element> NdView<'a, T> {
     pub fn along<A: Axes>(self, axes: A) -> Along<Self, A> {
         Along { view: self, axes }
     }
+}
 
+impl<'a, T: Element> NdView<'a, T> {
     /// The view with elements of a wider type: `x[i, j, ..] as U`. Kernels convert elements as they read them.
     ///
     /// ```

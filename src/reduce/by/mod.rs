@@ -14,9 +14,13 @@
 //! elements row by row; then neighbouring lanes combine in pairs. An operator may round. Results still have the same
 //! bits everywhere, if its Rust function and its expression agree on any two elements. The operator must be
 //! commutative, since neighbouring elements belong to different lanes.
+//!
+//! Structs in segments, by key and along axes take a [scan in segments](crate::scan::by), and then the last result of each
+//! segment. There the operator need not be commutative. It takes 3 n operations, and n more elements of temporary memory.
 
 #[doc(hidden)]
 pub(crate) mod gpu;
+mod segments;
 
 use bytemuck::Pod;
 
