@@ -5,8 +5,8 @@ use std::any::TypeId;
 use super::load::Type;
 use crate::Element;
 
-/// The type of a source's elements: an [`Element`], a struct with [`SharedType`](crate::SharedType), or a tuple of two to
-/// four items.
+/// The type of a source's elements: an [`Element`], a struct with [`SharedType`](trait@crate::SharedType), or a tuple of
+/// two to four items.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the type of a source's elements",
     label = "expected an element type, a struct with `#[derive(SharedType)]`, or a tuple of two to four"
@@ -23,8 +23,8 @@ impl<T: Element> Item for T {
     }
 }
 
-/// An item that functions take: `i8` to `u64`, `f32` and `f64`, structs with [`SharedType`](crate::SharedType), and tuples
-/// of them.
+/// An item that functions take: `i8` to `u64`, `f32` and `f64`, structs with [`SharedType`](trait@crate::SharedType), and
+/// tuples of them.
 ///
 /// Devices do not compute in `f16` and `bf16`, so `cast::<f32>()` comes before a map.
 #[diagnostic::on_unimplemented(
@@ -36,7 +36,8 @@ pub trait Computed: Item {}
 
 impl<T: Element<Acc = T>> Computed for T {}
 
-/// An item that functions return: `i8` to `u64`, `f32` and `f64`, and structs with [`SharedType`](crate::SharedType).
+/// An item that functions return: `i8` to `u64`, `f32` and `f64`, and structs with
+/// [`SharedType`](trait@crate::SharedType).
 #[diagnostic::on_unimplemented(
     message = "a function for devices does not return `{Self}`",
     note = "for several numbers, return a struct with `#[derive(SharedType)]`, with the feature `macros`"
