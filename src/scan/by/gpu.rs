@@ -56,6 +56,7 @@ pub fn plan(outputs: usize, form: &Form, aligned: bool, caps: &Tuned, wide: bool
     let local = lanes * partial + lanes * RUN / 8;
     let work_group = if tuning::fits_locally(local, caps) { tuning.work_group.min(lanes) } else { 1 };
     let program = ProgramSpec::new("scan_by.cl", TEXT, caps)
+        .unoptimised_on_a_checker(caps)
         .define("WG", work_group)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .flag("REVERSE", form.reversed)
