@@ -42,6 +42,9 @@ pub enum Count<'c> {
     U64(Input<'c, u64>),
 }
 
+/// Elements, and the count that says how many of them are valid, if there is one.
+pub(crate) type Firsts<'a, T> = (Input<'a, T>, Option<Count<'a>>);
+
 impl<'c> Count<'c> {
     pub(crate) fn of<C: Offset>(view: View<'c, C>) -> Self {
         let input = Input::from(view);

@@ -4,8 +4,8 @@ use super::{End, Ends, Extreme, cpu, statistics};
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::Source;
 use crate::{
-    Buffer, Device, Element, Input, Output, Result, Scratch,
-    counted::Count,
+    Buffer, Device, Element, Output, Result, Scratch,
+    counted::Firsts,
     runtime::Backend,
     source::{Grouped, Sequence},
 };
@@ -327,7 +327,7 @@ impl Device {
         input.both_into(self, values.into(), indices.into())
     }
 
-    fn arg_reduce<T: Element>(&self, input: (Input<'_, T>, Option<Count<'_>>), end: End) -> Result<Extreme<T>> {
+    fn arg_reduce<T: Element>(&self, input: Firsts<'_, T>, end: End) -> Result<Extreme<T>> {
         let (mut value, mut index) = ([T::ZERO], [0]);
         self.arg_reduce_into(input, end, (&mut value).into(), (&mut index).into(), &mut Scratch::new())?;
         if index[0] == u64::MAX {
@@ -339,7 +339,7 @@ impl Device {
     #[inline(never)]
     fn arg_reduce_into<T: Element>(
         &self,
-        (input, count): (Input<'_, T>, Option<Count<'_>>),
+        (input, count): Firsts<'_, T>,
         end: End,
         value: Output<'_, T>,
         index: Output<'_, u64>,

@@ -44,7 +44,7 @@ use crate::runtime::apart;
 use crate::{
     Buffer, Device, Element, ElementType, Error, Input, Offset, Output, Result, Scratch, Source,
     arguments::expect_beside,
-    counted::{Count, arriving, expect_room, in_room, on_device},
+    counted::{Firsts, arriving, expect_room, in_room, on_device},
     op::{Condition, Everywhere, ForSelections, Known, OfFlags},
     runtime::{Arriving, Backend},
     source::{Flagged, Grouped, Sequence, finite},
@@ -280,7 +280,7 @@ impl Device {
     #[inline(never)]
     fn select_by<T: Element, C: Condition<T>>(
         &self,
-        (input, length): (Input<'_, T>, Option<Count<'_>>),
+        (input, length): Firsts<'_, T>,
         what: &C,
         output: Output<'_, T>,
         count: Output<'_, u64>,
@@ -414,7 +414,7 @@ impl Device {
     #[inline(never)]
     fn indices<T: Element, I: Offset, C: Condition<T>>(
         &self,
-        (input, length): (Input<'_, T>, Option<Count<'_>>),
+        (input, length): Firsts<'_, T>,
         what: &C,
         output: Output<'_, I>,
         count: Output<'_, u64>,

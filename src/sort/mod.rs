@@ -32,12 +32,11 @@ pub mod segmented;
 use bytemuck::Pod;
 
 pub use crate::keys::{Key, Order};
-use crate::merge::sort::Firsts;
 pub use crate::merge::sort::{Merging, Sorting};
 
 use crate::{
     Buffer, Device, Error, Input, Offset, Output, Result, Scratch, Source,
-    counted::{Count, on_device},
+    counted::{Count, Firsts, on_device},
     keys::Keys,
     memory,
     runtime::Backend,

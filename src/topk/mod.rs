@@ -30,7 +30,7 @@ pub use quantile::{Divisible, Fractions, Interpolation};
 
 use crate::{
     Buffer, Device, Element, Error, Input, Offset, Order, Output, Result, Scratch, Source,
-    counted::{Count, on_device},
+    counted::{Firsts, on_device},
     keys::Keys,
     memory, parallel,
     runtime::Backend,
@@ -459,7 +459,7 @@ impl Device {
     #[inline(never)]
     fn top<T: Element, I: Offset>(
         &self,
-        (input, count): (Input<'_, T>, Option<Count<'_>>),
+        (input, count): Firsts<'_, T>,
         output: Output<'_, T>,
         places: Option<Places<'_, I>>,
         top: Top,

@@ -28,13 +28,10 @@ use crate::Order;
 use crate::sort::expect_indices;
 use crate::{
     Device, Input, Offset, Output, Result, Scratch,
-    counted::Count,
+    counted::{Count, Firsts},
     op::{Compare, Less},
     runtime::Backend,
 };
-
-/// Keys, and the count that says how many of them are sorted, if there is one.
-pub(crate) type Firsts<'a, K> = (Input<'a, K>, Option<Count<'a>>);
 
 /// An order by which keys of type `K` are sorted.
 #[doc(hidden)]

@@ -3,7 +3,7 @@
 use super::StatisticsRecord;
 use crate::{
     Element, ElementType, Input, Output, Result, Scratch,
-    counted::{ClCount, Count, arriving, length, on_device, with_length},
+    counted::{ClCount, Firsts, arriving, length, on_device, with_length},
     reduce::End,
     runtime::{
         Arriving, DeviceClass, MOST_PARTS, ProgramSpec,
@@ -259,7 +259,7 @@ pub(crate) fn statistics<T: Element>(
 pub(crate) fn extremes<T: Element>(
     device: &ClDevice,
     find: Find,
-    (input, count): (Input<'_, T>, Option<Count<'_>>),
+    (input, count): Firsts<'_, T>,
     values: Output<'_, T>,
     places: Output<'_, u64>,
     scratch: &mut Scratch,

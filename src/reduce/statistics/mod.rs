@@ -39,7 +39,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::{
     Device, Element, Error, ErrorKind, Extreme, Input, Output, Result, Scratch, Source,
-    counted::Count,
+    counted::Firsts,
     reduce::moments::{Moments, moments, of_a_sample},
     runtime::Backend,
     source::{Counted, Grouped},
@@ -340,7 +340,7 @@ impl Device {
         input.variance(self)
     }
 
-    pub(super) fn min_max_of<T: Element>(&self, input: (Input<'_, T>, Option<Count<'_>>)) -> Result<MinMax<T>> {
+    pub(super) fn min_max_of<T: Element>(&self, input: Firsts<'_, T>) -> Result<MinMax<T>> {
         let (mut values, mut indices) = ([T::ZERO; 2], [0; 2]);
         self.min_max_one(input, (&mut values).into(), (&mut indices).into(), &mut Scratch::new())?;
         if indices[0] == u64::MAX {
@@ -354,7 +354,7 @@ impl Device {
     #[inline(never)]
     pub(super) fn min_max_one<T: Element>(
         &self,
-        (input, count): (Input<'_, T>, Option<Count<'_>>),
+        (input, count): Firsts<'_, T>,
         values: Output<'_, T>,
         indices: Output<'_, u64>,
         scratch: &mut Scratch,

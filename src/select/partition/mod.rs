@@ -13,8 +13,8 @@ use std::ops::Range;
 use super::{Selectable, cpu, gpu};
 use crate::runtime::apart;
 use crate::{
-    Buffer, Device, Element, Input, Output, Result, Scratch,
-    counted::{Count, on_device},
+    Buffer, Device, Element, Output, Result, Scratch,
+    counted::{Firsts, on_device},
     op::{Condition, Counts, ForPartitions},
     runtime::Backend,
 };
@@ -102,7 +102,7 @@ impl Device {
     #[inline(never)]
     pub(super) fn part<T: Element, C: Condition<T>>(
         &self,
-        (input, length): (Input<'_, T>, Option<Count<'_>>),
+        (input, length): Firsts<'_, T>,
         what: &C,
         output: Output<'_, T>,
         counts: Output<'_, u64>,

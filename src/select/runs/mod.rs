@@ -16,7 +16,7 @@ use crate::runtime::apart;
 use crate::{
     Buffer, Device, Element, Input, Offset, Output, Result, Scratch, Source,
     arguments::expect_beside,
-    counted::{Count, in_room, on_device},
+    counted::{Firsts, in_room, on_device},
     runtime::Backend,
     source::{ByKey, PairOutput, Sequence, finite},
 };
@@ -145,7 +145,7 @@ impl Device {
     #[inline(never)]
     fn unique_one<T: Element>(
         &self,
-        (input, length): (Input<'_, T>, Option<Count<'_>>),
+        (input, length): Firsts<'_, T>,
         output: Output<'_, T>,
         count: Output<'_, u64>,
         scratch: &mut Scratch,
@@ -281,7 +281,7 @@ impl Device {
     #[inline(never)]
     fn run_length_encode_one<T: Element, C: Offset>(
         &self,
-        (input, length): (Input<'_, T>, Option<Count<'_>>),
+        (input, length): Firsts<'_, T>,
         values: Output<'_, T>,
         lengths: Output<'_, C>,
         count: Output<'_, u64>,
@@ -393,7 +393,7 @@ impl Device {
     #[inline(never)]
     fn non_trivial_runs_one<T: Element, C: Offset>(
         &self,
-        (input, length): (Input<'_, T>, Option<Count<'_>>),
+        (input, length): Firsts<'_, T>,
         offsets: Output<'_, C>,
         lengths: Output<'_, C>,
         count: Output<'_, u64>,
