@@ -21,7 +21,7 @@
 
 // The elements of a tile, at most, and its first one. With LENGTH_T the last tiles may have no elements.
 #ifdef LENGTH_T
-#define OWN_SHARE (n / tiles + (n % tiles != 0))
+#define OWN_SHARE ((n + tiles - 1) / tiles)
 #define START_OF(tile) min(n, (OFFSET_T)((tile) * OWN_SHARE))
 #else
 #define OWN_SHARE share
