@@ -33,7 +33,8 @@ pub struct Extremes<T: Element> {
 }
 
 /// An input of [`Device::arg_min`], [`Device::arg_max`] and [`Device::min_max`]: a [`Source`], its first elements [by a
-/// count](Source::take), or groups of it ([`segments`](Source::segments), [`by_key`](Source::by_key), [`along`](crate::NdView::along)).
+/// count](Source::take), or groups of it ([`segments`](Source::segments), [`by_key`](Source::by_key),
+/// [`along`](crate::NdView::along)).
 ///
 /// The crate alone implements this trait.
 ///
@@ -139,9 +140,9 @@ impl Device {
     /// for the number of runs.
     ///
     /// An empty segment has the index `u64::MAX`. Its value is that of a [reduction](Device::reduce) by
-    /// [`Min`](crate::op::Min): the type's highest value. In contrast, an empty input or line is an error: its length is
-    /// known without a wait for the device. For the first elements [by a count](Source::take), a count of 0 is an error,
-    /// too. Work, scratch and limits of segments:
+    /// [`Min`](crate::op::Min): the type's highest value. In contrast, an empty input or line is an error: its length
+    /// is known without a wait for the device. For the first elements [by a count](Source::take), a count of 0 is an
+    /// error, too. Work, scratch and limits of segments:
     /// [`reduce::segmented::extremes`](crate::reduce::segmented::extremes).
     ///
     /// # Errors

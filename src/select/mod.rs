@@ -69,9 +69,9 @@ fn expect_numbers<I: Offset>(n: usize) -> Result<()> {
     Ok(())
 }
 
-/// An input of [`Device::select`] and [`Device::partition`] with a condition `C`: a [`Source`], its first elements [by a
-/// count](Source::take), or values with [flags](Source::flagged). The condition tests the elements of a source, or the
-/// flags. For flags it must be [`NonZero`](OfFlags).
+/// An input of [`Device::select`] and [`Device::partition`] with a condition `C`: a [`Source`], its first elements [by
+/// a count](Source::take), or values with [flags](Source::flagged). The condition tests the elements of a source, or
+/// the flags. For flags it must be [`NonZero`](OfFlags).
 ///
 /// The crate alone implements this trait.
 ///

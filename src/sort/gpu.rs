@@ -371,8 +371,8 @@ pub(crate) fn argsort(
     to.finish(device)
 }
 
-/// Sorts `from` into `to`, if any, and the values with the keys, by the plan for `caps`. With a count, sorts as many keys as
-/// it says; the outputs from the count on do not change.
+/// Sorts `from` into `to`, if any, and the values with the keys, by the plan for `caps`. With a count, sorts as many
+/// keys as it says; the outputs from the count on do not change.
 pub(crate) fn run(
     device: &ClDevice,
     caps: &Tuned,

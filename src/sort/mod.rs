@@ -67,8 +67,8 @@ fn as_many(keys: usize, values: usize) -> Result<()> {
 
 /// An input of a sort by an order of type `C`: a [`Source`], its first elements [by a count](Source::take),
 /// [segments](Source::segments) of it, or [lines](crate::NdView::along). A source can have [values](Source::with) or
-/// [columns](Source::with_columns) of values, and its first elements can have
-/// [values](crate::source::Counted::with). Segments can have values, and lines can have those of [another view](crate::source::Along::with).
+/// [columns](Source::with_columns) of values, and its first elements can have [values](crate::source::Counted::with).
+/// Segments can have values, and lines can have those of [another view](crate::source::Along::with).
 ///
 /// A source takes any order: an [`Order`], a user's [`Less`](crate::op::Less), or [`Merging`]. Segments, lines and columns
 /// take an [`Order`]. The crate alone implements this trait.
@@ -258,9 +258,9 @@ impl Device {
     ///
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered).
     ///
-    /// For the first elements [by a count](Source::take), outputs have the length of the whole source. Their elements from
-    /// the count on do not change. A sort by a [`Less`](crate::op::Less) or by [`Merging`] waits for the count, and so does a
-    /// sort of values that do not have 1, 2, 4, 8 or 16 bytes.
+    /// For the first elements [by a count](Source::take), outputs have the length of the whole source. Their elements
+    /// from the count on do not change. A sort by a [`Less`](crate::op::Less) or by [`Merging`] waits for the count,
+    /// and so does a sort of values that do not have 1, 2, 4, 8 or 16 bytes.
     ///
     /// Does not check the offsets of segments; [`Device::check_segments`] does. With invalid offsets, results are
     /// unspecified. Reads and writes stay in bounds for any offsets.

@@ -121,8 +121,8 @@ pub trait Sequence: Sized {
     #[doc(hidden)]
     fn len_on(&self, device: &Device) -> Result<usize>;
 
-    /// The elements in memory. With a count, only as many of them as it says are valid. The CPU backend reads a count, and
-    /// holds exactly its elements.
+    /// The elements in memory. With a count, only as many of them as it says are valid. The CPU backend reads a count,
+    /// and holds exactly its elements.
     #[doc(hidden)]
     fn held_on<'a>(&'a self, device: &Device) -> Result<(Held<'a, Self::Item>, Option<Count<'a>>)>
     where
@@ -132,7 +132,8 @@ pub trait Sequence: Sized {
     #[doc(hidden)]
     fn values_on<'a, V: Source<Item: Pod>>(&self, values: &'a V, device: &Device) -> Result<Held<'a, V::Item>>;
 
-    /// The output of the `n` elements that [`Self::held_on`] returns. With a count, `output` has the length of the source.
+    /// The output of the `n` elements that [`Self::held_on`] returns. With a count, `output` has the length of the
+    /// source.
     #[doc(hidden)]
     fn output_on<'o, R: Pod>(&self, output: Output<'o, R>, n: usize, what: &str) -> Result<Output<'o, R>>;
 }

@@ -319,7 +319,7 @@ struct Taken<'a> {
 }
 
 /// Selects keys from `input`, whose rows `form` defines, into `out`, and their indices into `places`. Row r adds
-/// `r * step` to its indices. With a count there is one row, with as many keys as the count says. If these are fewer than
+/// `r * step` to its indices. With a count there is one row, with as many keys as it says. If these are fewer than
 /// wanted, all are selected.
 pub(crate) fn run(
     device: &ClDevice,

@@ -190,8 +190,8 @@ struct Places<'a, I: Offset> {
     step: usize,
 }
 
-/// An input of [`Device::top_k`]: a [`Source`], also [with values](Source::with) or [with indices](Source::indexed); its
-/// first elements [by a count](Source::take), also with indices; or [segments or lines](groups), also with indices.
+/// An input of [`Device::top_k`]: a [`Source`], also [with values](Source::with) or [with indices](Source::indexed);
+/// its first elements [by a count](Source::take), also with indices; or [segments or lines](groups), also with indices.
 ///
 /// The crate alone implements this trait.
 ///
@@ -308,14 +308,16 @@ impl Device {
     /// indices are selected.
     ///
     /// For [segments](Source::segments) and [lines](crate::NdView::along), returns k keys of each: [`groups`]. Results
-    /// are rows of k keys, a row for each group. For the first elements [by a count](Source::take), the call waits for the count.
+    /// are rows of k keys, a row for each group. For the first elements [by a count](Source::take), the call waits for
+    /// the count.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are fewer than k keys, or if their number
-    /// is not a multiple of the row length. The same error for rows of the first elements by a count. The same error if the numbers of keys and values differ, or if rows have more
-    /// than 2^32 keys and indices are `u32`. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no
-    /// bytes. [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold the result and the
+    /// is not a multiple of the row length. The same error for rows of the first elements by a count. The same error if
+    /// the numbers of keys and values differ, or if rows have more than 2^32 keys and indices are `u32`.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold the result and the
     /// scratch.
     ///
     /// ```
@@ -346,8 +348,8 @@ impl Device {
     /// [`Device::top_k`] into a slice, buffer or view, which has k elements, or k for each row or group. For keys with
     /// values or indices, the output is a pair of these.
     ///
-    /// For the first elements [by a count](Source::take), elements of the outputs from the count on do not change. If the count
-    /// is below k, all elements are selected.
+    /// For the first elements [by a count](Source::take), elements of the outputs from the count on do not change. If
+    /// the count is below k, all elements are selected.
     ///
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered). For
     /// segments, the call always waits: [`groups`]. Besides scratch, a call with values allocates the indices of the

@@ -185,8 +185,8 @@ macro_rules! fractions {
 }
 fractions! { [] &[f64]; [] &Vec<f64>; [N] &[f64; N]; }
 
-/// An input of [`Device::quantile`] and [`Device::median`]: a [`Source`], its first elements [by a count](Source::take),
-/// [segments](Source::segments) of it, or [lines](crate::NdView::along).
+/// An input of [`Device::quantile`] and [`Device::median`]: a [`Source`], its first elements [by a
+/// count](Source::take), [segments](Source::segments) of it, or [lines](crate::NdView::along).
 ///
 /// The crate alone implements this trait.
 ///
