@@ -144,7 +144,7 @@ pub(super) fn reduce(
         _ => input.arriving(device)?,
     };
     let output = output.cl(device, false)?;
-    apart_from(count.as_ref(), &output)?;
+    apart_from(count.as_ref(), &[&output])?;
     let read = Read::Memory(Arriving::new(&input, host));
     run(device, form, empty, (read, count.as_ref()), &output, scratch)?;
     output.finish(device)

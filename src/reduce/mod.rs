@@ -82,6 +82,14 @@ impl End {
         }
     }
 
+    /// The value of no elements.
+    pub(crate) const fn empty<T: Element>(self) -> T {
+        match self {
+            Self::Min => T::HIGHEST,
+            Self::Max => T::LOWEST,
+        }
+    }
+
     /// Returns whether `a` precedes `b`. NaN is first, then the smaller element for `Min`, the larger for `Max`; -0
     /// equals +0.
     pub fn before<T: Element>(self, a: T, b: T) -> bool {
@@ -515,7 +523,7 @@ fn reduce_source<T: Element>(
     output.expect_len(1, "reduce")?;
     let (load, output) = (Load::of(source, device)?, output.cl(device, false)?);
     let (n, count) = load.length(device, n, count)?;
-    apart_from(count.as_ref(), &output)?;
+    apart_from(count.as_ref(), &[&output])?;
     let length = (n, count.as_ref());
     load.run(device, source, n, &mut || gpu::reduce_load(device, form, empty, &load, length, &output, scratch))?;
     output.finish(device)

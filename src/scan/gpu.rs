@@ -7,7 +7,7 @@ use bytemuck::Pod;
 use super::{Scan, cpu};
 use crate::{
     Element, ElementType, Result, Scratch,
-    counted::{ClCount, Count, apart_from, length, with_length},
+    counted::{self, ClCount, Count, arriving, length, with_length},
     lookback::{SPINS, TICKET_BYTES, levels},
     op::{Code, Monoid, Op, monoid},
     runtime::{
@@ -432,11 +432,10 @@ pub(crate) fn scan_any(
         }
         Starts::Every(len) => Starts::Every(len),
     };
-    let count = count.map(|count| count.cl(device)).transpose()?;
-    let (input, host) = if count.is_some() { (input.cl(device)?, None) } else { input.arriving(device)? };
+    let (input, host) = arriving(device, input, count)?;
     let output = output.cl(device, count.is_some())?;
     apart(&[&input], &[&output])?;
-    apart_from(count.as_ref(), &output)?;
+    let count = counted::on_device(device, count, &[&output])?;
     if let Starts::Beside(given) | Starts::Offsets(given) = starts {
         apart(&[given], &[&output])?;
     }

@@ -456,7 +456,7 @@ impl Device {
                 let output = output.cl(device, count.is_some())?;
                 apart(&load.inputs(), &[&output])?;
                 let (n, count) = load.length(device, n, count)?;
-                apart_from(count.as_ref(), &output)?;
+                apart_from(count.as_ref(), &[&output])?;
                 load.run(device, source, n, &mut || {
                     let (input, to) = ((&load, n, count.as_ref()), output.part(0, n + more));
                     gpu::scan_load(device, &form, &start, input, &to, scratch)

@@ -44,10 +44,10 @@ use crate::runtime::apart;
 use crate::{
     Buffer, Device, Element, ElementType, Error, Input, Offset, Output, Result, Scratch, Source,
     arguments::expect_beside,
-    counted::{expect_room, in_room},
+    counted::{Firsts, arriving, expect_room, in_room, on_device},
     op::{Condition, Everywhere, ForSelections, Known, OfFlags},
     runtime::{Arriving, Backend},
-    source::{Flagged, Grouped, finite},
+    source::{Flagged, Grouped, Sequence, finite},
 };
 
 /// Maximum bytes of a value that moves with a flag or a key.
@@ -69,9 +69,9 @@ fn expect_numbers<I: Offset>(n: usize) -> Result<()> {
     Ok(())
 }
 
-/// An input of [`Device::select`] and [`Device::partition`] with a condition `C`: a [`Source`], or values with
-/// [flags](Source::flagged). The condition tests the elements of a source, or the flags. For flags it must
-/// be [`NonZero`](OfFlags).
+/// An input of [`Device::select`] and [`Device::partition`] with a condition `C`: a [`Source`], its first elements [by
+/// a count](Source::take), or values with [flags](Source::flagged). The condition tests the elements of a source, or
+/// the flags. For flags it must be [`NonZero`](OfFlags).
 ///
 /// The crate alone implements this trait.
 ///
@@ -87,15 +87,19 @@ fn expect_numbers<I: Offset>(n: usize) -> Result<()> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an input of a selection",
     label = "expected a source, or values with flags: `x.flagged(&flags)`",
-    note = "a `Vec`, an array or a `Buffer` is passed by reference",
-    note = "for `x.take(&count)`, read the count, which waits, and take that number: the call does not read it on the device"
+    note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
 pub trait Selectable<C>: Grouped<Item: Pod> {
     /// The type of the elements that the condition tests: those of a source, or flags.
     type Tested: Element;
 
+    /// The number of elements of the source.
     #[doc(hidden)]
     fn elements(&self) -> Result<usize>;
+
+    /// The number of elements of a partition. Waits for a count.
+    #[doc(hidden)]
+    fn partitioned(&self, device: &Device) -> Result<usize>;
 
     #[doc(hidden)]
     fn select_into(self, device: &Device, what: &C, outputs: (Output<'_, Self::Item>, Output<'_, u64>)) -> Result<()>
@@ -113,11 +117,15 @@ pub trait Selectable<C>: Grouped<Item: Pod> {
         C: Condition<Self::Tested>;
 }
 
-impl<S: Source<Item: Element>, C> Selectable<C> for S {
+impl<S: Sequence<Item: Element>, C> Selectable<C> for S {
     type Tested = S::Item;
 
     fn elements(&self) -> Result<usize> {
-        finite(self)
+        self.most()
+    }
+
+    fn partitioned(&self, device: &Device) -> Result<usize> {
+        self.len_on(device)
     }
 
     fn select_into(
@@ -129,7 +137,8 @@ impl<S: Source<Item: Element>, C> Selectable<C> for S {
     where
         C: Condition<S::Item>,
     {
-        device.select_by(self.held(device)?.input(), what, output, count, &mut Scratch::new())
+        let (held, length) = self.held_on(device)?;
+        device.select_by((held.input(), length), what, output, count, &mut Scratch::new())
     }
 
     fn partition_into(
@@ -141,7 +150,9 @@ impl<S: Source<Item: Element>, C> Selectable<C> for S {
     where
         C: Condition<S::Item>,
     {
-        device.part(self.held(device)?.input(), what, output, counts, &mut Scratch::new())
+        let (held, length) = self.held_on(device)?;
+        let output = self.output_on(output, held.input().len(), "a partition")?;
+        device.part((held.input(), length), what, output, counts, &mut Scratch::new())
     }
 }
 
@@ -149,6 +160,10 @@ impl<S: Source<Item: Pod>, F: Source<Item = u8>, C: OfFlags> Selectable<C> for F
     type Tested = u8;
 
     fn elements(&self) -> Result<usize> {
+        finite(&self.source)
+    }
+
+    fn partitioned(&self, _: &Device) -> Result<usize> {
         finite(&self.source)
     }
 
@@ -265,7 +280,7 @@ impl Device {
     #[inline(never)]
     fn select_by<T: Element, C: Condition<T>>(
         &self,
-        input: Input<'_, T>,
+        (input, length): Firsts<'_, T>,
         what: &C,
         output: Output<'_, T>,
         count: Output<'_, u64>,
@@ -280,11 +295,13 @@ impl Device {
                 Ok(())
             }
             Backend::OpenCl(device) => {
-                let (input, host) = input.any().arriving(device)?;
+                let (input, host) = arriving(device, input.any(), length)?;
                 let (output, count) = (output.cl(device, true)?, count.cl(device, false)?);
                 apart(&[&input], &[&output, &count])?;
+                let length = on_device(device, length, &[&output, &count])?;
                 let form = gpu::Form { unordered: C::LOOSE, ..gpu::Form::of(gpu::Marks::by(what)) };
-                let job = gpu::Job { out: Some(&output), ..gpu::Job::of(Arriving::new(&input, host), &count) };
+                let job = gpu::Job::of(Arriving::new(&input, host), &count);
+                let job = gpu::Job { out: Some(&output), length: length.as_ref(), ..job };
                 gpu::run(device, &form, &job, scratch)?;
                 count.finish(device)?;
                 output.finish(device)
@@ -359,12 +376,12 @@ impl Device {
     /// ```
     pub fn select_indices<T: Element, I: Offset, C: Condition<T, Use = Everywhere>>(
         &self,
-        input: impl Source<Item = T>,
+        input: impl Sequence<Item = T>,
         what: C,
     ) -> Result<Buffer<I>> {
-        let held = input.held(self)?;
-        let input = held.input();
-        self.counted(input.len(), |output, count| self.indices(input, &what, output, count, &mut Scratch::new()))
+        let (held, length) = input.held_on(self)?;
+        let input = (held.input(), length);
+        self.counted(input.0.len(), |output, count| self.indices(input, &what, output, count, &mut Scratch::new()))
     }
 
     /// [`Device::select_indices`] into a slice, buffer or view. All else is as in [`Device::select_into`].
@@ -384,19 +401,20 @@ impl Device {
     /// ```
     pub fn select_indices_into<'b, 'c, T: Element, I: Offset, C: Condition<T, Use = Everywhere>>(
         &self,
-        input: impl Source<Item = T>,
+        input: impl Sequence<Item = T>,
         what: C,
         output: impl Into<Output<'b, I>>,
         count: impl Into<Output<'c, u64>>,
     ) -> Result<()> {
-        self.indices(input.held(self)?.input(), &what, output.into(), count.into(), &mut Scratch::new())
+        let (held, length) = input.held_on(self)?;
+        self.indices((held.input(), length), &what, output.into(), count.into(), &mut Scratch::new())
     }
 
     /// Body of [`Device::select_indices_into`], compiled once for each set of types.
     #[inline(never)]
     fn indices<T: Element, I: Offset, C: Condition<T>>(
         &self,
-        input: Input<'_, T>,
+        (input, length): Firsts<'_, T>,
         what: &C,
         output: Output<'_, I>,
         count: Output<'_, u64>,
@@ -412,13 +430,15 @@ impl Device {
                 Ok(())
             }
             Backend::OpenCl(device) => {
-                let (input, host) = input.any().arriving(device)?;
+                let (input, host) = arriving(device, input.any(), length)?;
                 let (output, count) = (output.cl(device, true)?, count.cl(device, false)?);
                 apart(&[&input], &[&output, &count])?;
+                let length = on_device(device, length, &[&output, &count])?;
                 let flags = T::TYPE == ElementType::U8 && what.known() == Some(Known::NonZero);
                 let marks = if flags { gpu::Marks::Flags } else { gpu::Marks::by(what) };
                 let form = gpu::Form { moved: false, places: true, place: size_of::<I>(), ..gpu::Form::of(marks) };
-                let job = gpu::Job { places: Some(&output), ..gpu::Job::of(Arriving::new(&input, host), &count) };
+                let job = gpu::Job::of(Arriving::new(&input, host), &count);
+                let job = gpu::Job { places: Some(&output), length: length.as_ref(), ..job };
                 gpu::run(device, &form, &job, scratch)?;
                 count.finish(device)?;
                 output.finish(device)

@@ -5,7 +5,7 @@ use std::{marker::PhantomData, ops::Range};
 use bytemuck::Pod;
 
 use super::{
-    Counted, Source,
+    Sequence, Source,
     leaf::Plain,
     transform::{Held, written},
 };
@@ -42,13 +42,7 @@ pub trait Grouped: Sized {
     type Out<'o, R: Pod>;
 }
 
-impl<S: Source> Grouped for S {
-    type Item = S::Item;
-    type Of<R: Pod> = R;
-    type Out<'o, R: Pod> = Output<'o, R>;
-}
-
-impl<S: Source> Grouped for Counted<'_, S> {
+impl<S: Sequence> Grouped for S {
     type Item = S::Item;
     type Of<R: Pod> = R;
     type Out<'o, R: Pod> = Output<'o, R>;

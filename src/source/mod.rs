@@ -74,7 +74,7 @@ pub use self::{
     },
     item::{Computed, Item, Returned},
     leaf::{Constant, Counting, Plain, constant, counting},
-    length::{Counted, Length},
+    length::{Counted, Length, Sequence},
     nodes::{Cast, Gathered, Map, Reversed, Strided, Take, Times, Zip, zip},
     order::{Neighbours, Shuffled},
     transform::Transformable,
@@ -256,9 +256,10 @@ pub trait Source: Sized + Sync {
     /// # A count on the device
     ///
     /// `n` may also be a count in the memory of the device: a [`Buffer`](crate::Buffer) or a [`View`] of one `u32` or `u64`, as
-    /// [`Device::select_into`] writes it. The elements are then the first `min(count, len)` of the source, and a count of 0 is an
-    /// empty input. Calls read the count on the device and do not wait for it. So a selection and calls on its result follow
-    /// one another without a wait:
+    /// [`Device::select_into`] writes it. The elements are then the first `min(count, len)` of the source, and a count
+    /// of 0 is an empty input. Most calls read the count on the device and do not wait for it; the
+    /// [table](crate::source::Grouped) lists the others. So a selection and calls on its result follow one another
+    /// without a wait:
     ///
     /// ```
     /// use oclprim::{Device, Source, op::{Map, Max}};

@@ -338,6 +338,37 @@ fn casted<T: Element, U: Element>(x: &[T]) -> Vec<U> {
     all
 }
 
+/// Selections, sorts, extremes and the largest elements by a count on the device, against the CPU.
+fn by_count(device: &Device, n: usize) -> Result<(), Failure> {
+    let x = Data::Special.generate::<f32>(n, 3);
+    for count in [0, 1, n as u32 / 2, n as u32, u32::MAX] {
+        same(&of_count(device, &x, count)?, &of_count(&Device::cpu(), &x, count)?, &format!("the first {count}"))?;
+    }
+    Ok(())
+}
+
+fn of_count(device: &Device, x: &[f32], count: u32) -> Result<Vec<u64>> {
+    let (x, count) = (device.upload(x)?, device.upload(&[count])?);
+    let (mut out, mut indices) = (device.zeroed::<f32>(x.len())?, device.zeroed::<u32>(x.len())?);
+    let (mut values, mut found) = (device.zeroed::<f32>(2)?, device.zeroed::<u64>(2)?);
+    let positive = Map::new(positive as fn(f32) -> bool, "x > 0.25f");
+    let first = || x.take(&count);
+    let mut all = bits(device.select(first(), &positive)?.to_vec()?);
+    device.partition_into(first(), &positive, &mut out, found.view_mut(..1)?)?;
+    all.extend(bits(out.to_vec()?));
+    all.extend(bits(device.unique(first())?.to_vec()?));
+    device.sort_into(first(), Order::ascending(), &mut out)?;
+    all.extend(bits(out.to_vec()?));
+    device.argsort_into(first(), Order::descending(), &mut indices)?;
+    all.extend(indices.to_vec()?.into_iter().map(u64::from));
+    device.top_k_into(first(), Top::largest(x.len().min(10)).sorted(), out.view_mut(..x.len().min(10))?)?;
+    all.extend(bits(out.to_vec()?));
+    all.extend(found.to_vec()?);
+    device.min_max_into(first(), &mut values, &mut found)?;
+    all.extend(bits(values.to_vec()?).into_iter().chain(found.to_vec()?));
+    Ok(all)
+}
+
 fn sizes(level: Level) -> &'static [usize] {
     match level {
         Level::Tiny => &[1027],
@@ -395,6 +426,11 @@ impl Spec for Sources {
                     )));
                 }
             }
+        }
+        for &n in sizes(level).iter().filter(|&&n| n % 2 == 1) {
+            let (shape, data) = (format!("n = {n}"), Data::Special.name());
+            let check = move |device: &Device| by_count(device, n);
+            cases.push(Case::new("by a count", ElementType::F32, shape, data, n, check));
         }
         cases
     }

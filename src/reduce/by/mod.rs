@@ -59,7 +59,7 @@ impl Device {
             Backend::OpenCl(device) => {
                 let (input, out) = (input.cl(device)?, output.cl(device, false)?);
                 let count = count.map(|count| count.cl(device)).transpose()?;
-                apart_from(count.as_ref(), &out)?;
+                apart_from(count.as_ref(), &[&out])?;
                 let of = count.as_ref().map(ClCount::element);
                 let form = Form { source: op.source(), size: size_of::<T>(), needs_fp64: op.needs_fp64, count: of };
                 let identity = bytemuck::bytes_of(&op.identity);

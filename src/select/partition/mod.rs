@@ -13,7 +13,8 @@ use std::ops::Range;
 use super::{Selectable, cpu, gpu};
 use crate::runtime::apart;
 use crate::{
-    Buffer, Device, Element, Input, Output, Result, Scratch,
+    Buffer, Device, Element, Output, Result, Scratch,
+    counted::{Firsts, on_device},
     op::{Condition, Counts, ForPartitions},
     runtime::Backend,
 };
@@ -58,8 +59,10 @@ impl Device {
         what: C,
     ) -> Result<(Buffer<I::Item>, C::Counts)> {
         let (mut output, mut counts) = (self.uninit(input.elements()?)?, [0u64; 2]);
+        let n = input.partitioned(self)?;
         let outputs = (Output::from(&mut output), Output::from(&mut counts[..C::Counts::PARTS - 1]));
         input.partition_into(self, &what, outputs)?;
+        output.truncate(n);
         Ok((output, C::Counts::of(&counts)))
     }
 
@@ -67,6 +70,8 @@ impl Device {
     /// last.
     ///
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](crate::Source::gathered).
+    /// For the first elements [by a count](crate::Source::take), the output has the length of the whole source. Its
+    /// elements from the count on do not change.
     ///
     /// # Errors
     ///
@@ -97,7 +102,7 @@ impl Device {
     #[inline(never)]
     pub(super) fn part<T: Element, C: Condition<T>>(
         &self,
-        input: Input<'_, T>,
+        (input, length): Firsts<'_, T>,
         what: &C,
         output: Output<'_, T>,
         counts: Output<'_, u64>,
@@ -123,11 +128,13 @@ impl Device {
                 Ok(())
             }
             Backend::OpenCl(device) => {
-                let (input, output, counts) = (input.cl(device)?, output.cl(device, false)?, counts.cl(device, false)?);
+                let (input, output) = (input.cl(device)?, output.cl(device, length.is_some())?);
+                let counts = counts.cl(device, false)?;
                 apart(&[&input], &[&output, &counts])?;
+                let length = on_device(device, length, &[&output, &counts])?;
                 let form =
                     gpu::Form { classes: C::Counts::PARTS, reversed: C::LOOSE, ..gpu::Form::of(gpu::Marks::by(what)) };
-                let job = gpu::Job { out: Some(&output), ..gpu::Job::of(&input, &counts) };
+                let job = gpu::Job { out: Some(&output), length: length.as_ref(), ..gpu::Job::of(&input, &counts) };
                 gpu::run(device, &form, &job, scratch)?;
                 counts.finish(device)?;
                 output.finish(device)

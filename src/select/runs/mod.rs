@@ -16,12 +16,13 @@ use crate::runtime::apart;
 use crate::{
     Buffer, Device, Element, Input, Offset, Output, Result, Scratch, Source,
     arguments::expect_beside,
-    counted::in_room,
+    counted::{Firsts, in_room, on_device},
     runtime::Backend,
-    source::{ByKey, PairOutput, finite},
+    source::{ByKey, PairOutput, Sequence, finite},
 };
 
-/// An input of [`Device::unique`]: a [`Source`], or [values by key](Source::by_key), which are plain data of any size.
+/// An input of [`Device::unique`]: a [`Source`], its first elements [by a count](Source::take), or [values by
+/// key](Source::by_key), which are plain data of any size.
 ///
 /// The crate alone implements this trait.
 ///
@@ -37,8 +38,7 @@ use crate::{
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no runs of equal elements",
     label = "expected a source, or values by key: `values.by_key(&keys)`",
-    note = "a `Vec`, an array or a `Buffer` is passed by reference",
-    note = "for `x.take(&count)`, read the count, which waits, and take that number: the call does not read it on the device"
+    note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
 pub trait Distinct: Sized {
     /// A buffer of elements, or one of keys and one of values.
@@ -53,16 +53,17 @@ pub trait Distinct: Sized {
     fn unique_into(self, device: &Device, output: Self::Out<'_>, count: Output<'_, u64>) -> Result<()>;
 }
 
-impl<S: Source<Item: Element>> Distinct for S {
+impl<S: Sequence<Item: Element>> Distinct for S {
     type Found = Buffer<S::Item>;
     type Out<'o> = Output<'o, S::Item>;
 
     fn unique(self, device: &Device) -> Result<Buffer<S::Item>> {
-        device.counted(finite(&self)?, |output, count| self.unique_into(device, output, count))
+        device.counted(self.most()?, |output, count| self.unique_into(device, output, count))
     }
 
     fn unique_into(self, device: &Device, output: Output<'_, S::Item>, count: Output<'_, u64>) -> Result<()> {
-        device.unique_one(self.held(device)?.input(), output, count, &mut Scratch::new())
+        let (held, length) = self.held_on(device)?;
+        device.unique_one((held.input(), length), output, count, &mut Scratch::new())
     }
 }
 
@@ -144,7 +145,7 @@ impl Device {
     #[inline(never)]
     fn unique_one<T: Element>(
         &self,
-        input: Input<'_, T>,
+        (input, length): Firsts<'_, T>,
         output: Output<'_, T>,
         count: Output<'_, u64>,
         scratch: &mut Scratch,
@@ -160,7 +161,8 @@ impl Device {
             Backend::OpenCl(device) => {
                 let (input, output, count) = (input.cl(device)?, output.cl(device, true)?, count.cl(device, false)?);
                 apart(&[&input], &[&output, &count])?;
-                let job = gpu::Job { out: Some(&output), ..gpu::Job::of(&input, &count) };
+                let length = on_device(device, length, &[&output, &count])?;
+                let job = gpu::Job { out: Some(&output), length: length.as_ref(), ..gpu::Job::of(&input, &count) };
                 gpu::run(device, &gpu::Form::of(gpu::Marks::Heads(T::TYPE)), &job, scratch)?;
                 count.finish(device)?;
                 output.finish(device)
@@ -230,13 +232,12 @@ impl Device {
     /// ```
     pub fn run_length_encode<T: Element, C: Offset>(
         &self,
-        input: impl Source<Item = T>,
+        input: impl Sequence<Item = T>,
     ) -> Result<(Buffer<T>, Buffer<C>)> {
-        let held = input.held(self)?;
-        let input = held.input();
-        let mut lengths = self.uninit(input.len())?;
+        let most = input.most()?;
+        let mut lengths = self.uninit(most)?;
         let values =
-            self.counted(input.len(), |values, count| self.run_length_encode_into(input, values, &mut lengths, count))?;
+            self.counted(most, |values, count| self.run_length_encode_into(input, values, &mut lengths, count))?;
         lengths.truncate(values.len());
         Ok((values, lengths))
     }
@@ -261,13 +262,14 @@ impl Device {
     /// ```
     pub fn run_length_encode_into<'b, 'c, 'd, T: Element, C: Offset>(
         &self,
-        input: impl Source<Item = T>,
+        input: impl Sequence<Item = T>,
         values: impl Into<Output<'b, T>>,
         lengths: impl Into<Output<'c, C>>,
         count: impl Into<Output<'d, u64>>,
     ) -> Result<()> {
+        let (held, length) = input.held_on(self)?;
         self.run_length_encode_one(
-            input.held(self)?.input(),
+            (held.input(), length),
             values.into(),
             lengths.into(),
             count.into(),
@@ -279,7 +281,7 @@ impl Device {
     #[inline(never)]
     fn run_length_encode_one<T: Element, C: Offset>(
         &self,
-        input: Input<'_, T>,
+        (input, length): Firsts<'_, T>,
         values: Output<'_, T>,
         lengths: Output<'_, C>,
         count: Output<'_, u64>,
@@ -317,9 +319,11 @@ impl Device {
                 let (input, count) = (input.cl(device)?, count.cl(device, false)?);
                 let (values, lengths) = (values.cl(device, true)?, lengths.cl(device, true)?);
                 apart(&[&input], &[&values, &lengths, &count])?;
+                let length = on_device(device, length, &[&values, &lengths, &count])?;
                 let form =
                     gpu::Form { lengths: true, place: size_of::<C>(), ..gpu::Form::of(gpu::Marks::Heads(T::TYPE)) };
-                let job = gpu::Job { out: Some(&values), lengths: Some(&lengths), ..gpu::Job::of(&input, &count) };
+                let job = gpu::Job { length: length.as_ref(), ..gpu::Job::of(&input, &count) };
+                let job = gpu::Job { out: Some(&values), lengths: Some(&lengths), ..job };
                 gpu::run(device, &form, &job, scratch)?;
                 count.finish(device)?;
                 values.finish(device)?;
@@ -341,11 +345,9 @@ impl Device {
     /// ```
     pub fn non_trivial_runs<T: Element, C: Offset>(
         &self,
-        input: impl Source<Item = T>,
+        input: impl Sequence<Item = T>,
     ) -> Result<(Buffer<C>, Buffer<C>)> {
-        let held = input.held(self)?;
-        let input = held.input();
-        let most = input.len() / 2;
+        let most = input.most()? / 2;
         let mut lengths = self.uninit(most)?;
         let offsets =
             self.counted(most, |offsets, count| self.non_trivial_runs_into(input, offsets, &mut lengths, count))?;
@@ -372,13 +374,14 @@ impl Device {
     /// ```
     pub fn non_trivial_runs_into<'b, 'c, 'd, T: Element, C: Offset>(
         &self,
-        input: impl Source<Item = T>,
+        input: impl Sequence<Item = T>,
         offsets: impl Into<Output<'b, C>>,
         lengths: impl Into<Output<'c, C>>,
         count: impl Into<Output<'d, u64>>,
     ) -> Result<()> {
+        let (held, length) = input.held_on(self)?;
         self.non_trivial_runs_one(
-            input.held(self)?.input(),
+            (held.input(), length),
             offsets.into(),
             lengths.into(),
             count.into(),
@@ -390,7 +393,7 @@ impl Device {
     #[inline(never)]
     fn non_trivial_runs_one<T: Element, C: Offset>(
         &self,
-        input: Input<'_, T>,
+        (input, length): Firsts<'_, T>,
         offsets: Output<'_, C>,
         lengths: Output<'_, C>,
         count: Output<'_, u64>,
@@ -410,6 +413,7 @@ impl Device {
                 let (input, count) = (input.cl(device)?, count.cl(device, false)?);
                 let (offsets, lengths) = (offsets.cl(device, true)?, lengths.cl(device, true)?);
                 apart(&[&input], &[&offsets, &lengths, &count])?;
+                let length = on_device(device, length, &[&offsets, &lengths, &count])?;
                 let form = gpu::Form {
                     moved: false,
                     places: true,
@@ -417,7 +421,8 @@ impl Device {
                     place: size_of::<C>(),
                     ..gpu::Form::of(gpu::Marks::NonTrivial(T::TYPE))
                 };
-                let job = gpu::Job { places: Some(&offsets), lengths: Some(&lengths), ..gpu::Job::of(&input, &count) };
+                let job = gpu::Job { length: length.as_ref(), ..gpu::Job::of(&input, &count) };
+                let job = gpu::Job { places: Some(&offsets), lengths: Some(&lengths), ..job };
                 gpu::run(device, &form, &job, scratch)?;
                 count.finish(device)?;
                 offsets.finish(device)?;
