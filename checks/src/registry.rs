@@ -76,6 +76,7 @@ pub const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "arg-max",
     "count",
     "statistics",
+    "statistics of segments",
     "by vector sum",
     "sum of segments",
     "arg-min by key",

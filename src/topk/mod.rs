@@ -182,7 +182,7 @@ struct Places<'a, I: Offset> {
 }
 
 /// An input of [`Device::top_k`]: a [`Source`], also [with values](Source::with) or [with indices](Source::indexed);
-/// or [segments or lines](groups), also with indices.
+/// or [segments, lines](groups) or [runs of equal keys](crate::select::by_key::groups), also with indices.
 ///
 /// The crate alone implements this trait.
 ///
@@ -202,7 +202,7 @@ struct Places<'a, I: Offset> {
     note = "for `x.take(&count)`, read the count, which waits, and take that number: the call does not read it on the device"
 )]
 pub trait Rankable: Sized {
-    /// A buffer of keys, also one of values or indices.
+    /// A buffer of keys, also one of values or indices. For runs of keys, the keys of the runs, then these buffers.
     type Found;
     /// The outputs of keys, also of values or indices.
     type Out<'o>;
@@ -274,7 +274,8 @@ impl Device {
     /// indices are selected.
     ///
     /// For [segments](Source::segments) and [lines](crate::NdView::along), returns k keys of each: [`groups`]. Results
-    /// are rows of k keys, a row for each group.
+    /// are rows of k keys, a row for each group. For [runs of equal keys](Source::by_key), returns the keys of the runs,
+    /// then the rows.
     ///
     /// # Errors
     ///
@@ -303,6 +304,8 @@ impl Device {
     /// let x = device.upload(&[5, 1, 4, 1, 3, 9])?;
     /// assert_eq!(device.top_k(x.segments(&[0u32, 2, 6]), Top::largest(1))?.to_vec()?, [5, 9]);
     /// assert_eq!(device.top_k(x.nd(&[2, 3])?.along(1), Top::smallest(2).sorted())?.to_vec()?, [1, 4, 1, 3]);
+    /// let (runs, best) = device.top_k(x.by_key(&[7u8, 7, 2, 2, 2, 7]), Top::largest(1))?;
+    /// assert_eq!((runs.to_vec()?, best.to_vec()?), (vec![7, 2, 7], vec![5, 4, 9]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn top_k<I: Rankable>(&self, input: I, top: Top) -> Result<I::Found> {
@@ -310,10 +313,11 @@ impl Device {
     }
 
     /// [`Device::top_k`] into a slice, buffer or view, which has k elements, or k for each row or group. For keys with
-    /// values or indices, the output is a pair of these.
+    /// values or indices, the output is a pair of these. For [runs of keys](Source::by_key), it is a tuple as in
+    /// [`select::by_key::groups`](crate::select::by_key::groups).
     ///
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered). For
-    /// segments, the call always waits: [`groups`]. Besides scratch, a call with values allocates the indices of the
+    /// segments and runs, the call always waits: [`groups`]. Besides scratch, a call with values allocates the indices of the
     /// selected keys.
     ///
     /// # Errors
