@@ -2,8 +2,8 @@
 //
 // Bytes: reads 72 bytes and two values for each group; writes a record of 96 bytes.
 //
-// `moments` has 6 words for each group: the count, then those of the sum and the variance. `values` and `indices` have the smallest
-// element of each group, then the largest of each.
+// `moments` has 6 words for each group: the count, then those of the sum and the variance. `values` and `indices` have
+// the smallest element of each group, then the largest of each.
 
 // VALUE: an unsigned integer with the bits of an element.
 #ifndef VALUE
@@ -12,8 +12,9 @@
 #endif
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_of_groups(
-    __global const ulong* restrict moments, __global const VALUE* restrict values, __global const ulong* restrict indices,
-    __global const ulong* restrict nans, const ulong groups, __global ulong* restrict out_base, const ulong out_offset)
+    __global const ulong* restrict moments, __global const VALUE* restrict values,
+    __global const ulong* restrict indices, __global const ulong* restrict nans, const ulong groups,
+    __global ulong* restrict out_base, const ulong out_offset)
 {
     for (ulong group = get_global_id(0); group < groups; group += get_global_size(0)) {
         __global const ulong* moment = moments + 6 * group;

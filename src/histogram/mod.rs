@@ -270,8 +270,8 @@ impl Device {
     /// For samples [with weights](Source::weighted), returns the sum of the weights in each bin. For
     /// [channels](Source::channels) of interleaved pixels, returns a histogram for each channel. For
     /// [segments](Source::segments) and [lines along axes](crate::NdView::along), returns a histogram for each
-    /// ([`histogram::groups`](crate::histogram::groups)). For [runs of equal keys](Source::by_key), returns the keys and the
-    /// histograms.
+    /// ([`histogram::groups`](crate::histogram::groups)). For [runs of equal keys](Source::by_key), returns the keys
+    /// and the histograms.
     ///
     /// # Errors
     ///
@@ -313,8 +313,8 @@ impl Device {
     ///
     /// For channels, `counts` has the bins of the first channel, then those of the next. For each channel, `outside`
     /// has three counters. The same holds for groups. For [runs of keys](Source::by_key), `counts` is a tuple as in
-    /// [`select::by_key::groups`](crate::select::by_key::groups). A call with an output does not check the offsets of segments;
-    /// [`Device::check_segments`] does.
+    /// [`select::by_key::groups`](crate::select::by_key::groups). A call with an output does not check the offsets of
+    /// segments; [`Device::check_segments`] does.
     ///
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered).
     ///

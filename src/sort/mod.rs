@@ -69,8 +69,8 @@ fn as_many(keys: usize, values: usize) -> Result<()> {
 /// [columns](Source::with_columns) of values. Segments and runs can have values, and lines can have those of [another
 /// view](crate::source::Along::with).
 ///
-/// A source takes any order: an [`Order`], a user's [`Less`](crate::op::Less), or [`Merging`]. Groups and columns take an
-/// [`Order`]. The crate alone implements this trait.
+/// A source takes any order: an [`Order`], a user's [`Less`](crate::op::Less), or [`Merging`]. Groups and columns take
+/// an [`Order`]. The crate alone implements this trait.
 ///
 /// ```
 /// use oclprim::{Buffer, Device, Order, Source, sort::Sortable};
@@ -209,8 +209,9 @@ impl Device {
     ///
     /// Each [line](crate::NdView::along) is sorted separately, also [with values](crate::source::Along::with): [`lines`]. Each [segment](Source::segments) is sorted
     /// separately, with its values, in its own range. Keys before the first offset, and from the last offset on, belong
-    /// to no segment and keep their indices. Each [run](Source::by_key) of elements with equal keys is sorted separately, too:
-    /// [`select::by_key::groups`](crate::select::by_key::groups). The keys of an expression are written to memory first.
+    /// to no segment and keep their indices. Each [run](Source::by_key) of elements with equal keys is sorted
+    /// separately, too: [`select::by_key::groups`](crate::select::by_key::groups). The keys of an expression are
+    /// written to memory first.
     ///
     /// # Errors
     ///
@@ -391,8 +392,8 @@ impl Device {
     }
 
     /// Indices that sort the keys: `sorted[i] = input[output[i]]`, stable. Indices are `u32` or `u64`. For
-    /// [segments](Source::segments) and [runs of equal keys](Source::by_key), they count from the start of the whole input;
-    /// for [lines](crate::NdView::along), from the start of the line.
+    /// [segments](Source::segments) and [runs of equal keys](Source::by_key), they count from the start of the whole
+    /// input; for [lines](crate::NdView::along), from the start of the line.
     ///
     /// # Errors
     ///

@@ -88,8 +88,8 @@ impl<V: Shaped, A: Axes> Along<V, A> {
         in_memory(device, self.view.view(), self.axes.list())
     }
 
-    /// Calls `read` with the elements in memory, and with the offsets of the lines, of which `what` is computed. Lines without
-    /// elements are an error.
+    /// Calls `read` with the elements in memory, and with the offsets of the lines, of which `what` is computed. Lines
+    /// without elements are an error.
     pub(crate) fn as_segments<R>(
         &self,
         device: &Device,
@@ -412,7 +412,8 @@ impl<S: Source, K: Source<Item: Element>> ByKey<S, K> {
         With { keys: self, values }
     }
 
-    /// The elements of runs with their indices, as [`Source::indexed`]. Indices count from the start of the whole input.
+    /// The elements of runs with their indices, as [`Source::indexed`]. Indices count from the start of the whole
+    /// input.
     ///
     /// ```
     /// use oclprim::{Device, Source, Top};

@@ -274,8 +274,8 @@ impl Device {
     /// indices are selected.
     ///
     /// For [segments](Source::segments) and [lines](crate::NdView::along), returns k keys of each: [`groups`]. Results
-    /// are rows of k keys, a row for each group. For [runs of equal keys](Source::by_key), returns the keys of the runs,
-    /// then the rows.
+    /// are rows of k keys, a row for each group. For [runs of equal keys](Source::by_key), returns the keys of the
+    /// runs, then the rows.
     ///
     /// # Errors
     ///
@@ -317,8 +317,8 @@ impl Device {
     /// [`select::by_key::groups`](crate::select::by_key::groups).
     ///
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered). For
-    /// segments and runs, the call always waits: [`groups`]. Besides scratch, a call with values allocates the indices of the
-    /// selected keys.
+    /// segments and runs, the call always waits: [`groups`]. Besides scratch, a call with values allocates the indices
+    /// of the selected keys.
     ///
     /// # Errors
     ///

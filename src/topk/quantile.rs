@@ -183,8 +183,8 @@ macro_rules! fractions {
 }
 fractions! { [] &[f64]; [] &Vec<f64>; [N] &[f64; N]; }
 
-/// An input of [`Device::quantile`] and [`Device::median`]: a [`Source`], [segments](Source::segments) of one, [runs of equal
-/// keys](Source::by_key), or [lines](crate::NdView::along).
+/// An input of [`Device::quantile`] and [`Device::median`]: a [`Source`], [segments](Source::segments) of one, [runs of
+/// equal keys](Source::by_key), or [lines](crate::NdView::along).
 ///
 /// The crate alone implements this trait.
 ///

@@ -8,9 +8,9 @@
 //! | scratch | that of the passes, about 100 bytes for each group, and for floats a byte for each element |
 //! | limits | any n and any number of groups that fit the device |
 //!
-//! Indices count from the start of the group. The record of an empty segment has the count 0, the mean and the variance NaN,
-//! and the extremes of [`Device::min_max`] of an empty segment. Results of the `mean` and the `variance` of floats are those
-//! of [`Device::moments`].
+//! Indices count from the start of the group. The record of an empty segment has the count 0, the mean and the variance
+//! NaN, and the extremes of [`Device::min_max`] of an empty segment. Results of the `mean` and the `variance` of floats
+//! are those of [`Device::moments`].
 
 use super::{Measurable, StatisticsRecord, WORDS, gpu};
 use crate::{

@@ -171,8 +171,9 @@ pub(super) fn not_empty<T: Pod>(input: &Input<'_, T>, what: &str) -> Result<()> 
     Ok(())
 }
 
-/// An input of [`Device::mean`], [`Device::variance`] and [`Device::statistics`]: a [`Source`], [segments](Source::segments)
-/// of one, [runs of equal keys](Source::by_key), or lines [`along`](crate::NdView::along) axes.
+/// An input of [`Device::mean`], [`Device::variance`] and [`Device::statistics`]: a [`Source`],
+/// [segments](Source::segments) of one, [runs of equal keys](Source::by_key), or lines [`along`](crate::NdView::along)
+/// axes.
 ///
 /// The crate alone implements this trait.
 ///
@@ -264,8 +265,9 @@ impl Device {
         input.statistics(self)
     }
 
-    /// [`Device::statistics`] into the single record of `output`, or one for each group. The records may be on the device.
-    /// For [runs of keys](Source::by_key), `output` is a tuple as in [`select::by_key::groups`](crate::select::by_key::groups).
+    /// [`Device::statistics`] into the single record of `output`, or one for each group. The records may be on the
+    /// device. For [runs of keys](Source::by_key), `output` is a tuple as in
+    /// [`select::by_key::groups`](crate::select::by_key::groups).
     ///
     /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
     ///
@@ -274,8 +276,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::statistics`]; [`ErrorKind::InvalidInput`] if `output` does not have as many elements as there are
-    /// records.
+    /// Same as [`Device::statistics`]; [`ErrorKind::InvalidInput`] if `output` does not have as many elements as there
+    /// are records.
     ///
     /// ```
     /// use oclprim::{Device, StatisticsRecord};
@@ -314,8 +316,8 @@ impl Device {
         }
     }
 
-    /// The mean `(x[0] + ... + x[n - 1]) / n` of all elements, of each segment, or of each line along axes, on the host. For
-    /// [runs of equal keys](Source::by_key), returns the keys and the means.
+    /// The mean `(x[0] + ... + x[n - 1]) / n` of all elements, of each segment, or of each line along axes, on the
+    /// host. For [runs of equal keys](Source::by_key), returns the keys and the means.
     ///
     /// The host decodes the mean from the record of [`Device::statistics`] or [`Device::moments`];
     /// [`Device::statistics_into`] and [`Device::moments_into`] can leave the record on the device. The mean of an empty
@@ -340,8 +342,8 @@ impl Device {
     }
 
     /// The population variance of all elements, of each segment, or of each line along axes, on the host: the mean of
-    /// `(x[i] - mean)^2`. That of an empty segment is NaN. For [runs of equal keys](Source::by_key), returns the keys and
-    /// the variances.
+    /// `(x[i] - mean)^2`. That of an empty segment is NaN. For [runs of equal keys](Source::by_key), returns the keys
+    /// and the variances.
     ///
     /// The host decodes the variance from the record of [`Device::statistics`] or [`Device::moments`].
     /// [`Statistics::sample_variance`] divides by one less.

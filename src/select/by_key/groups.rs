@@ -9,17 +9,18 @@
 //! | [`Device::quantile`], [`Device::median`] | [`topk::quantiles`](crate::topk::quantiles) |
 //! | [`Device::histogram`], also [with weights](ByKey::weighted) | [`histogram::groups`](crate::histogram::groups) |
 //!
-//! The runs are found as in [`select::runs`](crate::select::runs), in one read of the keys on devices with look-back. The
-//! scratch has 8 bytes for each run that the outputs have room for. In a sort, and in a call that allocates, this is each
-//! element.
+//! The runs are found as in [`select::runs`](crate::select::runs), in one read of the keys on devices with look-back.
+//! The scratch has 8 bytes for each run that the outputs have room for. In a sort, and in a call that allocates, this
+//! is each element.
 //!
-//! A call returns the first key of each run, and then the results. The number of runs is the length of these buffers, so
-//! the call waits for it. A sort has a result for each element, so it returns no keys and does not wait.
+//! A call returns the first key of each run, and then the results. The number of runs is the length of these buffers,
+//! so the call waits for it. A sort has a result for each element, so it returns no keys and does not wait.
 //!
-//! The output of a call that ends in `_into` is a tuple: the keys, the results, and the number of runs, one `u64`. It has
-//! room for as many runs as keys. Results after the last run are those of an empty segment. If there are more runs than
-//! room, the first ones are written. If the number of runs is a host slice, this is an error. The call does not wait for
-//! the number of runs. Only [`Device::top_k_into`] waits, and always returns this error; then it writes nothing.
+//! The output of a call that ends in `_into` is a tuple: the keys, the results, and the number of runs, one `u64`. It
+//! has room for as many runs as keys. Results after the last run are those of an empty segment. If there are more runs
+//! than room, the first ones are written. If the number of runs is a host slice, this is an error. The call does not
+//! wait for the number of runs. Only [`Device::top_k_into`] waits, and always returns this error; then it writes
+//! nothing.
 
 use bytemuck::Pod;
 
@@ -106,8 +107,8 @@ impl<S: Source<Item: Pod>, K: Source<Item: Element>> ByKey<S, K> {
 }
 
 impl Device {
-    /// The offsets of the first `room` runs, and the end of the input for each run that is missing. Writes the first key of
-    /// each run and the number of all runs. `values`, if they are on the device, must not overlap these outputs.
+    /// The offsets of the first `room` runs, and the end of the input for each run that is missing. Writes the first
+    /// key of each run and the number of all runs. `values`, if they are on the device, must not overlap these outputs.
     #[inline(never)]
     fn offsets_of_runs<K: Element>(
         &self,

@@ -248,8 +248,8 @@ fn keyed<K: Element, U: Element>(source: Code, element: ElementType, n: usize) -
     segmented::gpu::Form { keys: Some(K::TYPE), element, ..segmented::gpu::Form::by::<U, U>(source, offset) }
 }
 
-/// Writes the first key of each run to `keys_out` until it is full. Returns the offsets of the first `room` runs and the
-/// end of the last one, and the number of all runs.
+/// Writes the first key of each run to `keys_out` until it is full. Returns the offsets of the first `room` runs and
+/// the end of the last one, and the number of all runs.
 fn runs_on_the_host<K: Element>(keys: &[K], keys_out: &mut [K], room: usize) -> Result<(Vec<u64>, usize)> {
     let n = keys.len();
     let mut keys_out = cpu::first(keys_out, keys);
@@ -275,8 +275,8 @@ fn runs_on_the_host<K: Element>(keys: &[K], keys_out: &mut [K], room: usize) -> 
     Ok((offsets, found))
 }
 
-/// Writes the first key of each run to `keys_out`, if any, and its index to `places`, whose elements have the size of an
-/// index.
+/// Writes the first key of each run to `keys_out`, if any, and its index to `places`, whose elements have the size of
+/// an index.
 fn heads<K: Element>(
     device: &ClDevice,
     keys: &ClInput,

@@ -85,8 +85,8 @@ impl<T: Element> std::fmt::Debug for MomentsRecord<T> {
     }
 }
 
-/// An input of [`Device::moments`]: lines [`along`](NdView::along) axes, [segments](crate::Source::segments), or [runs of
-/// equal keys](crate::Source::by_key).
+/// An input of [`Device::moments`]: lines [`along`](NdView::along) axes, [segments](crate::Source::segments), or [runs
+/// of equal keys](crate::Source::by_key).
 ///
 /// The crate alone implements this trait.
 ///
@@ -139,16 +139,16 @@ impl<T: Element, A: Axes> MeasurableGroups for Along<NdView<'_, T>, A> {
 
 /// # Mean and variance of groups
 ///
-/// These methods return the mean and the variance of each line along axes, of each segment, or of each run of equal keys.
-/// Modules: [`reduce::axis::moments`](crate::reduce::axis::moments),
+/// These methods return the mean and the variance of each line along axes, of each segment, or of each run of equal
+/// keys. Modules: [`reduce::axis::moments`](crate::reduce::axis::moments),
 /// [`reduce::segmented::moments`](crate::reduce::segmented::moments), and
 /// [`select::by_key::groups`](crate::select::by_key::groups).
 impl Device {
-    /// Count, sum, mean and variance of each line along axes, of each segment, or of each run of equal keys, in one pass
-    /// over memory.
+    /// Count, sum, mean and variance of each line along axes, of each segment, or of each run of equal keys, in one
+    /// pass over memory.
     ///
-    /// There is one record for each index of the other axes, in row-major order, or one for each segment or run. The error
-    /// bounds are those of [`Device::statistics`], whose float results can round differently. [The
+    /// There is one record for each index of the other axes, in row-major order, or one for each segment or run. The
+    /// error bounds are those of [`Device::statistics`], whose float results can round differently. [The
     /// module](crate::reduce::axis::moments) defines the order of float operations, which is the same on every device,
     /// and the same for a line and a segment. Does not wait for the result; for keys, waits for the number of runs. The
     /// record of an empty segment has the count 0, and NaN as its mean and its variance.
@@ -179,7 +179,8 @@ impl Device {
     }
 
     /// [`Device::moments`] into a slice, buffer or view with one record for each line or segment. For [runs of
-    /// keys](crate::Source::by_key), `output` is a tuple as in [`select::by_key::groups`](crate::select::by_key::groups).
+    /// keys](crate::Source::by_key), `output` is a tuple as in
+    /// [`select::by_key::groups`](crate::select::by_key::groups).
     ///
     /// Waits for the result only if `output` is a host slice, or if the input has a [gather](crate::Source::gathered).
     ///
