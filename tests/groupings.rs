@@ -64,7 +64,7 @@ fn the_table_of_the_documentation_is_that_of_the_code() {
         row!("`reduce`", Reducible),
         row!("`count`, `any`, `all`", Countable),
         row!("`arg_min`, `arg_max`, `min_max`", Extremal),
-        row!("`mean`, `variance`", Measurable),
+        row!("`mean`, `variance`, `statistics`", Measurable),
         row!("`moments`", MeasurableGroups),
         row!("`scan`", Scannable),
         row!("`sort`", Sortable<Order>),

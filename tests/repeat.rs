@@ -525,6 +525,7 @@ fn runs_of_equal_elements_repeat_bit_for_bit() {
         ("run-length encode", |device, x| both(device.run_length_encode::<_, u32>(&x.numbers)?)),
         ("non-trivial runs", |device, x| both(device.non_trivial_runs::<_, u32>(&x.numbers)?)),
         ("sum by key", |device, x| both(device.reduce(x.floats.view(..SOME)?.by_key(&x.sorted[0]), Sum)?)),
+        ("statistics by key", |device, x| both(device.statistics(x.floats.view(..SOME)?.by_key(&x.sorted[0]))?)),
         ("by key by an operator", |device, x| {
             both(device.reduce(x.floats.view(..SOME)?.by_key(&x.sorted[0]), &sum_of_floats())?)
         }),

@@ -196,6 +196,9 @@ fn sorts(forms: &mut Forms<'_>) {
     forms.form("argsort_segments", SORT + N + 4 * N + 8 * N, |it| {
         it.device.argsort_into(it.x.segments(&it.offsets), ascending(), &mut it.out::<u64>(N)?)
     });
+    forms.form("sort_by_key", SELECT + SORT + N + 8 * (N + 1), |it| {
+        it.device.sort_into(it.x.by_key(&it.y), ascending(), &mut it.out(N)?)
+    });
     forms.form("merge_sort", 4 * N + MERGE, |it| it.device.sort_into(&it.x, Merging(&order), &mut it.out(N)?));
     forms.form("merge_sort_pairs", 12 * N + MERGE, |it| {
         it.device.sort_into(it.x.with(&it.y), Merging(&order), (&mut it.out(N)?, &mut it.out(N)?))

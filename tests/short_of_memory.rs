@@ -124,6 +124,11 @@ const CALLS: &[(&str, Call)] = &[
         let (keys, sums) = i.device.reduce(i.x.by_key(&i.keys), Sum)?;
         Ok(of(keys)? ^ of(sums)?)
     }),
+    ("median_by_key", |i| {
+        let (keys, medians) = i.device.median(i.x.by_key(&i.keys))?;
+        Ok(of(keys)? ^ of(medians)?)
+    }),
+    ("statistics of segments", |i| of(i.device.statistics(i.floats.segments(&i.offsets))?)),
     ("inclusive_scan", |i| of(i.device.scan(&i.x, Sum)?)),
     ("scan floats", |i| of(i.device.scan(&i.floats, Sum)?)),
     ("scan in place", |i| {

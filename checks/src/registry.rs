@@ -76,6 +76,7 @@ pub const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "arg-max",
     "count",
     "statistics",
+    "statistics of segments",
     "by vector sum",
     "by vector sum in groups",
     "sum of segments",

@@ -150,7 +150,7 @@ pub struct Histogram {
 
 /// An input of [`Device::histogram`]: a [`Source`], its first elements [by a count](Source::take), one [with
 /// weights](Source::weighted), of [channels](Source::channels), or in groups ([`segments`](Source::segments),
-/// [`along`](crate::NdView::along)).
+/// [`by_key`](Source::by_key), [`along`](crate::NdView::along)).
 ///
 /// The crate alone implements this trait.
 ///
@@ -165,14 +165,15 @@ pub struct Histogram {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an input of a histogram",
-    label = "expected a source, `x.weighted(&weights)`, `pixels.channels(3)`, `x.segments(&offsets)`, or `view.along(axes)`",
+    label = "expected a source, `x.weighted(&weights)`, `pixels.channels(3)`, or groups: `x.segments(&offsets)`, \
+             `x.by_key(&keys)`, `view.along(axes)`",
     note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
 pub trait Samples: Sized {
     /// The bins: [`Bins`], or a slice of them for channels.
     type Bins: ?Sized;
     /// A [`Histogram`], a [`WeightedHistogram`], a `Vec` of histograms for channels, or for groups [`Histograms`] or
-    /// [`WeightedHistograms`].
+    /// [`WeightedHistograms`]; by key, the keys and these.
     type Found;
 
     #[doc(hidden)]
@@ -186,6 +187,8 @@ pub trait Samples: Sized {
     note = "counts are `u32` or `u64`; sums of weights are those of `Weight::Sum`"
 )]
 pub trait SamplesInto<C: Element>: Samples {
+    /// The output of the results for bins: for keys, with the keys and the number of their runs.
+    type Counts<'o>;
     /// The type of the results for samples outside the bins.
     type Outside: Element;
 
@@ -193,7 +196,7 @@ pub trait SamplesInto<C: Element>: Samples {
         self,
         device: &Device,
         bins: &Self::Bins,
-        outputs: (Output<'_, C>, Output<'_, Self::Outside>),
+        outputs: (Self::Counts<'_>, Output<'_, Self::Outside>),
         accumulate: Accumulate,
     ) -> Result<()>;
 }
@@ -208,6 +211,7 @@ impl<S: Source<Item: Element>> Samples for S {
 }
 
 impl<S: Source<Item: Element>, C: Counter> SamplesInto<C> for S {
+    type Counts<'o> = Output<'o, C>;
     type Outside = u64;
 
     fn histogram_into(
@@ -231,6 +235,7 @@ impl<S: Source<Item: Element>> Samples for Counted<'_, S> {
 }
 
 impl<S: Source<Item: Element>, C: Counter> SamplesInto<C> for Counted<'_, S> {
+    type Counts<'o> = Output<'o, C>;
     type Outside = u64;
 
     fn histogram_into(
@@ -265,7 +270,8 @@ impl Device {
     /// For samples [with weights](Source::weighted), returns the sum of the weights in each bin. For
     /// [channels](Source::channels) of interleaved pixels, returns a histogram for each channel. For
     /// [segments](Source::segments) and [lines along axes](crate::NdView::along), returns a histogram for each
-    /// ([`histogram::groups`](crate::histogram::groups)).
+    /// ([`histogram::groups`](crate::histogram::groups)). For [runs of equal keys](Source::by_key), returns the keys
+    /// and the histograms.
     ///
     /// # Errors
     ///
@@ -277,7 +283,7 @@ impl Device {
     /// next one or the number of samples, if there are no offsets, or if a view has no such axis.
     ///
     /// ```
-    /// use oclprim::{Bins, Device};
+    /// use oclprim::{Bins, Device, Source};
     ///
     /// let device = Device::best()?;
     /// let heights = device.upload(&[1.62f32, 1.75, 1.71, 1.98, f32::NAN])?;
@@ -289,6 +295,10 @@ impl Device {
     /// let image = device.upload(&[0u8, 1, 2, 0, 1, 1])?;
     /// let found = device.histogram(image.nd(&[2, 3])?.along(0), &Bins::ids(3)?)?;
     /// assert_eq!(found.counts.to_vec()?, [2, 0, 0, 0, 2, 0, 0, 1, 1]);
+    ///
+    /// // A histogram for each run of equal keys.
+    /// let (keys, found) = device.histogram([0u8, 1, 1, 0].by_key(&[7u32, 7, 5, 5]), &Bins::ids(2)?)?;
+    /// assert_eq!((keys.to_vec()?, found.counts.to_vec()?), (vec![7, 5], vec![1, 1, 1, 1]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn histogram<I: Samples>(&self, input: I, bins: &I::Bins) -> Result<I::Found> {
@@ -302,8 +312,9 @@ impl Device {
     /// arithmetic of their type.
     ///
     /// For channels, `counts` has the bins of the first channel, then those of the next. For each channel, `outside`
-    /// has three counters. The same holds for groups. A call with an output does not check the offsets of segments;
-    /// [`Device::check_segments`] does.
+    /// has three counters. The same holds for groups. For [runs of keys](Source::by_key), `counts` is a tuple as in
+    /// [`select::by_key::groups`](crate::select::by_key::groups). A call with an output does not check the offsets of
+    /// segments; [`Device::check_segments`] does.
     ///
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered).
     ///
@@ -330,7 +341,7 @@ impl Device {
         &self,
         input: I,
         bins: &I::Bins,
-        counts: impl Into<Output<'b, C>>,
+        counts: impl Into<I::Counts<'b>>,
         outside: impl Into<Output<'c, I::Outside>>,
         accumulate: Accumulate,
     ) -> Result<()> {

@@ -66,12 +66,13 @@ fn as_many(keys: usize, values: usize) -> Result<()> {
 }
 
 /// An input of a sort by an order of type `C`: a [`Source`], its first elements [by a count](Source::take),
-/// [segments](Source::segments) of it, or [lines](crate::NdView::along). A source can have [values](Source::with) or
-/// [columns](Source::with_columns) of values, and its first elements can have [values](crate::source::Counted::with).
-/// Segments can have values, and lines can have those of [another view](crate::source::Along::with).
+/// [segments](Source::segments) of it, [runs of equal keys](Source::by_key), or [lines](crate::NdView::along). A source
+/// can have [values](Source::with) or [columns](Source::with_columns) of values, and its first elements can have
+/// [values](crate::source::Counted::with). Segments and runs can have values, and lines can have those of [another
+/// view](crate::source::Along::with).
 ///
-/// A source takes any order: an [`Order`], a user's [`Less`](crate::op::Less), or [`Merging`]. Segments, lines and columns
-/// take an [`Order`]. The crate alone implements this trait.
+/// A source takes any order: an [`Order`], a user's [`Less`](crate::op::Less), or [`Merging`]. Groups and columns take
+/// an [`Order`]. The crate alone implements this trait.
 ///
 /// ```
 /// use oclprim::{Buffer, Device, Order, Source, sort::Sortable};
@@ -85,9 +86,9 @@ fn as_many(keys: usize, values: usize) -> Result<()> {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an input of a sort by `{C}`",
-    label = "expected a source, or segments of one: `x.segments(&offsets)`",
+    label = "expected a source, or groups of one: `x.segments(&offsets)`, `x.by_key(&keys)`, `view.along(axes)`",
     note = "a `Vec`, an array or a `Buffer` is passed by reference",
-    note = "the order is an `Order`, or for elements of any plain type a `&Less`; segments and columns take an `Order`"
+    note = "the order is an `Order`, or for elements of any plain type a `&Less`; groups and columns take an `Order`"
 )]
 pub trait Sortable<C>: Sized {
     /// A buffer of keys, also with values.
@@ -118,7 +119,7 @@ pub trait Sortable<C>: Sized {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an input of an argsort by `{C}`",
-    label = "expected a source, or segments of one: `x.segments(&offsets)`",
+    label = "expected a source, or groups of one: `x.segments(&offsets)`, `x.by_key(&keys)`, `view.along(axes)`",
     note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
 pub trait Argsortable<C>: Sized {
@@ -220,7 +221,9 @@ impl Device {
     ///
     /// Each [line](crate::NdView::along) is sorted separately, also [with values](crate::source::Along::with): [`lines`]. Each [segment](Source::segments) is sorted
     /// separately, with its values, in its own range. Keys before the first offset, and from the last offset on, belong
-    /// to no segment and keep their indices. The keys of an expression are written to memory first.
+    /// to no segment and keep their indices. Each [run](Source::by_key) of elements with equal keys is sorted
+    /// separately, too: [`select::by_key::groups`](crate::select::by_key::groups). The keys of an expression are
+    /// written to memory first.
     ///
     /// # Errors
     ///
@@ -411,8 +414,8 @@ impl Device {
     }
 
     /// Indices that sort the keys: `sorted[i] = input[output[i]]`, stable. Indices are `u32` or `u64`. For
-    /// [segments](Source::segments), they count from the start of the whole input; for [lines](crate::NdView::along), from
-    /// the start of the line.
+    /// [segments](Source::segments) and [runs of equal keys](Source::by_key), they count from the start of the whole
+    /// input; for [lines](crate::NdView::along), from the start of the line.
     ///
     /// # Errors
     ///

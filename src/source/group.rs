@@ -11,7 +11,7 @@ use super::{
 };
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::Device;
-use crate::{Buffer, Element, Error, Layout, NdView, NdViewMut, Offset, Output, Result};
+use crate::{Buffer, Element, Error, ErrorKind, Input, Layout, NdView, NdViewMut, Offset, Output, Result};
 
 /// An input of a primitive: a [`Source`], whole or in groups.
 ///
@@ -74,6 +74,25 @@ pub struct Flagged<S, F> {
 pub struct Along<V, A> {
     pub(crate) view: V,
     pub(crate) axes: A,
+}
+
+impl<V: Shaped, A: Axes> Along<V, A> {
+    /// Calls `read` with the elements in memory, and with the offsets of the lines, of which `what` is computed. Lines
+    /// without elements are an error.
+    pub(crate) fn as_segments<R>(
+        &self,
+        device: &Device,
+        what: &str,
+        read: impl FnOnce(Input<'_, V::To>, Input<'_, u64>) -> Result<R>,
+    ) -> Result<R> {
+        let (elements, rows, len) = self.in_memory(device)?;
+        if rows > 0 && len == 0 {
+            return Err(Error::new(ErrorKind::Empty, format!("{what} along an axis of 0 elements have no answer")));
+        }
+        let elements = elements.input().cast::<V::To>();
+        let (elements, offsets) = (elements.held(device)?, device.iota(rows + 1, 0, len as u64)?);
+        read(elements.input(), Input::from(&offsets))
+    }
 }
 
 impl<V: Viewed, A: Axes> Along<V, A> {
@@ -361,6 +380,51 @@ impl<S: Source, O: Source> Segments<S, O> {
     }
 }
 
+impl<S: Source, K: Source<Item: Element>> ByKey<S, K> {
+    /// Samples in runs of equal keys with a weight for each, as [`Source::weighted`].
+    ///
+    /// ```
+    /// use oclprim::{Bins, Device, Source};
+    ///
+    /// let samples = [0u8, 1, 1].by_key(&[5u32, 5, 8]);
+    /// let (keys, found) = Device::best()?.histogram(samples.weighted(&[0.5f32, 2.0, 4.0]), &Bins::ids(2)?)?;
+    /// assert_eq!((keys.to_vec()?, found.sums.to_vec()?), (vec![5, 8], vec![0.5, 2.0, 0.0, 4.0]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn weighted<W: Source<Item: Element>>(self, weights: W) -> Weighted<Self, W> {
+        Weighted { source: self, weights }
+    }
+
+    /// The elements of runs with a value for each, as [`Source::with`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Order, Source};
+    ///
+    /// let x = [3u8, 1, 2].by_key(&[7u32, 7, 4]);
+    /// let (x, values) = Device::best()?.sort(x.with(&[10, 11, 12]), Order::ascending())?;
+    /// assert_eq!((x.to_vec()?, values.to_vec()?), (vec![1, 3, 2], vec![11, 10, 12]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn with<V: Source<Item: Pod>>(self, values: V) -> With<Self, V> {
+        With { keys: self, values }
+    }
+
+    /// The elements of runs with their indices, as [`Source::indexed`]. Indices count from the start of the whole
+    /// input.
+    ///
+    /// ```
+    /// use oclprim::{Device, Source, Top};
+    ///
+    /// let x = [3, 9, 1, 7].by_key(&[2u8, 2, 2, 6]);
+    /// let (keys, (_, indices)) = Device::best()?.top_k(x.indexed::<u64>(), Top::largest(1))?;
+    /// assert_eq!((keys.to_vec()?, indices.to_vec()?), (vec![2, 6], vec![1, 3]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn indexed<I: Offset>(self) -> Indexed<Self, I> {
+        Indexed { keys: self, index: PhantomData }
+    }
+}
+
 /// The outputs of keys and of their values. A tuple of two outputs converts to it.
 ///
 /// ```
@@ -383,9 +447,9 @@ impl<'o, K: Pod, V: Pod, A: Into<Output<'o, K>>, B: Into<Output<'o, V>>> From<(A
     }
 }
 
-/// The outputs for runs of keys: the first key of each run, the results, and the number of runs.
+/// The outputs for runs of keys: the first key of each run, the results in an output `O`, and the number of runs.
 ///
-/// A tuple of three outputs converts to it.
+/// A tuple of three outputs converts to it. If a call has two results for each run, its second output is a pair.
 ///
 /// ```
 /// use oclprim::{Device, Source, op::Max};
@@ -396,16 +460,19 @@ impl<'o, K: Pod, V: Pod, A: Into<Output<'o, K>>, B: Into<Output<'o, V>>> From<(A
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct KeyedOutput<'o, K: Pod, R: Pod> {
+pub struct Keyed<'o, K: Pod, O> {
     pub(crate) keys: Output<'o, K>,
-    pub(crate) values: Output<'o, R>,
+    pub(crate) values: O,
     pub(crate) count: Output<'o, u64>,
 }
 
-impl<'o, K: Pod, R: Pod, A, B, C> From<(A, B, C)> for KeyedOutput<'o, K, R>
+/// The outputs for runs of keys with one result of the type `R` for each.
+pub type KeyedOutput<'o, K, R> = Keyed<'o, K, Output<'o, R>>;
+
+impl<'o, K: Pod, O, A, B, C> From<(A, B, C)> for Keyed<'o, K, O>
 where
     A: Into<Output<'o, K>>,
-    B: Into<Output<'o, R>>,
+    B: Into<O>,
     C: Into<Output<'o, u64>>,
 {
     fn from((keys, values, count): (A, B, C)) -> Self {

@@ -69,8 +69,8 @@ pub use self::transform::Held;
 pub use self::{
     function::Function,
     group::{
-        Along, Axes, ByKey, Channels, Flagged, Grouped, Indexed, KeyedOutput, NdCast, NdTimes, PairOutput, Ranges,
-        Segments, Shaped, Viewed, Weighted, With, WithColumns,
+        Along, Axes, ByKey, Channels, Flagged, Grouped, Indexed, Keyed, KeyedOutput, NdCast, NdTimes, PairOutput,
+        Ranges, Segments, Shaped, Viewed, Weighted, With, WithColumns,
     },
     item::{Computed, Item, Returned},
     leaf::{Constant, Counting, Plain, constant, counting},

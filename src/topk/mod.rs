@@ -191,7 +191,8 @@ struct Places<'a, I: Offset> {
 }
 
 /// An input of [`Device::top_k`]: a [`Source`], also [with values](Source::with) or [with indices](Source::indexed);
-/// its first elements [by a count](Source::take), also with indices; or [segments or lines](groups), also with indices.
+/// its first elements [by a count](Source::take), also with indices; or [segments, lines](groups) or [runs of equal
+/// keys](crate::select::by_key::groups), also with indices.
 ///
 /// The crate alone implements this trait.
 ///
@@ -210,7 +211,7 @@ struct Places<'a, I: Offset> {
     note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
 pub trait Rankable: Sized {
-    /// A buffer of keys, also one of values or indices.
+    /// A buffer of keys, also one of values or indices. For runs of keys, the keys of the runs, then these buffers.
     type Found;
     /// The outputs of keys, also of values or indices.
     type Out<'o>;
@@ -308,8 +309,8 @@ impl Device {
     /// indices are selected.
     ///
     /// For [segments](Source::segments) and [lines](crate::NdView::along), returns k keys of each: [`groups`]. Results
-    /// are rows of k keys, a row for each group. For the first elements [by a count](Source::take), the call waits for
-    /// the count.
+    /// are rows of k keys, a row for each group. For [runs of equal keys](Source::by_key), returns the keys of the
+    /// runs, then the rows. For the first elements [by a count](Source::take), the call waits for the count.
     ///
     /// # Errors
     ///
@@ -339,6 +340,8 @@ impl Device {
     /// let x = device.upload(&[5, 1, 4, 1, 3, 9])?;
     /// assert_eq!(device.top_k(x.segments(&[0u32, 2, 6]), Top::largest(1))?.to_vec()?, [5, 9]);
     /// assert_eq!(device.top_k(x.nd(&[2, 3])?.along(1), Top::smallest(2).sorted())?.to_vec()?, [1, 4, 1, 3]);
+    /// let (runs, best) = device.top_k(x.by_key(&[7u8, 7, 2, 2, 2, 7]), Top::largest(1))?;
+    /// assert_eq!((runs.to_vec()?, best.to_vec()?), (vec![7, 2, 7], vec![5, 4, 9]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn top_k<I: Rankable>(&self, input: I, top: Top) -> Result<I::Found> {
@@ -346,14 +349,15 @@ impl Device {
     }
 
     /// [`Device::top_k`] into a slice, buffer or view, which has k elements, or k for each row or group. For keys with
-    /// values or indices, the output is a pair of these.
+    /// values or indices, the output is a pair of these. For [runs of keys](Source::by_key), it is a tuple as in
+    /// [`select::by_key::groups`](crate::select::by_key::groups).
     ///
     /// For the first elements [by a count](Source::take), elements of the outputs from the count on do not change. If
     /// the count is below k, all elements are selected.
     ///
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered). For
-    /// segments, the call always waits: [`groups`]. Besides scratch, a call with values allocates the indices of the
-    /// selected keys.
+    /// segments and runs, the call always waits: [`groups`]. Besides scratch, a call with values allocates the indices
+    /// of the selected keys.
     ///
     /// # Errors
     ///

@@ -186,7 +186,8 @@ macro_rules! fractions {
 fractions! { [] &[f64]; [] &Vec<f64>; [N] &[f64; N]; }
 
 /// An input of [`Device::quantile`] and [`Device::median`]: a [`Source`], its first elements [by a
-/// count](Source::take), [segments](Source::segments) of it, or [lines](crate::NdView::along).
+/// count](Source::take), [segments](Source::segments) of it, [runs of equal keys](Source::by_key), or
+/// [lines](crate::NdView::along).
 ///
 /// The crate alone implements this trait.
 ///
@@ -202,11 +203,11 @@ fractions! { [] &[f64]; [] &Vec<f64>; [N] &[f64; N]; }
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no quantiles",
-    label = "expected a source, segments of one: `x.segments(&offsets)`, or lines: `view.along(axes)`",
+    label = "expected a source, or groups of one: `x.segments(&offsets)`, `x.by_key(&keys)`, `view.along(axes)`",
     note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
 pub trait Divisible: Grouped<Item: Element> {
-    /// The quantiles: numbers on the host, or a buffer with those of each group.
+    /// The quantiles: numbers on the host, or a buffer with those of each group; by key, the keys and the buffer.
     type Quantiles<Q: Fractions>;
 
     #[doc(hidden)]
@@ -304,6 +305,9 @@ impl Device {
     /// keys of all groups first: [`topk::quantiles`](crate::topk::quantiles). It does not wait for the result. A
     /// segment without keys has the quantile NaN, for every element type.
     ///
+    /// For [runs of equal keys](Source::by_key), returns the keys of the runs, then the buffer. The call waits for the
+    /// number of runs.
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::Empty`] if a whole input has no keys, or if there are lines but they have no keys.
@@ -324,13 +328,16 @@ impl Device {
     /// assert_eq!(ends.to_vec()?, [10.0, 40.0, 20.0, 20.0]);
     /// let columns = device.quantile(x.nd(&[2, 2])?.along(0), 0.25, Interpolation::Linear)?;
     /// assert_eq!(columns.to_vec()?, [32.5, 12.5]);
+    /// let (keys, ends) = device.quantile(x.by_key(&[7u8, 7, 7, 5]), &[0.0, 1.0], Interpolation::Linear)?;
+    /// assert_eq!((keys.to_vec()?, ends.to_vec()?), (vec![7, 5], vec![10.0, 40.0, 20.0, 20.0]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn quantile<I: Divisible, Q: Fractions>(&self, input: I, q: Q, how: Interpolation) -> Result<I::Quantiles<Q>> {
         input.quantile(self, q, how)
     }
 
-    /// [`Device::quantile`] into a slice, buffer or view with one element for each quantile of each group.
+    /// [`Device::quantile`] into a slice, buffer or view with one element for each quantile of each group. For [runs of
+    /// keys](Source::by_key), `output` is a tuple as in [`select::by_key::groups`](crate::select::by_key::groups).
     ///
     /// For a whole input, waits for the result; [`Device::nth_element_into`] leaves the keys of ranks on the device. For
     /// groups, waits only if `output` is a host slice, or if the input has a [gather](Source::gathered).
@@ -368,7 +375,7 @@ impl Device {
     }
 
     /// The input in memory of this device. A slice is copied to `own`, so that several calls copy it once.
-    pub(super) fn copied_once<'a, T: Pod>(
+    pub(crate) fn copied_once<'a, T: Pod>(
         &self,
         input: Input<'a, T>,
         own: &'a mut Option<Buffer<T>>,

@@ -525,6 +525,8 @@ pub(in crate::select) fn forms() -> Vec<gpu::Form> {
         indices(by::<i64>(), 8),
         indices(Marks::Flags, 4),
         indices(Marks::Flags, 8),
+        indices(Marks::Heads(ElementType::U32), 8),
+        indices(Marks::Heads(ElementType::F64), 8),
     ];
     for element in ElementType::ALL {
         with_element!(element, T => {

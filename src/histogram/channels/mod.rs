@@ -58,6 +58,7 @@ impl<S: Source<Item: Element>> Samples for Channels<S> {
 }
 
 impl<S: Source<Item: Element>, C: Counter> SamplesInto<C> for Channels<S> {
+    type Counts<'o> = Output<'o, C>;
     type Outside = u64;
 
     fn histogram_into(

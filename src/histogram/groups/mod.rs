@@ -139,6 +139,7 @@ impl<S: Source<Item: Element>, O: Source<Item: Offset>> Samples for Segments<S, 
 }
 
 impl<S: Source<Item: Element>, O: Source<Item: Offset>, C: Counter> SamplesInto<C> for Segments<S, O> {
+    type Counts<'o> = Output<'o, C>;
     type Outside = u64;
 
     fn histogram_into(
@@ -165,6 +166,7 @@ impl<V: Shaped, A: Axes> Samples for Along<V, A> {
 }
 
 impl<V: Shaped, A: Axes, C: Counter> SamplesInto<C> for Along<V, A> {
+    type Counts<'o> = Output<'o, C>;
     type Outside = u64;
 
     fn histogram_into(
@@ -205,6 +207,7 @@ where
     W: Source<Item: Weight<Sum = C>>,
     C: Element,
 {
+    type Counts<'o> = Output<'o, C>;
     type Outside = C;
 
     fn histogram_into(
@@ -251,6 +254,7 @@ impl<V: Shaped, A: Axes, W: Weight> Samples for Weighted<Along<V, A>, NdView<'_,
 }
 
 impl<V: Shaped, A: Axes, W: Weight<Sum = C>, C: Element> SamplesInto<C> for Weighted<Along<V, A>, NdView<'_, W>> {
+    type Counts<'o> = Output<'o, C>;
     type Outside = C;
 
     fn histogram_into(

@@ -79,6 +79,7 @@ impl<S: Source<Item: Element>, W: Source<Item: Weight>> Samples for Weighted<S, 
 }
 
 impl<S: Source<Item: Element>, W: Source<Item: Weight<Sum = C>>, C: Element> SamplesInto<C> for Weighted<S, W> {
+    type Counts<'o> = Output<'o, C>;
     type Outside = C;
 
     fn histogram_into(

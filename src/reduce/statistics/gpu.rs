@@ -6,13 +6,14 @@ use crate::{
     counted::{ClCount, Firsts, arriving, length, on_device, with_length},
     reduce::End,
     runtime::{
-        Arriving, DeviceClass, MOST_PARTS, ProgramSpec,
+        Arriving, ClInput, DeviceClass, MOST_PARTS, ProgramSpec,
         opencl::{ClDevice, ClMem, Launch},
     },
     tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = kernel_text!("statistics.cl");
+const GROUPS_TEXT: &str = kernel_text!("statistics_groups.cl");
 /// Bytes of a tile, and moments that a work-group joins; as in `cl/statistics.cl`.
 const TILE_BYTES: usize = 16 * 4096;
 const FAN: usize = 1024;
@@ -272,6 +273,36 @@ pub(crate) fn extremes<T: Element>(
     run::<T>(device, find, (Arriving::new(&input, host), count.as_ref()), to, found, scratch)?;
     values.finish(device)?;
     places.finish(device)
+}
+
+/// The launch that writes the records of `groups` > 0 groups: its program, work-groups and work-group size.
+pub fn plan_groups(groups: usize, element: ElementType, caps: &Tuned) -> (ProgramSpec, usize, usize) {
+    let work_group = match caps.class {
+        DeviceClass::Cpu => 1,
+        DeviceClass::Gpu => tuning::work_group(256, caps),
+    };
+    let program = ProgramSpec::new("statistics_groups.cl", GROUPS_TEXT, caps)
+        .define("VALUE", tuning::unit_type(element.size()))
+        .define("WG", work_group);
+    (program, groups.div_ceil(work_group).min(tuning::reduce(caps).max_groups), work_group)
+}
+
+/// Writes the records of groups from their moments, extremes and numbers of NaN.
+pub(super) fn join_groups(device: &ClDevice, element: ElementType, inputs: [&ClInput; 4], out: &ClInput) -> Result<()> {
+    let groups = out.len();
+    if groups == 0 {
+        return Ok(());
+    }
+    let caps = device.capabilities_for(Primitive::Reduce, element.size(), groups)?;
+    let (program, work_groups, work_group) = plan_groups(groups, element, &caps);
+    let launch = device.launch(&program, "statistics_of_groups")?;
+    // The inputs have memory of their own.
+    let launch = inputs.into_iter().fold(launch, |launch, input| launch.mem(input.mem()));
+    launch
+        .scalar(groups as u64)
+        .mem(out.mem())
+        .scalar((out.byte_offset() / 8) as u64)
+        .run([work_groups, 1, 1], [work_group, 1, 1])
 }
 
 #[cfg(test)]

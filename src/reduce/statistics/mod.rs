@@ -32,6 +32,7 @@
 pub(crate) mod cpu;
 #[doc(hidden)]
 pub(crate) mod gpu;
+pub mod groups;
 
 use std::marker::PhantomData;
 
@@ -172,8 +173,9 @@ pub(super) fn of_nothing(what: &str) -> Error {
     Error::new(ErrorKind::Empty, format!("{what} of 0 elements has no answer"))
 }
 
-/// An input of [`Device::mean`] and [`Device::variance`]: a [`Source`], its first elements [by a count](Source::take),
-/// [segments](Source::segments) of it, or lines [`along`](crate::NdView::along) axes.
+/// An input of [`Device::mean`], [`Device::variance`] and [`Device::statistics`]: a [`Source`], its first elements [by a
+/// count](Source::take), [segments](Source::segments) of it, [runs of equal keys](Source::by_key), or lines
+/// [`along`](crate::NdView::along) axes.
 ///
 /// The crate alone implements this trait.
 ///
@@ -188,34 +190,54 @@ pub(super) fn of_nothing(what: &str) -> Error {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no mean",
-    label = "expected a source, segments of one: `x.segments(&offsets)`, or lines: `view.along(axes)`",
+    label = "expected a source, or groups of one: `x.segments(&offsets)`, `x.by_key(&keys)`, `view.along(axes)`",
     note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
 pub trait Measurable: Grouped<Item: Element> {
-    /// A number, or one for each group.
+    /// A number, or one for each group; by key, the keys and the numbers.
     type Found;
+    /// [`Statistics`], or a buffer of [`StatisticsRecord`] for groups; by key, the keys and the buffer.
+    type Statistics;
 
     #[doc(hidden)]
     fn mean(self, device: &Device) -> Result<Self::Found>;
 
     #[doc(hidden)]
     fn variance(self, device: &Device) -> Result<Self::Found>;
+
+    #[doc(hidden)]
+    fn statistics(self, device: &Device) -> Result<Self::Statistics>;
+
+    #[doc(hidden)]
+    fn statistics_into(self, device: &Device, output: Self::Out<'_, StatisticsRecord<Self::Item>>) -> Result<()>;
 }
 
 impl<S: Source<Item: Element>> Measurable for S {
     type Found = f64;
+    type Statistics = Statistics<S::Item>;
 
     fn mean(self, device: &Device) -> Result<f64> {
-        Ok(device.statistics(self)?.mean)
+        Ok(self.statistics(device)?.mean)
     }
 
     fn variance(self, device: &Device) -> Result<f64> {
-        Ok(device.statistics(self)?.variance)
+        Ok(self.statistics(device)?.variance)
+    }
+
+    fn statistics(self, device: &Device) -> Result<Statistics<S::Item>> {
+        let mut out = [StatisticsRecord::zeroed()];
+        self.statistics_into(device, Output::from(&mut out))?;
+        Ok(out[0].get())
+    }
+
+    fn statistics_into(self, device: &Device, output: Output<'_, StatisticsRecord<S::Item>>) -> Result<()> {
+        device.statistics_one(self.held(device)?.input(), output, &mut Scratch::new())
     }
 }
 
 impl<S: Source<Item: Element>> Measurable for Counted<'_, S> {
     type Found = f64;
+    type Statistics = Statistics<S::Item>;
 
     fn mean(self, device: &Device) -> Result<f64> {
         self.known(device)?.mean(device)
@@ -223,6 +245,14 @@ impl<S: Source<Item: Element>> Measurable for Counted<'_, S> {
 
     fn variance(self, device: &Device) -> Result<f64> {
         self.known(device)?.variance(device)
+    }
+
+    fn statistics(self, device: &Device) -> Result<Statistics<S::Item>> {
+        self.known(device)?.statistics(device)
+    }
+
+    fn statistics_into(self, device: &Device, output: Output<'_, StatisticsRecord<S::Item>>) -> Result<()> {
+        self.known(device)?.statistics_into(device, output)
     }
 }
 
@@ -233,33 +263,43 @@ impl<S: Source<Item: Element>> Measurable for Counted<'_, S> {
 impl Device {
     /// Count, number of NaN, sum, extremes, mean and variance, in one pass over memory.
     ///
+    /// For groups, the result is a buffer with a record for each: [`groups`]. These are [segments](Source::segments),
+    /// [lines](crate::NdView::along), and [runs of equal keys](Source::by_key), whose keys come before the buffer.
     /// [The module](crate::reduce::statistics) has the error bounds.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Empty`] if there are no elements; else as [`Device::reduce`].
+    /// [`ErrorKind::Empty`] if there are no elements, or if lines have none; else as [`Device::reduce`].
     ///
     /// ```
-    /// use oclprim::Device;
+    /// use oclprim::{Device, Source};
     ///
     /// let found = Device::best()?.statistics(&[2u8, 4, 4, 4, 5, 5, 7, 9])?;
     /// assert_eq!((found.count, found.sum, found.mean, found.variance), (8, 40.0, 5.0, 4.0));
     /// assert_eq!((found.min.value, found.max.index), (2, 7));
+    ///
+    /// let (keys, found) = Device::best()?.statistics([2u8, 4, 9].by_key(&[7u32, 7, 5]))?;
+    /// let found: Vec<_> = found.to_vec()?.iter().map(|record| record.get()).collect();
+    /// assert_eq!((keys.to_vec()?, found[0].mean, found[1].max.value), (vec![7, 5], 3.0, 9));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn statistics<T: Element>(&self, input: impl Source<Item = T>) -> Result<Statistics<T>> {
-        let mut out = [StatisticsRecord::zeroed()];
-        self.statistics_into(input, &mut out)?;
-        Ok(out[0].get())
+    pub fn statistics<I: Measurable>(&self, input: I) -> Result<I::Statistics> {
+        input.statistics(self)
     }
 
-    /// [`Device::statistics`] into the single record of `output`, which may be on the device.
+    /// [`Device::statistics`] into the single record of `output`, or one for each group. The records may be on the
+    /// device. For [runs of keys](Source::by_key), `output` is a tuple as in
+    /// [`select::by_key::groups`](crate::select::by_key::groups).
     ///
     /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
     ///
+    /// Does not check the offsets of segments; [`Device::check_segments`] does. With invalid offsets, results are
+    /// unspecified. Reads and writes stay in bounds for any offsets.
+    ///
     /// # Errors
     ///
-    /// Same as [`Device::statistics`]; [`ErrorKind::InvalidInput`] if `output` does not have exactly one element.
+    /// Same as [`Device::statistics`]; [`ErrorKind::InvalidInput`] if `output` does not have as many elements as there
+    /// are records.
     ///
     /// ```
     /// use oclprim::{Device, StatisticsRecord};
@@ -271,12 +311,12 @@ impl Device {
     /// assert_eq!(record.to_vec()?[0].get().sample_variance(), 7.0);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn statistics_into<'b, T: Element>(
+    pub fn statistics_into<'b, I: Measurable>(
         &self,
-        input: impl Source<Item = T>,
-        output: impl Into<Output<'b, StatisticsRecord<T>>>,
+        input: I,
+        output: impl Into<I::Out<'b, StatisticsRecord<I::Item>>>,
     ) -> Result<()> {
-        self.statistics_one(input.held(self)?.input(), output.into(), &mut Scratch::new())
+        input.statistics_into(self, output.into())
     }
 
     /// Body of [`Device::statistics_into`], compiled once for each set of types.
@@ -298,7 +338,8 @@ impl Device {
         }
     }
 
-    /// The mean `(x[0] + ... + x[n - 1]) / n` of all elements, of each segment, or of each line along axes, on the host.
+    /// The mean `(x[0] + ... + x[n - 1]) / n` of all elements, of each segment, or of each line along axes, on the
+    /// host. For [runs of equal keys](Source::by_key), returns the keys and the means.
     ///
     /// The host decodes the mean from the record of [`Device::statistics`] or [`Device::moments`];
     /// [`Device::statistics_into`] and [`Device::moments_into`] can leave the record on the device. The mean of an empty
@@ -314,6 +355,8 @@ impl Device {
     /// let x = device.upload(&[1u8, 2, 4, 6])?;
     /// assert_eq!((device.mean(&x)?, device.mean(x.nd(&[2, 2])?.along(0))?), (3.25, vec![2.5, 4.0]));
     /// assert_eq!(device.mean(oclprim::Source::segments(&x, &[0u32, 1, 4]))?, [1.0, 4.0]);
+    /// let (keys, means) = device.mean(oclprim::Source::by_key(&x, &[9u8, 9, 3, 3]))?;
+    /// assert_eq!((keys.to_vec()?, means), (vec![9, 3], vec![1.5, 5.0]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn mean<I: Measurable>(&self, input: I) -> Result<I::Found> {
@@ -321,7 +364,8 @@ impl Device {
     }
 
     /// The population variance of all elements, of each segment, or of each line along axes, on the host: the mean of
-    /// `(x[i] - mean)^2`. That of an empty segment is NaN.
+    /// `(x[i] - mean)^2`. That of an empty segment is NaN. For [runs of equal keys](Source::by_key), returns the keys
+    /// and the variances.
     ///
     /// The host decodes the variance from the record of [`Device::statistics`] or [`Device::moments`].
     /// [`Statistics::sample_variance`] divides by one less.

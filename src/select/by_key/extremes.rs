@@ -54,25 +54,12 @@ impl Device {
     ) -> Result<(Buffer<K>, Extremes<T>)> {
         let n = keys.len();
         expect_beside(n, values.len(), "keys need as many values")?;
-        match self.backend() {
-            Backend::Cpu => {
-                let mut offsets = Vec::new();
-                let keys_out = self.counted(n, |keys_out, count| {
-                    let found;
-                    (offsets, found) = runs_on_the_host(keys.host()?, keys_out.host()?)?;
-                    count.host()?[0] = found as u64;
-                    Ok(())
-                })?;
-                Ok((keys_out, self.segment_extremes(values, Input::from(&offsets), ends)?))
-            }
-            Backend::OpenCl(device) if n <= u32::MAX as usize => {
-                let (keys_out, offsets) = self.runs_there::<u32, K>(device, keys)?;
-                Ok((keys_out, self.segment_extremes(values, Input::from(&offsets), ends)?))
-            }
-            Backend::OpenCl(device) => {
-                let (keys_out, offsets) = self.runs_there::<u64, K>(device, keys)?;
-                Ok((keys_out, self.segment_extremes(values, Input::from(&offsets), ends)?))
-            }
+        if n <= u32::MAX as usize {
+            let (keys_out, offsets) = self.runs_of::<u32, K>(keys)?;
+            Ok((keys_out, self.segment_extremes(values, Input::from(&offsets), ends)?))
+        } else {
+            let (keys_out, offsets) = self.runs_of::<u64, K>(keys)?;
+            Ok((keys_out, self.segment_extremes(values, Input::from(&offsets), ends)?))
         }
     }
 
@@ -92,7 +79,7 @@ impl Device {
         indices.expect_len(results, &what)?;
         in_room("result", room, to.count, |count| match self.backend() {
             Backend::Cpu => {
-                let (offsets, found) = runs_on_the_host(keys.host()?, to.keys.host()?)?;
+                let (offsets, found) = runs_on_the_host(keys.host()?, to.keys.host()?, room)?;
                 let (values_out, indices, offsets) = (to.values.host()?, indices.host()?, Offsets::of(&offsets));
                 extremes::cpu::find(values.host()?, offsets, ends.list(), room, values_out, indices)?;
                 count.host()?[0] = found as u64;
@@ -106,7 +93,7 @@ impl Device {
                 apart(&[&keys, &values], &[&keys_out, &values_out, &indices, &count])?;
                 let offset = if n > u32::MAX as usize { ElementType::U64 } else { ElementType::U32 };
                 let offsets = ClInput::pooled(device, (room + 1) * offset.size(), offset.size())?;
-                heads::<K>(device, &keys, &keys_out, &offsets, &count, scratch)?;
+                heads::<K>(device, &keys, Some(&keys_out), &offsets, &count, scratch)?;
                 let empty = empties::<T>(ends);
                 let call = extremes::gpu::Call {
                     form: &extremes::gpu::Form { counted: true, ..extremes::gpu::Form::of::<T>(ends, offset) },

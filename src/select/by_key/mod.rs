@@ -15,12 +15,14 @@
 //!
 //! If work-groups cannot wait for one another, the first index of each run is found as in
 //! [`select::runs`](crate::select::runs). These indices are the offsets of a segmented reduction. Extremes always find
-//! the runs first, and then work as in [`reduce::segmented::extremes`](crate::reduce::segmented::extremes).
+//! the runs first, and then work as in [`reduce::segmented::extremes`](crate::reduce::segmented::extremes). So do the
+//! primitives of [`groups`].
 //!
 //! Work-groups get equal parts of the values, whatever the lengths of runs. So one long run costs as much as many runs
 //! of one value.
 
 mod extremes;
+pub mod groups;
 
 use bytemuck::Pod;
 
@@ -142,15 +144,7 @@ impl Device {
         F: Fn(T, T) -> T + Sync,
     {
         expect_beside(keys.len(), values.len(), "keys need as many values")?;
-        let (keys_out, offsets) = match self.backend() {
-            Backend::Cpu => {
-                let mut keys_out = self.uninit(keys.len())?;
-                let (offsets, found) = runs_on_the_host(keys.host()?, Output::from(&mut keys_out).host()?)?;
-                keys_out.truncate(found);
-                (keys_out, self.upload(&offsets)?)
-            }
-            Backend::OpenCl(device) => self.runs_there::<u64, K>(device, keys)?,
-        };
+        let (keys_out, offsets) = self.runs_of::<u64, K>(keys)?;
         let mut values_out = self.uninit(keys_out.len())?;
         self.reduce_structs(op, values, Input::from(&offsets), Output::from(&mut values_out))?;
         Ok((keys_out, values_out))
@@ -177,9 +171,9 @@ impl Device {
                 || !segmented::gpu::finds_runs(device, &keyed::<K, U>(source.clone(), values.any().1, n), n)?)
         {
             return if n <= u32::MAX as usize {
-                self.reduce_counted::<u32, _, _, _>(device, op, source, exact, keys, values)
+                self.reduce_counted::<u32, _, _, _>(op, source, exact, keys, values)
             } else {
-                self.reduce_counted::<u64, _, _, _>(device, op, source, exact, keys, values)
+                self.reduce_counted::<u64, _, _, _>(op, source, exact, keys, values)
             };
         }
         let mut values_out = self.uninit(n)?;
@@ -194,7 +188,6 @@ impl Device {
     /// `reduce_keyed` in two steps, so that the memory for values has the exact length.
     fn reduce_counted<C: Offset, K, U, F>(
         &self,
-        device: &ClDevice,
         op: &Monoid<U, F>,
         source: Code,
         exact: Option<Exact>,
@@ -206,7 +199,7 @@ impl Device {
         U: Element,
         F: Fn(U::Acc, U::Acc) -> U::Acc + Sync,
     {
-        let (keys_out, offsets) = self.runs_there::<C, K>(device, keys)?;
+        let (keys_out, offsets) = self.runs_of::<C, K>(keys)?;
         let mut values_out = self.uninit(keys_out.len())?;
         let to = Output::from(&mut values_out);
         self.reduce_parts(op, source, exact, values, Input::from(&offsets), to, &mut Scratch::new())?;
@@ -214,17 +207,26 @@ impl Device {
     }
 
     /// The first key of each run, and the offsets of all runs. Waits for their number.
-    fn runs_there<C: Offset, K: Element>(
-        &self,
-        device: &ClDevice,
-        keys: Input<'_, K>,
-    ) -> Result<(Buffer<K>, Buffer<C>)> {
+    fn runs_of<C: Offset, K: Element>(&self, keys: Input<'_, K>) -> Result<(Buffer<K>, Buffer<C>)> {
         let n = keys.len();
+        let Backend::OpenCl(device) = self.backend() else {
+            let mut found = Vec::new();
+            let keys_out = self.counted(n, |keys_out, count| {
+                let runs;
+                (found, runs) = runs_on_the_host(keys.host()?, keys_out.host()?, n)?;
+                count.host()?[0] = runs as u64;
+                Ok(())
+            })?;
+            let mut offsets = self.uninit::<C>(found.len())?;
+            let to = Output::from(&mut offsets).host()?;
+            to.iter_mut().zip(found).for_each(|(to, offset)| *to = C::from_i128(offset.into()));
+            return Ok((keys_out, offsets));
+        };
         let mut offsets = self.temporary::<C>(n + 1)?;
         let keys_out = self.counted(n, |keys_out, count| {
             let (keys, keys_out, count) = (keys.cl(device)?, keys_out.cl(device, false)?, count.cl(device, false)?);
             let places = Output::from(&mut offsets).cl(device, false)?;
-            heads::<K>(device, &keys, &keys_out, &places, &count, &mut Scratch::new())?;
+            heads::<K>(device, &keys, Some(&keys_out), &places, &count, &mut Scratch::new())?;
             count.finish(device)?;
             places.finish(device)?;
             keys_out.finish(device)
@@ -259,7 +261,7 @@ impl Device {
         to.values.expect_len(room, "as many keys")?;
         in_room("result", room, to.count, |count| match self.backend() {
             Backend::Cpu => {
-                let (offsets, found) = runs_on_the_host(keys.host()?, to.keys.host()?)?;
+                let (offsets, found) = runs_on_the_host(keys.host()?, to.keys.host()?, room)?;
                 let out = &mut to.values.host()?[..offsets.len() - 1];
                 if let Some(of) = exact {
                     let other = values.other().map(|other| other.host()).transpose()?;
@@ -293,7 +295,7 @@ impl Device {
                 }
                 let size = if n > u32::MAX as usize { 8 } else { 4 };
                 let offsets = ClInput::pooled(device, (room + 1) * size, size)?;
-                heads::<K>(device, &keys, &keys_out, &offsets, &count, scratch)?;
+                heads::<K>(device, &keys, Some(&keys_out), &offsets, &count, scratch)?;
                 if let Some(of) = exact {
                     let form = exact_groups::gpu::Form::of::<U, U>(of);
                     let form = exact_groups::gpu::Form { element, products: other.is_some(), ..form };
@@ -324,10 +326,10 @@ fn keyed<K: Element, U: Element>(source: Code, element: ElementType, n: usize) -
     segmented::gpu::Form { keys: Some(K::TYPE), element, ..segmented::gpu::Form::by::<U, U>(source, offset) }
 }
 
-/// Writes the first key of each run to `keys_out` until it is full. Returns the offsets of these runs and the end of the
-/// last one, and the number of all runs.
-fn runs_on_the_host<K: Element>(keys: &[K], keys_out: &mut [K]) -> Result<(Vec<u64>, usize)> {
-    let (n, room) = (keys.len(), keys_out.len());
+/// Writes the first key of each run to `keys_out` until it is full. Returns the offsets of the first `room` runs and
+/// the end of the last one, and the number of all runs.
+fn runs_on_the_host<K: Element>(keys: &[K], keys_out: &mut [K], room: usize) -> Result<(Vec<u64>, usize)> {
+    let n = keys.len();
     let mut keys_out = cpu::first(keys_out, keys);
     let (mut offsets, mut grown) = (memory::zeroed(n.min(1))?, Ok(()));
     let found = cpu::runs(
@@ -351,16 +353,18 @@ fn runs_on_the_host<K: Element>(keys: &[K], keys_out: &mut [K]) -> Result<(Vec<u
     Ok((offsets, found))
 }
 
-/// Writes the first key of each run to `keys_out`, and its index to `places`, whose elements have the size of an index.
+/// Writes the first key of each run to `keys_out`, if any, and its index to `places`, whose elements have the size of
+/// an index.
 fn heads<K: Element>(
     device: &ClDevice,
     keys: &ClInput,
-    keys_out: &ClInput,
+    keys_out: Option<&ClInput>,
     places: &ClInput,
     count: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let form = gpu::Form { places: true, place: places.size(), ..gpu::Form::of(gpu::Marks::Heads(K::TYPE)) };
-    let job = gpu::Job { out: Some(keys_out), places: Some(places), ..gpu::Job::of(keys, count) };
+    let marks = gpu::Marks::Heads(K::TYPE);
+    let form = gpu::Form { moved: keys_out.is_some(), places: true, place: places.size(), ..gpu::Form::of(marks) };
+    let job = gpu::Job { out: keys_out, places: Some(places), ..gpu::Job::of(keys, count) };
     gpu::run(device, &form, &job, scratch)
 }

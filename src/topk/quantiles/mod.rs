@@ -21,7 +21,7 @@ use super::{
     quantile::{allowed, between},
 };
 use crate::{
-    Buffer, Device, Element, Error, ErrorKind, Input, Offset, Order, Output, Result, Source, parallel,
+    Buffer, Device, Element, Error, Input, Offset, Order, Output, Result, Source, parallel,
     runtime::Backend,
     segments::{Offsets, segments},
     source::{Along, Axes, Segments, Shaped},
@@ -55,26 +55,11 @@ impl<S: Source<Item: Element>, O: Source<Item: Offset>> Divisible for Segments<S
     }
 }
 
-/// Calls `read` with lines in memory and their offsets. Lines without elements are an error.
-fn lines<V: Shaped, A: Axes, R>(
-    along: &Along<V, A>,
-    device: &Device,
-    read: impl FnOnce(Input<'_, V::To>, Input<'_, u64>) -> Result<R>,
-) -> Result<R> {
-    let (elements, rows, len) = along.in_memory(device)?;
-    if rows > 0 && len == 0 {
-        return Err(Error::new(ErrorKind::Empty, "quantiles along an axis of 0 elements have no answer"));
-    }
-    let elements = elements.input().cast::<V::To>();
-    let (keys, offsets) = (elements.held(device)?, device.iota(rows + 1, 0, len as u64)?);
-    read(keys.input(), Input::from(&offsets))
-}
-
 impl<V: Shaped, A: Axes> Divisible for Along<V, A> {
     type Quantiles<Q: Fractions> = Buffer<f64>;
 
     fn quantile<Q: Fractions>(self, device: &Device, q: Q, how: Interpolation) -> Result<Buffer<f64>> {
-        lines(&self, device, |keys, offsets| {
+        self.as_segments(device, "quantiles", |keys, offsets| {
             let mut output = device.uninit(results(offsets.len() - 1, q.list().len())?)?;
             device.quantiles_of_segments(keys, offsets, q.list(), how, Output::from(&mut output))?;
             Ok(output)
@@ -82,7 +67,9 @@ impl<V: Shaped, A: Axes> Divisible for Along<V, A> {
     }
 
     fn quantile_into(self, device: &Device, q: &[f64], how: Interpolation, output: Output<'_, f64>) -> Result<()> {
-        lines(&self, device, |keys, offsets| device.quantiles_of_segments(keys, offsets, q, how, output))
+        self.as_segments(device, "quantiles", |keys, offsets| {
+            device.quantiles_of_segments(keys, offsets, q, how, output)
+        })
     }
 }
 

@@ -3,9 +3,9 @@
 use super::StatisticsRecord;
 use crate::ProgramSpec;
 use crate::{
-    Buffer, Device, Element, ElementType, Moments,
+    Buffer, Device, Element, ElementType, Moments, Source,
     bench::Bench,
-    check::{Case, Failure, Level, close, data::Data, guarded, same},
+    check::{Case, Failure, Level, close, data::Data, guarded, same, segments::Cut},
     ladder::Climb,
     reduce::{End, cpu::tile},
     tuning::Tuned,
@@ -111,6 +111,27 @@ pub(in crate::reduce) fn same_moments(got: &[Moments], want: &[Moments]) -> Resu
         Some((got, want)) => Err(Failure::Mismatch(format!("sum is {got:?} instead of {want:?}"))),
         None => Ok(()),
     }
+}
+
+/// Checks the records of segments against plain extremes, the numbers of NaN, and [`Device::moments`], which has its
+/// own cases.
+fn check_segments(device: &Device, n: usize, cut: Cut) -> Result<(), Failure> {
+    let (input, offsets) = (Values::Of(Data::Special).generate::<f32>(n), cut.offsets::<u32>(n));
+    let (x, ends) = (device.upload(&input)?, device.upload(&offsets)?);
+    let records = guarded(device, offsets.len() - 1, 1, |out| Ok(device.statistics_into(x.segments(&ends), out)?))?;
+    let got: Vec<_> = records.iter().map(StatisticsRecord::get).collect();
+    for (got, ends) in got.iter().zip(offsets.windows(2)) {
+        let own = &input[ends[0] as usize..ends[1] as usize];
+        let counted = [own.len() as u64, own.iter().filter(|x| x.is_nan()).count() as u64];
+        same(&[got.count as u64, got.nan as u64], &counted, "count and NaN count")?;
+        if !own.is_empty() {
+            same_extreme((got.min.index, got.min.value), extreme(own, End::Min), "min")?;
+            same_extreme((got.max.index, got.max.value), extreme(own, End::Max), "max")?;
+        }
+    }
+    let want = device.moments(x.segments(&ends))?.to_vec()?;
+    let want: Vec<_> = want.iter().map(|record| record.get()).collect();
+    same_moments(&got.iter().map(|found| found.moments()).collect::<Vec<_>>(), &want)
 }
 
 /// A sum in two parts (Neumaier 1974), whose error does not grow with n.
@@ -244,6 +265,12 @@ pub(in crate::reduce) fn cases(level: Level) -> Vec<Case> {
             });
         }
     }
+    for (n, cut) in [(3001, Cut::PowerLaw), (0, Cut::Empty), (70_001, Cut::Huge)] {
+        let shape = format!("n = {n}, segments {}", cut.name());
+        cases.push(Case::new("statistics of segments", F32, shape, "special", n, move |device| {
+            check_segments(device, n, cut)
+        }));
+    }
     cases
 }
 
@@ -322,6 +349,7 @@ pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
                 programs.extend(plan.map(|plan| plan.by_count(Some(ElementType::U64)).program));
             }
         }
+        programs.push(super::gpu::plan_groups(1 << 20, element, caps).0);
     }
     programs
 }

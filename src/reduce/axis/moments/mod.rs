@@ -29,10 +29,7 @@ use bytemuck::{Pod, Zeroable};
 use super::Lines;
 use crate::{
     Buffer, Device, Element, Error, ErrorKind, NdView, Output, Result, Scratch, memory,
-    reduce::{
-        moments::{self, Moments},
-        statistics::Measurable,
-    },
+    reduce::moments::{self, Moments},
     runtime::Backend,
     source::{Along, AlongOne, Axes, Grouped},
 };
@@ -88,40 +85,41 @@ impl<T: Element> std::fmt::Debug for MomentsRecord<T> {
     }
 }
 
-/// An input of [`Device::moments`]: lines [`along`](NdView::along) axes, or [segments](crate::Source::segments).
+/// An input of [`Device::moments`]: lines [`along`](NdView::along) axes, [segments](crate::Source::segments), or [runs
+/// of equal keys](crate::Source::by_key).
 ///
 /// The crate alone implements this trait.
 ///
 /// ```
-/// use oclprim::{Device, NdView, Source, reduce::axis::moments::MeasurableGroups};
+/// use oclprim::{Device, MomentsRecord, NdView, Source, reduce::axis::moments::MeasurableGroups};
 ///
-/// fn counts<I: MeasurableGroups>(input: I) -> oclprim::Result<Vec<usize>> {
-///     Ok(Device::best()?.moments(input)?.to_vec()?.iter().map(|record| record.get().count).collect())
+/// fn moments<I: MeasurableGroups<Item = u8>>(input: I) -> oclprim::Result<I::Of<MomentsRecord<u8>>> {
+///     Device::best()?.moments(input)
 /// }
 /// let x = [1u8, 2, 3];
-/// assert_eq!((counts(NdView::from(&x).along(0))?, counts(x.segments(&[0u32, 1, 3]))?), (vec![3], vec![1, 2]));
+/// let (line, segments) = (moments(NdView::from(&x).along(0))?, moments(x.segments(&[0u32, 1, 3]))?);
+/// assert_eq!((line.to_vec()?[0].get().count, segments.to_vec()?[1].get().count), (3, 2));
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no moments of groups",
-    label = "expected lines: `view.along(axes)`, or segments: `x.segments(&offsets)`",
+    label = "expected groups: `view.along(axes)`, `x.segments(&offsets)` or `x.by_key(&keys)`",
     note = "`statistics` takes a whole input"
 )]
 pub trait MeasurableGroups: Grouped<Item: Element> {
     #[doc(hidden)]
-    fn moments(self, device: &Device) -> Result<Buffer<MomentsRecord<Self::Item>>>;
+    fn moments(self, device: &Device) -> Result<Self::Of<MomentsRecord<Self::Item>>>;
 
     #[doc(hidden)]
-    fn moments_into(self, device: &Device, output: Output<'_, MomentsRecord<Self::Item>>) -> Result<()>;
+    fn moments_into(self, device: &Device, output: Self::Out<'_, MomentsRecord<Self::Item>>) -> Result<()>;
 }
 
 /// A figure of each group, on the host.
-pub(in crate::reduce) fn figures<I: MeasurableGroups>(
-    input: I,
-    device: &Device,
+pub(crate) fn figures<T: Element>(
+    records: &Buffer<MomentsRecord<T>>,
     figure: impl Fn(Moments) -> f64,
 ) -> Result<Vec<f64>> {
-    memory::collect(input.moments(device)?.to_vec()?.iter().map(|record| figure(record.get())))
+    memory::collect(records.to_vec()?.iter().map(|record| figure(record.get())))
 }
 
 impl<T: Element, A: Axes> MeasurableGroups for Along<NdView<'_, T>, A> {
@@ -139,31 +137,21 @@ impl<T: Element, A: Axes> MeasurableGroups for Along<NdView<'_, T>, A> {
     }
 }
 
-impl<T: Element, A: Axes> Measurable for Along<NdView<'_, T>, A> {
-    type Found = Vec<f64>;
-
-    fn mean(self, device: &Device) -> Result<Vec<f64>> {
-        figures(self, device, |moments| moments.mean)
-    }
-
-    fn variance(self, device: &Device) -> Result<Vec<f64>> {
-        figures(self, device, |moments| moments.variance)
-    }
-}
-
 /// # Mean and variance of groups
 ///
-/// These methods return the mean and the variance of each line along axes, or of each segment. Modules:
-/// [`reduce::axis::moments`](crate::reduce::axis::moments) and
-/// [`reduce::segmented::moments`](crate::reduce::segmented::moments).
+/// These methods return the mean and the variance of each line along axes, of each segment, or of each run of equal
+/// keys. Modules: [`reduce::axis::moments`](crate::reduce::axis::moments),
+/// [`reduce::segmented::moments`](crate::reduce::segmented::moments), and
+/// [`select::by_key::groups`](crate::select::by_key::groups).
 impl Device {
-    /// Count, sum, mean and variance of each line along axes, or of each segment, in one pass over memory.
+    /// Count, sum, mean and variance of each line along axes, of each segment, or of each run of equal keys, in one
+    /// pass over memory.
     ///
-    /// There is one record for each index of the other axes, in row-major order, or one for each segment. The error
-    /// bounds are those of [`Device::statistics`], whose float results can round differently. [The
+    /// There is one record for each index of the other axes, in row-major order, or one for each segment or run. The
+    /// error bounds are those of [`Device::statistics`], whose float results can round differently. [The
     /// module](crate::reduce::axis::moments) defines the order of float operations, which is the same on every device,
-    /// and the same for a line and a segment. Does not wait for the result. The record of an empty segment has the count
-    /// 0, and NaN as its mean and its variance.
+    /// and the same for a line and a segment. Does not wait for the result; for keys, waits for the number of runs. The
+    /// record of an empty segment has the count 0, and NaN as its mean and its variance.
     ///
     /// # Errors
     ///
@@ -181,13 +169,18 @@ impl Device {
     /// let segments = device.moments(x.segments(&[0u32, 2, 2, 5]))?.to_vec()?;
     /// assert_eq!((segments[0].get().mean, segments[2].get().count), (3.0, 3));
     /// assert!(segments[1].get().count == 0 && segments[1].get().mean.is_nan());
+    ///
+    /// let (keys, runs) = device.moments(x.by_key(&[7u8, 7, 7, 7, 5, 5, 5, 5]))?;
+    /// assert_eq!((keys.to_vec()?, runs.to_vec()?[1].get().mean), (vec![7, 5], 1.0));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn moments<I: MeasurableGroups>(&self, input: I) -> Result<Buffer<MomentsRecord<I::Item>>> {
+    pub fn moments<I: MeasurableGroups>(&self, input: I) -> Result<I::Of<MomentsRecord<I::Item>>> {
         input.moments(self)
     }
 
-    /// [`Device::moments`] into a slice, buffer or view with one record for each line or segment.
+    /// [`Device::moments`] into a slice, buffer or view with one record for each line or segment. For [runs of
+    /// keys](crate::Source::by_key), `output` is a tuple as in
+    /// [`select::by_key::groups`](crate::select::by_key::groups).
     ///
     /// Waits for the result only if `output` is a host slice, or if the input has a [gather](crate::Source::gathered).
     ///
@@ -214,7 +207,7 @@ impl Device {
     pub fn moments_into<'b, I: MeasurableGroups>(
         &self,
         input: I,
-        output: impl Into<Output<'b, MomentsRecord<I::Item>>>,
+        output: impl Into<I::Out<'b, MomentsRecord<I::Item>>>,
     ) -> Result<()> {
         input.moments_into(self, output.into())
     }

@@ -25,10 +25,7 @@ pub(crate) mod gpu;
 
 use crate::{
     Buffer, Device, Element, Input, Output, Result, Source,
-    reduce::{
-        axis::moments::{self, MeasurableGroups, MomentsRecord},
-        statistics::Measurable,
-    },
+    reduce::axis::moments::{self, MeasurableGroups, MomentsRecord},
     runtime::Backend,
     segments::{Offset, Offsets, segments},
     source::Segments,
@@ -47,18 +44,6 @@ impl<S: Source<Item: Element>, C: Source<Item: Offset>> MeasurableGroups for Seg
     fn moments_into(self, device: &Device, output: Output<'_, MomentsRecord<S::Item>>) -> Result<()> {
         let (elements, offsets) = (self.source.held(device)?, self.offsets.held(device)?);
         device.moments_of_segments(elements.input(), offsets.input(), output)
-    }
-}
-
-impl<S: Source<Item: Element>, C: Source<Item: Offset>> Measurable for Segments<S, C> {
-    type Found = Vec<f64>;
-
-    fn mean(self, device: &Device) -> Result<Vec<f64>> {
-        moments::figures(self, device, |moments| moments.mean)
-    }
-
-    fn variance(self, device: &Device) -> Result<Vec<f64>> {
-        moments::figures(self, device, |moments| moments.variance)
     }
 }
 
