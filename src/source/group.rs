@@ -104,16 +104,9 @@ impl<V: Shaped, A: Axes> Along<V, A> {
         Ok(kept.iter().chain(&taken).is_sorted())
     }
 
-    /// Copies elements from `lines`, which has one line after another, to the order of the view.
+    /// As [`put_lines`].
     pub(crate) fn put<R: Pod>(&self, device: &Device, lines: &Buffer<R>, output: Output<'_, R>) -> Result<()> {
-        let view = self.view.view();
-        let [kept, taken] = kept_and_taken(view.shape(), self.axes.list())?;
-        let order: Vec<_> = kept.into_iter().chain(taken).collect();
-        let shape: Vec<_> = order.iter().map(|&axis| view.shape()[axis]).collect();
-        let mut back = vec![0; order.len()];
-        order.iter().enumerate().for_each(|(at, &axis)| back[axis] = at);
-        let to = NdViewMut::new(output, Layout::contiguous(view.shape())?)?;
-        device.copy(lines.nd(&shape)?.permute(&back)?, to)
+        put_lines(device, self.view.view().shape(), self.axes.list(), lines, output)
     }
 
     /// Samples of lines with a weight for each, as [`Source::weighted`]. The view of the weights has the shape of the
@@ -176,8 +169,27 @@ impl<V: Shaped, A: Axes> Along<V, A> {
     }
 }
 
+/// Copies elements from `lines`, which has one line along `axes` after another, to an output of a shape, in row-major
+/// order.
+pub(crate) fn put_lines<R: Pod>(
+    device: &Device,
+    shape: &[usize],
+    axes: &[usize],
+    lines: &Buffer<R>,
+    output: Output<'_, R>,
+) -> Result<()> {
+    let [kept, taken] = kept_and_taken(shape, axes)?;
+    let order: Vec<_> = kept.into_iter().chain(taken).collect();
+    let of_lines: Vec<_> = order.iter().map(|&axis| shape[axis]).collect();
+    let mut back = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(at, &axis)| back[axis] = at);
+    let to = NdViewMut::new(output, Layout::contiguous(shape)?)?;
+    device.copy(lines.nd(&of_lines)?.permute(&back)?, to)
+}
+
+/// As [`Along::in_memory`].
 #[inline(never)]
-fn in_memory<'a, T: Element>(
+pub(crate) fn in_memory<'a, T: Element>(
     device: &Device,
     view: NdView<'a, T>,
     axes: &[usize],
@@ -202,7 +214,7 @@ fn order_of_lines(shape: &[usize], axes: &[usize]) -> Result<(Vec<usize>, usize,
 }
 
 /// The axes of a shape that `axes` does not name, and those that it names, both in ascending order.
-fn kept_and_taken(shape: &[usize], axes: &[usize]) -> Result<[Vec<usize>; 2]> {
+pub(crate) fn kept_and_taken(shape: &[usize], axes: &[usize]) -> Result<[Vec<usize>; 2]> {
     if let Some(axis) = axes.iter().find(|&&axis| axis >= shape.len()) {
         return Err(Error::invalid(format!("axis {axis} is out of range for an array of shape {shape:?}")));
     }
@@ -584,7 +596,7 @@ impl<'a, T: Element> NdView<'a, T> {
     ///
     /// There is a line for each index of the other axes, in row-major order. A line along several axes has their
     /// elements in row-major order too. If these elements are not equally spaced in memory, they are copied first,
-    /// which costs one more read and write. Scans take one axis.
+    /// which costs one more read and write.
     ///
     /// The call that reads the lines returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no
     /// such axis, or if an axis is named twice.
