@@ -4,11 +4,12 @@ use super::{Expression, load::Load, outside};
 use crate::{
     ElementType, Integer, Result,
     counted::{ClCount, length, with_length},
-    runtime::{ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    runtime::{ClInput, ClOutput, DeviceClass, ProgramSpec, opencl::ClDevice},
     tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = include_str!("../../cl/transform.cl");
+const SEVERAL: &str = include_str!("../../cl/transform_several.cl");
 /// Vectors of 16 bytes that a work-item writes on GPUs.
 const EACH: usize = 4;
 /// Indices per block of the search for the first one out of range.
@@ -35,22 +36,70 @@ pub fn plan(
     wide: bool,
 ) -> Result<Plan> {
     caps.supports(element)?;
+    let program = with_length(ProgramSpec::new("transform.cl", TEXT, caps), count);
+    planned(program, n, element, load, caps, wide)
+}
+
+/// [`plan`] for elements that are tuples of these types, with an output for each component. On GPUs, `run` is that of a
+/// work-group.
+pub fn plan_several(n: usize, elements: &[ElementType], load: &Load, caps: &Tuned, wide: bool) -> Result<Plan> {
+    elements.iter().try_for_each(|&element| caps.supports(element))?;
+    let largest = elements.iter().copied().max_by_key(|element| element.size()).unwrap_or(ElementType::U8);
+    let program = ProgramSpec::new("transform_several.cl", SEVERAL, caps);
+    let plan = planned(program, n, largest, load, caps, wide)?;
+    let run = if caps.class == DeviceClass::Cpu { plan.run } else { per_group(plan.work_group, largest) };
+    Ok(Plan { run, ..plan })
+}
+
+/// Elements that a work-group writes on GPUs.
+fn per_group(work_group: usize, element: ElementType) -> usize {
+    work_group * EACH * (16 / element.size())
+}
+
+fn planned(
+    program: ProgramSpec,
+    n: usize,
+    element: ElementType,
+    load: &Load,
+    caps: &Tuned,
+    wide: bool,
+) -> Result<Plan> {
     let tuning::Iota { work_group, max_groups, min_run } = tuning::iota(caps);
-    let program = ProgramSpec::new("transform.cl", TEXT, caps)
+    let program = program
         .element("T", element)
         .element("A", element.accumulator())
         .define("WG", work_group)
         .define("EACH", EACH)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" });
-    let program = load.program(with_length(program, count), caps)?;
+    let program = load.program(program, caps)?;
     let (run, groups) = match caps.class {
         DeviceClass::Cpu => {
             let run = n.div_ceil(max_groups).max(min_run);
             (run, n.div_ceil(run))
         }
-        DeviceClass::Gpu => (0, n.div_ceil(work_group * EACH * (16 / element.size()))),
+        DeviceClass::Gpu => (0, n.div_ceil(per_group(work_group, element))),
     };
     Ok(Plan { program, groups, work_group, run, wide })
+}
+
+/// Writes each component of the elements to its output. All outputs have the same length.
+pub(super) fn write_several(
+    device: &ClDevice,
+    elements: &[ElementType],
+    load: &Load,
+    outs: &[ClOutput<'_>],
+) -> Result<()> {
+    let n = outs[0].len();
+    if n == 0 {
+        return Ok(());
+    }
+    let size = elements.iter().map(|element| element.size()).max().unwrap_or(1);
+    let caps = device.capabilities_for(Primitive::Iota, size, n)?;
+    let plan = plan_several(n, elements, load, &caps, device.wide(n))?;
+    let launch = load.arguments(device.launch(&plan.program, "transform_several")?);
+    let launch = outs.iter().fold(launch, |launch, out| launch.mem(out.mem()).scalar(out.offset() as u64));
+    let launch = launch.offset(n as u64, plan.wide).offset(plan.run as u64, plan.wide);
+    launch.run([plan.groups, 1, 1], [plan.work_group, 1, 1])
 }
 
 /// Writes the elements from index `first` on to `out`, whose elements have the type of the load. With a count, `first` is 0, and the
