@@ -75,8 +75,9 @@ impl Shape {
         let first = axes.first().copied().unwrap_or(shape.len());
         let end = axes.last().map_or(first, |last| last + 1);
         let product = |part: &[usize]| part.iter().product();
-        let of = Self { outer: product(&shape[..first]), len: product(&shape[first..end]), inner: product(&shape[end..]) };
-        (of.len == axes.iter().map(|&axis| shape[axis]).product()).then_some(of)
+        let of =
+            Self { outer: product(&shape[..first]), len: product(&shape[first..end]), inner: product(&shape[end..]) };
+        (of.len == axes.iter().map(|&axis| shape[axis]).product::<usize>()).then_some(of)
     }
 
     fn elements(&self) -> usize {
