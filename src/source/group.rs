@@ -5,7 +5,7 @@ use std::{marker::PhantomData, ops::Range};
 use bytemuck::Pod;
 
 use super::{
-    Counted, Source,
+    Counted, Function, Source,
     transform::{Held, written},
 };
 #[allow(unused_imports, reason = "for the documentation")]
@@ -588,6 +588,62 @@ impl<T: Element, A: Axes> Grouped for Along<NdTimes<'_, T>, A> {
     type Out<'o, R: Pod> = Output<'o, R>;
 }
 
+/// The mapped elements of an N-dimensional view; see [`NdView::map`].
+#[derive(Clone, Copy, Debug)]
+pub struct NdMap<'a, T: Pod, F> {
+    view: NdView<'a, T>,
+    function: F,
+}
+
+impl<T: Element, F: Function<T>> NdMap<'_, T, F> {
+    /// The lines along axes, as [`NdView::along`].
+    ///
+    /// ```
+    /// use oclprim::{Device, op::{Map, Max}};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1i32, -2, -3, 4, -5, 6])?;
+    /// let size = Map::new(|x: i32| x.abs(), "x < 0 ? -x : x");
+    /// assert_eq!(device.reduce(x.nd(&[3, 2])?.map(size).along([0]), Max)?.to_vec()?, [5, 6]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn along<A: Axes>(self, axes: A) -> Along<Self, A> {
+        Along { view: self, axes }
+    }
+
+    /// The mapped elements in memory, with their layout. A view without gaps is mapped in the order of its memory, so a
+    /// broadcast element is mapped once. Other views are copied first, since `f` may not be defined for elements in gaps.
+    pub(crate) fn mapped(&self, device: &Device) -> Result<AlongOne<'static, F::Output>> {
+        let (view, layout) = (self.view, self.view.layout());
+        if let Some((low, high)) = layout.span().filter(|_| has_no_gaps(layout)) {
+            let source = view.input().part(low, high - low + 1).map(&self.function);
+            let layout = Layout::strided(layout.shape(), layout.strides(), layout.offset() - low)?;
+            return Ok(AlongOne { elements: written(device, &source, high - low + 1)?, layout, axis: 0 });
+        }
+        let (x, ..) = in_memory(device, view, &[])?;
+        let (source, layout) = (x.input().map(&self.function), Layout::contiguous(view.shape())?);
+        Ok(AlongOne { elements: written(device, &source, layout.len())?, layout, axis: 0 })
+    }
+}
+
+/// Returns whether a layout with elements has every element of its span.
+fn has_no_gaps(layout: &Layout) -> bool {
+    let mut axes: Vec<_> = layout.strides().iter().map(|stride| stride.unsigned_abs()).zip(layout.shape()).collect();
+    axes.sort_unstable();
+    let mut reach = 1;
+    axes.into_iter().filter(|&(_, &n)| n > 1).all(|(stride, n)| {
+        let whole = stride <= reach;
+        reach += stride * (n - 1);
+        whole
+    })
+}
+
+impl<T: Element, F: Function<T>, A: Axes> Grouped for Along<NdMap<'_, T, F>, A> {
+    type Item = F::Output;
+    type Of<R: Pod> = Buffer<R>;
+    type Out<'o, R: Pod> = Output<'o, R>;
+}
+
 /// # Lines
 ///
 /// These methods choose the axes along which a primitive computes.
@@ -628,6 +684,23 @@ impl<'a, T: Element> NdView<'a, T> {
     /// ```
     pub fn cast<U: Element + From<T>>(self) -> NdCast<'a, T, U> {
         NdCast { view: self, to: PhantomData }
+    }
+
+    /// Maps each element: `f(x[i, j, ..])`, an input of reductions along axes. `f` is as in [`Source::map`].
+    ///
+    /// The mapped elements are written to memory first: one more read of the view, and a write.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::{Map, Sum}};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    /// let square = Map::new(|x: f32| x * x, "x * x");
+    /// assert_eq!(device.reduce(x.nd(&[2, 3])?.map(square).along(0), Sum)?.to_vec()?, [17.0, 29.0, 45.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn map<F: Function<T>>(self, f: F) -> NdMap<'a, T, F> {
+        NdMap { view: self, function: f }
     }
 
     /// Products: `x[i, j, ..] * y[i, j, ..]`, an input of reductions along axes. The sums of these products along an axis

@@ -69,7 +69,7 @@ pub use self::transform::Held;
 pub use self::{
     function::Function,
     group::{
-        Along, Axes, ByKey, Channels, Flagged, Grouped, Indexed, KeyedOutput, NdCast, NdTimes, PairOutput,
+        Along, Axes, ByKey, Channels, Flagged, Grouped, Indexed, KeyedOutput, NdCast, NdMap, NdTimes, PairOutput,
         Ranges, Segments, Shaped, Weighted, With, WithColumns,
     },
     item::{Computed, Item},

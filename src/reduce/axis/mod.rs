@@ -32,7 +32,7 @@ use crate::{
     op::{Code, Core, Monoid},
     reduce::exact_groups::{self, Exact},
     runtime::Backend,
-    source::{Along, AlongOne, Axes, NdTimes, Shaped},
+    source::{Along, AlongOne, Axes, Function, NdMap, NdTimes, Shaped},
 };
 
 /// Lanes of a chunk, and elements of a chunk of 16 rows; as in `cl/reduce_axis.cl`.
@@ -184,6 +184,22 @@ impl<T: Element, A: Axes> Reducible for Along<NdTimes<'_, T>, A> {
             return products.view()?.along(self.axes).reduce_into(device, op, level, output);
         };
         device.sum_products(of, &self.view.lines(device, self.axes.list())?, output)
+    }
+}
+
+impl<T: Element, F: Function<T>, A: Axes> Reducible for Along<NdMap<'_, T, F>, A> {
+    fn reduce<O: Core<F::Output>>(self, device: &Device, op: O, level: Determinism) -> Result<Buffer<F::Output>> {
+        self.view.mapped(device)?.view()?.along(self.axes).reduce(device, op, level)
+    }
+
+    fn reduce_into<O: Core<F::Output>>(
+        self,
+        device: &Device,
+        op: O,
+        level: Determinism,
+        output: Output<'_, F::Output>,
+    ) -> Result<()> {
+        self.view.mapped(device)?.view()?.along(self.axes).reduce_into(device, op, level, output)
     }
 }
 
