@@ -399,6 +399,11 @@ fn expect_lines<const N: usize>(name: &str, device: &Device, x: &[u8], shape: &[
 fn lines_along_several_axes_equal_the_loop() {
     for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
         let x: Vec<u8> = Data::Random.generate(20_001, 6);
+        if !common::runs_kernels_at_once(&device) {
+            expect_lines(&name, &device, &x, &[2, 30, 3, 2], [1, 0]);
+            expect_lines(&name, &device, &x, &[2, 30, 3, 2], [0, 2]);
+            continue;
+        }
         for shape in [&[3, 110, 5, 2][..], &[2, 1, 70, 33], &[1, 1, 1, 1], &[2, 0, 3, 4]] {
             expect_lines(&name, &device, &x, shape, []);
             expect_lines(&name, &device, &x, shape, [2]);
