@@ -148,46 +148,51 @@ macro_rules! tuples {
                 Ok(of)
             }
 
-            fn write<S: Source<Item = Self>>(source: &S, device: &Device, Outputs(to): Self::Out<'_>) -> Result<()> {
-                let n = finite(source)?;
-                $(to.$part.expect_len(n, "transform")?;)*
-                match device.backend() {
-                    Backend::Cpu => {
-                        let mut chunks = ($(to.$part.host()?.chunks_mut(CHUNK),)*);
-                        let mut tasks = Vec::new();
-                        while let ($(Some($one),)*) = ($(chunks.$part.next(),)*) {
-                            tasks.push(($($one,)*));
-                        }
-                        source.read(&mut |values| {
-                            parallel::consume(std::mem::take(&mut tasks).into_iter().enumerate(), &|(chunk, to)| {
-                                let len = to.0.len();
-                                let mut tuples = [($($name::ZERO,)*); TUPLES];
-                                for at in (0..len).step_by(TUPLES) {
-                                    let tuples = &mut tuples[..TUPLES.min(len - at)];
-                                    values.block(chunk * CHUNK + at, tuples);
-                                    $(to.$part[at..].iter_mut().zip(&*tuples).for_each(|(to, all)| *to = all.$part);)*
-                                }
-                            })
+            fn write<S: Source<Item = Self>>(source: &S, device: &Device, outputs: Self::Out<'_>) -> Result<()> {
+                #[inline(never)]
+                fn write<$($name: Element),*>(
+                    source: &dyn Expression<($($name,)*)>,
+                    device: &Device,
+                    Outputs(to): Outputs<($(Output<'_, $name>,)*)>,
+                ) -> Result<()> {
+                    let n = source.finite_len()?;
+                    $(to.$part.expect_len(n, "transform")?;)*
+                    let Backend::Cpu = device.backend() else {
+                        return write_several(device, source, n, &[$($name::TYPE),*], vec![$(to.$part.any()),*]);
+                    };
+                    let mut chunks = ($(to.$part.host()?.chunks_mut(CHUNK),)*);
+                    let mut tasks = Vec::new();
+                    while let ($(Some($one),)*) = ($(chunks.$part.next(),)*) {
+                        tasks.push(($($one,)*));
+                    }
+                    source.read(&mut |values| {
+                        parallel::consume(std::mem::take(&mut tasks).into_iter().enumerate(), &|(chunk, to)| {
+                            let len = to.0.len();
+                            let mut tuples = [($($name::ZERO,)*); TUPLES];
+                            for at in (0..len).step_by(TUPLES) {
+                                let tuples = &mut tuples[..TUPLES.min(len - at)];
+                                values.block(chunk * CHUNK + at, tuples);
+                                $(to.$part[at..].iter_mut().zip(&*tuples).for_each(|(to, all)| *to = all.$part);)*
+                            }
                         })
-                    }
-                    Backend::OpenCl(device) => {
-                        write_several(device, source, n, &[$($name::TYPE),*], vec![$(to.$part.any()),*])
-                    }
+                    })
                 }
+                write(source, device, outputs)
             }
         }
     )* };
 }
 tuples! { A X x 0 B Y y 1; A X x 0 B Y y 1 C Z z 2; A X x 0 B Y y 1 C Z z 2 D W w 3; }
 
-/// Writes each component of the `n` elements of a source to its output.
+/// Writes each component of the `n` elements of a source to its output, on an OpenCL device.
 fn write_several<T>(
-    device: &ClDevice,
+    device: &Device,
     source: &dyn Expression<T>,
     n: usize,
     elements: &[ElementType],
     outputs: Vec<AnyOutput<'_>>,
 ) -> Result<()> {
+    let Backend::OpenCl(device) = device.backend() else { return Ok(()) };
     let outs = outputs.into_iter().map(|output| output.cl(device, false)).collect::<Result<Vec<_>>>()?;
     let aligned: Vec<bool> = outs.iter().map(|out| out.aligned()).collect();
     let load = Load::of_several(source, device, &aligned)?;
